@@ -1,0 +1,26 @@
+# GoogleTest programs, run through CTest with labels. A cross build compiles GoogleTest itself from
+# Debian's source package, and runs its programs under the emulator that the toolchain file names.
+if(CMAKE_CROSSCOMPILING)
+  add_subdirectory(/usr/src/googletest ${CMAKE_BINARY_DIR}/googletest EXCLUDE_FROM_ALL)
+else()
+  find_package(GTest REQUIRED)
+endif()
+include(GoogleTest)
+
+# octet_test(<name> <label> <source>...): the program <name>_tests, all of its cases under <label>.
+function(octet_test name label)
+  add_executable(${name}_tests ${ARGN})
+  target_include_directories(${name}_tests PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  target_link_libraries(${name}_tests PRIVATE octet_core GTest::gtest GTest::gtest_main)
+  # Found at test time, not at build time: under an emulator listing the cases takes seconds.
+  gtest_discover_tests(${name}_tests PROPERTIES LABELS ${label} DISCOVERY_MODE PRE_TEST)
+endfunction()
+
+file(GLOB op_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/ops/*.cpp)
+file(GLOB base_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/base/*.cpp)
+octet_test(ops cpu ${op_tests})
+octet_test(base cpu ${base_tests})
+if(NOT OCTET_KERNELS_ONLY)
+  file(GLOB format_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/formats/*.cpp)
+  octet_test(formats formats ${format_tests})
+endif()

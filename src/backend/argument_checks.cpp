@@ -1,0 +1,60 @@
+#include "backend/argument_checks.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace octet {
+namespace {
+
+std::string join(std::initializer_list<DType> types) {
+  std::string text;
+  for (const DType type : types) {
+    if (!text.empty()) text += " or ";
+    text += name_of(type);
+  }
+  return text;
+}
+
+}  // namespace
+
+void check_matrix(std::string_view what, const ConstTensorView& view,
+                  std::initializer_list<DType> types) {
+  check(view.shape.rank() == 2, "{} has shape {}, expected two dimensions", what,
+        view.shape.to_string());
+  check(std::find(types.begin(), types.end(), view.dtype) != types.end(),
+        "{} is {}, expected {}", what, name_of(view.dtype), join(types));
+  check(view.shape[1] <= 1 || view.strides[1] == 1,
+        "{} has elements of a row {} apart, expected contiguous rows", what, view.strides[1]);
+  check(view.shape[0] <= 1 || view.strides[0] >= view.shape[1],
+        "{} has rows {} elements apart, fewer than its {} columns", what, view.strides[0],
+        view.shape[1]);
+  check(view.data != nullptr || view.shape.elements() == 0, "{} {} has no memory", what,
+        view.shape.to_string());
+}
+
+void check_vector(std::string_view what, const ConstTensorView& view, int64_t length) {
+  check(view.dtype == DType::f32 && view.shape == Shape({length}) && view.is_dense(),
+        "{} is {}, expected a dense F32 [{}]", what, view.to_string(), length);
+  check(view.data != nullptr || length == 0, "{} has no memory", what);
+}
+
+void check_quantized(std::string_view what, const QTensor& tensor) {
+  check_matrix(what, tensor.values, {DType::i8});
+  check_vector(fmt::format("{} scales", what), tensor.scales, tensor.rows());
+}
+
+void check_transform(std::string_view what, const ActivationTransform& transform, int64_t k) {
+  if (transform.kind == Transform::smooth) {
+    check_vector(fmt::format("{}: smooth", what), transform.smooth, k);
+  }
+  if (transform.kind == Transform::rotate) {
+    constexpr int64_t kGroups[] = {4, 16, 64, 256, 1024};
+    check(std::find(std::begin(kGroups), std::end(kGroups), transform.group) != std::end(kGroups),
+          "{}: a rotation group of {} is not one of 4, 16, 64, 256, 1024", what, transform.group);
+    check(k % transform.group == 0, "{}: k={} is not a multiple of the rotation group {}", what, k,
+          transform.group);
+  }
+}
+
+}  // namespace octet

@@ -1,0 +1,25 @@
+// The rules for arguments of ops, written once for all backends.
+#pragma once
+
+#include <initializer_list>
+#include <string_view>
+
+#include "tensor/quantized.h"
+#include "tensor/tensor.h"
+
+namespace octet {
+
+// A two-dimensional view of one of these types whose rows are contiguous, with memory behind it.
+void check_matrix(std::string_view what, const ConstTensorView& view,
+                  std::initializer_list<DType> types);
+
+// A dense F32 vector of `length` elements.
+void check_vector(std::string_view what, const ConstTensorView& view, int64_t length);
+
+// I8 values [rows, k] and F32 scales [rows].
+void check_quantized(std::string_view what, const QTensor& tensor);
+
+// The transform fits rows of k elements.
+void check_transform(std::string_view what, const ActivationTransform& transform, int64_t k);
+
+}  // namespace octet

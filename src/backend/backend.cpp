@@ -1,0 +1,78 @@
+#include "backend/backend.h"
+
+#include "backend/argument_checks.h"
+#include "base/error.h"
+
+namespace octet {
+namespace {
+
+Buffer upload_vector(Backend& backend, const ConstTensorView& vector) {
+  const size_t bytes = bytes_of(vector.dtype, vector.shape);
+  Buffer buffer = backend.allocate(bytes);
+  backend.copy_to_device(buffer.data(), vector.data, bytes);
+  return buffer;
+}
+
+}  // namespace
+
+void Backend::quantize_rows(const ConstTensorView& x, const ActivationTransform& transform,
+                            const QTensor& out) {
+  check_matrix("quantize_rows: x", x, {DType::f32, DType::bf16, DType::f16});
+  check_quantized("quantize_rows: out", out);
+  check(out.values.shape == x.shape, "quantize_rows: out is {}, expected the shape {} of x",
+        out.values.shape.to_string(), x.shape.to_string());
+  check_transform("quantize_rows", transform, x.shape[1]);
+  do_quantize_rows(x, transform, out);
+}
+
+void Backend::dequantize_rows(const QTensor& q, const TensorView& out) {
+  check_quantized("dequantize_rows: q", q);
+  check_matrix("dequantize_rows: out", out, {DType::f32, DType::bf16, DType::f16});
+  check(out.shape == q.values.shape, "dequantize_rows: out is {}, expected the shape {} of q",
+        out.shape.to_string(), q.values.shape.to_string());
+  do_dequantize_rows(q, out);
+}
+
+QWeight Backend::pack(const QTensor& weight, const ConstTensorView& bias,
+                      const ActivationTransform& transform) {
+  check_quantized("pack: weight", weight);
+  check_transform("pack", transform, weight.k());
+  check(weight.k() <= kMaxK, "pack: k={} could overflow the int32 sum; the largest k is {}",
+        weight.k(), kMaxK);
+  QWeight packed;
+  packed.n = weight.rows();
+  packed.k = weight.k();
+  packed.transform = transform;
+  packed.col_scale = upload_vector(*this, weight.scales);
+  if (bias.data != nullptr) {
+    check_vector("pack: bias", bias, packed.n);
+    packed.bias = upload_vector(*this, bias);
+  }
+  if (transform.kind == Transform::smooth) {
+    packed.smooth = upload_vector(*this, transform.smooth);
+    packed.transform.smooth = packed.smooth.view(DType::f32, {packed.k});
+  }
+  do_pack(weight, packed);
+  return packed;
+}
+
+void Backend::gemm(const GemmArgs& args, Fusion fusion) {
+  const GemmProblem problem = describe_gemm(args, fusion);
+  if (problem.m == 0 || problem.n == 0) return;
+  do_gemm(problem, args);
+}
+
+void Backend::matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out) {
+  check_matrix("matmul: a", a, {DType::f32, DType::bf16});
+  check_matrix("matmul: b", b, {DType::f32, DType::bf16});
+  check_matrix("matmul: out", out, {DType::f32, DType::bf16, DType::f16});
+  check(a.dtype == b.dtype, "matmul: a is {} and b is {}, expected one type", name_of(a.dtype),
+        name_of(b.dtype));
+  check(a.shape[1] == b.shape[1], "matmul: a has k={}, but b has k={}", a.shape[1], b.shape[1]);
+  check(out.shape == Shape({a.shape[0], b.shape[0]}), "matmul: out is {}, expected [{}, {}]",
+        out.shape.to_string(), a.shape[0], b.shape[0]);
+  if (out.shape.elements() == 0) return;
+  do_matmul(a, b, out);
+}
+
+}  // namespace octet

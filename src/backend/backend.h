@@ -1,0 +1,80 @@
+// THE interface: what a device can do. `ref` is its meaning in plain loops; `cpu` and `cuda` give
+// the same results faster.
+//
+// Rules: outputs are views that the caller allocated; an op never changes its inputs; ops on one
+// backend run in the order of the calls. The public functions check their arguments once, here,
+// and throw Error with the values; implementations only see arguments that fit.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "backend/gemm.h"
+#include "tensor/quantized.h"
+#include "tensor/tensor.h"
+
+namespace octet {
+
+// The kernels that ran: what the kernel report of a run is made of.
+struct KernelChoice {
+  std::string kernel;  // a printable name such as "amx_int8_32x32"
+  std::string reason;  // "fastest supported", "forced by OCTET_FORCE_KERNEL"
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual std::string name() const = 0;         // "ref", "cpu", "cuda:0"
+  virtual std::string description() const = 0;  // the device in words, for reports
+
+  // Memory. copy_to_device and copy_to_host move bytes between the host and this backend's memory.
+  virtual Buffer allocate(size_t bytes) = 0;
+  virtual void copy_to_device(std::byte* device, const std::byte* host, size_t bytes) = 0;
+  virtual void copy_to_host(std::byte* host, const std::byte* device, size_t bytes) = 0;
+  virtual void synchronize() = 0;
+
+  // Microseconds that `work` takes on the device, without the time to launch it where the device
+  // runs asynchronously.
+  virtual double time_us(const std::function<void()>& work) = 0;
+
+  // Row quantization: amax over the transformed row in f32, scale = amax / 127,
+  // q = rint(x * (127 / amax)). A row that is all zero (or so small that 127 / amax overflows)
+  // gives scale 0 and q 0; a row with a NaN or an infinity gives scale NaN and q 0.
+  // x: F32, BF16 or F16 [rows, k].
+  void quantize_rows(const ConstTensorView& x, const ActivationTransform& transform,
+                     const QTensor& out);
+
+  // out[i, j] = float(q) * scale[i], rounded to F32, BF16 or F16.
+  void dequantize_rows(const QTensor& q, const TensorView& out);
+
+  // Arranges a weight for this backend's kernels, once, at load. `weight` [n, k] with its scales
+  // per output channel, `bias` F32 [n] or no data, and the transform are in host memory, and are
+  // copied.
+  QWeight pack(const QTensor& weight, const ConstTensorView& bias,
+               const ActivationTransform& transform);
+
+  // See gemm.h.
+  void gemm(const GemmArgs& args, Fusion fusion);
+
+  // The kernel that gemm() would run for this problem, and why.
+  virtual KernelChoice choose(const GemmProblem& problem) = 0;
+
+  // Unquantized: out[m, n] = a [m, k] times b [n, k] transposed; a and b both F32 or both BF16,
+  // out F32, BF16 or F16, products summed in f32 or wider.
+  void matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out);
+
+ protected:
+  virtual void do_quantize_rows(const ConstTensorView& x, const ActivationTransform& transform,
+                                const QTensor& out) = 0;
+  virtual void do_dequantize_rows(const QTensor& q, const TensorView& out) = 0;
+  // Fills layout and values; the rest of the weight is already there.
+  virtual void do_pack(const QTensor& weight, QWeight& packed) = 0;
+  virtual void do_gemm(const GemmProblem& problem, const GemmArgs& args) = 0;
+  virtual void do_matmul(const ConstTensorView& a, const ConstTensorView& b,
+                         const TensorView& out) = 0;
+};
+
+}  // namespace octet

@@ -1,0 +1,59 @@
+#include "backend/gemm.h"
+
+#include "backend/argument_checks.h"
+#include "base/error.h"
+
+namespace octet {
+
+std::string_view name_of(Fusion fusion) {
+  switch (fusion) {
+    case Fusion::none: return "none";
+    case Fusion::bias: return "bias";
+  }
+  return "?";
+}
+
+std::string GemmProblem::to_string() const {
+  std::string text = fmt::format("m{} n{} k{} {}", m, n, k, name_of(out));
+  if (fusion != Fusion::none) text += fmt::format("+{}", name_of(fusion));
+  return text + " " + layout;
+}
+
+GemmProblem describe_gemm(const GemmArgs& args, Fusion fusion) {
+  check(args.w != nullptr, "gemm: the weight is missing; pack() makes one");
+  const QWeight& w = *args.w;
+  check_quantized("gemm: a", args.a);
+  check_matrix("gemm: out", args.out, {DType::f32, DType::bf16, DType::f16, DType::i32});
+  GemmProblem problem;
+  problem.m = args.a.rows();
+  problem.n = w.n;
+  problem.k = args.a.k();
+  problem.out = args.out.dtype;
+  problem.fusion = fusion;
+  problem.layout = w.layout;
+  check(problem.k == w.k, "gemm: a has k={}, but the weight was packed with k={}", problem.k, w.k);
+  check(args.out.shape == Shape({problem.m, problem.n}), "gemm: out is {}, expected [{}, {}]",
+        args.out.shape.to_string(), problem.m, problem.n);
+  check(problem.k <= kMaxK, "gemm: k={} could overflow the int32 sum; the largest k is {}",
+        problem.k, kMaxK);
+  check(fusion != Fusion::bias || w.bias, "gemm: the fusion asks for a bias that the weight lacks");
+  check(fusion == Fusion::none || problem.out != DType::i32,
+        "gemm: an I32 output is the bare accumulator and takes no fusion, got {}",
+        name_of(fusion));
+  return problem;
+}
+
+}  // namespace octet
+
+size_t std::hash<octet::GemmProblem>::operator()(
+    const octet::GemmProblem& problem) const noexcept {
+  size_t seed = std::hash<std::string>{}(problem.layout);
+  const auto mix = [&seed](uint64_t value) {
+    seed ^= value + 0x9e3779b97f4a7c15ull + (seed << 6) + (seed >> 2);
+  };
+  mix(static_cast<uint64_t>(problem.m));
+  mix(static_cast<uint64_t>(problem.n));
+  mix(static_cast<uint64_t>(problem.k));
+  mix(static_cast<uint64_t>(problem.out) << 8 | static_cast<uint64_t>(problem.fusion));
+  return seed;
+}

@@ -1,0 +1,55 @@
+// What an int8 GEMM is: the problem (asked, hashable), the arguments (pointers), the fusion.
+//
+// out[m, n] = epilogue(sum over k of a[m, k] * w[n, k]), with the epilogue of the numeric contract:
+//   y = (float(acc) * row_scale[m]) * col_scale[n]     two IEEE multiplications, in this order
+//   y = y + bias[n]                                    when the fusion is bias
+//   out = y rounded once to the output type            f32, bf16, f16
+// An i32 output is the accumulator itself, without any epilogue. No step is contracted to an fma,
+// hence every backend gives the same bits. (A NaN is a NaN: its payload is not part of the bits.)
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "tensor/quantized.h"
+
+namespace octet {
+
+enum class Fusion : uint8_t { none, bias };
+
+std::string_view name_of(Fusion fusion);
+
+struct GemmProblem {
+  int64_t m = 0;
+  int64_t n = 0;
+  int64_t k = 0;
+  DType out = DType::bf16;
+  Fusion fusion = Fusion::none;
+  std::string layout;  // of the weight
+
+  bool operator==(const GemmProblem&) const = default;
+  std::string to_string() const;  // "m512 n4608 k4608 bf16+bias cpu_nr32_kg4"
+};
+
+struct GemmArgs {
+  QTensor a;                  // I8 [m, k], F32 [m]
+  const QWeight* w = nullptr; // [n, k]
+  TensorView out;             // [m, n], rows may be apart
+};
+
+// Activations are in [-127, 127]; weights that other tools made may also hold -128. A sum of k such
+// products stays inside int32 up to this k.
+inline constexpr int64_t kMaxK = INT32_MAX / (127 * 128);
+static_assert(kMaxK == 132'104);
+
+// The problem that these arguments pose. Throws Error, with the values, when they do not fit
+// together; every backend calls this first, so the rules are written once.
+GemmProblem describe_gemm(const GemmArgs& args, Fusion fusion);
+
+}  // namespace octet
+
+template <>
+struct std::hash<octet::GemmProblem> {
+  size_t operator()(const octet::GemmProblem& problem) const noexcept;
+};

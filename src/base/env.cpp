@@ -1,0 +1,31 @@
+#include "base/env.h"
+
+#include <cstdlib>
+#include <sstream>
+
+namespace octet::env {
+namespace {
+
+std::optional<std::string> read(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return std::string(value);
+}
+
+}  // namespace
+
+std::optional<std::string> force_kernel() { return read("OCTET_FORCE_KERNEL"); }
+
+std::optional<std::string> log_level() { return read("OCTET_LOG"); }
+
+bool trace(const std::string& topic) {
+  const auto topics = read("OCTET_TRACE");
+  if (!topics) return false;
+  std::istringstream list(*topics);
+  for (std::string entry; std::getline(list, entry, ',');) {
+    if (entry == topic) return true;
+  }
+  return false;
+}
+
+}  // namespace octet::env

@@ -1,0 +1,18 @@
+// Environment variables, in one place so that the list of what Octet reads is short and findable.
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace octet::env {
+
+// OCTET_FORCE_KERNEL: the name of the only GEMM kernel that may run.
+std::optional<std::string> force_kernel();
+
+// OCTET_LOG: quiet | info | debug.
+std::optional<std::string> log_level();
+
+// OCTET_TRACE: comma-separated topics; `gemm` prints problem, chosen kernel and refusals.
+bool trace(const std::string& topic);
+
+}  // namespace octet::env

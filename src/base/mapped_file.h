@@ -1,0 +1,32 @@
+// A whole file mapped read-only. Pages are read on first touch, so a checkpoint far larger than
+// memory can be opened; the size is 64-bit throughout.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+namespace octet {
+
+class MappedFile {
+ public:
+  // Throws Error naming the path when it cannot be opened, is not a regular file or cannot be
+  // mapped. An empty file maps to an empty span.
+  explicit MappedFile(const std::string& path);
+  ~MappedFile();
+
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  const std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace octet

@@ -1,0 +1,69 @@
+#include "base/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace octet {
+namespace {
+
+constexpr int kBarCells = 24;
+
+std::string bar(double share) {
+  const int full = static_cast<int>(share * kBarCells);
+  std::string cells;
+  for (int i = 0; i < kBarCells; ++i) cells += i < full ? "█" : "░";
+  return cells;
+}
+
+}  // namespace
+
+Progress::Progress(std::string title, int64_t total, std::string unit, std::FILE* out)
+    : title_(std::move(title)),
+      unit_(std::move(unit)),
+      out_(out),
+      total_(std::max<int64_t>(total, 1)),
+      terminal_(::isatty(::fileno(out)) == 1),
+      start_(std::chrono::steady_clock::now()) {
+  update(0);
+}
+
+Progress::~Progress() {
+  if (terminal_) std::fputs("\n", out_);
+  std::fflush(out_);
+}
+
+std::string Progress::line(const std::string& note) const {
+  const double share = static_cast<double>(done_) / static_cast<double>(total_);
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
+  const std::string head = terminal_ ? title_ + " " + bar(share) : title_ + ":";
+  std::string text = fmt::format("{} {}/{} {}", head, done_, total_, unit_);
+  if (done_ > 0 && done_ < total_) {
+    text += fmt::format(", {:.1f} s left", elapsed.count() * (1.0 / share - 1.0));
+  } else if (done_ >= total_) {
+    text += fmt::format(", {:.1f} s", elapsed.count());
+  }
+  return note.empty() ? text : text + "  " + note;
+}
+
+void Progress::update(int64_t done, const std::string& note) {
+  done_ = std::clamp<int64_t>(done, 0, total_);
+  if (terminal_) {
+    // Overwrite the longer line before it, rather than a control sequence: works on any terminal.
+    std::string text = line(note);
+    const size_t length = text.size();
+    if (length < drawn_) text.append(drawn_ - length, ' ');
+    drawn_ = length;
+    fmt::print(out_, "\r{}", text);
+    std::fflush(out_);
+    return;
+  }
+  const int64_t tenth = done_ * 10 / total_;
+  if (tenth == last_tenth_) return;
+  last_tenth_ = tenth;
+  fmt::print(out_, "{}\n", line(note));
+}
+
+}  // namespace octet

@@ -1,0 +1,38 @@
+// Progress of long work, as calls on an interface: the library reports, the program draws.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <chrono>
+#include <string>
+
+namespace octet {
+
+// Draws a bar with rate and remaining time on a terminal, and otherwise plain lines: one when the
+// work starts, one for each further tenth of it, one when it ends.
+class Progress {
+ public:
+  // `out` is usually stderr; total is in whatever unit `unit` names ("tensors", "shapes").
+  Progress(std::string title, int64_t total, std::string unit, std::FILE* out = stderr);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  // Sets the amount done; `note` is shown at the end of the line.
+  void update(int64_t done, const std::string& note = {});
+
+ private:
+  std::string line(const std::string& note) const;
+
+  std::string title_;
+  std::string unit_;
+  std::FILE* out_;
+  int64_t total_;
+  int64_t done_ = 0;
+  int64_t last_tenth_ = -1;
+  size_t drawn_ = 0;
+  bool terminal_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+}  // namespace octet

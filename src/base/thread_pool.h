@@ -1,0 +1,61 @@
+// A fixed set of worker threads and one verb: run tasks 0..count-1, each exactly once.
+//
+// Tasks are handed out by an atomic counter, so a thread that is slowed down (a shared core, a
+// page fault) takes fewer of them. The calling thread works too. A call from inside a task runs
+// inline on that thread: nested parallelism never creates more runnable threads than the pool has.
+// Workers spin briefly after a job before they sleep, because one linear is several short jobs.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace octet {
+
+// Physical cores that this process may run on (its affinity mask and its control group's CPU quota
+// count); at least 1. Hyper-threads of one core count once: they share the multiply units.
+int physical_cores();
+
+class ThreadPool {
+ public:
+  // threads <= 0 means physical_cores(). The calling thread is one of them.
+  explicit ThreadPool(int threads = 0);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+  // Calls task(index, thread) for every index in [0, count); thread is in [0, threads()) and no two
+  // running tasks share it, so it can index per-thread scratch memory. Returns when all are done.
+  // The first exception that a task throws is rethrown here; the tasks not yet begun are dropped.
+  void run(int64_t count, const std::function<void(int64_t index, int thread)>& task);
+
+ private:
+  struct Job {
+    int64_t count = 0;
+    const std::function<void(int64_t, int)>* task = nullptr;
+    std::atomic<int64_t> next{0};
+    std::mutex error_mutex;
+    std::exception_ptr error;
+  };
+
+  void worker_loop(int thread);
+  static void work(Job& job, int thread);
+
+  std::vector<std::thread> workers_;
+  std::mutex run_mutex_;  // one job at a time; a second caller waits
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  Job* job_ = nullptr;
+  std::atomic<uint64_t> generation_{0};
+  std::atomic<int> busy_{0};
+  bool stopping_ = false;
+};
+
+}  // namespace octet

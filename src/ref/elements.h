@@ -1,0 +1,24 @@
+// Reading and writing one element of a matrix whose type is known at run time.
+#pragma once
+
+#include "tensor/tensor.h"
+
+namespace octet::ref {
+
+inline float load(const ConstTensorView& matrix, int64_t row, int64_t column) {
+  switch (matrix.dtype) {
+    case DType::bf16: return to_f32(matrix.row<bf16_t>(row)[column]);
+    case DType::f16: return to_f32(matrix.row<f16_t>(row)[column]);
+    default: return matrix.row<float>(row)[column];
+  }
+}
+
+inline void store(const TensorView& matrix, int64_t row, int64_t column, float value) {
+  switch (matrix.dtype) {
+    case DType::bf16: matrix.row<bf16_t>(row)[column] = from_f32<bf16_t>(value); break;
+    case DType::f16: matrix.row<f16_t>(row)[column] = from_f32<f16_t>(value); break;
+    default: matrix.row<float>(row)[column] = value; break;
+  }
+}
+
+}  // namespace octet::ref

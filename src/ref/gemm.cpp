@@ -1,0 +1,42 @@
+// The int8 GEMM and the unquantized matmul, the definitions.
+#include "ref/elements.h"
+#include "ref/ops.h"
+
+namespace octet::ref {
+
+void gemm(const GemmProblem& problem, const GemmArgs& args) {
+  const auto* w = reinterpret_cast<const int8_t*>(args.w->values.data());
+  const auto* col_scale = reinterpret_cast<const float*>(args.w->col_scale.data());
+  const auto* bias = reinterpret_cast<const float*>(args.w->bias.data());
+  for (int64_t i = 0; i < problem.m; ++i) {
+    const int8_t* a = args.a.values.row<int8_t>(i);
+    for (int64_t j = 0; j < problem.n; ++j) {
+      int32_t acc = 0;
+      for (int64_t p = 0; p < problem.k; ++p) acc += a[p] * w[j * problem.k + p];
+      if (problem.out == DType::i32) {
+        args.out.row<int32_t>(i)[j] = acc;
+        continue;
+      }
+      float y = static_cast<float>(acc) * args.a.scales.as<float>()[i];
+      y = y * col_scale[j];
+      if (problem.fusion == Fusion::bias) y = y + bias[j];
+      store(args.out, i, j, y);
+    }
+  }
+}
+
+// Sums in f64: the nearest to the true value that is cheap to have.
+void matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out) {
+  const int64_t k = a.shape[1];
+  for (int64_t i = 0; i < out.shape[0]; ++i) {
+    for (int64_t j = 0; j < out.shape[1]; ++j) {
+      double sum = 0;
+      for (int64_t p = 0; p < k; ++p) {
+        sum += static_cast<double>(load(a, i, p)) * static_cast<double>(load(b, j, p));
+      }
+      store(out, i, j, static_cast<float>(sum));
+    }
+  }
+}
+
+}  // namespace octet::ref

@@ -1,0 +1,73 @@
+#include "ref/ref_backend.h"
+
+#include <chrono>
+#include <cstring>
+
+#include "base/error.h"
+#include "ref/ops.h"
+
+namespace octet {
+namespace {
+
+constexpr const char* kLayout = "ref_rows";  // int8 [n, k] as it came
+
+class RefBackend final : public Backend {
+ public:
+  std::string name() const override { return "ref"; }
+  std::string description() const override { return "plain loops on one CPU thread"; }
+
+  Buffer allocate(size_t bytes) override { return allocate_host(bytes); }
+  void copy_to_device(std::byte* device, const std::byte* host, size_t bytes) override {
+    if (bytes > 0) std::memcpy(device, host, bytes);
+  }
+  void copy_to_host(std::byte* host, const std::byte* device, size_t bytes) override {
+    if (bytes > 0) std::memcpy(host, device, bytes);
+  }
+  void synchronize() override {}
+
+  double time_us(const std::function<void()>& work) override {
+    const auto start = std::chrono::steady_clock::now();
+    work();
+    const auto end = std::chrono::steady_clock::now();
+    return std::chrono::duration<double, std::micro>(end - start).count();
+  }
+
+  KernelChoice choose(const GemmProblem&) override { return {"ref", "the only one"}; }
+
+ protected:
+  void do_quantize_rows(const ConstTensorView& x, const ActivationTransform& transform,
+                        const QTensor& out) override {
+    ref::quantize_rows(x, transform, out);
+  }
+
+  void do_dequantize_rows(const QTensor& q, const TensorView& out) override {
+    ref::dequantize_rows(q, out);
+  }
+
+  void do_pack(const QTensor& weight, QWeight& packed) override {
+    packed.layout = kLayout;
+    packed.values = allocate(static_cast<size_t>(packed.n * packed.k));
+    auto* to = reinterpret_cast<int8_t*>(packed.values.data());
+    for (int64_t row = 0; row < packed.n; ++row) {
+      const int8_t* from = weight.values.row<int8_t>(row);
+      for (int64_t j = 0; j < packed.k; ++j) to[row * packed.k + j] = from[j];
+    }
+  }
+
+  void do_gemm(const GemmProblem& problem, const GemmArgs& args) override {
+    check(problem.layout == kLayout, "gemm: ref cannot read a weight packed as {}; pack it with ref",
+          problem.layout);
+    ref::gemm(problem, args);
+  }
+
+  void do_matmul(const ConstTensorView& a, const ConstTensorView& b,
+                 const TensorView& out) override {
+    ref::matmul(a, b, out);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_ref_backend() { return std::make_unique<RefBackend>(); }
+
+}  // namespace octet

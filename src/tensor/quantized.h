@@ -1,0 +1,48 @@
+// Quantized tensors: int8 values with one f32 scale per row, value = q * scale.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tensor/tensor.h"
+
+namespace octet {
+
+// Looks at activations [rows, k] (scale per token) or at an unpacked weight [n, k] (per channel).
+struct QTensor {
+  TensorView values;  // I8 [rows, k], rows may be apart
+  TensorView scales;  // F32 [rows], dense
+
+  int64_t rows() const { return values.shape[0]; }
+  int64_t k() const { return values.shape[1]; }
+};
+
+// What has to be done to an activation row before it is quantized, because the same was done to the
+// weight's columns when the weight was made.
+enum class Transform : uint8_t {
+  none,
+  smooth,  // SmoothQuant: multiply channel j by smooth[j]
+  rotate,  // ConvRot: the regular Hadamard rotation within consecutive groups of 4^n channels
+};
+
+struct ActivationTransform {
+  Transform kind = Transform::none;
+  ConstTensorView smooth;  // F32 [k], when kind is smooth
+  int64_t group = 0;       // 4, 16, 64, 256 or 1024 and a divisor of k, when kind is rotate
+};
+
+// A linear layer's weight as a backend wants it: int8 [n, k] rearranged for its kernels (never read
+// it without knowing `layout`), with scales, bias and the transform its activations need.
+// Const after pack(); owns its memory.
+struct QWeight {
+  int64_t n = 0;
+  int64_t k = 0;
+  std::string layout;  // names the arrangement; a kernel refuses any other than its own
+  Buffer values;
+  Buffer col_scale;  // F32 [n]
+  Buffer bias;       // F32 [n], or empty
+  Buffer smooth;     // F32 [k], or empty
+  ActivationTransform transform;
+};
+
+}  // namespace octet
