@@ -13,7 +13,8 @@ endforeach()
 # Files named *_x86_<isa>.cpp and *_arm_<isa>.cpp hold one instruction set each and are compiled
 # with exactly its flags; a file of the other architecture is left out.
 set(isa_flags_x86_avx2 -mavx2 -mfma -mf16c)
-set(isa_flags_x86_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c)
+# gcc 12 warns about its own AVX-512 headers (gcc bug 105593).
+set(isa_flags_x86_avx512 -Wno-maybe-uninitialized -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c)
 set(isa_flags_x86_vnni ${isa_flags_x86_avx512} -mavx512vnni)
 set(isa_flags_x86_amx ${isa_flags_x86_avx512} -mamx-tile -mamx-int8 -mamx-bf16)
 set(isa_flags_arm_neon -march=armv8-a)

@@ -59,7 +59,8 @@ QWeight Backend::pack(const QTensor& weight, const ConstTensorView& bias,
 void Backend::gemm(const GemmArgs& args, Fusion fusion) {
   const GemmProblem problem = describe_gemm(args, fusion);
   if (problem.m == 0 || problem.n == 0) return;
-  do_gemm(problem, args);
+  const std::string_view kernel = do_gemm(problem, args);
+  if (gemm_observer_) gemm_observer_(problem, kernel);
 }
 
 void Backend::matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out) {

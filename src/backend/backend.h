@@ -2,14 +2,15 @@
 // the same results faster.
 //
 // Rules: outputs are views that the caller allocated; an op never changes its inputs; ops on one
-// backend run in the order of the calls. The public functions check their arguments once, here,
+// backend run in the order of the calls, and one backend is used by one thread at a time. The public functions check their arguments once, here,
 // and throw Error with the values; implementations only see arguments that fit.
 #pragma once
 
 #include <cstddef>
 #include <functional>
 #include <string>
-#include <vector>
+#include <string_view>
+#include <utility>
 
 #include "backend/gemm.h"
 #include "tensor/quantized.h"
@@ -17,11 +18,8 @@
 
 namespace octet {
 
-// The kernels that ran: what the kernel report of a run is made of.
-struct KernelChoice {
-  std::string kernel;  // a printable name such as "amx_int8_32x32"
-  std::string reason;  // "fastest supported", "forced by OCTET_FORCE_KERNEL"
-};
+// Told after each gemm which kernel ran: what tests and kernel reports are made of.
+using GemmObserver = std::function<void(const GemmProblem&, std::string_view kernel)>;
 
 class Backend {
  public:
@@ -58,9 +56,11 @@ class Backend {
 
   // See gemm.h.
   void gemm(const GemmArgs& args, Fusion fusion);
+  void set_gemm_observer(GemmObserver observer) { gemm_observer_ = std::move(observer); }
 
-  // The kernel that gemm() would run for this problem, and why.
-  virtual KernelChoice choose(const GemmProblem& problem) = 0;
+  // Integer operations per second that the multiply instruction of gemm() reaches when it works on
+  // registers alone: the ceiling of any gemm here. 0 where that means nothing (ref).
+  virtual double int8_ceiling() = 0;
 
   // Unquantized: out[m, n] = a [m, k] times b [n, k] transposed; a and b both F32 or both BF16,
   // out F32, BF16 or F16, products summed in f32 or wider.
@@ -72,9 +72,13 @@ class Backend {
   virtual void do_dequantize_rows(const QTensor& q, const TensorView& out) = 0;
   // Fills layout and values; the rest of the weight is already there.
   virtual void do_pack(const QTensor& weight, QWeight& packed) = 0;
-  virtual void do_gemm(const GemmProblem& problem, const GemmArgs& args) = 0;
+  // Returns the name of the kernel that ran.
+  virtual std::string_view do_gemm(const GemmProblem& problem, const GemmArgs& args) = 0;
   virtual void do_matmul(const ConstTensorView& a, const ConstTensorView& b,
                          const TensorView& out) = 0;
+
+ private:
+  GemmObserver gemm_observer_;
 };
 
 }  // namespace octet

@@ -36,7 +36,8 @@ GemmProblem describe_gemm(const GemmArgs& args, Fusion fusion) {
         args.out.shape.to_string(), problem.m, problem.n);
   check(problem.k <= kMaxK, "gemm: k={} could overflow the int32 sum; the largest k is {}",
         problem.k, kMaxK);
-  check(fusion != Fusion::bias || w.bias, "gemm: the fusion asks for a bias that the weight lacks");
+  check(fusion != Fusion::bias || w.bias || w.n == 0,
+        "gemm: the fusion asks for a bias that the weight lacks");
   check(fusion == Fusion::none || problem.out != DType::i32,
         "gemm: an I32 output is the bare accumulator and takes no fusion, got {}",
         name_of(fusion));

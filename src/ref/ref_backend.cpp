@@ -1,9 +1,9 @@
 #include "ref/ref_backend.h"
 
-#include <chrono>
 #include <cstring>
 
 #include "base/error.h"
+#include "base/stopwatch.h"
 #include "ref/ops.h"
 
 namespace octet {
@@ -26,13 +26,12 @@ class RefBackend final : public Backend {
   void synchronize() override {}
 
   double time_us(const std::function<void()>& work) override {
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     work();
-    const auto end = std::chrono::steady_clock::now();
-    return std::chrono::duration<double, std::micro>(end - start).count();
+    return watch.microseconds();
   }
 
-  KernelChoice choose(const GemmProblem&) override { return {"ref", "the only one"}; }
+  double int8_ceiling() override { return 0; }
 
  protected:
   void do_quantize_rows(const ConstTensorView& x, const ActivationTransform& transform,
@@ -54,10 +53,11 @@ class RefBackend final : public Backend {
     }
   }
 
-  void do_gemm(const GemmProblem& problem, const GemmArgs& args) override {
+  std::string_view do_gemm(const GemmProblem& problem, const GemmArgs& args) override {
     check(problem.layout == kLayout, "gemm: ref cannot read a weight packed as {}; pack it with ref",
           problem.layout);
     ref::gemm(problem, args);
+    return "ref";
   }
 
   void do_matmul(const ConstTensorView& a, const ConstTensorView& b,

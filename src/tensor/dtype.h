@@ -3,7 +3,6 @@
 // Narrowing a NaN gives the one canonical quiet NaN of the target type.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -30,19 +29,23 @@ struct f16_t {
   uint16_t bits;
 };
 
-constexpr float to_f32(float value) { return value; }
+// always_inline, and builtins in place of std functions: files compiled for a wide instruction set
+// use these too, and must not leave behind an out-of-line copy that the linker could pick for all.
+#define OCTET_INLINE [[gnu::always_inline]] inline constexpr
 
-constexpr float to_f32(bf16_t value) {
-  return std::bit_cast<float>(static_cast<uint32_t>(value.bits) << 16);
+OCTET_INLINE float to_f32(float value) { return value; }
+
+OCTET_INLINE float to_f32(bf16_t value) {
+  return __builtin_bit_cast(float, static_cast<uint32_t>(value.bits) << 16);
 }
 
-constexpr float to_f32(f16_t value) {
+OCTET_INLINE float to_f32(f16_t value) {
   const uint32_t sign = static_cast<uint32_t>(value.bits & 0x8000u) << 16;
   const uint32_t exponent = (value.bits >> 10) & 0x1fu;
   uint32_t mantissa = value.bits & 0x3ffu;
-  if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
+  if (exponent == 31) return __builtin_bit_cast(float, sign | 0x7f800000u | (mantissa << 13));
   if (exponent != 0) {
-    return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
+    return __builtin_bit_cast(float, sign | ((exponent + 112) << 23) | (mantissa << 13));
   }
   // Subnormal: the value is mantissa * 2^-24, exact in f32.
   const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
@@ -53,32 +56,34 @@ template <class T>
 constexpr T from_f32(float value);
 
 template <>
-constexpr float from_f32<float>(float value) {
+OCTET_INLINE float from_f32<float>(float value) {
   return value;
 }
 
 template <>
-constexpr bf16_t from_f32<bf16_t>(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
+OCTET_INLINE bf16_t from_f32<bf16_t>(float value) {
+  const uint32_t bits = __builtin_bit_cast(uint32_t, value);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return {0x7fc0};
   return {static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16)};
 }
 
 template <>
-constexpr f16_t from_f32<f16_t>(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
+OCTET_INLINE f16_t from_f32<f16_t>(float value) {
+  const uint32_t bits = __builtin_bit_cast(uint32_t, value);
   const auto sign = static_cast<uint16_t>((bits >> 16) & 0x8000u);
   const uint32_t magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return {0x7e00};
   if (magnitude >= 0x47800000u) return {static_cast<uint16_t>(sign | 0x7c00u)};  // >= 65536
   if (magnitude < 0x38800000u) {  // below 2^-14: a multiple of 2^-24, or zero
     // Adding 0.5 puts the ulp at 2^-24, so the hardware's own rounding does the work.
-    const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
-    return {static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(shifted) - 0x3f000000u))};
+    const float shifted = __builtin_bit_cast(float, magnitude) + 0.5f;
+    return {static_cast<uint16_t>(sign | (__builtin_bit_cast(uint32_t, shifted) - 0x3f000000u))};
   }
   const uint32_t rounded = magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u);
   return {static_cast<uint16_t>(sign | (rounded >> 13))};
 }
+
+#undef OCTET_INLINE
 
 // fp8 as checkpoints store it: E4M3 is the "fn" kind (no infinity, 0x7f is NaN), E5M2 is IEEE-like.
 float f8_e4m3_to_f32(uint8_t bits);

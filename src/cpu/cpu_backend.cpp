@@ -1,0 +1,142 @@
+#include "cpu/cpu_backend.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <vector>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/stopwatch.h"
+#include "base/thread_pool.h"
+#include "cpu/cpu_features.h"
+#include "cpu/gemm/driver.h"
+#include "cpu/gemm/pack.h"
+#include "cpu/gemm/table.h"
+#include "cpu/matmul/matmul.h"
+#include "cpu/rows/row_ops.h"
+
+namespace octet {
+namespace {
+
+// Rows per task of the row operations: enough work to outweigh taking a task.
+constexpr int64_t kRowsPerTask = 8;
+
+class CpuBackend final : public Backend {
+ public:
+  explicit CpuBackend(const CpuOptions& options)
+      : kernel_(cpu::select_micro_kernel(options.force_kernel)),
+        layout_(cpu::weight_layout(kernel_)),
+        rows_(cpu::row_ops(kernel_.simd)),
+        pool_(options.threads),
+        row_scratch_(static_cast<size_t>(pool_.threads())) {}
+
+  std::string name() const override { return "cpu"; }
+  std::string description() const override {
+    return fmt::format("{}, {} thread{}, {}", cpu::cpu_model(), pool_.threads(),
+                       pool_.threads() == 1 ? "" : "s", kernel_.name);
+  }
+
+  Buffer allocate(size_t bytes) override { return allocate_host(bytes); }
+  void copy_to_device(std::byte* device, const std::byte* host, size_t bytes) override {
+    if (bytes > 0) std::memcpy(device, host, bytes);
+  }
+  void copy_to_host(std::byte* host, const std::byte* device, size_t bytes) override {
+    if (bytes > 0) std::memcpy(host, device, bytes);
+  }
+  void synchronize() override {}
+
+  double time_us(const std::function<void()>& work) override {
+    const Stopwatch watch;
+    work();
+    return watch.microseconds();
+  }
+
+  // All threads spin at once, since cores share power and sometimes multiply units. Each repeats
+  // short spins until the common time is over, and the best of three rounds counts.
+  double int8_ceiling() override {
+    constexpr double kRoundMicroseconds = 40'000;
+    double best = 0;
+    for (int round = 0; round < 3; ++round) {
+      std::atomic<int64_t> operations{0};
+      const Stopwatch watch;
+      pool_.run(pool_.threads(), [&](int64_t, int) {
+        while (watch.microseconds() < kRoundMicroseconds) operations += kernel_.spin(20'000);
+      });
+      best = std::max(best, static_cast<double>(operations) / watch.microseconds() * 1e6);
+    }
+    return best;
+  }
+
+ protected:
+  void do_quantize_rows(const ConstTensorView& x, const ActivationTransform& transform,
+                        const QTensor& out) override {
+    const int64_t k = x.shape[1];
+    const int64_t element_bytes = bits_of(x.dtype) / 8;
+    cpu::RowTransform row_transform;
+    if (transform.kind == Transform::smooth) row_transform.smooth = transform.smooth.as<float>();
+    if (transform.kind == Transform::rotate) row_transform.group = transform.group;
+    for (auto& scratch : row_scratch_) scratch.resize(static_cast<size_t>(k));
+    for_each_row(x.shape[0], [&](int64_t row, int thread) {
+      rows_.quantize(x.data + row * x.row_stride() * element_bytes, x.dtype, k, row_transform,
+                     row_scratch_[static_cast<size_t>(thread)].data(),
+                     out.values.row<int8_t>(row), out.scales.as<float>() + row);
+    });
+  }
+
+  void do_dequantize_rows(const QTensor& q, const TensorView& out) override {
+    const int64_t element_bytes = bits_of(out.dtype) / 8;
+    for_each_row(q.rows(), [&](int64_t row, int) {
+      rows_.dequantize(q.values.row<int8_t>(row), q.scales.as<float>()[row], q.k(),
+                       out.data + row * out.row_stride() * element_bytes, out.dtype);
+    });
+  }
+
+  void do_pack(const QTensor& weight, QWeight& packed) override {
+    packed.layout = layout_;
+    packed.values = allocate(
+        static_cast<size_t>(cpu::weight_bytes(kernel_, packed.n, packed.k)));
+    auto* to = reinterpret_cast<int8_t*>(packed.values.data());
+    pool_.run(ceil_div(packed.n, kernel_.nr), [&](int64_t panel, int) {
+      cpu::pack_weight_panel(kernel_, weight.values, panel, to);
+    });
+  }
+
+  std::string_view do_gemm(const GemmProblem& problem, const GemmArgs& args) override {
+    check(problem.layout == layout_, "gemm: {} needs a weight packed as {}, got {}; pack it again",
+          kernel_.name, layout_, problem.layout);
+    cpu::gemm(pool_, kernel_, problem, args, workspace_);
+    return kernel_.name;
+  }
+
+  void do_matmul(const ConstTensorView& a, const ConstTensorView& b,
+                 const TensorView& out) override {
+    cpu::matmul(pool_, cpu::choose_matmul_kernel(a.dtype, cpu::cpu_features()), a, b, out);
+  }
+
+ private:
+  template <class Body>
+  void for_each_row(int64_t rows, Body body) {
+    pool_.run(ceil_div(rows, kRowsPerTask), [&](int64_t task, int thread) {
+      const int64_t end = std::min(rows, (task + 1) * kRowsPerTask);
+      for (int64_t row = task * kRowsPerTask; row < end; ++row) body(row, thread);
+    });
+  }
+
+  const cpu::Int8MicroKernel& kernel_;
+  std::string layout_;
+  const cpu::RowOps& rows_;
+  ThreadPool pool_;
+  std::vector<std::vector<float>> row_scratch_;
+  cpu::GemmWorkspace workspace_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options) {
+  check(options.threads >= 0 && options.threads <= 4096,
+        "cpu: {} threads, expected 1 to 4096, or 0 for one per physical core", options.threads);
+  return std::make_unique<CpuBackend>(options);
+}
+
+}  // namespace octet

@@ -1,0 +1,22 @@
+// The int8 GEMM around a microkernel: packs the activations, cuts the output into tasks for the
+// threads, blocks for the caches, applies the epilogue.
+#pragma once
+
+#include <vector>
+
+#include "backend/gemm.h"
+#include "base/thread_pool.h"
+#include "cpu/gemm/microkernel.h"
+
+namespace octet::cpu {
+
+// Memory that gemm calls reuse; it grows to the largest problem seen and then stays.
+struct GemmWorkspace {
+  Buffer activations;                 // packed panels of a
+  std::vector<Buffer> accumulators;   // one per thread
+};
+
+void gemm(ThreadPool& pool, const Int8MicroKernel& kernel, const GemmProblem& problem,
+          const GemmArgs& args, GemmWorkspace& workspace);
+
+}  // namespace octet::cpu

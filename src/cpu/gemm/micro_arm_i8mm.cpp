@@ -1,0 +1,63 @@
+// NEON i8mm: smmla multiplies 2 x 8 bytes by the transpose of 2 x 8 bytes into a 2 x 2 block of
+// int32. 8 x 12: 24 blocks + 4 pairs of rows + 1 pair of columns at a time fit the 32 registers.
+#include <arm_neon.h>
+
+#include "cpu/gemm/microkernel.h"
+
+namespace octet::cpu {
+namespace {
+
+constexpr int kMr = 8;
+constexpr int kNr = 12;
+constexpr int kStep = 8;
+constexpr int kRowPairs = kMr / 2;
+constexpr int kColumnPairs = kNr / 2;
+
+void run(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumulate) {
+  // A block holds (row 0: column 0, 1; row 1: column 0, 1).
+  int32x4_t sum[kRowPairs][kColumnPairs];
+  for (int i = 0; i < kRowPairs; ++i) {
+    for (int j = 0; j < kColumnPairs; ++j) {
+      const int32_t* at = acc + 2 * i * kNr + 2 * j;
+      sum[i][j] = accumulate ? vcombine_s32(vld1_s32(at), vld1_s32(at + kNr)) : vdupq_n_s32(0);
+    }
+  }
+  for (int64_t k0 = 0; k0 < k; k0 += kStep, a += kMr * kStep, b += kNr * kStep) {
+    int8x16_t rows[kRowPairs];
+    for (int i = 0; i < kRowPairs; ++i) rows[i] = vld1q_s8(a + i * 16);
+    for (int j = 0; j < kColumnPairs; ++j) {
+      const int8x16_t columns = vld1q_s8(b + j * 16);
+      for (int i = 0; i < kRowPairs; ++i) sum[i][j] = vmmlaq_s32(sum[i][j], rows[i], columns);
+    }
+  }
+  for (int i = 0; i < kRowPairs; ++i) {
+    for (int j = 0; j < kColumnPairs; ++j) {
+      int32_t* at = acc + 2 * i * kNr + 2 * j;
+      vst1_s32(at, vget_low_s32(sum[i][j]));
+      vst1_s32(at + kNr, vget_high_s32(sum[i][j]));
+    }
+  }
+}
+
+int64_t spin(int64_t iterations) {
+  int32x4_t sum[16];
+  for (auto& lane : sum) lane = vdupq_n_s32(0);
+  const int8x16_t a = vdupq_n_s8(5);
+  const int8x16_t b = vdupq_n_s8(-7);
+  for (int64_t i = 0; i < iterations; ++i) {
+    for (auto& lane : sum) {
+      asm volatile("smmla %0.4s, %1.16b, %2.16b" : "+w"(lane) : "w"(a), "w"(b));
+    }
+  }
+  return iterations * 16 * 32 * 2;
+}
+
+}  // namespace
+
+const Int8MicroKernel kMicroI8mm = {
+    .name = "neon_i8mm_8x12", .simd = Simd::neon, .mr = kMr, .nr = kNr, .k_step = kStep,
+    .a_group = kStep, .b_group = kStep, .a_offset = 0, .k_block = 1024,
+    .run = run, .begin = nullptr, .end = nullptr, .spin = spin,
+};
+
+}  // namespace octet::cpu

@@ -1,0 +1,53 @@
+// Portable C++; what remains when the CPU has none of the instruction sets of the other files.
+#include "cpu/gemm/microkernel.h"
+
+namespace octet::cpu {
+namespace {
+
+constexpr int kMr = 4;
+constexpr int kNr = 16;
+constexpr int kAGroup = 64;
+constexpr int kBGroup = 4;
+
+void run(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumulate) {
+  int32_t sum[kMr][kNr];
+  for (int i = 0; i < kMr; ++i) {
+    for (int j = 0; j < kNr; ++j) sum[i][j] = accumulate ? acc[i * kNr + j] : 0;
+  }
+  for (int64_t k0 = 0; k0 < k; k0 += kBGroup) {
+    const int8_t* a_at = a + (k0 / kAGroup) * kMr * kAGroup + k0 % kAGroup;
+    const int8_t* b_at = b + k0 * kNr;
+    for (int i = 0; i < kMr; ++i) {
+      for (int j = 0; j < kNr; ++j) {
+        for (int p = 0; p < kBGroup; ++p) {
+          sum[i][j] += a_at[i * kAGroup + p] * b_at[j * kBGroup + p];
+        }
+      }
+    }
+  }
+  for (int i = 0; i < kMr; ++i) {
+    for (int j = 0; j < kNr; ++j) acc[i * kNr + j] = sum[i][j];
+  }
+}
+
+int64_t spin(int64_t iterations) {
+  int32_t x[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  for (int64_t i = 0; i < iterations; ++i) {
+    // Unsigned, since the sums wrap; the empty asm keeps the compiler from solving the recurrence.
+    for (int32_t& lane : x) {
+      lane = static_cast<int32_t>(static_cast<uint32_t>(lane) * 3u + 7u);
+      asm volatile("" : "+r"(lane));
+    }
+  }
+  return iterations * 8 * 2;
+}
+
+}  // namespace
+
+const Int8MicroKernel kMicroScalar = {
+    .name = "scalar_4x16", .simd = Simd::scalar, .mr = kMr, .nr = kNr, .k_step = kAGroup,
+    .a_group = kAGroup, .b_group = kBGroup, .a_offset = 0, .k_block = 1024,
+    .run = run, .begin = nullptr, .end = nullptr, .spin = spin,
+};
+
+}  // namespace octet::cpu

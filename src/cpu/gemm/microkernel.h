@@ -1,0 +1,53 @@
+// A microkernel multiplies one panel of activations by one panel of weights with one instruction
+// set: acc[mr][nr] (+)= sum over k of a[mr][k] * b[nr][k]. Everything around it (blocking, threads,
+// packing, the epilogue) is the driver's and is written once.
+//
+// Packed layouts, for k padded with zeros to a multiple of k_step:
+//   a  [m / mr] [k / a_group] [mr] [a_group]     activations, packed in each call
+//   b  [n / nr] [k / b_group] [nr] [b_group]     weights, packed once
+// Padding rows and columns are zero. So one panel is contiguous over all of k, and the block that
+// starts at k0 is at k0 * mr (k0 * nr) bytes into it.
+//
+// This header is included by files compiled for wide instruction sets: plain data only.
+#pragma once
+
+#include <cstdint>
+
+#include "cpu/rows/row_ops.h"
+
+namespace octet::cpu {
+
+struct Int8MicroKernel {
+  const char* name;  // "amx_int8_32x32": its identity in logs, tests and OCTET_FORCE_KERNEL
+  Simd simd;         // the row operations that go with it
+  int mr;
+  int nr;
+  int k_step;
+  int a_group;
+  int b_group;
+  // Kernels whose instruction wants unsigned activations get a + a_offset; the driver starts their
+  // accumulators at -a_offset * (sum of the weight column), which makes the result exact again.
+  int a_offset;
+  int k_block;  // k per pass: a panel of b must stay in L1 while the panels of a stream past it
+
+  // acc is [mr][nr], 64-byte aligned; accumulate says whether its content counts. k is a multiple
+  // of k_step.
+  void (*run)(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumulate);
+
+  // Per-thread state around a series of run() calls (AMX tile configuration), or null.
+  void (*begin)();
+  void (*end)();
+
+  // Repeats the multiply instruction on registers alone and returns the integer operations done
+  // (a multiply and an add count as two): what this instruction could give if memory were free.
+  int64_t (*spin)(int64_t iterations);
+};
+
+extern const Int8MicroKernel kMicroScalar;
+extern const Int8MicroKernel kMicroAvx2;
+extern const Int8MicroKernel kMicroVnni;
+extern const Int8MicroKernel kMicroAmx;
+extern const Int8MicroKernel kMicroDotprod;
+extern const Int8MicroKernel kMicroI8mm;
+
+}  // namespace octet::cpu

@@ -1,0 +1,30 @@
+// Rearranging matrices into the panels of microkernel.h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "cpu/gemm/microkernel.h"
+#include "tensor/tensor.h"
+
+namespace octet::cpu {
+
+// Names the arrangement of packed weights: kernels that agree on it can share them.
+std::string weight_layout(const Int8MicroKernel& kernel);
+
+// Sizes in bytes. Packed weights are followed by one int32 per padded column: -a_offset times the
+// column's sum (zeros for kernels without an offset).
+int64_t padded_k(const Int8MicroKernel& kernel, int64_t k);
+int64_t weight_panel_bytes(const Int8MicroKernel& kernel, int64_t n, int64_t k);
+int64_t weight_bytes(const Int8MicroKernel& kernel, int64_t n, int64_t k);
+int64_t activation_bytes(const Int8MicroKernel& kernel, int64_t m, int64_t k);
+
+// One panel: rows [panel * nr, ...) of the weight [n, k]. `packed` is the start of the whole.
+void pack_weight_panel(const Int8MicroKernel& kernel, const ConstTensorView& weight, int64_t panel,
+                       int8_t* packed);
+
+// One panel: rows [panel * mr, ...) of the activations [m, k].
+void pack_activation_panel(const Int8MicroKernel& kernel, const ConstTensorView& a, int64_t panel,
+                           int8_t* packed);
+
+}  // namespace octet::cpu

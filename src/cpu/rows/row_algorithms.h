@@ -1,0 +1,160 @@
+// The row operations, written once in the primitives of a Vec (simd/vec_*.h).
+//
+// Included by one file per instruction set. Everything is in an anonymous namespace: see
+// vec_scalar.h for why. Tails are done by VecScalar, whose bits are the same.
+#pragma once
+
+#include "cpu/rows/row_ops.h"
+#include "cpu/simd/vec_scalar.h"
+
+namespace {
+
+using octet::DType;
+using octet::cpu::RowTransform;
+
+// Calls step(vec, j) for each j in [0, count), kWidth at a time and the tail one by one; `vec` is a
+// Vec object that only carries its type.
+template <class V, class Step>
+[[gnu::always_inline]] inline void for_each_vec(int64_t count, Step step) {
+  int64_t j = 0;
+  for (; j + V::kWidth <= count; j += V::kWidth) step(V{}, j);
+  for (; j < count; ++j) step(VecScalar{}, j);
+}
+
+// The rotation's butterfly among elements `distance` apart, where distance >= V::kWidth.
+template <class V>
+[[gnu::always_inline]] inline void butterflies_apart(float* x, int64_t k, int64_t distance) {
+  for (int64_t base = 0; base < k; base += 4 * distance) {
+    for (int64_t i = base; i < base + distance; i += V::kWidth) {
+      const auto x0 = V::load(x + i);
+      const auto x1 = V::load(x + i + distance);
+      const auto x2 = V::load(x + i + 2 * distance);
+      const auto x3 = V::load(x + i + 3 * distance);
+      const auto s = V::add(x0, x1);
+      const auto d = V::sub(x0, x1);
+      const auto t = V::add(x2, x3);
+      const auto u = V::sub(x2, x3);
+      V::store(x + i, V::add(s, u));
+      V::store(x + i + distance, V::sub(s, u));
+      V::store(x + i + 2 * distance, V::add(t, d));
+      V::store(x + i + 3 * distance, V::sub(t, d));
+    }
+  }
+}
+
+// The butterflies closer together than a vector is wide; one overload per Vec that has them.
+// Returns the first distance that is left to butterflies_apart.
+template <class V>
+int64_t near_butterflies(float* x, int64_t k, int64_t group);
+
+// Rotation, see ref/quantize.cpp for its definition: lowest digit first, the factor last. The
+// factor is left to the caller, who multiplies it in on the way.
+template <class V>
+[[gnu::always_inline]] inline float rotate(float* x, int64_t k, int64_t group) {
+  int64_t distance = near_butterflies<V>(x, k, group);
+  for (; distance < group; distance *= 4) butterflies_apart<V>(x, k, distance);
+  float factor = 1.0f;
+  for (int64_t span = 1; span < group; span *= 4) factor *= 0.5f;
+  return factor;
+}
+
+template <class V, class T>
+[[gnu::always_inline]] inline void quantize_typed(const T* x, int64_t k,
+                                                  const RowTransform& transform, float* scratch,
+                                                  int8_t* q, float* scale) {
+  float factor = 1.0f;
+  if (transform.group > 0) {
+    for_each_vec<V>(k, [&](auto v, int64_t j) { v.store(scratch + j, v.load(x + j)); });
+    factor = rotate<V>(scratch, k, transform.group);
+  }
+  const bool smooth = transform.smooth != nullptr;
+  const bool rotated = transform.group > 0;
+
+  // One pass that finishes the transform, keeps the row in scratch and finds its largest magnitude.
+  auto bits = V::zero_bits();
+  uint32_t tail_bits = 0;
+  const auto pass = [&](auto v, int64_t j) {
+    auto value = rotated ? v.mul(v.load(scratch + j), v.set(factor)) : v.load(x + j);
+    if (smooth) value = v.mul(value, v.load(transform.smooth + j));
+    v.store(scratch + j, value);
+    if constexpr (decltype(v)::kWidth == V::kWidth) {
+      bits = V::max_magnitude(bits, value);
+    } else {
+      tail_bits = VecScalar::max_magnitude(tail_bits, value);
+    }
+  };
+  for_each_vec<V>(k, pass);
+  const uint32_t vector_bits = V::reduce(bits);
+  const uint32_t amax_bits = vector_bits > tail_bits ? vector_bits : tail_bits;
+
+  constexpr uint32_t kInfinity = 0x7f800000u;
+  const float amax = __builtin_bit_cast(float, amax_bits);
+  const float inverse = 127.0f / amax;
+  const bool finite = amax_bits < kInfinity;
+  const bool vanishing = __builtin_bit_cast(uint32_t, inverse) >= kInfinity;
+  if (!finite || vanishing) {
+    *scale = finite ? 0.0f : __builtin_nanf("");
+    for (int64_t j = 0; j < k; ++j) q[j] = 0;
+    return;
+  }
+  *scale = amax / 127.0f;
+  for_each_vec<V>(k, [&](auto v, int64_t j) {
+    v.store(q + j, v.mul(v.load(scratch + j), v.set(inverse)));
+  });
+}
+
+template <class V>
+void quantize_row(const void* x, DType dtype, int64_t k, const RowTransform& transform,
+                  float* scratch, int8_t* q, float* scale) {
+  switch (dtype) {
+    case DType::bf16:
+      quantize_typed<V>(static_cast<const octet::bf16_t*>(x), k, transform, scratch, q, scale);
+      break;
+    case DType::f16:
+      quantize_typed<V>(static_cast<const octet::f16_t*>(x), k, transform, scratch, q, scale);
+      break;
+    default:
+      quantize_typed<V>(static_cast<const float*>(x), k, transform, scratch, q, scale);
+  }
+}
+
+template <class V>
+void dequantize_row(const int8_t* q, float scale, int64_t k, void* out, DType dtype) {
+  const auto typed = [&](auto* to) {
+    for_each_vec<V>(k, [&](auto v, int64_t j) {
+      v.store(to + j, v.mul(v.load(q + j), v.set(scale)));
+    });
+  };
+  switch (dtype) {
+    case DType::bf16: typed(static_cast<octet::bf16_t*>(out)); break;
+    case DType::f16: typed(static_cast<octet::f16_t*>(out)); break;
+    default: typed(static_cast<float*>(out));
+  }
+}
+
+template <class V>
+void epilogue_row(const int32_t* acc, int64_t n, float row_scale, const float* col_scale,
+                  const float* bias, void* out, DType dtype) {
+  const auto typed = [&](auto* to) {
+    if (bias != nullptr) {
+      for_each_vec<V>(n, [&](auto v, int64_t j) {
+        const auto y = v.mul(v.mul(v.load(acc + j), v.set(row_scale)), v.load(col_scale + j));
+        v.store(to + j, v.add(y, v.load(bias + j)));
+      });
+    } else {
+      for_each_vec<V>(n, [&](auto v, int64_t j) {
+        v.store(to + j, v.mul(v.mul(v.load(acc + j), v.set(row_scale)), v.load(col_scale + j)));
+      });
+    }
+  };
+  switch (dtype) {
+    case DType::bf16: typed(static_cast<octet::bf16_t*>(out)); break;
+    case DType::f16: typed(static_cast<octet::f16_t*>(out)); break;
+    case DType::i32:
+      __builtin_memcpy(out, acc, static_cast<size_t>(n) * sizeof(int32_t));
+      break;
+    default: typed(static_cast<float*>(out));
+  }
+}
+
+}  // namespace

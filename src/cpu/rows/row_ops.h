@@ -1,0 +1,41 @@
+// The row operations of one instruction set, as plain functions on pointers.
+//
+// This header is included by files compiled for wide instruction sets, so it holds nothing that
+// could leave an out-of-line copy behind: plain data and declarations.
+#pragma once
+
+#include <cstdint>
+
+#include "tensor/dtype.h"
+
+namespace octet::cpu {
+
+enum class Simd : uint8_t { scalar, avx2, avx512, neon };
+
+// What a row of activations has to go through before it is quantized.
+struct RowTransform {
+  const float* smooth = nullptr;  // [k] multipliers, or null
+  int64_t group = 0;              // rotation group, or 0
+};
+
+struct RowOps {
+  Simd simd;
+
+  // x [k] of f32, bf16 or f16 -> q [k] and its scale; scratch is f32 [k].
+  void (*quantize)(const void* x, DType dtype, int64_t k, const RowTransform& transform,
+                   float* scratch, int8_t* q, float* scale);
+
+  // out[j] = float(q[j]) * scale
+  void (*dequantize)(const int8_t* q, float scale, int64_t k, void* out, DType dtype);
+
+  // The epilogue of the numeric contract on one row of accumulators; bias may be null. dtype i32
+  // copies the accumulators.
+  void (*epilogue)(const int32_t* acc, int64_t n, float row_scale, const float* col_scale,
+                   const float* bias, void* out, DType dtype);
+};
+
+// The best for this CPU, no wider than `widest`; scalar is always there.
+const RowOps& row_ops(Simd widest);
+const RowOps& best_row_ops();
+
+}  // namespace octet::cpu

@@ -1,0 +1,27 @@
+#include "cpu/rows/row_algorithms.h"
+#include "cpu/rows/row_tables.h"
+#include "cpu/simd/vec_neon.h"
+
+namespace {
+
+template <>
+int64_t near_butterflies<VecNeon>(float* x, int64_t k, int64_t group) {
+  (void)group;
+  for (int64_t i = 0; i < k; i += VecNeon::kWidth) {
+    VecNeon::store(x + i, VecNeon::butterfly_1(VecNeon::load(x + i)));
+  }
+  return 4;
+}
+
+}  // namespace
+
+namespace octet::cpu {
+
+const RowOps kRowOpsNeon = {
+    Simd::neon,
+    quantize_row<VecNeon>,
+    dequantize_row<VecNeon>,
+    epilogue_row<VecNeon>,
+};
+
+}  // namespace octet::cpu

@@ -1,0 +1,24 @@
+#include "cpu/rows/row_algorithms.h"
+#include "cpu/rows/row_tables.h"
+#include "cpu/simd/vec_scalar.h"
+
+namespace {
+
+template <>
+int64_t near_butterflies<VecScalar>(float* x, int64_t k, int64_t group) {
+  (void)x, (void)k, (void)group;
+  return 1;  // a vector of one lane has no inside
+}
+
+}  // namespace
+
+namespace octet::cpu {
+
+const RowOps kRowOpsScalar = {
+    Simd::scalar,
+    quantize_row<VecScalar>,
+    dequantize_row<VecScalar>,
+    epilogue_row<VecScalar>,
+};
+
+}  // namespace octet::cpu
