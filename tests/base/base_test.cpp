@@ -17,7 +17,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/mapped_file.h"
-#include "base/progress.h"
+#include "octet/progress.h"
 #include "base/thread_pool.h"
 
 namespace octet {

@@ -1,4 +1,7 @@
-// Progress of long work, as calls on an interface: the library reports, the program draws.
+// Progress of long work on a terminal or in a log.
+//
+//   octet::Progress progress("tuning", shapes.size(), "shapes");
+//   for (size_t i = 0; i < shapes.size(); ++i) { tune(shapes[i]); progress.update(i + 1); }
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,95 @@
+// octet bench gemm
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+
+#include "commands.h"
+#include "octet/bench.h"
+#include "octet/progress.h"
+#include "output.h"
+
+namespace octet::cli {
+namespace {
+
+nlohmann::ordered_json to_json(const GemmBench& bench) {
+  auto rows = nlohmann::ordered_json::array();
+  for (const auto& row : bench.rows) {
+    nlohmann::ordered_json entry = {{"m", row.shape.m},
+                                    {"n", row.shape.n},
+                                    {"k", row.shape.k},
+                                    {"kernel", row.kernel},
+                                    {"us", row.us},
+                                    {"tops", row.tops},
+                                    {"ceiling_share", row.ceiling_share},
+                                    {"quantize_us", row.quantize_us},
+                                    {"linear_us", row.linear_us},
+                                    {"ratio", nlohmann::ordered_json::object()}};
+    if (row.unquantized_us > 0) {
+      entry["ratio"] = {{"unquantized", row.ratio_unquantized()},
+                        {"fake_int8", row.ratio_fake_int8()}};
+    }
+    rows.push_back(std::move(entry));
+  }
+  return {{"device", bench.device}, {"date", bench.date},       {"commit", bench.commit},
+          {"dtype", bench.dtype},   {"threads", bench.threads}, {"ceiling_tops", bench.ceiling_tops},
+          {"rows", rows}};
+}
+
+void print(const GemmBench& bench) {
+  fmt::print("{}\nactivations and outputs {}, ceiling of the multiply instruction {:.0f} GOPS\n\n",
+             bench.device, bench.dtype, bench.ceiling_tops * 1e3);
+  Table table({"kernel", "m", "n", "k", "gemm us", "GOPS", "of ceiling", "quantize us",
+               "linear us", "vs unquantized", "vs fake INT8"},
+              1);
+  for (const auto& row : bench.rows) {
+    const bool compared = row.unquantized_us > 0;
+    table.add({row.kernel, std::to_string(row.shape.m), std::to_string(row.shape.n),
+               std::to_string(row.shape.k), fmt::format("{:.0f}", row.us),
+               fmt::format("{:.0f}", row.tops * 1e3),
+               row.ceiling_share > 0 ? fmt::format("{:.0f} %", row.ceiling_share * 100) : "-",
+               fmt::format("{:.0f}", row.quantize_us), fmt::format("{:.0f}", row.linear_us),
+               compared ? fmt::format("{:.2f}x", row.ratio_unquantized()) : "-",
+               compared ? fmt::format("{:.2f}x", row.ratio_fake_int8()) : "-"});
+  }
+  table.print();
+  fmt::print("\nmedians; linear = quantize the activations + gemm; vs = how many times faster\n");
+}
+
+}  // namespace
+
+void add_bench(CLI::App& program, CommonFlags& flags) {
+  CLI::App* bench = program.add_subcommand("bench", "Measure speed");
+  bench->require_subcommand(1);
+  CLI::App* gemm = bench->add_subcommand("gemm", "INT8 linears against the unquantized and the "
+                                                 "fake INT8 path");
+  add_common_flags(*gemm, flags);
+  const auto request = std::make_shared<GemmBenchRequest>();
+  const auto shapes = std::make_shared<std::string>("ideogram4@1024");
+  const auto only_native = std::make_shared<bool>(false);
+  gemm->add_option("--shapes", *shapes, "m,n,k[;m,n,k...] or ideogram4@<pixels>[,<pixels>...]")
+      ->capture_default_str();
+  gemm->add_option("--dtype", request->dtype, "Of activations and outputs: bf16 or f32")
+      ->capture_default_str();
+  gemm->add_option("--seconds", request->seconds, "At least this long per shape")
+      ->capture_default_str();
+  gemm->add_flag("--only-native", *only_native, "Leave out the paths that are compared with");
+  gemm->callback([&flags, request, shapes, only_native] {
+    request->shapes = parse_shapes(*shapes);
+    request->device = flags.device;
+    request->threads = flags.threads;
+    request->compare = !*only_native;
+    std::optional<Progress> progress;
+    if (!flags.quiet) {
+      progress.emplace("bench gemm", static_cast<int64_t>(request->shapes.size()), "shapes");
+    }
+    const GemmBench result = bench_gemm(*request, [&progress](int done, int) {
+      if (progress) progress->update(done);
+    });
+    progress.reset();
+    if (!flags.json.empty()) write_json(to_json(result), flags.json);
+    if (flags.json != "-") print(result);
+  });
+}
+
+}  // namespace octet::cli

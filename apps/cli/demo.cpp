@@ -1,0 +1,65 @@
+// octet demo
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "commands.h"
+#include "octet/bench.h"
+#include "output.h"
+
+namespace octet::cli {
+namespace {
+
+constexpr int kBarCells = 30;
+
+std::string bar(double share) {
+  const int cells = std::max(1, static_cast<int>(share * kBarCells + 0.5));
+  std::string text;
+  for (int i = 0; i < cells; ++i) text += "█";
+  return text;
+}
+
+void print(const LinearDemo& demo) {
+  double longest = 0;
+  double native = 0;
+  for (const auto& path : demo.paths) {
+    longest = std::max(longest, path.us);
+    native = path.us;  // the last one
+  }
+  fmt::print("One linear of a diffusion transformer, {} tokens, {} -> {} channels, on\n{}\n\n",
+             demo.shape.m, demo.shape.k, demo.shape.n, demo.device);
+  Table table({"path", "", "ms", "native is", "error", "how"}, 2);
+  for (const auto& path : demo.paths) {
+    table.add({path.name, bar(path.us / longest), fmt::format("{:.2f}", path.us * 1e-3),
+               &path == &demo.paths.back() ? "-" : fmt::format("{:.2f}x faster", path.us / native),
+               fmt::format("{:.2f} %", path.relative_error * 100), path.how});
+  }
+  table.print();
+  fmt::print("\nThe native path ran the kernel {}. Error: against the exact product.\n",
+             demo.kernel);
+}
+
+nlohmann::ordered_json to_json(const LinearDemo& demo) {
+  auto paths = nlohmann::ordered_json::array();
+  for (const auto& path : demo.paths) {
+    paths.push_back(
+        {{"name", path.name}, {"us", path.us}, {"relative_error", path.relative_error}});
+  }
+  return {{"device", demo.device}, {"kernel", demo.kernel}, {"m", demo.shape.m},
+          {"n", demo.shape.n},     {"k", demo.shape.k},     {"paths", paths}};
+}
+
+}  // namespace
+
+void add_demo(CLI::App& program, CommonFlags& flags) {
+  CLI::App* command =
+      program.add_subcommand("demo", "One DiT-sized linear: fake INT8, unquantized, native INT8");
+  add_common_flags(*command, flags);
+  command->callback([&flags] {
+    const LinearDemo demo = demo_linear(flags.device, flags.threads);
+    if (!flags.json.empty()) write_json(to_json(demo), flags.json);
+    if (flags.json != "-") print(demo);
+  });
+}
+
+}  // namespace octet::cli

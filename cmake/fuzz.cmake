@@ -1,0 +1,35 @@
+# libFuzzer targets; clang alone has libFuzzer. Each target compiles the sources it reaches itself,
+# because octet_core is built without coverage counters.
+#
+#   cmake -S . -B build-fuzz -G Ninja -DCMAKE_CXX_COMPILER=clang++ -DOCTET_FUZZ=ON -DOCTET_TESTS=OFF
+#   cmake --build build-fuzz --target fuzzers && build-fuzz/write_seeds build-fuzz/seeds
+#   build-fuzz/safetensors_fuzzer -max_total_time=60 -dict=tests/fuzz/json.dict \
+#     build-fuzz/seeds/safetensors
+if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  message(FATAL_ERROR "octet: OCTET_FUZZ needs clang; configure with -DCMAKE_CXX_COMPILER=clang++")
+endif()
+
+file(GLOB fuzzed_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/formats/*.cpp
+  ${CMAKE_SOURCE_DIR}/src/tensor/*.cpp)
+list(FILTER fuzzed_sources EXCLUDE REGEX "/png\\.cpp$")
+list(APPEND fuzzed_sources ${CMAKE_SOURCE_DIR}/src/base/error.cpp
+  ${CMAKE_SOURCE_DIR}/src/base/mapped_file.cpp ${CMAKE_SOURCE_DIR}/src/base/atomic_file.cpp)
+
+set(fuzz_options -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
+  -fno-omit-frame-pointer)
+add_library(octet_fuzzed OBJECT ${fuzzed_sources})
+target_link_libraries(octet_fuzzed PUBLIC octet_flags nlohmann_json::nlohmann_json)
+target_compile_options(octet_fuzzed PUBLIC ${fuzz_options} -fsanitize=fuzzer-no-link)
+
+add_executable(write_seeds ${CMAKE_SOURCE_DIR}/tests/fuzz/write_seeds.cpp
+  ${CMAKE_SOURCE_DIR}/tests/formats/broken_files.cpp)
+target_include_directories(write_seeds PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+target_link_libraries(write_seeds PRIVATE octet_flags)
+
+add_custom_target(fuzzers DEPENDS write_seeds)
+foreach(name safetensors index)
+  add_executable(${name}_fuzzer ${CMAKE_SOURCE_DIR}/tests/fuzz/${name}_fuzzer.cpp)
+  target_link_libraries(${name}_fuzzer PRIVATE octet_fuzzed)
+  target_link_options(${name}_fuzzer PRIVATE -fsanitize=fuzzer,address,undefined)
+  add_dependencies(fuzzers ${name}_fuzzer)
+endforeach()

@@ -1,0 +1,92 @@
+#include "devices/select.h"
+
+#include "base/env.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/thread_pool.h"
+#include "cpu/cpu_backend.h"
+#include "cpu/cpu_features.h"
+#include "cpu/gemm/table.h"
+#include "octet/devices.h"
+#include "ref/ref_backend.h"
+#if OCTET_HAS_CUDA
+#include "cuda/cuda_devices.h"
+#endif
+
+namespace octet {
+namespace {
+
+constexpr const char* kNoCudaKernels = "this version has no INT8 kernels for CUDA; use cpu";
+
+std::vector<DeviceInfo> cuda_device_infos() {
+#if OCTET_HAS_CUDA
+  const CudaDevices found = find_cuda_devices();
+  if (!found.problem.empty()) {
+    return {{.name = "cuda",
+             .description = fmt::format("built with CUDA {}", found.runtime),
+             .unavailable = found.problem}};
+  }
+  std::vector<DeviceInfo> infos;
+  for (const CudaDevice& device : found.devices) {
+    DeviceInfo info;
+    info.name = fmt::format("cuda:{}", device.index);
+    info.description = fmt::format("{}, {} multiprocessors, {:.1f} GB, driver for CUDA {}",
+                                   device.name, device.multiprocessors,
+                                   static_cast<double>(device.memory_bytes) * 1e-9, found.driver);
+    info.features = {fmt::format("sm_{}{}", device.major, device.minor),
+                     fmt::format("{} KB shared memory per block",
+                                 device.shared_bytes_per_block / 1024)};
+    info.unavailable = kNoCudaKernels;
+    infos.push_back(std::move(info));
+  }
+  return infos;
+#else
+  return {{.name = "cuda", .unavailable = "this build has no CUDA; build it where nvcc is"}};
+#endif
+}
+
+std::unique_ptr<Backend> make_cpu(const DeviceRequest& request) {
+  return make_cpu_backend(
+      {.threads = request.threads, .force_kernel = env::force_kernel().value_or("")});
+}
+
+}  // namespace
+
+std::vector<DeviceInfo> list_devices() {
+  const int cores = physical_cores();
+  DeviceInfo cpu_info;
+  cpu_info.name = "cpu";
+  cpu_info.description =
+      fmt::format("{}, {} core{}", cpu::cpu_model(), cores, cores == 1 ? "" : "s");
+  cpu_info.int8_kernel = cpu::select_micro_kernel(env::force_kernel().value_or("")).name;
+  cpu_info.features = cpu::feature_names(cpu::cpu_features());
+
+  std::vector<DeviceInfo> infos = cuda_device_infos();
+  infos.push_back(std::move(cpu_info));
+  infos.push_back({.name = "ref",
+                   .description = "plain loops, the definition of every result",
+                   .int8_kernel = "ref"});
+  return infos;
+}
+
+std::unique_ptr<Backend> select_backend(const DeviceRequest& request) {
+  if (request.device == "ref") return make_ref_backend();
+  if (request.device == "cpu") return make_cpu(request);
+  if (request.device == "auto") {
+    log::debug("device auto: cpu, because {}", cuda_device_infos().front().unavailable);
+    return make_cpu(request);
+  }
+  if (request.device == "cuda" || request.device.rfind("cuda:", 0) == 0) {
+    const auto infos = cuda_device_infos();
+    for (const DeviceInfo& info : infos) {
+      if (request.device == "cuda" || info.name == request.device || info.name == "cuda") {
+        fail("device {}: {}", request.device, info.unavailable);
+      }
+    }
+    fail("device {}: there are {} GPUs, cuda:0 to cuda:{}", request.device, infos.size(),
+         infos.size() - 1);
+  }
+  fail("device {}: expected auto, ref, cpu, cuda or cuda:<number>", request.device);
+}
+
+}  // namespace octet

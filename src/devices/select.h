@@ -1,0 +1,20 @@
+// Makes a backend by the name of its device. The only layer that names ref, cpu and cuda.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "backend/backend.h"
+
+namespace octet {
+
+struct DeviceRequest {
+  std::string device = "auto";  // auto, ref, cpu, cuda[:i]
+  int threads = 0;              // of a CPU backend; 0: one per physical core
+};
+
+// Throws Error when there is no such device or it has no INT8 path, saying what to use instead.
+// `auto` takes the best that works. OCTET_FORCE_KERNEL is obeyed.
+std::unique_ptr<Backend> select_backend(const DeviceRequest& request);
+
+}  // namespace octet

@@ -1,0 +1,159 @@
+#include "formats/checkpoint.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "base/error.h"
+#include "formats/text.h"
+
+namespace octet {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr std::string_view kFileSuffix = ".safetensors";
+constexpr std::string_view kIndexSuffix = ".safetensors.index.json";
+
+// A list of names for a message, cut after the first few.
+std::string first_few(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 4;
+  std::string list;
+  for (size_t i = 0; i < std::min(kShown, names.size()); ++i) {
+    if (i > 0) list += ", ";
+    list += in_quotes(names[i]);
+  }
+  if (names.size() > kShown) list += fmt::format(" and {} more", names.size() - kShown);
+  return list;
+}
+
+std::string file_in_folder(const std::string& folder) {
+  std::vector<std::string> indexes;
+  std::vector<std::string> files;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (name.ends_with(kIndexSuffix)) indexes.push_back(name);
+    if (name.ends_with(kFileSuffix)) files.push_back(name);
+  }
+  check(!error, "{}: the folder cannot be read: {}", folder, system_error_text(error.value()));
+  std::sort(indexes.begin(), indexes.end());
+  std::sort(files.begin(), files.end());
+  if (indexes.size() == 1) return (fs::path(folder) / indexes[0]).string();
+  if (indexes.empty() && files.size() == 1) return (fs::path(folder) / files[0]).string();
+  const auto& found = indexes.empty() ? files : indexes;
+  check(!found.empty(), "{}: the folder has neither a *{} nor a *{}", folder, kFileSuffix,
+        kIndexSuffix);
+  fail("{}: the folder has {} checkpoints, expected one: {}; name the file to open", folder,
+       found.size(), first_few(found));
+}
+
+// Anything but a plain name could make a downloaded index read files elsewhere on the machine.
+bool is_plain_file_name(const std::string& name) {
+  return name.find_first_of(std::string_view("/\\\0", 3)) == name.npos && name[0] != '.' &&
+         name.size() > kFileSuffix.size() && name.ends_with(kFileSuffix);
+}
+
+}  // namespace
+
+ShardIndex parse_shard_index(const json& root, const std::string& path) {
+  check(root.is_object(), "{}: the index is {}, expected an object", path, describe(root));
+  ShardIndex index;
+  if (const auto metadata = root.find("metadata"); metadata != root.end()) {
+    check(metadata->is_object(), "{}: \"metadata\" is {}, expected an object", path,
+          describe(*metadata));
+    for (const auto& [key, value] : metadata->items()) {
+      index.metadata.emplace(key, value.is_string() ? value.get<std::string>() : value.dump());
+    }
+  }
+  const auto weight_map = root.find("weight_map");
+  check(weight_map != root.end(), "{}: the index has no \"weight_map\"", path);
+  check(weight_map->is_object(), "{}: \"weight_map\" is {}, expected an object", path,
+        describe(*weight_map));
+  for (const auto& [tensor, shard] : weight_map->items()) {
+    const auto* name = shard.get_ptr<const std::string*>();
+    if (name == nullptr) {
+      fail("{}: tensor {}: its shard is {}, expected a file name", path, in_quotes(tensor),
+           describe(shard));
+    }
+    if (!is_plain_file_name(*name)) {
+      fail(
+          "{}: tensor {}: its shard {} is not allowed; expected a plain file name that ends with "
+          "{} and lies beside the index",
+          path, in_quotes(tensor), in_quotes(*name), kFileSuffix);
+    }
+    index.weight_map.emplace(tensor, *name);
+  }
+  return index;
+}
+
+Checkpoint::Checkpoint(const std::string& path) : path_(path) {
+  std::error_code ignored;  // a path that cannot be examined gets its message when it is opened
+  if (fs::is_directory(path, ignored)) path_ = file_in_folder(path);
+  if (path_.ends_with(".json")) {
+    open_shards();
+  } else {
+    files_.emplace_back(path_);
+  }
+  for (const SafetensorsFile& file : files_) {
+    metadata_.insert(file.metadata().begin(), file.metadata().end());
+    for (const TensorInfo& info : file.tensors()) tensors_.emplace(info.name, Entry{&file, &info});
+  }
+}
+
+void Checkpoint::open_shards() {
+  // total_size in the metadata is not compared: tools that convert shards in place leave it stale,
+  // and each shard proves its own size.
+  ShardIndex index = parse_shard_index(read_json_file(path_), path_);
+  metadata_ = std::move(index.metadata);
+
+  std::map<std::string, std::set<std::string_view>> tensors_of;
+  for (const auto& [tensor, shard] : index.weight_map) tensors_of[shard].insert(tensor);
+  const fs::path folder = fs::path(path_).parent_path();
+  files_.reserve(tensors_of.size());
+  for (const auto& [shard, tensors] : tensors_of) {
+    const std::string shard_path = (folder / shard).string();
+    std::error_code ignored;
+    if (!fs::exists(shard_path, ignored)) {
+      fail("{}: the shard {} that it names is missing; {} was expected", path_, in_quotes(shard),
+           shard_path);
+    }
+    const SafetensorsFile& opened = files_.emplace_back(shard_path);
+    for (const std::string_view tensor : tensors) {
+      if (opened.find(tensor) == nullptr) {
+        fail("{}: tensor {}: the index places it in {}, which does not hold it", path_,
+             in_quotes(tensor), shard_path);
+      }
+    }
+    std::vector<std::string> unlisted;
+    for (const TensorInfo& info : opened.tensors()) {
+      if (!tensors.contains(info.name)) unlisted.push_back(info.name);
+    }
+    if (!unlisted.empty()) {
+      fail("{}: the index does not place these tensors in {}, which holds them: {}", path_,
+           shard_path, first_few(unlisted));
+    }
+  }
+}
+
+const TensorInfo* Checkpoint::find(std::string_view name) const {
+  const auto found = tensors_.find(name);
+  return found == tensors_.end() ? nullptr : found->second.info;
+}
+
+const Checkpoint::Entry& Checkpoint::entry(const std::string& name) const {
+  const auto found = tensors_.find(name);
+  if (found == tensors_.end()) fail("{}: has no tensor {}", path_, in_quotes(name));
+  return found->second;
+}
+
+std::span<const std::byte> Checkpoint::bytes(const std::string& name) const {
+  return entry(name).file->bytes(name);
+}
+
+ConstTensorView Checkpoint::view(const std::string& name) const {
+  return entry(name).file->view(name);
+}
+
+}  // namespace octet

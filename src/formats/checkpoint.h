@@ -1,0 +1,63 @@
+// A checkpoint: one safetensors file, or the shards that a `*.safetensors.index.json` lists.
+//
+// An index is untrusted: it may only name plain files beside itself, and it must agree with what
+// the shards hold in both directions. Every shard is opened and validated at once; data is still
+// read on first use only.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/json.h"
+#include "formats/safetensors.h"
+
+namespace octet {
+
+// The index file's content: its text entries besides the tensors, and which file holds what.
+struct ShardIndex {
+  std::map<std::string, std::string> metadata;    // values that are not strings as JSON text
+  std::map<std::string, std::string> weight_map;  // tensor name -> shard file name
+};
+
+// Validates the content of an index file. `path` is only used in messages.
+ShardIndex parse_shard_index(const nlohmann::json& root, const std::string& path);
+
+class Checkpoint {
+ public:
+  struct Entry {
+    const SafetensorsFile* file;
+    const TensorInfo* info;
+  };
+
+  // `path` is a safetensors file, an index (its name ends with ".json"), or a folder with exactly
+  // one index or, without an index, exactly one safetensors file.
+  explicit Checkpoint(const std::string& path);
+
+  // The file that was opened: `path`, or what was found in the folder.
+  const std::string& path() const { return path_; }
+  const std::vector<SafetensorsFile>& files() const { return files_; }
+
+  // The index's entries, then those of the files by name; the first of several equal keys counts.
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+
+  const std::map<std::string_view, Entry>& tensors() const { return tensors_; }
+  const TensorInfo* find(std::string_view name) const;  // nullptr when absent
+  const TensorInfo& info(const std::string& name) const { return *entry(name).info; }
+  std::span<const std::byte> bytes(const std::string& name) const;
+  ConstTensorView view(const std::string& name) const;  // see SafetensorsFile::view
+
+ private:
+  void open_shards();
+  const Entry& entry(const std::string& name) const;
+
+  std::string path_;
+  std::vector<SafetensorsFile> files_;
+  std::map<std::string, std::string> metadata_;
+  // Keys and entries look into files_, whose elements stay in place when this object moves.
+  std::map<std::string_view, Entry> tensors_;
+};
+
+}  // namespace octet

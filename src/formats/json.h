@@ -1,0 +1,30 @@
+// The one validator for untrusted JSON text: safetensors headers, index files, captions, configs.
+//
+// On top of what nlohmann checks (grammar, UTF-8) it refuses what a file can use against its
+// reader: duplicate keys (two readers may pick different ones), nesting beyond kMaxJsonDepth
+// (recursive users of the value would overflow their stack), NUL bytes (nlohmann stops at them) and
+// more than kMaxJsonValues values (each takes up to fifty times its text in memory). A byte order
+// mark before the text is skipped. Every error names `what`, the byte and the fault.
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+namespace octet {
+
+inline constexpr size_t kMaxJsonDepth = 64;
+inline constexpr size_t kMaxJsonValues = 4'000'000;
+inline constexpr size_t kMaxJsonBytes = 100'000'000;
+
+// `what` begins the error sentence: a file name, or a file name and a part of it.
+nlohmann::json parse_json(std::string_view text, const std::string& what);
+
+// The same for a whole file of at most kMaxJsonBytes.
+nlohmann::json read_json_file(const std::string& path);
+
+// A value as an error message shows it: `-1`, `"F33"`, `an array of 3`, `an object`, `null`.
+std::string describe(const nlohmann::json& value);
+
+}  // namespace octet

@@ -1,0 +1,256 @@
+#include "formats/safetensors.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+#include "base/error.h"
+#include "formats/json.h"
+#include "formats/text.h"
+
+namespace octet {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kLengthBytes = 8;
+
+std::string known_dtypes() {
+  std::string list;
+  for (int i = 0; i <= static_cast<int>(DType::c64); ++i) {
+    if (i > 0) list += ", ";
+    list += name_of(static_cast<DType>(i));
+  }
+  return list;
+}
+
+// Reads one member of the header: "name": {"dtype": ..., "shape": [...], "data_offsets": [b, e]}.
+class TensorEntry {
+ public:
+  TensorEntry(const std::string& path, const std::string& name, const json& entry)
+      : path_(path), name_(name), entry_(entry) {}
+
+  TensorInfo parse(uint64_t data_size) const {
+    if (!entry_.is_object()) {
+      reject(fmt::format("its entry is {}, expected an object", describe(entry_)));
+    }
+    for (const auto& [key, value] : entry_.items()) {
+      if (key != "dtype" && key != "shape" && key != "data_offsets") {
+        reject(fmt::format("its entry has the unknown key {}", in_quotes(key)));
+      }
+    }
+    TensorInfo info;
+    info.name = name_;
+    info.dtype = dtype();
+    info.shape = shape();
+    std::tie(info.begin, info.end) = offsets(data_size);
+    const uint64_t expected = storage_bytes(path_, name_, info.dtype, info.shape);
+    if (info.bytes() != expected) {
+      reject(fmt::format("its data_offsets [{}, {}] span {} bytes, but {} {} has a size of {}",
+                         info.begin, info.end, info.bytes(), name_of(info.dtype),
+                         to_string(info.shape), expected));
+    }
+    return info;
+  }
+
+ private:
+  const json& member(const char* key) const {
+    const auto found = entry_.find(key);
+    if (found == entry_.end()) reject(fmt::format("its entry has no {}", in_quotes(key)));
+    return *found;
+  }
+
+  DType dtype() const {
+    const json& value = member("dtype");
+    const auto* name = value.get_ptr<const std::string*>();
+    if (name == nullptr) {
+      reject(fmt::format("its dtype is {}, expected a string", describe(value)));
+    }
+    const auto dtype = dtype_from_name(*name);
+    if (!dtype) {
+      reject(
+          fmt::format("its dtype {} is unknown; known are {}", in_quotes(*name), known_dtypes()));
+    }
+    return *dtype;
+  }
+
+  FileShape shape() const {
+    const json& value = member("shape");
+    if (!value.is_array()) {
+      reject(fmt::format("its shape is {}, expected an array", describe(value)));
+    }
+    FileShape result;
+    result.reserve(value.size());
+    for (const json& extent : value) {
+      result.push_back(static_cast<int64_t>(integer(extent, "shape")));
+    }
+    return result;
+  }
+
+  std::pair<uint64_t, uint64_t> offsets(uint64_t data_size) const {
+    const json& value = member("data_offsets");
+    if (!value.is_array() || value.size() != 2) {
+      reject(fmt::format("its data_offsets are {}, expected an array of 2", describe(value)));
+    }
+    const uint64_t begin = integer(value[0], "data_offsets");
+    const uint64_t end = integer(value[1], "data_offsets");
+    if (begin > end) {
+      reject(fmt::format("its data_offsets [{}, {}] are reversed", begin, end));
+    }
+    if (end > data_size) {
+      reject(
+          fmt::format("its data_offsets [{}, {}] reach beyond the {} bytes of data in the file, "
+                      "which may be truncated",
+                      begin, end, data_size));
+    }
+    return {begin, end};
+  }
+
+  // Only plain digits: nlohmann keeps "-0" as a signed integer and "1e3" or 2^64 as a float.
+  uint64_t integer(const json& value, const char* key) const {
+    constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+    if (!value.is_number_unsigned() || value.get<uint64_t>() > kMax) {
+      reject(fmt::format("its {} contains {}, expected integers from 0 to 2^63-1", key,
+                         describe(value)));
+    }
+    return value.get<uint64_t>();
+  }
+
+  [[noreturn]] void reject(const std::string& fault) const {
+    fail("{}: tensor {}: {}", path_, in_quotes(name_), fault);
+  }
+
+  const std::string& path_;
+  const std::string& name_;
+  const json& entry_;
+};
+
+std::map<std::string, std::string> parse_metadata(const json& value, const std::string& path) {
+  check(value.is_object(), "{}: header: {} is {}, expected an object of strings", path,
+        kMetadataKey, describe(value));
+  std::map<std::string, std::string> metadata;
+  for (const auto& [key, text] : value.items()) {
+    check(text.is_string(), "{}: header: the value of {} in {} is {}, expected a string", path,
+          in_quotes(key), kMetadataKey, describe(text));
+    metadata.emplace(key, text.get<std::string>());
+  }
+  return metadata;
+}
+
+// Sorts the tensors by their data and demands that they cover it exactly.
+void check_cover(std::vector<TensorInfo>& tensors, uint64_t data_size, const std::string& path) {
+  std::sort(tensors.begin(), tensors.end(), [](const TensorInfo& a, const TensorInfo& b) {
+    return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
+  });
+  uint64_t covered = 0;
+  const TensorInfo* before = nullptr;
+  for (const TensorInfo& tensor : tensors) {
+    if (tensor.begin > covered) {
+      fail(
+          "{}: tensor {}: its data begins at byte {}, but the tensors before it end at byte {}; "
+          "a gap is not allowed",
+          path, in_quotes(tensor.name), tensor.begin, covered);
+    }
+    if (tensor.begin < covered) {
+      fail(
+          "{}: tensor {}: its data begins at byte {} and overlaps tensor {}, which ends at byte "
+          "{}",
+          path, in_quotes(tensor.name), tensor.begin, in_quotes(before->name), covered);
+    }
+    covered = tensor.end;
+    before = &tensor;
+  }
+  check(covered == data_size,
+        "{}: the tensors end at byte {} of the data, but {} trailing bytes follow them", path,
+        covered, data_size - covered);
+}
+
+// The JSON text of the header, after the checks that need nothing but its length.
+std::string_view header_text(std::span<const std::byte> file, const std::string& path) {
+  check(file.size() >= kLengthBytes,
+        "{}: is {} bytes long, but a safetensors file begins with an 8-byte header length; the "
+        "file is truncated or of another kind",
+        path, file.size());
+  uint64_t length = 0;
+  for (size_t i = kLengthBytes; i-- > 0;) {
+    length = (length << 8) | std::to_integer<uint64_t>(file[i]);
+  }
+  check(length <= kMaxSafetensorsHeader,
+        "{}: the header length is {}, above the limit of {}; the file is damaged or of another "
+        "kind",
+        path, length, kMaxSafetensorsHeader);
+  const uint64_t following = file.size() - kLengthBytes;
+  check(length <= following,
+        "{}: the header length is {}, but only {} bytes follow it; the file is truncated or of "
+        "another kind",
+        path, length, following);
+  check(length > 0, "{}: the header length is 0, expected a JSON header; the file is damaged",
+        path);
+  const std::string_view text(reinterpret_cast<const char*>(file.data()) + kLengthBytes, length);
+  check(text[0] == '{', "{}: the header begins with byte 0x{:02x}, expected '{{'", path,
+        static_cast<unsigned char>(text[0]));
+  return text;
+}
+
+}  // namespace
+
+SafetensorsHeader parse_safetensors(std::span<const std::byte> file, const std::string& path) {
+  const std::string_view text = header_text(file, path);
+  SafetensorsHeader header;
+  header.data_begin = kLengthBytes + text.size();
+  const uint64_t data_size = file.size() - header.data_begin;
+  const json root = parse_json(text, path + ": header");
+  header.tensors.reserve(root.size());
+  for (const auto& [name, entry] : root.items()) {
+    if (name == kMetadataKey) {
+      header.metadata = parse_metadata(entry, path);
+    } else {
+      header.tensors.push_back(TensorEntry(path, name, entry).parse(data_size));
+    }
+  }
+  check_cover(header.tensors, data_size, path);
+  return header;
+}
+
+SafetensorsFile::SafetensorsFile(const std::string& path)
+    : file_(path), header_(parse_safetensors(file_.bytes(), path)) {
+  index_.reserve(header_.tensors.size());
+  for (size_t i = 0; i < header_.tensors.size(); ++i) index_.emplace(header_.tensors[i].name, i);
+}
+
+const TensorInfo* SafetensorsFile::find(std::string_view name) const {
+  const auto found = index_.find(name);
+  return found == index_.end() ? nullptr : &header_.tensors[found->second];
+}
+
+const TensorInfo& SafetensorsFile::info(const std::string& name) const {
+  const TensorInfo* found = find(name);
+  if (found == nullptr) fail("{}: has no tensor {}", path(), in_quotes(name));
+  return *found;
+}
+
+std::span<const std::byte> SafetensorsFile::bytes(const std::string& name) const {
+  const TensorInfo& tensor = info(name);
+  return file_.bytes().subspan(header_.data_begin + tensor.begin, tensor.bytes());
+}
+
+ConstTensorView SafetensorsFile::view(const std::string& name) const {
+  const TensorInfo& tensor = info(name);
+  if (tensor.shape.size() > static_cast<size_t>(Shape::kMaxRank)) {
+    fail("{}: tensor {}: its rank is {}, above the supported {}", path(), in_quotes(name),
+         tensor.shape.size(), Shape::kMaxRank);
+  }
+  const uint64_t offset = header_.data_begin + tensor.begin;
+  const uint64_t alignment = alignment_of(tensor.dtype);
+  if (offset % alignment != 0) {
+    fail(
+        "{}: tensor {}: its {} data begins at file byte {}, which is not aligned to {} bytes; "
+        "save the file again with a current safetensors library",
+        path(), in_quotes(name), name_of(tensor.dtype), offset, alignment);
+  }
+  Shape shape;
+  for (const int64_t extent : tensor.shape) shape.push_back(extent);
+  return ConstTensorView(bytes(name).data(), tensor.dtype, shape);
+}
+
+}  // namespace octet

@@ -1,0 +1,30 @@
+// UTF-8 as the file formats need it: a strict decoder, and quoting of untrusted text.
+//
+// Names in files are chosen by strangers. Whatever of them goes into an error message passes
+// through in_quotes(), so that a message stays one line and cannot drive the user's terminal.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace octet {
+
+struct CodePoint {
+  char32_t value = 0;
+  size_t length = 0;  // bytes taken; 0 when the text does not begin with a valid sequence
+};
+
+// Decodes the first code point. Overlong forms, surrogates and values above U+10FFFF are invalid.
+CodePoint first_code_point(std::string_view text);
+
+bool is_utf8(std::string_view text);
+
+// The text in double quotes for a message: control characters and bytes that are not UTF-8 become
+// escapes, and a text of more than 200 bytes is cut and ends with "...".
+std::string in_quotes(std::string_view text);
+
+// The same without the quotes, for text that is already part of a sentence.
+std::string one_line(std::string_view text);
+
+}  // namespace octet
