@@ -14,7 +14,8 @@ endforeach()
 # with exactly its flags; a file of the other architecture is left out.
 set(isa_flags_x86_avx2 -mavx2 -mfma -mf16c)
 # gcc 12 warns about its own AVX-512 headers (gcc bug 105593).
-set(isa_flags_x86_avx512 -Wno-maybe-uninitialized -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c)
+set(isa_flags_x86_avx512 -Wno-maybe-uninitialized -mavx512f -mavx512bw -mavx512dq -mavx512vl
+  -mfma -mf16c)
 set(isa_flags_x86_vnni ${isa_flags_x86_avx512} -mavx512vnni)
 set(isa_flags_x86_amx ${isa_flags_x86_avx512} -mamx-tile -mamx-int8 -mamx-bf16)
 set(isa_flags_arm_neon -march=armv8-a)
@@ -51,7 +52,8 @@ if(NOT OCTET_KERNELS_ONLY)
   # The commit is asked for at every build, so that benchmark records never name an old one.
   add_custom_target(octet_commit
     COMMAND ${CMAKE_COMMAND} -DSOURCE=${CMAKE_SOURCE_DIR}
-      -DOUTPUT=${CMAKE_BINARY_DIR}/generated/octet_commit.h -P ${CMAKE_SOURCE_DIR}/cmake/commit.cmake
+      -DOUTPUT=${CMAKE_BINARY_DIR}/generated/octet_commit.h
+      -P ${CMAKE_SOURCE_DIR}/cmake/commit.cmake
     BYPRODUCTS ${CMAKE_BINARY_DIR}/generated/octet_commit.h)
   add_dependencies(octet_core octet_commit)
   target_include_directories(octet_core PRIVATE ${CMAKE_BINARY_DIR}/generated)

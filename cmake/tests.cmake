@@ -13,7 +13,8 @@ function(octet_test name label)
   target_include_directories(${name}_tests PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   target_link_libraries(${name}_tests PRIVATE octet_core GTest::gtest GTest::gtest_main)
   # Found at test time, not at build time: under an emulator listing the cases takes seconds.
-  gtest_discover_tests(${name}_tests PROPERTIES LABELS ${label} DISCOVERY_MODE PRE_TEST)
+  gtest_discover_tests(${name}_tests PROPERTIES LABELS ${label}
+    DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60)
 endfunction()
 
 file(GLOB op_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/ops/*.cpp)
@@ -23,4 +24,9 @@ octet_test(base cpu ${base_tests})
 if(NOT OCTET_KERNELS_ONLY)
   file(GLOB format_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/formats/*.cpp)
   octet_test(formats formats ${format_tests})
+  # Programs that the Python tests call.
+  foreach(tool run_gemm write_sample)
+    add_executable(${tool} ${CMAKE_SOURCE_DIR}/tests/tools/${tool}.cpp)
+    target_link_libraries(${tool} PRIVATE octet_core)
+  endforeach()
 endif()

@@ -31,8 +31,12 @@ nlohmann::ordered_json to_json(const GemmBench& bench) {
     }
     rows.push_back(std::move(entry));
   }
-  return {{"device", bench.device}, {"date", bench.date},       {"commit", bench.commit},
-          {"dtype", bench.dtype},   {"threads", bench.threads}, {"ceiling_tops", bench.ceiling_tops},
+  return {{"device", bench.device},
+          {"date", bench.date},
+          {"commit", bench.commit},
+          {"dtype", bench.dtype},
+          {"threads", bench.threads},
+          {"ceiling_tops", bench.ceiling_tops},
           {"rows", rows}};
 }
 

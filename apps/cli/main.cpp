@@ -1,4 +1,4 @@
-// The program `octet`. Exit codes: 0 done, 1 failed (one sentence on standard error), 2 wrong usage.
+// The program `octet`. Exit codes: 0 done, 1 failed (one sentence on stderr), 2 wrong usage.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -59,7 +59,7 @@ void add_common_flags(CLI::App& command, CommonFlags& flags) {
       ->capture_default_str();
   command.add_option("--threads", flags.threads, "CPU threads (default: one per physical core)")
       ->check(CLI::Range(1, 4096));
-  command.add_option("--json", flags.json, "Write the result as JSON to this file, or - for stdout");
+  command.add_option("--json", flags.json, "Write JSON to this file, or to stdout for -");
   command.add_flag("-v,--verbose", flags.verbose, "Say more");
   command.add_flag("-q,--quiet", flags.quiet, "Say less");
 }

@@ -2,8 +2,9 @@
 // the same results faster.
 //
 // Rules: outputs are views that the caller allocated; an op never changes its inputs; ops on one
-// backend run in the order of the calls, and one backend is used by one thread at a time. The public functions check their arguments once, here,
-// and throw Error with the values; implementations only see arguments that fit.
+// backend run in the order of the calls, and one backend is used by one thread at a time. The
+// public functions check their arguments once, here, and throw Error with the values;
+// implementations only see arguments that fit.
 #pragma once
 
 #include <cstddef>

@@ -54,8 +54,8 @@ class RefBackend final : public Backend {
   }
 
   std::string_view do_gemm(const GemmProblem& problem, const GemmArgs& args) override {
-    check(problem.layout == kLayout, "gemm: ref cannot read a weight packed as {}; pack it with ref",
-          problem.layout);
+    check(problem.layout == kLayout,
+          "gemm: ref cannot read a weight packed as {}; pack it with ref", problem.layout);
     ref::gemm(problem, args);
     return "ref";
   }

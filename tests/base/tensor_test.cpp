@@ -44,7 +44,8 @@ void check_rounding(uint16_t from, uint16_t to) {
     const uint16_t even = bits % 2 == 0 ? bits : static_cast<uint16_t>(bits + 1);
     ASSERT_EQ(from_f32<T>(middle).bits, even);
     ASSERT_EQ(from_f32<T>(std::nextafter(middle, 0.0f)).bits, bits);
-    ASSERT_EQ(from_f32<T>(std::nextafter(middle, std::numeric_limits<float>::infinity())).bits, bits + 1);
+    const float above = std::nextafter(middle, std::numeric_limits<float>::infinity());
+    ASSERT_EQ(from_f32<T>(above).bits, bits + 1);
     ASSERT_EQ(from_f32<T>(-middle).bits, even | 0x8000);
   }
 }

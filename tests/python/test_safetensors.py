@@ -1,6 +1,6 @@
 """Octet and the safetensors library of PyPI read each other's files alike.
 
-Programs: OCTET_BIN (default build/octet) and OCTET_TOOLS_DIR/write_sample (default build).
+OCTET_BUILD_DIR names the build folder (default: build).
 """
 
 import json
@@ -9,25 +9,17 @@ import struct
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
-
-np = pytest.importorskip("numpy", reason="skipped, because numpy is not installed")
-torch = pytest.importorskip("torch", reason="skipped, because torch is not installed")
-pytest.importorskip("safetensors", reason="skipped, because safetensors is not installed")
 import safetensors.numpy
 import safetensors.torch
+import torch
 from safetensors import safe_open
 
 ROOT = Path(__file__).resolve().parents[2]
-OCTET = Path(os.environ.get("OCTET_BIN", ROOT / "build" / "octet"))
-WRITE_SAMPLE = Path(os.environ.get("OCTET_TOOLS_DIR", ROOT / "build")) / "write_sample"
-
-needs_octet = pytest.mark.skipif(
-    not OCTET.exists(), reason=f"skipped, because {OCTET} is not built"
-)
-needs_tools = pytest.mark.skipif(
-    not WRITE_SAMPLE.exists(), reason=f"skipped, because {WRITE_SAMPLE} is not built"
-)
+BUILD = Path(os.environ.get("OCTET_BUILD_DIR", ROOT / "build"))
+OCTET = BUILD / "octet"
+WRITE_SAMPLE = BUILD / "write_sample"
 
 TORCH_DTYPES = {
     "F64": torch.float64,
@@ -85,7 +77,6 @@ def assert_same(summary, path):
     assert summary["metadata"] == metadata
 
 
-@needs_octet
 def test_files_written_by_torch_are_read_alike(tmp_path):
     path = tmp_path / "torch.safetensors"
     tensors = torch_tensors()
@@ -103,7 +94,6 @@ def test_files_written_by_torch_are_read_alike(tmp_path):
     assert summary["dtypes"]["BF16"] == {"tensors": 4, "bytes": 2 * (15 + 1 + 0 + 24)}
 
 
-@needs_octet
 def test_files_written_by_numpy_are_read_alike(tmp_path):
     path = tmp_path / "numpy.safetensors"
     dtypes = "float64 float32 float16 int64 int32 int16 int8 uint64 uint32 uint16 uint8 bool"
@@ -112,7 +102,6 @@ def test_files_written_by_numpy_are_read_alike(tmp_path):
     assert_same(inspect(path), path)
 
 
-@needs_octet
 def test_a_file_without_tensors_is_read_alike(tmp_path):
     path = tmp_path / "none.safetensors"
     safetensors.torch.save_file({}, path)
@@ -121,7 +110,6 @@ def test_a_file_without_tensors_is_read_alike(tmp_path):
     assert summary["total_bytes"] == 0
 
 
-@needs_octet
 def test_a_sharded_checkpoint_is_read_as_one(tmp_path):
     shards = {"model-1.safetensors": ["a", "b"], "model-2.safetensors": ["c"]}
     for shard, names in shards.items():
@@ -136,7 +124,6 @@ def test_a_sharded_checkpoint_is_read_as_one(tmp_path):
         assert summary["total_bytes"] == 12
 
 
-@needs_octet
 @pytest.mark.parametrize(
     "damage, word",
     [
@@ -157,7 +144,6 @@ def test_a_damaged_file_is_refused_with_one_sentence(tmp_path, damage, word):
     assert str(path) in done.stderr and word in done.stderr
 
 
-@needs_tools
 def test_a_file_written_by_octet_is_read_by_the_library(tmp_path):
     path = tmp_path / "sample.safetensors"
     subprocess.run([WRITE_SAMPLE, path], check=True, timeout=60)

@@ -24,8 +24,8 @@ struct alignas(64) TileConfig {
 };
 static_assert(sizeof(TileConfig) == 64);
 
-// Constant memory, not a local: gcc's _tile_loadconfig tells the compiler of its first 8 bytes only,
-// and the stores to the rest of a local would be dropped as dead.
+// Constant memory, not a local: gcc's _tile_loadconfig tells the compiler of its first 8 bytes
+// only, and the stores to the rest of a local would be dropped as dead.
 constexpr TileConfig kTileConfig;
 
 void begin() { _tile_loadconfig(&kTileConfig); }
