@@ -1,5 +1,7 @@
 #include "tensor/tensor.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <new>
 
@@ -108,11 +110,16 @@ TensorView Buffer::view(DType dtype, const Shape& shape, size_t offset) const {
 }
 
 Buffer allocate_host(size_t bytes) {
-  constexpr std::align_val_t kAlignment{64};
-  auto* data = static_cast<std::byte*>(::operator new(bytes, kAlignment, std::nothrow));
-  check(data != nullptr, "memory: {} bytes cannot be allocated; close programs or use a smaller "
-        "problem", bytes);
-  return Buffer(data, bytes, [](std::byte* memory) { ::operator delete(memory, kAlignment); });
+  // Large buffers ask for huge pages: matrices are walked in strides that would miss the TLB.
+  constexpr size_t kHugePage = size_t{2} << 20;
+  const bool huge = bytes >= kHugePage;
+  const std::align_val_t alignment{huge ? kHugePage : 64};
+  auto* data = static_cast<std::byte*>(::operator new(bytes, alignment, std::nothrow));
+  check(data != nullptr,
+        "memory: {} bytes cannot be allocated; close programs or use a smaller problem", bytes);
+  if (huge) ::madvise(data, bytes, MADV_HUGEPAGE);  // a wish: its refusal changes nothing
+  return Buffer(data, bytes,
+                [alignment](std::byte* memory) { ::operator delete(memory, alignment); });
 }
 
 }  // namespace octet

@@ -1,10 +1,13 @@
 // Loops, from outside to inside:
 //   task      m_block x n_block outputs, handed to a thread
-//   k block   the panels of b in it fit L1, the panels of a in it fit L2
+//   k block   the panels of a in it fit L2
 //   panel b   stays in L1 ...
 //   panel a   ... while the panels of a stream past it from L2
 // The int32 sums of a task live in an L2-sized scratch between k blocks, one mr x nr tile after the
 // other. After the last k block a tile goes through the epilogue while it is still in L1.
+//
+// What the next panel of b and the next k block of a will need is fetched from L3 or memory into L2
+// on the way, a slice before each tile: without that, each first touch stalls the multiply unit.
 #include "cpu/gemm/driver.h"
 
 #include <algorithm>
@@ -15,10 +18,10 @@
 namespace octet::cpu {
 namespace {
 
-// Scratch of 512 KB and about as much of a per k block: together half of a 2 MB L2, and still
-// tolerable with 1 MB. On smaller caches the blocks spill to L3, which costs speed but not results.
-constexpr int64_t kMaxRows = 512;
-constexpr int64_t kMaxColumns = 256;
+// The sums take 512 KB, two k blocks of a 600 KB: together a little over half of a 2 MB L2. On
+// smaller caches the blocks spill to L3, which costs speed but not results.
+constexpr int64_t kMaxRows = 256;
+constexpr int64_t kMaxColumns = 512;
 
 struct Blocks {
   int64_t m_panels;  // panels per task
@@ -46,7 +49,7 @@ Blocks choose_blocks(const Int8MicroKernel& kernel, const GemmProblem& problem, 
   // Equal k blocks: a short last one would pay for a pass over the sums and do little work.
   const int64_t k = padded_k(kernel, problem.k);
   const int64_t passes = std::max<int64_t>(1, ceil_div(k, kernel.k_block));
-  blocks.k_block = std::max<int64_t>(round_up(ceil_div(k, passes), kernel.k_step), 1);
+  blocks.k_block = std::max<int64_t>(round_up(ceil_div(k, passes), kernel.k_step), kernel.k_step);
   return blocks;
 }
 
@@ -56,78 +59,107 @@ void reserve(Buffer& buffer, int64_t bytes) {
   }
 }
 
-// One task: its tiles, all of k.
-class Task {
+// Fetches a range of bytes into L2, a slice per step, so that all has been asked for after `steps`.
+class Prefetcher {
  public:
-  Task(const Int8MicroKernel& kernel, const GemmProblem& problem, const GemmArgs& args,
-       const Blocks& blocks, const int8_t* activations, int32_t* sums)
-      : kernel_(kernel), problem_(problem), args_(args), rows_(row_ops(kernel.simd)),
-        blocks_(blocks), activations_(activations), sums_(sums),
-        weights_(reinterpret_cast<const int8_t*>(args.w->values.data())),
-        starts_(reinterpret_cast<const int32_t*>(
-            weights_ + weight_panel_bytes(kernel, problem.n, problem.k))),
-        k_padded_(padded_k(kernel, problem.k)) {}
+  Prefetcher(const int8_t* begin, int64_t bytes, int64_t steps)
+      : at_(begin), end_(begin + bytes), slice_(round_up(ceil_div(bytes, steps), kLine)) {}
 
-  void run(int64_t index) {
-    const int64_t m_first = (index % blocks_.m_tasks) * blocks_.m_panels;
-    const int64_t n_first = (index / blocks_.m_tasks) * blocks_.n_panels;
-    const int64_t m_last =
-        std::min(m_first + blocks_.m_panels, ceil_div(problem_.m, kernel_.mr));
-    const int64_t n_last =
-        std::min(n_first + blocks_.n_panels, ceil_div(problem_.n, kernel_.nr));
-    const int64_t tile = int64_t{kernel_.mr} * kernel_.nr;
-    // At least one pass, so that k = 0 still writes its zeros.
-    for (int64_t k0 = 0; k0 == 0 || k0 < k_padded_; k0 += blocks_.k_block) {
-      const int64_t k = std::min(blocks_.k_block, k_padded_ - k0);
-      const bool last = k0 + k >= k_padded_;
-      int32_t* acc = sums_;
-      for (int64_t n_panel = n_first; n_panel < n_last; ++n_panel) {
-        const int8_t* b = weights_ + n_panel * kernel_.nr * k_padded_ + k0 * kernel_.nr;
-        for (int64_t m_panel = m_first; m_panel < m_last; ++m_panel, acc += tile) {
-          const int8_t* a = activations_ + m_panel * kernel_.mr * k_padded_ + k0 * kernel_.mr;
-          if (k0 == 0 && kernel_.a_offset != 0) start_sums(n_panel, acc);
-          kernel_.run(a, b, k, acc, k0 > 0 || kernel_.a_offset != 0);
-          if (last) write(m_panel, n_panel, acc);
-        }
-      }
-    }
+  void step() {
+    const int8_t* stop = at_ + std::min<int64_t>(slice_, end_ - at_);
+    for (; at_ < stop; at_ += kLine) __builtin_prefetch(at_, 0, 2);
   }
 
  private:
-  void start_sums(int64_t n_panel, int32_t* acc) const {
-    const int32_t* starts = starts_ + n_panel * kernel_.nr;
-    for (int i = 0; i < kernel_.mr; ++i) std::copy_n(starts, kernel_.nr, acc + i * kernel_.nr);
-  }
+  static constexpr int64_t kLine = 64;
+  const int8_t* at_;
+  const int8_t* end_;
+  int64_t slice_;
+};
 
-  void write(int64_t m_panel, int64_t n_panel, const int32_t* acc) const {
-    const int64_t row = m_panel * kernel_.mr;
-    const int64_t column = n_panel * kernel_.nr;
-    const int64_t rows = std::min<int64_t>(kernel_.mr, problem_.m - row);
-    const int64_t columns = std::min<int64_t>(kernel_.nr, problem_.n - column);
-    const int64_t element_bytes = bits_of(problem_.out) / 8;
-    const float* col_scale = reinterpret_cast<const float*>(args_.w->col_scale.data()) + column;
-    const float* bias = problem_.fusion == Fusion::bias
-                            ? reinterpret_cast<const float*>(args_.w->bias.data()) + column
-                            : nullptr;
-    for (int64_t i = 0; i < rows; ++i) {
-      const float row_scale = args_.a.scales.as<float>()[row + i];
-      std::byte* out = args_.out.data +
-                       ((row + i) * args_.out.row_stride() + column) * element_bytes;
-      rows_.epilogue(acc + i * kernel_.nr, columns, row_scale, col_scale, bias, out, problem_.out);
+// One GEMM in the terms of its microkernel.
+struct Job {
+  const Int8MicroKernel& kernel;
+  const GemmProblem& problem;
+  const GemmArgs& args;
+  const RowOps& rows;
+  Blocks blocks;
+  int64_t m_panels, n_panels;  // of the whole problem
+  int64_t k_padded;
+  int8_t* activations;
+  const int8_t* weights;
+  const int32_t* starts;  // of the sums, per column; see pack.h
+
+  int64_t block_length(int64_t k0) const { return std::min(blocks.k_block, k_padded - k0); }
+  int8_t* activation_panel(int64_t m_panel, int64_t k0) const {
+    return activations + kernel.mr * (k0 * m_panels + m_panel * block_length(k0));
+  }
+  const int8_t* weight_panel(int64_t n_panel, int64_t k0) const {
+    return weights + kernel.nr * (n_panel * k_padded + k0);
+  }
+};
+
+void write_tile(const Job& job, int64_t m_panel, int64_t n_panel, const int32_t* acc) {
+  const int64_t row = m_panel * job.kernel.mr;
+  const int64_t column = n_panel * job.kernel.nr;
+  const int64_t element_bytes = bits_of(job.problem.out) / 8;
+  const TensorView& out = job.args.out;
+  EpilogueTile tile = {};
+  tile.acc = acc;
+  tile.acc_stride = job.kernel.nr;
+  tile.rows = std::min<int64_t>(job.kernel.mr, job.problem.m - row);
+  tile.columns = std::min<int64_t>(job.kernel.nr, job.problem.n - column);
+  tile.row_scale = job.args.a.scales.as<float>() + row;
+  tile.col_scale = reinterpret_cast<const float*>(job.args.w->col_scale.data()) + column;
+  if (job.problem.fusion == Fusion::bias) {
+    tile.bias = reinterpret_cast<const float*>(job.args.w->bias.data()) + column;
+  }
+  tile.out = reinterpret_cast<char*>(out.data + (row * out.row_stride() + column) * element_bytes);
+  tile.out_stride_bytes = out.row_stride() * element_bytes;
+  tile.dtype = job.problem.out;
+  job.rows.epilogue(tile);
+}
+
+// Sums of kernels with an activation offset begin at what cancels it.
+void start_sums(const Job& job, int64_t n_panel, int32_t* acc) {
+  const int32_t* starts = job.starts + n_panel * job.kernel.nr;
+  for (int i = 0; i < job.kernel.mr; ++i) {
+    std::copy_n(starts, job.kernel.nr, acc + i * job.kernel.nr);
+  }
+}
+
+// The tiles of one task, all of k. `sums` is this thread's scratch.
+void run_task(const Job& job, int64_t index, int32_t* sums) {
+  const Int8MicroKernel& kernel = job.kernel;
+  const Blocks& blocks = job.blocks;
+  const int64_t m_first = (index % blocks.m_tasks) * blocks.m_panels;
+  const int64_t n_first = (index / blocks.m_tasks) * blocks.n_panels;
+  const int64_t m_last = std::min(m_first + blocks.m_panels, job.m_panels);
+  const int64_t n_last = std::min(n_first + blocks.n_panels, job.n_panels);
+  const int64_t m_count = m_last - m_first;
+  // At least one pass, so that k = 0 still writes its zeros.
+  for (int64_t k0 = 0; k0 == 0 || k0 < job.k_padded; k0 += blocks.k_block) {
+    const int64_t k = job.block_length(k0);
+    const bool last_pass = k0 + k >= job.k_padded;
+    const int64_t next_k = last_pass ? 0 : job.block_length(k0 + k);
+    Prefetcher next_a(job.activation_panel(m_first, last_pass ? k0 : k0 + k),
+                      m_count * kernel.mr * next_k, m_count * (n_last - n_first));
+    int32_t* acc = sums;
+    for (int64_t n_panel = n_first; n_panel < n_last; ++n_panel) {
+      const int8_t* b = job.weight_panel(n_panel, k0);
+      Prefetcher next_b(job.weight_panel(n_panel + 1, k0),
+                        n_panel + 1 < n_last ? kernel.nr * k : 0, m_count);
+      for (int64_t m_panel = m_first; m_panel < m_last; ++m_panel) {
+        next_a.step();
+        next_b.step();
+        if (k0 == 0 && kernel.a_offset != 0) start_sums(job, n_panel, acc);
+        kernel.run(job.activation_panel(m_panel, k0), b, k, acc, k0 > 0 || kernel.a_offset != 0);
+        if (last_pass) write_tile(job, m_panel, n_panel, acc);
+        acc += int64_t{kernel.mr} * kernel.nr;
+      }
     }
   }
-
-  const Int8MicroKernel& kernel_;
-  const GemmProblem& problem_;
-  const GemmArgs& args_;
-  const RowOps& rows_;
-  const Blocks& blocks_;
-  const int8_t* activations_;
-  int32_t* sums_;
-  const int8_t* weights_;
-  const int32_t* starts_;
-  int64_t k_padded_;
-};
+}
 
 }  // namespace
 
@@ -135,21 +167,36 @@ void gemm(ThreadPool& pool, const Int8MicroKernel& kernel, const GemmProblem& pr
           const GemmArgs& args, GemmWorkspace& workspace) {
   const Blocks blocks = choose_blocks(kernel, problem, pool.threads());
   reserve(workspace.activations, activation_bytes(kernel, problem.m, problem.k));
-  workspace.accumulators.resize(static_cast<size_t>(pool.threads()));
-  for (Buffer& buffer : workspace.accumulators) {
-    reserve(buffer, blocks.m_panels * blocks.n_panels * kernel.mr * kernel.nr *
-                        static_cast<int64_t>(sizeof(int32_t)));
-  }
+  workspace.sums.resize(static_cast<size_t>(pool.threads()));
+  const int64_t sum_bytes = blocks.m_panels * blocks.n_panels * kernel.mr * kernel.nr *
+                            static_cast<int64_t>(sizeof(int32_t));
+  for (Buffer& buffer : workspace.sums) reserve(buffer, sum_bytes);
 
-  auto* activations = reinterpret_cast<int8_t*>(workspace.activations.data());
-  pool.run(ceil_div(problem.m, kernel.mr), [&](int64_t panel, int) {
-    pack_activation_panel(kernel, args.a.values, panel, activations);
+  const auto* weights = reinterpret_cast<const int8_t*>(args.w->values.data());
+  const Job job = {
+      .kernel = kernel,
+      .problem = problem,
+      .args = args,
+      .rows = row_ops(kernel.simd),
+      .blocks = blocks,
+      .m_panels = ceil_div(problem.m, kernel.mr),
+      .n_panels = ceil_div(problem.n, kernel.nr),
+      .k_padded = padded_k(kernel, problem.k),
+      .activations = reinterpret_cast<int8_t*>(workspace.activations.data()),
+      .weights = weights,
+      .starts = reinterpret_cast<const int32_t*>(
+          weights + weight_panel_bytes(kernel, problem.n, problem.k)),
+  };
+  pool.run(job.m_panels, [&](int64_t m_panel, int) {
+    for (int64_t k0 = 0; k0 < job.k_padded; k0 += blocks.k_block) {
+      pack_activation_panel(kernel, args.a.values, m_panel, k0, job.block_length(k0),
+                            job.activation_panel(m_panel, k0));
+    }
   });
   pool.run(blocks.m_tasks * blocks.n_tasks, [&](int64_t index, int thread) {
-    auto& sums = workspace.accumulators[static_cast<size_t>(thread)];
     if (kernel.begin != nullptr) kernel.begin();
-    Task(kernel, problem, args, blocks, activations, reinterpret_cast<int32_t*>(sums.data()))
-        .run(index);
+    auto& sums = workspace.sums[static_cast<size_t>(thread)];
+    run_task(job, index, reinterpret_cast<int32_t*>(sums.data()));
     if (kernel.end != nullptr) kernel.end();
   });
 }

@@ -6,14 +6,14 @@
 
 #include "backend/gemm.h"
 #include "base/thread_pool.h"
-#include "cpu/gemm/microkernel.h"
+#include "cpu/gemm/int8_microkernel.h"
 
 namespace octet::cpu {
 
 // Memory that gemm calls reuse; it grows to the largest problem seen and then stays.
 struct GemmWorkspace {
-  Buffer activations;                 // packed panels of a
-  std::vector<Buffer> accumulators;   // one per thread
+  Buffer activations;        // packed panels of a
+  std::vector<Buffer> sums;  // of one task, one per thread
 };
 
 void gemm(ThreadPool& pool, const Int8MicroKernel& kernel, const GemmProblem& problem,

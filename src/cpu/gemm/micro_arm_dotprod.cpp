@@ -2,7 +2,7 @@
 // one 32-bit lane. A row of a holds 16 bytes = 4 lanes, so 8 + 8 loads serve 64 multiplications.
 #include <arm_neon.h>
 
-#include "cpu/gemm/microkernel.h"
+#include "cpu/gemm/int8_microkernel.h"
 
 namespace octet::cpu {
 namespace {

@@ -2,7 +2,7 @@
 // int32. 8 x 12: 24 blocks + 4 pairs of rows + 1 pair of columns at a time fit the 32 registers.
 #include <arm_neon.h>
 
-#include "cpu/gemm/microkernel.h"
+#include "cpu/gemm/int8_microkernel.h"
 
 namespace octet::cpu {
 namespace {

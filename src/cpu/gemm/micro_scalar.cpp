@@ -1,5 +1,5 @@
 // Portable C++; what remains when the CPU has none of the instruction sets of the other files.
-#include "cpu/gemm/microkernel.h"
+#include "cpu/gemm/int8_microkernel.h"
 
 namespace octet::cpu {
 namespace {

@@ -5,7 +5,7 @@
 // instructions per product).
 #include <immintrin.h>
 
-#include "cpu/gemm/microkernel.h"
+#include "cpu/gemm/int8_microkernel.h"
 
 namespace octet::cpu {
 namespace {

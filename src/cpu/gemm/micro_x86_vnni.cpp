@@ -2,7 +2,7 @@
 // saturation. The activations become unsigned by adding 128 while they are packed.
 #include <immintrin.h>
 
-#include "cpu/gemm/microkernel.h"
+#include "cpu/gemm/int8_microkernel.h"
 
 namespace octet::cpu {
 namespace {

@@ -33,16 +33,16 @@ void scatter_row(int group, const int8_t* from, int64_t k, int64_t k_padded, int
   }
 }
 
-// Rows [panel * panel_rows, ...) of `matrix`; rows past its end are zero.
-void pack_panel(const ConstTensorView& matrix, int64_t panel, int panel_rows, int group,
-                int64_t k_padded, int8_t* to) {
-  const int64_t k = matrix.shape[1];
+// Rows [panel * panel_rows, ...), columns [k0, k0 + k) of `matrix`; what is past its end is zero.
+void pack_panel(const ConstTensorView& matrix, int64_t panel, int panel_rows, int group, int64_t k0,
+                int64_t k, int8_t* to) {
+  const int64_t columns = std::min(k, matrix.shape[1] - k0);
   for (int i = 0; i < panel_rows; ++i, to += group) {
     const int64_t row = panel * panel_rows + i;
     if (row < matrix.shape[0]) {
-      scatter_row(group, matrix.row<int8_t>(row), k, k_padded, panel_rows, to);
+      scatter_row(group, matrix.row<int8_t>(row) + k0, columns, k, panel_rows, to);
     } else {
-      scatter_row(group, nullptr, 0, k_padded, panel_rows, to);
+      scatter_row(group, nullptr, 0, k, panel_rows, to);
     }
   }
 }
@@ -73,7 +73,7 @@ void pack_weight_panel(const Int8MicroKernel& kernel, const ConstTensorView& wei
                        int8_t* packed) {
   const int64_t k = weight.shape[1];
   const int64_t k_padded = padded_k(kernel, k);
-  pack_panel(weight, panel, kernel.nr, kernel.b_group, k_padded,
+  pack_panel(weight, panel, kernel.nr, kernel.b_group, 0, k_padded,
              packed + panel * kernel.nr * k_padded);
   auto* starts = reinterpret_cast<int32_t*>(
       packed + weight_panel_bytes(kernel, weight.shape[0], k));
@@ -84,18 +84,18 @@ void pack_weight_panel(const Int8MicroKernel& kernel, const ConstTensorView& wei
       const int8_t* values = weight.row<int8_t>(column);
       for (int64_t p = 0; p < k; ++p) sum += values[p];
     }
-    starts[column] = -kernel.a_offset * sum;
+    // Wraps for long columns of one sign; so do the sums that it starts, and both cancel.
+    starts[column] = static_cast<int32_t>(static_cast<uint32_t>(-kernel.a_offset) *
+                                          static_cast<uint32_t>(sum));
   }
 }
 
 void pack_activation_panel(const Int8MicroKernel& kernel, const ConstTensorView& a, int64_t panel,
-                           int8_t* packed) {
-  const int64_t k_padded = padded_k(kernel, a.shape[1]);
-  int8_t* to = packed + panel * kernel.mr * k_padded;
-  pack_panel(a, panel, kernel.mr, kernel.a_group, k_padded, to);
+                           int64_t k0, int64_t k, int8_t* to) {
+  pack_panel(a, panel, kernel.mr, kernel.a_group, k0, k, to);
   if (kernel.a_offset == 0) return;
   // a + 128 as an unsigned byte is a with its sign bit flipped.
-  for (int64_t i = 0; i < kernel.mr * k_padded; ++i) to[i] = static_cast<int8_t>(to[i] ^ -128);
+  for (int64_t i = 0; i < kernel.mr * k; ++i) to[i] = static_cast<int8_t>(to[i] ^ -128);
 }
 
 }  // namespace octet::cpu

@@ -1,10 +1,10 @@
-// Rearranging matrices into the panels of microkernel.h.
+// Rearranging matrices into the panels of int8_microkernel.h.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
-#include "cpu/gemm/microkernel.h"
+#include "cpu/gemm/int8_microkernel.h"
 #include "tensor/tensor.h"
 
 namespace octet::cpu {
@@ -23,8 +23,9 @@ int64_t activation_bytes(const Int8MicroKernel& kernel, int64_t m, int64_t k);
 void pack_weight_panel(const Int8MicroKernel& kernel, const ConstTensorView& weight, int64_t panel,
                        int8_t* packed);
 
-// One panel: rows [panel * mr, ...) of the activations [m, k].
+// One panel of one k block: rows [panel * mr, ...) and columns [k0, k0 + k) of the activations,
+// where k is a multiple of k_step and may reach past the last column.
 void pack_activation_panel(const Int8MicroKernel& kernel, const ConstTensorView& a, int64_t panel,
-                           int8_t* packed);
+                           int64_t k0, int64_t k, int8_t* to);
 
 }  // namespace octet::cpu

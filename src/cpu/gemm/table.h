@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "cpu/gemm/microkernel.h"
+#include "cpu/gemm/int8_microkernel.h"
 
 namespace octet::cpu {
 

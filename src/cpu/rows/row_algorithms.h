@@ -10,6 +10,7 @@
 namespace {
 
 using octet::DType;
+using octet::cpu::EpilogueTile;
 using octet::cpu::RowTransform;
 
 // Calls step(vec, j) for each j in [0, count), kWidth at a time and the tail one by one; `vec` is a
@@ -132,28 +133,41 @@ void dequantize_row(const int8_t* q, float scale, int64_t k, void* out, DType dt
   }
 }
 
+template <class V, class T, bool kBias>
+[[gnu::always_inline]] inline void epilogue_typed(const EpilogueTile& tile) {
+  for (int64_t i = 0; i < tile.rows; ++i) {
+    const int32_t* acc = tile.acc + i * tile.acc_stride;
+    const float row_scale = tile.row_scale[i];
+    auto* out = reinterpret_cast<T*>(tile.out + i * tile.out_stride_bytes);
+    for_each_vec<V>(tile.columns, [&](auto v, int64_t j) {
+      auto y = v.mul(v.mul(v.load(acc + j), v.set(row_scale)), v.load(tile.col_scale + j));
+      if constexpr (kBias) y = v.add(y, v.load(tile.bias + j));
+      v.store(out + j, y);
+    });
+  }
+}
+
+template <class V, class T>
+[[gnu::always_inline]] inline void epilogue_of_type(const EpilogueTile& tile) {
+  if (tile.bias != nullptr) {
+    epilogue_typed<V, T, true>(tile);
+  } else {
+    epilogue_typed<V, T, false>(tile);
+  }
+}
+
 template <class V>
-void epilogue_row(const int32_t* acc, int64_t n, float row_scale, const float* col_scale,
-                  const float* bias, void* out, DType dtype) {
-  const auto typed = [&](auto* to) {
-    if (bias != nullptr) {
-      for_each_vec<V>(n, [&](auto v, int64_t j) {
-        const auto y = v.mul(v.mul(v.load(acc + j), v.set(row_scale)), v.load(col_scale + j));
-        v.store(to + j, v.add(y, v.load(bias + j)));
-      });
-    } else {
-      for_each_vec<V>(n, [&](auto v, int64_t j) {
-        v.store(to + j, v.mul(v.mul(v.load(acc + j), v.set(row_scale)), v.load(col_scale + j)));
-      });
-    }
-  };
-  switch (dtype) {
-    case DType::bf16: typed(static_cast<octet::bf16_t*>(out)); break;
-    case DType::f16: typed(static_cast<octet::f16_t*>(out)); break;
+void epilogue_tile(const EpilogueTile& tile) {
+  switch (tile.dtype) {
+    case DType::bf16: epilogue_of_type<V, octet::bf16_t>(tile); break;
+    case DType::f16: epilogue_of_type<V, octet::f16_t>(tile); break;
     case DType::i32:
-      __builtin_memcpy(out, acc, static_cast<size_t>(n) * sizeof(int32_t));
+      for (int64_t i = 0; i < tile.rows; ++i) {
+        __builtin_memcpy(tile.out + i * tile.out_stride_bytes, tile.acc + i * tile.acc_stride,
+                         static_cast<size_t>(tile.columns) * sizeof(int32_t));
+      }
       break;
-    default: typed(static_cast<float*>(out));
+    default: epilogue_of_type<V, float>(tile);
   }
 }
 

@@ -18,6 +18,19 @@ struct RowTransform {
   int64_t group = 0;              // rotation group, or 0
 };
 
+struct EpilogueTile {
+  const int32_t* acc;  // [rows][acc_stride]
+  int64_t acc_stride;
+  int64_t rows;
+  int64_t columns;
+  const float* row_scale;  // [rows]
+  const float* col_scale;  // [columns]
+  const float* bias;       // [columns], or null
+  char* out;
+  int64_t out_stride_bytes;
+  DType dtype;  // i32 copies the accumulators
+};
+
 struct RowOps {
   Simd simd;
 
@@ -28,10 +41,8 @@ struct RowOps {
   // out[j] = float(q[j]) * scale
   void (*dequantize)(const int8_t* q, float scale, int64_t k, void* out, DType dtype);
 
-  // The epilogue of the numeric contract on one row of accumulators; bias may be null. dtype i32
-  // copies the accumulators.
-  void (*epilogue)(const int32_t* acc, int64_t n, float row_scale, const float* col_scale,
-                   const float* bias, void* out, DType dtype);
+  // The epilogue of the numeric contract on a tile of accumulators.
+  void (*epilogue)(const EpilogueTile& tile);
 };
 
 // The best for this CPU, no wider than `widest`; scalar is always there.

@@ -21,7 +21,7 @@ const RowOps kRowOpsNeon = {
     Simd::neon,
     quantize_row<VecNeon>,
     dequantize_row<VecNeon>,
-    epilogue_row<VecNeon>,
+    epilogue_tile<VecNeon>,
 };
 
 }  // namespace octet::cpu

@@ -18,7 +18,7 @@ const RowOps kRowOpsScalar = {
     Simd::scalar,
     quantize_row<VecScalar>,
     dequantize_row<VecScalar>,
-    epilogue_row<VecScalar>,
+    epilogue_tile<VecScalar>,
 };
 
 }  // namespace octet::cpu

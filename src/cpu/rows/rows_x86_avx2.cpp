@@ -26,7 +26,7 @@ const RowOps kRowOpsAvx2 = {
     Simd::avx2,
     quantize_row<VecAvx2>,
     dequantize_row<VecAvx2>,
-    epilogue_row<VecAvx2>,
+    epilogue_tile<VecAvx2>,
 };
 
 }  // namespace octet::cpu

@@ -29,7 +29,7 @@ const RowOps kRowOpsAvx512 = {
     Simd::avx512,
     quantize_row<VecAvx512>,
     dequantize_row<VecAvx512>,
-    epilogue_row<VecAvx512>,
+    epilogue_tile<VecAvx512>,
 };
 
 }  // namespace octet::cpu

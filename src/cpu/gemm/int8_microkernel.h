@@ -3,10 +3,10 @@
 // packing, the epilogue) is the driver's and is written once.
 //
 // Packed layouts, for k padded with zeros to a multiple of k_step:
-//   a  [m / mr] [k / a_group] [mr] [a_group]     activations, packed in each call
-//   b  [n / nr] [k / b_group] [nr] [b_group]     weights, packed once
-// Padding rows and columns are zero. So one panel is contiguous over all of k, and the block that
-// starts at k0 is at k0 * mr (k0 * nr) bytes into it.
+//   a  [k block] [m / mr] [block / a_group] [mr] [a_group]     activations, packed in each call
+//   b  [n / nr] [k / b_group] [nr] [b_group]                   weights, packed once
+// Padding rows and columns are zero. The k blocks of b are not in its layout: a panel of b is
+// contiguous over all of k, and its part from k0 on is k0 * nr bytes into it.
 //
 // This header is included by files compiled for wide instruction sets: plain data only.
 #pragma once

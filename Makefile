@@ -1,0 +1,59 @@
+# The front door. CMake does the building (CMakePresets.json); this file only knows the commands.
+# Variables: JOBS (parallel compiles, default: all cores), CXX (the compiler),
+# CTEST_ARGS (say, "-L cpu" or "-R Gemm").
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help build demo test asan-test cross-test gpu-test fuzz bench-cpu format clean
+export JOBS CTEST_ARGS
+# `make` has a CXX of its own, always set: pass on only one that the user chose.
+ifneq ($(origin CXX),default)
+export CXX
+endif
+
+FUZZ_SECONDS ?= 60
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | \
+		while IFS="$$(printf '\t')" read -r target text; do \
+			printf '  make %-11s %s\n' "$$target" "$$text"; done
+
+build: ## install what is missing and build the program: build/octet
+	@tools/setup.sh build
+	@tools/build.sh default octet
+
+demo: build ## build, then show one INT8 linear against its unquantized and fake-INT8 twins
+	@build/octet demo
+
+test: ## everything that can be tested on this machine; ends with a summary
+	@tools/run_tests.sh
+
+asan-test: ## only the tests under the address and undefined-behaviour sanitizers
+	@tools/run_tests.sh asan
+
+cross-test: ## only the kernels of the other architecture (aarch64 or x86-64), under qemu
+	@tools/run_tests.sh cross
+
+gpu-test: ## for a machine with a GPU: the build with CUDA and its tests
+	@tools/run_tests.sh cuda
+
+fuzz: ## sixty seconds of broken files for each fuzz target (FUZZ_SECONDS=n: another time)
+	@tools/setup.sh build fuzz
+	@tools/build.sh fuzz fuzzers
+	@build/fuzz/write_seeds build/fuzz/seeds
+	@for target in safetensors index; do \
+		mkdir -p build/fuzz/corpus/$$target && \
+		build/fuzz/$${target}_fuzzer -max_total_time=$(FUZZ_SECONDS) -dict=tests/fuzz/json.dict \
+			-artifact_prefix=build/fuzz/ -print_final_stats=1 \
+			build/fuzz/corpus/$$target build/fuzz/seeds/$$target || exit 1; done
+
+bench-cpu: build ## the CPU's INT8 GEMM beside onnxruntime's and torch's
+	@tools/setup.sh python
+	@.venv/bin/python bench/cpu_peers.py
+
+format: ## clang-format every C++ and CUDA file
+	@command -v clang-format >/dev/null || \
+		{ echo 'octet: missing: clang-format; to install it: apt-get install clang-format' >&2; exit 1; }
+	@find src include apps tests bench -regex '.*\.\(h\|cpp\|cuh?\)' -exec clang-format -i {} +
+
+clean: ## remove build/ (the Python environment .venv stays)
+	@rm -rf build

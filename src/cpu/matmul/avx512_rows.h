@@ -1,0 +1,79 @@
+// AVX-512 helpers of the matmul kernels: transposing 16 x 16 blocks of 32-bit elements, and writing
+// 16 f32 as any output type. For files compiled with AVX-512 alone; everything has internal
+// linkage, so that no copy of it can end up in code for older CPUs.
+#pragma once
+
+// gcc 12 takes the undefined pass-through operand inside its own intrinsics for a mistake of ours
+// (GCC bug 105593).
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+
+#include <immintrin.h>
+
+#include "cpu/matmul/float_microkernel.h"
+
+namespace octet::cpu {
+namespace {
+
+// Column j of the block becomes row j. Four rounds of exchanges between rows 1, 2, 4 and 8 apart.
+inline void transpose_16x16(__m512i (&r)[16]) {
+  __m512i t[16];
+#pragma GCC unroll 8
+  for (int i = 0; i < 16; i += 2) {
+    t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
+    t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 16; i += 4) {
+    r[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
+    r[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
+    r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
+    r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
+  }
+  // Now r[4g + c] holds, in 128-bit lane l, rows 4g..4g+3 of column 4l + c.
+#pragma GCC unroll 4
+  for (int c = 0; c < 4; ++c) {
+    t[c] = _mm512_shuffle_i32x4(r[c], r[c + 4], 0x88);
+    t[c + 4] = _mm512_shuffle_i32x4(r[c], r[c + 4], 0xdd);
+    t[c + 8] = _mm512_shuffle_i32x4(r[c + 8], r[c + 12], 0x88);
+    t[c + 12] = _mm512_shuffle_i32x4(r[c + 8], r[c + 12], 0xdd);
+  }
+#pragma GCC unroll 4
+  for (int c = 0; c < 4; ++c) {
+    r[c] = _mm512_shuffle_i32x4(t[c], t[c + 8], 0x88);
+    r[c + 8] = _mm512_shuffle_i32x4(t[c], t[c + 8], 0xdd);
+    r[c + 4] = _mm512_shuffle_i32x4(t[c + 4], t[c + 12], 0x88);
+    r[c + 12] = _mm512_shuffle_i32x4(t[c + 4], t[c + 12], 0xdd);
+  }
+}
+
+// The first `count` of 16 lanes; any count of 16 or more means all, zero or less none.
+inline __mmask16 first_lanes(int64_t count) {
+  if (count >= 16) return 0xffff;
+  return count <= 0 ? __mmask16{0} : static_cast<__mmask16>((1u << count) - 1);
+}
+
+// Writes `lanes` of 16 sums from element `at` on, rounded once.
+inline void store_16(__m512 sums, MatmulOut type, void* to, int64_t at, __mmask16 lanes) {
+  if (type == MatmulOut::f32) {
+    _mm512_mask_storeu_ps(static_cast<float*>(to) + at, lanes, sums);
+    return;
+  }
+  const __mmask16 nan = _mm512_cmp_ps_mask(sums, sums, _CMP_UNORD_Q);
+  __m256i narrow;
+  if (type == MatmulOut::bf16) {
+    // Not vcvtneps2bf16: it needs AVX512_BF16 and reads subnormals as zero.
+    const __m512i bits = _mm512_castps_si512(sums);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i rounded =
+        _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+    narrow = _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16));
+    narrow = _mm256_mask_mov_epi16(narrow, nan, _mm256_set1_epi16(0x7fc0));
+  } else {
+    narrow = _mm512_cvtps_ph(sums, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    narrow = _mm256_mask_mov_epi16(narrow, nan, _mm256_set1_epi16(0x7e00));
+  }
+  _mm256_mask_storeu_epi16(static_cast<uint16_t*>(to) + at, lanes, narrow);
+}
+
+}  // namespace
+}  // namespace octet::cpu

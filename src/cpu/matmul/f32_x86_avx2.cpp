@@ -1,0 +1,176 @@
+// The f32 kernel for AVX2 with FMA: 6 rows of a times 16 columns, 12 sums in registers, two
+// registers for b and one for the broadcast element of a.
+//
+// Panels are interleaved, a as [k][6] and b as [k][16], in f32; bf16 inputs are widened as they are
+// packed. Sums lie as [6][16].
+#include <immintrin.h>
+
+#include "cpu/matmul/float_microkernel.h"
+
+namespace octet::cpu {
+namespace {
+
+constexpr int kTileM = 6;
+constexpr int kTileN = 16;
+
+// The elements [column, column + 8) of a row as f32; those from source.k on are zero.
+inline __m256 load_8(const PanelSource& source, int64_t row, int64_t column) {
+  const int64_t at = row * source.row_stride + column;
+  const int64_t left = source.k - column;
+  if (source.is_bf16) {
+    const auto* from = static_cast<const uint16_t*>(source.data) + at;
+    __m128i bits;
+    if (left >= 8) {
+      bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+    } else {
+      alignas(16) uint16_t tail[8] = {};
+      for (int64_t p = 0; p < left; ++p) tail[p] = from[p];
+      bits = _mm_load_si128(reinterpret_cast<const __m128i*>(tail));
+    }
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+  }
+  const auto* from = static_cast<const float*>(source.data) + at;
+  if (left >= 8) return _mm256_loadu_ps(from);
+  const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  const __m256i mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(left)), lane);
+  return _mm256_maskload_ps(from, mask);
+}
+
+inline void transpose_8x8(__m256 (&r)[8]) {
+  __m256 t[8];
+#pragma GCC unroll 4
+  for (int i = 0; i < 8; i += 2) {
+    t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
+    t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
+  }
+#pragma GCC unroll 2
+  for (int i = 0; i < 8; i += 4) {
+    r[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
+    r[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
+    r[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+    r[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    t[i] = _mm256_permute2f128_ps(r[i], r[i + 4], 0x20);
+    t[i + 4] = _mm256_permute2f128_ps(r[i], r[i + 4], 0x31);
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) r[i] = t[i];
+}
+
+void pack_a(const PanelSource& source, void* panel) {
+  pack_interleaved_scalar(source, kTileM, static_cast<float*>(panel));
+}
+
+void pack_b(const PanelSource& source, void* panel) {
+  for (int first = 0; first < kTileN; first += 8) {
+    for (int64_t p = 0; p < source.k; p += 8) {
+      __m256 block[8];
+#pragma GCC unroll 8
+      for (int i = 0; i < 8; ++i) {
+        // Rows that are not there repeat the last one.
+        const int64_t row = first + i < source.rows ? first + i : source.rows - 1;
+        block[i] = load_8(source, row, p);
+      }
+      transpose_8x8(block);
+      float* to = static_cast<float*>(panel) + p * kTileN + first;
+      const int64_t count = source.k - p < 8 ? source.k - p : 8;
+      for (int64_t i = 0; i < count; ++i) _mm256_storeu_ps(to + i * kTileN, block[i]);
+    }
+  }
+}
+
+template <int kRows>
+void multiply_rows(const MultiplyArgs& args) {
+  const auto* a = static_cast<const float*>(args.a_panel);
+  const auto* b = static_cast<const float*>(args.b_panel);
+  __m256 sum[kRows][2];
+#pragma GCC unroll 6
+  for (int i = 0; i < kRows; ++i) {
+    sum[i][0] = args.accumulate ? _mm256_loadu_ps(args.sums + i * kTileN) : _mm256_setzero_ps();
+    sum[i][1] = args.accumulate ? _mm256_loadu_ps(args.sums + i * kTileN + 8)
+                                : _mm256_setzero_ps();
+  }
+  for (int64_t p = 0; p < args.k; ++p, a += kTileM, b += kTileN) {
+    const __m256 b0 = _mm256_loadu_ps(b);
+    const __m256 b1 = _mm256_loadu_ps(b + 8);
+#pragma GCC unroll 6
+    for (int i = 0; i < kRows; ++i) {
+      const __m256 broadcast = _mm256_broadcast_ss(a + i);
+      sum[i][0] = _mm256_fmadd_ps(broadcast, b0, sum[i][0]);
+      sum[i][1] = _mm256_fmadd_ps(broadcast, b1, sum[i][1]);
+    }
+  }
+#pragma GCC unroll 6
+  for (int i = 0; i < kRows; ++i) {
+    _mm256_storeu_ps(args.sums + i * kTileN, sum[i][0]);
+    _mm256_storeu_ps(args.sums + i * kTileN + 8, sum[i][1]);
+  }
+}
+
+// A kernel per number of rows: one row of a should not pay for six.
+void multiply(const MultiplyArgs& args) {
+  static constexpr void (*kByRows[kTileM])(const MultiplyArgs&) = {
+      multiply_rows<1>, multiply_rows<2>, multiply_rows<3>,
+      multiply_rows<4>, multiply_rows<5>, multiply_rows<6>};
+  kByRows[args.rows - 1](args);
+}
+
+inline __m128i to_bf16(__m256 sums) {
+  const __m256i bits = _mm256_castps_si256(sums);
+  const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+  const __m256i rounded = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
+  const __m256 nan = _mm256_cmp_ps(sums, sums, _CMP_UNORD_Q);
+  const __m256i high = _mm256_blendv_epi8(_mm256_srli_epi32(rounded, 16),
+                                          _mm256_set1_epi32(0x7fc0), _mm256_castps_si256(nan));
+  return _mm_packus_epi32(_mm256_castsi256_si128(high), _mm256_extracti128_si256(high, 1));
+}
+
+inline __m128i to_f16(__m256 sums) {
+  const __m256 quiet = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fc00000));  // narrows to 0x7e00
+  const __m256 nan = _mm256_cmp_ps(sums, sums, _CMP_UNORD_Q);
+  return _mm256_cvtps_ph(_mm256_blendv_ps(sums, quiet, nan), _MM_FROUND_TO_NEAREST_INT);
+}
+
+// Copies 2-byte or 4-byte elements one by one; memcpy is left out as it may be an inline wrapper.
+template <class T>
+void copy_elements(const T* from, int64_t count, T* to) {
+  for (int64_t j = 0; j < count; ++j) to[j] = from[j];
+}
+
+void store(const OutTile& tile) {
+  for (int64_t i = 0; i < tile.rows; ++i) {
+    const float* sums = tile.sums + i * kTileN;
+    const int64_t at = i * tile.row_stride;
+    if (tile.type == MatmulOut::f32) {
+      copy_elements(sums, tile.columns, static_cast<float*>(tile.data) + at);
+      continue;
+    }
+    alignas(16) uint16_t narrow[kTileN];
+    for (int j = 0; j < kTileN; j += 8) {
+      const __m256 eight = _mm256_loadu_ps(sums + j);
+      const __m128i halves = tile.type == MatmulOut::bf16 ? to_bf16(eight) : to_f16(eight);
+      _mm_store_si128(reinterpret_cast<__m128i*>(narrow + j), halves);
+    }
+    copy_elements(narrow, tile.columns, static_cast<uint16_t*>(tile.data) + at);
+  }
+}
+
+}  // namespace
+
+const FloatMicroKernel kAvx2F32MicroKernel = {
+    .tile_m = kTileM,
+    .tile_n = kTileN,
+    .k_step = 1,
+    .k_block = 256,  // b panel 16 KB of a 32 KB L1, and 512 rows of a 512 KB
+    .packed_bytes = 4,
+    .pack_a = pack_a,
+    .pack_b = pack_b,
+    .multiply = multiply,
+    .store = store,
+    .begin_task = nullptr,
+    .end_task = nullptr,
+};
+
+}  // namespace octet::cpu

@@ -1,0 +1,44 @@
+// The unquantized matmul of the CPU backend: out [m, n] = a [m, k] times b [n, k] transposed.
+//
+// a and b are both F32 or both BF16, out is F32, BF16 or F16; products are summed in f32 and the
+// sum is rounded once. The order of the sum differs between kernels, so their results agree only
+// to within the rounding of f32 sums. The two bf16 instruction sets (AMX, bfmmla) read subnormal
+// inputs and write subnormal sums as zero; the f32 kernels do not.
+//
+// b is read as it lies in memory, not packed in advance: this is the honest opponent of the INT8
+// path, and serves layers whose weights stay in floating point.
+#pragma once
+
+#include <span>
+
+#include "base/thread_pool.h"
+#include "cpu/cpu_features.h"
+#include "cpu/matmul/float_microkernel.h"
+#include "tensor/tensor.h"
+
+namespace octet::cpu {
+
+struct MatmulKernel {
+  const char* name;
+  bool (*supported)(const CpuFeatures& features);
+  bool serves_f32;
+  bool serves_bf16;
+  const FloatMicroKernel* micro;
+
+  bool serves(DType inputs) const {
+    return (inputs == DType::f32 && serves_f32) || (inputs == DType::bf16 && serves_bf16);
+  }
+};
+
+// Every kernel of this architecture, best first. The last one runs everywhere.
+std::span<const MatmulKernel> matmul_kernels();
+
+// The first kernel that this CPU supports and that takes such inputs (F32 or BF16).
+const MatmulKernel& choose_matmul_kernel(DType inputs, const CpuFeatures& features);
+
+// Asks that the kernel is supported and serves the inputs' type, and that the shapes fit (see
+// Backend::matmul). `out` overlaps neither input.
+void matmul(ThreadPool& pool, const MatmulKernel& kernel, const ConstTensorView& a,
+            const ConstTensorView& b, const TensorView& out);
+
+}  // namespace octet::cpu

@@ -1,0 +1,33 @@
+"""What the Python tests share: where the repository and the built programs are."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    return REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def build_dir() -> Path:
+    """The build folder whose programs are tested; OCTET_BUILD_DIR names another one."""
+    return Path(os.environ.get("OCTET_BUILD_DIR", REPOSITORY / "build"))
+
+
+@pytest.fixture(scope="session")
+def built_program(build_dir: Path):
+    """built_program("octet") is its path; a program that is not there is an error, not a skip."""
+
+    def find(name: str) -> Path:
+        path = build_dir / name
+        assert path.is_file(), f"{path} is not there; run `make test`, or set OCTET_BUILD_DIR"
+        return path
+
+    return find

@@ -1,0 +1,132 @@
+"""The checks of the source tree: they hold for ours, and they can fail."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def run_check(repository: Path, name: str, root: Path) -> tuple[int, list[str]]:
+    """Exit status and offences (every line but the closing count) of one check on one tree."""
+    result = subprocess.run(
+        [sys.executable, repository / "tools" / name, root],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.stderr == ""
+    *offences, closing = result.stdout.splitlines()
+    assert closing.startswith(name.removesuffix(".py") + ": ")
+    return result.returncode, offences
+
+
+def write(root: Path, name: str, text: str) -> None:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize("check", ["check_layers.py", "check_size.py"])
+def test_our_own_tree_holds(repository: Path, check: str) -> None:
+    assert run_check(repository, check, repository) == (0, [])
+
+
+ALLOWED_INCLUDES = [
+    ("src/cpu/backend.cpp", '#include "backend/backend.h"'),
+    ("src/cpu/gemm/driver.cpp", '#include "cpu/pack.h"'),
+    ("src/cpu/gemm/kernel_x86_avx2.cpp", "#include <immintrin.h>"),
+    ("src/cuda/device.cpp", "#include <cuda_runtime.h>"),
+    ("src/devices/devices.cpp", '#include "cpu/backend.h"'),
+    ("src/api/bench.cpp", '#include "measure/gemm.h"'),
+    ("src/tensor/tensor.cpp", '#include "octet/error.h"'),
+    ("include/octet/bench.h", "#include <string>"),
+    ("include/octet/bench.h", '#include "octet/error.h"'),
+    ("apps/cli/main.cpp", '#include "octet/error.h"'),
+    ("apps/cli/main.cpp", "#include <CLI/CLI.hpp>"),
+    ("tests/ops/gemm_test.cpp", '#include "cpu/backend.h"'),
+]
+
+
+@pytest.mark.parametrize(("name", "line"), ALLOWED_INCLUDES)
+def test_an_allowed_include_passes(
+    repository: Path, tmp_path: Path, name: str, line: str
+) -> None:
+    write(tmp_path, name, line + "\n")
+    assert run_check(repository, "check_layers.py", tmp_path) == (0, [])
+
+
+FORBIDDEN_INCLUDES = [
+    ("src/base/log.cpp", '#include "tensor/tensor.h"', "src/base may not include src/tensor/"),
+    ("src/backend/gemm.h", '#include "cpu/pack.h"', "src/backend may not include src/cpu/"),
+    ("src/ref/gemm.cpp", '#include "cpu/pack.h"', "src/ref may not include src/cpu/pack.h"),
+    ("src/cuda/table.cpp", '  #  include "ref/ops.h"', "src/cuda may not include src/ref/ops.h"),
+    ("src/nn/linear.cpp", '#include "cpu/pack.h"', "src/nn may not include src/cpu/pack.h"),
+    ("src/api/bench.cpp", '#include "cpu/pack.h"', "src/api may not include src/cpu/pack.h"),
+    ("src/nn/linear.cpp", "#include <models/dit.h>", "src/nn may not include src/models/dit.h"),
+    ("apps/cli/main.cpp", '#include "base/log.h"', "an app includes only"),
+    ("apps/cli/main.cpp", '#include "../../src/base/log.h"', "an app includes only"),
+    ("include/octet/bench.h", '#include "base/log.h"', "a public header includes only"),
+    ("include/octet/bench.h", "#include <fmt/format.h>", "a public header includes only"),
+    ("src/cpu/backend.cpp", "#include <cuda_runtime.h>", "only src/cuda may include"),
+    ("src/base/thread_pool.cpp", "#include <immintrin.h>", "only src/cpu may include"),
+    ("src/ref/gemm.cpp", "#include <arm_neon.h>", "only src/cpu may include"),
+]
+
+
+@pytest.mark.parametrize(("name", "line", "expected"), FORBIDDEN_INCLUDES)
+def test_a_forbidden_include_is_named_with_its_place(
+    repository: Path, tmp_path: Path, name: str, line: str, expected: str
+) -> None:
+    write(tmp_path, "src/base/log.h", "#pragma once\n")
+    write(tmp_path, name, f"// First line.\n{line}\n")
+    status, offences = run_check(repository, "check_layers.py", tmp_path)
+    assert status == 1
+    assert len(offences) == 1
+    assert offences[0].startswith(f"{name}:2: ")
+    assert expected in offences[0]
+
+
+def test_a_way_around_through_a_relative_path_is_seen(repository: Path, tmp_path: Path) -> None:
+    write(tmp_path, "src/cpu/pack.h", "#pragma once\n")
+    write(tmp_path, "src/ref/gemm.cpp", '#include "../cpu/pack.h"\n')
+    status, offences = run_check(repository, "check_layers.py", tmp_path)
+    assert status == 1
+    assert "src/ref may not include src/cpu/pack.h" in offences[0]
+
+
+def test_an_unknown_layer_is_an_offence(repository: Path, tmp_path: Path) -> None:
+    write(tmp_path, "src/misc/helpers.h", "#pragma once\n")
+    status, offences = run_check(repository, "check_layers.py", tmp_path)
+    assert status == 1
+    assert offences[0].startswith("src/misc/helpers.h:1: not in a known layer")
+
+
+def test_size_limits_are_exact(repository: Path, tmp_path: Path) -> None:
+    write(tmp_path, "src/base/fits.cpp", "x" * 100 + "\n" + "//\n" * 449)
+    write(tmp_path, "tools/fits.py", "é" * 100 + "\n")  # 200 bytes, 100 columns
+    write(tmp_path, "docs/table.md", "|" * 300 + "\n")
+    write(tmp_path, "build/generated.cpp", "x" * 300 + "\n")
+    assert run_check(repository, "check_size.py", tmp_path) == (0, [])
+
+
+def test_one_line_too_many_is_an_offence(repository: Path, tmp_path: Path) -> None:
+    write(tmp_path, "src/base/long.cpp", "//\n" * 451)
+    status, offences = run_check(repository, "check_size.py", tmp_path)
+    assert status == 1
+    assert len(offences) == 1
+    assert offences[0].startswith("src/base/long.cpp:451: the file has 451 lines")
+
+
+@pytest.mark.parametrize(
+    "name", ["src/base/a.cpp", "include/octet/a.h", "tools/a.py", "tools/a.sh", "cmake/a.cmake"]
+)
+def test_one_column_too_many_is_an_offence(
+    repository: Path, tmp_path: Path, name: str
+) -> None:
+    write(tmp_path, name, "//\n" + "x" * 101 + "\n")
+    status, offences = run_check(repository, "check_size.py", tmp_path)
+    assert status == 1
+    assert offences == [f"{name}:2: 101 columns, at most 100 are allowed"]

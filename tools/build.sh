@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Configures one preset of CMakePresets.json and builds it.
+#
+#   tools/build.sh PRESET [TARGET...]     without a target: everything
+set -euo pipefail
+# shellcheck source=tools/common.sh
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+preset=$1
+shift
+folder=build/$preset
+[ "$preset" != default ] || folder=build
+
+# A preset names no generator, so that a machine without Ninja builds too. CMake reads this
+# variable only when it configures a folder for the first time.
+if have ninja; then export CMAKE_GENERATOR=Ninja; fi
+if compiler=$(native_compiler); then export CXX=$compiler; fi
+
+# A checkout that was moved or copied still has the old place in its cache, which CMake refuses.
+cache=$folder/CMakeCache.txt
+if [ -f "$cache" ] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" "$cache"; then
+  rm -rf "$cache" "$folder/CMakeFiles"
+fi
+
+log=$folder/configure.log
+mkdir -p "$folder"
+# Its forty lines of findings matter only when it fails.
+if ! cmake --preset "$preset" >"$log" 2>&1; then
+  cat "$log" >&2
+  complain "configuring $folder failed; CMake's message is above, the needs of a build are in" \
+    "docs/dependencies.md"
+  exit 1
+fi
+grep -A 4 'CMake Warning' "$log" >&2 || true
+
+targets=()
+[ $# -eq 0 ] || targets=(--target "$@")
+cmake --build "$folder" --parallel "${JOBS:-$(nproc)}" "${targets[@]}"

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Fails on an #include that breaks the layering: includes point downward only.
+
+    tools/check_layers.py [ROOT]
+
+A layer is a folder under src/. MAY_INCLUDE is the whole rule for them; the rest of this file finds
+out which layer an include names. Beside the layers:
+  include/octet   the standard library and itself, so that users need no header of ours or others'
+  apps            include/octet and the app's own folder
+  python          include/octet and the layers of op-level calls
+  the rest        anything: tests, bench
+CUDA headers belong to src/cuda, intrinsics to src/cpu.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
+
+from source_files import cpp_files
+
+_GROUND = {"base", "tensor"}
+_KERNELS = {"backend", "tune"} | _GROUND
+
+# A layer may always include itself and include/octet. Only `devices` names ref, cpu and cuda:
+# everybody else gets a Backend from it.
+MAY_INCLUDE: dict[str, set[str]] = {
+    "base": set(),
+    "tensor": {"base"},
+    "formats": _GROUND,
+    "backend": _GROUND,
+    "tune": {"backend"} | _GROUND,
+    "ref": _KERNELS,
+    "cpu": _KERNELS,
+    "cuda": _KERNELS,
+    "devices": {"ref", "cpu", "cuda"} | _KERNELS,
+    "nn": {"backend"} | _GROUND,
+    "quant": {"nn", "formats", "backend"} | _GROUND,
+    "models": {"nn", "quant", "formats", "backend"} | _GROUND,
+    "pipeline": {"models", "nn", "quant", "formats", "backend"} | _GROUND,
+    "measure": {"devices", "nn", "formats"} | _KERNELS,
+    "api": {"measure", "pipeline", "models", "quant", "nn", "formats", "devices"} | _KERNELS,
+}
+PYTHON_MAY_INCLUDE = {"devices", "backend"} | _GROUND
+CHECKED_FOLDERS = ("src", "include", "apps", "python")
+
+# Header patterns, the one layer that may include them, and what they are called in the message.
+HARDWARE_HEADERS = (
+    (("cuda*.h", "cuda/*", "cublas*", "cudnn*", "nvrtc*", "nvml*"), "cuda", "a CUDA header"),
+    (("*intrin.h", "arm_*.h"), "cpu", "an intrinsics header"),
+)
+
+_INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+def named_place(root: Path, includer: PurePosixPath, header: str) -> str | None:
+    """The path from the root that `header` names, or None for a header from outside.
+
+    As the compiler does, looks beside the including file, then under src/ and include/. A header
+    that is not there but begins with a layer's name counts as that layer's.
+    """
+    for folder in (includer.parent, PurePosixPath("src"), PurePosixPath("include")):
+        candidate = (root / folder / header).resolve()
+        if candidate.is_file() and root in candidate.parents:
+            return candidate.relative_to(root).as_posix()
+    first = header.split("/")[0]
+    if "/" in header and first in MAY_INCLUDE:
+        return f"src/{header}"
+    if first == "octet" and "/" in header:
+        return f"include/{header}"
+    return None
+
+
+def hardware_offence(layer: str | None, header: str) -> str | None:
+    for patterns, owner, noun in HARDWARE_HEADERS:
+        if layer != owner and any(fnmatch(header, pattern) for pattern in patterns):
+            return f"<{header}> is {noun}, which only src/{owner} may include"
+    return None
+
+
+def offence_of(root: Path, includer: PurePosixPath, quote: str, header: str) -> str | None:
+    """The sentence that says what is wrong with one include, or None."""
+    top = includer.parts[0]
+    if top not in CHECKED_FOLDERS:
+        return None
+    place = named_place(root, includer, header)
+    parts = PurePosixPath(place).parts if place else ()
+    target_layer = parts[1] if len(parts) > 2 and parts[0] == "src" else None
+    is_public = parts[:2] == ("include", "octet")
+
+    if top == "include":
+        is_standard = quote == "<" and not re.search(r"[./]", header)
+        if is_public or is_standard:
+            return None
+        return f'"{header}": a public header includes only the standard library and "octet/..."'
+
+    layer = includer.parts[1] if top == "src" and len(includer.parts) > 2 else None
+    if place is None:
+        return hardware_offence(layer, header)
+    if is_public:
+        return None
+    if top == "apps":
+        if parts[:2] == includer.parts[:2]:
+            return None
+        return f'"{header}": an app includes only "octet/..." and its own folder, not {place}'
+    if top == "python":
+        if parts[0] == "python" or target_layer in PYTHON_MAY_INCLUDE:
+            return None
+        return f'"{header}": the Python bindings may not include {place}'
+    if layer is None or target_layer == layer or target_layer in MAY_INCLUDE[layer]:
+        return None
+    allowed = ", ".join(sorted(MAY_INCLUDE[layer])) or "no other layer"
+    return f'"{header}": src/{layer} may not include {place} (it may include {allowed})'
+
+
+def main() -> int:
+    root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent).resolve()
+    checked = 0
+    offences: list[str] = []
+    for path in cpp_files(root):
+        name = PurePosixPath(path.relative_to(root).as_posix())
+        checked += 1
+        if name.parts[0] == "src" and (len(name.parts) < 3 or name.parts[1] not in MAY_INCLUDE):
+            offences.append(f"{name}:1: not in a known layer; tools/check_layers.py lists them")
+            continue
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        for number, line in enumerate(lines, 1):
+            match = _INCLUDE.match(line)
+            sentence = offence_of(root, name, *match.groups()) if match else None
+            if sentence:
+                offences.append(f"{name}:{number}: {sentence}")
+    for offence in offences:
+        print(offence)
+    print(f"check_layers: {checked} files checked, {len(offences)} offences")
+    return 1 if offences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+# What the shell tools share: the place of the repository, the compilers, the other architecture.
+# Sourced, never run. Every tool works from the root of the repository.
+# shellcheck shell=bash disable=SC2034  # the variables are for those who source this
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+unset MAKEFLAGS MFLAGS MAKELEVEL  # a job server of the calling make is of no use to cmake's builds
+
+OLDEST_GCC=12
+OLDEST_CMAKE=3.22
+
+say() { printf '%s\n' "octet: $*"; }
+complain() { printf '%s\n' "octet: $*" >&2; }
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# at_least WANTED FOUND: compares dotted version numbers.
+at_least() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$1" ]; }
+
+is_new_gcc() {
+  have "$1" && at_least "$OLDEST_GCC" "$("$1" -dumpfullversion 2>/dev/null || echo 0)"
+}
+
+# Prints the first of <prefix>g++, <prefix>g++-15 ... <prefix>g++-12 that is new enough. Some
+# distributions have a new compiler beside an old default (Ubuntu 22.04: g++ is 11).
+find_gcc() {
+  local name
+  for name in "$1g++" "$1g++-15" "$1g++-14" "$1g++-13" "$1g++-12"; do
+    if is_new_gcc "$name"; then
+      printf '%s\n' "$name"
+      return 0
+    fi
+  done
+  return 1
+}
+
+# The compiler of native builds: $CXX when the user set it, else a g++ that is new enough.
+native_compiler() {
+  if [ -n "${CXX:-}" ]; then
+    # CXX may carry a launcher ("ccache g++"): its first word is the program.
+    have "${CXX%% *}" && printf '%s\n' "$CXX"
+  else
+    find_gcc ""
+  fi
+}
+
+# The architecture whose kernels are cross-compiled and run under an emulator.
+case "$(uname -m)" in
+  x86_64) OTHER_ARCH=aarch64 OTHER_PACKAGE=aarch64 ;;
+  *) OTHER_ARCH=x86_64 OTHER_PACKAGE=x86-64 ;;
+esac
+CROSS_PRESET="cross-$OTHER_PACKAGE"
+CROSS_PREFIX="$OTHER_ARCH-linux-gnu-"
+GOOGLETEST_SOURCE=/usr/src/googletest

@@ -1,0 +1,155 @@
+#!/usr/bin/env bash
+# Runs the parts of the test suite one after the other and closes with a summary.
+#
+#   tools/run_tests.sh [PART...]     parts: house release asan cross python cuda;
+#                                    without one: all but cuda
+#
+# A part whose tools are missing and cannot be installed is skipped with the reason, and counted.
+# It counts as failed instead when the part was named, when CI=true, or with OCTET_STRICT=1.
+set -euo pipefail
+# shellcheck source=tools/common.sh
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+strict=${OCTET_STRICT:-0}
+if [ "${OCTET_STRICT:-}" = "" ] && { [ "${CI:-}" = true ] || [ $# -gt 0 ]; }; then strict=1; fi
+parts=("$@")
+[ $# -gt 0 ] || parts=(house release asan cross python)
+
+logs=build/logs
+mkdir -p "$logs"
+summary=()
+passed=0 skipped=0 failed=0
+
+# --- what each part runs; its closing line goes to the summary -----------------------------------
+
+run_house() {
+  local status=0
+  python3 tools/check_layers.py || status=1
+  python3 tools/check_size.py || status=1
+  return "$status"
+}
+
+# run_ctest PRESET FOLDER [LAUNCHER...]
+run_ctest() {
+  local preset=$1 folder=$2
+  shift 2
+  # shellcheck disable=SC2086  # CTEST_ARGS holds several words
+  tools/build.sh "$preset" &&
+    "$@" ctest --test-dir "$folder" --output-on-failure --no-tests=error --timeout 600 \
+      --parallel "${JOBS:-$(nproc)}" ${CTEST_ARGS:-}
+}
+
+run_release() { run_ctest default build; }
+run_cross() { run_ctest "$CROSS_PRESET" "build/$CROSS_PRESET"; }
+run_cuda() { run_ctest cuda build/cuda; }
+
+run_asan() {
+  # The sanitizers of gcc 12 and 13 need addresses that some kernels' randomization takes.
+  local launcher=(env)
+  if setarch -R true 2>/dev/null; then launcher=(setarch -R); fi
+  UBSAN_OPTIONS=print_stacktrace=1 run_ctest asan build/asan "${launcher[@]}"
+}
+
+run_python() {
+  OCTET_BUILD_DIR=$PWD/build .venv/bin/python -m pytest -q -rs --color=no tests/python
+}
+
+needs_of() {
+  case "$1" in
+    house) echo house ;;
+    cross) echo build cross ;;
+    python) echo build python ;;
+    *) echo build ;;
+  esac
+}
+
+title_of() {
+  case "$1" in
+    house) echo "house rules" ;;
+    release) echo "tests" ;;
+    asan) echo "sanitizer tests" ;;
+    cross) echo "$OTHER_ARCH kernels" ;;
+    python) echo "Python tests" ;;
+    cuda) echo "GPU build's tests" ;;
+    *)
+      complain "tests: '$1' is no part; the parts are house, release, asan, cross, python and cuda"
+      exit 2
+      ;;
+  esac
+}
+
+# The line with which the part's own runner closes.
+closing_line() {
+  grep -E '% tests passed|(passed|failed|error).* in [0-9.]+s|^check_(layers|size): ' \
+    "$logs/$1.log" || true
+}
+
+# Why single cases of a CTest part were skipped, with counts: GoogleTest prints "file:line: Skipped"
+# and the reason on the next line.
+skipped_cases() {
+  local log
+  case "$1" in
+    release) log=build ;;
+    cross) log=build/$CROSS_PRESET ;;
+    asan | cuda) log=build/$1 ;;
+    *) return 0 ;;
+  esac
+  log=$log/Testing/Temporary/LastTest.log
+  [ -f "$log" ] || return 0
+  awk '/: Skipped$/ { getline; if ($0 == "") $0 = "no reason given"; count[$0]++ }
+    END { for (why in count) printf "%d skipped: %s\n", count[why], why }' "$log" | sort
+}
+
+# --- running -------------------------------------------------------------------------------------
+
+note() { summary+=("$(printf '  %-8s %-18s %s' "$@")"); }
+
+# Tries to provide what a part needs; on failure `reason` holds the sentence that says why not.
+provide() {
+  local need log
+  for need in "$@"; do
+    log=$logs/setup-$need.log
+    if ! tools/setup.sh "$need" 2>"$log"; then
+      cat "$log" >&2
+      reason=$(tail -n 1 "$log")
+      reason=${reason#octet: }
+      return 1
+    fi
+  done
+}
+
+run_part() {
+  local part=$1 title reason="" line started=$SECONDS
+  title=$(title_of "$part")
+  printf '\n==== %s\n' "$title"
+  # shellcheck disable=SC2046  # several words are several needs
+  if ! provide $(needs_of "$part"); then
+    if [ "$strict" = 1 ]; then
+      failed=$((failed + 1))
+      note failed "$title" "$reason"
+    else
+      skipped=$((skipped + 1))
+      note skipped "$title" "$reason"
+    fi
+    return
+  fi
+  if "run_$part" 2>&1 | tee "$logs/$part.log"; then
+    passed=$((passed + 1))
+    note passed "$title" "in $((SECONDS - started)) s"
+  else
+    failed=$((failed + 1))
+    note failed "$title" "see above, or $logs/$part.log"
+  fi
+  while IFS= read -r line; do
+    note "" "" "$line"
+  done < <(closing_line "$part" && skipped_cases "$part")
+}
+
+# Without the needs of a build nothing else can be told either: stop at once, naming them.
+tools/setup.sh build
+for part in "${parts[@]}"; do run_part "$part"; done
+
+printf '\n==== summary\n'
+printf '%s\n' "${summary[@]}"
+say "$passed parts passed, $skipped skipped, $failed failed, in $SECONDS s"
+[ "$failed" = 0 ]
