@@ -40,7 +40,8 @@ struct GemmBenchRow {
   double quantize_us = 0;     // median of quantizing the activations
   double linear_us = 0;       // median of both, run one after the other
   double tops = 0;            // of the GEMM alone, 10^12 operations per second
-  double ceiling_share = 0;   // of the instruction's ceiling
+  double ceiling_tops = 0;    // of the multiply instruction on registers alone, median
+  double ceiling_share = 0;   // tops / ceiling_tops
   double unquantized_us = 0;  // 0 when not measured
   double fake_int8_us = 0;
 
@@ -55,7 +56,6 @@ struct GemmBench {
   std::string commit;  // of the build
   std::string dtype;
   int threads = 0;
-  double ceiling_tops = 0;
   std::vector<GemmBenchRow> rows;
 };
 

@@ -60,7 +60,9 @@ class Backend {
   void set_gemm_observer(GemmObserver observer) { gemm_observer_ = std::move(observer); }
 
   // Integer operations per second that the multiply instruction of gemm() reaches when it works on
-  // registers alone: the ceiling of any gemm here. 0 where that means nothing (ref).
+  // registers alone, at this moment: the ceiling of any gemm here. Takes a few milliseconds, so it
+  // can be asked again and again between measurements while clocks and neighbours change. 0 where
+  // it means nothing (ref).
   virtual double int8_ceiling() = 0;
 
   // Unquantized: out[m, n] = a [m, k] times b [n, k] transposed; a and b both F32 or both BF16,

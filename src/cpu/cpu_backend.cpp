@@ -52,20 +52,22 @@ class CpuBackend final : public Backend {
     return watch.microseconds();
   }
 
-  // All threads spin at once, since cores share power and sometimes multiply units. Each repeats
-  // short spins until the common time is over, and the best of three rounds counts.
+  // All threads spin at once, since cores share power and sometimes multiply units.
   double int8_ceiling() override {
-    constexpr double kRoundMicroseconds = 40'000;
-    double best = 0;
-    for (int round = 0; round < 3; ++round) {
-      std::atomic<int64_t> operations{0};
-      const Stopwatch watch;
-      pool_.run(pool_.threads(), [&](int64_t, int) {
-        while (watch.microseconds() < kRoundMicroseconds) operations += kernel_.spin(20'000);
-      });
-      best = std::max(best, static_cast<double>(operations) / watch.microseconds() * 1e6);
-    }
-    return best;
+    constexpr double kMicroseconds = 5'000;
+    std::atomic<int64_t> operations{0};
+    std::atomic<int> waiting{pool_.threads()};
+    std::atomic<double> begin{0};
+    const Stopwatch watch;
+    pool_.run(pool_.threads(), [&](int64_t, int) {
+      // Each thread takes one task and waits for the others: a thread that wakes up late must not
+      // leave its share to one that is already done.
+      if (--waiting == 0) begin = watch.microseconds();
+      while (waiting > 0) {
+      }
+      while (watch.microseconds() - begin < kMicroseconds) operations += kernel_.spin(1'000);
+    });
+    return static_cast<double>(operations) / (watch.microseconds() - begin) * 1e6;
   }
 
  protected:

@@ -17,6 +17,23 @@
 
 namespace octet::cpu {
 
+// Memory that will be needed soon. A fast kernel asks for it while it multiplies, a few cache lines
+// per k step; a burst of such requests between two calls would fill the load buffers and stall the
+// tile loads behind it. A hint: kernels that are slower than memory ignore it.
+struct Ahead {
+  struct Stream {
+    const int8_t* at;
+    int64_t lines_per_step;  // of 64 bytes
+  };
+  Stream a;  // the next k block of the activations, into L2
+  Stream b;  // the next panel of weights, into L2
+  // The rows of the output tile that the epilogue will write, into L1.
+  const char* out;
+  int64_t out_stride_bytes;
+  int64_t out_lines;
+  int64_t out_rows_per_step;
+};
+
 struct Int8MicroKernel {
   const char* name;  // "amx_int8_32x32": its identity in logs, tests and OCTET_FORCE_KERNEL
   Simd simd;         // the row operations that go with it
@@ -32,7 +49,8 @@ struct Int8MicroKernel {
 
   // acc is [mr][nr], 64-byte aligned; accumulate says whether its content counts. k is a multiple
   // of k_step.
-  void (*run)(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumulate);
+  void (*run)(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumulate,
+              const Ahead& ahead);
 
   // Per-thread state around a series of run() calls (AMX tile configuration), or null.
   void (*begin)();

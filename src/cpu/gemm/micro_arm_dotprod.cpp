@@ -23,7 +23,8 @@ template <int kLane>
   }
 }
 
-void run(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumulate) {
+void run(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumulate,
+         const Ahead&) {
   int32x4_t sum[kMr][2];
   for (int i = 0; i < kMr; ++i) {
     for (int j = 0; j < 2; ++j) {

@@ -13,7 +13,8 @@ constexpr int kStep = 8;
 constexpr int kRowPairs = kMr / 2;
 constexpr int kColumnPairs = kNr / 2;
 
-void run(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumulate) {
+void run(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumulate,
+         const Ahead&) {
   // A block holds (row 0: column 0, 1; row 1: column 0, 1).
   int32x4_t sum[kRowPairs][kColumnPairs];
   for (int i = 0; i < kRowPairs; ++i) {

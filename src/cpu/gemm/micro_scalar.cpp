@@ -9,7 +9,8 @@ constexpr int kNr = 16;
 constexpr int kAGroup = 64;
 constexpr int kBGroup = 4;
 
-void run(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumulate) {
+void run(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumulate,
+         const Ahead&) {
   int32_t sum[kMr][kNr];
   for (int i = 0; i < kMr; ++i) {
     for (int j = 0; j < kNr; ++j) sum[i][j] = accumulate ? acc[i * kNr + j] : 0;

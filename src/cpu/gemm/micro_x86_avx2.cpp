@@ -20,7 +20,8 @@ constexpr int kBGroup = 4;
   return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
 
-void run(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumulate) {
+void run(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumulate,
+         const Ahead&) {
   __m256i sum[kMr][2];
   auto* acc_vec = reinterpret_cast<__m256i*>(acc);
   for (int i = 0; i < kMr; ++i) {

@@ -15,7 +15,8 @@ constexpr int kVectors = kNr / 16;
 constexpr int kAGroup = 64;
 constexpr int kBGroup = 4;
 
-void run(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumulate) {
+void run(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumulate,
+         const Ahead&) {
   __m512i sum[kMr][kVectors];
   for (int i = 0; i < kMr; ++i) {
     for (int j = 0; j < kVectors; ++j) {
