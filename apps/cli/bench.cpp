@@ -1,11 +1,12 @@
 // octet bench gemm
+#include "octet/bench.h"
+
 #include <fmt/format.h>
 
 #include <memory>
 #include <optional>
 
 #include "commands.h"
-#include "octet/bench.h"
 #include "octet/progress.h"
 #include "output.h"
 
@@ -32,12 +33,8 @@ nlohmann::ordered_json to_json(const GemmBench& bench) {
     }
     rows.push_back(std::move(entry));
   }
-  return {{"device", bench.device},
-          {"date", bench.date},
-          {"commit", bench.commit},
-          {"dtype", bench.dtype},
-          {"threads", bench.threads},
-          {"rows", rows}};
+  return {{"device", bench.device}, {"date", bench.date},       {"commit", bench.commit},
+          {"dtype", bench.dtype},   {"threads", bench.threads}, {"rows", rows}};
 }
 
 void print(const GemmBench& bench) {
@@ -56,8 +53,9 @@ void print(const GemmBench& bench) {
                compared ? fmt::format("{:.2f}x", row.ratio_fake_int8()) : "-"});
   }
   table.print();
-  fmt::print("\nMedians, all paths in turns. Peak: the multiply instruction on registers alone.\n"
-             "Linear: quantizing the activations + gemm. vs: how many times faster the linear is.\n");
+  fmt::print(
+      "\nMedians, all paths in turns. Peak: the multiply instruction on registers alone.\n"
+      "Linear: quantizing the activations + gemm. vs: how many times faster the linear is.\n");
 }
 
 }  // namespace
@@ -65,8 +63,9 @@ void print(const GemmBench& bench) {
 void add_bench(CLI::App& program, CommonFlags& flags) {
   CLI::App* bench = program.add_subcommand("bench", "Measure speed");
   bench->require_subcommand(1);
-  CLI::App* gemm = bench->add_subcommand("gemm", "INT8 linears against the unquantized and the "
-                                                 "fake INT8 path");
+  CLI::App* gemm = bench->add_subcommand("gemm",
+                                         "INT8 linears against the unquantized and the "
+                                         "fake INT8 path");
   add_common_flags(*gemm, flags);
   const auto request = std::make_shared<GemmBenchRequest>();
   const auto shapes = std::make_shared<std::string>("ideogram4@1024");

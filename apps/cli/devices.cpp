@@ -1,9 +1,10 @@
 // octet devices
+#include "octet/devices.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "commands.h"
-#include "octet/devices.h"
 #include "output.h"
 
 namespace octet::cli {

@@ -1,11 +1,12 @@
 // octet inspect FILE
+#include "octet/inspect.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <memory>
 
 #include "commands.h"
-#include "octet/inspect.h"
 #include "output.h"
 
 namespace octet::cli {
@@ -38,8 +39,7 @@ void print(const CheckpointSummary& summary, bool quiet) {
     Table tensors({"tensor", "dtype", "shape", "bytes"}, 3);
     for (const auto& tensor : summary.tensors) {
       tensors.add({printable(tensor.name), tensor.dtype,
-                   fmt::format("[{}]", fmt::join(tensor.shape, ", ")),
-                   human_bytes(tensor.bytes)});
+                   fmt::format("[{}]", fmt::join(tensor.shape, ", ")), human_bytes(tensor.bytes)});
     }
     tensors.print();
     fmt::print("\n");

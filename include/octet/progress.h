@@ -4,9 +4,9 @@
 //   for (size_t i = 0; i < shapes.size(); ++i) { tune(shapes[i]); progress.update(i + 1); }
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <chrono>
 #include <string>
 
 namespace octet {

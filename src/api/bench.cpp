@@ -39,7 +39,8 @@ GemmBenchRow bench_shape(Backend& backend, const GemmShape& shape, DType dtype, 
       [&] { linear.native(); },
       [&] { linear.quantize(); },
       [&] { linear.gemm(); },
-      // In turns with the rest: on shared machines the ceiling itself changes from second to second.
+      // In turns with the rest: on shared machines the ceiling itself changes from second to
+      // second.
       [&] { ceilings.push_back(backend.int8_ceiling()); },
   };
   if (compare) {
@@ -78,8 +79,7 @@ GemmBench bench_gemm(const GemmBenchRequest& request,
   bench.dtype = request.dtype;
   bench.threads = request.threads > 0 ? request.threads : physical_cores();
   for (const GemmShape& shape : request.shapes) {
-    bench.rows.push_back(
-        bench_shape(*backend, shape, dtype, request.seconds, request.compare));
+    bench.rows.push_back(bench_shape(*backend, shape, dtype, request.seconds, request.compare));
     if (progress) {
       progress(static_cast<int>(bench.rows.size()), static_cast<int>(request.shapes.size()));
     }

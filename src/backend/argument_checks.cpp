@@ -22,8 +22,8 @@ void check_matrix(std::string_view what, const ConstTensorView& view,
                   std::initializer_list<DType> types) {
   check(view.shape.rank() == 2, "{} has shape {}, expected two dimensions", what,
         view.shape.to_string());
-  check(std::find(types.begin(), types.end(), view.dtype) != types.end(),
-        "{} is {}, expected {}", what, name_of(view.dtype), join(types));
+  check(std::find(types.begin(), types.end(), view.dtype) != types.end(), "{} is {}, expected {}",
+        what, name_of(view.dtype), join(types));
   check(view.shape[1] <= 1 || view.strides[1] == 1,
         "{} has elements of a row {} apart, expected contiguous rows", what, view.strides[1]);
   check(view.shape[0] <= 1 || view.strides[0] >= view.shape[1],

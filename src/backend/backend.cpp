@@ -1,7 +1,9 @@
 #include "backend/backend.h"
 
 #include "backend/argument_checks.h"
+#include "base/env.h"
 #include "base/error.h"
+#include "base/log.h"
 
 namespace octet {
 namespace {
@@ -14,6 +16,8 @@ Buffer upload_vector(Backend& backend, const ConstTensorView& vector) {
 }
 
 }  // namespace
+
+Backend::Backend() : trace_gemm_(env::trace("gemm")) {}
 
 void Backend::quantize_rows(const ConstTensorView& x, const ActivationTransform& transform,
                             const QTensor& out) {
@@ -61,6 +65,7 @@ void Backend::gemm(const GemmArgs& args, Fusion fusion) {
   if (problem.m == 0 || problem.n == 0) return;
   const std::string_view kernel = do_gemm(problem, args);
   if (gemm_observer_) gemm_observer_(problem, kernel);
+  if (trace_gemm_) log::info("gemm {}: {}", problem.to_string(), kernel);
 }
 
 void Backend::matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out) {

@@ -24,6 +24,7 @@ using GemmObserver = std::function<void(const GemmProblem&, std::string_view ker
 
 class Backend {
  public:
+  Backend();
   virtual ~Backend() = default;
 
   virtual std::string name() const = 0;         // "ref", "cpu", "cuda:0"
@@ -82,6 +83,7 @@ class Backend {
 
  private:
   GemmObserver gemm_observer_;
+  bool trace_gemm_;  // OCTET_TRACE=gemm
 };
 
 }  // namespace octet

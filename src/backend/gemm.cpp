@@ -39,15 +39,13 @@ GemmProblem describe_gemm(const GemmArgs& args, Fusion fusion) {
   check(fusion != Fusion::bias || w.bias || w.n == 0,
         "gemm: the fusion asks for a bias that the weight lacks");
   check(fusion == Fusion::none || problem.out != DType::i32,
-        "gemm: an I32 output is the bare accumulator and takes no fusion, got {}",
-        name_of(fusion));
+        "gemm: an I32 output is the bare accumulator and takes no fusion, got {}", name_of(fusion));
   return problem;
 }
 
 }  // namespace octet
 
-size_t std::hash<octet::GemmProblem>::operator()(
-    const octet::GemmProblem& problem) const noexcept {
+size_t std::hash<octet::GemmProblem>::operator()(const octet::GemmProblem& problem) const noexcept {
   size_t seed = std::hash<std::string>{}(problem.layout);
   const auto mix = [&seed](uint64_t value) {
     seed ^= value + 0x9e3779b97f4a7c15ull + (seed << 6) + (seed >> 2);

@@ -33,9 +33,9 @@ struct GemmProblem {
 };
 
 struct GemmArgs {
-  QTensor a;                  // I8 [m, k], F32 [m]
-  const QWeight* w = nullptr; // [n, k]
-  TensorView out;             // [m, n], rows may be apart
+  QTensor a;                   // I8 [m, k], F32 [m]
+  const QWeight* w = nullptr;  // [n, k]
+  TensorView out;              // [m, n], rows may be apart
 };
 
 // Activations are in [-127, 127]; weights that other tools made may also hold -128. A sum of k such

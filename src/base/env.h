@@ -9,9 +9,6 @@ namespace octet::env {
 // OCTET_FORCE_KERNEL: the name of the only GEMM kernel that may run.
 std::optional<std::string> force_kernel();
 
-// OCTET_LOG: quiet | info | debug.
-std::optional<std::string> log_level();
-
 // OCTET_TRACE: comma-separated topics; `gemm` prints problem, chosen kernel and refusals.
 bool trace(const std::string& topic);
 

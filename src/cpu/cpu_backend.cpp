@@ -81,8 +81,8 @@ class CpuBackend final : public Backend {
     for (auto& scratch : row_scratch_) scratch.resize(static_cast<size_t>(k));
     for_each_row(x.shape[0], [&](int64_t row, int thread) {
       rows_.quantize(x.data + row * x.row_stride() * element_bytes, x.dtype, k, row_transform,
-                     row_scratch_[static_cast<size_t>(thread)].data(),
-                     out.values.row<int8_t>(row), out.scales.as<float>() + row);
+                     row_scratch_[static_cast<size_t>(thread)].data(), out.values.row<int8_t>(row),
+                     out.scales.as<float>() + row);
     });
   }
 
@@ -96,8 +96,7 @@ class CpuBackend final : public Backend {
 
   void do_pack(const QTensor& weight, QWeight& packed) override {
     packed.layout = layout_;
-    packed.values = allocate(
-        static_cast<size_t>(cpu::weight_bytes(kernel_, packed.n, packed.k)));
+    packed.values = allocate(static_cast<size_t>(cpu::weight_bytes(kernel_, packed.n, packed.k)));
     auto* to = reinterpret_cast<int8_t*>(packed.values.data());
     pool_.run(ceil_div(packed.n, kernel_.nr), [&](int64_t panel, int) {
       cpu::pack_weight_panel(kernel_, weight.values, panel, to);

@@ -12,7 +12,7 @@ struct CpuFeatures {
   bool avx512 = false;       // F, BW, DQ and VL together
   bool avx512_vnni = false;  // vpdpbusd
   bool avx512_bf16 = false;
-  bool amx_int8 = false;     // and the kernel let this process use the tile registers
+  bool amx_int8 = false;  // and the kernel let this process use the tile registers
   bool amx_bf16 = false;
   // aarch64
   bool neon = false;

@@ -33,9 +33,9 @@ std::vector<DeviceInfo> cuda_device_infos() {
     info.description = fmt::format("{}, {} multiprocessors, {:.1f} GB, driver for CUDA {}",
                                    device.name, device.multiprocessors,
                                    static_cast<double>(device.memory_bytes) * 1e-9, found.driver);
-    info.features = {fmt::format("sm_{}{}", device.major, device.minor),
-                     fmt::format("{} KB shared memory per block",
-                                 device.shared_bytes_per_block / 1024)};
+    info.features = {
+        fmt::format("sm_{}{}", device.major, device.minor),
+        fmt::format("{} KB shared memory per block", device.shared_bytes_per_block / 1024)};
     info.unavailable = kNoCudaKernels;
     infos.push_back(std::move(info));
   }

@@ -17,7 +17,7 @@ constexpr size_t kLengthBytes = 8;
 
 std::string known_dtypes() {
   std::string list;
-  for (int i = 0; i <= static_cast<int>(DType::c64); ++i) {
+  for (int i = 0; i < kDTypeCount; ++i) {
     if (i > 0) list += ", ";
     list += name_of(static_cast<DType>(i));
   }

@@ -15,8 +15,8 @@ float random_value(uint64_t seed, uint64_t index) {
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
   z ^= z >> 31;
-  const auto sum = static_cast<float>((z & 0xffff) + (z >> 16 & 0xffff) + (z >> 32 & 0xffff) +
-                                      (z >> 48));
+  const auto sum =
+      static_cast<float>((z & 0xffff) + (z >> 16 & 0xffff) + (z >> 32 & 0xffff) + (z >> 48));
   constexpr float kMean = 2 * 65535.0f;
   constexpr float kDeviation = 37837.0f;  // sqrt(4 / 12) * 65535
   return (sum - kMean) / kDeviation;
@@ -80,8 +80,8 @@ LinearCase::LinearCase(Backend& backend, const GemmShape& shape, DType dtype, bo
 
   const Buffer host_values = to_host(backend, q_weight_);
   const Buffer host_scales = to_host(backend, col_scale_);
-  packed_ = backend.pack(
-      {host_values.view(DType::i8, {n, k}), host_scales.view(DType::f32, {n})}, {}, {});
+  packed_ = backend.pack({host_values.view(DType::i8, {n, k}), host_scales.view(DType::f32, {n})},
+                         {}, {});
   if (compare) {
     dequantized_activations_ = backend.allocate(bytes_of(dtype, {m, k}));
     dequantized_weight_ = backend.allocate(bytes_of(dtype, {n, k}));
@@ -98,13 +98,10 @@ QTensor LinearCase::quantized_activations() const {
 }
 
 QTensor LinearCase::quantized_weight() const {
-  return {q_weight_.view(DType::i8, {shape_.n, shape_.k}),
-          col_scale_.view(DType::f32, {shape_.n})};
+  return {q_weight_.view(DType::i8, {shape_.n, shape_.k}), col_scale_.view(DType::f32, {shape_.n})};
 }
 
-void LinearCase::quantize() {
-  backend_.quantize_rows(activations(), {}, quantized_activations());
-}
+void LinearCase::quantize() { backend_.quantize_rows(activations(), {}, quantized_activations()); }
 
 void LinearCase::gemm() {
   backend_.gemm({quantized_activations(), &packed_, output()}, Fusion::none);

@@ -42,8 +42,8 @@ class LinearCase {
   Buffer output_;  // [m, n]
   QWeight packed_;
   // Only to compare.
-  Buffer weight_;                 // [n, k], unquantized
-  Buffer q_weight_, col_scale_;   // plain rows, what a fake path starts from
+  Buffer weight_;                // [n, k], unquantized
+  Buffer q_weight_, col_scale_;  // plain rows, what a fake path starts from
   Buffer dequantized_activations_, dequantized_weight_;
 };
 

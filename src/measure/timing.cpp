@@ -13,9 +13,8 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-std::vector<double> time_in_turns(Backend& backend,
-                                  const std::vector<std::function<void()>>& works, double seconds,
-                                  int min_rounds) {
+std::vector<double> time_in_turns(Backend& backend, const std::vector<std::function<void()>>& works,
+                                  double seconds, int min_rounds) {
   for (const auto& work : works) backend.time_us(work);
   std::vector<std::vector<double>> times(works.size());
   const Stopwatch watch;

@@ -13,16 +13,28 @@ struct Entry {
 };
 
 constexpr Entry kEntries[] = {
-    {DType::f64, "F64", 64},         {DType::f32, "F32", 32},
-    {DType::f16, "F16", 16},         {DType::bf16, "BF16", 16},
-    {DType::f8_e4m3, "F8_E4M3", 8},  {DType::f8_e5m2, "F8_E5M2", 8},
-    {DType::f8_e8m0, "F8_E8M0", 8},  {DType::f6_e2m3, "F6_E2M3", 6},
-    {DType::f6_e3m2, "F6_E3M2", 6},  {DType::f4, "F4", 4},
-    {DType::i64, "I64", 64},         {DType::i32, "I32", 32},
-    {DType::i16, "I16", 16},         {DType::i8, "I8", 8},
-    {DType::u64, "U64", 64},         {DType::u32, "U32", 32},
-    {DType::u16, "U16", 16},         {DType::u8, "U8", 8},
-    {DType::boolean, "BOOL", 8},     {DType::c64, "C64", 64},
+    {DType::f64, "F64", 64},
+    {DType::f32, "F32", 32},
+    {DType::f16, "F16", 16},
+    {DType::bf16, "BF16", 16},
+    {DType::f8_e4m3, "F8_E4M3", 8},
+    {DType::f8_e5m2, "F8_E5M2", 8},
+    {DType::f8_e4m3fnuz, "F8_E4M3FNUZ", 8},
+    {DType::f8_e5m2fnuz, "F8_E5M2FNUZ", 8},
+    {DType::f8_e8m0, "F8_E8M0", 8},
+    {DType::f6_e2m3, "F6_E2M3", 6},
+    {DType::f6_e3m2, "F6_E3M2", 6},
+    {DType::f4, "F4", 4},
+    {DType::i64, "I64", 64},
+    {DType::i32, "I32", 32},
+    {DType::i16, "I16", 16},
+    {DType::i8, "I8", 8},
+    {DType::u64, "U64", 64},
+    {DType::u32, "U32", 32},
+    {DType::u16, "U16", 16},
+    {DType::u8, "U8", 8},
+    {DType::boolean, "BOOL", 8},
+    {DType::c64, "C64", 64},
 };
 
 const Entry& entry_of(DType dtype) { return kEntries[static_cast<size_t>(dtype)]; }
@@ -33,18 +45,18 @@ constexpr bool table_follows_the_enum() {
   }
   return true;
 }
-static_assert(table_follows_the_enum(), "kEntries must list the types in the order of DType");
+static_assert(std::size(kEntries) == kDTypeCount && table_follows_the_enum(),
+              "kEntries must list the types in the order of DType");
 
 // A float with 1 sign bit, `exponent_bits` and the rest mantissa, without special values.
 float small_float(uint8_t bits, int exponent_bits, int bias) {
   const int mantissa_bits = 7 - exponent_bits;
   const int exponent = (bits & 0x7f) >> mantissa_bits;
   const int mantissa = bits & ((1 << mantissa_bits) - 1);
-  const float magnitude =
-      exponent == 0
-          ? std::ldexp(static_cast<float>(mantissa), 1 - bias - mantissa_bits)
-          : std::ldexp(static_cast<float>(mantissa + (1 << mantissa_bits)),
-                       exponent - bias - mantissa_bits);
+  const float magnitude = exponent == 0
+                              ? std::ldexp(static_cast<float>(mantissa), 1 - bias - mantissa_bits)
+                              : std::ldexp(static_cast<float>(mantissa + (1 << mantissa_bits)),
+                                           exponent - bias - mantissa_bits);
   return (bits & 0x80) != 0 ? -magnitude : magnitude;
 }
 

@@ -10,9 +10,30 @@
 namespace octet {
 
 enum class DType : uint8_t {
-  f64, f32, f16, bf16, f8_e4m3, f8_e5m2, f8_e8m0, f6_e2m3, f6_e3m2, f4,
-  i64, i32, i16, i8, u64, u32, u16, u8, boolean, c64,
+  f64,
+  f32,
+  f16,
+  bf16,
+  f8_e4m3,
+  f8_e5m2,
+  f8_e4m3fnuz,
+  f8_e5m2fnuz,
+  f8_e8m0,
+  f6_e2m3,
+  f6_e3m2,
+  f4,
+  i64,
+  i32,
+  i16,
+  i8,
+  u64,
+  u32,
+  u16,
+  u8,
+  boolean,
+  c64,
 };
+inline constexpr int kDTypeCount = static_cast<int>(DType::c64) + 1;
 
 // Width of one element in bits; the f6 and f4 types do not fill whole bytes.
 int bits_of(DType dtype);

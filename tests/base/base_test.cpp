@@ -17,8 +17,8 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/mapped_file.h"
-#include "octet/progress.h"
 #include "base/thread_pool.h"
+#include "octet/progress.h"
 
 namespace octet {
 namespace {

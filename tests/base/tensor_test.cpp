@@ -1,4 +1,6 @@
 // tensor: types, conversions, shapes, buffers.
+#include "tensor/tensor.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -6,13 +8,12 @@
 #include <limits>
 
 #include "base/error.h"
-#include "tensor/tensor.h"
 
 namespace octet {
 namespace {
 
 TEST(DTypeTest, NamesGoBothWays) {
-  for (int i = 0; i <= static_cast<int>(DType::c64); ++i) {
+  for (int i = 0; i < kDTypeCount; ++i) {
     const auto dtype = static_cast<DType>(i);
     EXPECT_EQ(dtype_from_name(name_of(dtype)), dtype);
   }

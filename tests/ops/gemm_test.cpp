@@ -15,7 +15,9 @@ struct Case {
 class GemmRun {
  public:
   GemmRun(const Case& shape, uint32_t seed, int lowest_weight = -127)
-      : shape_(shape), random_(seed), a_(DType::i8, shape.m, shape.k, shape.a_stride),
+      : shape_(shape),
+        random_(seed),
+        a_(DType::i8, shape.m, shape.k, shape.a_stride),
         w_(DType::i8, shape.n, shape.k) {
     fill_int8(a_.view(), random_);
     fill_int8(w_.view(), random_, lowest_weight);
@@ -51,8 +53,8 @@ class GemmRun {
       auto got = run(backend, type, fusion);
       auto want = run(*ref, type, fusion);
       EXPECT_TRUE(same_bits(got.view(), want.view()))
-          << "m=" << shape_.m << " n=" << shape_.n << " k=" << shape_.k << " "
-          << name_of(type) << " " << name_of(fusion);
+          << "m=" << shape_.m << " n=" << shape_.n << " k=" << shape_.k << " " << name_of(type)
+          << " " << name_of(fusion);
       EXPECT_TRUE(got.guards_intact());
     }
   }
@@ -101,11 +103,21 @@ TEST_P(EveryKernel, EqualsRefOnTinyShapes) {
 
 TEST_P(EveryKernel, EqualsRefOnRaggedShapes) {
   const Case cases[] = {
-      {1, 100, 300},  {7, 47, 129},   {8, 48, 128},  {9, 49, 127},  {31, 33, 191},
-      {32, 32, 192},  {33, 31, 193},  {64, 96, 256}, {65, 97, 255}, {100, 1, 77},
-      {1, 1, 1000},   {17, 130, 577}, {40, 50, 0},
-      {13, 29, 61, 80, 64},            // rows apart on both sides
-      {50, 70, 1200, 1203, 71},        // more than one k block
+      {1, 100, 300},
+      {7, 47, 129},
+      {8, 48, 128},
+      {9, 49, 127},
+      {31, 33, 191},
+      {32, 32, 192},
+      {33, 31, 193},
+      {64, 96, 256},
+      {65, 97, 255},
+      {100, 1, 77},
+      {1, 1, 1000},
+      {17, 130, 577},
+      {40, 50, 0},
+      {13, 29, 61, 80, 64},      // rows apart on both sides
+      {50, 70, 1200, 1203, 71},  // more than one k block
       {37, 300, 2500, 2501, 301},
   };
   auto one = backend(1);
@@ -116,15 +128,13 @@ TEST_P(EveryKernel, EqualsRefOnRaggedShapes) {
   }
 }
 
-TEST_P(EveryKernel, ManyTasksAndBlocks) {
-  GemmRun({530, 270, 70}, 11).compare(*backend(2));
-}
+TEST_P(EveryKernel, ManyTasksAndBlocks) { GemmRun({530, 270, 70}, 11).compare(*backend(2)); }
 
 // Sums of equal signs at the ends of the range: saturating instructions would show here.
 TEST_P(EveryKernel, ExtremeValuesDoNotSaturate) {
   auto forced = backend(1);
-  for (const auto& [a_value, w_value] : {std::pair{127, 127}, {127, -128}, {-127, 127},
-                                         {-127, -128}, {-127, -127}}) {
+  for (const auto& [a_value, w_value] :
+       {std::pair{127, 127}, {127, -128}, {-127, 127}, {-127, -128}, {-127, -127}}) {
     GemmRun run({5, 50, 200}, 3);
     for (int64_t i = 0; i < 5; ++i) std::fill_n(run.a().row<int8_t>(i), 200, int8_t(a_value));
     for (int64_t j = 0; j < 50; ++j) std::fill_n(run.w().row<int8_t>(j), 200, int8_t(w_value));
@@ -198,8 +208,9 @@ TEST(GemmChecks, WrongArgumentsAreNamedWithTheirValues) {
   EXPECT_NE(gemm_error(*backend, bad).find("weight is missing"), std::string::npos);
   bad = good;
   bad.out.shape = {4, 7};
-  EXPECT_EQ(gemm_error(*backend, bad), "gemm: out has rows 6 elements apart, fewer than its 7 "
-                                       "columns");
+  EXPECT_EQ(gemm_error(*backend, bad),
+            "gemm: out has rows 6 elements apart, fewer than its 7 "
+            "columns");
   bad = good;
   bad.out.shape = {4, 5};
   EXPECT_EQ(gemm_error(*backend, bad), "gemm: out is [4, 5], expected [4, 6]");

@@ -4,6 +4,8 @@
 // Tolerance: a sum of k products in f32 is within k roundings of the true one, each at most one
 // unit in the last place (2^-23; BFMMLA rounds to odd, the others twice as well) of sum |a||b|;
 // then one rounding to the output's type. A single product left out is a thousand times that.
+#include "cpu/matmul/matmul.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +16,6 @@
 #include <string>
 #include <vector>
 
-#include "cpu/matmul/matmul.h"
 #include "ref/ref_backend.h"
 
 namespace octet {
@@ -151,8 +152,8 @@ TEST_P(CpuMatmul, RaggedShapes) {
   for (const int64_t n : {1, 2, 7, 8, 11, 12, 13, 15, 16, 17, 31, 32, 33, 65, 130}) {
     shapes.push_back({9, n, 40});
   }
-  for (const int64_t k : {1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 255, 257, 383,
-                          385, 511, 512, 513, 1025, 1600}) {
+  for (const int64_t k : {1,  2,  3,  4,   5,   7,   8,   15,  16,  17,  31,   32,  33,
+                          63, 64, 65, 255, 257, 383, 385, 511, 512, 513, 1025, 1600}) {
     shapes.push_back({17, 35, k});
   }
   std::mt19937 random(7);

@@ -85,8 +85,8 @@ TEST_P(QuantizeOnEveryKernel, RotateEqualsRef) {
 }
 
 TEST_P(QuantizeOnEveryKernel, ZeroNanInfinityAndTinyRows) {
-  const float specials[] = {0.0f,    -0.0f,   kNan,   kInfinity, -kInfinity, 1e-45f,
-                            1e-40f,  3e-38f,  1e-37f, 3.8e-37f,  3.4e38f,    65504.0f};
+  const float specials[] = {0.0f,   -0.0f,  kNan,   kInfinity, -kInfinity, 1e-45f,
+                            1e-40f, 3e-38f, 1e-37f, 3.8e-37f,  3.4e38f,    65504.0f};
   const auto rows = static_cast<int64_t>(std::size(specials));
   for (const int64_t k : {1, 16, 53}) {
     for (const DType type : {DType::f32, DType::bf16, DType::f16}) {

@@ -127,6 +127,13 @@ def test_bench_reports_the_kernel_that_ran(octet, tmp_path):
     assert "scalar_4x16" in done.stdout
 
 
+def test_trace_names_problem_and_kernel(octet):
+    done = octet("bench", "gemm", "--shapes", "3,4,5", "--seconds", "0", "--only-native",
+                 OCTET_TRACE="gemm", OCTET_FORCE_KERNEL="scalar_4x16")
+    assert "octet: gemm m3 n4 k5 BF16" in done.stderr
+    assert "scalar_4x16" in done.stderr
+
+
 def test_ideogram4_shapes(octet):
     done = octet("bench", "gemm", "-q", "--shapes", "ideogram4@32", "--seconds", "0", "--json", "-",
                  "--only-native")

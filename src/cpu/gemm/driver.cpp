@@ -186,8 +186,8 @@ void gemm(ThreadPool& pool, const Int8MicroKernel& kernel, const GemmProblem& pr
       .k_padded = padded_k(kernel, problem.k),
       .activations = reinterpret_cast<int8_t*>(workspace.activations.data()),
       .weights = weights,
-      .starts = reinterpret_cast<const int32_t*>(
-          weights + weight_panel_bytes(kernel, problem.n, problem.k)),
+      .starts = reinterpret_cast<const int32_t*>(weights +
+                                                 weight_panel_bytes(kernel, problem.n, problem.k)),
   };
   pool.run(job.m_panels, [&](int64_t m_panel, int) {
     for (int64_t k0 = 0; k0 < job.k_padded; k0 += blocks.k_block) {

@@ -9,8 +9,7 @@ constexpr int kNr = 16;
 constexpr int kAGroup = 64;
 constexpr int kBGroup = 4;
 
-void run(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumulate,
-         const Ahead&) {
+void run(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumulate, const Ahead&) {
   int32_t sum[kMr][kNr];
   for (int i = 0; i < kMr; ++i) {
     for (int j = 0; j < kNr; ++j) sum[i][j] = accumulate ? acc[i * kNr + j] : 0;
@@ -46,9 +45,19 @@ int64_t spin(int64_t iterations) {
 }  // namespace
 
 const Int8MicroKernel kMicroScalar = {
-    .name = "scalar_4x16", .simd = Simd::scalar, .mr = kMr, .nr = kNr, .k_step = kAGroup,
-    .a_group = kAGroup, .b_group = kBGroup, .a_offset = 0, .k_block = 1024,
-    .run = run, .begin = nullptr, .end = nullptr, .spin = spin,
+    .name = "scalar_4x16",
+    .simd = Simd::scalar,
+    .mr = kMr,
+    .nr = kNr,
+    .k_step = kAGroup,
+    .a_group = kAGroup,
+    .b_group = kBGroup,
+    .a_offset = 0,
+    .k_block = 1024,
+    .run = run,
+    .begin = nullptr,
+    .end = nullptr,
+    .spin = spin,
 };
 
 }  // namespace octet::cpu

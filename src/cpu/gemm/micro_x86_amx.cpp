@@ -107,9 +107,19 @@ int64_t spin(int64_t iterations) {
 }  // namespace
 
 const Int8MicroKernel kMicroAmx = {
-    .name = "amx_int8_32x32", .simd = Simd::avx512, .mr = kMr, .nr = kNr, .k_step = kStep,
-    .a_group = kStep, .b_group = kBGroup, .a_offset = 0, .k_block = 1152,
-    .run = run, .begin = begin, .end = end, .spin = spin,
+    .name = "amx_int8_32x32",
+    .simd = Simd::avx512,
+    .mr = kMr,
+    .nr = kNr,
+    .k_step = kStep,
+    .a_group = kStep,
+    .b_group = kBGroup,
+    .a_offset = 0,
+    .k_block = 1152,
+    .run = run,
+    .begin = begin,
+    .end = end,
+    .spin = spin,
 };
 
 }  // namespace octet::cpu

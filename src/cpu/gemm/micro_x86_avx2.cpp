@@ -10,6 +10,8 @@
 namespace octet::cpu {
 namespace {
 
+// Loops over register arrays are unrolled by pragma: at -O2 gcc would keep the arrays in memory.
+
 constexpr int kMr = 4;
 constexpr int kNr = 16;
 constexpr int kAGroup = 64;
@@ -20,11 +22,12 @@ constexpr int kBGroup = 4;
   return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
 
-void run(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumulate,
-         const Ahead&) {
+void run(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumulate, const Ahead&) {
   __m256i sum[kMr][2];
   auto* acc_vec = reinterpret_cast<__m256i*>(acc);
+#pragma GCC unroll 16
   for (int i = 0; i < kMr; ++i) {
+#pragma GCC unroll 16
     for (int j = 0; j < 2; ++j) {
       sum[i][j] = accumulate ? _mm256_load_si256(acc_vec + i * 2 + j) : _mm256_setzero_si256();
     }
@@ -35,6 +38,7 @@ void run(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumul
       const __m256i b1 = _mm256_load_si256(reinterpret_cast<const __m256i*>(b) + 1);
       const __m256i magnitude0 = _mm256_abs_epi8(b0);
       const __m256i magnitude1 = _mm256_abs_epi8(b1);
+#pragma GCC unroll 16
       for (int i = 0; i < kMr; ++i) {
         int32_t four;
         __builtin_memcpy(&four, a + i * kAGroup + p, sizeof(four));
@@ -44,7 +48,9 @@ void run(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumul
       }
     }
   }
+#pragma GCC unroll 16
   for (int i = 0; i < kMr; ++i) {
+#pragma GCC unroll 16
     for (int j = 0; j < 2; ++j) _mm256_store_si256(acc_vec + i * 2 + j, sum[i][j]);
   }
 }
@@ -52,16 +58,19 @@ void run(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumul
 // The four instructions of one product, on eight independent accumulators.
 int64_t spin(int64_t iterations) {
   __m256i sum[8];
+#pragma GCC unroll 16
   for (auto& lane : sum) lane = _mm256_setzero_si256();
   __m256i a = _mm256_set1_epi32(0x05fd0211);
   __m256i b = _mm256_set1_epi32(0x7f83fe01);
   const __m256i magnitude = _mm256_abs_epi8(b);
   for (int64_t i = 0; i < iterations; ++i) {
+#pragma GCC unroll 16
     for (auto& lane : sum) {
       asm volatile("" : "+x"(a));
       lane = dot(lane, a, b, magnitude);
     }
   }
+#pragma GCC unroll 16
   for (auto& lane : sum) asm volatile("" : : "x"(lane));
   return iterations * 8 * 32 * 2;
 }
@@ -69,9 +78,19 @@ int64_t spin(int64_t iterations) {
 }  // namespace
 
 const Int8MicroKernel kMicroAvx2 = {
-    .name = "avx2_4x16", .simd = Simd::avx2, .mr = kMr, .nr = kNr, .k_step = kAGroup,
-    .a_group = kAGroup, .b_group = kBGroup, .a_offset = 0, .k_block = 1024,
-    .run = run, .begin = nullptr, .end = nullptr, .spin = spin,
+    .name = "avx2_4x16",
+    .simd = Simd::avx2,
+    .mr = kMr,
+    .nr = kNr,
+    .k_step = kAGroup,
+    .a_group = kAGroup,
+    .b_group = kBGroup,
+    .a_offset = 0,
+    .k_block = 1024,
+    .run = run,
+    .begin = nullptr,
+    .end = nullptr,
+    .spin = spin,
 };
 
 }  // namespace octet::cpu

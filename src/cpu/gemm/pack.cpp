@@ -75,8 +75,8 @@ void pack_weight_panel(const Int8MicroKernel& kernel, const ConstTensorView& wei
   const int64_t k_padded = padded_k(kernel, k);
   pack_panel(weight, panel, kernel.nr, kernel.b_group, 0, k_padded,
              packed + panel * kernel.nr * k_padded);
-  auto* starts = reinterpret_cast<int32_t*>(
-      packed + weight_panel_bytes(kernel, weight.shape[0], k));
+  auto* starts =
+      reinterpret_cast<int32_t*>(packed + weight_panel_bytes(kernel, weight.shape[0], k));
   for (int j = 0; j < kernel.nr; ++j) {
     const int64_t column = panel * kernel.nr + j;
     int32_t sum = 0;
@@ -85,8 +85,8 @@ void pack_weight_panel(const Int8MicroKernel& kernel, const ConstTensorView& wei
       for (int64_t p = 0; p < k; ++p) sum += values[p];
     }
     // Wraps for long columns of one sign; so do the sums that it starts, and both cancel.
-    starts[column] = static_cast<int32_t>(static_cast<uint32_t>(-kernel.a_offset) *
-                                          static_cast<uint32_t>(sum));
+    starts[column] =
+        static_cast<int32_t>(static_cast<uint32_t>(-kernel.a_offset) * static_cast<uint32_t>(sum));
   }
 }
 

@@ -1,6 +1,8 @@
 #include "cpu/gemm/table.h"
 
+#include "base/env.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "cpu/cpu_features.h"
 
 namespace octet::cpu {
@@ -55,7 +57,9 @@ std::string refusal(const Int8MicroKernel& kernel) {
 const Int8MicroKernel& select_micro_kernel(const std::string& forced) {
   for (const Int8MicroKernel* kernel : micro_kernels()) {
     if (forced.empty()) {
-      if (refusal(*kernel).empty()) return *kernel;
+      const std::string reason = refusal(*kernel);
+      if (reason.empty()) return *kernel;
+      if (env::trace("gemm")) log::info("gemm kernel {} refused: {}", kernel->name, reason);
     } else if (forced == kernel->name) {
       const std::string reason = refusal(*kernel);
       check(reason.empty(), "gemm: the forced kernel {} cannot run: {}", forced, reason);

@@ -45,8 +45,8 @@ void multiply_pairs(const MultiplyArgs& args) {
 #pragma GCC unroll 6
     for (int j = 0; j < 6; ++j) {
       const float* at = args.sums + i * 2 * kTileN + j * 2;
-      sum[i][j] = args.accumulate ? vcombine_f32(vld1_f32(at), vld1_f32(at + kTileN))
-                                  : vdupq_n_f32(0);
+      sum[i][j] =
+          args.accumulate ? vcombine_f32(vld1_f32(at), vld1_f32(at + kTileN)) : vdupq_n_f32(0);
     }
   }
   for (int64_t p = 0; p < args.k; p += kStep, a += kTileM * kStep, b += kTileN * kStep) {
@@ -73,8 +73,8 @@ void multiply_pairs(const MultiplyArgs& args) {
 
 // A kernel per number of row pairs: one row of a should not pay for eight.
 void multiply(const MultiplyArgs& args) {
-  static constexpr void (*kByPairs[])(const MultiplyArgs&) = {
-      multiply_pairs<1>, multiply_pairs<2>, multiply_pairs<3>, multiply_pairs<4>};
+  static constexpr void (*kByPairs[])(const MultiplyArgs&) = {multiply_pairs<1>, multiply_pairs<2>,
+                                                              multiply_pairs<3>, multiply_pairs<4>};
   kByPairs[(args.rows - 1) / 2](args);
 }
 

@@ -14,16 +14,16 @@
 namespace octet::cpu {
 namespace {
 
-constexpr int kTile = 32;        // rows of a, and columns, per micro-kernel
-constexpr int kStep = 32;        // k per TDPBF16PS
+constexpr int kTile = 32;  // rows of a, and columns, per micro-kernel
+constexpr int kStep = 32;  // k per TDPBF16PS
 constexpr int kTileBytes = 1024;
 constexpr int kTileFloats = 256;
 
 // The 64 bytes of a row from `column` on; what lies past the end of the row is zero.
 inline __m512i load_chunk(const PanelSource& source, int64_t row, int64_t column) {
   const int64_t present = row < source.rows ? row : source.rows - 1;
-  const auto* from = static_cast<const uint16_t*>(source.data) + present * source.row_stride +
-                     column;
+  const auto* from =
+      static_cast<const uint16_t*>(source.data) + present * source.row_stride + column;
   const int64_t left = source.k - column;
   if (left >= kStep) return _mm512_loadu_si512(from);
   return _mm512_maskz_loadu_epi16((__mmask32{1} << left) - 1, from);

@@ -89,8 +89,7 @@ void multiply_rows(const MultiplyArgs& args) {
 #pragma GCC unroll 6
   for (int i = 0; i < kRows; ++i) {
     sum[i][0] = args.accumulate ? _mm256_loadu_ps(args.sums + i * kTileN) : _mm256_setzero_ps();
-    sum[i][1] = args.accumulate ? _mm256_loadu_ps(args.sums + i * kTileN + 8)
-                                : _mm256_setzero_ps();
+    sum[i][1] = args.accumulate ? _mm256_loadu_ps(args.sums + i * kTileN + 8) : _mm256_setzero_ps();
   }
   for (int64_t p = 0; p < args.k; ++p, a += kTileM, b += kTileN) {
     const __m256 b0 = _mm256_loadu_ps(b);
@@ -122,8 +121,8 @@ inline __m128i to_bf16(__m256 sums) {
   const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
   const __m256i rounded = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
   const __m256 nan = _mm256_cmp_ps(sums, sums, _CMP_UNORD_Q);
-  const __m256i high = _mm256_blendv_epi8(_mm256_srli_epi32(rounded, 16),
-                                          _mm256_set1_epi32(0x7fc0), _mm256_castps_si256(nan));
+  const __m256i high = _mm256_blendv_epi8(_mm256_srli_epi32(rounded, 16), _mm256_set1_epi32(0x7fc0),
+                                          _mm256_castps_si256(nan));
   return _mm_packus_epi32(_mm256_castsi256_si128(high), _mm256_extracti128_si256(high, 1));
 }
 

@@ -62,8 +62,8 @@ void multiply_rows(const MultiplyArgs& args) {
 #pragma GCC unroll 14
   for (int i = 0; i < kRows; ++i) {
     sum[i][0] = args.accumulate ? _mm512_loadu_ps(args.sums + i * kTileN) : _mm512_setzero_ps();
-    sum[i][1] = args.accumulate ? _mm512_loadu_ps(args.sums + i * kTileN + 16)
-                                : _mm512_setzero_ps();
+    sum[i][1] =
+        args.accumulate ? _mm512_loadu_ps(args.sums + i * kTileN + 16) : _mm512_setzero_ps();
   }
   for (int64_t p = 0; p < args.k; ++p, a += kTileM, b += kTileN) {
     const __m512 b0 = _mm512_loadu_ps(b);
@@ -85,10 +85,9 @@ void multiply_rows(const MultiplyArgs& args) {
 // A kernel per number of rows: one row of a should not pay for fourteen.
 void multiply(const MultiplyArgs& args) {
   static constexpr void (*kByRows[kTileM])(const MultiplyArgs&) = {
-      multiply_rows<1>,  multiply_rows<2>,  multiply_rows<3>,  multiply_rows<4>,
-      multiply_rows<5>,  multiply_rows<6>,  multiply_rows<7>,  multiply_rows<8>,
-      multiply_rows<9>,  multiply_rows<10>, multiply_rows<11>, multiply_rows<12>,
-      multiply_rows<13>, multiply_rows<14>};
+      multiply_rows<1>,  multiply_rows<2>,  multiply_rows<3>,  multiply_rows<4>, multiply_rows<5>,
+      multiply_rows<6>,  multiply_rows<7>,  multiply_rows<8>,  multiply_rows<9>, multiply_rows<10>,
+      multiply_rows<11>, multiply_rows<12>, multiply_rows<13>, multiply_rows<14>};
   kByRows[args.rows - 1](args);
 }
 

@@ -23,7 +23,7 @@ namespace octet::cpu {
 namespace {
 
 constexpr int64_t kRowsPerPass = 512;
-constexpr int64_t kTasksPerThread = 4;  // evens out threads that are slowed down
+constexpr int64_t kTasksPerThread = 4;   // evens out threads that are slowed down
 constexpr int64_t kL2Share = 512 << 10;  // bytes of L2 for the sums of a group, and as much for a
 constexpr int64_t kCacheLine = 64;
 
@@ -153,8 +153,8 @@ void multiply_group(const Job& job, const Pass& pass, const Group& group) {
   auto* all_sums = reinterpret_cast<float*>(b_panel + b_panel_bytes);
   if (job.k == 0) std::memset(all_sums, 0, static_cast<size_t>(sums_bytes));
   const auto sums_of = [&](int64_t m_panel, int64_t n_panel) {
-    return all_sums + ((n_panel - group.n_first) * m_panels + m_panel - group.m_first) *
-                          tile_elements;
+    return all_sums +
+           ((n_panel - group.n_first) * m_panels + m_panel - group.m_first) * tile_elements;
   };
 
   if (micro.begin_task != nullptr) micro.begin_task();  // nothing throws from here to end_task
@@ -177,8 +177,8 @@ void multiply_group(const Job& job, const Pass& pass, const Group& group) {
       const int64_t row = pass.row + m_panel * micro.tile_m;
       micro.store({sums_of(m_panel, n_panel),
                    job.out.data + (row * job.out.row_stride() + column) * job.output_bytes,
-                   job.out.row_stride(), pass.panel_rows(job, m_panel),
-                   job.panel_columns(n_panel), out_type(job.out.dtype)});
+                   job.out.row_stride(), pass.panel_rows(job, m_panel), job.panel_columns(n_panel),
+                   out_type(job.out.dtype)});
     }
   }
   if (micro.end_task != nullptr) micro.end_task();
@@ -207,8 +207,8 @@ void matmul(ThreadPool& pool, const MatmulKernel& kernel, const ConstTensorView&
   const int64_t pass_rows = round_up(ceil_div(m, ceil_div(m, kRowsPerPass)), micro.tile_m);
   std::byte* packed_a =
       caller_scratch.at_least(pass_rows * round_up(k, micro.k_step) * micro.packed_bytes);
-  const Job job{micro, a, b, out, m, n, k, bits_of(a.dtype) / 8, bits_of(out.dtype) / 8, block,
-                packed_a};
+  const Job job{micro, a,       b, out, m, n, k, bits_of(a.dtype) / 8, bits_of(out.dtype) / 8,
+                block, packed_a};
 
   const int64_t n_panels = ceil_div(n, micro.tile_n);
   for (int64_t row = 0; row < m; row += pass_rows) {
@@ -218,13 +218,14 @@ void matmul(ThreadPool& pool, const MatmulKernel& kernel, const ConstTensorView&
 
     const int64_t width = panels_per_group(job, pass, n_panels, pool.threads());
     const int64_t groups = ceil_div(n_panels, width);
-    const int64_t m_parts = std::clamp<int64_t>(
-        ceil_div(kTasksPerThread * pool.threads(), groups), 1, pass.panels);
+    const int64_t m_parts =
+        std::clamp<int64_t>(ceil_div(kTasksPerThread * pool.threads(), groups), 1, pass.panels);
     pool.run(groups * m_parts, [&](int64_t task, int) {
       const int64_t n_first = task / m_parts * width;
       const int64_t part = task % m_parts;
-      multiply_group(job, pass, {n_first, std::min(n_first + width, n_panels),
-                                 pass.panels * part / m_parts, pass.panels * (part + 1) / m_parts});
+      multiply_group(job, pass,
+                     {n_first, std::min(n_first + width, n_panels), pass.panels * part / m_parts,
+                      pass.panels * (part + 1) / m_parts});
     });
   }
 }

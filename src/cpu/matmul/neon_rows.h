@@ -22,8 +22,7 @@ inline uint16x4_t to_bf16(float32x4_t sums) {
 
 inline uint16x4_t to_f16(float32x4_t sums) {
   const uint32x4_t number = vceqq_f32(sums, sums);
-  return vbsl_u16(vmovn_u32(number), vreinterpret_u16_f16(vcvt_f16_f32(sums)),
-                  vdup_n_u16(0x7e00));
+  return vbsl_u16(vmovn_u32(number), vreinterpret_u16_f16(vcvt_f16_f32(sums)), vdup_n_u16(0x7e00));
 }
 
 template <class T>

@@ -99,9 +99,8 @@ template <class V, class T>
     return;
   }
   *scale = amax / 127.0f;
-  for_each_vec<V>(k, [&](auto v, int64_t j) {
-    v.store(q + j, v.mul(v.load(scratch + j), v.set(inverse)));
-  });
+  for_each_vec<V>(
+      k, [&](auto v, int64_t j) { v.store(q + j, v.mul(v.load(scratch + j), v.set(inverse))); });
 }
 
 template <class V>
@@ -114,17 +113,15 @@ void quantize_row(const void* x, DType dtype, int64_t k, const RowTransform& tra
     case DType::f16:
       quantize_typed<V>(static_cast<const octet::f16_t*>(x), k, transform, scratch, q, scale);
       break;
-    default:
-      quantize_typed<V>(static_cast<const float*>(x), k, transform, scratch, q, scale);
+    default: quantize_typed<V>(static_cast<const float*>(x), k, transform, scratch, q, scale);
   }
 }
 
 template <class V>
 void dequantize_row(const int8_t* q, float scale, int64_t k, void* out, DType dtype) {
   const auto typed = [&](auto* to) {
-    for_each_vec<V>(k, [&](auto v, int64_t j) {
-      v.store(to + j, v.mul(v.load(q + j), v.set(scale)));
-    });
+    for_each_vec<V>(
+        k, [&](auto v, int64_t j) { v.store(to + j, v.mul(v.load(q + j), v.set(scale))); });
   };
   switch (dtype) {
     case DType::bf16: typed(static_cast<octet::bf16_t*>(out)); break;

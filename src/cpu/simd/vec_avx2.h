@@ -32,14 +32,13 @@ struct VecAvx2 {
   static void store(octet::bf16_t* p, F x) {
     const __m256i bits = _mm256_castps_si256(x);
     const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-    const __m256i sum =
-        _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
+    const __m256i sum = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
     const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
-    const __m256i rounded = _mm256_blendv_epi8(_mm256_srli_epi32(sum, 16),
-                                               _mm256_set1_epi32(0x7fc0), nan);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
-                     _mm_packus_epi32(_mm256_castsi256_si128(rounded),
-                                      _mm256_extracti128_si256(rounded, 1)));
+    const __m256i rounded =
+        _mm256_blendv_epi8(_mm256_srli_epi32(sum, 16), _mm256_set1_epi32(0x7fc0), nan);
+    _mm_storeu_si128(
+        reinterpret_cast<__m128i*>(p),
+        _mm_packus_epi32(_mm256_castsi256_si128(rounded), _mm256_extracti128_si256(rounded, 1)));
   }
   static void store(octet::f16_t* p, F x) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
@@ -48,8 +47,8 @@ struct VecAvx2 {
   static void store(int8_t* p, F x) {
     const __m256 whole = _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     const __m256i integers = _mm256_cvttps_epi32(whole);
-    const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(integers),
-                                          _mm256_extracti128_si256(integers, 1));
+    const __m128i words =
+        _mm_packs_epi32(_mm256_castsi256_si128(integers), _mm256_extracti128_si256(integers, 1));
     _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(words, words));
   }
 

@@ -63,9 +63,9 @@ struct VecNeon {
   static F butterfly_1(F x) {
     const F swapped = vrev64q_f32(x);
     const F sdtu = vaddq_f32(swapped, flip_odd(x));
-    const F left = vtrn1q_f32(sdtu, sdtu);                       // s s t t
-    const F turned = vextq_f32(sdtu, sdtu, 2);                   // t u s d
-    const F right = vtrn2q_f32(turned, turned);                  // u u d d
+    const F left = vtrn1q_f32(sdtu, sdtu);       // s s t t
+    const F turned = vextq_f32(sdtu, sdtu, 2);   // t u s d
+    const F right = vtrn2q_f32(turned, turned);  // u u d d
     return vaddq_f32(left, flip_odd(right));
   }
 
