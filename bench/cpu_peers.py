@@ -4,7 +4,7 @@ Everything runs on the same shapes, the same number of threads and f32 activatio
 includes quantizing the activations. The contestants take turns, so that a busy neighbour or a
 falling clock hits all of them; each figure is the median over the rounds of the median of a turn.
 
-    python bench/cpu_peers.py [--shapes m,n,k;...] [--threads N] [--rounds R] [--json FILE]
+    python bench/cpu_peers.py [--shapes m,n,k;...] [--threads N] [--rounds R] [--json F] [--svg F]
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import logging
 import os
 import statistics
 import subprocess
@@ -21,11 +22,14 @@ import time
 import warnings
 from pathlib import Path
 
+from bars import bar_chart
+
 ROOT = Path(__file__).resolve().parents[1]
 OCTET = Path(os.environ.get("OCTET_BUILD_DIR", ROOT / "build")) / "octet"
 SHAPES = "512,4608,4608;512,12288,4608;512,4608,12288"
 
 warnings.filterwarnings("ignore")
+logging.disable(logging.WARNING)  # onnxruntime's advice about preprocessing models
 
 
 def median_us(work, seconds: float) -> float:
@@ -165,6 +169,21 @@ def print_table(result):
           f"instruction's ceiling{scaling}.")
 
 
+def write_svg(results, path):
+    """Octet and, per library, its fastest way."""
+    groups = []
+    for result in results:
+        fastest = {}
+        for name, us in result["peers_us"].items():
+            library = " ".join(name.split()[:2])
+            if library not in fastest or us < fastest[library][1]:
+                fastest[library] = (name, us)
+        bars = [(f"Octet, {result['kernel']}", result["linear_us"] / 1e3, True)]
+        bars += [(name, us / 1e3, False) for name, us in fastest.values()]
+        groups.append((f"m={result['m']} n={result['n']} k={result['k']}", bars))
+    path.write_text(bar_chart("One INT8 linear on the CPU, quantization included", groups, "ms"))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--shapes", default=SHAPES)
@@ -172,6 +191,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.6, help="per contestant and round")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--svg", type=Path)
     arguments = parser.parse_args()
     if not OCTET.is_file():
         sys.exit(f"{OCTET} is not there; run `make build` first")
@@ -186,6 +206,8 @@ def main():
         print_table(results[-1])
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=2) + "\n")
+    if arguments.svg:
+        write_svg(results, arguments.svg)
 
 
 if __name__ == "__main__":

@@ -144,6 +144,7 @@ class Builder {
 }  // namespace
 
 json parse_json(std::string_view text, const std::string& what) {
+  check(!text.empty(), "{}: is empty, expected JSON", what);
   const size_t nul = text.find('\0');
   check(nul == text.npos, "{}: invalid JSON at byte {}: a NUL byte in the text", what, nul);
   Builder builder(text, what);

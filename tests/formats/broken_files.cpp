@@ -1,5 +1,7 @@
 #include "formats/broken_files.h"
 
+#include <fmt/format.h>
+
 #include <cstdint>
 
 namespace octet::test {
@@ -151,7 +153,7 @@ void add_shape_faults(std::vector<BrokenFile>& files) {
   add("shape_too_small", "[1]", "size of 4");
   add("shape_empty_but_data", "[0]", "size of 0");
   add("shape_scalar_but_two", "[]", "size of 4");
-  add("shape_many_extents", "[" + repeated("1,", 5000) + "3]", "size of 12");
+  add("shape_many_extents", fmt::format("[{}3]", repeated("1,", 5000)), "size of 12");
 }
 
 void add_offset_faults(std::vector<BrokenFile>& files) {
@@ -221,7 +223,7 @@ std::vector<BrokenFile> broken_indexes() {
   const auto add_shard = [&](const char* label, const char* shard, const char* fault) {
     files.push_back({label, R"({"weight_map":{"w":)" + std::string(shard) + "}}", "\"w\"", fault});
   };
-  files.push_back({"index_empty", "", "", "unexpected end"});
+  files.push_back({"index_empty", "", "", "is empty"});
   files.push_back({"index_array", "[]", "", "expected an object"});
   files.push_back({"index_null", "null", "", "expected an object"});
   files.push_back({"index_no_map", "{}", "", "weight_map"});
