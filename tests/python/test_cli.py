@@ -100,7 +100,7 @@ def test_broken_files_name_file_tensor_and_fault(octet, tmp_path):
         path = write_safetensors(tmp_path / f"{name}.safetensors", header, data)
         sentence = only_sentence(octet("inspect", path))
         assert f"{name}.safetensors" in sentence
-        # The others are faults of the header's text or of the file as a whole: no tensor is at fault.
+        # The others are faults of the header's text or of the whole file: no tensor is at fault.
         if name not in ("truncated", "long", "deep", "latin1"):
             assert "weight" in sentence, sentence
 
