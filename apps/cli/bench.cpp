@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "commands.h"
+#include "octet/error.h"
 #include "octet/progress.h"
 #include "output.h"
 
@@ -37,8 +38,7 @@ nlohmann::ordered_json to_json(const GemmBench& bench) {
           {"dtype", bench.dtype},   {"threads", bench.threads}, {"rows", rows}};
 }
 
-void print(const GemmBench& bench) {
-  fmt::print("{}\nactivations and outputs {}\n\n", bench.device, bench.dtype);
+std::string to_text(const GemmBench& bench) {
   Table table({"kernel", "m", "n", "k", "gemm us", "GOPS", "of peak", "quantize us", "linear us",
                "vs unquantized", "vs fake INT8"},
               1);
@@ -52,10 +52,20 @@ void print(const GemmBench& bench) {
                compared ? fmt::format("{:.2f}x", row.ratio_unquantized()) : "-",
                compared ? fmt::format("{:.2f}x", row.ratio_fake_int8()) : "-"});
   }
-  table.print();
-  fmt::print(
+  return fmt::format(
+      "{}\nactivations and outputs {}\n\n{}"
       "\nMedians, all paths in turns. Peak: the multiply instruction on registers alone.\n"
-      "Linear: quantizing the activations + gemm. vs: how many times faster the linear is.\n");
+      "Linear: quantizing the activations + gemm. vs: how many times faster the linear is.\n",
+      bench.device, bench.dtype, table.text());
+}
+
+// A wrong list is wrong usage, not a failure of the work.
+std::vector<GemmShape> shapes_from(const std::string& text) {
+  try {
+    return parse_shapes(text);
+  } catch (const Error& error) {
+    throw CLI::ValidationError(error.what());
+  }
 }
 
 }  // namespace
@@ -66,32 +76,37 @@ void add_bench(CLI::App& program, CommonFlags& flags) {
   CLI::App* gemm = bench->add_subcommand("gemm",
                                          "INT8 linears against the unquantized and the "
                                          "fake INT8 path");
-  add_common_flags(*gemm, flags);
+  add_device_flags(*gemm, flags);
+  add_output_flags(*gemm, flags);
   const auto request = std::make_shared<GemmBenchRequest>();
   const auto shapes = std::make_shared<std::string>("ideogram4@1024");
   const auto only_native = std::make_shared<bool>(false);
   gemm->add_option("--shapes", *shapes, "m,n,k[;m,n,k...] or ideogram4@<pixels>[,<pixels>...]")
       ->capture_default_str();
   gemm->add_option("--dtype", request->dtype, "Of activations and outputs: bf16 or f32")
-      ->capture_default_str();
-  gemm->add_option("--seconds", request->seconds, "At least this long per shape")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check([](const std::string& name) {
+        if (name == "bf16" || name == "f32") return std::string();
+        return fmt::format("'{}' is not a type to measure with, expected bf16 or f32", name);
+      });
+  constexpr double kMostSeconds = 3600;
+  add_seconds(*gemm, "--seconds", request->seconds, kMostSeconds, "At least this long per shape");
   gemm->add_flag("--only-native", *only_native, "Leave out the paths that are compared with");
   gemm->callback([&flags, request, shapes, only_native] {
-    request->shapes = parse_shapes(*shapes);
+    request->shapes = shapes_from(*shapes);
     request->device = flags.device;
     request->threads = flags.threads;
     request->compare = !*only_native;
+    check_json_target(flags);
+    // Begun by the first report, so that a device that is absent gives its sentence alone.
     std::optional<Progress> progress;
-    if (!flags.quiet) {
-      progress.emplace("bench gemm", static_cast<int64_t>(request->shapes.size()), "shapes");
-    }
-    const GemmBench result = bench_gemm(*request, [&progress](int done, int) {
-      if (progress) progress->update(done);
+    const GemmBench result = bench_gemm(*request, [&](int done, int total) {
+      if (flags.quiet) return;
+      if (!progress) progress.emplace("bench gemm", total, "shapes");
+      progress->update(done);
     });
     progress.reset();
-    if (!flags.json.empty()) write_json(to_json(result), flags.json);
-    if (flags.json != "-") print(result);
+    show(flags, to_text(result), to_json(result));
   });
 }
 

@@ -19,24 +19,23 @@ std::string bar(double share) {
   return text;
 }
 
-void print(const LinearDemo& demo) {
+std::string to_text(const LinearDemo& demo) {
   double longest = 0;
   double native = 0;
   for (const auto& path : demo.paths) {
     longest = std::max(longest, path.us);
     native = path.us;  // the last one
   }
-  fmt::print("One linear of a diffusion transformer, {} tokens, {} -> {} channels, on\n{}\n\n",
-             demo.shape.m, demo.shape.k, demo.shape.n, demo.device);
   Table table({"path", "", "ms", "native is", "error", "how"}, 2);
   for (const auto& path : demo.paths) {
     table.add({path.name, bar(path.us / longest), fmt::format("{:.2f}", path.us * 1e-3),
                &path == &demo.paths.back() ? "-" : fmt::format("{:.2f}x faster", path.us / native),
                fmt::format("{:.2f} %", path.relative_error * 100), path.how});
   }
-  table.print();
-  fmt::print("\nThe native path ran the kernel {}. Error: against the exact product.\n",
-             demo.kernel);
+  return fmt::format(
+      "One linear of a diffusion transformer, {} tokens, {} -> {} channels, on\n{}\n\n{}"
+      "\nThe native path ran the kernel {}. Error: against the exact product.\n",
+      demo.shape.m, demo.shape.k, demo.shape.n, demo.device, table.text(), demo.kernel);
 }
 
 nlohmann::ordered_json to_json(const LinearDemo& demo) {
@@ -54,11 +53,12 @@ nlohmann::ordered_json to_json(const LinearDemo& demo) {
 void add_demo(CLI::App& program, CommonFlags& flags) {
   CLI::App* command =
       program.add_subcommand("demo", "One DiT-sized linear: fake INT8, unquantized, native INT8");
-  add_common_flags(*command, flags);
+  add_device_flags(*command, flags);
+  add_output_flags(*command, flags);
   command->callback([&flags] {
+    check_json_target(flags);
     const LinearDemo demo = demo_linear(flags.device, flags.threads);
-    if (!flags.json.empty()) write_json(to_json(demo), flags.json);
-    if (flags.json != "-") print(demo);
+    show(flags, to_text(demo), to_json(demo));
   });
 }
 

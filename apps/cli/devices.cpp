@@ -18,14 +18,13 @@ nlohmann::ordered_json to_json(const DeviceInfo& device) {
           {"unavailable", device.unavailable}};
 }
 
-void run(const CommonFlags& flags) {
-  const auto devices = list_devices();
-  if (!flags.json.empty()) {
-    auto list = nlohmann::ordered_json::array();
-    for (const auto& device : devices) list.push_back(to_json(device));
-    write_json({{"devices", list}}, flags.json);
-    if (flags.json == "-") return;
-  }
+nlohmann::ordered_json to_json(const std::vector<DeviceInfo>& devices) {
+  auto list = nlohmann::ordered_json::array();
+  for (const auto& device : devices) list.push_back(to_json(device));
+  return {{"devices", list}};
+}
+
+std::string to_text(const std::vector<DeviceInfo>& devices) {
   Table table({"device", "INT8 kernel", "features", "what it is"}, 4);
   for (const auto& device : devices) {
     std::string what = device.description;
@@ -35,15 +34,19 @@ void run(const CommonFlags& flags) {
     table.add({device.name, device.int8_kernel.empty() ? "-" : device.int8_kernel,
                fmt::format("{}", fmt::join(device.features, " ")), what});
   }
-  table.print();
+  return table.text();
 }
 
 }  // namespace
 
 void add_devices(CLI::App& program, CommonFlags& flags) {
   CLI::App* command = program.add_subcommand("devices", "List what this machine can compute on");
-  add_common_flags(*command, flags);
-  command->callback([&flags] { run(flags); });
+  add_output_flags(*command, flags);
+  command->callback([&flags] {
+    check_json_target(flags);
+    const auto devices = list_devices();
+    show(flags, to_text(devices), to_json(devices));
+  });
 }
 
 }  // namespace octet::cli

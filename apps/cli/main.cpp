@@ -1,33 +1,53 @@
 // The program `octet`. Exit codes: 0 done, 1 failed (one sentence on stderr), 2 wrong usage.
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <new>
+#include <sstream>
 
 #include "commands.h"
 #include "octet/error.h"
 #include "octet/log.h"
+#include "octet/text.h"
 #include "octet/version.h"
-#include "output.h"
 
 namespace octet::cli {
 namespace {
 
-int fail_with(const std::string& sentence) {
-  fmt::print(stderr, "octet: {}\n", printable(sentence));
-  return 1;
+enum ExitCode { kDone = 0, kFailed = 1, kWrongUsage = 2 };
+
+// fputs rather than fmt::print, which throws when standard error is full or closed.
+int fail_with(const std::string& sentence, ExitCode code = kFailed) {
+  std::fputs(fmt::format("octet: {}\n", printable(sentence)).c_str(), stderr);
+  return code;
 }
 
-// Warnings always, info unless --quiet, debug with --verbose; OCTET_LOG takes the flags' place.
+// A file opened later must not become descriptor 0, 1 or 2, where log lines would end up in it.
+// Standard output gets the wrong direction on purpose: writing to it then fails and is reported,
+// whereas nobody misses log lines.
+void open_standard_descriptors() {
+  constexpr int kModes[] = {O_WRONLY, O_RDONLY, O_RDWR};
+  for (int fd = 0; fd < 3; ++fd) {
+    // open() takes the lowest free number, which is this one: those below it are open by now.
+    if (::fcntl(fd, F_GETFD) == -1 && ::open("/dev/null", kModes[fd]) != fd) std::_Exit(kFailed);
+  }
+}
+
+// Warnings and trace lines always, info unless quiet, debug when verbose. The flags win over the
+// variable OCTET_LOG; a value of it that means nothing is wrong usage in any case.
 void send_log_lines_to_stderr(const CommonFlags& flags) {
-  const char* variable = std::getenv("OCTET_LOG");
-  const std::string wanted = variable == nullptr ? "" : variable;
   log::Level lowest = log::Level::info;
-  if (flags.verbose || wanted == "debug") lowest = log::Level::debug;
-  if (flags.quiet || wanted == "quiet") lowest = log::Level::warning;
+  try {
+    lowest = log::level_from_environment().value_or(lowest);
+  } catch (const Error& error) {
+    throw CLI::ValidationError(error.what());
+  }
+  if (flags.verbose) lowest = log::Level::debug;
+  if (flags.quiet) lowest = log::Level::warning;
   log::set_sink([lowest](log::Level level, std::string_view line) {
-    if (level >= lowest) fmt::print(stderr, "octet: {}\n", line);
+    if (level >= lowest) std::fputs(fmt::format("octet: {}\n", printable(line)).c_str(), stderr);
   });
 }
 
@@ -45,34 +65,32 @@ int run(int argc, char** argv) {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     const bool asked_for_help = error.get_exit_code() == 0;
-    program.exit(error);
-    return asked_for_help ? 0 : 2;
+    if (!asked_for_help) return fail_with(usage_sentence(program, error), kWrongUsage);
+    std::ostringstream text;
+    program.exit(error, text, text);
+    std::fputs(text.str().c_str(), stdout);
   }
-  if (std::fflush(stdout) != 0) return fail_with("standard output could not be written");
-  return 0;
+  // Both: an earlier write that failed leaves nothing to flush.
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    return fail_with("standard output could not be written to its end; is the disk full?");
+  }
+  return kDone;
 }
 
 }  // namespace
 
-void add_common_flags(CLI::App& command, CommonFlags& flags) {
-  command.add_option("--device", flags.device, "auto, ref, cpu, cuda or cuda:<number>")
-      ->capture_default_str();
-  command.add_option("--threads", flags.threads, "CPU threads (default: one per physical core)")
-      ->check(CLI::Range(1, 4096));
-  command.add_option("--json", flags.json, "Write JSON to this file, or to stdout for -");
-  command.add_flag("-v,--verbose", flags.verbose, "Say more");
-  command.add_flag("-q,--quiet", flags.quiet, "Say less");
-}
-
 }  // namespace octet::cli
 
 int main(int argc, char** argv) {
+  octet::cli::open_standard_descriptors();
   try {
     return octet::cli::run(argc, argv);
   } catch (const octet::Error& error) {
     return octet::cli::fail_with(error.what());
   } catch (const std::bad_alloc&) {
-    return octet::cli::fail_with("out of memory; close programs or use a smaller problem");
+    // As it is: formatting would ask for memory again.
+    std::fputs("octet: out of memory; close programs or use a smaller problem\n", stderr);
+    return octet::cli::kFailed;
   } catch (const std::exception& error) {
     return octet::cli::fail_with(fmt::format("unexpected failure: {}", error.what()));
   }

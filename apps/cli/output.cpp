@@ -24,11 +24,12 @@ Table::Table(std::vector<std::string> header, size_t left) : left_(left) {
 
 void Table::add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
 
-void Table::print() const {
+std::string Table::text() const {
   std::vector<size_t> widths(rows_[0].size());
   for (const auto& row : rows_) {
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
   }
+  std::string text;
   for (const auto& row : rows_) {
     std::string line;
     for (size_t i = 0; i < row.size(); ++i) {
@@ -37,21 +38,9 @@ void Table::print() const {
       line += i < left_ ? row[i] + padding : padding + row[i];
     }
     line.erase(line.find_last_not_of(' ') + 1);
-    fmt::print("{}\n", line);
+    text += line + "\n";
   }
-}
-
-std::string printable(const std::string& text) {
-  std::string safe;
-  for (const char c : text) {
-    const auto byte = static_cast<uint8_t>(c);
-    if (byte < 0x20 || byte == 0x7f) {
-      safe += fmt::format("\\x{:02x}", byte);
-    } else {
-      safe += c;
-    }
-  }
-  return safe;
+  return text;
 }
 
 std::string human_bytes(uint64_t bytes) {
@@ -62,13 +51,17 @@ std::string human_bytes(uint64_t bytes) {
   return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.2f} {}", value, units[unit]);
 }
 
-void write_json(const nlohmann::ordered_json& json, const std::string& where) {
-  const std::string text = json.dump(2) + "\n";
-  if (where == "-") {
-    std::fputs(text.c_str(), stdout);
-  } else {
-    write_text_file(where, text);
-  }
+void check_json_target(const CommonFlags& flags) {
+  if (!flags.json.empty() && flags.json != "-") check_writable(flags.json);
+}
+
+void show(const CommonFlags& flags, const std::string& text, const nlohmann::ordered_json& json) {
+  // File names need not be UTF-8, and JSON must be.
+  const auto dump = [&json] {
+    return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  };
+  std::fputs((flags.json == "-" ? dump() : text).c_str(), stdout);
+  if (!flags.json.empty() && flags.json != "-") write_text_file(flags.json, dump());
 }
 
 }  // namespace octet::cli

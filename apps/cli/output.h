@@ -1,9 +1,15 @@
-// What the commands share: tables, sizes, JSON to a file or to standard output.
+// What the commands share: tables, sizes, results as text and as JSON.
+//
+// Nothing here throws because standard output is full: what could not be written is noticed once,
+// by main(), when the command has finished.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include "flags.h"
 
 namespace octet::cli {
 
@@ -12,19 +18,20 @@ class Table {
  public:
   Table(std::vector<std::string> header, size_t left);
   void add(std::vector<std::string> row);
-  void print() const;
+  std::string text() const;
 
  private:
   std::vector<std::vector<std::string>> rows_;
   size_t left_;
 };
 
-// Text from a file, safe for a terminal: control characters become \xNN.
-std::string printable(const std::string& text);
-
 std::string human_bytes(uint64_t bytes);  // "9.58 GB"
 
-// Writes to `where`: a path, or "-" for standard output.
-void write_json(const nlohmann::ordered_json& json, const std::string& where);
+// Fails now where show() would fail to write the JSON file; called before the work.
+void check_json_target(const CommonFlags& flags);
+
+// The result of a command: `text` on standard output, or the JSON there for `--json -`. A JSON file
+// is written after the text, so that a full disk does not cost the user the result as well.
+void show(const CommonFlags& flags, const std::string& text, const nlohmann::ordered_json& json);
 
 }  // namespace octet::cli

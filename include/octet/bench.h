@@ -59,7 +59,7 @@ struct GemmBench {
   std::vector<GemmBenchRow> rows;
 };
 
-// progress(done, total) is called after each shape.
+// progress(done, total) is called once the device is ready, and after each shape.
 GemmBench bench_gemm(const GemmBenchRequest& request,
                      const std::function<void(int, int)>& progress = {});
 

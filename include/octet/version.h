@@ -1,3 +1,4 @@
+// Which Octet this is.
 #pragma once
 
 #include <string>

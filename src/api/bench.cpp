@@ -3,7 +3,6 @@
 #include <ctime>
 
 #include "base/error.h"
-#include "base/thread_pool.h"
 #include "devices/select.h"
 #include "measure/linear_case.h"
 #include "measure/timing.h"
@@ -72,12 +71,13 @@ GemmBench bench_gemm(const GemmBenchRequest& request,
   check(request.seconds >= 0 && request.seconds <= 3600,
         "bench: {} seconds per shape, expected 0 to 3600", request.seconds);
   const auto backend = select_backend({.device = request.device, .threads = request.threads});
+  if (progress) progress(0, static_cast<int>(request.shapes.size()));
   GemmBench bench;
   bench.device = backend->description();
   bench.date = utc_now();
   bench.commit = commit();
   bench.dtype = request.dtype;
-  bench.threads = request.threads > 0 ? request.threads : physical_cores();
+  bench.threads = backend->threads();
   for (const GemmShape& shape : request.shapes) {
     bench.rows.push_back(bench_shape(*backend, shape, dtype, request.seconds, request.compare));
     if (progress) {

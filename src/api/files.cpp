@@ -12,4 +12,7 @@ void write_text_file(const std::string& path, const std::string& text) {
   file.commit();
 }
 
+// Without commit() the destructor takes the temporary away again.
+void check_writable(const std::string& path) { const AtomicFile file(path); }
+
 }  // namespace octet

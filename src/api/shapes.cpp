@@ -3,10 +3,13 @@
 
 #include "backend/gemm.h"
 #include "base/error.h"
+#include "formats/text.h"
 #include "octet/bench.h"
 
 namespace octet {
 namespace {
+
+constexpr int64_t kLargest = int64_t{1} << 24;  // m and n
 
 // qkv, o, w1 and w3 side by side, w2 of one DiT block, for a square image without text tokens.
 std::vector<GemmShape> ideogram4_shapes(int64_t pixels) {
@@ -39,8 +42,12 @@ std::vector<std::string> split(const std::string& text, char separator) {
 int64_t number(const std::string& text, const std::string& item) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool positive = !text.empty() && text[0] != '-';
+  check(error != std::errc::result_out_of_range || !positive,
+        "shapes: '{}' in '{}' is too large; m and n go up to {}, k up to {}", one_line(text),
+        one_line(item), kLargest, kMaxK);
   check(error == std::errc() && end == text.data() + text.size() && value > 0,
-        "shapes: '{}' in '{}' is not a positive whole number", text, item);
+        "shapes: '{}' in '{}' is not a positive whole number", one_line(text), one_line(item));
   return value;
 }
 
@@ -48,7 +55,6 @@ int64_t number(const std::string& text, const std::string& item) {
 
 std::vector<GemmShape> parse_shapes(const std::string& text) {
   constexpr const char* kModel = "ideogram4@";
-  constexpr int64_t kLargest = int64_t{1} << 24;
   std::vector<GemmShape> shapes;
   for (const std::string& item : split(text, ';')) {
     if (item.rfind(kModel, 0) == 0) {
@@ -59,10 +65,12 @@ std::vector<GemmShape> parse_shapes(const std::string& text) {
       continue;
     }
     const auto parts = split(item, ',');
-    check(parts.size() == 3, "shapes: '{}' is neither m,n,k nor ideogram4@<pixels>", item);
+    check(parts.size() == 3, "shapes: '{}' is neither m,n,k nor ideogram4@<pixels>",
+          one_line(item));
     const GemmShape shape{number(parts[0], item), number(parts[1], item), number(parts[2], item)};
     check(shape.m <= kLargest && shape.n <= kLargest && shape.k <= kMaxK,
-          "shapes: '{}' is too large; m and n go up to {}, k up to {}", item, kLargest, kMaxK);
+          "shapes: '{}' is too large; m and n go up to {}, k up to {}", one_line(item), kLargest,
+          kMaxK);
     shapes.push_back(shape);
   }
   return shapes;

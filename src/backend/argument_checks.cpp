@@ -1,6 +1,7 @@
 #include "backend/argument_checks.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "base/error.h"
 
@@ -14,6 +15,13 @@ std::string join(std::initializer_list<DType> types) {
     text += name_of(type);
   }
   return text;
+}
+
+void check_alignment(std::string_view what, const ConstTensorView& view) {
+  const auto bytes = static_cast<uintptr_t>(bits_of(view.dtype) / 8);
+  check(reinterpret_cast<uintptr_t>(view.data) % bytes == 0,
+        "{} is at an address that is not a multiple of its {} bytes per element; copy it", what,
+        bytes);
 }
 
 }  // namespace
@@ -31,12 +39,14 @@ void check_matrix(std::string_view what, const ConstTensorView& view,
         view.shape[1]);
   check(view.data != nullptr || view.shape.elements() == 0, "{} {} has no memory", what,
         view.shape.to_string());
+  check_alignment(what, view);
 }
 
 void check_vector(std::string_view what, const ConstTensorView& view, int64_t length) {
   check(view.dtype == DType::f32 && view.shape == Shape({length}) && view.is_dense(),
         "{} is {}, expected a dense F32 [{}]", what, view.to_string(), length);
   check(view.data != nullptr || length == 0, "{} has no memory", what);
+  check_alignment(what, view);
 }
 
 void check_quantized(std::string_view what, const QTensor& tensor) {

@@ -65,7 +65,7 @@ void Backend::gemm(const GemmArgs& args, Fusion fusion) {
   if (problem.m == 0 || problem.n == 0) return;
   const std::string_view kernel = do_gemm(problem, args);
   if (gemm_observer_) gemm_observer_(problem, kernel);
-  if (trace_gemm_) log::info("gemm {}: {}", problem.to_string(), kernel);
+  if (trace_gemm_) log::trace("gemm {}: {}", problem.to_string(), kernel);
 }
 
 void Backend::matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out) {

@@ -1,7 +1,7 @@
 // THE interface: what a device can do. `ref` is its meaning in plain loops; `cpu` and `cuda` give
 // the same results faster.
 //
-// Rules: outputs are views that the caller allocated; an op never changes its inputs; ops on one
+// Rules: outputs are views that the caller allocated and that overlap no input; ops on one
 // backend run in the order of the calls, and one backend is used by one thread at a time. The
 // public functions check their arguments once, here, and throw Error with the values;
 // implementations only see arguments that fit.
@@ -29,6 +29,7 @@ class Backend {
 
   virtual std::string name() const = 0;         // "ref", "cpu", "cuda:0"
   virtual std::string description() const = 0;  // the device in words, for reports
+  virtual int threads() const = 0;              // of the host that work for it
 
   // Memory. copy_to_device and copy_to_host move bytes between the host and this backend's memory.
   virtual Buffer allocate(size_t bytes) = 0;

@@ -29,11 +29,11 @@ struct GemmProblem {
   std::string layout;  // of the weight
 
   bool operator==(const GemmProblem&) const = default;
-  std::string to_string() const;  // "m512 n4608 k4608 bf16+bias cpu_nr32_kg4"
+  std::string to_string() const;  // "m512 n4608 k4608 BF16+bias cpu_n32_k4_of_64_offset0"
 };
 
 struct GemmArgs {
-  QTensor a;                   // I8 [m, k], F32 [m]
+  QTensor a;                   // I8 [m, k] in [-127, 127], F32 [m]; -128 gives undefined sums
   const QWeight* w = nullptr;  // [n, k]
   TensorView out;              // [m, n], rows may be apart
 };
@@ -44,7 +44,7 @@ inline constexpr int64_t kMaxK = INT32_MAX / (127 * 128);
 static_assert(kMaxK == 132'104);
 
 // The problem that these arguments pose. Throws Error, with the values, when they do not fit
-// together; every backend calls this first, so the rules are written once.
+// together. Backend::gemm calls it for every backend, so the rules are written once.
 GemmProblem describe_gemm(const GemmArgs& args, Fusion fusion);
 
 }  // namespace octet

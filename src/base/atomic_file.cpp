@@ -1,11 +1,12 @@
 #include "base/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "base/error.h"
@@ -13,20 +14,49 @@
 namespace octet {
 namespace {
 
-// Opened with O_EXCL and a name of our own rather than mkstemp: the file then gets the permissions
-// that the user's umask asks for.
-int open_temporary(const std::string& path, std::string& temporary) {
+namespace fs = std::filesystem;
+
+std::string folder_of(const std::string& path) {
+  const auto folder = fs::path(path).parent_path();
+  return folder.empty() ? "." : folder.string();
+}
+
+// Where the chain of symbolic links at `path` ends, whether or not a file is there: realpath and
+// its kind do not follow a link to a file that does not exist yet. The kernel has followed the
+// chain before, so it is not a loop; the bound is for one that changes meanwhile.
+std::string follow_links(const std::string& path) {
+  fs::path target = path;
+  for (int links = 0; links < 40; ++links) {
+    std::error_code error;
+    const fs::path next = fs::read_symlink(target, error);
+    if (error) break;  // not a link
+    target = target.parent_path() / next;
+  }
+  return target.string();
+}
+
+// Calls make(name) with the names that a temporary beside `target` may have, until one is free.
+// The names are short, whatever the length of the target's: a file name has at most 255 bytes.
+template <class Make>
+int with_free_name(const std::string& target, std::string& name, Make make) {
   for (int attempt = 0;; ++attempt) {
-    temporary = fmt::format("{}.{}.{}.tmp", path, ::getpid(), attempt);
-    const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd >= 0 || errno != EEXIST || attempt == 1000) return fd;
+    name = fmt::format("{}/.octet.{}.{}.tmp", folder_of(target), ::getpid(), attempt);
+    const int result = make(name.c_str());
+    if (result >= 0) return result;
+    if (errno != EEXIST || attempt == 1000) {
+      const int error_number = errno;
+      name.clear();
+      errno = error_number;
+      return result;
+    }
   }
 }
 
+// The one way to a file without a name that needs no privileges.
+std::string link_to(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
+
 void sync_folder_of(const std::string& path) {
-  auto folder = std::filesystem::path(path).parent_path();
-  if (folder.empty()) folder = ".";
-  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int fd = ::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;  // the rename is done; only its durability across a power cut is weaker
   ::fsync(fd);
   ::close(fd);
@@ -35,21 +65,72 @@ void sync_folder_of(const std::string& path) {
 }  // namespace
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
-  fd_ = open_temporary(path_, temporary_);
+  check(!path_.empty(), "the path of a file to write is empty, expected a file name");
+  struct stat status = {};
+  const bool exists = ::stat(path_.c_str(), &status) == 0;
+  if (!exists && errno != ENOENT) {
+    fail("{}: cannot be created: {}", path_, system_error_text(errno));
+  }
+  check(path_.back() != '/' && !(exists && S_ISDIR(status.st_mode)),
+        "{}: is a folder, expected a file", path_);
+  // No links: a file that was deleted while open, such as /dev/stdout of a test that collects it.
+  if (exists && (!S_ISREG(status.st_mode) || status.st_nlink == 0)) {
+    open_direct();
+    return;
+  }
+  target_ = follow_links(path_);
+  open_temporary(exists ? status.st_mode & 0777 : 0666);
   if (fd_ < 0) fail("{}: cannot be created: {}", path_, system_error_text(errno));
+  // The umask is for new files; a file that is replaced keeps exactly the permissions it had.
+  if (exists && ::fchmod(fd_, status.st_mode & 0777) != 0) {
+    const int error_number = errno;
+    ::close(fd_);
+    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+    fail("{}: cannot keep its permissions: {}", path_, system_error_text(error_number));
+  }
+}
+
+// O_NONBLOCK, because a FIFO that nobody reads would hold the program up for ever otherwise.
+void AtomicFile::open_direct() {
+  fd_ = ::open(path_.c_str(), O_WRONLY | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (fd_ < 0 && errno == ENXIO) {
+    fail(
+        "{}: is a pipe without a reader or a socket, expected a pipe that is read; start its "
+        "reader first",
+        path_);
+  }
+  if (fd_ < 0) fail("{}: cannot be opened: {}", path_, system_error_text(errno));
+  const int flags = ::fcntl(fd_, F_GETFL);
+  if (flags < 0 || ::fcntl(fd_, F_SETFL, flags & ~O_NONBLOCK) != 0) {
+    const int error_number = errno;
+    ::close(fd_);
+    fail("{}: cannot be opened: {}", path_, system_error_text(error_number));
+  }
+}
+
+// Leaves fd_ negative and errno set where it fails. open() rather than mkstemp(): the file then
+// gets the permissions that the user's umask asks for.
+void AtomicFile::open_temporary(unsigned mode) {
+  fd_ = ::open(folder_of(target_).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
+  if (fd_ >= 0) {
+    if (::access(link_to(fd_).c_str(), F_OK) == 0) return;
+    ::close(fd_);  // no /proc here: the file could never get its name
+  }
+  // Whatever the reason: kernels and file systems that lack O_TMPFILE say so in many ways, and an
+  // error that is the user's (no such folder, no permission) comes again here.
+  fd_ = with_free_name(target_, temporary_, [mode](const char* name) {
+    return ::open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+  });
 }
 
 AtomicFile::~AtomicFile() {
-  if (fd_ < 0) return;
-  ::close(fd_);
-  ::unlink(temporary_.c_str());
+  if (fd_ >= 0) ::close(fd_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
-  // Linux writes at most 2 GiB per call; smaller pieces also let a signal be noticed.
-  constexpr size_t kPiece = size_t{64} << 20;
-  while (!bytes.empty()) {
-    const ssize_t done = ::write(fd_, bytes.data(), std::min(bytes.size(), kPiece));
+  while (!bytes.empty()) {  // Linux writes at most 2 GiB per call, and less into a pipe
+    const ssize_t done = ::write(fd_, bytes.data(), bytes.size());
     if (done < 0 && errno == EINTR) continue;
     if (done < 0) {
       fail("{}: writing failed after {} bytes: {}", path_, written_, system_error_text(errno));
@@ -59,13 +140,34 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
   }
 }
 
-void AtomicFile::commit() {
-  if (::fsync(fd_) != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
+// Network file systems report a failed write here at the latest. The descriptor is gone even then.
+void AtomicFile::close_checked() {
+  if (::close(std::exchange(fd_, -1)) != 0 && errno != EINTR) {
     fail("{}: cannot be completed: {}", path_, system_error_text(errno));
   }
-  ::close(fd_);
-  fd_ = -1;
-  sync_folder_of(path_);
+}
+
+void AtomicFile::commit() {
+  if (target_.empty()) {
+    close_checked();
+    return;
+  }
+  const auto require = [this](bool done) {
+    if (!done) fail("{}: cannot be completed: {}", path_, system_error_text(errno));
+  };
+  require(::fsync(fd_) == 0);
+  if (temporary_.empty()) {
+    // linkat() does not replace a file, so the name comes in two steps, with nothing between them
+    // that takes time.
+    const std::string source = link_to(fd_);
+    require(with_free_name(target_, temporary_, [&source](const char* name) {
+              return ::linkat(AT_FDCWD, source.c_str(), AT_FDCWD, name, AT_SYMLINK_FOLLOW);
+            }) == 0);
+  }
+  close_checked();
+  require(::rename(temporary_.c_str(), target_.c_str()) == 0);
+  temporary_.clear();
+  sync_folder_of(target_);
 }
 
 }  // namespace octet

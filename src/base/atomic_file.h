@@ -1,5 +1,12 @@
-// A file that appears whole or not at all: bytes go to a temporary beside the target, which is
-// flushed to disk and renamed over it by commit(). Without commit() the temporary is removed.
+// A file that appears whole or not at all: bytes go to a temporary in the target's folder, which
+// is flushed to disk and renamed over the target by commit(). Without commit() it is dropped.
+//
+// The temporary has no name until commit() where the file system allows that, so a program that is
+// interrupted or killed while it writes leaves nothing behind. Elsewhere (NFS, for example) it is
+// called .octet.<pid>.<n>.tmp, and only the destructor removes it.
+//
+// Pipes, devices and files without a name (/dev/stdout may be any of them) cannot be replaced: they
+// are written to directly, and what was written before an error stays written.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +18,8 @@ namespace octet {
 
 class AtomicFile {
  public:
+  // Symbolic links are followed: the file that they lead to is replaced, not the link. A file that
+  // is replaced hands its permissions on to the new one.
   explicit AtomicFile(std::string path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
@@ -21,8 +30,13 @@ class AtomicFile {
   void commit();
 
  private:
-  std::string path_;
-  std::string temporary_;
+  void open_direct();
+  void open_temporary(unsigned mode);
+  void close_checked();
+
+  std::string path_;       // as the caller gave it, for messages
+  std::string target_;     // path_ with symbolic links followed; empty when written to directly
+  std::string temporary_;  // empty while there is no named temporary
   int fd_ = -1;
   uint64_t written_ = 0;
 };

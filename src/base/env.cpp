@@ -16,6 +16,8 @@ std::optional<std::string> read(const char* name) {
 
 std::optional<std::string> force_kernel() { return read("OCTET_FORCE_KERNEL"); }
 
+std::optional<std::string> log() { return read("OCTET_LOG"); }
+
 bool trace(const std::string& topic) {
   const auto topics = read("OCTET_TRACE");
   if (!topics) return false;

@@ -9,6 +9,10 @@ namespace octet::env {
 // OCTET_FORCE_KERNEL: the name of the only GEMM kernel that may run.
 std::optional<std::string> force_kernel();
 
+// OCTET_LOG: how much to say: debug, info or quiet. Flags of a program (-v, -q) win over it; see
+// log::level_from_environment().
+std::optional<std::string> log();
+
 // OCTET_TRACE: comma-separated topics; `gemm` prints problem, chosen kernel and refusals.
 bool trace(const std::string& topic);
 

@@ -3,6 +3,9 @@
 #include <mutex>
 #include <utility>
 
+#include "base/env.h"
+#include "base/error.h"
+
 namespace octet::log {
 namespace {
 
@@ -26,6 +29,15 @@ void set_sink(Sink sink) {
 void write(Level level, std::string_view line) {
   const std::lock_guard lock(state().mutex);
   if (state().sink) state().sink(level, line);
+}
+
+std::optional<Level> level_from_environment() {
+  const auto wanted = env::log();
+  if (!wanted) return std::nullopt;
+  if (*wanted == "debug") return Level::debug;
+  if (*wanted == "info") return Level::info;
+  if (*wanted == "quiet") return Level::warning;
+  fail("OCTET_LOG is '{}', expected debug, info or quiet", *wanted);
 }
 
 }  // namespace octet::log

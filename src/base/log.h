@@ -28,4 +28,10 @@ void warning(fmt::format_string<Args...> text, Args&&... args) {
   write(Level::warning, fmt::format(text, std::forward<Args>(args)...));
 }
 
+// For callers that have asked env::trace() whether the topic is wanted.
+template <class... Args>
+void trace(fmt::format_string<Args...> text, Args&&... args) {
+  write(Level::trace, fmt::format(text, std::forward<Args>(args)...));
+}
+
 }  // namespace octet::log

@@ -56,14 +56,14 @@ void Progress::update(int64_t done, const std::string& note) {
     const size_t length = text.size();
     if (length < drawn_) text.append(drawn_ - length, ' ');
     drawn_ = length;
-    fmt::print(out_, "\r{}", text);
+    std::fputs(("\r" + text).c_str(), out_);
     std::fflush(out_);
     return;
   }
   const int64_t tenth = done_ * 10 / total_;
   if (tenth == last_tenth_) return;
   last_tenth_ = tenth;
-  fmt::print(out_, "{}\n", line(note));
+  std::fputs((line(note) + "\n").c_str(), out_);  // fmt::print would throw when it cannot write
 }
 
 }  // namespace octet

@@ -3,11 +3,16 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <cmath>
+#include <cerrno>
+#include <filesystem>
 #include <fstream>
+#include <limits>
 #include <set>
+#include <sstream>
 #include <string>
 #include <utility>
+
+#include "base/error.h"
 
 namespace octet {
 namespace {
@@ -16,8 +21,12 @@ namespace {
 // pause between quantizing the activations and multiplying them.
 constexpr int kSpins = 2000;
 
-// The pool's number of the thread that runs a task now, -1 outside of tasks.
-thread_local int running_as = -1;
+// The task that this thread runs now: whose it is, and the thread's number in that pool.
+struct Running {
+  const ThreadPool* pool = nullptr;
+  int number = -1;
+};
+thread_local Running running;
 
 void pause_cpu() {
 #if defined(__x86_64__)
@@ -27,19 +36,6 @@ void pause_cpu() {
 #endif
 }
 
-// "max 100000" or "150000 100000" in cpu.max of the control group; 0 when there is no quota.
-int quota_cores() {
-  std::ifstream file("/sys/fs/cgroup/cpu.max");
-  std::string quota;
-  double period = 0;
-  if (!(file >> quota >> period) || quota == "max" || period <= 0) return 0;
-  try {
-    return std::max(1, static_cast<int>(std::floor(std::stod(quota) / period)));
-  } catch (const std::exception&) {
-    return 0;
-  }
-}
-
 std::string first_line(const std::string& path) {
   std::ifstream file(path);
   std::string line;
@@ -47,20 +43,83 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
+constexpr double kNoQuota = std::numeric_limits<double>::infinity();
+
+// From "150000 100000": microseconds of CPU time per period. No quota is "max" in version 2 of
+// control groups and -1 in version 1.
+double parse_quota(const std::string& text) {
+  std::istringstream words(text);
+  double quota = 0;
+  double period = 0;
+  if (!(words >> quota >> period) || quota <= 0 || period <= 0) return kNoQuota;
+  return quota / period;
+}
+
+// The smallest quota of `group` and its parents under `mount`. A container often sees its own group
+// mounted as the root while `group` is named as outside of it; folders that are absent count for
+// nothing, so the root is what remains.
+double smallest_quota(const std::filesystem::path& mount, const std::string& group) {
+  double smallest = kNoQuota;
+  // Normal form: a group outside of the namespace is named "/../other", and must stay below mount.
+  auto path = std::filesystem::path("/" + group).lexically_normal().relative_path();
+  for (;; path = path.parent_path()) {
+    const auto file = [&](const char* name) { return (mount / path / name).string(); };
+    smallest = std::min({smallest, parse_quota(first_line(file("cpu.max"))),
+                         parse_quota(first_line(file("cpu.cfs_quota_us")) + " " +
+                                     first_line(file("cpu.cfs_period_us")))});
+    if (path.empty()) return smallest;
+  }
+}
+
+// Asks with ever larger sets: the kernel refuses one that is too small for the machine, and
+// cpu_set_t alone ends at 1024 CPUs.
+std::vector<int> allowed_cpus() {
+  std::vector<int> cpus;
+  for (size_t sets = 1; sets <= 1024; sets *= 2) {
+    std::vector<cpu_set_t> allowed(sets);  // value-initialized: empty sets
+    const size_t bytes = sets * sizeof(cpu_set_t);
+    if (sched_getaffinity(0, bytes, allowed.data()) == 0) {
+      for (size_t cpu = 0; cpu < bytes * 8; ++cpu) {
+        if (CPU_ISSET_S(cpu, bytes, allowed.data())) cpus.push_back(static_cast<int>(cpu));
+      }
+      break;
+    }
+    if (errno != EINVAL) break;
+  }
+  return cpus;
+}
+
 }  // namespace
 
-int physical_cores() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  std::set<std::pair<std::string, std::string>> cores;  // (package, core) pairs
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) {
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-      if (!CPU_ISSET(cpu, &allowed)) continue;
-      const std::string base = "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/";
-      std::string core = first_line(base + "core_id");
-      if (core.empty()) core = "cpu" + std::to_string(cpu);  // no topology: each CPU is a core
-      cores.emplace(first_line(base + "physical_package_id"), core);
+int quota_cores(const std::string& membership, const std::string& root) {
+  // Lines "0::/group" (version 2) and "4:cpu,cpuacct:/group" (version 1, mounted by controller).
+  double smallest = std::min(smallest_quota(root, ""), smallest_quota(root + "/cpu", ""));
+  std::ifstream file(membership);
+  for (std::string line; std::getline(file, line);) {
+    const size_t first = line.find(':');
+    const size_t second = first == line.npos ? line.npos : line.find(':', first + 1);
+    if (second == line.npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const std::string group = line.substr(second + 1);
+    if (controllers.empty()) {
+      smallest = std::min(smallest, smallest_quota(root, group));
+    } else if (("," + controllers + ",").find(",cpu,") != std::string::npos) {
+      smallest = std::min({smallest, smallest_quota(root + "/cpu", group),
+                           smallest_quota(root + "/" + controllers, group)});
     }
+  }
+  // A quota beyond any machine limits nothing, and might not fit an int.
+  if (smallest > 1e6) return 0;
+  return std::max(1, static_cast<int>(smallest));
+}
+
+int physical_cores() {
+  std::set<std::pair<std::string, std::string>> cores;  // (package, core) pairs
+  for (const int cpu : allowed_cpus()) {
+    const std::string base = "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/";
+    std::string core = first_line(base + "core_id");
+    if (core.empty()) core = "cpu" + std::to_string(cpu);  // no topology: each CPU is a core
+    cores.emplace(first_line(base + "physical_package_id"), core);
   }
   int count = cores.empty() ? static_cast<int>(std::thread::hardware_concurrency())
                             : static_cast<int>(cores.size());
@@ -70,13 +129,21 @@ int physical_cores() {
 
 ThreadPool::ThreadPool(int threads) {
   if (threads <= 0) threads = physical_cores();
-  workers_.reserve(static_cast<size_t>(threads - 1));
-  for (int thread = 1; thread < threads; ++thread) {
-    workers_.emplace_back([this, thread] { worker_loop(thread); });
+  try {
+    workers_.reserve(static_cast<size_t>(threads - 1));
+    for (int thread = 1; thread < threads; ++thread) {
+      workers_.emplace_back([this, thread] { worker_loop(thread); });
+    }
+  } catch (const std::exception& error) {  // no thread (std::system_error) or no memory for it
+    stop();  // no destructor runs now, and a thread that nobody joins ends the program
+    fail("cpu: only {} of {} threads could be started: {}; ask for fewer threads", this->threads(),
+         threads, error.what());
   }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { stop(); }
+
+void ThreadPool::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -86,8 +153,8 @@ ThreadPool::~ThreadPool() {
   for (auto& worker : workers_) worker.join();
 }
 
-void ThreadPool::work(Job& job, int thread) {
-  running_as = thread;
+void ThreadPool::work(Job& job, int thread) const {
+  const Running outer = std::exchange(running, Running{this, thread});
   for (;;) {
     const int64_t index = job.next.fetch_add(1, std::memory_order_relaxed);
     if (index >= job.count) break;
@@ -99,13 +166,13 @@ void ThreadPool::work(Job& job, int thread) {
       job.next.store(job.count);
     }
   }
-  running_as = -1;
+  running = outer;
 }
 
 void ThreadPool::run(int64_t count, const std::function<void(int64_t, int)>& task) {
   if (count <= 0) return;
-  if (running_as >= 0) {  // nested: inline, under the number of the thread that asks
-    for (int64_t index = 0; index < count; ++index) task(index, running_as);
+  if (running.pool == this) {  // nested: inline, under the number of the thread that asks
+    for (int64_t index = 0; index < count; ++index) task(index, running.number);
     return;
   }
   const std::lock_guard one_job(run_mutex_);

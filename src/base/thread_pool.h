@@ -1,8 +1,10 @@
 // A fixed set of worker threads and one verb: run tasks 0..count-1, each exactly once.
 //
 // Tasks are handed out by an atomic counter, so a thread that is slowed down (a shared core, a
-// page fault) takes fewer of them. The calling thread works too. A call from inside a task runs
-// inline on that thread: nested parallelism never creates more runnable threads than the pool has.
+// page fault) takes fewer of them. The calling thread works too. A call from inside a task of the
+// same pool runs inline on that thread: nested parallelism never creates more runnable threads than
+// the pool has. A task may also run another pool, as any other caller of it; the tasks of that one
+// must not come back to the first, which is busy until they end.
 // Workers spin briefly after a job before they sleep, because one linear is several short jobs.
 #pragma once
 
@@ -12,6 +14,7 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -20,6 +23,11 @@ namespace octet {
 // Physical cores that this process may run on (its affinity mask and its control group's CPU quota
 // count); at least 1. Hyper-threads of one core count once: they share the multiply units.
 int physical_cores();
+
+// Whole cores that the CPU quotas of the control groups allow, at least 1; 0 when there is no
+// quota. Version 1 and 2 are understood, and a group's parents count. The paths are for tests.
+int quota_cores(const std::string& membership = "/proc/self/cgroup",
+                const std::string& root = "/sys/fs/cgroup");
 
 class ThreadPool {
  public:
@@ -46,7 +54,8 @@ class ThreadPool {
   };
 
   void worker_loop(int thread);
-  static void work(Job& job, int thread);
+  void work(Job& job, int thread) const;
+  void stop();
 
   std::vector<std::thread> workers_;
   std::mutex run_mutex_;  // one job at a time; a second caller waits

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "base/checked.h"
@@ -32,6 +33,7 @@ class CpuBackend final : public Backend {
         row_scratch_(static_cast<size_t>(pool_.threads())) {}
 
   std::string name() const override { return "cpu"; }
+  int threads() const override { return pool_.threads(); }
   std::string description() const override {
     return fmt::format("{}, {} thread{}, {}", cpu::cpu_model(), pool_.threads(),
                        pool_.threads() == 1 ? "" : "s", kernel_.name);
@@ -63,8 +65,7 @@ class CpuBackend final : public Backend {
       // Each thread takes one task and waits for the others: a thread that wakes up late must not
       // leave its share to one that is already done.
       if (--waiting == 0) begin = watch.microseconds();
-      while (waiting > 0) {
-      }
+      while (waiting > 0) std::this_thread::yield();
       while (watch.microseconds() - begin < kMicroseconds) operations += kernel_.spin(1'000);
     });
     return static_cast<double>(operations) / (watch.microseconds() - begin) * 1e6;

@@ -1,4 +1,4 @@
-// What this CPU can do, asked once.
+// What this CPU can do, asked once: the instruction sets that some kernel here uses.
 #pragma once
 
 #include <string>
@@ -8,11 +8,10 @@ namespace octet::cpu {
 
 struct CpuFeatures {
   // x86-64
-  bool avx2 = false;         // with FMA and F16C, as on every CPU that has it
+  bool avx2 = false;         // with FMA and F16C
   bool avx512 = false;       // F, BW, DQ and VL together
   bool avx512_vnni = false;  // vpdpbusd
-  bool avx512_bf16 = false;
-  bool amx_int8 = false;  // and the kernel let this process use the tile registers
+  bool amx_int8 = false;     // and the kernel let this process use the tile registers
   bool amx_bf16 = false;
   // aarch64
   bool neon = false;

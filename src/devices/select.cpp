@@ -58,7 +58,11 @@ std::vector<DeviceInfo> list_devices() {
   cpu_info.name = "cpu";
   cpu_info.description =
       fmt::format("{}, {} core{}", cpu::cpu_model(), cores, cores == 1 ? "" : "s");
-  cpu_info.int8_kernel = cpu::select_micro_kernel(env::force_kernel().value_or("")).name;
+  try {
+    cpu_info.int8_kernel = cpu::select_micro_kernel(env::force_kernel().value_or("")).name;
+  } catch (const Error& error) {  // a wrong OCTET_FORCE_KERNEL: this list is where to look it up
+    cpu_info.unavailable = error.what();
+  }
   cpu_info.features = cpu::feature_names(cpu::cpu_features());
 
   std::vector<DeviceInfo> infos = cuda_device_infos();

@@ -1,5 +1,7 @@
 #include "formats/safetensors_writer.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>

@@ -1,5 +1,7 @@
 #include "formats/tensor_info.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <bit>
 #include <limits>

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <limits>
 
 namespace octet {
 namespace {
@@ -15,11 +16,11 @@ bool is_control(char32_t value) {
          (value >= 0x202a && value <= 0x202e) || (value >= 0x2066 && value <= 0x2069);
 }
 
-std::string escaped(std::string_view text, bool escape_quotes) {
+std::string escaped(std::string_view text, bool escape_quotes, size_t longest) {
   std::string result;
   const size_t size = text.size();
   while (!text.empty()) {
-    if (size - text.size() >= kLongestQuote) return result + "...";
+    if (size - text.size() >= longest) return result + "...";
     const CodePoint point = first_code_point(text);
     if (point.length == 0) {
       result += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[0]));
@@ -66,8 +67,14 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-std::string in_quotes(std::string_view text) { return '"' + escaped(text, true) + '"'; }
+std::string in_quotes(std::string_view text) {
+  return '"' + escaped(text, true, kLongestQuote) + '"';
+}
 
-std::string one_line(std::string_view text) { return escaped(text, false); }
+std::string one_line(std::string_view text) { return escaped(text, false, kLongestQuote); }
+
+std::string without_controls(std::string_view text) {
+  return escaped(text, false, std::numeric_limits<size_t>::max());
+}
 
 }  // namespace octet

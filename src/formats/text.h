@@ -27,4 +27,8 @@ std::string in_quotes(std::string_view text);
 // The same without the quotes, for text that is already part of a sentence.
 std::string one_line(std::string_view text);
 
+// The same without quotes and without a limit. Backslashes stay as they are, so that text which was
+// made safe before does not change.
+std::string without_controls(std::string_view text);
+
 }  // namespace octet

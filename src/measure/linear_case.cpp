@@ -1,6 +1,9 @@
 #include "measure/linear_case.h"
 
 #include <cmath>
+#include <fstream>
+#include <optional>
+#include <string>
 
 #include "base/error.h"
 
@@ -64,10 +67,37 @@ Buffer to_host(Backend& backend, const Buffer& device) {
   return host;
 }
 
+// Memory that can be taken without swapping, or nothing when Linux does not say.
+std::optional<double> available_bytes() {
+  std::ifstream file("/proc/meminfo");
+  std::string key;
+  double kilobytes = 0;
+  for (std::string unit; file >> key >> kilobytes; std::getline(file, unit)) {
+    if (key == "MemAvailable:") return kilobytes * 1024;
+  }
+  return std::nullopt;
+}
+
+// Linux hands out memory that it does not have and kills whoever touches it: count first.
+void check_memory(const GemmShape& shape, DType dtype) {
+  const auto m = static_cast<double>(shape.m);
+  const auto n = static_cast<double>(shape.n);
+  const auto k = static_cast<double>(shape.k);
+  const double element = bits_of(dtype) / 8;
+  // Operands as they are made, as they are kept and dequantized; int8 as rows and packed.
+  const double needed = (m * k + n * k) * (3 * element + 3) + m * n * element;
+  const auto available = available_bytes();
+  check(!available || needed <= *available,
+        "bench: m={} n={} k={} needs about {:.1f} GB of memory, and {:.1f} GB are free; use a "
+        "smaller shape",
+        shape.m, shape.n, shape.k, needed * 1e-9, available.value_or(0) * 1e-9);
+}
+
 }  // namespace
 
 LinearCase::LinearCase(Backend& backend, const GemmShape& shape, DType dtype, bool compare)
     : backend_(backend), shape_(shape), dtype_(dtype) {
+  check_memory(shape, dtype);
   const auto [m, n, k] = shape;
   activations_ = random_matrix(backend, dtype, m, k, activation);
   weight_ = random_matrix(backend, dtype, n, k, weight);

@@ -14,6 +14,7 @@ constexpr const char* kLayout = "ref_rows";  // int8 [n, k] as it came
 class RefBackend final : public Backend {
  public:
   std::string name() const override { return "ref"; }
+  int threads() const override { return 1; }
   std::string description() const override { return "plain loops on one CPU thread"; }
 
   Buffer allocate(size_t bytes) override { return allocate_host(bytes); }

@@ -110,15 +110,4 @@ OCTET_INLINE f16_t from_f32<f16_t>(float value) {
 float f8_e4m3_to_f32(uint8_t bits);
 float f8_e5m2_to_f32(uint8_t bits);
 
-template <class T>
-inline constexpr DType dtype_of = DType::f32;
-template <>
-inline constexpr DType dtype_of<bf16_t> = DType::bf16;
-template <>
-inline constexpr DType dtype_of<f16_t> = DType::f16;
-template <>
-inline constexpr DType dtype_of<int8_t> = DType::i8;
-template <>
-inline constexpr DType dtype_of<int32_t> = DType::i32;
-
 }  // namespace octet

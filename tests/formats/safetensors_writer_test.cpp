@@ -120,7 +120,6 @@ TEST_F(FailedWrite, AnAbandonedWriterLeavesNothing) {
   {
     SafetensorsWriter writer(path_, tensors_);
     writer.write("w", std::span(bytes_).first(8));
-    EXPECT_EQ(folder_.entries(), 2u);
     EXPECT_EQ(folder_.read("a.safetensors"), "old");
   }
   expect_untouched();

@@ -24,9 +24,9 @@ def octet(built_program):
     return run
 
 
-def only_sentence(done):
+def only_sentence(done, code=1):
     """The one line of a failed run on standard error, with nothing on standard output."""
-    assert done.returncode == 1, (done.returncode, done.stdout, done.stderr)
+    assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
     assert done.stdout == ""
     lines = done.stderr.splitlines()
     assert len(lines) == 1, done.stderr
@@ -55,31 +55,72 @@ def test_help_and_version(octet):
     assert octet("--version").stdout.startswith("octet ")
 
 
+COMMANDS = "devices, inspect, bench or demo"
+
+
 @pytest.mark.parametrize(
-    "arguments",
-    [[], ["nonsense"], ["inspect"], ["bench"], ["devices", "--no-such-flag"],
-     ["demo", "--threads", "0"], ["demo", "--threads", "many"]],
+    ("arguments", "parts"),
+    [
+        ([], ["a command is missing", COMMANDS, "see octet --help"]),
+        (["nope"], ["'nope'", COMMANDS, "see octet --help"]),
+        (["nope", "--json", "-"], ["'nope'", COMMANDS]),
+        (["--nope"], ["'--nope' was not expected"]),
+        (["bench"], ["bench: a command is missing, expected gemm", "see octet bench --help"]),
+        (["bench", "nope"], ["bench: 'nope'", "expected gemm"]),
+        (["inspect"], ["inspect: ", "file"]),
+        (["inspect", ""], ["inspect: the path is empty"]),
+        (["inspect", "a", "b"], ["inspect: ", "'b' was not expected"]),
+        (["inspect", "a", "--device", "cpu"], ["'--device' was not expected"]),
+        (["devices", "--threads", "2"], ["'--threads' was not expected"]),
+        (["devices", "--no-such-flag"], ["'--no-such-flag'", "see octet devices --help"]),
+        (["devices", "--json", ""], ["--json", "empty"]),
+        (["devices", "-v", "-q"], ["--quiet", "--verbose"]),
+        (["demo", "--threads", "0"], ["'0'", "1 to 4096"]),
+        (["demo", "--threads", "many"], ["'many'", "1 to 4096"]),
+        (["demo", "--threads", "9" * 30], ["1 to 4096"]),
+        (["demo", "--device", "tpu"], ["'tpu'", "cuda:<number>"]),
+        (["demo", "--device", "cuda:"], ["'cuda:'", "cuda:<number>"]),
+        (["demo", "--device", "cuda:x\x1b\n"], ["cuda:x\\u001b\\u000a", "cuda:<number>"]),
+        (["bench", "gemm", "--seconds", "nan"], ["--seconds", "'nan'", "0 to 3600"]),
+        (["bench", "gemm", "--seconds", "-1"], ["--seconds", "'-1'", "0 to 3600"]),
+        (["bench", "gemm", "--dtype", "int4"], ["bench gemm: --dtype", "'int4'", "bf16 or f32"]),
+        (["bench", "gemm", "--shapes", "1,2"], ["'1,2'", "m,n,k"]),
+        (["bench", "gemm", "--shapes", ""], ["''", "m,n,k"]),
+        (["bench", "gemm", "--shapes", "1,2,x"], ["'x'", "whole number"]),
+        (["bench", "gemm", "--shapes", "1,2,999999999"], ["too large", "132104"]),
+        (["bench", "gemm", "--shapes", "1,2," + "9" * 30], ["too large", "132104"]),
+        (["bench", "gemm", "--shapes", "1,2,-" + "9" * 30], ["whole number"]),
+        (["bench", "gemm", "--shapes", "ideogram4@1000"], ["1000", "multiple of 16"]),
+    ],
 )
-def test_wrong_usage_is_exit_code_2(octet, arguments):
-    assert octet(*arguments).returncode == 2
+def test_wrong_usage_is_one_sentence(octet, arguments, parts):
+    sentence = only_sentence(octet(*arguments), code=2)
+    for part in parts:
+        assert part in sentence
 
 
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
         (["inspect", "/no/such/file"], ["/no/such/file", "No such file"]),
-        (["bench", "gemm", "-q", "--shapes", "1,2"], ["'1,2'", "m,n,k"]),
-        (["bench", "gemm", "-q", "--shapes", "1,2,x"], ["'x'", "whole number"]),
-        (["bench", "gemm", "-q", "--shapes", "1,2,999999999"], ["too large", "132104"]),
-        (["bench", "gemm", "-q", "--shapes", "ideogram4@1000"], ["1000", "multiple of 16"]),
-        (["bench", "gemm", "-q", "--dtype", "int4", "--shapes", "1,1,1"], ["int4", "bf16"]),
-        (["demo", "--device", "tpu"], ["tpu", "cpu"]),
+        (["demo", "--device", "cuda:4000000000"], ["cuda:4000000000"]),
+        (["bench", "gemm", "--device", "cuda:99"], ["cuda:99"]),
     ],
 )
 def test_failures_are_one_sentence(octet, arguments, parts):
     sentence = only_sentence(octet(*arguments))
     for part in parts:
         assert part in sentence
+
+
+def test_octet_log(octet):
+    run = ["bench", "gemm", "--shapes", "3,4,5", "--seconds", "0", "--only-native", "--json", "-"]
+    assert "device auto" not in octet(*run).stderr
+    assert "device auto" in octet(*run, OCTET_LOG="debug").stderr
+    assert "device auto" not in octet(*run, "-q", OCTET_LOG="debug").stderr
+    assert "device auto" in octet(*run, "-v", OCTET_LOG="quiet").stderr
+    sentence = only_sentence(octet("devices", OCTET_LOG="loud"), code=2)
+    assert "OCTET_LOG is 'loud'" in sentence and "debug, info or quiet" in sentence
 
 
 def test_broken_files_name_file_tensor_and_fault(octet, tmp_path):
@@ -110,7 +151,40 @@ def test_names_from_files_cannot_drive_the_terminal(octet, tmp_path):
     done = octet("inspect", write_safetensors(tmp_path / "evil.safetensors", header, b"\0"))
     assert done.returncode == 0
     assert "\x1b" not in done.stdout
-    assert "\\x1b[2Jevil" in done.stdout
+    assert "\\u001b[2Jevil" in done.stdout
+
+
+def test_table_is_safe_and_short_and_json_keeps_all(octet, tmp_path):
+    name = "größe\u202e\x9b"
+    note = "é" * 250
+    header = {
+        "__metadata__": {"note": note, "short": "日本"},
+        name: {"dtype": "U8", "shape": [1] * 30, "data_offsets": [0, 1]},
+    }
+    path = write_safetensors(tmp_path / "long.safetensors", header, b"\0")
+    table = octet("inspect", path).stdout
+    assert "größe\\u202e\\u009b" in table
+    assert "[1, 1, 1, 1, 1, 1, 1, 1, …]" in table
+    assert f"metadata note: {'é' * 200}… (500 bytes)\n" in table
+    assert "metadata short: 日本\n" in table
+    summary = json.loads(octet("inspect", path, "--json", "-").stdout)
+    assert summary["metadata"]["note"] == note
+    assert summary["tensors"][0]["name"] == name
+    assert summary["tensors"][0]["shape"] == [1] * 30
+
+
+def test_path_that_is_not_utf8(built_program, tmp_path):
+    folder = os.fsencode(tmp_path) + b"/\xff\x1b"
+    os.mkdir(folder)
+    program = built_program("octet")
+    path = folder + b"/a.safetensors"
+    failed = subprocess.run([program, "inspect", path], capture_output=True, text=True)
+    assert "\\xff\\u001b/a.safetensors" in only_sentence(failed)
+    header = b'{"w":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}'
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(header)) + header + b"\0")
+    done = subprocess.run([program, "inspect", path, "--json", "-"], capture_output=True, text=True)
+    assert json.loads(done.stdout)["tensors"][0]["name"] == "w"
 
 
 def test_bench_reports_the_kernel_that_ran(octet, tmp_path):
@@ -128,8 +202,9 @@ def test_bench_reports_the_kernel_that_ran(octet, tmp_path):
     assert "scalar_4x16" in done.stdout
 
 
-def test_trace_names_problem_and_kernel(octet):
-    done = octet("bench", "gemm", "--shapes", "3,4,5", "--seconds", "0", "--only-native",
+@pytest.mark.parametrize("flags", [[], ["-q"]])
+def test_trace_names_problem_and_kernel(octet, flags):
+    done = octet("bench", "gemm", "--shapes", "3,4,5", "--seconds", "0", "--only-native", *flags,
                  OCTET_TRACE="gemm", OCTET_FORCE_KERNEL="scalar_4x16")
     assert "octet: gemm m3 n4 k5 BF16" in done.stderr
     assert "scalar_4x16" in done.stderr
@@ -148,17 +223,57 @@ def test_forced_kernel_that_does_not_exist(octet):
     assert "warp_drive" in sentence and "scalar_4x16" in sentence
 
 
-def test_unwritable_json_leaves_nothing(octet, tmp_path):
-    sentence = only_sentence(octet("devices", "--json", tmp_path / "no" / "such.json"))
+@pytest.mark.parametrize(
+    "command", [["devices"], ["demo"], ["bench", "gemm", "--seconds", "3600"]])
+def test_unwritable_json_fails_before_the_work(octet, tmp_path, command):
+    sentence = only_sentence(octet(*command, "--json", tmp_path / "no" / "such.json"))
     assert "such.json" in sentence
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_full_standard_output_is_a_failure(built_program):
+def test_failed_work_leaves_no_json(octet, tmp_path):
+    only_sentence(octet("inspect", "/no/such/file", "--json", tmp_path / "a.json"))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [["devices"], ["devices", "--json", "-"], ["--help"],
+                                       ["--version"], ["bench", "gemm", "--help"]])
+@pytest.mark.parametrize("redirection", [">/dev/full", ">&-"])
+def test_lost_standard_output_is_a_failure(built_program, arguments, redirection):
+    done = subprocess.run(["sh", "-c", f'exec "$@" {redirection}', "sh", built_program("octet"),
+                           *arguments], stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert "standard output" in done.stderr
+
+
+def test_output_cut_in_the_middle_is_a_failure(built_program, tmp_path):
+    """More than a buffer: the failed write is over when the program comes to its end."""
+    entries = {f"tensor.{i}": {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]}
+               for i in range(1000)}
+    path = write_safetensors(tmp_path / "many.safetensors", entries)
     with open("/dev/full", "w") as full:
-        done = subprocess.run([built_program("octet"), "devices"], stdout=full,
+        done = subprocess.run([built_program("octet"), "inspect", path], stdout=full,
                               stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1
     assert "standard output" in done.stderr
+
+
+@pytest.mark.parametrize(("arguments", "code"), [
+    (["devices"], 0), (["inspect", "/no/such/file"], 1), (["demo", "--device", "cuda:9999"], 1),
+    (["nope"], 2), (["devices", "--threads", "1"], 2)])
+@pytest.mark.parametrize("redirection", ["2>/dev/full", "2>&-", "<&- 2>&-"])
+def test_lost_standard_error_changes_no_exit_code(built_program, arguments, code, redirection):
+    done = subprocess.run(["sh", "-c", f'exec "$@" {redirection}', "sh", built_program("octet"),
+                           *arguments], stdout=subprocess.PIPE, text=True)
+    assert done.returncode == code
+
+
+def test_closed_descriptors_do_not_reach_the_json_file(built_program, tmp_path):
+    path = tmp_path / "devices.json"
+    done = subprocess.run(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", built_program("octet"),
+                           "devices", "--json", path])
+    assert done.returncode == 1  # the table is lost
+    assert json.loads(path.read_text())["devices"]
 
 
 def test_demo_compares_three_paths(octet):

@@ -19,8 +19,9 @@
 namespace octet::cpu {
 namespace {
 
-// The sums take 256 KB, the k blocks of a 300 KB each, of which two are alive: together half of a
-// 2 MB L2. From 128 x 512 to 512 x 512 the speed differs by less than 10 %.
+// Chosen for the AMX kernel: there the sums take 256 KB, the k blocks of a 300 KB each, of which
+// two are alive: together half of a 2 MB L2. From 128 x 512 to 512 x 512 its speed differs by less
+// than 10 %.
 constexpr int64_t kMaxRows = 256;
 constexpr int64_t kMaxColumns = 256;
 constexpr int64_t kLine = 64;
@@ -53,12 +54,6 @@ Blocks choose_blocks(const Int8MicroKernel& kernel, const GemmProblem& problem, 
   const int64_t passes = std::max<int64_t>(1, ceil_div(k, kernel.k_block));
   blocks.k_block = std::max<int64_t>(round_up(ceil_div(k, passes), kernel.k_step), kernel.k_step);
   return blocks;
-}
-
-void reserve(Buffer& buffer, int64_t bytes) {
-  if (static_cast<int64_t>(buffer.bytes()) < bytes) {
-    buffer = allocate_host(static_cast<size_t>(bytes));
-  }
 }
 
 // One GEMM in the terms of its microkernel.
@@ -168,11 +163,11 @@ void run_task(const Job& job, int64_t index, int32_t* sums) {
 void gemm(ThreadPool& pool, const Int8MicroKernel& kernel, const GemmProblem& problem,
           const GemmArgs& args, GemmWorkspace& workspace) {
   const Blocks blocks = choose_blocks(kernel, problem, pool.threads());
-  reserve(workspace.activations, activation_bytes(kernel, problem.m, problem.k));
+  std::byte* activations =
+      workspace.activations.at_least(activation_bytes(kernel, problem.m, problem.k));
   workspace.sums.resize(static_cast<size_t>(pool.threads()));
   const int64_t sum_bytes = blocks.m_panels * blocks.n_panels * kernel.mr * kernel.nr *
                             static_cast<int64_t>(sizeof(int32_t));
-  for (Buffer& buffer : workspace.sums) reserve(buffer, sum_bytes);
 
   const auto* weights = reinterpret_cast<const int8_t*>(args.w->values.data());
   const Job job = {
@@ -184,7 +179,7 @@ void gemm(ThreadPool& pool, const Int8MicroKernel& kernel, const GemmProblem& pr
       .m_panels = ceil_div(problem.m, kernel.mr),
       .n_panels = ceil_div(problem.n, kernel.nr),
       .k_padded = padded_k(kernel, problem.k),
-      .activations = reinterpret_cast<int8_t*>(workspace.activations.data()),
+      .activations = reinterpret_cast<int8_t*>(activations),
       .weights = weights,
       .starts = reinterpret_cast<const int32_t*>(weights +
                                                  weight_panel_bytes(kernel, problem.n, problem.k)),
@@ -196,9 +191,9 @@ void gemm(ThreadPool& pool, const Int8MicroKernel& kernel, const GemmProblem& pr
     }
   });
   pool.run(blocks.m_tasks * blocks.n_tasks, [&](int64_t index, int thread) {
-    if (kernel.begin != nullptr) kernel.begin();
-    auto& sums = workspace.sums[static_cast<size_t>(thread)];
-    run_task(job, index, reinterpret_cast<int32_t*>(sums.data()));
+    std::byte* sums = workspace.sums[static_cast<size_t>(thread)].at_least(sum_bytes);
+    if (kernel.begin != nullptr) kernel.begin();  // nothing throws from here to end
+    run_task(job, index, reinterpret_cast<int32_t*>(sums));
     if (kernel.end != nullptr) kernel.end();
   });
 }

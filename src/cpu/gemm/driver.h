@@ -7,13 +7,14 @@
 #include "backend/gemm.h"
 #include "base/thread_pool.h"
 #include "cpu/gemm/int8_microkernel.h"
+#include "cpu/scratch.h"
 
 namespace octet::cpu {
 
-// Memory that gemm calls reuse; it grows to the largest problem seen and then stays.
+// Memory that gemm calls reuse.
 struct GemmWorkspace {
-  Buffer activations;        // packed panels of a
-  std::vector<Buffer> sums;  // of one task, one per thread
+  Scratch activations;        // packed panels of a
+  std::vector<Scratch> sums;  // of one task, one per thread
 };
 
 void gemm(ThreadPool& pool, const Int8MicroKernel& kernel, const GemmProblem& problem,

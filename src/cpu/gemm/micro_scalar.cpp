@@ -30,16 +30,18 @@ void run(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumul
   }
 }
 
+// No instruction to speak of: the compiler chose them. So the kernel itself, on data in L1.
 int64_t spin(int64_t iterations) {
-  int32_t x[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  int8_t a[kMr * kAGroup];
+  int8_t b[kNr * kAGroup];
+  int32_t acc[kMr * kNr] = {};
+  for (int i = 0; i < kMr * kAGroup; ++i) a[i] = static_cast<int8_t>(i * 37 % 127);
+  for (int i = 0; i < kNr * kAGroup; ++i) b[i] = static_cast<int8_t>(i * 53 % 127);
   for (int64_t i = 0; i < iterations; ++i) {
-    // Unsigned, since the sums wrap; the empty asm keeps the compiler from solving the recurrence.
-    for (int32_t& lane : x) {
-      lane = static_cast<int32_t>(static_cast<uint32_t>(lane) * 3u + 7u);
-      asm volatile("" : "+r"(lane));
-    }
+    run(a, b, kAGroup, acc, false, {});
+    asm volatile("" : : "r"(acc) : "memory");
   }
-  return iterations * 8 * 2;
+  return iterations * kMr * kNr * kAGroup * 2;
 }
 
 }  // namespace

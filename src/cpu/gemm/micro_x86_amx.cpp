@@ -4,6 +4,7 @@
 #include <immintrin.h>
 
 #include "cpu/gemm/int8_microkernel.h"
+#include "cpu/simd/amx_tiles.h"
 
 namespace octet::cpu {
 namespace {
@@ -13,24 +14,6 @@ constexpr int kNr = 32;
 constexpr int kStep = 64;
 constexpr int kBGroup = 4;
 constexpr int kTileBytes = 1024;
-
-// Tiles: 0-3 accumulators, 4-5 activations, 6-7 weights. All are 16 rows of 64 bytes.
-struct alignas(64) TileConfig {
-  uint8_t palette = 1;
-  uint8_t start_row = 0;
-  uint8_t reserved[14] = {};
-  uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-};
-static_assert(sizeof(TileConfig) == 64);
-
-// Constant memory, not a local: gcc's _tile_loadconfig tells the compiler of its first 8 bytes
-// only, and the stores to the rest of a local would be dropped as dead.
-constexpr TileConfig kTileConfig;
-
-void begin() { _tile_loadconfig(&kTileConfig); }
-
-void end() { _tile_release(); }
 
 // Asks for the next part of everything in `next`, which moves on.
 [[gnu::always_inline]] inline void prefetch(Ahead& next) {
@@ -45,6 +28,7 @@ void end() { _tile_release(); }
   }
 }
 
+// Tiles: 0-3 accumulators, 4-5 activations, 6-7 weights.
 void run(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumulate,
          const Ahead& ahead) {
   constexpr int kAccStride = kNr * sizeof(int32_t);
@@ -82,7 +66,7 @@ void run(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumul
 }
 
 int64_t spin(int64_t iterations) {
-  begin();
+  load_tile_config();
   alignas(64) int8_t bytes[kTileBytes];
   for (int i = 0; i < kTileBytes; ++i) bytes[i] = static_cast<int8_t>(i * 37);
   asm volatile("" : : "r"(bytes) : "memory");  // gcc's _tile_loadd does not say that it reads
@@ -100,7 +84,7 @@ int64_t spin(int64_t iterations) {
     _tile_dpbssd(2, 5, 6);
     _tile_dpbssd(3, 5, 7);
   }
-  end();
+  release_tiles();
   return iterations * 4 * (16 * 16 * 64) * 2;
 }
 
@@ -117,8 +101,8 @@ const Int8MicroKernel kMicroAmx = {
     .a_offset = 0,
     .k_block = 1152,
     .run = run,
-    .begin = begin,
-    .end = end,
+    .begin = load_tile_config,
+    .end = release_tiles,
     .spin = spin,
 };
 

@@ -59,7 +59,7 @@ const Int8MicroKernel& select_micro_kernel(const std::string& forced) {
     if (forced.empty()) {
       const std::string reason = refusal(*kernel);
       if (reason.empty()) return *kernel;
-      if (env::trace("gemm")) log::info("gemm kernel {} refused: {}", kernel->name, reason);
+      if (env::trace("gemm")) log::trace("gemm kernel {} refused: {}", kernel->name, reason);
     } else if (forced == kernel->name) {
       const std::string reason = refusal(*kernel);
       check(reason.empty(), "gemm: the forced kernel {} cannot run: {}", forced, reason);

@@ -3,13 +3,10 @@
 // linkage, so that no copy of it can end up in code for older CPUs.
 #pragma once
 
-// gcc 12 takes the undefined pass-through operand inside its own intrinsics for a mistake of ours
-// (GCC bug 105593).
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-
 #include <immintrin.h>
 
 #include "cpu/matmul/float_microkernel.h"
+#include "cpu/simd/vec_avx512.h"
 
 namespace octet::cpu {
 namespace {
@@ -53,26 +50,12 @@ inline __mmask16 first_lanes(int64_t count) {
 }
 
 // Writes `lanes` of 16 sums from element `at` on, rounded once.
-inline void store_16(__m512 sums, MatmulOut type, void* to, int64_t at, __mmask16 lanes) {
-  if (type == MatmulOut::f32) {
-    _mm512_mask_storeu_ps(static_cast<float*>(to) + at, lanes, sums);
-    return;
+inline void store_16(__m512 sums, DType type, void* to, int64_t at, __mmask16 lanes) {
+  switch (type) {
+    case DType::bf16: return VecAvx512::store(static_cast<bf16_t*>(to) + at, sums, lanes);
+    case DType::f16: return VecAvx512::store(static_cast<f16_t*>(to) + at, sums, lanes);
+    default: return VecAvx512::store(static_cast<float*>(to) + at, sums, lanes);
   }
-  const __mmask16 nan = _mm512_cmp_ps_mask(sums, sums, _CMP_UNORD_Q);
-  __m256i narrow;
-  if (type == MatmulOut::bf16) {
-    // Not vcvtneps2bf16: it needs AVX512_BF16 and reads subnormals as zero.
-    const __m512i bits = _mm512_castps_si512(sums);
-    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-    const __m512i rounded =
-        _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
-    narrow = _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16));
-    narrow = _mm256_mask_mov_epi16(narrow, nan, _mm256_set1_epi16(0x7fc0));
-  } else {
-    narrow = _mm512_cvtps_ph(sums, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    narrow = _mm256_mask_mov_epi16(narrow, nan, _mm256_set1_epi16(0x7e00));
-  }
-  _mm256_mask_storeu_epi16(static_cast<uint16_t*>(to) + at, lanes, narrow);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 // [2 along n][2 along m][16][16]. A tile is 1 KB without gaps: rows of a weight at their natural
 // distance (24,576 bytes for k = 12,288) would all fall into the same few sets of L1.
 #include "cpu/matmul/avx512_rows.h"
+#include "cpu/simd/amx_tiles.h"
 
 namespace octet::cpu {
 namespace {
@@ -104,24 +105,6 @@ void store(const OutTile& tile) {
   }
 }
 
-struct alignas(64) TileConfig {
-  uint8_t palette = 1;
-  uint8_t start_row = 0;
-  uint8_t reserved[14] = {};
-  uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-};
-
-// Static, not on the stack: gcc's _tile_loadconfig tells the optimizer that it reads 8 bytes of the
-// 64, and the stores of a local one's other 56 are then removed.
-const TileConfig kConfig;
-
-// The configuration belongs to the thread until it is released.
-void begin_task() { _tile_loadconfig(&kConfig); }
-
-// Without this the kernel would save and restore 8 KB of tiles at each switch of threads.
-void end_task() { _tile_release(); }
-
 }  // namespace
 
 const FloatMicroKernel kAmxBf16MicroKernel = {
@@ -136,8 +119,8 @@ const FloatMicroKernel kAmxBf16MicroKernel = {
     .pack_b = pack_b,
     .multiply = multiply,
     .store = store,
-    .begin_task = begin_task,
-    .end_task = end_task,
+    .begin_task = load_tile_config,
+    .end_task = release_tiles,
 };
 
 }  // namespace octet::cpu

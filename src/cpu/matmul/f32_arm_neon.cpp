@@ -13,10 +13,10 @@ inline float32x4_t load_4(const PanelSource& source, int64_t row, int64_t column
   const int64_t at = row * source.row_stride + column;
   const int64_t left = source.k - column;
   if (source.is_bf16) {
-    const auto* from = static_cast<const uint16_t*>(source.data) + at;
-    uint16_t tail[4] = {};
+    const auto* from = static_cast<const bf16_t*>(source.data) + at;
+    bf16_t tail[4] = {};
     for (int64_t p = 0; left < 4 && p < left; ++p) tail[p] = from[p];
-    return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(left < 4 ? tail : from), 16));
+    return VecNeon::load(left < 4 ? tail : from);
   }
   const auto* from = static_cast<const float*>(source.data) + at;
   float tail[4] = {};

@@ -5,7 +5,8 @@
 // packed. Sums lie as [6][16].
 #include <immintrin.h>
 
-#include "cpu/matmul/float_microkernel.h"
+#include "cpu/matmul/store_rows.h"
+#include "cpu/simd/vec_avx2.h"
 
 namespace octet::cpu {
 namespace {
@@ -18,16 +19,11 @@ inline __m256 load_8(const PanelSource& source, int64_t row, int64_t column) {
   const int64_t at = row * source.row_stride + column;
   const int64_t left = source.k - column;
   if (source.is_bf16) {
-    const auto* from = static_cast<const uint16_t*>(source.data) + at;
-    __m128i bits;
-    if (left >= 8) {
-      bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-    } else {
-      alignas(16) uint16_t tail[8] = {};
-      for (int64_t p = 0; p < left; ++p) tail[p] = from[p];
-      bits = _mm_load_si128(reinterpret_cast<const __m128i*>(tail));
-    }
-    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+    const auto* from = static_cast<const bf16_t*>(source.data) + at;
+    if (left >= 8) return VecAvx2::load(from);
+    bf16_t tail[8] = {};
+    for (int64_t p = 0; p < left; ++p) tail[p] = from[p];
+    return VecAvx2::load(tail);
   }
   const auto* from = static_cast<const float*>(source.data) + at;
   if (left >= 8) return _mm256_loadu_ps(from);
@@ -116,45 +112,7 @@ void multiply(const MultiplyArgs& args) {
   kByRows[args.rows - 1](args);
 }
 
-inline __m128i to_bf16(__m256 sums) {
-  const __m256i bits = _mm256_castps_si256(sums);
-  const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-  const __m256i rounded = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
-  const __m256 nan = _mm256_cmp_ps(sums, sums, _CMP_UNORD_Q);
-  const __m256i high = _mm256_blendv_epi8(_mm256_srli_epi32(rounded, 16), _mm256_set1_epi32(0x7fc0),
-                                          _mm256_castps_si256(nan));
-  return _mm_packus_epi32(_mm256_castsi256_si128(high), _mm256_extracti128_si256(high, 1));
-}
-
-inline __m128i to_f16(__m256 sums) {
-  const __m256 quiet = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fc00000));  // narrows to 0x7e00
-  const __m256 nan = _mm256_cmp_ps(sums, sums, _CMP_UNORD_Q);
-  return _mm256_cvtps_ph(_mm256_blendv_ps(sums, quiet, nan), _MM_FROUND_TO_NEAREST_INT);
-}
-
-// Copies 2-byte or 4-byte elements one by one; memcpy is left out as it may be an inline wrapper.
-template <class T>
-void copy_elements(const T* from, int64_t count, T* to) {
-  for (int64_t j = 0; j < count; ++j) to[j] = from[j];
-}
-
-void store(const OutTile& tile) {
-  for (int64_t i = 0; i < tile.rows; ++i) {
-    const float* sums = tile.sums + i * kTileN;
-    const int64_t at = i * tile.row_stride;
-    if (tile.type == MatmulOut::f32) {
-      copy_elements(sums, tile.columns, static_cast<float*>(tile.data) + at);
-      continue;
-    }
-    alignas(16) uint16_t narrow[kTileN];
-    for (int j = 0; j < kTileN; j += 8) {
-      const __m256 eight = _mm256_loadu_ps(sums + j);
-      const __m128i halves = tile.type == MatmulOut::bf16 ? to_bf16(eight) : to_f16(eight);
-      _mm_store_si128(reinterpret_cast<__m128i*>(narrow + j), halves);
-    }
-    copy_elements(narrow, tile.columns, static_cast<uint16_t*>(tile.data) + at);
-  }
-}
+void store(const OutTile& tile) { store_rows<VecAvx2, kTileN>(tile); }
 
 }  // namespace
 

@@ -1,9 +1,9 @@
 // What one instruction set brings to the unquantized matmul: how it packs panels, multiplies a pair
 // of panels, and writes a tile of the result.
 //
-// Plain data and function pointers only. Files compiled for one instruction set include this and
-// intrinsics, nothing else: an inline function shared with other files could survive the link in
-// its AVX-512 copy and crash an older CPU.
+// Plain data and function pointers only. Files compiled for one instruction set include this,
+// intrinsics and headers whose code is internal to each file (simd/vec_*.h): an inline function
+// shared with other files could survive the link in its AVX-512 copy and crash an older CPU.
 //
 // A panel is `tile_m` rows of a, or `tile_n` rows of b, times one block of k, in whatever order the
 // kernel's own multiply reads. Rows that a ragged panel lacks may hold anything, because their
@@ -13,9 +13,9 @@
 
 #include <cstdint>
 
-namespace octet::cpu {
+#include "tensor/dtype.h"
 
-enum class MatmulOut : uint8_t { f32, bf16, f16 };
+namespace octet::cpu {
 
 struct PanelSource {
   const void* data;    // the first element of the block
@@ -40,7 +40,8 @@ struct OutTile {
   int64_t row_stride;  // in elements
   int64_t rows;        // from 1 to tile_m
   int64_t columns;     // from 1 to tile_n
-  MatmulOut type;      // rounded to nearest, ties to even; a NaN becomes the canonical one
+  // f32, bf16 or f16; rounded to nearest, ties to even, and a NaN becomes the canonical one.
+  DType type;
 };
 
 struct FloatMicroKernel {

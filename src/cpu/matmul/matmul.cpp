@@ -18,6 +18,7 @@
 #include <cstring>
 
 #include "base/checked.h"
+#include "cpu/scratch.h"
 
 namespace octet::cpu {
 namespace {
@@ -26,22 +27,6 @@ constexpr int64_t kRowsPerPass = 512;
 constexpr int64_t kTasksPerThread = 4;   // evens out threads that are slowed down
 constexpr int64_t kL2Share = 512 << 10;  // bytes of L2 for the sums of a group, and as much for a
 constexpr int64_t kCacheLine = 64;
-
-// Memory that grows to the largest use and stays with its thread, so that a model's steady state
-// allocates nothing.
-class Scratch {
- public:
-  std::byte* at_least(int64_t bytes) {
-    if (static_cast<int64_t>(memory_.bytes()) < bytes) {
-      memory_ = Buffer();  // first, so that the peak is not both
-      memory_ = allocate_host(static_cast<size_t>(bytes));
-    }
-    return memory_.data();
-  }
-
- private:
-  Buffer memory_;
-};
 
 thread_local Scratch caller_scratch;  // the packed rows of a, shared by all threads of a call
 thread_local Scratch task_scratch;    // one b panel and the sums of one task
@@ -130,12 +115,6 @@ class Prefetcher {
   int64_t line_ = 0;
 };
 
-MatmulOut out_type(DType dtype) {
-  return dtype == DType::bf16  ? MatmulOut::bf16
-         : dtype == DType::f16 ? MatmulOut::f16
-                               : MatmulOut::f32;
-}
-
 // What one task computes: the n panels [n_first, n_last) times the m panels [m_first, m_last).
 struct Group {
   int64_t n_first, n_last;
@@ -178,7 +157,7 @@ void multiply_group(const Job& job, const Pass& pass, const Group& group) {
       micro.store({sums_of(m_panel, n_panel),
                    job.out.data + (row * job.out.row_stride() + column) * job.output_bytes,
                    job.out.row_stride(), pass.panel_rows(job, m_panel), job.panel_columns(n_panel),
-                   out_type(job.out.dtype)});
+                   job.out.dtype});
     }
   }
   if (micro.end_task != nullptr) micro.end_task();

@@ -45,9 +45,9 @@ void store_as(const OutTile& tile) {
 
 void store(const OutTile& tile) {
   switch (tile.type) {
-    case MatmulOut::f32: return store_as<float>(tile);
-    case MatmulOut::bf16: return store_as<bf16_t>(tile);
-    case MatmulOut::f16: return store_as<f16_t>(tile);
+    case DType::bf16: return store_as<bf16_t>(tile);
+    case DType::f16: return store_as<f16_t>(tile);
+    default: return store_as<float>(tile);
   }
 }
 

@@ -15,12 +15,4 @@ const RowOps& row_ops([[maybe_unused]] Simd widest) {
   return kRowOpsScalar;
 }
 
-const RowOps& best_row_ops() {
-#if defined(__aarch64__)
-  return row_ops(Simd::neon);
-#else
-  return row_ops(Simd::avx512);
-#endif
-}
-
 }  // namespace octet::cpu

@@ -47,6 +47,5 @@ struct RowOps {
 
 // The best for this CPU, no wider than `widest`; scalar is always there.
 const RowOps& row_ops(Simd widest);
-const RowOps& best_row_ops();
 
 }  // namespace octet::cpu

@@ -40,9 +40,12 @@ struct VecAvx2 {
         reinterpret_cast<__m128i*>(p),
         _mm_packus_epi32(_mm256_castsi256_si128(rounded), _mm256_extracti128_si256(rounded, 1)));
   }
+  // The instruction keeps the sign and payload of a NaN, and the contract does not.
   static void store(octet::f16_t* p, F x) {
+    const F quiet = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fc00000));  // narrows to 0x7e00
+    const F canonical = _mm256_blendv_ps(x, quiet, _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
-                     _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+                     _mm256_cvtps_ph(canonical, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
   }
   static void store(int8_t* p, F x) {
     const __m256 whole = _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);

@@ -27,24 +27,25 @@ struct VecAvx512 {
   static F load(const int32_t* p) { return _mm512_cvtepi32_ps(_mm512_loadu_si512(p)); }
 
   static void store(float* p, F x) { _mm512_storeu_ps(p, x); }
-  // Not vcvtneps2bf16: it flushes subnormals to zero, and the contract does not.
   static void store(octet::bf16_t* p, F x) {
-    const __m512i bits = _mm512_castps_si512(x);
-    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-    const __m512i sum = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
-    const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
-    const __m512i rounded =
-        _mm512_mask_mov_epi32(_mm512_srli_epi32(sum, 16), nan, _mm512_set1_epi32(0x7fc0));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(rounded));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), to_bf16(x));
   }
   static void store(octet::f16_t* p, F x) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
-                        _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), to_f16(x));
   }
   static void store(int8_t* p, F x) {
     const __m512i integers =
         _mm512_cvt_roundps_epi32(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(integers));
+  }
+
+  // These write `lanes` alone.
+  static void store(float* p, F x, __mmask16 lanes) { _mm512_mask_storeu_ps(p, lanes, x); }
+  static void store(octet::bf16_t* p, F x, __mmask16 lanes) {
+    _mm256_mask_storeu_epi16(p, lanes, to_bf16(x));
+  }
+  static void store(octet::f16_t* p, F x, __mmask16 lanes) {
+    _mm256_mask_storeu_epi16(p, lanes, to_f16(x));
   }
 
   static F set(float x) { return _mm512_set1_ps(x); }
@@ -78,6 +79,23 @@ struct VecAvx512 {
     const F left = _mm512_shuffle_f32x4(sdtu, sdtu, _MM_SHUFFLE(2, 2, 0, 0));
     const F right = _mm512_shuffle_f32x4(sdtu, sdtu, _MM_SHUFFLE(1, 1, 3, 3));
     return _mm512_add_ps(left, _mm512_xor_ps(right, sign_odd));
+  }
+
+ private:
+  // Not vcvtneps2bf16: it flushes subnormals to zero, and the contract does not.
+  static __m256i to_bf16(F x) {
+    const __m512i bits = _mm512_castps_si512(x);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i sum = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+    const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    return _mm512_cvtepi32_epi16(
+        _mm512_mask_mov_epi32(_mm512_srli_epi32(sum, 16), nan, _mm512_set1_epi32(0x7fc0)));
+  }
+  // The instruction keeps the sign and payload of a NaN, and the contract does not.
+  static __m256i to_f16(F x) {
+    const __m256i rounded = _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    return _mm256_mask_mov_epi16(rounded, nan, _mm256_set1_epi16(0x7e00));
   }
 };
 

@@ -38,8 +38,11 @@ struct VecNeon {
     const uint32x4_t rounded = vbslq_u32(number, vshrq_n_u32(sum, 16), vdupq_n_u32(0x7fc0));
     vst1_u16(reinterpret_cast<uint16_t*>(p), vmovn_u32(rounded));
   }
+  // The instruction keeps the sign and payload of a NaN, and the contract does not.
   static void store(octet::f16_t* p, F x) {
-    vst1_u16(reinterpret_cast<uint16_t*>(p), vreinterpret_u16_f16(vcvt_f16_f32(x)));
+    const uint16x4_t number = vmovn_u32(vceqq_f32(x, x));
+    const uint16x4_t rounded = vreinterpret_u16_f16(vcvt_f16_f32(x));
+    vst1_u16(reinterpret_cast<uint16_t*>(p), vbsl_u16(number, rounded, vdup_n_u16(0x7e00)));
   }
   static void store(int8_t* p, F x) {
     const int16x4_t words = vmovn_s32(vcvtnq_s32_f32(x));

@@ -1,0 +1,118 @@
+#include "flags.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+
+namespace octet::cli {
+namespace {
+
+constexpr int kMostThreads = 4096;
+
+bool is_device(const std::string& name) {
+  const std::string gpu = "cuda:";
+  if (name.rfind(gpu, 0) == 0) {
+    return name.size() > gpu.size() && std::all_of(name.begin() + gpu.size(), name.end(),
+                                                   [](char c) { return c >= '0' && c <= '9'; });
+  }
+  return name == "auto" || name == "ref" || name == "cpu" || name == "cuda";
+}
+
+// Numbers are read here and not by CLI11, whose base 0 takes 010 for eight.
+int parse_threads(const std::string& text) {
+  int threads = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), threads);
+  if (error != std::errc() || end != text.data() + text.size() || threads < 1 ||
+      threads > kMostThreads) {
+    throw CLI::ValidationError(
+        fmt::format("--threads is '{}', expected a whole number from 1 to {}", text, kMostThreads));
+  }
+  return threads;
+}
+
+double parse_seconds(const std::string& flag, const std::string& text, double most) {
+  char* end = nullptr;
+  const double seconds = std::strtod(text.c_str(), &end);
+  // Written so that "nan" is refused as well.
+  const bool in_range = seconds >= 0 && seconds <= most;
+  if (text.empty() || *end != '\0' || !in_range) {
+    throw CLI::ValidationError(
+        fmt::format("{} is '{}', expected a number from 0 to {}", flag, text, most));
+  }
+  return seconds;
+}
+
+std::string list_of(const std::vector<const CLI::App*>& commands) {
+  std::string list;
+  for (size_t i = 0; i < commands.size(); ++i) {
+    if (i > 0) list += i + 1 == commands.size() ? " or " : ", ";
+    list += commands[i]->get_name();
+  }
+  return list;
+}
+
+}  // namespace
+
+void add_output_flags(CLI::App& command, CommonFlags& flags) {
+  command.add_option("--json", flags.json, "Write JSON to this file, or to stdout for -")
+      ->check([](const std::string& path) {
+        return std::string(path.empty() ? "the path is empty, expected a file or -" : "");
+      });
+  CLI::Option* verbose = command.add_flag("-v,--verbose", flags.verbose, "Say more");
+  command.add_flag("-q,--quiet", flags.quiet, "Say less")->excludes(verbose);
+}
+
+void add_device_flags(CLI::App& command, CommonFlags& flags) {
+  command.add_option("--device", flags.device, "auto, ref, cpu, cuda or cuda:<number>")
+      ->capture_default_str()
+      ->check([](const std::string& name) {
+        if (is_device(name)) return std::string();
+        return fmt::format("'{}' is not a device, expected auto, ref, cpu, cuda or cuda:<number>",
+                           name);
+      });
+  command
+      .add_option_function<std::string>(
+          "--threads", [&flags](const std::string& text) { flags.threads = parse_threads(text); },
+          "CPU threads (default: one per physical core)")
+      ->type_name("INT");
+}
+
+void add_seconds(CLI::App& command, const std::string& flag, double& seconds, double most,
+                 const std::string& help) {
+  command
+      .add_option_function<std::string>(
+          flag,
+          [flag, most, &seconds](const std::string& text) {
+            seconds = parse_seconds(flag, text, most);
+          },
+          help)
+      ->type_name("FLOAT")
+      ->default_str(fmt::format("{}", seconds));
+}
+
+std::string usage_sentence(const CLI::App& program, const CLI::ParseError& error) {
+  const CLI::App* command = &program;
+  std::string name;
+  while (!command->get_subcommands().empty()) {
+    command = command->get_subcommands().front();
+    name += command->get_name() + " ";
+  }
+  std::string what = error.what();
+  const auto extra = program.remaining(true);
+  const auto commands = command->get_subcommands([](const CLI::App*) { return true; });
+  // CLI11 says only that "a subcommand is required", even where a misspelt one was given.
+  if (!extra.empty() && (commands.empty() || extra[0].rfind('-', 0) == 0)) {
+    what = fmt::format("the argument '{}' was not expected", extra[0]);
+  } else if (!extra.empty()) {
+    what = fmt::format("'{}' is not a command, expected {}", extra[0], list_of(commands));
+  } else if (!commands.empty()) {
+    what = fmt::format("a command is missing, expected {}", list_of(commands));
+  }
+  const std::string where = name.empty() ? "" : name.substr(0, name.size() - 1) + ": ";
+  return fmt::format("{}{}; see octet {}--help", where, what, name);
+}
+
+}  // namespace octet::cli

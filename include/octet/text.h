@@ -1,0 +1,16 @@
+// Text from files and users, made safe to show.
+//
+//   std::cout << octet::printable(tensor.name) << "\n";
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace octet {
+
+// The text on one line and unable to drive a terminal: control characters, line separators and
+// overrides of the writing direction become \uNNNN, bytes that are not UTF-8 become \xNN. The rest
+// stays as it is, in whatever script.
+std::string printable(std::string_view text);
+
+}  // namespace octet

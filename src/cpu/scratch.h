@@ -1,0 +1,27 @@
+// Memory that grows to the largest use and then stays, so that a model's steady state allocates
+// nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "tensor/tensor.h"
+
+namespace octet::cpu {
+
+class Scratch {
+ public:
+  // At least `bytes`, aligned to 64. What they held is lost when the memory grows.
+  std::byte* at_least(int64_t bytes) {
+    if (static_cast<int64_t>(memory_.bytes()) < bytes) {
+      memory_ = Buffer();  // first, so that the peak is not both
+      memory_ = allocate_host(static_cast<size_t>(bytes));
+    }
+    return memory_.data();
+  }
+
+ private:
+  Buffer memory_;
+};
+
+}  // namespace octet::cpu

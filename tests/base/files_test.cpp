@@ -1,0 +1,276 @@
+// base: mapped files and files that appear whole.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "base/mapped_file.h"
+#include "formats/temporary_folder.h"
+
+namespace octet {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Files : public testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return folder_.file(name); }
+  size_t files() const { return folder_.entries(); }
+  test::TemporaryFolder folder_;
+};
+
+std::span<const std::byte> bytes_of_text(const std::string& text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+void write_whole(const std::string& path, const std::string& text) {
+  AtomicFile file(path);
+  file.write(bytes_of_text(text));
+  file.commit();
+}
+
+std::string create_error(const std::string& path) {
+  try {
+    AtomicFile file(path);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+unsigned mode_of(const std::string& path) {
+  struct stat status = {};
+  EXPECT_EQ(::stat(path.c_str(), &status), 0);
+  return status.st_mode & 07777;
+}
+
+std::string read_to_end(int fd) {
+  std::string text;
+  char piece[4096];
+  for (ssize_t got = 0; (got = ::read(fd, piece, sizeof(piece))) > 0;) {
+    text.append(piece, static_cast<size_t>(got));
+  }
+  return text;
+}
+
+TEST_F(Files, MappedFileShowsTheBytes) {
+  std::ofstream(path("data")) << "octet";
+  const MappedFile file(path("data"));
+  EXPECT_EQ(file.bytes().size(), 5u);
+  EXPECT_EQ(std::to_integer<char>(file.bytes()[4]), 't');
+  std::ofstream(path("empty"));
+  EXPECT_TRUE(MappedFile(path("empty")).bytes().empty());
+}
+
+std::string open_error(const std::string& path) {
+  try {
+    MappedFile file(path);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_F(Files, MappedFileNamesWhatItCannotOpen) {
+  EXPECT_EQ(open_error(path("absent")),
+            path("absent") + ": cannot be opened: No such file or directory");
+  EXPECT_EQ(open_error(folder_.path()), folder_.path() + ": is not a regular file");
+  ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);
+  EXPECT_EQ(open_error(path("fifo")), path("fifo") + ": is not a regular file");
+}
+
+TEST_F(Files, AtomicFileAppearsOnCommitOnly) {
+  {
+    AtomicFile file(path("out"));
+    file.write(bytes_of_text("half"));
+    EXPECT_FALSE(fs::exists(path("out")));
+  }
+  EXPECT_EQ(files(), 0u);
+  std::ofstream(path("out")) << "before";
+  {
+    AtomicFile abandoned(path("out"));
+    abandoned.write(bytes_of_text("junk"));
+  }
+  EXPECT_EQ(folder_.read("out"), "before");
+  AtomicFile file(path("out"));
+  file.write(bytes_of_text("whole "));
+  file.write(bytes_of_text("file"));
+  EXPECT_EQ(file.bytes_written(), 10u);
+  file.commit();
+  EXPECT_EQ(folder_.read("out"), "whole file");
+  EXPECT_EQ(files(), 1u);
+}
+
+TEST_F(Files, AtomicFileObeysTheUmask) {
+  const mode_t before = ::umask(027);
+  AtomicFile file(path("out"));
+  file.commit();
+  ::umask(before);
+  struct stat status = {};
+  ASSERT_EQ(::stat(path("out").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0640u);
+}
+
+// A full disk, played by the file size limit.
+TEST_F(Files, AFailedWriteLeavesNothingBehind) {
+  rlimit before = {};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  const auto ignored = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit small = before;
+  small.rlim_cur = 1000;
+  ::setrlimit(RLIMIT_FSIZE, &small);
+  std::string message;
+  try {
+    AtomicFile file(path("out"));
+    file.write(bytes_of_text(std::string(5000, 'x')));
+    file.commit();
+  } catch (const Error& error) {
+    message = error.what();
+  }
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, ignored);
+  EXPECT_EQ(message, path("out") + ": writing failed after 1000 bytes: File too large");
+  EXPECT_EQ(files(), 0u);
+}
+
+TEST_F(Files, AtomicFileNamesAFolderThatIsNotThere) {
+  try {
+    AtomicFile file(path("no/such/out"));
+    FAIL() << "created";
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()),
+              path("no/such/out") + ": cannot be created: No such file or directory");
+  }
+}
+
+TEST_F(Files, AtomicFileRefusesWhatCannotBeAFile) {
+  const std::string folder = folder_.path();
+  EXPECT_EQ(create_error(folder), folder + ": is a folder, expected a file");
+  EXPECT_EQ(create_error(path("new/")), path("new/") + ": is a folder, expected a file");
+  EXPECT_EQ(create_error(""), "the path of a file to write is empty, expected a file name");
+  fs::create_symlink("loop", path("loop"));
+  EXPECT_EQ(create_error(path("loop")),
+            path("loop") + ": cannot be created: Too many levels of symbolic links");
+  EXPECT_EQ(files(), 1u);
+}
+
+// More than a pipe holds, so that the writer has to wait for the reader.
+TEST_F(Files, AtomicFileWritesIntoAFifo) {
+  const std::string text(300'000, 'x');
+  ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);
+  const int fd = ::open(path("fifo").c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(fd, 0);
+  AtomicFile file(path("fifo"));
+  ::fcntl(fd, F_SETFL, 0);
+  std::string got;
+  std::thread reader([&] { got = read_to_end(fd); });
+  file.write(bytes_of_text(text));
+  file.commit();
+  reader.join();
+  ::close(fd);
+  EXPECT_TRUE(got == text);
+  EXPECT_TRUE(fs::is_fifo(path("fifo")));
+  EXPECT_EQ(files(), 1u);
+}
+
+TEST_F(Files, AtomicFileDoesNotWaitForAReader) {
+  ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);
+  EXPECT_EQ(create_error(path("fifo")),
+            path("fifo") +
+                ": is a pipe without a reader or a socket, expected a pipe that is read; start its "
+                "reader first");
+  EXPECT_TRUE(fs::is_fifo(path("fifo")));
+}
+
+// What /dev/stdout is when a program collects the output in a file that it has deleted.
+TEST_F(Files, AtomicFileWritesIntoAFileWithoutAName) {
+  const int fd = ::open(path("gone").c_str(), O_RDWR | O_CREAT, 0600);
+  ASSERT_GE(fd, 0);
+  fs::remove(path("gone"));
+  write_whole("/proc/self/fd/" + std::to_string(fd), "whole");
+  EXPECT_EQ(read_to_end(fd), "whole");
+  ::close(fd);
+  EXPECT_EQ(files(), 0u);
+}
+
+TEST_F(Files, AtomicFileReplacesWhatALinkLeadsTo) {
+  fs::create_directory(path("sub"));
+  folder_.write("sub/real", "before");
+  fs::create_symlink("sub/real", path("second"));
+  fs::create_symlink(path("second"), path("first"));
+  write_whole(path("first"), "after");
+  EXPECT_TRUE(fs::is_symlink(path("first")));
+  EXPECT_TRUE(fs::is_symlink(path("second")));
+  EXPECT_FALSE(fs::is_symlink(path("sub/real")));
+  EXPECT_EQ(folder_.read("sub/real"), "after");
+
+  fs::create_symlink("sub/new", path("dangling"));
+  write_whole(path("dangling"), "created");
+  EXPECT_TRUE(fs::is_symlink(path("dangling")));
+  EXPECT_EQ(folder_.read("sub/new"), "created");
+  EXPECT_EQ(files(), 4u);
+}
+
+TEST_F(Files, AtomicFileKeepsThePermissionsOfTheFileItReplaces) {
+  for (const unsigned mode : {0600u, 0666u, 0751u}) {
+    folder_.write("out", "before");
+    ASSERT_EQ(::chmod(path("out").c_str(), mode), 0);
+    const mode_t before = ::umask(027);
+    write_whole(path("out"), "after");
+    ::umask(before);
+    EXPECT_EQ(mode_of(path("out")), mode);
+    EXPECT_EQ(folder_.read("out"), "after");
+  }
+}
+
+TEST_F(Files, AtomicFileTakesTheLongestName) {
+  const std::string longest(255, 'n');
+  write_whole(path(longest), "whole");
+  EXPECT_EQ(folder_.read(longest), "whole");
+  EXPECT_EQ(create_error(path(longest + "n")),
+            path(longest + "n") + ": cannot be created: File name too long");
+  EXPECT_EQ(files(), 1u);
+}
+
+TEST_F(Files, AtomicFilesInOneFolderDoNotMeet) {
+  folder_.write(".octet." + std::to_string(::getpid()) + ".0.tmp", "of another machine");
+  AtomicFile one(path("one"));
+  AtomicFile two(path("two"));
+  one.write(bytes_of_text("1"));
+  two.write(bytes_of_text("2"));
+  one.commit();
+  two.commit();
+  EXPECT_EQ(folder_.read("one"), "1");
+  EXPECT_EQ(folder_.read("two"), "2");
+  EXPECT_EQ(files(), 3u);
+}
+
+TEST_F(Files, AKilledProgramLeavesNoTemporary) {
+  const int unnamed = ::open(folder_.path().c_str(), O_TMPFILE | O_WRONLY, 0600);
+  if (unnamed < 0) GTEST_SKIP() << "this file system has no files without a name (O_TMPFILE)";
+  ::close(unnamed);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    AtomicFile file(path("out"));
+    file.write(bytes_of_text("half"));
+    ::kill(::getpid(), SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(files(), 0u);
+}
+
+}  // namespace
+}  // namespace octet
