@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <thread>
 #include <vector>
 
+#include "backend/host_backend.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/stopwatch.h"
@@ -23,7 +23,7 @@ namespace {
 // Rows per task of the row operations: enough work to outweigh taking a task.
 constexpr int64_t kRowsPerTask = 8;
 
-class CpuBackend final : public Backend {
+class CpuBackend final : public HostBackend {
  public:
   explicit CpuBackend(const CpuOptions& options)
       : kernel_(cpu::select_micro_kernel(options.force_kernel)),
@@ -39,21 +39,6 @@ class CpuBackend final : public Backend {
                        pool_.threads() == 1 ? "" : "s", kernel_.name);
   }
 
-  Buffer allocate(size_t bytes) override { return allocate_host(bytes); }
-  void copy_to_device(std::byte* device, const std::byte* host, size_t bytes) override {
-    if (bytes > 0) std::memcpy(device, host, bytes);
-  }
-  void copy_to_host(std::byte* host, const std::byte* device, size_t bytes) override {
-    if (bytes > 0) std::memcpy(host, device, bytes);
-  }
-  void synchronize() override {}
-
-  double time_us(const std::function<void()>& work) override {
-    const Stopwatch watch;
-    work();
-    return watch.microseconds();
-  }
-
   // All threads spin at once, since cores share power and sometimes multiply units.
   double int8_ceiling() override {
     constexpr double kMicroseconds = 5'000;
@@ -63,8 +48,9 @@ class CpuBackend final : public Backend {
     const Stopwatch watch;
     pool_.run(pool_.threads(), [&](int64_t, int) {
       // Each thread takes one task and waits for the others: a thread that wakes up late must not
-      // leave its share to one that is already done.
-      if (--waiting == 0) begin = watch.microseconds();
+      // leave its share to one that is already done. The clock starts with the last of them.
+      begin = watch.microseconds();
+      --waiting;
       while (waiting > 0) std::this_thread::yield();
       while (watch.microseconds() - begin < kMicroseconds) operations += kernel_.spin(1'000);
     });

@@ -1,9 +1,7 @@
 #include "ref/ref_backend.h"
 
-#include <cstring>
-
+#include "backend/host_backend.h"
 #include "base/error.h"
-#include "base/stopwatch.h"
 #include "ref/ops.h"
 
 namespace octet {
@@ -11,26 +9,11 @@ namespace {
 
 constexpr const char* kLayout = "ref_rows";  // int8 [n, k] as it came
 
-class RefBackend final : public Backend {
+class RefBackend final : public HostBackend {
  public:
   std::string name() const override { return "ref"; }
   int threads() const override { return 1; }
   std::string description() const override { return "plain loops on one CPU thread"; }
-
-  Buffer allocate(size_t bytes) override { return allocate_host(bytes); }
-  void copy_to_device(std::byte* device, const std::byte* host, size_t bytes) override {
-    if (bytes > 0) std::memcpy(device, host, bytes);
-  }
-  void copy_to_host(std::byte* host, const std::byte* device, size_t bytes) override {
-    if (bytes > 0) std::memcpy(host, device, bytes);
-  }
-  void synchronize() override {}
-
-  double time_us(const std::function<void()>& work) override {
-    const Stopwatch watch;
-    work();
-    return watch.microseconds();
-  }
 
   double int8_ceiling() override { return 0; }
 
