@@ -10,7 +10,7 @@
 namespace octet::cli {
 namespace {
 
-constexpr int kBarCells = 30;
+constexpr int kBarCells = 20;
 
 std::string bar(double share) {
   const int cells = std::max(1, static_cast<int>(share * kBarCells + 0.5));
@@ -26,11 +26,11 @@ std::string to_text(const LinearDemo& demo) {
     longest = std::max(longest, path.us);
     native = path.us;  // the last one
   }
-  Table table({"path", "", "ms", "native is", "error", "how"}, 2);
+  Table table({"path", "", "how", "ms", "native is", "error"}, 3);
   for (const auto& path : demo.paths) {
-    table.add({path.name, bar(path.us / longest), fmt::format("{:.2f}", path.us * 1e-3),
+    table.add({path.name, bar(path.us / longest), path.how, fmt::format("{:.2f}", path.us * 1e-3),
                &path == &demo.paths.back() ? "-" : fmt::format("{:.2f}x faster", path.us / native),
-               fmt::format("{:.2f} %", path.relative_error * 100), path.how});
+               fmt::format("{:.2f} %", path.relative_error * 100)});
   }
   return fmt::format(
       "One linear of a diffusion transformer, {} tokens, {} -> {} channels, on\n{}\n\n{}"
