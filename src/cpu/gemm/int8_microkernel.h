@@ -44,7 +44,7 @@ struct Int8MicroKernel {
   int b_group;
   // Kernels whose instruction wants unsigned activations get a + a_offset; the driver starts their
   // accumulators at -a_offset * (sum of the weight column), which makes the result exact again.
-  int a_offset;
+  int a_offset = 0;
   int k_block;  // k per pass: a panel of b must stay in L1 while the panels of a stream past it
 
   // acc is [mr][nr], 64-byte aligned; accumulate says whether its content counts. k is a multiple
@@ -53,8 +53,8 @@ struct Int8MicroKernel {
               const Ahead& ahead);
 
   // Per-thread state around a series of run() calls (AMX tile configuration), or null.
-  void (*begin)();
-  void (*end)();
+  void (*begin)() = nullptr;
+  void (*end)() = nullptr;
 
   // Repeats the multiply instruction on registers alone and returns the integer operations done
   // (a multiply and an add count as two): what this instruction could give if memory were free.

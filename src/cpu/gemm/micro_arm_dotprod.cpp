@@ -76,11 +76,8 @@ const Int8MicroKernel kMicroDotprod = {
     .k_step = kStep,
     .a_group = kStep,
     .b_group = kBGroup,
-    .a_offset = 0,
     .k_block = 1024,
     .run = run,
-    .begin = nullptr,
-    .end = nullptr,
     .spin = spin,
 };
 

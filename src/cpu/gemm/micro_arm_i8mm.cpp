@@ -73,11 +73,8 @@ const Int8MicroKernel kMicroI8mm = {
     .k_step = kStep,
     .a_group = kStep,
     .b_group = kStep,
-    .a_offset = 0,
     .k_block = 1024,
     .run = run,
-    .begin = nullptr,
-    .end = nullptr,
     .spin = spin,
 };
 

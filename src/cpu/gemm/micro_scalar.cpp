@@ -54,11 +54,8 @@ const Int8MicroKernel kMicroScalar = {
     .k_step = kAGroup,
     .a_group = kAGroup,
     .b_group = kBGroup,
-    .a_offset = 0,
     .k_block = 1024,
     .run = run,
-    .begin = nullptr,
-    .end = nullptr,
     .spin = spin,
 };
 

@@ -98,7 +98,6 @@ const Int8MicroKernel kMicroAmx = {
     .k_step = kStep,
     .a_group = kStep,
     .b_group = kBGroup,
-    .a_offset = 0,
     .k_block = 1152,
     .run = run,
     .begin = load_tile_config,

@@ -78,8 +78,6 @@ const Int8MicroKernel kMicroVnni = {
     .a_offset = 128,
     .k_block = 576,
     .run = run,
-    .begin = nullptr,
-    .end = nullptr,
     .spin = spin,
 };
 
