@@ -1,4 +1,5 @@
-// What op tests share: the backends present, random data, matrices with guard bytes around them.
+// What op tests share: the CPU kernels present, random data, matrices with guard bytes around them,
+// and the way to a backend's own memory and back.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,6 +8,7 @@
 #include <cstring>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,11 +34,7 @@ class GuardedMatrix {
     return TensorView::rows(memory_.data() + kGuard, dtype_, rows_, columns_, stride_);
   }
 
-  // Row i as bytes, for comparisons of bits.
-  std::vector<std::byte> row_bytes(int64_t i) const {
-    const auto* begin = memory_.data() + kGuard + i * stride_ * element_bytes();
-    return {begin, begin + columns_ * element_bytes()};
-  }
+  std::span<std::byte> bytes() { return memory_; }  // guards and all
 
   testing::AssertionResult guards_intact() const {
     for (size_t at = 0; at < memory_.size(); ++at) {
@@ -61,6 +59,33 @@ class GuardedMatrix {
   DType dtype_;
   int64_t rows_, columns_, stride_;
   std::vector<std::byte> memory_;
+};
+
+// A copy of host bytes in a backend's memory. Outputs travel with their guard bytes, so that a
+// device's stray write is seen as well.
+class OnDevice {
+ public:
+  OnDevice(Backend& backend, std::span<std::byte> host)
+      : backend_(backend), host_(host), device_(backend.allocate(host.size())) {
+    backend_.copy_to_device(device_.data(), host_.data(), host_.size());
+  }
+  OnDevice(Backend& backend, GuardedMatrix& host) : OnDevice(backend, host.bytes()) {}
+  OnDevice(Backend& backend, std::vector<float>& host)
+      : OnDevice(backend, std::as_writable_bytes(std::span(host))) {}
+
+  // What the view shows of the host's bytes, of their copy.
+  TensorView operator()(TensorView host_view) const {
+    if (host_view.data != nullptr) {
+      host_view.data = device_.data() + (host_view.data - host_.data());
+    }
+    return host_view;
+  }
+  void download() { backend_.copy_to_host(host_.data(), device_.data(), host_.size()); }
+
+ private:
+  Backend& backend_;
+  std::span<std::byte> host_;
+  Buffer device_;
 };
 
 inline float read_element(const ConstTensorView& view, int64_t i, int64_t j) {

@@ -1,5 +1,7 @@
 #include "backend/backend.h"
 
+#include <cstring>
+
 #include "backend/argument_checks.h"
 #include "base/env.h"
 #include "base/error.h"
@@ -14,6 +16,27 @@ Buffer upload_vector(Backend& backend, const ConstTensorView& vector) {
   backend.copy_to_device(buffer.data(), vector.data, bytes);
   return buffer;
 }
+
+// A host copy of a weight whose gate rows are followed by its up rows, with the two alternating.
+struct Alternated {
+  Buffer values, scales;
+  QTensor weight;
+
+  explicit Alternated(const QTensor& halves)
+      : values(allocate_host(static_cast<size_t>(halves.rows() * halves.k()))),
+        scales(allocate_host(static_cast<size_t>(halves.rows()) * sizeof(float))),
+        weight{values.view(DType::i8, halves.values.shape),
+               scales.view(DType::f32, halves.scales.shape)} {
+    const int64_t half = halves.rows() / 2;
+    for (int64_t row = 0; row < 2 * half; ++row) {
+      const int64_t from = row % 2 * half + row / 2;
+      weight.scales.as<float>()[row] = halves.scales.as<float>()[from];
+      if (halves.k() == 0) continue;
+      std::memcpy(weight.values.row<int8_t>(row), halves.values.row<int8_t>(from),
+                  static_cast<size_t>(halves.k()));
+    }
+  }
+};
 
 }  // namespace
 
@@ -38,8 +61,19 @@ void Backend::dequantize_rows(const QTensor& q, const TensorView& out) {
 }
 
 QWeight Backend::pack(const QTensor& weight, const ConstTensorView& bias,
-                      const ActivationTransform& transform) {
+                      const ActivationTransform& transform, RowOrder order) {
   check_quantized("pack: weight", weight);
+  if (order == RowOrder::gate_up) {
+    check(weight.rows() % 2 == 0,
+          "pack: a gate_up weight has n={}, expected an even n: the gate's rows, then as many of "
+          "the up projection",
+          weight.rows());
+    check(bias.data == nullptr, "pack: a gate_up weight takes no bias, got {}; leave it out",
+          bias.to_string());
+    QWeight packed = pack(Alternated(weight).weight, bias, transform);
+    packed.gated = true;
+    return packed;
+  }
   check_transform("pack", transform, weight.k());
   check(weight.k() <= kMaxK, "pack: k={} could overflow the int32 sum; the largest k is {}",
         weight.k(), kMaxK);

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "backend/gemm.h"
 #include "tensor/quantized.h"
@@ -31,10 +32,12 @@ class Backend {
   virtual std::string description() const = 0;  // the device in words, for reports
   virtual int threads() const = 0;              // of the host that work for it
 
-  // Memory. copy_to_device and copy_to_host move bytes between the host and this backend's memory.
+  // Memory. copy_to_device and copy_to_host move bytes between the host and this backend's memory,
+  // copy within it; the two ranges do not overlap.
   virtual Buffer allocate(size_t bytes) = 0;
   virtual void copy_to_device(std::byte* device, const std::byte* host, size_t bytes) = 0;
   virtual void copy_to_host(std::byte* host, const std::byte* device, size_t bytes) = 0;
+  virtual void copy(std::byte* to, const std::byte* from, size_t bytes) = 0;
   virtual void synchronize() = 0;
 
   // Microseconds that `work` takes on the device, without the time to launch it where the device
@@ -53,12 +56,17 @@ class Backend {
 
   // Arranges a weight for this backend's kernels, once, at load. `weight` [n, k] with its scales
   // per output channel, `bias` F32 [n] or no data, and the transform are in host memory, and are
-  // copied.
+  // copied. A gate_up weight takes part in swiglu alone, and has no bias.
   QWeight pack(const QTensor& weight, const ConstTensorView& bias,
-               const ActivationTransform& transform);
+               const ActivationTransform& transform, RowOrder order = RowOrder::plain);
 
   // See gemm.h.
   void gemm(const GemmArgs& args, Fusion fusion);
+  // The kernel that gemm() would run for a problem (its layout is filled in here), after measuring
+  // where this backend was made to do so.
+  virtual GemmPlan plan_gemm(const GemmProblem& problem) = 0;
+  // What else this device offers for the same GEMM.
+  virtual std::vector<GemmPeer> gemm_peers() { return {}; }
   void set_gemm_observer(GemmObserver observer) { gemm_observer_ = std::move(observer); }
 
   // Integer operations per second that the multiply instruction of gemm() reaches when it works on

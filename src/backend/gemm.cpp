@@ -9,6 +9,7 @@ std::string_view name_of(Fusion fusion) {
   switch (fusion) {
     case Fusion::none: return "none";
     case Fusion::bias: return "bias";
+    case Fusion::swiglu: return "swiglu";
   }
   return "?";
 }
@@ -18,6 +19,26 @@ std::string GemmProblem::to_string() const {
   if (fusion != Fusion::none) text += fmt::format("+{}", name_of(fusion));
   return text + " " + layout;
 }
+
+namespace {
+
+// Gate and up rows alternate in a gated weight: any other fusion would return them mixed.
+void check_gating(const QWeight& w, Fusion fusion) {
+  if (fusion == Fusion::swiglu) {
+    check(w.gated,
+          "gemm: the fusion swiglu needs a weight of gate and up rows, got a plain one; pack it "
+          "with RowOrder::gate_up");
+    check(w.n % 2 == 0,
+          "gemm: a weight of gate and up rows has n={}, expected an even n; pack() makes one", w.n);
+  } else {
+    check(!w.gated,
+          "gemm: a weight of gate and up rows takes the fusion swiglu alone, got {}; pack it with "
+          "RowOrder::plain",
+          name_of(fusion));
+  }
+}
+
+}  // namespace
 
 GemmProblem describe_gemm(const GemmArgs& args, Fusion fusion) {
   check(args.w != nullptr, "gemm: the weight is missing; pack() makes one");
@@ -32,8 +53,10 @@ GemmProblem describe_gemm(const GemmArgs& args, Fusion fusion) {
   problem.fusion = fusion;
   problem.layout = w.layout;
   check(problem.k == w.k, "gemm: a has k={}, but the weight was packed with k={}", problem.k, w.k);
-  check(args.out.shape == Shape({problem.m, problem.n}), "gemm: out is {}, expected [{}, {}]",
-        args.out.shape.to_string(), problem.m, problem.n);
+  check_gating(w, fusion);
+  const int64_t columns = fusion == Fusion::swiglu ? problem.n / 2 : problem.n;
+  check(args.out.shape == Shape({problem.m, columns}), "gemm: out is {}, expected [{}, {}]",
+        args.out.shape.to_string(), problem.m, columns);
   check(problem.k <= kMaxK, "gemm: k={} could overflow the int32 sum; the largest k is {}",
         problem.k, kMaxK);
   check(fusion != Fusion::bias || w.bias || w.n == 0,

@@ -3,6 +3,7 @@
 // out[m, n] = epilogue(sum over k of a[m, k] * w[n, k]), with the epilogue of the numeric contract:
 //   y = (float(acc) * row_scale[m]) * col_scale[n]     two IEEE multiplications, in this order
 //   y = y + bias[n]                                    when the fusion is bias
+//   y = silu(y[gate]) * y[up]                          when the fusion is swiglu: half the columns
 //   out = y rounded once to the output type            f32, bf16, f16
 // An i32 output is the accumulator itself, without any epilogue. No step is contracted to an fma,
 // hence every backend gives the same bits. (A NaN is a NaN: its payload is not part of the bits.)
@@ -10,15 +11,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 
+#include "backend/fusion.h"
 #include "tensor/quantized.h"
 
 namespace octet {
-
-enum class Fusion : uint8_t { none, bias };
-
-std::string_view name_of(Fusion fusion);
 
 struct GemmProblem {
   int64_t m = 0;
@@ -35,7 +34,31 @@ struct GemmProblem {
 struct GemmArgs {
   QTensor a;                   // I8 [m, k] in [-127, 127], F32 [m]; -128 gives undefined sums
   const QWeight* w = nullptr;  // [n, k]
-  TensorView out;              // [m, n], rows may be apart
+  TensorView out;              // [m, n], rows may be apart; [m, n / 2] for swiglu
+};
+
+// Which kernel runs a problem, and what is known about that choice.
+struct GemmPlan {
+  enum class Source : uint8_t { only, estimate, file, tuned };
+
+  std::string kernel;            // printable, its identity everywhere
+  Source source = Source::only;  // only: the backend has one kernel for everything
+  double us = 0;                 // measured; 0 when it never was
+  std::string runner_up;         // empty when there was no other
+  double runner_up_us = 0;
+  std::map<std::string, double> reference_us;  // other ways to the same result, by name
+  std::string date;                            // UTC, of the measurement
+};
+
+// Names in GemmPlan::reference_us.
+inline constexpr const char* kUnquantized = "unquantized";  // the same product in bf16
+inline constexpr const char* kQuantize = "quantize";        // quantizing its activations
+
+// Another implementation of the GEMM without a fusion, only to be compared with. It takes the
+// weight in plain rows, I8 [n, k] with its scales, in the backend's memory.
+struct GemmPeer {
+  std::string name;
+  std::function<void(const QTensor& a, const QTensor& w, const TensorView& out)> run;
 };
 
 // Activations are in [-127, 127]; weights that other tools made may also hold -128. A sum of k such

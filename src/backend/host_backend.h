@@ -17,6 +17,9 @@ class HostBackend : public Backend {
   void copy_to_host(std::byte* host, const std::byte* device, size_t bytes) override {
     if (bytes > 0) std::memcpy(host, device, bytes);
   }
+  void copy(std::byte* to, const std::byte* from, size_t bytes) override {
+    if (bytes > 0) std::memcpy(to, from, bytes);
+  }
   void synchronize() override {}
   double time_us(const std::function<void()>& work) override {
     const Stopwatch watch;

@@ -39,6 +39,8 @@ class CpuBackend final : public HostBackend {
                        pool_.threads() == 1 ? "" : "s", kernel_.name);
   }
 
+  GemmPlan plan_gemm(const GemmProblem&) override { return {.kernel = kernel_.name}; }
+
   // All threads spin at once, since cores share power and sometimes multiply units.
   double int8_ceiling() override {
     constexpr double kMicroseconds = 5'000;

@@ -1,4 +1,5 @@
 // The int8 GEMM and the unquantized matmul, the definitions.
+#include "backend/exact_silu.h"
 #include "ref/elements.h"
 #include "ref/ops.h"
 
@@ -10,6 +11,7 @@ void gemm(const GemmProblem& problem, const GemmArgs& args) {
   const auto* bias = reinterpret_cast<const float*>(args.w->bias.data());
   for (int64_t i = 0; i < problem.m; ++i) {
     const int8_t* a = args.a.values.row<int8_t>(i);
+    float gate = 0;  // of the column to the left
     for (int64_t j = 0; j < problem.n; ++j) {
       int32_t acc = 0;
       for (int64_t p = 0; p < problem.k; ++p) acc += a[p] * w[j * problem.k + p];
@@ -20,7 +22,13 @@ void gemm(const GemmProblem& problem, const GemmArgs& args) {
       float y = static_cast<float>(acc) * args.a.scales.as<float>()[i];
       y = y * col_scale[j];
       if (problem.fusion == Fusion::bias) y = y + bias[j];
-      store(args.out, i, j, y);
+      if (problem.fusion != Fusion::swiglu) {
+        store(args.out, i, j, y);
+      } else if (j % 2 == 0) {
+        gate = y;
+      } else {
+        store(args.out, i, j / 2, exact_silu(gate) * y);
+      }
     }
   }
 }

@@ -15,6 +15,7 @@ class RefBackend final : public HostBackend {
   int threads() const override { return 1; }
   std::string description() const override { return "plain loops on one CPU thread"; }
 
+  GemmPlan plan_gemm(const GemmProblem&) override { return {.kernel = "ref"}; }
   double int8_ceiling() override { return 0; }
 
  protected:

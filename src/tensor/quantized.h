@@ -31,12 +31,19 @@ struct ActivationTransform {
   int64_t group = 0;       // 4, 16, 64, 256 or 1024 and a divisor of k, when kind is rotate
 };
 
+// How the rows of a weight are given to Backend::pack().
+enum class RowOrder : uint8_t {
+  plain,    // row j is output channel j
+  gate_up,  // the gate's rows (w1), then as many rows of the up projection (w3), for swiglu
+};
+
 // A linear layer's weight as a backend wants it: int8 [n, k] rearranged for its kernels (never read
 // it without knowing `layout`), with scales, bias and the transform its activations need.
 // Const after pack(); owns its memory.
 struct QWeight {
   int64_t n = 0;
   int64_t k = 0;
+  bool gated = false;  // gate and up rows alternate: g0 u0 g1 u1 ..., as do the scales
   std::string layout;  // names the arrangement; a kernel refuses any other than its own
   Buffer values;
   Buffer col_scale;  // F32 [n]

@@ -1,70 +1,10 @@
 // The int8 GEMM: every microkernel of this architecture, forced by name, gives the bits of ref.
 #include <limits>
 
-#include "support.h"
+#include "ops/gemm_run.h"
 
 namespace octet::test {
 namespace {
-
-struct Case {
-  int64_t m, n, k;
-  int64_t a_stride = 0, out_stride = 0;
-};
-
-// One GEMM on both backends and everything it needs.
-class GemmRun {
- public:
-  GemmRun(const Case& shape, uint32_t seed, int lowest_weight = -127)
-      : shape_(shape),
-        random_(seed),
-        a_(DType::i8, shape.m, shape.k, shape.a_stride),
-        w_(DType::i8, shape.n, shape.k) {
-    fill_int8(a_.view(), random_);
-    fill_int8(w_.view(), random_, lowest_weight);
-    row_scale_ = random_floats(shape.m, random_, 1e-4f, 2e-2f);
-    col_scale_ = random_floats(shape.n, random_, 1e-4f, 1e-3f);
-    bias_ = random_floats(shape.n, random_, -3.0f, 3.0f);
-  }
-
-  TensorView a() { return a_.view(); }
-  TensorView w() { return w_.view(); }
-  std::vector<float>& row_scale() { return row_scale_; }
-
-  GuardedMatrix run(Backend& backend, DType out_type, Fusion fusion) {
-    const QTensor weight{w_.view(), vector_view(col_scale_)};
-    const QWeight packed = backend.pack(weight, vector_view(bias_), {});
-    GuardedMatrix out(out_type, shape_.m, shape_.n, shape_.out_stride);
-    GemmArgs args;
-    args.a = {a_.view(), vector_view(row_scale_)};
-    args.w = &packed;
-    args.out = out.view();
-    backend.gemm(args, fusion);
-    return out;
-  }
-
-  // Accumulator, and all outputs and fusions, against ref.
-  void compare(Backend& backend) {
-    const auto ref = make_ref_backend();
-    const std::pair<DType, Fusion> variants[] = {
-        {DType::i32, Fusion::none},  {DType::f32, Fusion::none},  {DType::f32, Fusion::bias},
-        {DType::bf16, Fusion::none}, {DType::bf16, Fusion::bias}, {DType::f16, Fusion::bias},
-    };
-    for (const auto& [type, fusion] : variants) {
-      auto got = run(backend, type, fusion);
-      auto want = run(*ref, type, fusion);
-      EXPECT_TRUE(same_bits(got.view(), want.view()))
-          << "m=" << shape_.m << " n=" << shape_.n << " k=" << shape_.k << " " << name_of(type)
-          << " " << name_of(fusion);
-      EXPECT_TRUE(got.guards_intact());
-    }
-  }
-
- private:
-  Case shape_;
-  std::mt19937 random_;
-  GuardedMatrix a_, w_;
-  std::vector<float> row_scale_, col_scale_, bias_;
-};
 
 class EveryKernel : public testing::TestWithParam<std::string> {
  protected:
@@ -93,7 +33,7 @@ TEST_P(EveryKernel, RunsWhenForced) {
 TEST_P(EveryKernel, EqualsRefOnTinyShapes) {
   auto forced = backend(1);
   for (int64_t m : {1, 2, 3}) {
-    for (int64_t n : {1, 2, 5}) {
+    for (int64_t n : {1, 2, 5, 6}) {
       for (int64_t k : {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65}) {
         GemmRun({m, n, k}, static_cast<uint32_t>(m * 1000 + n * 100 + k)).compare(*forced);
       }
@@ -102,29 +42,36 @@ TEST_P(EveryKernel, EqualsRefOnTinyShapes) {
 }
 
 TEST_P(EveryKernel, EqualsRefOnRaggedShapes) {
-  const Case cases[] = {
+  const GemmShape cases[] = {
       {1, 100, 300},
       {7, 47, 129},
+      {7, 46, 129},
       {8, 48, 128},
       {9, 49, 127},
+      {9, 50, 127},
       {31, 33, 191},
       {32, 32, 192},
       {33, 31, 193},
+      {33, 34, 193},
       {64, 96, 256},
       {65, 97, 255},
+      {65, 94, 255},
       {100, 1, 77},
+      {100, 2, 77},
       {1, 1, 1000},
       {17, 130, 577},
       {40, 50, 0},
-      {13, 29, 61, 80, 64},      // rows apart on both sides
+      {13, 29, 61, 80, 64},  // rows apart on both sides
+      {13, 30, 61, 80, 64},
       {50, 70, 1200, 1203, 71},  // more than one k block
       {37, 300, 2500, 2501, 301},
   };
   auto one = backend(1);
   auto three = backend(3);
-  for (const Case& shape : cases) {
-    GemmRun(shape, 7).compare(*one);
-    GemmRun(shape, 8).compare(*three);
+  for (const GemmShape& shape : cases) {
+    GemmRun run(shape, 7);
+    run.compare(*one);
+    run.compare(*three);
   }
 }
 
@@ -167,6 +114,23 @@ TEST_P(EveryKernel, NanInfinityAndZeroScalesReachTheOutput) {
   GemmRun run({6, 40, 90}, 17);
   run.row_scale() = {nan, infinity, 0.0f, 1e-38f, -infinity, 3e38f};
   run.compare(*backend(1));
+}
+
+TEST_P(EveryKernel, SwigluOfAllGates) { run_of_all_gates().compare(*backend(2)); }
+
+// Rows whose gates reach from where silu is linear to far beyond where it has vanished.
+TEST_P(EveryKernel, SwigluOfSmallAndLargeRows) {
+  GemmRun run({30, 98, 64}, 19);
+  for (size_t i = 0; i < 30; ++i) run.row_scale()[i] = std::ldexp(1.0f, static_cast<int>(i) - 15);
+  run.compare(*backend(1));
+}
+
+TEST_P(EveryKernel, IsItsBackendsPlanForEverything) {
+  const GemmPlan plan = backend(1)->plan_gemm({.m = 3, .n = 5, .k = 7});
+  EXPECT_EQ(plan.kernel, GetParam());
+  EXPECT_EQ(plan.source, GemmPlan::Source::only);
+  EXPECT_EQ(plan.us, 0);
+  EXPECT_TRUE(backend(1)->gemm_peers().empty());
 }
 
 TEST_P(EveryKernel, EmptyProblemsWriteNothing) {
@@ -226,6 +190,92 @@ TEST(GemmChecks, WrongArgumentsAreNamedWithTheirValues) {
   bad = good;
   bad.w = &foreign;
   EXPECT_NE(gemm_error(*backend, bad).find("ref_rows"), std::string::npos);
+}
+
+// A gated weight and a plain one, of the same six rows.
+struct GatedArguments {
+  std::unique_ptr<Backend> backend = make_cpu_backend({.threads = 1});
+  GuardedMatrix a{DType::i8, 4, 8}, w{DType::i8, 6, 8}, out{DType::f32, 4, 3};
+  std::vector<float> row_scale = std::vector<float>(4, 1.0f), col_scale{1, 2, 3, 4, 5, 6};
+  QWeight gated, plain;
+  GemmArgs good;
+
+  GatedArguments() {
+    std::mt19937 random(1);
+    fill_int8(a.view(), random);
+    fill_int8(w.view(), random);
+    gated = pack(6, {}, RowOrder::gate_up);
+    plain = pack(6, {}, RowOrder::plain);
+    good = {{a.view(), vector_view(row_scale)}, &gated, out.view()};
+  }
+  QWeight pack(int64_t n, const ConstTensorView& bias, RowOrder order) {
+    QTensor weight{w.view(), vector_view(col_scale)};
+    weight.values.shape[0] = n;
+    weight.scales.shape[0] = n;
+    return backend->pack(weight, bias, {}, order);
+  }
+  std::string pack_error(int64_t n, const ConstTensorView& bias) {
+    try {
+      pack(n, bias, RowOrder::gate_up);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  }
+};
+
+TEST(GemmChecks, SwigluAndItsWeightBelongTogether) {
+  GatedArguments arguments;
+  Backend& backend = *arguments.backend;
+  EXPECT_TRUE(arguments.gated.gated);
+  EXPECT_FALSE(arguments.plain.gated);
+  EXPECT_EQ(gemm_error(backend, arguments.good, Fusion::swiglu), "");
+
+  GemmArgs bad = arguments.good;
+  bad.w = &arguments.plain;
+  EXPECT_EQ(gemm_error(backend, bad, Fusion::swiglu),
+            "gemm: the fusion swiglu needs a weight of gate and up rows, got a plain one; pack it "
+            "with RowOrder::gate_up");
+  GuardedMatrix wide(DType::f32, 4, 6), sums(DType::i32, 4, 3);
+  bad = arguments.good;
+  bad.out = wide.view();
+  for (const auto fusion : {Fusion::none, Fusion::bias}) {
+    EXPECT_EQ(gemm_error(backend, bad, fusion),
+              fmt::format("gemm: a weight of gate and up rows takes the fusion swiglu alone, got "
+                          "{}; pack it with RowOrder::plain",
+                          name_of(fusion)));
+  }
+  EXPECT_EQ(gemm_error(backend, bad, Fusion::swiglu), "gemm: out is [4, 6], expected [4, 3]");
+  bad.out = sums.view();
+  EXPECT_EQ(gemm_error(backend, bad, Fusion::swiglu),
+            "gemm: an I32 output is the bare accumulator and takes no fusion, got swiglu");
+  arguments.gated.n = 5;
+  EXPECT_EQ(gemm_error(backend, arguments.good, Fusion::swiglu),
+            "gemm: a weight of gate and up rows has n=5, expected an even n; pack() makes one");
+}
+
+TEST(GemmChecks, AGateUpWeightHasAnEvenNAndNoBias) {
+  GatedArguments arguments;
+  std::vector<float> bias(6, 1.0f);
+  EXPECT_EQ(arguments.pack_error(5, {}),
+            "pack: a gate_up weight has n=5, expected an even n: the gate's rows, then as many of "
+            "the up projection");
+  EXPECT_EQ(arguments.pack_error(6, vector_view(bias)),
+            "pack: a gate_up weight takes no bias, got F32 [6]; leave it out");
+}
+
+// By hand, since ref and cpu share the rows' new order: gates are the first half of the rows.
+TEST(GemmRef, SwigluMultipliesTheFirstHalfsSiluByTheSecondHalf) {
+  auto ref = make_ref_backend();
+  GuardedMatrix a(DType::i8, 1, 1), w(DType::i8, 4, 1, 3), out(DType::f32, 1, 2);
+  write_element(a.view(), 0, 0, 1.0f);
+  for (int64_t j = 0; j < 4; ++j) write_element(w.view(), j, 0, static_cast<float>(j + 1));
+  std::vector<float> row_scale{1.0f}, col_scale{1.0f, 1.0f, 10.0f, 100.0f};
+  const QWeight packed = ref->pack({w.view(), vector_view(col_scale)}, {}, {}, RowOrder::gate_up);
+  ref->gemm({{a.view(), vector_view(row_scale)}, &packed, out.view()}, Fusion::swiglu);
+  EXPECT_NEAR(read_element(out.view(), 0, 0), 1.0 / (1.0 + std::exp(-1.0)) * 30.0, 1e-4);
+  EXPECT_NEAR(read_element(out.view(), 0, 1), 2.0 / (1.0 + std::exp(-2.0)) * 400.0, 1e-3);
+  EXPECT_EQ(ref->plan_gemm({}).kernel, "ref");
 }
 
 TEST(GemmChecks, TooLargeKIsRefused) {

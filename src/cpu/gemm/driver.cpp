@@ -81,6 +81,8 @@ struct Job {
 EpilogueTile output_tile(const Job& job, int64_t m_panel, int64_t n_panel, const int32_t* acc) {
   const int64_t row = m_panel * job.kernel.mr;
   const int64_t column = n_panel * job.kernel.nr;
+  const bool gated = job.problem.fusion == Fusion::swiglu;
+  const int64_t out_column = gated ? column / 2 : column;
   const int64_t element_bytes = bits_of(job.problem.out) / 8;
   const TensorView& out = job.args.out;
   EpilogueTile tile = {};
@@ -93,7 +95,10 @@ EpilogueTile output_tile(const Job& job, int64_t m_panel, int64_t n_panel, const
   if (job.problem.fusion == Fusion::bias) {
     tile.bias = reinterpret_cast<const float*>(job.args.w->bias.data()) + column;
   }
-  tile.out = reinterpret_cast<char*>(out.data + (row * out.row_stride() + column) * element_bytes);
+  tile.gated = gated;
+  tile.out_columns = gated ? tile.columns / 2 : tile.columns;
+  tile.out =
+      reinterpret_cast<char*>(out.data + (row * out.row_stride() + out_column) * element_bytes);
   tile.out_stride_bytes = out.row_stride() * element_bytes;
   tile.dtype = job.problem.out;
   return tile;
@@ -143,7 +148,7 @@ void run_task(const Job& job, int64_t index, int32_t* sums) {
         if (last_pass && tile.rows == kernel.mr) {
           ahead.out = tile.out;
           ahead.out_stride_bytes = tile.out_stride_bytes;
-          ahead.out_lines = ceil_div(tile.columns * (bits_of(tile.dtype) / 8), kLine);
+          ahead.out_lines = ceil_div(tile.out_columns * (bits_of(tile.dtype) / 8), kLine);
           ahead.out_rows_per_step = steps > 0 ? ceil_div(kernel.mr, steps) : 0;
         }
         if (k0 == 0 && kernel.a_offset != 0) start_sums(job, n_panel, acc);

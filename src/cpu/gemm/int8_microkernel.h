@@ -38,7 +38,7 @@ struct Int8MicroKernel {
   const char* name;  // "amx_int8_32x32": its identity in logs, tests and OCTET_FORCE_KERNEL
   Simd simd;         // the row operations that go with it
   int mr;
-  int nr;
+  int nr;  // even, so that a gate and its up column meet in one tile
   int k_step;
   int a_group;
   int b_group;

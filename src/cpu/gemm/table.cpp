@@ -40,7 +40,12 @@ std::string names() {
 std::span<const Int8MicroKernel* const> micro_kernels() {
   static const auto pointers = [] {
     std::array<const Int8MicroKernel*, std::size(kRows)> list{};
-    for (size_t i = 0; i < list.size(); ++i) list[i] = kRows[i].kernel;
+    for (size_t i = 0; i < list.size(); ++i) {
+      list[i] = kRows[i].kernel;
+      check(list[i]->nr % 2 == 0,
+            "gemm: kernel {} has tiles of {} columns, expected an even number", list[i]->name,
+            list[i]->nr);
+    }
     return list;
   }();
   return pointers;

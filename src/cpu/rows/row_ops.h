@@ -26,6 +26,8 @@ struct EpilogueTile {
   const float* row_scale;  // [rows]
   const float* col_scale;  // [columns]
   const float* bias;       // [columns], or null
+  bool gated;              // gate and up columns alternate: swiglu halves them
+  int64_t out_columns;     // columns, or half of them
   char* out;
   int64_t out_stride_bytes;
   DType dtype;  // i32 copies the accumulators

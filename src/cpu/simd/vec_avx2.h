@@ -59,6 +59,24 @@ struct VecAvx2 {
   static F add(F a, F b) { return _mm256_add_ps(a, b); }
   static F sub(F a, F b) { return _mm256_sub_ps(a, b); }
   static F mul(F a, F b) { return _mm256_mul_ps(a, b); }
+  static F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
+  static F fnma(F a, F b, F c) { return _mm256_fnmadd_ps(a, b, c); }
+  static F max(F a, F b) { return _mm256_max_ps(a, b); }
+  static F min(F a, F b) { return _mm256_min_ps(a, b); }
+
+  static U bits(F x) { return _mm256_castps_si256(x); }
+  static F from_bits(U x) { return _mm256_castsi256_ps(x); }
+  static U set_bits(uint32_t x) { return _mm256_set1_epi32(static_cast<int>(x)); }
+  static U add_bits(U a, U b) { return _mm256_add_epi32(a, b); }
+  static U sub_bits(U a, U b) { return _mm256_sub_epi32(a, b); }
+  static U to_exponent(U x) { return _mm256_slli_epi32(x, 23); }
+
+  static F even(F low, F high) {
+    return in_order(_mm256_shuffle_ps(low, high, _MM_SHUFFLE(2, 0, 2, 0)));
+  }
+  static F odd(F low, F high) {
+    return in_order(_mm256_shuffle_ps(low, high, _MM_SHUFFLE(3, 1, 3, 1)));
+  }
 
   static U zero_bits() { return _mm256_setzero_si256(); }
   static U max_magnitude(U so_far, F x) {
@@ -80,6 +98,12 @@ struct VecAvx2 {
     const F left = _mm256_permute_ps(sdtu, _MM_SHUFFLE(2, 2, 0, 0));
     const F right = _mm256_permute_ps(sdtu, _MM_SHUFFLE(1, 1, 3, 3));
     return _mm256_add_ps(left, _mm256_xor_ps(right, sign_odd));
+  }
+
+ private:
+  // A shuffle of two registers works on their halves: pairs come out as low, high, low, high.
+  static F in_order(F x) {
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(x), _MM_SHUFFLE(3, 1, 2, 0)));
   }
 };
 

@@ -52,6 +52,26 @@ struct VecAvx512 {
   static F add(F a, F b) { return _mm512_add_ps(a, b); }
   static F sub(F a, F b) { return _mm512_sub_ps(a, b); }
   static F mul(F a, F b) { return _mm512_mul_ps(a, b); }
+  static F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
+  static F fnma(F a, F b, F c) { return _mm512_fnmadd_ps(a, b, c); }
+  static F max(F a, F b) { return _mm512_max_ps(a, b); }
+  static F min(F a, F b) { return _mm512_min_ps(a, b); }
+
+  static U bits(F x) { return _mm512_castps_si512(x); }
+  static F from_bits(U x) { return _mm512_castsi512_ps(x); }
+  static U set_bits(uint32_t x) { return _mm512_set1_epi32(static_cast<int>(x)); }
+  static U add_bits(U a, U b) { return _mm512_add_epi32(a, b); }
+  static U sub_bits(U a, U b) { return _mm512_sub_epi32(a, b); }
+  static U to_exponent(U x) { return _mm512_slli_epi32(x, 23); }
+
+  static F even(F low, F high) {
+    const U lanes = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    return _mm512_permutex2var_ps(low, lanes, high);
+  }
+  static F odd(F low, F high) {
+    const U lanes = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+    return _mm512_permutex2var_ps(low, lanes, high);
+  }
 
   static U zero_bits() { return _mm512_setzero_si512(); }
   static U max_magnitude(U so_far, F x) {

@@ -16,7 +16,7 @@ namespace {
 struct VecScalar {
   static constexpr int kWidth = 1;
   using F = float;
-  using U = uint32_t;  // bits of |x|, compared as integers: ordered like |x|, with NaN on top
+  using U = uint32_t;  // the bits of an F
 
   static F load(const float* p) { return *p; }
   static F load(const octet::bf16_t* p) { return octet::to_f32(*p); }
@@ -38,7 +38,23 @@ struct VecScalar {
   static F add(F a, F b) { return a + b; }
   static F sub(F a, F b) { return a - b; }
   static F mul(F a, F b) { return a * b; }
+  static F fma(F a, F b, F c) { return __builtin_fmaf(a, b, c); }
+  static F fnma(F a, F b, F c) { return __builtin_fmaf(-a, b, c); }
+  static F max(F a, F b) { return a > b ? a : b; }
+  static F min(F a, F b) { return a < b ? a : b; }
 
+  static U bits(F x) { return __builtin_bit_cast(U, x); }
+  static F from_bits(U x) { return __builtin_bit_cast(F, x); }
+  static U set_bits(uint32_t x) { return x; }
+  static U add_bits(U a, U b) { return a + b; }
+  static U sub_bits(U a, U b) { return a - b; }
+  static U to_exponent(U x) { return x << 23; }
+
+  // Of two vectors that stood side by side, every other lane.
+  static F even(F low, F) { return low; }
+  static F odd(F, F high) { return high; }
+
+  // Bits of |x|, compared as integers: ordered like |x|, with NaN on top.
   static U zero_bits() { return 0; }
   static U max_magnitude(U so_far, F x) {
     const uint32_t bits = __builtin_bit_cast(uint32_t, x) & 0x7fffffffu;
