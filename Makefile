@@ -1,9 +1,10 @@
 # The front door. CMake does the building (CMakePresets.json); this file only knows the commands.
 # Variables: JOBS (parallel compiles, default: all cores), CXX (the compiler),
-# CTEST_ARGS (say, "-L cpu" or "-R Gemm").
+# CTEST_ARGS (say, "-L cpu" or "-R Gemm"), PEERS_ARGS (of gpu-bench, say "--quick").
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build demo test asan-test cross-test gpu-test fuzz bench-cpu format clean
+.PHONY: help build demo test asan-test cross-test gpu-test gpu-sanitize gpu-bench
+.PHONY: fuzz bench-cpu format clean
 export JOBS CTEST_ARGS
 # `make` has a CXX of its own, always set: pass on only one that the user chose.
 ifneq ($(origin CXX),default)
@@ -36,6 +37,9 @@ cross-test: ## only the kernels of the other architecture (aarch64 or x86-64), u
 gpu-test: ## for a machine with a GPU: the build with CUDA and its tests
 	@tools/run_tests.sh cuda
 
+gpu-sanitize: ## for a machine with a GPU: its tests under compute-sanitizer's four tools
+	@tools/run_tests.sh sanitize
+
 fuzz: ## sixty seconds of broken files for each fuzz target (FUZZ_SECONDS=n: another time)
 	@tools/setup.sh build fuzz
 	@tools/build.sh fuzz fuzzers
@@ -49,6 +53,10 @@ fuzz: ## sixty seconds of broken files for each fuzz target (FUZZ_SECONDS=n: ano
 bench-cpu: build ## the CPU's INT8 GEMM beside onnxruntime's and torch's
 	@tools/setup.sh python
 	@.venv/bin/python bench/cpu_peers.py
+
+gpu-bench: ## for a machine with a GPU: its kernels tuned, timed, and beside torch's and Triton's
+	@tools/setup.sh build
+	@bench/gpu_bench.sh $(PEERS_ARGS)
 
 format: ## clang-format every C++ and CUDA file
 	@command -v clang-format >/dev/null || \

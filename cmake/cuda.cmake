@@ -1,13 +1,22 @@
 # The CUDA backend, when nvcc is there. OCTET_CUDA=ON makes its absence an error.
+#
+# OCTET_CUDA_ARCHITECTURES: auto builds for the GPU of this machine, or for all when there is none;
+# all builds for every class of the tile table and PTX for newer GPUs; a list such as "80;90a"
+# builds for these.
 include(CheckLanguage)
+set(OCTET_CUDA_ARCHITECTURES "auto" CACHE STRING "auto, all, or a list of CUDA architectures")
 set(octet_with_cuda OFF)
 if(OCTET_SANITIZE AND OCTET_CUDA STREQUAL "ON")
   message(FATAL_ERROR "octet: the sanitizers do not know CUDA's memory; use OCTET_CUDA=OFF")
 endif()
 if(NOT OCTET_CUDA STREQUAL "OFF" AND NOT OCTET_SANITIZE)
+  set(CMAKE_CUDA_ARCHITECTURES 80)  # only to try the compiler: each target says its own
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
     enable_language(CUDA)
+    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake before 3.26 does not know it
+      set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+    endif()
     find_package(CUDAToolkit)
   endif()
   if(TARGET CUDA::cudart_static)
@@ -17,12 +26,90 @@ if(NOT OCTET_CUDA STREQUAL "OFF" AND NOT OCTET_SANITIZE)
       "put nvcc on PATH")
   endif()
 endif()
-if(octet_with_cuda)
-  file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cuda/*.cpp)
-  target_sources(octet_core PRIVATE ${cuda_sources})
-  target_link_libraries(octet_core PRIVATE CUDA::cudart_static)
-  target_compile_definitions(octet_core PRIVATE OCTET_HAS_CUDA=1)
-  message(STATUS "octet: with CUDA ${CMAKE_CUDA_COMPILER_VERSION}")
-else()
+if(NOT octet_with_cuda)
   message(STATUS "octet: without CUDA")
+  return()
 endif()
+if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.6)
+  message(FATAL_ERROR "octet: nvcc ${CMAKE_CUDA_COMPILER_VERSION} is too old; use 12.6 or newer, "
+    "or configure with -DOCTET_CUDA=OFF")
+endif()
+
+# --- architectures --------------------------------------------------------------------------------
+set(octet_all_archs 80 86 89 90a)
+if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
+  list(APPEND octet_all_archs 120)
+endif()
+set(archs ${OCTET_CUDA_ARCHITECTURES})
+if(archs STREQUAL "auto")
+  set(archs all)
+  find_program(octet_nvidia_smi nvidia-smi)
+  if(octet_nvidia_smi)
+    execute_process(COMMAND ${octet_nvidia_smi} --query-gpu=compute_cap --format=csv,noheader
+      OUTPUT_VARIABLE capabilities ERROR_QUIET RESULT_VARIABLE failed)
+    if(NOT failed AND capabilities MATCHES "[0-9]\\.[0-9]")
+      string(REGEX MATCHALL "[0-9]+\\.[0-9]+" capabilities "${capabilities}")
+      list(REMOVE_DUPLICATES capabilities)
+      string(REPLACE "." "" archs "${capabilities}")
+      list(TRANSFORM archs REPLACE "^90$" "90a")
+    endif()
+  endif()
+endif()
+set(ptx)
+if(archs STREQUAL "all")
+  set(archs ${octet_all_archs})
+  # What the driver compiles for GPUs that are newer than all of these.
+  set(ptx 90-virtual)
+endif()
+# Which of them have the shared memory that a class of tiles asks for, see gemm/tiles.h.
+set(octet_archs_small ${archs})
+set(octet_archs_medium ${archs})
+list(FILTER octet_archs_medium INCLUDE REGEX "^(80|90a?)$")
+set(octet_archs_large ${archs})
+list(FILTER octet_archs_large INCLUDE REGEX "^90a?$")
+
+# octet_cuda_target(<target> <architecture>...): flags and architectures of one target.
+function(octet_cuda_target target)
+  list(TRANSFORM ARGN APPEND "-real" OUTPUT_VARIABLE real REGEX "^[0-9]+a?$")
+  set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES "${real}" CUDA_STANDARD 20
+    CUDA_STANDARD_REQUIRED ON POSITION_INDEPENDENT_CODE ON)
+  target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
+  # fmad=false: the numeric contract forbids fusing a multiplication and an addition. 554: a
+  # conversion of tensor.h that is never called implicitly.
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--fmad=false
+    --expt-relaxed-constexpr -diag-suppress=554
+    # A kernel that spills registers to memory is a defect.
+    -Xptxas=--warn-on-spills,--warning-as-error>)
+endfunction()
+
+# --- the GEMM kernels: one OBJECT library per class of tiles, one file per fusion -----------------
+foreach(tile_class small medium large)
+  if(octet_archs_${tile_class} STREQUAL "")
+    continue()
+  endif()
+  set(instances)
+  foreach(fusion none bias swiglu)
+    set(instance ${CMAKE_BINARY_DIR}/generated/gemm_${tile_class}_${fusion}.cu)
+    configure_file(${CMAKE_SOURCE_DIR}/src/cuda/gemm/instance.cu.in ${instance} @ONLY)
+    list(APPEND instances ${instance})
+  endforeach()
+  add_library(octet_gemm_${tile_class} OBJECT ${instances})
+  octet_cuda_target(octet_gemm_${tile_class} ${octet_archs_${tile_class}} ${ptx})
+  target_sources(octet_core PRIVATE $<TARGET_OBJECTS:octet_gemm_${tile_class}>)
+  string(TOUPPER ${tile_class} upper)
+  target_compile_definitions(octet_core PRIVATE OCTET_TILES_${upper}=1)
+endforeach()
+
+# --- the rest of src/cuda -------------------------------------------------------------------------
+file(GLOB_RECURSE cuda_kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cuda/*.cu)
+add_library(octet_cuda_kernels OBJECT ${cuda_kernels})
+octet_cuda_target(octet_cuda_kernels ${archs} ${ptx})
+file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cuda/*.cpp)
+target_sources(octet_core PRIVATE ${cuda_sources} $<TARGET_OBJECTS:octet_cuda_kernels>)
+# cuBLASLt is only included here: its library, half a gigabyte, is opened when a matmul needs it.
+target_include_directories(octet_core PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+target_link_libraries(octet_core PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS})
+target_compile_definitions(octet_core PRIVATE OCTET_HAS_CUDA=1
+  OCTET_CUDA_LIBRARY_DIR="${CUDAToolkit_LIBRARY_DIR}")
+list(JOIN archs " " archs_text)
+message(STATUS "octet: with CUDA ${CMAKE_CUDA_COMPILER_VERSION} for sm ${archs_text}")

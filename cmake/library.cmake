@@ -1,7 +1,7 @@
 # octet_core: every layer under src/. Which layers exist in a build is decided here alone.
-set(layers base tensor backend tune ref cpu)
+set(layers base tensor backend ref cpu)
 if(NOT OCTET_KERNELS_ONLY)
-  list(APPEND layers formats devices measure api)
+  list(APPEND layers formats tune devices measure api)
 endif()
 
 set(sources)
@@ -43,6 +43,7 @@ endforeach()
 
 add_library(octet_core STATIC ${sources})
 target_link_libraries(octet_core PUBLIC octet_flags Threads::Threads)
+set_target_properties(octet_core PROPERTIES POSITION_INDEPENDENT_CODE ON)  # for shared libraries
 
 if(NOT OCTET_KERNELS_ONLY)
   find_package(PNG REQUIRED)

@@ -31,9 +31,9 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "tensor": {"base"},
     "formats": _GROUND,
     "backend": _GROUND,
-    "tune": {"backend"} | _GROUND,
-    "ref": _KERNELS,
-    "cpu": _KERNELS,
+    "tune": {"backend", "formats"} | _GROUND,
+    "ref": {"backend"} | _GROUND,  # these two are also built without tune and formats
+    "cpu": {"backend"} | _GROUND,
     "cuda": _KERNELS,
     "devices": {"ref", "cpu", "cuda"} | _KERNELS,
     "nn": {"backend"} | _GROUND,

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs the parts of the test suite one after the other and closes with a summary.
 #
-#   tools/run_tests.sh [PART...]     parts: house release asan cross python cuda;
-#                                    without one: all but cuda
+#   tools/run_tests.sh [PART...]     parts: house release asan cross python cuda sanitize;
+#                                    without one: all but the last two, which need a GPU
 #
 # A part whose tools are missing and cannot be installed is skipped with the reason, and counted.
 # It counts as failed instead when the part was named, when CI=true, or with OCTET_STRICT=1.
@@ -43,6 +43,26 @@ run_release() { run_ctest default build; }
 run_cross() { run_ctest "$CROSS_PRESET" "build/$CROSS_PRESET"; }
 run_cuda() { run_ctest cuda build/cuda; }
 
+# The GPU's tests once more, each launch watched: by memcheck for addresses, by racecheck for shared
+# memory, by synccheck for barriers, by initcheck for memory that nobody wrote. Under them a kernel
+# takes a hundred times as long, so the largest cases are left to the plain run.
+run_sanitize() {
+  local tool filter status=0
+  tools/build.sh cuda cuda_tests || return 1
+  for tool in memcheck racecheck synccheck initcheck; do
+    filter='-*MoreTiles*:*Plan*:*TooMuchMemory*'
+    if [ "$tool" = racecheck ]; then filter='*AroundItsOwnTile*:CudaRows.QuantizeEqualsRef'; fi
+    say "compute-sanitizer --tool $tool"
+    "$(compute_sanitizer)" --tool "$tool" --error-exitcode 9 --print-limit 5 \
+      build/cuda/cuda_tests --gtest_brief=1 --gtest_filter="$filter" || status=1
+  done
+  return "$status"
+}
+
+compute_sanitizer() {
+  command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer
+}
+
 run_asan() {
   # The sanitizers of gcc 12 and 13 need addresses that some kernels' randomization takes.
   local launcher=(env)
@@ -71,8 +91,10 @@ title_of() {
     cross) echo "$OTHER_ARCH kernels" ;;
     python) echo "Python tests" ;;
     cuda) echo "GPU build's tests" ;;
+    sanitize) echo "GPU sanitizers" ;;
     *)
-      complain "tests: '$1' is no part; the parts are house, release, asan, cross, python and cuda"
+      complain "tests: '$1' is no part; the parts are house, release, asan, cross, python," \
+        "cuda and sanitize"
       exit 2
       ;;
   esac
@@ -80,8 +102,8 @@ title_of() {
 
 # The line with which the part's own runner closes.
 closing_line() {
-  grep -E '% tests passed|(passed|failed|error).* in [0-9.]+s|^check_(layers|size): ' \
-    "$logs/$1.log" || true
+  local closing='% tests passed|(passed|failed|error).* in [0-9.]+s|^check_(layers|size): '
+  grep -E "$closing|ERROR SUMMARY" "$logs/$1.log" || true
 }
 
 # Why single cases of a CTest part were skipped, with counts: GoogleTest prints "file:line: Skipped"

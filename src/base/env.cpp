@@ -16,6 +16,16 @@ std::optional<std::string> read(const char* name) {
 
 std::optional<std::string> force_kernel() { return read("OCTET_FORCE_KERNEL"); }
 
+std::optional<std::filesystem::path> cache_dir() {
+  using std::filesystem::path;
+  if (const auto own = read("OCTET_CACHE_DIR")) return path(*own);
+  if (const auto shared = read("XDG_CACHE_HOME"); shared && path(*shared).is_absolute()) {
+    return path(*shared) / "octet";
+  }
+  if (const auto home = read("HOME")) return path(*home) / ".cache" / "octet";
+  return std::nullopt;
+}
+
 std::optional<std::string> log() { return read("OCTET_LOG"); }
 
 bool trace(const std::string& topic) {

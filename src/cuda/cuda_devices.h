@@ -26,4 +26,7 @@ struct CudaDevices {
 
 CudaDevices find_cuda_devices();
 
+// Why no kernel runs on a GPU of this compute capability; empty when they do.
+std::string why_unsupported(int major, int minor);
+
 }  // namespace octet

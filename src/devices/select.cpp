@@ -10,13 +10,13 @@
 #include "octet/devices.h"
 #include "ref/ref_backend.h"
 #if OCTET_HAS_CUDA
+#include "cuda/cuda_backend.h"
 #include "cuda/cuda_devices.h"
+#include "cuda/gemm/table.h"
 #endif
 
 namespace octet {
 namespace {
-
-constexpr const char* kNoCudaKernels = "this version has no INT8 kernels for CUDA; use cpu";
 
 std::vector<DeviceInfo> cuda_device_infos() {
 #if OCTET_HAS_CUDA
@@ -36,12 +36,31 @@ std::vector<DeviceInfo> cuda_device_infos() {
     info.features = {
         fmt::format("sm_{}{}", device.major, device.minor),
         fmt::format("{} KB shared memory per block", device.shared_bytes_per_block / 1024)};
-    info.unavailable = kNoCudaKernels;
+    info.unavailable = why_unsupported(device.major, device.minor);
+    if (info.unavailable.empty()) {
+      info.int8_kernel = fmt::format("mma.sync, the best of {} tiles for each shape",
+                                     cuda::gemm_rows().size());
+    }
     infos.push_back(std::move(info));
   }
   return infos;
 #else
   return {{.name = "cuda", .unavailable = "this build has no CUDA; build it where nvcc is"}};
+#endif
+}
+
+// `name`: "cuda:<number>", of a device that was found.
+std::unique_ptr<Backend> make_cuda([[maybe_unused]] const std::string& name,
+                                   [[maybe_unused]] const DeviceRequest& request) {
+#if OCTET_HAS_CUDA
+  CudaOptions options;
+  options.device = std::stoi(name.substr(name.find(':') + 1));
+  options.stream = request.stream;
+  options.tune = request.tune;
+  options.force_kernel = env::force_kernel().value_or("");
+  return make_cuda_backend(options);
+#else
+  return nullptr;
 #endif
 }
 
@@ -76,19 +95,22 @@ std::vector<DeviceInfo> list_devices() {
 std::unique_ptr<Backend> select_backend(const DeviceRequest& request) {
   if (request.device == "ref") return make_ref_backend();
   if (request.device == "cpu") return make_cpu(request);
+  const std::vector<DeviceInfo> gpus = cuda_device_infos();
   if (request.device == "auto") {
-    log::debug("device auto: cpu, because {}", cuda_device_infos().front().unavailable);
+    for (const DeviceInfo& gpu : gpus) {
+      if (gpu.unavailable.empty()) return make_cuda(gpu.name, request);
+    }
+    log::debug("device auto: cpu, because {}", gpus.front().unavailable);
     return make_cpu(request);
   }
   if (request.device == "cuda" || request.device.rfind("cuda:", 0) == 0) {
-    const auto infos = cuda_device_infos();
-    for (const DeviceInfo& info : infos) {
-      if (request.device == "cuda" || info.name == request.device || info.name == "cuda") {
-        fail("device {}: {}", request.device, info.unavailable);
-      }
+    for (const DeviceInfo& gpu : gpus) {
+      if (request.device != "cuda" && gpu.name != request.device && gpu.name != "cuda") continue;
+      check(gpu.unavailable.empty(), "device {}: {}; use cpu", request.device, gpu.unavailable);
+      return make_cuda(gpu.name, request);
     }
-    fail("device {}: there are {} GPUs, cuda:0 to cuda:{}", request.device, infos.size(),
-         infos.size() - 1);
+    fail("device {}: there are {} GPUs, cuda:0 to cuda:{}", request.device, gpus.size(),
+         gpus.size() - 1);
   }
   fail("device {}: expected auto, ref, cpu, cuda or cuda:<number>", request.device);
 }

@@ -1,0 +1,235 @@
+#include "cuda/cuda_backend.h"
+
+#include <cstring>
+#include <optional>
+#include <unordered_map>
+
+#include "base/env.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "cuda/check.h"
+#include "cuda/device.h"
+#include "cuda/gemm/ceiling.h"
+#include "cuda/gemm/launcher.h"
+#include "cuda/gemm/pack.h"
+#include "cuda/gemm/trial.h"
+#include "cuda/matmul/cublaslt.h"
+#include "cuda/matmul/plain_matmul.h"
+#include "cuda/rows/row_kernels.h"
+#include "octet/version.h"
+
+namespace octet {
+namespace {
+
+using namespace cuda;  // NOLINT: this file is the door to it
+
+tune::PlanCache open_plans(const DeviceTraits& traits) {
+  tune::PlanHeader header;
+  header.device = traits.name;
+  header.multiprocessors = traits.multiprocessors;
+  header.driver = traits.driver;
+  header.toolkit = traits.toolkit;
+  header.library = version();
+  return {tune::default_plan_path(header), header};
+}
+
+class CudaBackend final : public Backend {
+ public:
+  explicit CudaBackend(const CudaOptions& options)
+      : device_(
+            std::make_shared<Device>(options.device, static_cast<cudaStream_t>(options.stream))),
+        launcher_(*device_),
+        planner_(open_plans(device_->traits()), options.tune),
+        trace_(env::trace("gemm")) {
+    if (!options.force_kernel.empty()) forced_ = &find_candidate(options.force_kernel);
+  }
+
+  std::string name() const override { return fmt::format("cuda:{}", traits().index); }
+  int threads() const override { return 1; }
+  std::string description() const override {
+    return fmt::format("{}, {} multiprocessors, sm_{}", traits().name, traits().multiprocessors,
+                       traits().architecture());
+  }
+
+  Buffer allocate(size_t bytes) override { return device_->allocate(bytes); }
+  void copy_to_device(std::byte* device, const std::byte* host, size_t bytes) override {
+    device_->upload(device, host, bytes);
+  }
+  void copy_to_host(std::byte* host, const std::byte* device, size_t bytes) override {
+    device_->download(host, device, bytes);
+  }
+  void copy(std::byte* to, const std::byte* from, size_t bytes) override {
+    const Active active(traits().index);
+    check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream()), "copying");
+  }
+  void synchronize() override { device_->synchronize(); }
+  double time_us(const std::function<void()>& work) override { return device_->time_cold_us(work); }
+
+  GemmPlan plan_gemm(const GemmProblem& asked) override {
+    const Active active(traits().index);
+    GemmProblem problem = asked;
+    problem.layout = kWeightLayout;
+    if (forced_ != nullptr) return {.kernel = choose(problem).name};
+    return plan(problem);
+  }
+
+  std::vector<GemmPeer> gemm_peers() override {
+    if (!CublasLt::unavailable().empty()) return {};
+    return {{"cublaslt_int8", [this](const QTensor& a, const QTensor& w, const TensorView& out) {
+               multiply_and_dequantize(a, w, out);
+             }}};
+  }
+
+  double int8_ceiling() override {
+    const Active active(traits().index);
+    constexpr int kRepeats = 12'000;  // some milliseconds on any GPU
+    if (!sink_) sink_ = device_->allocate(sizeof(int));
+    double operations = 0;
+    const double us = device_->time_us([&] {
+      operations = launch_int8_ceiling(traits().multiprocessors, kRepeats,
+                                       reinterpret_cast<int*>(sink_.data()), stream());
+    });
+    check_launch("measuring the ceiling");
+    return operations / us * 1e6;
+  }
+
+ protected:
+  void do_quantize_rows(const ConstTensorView& x, const ActivationTransform& transform,
+                        const QTensor& out) override {
+    const Active active(traits().index);
+    launch_quantize_rows(x, transform, out, traits().multiprocessors, stream());
+    check_launch(fmt::format("quantize_rows of {}", x.to_string()));
+  }
+
+  void do_dequantize_rows(const QTensor& q, const TensorView& out) override {
+    const Active active(traits().index);
+    launch_dequantize_rows(q, out, traits().multiprocessors, stream());
+    check_launch(fmt::format("dequantize_rows to {}", out.to_string()));
+  }
+
+  void do_pack(const QTensor& weight, QWeight& packed) override {
+    const Active active(traits().index);
+    packed.layout = kWeightLayout;
+    const auto [n, k] = std::pair(packed.n, packed.k);
+    const auto bytes = static_cast<size_t>(packed_bytes(n, k));
+    packed.values = allocate(bytes);
+    auto* to = reinterpret_cast<int8_t*>(packed.values.data());
+    check_cuda(cudaMemsetAsync(to + bytes - kReadPast, 0, kReadPast, stream()), "clearing");
+    // In pieces: a second copy of a large weight need not fit.
+    constexpr int64_t kPieceBytes = int64_t{32} << 20;
+    const int64_t rows =
+        std::clamp<int64_t>(kPieceBytes / std::max<int64_t>(k, 1), 1, std::max<int64_t>(n, 1));
+    const Buffer host = allocate_host(static_cast<size_t>(rows * k));
+    const Buffer piece = allocate(static_cast<size_t>(rows * k));
+    for (int64_t first = 0; first < n && k > 0; first += rows) {
+      const int64_t count = std::min(rows, n - first);
+      for (int64_t i = 0; i < count; ++i) {
+        std::memcpy(host.data() + i * k, weight.values.row<int8_t>(first + i),
+                    static_cast<size_t>(k));
+      }
+      copy_to_device(piece.data(), host.data(), static_cast<size_t>(count * k));
+      launch_pack_rows(reinterpret_cast<const int8_t*>(piece.data()), count, to, first, n, k,
+                       stream());
+      check_launch("packing a weight");
+    }
+  }
+
+  std::string_view do_gemm(const GemmProblem& problem, const GemmArgs& args) override {
+    check(problem.layout == kWeightLayout,
+          "gemm: cuda needs a weight packed as {}, got {}; pack it with this backend",
+          kWeightLayout, problem.layout);
+    const Active active(traits().index);
+    const GemmCandidate& candidate = choose(problem);
+    launcher_.launch(candidate, problem, GemmOperands::from(args));
+    return candidate.name;
+  }
+
+  void do_matmul(const ConstTensorView& a, const ConstTensorView& b,
+                 const TensorView& out) override {
+    const Active active(traits().index);
+    CublasLt* lt = a.shape[1] > 0 ? library() : nullptr;
+    if (lt != nullptr && lt->matmul(a, b, out)) return;
+    launch_plain_matmul(a, b, out, stream());
+    check_launch("matmul");
+  }
+
+ private:
+  const DeviceTraits& traits() const { return device_->traits(); }
+  cudaStream_t stream() const { return device_->stream(); }
+
+  // Null when it is not installed, which is said once.
+  CublasLt* library() {
+    if (!library_asked_) {
+      library_asked_ = true;
+      if (const std::string reason = CublasLt::unavailable(); !reason.empty()) {
+        log::warning("matmul: {}; a plain kernel is used, which is slow", reason);
+      } else {
+        library_.emplace(*device_);
+      }
+    }
+    return library_ ? &*library_ : nullptr;
+  }
+
+  const GemmPlan& plan(const GemmProblem& problem) {
+    if (const GemmPlan* known = planner_.find(problem)) return *known;
+    std::vector<tune::Candidate> candidates;
+    for (const GemmCandidate& candidate : gemm_candidates()) {
+      const std::string refusal = launcher_.refusal(candidate, problem);
+      if (refusal.empty()) {
+        candidates.push_back({candidate.name, launcher_.estimate_us(candidate, problem)});
+      } else if (trace_) {
+        log::trace("gemm {}: not {}: {}", problem.to_string(), candidate.name, refusal);
+      }
+    }
+    return planner_.choose(problem, candidates,
+                           [&] { return begin_trial(device_, launcher_, library(), problem); });
+  }
+
+  // One lookup when the problem was seen before.
+  const GemmCandidate& choose(const GemmProblem& problem) {
+    if (const auto known = chosen_.find(problem); known != chosen_.end()) return *known->second;
+    const GemmCandidate* candidate = forced_;
+    if (candidate != nullptr) {
+      const std::string refusal = launcher_.refusal(*candidate, problem);
+      check(refusal.empty(), "gemm: {} was forced but cannot run {}: {}", candidate->name,
+            problem.to_string(), refusal);
+    } else {
+      candidate = &find_candidate(plan(problem).kernel);
+    }
+    chosen_[problem] = candidate;
+    return *candidate;
+  }
+
+  // The GEMM of the library, which leaves its sums in memory, and a pass over them.
+  void multiply_and_dequantize(const QTensor& a, const QTensor& w, const TensorView& out) {
+    const Active active(traits().index);
+    const int64_t m = a.rows(), n = w.rows();
+    const size_t bytes = bytes_of(DType::i32, {m, n});
+    if (peer_sums_.bytes() < bytes) peer_sums_ = allocate(bytes);
+    const TensorView sums(peer_sums_.data(), DType::i32, {m, n});
+    CublasLt* lt = library();
+    check(lt != nullptr && lt->matmul(a.values, w.values, sums),
+          "cublasLt has no INT8 algorithm for m={} n={} k={}", m, n, a.k());
+    launch_dequantize_sums(sums.as<int32_t>(), a.scales.as<float>(), w.scales.as<float>(), nullptr,
+                           out, traits().multiprocessors, stream());
+    check_launch("dequantizing sums");
+  }
+
+  std::shared_ptr<Device> device_;
+  GemmLauncher launcher_;
+  tune::Planner planner_;
+  bool trace_;
+  const GemmCandidate* forced_ = nullptr;
+  std::unordered_map<GemmProblem, const GemmCandidate*> chosen_;
+  std::optional<CublasLt> library_;
+  bool library_asked_ = false;
+  Buffer sink_, peer_sums_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options) {
+  return std::make_unique<CudaBackend>(options);
+}
+
+}  // namespace octet

@@ -1,0 +1,22 @@
+// The backend that runs on an NVIDIA GPU. No CUDA header here.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "backend/backend.h"
+#include "tune/planner.h"
+
+namespace octet {
+
+struct CudaOptions {
+  int device = 0;
+  void* stream = nullptr;  // a cudaStream_t of the caller; null: one of its own
+  tune::TuneMode tune = tune::TuneMode::missing;
+  std::string force_kernel;  // the only GEMM kernel that may run; empty: the planner chooses
+};
+
+// Throws Error when there is no such GPU or no kernel for it.
+std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options);
+
+}  // namespace octet

@@ -1,0 +1,190 @@
+#include "cuda/device.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "cuda/check.h"
+#include "cuda/cuda_devices.h"
+
+namespace octet::cuda {
+
+DeviceTraits read_traits(int index) {
+  const CudaDevices found = find_cuda_devices();
+  check(found.problem.empty(), "device cuda:{}: {}", index, found.problem);
+  check(index >= 0 && index < static_cast<int>(found.devices.size()),
+        "device cuda:{}: there are {} GPUs, cuda:0 to cuda:{}", index, found.devices.size(),
+        found.devices.size() - 1);
+  const CudaDevice& device = found.devices[static_cast<size_t>(index)];
+  const std::string reason = why_unsupported(device.major, device.minor);
+  check(reason.empty(), "device cuda:{}: {}: {}; use cpu", index, device.name, reason);
+  DeviceTraits traits;
+  traits.index = index;
+  traits.name = device.name;
+  traits.major = device.major;
+  traits.minor = device.minor;
+  traits.multiprocessors = device.multiprocessors;
+  traits.shared_bytes_per_block = static_cast<int>(device.shared_bytes_per_block);
+  traits.driver = found.driver;
+  traits.toolkit = found.runtime;
+  int value = 0;
+  check_cuda(cudaDeviceGetAttribute(&value, cudaDevAttrL2CacheSize, index), "asking for the L2");
+  traits.l2_bytes = value;
+  check_cuda(cudaDeviceGetAttribute(&value, cudaDevAttrClockRate, index), "asking for the clock");
+  traits.clock_ghz = value * 1e-6;
+  return traits;
+}
+
+Active::Active(int device) {
+  check_cuda(cudaGetDevice(&before_), "asking for the current device");
+  if (before_ == device) return;
+  check_cuda(cudaSetDevice(device), "choosing the device");
+}
+
+Active::~Active() { cudaSetDevice(before_); }
+
+Device::Device(int index, cudaStream_t stream) : traits_(read_traits(index)), stream_(stream) {
+  const Active active(index);
+  try {
+    if (stream_ == nullptr) {
+      check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
+      owns_stream_ = true;
+    }
+    check_cuda(cudaEventCreate(&begin_), "making an event");
+    check_cuda(cudaEventCreate(&end_), "making an event");
+    int has_pools = 0;
+    check_cuda(cudaDeviceGetAttribute(&has_pools, cudaDevAttrMemoryPoolsSupported, index),
+               "asking for memory pools");
+    if (has_pools != 0) {
+      cudaMemPoolProps properties = {};
+      properties.allocType = cudaMemAllocationTypePinned;
+      properties.location = {cudaMemLocationTypeDevice, index};
+      check_cuda(cudaMemPoolCreate(&pool_, &properties), "making a memory pool");
+      uint64_t keep = UINT64_MAX;
+      check_cuda(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep),
+                 "setting up the memory pool");
+    }
+  } catch (...) {
+    release_all();
+    throw;
+  }
+}
+
+Device::~Device() {
+  int before = 0;
+  cudaGetDevice(&before);
+  cudaSetDevice(traits_.index);
+  cudaStreamSynchronize(stream_);
+  release_all();
+  cudaSetDevice(before);
+}
+
+void Device::release_all() noexcept {
+  if (flush_ != nullptr) cudaFree(flush_);
+  for (Pinned& pinned : pinned_) {
+    if (pinned.data != nullptr) cudaFreeHost(pinned.data);
+    if (pinned.free != nullptr) cudaEventDestroy(pinned.free);
+  }
+  if (pool_ != nullptr) cudaMemPoolDestroy(pool_);
+  if (begin_ != nullptr) cudaEventDestroy(begin_);
+  if (end_ != nullptr) cudaEventDestroy(end_);
+  if (owns_stream_) cudaStreamDestroy(stream_);
+}
+
+Buffer Device::allocate(size_t bytes) {
+  const Active active(traits_.index);
+  // Never nothing: a view of no elements still wants an address.
+  const size_t rounded =
+      static_cast<size_t>(std::max<int64_t>(round_up(static_cast<int64_t>(bytes), 256), 256));
+  void* memory = nullptr;
+  const cudaError_t status = pool_ != nullptr
+                                 ? cudaMallocFromPoolAsync(&memory, rounded, pool_, stream_)
+                                 : cudaMalloc(&memory, rounded);
+  check_cuda(status, fmt::format("allocating {:.1f} MB", static_cast<double>(bytes) * 1e-6));
+  // The device outlives its buffers.
+  return {static_cast<std::byte*>(memory), bytes, [device = shared_from_this()](std::byte* at) {
+            if (device->pool_ != nullptr) {
+              cudaFreeAsync(at, device->stream_);
+            } else {
+              cudaFree(at);
+            }
+          }};
+}
+
+void Device::prepare_pinned() {
+  for (Pinned& pinned : pinned_) {
+    if (pinned.data != nullptr) continue;
+    void* memory = nullptr;
+    check_cuda(cudaMallocHost(&memory, kPinnedBytes), "allocating pinned memory");
+    pinned.data = static_cast<std::byte*>(memory);
+    check_cuda(cudaEventCreateWithFlags(&pinned.free, cudaEventDisableTiming), "making an event");
+  }
+}
+
+void Device::upload(std::byte* device, const std::byte* host, size_t bytes) {
+  const Active active(traits_.index);
+  prepare_pinned();
+  for (size_t at = 0, turn = 0; at < bytes; at += kPinnedBytes, ++turn) {
+    const Pinned& pinned = pinned_[turn % 2];
+    const size_t piece = std::min(kPinnedBytes, bytes - at);
+    check_cuda(cudaEventSynchronize(pinned.free), "waiting for an upload");
+    std::memcpy(pinned.data, host + at, piece);
+    check_cuda(cudaMemcpyAsync(device + at, pinned.data, piece, cudaMemcpyHostToDevice, stream_),
+               "uploading");
+    check_cuda(cudaEventRecord(pinned.free, stream_), "recording an event");
+  }
+}
+
+void Device::download(std::byte* host, const std::byte* device, size_t bytes) {
+  const Active active(traits_.index);
+  prepare_pinned();
+  const size_t pieces = (bytes + kPinnedBytes - 1) / kPinnedBytes;
+  const auto piece_bytes = [&](size_t i) {
+    return std::min(kPinnedBytes, bytes - i * kPinnedBytes);
+  };
+  for (size_t i = 0; i <= pieces; ++i) {
+    if (i < pieces) {
+      const Pinned& pinned = pinned_[i % 2];
+      check_cuda(cudaMemcpyAsync(pinned.data, device + i * kPinnedBytes, piece_bytes(i),
+                                 cudaMemcpyDeviceToHost, stream_),
+                 "downloading");
+      check_cuda(cudaEventRecord(pinned.free, stream_), "recording an event");
+    }
+    if (i > 0) {
+      const Pinned& pinned = pinned_[(i - 1) % 2];
+      check_cuda(cudaEventSynchronize(pinned.free), "waiting for a download");
+      std::memcpy(host + (i - 1) * kPinnedBytes, pinned.data, piece_bytes(i - 1));
+    }
+  }
+}
+
+void Device::synchronize() {
+  const Active active(traits_.index);
+  check_cuda(cudaStreamSynchronize(stream_), "waiting for the GPU");
+}
+
+double Device::time_us(const std::function<void()>& work) {
+  const Active active(traits_.index);
+  check_cuda(cudaEventRecord(begin_, stream_), "recording an event");
+  work();
+  check_cuda(cudaEventRecord(end_, stream_), "recording an event");
+  check_cuda(cudaEventSynchronize(end_), "waiting for the GPU");
+  float milliseconds = 0;
+  check_cuda(cudaEventElapsedTime(&milliseconds, begin_, end_), "reading an event");
+  return milliseconds * 1e3;
+}
+
+double Device::time_cold_us(const std::function<void()>& work) {
+  const Active active(traits_.index);
+  if (flush_ == nullptr) {
+    flush_bytes_ = static_cast<size_t>(std::max<int64_t>(4 * traits_.l2_bytes, int64_t{64} << 20));
+    void* memory = nullptr;
+    check_cuda(cudaMalloc(&memory, flush_bytes_), "allocating memory to empty the L2 with");
+    flush_ = static_cast<std::byte*>(memory);
+  }
+  check_cuda(cudaMemsetAsync(flush_, 0, flush_bytes_, stream_), "emptying the L2");
+  return time_us(work);
+}
+
+}  // namespace octet::cuda

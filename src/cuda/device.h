@@ -1,0 +1,95 @@
+// One GPU as this process uses it: what it is, its stream, its memory.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "tensor/tensor.h"
+
+namespace octet::cuda {
+
+struct DeviceTraits {
+  int index = 0;
+  std::string name;  // "NVIDIA H200"
+  int major = 0, minor = 0;
+  int multiprocessors = 0;
+  double clock_ghz = 0;
+  int64_t l2_bytes = 0;
+  int shared_bytes_per_block = 0;  // the most that a kernel may opt in to
+  std::string driver, toolkit;     // CUDA versions, "13.0"
+
+  int architecture() const { return 10 * major + minor; }
+};
+
+// Throws Error for a GPU that the kernels cannot run on, with the reason.
+DeviceTraits read_traits(int index);
+
+// Makes a device current, and the one before it again at the end: the caller may have chosen its
+// own.
+class Active {
+ public:
+  explicit Active(int device);
+  ~Active();
+  Active(const Active&) = delete;
+  Active& operator=(const Active&) = delete;
+
+ private:
+  int before_ = 0;
+};
+
+// A stream and the memory that is ordered by it. Buffers keep it alive.
+class Device : public std::enable_shared_from_this<Device> {
+ public:
+  // `stream`: of the caller, or null for one of its own.
+  Device(int index, cudaStream_t stream);
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  const DeviceTraits& traits() const { return traits_; }
+  cudaStream_t stream() const { return stream_; }
+
+  // From a pool that keeps what is freed: steady work asks the driver for nothing. Memory is ready
+  // for work on the stream, in order, and so is its release. Rounded up to 256 bytes, of which all
+  // may be read.
+  Buffer allocate(size_t bytes);
+
+  // Through pinned memory, in pieces, the copying of one overlapping the transfer of another. The
+  // host's bytes may change when upload() returns, and are there when download() does.
+  void upload(std::byte* device, const std::byte* host, size_t bytes);
+  void download(std::byte* host, const std::byte* device, size_t bytes);
+
+  void synchronize();
+
+  // Microseconds of `work` on the stream, the L2 emptied of its operands before. The emptying keeps
+  // the device busy while `work` is launched, so launching is not part of the time.
+  double time_cold_us(const std::function<void()>& work);
+  // The same without emptying anything.
+  double time_us(const std::function<void()>& work);
+
+ private:
+  struct Pinned {
+    std::byte* data = nullptr;
+    cudaEvent_t free = nullptr;  // when the transfer that uses it is done
+  };
+  static constexpr size_t kPinnedBytes = size_t{4} << 20;
+
+  void prepare_pinned();
+  void release_all() noexcept;
+
+  DeviceTraits traits_;
+  cudaStream_t stream_ = nullptr;
+  bool owns_stream_ = false;
+  cudaMemPool_t pool_ = nullptr;  // null: the device has no pools
+  Pinned pinned_[2];
+  cudaEvent_t begin_ = nullptr, end_ = nullptr;
+  std::byte* flush_ = nullptr;
+  size_t flush_bytes_ = 0;
+};
+
+}  // namespace octet::cuda

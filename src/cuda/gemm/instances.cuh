@@ -1,0 +1,32 @@
+// Turns the tile table into kernels. (A row is named by its number here because nvcc 13 cannot pass
+// a struct of a namespace to a __global__ template; the number goes no further than this file.)
+#pragma once
+
+#include <array>
+#include <utility>
+
+#include "cuda/gemm/instances.h"
+#include "cuda/gemm/kernel_sm80.cuh"
+
+namespace octet::cuda {
+
+template <TileClass C, int kRow, Fusion F>
+__global__ void __launch_bounds__(tiles_of<C>()[kRow].threads(), tiles_of<C>()[kRow].blocks_per_sm)
+    gemm_sm80(const __grid_constant__ GemmParams params) {
+  run_block<tiles_of<C>()[kRow], F>(params);
+}
+
+template <TileClass C, Fusion F, int... kRows>
+auto list_kernels(std::integer_sequence<int, kRows...>) {
+  return std::array<const void*, sizeof...(kRows)>{
+      reinterpret_cast<const void*>(&gemm_sm80<C, kRows, F>)...};
+}
+
+template <TileClass C, Fusion F>
+std::span<const void* const> gemm_kernels() {
+  static const auto kernels =
+      list_kernels<C, F>(std::make_integer_sequence<int, std::size(tiles_of<C>())>());
+  return kernels;
+}
+
+}  // namespace octet::cuda

@@ -1,0 +1,15 @@
+// The compiled kernels of the tile table, one translation unit per class and fusion.
+#pragma once
+
+#include <span>
+
+#include "backend/fusion.h"
+#include "cuda/gemm/tiles.h"
+
+namespace octet::cuda {
+
+// The __global__ functions of the rows of a class, in the table's order.
+template <TileClass C, Fusion F>
+std::span<const void* const> gemm_kernels();
+
+}  // namespace octet::cuda

@@ -1,0 +1,253 @@
+#include "cuda/gemm/launcher.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "cuda/check.h"
+#include "cuda/gemm/pack.h"
+#include "cuda/rows/row_kernels.h"
+
+namespace octet::cuda {
+namespace {
+
+constexpr int64_t kAlignment = 16;   // of rows of a and out
+constexpr int64_t kColumnGroup = 8;  // of w, stored together
+constexpr int kMostArrivals = 8192;  // blocks of a launch
+// Rows of tiles that are walked together. On an H200 at m = 16384 with a tile of 256 x 192, 16 had
+// 936 TOPS, 8 had 920, 4 had 905; from m = 2304 to 4608 there is no difference.
+constexpr int kRowsWalkedTogether = 16;
+// A block that shares a tile should have more to do than to add up its sums.
+constexpr int64_t kFewestSharedSteps = 2;
+
+bool is_aligned(const void* pointer, int64_t stride_bytes) {
+  return reinterpret_cast<uintptr_t>(pointer) % kAlignment == 0 && stride_bytes % kAlignment == 0;
+}
+
+OutType out_type(DType dtype) {
+  switch (dtype) {
+    case DType::i32: return OutType::i32;
+    case DType::f32: return OutType::f32;
+    case DType::bf16: return OutType::bf16;
+    case DType::f16: return OutType::f16;
+    default: fail("gemm: an output of {} has no kernel", octet::name_of(dtype));
+  }
+}
+
+// Operations per clock and multiprocessor that mma.sync reaches on s8.
+double peak_of(const DeviceTraits& traits) {
+  if (traits.major == 8 && traits.minor == 0) return 4096;
+  if (traits.major == 9 || traits.major == 10) return 5500;  // measured on an H200
+  return 2048;
+}
+
+}  // namespace
+
+GemmOperands GemmOperands::from(const GemmArgs& args) {
+  const auto floats = [](const Buffer& buffer) {
+    return reinterpret_cast<const float*>(buffer.data());
+  };
+  return {.a = args.a.values,
+          .row_scale = args.a.scales.as<float>(),
+          .w = reinterpret_cast<const int8_t*>(args.w->values.data()),
+          .col_scale = floats(args.w->col_scale),
+          .bias = floats(args.w->bias),
+          .out = args.out};
+}
+
+GemmLauncher::GemmLauncher(Device& device) : device_(device) {
+  const Active active(device_.traits().index);
+  const size_t bytes = kMostArrivals * sizeof(uint32_t);
+  arrivals_ = device_.allocate(bytes);
+  check_cuda(cudaMemsetAsync(arrivals_.data(), 0, bytes, device_.stream()), "clearing counters");
+}
+
+int GemmLauncher::resident_blocks(const GemmRow& row, Fusion fusion) {
+  const void* kernel = row.kernels[static_cast<int>(fusion)];
+  if (const auto known = resident_.find(kernel); known != resident_.end()) return known->second;
+  const int bytes = row.tile.shared_bytes();
+  int blocks = 0;
+  if (bytes <= device_.traits().shared_bytes_per_block) {
+    const cudaError_t status =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    if (status == cudaSuccess) {
+      check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, row.tile.threads(),
+                                                               static_cast<size_t>(bytes)),
+                 "asking for the occupancy of " + row.name);
+    } else {
+      cudaGetLastError();  // built for other GPUs
+    }
+  }
+  return resident_[kernel] = blocks;
+}
+
+GemmLauncher::Shares GemmLauncher::share(const GemmCandidate& candidate,
+                                         const GemmProblem& problem) {
+  const Tile& tile = candidate.row->tile;
+  Shares shares;
+  shares.tiles_m = static_cast<int>(ceil_div(problem.m, tile.m));
+  shares.tiles_n = static_cast<int>(ceil_div(problem.n, tile.n));
+  // At least one: with k = 0 the zeros are written too.
+  shares.k_steps = static_cast<int>(std::max<int64_t>(1, ceil_div(problem.k, tile.k)));
+  const int64_t tiles = int64_t{shares.tiles_m} * shares.tiles_n;
+  const int64_t room =
+      std::min<int64_t>(kMostArrivals, int64_t{device_.traits().multiprocessors} *
+                                           resident_blocks(*candidate.row, problem.fusion));
+  if (room == 0) return shares;
+  shares.blocks = static_cast<int>(std::min(tiles, room));
+  shares.whole_tiles = static_cast<int>(tiles);
+  if (candidate.streams) {
+    shares.whole_tiles = static_cast<int>(tiles / room * room);
+    shares.blocks = static_cast<int>(room);
+    if (shares.whole_tiles == 0) {
+      // As many blocks for each tile, if there can be two: fewer meet in a tile that way.
+      const int64_t per_tile = std::min(room / tiles, shares.k_steps / kFewestSharedSteps);
+      if (per_tile >= 2) {
+        shares.blocks = static_cast<int>(tiles * per_tile);
+      } else {
+        shares.blocks =
+            static_cast<int>(std::min(room, ceil_div(tiles * shares.k_steps, kFewestSharedSteps)));
+      }
+    }
+  }
+  return shares;
+}
+
+std::string GemmLauncher::refusal(const GemmCandidate& candidate, const GemmProblem& problem) {
+  const Tile& tile = candidate.row->tile;
+  const DeviceTraits& traits = device_.traits();
+  if (tile.shared_bytes() > traits.shared_bytes_per_block) {
+    return fmt::format("needs {} KB of shared memory per block, this GPU has {}",
+                       tile.shared_bytes() / 1024, traits.shared_bytes_per_block / 1024);
+  }
+  if (resident_blocks(*candidate.row, problem.fusion) == 0) {
+    return fmt::format("this build has no code of it for sm_{}", traits.architecture());
+  }
+  const int64_t tiles = ceil_div(problem.m, tile.m) * ceil_div(problem.n, tile.n);
+  if (tiles > INT32_MAX / 2) return "would have too many tiles";
+  // Offsets of operands are 32 bits wide.
+  if (packed_bytes(problem.n, problem.k) > UINT32_MAX) return "takes weights up to 4 GB";
+  if (problem.m * round_up(problem.k, kAlignment) > UINT32_MAX) {
+    return "takes activations up to 4 GB";
+  }
+  if (candidate.streams && share(candidate, problem).shared_tiles() == 0) {
+    return "no tiles are left to share";
+  }
+  return "";
+}
+
+double GemmLauncher::estimate_us(const GemmCandidate& candidate, const GemmProblem& problem) {
+  const Tile& tile = candidate.row->tile;
+  const Shares shares = share(candidate, problem);
+  const DeviceTraits& traits = device_.traits();
+  const double resident = std::max(1.0, std::ceil(double(shares.blocks) / traits.multiprocessors));
+  // Clocks of one k step of a block while `resident` of them share a multiprocessor: the larger of
+  // multiplying, reading fragments (128 bytes per clock) and fetching from L2 (some 40).
+  const double multiply = 2.0 * tile.m * tile.n * tile.k / peak_of(traits);
+  const double fragments =
+      double(tile.warps_m * tile.warps_n) * (tile.warp_m() + tile.warp_n()) * tile.k / 128.0;
+  const double fetch = tile.stage_bytes() / 40.0;
+  constexpr double kStepOverhead = 60;
+  const double step = std::max({multiply, fragments, fetch}) * resident + kStepOverhead;
+  const double whole_rounds =
+      shares.blocks > 0 ? std::ceil(double(shares.whole_tiles) / shares.blocks) : 0;
+  double steps = whole_rounds * shares.k_steps;
+  double clocks_extra = whole_rounds * 1500 * resident;  // epilogues
+  if (candidate.streams && shares.blocks > 0) {
+    steps += std::ceil(double(shares.shared_tiles()) * shares.k_steps / shares.blocks);
+    clocks_extra += 6000 + tile.m * tile.n * 4.0 / 16;  // partial sums to memory and back
+  }
+  return (steps * step + clocks_extra) / (traits.clock_ghz * 1e3) + 3;
+}
+
+std::byte* GemmLauncher::workspace(Buffer& buffer, size_t bytes) {
+  if (buffer.bytes() < bytes) buffer = device_.allocate(bytes);
+  return buffer.data();
+}
+
+// The kernels read whole 16-byte chunks. A view that does not allow it is copied first: no shape of
+// a model is such a one.
+void GemmLauncher::use_aligned_a(GemmParams& params, const GemmOperands& operands,
+                                 const GemmProblem& problem) {
+  const int64_t stride = operands.a.row_stride();
+  params.a = operands.a.as<int8_t>();
+  params.a_stride = stride;
+  const bool one_row = problem.m == 1;
+  if (problem.k % kAlignment == 0 && is_aligned(params.a, one_row ? kAlignment : stride) &&
+      (one_row || problem.m * stride <= UINT32_MAX)) {
+    return;
+  }
+  params.a_stride = round_up(std::max<int64_t>(problem.k, 1), kAlignment);
+  auto* copy = reinterpret_cast<int8_t*>(
+      workspace(aligned_a_, static_cast<size_t>(problem.m * params.a_stride)));
+  launch_copy_padded(params.a, stride, copy, params.a_stride, problem.m, problem.k,
+                     device_.stream());
+  check_launch("copying unaligned activations");
+  params.a = copy;
+}
+
+void GemmLauncher::launch(const GemmCandidate& candidate, const GemmProblem& problem,
+                          const GemmOperands& operands) {
+  const Tile& tile = candidate.row->tile;
+  const Shares shares = share(candidate, problem);
+  check(shares.blocks > 0, "gemm: {} cannot run: {}", candidate.name, refusal(candidate, problem));
+  // schedule.cuh multiplies these in 32 bits.
+  check(int64_t{shares.shared_tiles()} * shares.k_steps * (shares.blocks + 1) <= UINT32_MAX,
+        "gemm: {} would share too many steps of {}", candidate.name, problem.to_string());
+  GemmParams params = {};
+  use_aligned_a(params, operands, problem);
+  params.w = operands.w;
+  params.row_scale = operands.row_scale;
+  params.col_scale = operands.col_scale;
+  params.bias = problem.fusion == Fusion::bias ? operands.bias : nullptr;
+  params.m = static_cast<int>(problem.m);
+  params.n = static_cast<int>(problem.n);
+  params.k = static_cast<int>(problem.k);
+  params.out_type = out_type(problem.out);
+  params.tiles_m = shares.tiles_m;
+  params.tiles_n = shares.tiles_n;
+  params.group = kRowsWalkedTogether;
+  params.k_steps = shares.k_steps;
+  params.whole_tiles = shares.whole_tiles;
+  params.arrivals = reinterpret_cast<uint32_t*>(arrivals_.data());
+  if (shares.shared_tiles() > 0) {
+    const size_t bytes = size_t{2} * shares.blocks * tile.m * tile.n * sizeof(int32_t);
+    params.partial_sums = reinterpret_cast<int32_t*>(workspace(partial_sums_, bytes));
+  }
+
+  // Groups of eight columns are stored whole, 16 bytes at a time. Where rows do not allow it, the
+  // outputs take a detour.
+  const int64_t element = bits_of(problem.out) / 8;
+  const int64_t columns = operands.out.shape[1];
+  const int64_t group = problem.fusion == Fusion::swiglu ? kColumnGroup / 2 : kColumnGroup;
+  // The stride of a single row says nothing.
+  const int64_t out_stride = problem.m == 1 ? columns : operands.out.row_stride();
+  const bool direct =
+      columns % group == 0 &&
+      is_aligned(operands.out.data, problem.m == 1 ? kAlignment : out_stride * element);
+  params.out = operands.out.data;
+  params.out_stride = out_stride;
+  if (!direct) {
+    params.out_stride = round_up(round_up(columns, group) * element, kAlignment) / element;
+    params.out =
+        workspace(aligned_out_, static_cast<size_t>(problem.m * params.out_stride * element));
+  }
+
+  void* arguments[] = {&params};
+  check_cuda(cudaLaunchKernel(candidate.row->kernels[static_cast<int>(problem.fusion)],
+                              dim3(static_cast<unsigned>(shares.blocks)),
+                              dim3(static_cast<unsigned>(tile.threads())), arguments,
+                              static_cast<size_t>(tile.shared_bytes()), device_.stream()),
+             fmt::format("launching {} for {}", candidate.name, problem.to_string()));
+  if (!direct) {
+    check_cuda(
+        cudaMemcpy2DAsync(operands.out.data, static_cast<size_t>(out_stride * element), params.out,
+                          static_cast<size_t>(params.out_stride * element),
+                          static_cast<size_t>(columns * element), static_cast<size_t>(problem.m),
+                          cudaMemcpyDeviceToDevice, device_.stream()),
+        "copying unaligned outputs");
+  }
+}
+
+}  // namespace octet::cuda

@@ -1,0 +1,62 @@
+// Runs a candidate of the tile table on a problem, and says beforehand whether it can and how long
+// it should take.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "backend/gemm.h"
+#include "cuda/device.h"
+#include "cuda/gemm/params.h"
+#include "cuda/gemm/table.h"
+
+namespace octet::cuda {
+
+// Where the operands of a GEMM are.
+struct GemmOperands {
+  ConstTensorView a;  // I8 [m, k]
+  const float* row_scale = nullptr;
+  const int8_t* w = nullptr;  // packed, see pack.h
+  const float* col_scale = nullptr;
+  const float* bias = nullptr;
+  TensorView out;
+
+  static GemmOperands from(const GemmArgs& args);
+};
+
+class GemmLauncher {
+ public:
+  explicit GemmLauncher(Device& device);
+
+  // Why this GPU cannot run the candidate on the problem; empty when it can.
+  std::string refusal(const GemmCandidate& candidate, const GemmProblem& problem);
+
+  // Expected microseconds. Only the order of candidates matters.
+  double estimate_us(const GemmCandidate& candidate, const GemmProblem& problem);
+
+  void launch(const GemmCandidate& candidate, const GemmProblem& problem,
+              const GemmOperands& operands);
+
+ private:
+  // The grid, and which of it works on whole tiles.
+  struct Shares {
+    int tiles_m = 0, tiles_n = 0;
+    int k_steps = 0;
+    int blocks = 0;
+    int whole_tiles = 0;
+    int shared_tiles() const { return tiles_m * tiles_n - whole_tiles; }
+  };
+
+  Shares share(const GemmCandidate& candidate, const GemmProblem& problem);
+  // Blocks of the kernel that a multiprocessor holds at once; 0 when it cannot run here. Sets the
+  // kernel up when asked for the first time.
+  int resident_blocks(const GemmRow& row, Fusion fusion);
+  std::byte* workspace(Buffer& buffer, size_t bytes);
+  void use_aligned_a(GemmParams& params, const GemmOperands& operands, const GemmProblem& problem);
+
+  Device& device_;
+  std::map<const void*, int> resident_;  // by kernel
+  Buffer partial_sums_, arrivals_, aligned_a_, aligned_out_;
+};
+
+}  // namespace octet::cuda

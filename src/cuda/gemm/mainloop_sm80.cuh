@@ -1,0 +1,163 @@
+// Multiplies the stages that the loader fills: ldmatrix from shared memory into fragments, mma.sync
+// into the int32 sums of this warp's outputs.
+//
+// Fragments of the next multiplications are loaded while the present ones run, also across the
+// border of stages. Every warp both copies and multiplies. Two barriers per stage, `full` (all
+// copies have arrived) and `empty` (all warps have loaded their last fragments from it), keep them
+// together as loosely as the stages allow: a warp that waits for shared memory or runs its epilogue
+// leaves the tensor cores to its neighbour. (With one __syncthreads per stage the tile 128x256x128
+// had 862 TOPS instead of 929, m = 16384, n = 24576, k = 4608 on an H200.)
+#pragma once
+
+#include <utility>
+
+#include "cuda/gemm/loader_sm80.cuh"
+#include "cuda/ptx/mbarrier.cuh"
+#include "cuda/ptx/mma_s8.cuh"
+
+namespace octet::cuda {
+
+// Where this warp stands in its block.
+template <Tile T>
+struct WarpPlace {
+  int m, n, k;
+  __device__ WarpPlace() {
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    n = warp % T.warps_n;
+    m = warp / T.warps_n % T.warps_m;
+    k = warp / (T.warps_n * T.warps_m);
+  }
+};
+
+template <Tile T>
+class Mainloop {
+ public:
+  static constexpr int kRows = T.warp_m() / 16;  // blocks of one mma
+  static constexpr int kColumns = T.warp_n() / 8;
+
+  // Of thread t = lane % 4, g = lane / 4: [i][4 j + c / 2][2 h + c % 2] is the sum at row
+  // 16 i + 8 h + g and column 32 j + 8 t + c of the warp's part of the tile.
+  using Sums = int32_t[kRows][kColumns][4];
+
+  __device__ Mainloop(const GemmParams& params, uint32_t stages, uint32_t barriers)
+      : loader_(params, stages), barriers_(barriers) {
+    const WarpPlace<T> warp;
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    // a: rows 0-7 and 8-15 of the first 16 bytes, then of the second. w: both halves of 8 rows,
+    // then of the next 8.
+    const int row_a = warp.m * T.warp_m() + lane % 16;
+    const int row_w = warp.n * T.warp_n() + lane / 16 * 8 + lane % 8;
+    const int chunk = warp.k * kParts * 2;
+    from_a_ = stages + row_a * T.k + (chunk + lane / 16 ^ swizzle<T>(row_a)) * 16;
+    from_w_ = stages + (T.m + row_w) * T.k + (chunk + lane / 8 % 2 ^ swizzle<T>(row_w)) * 16;
+  }
+
+  // Fills the pipeline. Once, before the first run().
+  __device__ void begin(const GemmParams& params) {
+    if (threadIdx.x == 0) {
+#pragma unroll
+      for (int slot = 0; slot < T.stages; ++slot) {
+        ptx::mbarrier_init(full(slot), T.threads());
+        ptx::mbarrier_init(empty(slot), T.threads() / 32);
+      }
+    }
+    __syncthreads();
+#pragma unroll 1
+    for (int stage = 0; stage < kAhead; ++stage) {
+      loader_.template copy_part<0, 1>(params, stage);
+      ptx::mbarrier_arrive_after_copies(full(stage));
+      loader_.end_stage(params);
+    }
+    ptx::mbarrier_wait(full(0), 0);
+  }
+
+  // sums += the next `steps` stages.
+  __device__ __forceinline__ void run(const GemmParams& params, int steps, Sums& sums) {
+    // Anew for each tile: kept over the epilogue, these registers would be missing there.
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) load_a(i, 0);
+    load_w(0, 0, 0);
+    for (; steps > 0; --steps) {
+      run_stage(params, sums, std::make_integer_sequence<int, kParts>());
+    }
+  }
+
+ private:
+  static constexpr int kPairs = kColumns / 2;          // one ldmatrix feeds two blocks of columns
+  static constexpr int kParts = T.k / 32 / T.warps_k;  // multiplications of k = 32 per stage
+  // Stages that the copies run ahead. One less than there could be: the slot that is filled next is
+  // then the one before last, which slower warps have left as well (128x256x128, k = 12288: 969
+  // against 907 TOPS).
+  static constexpr int kAhead = T.stages > 3 ? T.stages - 2 : T.stages - 1;
+  static_assert(kPairs * kParts % 2 == 0, "the two buffers of w alternate over stages");
+
+  template <int... kPart>
+  __device__ __forceinline__ void run_stage(const GemmParams& params, Sums& sums,
+                                            std::integer_sequence<int, kPart...>) {
+    (run_part<kPart>(params, sums), ...);
+  }
+
+  template <int kPart>
+  __device__ __forceinline__ void run_part(const GemmParams& params, Sums& sums) {
+    constexpr bool kLast = kPart == kParts - 1;
+    // The slot to fill is kAhead after the one being read. It has been read once more than it has
+    // been filled, but for the very first time, which the barrier's parity 1 stands for.
+    const bool wraps = read_ + kAhead >= T.stages;
+    const uint32_t write = read_ + kAhead - (wraps ? T.stages : 0);
+    if constexpr (kPart == 0) ptx::mbarrier_wait(empty(write), parity_ ^ (wraps ? 0 : 1));
+    loader_.template copy_part<kPart, kParts>(params, write);
+    if constexpr (kLast) {
+      ptx::mbarrier_arrive_after_copies(full(write));
+      loader_.end_stage(params);
+    }
+#pragma unroll
+    for (int pair = 0; pair < kPairs; ++pair) {
+      const int buffer = (kPart * kPairs + pair) % 2;
+      if (pair + 1 < kPairs) {
+        load_w(1 - buffer, pair + 1, kPart);
+      } else {
+        if constexpr (kLast) next_stage();
+        load_w(1 - buffer, 0, kLast ? 0 : kPart + 1);
+      }
+#pragma unroll
+      for (int i = 0; i < kRows; ++i) {
+        ptx::mma_16x8x32(sums[i][2 * pair], a_[i], w_[buffer][0], w_[buffer][1]);
+        ptx::mma_16x8x32(sums[i][2 * pair + 1], a_[i], w_[buffer][2], w_[buffer][3]);
+        if (pair == kPairs - 1) load_a(i, kLast ? 0 : kPart + 1);
+      }
+    }
+  }
+
+  // Every fragment of this stage is loaded or on its way.
+  __device__ __forceinline__ void next_stage() {
+    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(empty(read_));
+    const bool wraps = read_ + 1 == T.stages;
+    read_ = wraps ? 0 : read_ + 1;
+    parity_ ^= wraps ? 1 : 0;
+    from_a_ += wraps ? (1 - T.stages) * T.stage_bytes() : T.stage_bytes();
+    from_w_ += wraps ? (1 - T.stages) * T.stage_bytes() : T.stage_bytes();
+    ptx::mbarrier_wait(full(read_), parity_);
+  }
+
+  __device__ __forceinline__ uint32_t full(uint32_t slot) const { return barriers_ + slot * 16; }
+  __device__ __forceinline__ uint32_t empty(uint32_t slot) const { return full(slot) + 8; }
+
+  // Chunks 2 part and 2 part + 1 of the rows: the swizzle makes an exclusive or of what would be a
+  // sum.
+  __device__ __forceinline__ void load_a(int i, int part) {
+    ptx::ldmatrix_x4(a_[i], (from_a_ ^ part * 32) + i * 16 * T.k);
+  }
+  __device__ __forceinline__ void load_w(int buffer, int pair, int part) {
+    ptx::ldmatrix_x4(w_[buffer], (from_w_ ^ part * 32) + pair * 16 * T.k);
+  }
+
+  Loader<T> loader_;
+  uint32_t barriers_;
+  uint32_t from_a_, from_w_;  // this lane's first rows in the slot being multiplied
+  uint32_t read_ = 0;         // that slot
+  uint32_t parity_ = 0;       // of its barrier `full`
+  uint32_t a_[kRows][4];
+  uint32_t w_[2][4];
+};
+
+}  // namespace octet::cuda

@@ -1,0 +1,54 @@
+#include <algorithm>
+
+#include "cuda/gemm/pack.h"
+
+namespace octet::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kChunk = 16;  // bytes per thread
+constexpr int64_t kChunksPerBlock = kBlockBytes / kChunk;
+
+__global__ void pack_rows(const int8_t* from, int64_t rows, int8_t* packed, int64_t first,
+                          int64_t n, int64_t k) {
+  const int64_t chunks = (k + kBlockBytes - 1) / kBlockBytes * kChunksPerBlock;  // of a row
+  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < rows * chunks;
+       i += step) {
+    const int64_t row = i / chunks;
+    const int64_t chunk = i % chunks;
+    const int8_t* source = from + row * k + chunk * kChunk;
+    union {
+      int8_t bytes[kChunk];
+      int4 vector;
+    } value;
+    if (k % kChunk == 0 && chunk * kChunk < k) {
+      value.vector = *reinterpret_cast<const int4*>(source);
+    } else {
+#pragma unroll
+      for (int j = 0; j < kChunk; ++j) {
+        value.bytes[j] = chunk * kChunk + j < k ? source[j] : static_cast<int8_t>(0);
+      }
+    }
+    const int64_t block = chunk / kChunksPerBlock;
+    int8_t* to = packed + (block * n + first + row) * kBlockBytes;
+    reinterpret_cast<int4*>(to)[chunk % kChunksPerBlock] = value.vector;
+  }
+}
+
+}  // namespace
+
+int64_t packed_bytes(int64_t n, int64_t k) {
+  return (k + kBlockBytes - 1) / kBlockBytes * n * kBlockBytes + kReadPast;
+}
+
+void launch_pack_rows(const int8_t* from, int64_t rows, int8_t* packed, int64_t first, int64_t n,
+                      int64_t k, CUstream_st* stream) {
+  const int64_t chunks = rows * ((k + kBlockBytes - 1) / kBlockBytes) * kChunksPerBlock;
+  if (chunks == 0) return;
+  const int64_t blocks = std::min<int64_t>((chunks + kThreads - 1) / kThreads, 8192);
+  pack_rows<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(from, rows, packed, first, n,
+                                                                    k);
+}
+
+}  // namespace octet::cuda

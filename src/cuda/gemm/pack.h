@@ -1,0 +1,25 @@
+// How a weight lies in GPU memory, for every kernel family.
+//
+// Blocks of 128 bytes of k: [ceil(k / 128)][n][128], zeros past the end of k. The rows of a tile
+// are then one contiguous piece per stage, at constant distances for each thread, whatever n and k.
+// Behind the last row there are kReadPast bytes that may be read: the last tile of n need not ask
+// which rows exist, since rows past n only reach columns that are never stored.
+#pragma once
+
+#include <cstdint>
+
+struct CUstream_st;
+
+namespace octet::cuda {
+
+inline constexpr const char* kWeightLayout = "cuda_k128";
+inline constexpr int64_t kBlockBytes = 128;
+inline constexpr int64_t kReadPast = 256 * kBlockBytes;  // the widest tile
+
+int64_t packed_bytes(int64_t n, int64_t k);
+
+// Rows [first, first + rows) of n, dense I8 [rows, k] on the device, to their place in `packed`.
+void launch_pack_rows(const int8_t* from, int64_t rows, int8_t* packed, int64_t first, int64_t n,
+                      int64_t k, CUstream_st* stream);
+
+}  // namespace octet::cuda

@@ -1,0 +1,32 @@
+// What a launch of a GEMM kernel is told: operands, outputs and which block does which work.
+#pragma once
+
+#include <cstdint>
+
+namespace octet::cuda {
+
+enum class OutType : int { i32, f32, bf16, f16 };
+
+struct GemmParams {
+  const int8_t* a;         // [m, k], rows a_stride bytes apart, 16-byte aligned
+  const int8_t* w;         // packed, see pack.h
+  const float* row_scale;  // [m]
+  const float* col_scale;  // [n], readable up to the next multiple of eight
+  const float* bias;       // likewise, or null
+  // [m, n] or, for swiglu, [m, n / 2]; rows are out_stride elements apart and begin at multiples of
+  // 16 bytes. Outputs are written in groups of eight columns of w, the last one too.
+  void* out;
+  int64_t a_stride, out_stride;
+  int m, n, k;
+  OutType out_type;
+
+  // The schedule, see schedule.cuh.
+  int tiles_m, tiles_n;
+  int group;              // rows of tiles that are walked together
+  int k_steps;            // per tile
+  int whole_tiles;        // the first tiles, each computed by one block
+  int32_t* partial_sums;  // [2 * blocks][tile's outputs], of tiles that blocks share
+  uint32_t* arrivals;     // zeros [tiles - whole_tiles], before and after
+};
+
+}  // namespace octet::cuda

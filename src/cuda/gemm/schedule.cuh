@@ -1,0 +1,77 @@
+// Which block computes what.
+//
+// The grid is as large as the device can hold at once, and each block walks its share of the work:
+// first whole tiles, `gridDim.x` apart; then an equal part of the k steps of the remaining tiles
+// ("stream-k"), which may begin and end inside a tile. The blocks of such a tile leave their int32
+// sums in memory, and the last to arrive adds them up and runs the epilogue. Integer sums do not
+// depend on the order, so the result is the same bits in any case, and no block ever waits for
+// another.
+//
+// Tiles are numbered so that those that run at the same time form a compact rectangle: `group` rows
+// of tiles at a time, column by column, which keeps both operands' panels in L2.
+#pragma once
+
+#include "cuda/gemm/params.h"
+
+namespace octet::cuda {
+
+struct Work {
+  int tile;
+  int k_begin, k_end;  // steps
+};
+
+// The k steps of all shared tiles in a row, cut into one part per block.
+// 32 bits hold the products: there are fewer shared tiles than blocks (checked on the host).
+struct SharedSteps {
+  uint32_t steps;
+  __device__ explicit SharedSteps(const GemmParams& params)
+      : steps((params.tiles_m * params.tiles_n - params.whole_tiles) * params.k_steps) {}
+  __device__ uint32_t first_of(uint32_t block) const { return steps * block / gridDim.x; }
+  // The block whose part holds this step: the last one that begins at or before it.
+  __device__ uint32_t block_of(uint32_t step) const { return ((step + 1) * gridDim.x - 1) / steps; }
+};
+
+// Two of these live in registers during the main loop, where there are none to spare, hence one
+// number: the next whole tile, or the complement of the next step of the shared ones.
+class WorkList {
+ public:
+  __device__ WorkList() : next_(static_cast<int>(blockIdx.x)) {}
+
+  // False when nothing is left.
+  __device__ bool next(const GemmParams& params, Work& work) {
+    if (next_ >= 0 && next_ < params.whole_tiles) {
+      work = {next_, 0, params.k_steps};
+      next_ += static_cast<int>(gridDim.x);
+      return true;
+    }
+    const SharedSteps shared(params);
+    if (shared.steps == 0) return false;
+    if (next_ >= 0) next_ = ~static_cast<int>(shared.first_of(blockIdx.x));
+    const int step = ~next_;
+    const int left = static_cast<int>(shared.first_of(blockIdx.x + 1)) - step;
+    if (left <= 0) return false;
+    const int index = step / params.k_steps;
+    const int begin = step - index * params.k_steps;
+    const int end = min(params.k_steps, begin + left);
+    work = {params.whole_tiles + index, begin, end};
+    next_ = ~(step + end - begin);
+    return true;
+  }
+
+ private:
+  int next_;
+};
+
+struct TilePlace {
+  int row, column;  // in tiles
+};
+
+__device__ __forceinline__ TilePlace place_of(const GemmParams& params, int tile) {
+  const int per_group = params.group * params.tiles_n;
+  const int first = tile / per_group * params.group;
+  const int rows = min(params.group, params.tiles_m - first);
+  const int index = tile % per_group;
+  return {first + index % rows, index / rows};
+}
+
+}  // namespace octet::cuda

@@ -1,0 +1,75 @@
+#include "cuda/gemm/table.h"
+
+#include "base/error.h"
+#include "cuda/gemm/instances.h"
+
+namespace octet::cuda {
+namespace {
+
+template <TileClass C>
+void add_rows(std::vector<GemmRow>& rows) {
+  const auto none = gemm_kernels<C, Fusion::none>();
+  const auto bias = gemm_kernels<C, Fusion::bias>();
+  const auto swiglu = gemm_kernels<C, Fusion::swiglu>();
+  size_t i = 0;
+  for (const Tile& tile : tiles_of<C>()) {
+    static_assert(static_cast<int>(Fusion::none) == 0 && static_cast<int>(Fusion::bias) == 1 &&
+                  static_cast<int>(Fusion::swiglu) == 2);
+    rows.push_back({tile, C, name_of(tile), {none[i], bias[i], swiglu[i]}});
+    ++i;
+  }
+}
+
+std::vector<GemmRow> make_rows() {
+  std::vector<GemmRow> rows;
+#if OCTET_TILES_LARGE
+  add_rows<TileClass::large>(rows);
+#endif
+#if OCTET_TILES_MEDIUM
+  add_rows<TileClass::medium>(rows);
+#endif
+#if OCTET_TILES_SMALL
+  add_rows<TileClass::small>(rows);
+#endif
+  return rows;
+}
+
+std::vector<GemmCandidate> make_candidates() {
+  std::vector<GemmCandidate> candidates;
+  for (const GemmRow& row : gemm_rows()) {
+    candidates.push_back({&row, false, row.name});
+    // Warps along k already share a tile; there is no code for both.
+    if (row.tile.warps_k == 1) candidates.push_back({&row, true, row.name + "_streamk"});
+  }
+  return candidates;
+}
+
+}  // namespace
+
+std::string name_of(const Tile& tile) {
+  std::string name = fmt::format("sm80_{}x{}x{}_s{}_w{}x{}", tile.m, tile.n, tile.k, tile.stages,
+                                 tile.warps_m, tile.warps_n);
+  if (tile.warps_k > 1) name += fmt::format("x{}", tile.warps_k);
+  return name;
+}
+
+std::span<const GemmRow> gemm_rows() {
+  static const std::vector<GemmRow> rows = make_rows();
+  return rows;
+}
+
+std::span<const GemmCandidate> gemm_candidates() {
+  static const std::vector<GemmCandidate> candidates = make_candidates();
+  return candidates;
+}
+
+const GemmCandidate& find_candidate(const std::string& name) {
+  std::string names;
+  for (const GemmCandidate& candidate : gemm_candidates()) {
+    if (candidate.name == name) return candidate;
+    names += (names.empty() ? "" : ", ") + candidate.name;
+  }
+  fail("OCTET_FORCE_KERNEL: '{}' is not a kernel of this build; it has {}", name, names);
+}
+
+}  // namespace octet::cuda

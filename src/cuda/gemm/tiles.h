@@ -1,0 +1,59 @@
+// THE table of tiles: what a person edits; nothing else lists shapes. A row's name, made of its
+// fields (sm80_128x256x64_s4_w2x4), is its identity in plan files, logs, tests and overrides.
+//
+// Three classes by the shared memory that a block may take, each built for the architectures that
+// have it (cmake/cuda.cmake) and tested against its limit:
+//   small   99 KB   sm_86, sm_89, sm_120, and all others
+//   medium 163 KB   sm_80, and sm_90
+//   large  227 KB   sm_90
+// Stages of 128 bytes of k copy whole lines; where shared memory is short, 64 leave more stages.
+#pragma once
+
+#include "cuda/gemm/tile.h"
+
+namespace octet::cuda {
+
+enum class TileClass { small, medium, large };
+
+constexpr int shared_limit(TileClass tile_class) {
+  switch (tile_class) {
+    case TileClass::small: return 99 * 1024;
+    case TileClass::medium: return 163 * 1024;
+    case TileClass::large: return 227 * 1024;
+  }
+  return 0;
+}
+
+inline constexpr Tile kSmallTiles[] = {
+    //  m    n    k stages warps m n k  blocks per multiprocessor
+    {128, 256, 64, 4, 2, 4, 1, 1},   // large m, wide n
+    {128, 128, 128, 3, 2, 2, 1, 1},  // two blocks where shared memory allows it, better last waves
+    {64, 128, 128, 4, 1, 4, 1, 1},   // some 64 tokens
+    {64, 64, 128, 3, 2, 2, 1, 3},    // the same, n too small to fill the device
+    {64, 64, 128, 6, 1, 2, 1, 2},
+    {32, 128, 128, 4, 1, 4, 1, 2},  // short texts
+    {16, 128, 128, 3, 1, 4, 1, 4},  // a few tokens
+    {16, 64, 128, 6, 1, 2, 1, 3},   // a few tokens, k short
+    {16, 64, 128, 8, 1, 2, 2, 2},   // a few tokens, k long
+    {16, 64, 128, 4, 1, 2, 2, 4},
+};
+inline constexpr Tile kMediumTiles[] = {
+    {128, 256, 128, 3, 2, 4, 1, 1},  // large m and n on sm_80
+};
+inline constexpr Tile kLargeTiles[] = {
+    {256, 192, 128, 4, 4, 2, 1, 1},  // the fewest bytes from L2 and shared memory per operation
+    {128, 256, 128, 4, 2, 4, 1, 1},  // other last waves
+};
+
+template <TileClass C>
+constexpr const auto& tiles_of() {
+  if constexpr (C == TileClass::small) {
+    return kSmallTiles;
+  } else if constexpr (C == TileClass::medium) {
+    return kMediumTiles;
+  } else {
+    return kLargeTiles;
+  }
+}
+
+}  // namespace octet::cuda

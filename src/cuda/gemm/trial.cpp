@@ -1,0 +1,155 @@
+#include "cuda/gemm/trial.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "cuda/check.h"
+#include "cuda/gemm/pack.h"
+#include "cuda/rows/row_kernels.h"
+
+namespace octet::cuda {
+namespace {
+
+constexpr int64_t kMostSets = 16;
+// Launches follow each other without a gap for about this long, as they do in a model; a single
+// short one would mostly measure its launch.
+constexpr double kRunMicroseconds = 100;
+constexpr int kMostLaunches = 16;
+
+struct Set {
+  Buffer a;               // I8 [m, k]
+  Buffer w;               // packed
+  Buffer out;             // [m, n] or [m, n / 2]
+  Buffer bf16_a, bf16_w;  // [m, k], [n, k]
+  Buffer bf16_out;        // [m, n]
+};
+
+class Operands {
+ public:
+  Operands(const std::shared_ptr<Device>& device, GemmLauncher& launcher, CublasLt* library,
+           const GemmProblem& problem)
+      : device_(device), launcher_(launcher), library_(library), problem_(problem) {
+    const int64_t longest = std::max(problem.m, problem.n);
+    const std::vector<float> ones(static_cast<size_t>(longest), 0.01f);
+    scales_ = device_->allocate(ones.size() * sizeof(float));
+    device_->upload(scales_.data(), reinterpret_cast<const std::byte*>(ones.data()),
+                    ones.size() * sizeof(float));
+    const int64_t bytes = a_bytes() + packed_bytes(problem.n, problem.k) + out_bytes();
+    const int64_t sets =
+        std::clamp<int64_t>(2 * device_->traits().l2_bytes / bytes + 1, 2, kMostSets);
+    for (int64_t i = 0; i < sets; ++i) sets_.push_back(make_set(static_cast<uint64_t>(i)));
+    const double operations = 2.0 * static_cast<double>(problem.m) *
+                              static_cast<double>(problem.n) * static_cast<double>(problem.k);
+    // 1000 TOPS, and 3 us at least: only a number of launches comes out of it.
+    const double expected_us = std::max(3.0, operations * 1e-9);
+    launches_ = std::clamp(static_cast<int>(kRunMicroseconds / expected_us), 1, kMostLaunches);
+  }
+
+  double measure(const std::string& name, int turn) {
+    const GemmCandidate* candidate = nullptr;
+    if (name != kUnquantized && name != kQuantize) candidate = &find_candidate(name);
+    const double us = device_->time_us([&] {
+      for (int i = 0; i < launches_; ++i) {
+        const size_t index = (static_cast<size_t>(turn) * launches_ + i) % sets_.size();
+        run(candidate, name, sets_[index]);
+      }
+    });
+    return us / launches_;
+  }
+
+ private:
+  int64_t a_bytes() const { return problem_.m * round_up(problem_.k, 16); }
+  int64_t out_columns() const {
+    return problem_.fusion == Fusion::swiglu ? problem_.n / 2 : problem_.n;
+  }
+  int64_t out_bytes() const { return problem_.m * out_columns() * bits_of(problem_.out) / 8; }
+  TensorView rows(const Buffer& buffer, DType dtype, int64_t count, int64_t columns) const {
+    return TensorView(buffer.data(), dtype, {count, columns});
+  }
+  TensorView a(const Set& set) const {
+    return TensorView::rows(set.a.data(), DType::i8, problem_.m, problem_.k,
+                            round_up(problem_.k, 16));
+  }
+  QTensor scaled(const TensorView& values) const {
+    return {values, scales_.view(DType::f32, {values.shape[0]})};
+  }
+
+  Set make_set(uint64_t seed) {
+    const auto [m, n, k] = std::tuple(problem_.m, problem_.n, problem_.k);
+    const auto random = [&](int64_t bytes, uint64_t part) {
+      Buffer buffer = device_->allocate(static_cast<size_t>(bytes));
+      launch_fill_random_int8(reinterpret_cast<int8_t*>(buffer.data()), static_cast<size_t>(bytes),
+                              3 * seed + part, device_->stream());
+      check_launch("filling operands of a trial");
+      return buffer;
+    };
+    Set set;
+    set.a = random(a_bytes(), 0);
+    set.w = random(packed_bytes(n, k), 1);
+    set.out = device_->allocate(static_cast<size_t>(out_bytes()));
+    set.bf16_a = device_->allocate(bytes_of(DType::bf16, {m, k}));
+    const int multiprocessors = device_->traits().multiprocessors;
+    launch_dequantize_rows(scaled(a(set)), rows(set.bf16_a, DType::bf16, m, k), multiprocessors,
+                           device_->stream());
+    if (library_ != nullptr) {
+      set.bf16_w = device_->allocate(bytes_of(DType::bf16, {n, k}));
+      set.bf16_out = device_->allocate(bytes_of(DType::bf16, {m, n}));
+      launch_dequantize_rows(scaled(rows(set.w, DType::i8, n, k)),
+                             rows(set.bf16_w, DType::bf16, n, k), multiprocessors,
+                             device_->stream());
+    }
+    check_launch("making operands of a trial");
+    return set;
+  }
+
+  void run(const GemmCandidate* candidate, const std::string& name, const Set& set) {
+    const auto [m, n, k] = std::tuple(problem_.m, problem_.n, problem_.k);
+    if (candidate != nullptr) {
+      const auto* scales = reinterpret_cast<const float*>(scales_.data());
+      const TensorView out = rows(set.out, problem_.out, m, out_columns());
+      launcher_.launch(*candidate, problem_,
+                       {.a = a(set),
+                        .row_scale = scales,
+                        .w = reinterpret_cast<const int8_t*>(set.w.data()),
+                        .col_scale = scales,
+                        .bias = scales,
+                        .out = out});
+    } else if (name == kQuantize) {
+      launch_quantize_rows(rows(set.bf16_a, DType::bf16, m, k), {}, scaled(a(set)),
+                           device_->traits().multiprocessors, device_->stream());
+      check_launch("quantize_rows");
+    } else {
+      const bool done =
+          library_->matmul(rows(set.bf16_a, DType::bf16, m, k), rows(set.bf16_w, DType::bf16, n, k),
+                           rows(set.bf16_out, DType::bf16, m, n));
+      check(done, "cublasLt has no algorithm for m={} n={} k={}", m, n, k);
+    }
+  }
+
+  std::shared_ptr<Device> device_;
+  GemmLauncher& launcher_;
+  CublasLt* library_;
+  GemmProblem problem_;
+  Buffer scales_;  // 0.01 for everyone
+  std::vector<Set> sets_;
+  int launches_ = 1;
+};
+
+}  // namespace
+
+tune::Trial begin_trial(const std::shared_ptr<Device>& device, GemmLauncher& launcher,
+                        CublasLt* library, const GemmProblem& problem) {
+  const Active active(device->traits().index);
+  auto operands = std::make_shared<Operands>(device, launcher, library, problem);
+  tune::Trial trial;
+  trial.measure = [operands](const std::string& name, int turn) {
+    return operands->measure(name, turn);
+  };
+  trial.references = {kQuantize};
+  if (library != nullptr) trial.references.emplace_back(kUnquantized);
+  return trial;
+}
+
+}  // namespace octet::cuda

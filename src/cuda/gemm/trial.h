@@ -1,0 +1,17 @@
+// What the tuner needs to measure one problem on the GPU: operands of random numbers, in more sets
+// than the L2 holds, as the layers of a model would find them.
+#pragma once
+
+#include "backend/gemm.h"
+#include "cuda/device.h"
+#include "cuda/gemm/launcher.h"
+#include "cuda/matmul/cublaslt.h"
+#include "tune/planner.h"
+
+namespace octet::cuda {
+
+// `library` may be null: then the unquantized product is not among the references.
+tune::Trial begin_trial(const std::shared_ptr<Device>& device, GemmLauncher& launcher,
+                        CublasLt* library, const GemmProblem& problem);
+
+}  // namespace octet::cuda

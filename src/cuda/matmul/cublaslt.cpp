@@ -1,0 +1,184 @@
+#include "cuda/matmul/cublaslt.h"
+
+#include <cublasLt.h>
+#include <dlfcn.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "cuda/check.h"
+
+namespace octet::cuda {
+namespace {
+
+constexpr size_t kWorkspaceBytes = size_t{64} << 20;
+constexpr uint32_t kAlignment = 16;  // of rows, in bytes
+
+void check_lt(cublasStatus_t status, const char* what) {
+  check(status == CUBLAS_STATUS_SUCCESS, "cublasLt: {} failed with status {}", what,
+        static_cast<int>(status));
+}
+
+cudaDataType_t data_type(DType dtype) {
+  switch (dtype) {
+    case DType::bf16: return CUDA_R_16BF;
+    case DType::f16: return CUDA_R_16F;
+    case DType::i8: return CUDA_R_8I;
+    case DType::i32: return CUDA_R_32I;
+    default: return CUDA_R_32F;
+  }
+}
+
+// A row stride that means something also when there is only one row.
+int64_t leading(const ConstTensorView& view) {
+  return std::max<int64_t>({view.shape[0] > 1 ? view.row_stride() : view.shape[1], 1});
+}
+
+bool has_aligned_rows(const ConstTensorView& view) {
+  const int64_t row_bytes = leading(view) * bits_of(view.dtype) / 8;
+  return reinterpret_cast<uintptr_t>(view.data) % kAlignment == 0 && row_bytes % kAlignment == 0;
+}
+
+}  // namespace
+
+struct CublasLt::Api {
+  std::string problem;
+#define OCTET_LT(name) decltype(&::name) name = nullptr;
+#define OCTET_LT_FUNCTIONS(each)                                                                 \
+  each(cublasLtCreate) each(cublasLtDestroy) each(cublasLtMatmul) each(cublasLtMatmulDescCreate) \
+      each(cublasLtMatmulDescDestroy) each(cublasLtMatmulDescSetAttribute)                       \
+          each(cublasLtMatrixLayoutCreate) each(cublasLtMatrixLayoutDestroy)                     \
+              each(cublasLtMatmulPreferenceCreate) each(cublasLtMatmulPreferenceDestroy)         \
+                  each(cublasLtMatmulPreferenceSetAttribute) each(cublasLtMatmulAlgoGetHeuristic)
+  OCTET_LT_FUNCTIONS(OCTET_LT)
+#undef OCTET_LT
+
+  Api() {
+    const std::string name = fmt::format("libcublasLt.so.{}", CUDART_VERSION / 1000);
+    const std::string beside_toolkit = std::string(OCTET_CUDA_LIBRARY_DIR "/") + name;
+    void* library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) library = ::dlopen(beside_toolkit.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+      problem = fmt::format(
+          "{} was not found; install cuBLAS, or add its folder to "
+          "LD_LIBRARY_PATH",
+          name);
+      return;
+    }
+#define OCTET_LT(function)                                                      \
+  function = reinterpret_cast<decltype(function)>(::dlsym(library, #function)); \
+  if (function == nullptr)                                                      \
+    problem = fmt::format("{} has no {}; install a newer cuBLAS", name, #function);
+    OCTET_LT_FUNCTIONS(OCTET_LT)
+#undef OCTET_LT
+  }
+};
+
+const CublasLt::Api& CublasLt::api() {
+  static const Api api;
+  return api;
+}
+
+std::string CublasLt::unavailable() { return api().problem; }
+
+struct CublasLt::Plan {
+  cublasLtMatmulDesc_t operation = nullptr;
+  cublasLtMatrixLayout_t a = nullptr, b = nullptr, out = nullptr;
+  cublasLtMatmulAlgo_t algorithm = {};
+  bool usable = false;
+
+  Plan() = default;
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+  Plan(Plan&& other) noexcept
+      : operation(std::exchange(other.operation, nullptr)),
+        a(std::exchange(other.a, nullptr)),
+        b(std::exchange(other.b, nullptr)),
+        out(std::exchange(other.out, nullptr)),
+        algorithm(other.algorithm),
+        usable(other.usable) {}
+  ~Plan() {
+    if (operation != nullptr) api().cublasLtMatmulDescDestroy(operation);
+    for (cublasLtMatrixLayout_t layout : {a, b, out}) {
+      if (layout != nullptr) api().cublasLtMatrixLayoutDestroy(layout);
+    }
+  }
+};
+
+CublasLt::CublasLt(Device& device) : device_(device) {
+  check(api().problem.empty(), "matmul: {}", api().problem);
+  const Active active(device.traits().index);
+  cublasLtHandle_t handle = nullptr;
+  check_lt(api().cublasLtCreate(&handle), "opening the library");
+  handle_ = handle;
+  workspace_ = device.allocate(kWorkspaceBytes);
+}
+
+CublasLt::~CublasLt() { api().cublasLtDestroy(static_cast<cublasLtHandle_t>(handle_)); }
+
+// The library thinks in columns: our rows are its columns, and out^T = b a^T.
+CublasLt::Plan CublasLt::make_plan(const ConstTensorView& a, const ConstTensorView& b,
+                                   const TensorView& out) {
+  const Api& lt = api();
+  const bool integer = a.dtype == DType::i8;
+  const auto m = static_cast<uint64_t>(a.shape[0]);
+  const auto n = static_cast<uint64_t>(b.shape[0]);
+  const auto k = static_cast<uint64_t>(a.shape[1]);
+  Plan plan;
+  check_lt(lt.cublasLtMatmulDescCreate(&plan.operation,
+                                       integer ? CUBLAS_COMPUTE_32I : CUBLAS_COMPUTE_32F,
+                                       integer ? CUDA_R_32I : CUDA_R_32F),
+           "describing a product");
+  const cublasOperation_t transposed = CUBLAS_OP_T;
+  check_lt(lt.cublasLtMatmulDescSetAttribute(plan.operation, CUBLASLT_MATMUL_DESC_TRANSA,
+                                             &transposed, sizeof(transposed)),
+           "describing a product");
+  check_lt(lt.cublasLtMatrixLayoutCreate(&plan.b, data_type(b.dtype), k, n, leading(b)),
+           "describing b");
+  check_lt(lt.cublasLtMatrixLayoutCreate(&plan.a, data_type(a.dtype), k, m, leading(a)),
+           "describing a");
+  check_lt(lt.cublasLtMatrixLayoutCreate(&plan.out, data_type(out.dtype), n, m, leading(out)),
+           "describing out");
+  cublasLtMatmulPreference_t preference = nullptr;
+  check_lt(lt.cublasLtMatmulPreferenceCreate(&preference), "asking for an algorithm");
+  const size_t workspace = kWorkspaceBytes;
+  lt.cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                          &workspace, sizeof(workspace));
+  for (const auto attribute :
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+    lt.cublasLtMatmulPreferenceSetAttribute(preference, attribute, &kAlignment, sizeof(kAlignment));
+  }
+  cublasLtMatmulHeuristicResult_t result = {};
+  int found = 0;
+  const cublasStatus_t status = lt.cublasLtMatmulAlgoGetHeuristic(
+      static_cast<cublasLtHandle_t>(handle_), plan.operation, plan.b, plan.a, plan.out, plan.out,
+      preference, 1, &result, &found);
+  lt.cublasLtMatmulPreferenceDestroy(preference);
+  plan.usable = status == CUBLAS_STATUS_SUCCESS && found > 0;
+  plan.algorithm = result.algo;
+  return plan;
+}
+
+bool CublasLt::matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out) {
+  // On other rows the library is slow or has nothing.
+  if (!has_aligned_rows(a) || !has_aligned_rows(b) || !has_aligned_rows(out)) return false;
+  const Key key = {a.dtype,    out.dtype,  a.shape[0], b.shape[0],
+                   a.shape[1], leading(a), leading(b), leading(out)};
+  auto& plan = plans_[key];
+  if (plan == nullptr) plan = std::make_unique<Plan>(make_plan(a, b, out));
+  if (!plan->usable) return false;
+  const float one = 1, zero = 0;
+  const int32_t integer_one = 1, integer_zero = 0;
+  const bool integer = a.dtype == DType::i8;
+  const void* alpha = integer ? static_cast<const void*>(&integer_one) : &one;
+  const void* beta = integer ? static_cast<const void*>(&integer_zero) : &zero;
+  check_lt(
+      api().cublasLtMatmul(static_cast<cublasLtHandle_t>(handle_), plan->operation, alpha, b.data,
+                           plan->b, a.data, plan->a, beta, out.data, plan->out, out.data, plan->out,
+                           &plan->algorithm, workspace_.data(), kWorkspaceBytes, device_.stream()),
+      "multiplying");
+  return true;
+}
+
+}  // namespace octet::cuda

@@ -1,0 +1,47 @@
+// cuBLASLt, opened when it is first needed: its library has half a gigabyte, and who only runs INT8
+// needs none of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+
+#include "cuda/device.h"
+#include "tensor/tensor.h"
+
+namespace octet::cuda {
+
+class CublasLt {
+ public:
+  // Why the library cannot be used here; empty when it can.
+  static std::string unavailable();
+
+  explicit CublasLt(Device& device);
+  ~CublasLt();
+  CublasLt(const CublasLt&) = delete;
+  CublasLt& operator=(const CublasLt&) = delete;
+
+  // out[m, n] = a[m, k] times b[n, k] transposed: BF16 or F32 to BF16 or F32 with sums in f32, F32
+  // to F32, or I8 to I32. False when the library has no algorithm for these types, shapes or
+  // strides.
+  bool matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out);
+
+ private:
+  struct Api;
+  struct Plan;
+  // Types, shape and strides: what an algorithm is chosen for.
+  using Key = std::tuple<DType, DType, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t>;
+
+  static const Api& api();
+  Plan make_plan(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out);
+
+  Device& device_;
+  void* handle_ = nullptr;
+  Buffer workspace_;
+  std::map<Key, std::unique_ptr<Plan>> plans_;
+};
+
+}  // namespace octet::cuda

@@ -1,0 +1,14 @@
+// The unquantized product for what the library does not take: odd types, strides, or no library.
+#pragma once
+
+#include "tensor/tensor.h"
+
+struct CUstream_st;
+
+namespace octet::cuda {
+
+// a [m, k] and b [n, k] both F32 or both BF16; out F32, BF16 or F16 [m, n]; sums in f32.
+void launch_plain_matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,
+                         CUstream_st* stream);
+
+}  // namespace octet::cuda

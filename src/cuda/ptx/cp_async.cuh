@@ -1,0 +1,34 @@
+// Asynchronous copies from global to shared memory, one instruction per function (sm_80 and newer).
+#pragma once
+
+#include <cstdint>
+
+namespace octet::cuda::ptx {
+
+// A pointer into shared memory as the instructions take it.
+__device__ __forceinline__ uint32_t shared_address(const void* pointer) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
+}
+
+// Copies 16 bytes if they are wanted. Past L1: a tile is read once by its block. The L2 is asked
+// for the whole 128-byte line at once. The predicate is part of the instruction: with a branch
+// around it, the compiler would load the constants of the address anew for each copy, and wait for
+// them.
+__device__ __forceinline__ void cp_async_16_if(bool wanted, uint32_t to, const void* from) {
+  asm volatile(
+      "{\n .reg .pred wanted;\n setp.ne.b32 wanted, %2, 0;\n"
+      " @wanted cp.async.cg.shared.global.L2::128B [%0], [%1], 16;\n}" ::"r"(to),
+      "l"(from), "r"(static_cast<int>(wanted))
+      : "memory");
+}
+
+// A value that all threads of a block share, in a register whose origin is hidden: a constant would
+// be loaded anew, and waited for, at each use. Has a barrier.
+__device__ __forceinline__ uint32_t keep_in_register(uint32_t value) {
+  __shared__ uint32_t shared;
+  if (threadIdx.x == 0) shared = value;
+  __syncthreads();
+  return *const_cast<volatile uint32_t*>(&shared);
+}
+
+}  // namespace octet::cuda::ptx

@@ -1,0 +1,26 @@
+// The INT8 tensor-core instruction of Ampere and everything since, and the load that feeds it.
+#pragma once
+
+#include <cstdint>
+
+namespace octet::cuda::ptx {
+
+// Four 8 x 16-byte matrices, whose rows lie at the addresses of lanes 0-7, 8-15, 16-23, 24-31:
+// lane l gets bytes 4 (l % 4) to 4 (l % 4) + 3 of row l / 4 of each.
+__device__ __forceinline__ void ldmatrix_x4(uint32_t (&to)[4], uint32_t from) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(from));
+}
+
+// sums [16, 8] += a [16, 32] times b [8, 32] transposed, exact in int32. Lane l, g = l / 4,
+// t = l % 4, holds of `sums` the columns 2t and 2t + 1 of rows g (0, 1) and g + 8 (2, 3).
+__device__ __forceinline__ void mma_16x8x32(int32_t (&sums)[4], const uint32_t (&a)[4], uint32_t b0,
+                                            uint32_t b1) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+}  // namespace octet::cuda::ptx

@@ -1,0 +1,121 @@
+// A block takes a row in tiles of 4096 columns through shared memory, once for the largest
+// magnitude and once to quantize; the second time the row comes from L2. The rotation works on the
+// tile: its groups divide the tile's width.
+#include <algorithm>
+#include <cstddef>
+
+#include "cuda/rows/quantize_any.h"
+#include "cuda/rows/row_ptx.cuh"
+#include "cuda/rows/row_scale.cuh"
+
+namespace octet::cuda {
+namespace {
+
+constexpr int kThreads = 512;
+constexpr int kTileColumns = 4096;
+
+struct AnyArgs {
+  const std::byte* x;   // [rows, k]
+  const float* smooth;  // [k] or null
+  int8_t* q;            // [rows, k]
+  float* scales;        // [rows]
+  int64_t x_stride;     // in elements
+  int64_t q_stride;
+  int64_t rows;
+  int64_t k;
+  int group;  // of the rotation, or 0
+  DType dtype;
+};
+
+__device__ float load_value(const AnyArgs& args, int64_t row, int64_t column) {
+  const int64_t index = row * args.x_stride + column;
+  if (args.dtype == DType::f32) return reinterpret_cast<const float*>(args.x)[index];
+  const uint16_t bits = reinterpret_cast<const uint16_t*>(args.x)[index];
+  if (args.dtype == DType::f16) return f16_to_f32(bits);
+  return __uint_as_float(static_cast<uint32_t>(bits) << 16);
+}
+
+// Rotates tile [columns] in place, without the factor. Starts and ends with a barrier.
+__device__ void rotate_tile(float* tile, int columns, int group) {
+  __syncthreads();
+  for (int distance = 1; distance < group; distance *= 4) {
+    for (int i = static_cast<int>(threadIdx.x); i < columns / 4; i += kThreads) {
+      float* x = tile + (i / distance) * 4 * distance + i % distance;
+      const float s = __fadd_rn(x[0], x[distance]);
+      const float d = __fsub_rn(x[0], x[distance]);
+      const float t = __fadd_rn(x[2 * distance], x[3 * distance]);
+      const float u = __fsub_rn(x[2 * distance], x[3 * distance]);
+      x[0] = __fadd_rn(s, u);
+      x[distance] = __fsub_rn(s, u);
+      x[2 * distance] = __fadd_rn(t, d);
+      x[3 * distance] = __fsub_rn(t, d);
+    }
+    __syncthreads();
+  }
+}
+
+// Calls use(column, value) for the thread's share of the transformed row.
+template <class Use>
+__device__ void for_each_value(const AnyArgs& args, int64_t row, float* tile, Use use) {
+  float factor = 1.0f;
+  for (int span = 1; span < args.group; span *= 4) factor *= 0.5f;
+  for (int64_t first = 0; first < args.k; first += kTileColumns) {
+    const int columns = static_cast<int>(min(args.k - first, static_cast<int64_t>(kTileColumns)));
+    __syncthreads();  // the tile before is still in use
+    for (int i = static_cast<int>(threadIdx.x); i < columns; i += kThreads) {
+      float value = load_value(args, row, first + i);
+      if (args.smooth != nullptr) value = __fmul_rn(value, args.smooth[first + i]);
+      tile[i] = value;
+    }
+    if (args.group > 0) rotate_tile(tile, columns, args.group);
+    // Without a rotation a thread meets only what it wrote itself.
+    for (int i = static_cast<int>(threadIdx.x); i < columns; i += kThreads) {
+      use(first + i, __fmul_rn(tile[i], factor));
+    }
+  }
+}
+
+__global__ void __launch_bounds__(kThreads) quantize_any_kernel(const AnyArgs args) {
+  __shared__ float tile[kTileColumns];
+  __shared__ uint32_t row_amax;
+  for (int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
+    __syncthreads();
+    if (threadIdx.x == 0) row_amax = 0;
+    float amax = 0.0f;
+    for_each_value(args, row, tile,
+                   [&](int64_t, float value) { amax = max_magnitude(amax, value); });
+    __syncthreads();
+    atomicMax(&row_amax, __float_as_uint(amax));
+    __syncthreads();
+
+    const RowScale scale(__uint_as_float(row_amax));
+    if (threadIdx.x == 0) args.scales[row] = scale.scale();
+    int8_t* q = args.q + row * args.q_stride;
+    for_each_value(args, row, tile, [&](int64_t column, float value) {
+      const uint32_t byte = scale.finite() ? quantized_byte(value, scale.inverse) : 0;
+      q[column] = static_cast<int8_t>(byte & 0xffu);
+    });
+  }
+}
+
+}  // namespace
+
+void launch_quantize_any(const ConstTensorView& x, const ActivationTransform& transform,
+                         const QTensor& out, int multiprocessors, CUstream_st* stream) {
+  AnyArgs args{};
+  args.x = x.data;
+  args.smooth = transform.kind == Transform::smooth ? transform.smooth.as<float>() : nullptr;
+  args.q = out.values.as<int8_t>();
+  args.scales = out.scales.as<float>();
+  args.x_stride = x.row_stride();
+  args.q_stride = out.values.row_stride();
+  args.rows = x.shape[0];
+  args.k = x.shape[1];
+  args.group = transform.kind == Transform::rotate ? static_cast<int>(transform.group) : 0;
+  args.dtype = x.dtype;
+  const int64_t resident = static_cast<int64_t>(multiprocessors) * 4;
+  const auto blocks = static_cast<unsigned>(std::min(args.rows, resident));
+  quantize_any_kernel<<<blocks, kThreads, 0, stream>>>(args);
+}
+
+}  // namespace octet::cuda

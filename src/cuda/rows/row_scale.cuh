@@ -1,0 +1,46 @@
+// From a row's largest magnitude to its scale, and from values to int8: the two steps that every
+// quantizing kernel shares. Bit for bit what ref/quantize.cpp does; -ftz=false is assumed.
+#pragma once
+
+#include <cstdint>
+
+namespace octet::cuda {
+
+inline constexpr uint32_t kInfinityBits = 0x7f800000u;
+
+// `amax`: the largest magnitude of a row, or infinity or NaN where the row has one.
+struct RowScale {
+  float amax;
+  float inverse;  // 127 / amax, or 0 where the whole row becomes 0
+
+  __device__ explicit RowScale(float row_amax) : amax(row_amax) {
+    inverse = __fdiv_rn(127.0f, amax);
+    if (!finite() || __float_as_uint(inverse) >= kInfinityBits) inverse = 0.0f;
+  }
+  // False: q is 0, and must not be computed, as NaN * 0 is not 0.
+  __device__ bool finite() const { return __float_as_uint(amax) < kInfinityBits; }
+  // What is stored with the row. Apart from the constructor: one thread needs it, all the inverse.
+  __device__ float scale() const {
+    if (!finite()) return __uint_as_float(0x7fc00000u);
+    return inverse == 0.0f ? 0.0f : __fdiv_rn(amax, 127.0f);
+  }
+};
+
+// rint(value * inverse) in the low byte. The sum's ulp is 1, so the adder does the rounding: half
+// of a float-to-int conversion's price or less, and the bits to be packed are already in place.
+// A product is at most 127 (1 + 2^-23); it must round before the sum, hence no fma.
+__device__ inline uint32_t quantized_byte(float value, float inverse) {
+  constexpr float kUlpIsOne = 12582912.0f;  // 1.5 * 2^23, even and a multiple of 256
+  return __float_as_uint(__fadd_rn(__fmul_rn(value, inverse), kUlpIsOne));
+}
+
+// Four values as int8, v[0] in the lowest byte.
+__device__ inline uint32_t quantized_word(const float* v, float inverse) {
+  const uint32_t low =
+      __byte_perm(quantized_byte(v[0], inverse), quantized_byte(v[1], inverse), 0x0040);
+  const uint32_t high =
+      __byte_perm(quantized_byte(v[2], inverse), quantized_byte(v[3], inverse), 0x0040);
+  return __byte_perm(low, high, 0x5410);
+}
+
+}  // namespace octet::cuda

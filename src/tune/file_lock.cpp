@@ -1,0 +1,46 @@
+#include "tune/file_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <thread>
+#include <utility>
+
+#include "base/error.h"
+
+namespace octet::tune {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr auto kBetweenAttempts = std::chrono::milliseconds(1);
+
+}  // namespace
+
+FileLock::FileLock(const std::string& path, std::chrono::milliseconds patience) {
+  // For writing, which NFS asks of an exclusive lock. O_NONBLOCK: a FIFO of that name must not hold
+  // the program up.
+  fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+  if (fd_ < 0) fail("{}: cannot be opened: {}", path, system_error_text(errno));
+  // Attempts instead of one call that waits: a process that was stopped while it holds the lock
+  // would stop all others with it.
+  const auto deadline = Clock::now() + patience;
+  while (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EINTR) continue;
+    const int error_number = errno;
+    if (error_number == EWOULDBLOCK && Clock::now() < deadline) {
+      std::this_thread::sleep_for(kBetweenAttempts);
+      continue;
+    }
+    ::close(std::exchange(fd_, -1));
+    if (error_number == EWOULDBLOCK) return;
+    fail("{}: cannot be locked: {}", path, system_error_text(error_number));
+  }
+}
+
+FileLock::~FileLock() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+}  // namespace octet::tune

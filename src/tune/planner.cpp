@@ -1,0 +1,112 @@
+#include "tune/planner.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/utc.h"
+
+namespace octet::tune {
+namespace {
+
+GemmPlan estimated(const std::vector<Candidate>& candidates) {
+  GemmPlan plan;
+  plan.kernel = std::min_element(candidates.begin(), candidates.end(), has_better_estimate)->name;
+  plan.source = GemmPlan::Source::estimate;
+  return plan;
+}
+
+}  // namespace
+
+std::string_view name_of(TuneMode mode) {
+  switch (mode) {
+    case TuneMode::off: return "off";
+    case TuneMode::missing: return "missing";
+    case TuneMode::all: return "all";
+  }
+  return "?";
+}
+
+TuneMode parse_tune_mode(std::string_view text) {
+  for (const TuneMode mode : {TuneMode::off, TuneMode::missing, TuneMode::all}) {
+    if (text == name_of(mode)) return mode;
+  }
+  fail("the tune mode is '{}', expected off, missing or all", text);
+}
+
+Planner::Planner(PlanCache cache, TuneMode mode, TunerOptions options)
+    : cache_(std::move(cache)), mode_(mode), options_(options) {}
+
+const GemmPlan* Planner::find(const GemmProblem& problem) const {
+  const auto found = plans_.find(problem);
+  return found == plans_.end() ? nullptr : &found->second;
+}
+
+const GemmPlan& Planner::choose(const GemmProblem& problem,
+                                const std::vector<Candidate>& candidates,
+                                const std::function<Trial()>& begin_trial) {
+  if (const GemmPlan* known = find(problem)) return *known;
+  check(!candidates.empty(), "gemm: no kernel of this backend fits {}", problem.to_string());
+  return plans_.emplace(problem, make_plan(problem, candidates, begin_trial)).first->second;
+}
+
+GemmPlan Planner::make_plan(const GemmProblem& problem, const std::vector<Candidate>& candidates,
+                            const std::function<Trial()>& begin_trial) {
+  if (mode_ != TuneMode::all) {
+    if (auto plan = from_file(problem, candidates)) return *std::move(plan);
+  }
+  if (mode_ != TuneMode::off) {
+    if (auto plan = tuned(problem, candidates, begin_trial)) return *std::move(plan);
+  }
+  if (mode_ == TuneMode::all) {  // an older measurement is still better than none
+    if (auto plan = from_file(problem, candidates)) return *std::move(plan);
+  }
+  return estimated(candidates);
+}
+
+std::optional<GemmPlan> Planner::from_file(const GemmProblem& problem,
+                                           const std::vector<Candidate>& candidates) {
+  if (!std::exchange(is_loaded_, true)) cache_.load();
+  const GemmPlan* plan = cache_.find(problem);
+  if (plan == nullptr) return std::nullopt;
+  const bool is_offered =
+      std::any_of(candidates.begin(), candidates.end(),
+                  [plan](const Candidate& candidate) { return candidate.name == plan->kernel; });
+  if (is_offered) return *plan;
+  log::info("the plan file names {} for {}, which is no kernel for it here; the plan is not used",
+            plan->kernel, problem.to_string());
+  return std::nullopt;
+}
+
+std::optional<GemmPlan> Planner::tuned(const GemmProblem& problem,
+                                       const std::vector<Candidate>& candidates,
+                                       const std::function<Trial()>& begin_trial) {
+  const auto explain = [&problem](const char* reason) {
+    log::warning("tuning {} failed, the kernel is chosen without: {}", problem.to_string(), reason);
+  };
+  TunerResult result;
+  try {
+    const Trial trial = begin_trial();
+    result = find_fastest(candidates, trial.references, trial.measure, options_);
+  } catch (const Error& error) {
+    explain(error.what());
+    return std::nullopt;
+  } catch (const std::bad_alloc&) {
+    explain("out of memory");
+    return std::nullopt;
+  }
+  GemmPlan plan;
+  plan.kernel = std::move(result.winner);
+  plan.source = GemmPlan::Source::tuned;
+  plan.us = result.winner_us;
+  plan.runner_up = std::move(result.runner_up);
+  plan.runner_up_us = result.runner_up_us;
+  plan.reference_us = std::move(result.reference_us);
+  plan.date = utc_now();
+  cache_.store(problem, plan);
+  return plan;
+}
+
+}  // namespace octet::tune

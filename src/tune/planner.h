@@ -1,0 +1,68 @@
+// Chooses the kernel of each problem, once per process.
+//
+// Lookup order: memory -> plan file -> tune now -> best estimate. Only plans that were measured go
+// into the file. Nothing that fails on the way (the file, the memory for a trial, a kernel) stops
+// the run: there is a log line, and the next source is asked. One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "backend/gemm.h"
+#include "tune/candidate.h"
+#include "tune/plan_cache.h"
+#include "tune/tuner.h"
+
+namespace octet::tune {
+
+enum class TuneMode : uint8_t {
+  off,      // the file or the estimate
+  missing,  // what the file lacks is measured
+  all,      // everything is measured, once per process
+};
+
+std::string_view name_of(TuneMode mode);
+TuneMode parse_tune_mode(std::string_view text);  // throws Error with the three words
+
+// What it takes to measure one problem. `measure` owns the buffers, which go with it.
+struct Trial {
+  Measure measure;
+  std::vector<std::string> references;  // see find_fastest()
+};
+
+class Planner {
+ public:
+  explicit Planner(PlanCache cache, TuneMode mode, TunerOptions options = {});
+
+  // The plan that choose() has returned before, or null: one lookup in memory, so that whoever asks
+  // this first need not list the candidates each time.
+  const GemmPlan* find(const GemmProblem& problem) const;
+
+  // begin_trial is called only when something is measured, and its Trial is gone when choose()
+  // returns. A plan of the file whose kernel is not among the candidates is not used. The plan that
+  // is returned stays where it is as long as the planner. Throws Error when there is no candidate.
+  const GemmPlan& choose(const GemmProblem& problem, const std::vector<Candidate>& candidates,
+                         const std::function<Trial()>& begin_trial);
+
+ private:
+  GemmPlan make_plan(const GemmProblem& problem, const std::vector<Candidate>& candidates,
+                     const std::function<Trial()>& begin_trial);
+  std::optional<GemmPlan> from_file(const GemmProblem& problem,
+                                    const std::vector<Candidate>& candidates);
+  std::optional<GemmPlan> tuned(const GemmProblem& problem,
+                                const std::vector<Candidate>& candidates,
+                                const std::function<Trial()>& begin_trial);
+
+  PlanCache cache_;
+  TuneMode mode_;
+  TunerOptions options_;
+  bool is_loaded_ = false;
+  std::unordered_map<GemmProblem, GemmPlan> plans_;  // its nodes never move
+};
+
+}  // namespace octet::tune

@@ -1,0 +1,220 @@
+#include "tune/tuner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "base/log.h"
+
+namespace octet::tune {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+struct Entrant {
+  std::string name;
+  bool is_reference = false;
+  bool failed = false;
+  double best_us = kNever;   // of the rounds before the final
+  double final_us = kNever;  // of the final
+};
+
+class Tournament {
+ public:
+  Tournament(const Measure& measure, const TunerOptions& options)
+      : measure_(measure), options_(options) {}
+
+  TunerResult run(const std::vector<Candidate>& candidates,
+                  const std::vector<std::string>& references) {
+    first_round(candidates, references);
+    // A budget that ends within a round ends the dropping too: who was not reached is not to blame.
+    for (int done = 1; !is_spent(); ++done) {
+      if (done == options_.full_rounds) drop_slow(options_.first_drop);
+      if (done > options_.full_rounds) drop_slow(options_.later_drop);
+      if (done >= options_.rounds) break;
+      run_round(done, &Entrant::best_us);
+    }
+    run_final();
+    return result();
+  }
+
+ private:
+  // A candidate without any time is always let in: even the smallest budget gives an answer.
+  bool is_spent() const { return spent_us_ >= options_.budget_us && has_time_; }
+
+  void measure_once(Entrant& entrant, double Entrant::*best) {
+    if (entrant.failed || is_spent()) return;
+    std::string reason;
+    try {
+      const double us = measure_(entrant.name, turn_++);
+      if (std::isfinite(us) && us > 0) {
+        entrant.*best = std::min(entrant.*best, us);
+        spent_us_ += us;
+        has_time_ = has_time_ || !entrant.is_reference;
+        return;
+      }
+      reason = fmt::format("its time is {} us, expected a positive number", us);
+    } catch (const Error& error) {
+      reason = error.what();
+    }
+    entrant.failed = true;
+    log::debug("tuning: {} is left out: {}", entrant.name, reason);
+    if (first_reason_.empty() && !entrant.is_reference) {
+      first_reason_ = fmt::format("{}: {}", entrant.name, reason);
+    }
+  }
+
+  // Forwards, candidates first. Fills the field until it has its number.
+  void first_round(const std::vector<Candidate>& candidates,
+                   const std::vector<std::string>& references) {
+    int measured = 0;
+    for (const Candidate& candidate : candidates) {
+      if (measured == options_.most_candidates || is_spent()) break;
+      Entrant entrant{candidate.name};
+      measure_once(entrant, &Entrant::best_us);
+      if (entrant.failed) continue;
+      ++measured;
+      field_.push_back(std::move(entrant));
+    }
+    check(measured > 0, "none of the {} candidates could be measured; the first, {}",
+          candidates.size(), first_reason_);
+    for (const std::string& name : references) {
+      field_.push_back({name, true});
+      measure_once(field_.back(), &Entrant::best_us);
+    }
+  }
+
+  void run_round(int round, double Entrant::*best) {
+    if (round % 2 == 0) {
+      for (auto entrant = field_.begin(); entrant != field_.end(); ++entrant) {
+        measure_once(*entrant, best);
+      }
+    } else {
+      for (auto entrant = field_.rbegin(); entrant != field_.rend(); ++entrant) {
+        measure_once(*entrant, best);
+      }
+    }
+  }
+
+  void drop_slow(double factor) {
+    double best_us = kNever;
+    for (const Entrant& entrant : field_) {
+      if (!entrant.is_reference && !entrant.failed) best_us = std::min(best_us, entrant.best_us);
+    }
+    retire_if([=](const Entrant& entrant) { return entrant.best_us > factor * best_us; });
+  }
+
+  // Takes candidates out of the rounds; they stay known as possible runners-up.
+  template <class Predicate>
+  void retire_if(Predicate predicate) {
+    std::vector<Entrant> stay;
+    for (Entrant& entrant : field_) {
+      const bool goes = !entrant.is_reference && (entrant.failed || predicate(entrant));
+      (goes ? retired_ : stay).push_back(std::move(entrant));
+    }
+    field_ = std::move(stay);
+  }
+
+  // Without a second finalist there is nothing to decide. A final that the budget cuts short before
+  // each finalist had a run says nothing and does not count.
+  void run_final() {
+    std::vector<double> times;
+    for (const Entrant& entrant : field_) {
+      if (!entrant.is_reference && !entrant.failed) times.push_back(entrant.best_us);
+    }
+    std::sort(times.begin(), times.end());
+    const size_t most = static_cast<size_t>(options_.finalists);
+    if (times.size() > most) {
+      size_t places = most;  // of equally fast ones the better estimate, which comes first, gets in
+      retire_if([&](const Entrant& entrant) {
+        if (entrant.best_us > times[most - 1] || places == 0) return true;
+        --places;
+        return false;
+      });
+    }
+    if (times.size() < 2 || most < 2) return;
+    for (int round = 0; round < options_.final_rounds && !is_spent(); ++round) {
+      run_round(round, &Entrant::final_us);
+    }
+    const auto has_run = [](const Entrant& entrant) {
+      return entrant.is_reference || entrant.failed || entrant.final_us != kNever;
+    };
+    final_counts_ = std::all_of(field_.begin(), field_.end(), has_run);
+  }
+
+  TunerResult result() {
+    std::vector<const Entrant*> ranking;
+    TunerResult result;
+    for (const Entrant& entrant : field_) {
+      if (entrant.failed) continue;
+      if (!entrant.is_reference) {
+        ranking.push_back(&entrant);
+      } else if (time_of(entrant) != kNever) {
+        result.reference_us[entrant.name] = time_of(entrant);
+      }
+    }
+    const auto faster = [this](const Entrant* a, const Entrant* b) {
+      return time_of(*a) < time_of(*b);
+    };
+    std::stable_sort(ranking.begin(), ranking.end(), faster);
+    // Behind the finalists come those that were dropped, however the clocks stood when they ran.
+    const size_t finalists = ranking.size();
+    for (const Entrant& entrant : retired_) {
+      if (!entrant.failed) ranking.push_back(&entrant);
+    }
+    std::stable_sort(ranking.begin() + static_cast<std::ptrdiff_t>(finalists), ranking.end(),
+                     faster);
+    check(!ranking.empty(), "no candidate could be measured to the end; the first that failed, {}",
+          first_reason_);
+    result.winner = ranking[0]->name;
+    result.winner_us = time_of(*ranking[0]);
+    if (ranking.size() > 1) {
+      result.runner_up = ranking[1]->name;
+      result.runner_up_us = time_of(*ranking[1]);
+    }
+    return result;
+  }
+
+  // References that the final did not reach, and those who were dropped, keep their earlier time.
+  double time_of(const Entrant& entrant) const {
+    return final_counts_ && entrant.final_us != kNever ? entrant.final_us : entrant.best_us;
+  }
+
+  const Measure& measure_;
+  const TunerOptions& options_;
+  std::vector<Entrant> field_;  // candidates by estimate, then references
+  std::vector<Entrant> retired_;
+  std::string first_reason_;
+  double spent_us_ = 0;
+  int turn_ = 0;
+  bool has_time_ = false;
+  bool final_counts_ = false;
+};
+
+void check_options(const TunerOptions& options) {
+  const auto at_least = [](const char* name, double value, double least) {
+    check(value >= least, "the tuner's {} is {}, expected at least {}", name, value, least);
+  };
+  at_least("most_candidates", options.most_candidates, 1);
+  at_least("full_rounds", options.full_rounds, 1);
+  at_least("rounds", options.rounds, 1);
+  at_least("finalists", options.finalists, 1);
+  at_least("final_rounds", options.final_rounds, 0);
+  at_least("first_drop", options.first_drop, 1);
+  at_least("later_drop", options.later_drop, 1);
+  at_least("budget_us", options.budget_us, 0);
+}
+
+}  // namespace
+
+TunerResult find_fastest(std::vector<Candidate> candidates,
+                         const std::vector<std::string>& references, const Measure& measure,
+                         const TunerOptions& options) {
+  check_options(options);
+  check(!candidates.empty(), "there is no candidate to measure, expected at least one");
+  std::stable_sort(candidates.begin(), candidates.end(), has_better_estimate);
+  return Tournament(measure, options).run(candidates, references);
+}
+
+}  // namespace octet::tune

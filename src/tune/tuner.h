@@ -1,0 +1,53 @@
+// Finds the fastest of several ways to the same result by running them against each other.
+//
+// Every round runs all that are still in, once each, so that a change of clocks or a busy neighbour
+// meets all of them; every other round goes backwards, so that nobody is always first. Noise only
+// ever adds time, hence the minimum of a candidate's runs is what it counts with. Clearly slower
+// candidates leave after the first rounds. The best few then meet in a final that counts its own
+// runs alone: in the long first rounds a drift of the clocks puts more between the first and the
+// last of the list than there is between good kernels, among three it does not.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tune/candidate.h"
+
+namespace octet::tune {
+
+// Microseconds of one run of `name`. `turn` is 0 for the first run and grows by one with each:
+// whoever keeps more sets of buffers than the last-level cache holds, and takes set `turn` modulo
+// their number, never measures a warm cache. Throws Error when the run fails.
+using Measure = std::function<double(const std::string& name, int turn)>;
+
+struct TunerOptions {
+  int most_candidates = 12;  // those with the best estimates are measured, the others are not
+  int full_rounds = 3;       // before anyone is dropped: first runs load code, some meet noise
+  int rounds = 5;            // in all, without the final
+  int finalists = 3;
+  int final_rounds = 8;      // even, for as many forwards as backwards
+  double first_drop = 1.25;  // who needs more than this times the best goes, after full_rounds
+  double later_drop = 1.10;  // and after each later round
+  double budget_us = 3e6;    // no run starts once the runs so far took this long together
+};
+
+struct TunerResult {
+  std::string winner;
+  double winner_us = 0;
+  std::string runner_up;  // empty when only one candidate could be measured
+  double runner_up_us = 0;
+  std::map<std::string, double> reference_us;  // without those that failed or were never reached
+};
+
+// `references` are other ways to the same result that run in the same rounds, for comparison: they
+// never win and are never dropped for being slow. Of equally fast candidates the one with the
+// better estimate wins. A candidate that fails is dropped with a debug line, and the next best
+// estimate takes its place when it fails in the first round. Throws Error when there are no
+// candidates, when all of them fail (with the reason of the first), or for options without sense.
+TunerResult find_fastest(std::vector<Candidate> candidates,
+                         const std::vector<std::string>& references, const Measure& measure,
+                         const TunerOptions& options = {});
+
+}  // namespace octet::tune

@@ -1,0 +1,152 @@
+// Memory, timing, plans and peers of the CUDA backend.
+#include <filesystem>
+#include <fstream>
+
+#include "cuda_support.h"
+#include "formats/temporary_folder.h"
+#include "octet/log.h"
+
+namespace octet::test {
+namespace {
+
+using CudaBackendTest = OnGpu;
+
+TEST_F(CudaBackendTest, BytesGoThereAndBack) {
+  const auto backend = make_gpu();
+  for (const size_t bytes :
+       {size_t{0}, size_t{1}, size_t{255}, size_t{4} << 20, (size_t{9} << 20) + 13}) {
+    std::vector<std::byte> there(bytes), back(bytes);
+    std::mt19937 random(3);
+    for (auto& byte : there) byte = static_cast<std::byte>(random());
+    const Buffer first = backend->allocate(bytes), second = backend->allocate(bytes);
+    backend->copy_to_device(first.data(), there.data(), bytes);
+    backend->copy(second.data(), first.data(), bytes);
+    backend->copy_to_host(back.data(), second.data(), bytes);
+    EXPECT_EQ(there, back) << bytes;
+  }
+}
+
+TEST_F(CudaBackendTest, BuffersOutliveTheBackend) {
+  auto backend = make_gpu();
+  Buffer buffer = backend->allocate(1000);
+  backend.reset();
+  buffer = {};
+}
+
+TEST_F(CudaBackendTest, TooMuchMemoryIsOneSentence) {
+  const auto backend = make_gpu();
+  try {
+    backend->allocate(size_t{1} << 50);
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    EXPECT_NE(what.find("allocating"), std::string::npos) << what;
+    EXPECT_NE(what.find("device.cpp:"), std::string::npos) << what;
+    EXPECT_NE(what.find("free memory"), std::string::npos) << what;
+  }
+  EXPECT_TRUE(backend->allocate(100));  // and the next call does not see the error again
+}
+
+TEST_F(CudaBackendTest, NoSuchDevice) {
+  EXPECT_THROW(make_cuda_backend({.device = 99}), Error);
+  EXPECT_THROW(make_cuda_backend({.device = -1}), Error);
+}
+
+TEST_F(CudaBackendTest, TimesAndCeilingArePositive) {
+  const auto backend = make_gpu();
+  const Buffer memory = backend->allocate(1 << 20), other = backend->allocate(1 << 20);
+  EXPECT_GT(backend->time_us([&] { backend->copy(other.data(), memory.data(), 1 << 20); }), 0.0);
+  EXPECT_GT(backend->int8_ceiling(), 1e12);
+}
+
+TEST_F(CudaBackendTest, PeersGiveOurBits) {
+  const auto backend = make_gpu();
+  const auto peers = backend->gemm_peers();
+  if (peers.empty()) GTEST_SKIP() << "skipped, because cuBLASLt is not installed";
+  constexpr int64_t kM = 96, kN = 128, kK = 256;
+  std::mt19937 random(11);
+  GuardedMatrix a(DType::i8, kM, kK), w(DType::i8, kN, kK);
+  fill_int8(a.view(), random);
+  fill_int8(w.view(), random);
+  std::vector<float> row_scale = random_floats(kM, random, 1e-3f, 1e-2f);
+  std::vector<float> col_scale = random_floats(kN, random, 1e-3f, 1e-2f);
+  const OnDevice device_a(*backend, a), device_w(*backend, w);
+  const OnDevice device_rows(*backend, row_scale), device_columns(*backend, col_scale);
+  const QTensor qa{device_a(a.view()), device_rows(vector_view(row_scale))};
+  const QTensor qw{device_w(w.view()), device_columns(vector_view(col_scale))};
+  const QWeight packed = backend->pack({w.view(), vector_view(col_scale)}, {}, {});
+  GuardedMatrix ours(DType::bf16, kM, kN);
+  OnDevice device_ours(*backend, ours);
+  backend->gemm({qa, &packed, device_ours(ours.view())}, Fusion::none);
+  device_ours.download();
+  for (const GemmPeer& peer : peers) {
+    GuardedMatrix theirs(DType::bf16, kM, kN);
+    OnDevice device_theirs(*backend, theirs);
+    peer.run(qa, qw, device_theirs(theirs.view()));
+    device_theirs.download();
+    EXPECT_TRUE(same_bits(theirs.view(), ours.view())) << peer.name;
+  }
+}
+
+// The plan file of one process serves the next; nothing that happens to it breaks a run.
+class PlanFile : public OnGpu {
+ protected:
+  void SetUp() override {
+    OnGpu::SetUp();
+    ::setenv("OCTET_CACHE_DIR", folder_.path().c_str(), 1);
+    log::set_sink([this](log::Level level, std::string_view line) {
+      if (level >= log::Level::info) lines_.emplace_back(line);
+    });
+  }
+  void TearDown() override {
+    ::unsetenv("OCTET_CACHE_DIR");
+    log::set_sink({});
+  }
+
+  GemmPlan plan(tune::TuneMode mode) {
+    GemmProblem problem;
+    problem.m = 200, problem.n = 512, problem.k = 768;
+    return make_cuda_backend({.tune = mode})->plan_gemm(problem);
+  }
+  std::filesystem::path file() const {
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.file("plans"))) {
+      if (entry.path().extension() == ".json") return entry.path();
+    }
+    return {};
+  }
+
+  TemporaryFolder folder_;
+  std::vector<std::string> lines_;
+};
+
+TEST_F(PlanFile, ServesTheNextProcess) {
+  EXPECT_EQ(plan(tune::TuneMode::off).source, GemmPlan::Source::estimate);
+  const GemmPlan tuned = plan(tune::TuneMode::missing);
+  EXPECT_EQ(tuned.source, GemmPlan::Source::tuned);
+  EXPECT_GT(tuned.us, 0.0);
+  EXPECT_GT(tuned.reference_us.at(kQuantize), 0.0);
+  const GemmPlan again = plan(tune::TuneMode::missing);
+  EXPECT_EQ(again.source, GemmPlan::Source::file);
+  EXPECT_EQ(again.kernel, tuned.kernel);
+  EXPECT_EQ(plan(tune::TuneMode::off).source, GemmPlan::Source::file);
+  EXPECT_EQ(plan(tune::TuneMode::all).source, GemmPlan::Source::tuned);
+  EXPECT_TRUE(lines_.empty()) << lines_[0];
+}
+
+TEST_F(PlanFile, DamageNeverBreaksARun) {
+  plan(tune::TuneMode::missing);
+  const auto path = file();
+  ASSERT_FALSE(path.empty());
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
+  EXPECT_EQ(plan(tune::TuneMode::off).source, GemmPlan::Source::estimate);
+  EXPECT_EQ(lines_.size(), 1u);
+  EXPECT_EQ(plan(tune::TuneMode::missing).source, GemmPlan::Source::tuned);
+  EXPECT_EQ(plan(tune::TuneMode::missing).source, GemmPlan::Source::file);
+  std::ofstream(path) << "{\"header\": 7}";
+  EXPECT_EQ(plan(tune::TuneMode::missing).source, GemmPlan::Source::tuned);
+  std::filesystem::remove(path);
+  EXPECT_EQ(plan(tune::TuneMode::missing).source, GemmPlan::Source::tuned);
+}
+
+}  // namespace
+}  // namespace octet::test

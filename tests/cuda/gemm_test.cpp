@@ -1,0 +1,163 @@
+// Every row of the tile table, whole tiles and shared ones, forced by name: the bits of ref.
+#include "cuda_support.h"
+#include "ops/gemm_run.h"
+
+namespace octet::test {
+namespace {
+
+std::vector<std::string> candidate_names() {
+  std::vector<std::string> names;
+  for (const auto& candidate : cuda::gemm_candidates()) names.push_back(candidate.name);
+  return names;
+}
+
+class EveryCudaKernel : public OnGpu, public testing::WithParamInterface<std::string> {
+ protected:
+  void SetUp() override {
+    OnGpu::SetUp();
+    if (IsSkipped()) return;
+    backend_ = make_gpu(GetParam());
+    // The GPU may have too little shared memory for this row.
+    try {
+      GemmRun({3, 8, 16}, 1).run(*backend_, DType::f32, Fusion::none);
+    } catch (const Error& error) {
+      const std::string what = error.what();
+      if (what.find("was forced but cannot run") == std::string::npos) throw;
+      GTEST_SKIP() << "skipped, because " << what.substr(what.rfind(": ") + 2);
+    }
+  }
+
+  const cuda::Tile& tile() const { return cuda::find_candidate(GetParam()).row->tile; }
+
+  std::unique_ptr<Backend> backend_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Gemm, EveryCudaKernel, testing::ValuesIn(candidate_names()), print_name);
+
+TEST_P(EveryCudaKernel, RunsWhenForced) {
+  std::vector<std::string> ran;
+  backend_->set_gemm_observer(
+      [&](const GemmProblem&, std::string_view kernel) { ran.emplace_back(kernel); });
+  GemmRun({3, 8, 16}, 1).run(*backend_, DType::f32, Fusion::none);
+  EXPECT_EQ(ran, std::vector<std::string>{GetParam()});
+}
+
+TEST_P(EveryCudaKernel, EqualsRefOnRaggedShapes) {
+  const GemmShape cases[] = {
+      {1, 1, 1},
+      {1, 8, 16},
+      {2, 7, 15},
+      {1, 40, 0},
+      {5, 33, 17},
+      {16, 64, 128},
+      {17, 72, 144},
+      {63, 95, 129},
+      {64, 96, 256},
+      {130, 258, 272},
+      {129, 200, 1040},
+      {257, 194, 592},
+      {13, 32, 64, 80, 48},      // rows apart and aligned
+      {13, 29, 61, 80, 64},      // rows apart, the rest unaligned
+      {50, 70, 1200, 1203, 71},  // nothing is aligned
+  };
+  for (const GemmShape& shape : cases) GemmRun(shape, 7).compare(*backend_);
+}
+
+// Around the edges of the tile itself, with more than a pipeline's worth of k.
+TEST_P(EveryCudaKernel, EqualsRefAroundItsOwnTile) {
+  const auto [m, n, k] = std::tuple(tile().m, tile().n, tile().k);
+  const int64_t long_k = int64_t{tile().stages + 2} * k;
+  GemmRun({m, n, long_k}, 3).compare(*backend_, DType::i32, Fusion::none);
+  GemmRun({m + 1, n + 8, k + 16}, 4).compare(*backend_);
+  GemmRun({m - 1, n - 8, long_k - 16}, 5).compare(*backend_, DType::bf16, Fusion::bias);
+  GemmRun({2 * m + 7, 2 * n - 2, 3 * k}, 6).compare(*backend_, DType::bf16, Fusion::swiglu);
+}
+
+// Whole tiles and shared ones in one launch, twice: what the first leaves behind must not show. The
+// CPU gives the bits of ref, and faster.
+TEST_P(EveryCudaKernel, MoreTilesThanTheDeviceHolds) {
+  const int64_t m = tile().m * 24 - 3, n = tile().n * 24 - 8, k = 2 * tile().k + 16;
+  GemmRun run({m, n, k}, 9);
+  const auto cpu = make_cpu_backend({});
+  for (const auto& [type, fusion] :
+       {std::pair{DType::i32, Fusion::none}, {DType::bf16, Fusion::swiglu}}) {
+    auto want = run.run(*cpu, type, fusion);
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      auto got = run.run(*backend_, type, fusion);
+      ASSERT_TRUE(same_bits(got.view(), want.view())) << name_of(fusion) << ", run " << repeat;
+      ASSERT_TRUE(got.guards_intact());
+    }
+  }
+}
+
+TEST_P(EveryCudaKernel, ExtremeValuesAndScales) {
+  GemmRun({20, 64, 336}, 13, -128).compare(*backend_);
+  GemmRun scales({6, 40, 96}, 17);
+  scales.row_scale() = {std::nanf(""), INFINITY, 0.0f, 1e-38f, -INFINITY, 3e38f};
+  scales.compare(*backend_);
+  GemmRun largest({1, 2, kMaxK}, 5);
+  std::fill_n(largest.a().row<int8_t>(0), kMaxK, int8_t{127});
+  std::fill_n(largest.w().row<int8_t>(0), kMaxK, int8_t{-128});
+  std::fill_n(largest.w().row<int8_t>(1), kMaxK, int8_t{127});
+  largest.compare(*backend_, DType::i32, Fusion::none);
+}
+
+TEST_P(EveryCudaKernel, SwigluOfAllGates) {
+  auto run = run_of_all_gates();
+  for (const auto type : {DType::f32, DType::bf16, DType::f16}) {
+    run.compare(*backend_, type, Fusion::swiglu);
+  }
+}
+
+using CudaGemm = OnGpu;
+
+TEST_F(CudaGemm, ThePlannersChoiceEqualsRef) {
+  const auto backend = make_gpu();
+  for (const GemmShape& shape : {GemmShape{1, 512, 512},
+                                 {8, 256, 768},
+                                 {64, 96, 1024},
+                                 {300, 700, 608},
+                                 {0, 8, 16},
+                                 {8, 0, 16}}) {
+    GemmRun(shape, 21).compare(*backend);
+  }
+}
+
+TEST_F(CudaGemm, AForcedKernelThatDoesNotFitSaysWhy) {
+  // As many tiles as blocks always fit: nothing is left to share.
+  const int multiprocessors = find_cuda_devices().devices[0].multiprocessors;
+  const auto& candidate = cuda::gemm_candidates()[1];
+  ASSERT_TRUE(candidate.streams);
+  const auto backend = make_gpu(candidate.name);
+  const int64_t n = int64_t{candidate.row->tile.n} * multiprocessors * 4;
+  GemmRun run({candidate.row->tile.m, n, 16}, 1);
+  try {
+    run.run(*backend, DType::bf16, Fusion::none);
+    GTEST_SKIP() << "skipped, because this GPU holds another number of blocks";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find(candidate.name), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(CudaGemm, ForeignWeightsAreRefused) {
+  GuardedMatrix w(DType::i8, 6, 8);
+  std::mt19937 random(1);
+  fill_int8(w.view(), random);
+  std::vector<float> col_scale(6, 1.0f);
+  const QWeight foreign = make_ref_backend()->pack({w.view(), vector_view(col_scale)}, {}, {});
+  const auto backend = make_gpu();
+  const Buffer a = backend->allocate(64), scale = backend->allocate(64),
+               out = backend->allocate(64);
+  GemmArgs args{{a.view(DType::i8, {1, 8}), scale.view(DType::f32, {1})},
+                &foreign,
+                out.view(DType::f32, {1, 6})};
+  try {
+    backend->gemm(args, Fusion::none);
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("ref_rows"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace octet::test

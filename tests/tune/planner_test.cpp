@@ -1,0 +1,222 @@
+// tune: where plans come from, in which order, and what happens when a source fails.
+#include "tune/planner.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "formats/error_message.h"
+#include "formats/temporary_folder.h"
+#include "tune/tune_support.h"
+
+namespace octet::tune {
+namespace {
+
+using octet::test::contains;
+using octet::test::error_of;
+using test::FakeDevice;
+using test::LogLines;
+using test::some_header;
+using test::some_problem;
+using Source = GemmPlan::Source;
+
+class PlannerTest : public testing::Test {
+ protected:
+  Planner planner(TuneMode mode) { return Planner(PlanCache(path_, some_header()), mode); }
+
+  std::function<Trial()> trial() {
+    return [this] {
+      ++trials_;
+      return Trial{device_.measure(), {kUnquantized}};
+    };
+  }
+
+  const GemmPlan& choose(Planner& planner, const GemmProblem& problem = some_problem()) {
+    return planner.choose(problem, candidates_, trial());
+  }
+
+  octet::test::TemporaryFolder folder_;
+  std::string path_ = folder_.file("plans/nvidia_h200.json");
+  FakeDevice device_{{{"estimated", 12}, {"fastest", 10}, {"other", 11}, {kUnquantized, 20}}};
+  std::vector<Candidate> candidates_ = {{"other", 3}, {"estimated", 1}, {"fastest", 2}};
+  int trials_ = 0;
+};
+
+TEST_F(PlannerTest, AMissingPlanIsTunedOnceAndStored) {
+  const LogLines log;
+  Planner first = planner(TuneMode::missing);
+  EXPECT_EQ(first.find(some_problem()), nullptr);
+  const GemmPlan& plan = choose(first);
+  EXPECT_EQ(plan.source, Source::tuned);
+  EXPECT_EQ(plan.kernel, "fastest");
+  EXPECT_EQ(plan.us, 10);
+  EXPECT_EQ(plan.runner_up, "other");
+  EXPECT_EQ(plan.runner_up_us, 11);
+  EXPECT_EQ(plan.reference_us, (std::map<std::string, double>{{kUnquantized, 20}}));
+  EXPECT_EQ(plan.date.size(), 20u);
+  EXPECT_EQ(&choose(first), &plan);
+  EXPECT_EQ(first.find(some_problem()), &plan);
+  EXPECT_EQ(trials_, 1);
+  EXPECT_EQ(log.count(), 0u) << log.all();
+}
+
+TEST_F(PlannerTest, ASecondProcessMakesTheSameChoiceWithoutMeasuring) {
+  Planner first = planner(TuneMode::missing);
+  const GemmPlan tuned = choose(first);
+  const size_t runs = device_.runs.size();
+  for (const TuneMode mode : {TuneMode::missing, TuneMode::off}) {
+    Planner second = planner(mode);
+    const GemmPlan& plan = choose(second);
+    EXPECT_EQ(plan.source, Source::file);
+    test::expect_equal(plan, tuned);
+  }
+  EXPECT_EQ(trials_, 1);
+  EXPECT_EQ(device_.runs.size(), runs);
+}
+
+TEST_F(PlannerTest, EveryProblemHasItsOwnPlan) {
+  Planner first(PlanCache(), TuneMode::missing);
+  std::vector<const GemmPlan*> plans;
+  for (int64_t m = 1; m <= 200; ++m) plans.push_back(&choose(first, some_problem(m)));
+  GemmProblem without_bias = some_problem(1);
+  without_bias.fusion = Fusion::none;
+  choose(first, without_bias);
+  EXPECT_EQ(trials_, 201);
+  // The first references are still good after the map has grown.
+  for (int64_t m = 1; m <= 200; ++m) {
+    EXPECT_EQ(&choose(first, some_problem(m)), plans[static_cast<size_t>(m - 1)]);
+    EXPECT_EQ(plans[static_cast<size_t>(m - 1)]->kernel, "fastest");
+  }
+  EXPECT_EQ(trials_, 201);
+}
+
+TEST_F(PlannerTest, OffTakesTheEstimateAndStoresNothing) {
+  Planner off = planner(TuneMode::off);
+  const GemmPlan& plan = choose(off);
+  EXPECT_EQ(plan.kernel, "estimated");
+  EXPECT_EQ(plan.source, Source::estimate);
+  EXPECT_EQ(plan.us, 0);
+  EXPECT_EQ(plan.date, "");
+  EXPECT_EQ(trials_, 0);
+  EXPECT_FALSE(std::filesystem::exists(path_));
+}
+
+TEST_F(PlannerTest, AllMeasuresOncePerProcessAlthoughTheFileHasIt) {
+  PlanCache(path_, some_header()).store(some_problem(), test::some_plan("other"));
+  Planner all = planner(TuneMode::all);
+  EXPECT_EQ(choose(all).source, Source::tuned);
+  EXPECT_EQ(choose(all).kernel, "fastest");
+  EXPECT_EQ(trials_, 1);
+  EXPECT_EQ(test::plan_in(path_, some_problem())->kernel, "fastest");
+}
+
+TEST_F(PlannerTest, AKernelThatIsNotOfferedIsTunedAgain) {
+  PlanCache(path_, some_header()).store(some_problem(), test::some_plan("of_the_past"));
+  LogLines log;
+  Planner off = planner(TuneMode::off);
+  EXPECT_EQ(choose(off).kernel, "estimated");
+  EXPECT_EQ(log.count(), 1u) << log.all();
+  EXPECT_EQ(log.count_with("of_the_past"), 1u);
+  EXPECT_EQ(trials_, 0);
+  log.clear();
+  Planner missing = planner(TuneMode::missing);
+  EXPECT_EQ(choose(missing).kernel, "fastest");
+  EXPECT_EQ(log.count(), 1u) << log.all();
+  EXPECT_EQ(test::plan_in(path_, some_problem())->kernel, "fastest");
+}
+
+TEST_F(PlannerTest, AFailedTrialLeavesTheEstimate) {
+  int trials = 0;
+  const std::vector<std::function<Trial()>> failures = {
+      [&]() -> Trial { ++trials, fail("out of device memory"); },
+      [&]() -> Trial { ++trials, throw std::bad_alloc(); },
+      [&] {
+        ++trials;
+        return Trial{[](const std::string&, int) -> double { fail("out of device memory"); }, {}};
+      },
+  };
+  for (const auto& failing : failures) {
+    const LogLines log;
+    Planner missing = planner(TuneMode::missing);
+    for (int call = 0; call < 3; ++call) {
+      const GemmPlan& plan = missing.choose(some_problem(), candidates_, failing);
+      EXPECT_EQ(plan.kernel, "estimated");
+      EXPECT_EQ(plan.source, Source::estimate);
+    }
+    EXPECT_EQ(log.count(log::Level::warning), 1u) << log.all();
+    EXPECT_EQ(log.count_with("tuning m512 n4608 k4608 BF16+bias rows failed"), 1u) << log.all();
+    EXPECT_EQ(log.count_with("memory"), trials == 3 ? 4u : 1u) << log.all();  // 3 in debug lines
+  }
+  EXPECT_EQ(trials, 3);
+  EXPECT_FALSE(std::filesystem::exists(path_));
+}
+
+TEST_F(PlannerTest, AFailedTrialOfAllKeepsTheMeasurementOfTheFile) {
+  PlanCache(path_, some_header()).store(some_problem(), test::some_plan("other"));
+  Planner all = planner(TuneMode::all);
+  const GemmPlan& plan =
+      all.choose(some_problem(), candidates_, []() -> Trial { fail("out of device memory"); });
+  EXPECT_EQ(plan.kernel, "other");
+  EXPECT_EQ(plan.source, Source::file);
+}
+
+TEST_F(PlannerTest, TheTrialIsGoneAfterwards) {
+  std::weak_ptr<int> buffers;
+  bool lived_during_runs = true;
+  Planner missing = planner(TuneMode::missing);
+  missing.choose(some_problem(), candidates_, [&] {
+    auto owned = std::make_shared<int>(0);
+    buffers = owned;
+    return Trial{[&, owned](const std::string&, int) {
+                   lived_during_runs = lived_during_runs && !buffers.expired();
+                   return 1.0;
+                 },
+                 {}};
+  });
+  EXPECT_TRUE(lived_during_runs);
+  EXPECT_TRUE(buffers.expired());
+}
+
+TEST_F(PlannerTest, NoCandidateIsAnErrorWithTheProblem) {
+  Planner missing = planner(TuneMode::missing);
+  EXPECT_ERROR_WITH(missing.choose(some_problem(), {}, trial()),
+                    "no kernel of this backend fits m512 n4608 k4608 BF16+bias rows");
+  EXPECT_EQ(trials_, 0);
+  EXPECT_EQ(missing.find(some_problem()), nullptr);
+}
+
+TEST_F(PlannerTest, WithoutAFilePlansLiveInMemory) {
+  const LogLines log;
+  Planner missing(PlanCache(), TuneMode::missing);
+  EXPECT_EQ(choose(missing).kernel, "fastest");
+  EXPECT_EQ(choose(missing).kernel, "fastest");
+  EXPECT_EQ(trials_, 1);
+  EXPECT_EQ(log.count(), 0u) << log.all();
+}
+
+TEST_F(PlannerTest, ADeletedFileIsMeasuredAnew) {
+  Planner first = planner(TuneMode::missing);
+  choose(first, some_problem(1));
+  choose(first, some_problem(2));
+  std::filesystem::remove_all(folder_.file("plans"));
+  const LogLines log;
+  choose(first, some_problem(3));  // brings back what this process has measured
+  for (int64_t m = 1; m <= 3; ++m) EXPECT_TRUE(test::plan_in(path_, some_problem(m))) << m;
+  std::filesystem::remove_all(folder_.file("plans"));
+  Planner second = planner(TuneMode::missing);
+  EXPECT_EQ(choose(second, some_problem(1)).source, Source::tuned);
+  EXPECT_EQ(log.count(), 0u) << log.all();
+}
+
+TEST(TuneModeTest, IsReadFromText) {
+  for (const TuneMode mode : {TuneMode::off, TuneMode::missing, TuneMode::all}) {
+    EXPECT_EQ(parse_tune_mode(name_of(mode)), mode);
+  }
+  EXPECT_EQ(error_of([] { parse_tune_mode("on"); }),
+            "the tune mode is 'on', expected off, missing or all");
+  EXPECT_TRUE(contains(error_of([] { parse_tune_mode(""); }), "is ''"));
+}
+
+}  // namespace
+}  // namespace octet::tune
