@@ -1,11 +1,14 @@
 #include "flags.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+
+#include "octet/error.h"
 
 namespace octet::cli {
 namespace {
@@ -22,15 +25,30 @@ bool is_device(const std::string& name) {
 }
 
 // Numbers are read here and not by CLI11, whose base 0 takes 010 for eight.
-int parse_threads(const std::string& text) {
-  int threads = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), threads);
-  if (error != std::errc() || end != text.data() + text.size() || threads < 1 ||
-      threads > kMostThreads) {
+int64_t parse_whole(const std::string& flag, std::string_view text, int64_t most) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 1 || value > most) {
     throw CLI::ValidationError(
-        fmt::format("--threads is '{}', expected a whole number from 1 to {}", text, kMostThreads));
+        fmt::format("{} is '{}', expected a whole number from 1 to {}", flag, text, most));
   }
-  return threads;
+  return value;
+}
+
+std::vector<int64_t> parse_whole_numbers(const std::string& flag, std::string_view text,
+                                         size_t count, int64_t most) {
+  std::vector<int64_t> values;
+  for (std::string_view rest = text;;) {
+    const size_t comma = rest.find(',');
+    values.push_back(parse_whole(flag, rest.substr(0, comma), most));
+    if (comma == std::string_view::npos) break;
+    rest.remove_prefix(comma + 1);
+  }
+  if (values.size() > count) {
+    throw CLI::ValidationError(
+        fmt::format("{} has {} numbers, expected at most {}", flag, values.size(), count));
+  }
+  return values;
 }
 
 double parse_seconds(const std::string& flag, const std::string& text, double most) {
@@ -45,13 +63,20 @@ double parse_seconds(const std::string& flag, const std::string& text, double mo
   return seconds;
 }
 
-std::string list_of(const std::vector<const CLI::App*>& commands) {
+// "a, b or c"
+std::string list_of(const std::vector<std::string>& words) {
   std::string list;
-  for (size_t i = 0; i < commands.size(); ++i) {
-    if (i > 0) list += i + 1 == commands.size() ? " or " : ", ";
-    list += commands[i]->get_name();
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (i > 0) list += i + 1 == words.size() ? " or " : ", ";
+    list += words[i];
   }
   return list;
+}
+
+std::string list_of(const std::vector<const CLI::App*>& commands) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : commands) names.push_back(command->get_name());
+  return list_of(names);
 }
 
 }  // namespace
@@ -75,7 +100,10 @@ void add_device_flags(CLI::App& command, CommonFlags& flags) {
       });
   command
       .add_option_function<std::string>(
-          "--threads", [&flags](const std::string& text) { flags.threads = parse_threads(text); },
+          "--threads",
+          [&flags](const std::string& text) {
+            flags.threads = static_cast<int>(parse_whole("--threads", text, kMostThreads));
+          },
           "CPU threads (default: one per physical core)")
       ->type_name("INT");
 }
@@ -91,6 +119,42 @@ void add_seconds(CLI::App& command, const std::string& flag, double& seconds, do
           help)
       ->type_name("FLOAT")
       ->default_str(fmt::format("{}", seconds));
+}
+
+void add_choice(CLI::App& command, const std::string& flag, std::string& value,
+                const std::vector<std::string>& words, const std::string& help) {
+  command.add_option(flag, value, fmt::format("{}: {}", help, list_of(words)))
+      ->capture_default_str()
+      ->check([words](const std::string& given) {
+        if (std::find(words.begin(), words.end(), given) != words.end()) return std::string();
+        return fmt::format("'{}' is not a choice, expected {}", given, list_of(words));
+      });
+}
+
+void add_whole_numbers(CLI::App& command, const std::string& flag, std::vector<int64_t>& values,
+                       size_t count, int64_t most, const std::string& help) {
+  command
+      .add_option_function<std::string>(
+          flag,
+          [flag, count, most, &values](const std::string& text) {
+            values = parse_whole_numbers(flag, text, count, most);
+          },
+          help)
+      ->type_name(count == 1 ? "INT" : "INT,...")
+      ->default_str(fmt::format("{}", fmt::join(values, ",")));
+}
+
+void add_shapes(CLI::App& command, std::string& text) {
+  command.add_option("--shapes", text, "m,n,k[;m,n,k...] or ideogram4@<pixels>[,<pixels>...]")
+      ->capture_default_str();
+}
+
+std::vector<GemmShape> shapes_from(const std::string& text) {
+  try {
+    return parse_shapes(text);
+  } catch (const Error& error) {
+    throw CLI::ValidationError(error.what());
+  }
 }
 
 std::string usage_sentence(const CLI::App& program, const CLI::ParseError& error) {

@@ -2,7 +2,11 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <string>
+#include <vector>
+
+#include "octet/shapes.h"
 
 namespace octet::cli {
 
@@ -23,6 +27,20 @@ void add_device_flags(CLI::App& command, CommonFlags& flags);
 // A number of seconds from 0 to `most`.
 void add_seconds(CLI::App& command, const std::string& flag, double& seconds, double most,
                  const std::string& help);
+
+// One of several words.
+void add_choice(CLI::App& command, const std::string& flag, std::string& value,
+                const std::vector<std::string>& words, const std::string& help);
+
+// Whole numbers from 1 to `most`, separated by commas; at most `count` of them.
+void add_whole_numbers(CLI::App& command, const std::string& flag, std::vector<int64_t>& values,
+                       size_t count, int64_t most, const std::string& help);
+
+// --shapes; `text` holds the default.
+void add_shapes(CLI::App& command, std::string& text);
+
+// What --shapes means. A wrong list is wrong usage, not a failure of the work.
+std::vector<GemmShape> shapes_from(const std::string& text);
 
 // Wrong usage in one sentence, for main() to print: what is wrong with the arguments, what was
 // expected, and which help to read.

@@ -60,6 +60,7 @@ int run(int argc, char** argv) {
   add_devices(program, flags);
   add_inspect(program, flags);
   add_bench(program, flags);
+  add_tune(program, flags);
   add_demo(program, flags);
   try {
     program.parse(argc, argv);

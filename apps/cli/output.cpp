@@ -51,6 +51,20 @@ std::string human_bytes(uint64_t bytes) {
   return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.2f} {}", value, units[unit]);
 }
 
+std::string short_us(double us) {
+  if (us <= 0) return "-";
+  return fmt::format("{:.{}f}", us, us < 10 ? 2 : us < 100 ? 1 : 0);
+}
+
+ProgressReports::ProgressReports(const CommonFlags& flags, std::string title, std::string unit)
+    : quiet_(flags.quiet), title_(std::move(title)), unit_(std::move(unit)) {}
+
+void ProgressReports::operator()(int done, int total) {
+  if (quiet_) return;
+  if (!progress_) progress_.emplace(title_, total, unit_);
+  progress_->update(done);
+}
+
 void check_json_target(const CommonFlags& flags) {
   if (!flags.json.empty() && flags.json != "-") check_writable(flags.json);
 }

@@ -6,10 +6,12 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "flags.h"
+#include "octet/progress.h"
 
 namespace octet::cli {
 
@@ -26,6 +28,23 @@ class Table {
 };
 
 std::string human_bytes(uint64_t bytes);  // "9.58 GB"
+
+// Microseconds for a table: "9.42" below ten, "41.9" below a hundred, "1284"; "-" when unknown.
+std::string short_us(double us);
+
+// A progress bar of the command's work, or nothing for --quiet. It begins with the first report, so
+// that a device that is absent gives its sentence alone.
+class ProgressReports {
+ public:
+  ProgressReports(const CommonFlags& flags, std::string title, std::string unit);
+  void operator()(int done, int total);
+
+ private:
+  bool quiet_;
+  std::string title_;
+  std::string unit_;
+  std::optional<Progress> progress_;
+};
 
 // Fails now where show() would fail to write the JSON file; called before the work.
 void check_json_target(const CommonFlags& flags);

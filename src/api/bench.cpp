@@ -1,24 +1,18 @@
 #include "octet/bench.h"
 
-#include <ctime>
-
 #include "base/error.h"
+#include "base/thread_pool.h"
+#include "base/utc.h"
 #include "devices/select.h"
 #include "measure/linear_case.h"
+#include "measure/problems.h"
 #include "measure/timing.h"
 #include "octet/version.h"
 
 namespace octet {
 namespace {
 
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts = {};
-  ::gmtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
-}
+constexpr const char* kAutoPath = "auto";
 
 DType bench_dtype(const std::string& name) {
   if (name == "bf16") return DType::bf16;
@@ -26,39 +20,124 @@ DType bench_dtype(const std::string& name) {
   fail("bench: dtype '{}' is not one of bf16, f32", name);
 }
 
-GemmBenchRow bench_shape(Backend& backend, const GemmShape& shape, DType dtype, double seconds,
-                         bool compare) {
-  measure::LinearCase linear(backend, shape, dtype, compare);
+void check_request(const GemmBenchRequest& request) {
+  check(request.seconds >= 0 && request.seconds <= 3600,
+        "bench: {} seconds per shape, expected 0 to 3600", request.seconds);
+  check(
+      request.path == measure::kInt8 || request.path == measure::kBf16 || request.path == kAutoPath,
+      "bench: path '{}' is not one of auto, int8, bf16", request.path);
+  check(request.path == measure::kInt8 || request.dtype == "bf16",
+        "bench: the path {} goes with the dtype bf16, got {}; use the path int8", request.path,
+        request.dtype);
+}
+
+// One backend and everything that does not change from shape to shape.
+class GemmBencher {
+ public:
+  explicit GemmBencher(const GemmBenchRequest& request)
+      : request_(request),
+        dtype_(bench_dtype(request.dtype)),
+        backend_(select_backend({.device = request.device,
+                                 .threads = request.threads,
+                                 .tune = tune::parse_tune_mode(request.tune)})),
+        pool_(request.threads) {
+    if (request.peers && request.compare) peers_ = backend_->gemm_peers();
+  }
+
+  Backend& backend() { return *backend_; }
+
+  GemmBenchRow measure_shape(const GemmShape& shape);
+
+ private:
+  // A time to be measured, and where it goes.
+  struct Timed {
+    double* us;
+    std::function<void()> run;
+  };
+
+  std::string faster_measured(measure::LinearCase& linear);
+  void time(const std::vector<Timed>& timed, GemmBenchRow& row);
+
+  const GemmBenchRequest& request_;
+  DType dtype_;
+  std::unique_ptr<Backend> backend_;
+  ThreadPool pool_;  // makes the operands; the backend has its own
+  std::vector<GemmPeer> peers_;
+};
+
+// Where no plan says which path is faster.
+std::string GemmBencher::faster_measured(measure::LinearCase& linear) {
+  const auto times = measure::time_in_turns(
+      *backend_, {[&] { linear.native(); }, [&] { linear.unquantized(); }}, 0);
+  return times[0] < times[1] ? measure::kInt8 : measure::kBf16;
+}
+
+void GemmBencher::time(const std::vector<Timed>& timed, GemmBenchRow& row) {
+  std::vector<std::function<void()>> works;
+  for (const Timed& one : timed) works.push_back(one.run);
+  std::vector<double> ceilings;
+  // In turns with the rest: on shared machines the ceiling itself changes from second to second.
+  const auto ask_ceiling = [&] {
+    if (row.path == measure::kInt8) ceilings.push_back(backend_->int8_ceiling());
+  };
+  const auto times =
+      measure::time_in_turns(*backend_, works, request_.seconds, /*min_rounds=*/7, ask_ceiling);
+  for (size_t i = 0; i < timed.size(); ++i) *timed[i].us = times[i];
+  row.ceiling_tops = measure::median(ceilings) * 1e-12;
+}
+
+GemmBenchRow GemmBencher::measure_shape(const GemmShape& shape) {
   GemmBenchRow row;
   row.shape = shape;
-  backend.set_gemm_observer(
-      [&row](const GemmProblem&, std::string_view kernel) { row.kernel = kernel; });
-  std::vector<double> ceilings;
-  std::vector<std::function<void()>> works = {
-      [&] { linear.native(); },
-      [&] { linear.quantize(); },
-      [&] { linear.gemm(); },
-      // In turns with the rest: on shared machines the ceiling itself changes from second to
-      // second.
-      [&] { ceilings.push_back(backend.int8_ceiling()); },
-  };
-  if (compare) {
-    works.emplace_back([&] { linear.unquantized(); });
-    works.emplace_back([&] { linear.fake(); });
+  row.path = request_.path;
+  GemmPlan plan;
+  // Before the operands are there: measuring kernels takes memory of its own.
+  if (row.path != measure::kBf16) {
+    plan = backend_->plan_gemm(measure::plain_problem(shape, dtype_));
   }
-  const auto times = measure::time_in_turns(backend, works, seconds);
-  backend.set_gemm_observer({});
-  row.linear_us = times[0];
-  row.quantize_us = times[1];
-  row.us = times[2];
-  if (compare) {
-    row.unquantized_us = times[4];
-    row.fake_int8_us = times[5];
+  measure::LinearCase linear(*backend_, pool_, shape, dtype_,
+                             {.unquantized = request_.compare || row.path != measure::kInt8,
+                              .fake = request_.compare,
+                              .peers = !peers_.empty()});
+  if (row.path == kAutoPath) {
+    row.path = measure::faster_path(plan);
+    if (row.path.empty()) row.path = faster_measured(linear);
   }
-  const double operations = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
-                            static_cast<double>(shape.k);
-  row.tops = operations / row.us * 1e-6;
-  row.ceiling_tops = measure::median(ceilings) * 1e-12;
+  const bool is_int8 = row.path == measure::kInt8;
+  row.kernel = is_int8 ? plan.kernel : "bf16 matmul";
+  row.plan = is_int8 ? measure::name_of(plan.source) : "";
+  std::vector<const GemmPeer*> able;
+  for (const GemmPeer& peer : peers_) {
+    if (!linear.try_peer(peer)) continue;
+    able.push_back(&peer);
+    row.peers.push_back({peer.name, 0});
+  }
+
+  std::vector<Timed> timed;
+  if (is_int8) {
+    timed.push_back({&row.linear_us, [&] { linear.native(); }});
+    timed.push_back({&row.quantize_us, [&] { linear.quantize(); }});
+    timed.push_back({&row.us, [&] { linear.gemm(); }});
+    if (request_.compare) timed.push_back({&row.unquantized_us, [&] { linear.unquantized(); }});
+  } else {
+    timed.push_back({&row.us, [&] { linear.unquantized(); }});
+  }
+  if (request_.compare) timed.push_back({&row.fake_int8_us, [&] { linear.fake(); }});
+  for (size_t i = 0; i < able.size(); ++i) {
+    timed.push_back({&row.peers[i].us, [&linear, peer = able[i]] { linear.peer(*peer); }});
+  }
+  if (is_int8) {
+    backend_->set_gemm_observer(
+        [&row](const GemmProblem&, std::string_view kernel) { row.kernel = kernel; });
+  }
+  time(timed, row);
+  backend_->set_gemm_observer({});
+
+  if (!is_int8) {
+    row.linear_us = row.us;
+    if (request_.compare) row.unquantized_us = row.us;
+  }
+  row.tops = measure::operations_of(shape.m, shape.n, shape.k) / row.us * 1e-6;
   row.ceiling_share = row.ceiling_tops > 0 ? row.tops / row.ceiling_tops : 0;
   return row;
 }
@@ -67,19 +146,17 @@ GemmBenchRow bench_shape(Backend& backend, const GemmShape& shape, DType dtype, 
 
 GemmBench bench_gemm(const GemmBenchRequest& request,
                      const std::function<void(int, int)>& progress) {
-  const DType dtype = bench_dtype(request.dtype);
-  check(request.seconds >= 0 && request.seconds <= 3600,
-        "bench: {} seconds per shape, expected 0 to 3600", request.seconds);
-  const auto backend = select_backend({.device = request.device, .threads = request.threads});
+  check_request(request);
+  GemmBencher bencher(request);
   if (progress) progress(0, static_cast<int>(request.shapes.size()));
   GemmBench bench;
-  bench.device = backend->description();
+  bench.device = bencher.backend().description();
   bench.date = utc_now();
   bench.commit = commit();
   bench.dtype = request.dtype;
-  bench.threads = backend->threads();
+  bench.threads = bencher.backend().threads();
   for (const GemmShape& shape : request.shapes) {
-    bench.rows.push_back(bench_shape(*backend, shape, dtype, request.seconds, request.compare));
+    bench.rows.push_back(bencher.measure_shape(shape));
     if (progress) {
       progress(static_cast<int>(bench.rows.size()), static_cast<int>(request.shapes.size()));
     }
@@ -91,10 +168,12 @@ LinearDemo demo_linear(const std::string& device, int threads) {
   constexpr int kErrorSamples = 4096;
   constexpr double kSeconds = 2.0;
   const auto backend = select_backend({.device = device, .threads = threads});
+  ThreadPool pool(threads);
   LinearDemo demo;
   demo.device = backend->description();
   demo.shape = {512, 4608, 4608};
-  measure::LinearCase linear(*backend, demo.shape, DType::bf16, true);
+  measure::LinearCase linear(*backend, pool, demo.shape, DType::bf16,
+                             {.unquantized = true, .fake = true});
   backend->set_gemm_observer(
       [&demo](const GemmProblem&, std::string_view kernel) { demo.kernel = kernel; });
   struct Way {

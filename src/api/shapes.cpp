@@ -1,10 +1,11 @@
 // Shapes as users write them.
+#include "octet/shapes.h"
+
 #include <charconv>
 
 #include "backend/gemm.h"
 #include "base/error.h"
 #include "formats/text.h"
-#include "octet/bench.h"
 
 namespace octet {
 namespace {
@@ -23,7 +24,7 @@ std::vector<GemmShape> ideogram4_shapes(int64_t pixels) {
   return {
       {tokens, 3 * kHidden, kHidden},
       {tokens, kHidden, kHidden},
-      {tokens, 2 * kFeedForward, kHidden},
+      {tokens, 2 * kFeedForward, kHidden, /*gate_up=*/true},
       {tokens, kHidden, kFeedForward},
   };
 }

@@ -1,64 +1,17 @@
 #include "measure/linear_case.h"
 
 #include <cmath>
-#include <fstream>
-#include <optional>
-#include <string>
 
 #include "base/error.h"
+#include "base/log.h"
+#include "measure/free_memory.h"
+#include "measure/random_matrix.h"
 
 namespace octet::measure {
 namespace {
 
-// Element `index` of a random tensor without state, so that the exact product can be computed from
-// any element without keeping a second copy. Roughly normal: the sum of four uniform 16-bit words
-// of a hashed counter (splitmix64), scaled to a standard deviation of 1.
-float random_value(uint64_t seed, uint64_t index) {
-  uint64_t z = seed * 0x9e3779b97f4a7c15ull + (index + 1) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-  z ^= z >> 31;
-  const auto sum =
-      static_cast<float>((z & 0xffff) + (z >> 16 & 0xffff) + (z >> 32 & 0xffff) + (z >> 48));
-  constexpr float kMean = 2 * 65535.0f;
-  constexpr float kDeviation = 37837.0f;  // sqrt(4 / 12) * 65535
-  return (sum - kMean) / kDeviation;
-}
-
-constexpr uint64_t kActivationSeed = 1;
-constexpr uint64_t kWeightSeed = 2;
-
-// Activations have a few channels that are much larger than the rest, as those of a transformer do.
-float activation(int64_t row, int64_t column, int64_t k) {
-  const float value = random_value(kActivationSeed, static_cast<uint64_t>(row * k + column));
-  return column % 192 == 7 ? 8.0f * value : value;
-}
-
-float weight(int64_t row, int64_t column, int64_t k) {
-  return 0.02f * random_value(kWeightSeed, static_cast<uint64_t>(row * k + column));
-}
-
 float rounded_to(DType dtype, float value) {
   return dtype == DType::bf16 ? to_f32(from_f32<bf16_t>(value)) : value;
-}
-
-Buffer random_matrix(Backend& backend, DType dtype, int64_t rows, int64_t k,
-                     float (*value)(int64_t, int64_t, int64_t)) {
-  Buffer host = allocate_host(bytes_of(dtype, {rows, k}));
-  const TensorView view = host.view(dtype, {rows, k});
-  for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t j = 0; j < k; ++j) {
-      const float x = value(i, j, k);
-      if (dtype == DType::bf16) {
-        view.row<bf16_t>(i)[j] = from_f32<bf16_t>(x);
-      } else {
-        view.row<float>(i)[j] = x;
-      }
-    }
-  }
-  Buffer device = backend.allocate(host.bytes());
-  backend.copy_to_device(device.data(), host.data(), host.bytes());
-  return device;
 }
 
 Buffer to_host(Backend& backend, const Buffer& device) {
@@ -67,18 +20,6 @@ Buffer to_host(Backend& backend, const Buffer& device) {
   return host;
 }
 
-// Memory that can be taken without swapping, or nothing when Linux does not say.
-std::optional<double> available_bytes() {
-  std::ifstream file("/proc/meminfo");
-  std::string key;
-  double kilobytes = 0;
-  for (std::string unit; file >> key >> kilobytes; std::getline(file, unit)) {
-    if (key == "MemAvailable:") return kilobytes * 1024;
-  }
-  return std::nullopt;
-}
-
-// Linux hands out memory that it does not have and kills whoever touches it: count first.
 void check_memory(const GemmShape& shape, DType dtype) {
   const auto m = static_cast<double>(shape.m);
   const auto n = static_cast<double>(shape.n);
@@ -86,37 +27,36 @@ void check_memory(const GemmShape& shape, DType dtype) {
   const double element = bits_of(dtype) / 8;
   // Operands as they are made, as they are kept and dequantized; int8 as rows and packed.
   const double needed = (m * k + n * k) * (3 * element + 3) + m * n * element;
-  const auto available = available_bytes();
-  check(!available || needed <= *available,
-        "bench: m={} n={} k={} needs about {:.1f} GB of memory, and {:.1f} GB are free; use a "
-        "smaller shape",
-        shape.m, shape.n, shape.k, needed * 1e-9, available.value_or(0) * 1e-9);
+  check_free_memory(fmt::format("bench: m={} n={} k={}", shape.m, shape.n, shape.k), needed);
 }
 
 }  // namespace
 
-LinearCase::LinearCase(Backend& backend, const GemmShape& shape, DType dtype, bool compare)
+LinearCase::LinearCase(Backend& backend, ThreadPool& pool, const GemmShape& shape, DType dtype,
+                       const OtherWays& ways)
     : backend_(backend), shape_(shape), dtype_(dtype) {
   check_memory(shape, dtype);
-  const auto [m, n, k] = shape;
-  activations_ = random_matrix(backend, dtype, m, k, activation);
-  weight_ = random_matrix(backend, dtype, n, k, weight);
+  const int64_t m = shape.m, n = shape.n, k = shape.k;
+  activations_ = random_matrix(backend, pool, dtype, m, k, activation);
+  weight_ = random_matrix(backend, pool, dtype, n, k, weight);
   q_activations_ = backend.allocate(bytes_of(DType::i8, {m, k}));
   row_scale_ = backend.allocate(bytes_of(DType::f32, {m}));
   q_weight_ = backend.allocate(bytes_of(DType::i8, {n, k}));
   col_scale_ = backend.allocate(bytes_of(DType::f32, {n}));
   output_ = backend.allocate(bytes_of(dtype, {m, n}));
   backend.quantize_rows(weight_.view(dtype, {n, k}), {}, quantized_weight());
+  quantize();
 
   const Buffer host_values = to_host(backend, q_weight_);
   const Buffer host_scales = to_host(backend, col_scale_);
   packed_ = backend.pack({host_values.view(DType::i8, {n, k}), host_scales.view(DType::f32, {n})},
                          {}, {});
-  if (compare) {
+  if (ways.fake) {
     dequantized_activations_ = backend.allocate(bytes_of(dtype, {m, k}));
     dequantized_weight_ = backend.allocate(bytes_of(dtype, {n, k}));
-  } else {
-    weight_ = {};
+  }
+  if (!ways.fake && !ways.unquantized) weight_ = {};
+  if (!ways.fake && !ways.peers) {
     q_weight_ = {};
     col_scale_ = {};
   }
@@ -150,25 +90,88 @@ void LinearCase::unquantized() {
   backend_.matmul(activations(), weight_.view(dtype_, {shape_.n, shape_.k}), output());
 }
 
+void LinearCase::peer(const GemmPeer& peer) {
+  peer.run(quantized_activations(), quantized_weight(), output());
+}
+
+std::pair<int64_t, int64_t> LinearCase::sampled_place(int64_t sample) const {
+  // Steps by primes visit rows and columns evenly.
+  return {sample * 7919 % shape_.m, sample * 104729 % shape_.n};
+}
+
+std::vector<double> LinearCase::sampled_output(int samples) const {
+  const TensorView out = output();
+  const auto element_bytes = static_cast<size_t>(bits_of(dtype_) / 8);
+  backend_.synchronize();
+  std::vector<double> values;
+  for (int64_t sample = 0; sample < samples; ++sample) {
+    const auto [i, j] = sampled_place(sample);
+    const auto offset = static_cast<size_t>(i * shape_.n + j) * element_bytes;
+    float wide = 0;
+    bf16_t narrow{};
+    std::byte* to = dtype_ == DType::bf16 ? reinterpret_cast<std::byte*>(&narrow)
+                                          : reinterpret_cast<std::byte*>(&wide);
+    backend_.copy_to_host(to, out.data + offset, element_bytes);
+    values.push_back(dtype_ == DType::bf16 ? to_f32(narrow) : wide);
+  }
+  return values;
+}
+
+void LinearCase::poison_output(int samples) {
+  const auto element_bytes = static_cast<size_t>(bits_of(dtype_) / 8);
+  constexpr uint32_t kNan = 0xffff'ffff;  // its first bytes are one in bf16 as well
+  for (int64_t sample = 0; sample < samples; ++sample) {
+    const auto [i, j] = sampled_place(sample);
+    const auto offset = static_cast<size_t>(i * shape_.n + j) * element_bytes;
+    backend_.copy_to_device(output_.data() + offset, reinterpret_cast<const std::byte*>(&kNan),
+                            element_bytes);
+  }
+}
+
 double LinearCase::relative_error(int samples) const {
-  const Buffer host = to_host(backend_, output_);
-  const TensorView out = host.view(dtype_, {shape_.m, shape_.n});
+  const std::vector<double> got = sampled_output(samples);
   double error = 0;
   double norm = 0;
   for (int64_t sample = 0; sample < samples; ++sample) {
-    // Steps by primes visit rows and columns evenly.
-    const int64_t i = sample * 7919 % shape_.m;
-    const int64_t j = sample * 104729 % shape_.n;
+    const auto [i, j] = sampled_place(sample);
     double exact = 0;
     for (int64_t p = 0; p < shape_.k; ++p) {
       exact += static_cast<double>(rounded_to(dtype_, activation(i, p, shape_.k))) *
                static_cast<double>(rounded_to(dtype_, weight(j, p, shape_.k)));
     }
-    const double got = dtype_ == DType::bf16 ? to_f32(out.row<bf16_t>(i)[j]) : out.row<float>(i)[j];
-    error += (got - exact) * (got - exact);
+    const double off = got[static_cast<size_t>(sample)] - exact;
+    error += off * off;
     norm += exact * exact;
   }
   return std::sqrt(error / norm);
+}
+
+bool LinearCase::try_peer(const GemmPeer& other) {
+  constexpr int kSamples = 256;
+  constexpr double kMost = 0.01;  // both round the same sums to the output type, two steps at most
+  gemm();
+  const std::vector<double> ours = sampled_output(kSamples);
+  poison_output(kSamples);
+  try {
+    peer(other);
+  } catch (const Error& error) {
+    log::warning("bench: the peer {} is left out: {}", other.name, error.what());
+    return false;
+  }
+  const std::vector<double> theirs = sampled_output(kSamples);
+  double error = 0;
+  double norm = 0;
+  for (size_t i = 0; i < ours.size(); ++i) {
+    error += (theirs[i] - ours[i]) * (theirs[i] - ours[i]);
+    norm += ours[i] * ours[i];
+  }
+  // Written so that a NaN, an output that was never written, is refused as well.
+  const bool fits = error <= kMost * kMost * norm;
+  check(fits,
+        "bench: the peer {} is off by {:.3g} of the result for m={} n={} k={}, expected at most "
+        "{}; leave --peers out",
+        other.name, std::sqrt(error / norm), shape_.m, shape_.n, shape_.k, kMost);
+  return true;
 }
 
 }  // namespace octet::measure

@@ -14,7 +14,8 @@ double median(std::vector<double> values) {
 }
 
 std::vector<double> time_in_turns(Backend& backend, const std::vector<std::function<void()>>& works,
-                                  double seconds, int min_rounds) {
+                                  double seconds, int min_rounds,
+                                  const std::function<void()>& after_round) {
   for (const auto& work : works) backend.time_us(work);
   std::vector<std::vector<double>> times(works.size());
   const Stopwatch watch;
@@ -23,6 +24,7 @@ std::vector<double> time_in_turns(Backend& backend, const std::vector<std::funct
       const size_t index = round % 2 == 0 ? turn : works.size() - 1 - turn;
       times[index].push_back(backend.time_us(works[index]));
     }
+    if (after_round) after_round();
   }
   std::vector<double> medians;
   for (auto& values : times) medians.push_back(median(std::move(values)));

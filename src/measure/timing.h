@@ -12,8 +12,10 @@ double median(std::vector<double> values);
 
 // Median microseconds of each work, run in turns: a change of the clock or a noisy neighbour hits
 // all of them alike. The order is reversed in every other round. One round warms up; then at least
-// `min_rounds` rounds and `seconds`, whichever is more.
+// `min_rounds` rounds and `seconds`, whichever is more. `after_round` is called untimed: for what
+// changes with the machine's state but has a clock of its own.
 std::vector<double> time_in_turns(Backend& backend, const std::vector<std::function<void()>>& works,
-                                  double seconds, int min_rounds = 7);
+                                  double seconds, int min_rounds = 7,
+                                  const std::function<void()>& after_round = {});
 
 }  // namespace octet::measure

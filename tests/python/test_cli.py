@@ -51,11 +51,14 @@ def test_devices_names_the_cpu_and_its_kernel(octet):
 
 def test_help_and_version(octet):
     assert octet("--help").returncode == 0
-    assert octet("bench", "gemm", "--help").returncode == 0
+    for command in (["bench", "gemm"], ["bench", "quantize"], ["tune"]):
+        done = octet(*command, "--help")
+        assert done.returncode == 0
+        assert "--device" in done.stdout and "--json" in done.stdout
     assert octet("--version").stdout.startswith("octet ")
 
 
-COMMANDS = "devices, inspect, bench or demo"
+COMMANDS = "devices, inspect, bench, tune or demo"
 
 
 @pytest.mark.parametrize(
@@ -65,8 +68,9 @@ COMMANDS = "devices, inspect, bench or demo"
         (["nope"], ["'nope'", COMMANDS, "see octet --help"]),
         (["nope", "--json", "-"], ["'nope'", COMMANDS]),
         (["--nope"], ["'--nope' was not expected"]),
-        (["bench"], ["bench: a command is missing, expected gemm", "see octet bench --help"]),
-        (["bench", "nope"], ["bench: 'nope'", "expected gemm"]),
+        (["bench"], ["bench: a command is missing, expected gemm or quantize",
+                    "see octet bench --help"]),
+        (["bench", "nope"], ["bench: 'nope'", "expected gemm or quantize"]),
         (["inspect"], ["inspect: ", "file"]),
         (["inspect", ""], ["inspect: the path is empty"]),
         (["inspect", "a", "b"], ["inspect: ", "'b' was not expected"]),
@@ -91,6 +95,16 @@ COMMANDS = "devices, inspect, bench or demo"
         (["bench", "gemm", "--shapes", "1,2," + "9" * 30], ["too large", "132104"]),
         (["bench", "gemm", "--shapes", "1,2,-" + "9" * 30], ["whole number"]),
         (["bench", "gemm", "--shapes", "ideogram4@1000"], ["1000", "multiple of 16"]),
+        (["bench", "gemm", "--tune", "always"], ["--tune", "'always'", "off, missing or all"]),
+        (["bench", "gemm", "--path", "fp8"], ["--path", "'fp8'", "auto, int8 or bf16"]),
+        (["bench", "gemm", "--path", "auto", "--dtype", "f32"], ["--path auto", "--dtype bf16"]),
+        (["bench", "quantize", "--rows", "0"], ["--rows", "'0'", "1 to 16777216"]),
+        (["bench", "quantize", "--rows", "1,2"], ["--rows", "2 numbers", "at most 1"]),
+        (["bench", "quantize", "--k", "4608,"], ["--k", "''", "whole number"]),
+        (["bench", "quantize", "--k", "132105"], ["'132105'", "1 to 132104"]),
+        (["bench", "quantize", "--shapes", "1,2,3"], ["'--shapes' was not expected"]),
+        (["tune", "--tune", "off"], ["tune: --tune", "'off'", "missing or all"]),
+        (["tune", "--shapes", "ideogram4@"], ["tune: ", "whole number"]),
     ],
 )
 def test_wrong_usage_is_one_sentence(octet, arguments, parts):
@@ -105,6 +119,10 @@ def test_wrong_usage_is_one_sentence(octet, arguments, parts):
         (["inspect", "/no/such/file"], ["/no/such/file", "No such file"]),
         (["demo", "--device", "cuda:4000000000"], ["cuda:4000000000"]),
         (["bench", "gemm", "--device", "cuda:99"], ["cuda:99"]),
+        (["tune", "--device", "cuda:99"], ["cuda:99"]),
+        (["bench", "quantize", "--device", "cuda:99"], ["cuda:99"]),
+        (["bench", "quantize", "--device", "cpu", "--rows", "16777216", "--k", "132104", "-q"],
+         ["rows=16777216 k=132104", "GB are free"]),
     ],
 )
 def test_failures_are_one_sentence(octet, arguments, parts):
@@ -189,8 +207,8 @@ def test_path_that_is_not_utf8(built_program, tmp_path):
 
 def test_bench_reports_the_kernel_that_ran(octet, tmp_path):
     path = tmp_path / "bench.json"
-    done = octet("bench", "gemm", "--shapes", "33,70,130;5,5,5", "--seconds", "0", "--json", path,
-                 OCTET_FORCE_KERNEL="scalar_4x16")
+    done = octet("bench", "gemm", "--device", "cpu", "--shapes", "33,70,130;5,5,5", "--seconds",
+                 "0", "--json", path, OCTET_FORCE_KERNEL="scalar_4x16")
     assert done.returncode == 0, done.stderr
     bench = json.loads(path.read_text())
     assert {"device", "date", "commit", "rows"} <= bench.keys()
@@ -198,33 +216,111 @@ def test_bench_reports_the_kernel_that_ran(octet, tmp_path):
     for row in bench["rows"]:
         assert row["kernel"] == "scalar_4x16"
         assert row["us"] > 0 and row["tops"] > 0 and 0 < row["ceiling_share"]
-        assert row["ratio"].keys() == {"unquantized", "fake_int8"}
+        assert row["path"] == "int8" and row["plan"] == "only"
+        assert row["ratio"].keys() == {"unquantized", "gemm_unquantized", "fake_int8"}
+        assert row["peers_us"].keys() == {"unquantized", "fake_int8"}
+        assert row["ratio"]["unquantized"] == row["peers_us"]["unquantized"] / row["linear_us"]
+        assert row["ratio"]["gemm_unquantized"] == row["peers_us"]["unquantized"] / row["us"]
     assert "scalar_4x16" in done.stdout
+
+
+def bench_rows(octet, *flags, shapes="33,70,130"):
+    done = octet("bench", "gemm", "-q", "--device", "cpu", "--shapes", shapes, "--seconds", "0",
+                 "--json", "-", *flags)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["rows"]
+
+
+@pytest.mark.parametrize("tune", ["off", "missing", "all"])
+def test_bench_of_one_kernel_takes_every_tune_mode(octet, tune):
+    assert [row["plan"] for row in bench_rows(octet, "--tune", tune, "--only-native")] == ["only"]
+
+
+def test_bench_of_the_unquantized_path(octet):
+    (row,) = bench_rows(octet, "--path", "bf16")
+    assert row["path"] == "bf16" and row["plan"] is None
+    assert row["us"] == row["linear_us"] > 0
+    assert row["quantize_us"] == 0 and row["ceiling_share"] == 0
+    assert row["ratio"]["unquantized"] == 1
+
+
+def test_bench_of_the_faster_path_measures_it_where_no_plan_says(octet):
+    for row in bench_rows(octet, "--path", "auto", "--only-native", shapes="64,64,64;3,4,5"):
+        assert row["path"] in ("int8", "bf16")
+        assert (row["quantize_us"] > 0) == (row["path"] == "int8")
+        assert row["ratio"] == {} and row["peers_us"] == {}
+
+
+def test_bench_peers_of_a_device_that_has_none(octet):
+    (row,) = bench_rows(octet, "--peers")
+    assert row["ratio"].keys() == {"unquantized", "gemm_unquantized", "fake_int8"}
+
+
+def test_bench_quantize(octet):
+    run = ["bench", "quantize", "-q", "--device", "cpu", "--rows", "5", "--k", "512,100",
+           "--seconds", "0"]
+    bench = json.loads(octet(*run, "--json", "-").stdout)
+    assert {"device", "date", "commit", "dtype", "threads", "rows"} == bench.keys()
+    # 256 does not divide 100.
+    assert [(row["k"], row["transform"]) for row in bench["rows"]] == [
+        (512, "none"), (512, "smooth"), (512, "rotate 256"), (100, "none"), (100, "smooth")]
+    for row in bench["rows"]:
+        # bf16 in, int8 and a scale out, and the smoothing vector
+        extra = 4 * row["k"] if row["transform"] == "smooth" else 0
+        assert row["bytes"] == 5 * (3 * row["k"] + 4) + extra
+        assert row["us"] > 0 and row["copy_us"] > 0
+        assert row["gb_per_s"] == pytest.approx(row["bytes"] / row["us"] / 1e3)
+        assert row["share_of_copy"] == pytest.approx(row["gb_per_s"] / row["copy_gb_per_s"])
+    table = octet(*run).stdout
+    assert "rotate 256" in table and "GB/s" in table
+
+
+@pytest.mark.parametrize("device", ["cpu", "ref"])
+def test_tune_of_a_device_with_one_kernel(octet, device, tmp_path):
+    run = ["tune", "--device", device, "--shapes", "ideogram4@768;3,4,5;3,4,5"]
+    done = octet(*run, "-q", OCTET_CACHE_DIR=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "one kernel" in done.stdout and "nothing to tune" in done.stdout
+    report = json.loads(octet(*run, "--json", "-", OCTET_CACHE_DIR=tmp_path).stdout)
+    assert {"device", "date", "commit", "mode", "has_choice", "rows"} == report.keys()
+    assert report["mode"] == "missing" and report["has_choice"] is False
+    # The shape whose outputs a SwiGLU joins is two problems, one written twice is one.
+    assert [(row["m"], row["n"], row["k"], row["fusion"]) for row in report["rows"]] == [
+        (2304, 13824, 4608, "none"), (2304, 4608, 4608, "none"), (2304, 24576, 4608, "none"),
+        (2304, 24576, 4608, "swiglu"), (2304, 4608, 12288, "none"), (3, 4, 5, "none")]
+    for row in report["rows"]:
+        assert row["kernel"] and row["plan"] == "only" and row["out"] == "BF16"
+        assert row["us"] is None and row["faster"] is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_tune_shows_its_progress(octet):
+    done = octet("tune", "--device", "ref", "--shapes", "3,4,5")
+    assert "tune: 1/1 problems" in done.stderr
 
 
 @pytest.mark.parametrize("flags", [[], ["-q"]])
 def test_trace_names_problem_and_kernel(octet, flags):
-    done = octet("bench", "gemm", "--shapes", "3,4,5", "--seconds", "0", "--only-native", *flags,
-                 OCTET_TRACE="gemm", OCTET_FORCE_KERNEL="scalar_4x16")
+    done = octet("bench", "gemm", "--device", "cpu", "--shapes", "3,4,5", "--seconds", "0",
+                 "--only-native", *flags, OCTET_TRACE="gemm", OCTET_FORCE_KERNEL="scalar_4x16")
     assert "octet: gemm m3 n4 k5 BF16" in done.stderr
     assert "scalar_4x16" in done.stderr
 
 
 def test_ideogram4_shapes(octet):
-    done = octet("bench", "gemm", "-q", "--shapes", "ideogram4@32", "--seconds", "0", "--json", "-",
-                 "--only-native")
-    rows = json.loads(done.stdout)["rows"]
+    rows = bench_rows(octet, "--only-native", shapes="ideogram4@32")
     assert [(row["m"], row["n"], row["k"]) for row in rows] == [
         (4, 13824, 4608), (4, 4608, 4608), (4, 24576, 4608), (4, 4608, 12288)]
 
 
 def test_forced_kernel_that_does_not_exist(octet):
-    sentence = only_sentence(octet("demo", OCTET_FORCE_KERNEL="warp_drive"))
+    sentence = only_sentence(octet("demo", "--device", "cpu", OCTET_FORCE_KERNEL="warp_drive"))
     assert "warp_drive" in sentence and "scalar_4x16" in sentence
 
 
 @pytest.mark.parametrize(
-    "command", [["devices"], ["demo"], ["bench", "gemm", "--seconds", "3600"]])
+    "command", [["devices"], ["demo"], ["tune"], ["bench", "gemm", "--seconds", "3600"],
+                ["bench", "quantize", "--seconds", "3600"]])
 def test_unwritable_json_fails_before_the_work(octet, tmp_path, command):
     sentence = only_sentence(octet(*command, "--json", tmp_path / "no" / "such.json"))
     assert "such.json" in sentence

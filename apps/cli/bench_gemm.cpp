@@ -1,0 +1,167 @@
+// octet bench gemm
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+
+#include "commands.h"
+#include "octet/bench.h"
+#include "output.h"
+
+namespace octet::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json to_json(const GemmBenchRow& row) {
+  Json ratio = Json::object();
+  Json peers_us = Json::object();
+  if (row.unquantized_us > 0) {
+    peers_us = {{"unquantized", row.unquantized_us}, {"fake_int8", row.fake_int8_us}};
+    ratio = {{"unquantized", row.ratio_unquantized()},
+             {"gemm_unquantized", row.ratio_to_gemm(row.unquantized_us)},
+             {"fake_int8", row.ratio_fake_int8()}};
+  }
+  for (const GemmPeerTime& peer : row.peers) {
+    peers_us[peer.name] = peer.us;
+    ratio[peer.name] = row.ratio_to_gemm(peer.us);
+  }
+  return {{"m", row.shape.m},
+          {"n", row.shape.n},
+          {"k", row.shape.k},
+          {"path", row.path},
+          {"kernel", row.kernel},
+          {"plan", row.plan.empty() ? Json(nullptr) : Json(row.plan)},
+          {"us", row.us},
+          {"tops", row.tops},
+          {"ceiling_tops", row.ceiling_tops},
+          {"ceiling_share", row.ceiling_share},
+          {"quantize_us", row.quantize_us},
+          {"linear_us", row.linear_us},
+          {"peers_us", peers_us},
+          {"ratio", ratio}};
+}
+
+Json to_json(const GemmBench& bench) {
+  Json rows = Json::array();
+  for (const auto& row : bench.rows) rows.push_back(to_json(row));
+  return {{"device", bench.device}, {"date", bench.date},       {"commit", bench.commit},
+          {"dtype", bench.dtype},   {"threads", bench.threads}, {"rows", rows}};
+}
+
+std::string times_faster(double ratio) { return ratio > 0 ? fmt::format("{:.2f}x", ratio) : "-"; }
+
+// Names of all peers, in the order in which they first appear: a row lacks those that refused it.
+std::vector<std::string> peer_names(const GemmBench& bench) {
+  std::vector<std::string> names;
+  for (const auto& row : bench.rows) {
+    for (const GemmPeerTime& peer : row.peers) {
+      if (std::find(names.begin(), names.end(), peer.name) == names.end()) {
+        names.push_back(peer.name);
+      }
+    }
+  }
+  return names;
+}
+
+double peer_us(const GemmBenchRow& row, const std::string& name) {
+  for (const GemmPeerTime& peer : row.peers) {
+    if (peer.name == name) return peer.us;
+  }
+  return 0;
+}
+
+std::string to_text(const GemmBench& bench) {
+  constexpr double kLargeTops = 10;
+  const auto& rows = bench.rows;
+  const bool large = std::any_of(rows.begin(), rows.end(),
+                                 [](const GemmBenchRow& row) { return row.tops >= kLargeTops; });
+  std::vector<std::string> header = {"kernel",
+                                     "path",
+                                     "m",
+                                     "n",
+                                     "k",
+                                     "gemm us",
+                                     large ? "TOPS" : "GOPS",
+                                     "of peak",
+                                     "quantize us",
+                                     "linear us",
+                                     "vs unquantized",
+                                     "vs fake INT8"};
+  const auto peers = peer_names(bench);
+  if (!peers.empty()) header.emplace_back("gemm vs unquantized");
+  for (const std::string& name : peers) header.push_back("gemm vs " + name);
+  Table table(header, 2);
+  for (const auto& row : rows) {
+    std::vector<std::string> cells = {
+        row.kernel,
+        row.path,
+        std::to_string(row.shape.m),
+        std::to_string(row.shape.n),
+        std::to_string(row.shape.k),
+        short_us(row.us),
+        large ? fmt::format("{:.{}f}", row.tops, row.tops < kLargeTops ? 1 : 0)
+              : fmt::format("{:.0f}", row.tops * 1e3),
+        row.ceiling_share > 0 ? fmt::format("{:.0f} %", row.ceiling_share * 100) : "-",
+        short_us(row.quantize_us),
+        short_us(row.linear_us),
+        times_faster(row.ratio_unquantized()),
+        times_faster(row.ratio_fake_int8())};
+    if (!peers.empty()) {
+      cells.push_back(times_faster(row.ratio_to_gemm(row.unquantized_us)));
+    }
+    for (const std::string& name : peers) {
+      cells.push_back(times_faster(row.ratio_to_gemm(peer_us(row, name))));
+    }
+    table.add(std::move(cells));
+  }
+  return fmt::format(
+      "{}\nactivations and outputs {}\n\n{}"
+      "\nMedians, all paths in turns. Peak: the multiply instruction on registers alone.\n"
+      "Linear: quantizing the activations + gemm. vs: how many times faster the linear is, or\n"
+      "where it says so, the gemm alone.\n",
+      bench.device, bench.dtype, table.text());
+}
+
+}  // namespace
+
+void add_bench_gemm(CLI::App& bench, CommonFlags& flags) {
+  CLI::App* gemm = bench.add_subcommand("gemm",
+                                        "INT8 linears against the unquantized and the "
+                                        "fake INT8 path");
+  add_device_flags(*gemm, flags);
+  add_output_flags(*gemm, flags);
+  const auto request = std::make_shared<GemmBenchRequest>();
+  const auto shapes = std::make_shared<std::string>("ideogram4@1024");
+  const auto only_native = std::make_shared<bool>(false);
+  add_shapes(*gemm, *shapes);
+  add_choice(*gemm, "--dtype", request->dtype, {"bf16", "f32"}, "Of activations and outputs");
+  add_choice(*gemm, "--path", request->path, {"auto", "int8", "bf16"},
+             "What the linear runs; auto is the faster one");
+  add_choice(*gemm, "--tune", request->tune, {"off", "missing", "all"},
+             "Which kernels are chosen by measuring them first");
+  constexpr double kMostSeconds = 3600;
+  add_seconds(*gemm, "--seconds", request->seconds, kMostSeconds, "At least this long per shape");
+  gemm->add_flag("--only-native", *only_native, "Leave out all that is compared with");
+  gemm->add_flag("--peers", request->peers,
+                 "Also compare with the INT8 GEMM of the device's own library");
+  gemm->callback([&flags, request, shapes, only_native] {
+    request->shapes = shapes_from(*shapes);
+    request->device = flags.device;
+    request->threads = flags.threads;
+    request->compare = !*only_native;
+    if (request->path != "int8" && request->dtype != "bf16") {
+      throw CLI::ValidationError(fmt::format("--path {} goes with --dtype bf16, got --dtype {}",
+                                             request->path, request->dtype));
+    }
+    check_json_target(flags);
+    const GemmBench result = [&] {
+      ProgressReports progress(flags, "bench gemm", "shapes");
+      return bench_gemm(*request, std::ref(progress));
+    }();
+    show(flags, to_text(result), to_json(result));
+  });
+}
+
+}  // namespace octet::cli

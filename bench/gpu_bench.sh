@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Everything that is measured on a GPU, one after the other: Octet's kernels are chosen, its linears
+# and its quantization timed, then its GEMM beside those of torch and Triton. Results are left in
+# build/. Arguments go to bench/peers.py (say, --quick).
+set -euo pipefail
+# shellcheck source=tools/common.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../tools/common.sh"
+
+SHAPES=ideogram4@768,1024,2048
+
+# Prints the first Python whose torch sees a GPU and that has Triton.
+gpu_python() {
+  local python
+  for python in python3 .venv/bin/python; do
+    if have "$python" && "$python" -c '
+import sys, torch, triton
+sys.exit(not torch.cuda.is_available())' 2>/dev/null; then
+      printf '%s\n' "$python"
+      return 0
+    fi
+  done
+  return 1
+}
+
+tools/build.sh default octet octet_bench_library
+say "choosing kernels"
+build/octet tune --device cuda --shapes "$SHAPES" --json build/tune.json
+say "linears"
+build/octet bench gemm --device cuda --shapes "$SHAPES" --peers --json build/bench_gemm.json
+say "quantization"
+build/octet bench quantize --device cuda --json build/bench_quantize.json
+if ! python=$(gpu_python); then
+  complain "gpu-bench: the comparison with other libraries is left out: neither python3 nor" \
+    ".venv/bin/python has torch with a CUDA device and triton; pip install torch"
+  exit 1
+fi
+say "beside torch and Triton"
+"$python" bench/peers.py --json build/gpu_peers.json --markdown build/gpu_peers.md \
+  --plots build "$@"
+say "to publish: $python bench/peers.py --from-json build/gpu_peers.json --plots docs"

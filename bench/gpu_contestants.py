@@ -1,0 +1,270 @@
+"""The contestants of bench/peers.py: how each multiplies the same operands, and what its result has
+to be. Everything takes its output as an argument, so that it can be poisoned before."""
+
+from __future__ import annotations
+
+import torch
+import torch._dynamo
+
+import triton_int8
+from octet_library import OctetError
+
+DEVICE = "cuda"
+FP8 = torch.float8_e4m3fn
+
+
+class WrongResult(OctetError):
+    """Nothing is timed that does not compute the product."""
+
+
+# --- what torch.compile makes of the passes around a GEMM ---------------------------------------- 
+
+
+def _dequantize(sums, row_scale, col_scale, bias, out):
+    y = sums.float() * row_scale[:, None] * col_scale[None, :]
+    out.copy_((y if bias is None else y + bias).to(out.dtype))
+
+
+def _dequantize_weight(values, scales, out):
+    out.copy_((values.float() * scales[:, None]).to(out.dtype))
+
+
+def _quantize(x, values, scales):
+    amax = x.float().abs().amax(1)
+    scales.copy_(amax / 127)
+    values.copy_(torch.round(x.float() * (127 / amax)[:, None]).to(torch.int8))
+
+
+def _swiglu(both, out):
+    gate, up = both.float().chunk(2, dim=1)
+    out.copy_((torch.nn.functional.silu(gate) * up).to(out.dtype))
+
+
+def compile_passes():
+    """Rows are marked as dynamic and the rest is not: one compilation serves every number of rows,
+    and loads are still known to be aligned."""
+    config = torch._dynamo.config
+    config.automatic_dynamic_shapes = False
+    for name in ("recompile_limit", "cache_size_limit"):  # the name before torch 2.7
+        if hasattr(config, name):
+            setattr(config, name, 64)
+    return {function.__name__[1:]: torch.compile(function)
+            for function in (_dequantize, _dequantize_weight, _quantize, _swiglu)}
+
+
+def with_dynamic_rows(*tensors):
+    for tensor in tensors:
+        if tensor.shape[0] > 1:  # torch.compile takes a 1 for what it is
+            torch._dynamo.mark_dynamic(tensor, 0)
+
+
+# --- operands ------------------------------------------------------------------------------------
+
+
+def quantized_rows(x, largest: float, dtype):
+    """(values, scales [rows]) by the row's maximum. Both divisions are of tensors: by a number,
+    torch would multiply with its inverse, which rounds twice."""
+    wide = x.float()
+    amax = wide.abs().amax(1)
+    most = torch.full_like(amax, largest)
+    values = wide * torch.div(most, amax)[:, None]
+    values = torch.round(values).to(dtype) if dtype == torch.int8 else values.to(dtype)
+    return values, torch.div(amax, most)
+
+
+def quantized_tensor(x):
+    scale = x.float().abs().amax() / torch.finfo(FP8).max
+    return (x.float() / scale).to(FP8), scale
+
+
+class WeightOperand:
+    """One weight [n, k] in every form that a contestant wants, made once for all its cases."""
+
+    def __init__(self, octet, n: int, k: int, with_bias: bool, gate_up: bool = False):
+        self.n, self.k = n, k
+        self.w = torch.randn(n, k, device=DEVICE, dtype=torch.bfloat16) * 0.02
+        self.q, self.scale = quantized_rows(self.w, 127.0, torch.int8)
+        self.bias = torch.randn(n, device=DEVICE) if with_bias else None
+        torch.cuda.synchronize()
+        self.packed = octet.pack(self.q, self.scale, self.bias)
+        self.packed_gate_up = octet.pack(self.q, self.scale, gate_up=True) if gate_up else None
+        self.fp8, fp8_scale = quantized_rows(self.w, torch.finfo(FP8).max, FP8)
+        self.fp8_scale = fp8_scale[None, :].contiguous()
+        self.fp8_whole, self.fp8_whole_scale = quantized_tensor(self.w)
+        self.dequantized = torch.empty_like(self.w)
+
+    def close(self) -> None:
+        torch.cuda.synchronize()
+        for packed in (self.packed, self.packed_gate_up):
+            if packed is not None:
+                packed.close()
+
+
+class Rows:
+    """m tokens for a weight."""
+
+    def __init__(self, octet, weight: WeightOperand, m: int):
+        n, k = weight.n, weight.k
+        self.m, self.weight = m, weight
+        self.x = torch.randn(m, k, device=DEVICE, dtype=torch.bfloat16)
+        self.q = torch.empty(m, k, device=DEVICE, dtype=torch.int8)
+        self.scale = torch.empty(m, device=DEVICE)
+        self.out = torch.empty(m, n, device=DEVICE, dtype=torch.bfloat16)
+        self.sums = torch.empty(m, n, device=DEVICE, dtype=torch.int32)
+        self.fp8, self.fp8_scale = quantized_rows(self.x, torch.finfo(FP8).max, FP8)
+        self.fp8_scale = self.fp8_scale[:, None].contiguous()
+        self.fp8_whole, self.fp8_whole_scale = quantized_tensor(self.x)
+        with_dynamic_rows(self.x, self.q, self.scale, self.out, self.sums)
+        octet.quantize(self.x, self.q, self.scale)()
+        self._check_quantization()
+
+    def _check_quantization(self) -> None:
+        values, scale = quantized_rows(self.x, 127.0, torch.int8)
+        off = (values.int() - self.q.int()).abs()
+        if off.max() > 1 or (off > 0).float().mean() > 1e-3 or not torch.allclose(
+                scale, self.scale, rtol=1e-6, atol=0):
+            raise WrongResult(f"Octet's quantized activations at m={self.m} k={self.weight.k} are "
+                              "not those of the formula")
+
+
+# --- the GEMMs -----------------------------------------------------------------------------------
+
+
+def gemms(octet, turns, passes, rows: Rows, notes: dict):
+    """{name: function that makes (work, output, kind of its result)}. Making one may fail where a
+    library does not take the shape. notes gets what is worth telling about a contestant."""
+    weight, out = rows.weight, rows.out
+    bias16 = None if weight.bias is None else weight.bias.bfloat16()
+    fusion = "none" if weight.bias is None else "bias"
+
+    def int_mm():
+        torch._int_mm(rows.q, weight.q.t(), out=rows.sums)
+
+    def int_mm_dequantized():
+        int_mm()
+        passes["dequantize"](rows.sums, rows.scale, weight.scale, weight.bias, out)
+
+    def unquantized(w):
+        if bias16 is None:
+            return lambda: torch.mm(rows.x, w.t(), out=out)
+        return lambda: torch.addmm(bias16, rows.x, w.t(), out=out)
+
+    multiply_dequantized = unquantized(weight.dequantized)
+
+    def fake_int8():
+        passes["dequantize_weight"](weight.q, weight.scale, weight.dequantized)
+        multiply_dequantized()
+
+    def fp8(a, b, scale_a, scale_b):
+        return lambda: torch._scaled_mm(a, b.t(), scale_a=scale_a, scale_b=scale_b, bias=bias16,
+                                        out_dtype=torch.bfloat16, use_fast_accum=True, out=out)
+
+    def triton():
+        name, work = triton_int8.tuned(lambda works: turns.medians(works, rounds=4), rows.q,
+                                       weight.q, rows.scale, weight.scale, weight.bias, out)
+        notes["triton"] = name
+        return work, out, "int8"
+
+    return {
+        "octet": lambda: (octet.gemm(weight.packed, rows.q, rows.scale, out, fusion), out, "exact"),
+        "bf16": lambda: (unquantized(weight.w), out, "close"),
+        "int_mm": lambda: (int_mm, rows.sums, "sums"),
+        "int_mm_dequant": lambda: (int_mm_dequantized, out, "int8"),
+        "fake_int8": lambda: (fake_int8, out, "close"),
+        "triton": triton,
+        "fp8_row": lambda: (fp8(rows.fp8, weight.fp8, rows.fp8_scale, weight.fp8_scale), out,
+                            "close"),
+        "fp8_tensor": lambda: (fp8(rows.fp8_whole, weight.fp8_whole, rows.fp8_whole_scale,
+                                   weight.fp8_whole_scale), out, "close"),
+    }
+
+
+def swiglus(octet, turns, passes, rows: Rows, notes: dict):
+    """w13 with the SwiGLU: fused into our GEMM, and after a GEMM as a compiled pass."""
+    weight, both = rows.weight, rows.out
+    out = torch.empty(rows.m, weight.n // 2, device=DEVICE, dtype=torch.bfloat16)
+    with_dynamic_rows(out)
+    plain = gemms(octet, turns, passes, rows, notes)
+
+    def followed(name):
+        def make():
+            multiply = plain[name]()[0]
+
+            def work():
+                multiply()
+                passes["swiglu"](both, out)
+
+            return work, out, "close"
+
+        return make
+
+    fused = octet.gemm(weight.packed_gate_up, rows.q, rows.scale, out, "swiglu")
+    return {
+        "octet": lambda: (fused, out, "swiglu"),
+        "octet_separate": followed("octet"),
+        "triton_separate": followed("triton"),
+        "bf16_separate": followed("bf16"),
+    }
+
+
+def quantizers(octet, passes, rows: Rows):
+    """As gemms(), into buffers of their own: what the GEMMs multiply stays."""
+    values, scales = torch.empty_like(rows.q), torch.empty_like(rows.scale)
+    with_dynamic_rows(values, scales)
+    return {
+        "quantize": lambda: (octet.quantize(rows.x, values, scales), values, "quantized"),
+        "quantize_torch": lambda: (lambda: passes["quantize"](rows.x, values, scales), values,
+                                   "quantized"),
+    }
+
+
+# --- what the results have to be -----------------------------------------------------------------
+
+
+def poison(out) -> None:
+    out.fill_(float("nan") if out.is_floating_point() else torch.iinfo(out.dtype).min)
+
+
+def scaled(sums, rows: Rows, part=slice(None)):
+    """The epilogue of the numeric contract in float32, one rounding after the other."""
+    y = (sums.float() * rows.scale[part, None]) * rows.weight.scale[None, :]
+    return y if rows.weight.bias is None else y + rows.weight.bias[None, :]
+
+
+def check_ours(kind: str, out, rows: Rows) -> None:
+    """Rows from both ends against the product in float64, where sums of int8 products are exact.
+    The SwiGLU has an exponential in it, which torch computes in its own way."""
+    ends = min(rows.m, 128)
+    for part in (slice(0, ends), slice(rows.m - ends, rows.m)):
+        y = scaled(rows.q[part].double() @ rows.weight.q.double().t(), rows, part)
+        if kind == "exact":
+            wrong = (out[part] != y.bfloat16()).sum().item()  # a NaN is unlike everything
+            if wrong > 0:
+                raise WrongResult(f"{wrong} of {y.numel()} outputs are not those of the contract")
+            continue
+        gate, up = y.chunk(2, dim=1)
+        expected = torch.nn.functional.silu(gate) * up
+        if not (out[part].float() - expected).norm() <= 0.01 * expected.norm():
+            raise WrongResult("the fused SwiGLU is off by more than bf16's rounding")
+
+
+def check_against(kind: str, out, ours, rows: Rows) -> None:
+    """`ours` is Octet's output. int8: the same sums, up to the order of the scales' roundings."""
+    if kind == "quantized":
+        if (out.int() - rows.q.int()).abs().max() > 1:
+            raise WrongResult("the quantized activations are not Octet's")
+        return
+    if kind == "sums":
+        if not torch.equal(scaled(out, rows).bfloat16(), ours):
+            raise WrongResult("the sums are not Octet's")
+        return
+    wide, expected = out.float(), ours.float()
+    norm = expected.norm()
+    if kind == "int8":
+        noise = 1e-3 * norm / expected.numel() ** 0.5
+        fits = ((wide - expected).abs() <= 2.0 ** -7 * expected.abs() + noise).all()
+    else:
+        fits = (wide - expected).norm() <= 0.1 * norm
+    if not fits:  # NaNs, what was never written, compare as false
+        off = ((wide - expected).norm() / norm).item()
+        raise WrongResult(f"the result is off from Octet's by {off:.3g} of its norm")

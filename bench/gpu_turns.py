@@ -1,0 +1,63 @@
+"""Timing on a GPU: everybody in turns, from memory and not from cache, by the GPU's own clock."""
+
+from __future__ import annotations
+
+import statistics
+import time
+
+
+class Turns:
+    """All work and all timing happens on one stream, which is never torch's default one: Octet is
+    given the same, and cannot be given that."""
+
+    # Rewritten before each timed call. Several times the L2 of any GPU so far; and writing it takes
+    # longer than Python needs to launch what is timed, so that the launch is not what is timed.
+    FLUSH_BYTES = 512 << 20
+
+    def __init__(self, torch, stream):
+        self._torch = torch
+        self._stream = stream
+        self._flush = torch.empty(self.FLUSH_BYTES // 4, dtype=torch.int32,
+                                  device=stream.device)
+        self._flush_us = None
+
+    def _event(self):
+        event = self._torch.cuda.Event(enable_timing=True)
+        event.record(self._stream)
+        return event
+
+    def _time_round(self, names, works):
+        """{name: (microseconds on the GPU, microseconds of the host to launch it)}"""
+        spans = {}
+        for name in names:
+            self._flush.zero_()
+            begin = self._event()
+            host = time.perf_counter()
+            works[name]()
+            host = (time.perf_counter() - host) * 1e6
+            spans[name] = (begin, self._event(), host)
+        self._stream.synchronize()
+        return {name: (begin.elapsed_time(end) * 1e3, host)
+                for name, (begin, end, host) in spans.items()}
+
+    def flush_us(self) -> float:
+        if self._flush_us is None:
+            self._flush_us = self.medians({"flush": self._flush.zero_}, rounds=5)["flush"]
+        return self._flush_us
+
+    def medians(self, works: dict, rounds: int) -> dict:
+        """{name: microseconds}: one round warms up, then `rounds` rounds, every other backwards."""
+        return self.medians_and_launches(works, rounds)[0]
+
+    def medians_and_launches(self, works: dict, rounds: int):
+        names = list(works)
+        self._time_round(names, works)
+        times = {name: [] for name in names}
+        launches = {name: [] for name in names}
+        for number in range(rounds):
+            order = names if number % 2 == 0 else names[::-1]
+            for name, (us, host) in self._time_round(order, works).items():
+                times[name].append(us)
+                launches[name].append(host)
+        return ({name: statistics.median(values) for name, values in times.items()},
+                {name: statistics.median(values) for name, values in launches.items()})

@@ -1,0 +1,168 @@
+"""Tables and plots of bench/peers.py, made of its JSON alone: no figure is ever typed in."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from bars import bar_chart
+
+OURS = "octet"
+LABELS = {
+    "octet": "Octet",
+    "bf16": "bf16 cuBLAS",
+    "int_mm": "torch._int_mm, int32 out",
+    "int_mm_dequant": "torch._int_mm + compiled dequant",
+    "fake_int8": "fake INT8: dequantize, bf16 matmul",
+    "triton": "Triton, fused",
+    "fp8_row": "FP8 row-wise",
+    "fp8_tensor": "FP8 tensor-wise",
+    "octet_separate": "Octet + compiled SwiGLU",
+    "triton_separate": "Triton + compiled SwiGLU",
+    "bf16_separate": "bf16 cuBLAS + compiled SwiGLU",
+}
+GEMMS = ("octet", "bf16", "int_mm", "int_mm_dequant", "fake_int8", "triton", "fp8_row",
+         "fp8_tensor")
+SWIGLUS = ("octet", "octet_separate", "triton_separate", "bf16_separate")
+PLOTTED_M = 4096
+
+
+def tops(case: dict, name: str) -> float:
+    return 2 * case["m"] * case["n"] * case["k"] / case["us"][name] * 1e-6
+
+
+def cases_of(report: dict, section: str) -> list:
+    return [case for case in report["cases"] if case["section"] == section]
+
+
+def geometric_means(cases: list) -> dict:
+    """{peer: (mean, least, most, count)} of how many times as long as Octet's GEMM it takes."""
+    means = {}
+    for name in GEMMS:
+        ratios = [case["us"][name] / case["us"][OURS] for case in cases if name in case["us"]]
+        if name != OURS and ratios:
+            mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+            means[name] = (mean, min(ratios), max(ratios), len(ratios))
+    return means
+
+
+# --- tables --------------------------------------------------------------------------------------
+
+
+def table(header: list, rows: list, left: int) -> str:
+    rule = ["---"] * left + ["---:"] * (len(header) - left)
+    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in [header, rule, *rows])
+
+
+def by_contestant(cases: list, names, cell) -> str:
+    """A row per case, a column per contestant that ran at least once; the best is bold."""
+    shown = [name for name in names if any(name in case["us"] for case in cases)]
+    rows = []
+    for case in cases:
+        fastest = min((name for name in shown if name in case["us"]), key=case["us"].get)
+        values = [cell(case, name) if name in case["us"] else "-" for name in shown]
+        values = [f"**{value}**" if name == fastest else value
+                  for name, value in zip(shown, values)]
+        rows.append([case["m"], case["name"], *values, f"`{case['kernel']}`"])
+    return table(["m", "n x k", *(LABELS[name] for name in shown), "Octet's kernel"], rows, 2)
+
+
+def in_tops(case, name):
+    return f"{tops(case, name):.0f}"
+
+
+def in_us(case, name):
+    us = case["us"][name]
+    return f"{us:.{2 if us < 10 else 1 if us < 100 else 0}f}"
+
+
+def ratio_table(cases: list) -> str:
+    rows = [[LABELS[name], f"{mean:.2f}x", f"{least:.2f}x", f"{most:.2f}x", count]
+            for name, (mean, least, most, count) in geometric_means(cases).items()]
+    return table(["peer", "takes, geometric mean", "least", "most", "shapes"], rows, 1)
+
+
+def linear_table(cases: list) -> str:
+    rows = []
+    for case in cases:
+        us = case["us"]
+        if "quantize" not in us or "bf16" not in us:
+            continue
+        linear = us["quantize"] + us[OURS]
+        theirs = in_us(case, "quantize_torch") if "quantize_torch" in us else "-"
+        rows.append([case["m"], case["name"], in_us(case, "quantize"), theirs, f"{linear:.0f}",
+                     in_us(case, "bf16"), f"{us['bf16'] / linear:.2f}x"])
+    return table(["m", "n x k", "quantize us", "compiled torch quantize us", "Octet's linear us",
+                  "bf16 us", "bf16 takes"], rows, 2)
+
+
+def swiglu_table(cases: list) -> str:
+    return by_contestant(cases, SWIGLUS, in_us)
+
+
+def left_out(report: dict) -> list:
+    """One line per contestant and reason, however many shapes it was left out of."""
+    shapes = {}
+    for case in report["cases"]:
+        for name, reason in case["left_out"].items():
+            shapes.setdefault((name, reason), []).append(f"m={case['m']} {case['name']}")
+    return [f"- {LABELS.get(name, name)}, {', '.join(where)}: {reason}"
+            for (name, reason), where in shapes.items()]
+
+
+def markdown(report: dict) -> str:
+    parts = [
+        f"{report['device']}, driver {report['driver']}; {report['date']}; commit "
+        f"{report['commit']}; torch {report['torch']}, Triton {report['triton']}, CUDA "
+        f"{report['cuda']}; `{report['command']}`.",
+        f"Medians of {report['rounds']} rounds, everybody in turns in one process, on the same "
+        "operands (normal, quantized by the row's maximum), caches flushed before each call. "
+        "GEMM alone, operands quantized already; bold is the fastest, int32 outputs and FP8 "
+        "counted in.",
+    ]
+    sections = (
+        ("linear", "Linears, TOPS", lambda cases: by_contestant(cases, GEMMS, in_tops)),
+        ("linear", "How many times as long as Octet's GEMM", ratio_table),
+        ("linear", "The whole linear, quantization of the activations included", linear_table),
+        ("unaligned", "Rows that fill no tile, TOPS",
+         lambda cases: by_contestant(cases, GEMMS, in_tops)),
+        ("skinny", "A handful of rows, us", lambda cases: by_contestant(cases, GEMMS, in_us)),
+        ("swiglu", "w1 and w3 with their SwiGLU, us; Octet's is one kernel", swiglu_table),
+    )
+    for section, title, render in sections:
+        cases = cases_of(report, section)
+        if cases:
+            parts += [f"### {title}", render(cases)]
+    reasons = left_out(report)
+    if reasons:
+        parts += ["Left out:", "\n".join(reasons)]
+    return "\n\n".join(parts) + "\n"
+
+
+# --- plots ---------------------------------------------------------------------------------------
+
+
+def write_plots(report: dict, folder: Path) -> list:
+    """The paths of the plots that could be made of this report."""
+    written = []
+    linears = cases_of(report, "linear")
+    about = f"{report['device'].split(',')[0]}, {report['date'][:10]}"
+    plotted = [case for case in linears if case["m"] == PLOTTED_M]
+    if plotted:
+        groups = [(f"m={case['m']} {case['name']}",
+                   [(LABELS[name], tops(case, name), name == OURS)
+                    for name in GEMMS if name in case["us"]]) for case in plotted]
+        path = folder / "gpu_tops.svg"
+        path.write_text(bar_chart(f"One linear's GEMM, TOPS; {about}", groups, "TOPS", digits=0,
+                                  one_scale=True))
+        written.append(path)
+    means = geometric_means(linears)
+    if means:
+        bars = [(LABELS[OURS], 1.0, True)]
+        bars += [(LABELS[name], mean, False) for name, (mean, *_) in means.items()]
+        heading = f"geometric mean over {len(linears)} shapes, GEMM alone, less is better"
+        path = folder / "gpu_ratios.svg"
+        path.write_text(bar_chart(f"Time in units of Octet's; {about}", [(heading, bars)], "x",
+                                  digits=2))
+        written.append(path)
+    return written

@@ -1,0 +1,21 @@
+// The sizes of linears, and how users write them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace octet {
+
+struct GemmShape {
+  int64_t m = 0;         // tokens
+  int64_t n = 0;         // output channels
+  int64_t k = 0;         // input channels
+  bool gate_up = false;  // two linears of a model side by side whose outputs a SwiGLU joins
+};
+
+// Items separated by ';', each either "m,n,k" or "ideogram4@<pixels>[,<pixels>...]", the linears of
+// one unconditional forward pass at that image size. Throws Error naming the item that is wrong.
+std::vector<GemmShape> parse_shapes(const std::string& text);
+
+}  // namespace octet

@@ -1,0 +1,31 @@
+#include "measure/free_memory.h"
+
+#include <fstream>
+#include <optional>
+
+#include "base/error.h"
+
+namespace octet::measure {
+namespace {
+
+// Memory that can be taken without swapping, or nothing when Linux does not say.
+std::optional<double> available_bytes() {
+  std::ifstream file("/proc/meminfo");
+  std::string key;
+  double kilobytes = 0;
+  for (std::string unit; file >> key >> kilobytes; std::getline(file, unit)) {
+    if (key == "MemAvailable:") return kilobytes * 1024;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void check_free_memory(const std::string& what, double bytes) {
+  const auto available = available_bytes();
+  check(!available || bytes <= *available,
+        "{} needs about {:.1f} GB of memory, and {:.1f} GB are free; use a smaller shape", what,
+        bytes * 1e-9, available.value_or(0) * 1e-9);
+}
+
+}  // namespace octet::measure

@@ -1,0 +1,114 @@
+"""The tables and plots of bench/peers.py: made of its JSON, on any machine."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import xml.etree.ElementTree
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def bench(repository: Path, monkeypatch) -> Path:
+    folder = repository / "bench"
+    monkeypatch.syspath_prepend(str(folder))
+    return folder
+
+
+def case(section, m, us, **more):
+    return {"section": section, "name": "o 4608x4608", "m": m, "n": 4608, "k": 4608,
+            "kernel": "a_kernel", "us": us, "left_out": {}, "notes": {}, **more}
+
+
+@pytest.fixture
+def report() -> dict:
+    return {
+        "device": "A GPU, 132 multiprocessors", "driver": "1.2", "date": "2025-01-31T12:00:00Z",
+        "commit": "abc", "torch": "2", "triton": "3", "cuda": "13", "rounds": 3, "bias": False,
+        "command": "bench/peers.py --rounds 3",
+        "cases": [
+            case("linear", 4096, {"octet": 100.0, "bf16": 200.0, "triton": 110.0, "quantize": 25.0,
+                                  "quantize_torch": 40.0}),
+            case("linear", 2304, {"octet": 50.0, "bf16": 400.0, "quantize": 10.0},
+                 left_out={"triton": "no config runs"}),
+            case("skinny", 8, {"octet": 4.125, "bf16": 3.5},
+                 left_out={"int_mm": "self.size(0) needs to be greater than 16"}),
+            case("swiglu", 4096, {"octet": 90.0, "octet_separate": 120.0}),
+        ],
+    }
+
+
+def table_rows(text: str, title: str) -> list:
+    """The cells of the table under a heading, its header included."""
+    lines = text.split(f"### {title}\n\n", 1)[1].split("\n\n", 1)[0].splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [cells[0], *cells[2:]]
+
+
+def test_tables(bench, report):
+    import peers_report
+
+    text = peers_report.markdown(report)
+    assert "A GPU, 132 multiprocessors, driver 1.2" in text and "commit abc" in text
+    header, first, second = table_rows(text, "Linears, TOPS")
+    assert header == ["m", "n x k", "Octet", "bf16 cuBLAS", "Triton, fused", "Octet's kernel"]
+    # 2 * 4096 * 4608 * 4608 operations in 100 us
+    assert first == ["4096", "o 4608x4608", "**1739**", "870", "1581", "`a_kernel`"]
+    assert second == ["2304", "o 4608x4608", "**1957**", "245", "-", "`a_kernel`"]
+
+    ratios = table_rows(text, "How many times as long as Octet's GEMM")[1:]
+    assert ratios == [["bf16 cuBLAS", "4.00x", "2.00x", "8.00x", "2"],
+                      ["Triton, fused", "1.10x", "1.10x", "1.10x", "1"]]
+
+    linears = table_rows(text, "The whole linear, quantization of the activations included")[1:]
+    assert linears[0] == ["4096", "o 4608x4608", "25.0", "40.0", "125", "200", "1.60x"]
+    assert linears[1] == ["2304", "o 4608x4608", "10.0", "-", "60", "400", "6.67x"]
+
+    assert table_rows(text, "A handful of rows, us")[1][2:4] == ["4.12", "**3.50**"]
+    assert "Octet + compiled SwiGLU" in text
+    assert "torch._int_mm, int32 out, m=8 o 4608x4608: self.size(0) needs to be greater" in text
+    assert "Rows that fill no tile" not in text  # there are none
+
+
+def test_plots_are_svg_with_the_same_figures(bench, report, tmp_path):
+    import peers_report
+
+    paths = peers_report.write_plots(report, tmp_path)
+    assert [path.name for path in paths] == ["gpu_tops.svg", "gpu_ratios.svg"]
+    texts = ["".join(xml.etree.ElementTree.parse(path).getroot().itertext()) for path in paths]
+    assert "1739 TOPS" in texts[0] and "m=4096" in texts[0] and "m=2304" not in texts[0]
+    assert "1.00 x" in texts[1] and "4.00 x" in texts[1]
+
+
+def test_a_report_of_skinny_shapes_alone_has_no_plots(bench, report, tmp_path):
+    import peers_report
+
+    report["cases"] = [case("skinny", 8, {"octet": 4.0, "bf16": 3.5})]
+    assert peers_report.write_plots(report, tmp_path) == []
+    assert "A handful of rows" in peers_report.markdown(report)
+
+
+def test_from_json_renders_without_a_gpu(bench, report, tmp_path):
+    source = tmp_path / "peers.json"
+    source.write_text(json.dumps(report))
+    done = subprocess.run(
+        [sys.executable, bench / "peers.py", "--from-json", source, "--markdown",
+         tmp_path / "peers.md", "--plots", tmp_path],
+        capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "### Linears, TOPS" in done.stdout
+    assert (tmp_path / "peers.md").read_text() == done.stdout[:-1]
+    assert (tmp_path / "gpu_tops.svg").exists() and (tmp_path / "gpu_ratios.svg").exists()
+
+
+def test_bars_scale_to_the_group_or_to_all(bench):
+    from bars import bar_chart
+
+    groups = [("a", [("x", 1.0, True)]), ("b", [("y <z>", 2.0, False)])]
+    assert bar_chart("t", groups, "ms").count('width="420.0"') == 2
+    one = bar_chart("t", groups, "ms", digits=3, one_scale=True)
+    assert one.count('width="420.0"') == 1 and one.count('width="210.0"') == 1
+    assert "2.000 ms" in one and "y &lt;z&gt;" in one
