@@ -61,3 +61,19 @@ class Turns:
                 launches[name].append(host)
         return ({name: statistics.median(values) for name, values in times.items()},
                 {name: statistics.median(values) for name, values in launches.items()})
+
+    def sustained(self, works: dict, seconds: float) -> dict:
+        """{name: microseconds}: each alone for so long, call after call, and timed in the second
+        half. By then the GPU has lowered its clock to what its power limit allows."""
+        means = {}
+        for name, work in works.items():
+            calls = max(10, int(seconds * 1e6 / 2 / self.medians({name: work}, rounds=3)[name]))
+            for _ in range(calls):
+                work()
+            begin = self._event()
+            for _ in range(calls):
+                work()
+            end = self._event()
+            self._stream.synchronize()
+            means[name] = begin.elapsed_time(end) * 1e3 / calls
+        return means

@@ -35,6 +35,7 @@ TOKENS = (2304, 4096, 4608, 16384)  # 768 and 1024 px, 1024 px with 512 text tok
 UNALIGNED_TOKENS = (4133,)
 FEW_ROWS = (1, 8, 64)
 QUICK_TOKENS = (4096,)
+SUSTAINED_TOKENS, SUSTAINED_SECONDS = (4096,), 0.8
 ROUNDS, QUICK_ROUNDS = 20, 8
 
 
@@ -82,7 +83,10 @@ class Measurement:
         if section == "linear":
             makers = makers | self.contestants.quantizers(self.octet, self.passes, rows)
         works, left_out, kernel = self.ready(makers, rows)
-        us, launches = self.turns.medians_and_launches(works, self.rounds)
+        if section == "sustained":
+            us, launches = self.turns.sustained(works, SUSTAINED_SECONDS), {}
+        else:
+            us, launches = self.turns.medians_and_launches(works, self.rounds)
         for contestant, host_us in launches.items():
             if host_us > self.turns.flush_us() and contestant not in self.warned:
                 self.warned.add(contestant)
@@ -105,6 +109,9 @@ class Measurement:
                 rows, notes = self.contestants.Rows(self.octet, weight, m), {}
                 makers = self.contestants.gemms(self.octet, self.turns, self.passes, rows, notes)
                 cases.append(self.case(section, name, makers, rows, notes))
+                if section == "linear" and m in SUSTAINED_TOKENS:
+                    some = {peer: makers[peer] for peer in peers_report.SUSTAINED if peer in makers}
+                    cases.append(self.case("sustained", name, some, rows, notes))
                 if section == "linear" and m in swiglu_tokens:
                     notes = {}
                     makers = self.contestants.swiglus(self.octet, self.turns, self.passes, rows,

@@ -23,6 +23,7 @@ LABELS = {
 }
 GEMMS = ("octet", "bf16", "int_mm", "int_mm_dequant", "fake_int8", "triton", "fp8_row",
          "fp8_tensor")
+SUSTAINED = ("octet", "bf16", "int_mm_dequant", "triton", "fp8_row")
 SWIGLUS = ("octet", "octet_separate", "triton_separate", "bf16_separate")
 PLOTTED_M = 4096
 
@@ -124,6 +125,8 @@ def markdown(report: dict) -> str:
         ("linear", "Linears, TOPS", lambda cases: by_contestant(cases, GEMMS, in_tops)),
         ("linear", "How many times as long as Octet's GEMM", ratio_table),
         ("linear", "The whole linear, quantization of the activations included", linear_table),
+        ("sustained", "Each alone under load for most of a second, TOPS: the clock that the power "
+         "limit leaves", lambda cases: by_contestant(cases, SUSTAINED, in_tops)),
         ("unaligned", "Rows that fill no tile, TOPS",
          lambda cases: by_contestant(cases, GEMMS, in_tops)),
         ("skinny", "A handful of rows, us", lambda cases: by_contestant(cases, GEMMS, in_us)),

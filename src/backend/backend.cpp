@@ -1,8 +1,10 @@
 #include "backend/backend.h"
 
 #include <cstring>
+#include <vector>
 
 #include "backend/argument_checks.h"
+#include "base/checked.h"
 #include "base/env.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -10,10 +12,14 @@
 namespace octet {
 namespace {
 
+// Zeros follow up to a multiple of eight floats: kernels read whole vectors.
 Buffer upload_vector(Backend& backend, const ConstTensorView& vector) {
-  const size_t bytes = bytes_of(vector.dtype, vector.shape);
+  const auto* values = vector.as<float>();
+  std::vector<float> padded(values, values + vector.shape[0]);
+  padded.resize(static_cast<size_t>(round_up(vector.shape[0], 8)));
+  const size_t bytes = padded.size() * sizeof(float);
   Buffer buffer = backend.allocate(bytes);
-  backend.copy_to_device(buffer.data(), vector.data, bytes);
+  backend.copy_to_device(buffer.data(), reinterpret_cast<const std::byte*>(padded.data()), bytes);
   return buffer;
 }
 

@@ -55,6 +55,8 @@ TEST_F(CudaBackendTest, NoSuchDevice) {
 TEST_F(CudaBackendTest, TimesAndCeilingArePositive) {
   const auto backend = make_gpu();
   const Buffer memory = backend->allocate(1 << 20), other = backend->allocate(1 << 20);
+  const std::vector<std::byte> zeros(1 << 20);
+  backend->copy_to_device(memory.data(), zeros.data(), zeros.size());
   EXPECT_GT(backend->time_us([&] { backend->copy(other.data(), memory.data(), 1 << 20); }), 0.0);
   EXPECT_GT(backend->int8_ceiling(), 1e12);
 }

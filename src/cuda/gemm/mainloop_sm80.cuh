@@ -130,6 +130,7 @@ class Mainloop {
 
   // Every fragment of this stage is loaded or on its way.
   __device__ __forceinline__ void next_stage() {
+    __syncwarp();  // one lane speaks for all
     if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(empty(read_));
     const bool wraps = read_ + 1 == T.stages;
     read_ = wraps ? 0 : read_ + 1;
