@@ -74,6 +74,9 @@ function(octet_cuda_target target)
   set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES "${real}" CUDA_STANDARD 20
     CUDA_STANDARD_REQUIRED ON POSITION_INDEPENDENT_CODE ON)
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
+  if(OCTET_RACECHECK)
+    target_compile_definitions(${target} PRIVATE OCTET_RACECHECK=1)
+  endif()
   # fmad=false: the numeric contract forbids fusing a multiplication and an addition. 554: a
   # conversion of tensor.h that is never called implicitly.
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--fmad=false

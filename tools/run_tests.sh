@@ -48,13 +48,13 @@ run_cuda() { run_ctest cuda build/cuda; }
 # takes a hundred times as long, so the largest cases are left to the plain run.
 run_sanitize() {
   local tool filter status=0
-  tools/build.sh cuda cuda_tests || return 1
+  tools/build.sh gpu-sanitize cuda_tests || return 1
   for tool in memcheck racecheck synccheck initcheck; do
     filter='-*MoreTiles*:*Plan*:*TooMuchMemory*'
     if [ "$tool" = racecheck ]; then filter='*AroundItsOwnTile*:CudaRows.QuantizeEqualsRef'; fi
     say "compute-sanitizer --tool $tool"
     "$(compute_sanitizer)" --tool "$tool" --error-exitcode 9 --print-limit 5 \
-      build/cuda/cuda_tests --gtest_brief=1 --gtest_filter="$filter" || status=1
+      build/gpu-sanitize/cuda_tests --gtest_brief=1 --gtest_filter="$filter" || status=1
   done
   return "$status"
 }

@@ -29,6 +29,7 @@ __device__ bool share_sums(const GemmParams& params, const Work& work,
   // takes longer than looking.
   constexpr bool kLook = T.m * T.n > 128 * 128;
   if constexpr (kLook) {
+    __syncthreads();  // `arrived` of the last shared tile has been read
     if (threadIdx.x == 0) arrived = *static_cast<volatile uint32_t*>(params.arrivals + index);
     __syncthreads();
   }
