@@ -103,7 +103,7 @@ title_of() {
 # The line with which the part's own runner closes.
 closing_line() {
   local closing='% tests passed|(passed|failed|error).* in [0-9.]+s|^check_(layers|size): '
-  grep -E "$closing|ERROR SUMMARY" "$logs/$1.log" || true
+  grep -E "$closing|(ERROR|RACECHECK) SUMMARY" "$logs/$1.log" || true
 }
 
 # Why single cases of a CTest part were skipped, with counts: GoogleTest prints "file:line: Skipped"
