@@ -1,13 +1,14 @@
 // liboctet_bench.so: Octet's INT8 GEMM behind a C interface, for bench/octet_library.py, which
 // times it in one process with other libraries, on the same buffers and the same stream.
 //
-// Pointers are into the device's memory (for cpu and ref: the host's), dense, except where a
-// comment says otherwise. Work is put on the stream that open() was given and not waited for. A
-// function that fails returns null or -1, and octet_bench_error() then says why; no exception
-// leaves. Types and fusions are named as in safetensors files and in gemm.h: "BF16", "I32";
-// "swiglu".
+// Pointers are into the device's memory (for cpu and ref: the host's), and what they point to is
+// dense. Work is put on the stream that open() was given and not waited for. A function that fails
+// returns null or -1, and octet_bench_error() then says why; no exception leaves. Types are named
+// as in safetensors files ("BF16", "I32"), fusions as in backend/fusion.h ("swiglu").
+#include <exception>
 #include <memory>
 #include <string>
+#include <type_traits>
 
 #include "backend/backend.h"
 #include "base/error.h"

@@ -1,12 +1,32 @@
 #!/usr/bin/env bash
 # Everything that is measured on a GPU, one after the other: Octet's kernels are chosen, its linears
 # and its quantization timed, then its GEMM beside those of torch and Triton. Results are left in
-# build/. Arguments go to bench/peers.py (say, --quick).
+# build/.
 set -euo pipefail
 # shellcheck source=tools/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../tools/common.sh"
 
 SHAPES=ideogram4@768,1024,2048
+
+usage() {
+  cat <<'END'
+usage: bench/gpu_bench.sh [ARGUMENTS OF bench/peers.py]
+
+Builds, chooses Octet's kernels on this machine's GPU, times its linears and its quantization, and
+its GEMM beside those of torch and Triton. Results: build/tune.json, build/bench_*.json,
+build/gpu_peers.json, build/gpu_peers.md and plots in build/. Arguments such as --quick, --bias or
+--json FILE go to bench/peers.py.
+END
+}
+
+# Without a GPU the build would take minutes and then be of no use.
+has_gpu() {
+  if have nvidia-smi && [[ "$(nvidia-smi -L 2>/dev/null)" == *"GPU "* ]]; then
+    return 0
+  fi
+  # Containers may lack the program and still have the device.
+  [ -x build/octet ] && [[ "$(build/octet devices 2>/dev/null)" =~ (^|$'\n')cuda[^\ ]*\ +[^-\ ] ]]
+}
 
 # Prints the first Python whose torch sees a GPU and that has Triton.
 gpu_python() {
@@ -22,6 +42,25 @@ sys.exit(not torch.cuda.is_available())' 2>/dev/null; then
   return 1
 }
 
+json=build/gpu_peers.json
+previous=
+for argument in "$@"; do
+  case "$argument" in
+    -h | --help)
+      usage
+      exit 0
+      ;;
+    --json=*) json=${argument#--json=} ;;
+  esac
+  if [ "$previous" = --json ]; then
+    json=$argument
+  fi
+  previous=$argument
+done
+if ! has_gpu; then
+  complain "gpu-bench: no NVIDIA GPU here: neither nvidia-smi nor build/octet devices shows one"
+  exit 1
+fi
 tools/build.sh default octet octet_bench_library
 say "choosing kernels"
 build/octet tune --device cuda --shapes "$SHAPES" --json build/tune.json
@@ -37,4 +76,4 @@ fi
 say "beside torch and Triton"
 "$python" bench/peers.py --json build/gpu_peers.json --markdown build/gpu_peers.md \
   --plots build "$@"
-say "to publish: $python bench/peers.py --from-json build/gpu_peers.json --plots docs"
+say "to publish: $python bench/peers.py --from-json $json --plots docs"

@@ -10,9 +10,10 @@ class Turns:
     """All work and all timing happens on one stream, which is never torch's default one: Octet is
     given the same, and cannot be given that."""
 
-    # Rewritten before each timed call. Several times the L2 of any GPU so far; and writing it takes
-    # longer than Python needs to launch what is timed, so that the launch is not what is timed.
-    FLUSH_BYTES = 512 << 20
+    # Rewritten before each timed call. Several times the L2 of any GPU so far; and writing it so
+    # often takes longer than Python needs to launch what is timed, a handful of compiled passes
+    # included, so that the launch is not what is timed.
+    FLUSH_BYTES, FLUSHES = 512 << 20, 2
 
     def __init__(self, torch, stream):
         self._torch = torch
@@ -26,11 +27,15 @@ class Turns:
         event.record(self._stream)
         return event
 
+    def _flush_caches(self):
+        for _ in range(self.FLUSHES):
+            self._flush.zero_()
+
     def _time_round(self, names, works):
         """{name: (microseconds on the GPU, microseconds of the host to launch it)}"""
         spans = {}
         for name in names:
-            self._flush.zero_()
+            self._flush_caches()
             begin = self._event()
             host = time.perf_counter()
             works[name]()
@@ -42,7 +47,7 @@ class Turns:
 
     def flush_us(self) -> float:
         if self._flush_us is None:
-            self._flush_us = self.medians({"flush": self._flush.zero_}, rounds=5)["flush"]
+            self._flush_us = self.medians({"flush": self._flush_caches}, rounds=5)["flush"]
         return self._flush_us
 
     def medians(self, works: dict, rounds: int) -> dict:
@@ -63,17 +68,24 @@ class Turns:
                 {name: statistics.median(values) for name, values in launches.items()})
 
     def sustained(self, works: dict, seconds: float) -> dict:
-        """{name: microseconds}: each alone for so long, call after call, and timed in the second
-        half. By then the GPU has lowered its clock to what its power limit allows."""
-        means = {}
-        for name, work in works.items():
-            calls = max(10, int(seconds * 1e6 / 2 / self.medians({name: work}, rounds=3)[name]))
-            for _ in range(calls):
-                work()
-            begin = self._event()
-            for _ in range(calls):
-                work()
-            end = self._event()
-            self._stream.synchronize()
-            means[name] = begin.elapsed_time(end) * 1e3 / calls
-        return means
+        """{name: microseconds}: each alone for so long, call after call and without a flush, timed
+        in the second half: by then the GPU has lowered its clock to what its power limit allows.
+        The mean of two passes, the second backwards: who comes first meets the coolest GPU."""
+        calls = {name: max(10, int(seconds * 1e6 / 2 / self.medians({name: work}, rounds=3)[name]))
+                 for name, work in works.items()}
+        means = {name: [] for name in works}
+        names = list(works)
+        for order in (names, names[::-1]):
+            for name in order:
+                means[name].append(self._mean_of_calls(works[name], calls[name]))
+        return {name: statistics.mean(values) for name, values in means.items()}
+
+    def _mean_of_calls(self, work, calls: int) -> float:
+        for _ in range(calls):
+            work()
+        begin = self._event()
+        for _ in range(calls):
+            work()
+        end = self._event()
+        self._stream.synchronize()
+        return begin.elapsed_time(end) * 1e3 / calls

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import struct
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,10 +33,17 @@ class OctetError(RuntimeError):
     """Its text is one sentence for the user."""
 
 
+class WrongResult(OctetError):
+    """Nothing is timed that does not compute the product."""
+
+
 def _dtype_name(tensor) -> bytes:
     names = {"torch.bfloat16": b"BF16", "torch.float16": b"F16", "torch.float32": b"F32",
              "torch.int32": b"I32"}
-    return names[str(tensor.dtype)]
+    name = names.get(str(tensor.dtype))
+    if name is None:
+        raise OctetError(f"a tensor is {tensor.dtype}, expected one of {', '.join(names)}")
+    return name
 
 
 def _address(tensor, dtype: str, shape: tuple) -> int:
@@ -46,6 +54,18 @@ def _address(tensor, dtype: str, shape: tuple) -> int:
     if not tensor.is_contiguous():
         raise OctetError(f"a tensor {list(tensor.shape)} is not dense")
     return tensor.data_ptr()
+
+
+def _check_length(library: Path) -> None:
+    """The loader takes a library that was cut short, and the process dies of it. The table of an
+    ELF file's sections is at its end."""
+    with library.open("rb") as file:
+        head = file.read(64)
+    if len(head) == 64 and head[:5] == b"\x7fELF\x02":
+        table, = struct.unpack_from("<Q", head, 40)
+        size, count = struct.unpack_from("<HH", head, 58)
+        if table + size * count > library.stat().st_size:
+            raise OSError("its end is missing")
 
 
 class Weight:
@@ -66,10 +86,15 @@ class Octet:
                              "tools/build.sh default octet_bench_library")
         self.library = library
         self._handle = None
-        self._library = ctypes.CDLL(str(library))
-        for name, (result, arguments) in _SIGNATURES.items():
-            function = getattr(self._library, f"octet_bench_{name}")
-            function.restype, function.argtypes = result, arguments
+        try:
+            _check_length(library)
+            self._library = ctypes.CDLL(str(library))
+            for name, (result, arguments) in _SIGNATURES.items():
+                function = getattr(self._library, f"octet_bench_{name}")
+                function.restype, function.argtypes = result, arguments
+        except (OSError, AttributeError) as error:  # no library at all, or not all of this one
+            raise OctetError(f"{library} cannot be used ({error}); build it anew with "
+                             "tools/build.sh default octet_bench_library") from error
         self._handle = self._library.octet_bench_open(device.encode(), stream, tune.encode())
         self._check(self._handle is not None)
 
@@ -105,7 +130,8 @@ class Octet:
         return Weight(self._library, handle, n, k)
 
     def gemm(self, weight: Weight, a, row_scale, out, fusion: str = "none"):
-        """A function that runs this GEMM; its arguments are checked once, here."""
+        """A function that runs this GEMM; its arguments are checked once, here. It keeps them: the
+        library has their addresses alone."""
         m = a.shape[0]
         columns = weight.n // 2 if fusion == "swiglu" else weight.n
         dtype = _dtype_name(out)
@@ -116,13 +142,17 @@ class Octet:
         function = self._library.octet_bench_gemm
 
         def run():
+            if weight.handle is None:
+                raise OctetError("the weight of this gemm is closed")
             if function(*arguments) != 0:
                 self._check(False)
 
+        run.keeps = (a, row_scale, out)
         return run
 
     def quantize(self, x, values, scales):
-        """A function that quantizes x [m, k] by rows into values int8 [m, k], scales [m]."""
+        """A function that quantizes x [m, k] by rows into values int8 [m, k], scales [m]; it
+        keeps all three."""
         m, k = x.shape
         arguments = (self._handle, _address(x, str(x.dtype).removeprefix("torch."), (m, k)),
                      _dtype_name(x), m, k, _address(values, "int8", (m, k)),
@@ -133,4 +163,5 @@ class Octet:
             if function(*arguments) != 0:
                 self._check(False)
 
+        run.keeps = (x, values, scales)
         return run

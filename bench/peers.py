@@ -4,7 +4,7 @@
 All in one process, on the same operands and the same stream: bf16 (cuBLAS), torch._int_mm alone and
 with a compiled dequantization, fake INT8, FP8 with scales per row and per tensor, and a fused INT8
 kernel in Triton whose config is searched for each shape. Each result is checked against Octet's
-before it is timed, from an output full of NaNs; Octet's own against the product in float64.
+before it is timed, from buffers full of NaNs; Octet's own against the product in float64.
 
     bench/peers.py [--quick] [--rounds N] [--bias] [--json F] [--markdown F] [--plots [FOLDER]]
     bench/peers.py --from-json F [--markdown F] [--plots [FOLDER]]      without a GPU
@@ -24,7 +24,8 @@ import time
 from pathlib import Path
 
 import peers_report
-from octet_library import OctetError
+from octet_library import OctetError, WrongResult
+from whole_files import check_folder, check_writable, write_whole
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -35,48 +36,73 @@ TOKENS = (2304, 4096, 4608, 16384)  # 768 and 1024 px, 1024 px with 512 text tok
 UNALIGNED_TOKENS = (4133,)
 FEW_ROWS = (1, 8, 64)
 QUICK_TOKENS = (4096,)
-SUSTAINED_TOKENS, SUSTAINED_SECONDS = (4096,), 0.8
+SUSTAINED_TOKENS, SUSTAINED_SECONDS = (4096,), 0.4  # for each contestant and pass
 ROUNDS, QUICK_ROUNDS = 20, 8
+TUNE = "missing"
+
+
+def sentence_of(error) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 class Measurement:
-    """What stays the same from case to case."""
+    """Fills a report, case by case; what stays the same from case to case."""
 
-    def __init__(self, torch, octet, turns, rounds: int):
-        import gpu_contestants
-
-        self.torch, self.octet, self.turns, self.rounds = torch, octet, turns, rounds
-        self.contestants = gpu_contestants
-        self.passes = gpu_contestants.compile_passes()
+    def __init__(self, torch, octet, turns, contestants, report: dict):
+        self.torch, self.octet, self.turns, self.report = torch, octet, turns, report
+        self.contestants = contestants
+        self.passes = contestants.compile_passes()
         self.start = time.monotonic()
-        self.warned = set()
+        self.launches = {}  # {contestant: the longest that the host needed to launch it, in us}
+        self.own_failed = False
 
     def say(self, text: str) -> None:
         print(f"{time.monotonic() - self.start:6.1f} s  {text}", file=sys.stderr, flush=True)
 
+    def attempt(self, section: str, name: str, shape, m, work):
+        """What work() returns, or None when it failed: that is told and recorded, and the run goes
+        on. Not after a wrong result of Octet's, nor on a GPU that is no longer usable."""
+        try:
+            return work()
+        except WrongResult:
+            raise
+        except (RuntimeError, OSError) as error:  # out of memory, an error of a library
+            reason = sentence_of(error)
+            self.own_failed |= isinstance(error, OctetError)
+        n, k = shape
+        self.report["failed"].append({"section": section, "name": f"{name} {n}x{k}", "m": m,
+                                      "n": n, "k": k, "reason": reason})
+        self.say(f"{section} m={m} {name} {n}x{k} is left out: {reason}")
+        self.torch.cuda.synchronize()
+        self.torch.cuda.empty_cache()
+        return None
+
     def ready(self, makers: dict, rows):
-        """({name: work}, {name: why it was left out}) of those whose result is right."""
-        works, left_out, ours = {}, {}, None
+        """({name: work}, {name: why it was left out}, Octet's kernel) of those whose result is
+        right."""
+        works, left_out, ours, kernel = {}, {}, None, ""
         for name, make in makers.items():
             try:
-                work, out, kind = make()
-                self.contestants.poison(out)
-                work()
+                contestant = make()
+                self.contestants.poison(contestant)
+                contestant.work()
                 self.torch.cuda.synchronize()
                 if name == peers_report.OURS:
                     kernel = self.octet.kernel
-                    self.contestants.check_ours(kind, out, rows)
-                    ours = out.clone()
+                    self.contestants.check_ours(contestant, rows)
+                    ours = contestant.out.clone()
                 else:
-                    self.contestants.check_against(kind, out, ours, rows)
+                    self.contestants.check_against(contestant, ours, rows)
             except Exception as error:  # a shape that a library does not take, a wrong result
                 self.torch.cuda.synchronize()  # raises when the GPU is no longer usable at all
-                if name == peers_report.OURS:
-                    raise OctetError(f"Octet's {self.octet.kernel} at m={rows.m} "
-                                     f"n={rows.weight.n} k={rows.weight.k}: {error}") from error
-                left_out[name] = (str(error).strip() or type(error).__name__).splitlines()[0]
+                if name in peers_report.OWN:
+                    kind = WrongResult if isinstance(error, WrongResult) else OctetError
+                    raise kind(f"{peers_report.LABELS[name]} of Octet's ({self.octet.kernel}) at "
+                               f"m={rows.m} n={rows.weight.n} k={rows.weight.k}: "
+                               f"{sentence_of(error)}") from error
+                left_out[name] = sentence_of(error)
                 continue
-            works[name] = work
+            works[name] = contestant.work
         return works, left_out, kernel
 
     def case(self, section: str, name: str, makers: dict, rows, notes: dict) -> dict:
@@ -84,14 +110,10 @@ class Measurement:
             makers = makers | self.contestants.quantizers(self.octet, self.passes, rows)
         works, left_out, kernel = self.ready(makers, rows)
         if section == "sustained":
-            us, launches = self.turns.sustained(works, SUSTAINED_SECONDS), {}
+            us = self.turns.sustained(works, SUSTAINED_SECONDS)
         else:
-            us, launches = self.turns.medians_and_launches(works, self.rounds)
-        for contestant, host_us in launches.items():
-            if host_us > self.turns.flush_us() and contestant not in self.warned:
-                self.warned.add(contestant)
-                self.say(f"note: the host needs {host_us:.0f} us to launch {contestant}, more than "
-                         "the flush hides: small times of it may hold some of that")
+            us, launches = self.turns.medians_and_launches(works, self.report["rounds"])
+            self.note_launches(launches)
         n, k = rows.weight.n, rows.weight.k
         case = {"section": section, "name": f"{name} {n}x{k}", "m": rows.m, "n": n, "k": k,
                 "kernel": kernel, "us": us, "left_out": left_out, "notes": notes}
@@ -99,26 +121,54 @@ class Measurement:
                  f"{peers_report.tops(case, 'octet'):.0f} TOPS, {kernel}")
         return case
 
-    def weight(self, name: str, shape, plan: dict, with_bias: bool, swiglu_tokens=()) -> list:
+    def note_launches(self, launches: dict) -> None:
+        hidden = self.turns.flush_us()
+        for name, us in launches.items():
+            if us > max(hidden, self.launches.get(name, 0.0)):
+                self.launches[name] = us
+        if self.launches:
+            slow = ", ".join(f"{us:.0f} us to launch {peers_report.LABELS.get(name, name)}"
+                             for name, us in self.launches.items())
+            self.report["notes"] = [f"the host needs up to {slow}, more than the {hidden:.0f} us "
+                                    "that the flush hides: small times of it may hold some of that"]
+
+    def weight(self, name: str, shape, plan: dict, with_bias: bool, swiglu_tokens=()) -> None:
         """The cases of one weight. plan: {section: numbers of rows}."""
-        weight = self.contestants.WeightOperand(self.octet, *shape, with_bias,
-                                                gate_up=bool(swiglu_tokens))
-        cases = []
+        weight = self.attempt("weight", name, shape, "any", lambda: self.contestants.WeightOperand(
+            self.octet, *shape, with_bias, gate_up=bool(swiglu_tokens)))
+        if weight is None:
+            return
         for section, tokens in plan.items():
             for m in tokens:
-                rows, notes = self.contestants.Rows(self.octet, weight, m), {}
-                makers = self.contestants.gemms(self.octet, self.turns, self.passes, rows, notes)
-                cases.append(self.case(section, name, makers, rows, notes))
-                if section == "linear" and m in SUSTAINED_TOKENS:
-                    some = {peer: makers[peer] for peer in peers_report.SUSTAINED if peer in makers}
-                    cases.append(self.case("sustained", name, some, rows, notes))
-                if section == "linear" and m in swiglu_tokens:
-                    notes = {}
-                    makers = self.contestants.swiglus(self.octet, self.turns, self.passes, rows,
-                                                      notes)
-                    cases.append(self.case("swiglu", name, makers, rows, notes))
+                rows = self.attempt(section, name, shape, m,
+                                    lambda: self.contestants.Rows(self.octet, weight, m))
+                if rows is not None:
+                    self.cases_of_rows(section, name, rows, m in swiglu_tokens)
         weight.close()
-        return cases
+
+    def cases_of_rows(self, section: str, name: str, rows, with_swiglu: bool) -> None:
+        def add(section, make_makers):
+            def measured():
+                notes = {}
+                return self.case(section, name, make_makers(notes), rows, notes)
+
+            case = self.attempt(section, name, (rows.weight.n, rows.weight.k), rows.m, measured)
+            if case is not None:
+                self.report["cases"].append(case)
+
+        def gemms(notes):
+            return self.contestants.gemms(self.octet, self.turns, self.passes, rows, notes)
+
+        def some_gemms(notes):
+            makers = gemms(notes)
+            return {peer: makers[peer] for peer in peers_report.SUSTAINED}
+
+        add(section, gemms)
+        if section == "linear" and rows.m in SUSTAINED_TOKENS:
+            add("sustained", some_gemms)
+        if section == "linear" and with_swiglu:
+            add("swiglu", lambda notes: self.contestants.swiglus(self.octet, self.turns,
+                                                                 self.passes, rows, notes))
 
 
 def driver_version() -> str:
@@ -145,12 +195,20 @@ def missing_for_gpu() -> str:
     return ""
 
 
-def measure(arguments) -> dict:
+def command(arguments, rounds: int) -> str:
+    return ("bench/peers.py" + (" --quick" if arguments.quick else "") +
+            (" --bias" if arguments.bias else "") +
+            (f" --tune {arguments.tune}" if arguments.tune != TUNE else "") + f" --rounds {rounds}")
+
+
+def measure(arguments, save):
+    """(report, whether all went well). `save` is called with the report after each weight."""
     # The passes to compile are small: starting a pool of compilers takes longer than they do.
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     import torch
     import triton
 
+    import gpu_contestants
     from gpu_turns import Turns
     from octet_library import Octet
 
@@ -163,16 +221,6 @@ def measure(arguments) -> dict:
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream), torch.no_grad():
         octet = Octet(f"cuda:{torch.cuda.current_device()}", stream.cuda_stream, arguments.tune)
-        measurement = Measurement(torch, octet, Turns(torch, stream), rounds)
-        cases = []
-        for name, shape in LINEARS.items():
-            # A gated weight takes no bias, so that the comparison is one without it.
-            swiglu_tokens = tokens if name == "w13" and not arguments.bias else ()
-            cases += measurement.weight(name, shape, plan, arguments.bias, swiglu_tokens)
-        if not arguments.quick:
-            for name, shape in SKINNY.items():
-                cases += measurement.weight(name, shape, {"skinny": FEW_ROWS}, arguments.bias)
-        measurement.say("done")
         report = {
             "device": octet.description,
             "driver": driver_version(),
@@ -181,15 +229,31 @@ def measure(arguments) -> dict:
             "torch": torch.__version__,
             "triton": triton.__version__,
             "cuda": torch.version.cuda,
-            "command": "bench/peers.py" + (" --quick" if arguments.quick else "") +
-                       (" --bias" if arguments.bias else "") + f" --rounds {rounds}",
+            "command": command(arguments, rounds),
             "rounds": rounds,
             "bias": arguments.bias,
-            "cases": cases,
+            "tune": arguments.tune,
+            "notes": [],
+            "failed": [],
+            "cases": [],
         }
-        torch.cuda.synchronize()
-        octet.close()
-    return report
+        measurement = Measurement(torch, octet, Turns(torch, stream), gpu_contestants, report)
+        try:
+            for name, shape in LINEARS.items():
+                # A gated weight takes no bias, so that the comparison is one without it.
+                swiglu_tokens = tokens if name == "w13" and not arguments.bias else ()
+                measurement.weight(name, shape, plan, arguments.bias, swiglu_tokens)
+                save(report)
+            for name, shape in () if arguments.quick else SKINNY.items():
+                measurement.weight(name, shape, {"skinny": FEW_ROWS}, arguments.bias)
+                save(report)
+            measurement.say("done")
+            torch.cuda.synchronize()
+            octet.close()
+        except RuntimeError as error:  # a wrong result, or a GPU that is gone
+            print(f"peers: the run ends early: {sentence_of(error)}", file=sys.stderr)
+            return report, False
+    return report, not measurement.own_failed
 
 
 def positive(text: str) -> int:
@@ -199,13 +263,39 @@ def positive(text: str) -> int:
     return value
 
 
+def read_report(path: Path):
+    """The report in a file; None after telling why it is none."""
+    try:
+        report = json.loads(path.read_text(encoding="utf-8"))
+        problem = peers_report.problem_with(report)
+    except OSError as error:
+        problem = error.strerror or str(error)
+    except ValueError as error:  # no JSON, or no UTF-8
+        problem = sentence_of(error)
+    if problem:
+        print(f"peers: {path} is not a report of bench/peers.py: {problem}", file=sys.stderr)
+        return None
+    return report
+
+
+def save_json(path, report: dict) -> bool:
+    """A disk that is full now does not end the run: the tables are printed in any case."""
+    try:
+        if path:
+            write_whole(path, json.dumps(report, indent=1) + "\n")
+    except OSError as error:
+        print(f"peers: the results are not saved: {error}", file=sys.stderr)
+        return False
+    return True
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--quick", action="store_true",
                         help=f"m = {QUICK_TOKENS[0]} alone, {QUICK_ROUNDS} rounds")
     parser.add_argument("--rounds", type=positive, help=f"default: {ROUNDS}")
     parser.add_argument("--bias", action="store_true", help="everybody adds a bias as well")
-    parser.add_argument("--tune", choices=("off", "missing", "all"), default="missing",
+    parser.add_argument("--tune", choices=("off", "missing", "all"), default=TUNE,
                         help="which of Octet's kernels are chosen by measuring them first")
     parser.add_argument("--json", type=Path, help="write the results there")
     parser.add_argument("--from-json", type=Path, help="render these results, measure nothing")
@@ -213,28 +303,41 @@ def main() -> int:
     parser.add_argument("--plots", type=Path, nargs="?", const=ROOT / "docs",
                         help="write gpu_tops.svg and gpu_ratios.svg there (default: docs)")
     arguments = parser.parse_args()
+    try:
+        for path in filter(None, (arguments.json, arguments.markdown)):
+            check_writable(path)
+        if arguments.plots:
+            check_folder(arguments.plots)
+    except OSError as error:
+        print(f"peers: the results could not be written: {error}", file=sys.stderr)
+        return 1
     if arguments.from_json:
-        report = json.loads(arguments.from_json.read_text())
+        report, good = read_report(arguments.from_json), True
+        if report is None:
+            return 1
     else:
         missing = missing_for_gpu()
         if missing:
             print(f"peers: {missing}; --from-json renders results without a GPU", file=sys.stderr)
             return 1
         try:
-            report = measure(arguments)
+            report, good = measure(arguments, lambda so_far: save_json(arguments.json, so_far))
         except OctetError as error:
             print(f"peers: {error}", file=sys.stderr)
             return 1
     # First of all: what took minutes to measure must not be lost to a fault in a table.
-    if arguments.json:
-        arguments.json.write_text(json.dumps(report, indent=1) + "\n")
+    good &= save_json(arguments.json, report)
     text = peers_report.markdown(report)
     print(text)
-    if arguments.markdown:
-        arguments.markdown.write_text(text)
-    if arguments.plots:
-        peers_report.write_plots(report, arguments.plots)
-    return 0
+    try:
+        if arguments.markdown:
+            write_whole(arguments.markdown, text)
+        if arguments.plots:
+            peers_report.write_plots(report, arguments.plots)
+    except OSError as error:
+        print(f"peers: {error}", file=sys.stderr)
+        return 1
+    return 0 if good else 1
 
 
 if __name__ == "__main__":

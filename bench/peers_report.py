@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 
 from bars import bar_chart
+from whole_files import write_whole
 
 OURS = "octet"
 LABELS = {
@@ -13,10 +14,12 @@ LABELS = {
     "bf16": "bf16 cuBLAS",
     "int_mm": "torch._int_mm, int32 out",
     "int_mm_dequant": "torch._int_mm + compiled dequant",
-    "fake_int8": "fake INT8: dequantize, bf16 matmul",
+    "fake_int8": "fake INT8: quantize, dequantize both, bf16 matmul",
     "triton": "Triton, fused",
     "fp8_row": "FP8 row-wise",
     "fp8_tensor": "FP8 tensor-wise",
+    "quantize": "quantization",
+    "quantize_torch": "compiled torch quantization",
     "octet_separate": "Octet + compiled SwiGLU",
     "triton_separate": "Triton + compiled SwiGLU",
     "bf16_separate": "bf16 cuBLAS + compiled SwiGLU",
@@ -25,7 +28,32 @@ GEMMS = ("octet", "bf16", "int_mm", "int_mm_dequant", "fake_int8", "triton", "fp
          "fp8_tensor")
 SUSTAINED = ("octet", "bf16", "int_mm_dequant", "triton", "fp8_row")
 SWIGLUS = ("octet", "octet_separate", "triton_separate", "bf16_separate")
+OWN = ("octet", "octet_separate", "quantize")  # Octet's work: these may not be left out
 PLOTTED_M = 4096
+HEAD = ("device", "driver", "date", "commit", "torch", "triton", "cuda", "command", "rounds")
+
+
+def problem_with(report) -> str:
+    """Why this is no report of bench/peers.py, as the end of a sentence; empty when it is one."""
+    if not isinstance(report, dict):
+        return "it holds no object"
+    missing = [key for key in (*HEAD, "cases") if key not in report]
+    if missing:
+        return f"it has no {', '.join(missing)}"
+    if not isinstance(report["cases"], list):
+        return "its cases are no list"
+    for number, case in enumerate(report["cases"]):
+        if not isinstance(case, dict):
+            return f"case {number} is no object"
+        missing = [key for key in ("section", "name", "m", "n", "k", "kernel", "us", "left_out")
+                   if key not in case]
+        if missing:
+            return f"case {number} has no {', '.join(missing)}"
+        times = case["us"]
+        if not isinstance(times, dict) or OURS not in times or not all(
+                isinstance(us, (int, float)) and us > 0 for us in times.values()):
+            return f"case {number} has no times of Octet, or some that are no positive numbers"
+    return ""
 
 
 def tops(case: dict, name: str) -> float:
@@ -101,6 +129,23 @@ def swiglu_table(cases: list) -> str:
     return by_contestant(cases, SWIGLUS, in_us)
 
 
+def how_chosen(report: dict) -> str:
+    """Nobody should have to guess who was given how much of a search."""
+    counts = {case.get("notes", {}).get("triton_configs") for case in report["cases"]} - {None}
+    searched = f" over {min(counts)}" if counts else ""
+    searched += f" to {max(counts)}" if len(counts) > 1 else ""
+    tune = report.get("tune", "missing")
+    ours = "by its rules, nothing measured" if tune == "off" else "by its tuner"
+    return (f"How each kernel was chosen. Octet: {ours} (`--tune {tune}`); Triton: by a "
+            f"search{searched} configs for each shape; cuBLAS and FP8: by the library's own "
+            "heuristic.")
+
+
+def failed(report: dict) -> list:
+    return [f"- {case['section']}, m={case['m']} {case['name']}: {case['reason']}"
+            for case in report.get("failed", [])]
+
+
 def left_out(report: dict) -> list:
     """One line per contestant and reason, however many shapes it was left out of."""
     shapes = {}
@@ -111,22 +156,30 @@ def left_out(report: dict) -> list:
             for (name, reason), where in shapes.items()]
 
 
+UNDER_LOAD = ("Two passes over the contestants, the second backwards, averaged; in each, everybody "
+              "runs alone for a while before being timed, at the clock that the power limit "
+              "leaves.")
+
+
 def markdown(report: dict) -> str:
     parts = [
         f"{report['device']}, driver {report['driver']}; {report['date']}; commit "
         f"{report['commit']}; torch {report['torch']}, Triton {report['triton']}, CUDA "
         f"{report['cuda']}; `{report['command']}`.",
         f"Medians of {report['rounds']} rounds, everybody in turns in one process, on the same "
-        "operands (normal, quantized by the row's maximum), caches flushed before each call. "
-        "GEMM alone, operands quantized already; bold is the fastest, int32 outputs and FP8 "
+        "operands (normal, quantized by the row's maximum), caches flushed before each call, "
+        "except where a heading says otherwise. GEMM alone, operands quantized already (fake INT8 "
+        "quantizes the activations within its time); bold is the fastest, int32 outputs and FP8 "
         "counted in.",
     ]
     sections = (
-        ("linear", "Linears, TOPS", lambda cases: by_contestant(cases, GEMMS, in_tops)),
+        ("linear", "Linears, TOPS",
+         lambda cases: by_contestant(cases, GEMMS, in_tops) + "\n\n" + how_chosen(report)),
         ("linear", "How many times as long as Octet's GEMM", ratio_table),
         ("linear", "The whole linear, quantization of the activations included", linear_table),
-        ("sustained", "Each alone under load for most of a second, TOPS: the clock that the power "
-         "limit leaves", lambda cases: by_contestant(cases, SUSTAINED, in_tops)),
+        ("sustained", "Under load, TOPS: mean, each alone call after call, operands warm in L2 "
+         "where they fit, no flush",
+         lambda cases: by_contestant(cases, SUSTAINED, in_tops) + "\n\n" + UNDER_LOAD),
         ("unaligned", "Rows that fill no tile, TOPS",
          lambda cases: by_contestant(cases, GEMMS, in_tops)),
         ("skinny", "A handful of rows, us", lambda cases: by_contestant(cases, GEMMS, in_us)),
@@ -136,6 +189,11 @@ def markdown(report: dict) -> str:
         cases = cases_of(report, section)
         if cases:
             parts += [f"### {title}", render(cases)]
+    if report.get("notes"):
+        parts.append("Notes: " + "; ".join(report["notes"]) + ".")
+    cases_failed = failed(report)
+    if cases_failed:
+        parts += ["Failed:", "\n".join(cases_failed)]
     reasons = left_out(report)
     if reasons:
         parts += ["Left out:", "\n".join(reasons)]
@@ -156,16 +214,20 @@ def write_plots(report: dict, folder: Path) -> list:
                    [(LABELS[name], tops(case, name), name == OURS)
                     for name in GEMMS if name in case["us"]]) for case in plotted]
         path = folder / "gpu_tops.svg"
-        path.write_text(bar_chart(f"One linear's GEMM, TOPS; {about}", groups, "TOPS", digits=0,
-                                  one_scale=True))
+        write_whole(path, bar_chart(f"One linear's GEMM, TOPS; {about}", groups, "TOPS", digits=0,
+                                    one_scale=True))
         written.append(path)
     means = geometric_means(linears)
     if means:
         bars = [(LABELS[OURS], 1.0, True)]
-        bars += [(LABELS[name], mean, False) for name, (mean, *_) in means.items()]
-        heading = f"geometric mean over {len(linears)} shapes, GEMM alone, less is better"
+        # A peer that lacks shapes has another mean than the heading's, and says so.
+        bars += [(LABELS[name] + ("" if count == len(linears) else f", {count} of them"), mean,
+                  False) for name, (mean, _, _, count) in means.items()]
+        all_ran = all(count == len(linears) for *_, count in means.values())
+        shapes = f"{len(linears)} shapes" + ("" if all_ran else " where not said otherwise")
+        heading = f"geometric mean over {shapes}, GEMM alone, less is better"
         path = folder / "gpu_ratios.svg"
-        path.write_text(bar_chart(f"Time in units of Octet's; {about}", [(heading, bars)], "x",
-                                  digits=2))
+        write_whole(path, bar_chart(f"Time in units of Octet's; {about}", [(heading, bars)], "x",
+                                    digits=2))
         written.append(path)
     return written

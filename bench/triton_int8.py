@@ -12,8 +12,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-# block_m, block_n, block_k, warps, stages. Large blocks for tokens by the thousand; the last six
-# for a handful of tokens, where many small blocks have to share the reading of the weight.
+# block_m, block_n, block_k, warps, stages. Large blocks, for tokens by the thousand.
 CONFIGS = (
     (128, 256, 128, 8, 3),
     (128, 256, 128, 8, 4),
@@ -27,6 +26,7 @@ CONFIGS = (
     (128, 64, 128, 4, 4),
     (64, 128, 128, 4, 4),
 )
+# For a handful of tokens, where many small blocks have to share the reading of the weight.
 SKINNY_CONFIGS = (
     (16, 32, 128, 4, 5),
     (16, 64, 128, 4, 5),
@@ -35,7 +35,8 @@ SKINNY_CONFIGS = (
     (64, 64, 128, 4, 5),
     (64, 128, 128, 4, 4),
 )
-GROUP = 8  # rows of blocks that are walked together
+GROUPS = (8, 16)  # rows of blocks that are walked together; the first while configs are searched
+SCREEN_ROUNDS, FINAL_ROUNDS, FINALISTS = 2, 8, 3
 
 
 # m changes from call to call: without this each of 1, a multiple of 16 and the rest is compiled.
@@ -73,8 +74,8 @@ def _int8_gemm(a_at, w_at, out_at, row_scale_at, col_scale_at, bias_at, m, n, k,
     tl.store(out_at + rows[:, None] * n + columns[None, :], result.to(tl.bfloat16), mask=mask)
 
 
-def launcher(config, a, w, row_scale, col_scale, bias, out):
-    """A function that runs one config."""
+def launcher(config, group, a, w, row_scale, col_scale, bias, out):
+    """A function that runs one config, its blocks walked in groups of so many rows."""
     block_m, block_n, block_k, warps, stages = config
     (m, k), n = a.shape, w.shape[0]
     assert k % block_k == 0, f"k is {k}, expected a multiple of {block_k}"
@@ -84,30 +85,43 @@ def launcher(config, a, w, row_scale, col_scale, bias, out):
     def run():
         _int8_gemm[grid](a, w, out, row_scale, col_scale, bias if bias is not None else col_scale,
                          m, n, k, HAS_BIAS=bias is not None, BLOCK_M=block_m, BLOCK_N=block_n,
-                         BLOCK_K=block_k, GROUP_M=GROUP, num_warps=warps, num_stages=stages)
+                         BLOCK_K=block_k, GROUP_M=group, num_warps=warps, num_stages=stages)
 
     return run
 
 
-def config_name(config) -> str:
-    return "{}x{}x{} warps {} stages {}".format(*config)
+def config_name(config, group: int) -> str:
+    return "{}x{}x{} warps {} stages {} group {}".format(*config, group)
 
 
-def tuned(measure, a, w, row_scale, col_scale, bias, out):
-    """(name of the fastest config, function that runs it). `measure` takes {name: function} and
-    returns {name: microseconds}; configs that this GPU or Triton cannot run are passed over."""
-    works = {}
-    for config in SKINNY_CONFIGS if a.shape[0] <= 64 else CONFIGS:
-        run = launcher(config, a, w, row_scale, col_scale, bias, out)
+def tuned(measure, *operands):
+    """(name of the fastest config, function that runs it, how many were measured). `operands` as
+    launcher() takes them; `measure` takes {name: function} and a number of rounds and returns
+    {name: microseconds}. All are screened in few rounds, the best of them compared in more, and the
+    winner's groups after that. What this GPU or Triton cannot run is passed over."""
+    works, configs = {}, {}
+
+    def add(config, group):
+        name, run = config_name(config, group), launcher(config, group, *operands)
         try:
             run()
         except Exception as error:  # out of shared memory, or refused by the compiler
             if "illegal" in str(error).lower():
                 raise  # the GPU's context is gone: nothing after this would be a measurement
-            continue
-        works[config_name(config)] = run
+            return None
+        works[name], configs[name] = run, config
+        return name
+
+    def ordered(names, rounds):
+        times = measure({name: works[name] for name in names}, rounds)
+        return sorted(times, key=times.get)
+
+    for config in SKINNY_CONFIGS if operands[0].shape[0] <= 64 else CONFIGS:
+        add(config, GROUPS[0])
     if not works:
         raise RuntimeError("no config of the Triton kernel runs on this GPU")
-    times = measure(works)
-    fastest = min(times, key=times.get)
-    return fastest, works[fastest]
+    finalists = ordered(list(works), SCREEN_ROUNDS)[:FINALISTS]
+    fastest = ordered(finalists, FINAL_ROUNDS)[0]
+    others = [add(configs[fastest], group) for group in GROUPS[1:]]
+    fastest = ordered([fastest, *filter(None, others)], FINAL_ROUNDS)[0]
+    return fastest, works[fastest], len(works)

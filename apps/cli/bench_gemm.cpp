@@ -32,12 +32,12 @@ Json to_json(const GemmBenchRow& row) {
           {"k", row.shape.k},
           {"path", row.path},
           {"kernel", row.kernel},
-          {"plan", row.plan.empty() ? Json(nullptr) : Json(row.plan)},
+          {"plan", known(row.plan)},
           {"us", row.us},
           {"tops", row.tops},
-          {"ceiling_tops", row.ceiling_tops},
-          {"ceiling_share", row.ceiling_share},
-          {"quantize_us", row.quantize_us},
+          {"ceiling_tops", known(row.ceiling_tops)},
+          {"ceiling_share", known(row.ceiling_share)},
+          {"quantize_us", known(row.quantize_us)},
           {"linear_us", row.linear_us},
           {"peers_us", peers_us},
           {"ratio", ratio}};
@@ -91,23 +91,21 @@ std::string to_text(const GemmBench& bench) {
                                      "vs fake INT8"};
   const auto peers = peer_names(bench);
   if (!peers.empty()) header.emplace_back("gemm vs unquantized");
-  for (const std::string& name : peers) header.push_back("gemm vs " + name);
+  for (const std::string& name : peers) header.push_back("gemm vs " + name + " + dequantize");
   Table table(header, 2);
   for (const auto& row : rows) {
-    std::vector<std::string> cells = {
-        row.kernel,
-        row.path,
-        std::to_string(row.shape.m),
-        std::to_string(row.shape.n),
-        std::to_string(row.shape.k),
-        short_us(row.us),
-        large ? fmt::format("{:.{}f}", row.tops, row.tops < kLargeTops ? 1 : 0)
-              : fmt::format("{:.0f}", row.tops * 1e3),
-        row.ceiling_share > 0 ? fmt::format("{:.0f} %", row.ceiling_share * 100) : "-",
-        short_us(row.quantize_us),
-        short_us(row.linear_us),
-        times_faster(row.ratio_unquantized()),
-        times_faster(row.ratio_fake_int8())};
+    std::vector<std::string> cells = {row.kernel,
+                                      row.path,
+                                      std::to_string(row.shape.m),
+                                      std::to_string(row.shape.n),
+                                      std::to_string(row.shape.k),
+                                      short_number(row.us),
+                                      short_number(large ? row.tops : row.tops * 1e3),
+                                      short_percent(row.ceiling_share),
+                                      short_number(row.quantize_us),
+                                      short_number(row.linear_us),
+                                      times_faster(row.ratio_unquantized()),
+                                      times_faster(row.ratio_fake_int8())};
     if (!peers.empty()) {
       cells.push_back(times_faster(row.ratio_to_gemm(row.unquantized_us)));
     }
@@ -120,8 +118,9 @@ std::string to_text(const GemmBench& bench) {
       "{}\nactivations and outputs {}\n\n{}"
       "\nMedians, all paths in turns. Peak: the multiply instruction on registers alone.\n"
       "Linear: quantizing the activations + gemm. vs: how many times faster the linear is, or\n"
-      "where it says so, the gemm alone.\n",
-      bench.device, bench.dtype, table.text());
+      "where it says so, the gemm alone.\n{}",
+      bench.device, bench.dtype, table.text(),
+      peers.empty() ? "" : "A library's gemm includes its dequantization pass, as ours does.\n");
 }
 
 }  // namespace
@@ -136,16 +135,19 @@ void add_bench_gemm(CLI::App& bench, CommonFlags& flags) {
   const auto shapes = std::make_shared<std::string>("ideogram4@1024");
   const auto only_native = std::make_shared<bool>(false);
   add_shapes(*gemm, *shapes);
-  add_choice(*gemm, "--dtype", request->dtype, {"bf16", "f32"}, "Of activations and outputs");
+  add_choice(*gemm, "--dtype", request->dtype, {"bf16", "f32"},
+             "Of activations and outputs; f32 is compared with full-precision F32, also on a GPU");
   add_choice(*gemm, "--path", request->path, {"auto", "int8", "bf16"},
              "What the linear runs; auto is the faster one");
   add_choice(*gemm, "--tune", request->tune, {"off", "missing", "all"},
-             "Which kernels are chosen by measuring them first");
+             "Measure the kernels first: never, where the plan file lacks a shape, or always");
   constexpr double kMostSeconds = 3600;
   add_seconds(*gemm, "--seconds", request->seconds, kMostSeconds, "At least this long per shape");
-  gemm->add_flag("--only-native", *only_native, "Leave out all that is compared with");
+  CLI::Option* native =
+      gemm->add_flag("--only-native", *only_native, "Leave out all that is compared with");
   gemm->add_flag("--peers", request->peers,
-                 "Also compare with the INT8 GEMM of the device's own library");
+                 "Also compare with the INT8 GEMM of the device's own library")
+      ->excludes(native);
   gemm->callback([&flags, request, shapes, only_native] {
     request->shapes = shapes_from(*shapes);
     request->device = flags.device;
@@ -154,6 +156,10 @@ void add_bench_gemm(CLI::App& bench, CommonFlags& flags) {
     if (request->path != "int8" && request->dtype != "bf16") {
       throw CLI::ValidationError(fmt::format("--path {} goes with --dtype bf16, got --dtype {}",
                                              request->path, request->dtype));
+    }
+    if (request->peers && request->path == "bf16") {
+      throw CLI::ValidationError(
+          "--peers compares INT8 GEMMs, expected --path int8 or auto, got --path bf16");
     }
     check_json_target(flags);
     const GemmBench result = [&] {

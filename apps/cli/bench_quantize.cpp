@@ -33,10 +33,9 @@ Json to_json(const QuantizeBench& bench) {
 std::string to_text(const QuantizeBench& bench) {
   Table table({"transform", "rows", "k", "us", "GB/s", "copy us", "copy GB/s", "of the copy"}, 1);
   for (const auto& row : bench.rows) {
-    table.add({row.transform, std::to_string(row.rows), std::to_string(row.k), short_us(row.us),
-               fmt::format("{:.0f}", row.gb_per_s), short_us(row.copy_us),
-               fmt::format("{:.0f}", row.copy_gb_per_s),
-               fmt::format("{:.0f} %", row.share_of_copy * 100)});
+    table.add({row.transform, std::to_string(row.rows), std::to_string(row.k), short_number(row.us),
+               short_number(row.gb_per_s), short_number(row.copy_us),
+               short_number(row.copy_gb_per_s), short_percent(row.share_of_copy)});
   }
   return fmt::format(
       "{}\nrows of {} to int8\n\n{}"

@@ -51,9 +51,24 @@ std::string human_bytes(uint64_t bytes) {
   return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.2f} {}", value, units[unit]);
 }
 
-std::string short_us(double us) {
-  if (us <= 0) return "-";
-  return fmt::format("{:.{}f}", us, us < 10 ? 2 : us < 100 ? 1 : 0);
+std::string short_number(double value) {
+  if (value <= 0) return "-";
+  if (value < 1) return fmt::format("{:.2g}", value);
+  return fmt::format("{:.{}f}", value, value < 10 ? 2 : value < 100 ? 1 : 0);
+}
+
+std::string short_percent(double share) {
+  if (share <= 0) return "-";
+  const double percent = share * 100;
+  return percent < 1 ? fmt::format("{:.2g} %", percent) : fmt::format("{:.0f} %", percent);
+}
+
+nlohmann::ordered_json known(double value) {
+  return value > 0 ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
+}
+
+nlohmann::ordered_json known(const std::string& text) {
+  return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
 }
 
 ProgressReports::ProgressReports(const CommonFlags& flags, std::string title, std::string unit)

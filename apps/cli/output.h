@@ -29,8 +29,14 @@ class Table {
 
 std::string human_bytes(uint64_t bytes);  // "9.58 GB"
 
-// Microseconds for a table: "9.42" below ten, "41.9" below a hundred, "1284"; "-" when unknown.
-std::string short_us(double us);
+// A measured number for a table, never rounded to nothing: "0.042", "9.42", "41.9", "1284"; "-" for
+// 0, which stands for what was not measured.
+std::string short_number(double value);
+std::string short_percent(double share);  // "0.42 %", "87 %"
+
+// The same for JSON: null for what was not measured.
+nlohmann::ordered_json known(double value);
+nlohmann::ordered_json known(const std::string& text);
 
 // A progress bar of the command's work, or nothing for --quiet. It begins with the first report, so
 // that a device that is absent gives its sentence alone.

@@ -7,15 +7,13 @@
 #include <memory>
 
 #include "commands.h"
+#include "octet/text.h"
 #include "output.h"
 
 namespace octet::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json known(double us) { return us > 0 ? Json(us) : Json(nullptr); }
-Json known(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 Json to_json(const TuneReport& report) {
   Json rows = Json::array();
@@ -36,9 +34,13 @@ Json to_json(const TuneReport& report) {
                     {"quantize_us", known(row.quantize_us)},
                     {"faster", known(row.faster)}});
   }
-  return {{"device", report.device},         {"date", report.date},
-          {"commit", report.commit},         {"mode", report.mode},
-          {"has_choice", report.has_choice}, {"rows", rows}};
+  return {{"device", report.device},
+          {"date", report.date},
+          {"commit", report.commit},
+          {"mode", report.mode},
+          {"has_choice", report.has_choice},
+          {"plan_file", known(report.plan_file)},
+          {"rows", rows}};
 }
 
 std::string runner_up_of(const TuneRow& row) {
@@ -47,27 +49,37 @@ std::string runner_up_of(const TuneRow& row) {
   return fmt::format("{} (+{:.1f} %)", row.runner_up, behind);
 }
 
-std::string to_text(const TuneReport& report) {
-  if (!report.has_choice) {
-    return fmt::format(
-        "{}\n\nThis device has one kernel for everything, {}; there is nothing to tune.\n",
-        report.device, report.rows.empty() ? "" : report.rows.front().kernel);
+std::string without_choice(const TuneReport& report) {
+  if (report.is_forced) {
+    return fmt::format("{}\n\nOCTET_FORCE_KERNEL names the kernel; unset it to tune.\n",
+                       report.device);
   }
+  return fmt::format(
+      "{}\n\nThis device has one kernel for everything, {}; there is nothing to tune.\n",
+      report.device, report.rows.empty() ? "" : report.rows.front().kernel);
+}
+
+std::string to_text(const TuneReport& report) {
+  if (!report.has_choice) return without_choice(report);
   Table table({"kernel", "fusion", "plan", "faster", "runner-up", "m", "n", "k", "us", "TOPS",
                "bf16 us", "quantize us"},
               5);
   for (const auto& row : report.rows) {
     table.add({row.kernel, row.fusion, row.source, row.faster.empty() ? "-" : row.faster,
                runner_up_of(row), std::to_string(row.m), std::to_string(row.n),
-               std::to_string(row.k), short_us(row.us),
-               row.tops > 0 ? fmt::format("{:.0f}", row.tops) : "-", short_us(row.unquantized_us),
-               short_us(row.quantize_us)});
+               std::to_string(row.k), short_number(row.us), short_number(row.tops),
+               short_number(row.unquantized_us), short_number(row.quantize_us)});
   }
   return fmt::format(
       "{}\nbf16 outputs\n\n{}"
       "\nFaster: int8 when us + quantize us is less than the bf16 us of the same product.\n"
-      "Plan: file is a measurement of an earlier run, estimate one that could not be made.\n",
-      report.device, table.text());
+      "Times are the fastest of their runs; octet bench gemm gives medians.\n"
+      "Plan: tuned was measured now, file by an earlier run. An estimate was not measured, since\n"
+      "measuring failed: the kernel is a guess by the shape.\n"
+      "Plan file: {}\n",
+      report.device, table.text(),
+      report.plan_file.empty() ? "none, set OCTET_CACHE_DIR to keep the plans"
+                               : printable(report.plan_file));
 }
 
 }  // namespace
@@ -81,7 +93,7 @@ void add_tune(CLI::App& program, CommonFlags& flags) {
   const auto shapes = std::make_shared<std::string>("ideogram4@768,1024,2048");
   add_shapes(*command, *shapes);
   add_choice(*command, "--tune", request->mode, {"missing", "all"},
-             "What is measured, of the plan file");
+             "Measure what the plan file lacks, or everything again");
   command->callback([&flags, request, shapes] {
     request->shapes = shapes_from(*shapes);
     request->device = flags.device;

@@ -26,7 +26,9 @@ struct GemmBenchRequest {
   // measuring where the plan does not say. The latter two go with the dtype bf16.
   std::string path = "int8";
   bool compare = true;  // also the unquantized and the fake INT8 path
-  bool peers = false;   // also the other implementations of the INT8 GEMM that the device offers
+  // Also the other implementations of the INT8 GEMM that the device offers; a warning is logged
+  // when there are none. Goes with compare, and not with the path bf16.
+  bool peers = false;
 };
 
 struct GemmPeerTime {
@@ -36,18 +38,20 @@ struct GemmPeerTime {
 
 struct GemmBenchRow {
   GemmShape shape;
-  std::string path;           // that was measured: int8 or bf16
-  std::string kernel;         // that ran
-  std::string plan;           // where its choice comes from: only, estimate, file, tuned; or empty
-  double us = 0;              // median of the GEMM alone
-  double quantize_us = 0;     // median of quantizing the activations; 0 for the path bf16
-  double linear_us = 0;       // median of both, run one after the other
-  double tops = 0;            // of the GEMM alone, 10^12 operations per second
-  double ceiling_tops = 0;    // of the multiply instruction on registers alone, median
+  std::string path;        // that was measured: int8 or bf16
+  std::string kernel;      // that ran
+  std::string plan;        // source of the choice, as in TuneRow; empty for the path bf16
+  double us = 0;           // median of the GEMM alone
+  double quantize_us = 0;  // median of quantizing the activations; 0 for the path bf16
+  double linear_us = 0;    // median of both, run one after the other
+  double tops = 0;         // of the GEMM alone, 10^12 operations per second
+  // Of the multiply instruction on registers alone, median; 0 for the path bf16 and on ref.
+  double ceiling_tops = 0;
   double ceiling_share = 0;   // tops / ceiling_tops
   double unquantized_us = 0;  // 0 when not measured
   double fake_int8_us = 0;
-  // GEMMs of operands that are quantized already; a peer that does not take the shape is left out.
+  // GEMMs of operands that are quantized already, with the pass that dequantizes their sums; a peer
+  // that does not take the shape is left out. None for the path bf16.
   std::vector<GemmPeerTime> peers;
 
   // How many times as long the other path takes as our whole linear, quantization included.
@@ -104,7 +108,7 @@ QuantizeBench bench_quantize(const QuantizeBenchRequest& request,
 
 // One DiT-sized linear, three ways, with the error of each against the exact product.
 struct LinearPath {
-  std::string name;  // "unquantized bf16", "fake INT8", "native INT8"
+  std::string name;  // "fake INT8", "unquantized", "native INT8"
   std::string how;   // in words
   double us = 0;
   double relative_error = 0;  // L2 norm of the error over L2 norm of the result

@@ -21,7 +21,7 @@ struct TuneRequest {
   std::string mode = "missing";  // missing: what the plan file lacks; all: everything again
 };
 
-// One problem with its plan. Times are 0 where they were never measured.
+// One problem with its plan. Times are the fastest of their runs, 0 where never measured.
 struct TuneRow {
   int64_t m = 0;
   int64_t n = 0;
@@ -29,7 +29,7 @@ struct TuneRow {
   std::string out;     // "BF16"
   std::string fusion;  // none, swiglu
   std::string kernel;
-  std::string source;  // only, estimate, file, tuned
+  std::string source;  // only, forced, estimate, file, tuned
   std::string date;    // of the measurement
   double us = 0;
   double tops = 0;
@@ -45,13 +45,16 @@ struct TuneReport {
   std::string date;    // UTC, ISO 8601
   std::string commit;  // of the build
   std::string mode;
-  bool has_choice = false;  // false: the device has one kernel for everything
+  bool has_choice = false;  // false: the device has one kernel for everything, or is_forced
+  bool is_forced = false;   // OCTET_FORCE_KERNEL names the kernel
+  std::string plan_file;    // in which the plans are kept; empty when they are not
   std::vector<TuneRow> rows;
 };
 
 // For each shape the plain GEMM, for gate_up shapes also the one that a SwiGLU is fused into; bf16
 // outputs, each problem once. progress(done, total) is called once the device is ready, and after
-// each problem.
+// each problem; never where there is nothing to measure. A warning is logged when there is a choice
+// but no file to keep it in. Throws Error when not one problem could be measured.
 TuneReport tune_gemm(const TuneRequest& request,
                      const std::function<void(int, int)>& progress = {});
 

@@ -1,6 +1,7 @@
 #include "octet/bench.h"
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/thread_pool.h"
 #include "base/utc.h"
 #include "devices/select.h"
@@ -29,6 +30,11 @@ void check_request(const GemmBenchRequest& request) {
   check(request.path == measure::kInt8 || request.dtype == "bf16",
         "bench: the path {} goes with the dtype bf16, got {}; use the path int8", request.path,
         request.dtype);
+  check(
+      !request.peers || request.path != measure::kBf16,
+      "bench: peers multiply int8, expected the path int8 or auto, got bf16; leave the peers out");
+  check(!request.peers || request.compare,
+        "bench: peers were asked for without comparing; leave the peers out or compare");
 }
 
 // One backend and everything that does not change from shape to shape.
@@ -41,7 +47,14 @@ class GemmBencher {
                                  .threads = request.threads,
                                  .tune = tune::parse_tune_mode(request.tune)})),
         pool_(request.threads) {
-    if (request.peers && request.compare) peers_ = backend_->gemm_peers();
+    if (!request.peers) return;
+    peers_ = backend_->gemm_peers();
+    if (peers_.empty()) {
+      log::warning(
+          "bench: {} has no library with an INT8 GEMM, so there are no peers to compare "
+          "with; leave --peers out",
+          backend_->name());
+    }
   }
 
   Backend& backend() { return *backend_; }
@@ -108,7 +121,8 @@ GemmBenchRow GemmBencher::measure_shape(const GemmShape& shape) {
   row.plan = is_int8 ? measure::name_of(plan.source) : "";
   std::vector<const GemmPeer*> able;
   for (const GemmPeer& peer : peers_) {
-    if (!linear.try_peer(peer)) continue;
+    // It multiplies int8: beside a bf16 product it would be compared with something else.
+    if (!is_int8 || !linear.try_peer(peer)) continue;
     able.push_back(&peer);
     row.peers.push_back({peer.name, 0});
   }

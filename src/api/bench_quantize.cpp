@@ -35,9 +35,12 @@ Buffer smooth_vector(Backend& backend, int64_t k) {
 
 std::vector<QuantizeBenchRow> measure_k(Backend& backend, ThreadPool& pool, int64_t rows, int64_t k,
                                         double seconds) {
-  // The rows as they are made and as they are kept, int8, and the two buffers of the copy.
-  measure::check_free_memory(fmt::format("bench: rows={} k={}", rows, k),
-                             8.0 * static_cast<double>(rows) * static_cast<double>(k));
+  // The rows as they are made and as they are kept, int8, and the two buffers of the copy; for a
+  // GPU only the rows as they are made.
+  const double bytes_per_element = measure::keeps_data_on_host(backend) ? 8 : 2;
+  measure::check_free_memory(
+      fmt::format("bench: rows={} k={}", rows, k),
+      bytes_per_element * static_cast<double>(rows) * static_cast<double>(k));
   const Buffer input = measure::random_matrix(backend, pool, kDType, rows, k, measure::activation);
   const Buffer values = backend.allocate(bytes_of(DType::i8, {rows, k}));
   const Buffer scales = backend.allocate(bytes_of(DType::f32, {rows}));

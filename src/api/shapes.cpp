@@ -57,7 +57,13 @@ int64_t number(const std::string& text, const std::string& item) {
 std::vector<GemmShape> parse_shapes(const std::string& text) {
   constexpr const char* kModel = "ideogram4@";
   std::vector<GemmShape> shapes;
-  for (const std::string& item : split(text, ';')) {
+  const std::vector<std::string> items = split(text, ';');
+  for (size_t i = 0; i < items.size(); ++i) {
+    const std::string& item = items[i];
+    check(!item.empty() || items.size() == 1,
+          "shapes: item {} of '{}' is empty, expected m,n,k or ideogram4@<pixels>; leave out the "
+          "';' that is too many",
+          i + 1, one_line(text));
     if (item.rfind(kModel, 0) == 0) {
       for (const std::string& pixels : split(item.substr(std::string(kModel).size()), ',')) {
         const auto more = ideogram4_shapes(number(pixels, item));

@@ -1,8 +1,11 @@
 #include "octet/tune.h"
 
+#include "base/env.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/utc.h"
 #include "devices/select.h"
+#include "measure/free_memory.h"
 #include "measure/problems.h"
 #include "octet/version.h"
 
@@ -35,6 +38,15 @@ TuneRow row_of(const GemmProblem& problem, const GemmPlan& plan) {
   return row;
 }
 
+bool is_choice(const GemmPlan& plan) {
+  return plan.source != GemmPlan::Source::only && plan.source != GemmPlan::Source::forced;
+}
+
+// Asked before the first plan, which would take seconds where there is something to measure.
+bool may_measure(const Backend& backend) {
+  return !measure::keeps_data_on_host(backend) && !env::force_kernel();
+}
+
 }  // namespace
 
 TuneReport tune_gemm(const TuneRequest& request, const std::function<void(int, int)>& progress) {
@@ -44,18 +56,33 @@ TuneReport tune_gemm(const TuneRequest& request, const std::function<void(int, i
   const auto backend =
       select_backend({.device = request.device, .threads = request.threads, .tune = mode});
   const int total = static_cast<int>(problems.size());
-  if (progress) progress(0, total);
+  const bool measures = may_measure(*backend);
+  const bool shows_progress = progress && measures;
   TuneReport report;
+  report.plan_file = backend->plan_file();
+  if (measures && report.plan_file.empty()) {
+    log::warning(
+        "tune: there is no folder for the plan file, so the plans are lost when this program "
+        "ends; set OCTET_CACHE_DIR");
+  }
+  if (shows_progress) progress(0, total);
   report.device = backend->description();
   report.date = utc_now();
   report.commit = commit();
   report.mode = request.mode;
+  int estimates = 0;
   for (const GemmProblem& problem : problems) {
     const GemmPlan plan = backend->plan_gemm(problem);
-    report.has_choice = report.has_choice || plan.source != GemmPlan::Source::only;
+    report.has_choice = report.has_choice || is_choice(plan);
+    report.is_forced = report.is_forced || plan.source == GemmPlan::Source::forced;
+    estimates += plan.source == GemmPlan::Source::estimate ? 1 : 0;
     report.rows.push_back(row_of(problem, plan));
-    if (progress) progress(static_cast<int>(report.rows.size()), total);
+    if (shows_progress) progress(static_cast<int>(report.rows.size()), total);
   }
+  check(total == 0 || estimates < total,
+        "tune: none of the {} problems could be measured on {}, for the reasons in the warnings; "
+        "free memory of the device or use smaller shapes",
+        total, backend->name());
   return report;
 }
 

@@ -65,6 +65,8 @@ class Backend {
   // The kernel that gemm() would run for a problem (its layout is filled in here), after measuring
   // where this backend was made to do so.
   virtual GemmPlan plan_gemm(const GemmProblem& problem) = 0;
+  // The file in which measured plans are kept; empty when they are not.
+  virtual std::string plan_file() const { return ""; }
   // What else this device offers for the same GEMM.
   virtual std::vector<GemmPeer> gemm_peers() { return {}; }
   void set_gemm_observer(GemmObserver observer) { gemm_observer_ = std::move(observer); }

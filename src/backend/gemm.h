@@ -39,10 +39,10 @@ struct GemmArgs {
 
 // Which kernel runs a problem, and what is known about that choice.
 struct GemmPlan {
-  enum class Source : uint8_t { only, estimate, file, tuned };
+  enum class Source : uint8_t { only, forced, estimate, file, tuned };
 
   std::string kernel;            // printable, its identity everywhere
-  Source source = Source::only;  // only: the backend has one kernel for everything
+  Source source = Source::only;  // only: the backend has one kernel; forced: by the user
   double us = 0;                 // measured; 0 when it never was
   std::string runner_up;         // empty when there was no other
   double runner_up_us = 0;

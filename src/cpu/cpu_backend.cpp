@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <thread>
 #include <vector>
 
@@ -40,6 +41,15 @@ class CpuBackend final : public HostBackend {
   }
 
   GemmPlan plan_gemm(const GemmProblem&) override { return {.kernel = kernel_.name}; }
+
+  void copy(std::byte* to, const std::byte* from, size_t bytes) override {
+    constexpr int64_t kPiece = int64_t{1} << 20;
+    const auto total = static_cast<int64_t>(bytes);
+    pool_.run(ceil_div(total, kPiece), [&](int64_t piece, int) {
+      const int64_t at = piece * kPiece;
+      std::memcpy(to + at, from + at, static_cast<size_t>(std::min(kPiece, total - at)));
+    });
+  }
 
   // All threads spin at once, since cores share power and sometimes multiply units.
   double int8_ceiling() override {

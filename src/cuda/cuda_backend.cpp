@@ -23,13 +23,17 @@ namespace {
 
 using namespace cuda;  // NOLINT: this file is the door to it
 
-tune::PlanCache open_plans(const DeviceTraits& traits) {
+tune::PlanHeader plan_header(const DeviceTraits& traits) {
   tune::PlanHeader header;
   header.device = traits.name;
   header.multiprocessors = traits.multiprocessors;
   header.driver = traits.driver;
   header.toolkit = traits.toolkit;
   header.library = version();
+  return header;
+}
+
+tune::PlanCache open_plans(const tune::PlanHeader& header) {
   return {tune::default_plan_path(header), header};
 }
 
@@ -39,8 +43,10 @@ class CudaBackend final : public Backend {
       : device_(
             std::make_shared<Device>(options.device, static_cast<cudaStream_t>(options.stream))),
         launcher_(*device_),
-        planner_(open_plans(device_->traits()), options.tune),
+        planner_(open_plans(plan_header(device_->traits())), options.tune),
         trace_(env::trace("gemm")) {
+    const std::string reason = why_no_kernels(options.device);
+    check(reason.empty(), "device cuda:{}: {}", options.device, reason);
     if (!options.force_kernel.empty()) forced_ = &find_candidate(options.force_kernel);
   }
 
@@ -67,10 +73,17 @@ class CudaBackend final : public Backend {
 
   GemmPlan plan_gemm(const GemmProblem& asked) override {
     const Active active(traits().index);
+    check(asked.m > 0 && asked.n > 0, "plan_gemm: m={} n={}, expected both to be positive", asked.m,
+          asked.n);
     GemmProblem problem = asked;
     problem.layout = kWeightLayout;
-    if (forced_ != nullptr) return {.kernel = choose(problem).name};
+    if (forced_ != nullptr) {
+      return {.kernel = choose(problem).name, .source = GemmPlan::Source::forced};
+    }
     return plan(problem);
+  }
+  std::string plan_file() const override {
+    return forced_ == nullptr ? tune::default_plan_path(plan_header(traits())).string() : "";
   }
 
   std::vector<GemmPeer> gemm_peers() override {
@@ -98,13 +111,13 @@ class CudaBackend final : public Backend {
                         const QTensor& out) override {
     const Active active(traits().index);
     launch_quantize_rows(x, transform, out, traits().multiprocessors, stream());
-    check_launch(fmt::format("quantize_rows of {}", x.to_string()));
+    check_launch("quantize_rows");
   }
 
   void do_dequantize_rows(const QTensor& q, const TensorView& out) override {
     const Active active(traits().index);
     launch_dequantize_rows(q, out, traits().multiprocessors, stream());
-    check_launch(fmt::format("dequantize_rows to {}", out.to_string()));
+    check_launch("dequantize_rows");
   }
 
   void do_pack(const QTensor& weight, QWeight& packed) override {
@@ -114,7 +127,9 @@ class CudaBackend final : public Backend {
     const auto bytes = static_cast<size_t>(packed_bytes(n, k));
     packed.values = allocate(bytes);
     auto* to = reinterpret_cast<int8_t*>(packed.values.data());
-    check_cuda(cudaMemsetAsync(to + bytes - kReadPast, 0, kReadPast, stream()), "clearing");
+    // What no row is copied to: the bytes behind the last row, or everything.
+    const size_t cleared = k > 0 ? static_cast<size_t>(kReadPast) : bytes;
+    check_cuda(cudaMemsetAsync(to + bytes - cleared, 0, cleared, stream()), "clearing");
     // In pieces: a second copy of a large weight need not fit.
     constexpr int64_t kPieceBytes = int64_t{32} << 20;
     const int64_t rows =
@@ -149,6 +164,14 @@ class CudaBackend final : public Backend {
     const Active active(traits().index);
     CublasLt* lt = a.shape[1] > 0 ? library() : nullptr;
     if (lt != nullptr && lt->matmul(a, b, out)) return;
+    if (lt != nullptr) {
+      log::debug("matmul: cuBLASLt takes no {} x {} -> {}; a plain kernel runs, which is slow",
+                 a.to_string(), b.to_string(), out.to_string());
+    }
+    if (lt == nullptr && a.shape[1] > 0 && !told_of_missing_library_) {
+      told_of_missing_library_ = true;
+      log::warning("matmul: {}; a plain kernel is used, which is slow", CublasLt::unavailable());
+    }
     launch_plain_matmul(a, b, out, stream());
     check_launch("matmul");
   }
@@ -157,30 +180,27 @@ class CudaBackend final : public Backend {
   const DeviceTraits& traits() const { return device_->traits(); }
   cudaStream_t stream() const { return device_->stream(); }
 
-  // Null when it is not installed, which is said once.
+  // Null when it is not installed.
   CublasLt* library() {
-    if (!library_asked_) {
-      library_asked_ = true;
-      if (const std::string reason = CublasLt::unavailable(); !reason.empty()) {
-        log::warning("matmul: {}; a plain kernel is used, which is slow", reason);
-      } else {
-        library_.emplace(*device_);
-      }
-    }
+    if (!library_ && CublasLt::unavailable().empty()) library_.emplace(*device_);
     return library_ ? &*library_ : nullptr;
   }
 
   const GemmPlan& plan(const GemmProblem& problem) {
     if (const GemmPlan* known = planner_.find(problem)) return *known;
     std::vector<tune::Candidate> candidates;
+    std::string first_refusal;
     for (const GemmCandidate& candidate : gemm_candidates()) {
       const std::string refusal = launcher_.refusal(candidate, problem);
+      if (first_refusal.empty()) first_refusal = refusal;
       if (refusal.empty()) {
         candidates.push_back({candidate.name, launcher_.estimate_us(candidate, problem)});
       } else if (trace_) {
         log::trace("gemm {}: not {}: {}", problem.to_string(), candidate.name, refusal);
       }
     }
+    check(!candidates.empty(), "gemm: no kernel takes {}: {} {}", problem.to_string(),
+          gemm_candidates()[0].name, first_refusal);
     return planner_.choose(problem, candidates,
                            [&] { return begin_trial(device_, launcher_, library(), problem); });
   }
@@ -222,7 +242,7 @@ class CudaBackend final : public Backend {
   const GemmCandidate* forced_ = nullptr;
   std::unordered_map<GemmProblem, const GemmCandidate*> chosen_;
   std::optional<CublasLt> library_;
-  bool library_asked_ = false;
+  bool told_of_missing_library_ = false;
   Buffer sink_, peer_sums_;
 };
 

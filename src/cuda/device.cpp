@@ -18,7 +18,7 @@ DeviceTraits read_traits(int index) {
         found.devices.size() - 1);
   const CudaDevice& device = found.devices[static_cast<size_t>(index)];
   const std::string reason = why_unsupported(device.major, device.minor);
-  check(reason.empty(), "device cuda:{}: {}: {}; use cpu", index, device.name, reason);
+  check(reason.empty(), "device cuda:{}: {}: {}; use --device cpu", index, device.name, reason);
   DeviceTraits traits;
   traits.index = index;
   traits.name = device.name;
@@ -36,13 +36,16 @@ DeviceTraits read_traits(int index) {
   return traits;
 }
 
-Active::Active(int device) {
+Active::Active(int device) : device_(device) {
   check_cuda(cudaGetDevice(&before_), "asking for the current device");
   if (before_ == device) return;
   check_cuda(cudaSetDevice(device), "choosing the device");
 }
 
-Active::~Active() { cudaSetDevice(before_); }
+// Only if it differs: choosing a device makes a context on it.
+Active::~Active() {
+  if (before_ != device_ && cudaSetDevice(before_) != cudaSuccess) cudaGetLastError();
+}
 
 Device::Device(int index, cudaStream_t stream) : traits_(read_traits(index)), stream_(stream) {
   const Active active(index);
@@ -114,10 +117,12 @@ Buffer Device::allocate(size_t bytes) {
 
 void Device::prepare_pinned() {
   for (Pinned& pinned : pinned_) {
-    if (pinned.data != nullptr) continue;
-    void* memory = nullptr;
-    check_cuda(cudaMallocHost(&memory, kPinnedBytes), "allocating pinned memory");
-    pinned.data = static_cast<std::byte*>(memory);
+    if (pinned.free != nullptr) continue;
+    if (pinned.data == nullptr) {
+      void* memory = nullptr;
+      check_cuda(cudaMallocHost(&memory, kPinnedBytes), "allocating pinned memory");
+      pinned.data = static_cast<std::byte*>(memory);
+    }
     check_cuda(cudaEventCreateWithFlags(&pinned.free, cudaEventDisableTiming), "making an event");
   }
 }
@@ -157,6 +162,12 @@ void Device::download(std::byte* host, const std::byte* device, size_t bytes) {
       std::memcpy(host + (i - 1) * kPinnedBytes, pinned.data, piece_bytes(i - 1));
     }
   }
+}
+
+void Device::give_back_unused() {
+  if (pool_ == nullptr) return;
+  synchronize();
+  check_cuda(cudaMemPoolTrimTo(pool_, 0), "giving back memory");
 }
 
 void Device::synchronize() {

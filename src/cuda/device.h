@@ -39,6 +39,7 @@ class Active {
   Active& operator=(const Active&) = delete;
 
  private:
+  int device_;
   int before_ = 0;
 };
 
@@ -66,10 +67,13 @@ class Device : public std::enable_shared_from_this<Device> {
 
   void synchronize();
 
+  // Memory that the pool keeps for later, to the driver: after work that needed much, once.
+  void give_back_unused();
+
   // Microseconds of `work` on the stream, the L2 emptied of its operands before. The emptying keeps
   // the device busy while `work` is launched, so launching is not part of the time.
   double time_cold_us(const std::function<void()>& work);
-  // The same without emptying anything.
+  // The same without emptying anything: for work long enough to hide its first launch.
   double time_us(const std::function<void()>& work);
 
  private:

@@ -37,9 +37,10 @@ std::vector<DeviceInfo> cuda_device_infos() {
         fmt::format("sm_{}{}", device.major, device.minor),
         fmt::format("{} KB shared memory per block", device.shared_bytes_per_block / 1024)};
     info.unavailable = why_unsupported(device.major, device.minor);
+    if (info.unavailable.empty()) info.unavailable = cuda::why_no_kernels(device.index);
     if (info.unavailable.empty()) {
-      info.int8_kernel = fmt::format("mma.sync, the best of {} tiles for each shape",
-                                     cuda::gemm_rows().size());
+      info.int8_kernel =
+          fmt::format("mma.sync, the best of {} tiles for each shape", cuda::gemm_rows().size());
     }
     infos.push_back(std::move(info));
   }
@@ -106,7 +107,10 @@ std::unique_ptr<Backend> select_backend(const DeviceRequest& request) {
   if (request.device == "cuda" || request.device.rfind("cuda:", 0) == 0) {
     for (const DeviceInfo& gpu : gpus) {
       if (request.device != "cuda" && gpu.name != request.device && gpu.name != "cuda") continue;
-      check(gpu.unavailable.empty(), "device {}: {}; use cpu", request.device, gpu.unavailable);
+      const bool is_last = &gpu == &gpus.back();
+      if (request.device == "cuda" && !gpu.unavailable.empty() && !is_last) continue;
+      check(gpu.unavailable.empty(), "device {}: {}; use --device cpu", request.device,
+            gpu.unavailable);
       return make_cuda(gpu.name, request);
     }
     fail("device {}: there are {} GPUs, cuda:0 to cuda:{}", request.device, gpus.size(),

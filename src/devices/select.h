@@ -10,10 +10,12 @@
 namespace octet {
 
 struct DeviceRequest {
-  std::string device = "auto";  // auto, ref, cpu, cuda[:i]
-  int threads = 0;              // of a CPU backend; 0: one per physical core
+  std::string device = "auto";                    // auto, ref, cpu, cuda[:i]
+  int threads = 0;                                // of a CPU backend; 0: one per physical core
   tune::TuneMode tune = tune::TuneMode::missing;  // of backends that choose kernels by measuring
-  void* stream = nullptr;  // of CUDA, a cudaStream_t of the caller to work on; null: one of its own
+  // Of CUDA, a cudaStream_t of the caller to work on, which must outlive the backend and its
+  // buffers; null: one of its own. (The legacy default stream is cudaStreamLegacy here.)
+  void* stream = nullptr;
 };
 
 // Throws Error when there is no such device or it has no INT8 path, saying what to use instead.

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <optional>
 
+#include "backend/host_backend.h"
 #include "base/error.h"
 
 namespace octet::measure {
@@ -20,6 +21,10 @@ std::optional<double> available_bytes() {
 }
 
 }  // namespace
+
+bool keeps_data_on_host(const Backend& backend) {
+  return dynamic_cast<const HostBackend*>(&backend) != nullptr;
+}
 
 void check_free_memory(const std::string& what, double bytes) {
   const auto available = available_bytes();

@@ -3,7 +3,12 @@
 
 #include <string>
 
+#include "backend/backend.h"
+
 namespace octet::measure {
+
+// False for a device with memory of its own: there the host only holds what is on its way.
+bool keeps_data_on_host(const Backend& backend);
 
 // Linux hands out memory that it does not have and kills whoever touches it: count first. Throws
 // Error, beginning with `what`, when fewer than `bytes` are free.

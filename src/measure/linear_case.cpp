@@ -1,6 +1,8 @@
 #include "measure/linear_case.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -20,14 +22,32 @@ Buffer to_host(Backend& backend, const Buffer& device) {
   return host;
 }
 
-void check_memory(const GemmShape& shape, DType dtype) {
+// The most that the host holds at any time while a LinearCase is made; running it takes no more.
+void check_memory(const Backend& backend, const GemmShape& shape, DType dtype,
+                  const OtherWays& ways) {
   const auto m = static_cast<double>(shape.m);
   const auto n = static_cast<double>(shape.n);
   const auto k = static_cast<double>(shape.k);
   const double element = bits_of(dtype) / 8;
-  // Operands as they are made, as they are kept and dequantized; int8 as rows and packed.
-  const double needed = (m * k + n * k) * (3 * element + 3) + m * n * element;
+  const double activations = m * k * element;
+  const double weight = n * k * element;
+  double needed = std::max(activations, weight);  // one after the other, on their way to a GPU
+  if (keeps_data_on_host(backend)) {
+    const double making = std::max(2 * activations, activations + 2 * weight);
+    const double kept = activations + weight + (m * k + n * k) + m * n * element;
+    const double packing = kept + 2 * n * k;  // the rows to be packed, and packed
+    const double faking = ways.fake ? kept + n * k + activations + weight : 0;
+    needed = std::max({making, packing, faking});
+  }
   check_free_memory(fmt::format("bench: m={} n={} k={}", shape.m, shape.n, shape.k), needed);
+}
+
+// A step that visits each of `size` places before any of them again, as it shares no factor with
+// their number, and spreads the first few evenly when `share` is far from simple fractions.
+int64_t even_step(int64_t size, double share) {
+  auto step = std::max<int64_t>(1, std::llround(static_cast<double>(size) * share));
+  while (std::gcd(step, size) != 1) ++step;
+  return step;
 }
 
 }  // namespace
@@ -35,7 +55,7 @@ void check_memory(const GemmShape& shape, DType dtype) {
 LinearCase::LinearCase(Backend& backend, ThreadPool& pool, const GemmShape& shape, DType dtype,
                        const OtherWays& ways)
     : backend_(backend), shape_(shape), dtype_(dtype) {
-  check_memory(shape, dtype);
+  check_memory(backend, shape, dtype, ways);
   const int64_t m = shape.m, n = shape.n, k = shape.k;
   activations_ = random_matrix(backend, pool, dtype, m, k, activation);
   weight_ = random_matrix(backend, pool, dtype, n, k, weight);
@@ -47,10 +67,11 @@ LinearCase::LinearCase(Backend& backend, ThreadPool& pool, const GemmShape& shap
   backend.quantize_rows(weight_.view(dtype, {n, k}), {}, quantized_weight());
   quantize();
 
-  const Buffer host_values = to_host(backend, q_weight_);
-  const Buffer host_scales = to_host(backend, col_scale_);
-  packed_ = backend.pack({host_values.view(DType::i8, {n, k}), host_scales.view(DType::f32, {n})},
-                         {}, {});
+  {  // The host's copies go before more is taken.
+    const Buffer values = to_host(backend, q_weight_);
+    const Buffer scales = to_host(backend, col_scale_);
+    packed_ = backend.pack({values.view(DType::i8, {n, k}), scales.view(DType::f32, {n})}, {}, {});
+  }
   if (ways.fake) {
     dequantized_activations_ = backend.allocate(bytes_of(dtype, {m, k}));
     dequantized_weight_ = backend.allocate(bytes_of(dtype, {n, k}));
@@ -95,8 +116,12 @@ void LinearCase::peer(const GemmPeer& peer) {
 }
 
 std::pair<int64_t, int64_t> LinearCase::sampled_place(int64_t sample) const {
-  // Steps by primes visit rows and columns evenly.
-  return {sample * 7919 % shape_.m, sample * 104729 % shape_.n};
+  // The two shares of the R2 sequence, which fill a square evenly: with one share for both, the
+  // samples of a square matrix would all lie on its diagonal.
+  constexpr double kRows = 0.7548776662466927;
+  constexpr double kColumns = 0.5698402909980532;
+  return {sample * even_step(shape_.m, kRows) % shape_.m,
+          sample * even_step(shape_.n, kColumns) % shape_.n};
 }
 
 std::vector<double> LinearCase::sampled_output(int samples) const {

@@ -39,6 +39,7 @@ std::string faster_path(const GemmPlan& plan) {
 std::string_view name_of(GemmPlan::Source source) {
   switch (source) {
     case GemmPlan::Source::only: return "only";
+    case GemmPlan::Source::forced: return "forced";
     case GemmPlan::Source::estimate: return "estimate";
     case GemmPlan::Source::file: return "file";
     case GemmPlan::Source::tuned: return "tuned";

@@ -47,6 +47,20 @@ TEST_F(CudaBackendTest, TooMuchMemoryIsOneSentence) {
   EXPECT_TRUE(backend->allocate(100));  // and the next call does not see the error again
 }
 
+TEST_F(CudaBackendTest, PlansOfNothingAreRefused) {
+  const auto backend = make_gpu();
+  GemmProblem problem;
+  problem.m = 0, problem.n = 512, problem.k = 64;
+  EXPECT_THROW(backend->plan_gemm(problem), Error);
+  problem.m = 1 << 24, problem.k = 100'000;  // activations of more than 4 GB
+  try {
+    backend->plan_gemm(problem);
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("4 GB"), std::string::npos) << error.what();
+  }
+}
+
 TEST_F(CudaBackendTest, NoSuchDevice) {
   EXPECT_THROW(make_cuda_backend({.device = 99}), Error);
   EXPECT_THROW(make_cuda_backend({.device = -1}), Error);

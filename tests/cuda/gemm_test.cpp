@@ -48,6 +48,7 @@ TEST_P(EveryCudaKernel, EqualsRefOnRaggedShapes) {
       {1, 8, 16},
       {2, 7, 15},
       {1, 40, 0},
+      {3, 1000, 0},
       {5, 33, 17},
       {16, 64, 128},
       {17, 72, 144},
@@ -76,7 +77,9 @@ TEST_P(EveryCudaKernel, EqualsRefAroundItsOwnTile) {
 // Whole tiles and shared ones in one launch, twice: what the first leaves behind must not show. The
 // CPU gives the bits of ref, and faster.
 TEST_P(EveryCudaKernel, MoreTilesThanTheDeviceHolds) {
-  const int64_t m = tile().m * 24 - 3, n = tile().n * 24 - 8, k = 2 * tile().k + 16;
+  // Small tiles have several blocks on a multiprocessor.
+  const int64_t side = tile().m * tile().n <= 64 * 128 ? 40 : 24;
+  const int64_t m = tile().m * side - 3, n = tile().n * side - 8, k = 2 * tile().k + 16;
   GemmRun run({m, n, k}, 9);
   const auto cpu = make_cpu_backend({});
   for (const auto& [type, fusion] :

@@ -93,3 +93,36 @@ def test_errors_are_sentences(octet, operands):
     with pytest.raises(OctetError, match="not dense"):
         octet.gemm(weight, a, row_scale, torch.empty(50, 37, dtype=torch.bfloat16).t())
     weight.close()
+    with pytest.raises(OctetError, match="is closed"):
+        octet.gemm(weight, a, row_scale, out)()
+
+
+def test_a_type_without_a_name_and_a_damaged_library_are_sentences(octet, operands, tmp_path):
+    from octet_library import Octet, OctetError
+
+    a, row_scale, w, col_scale, _ = operands
+    weight = octet.pack(w, col_scale)
+    with pytest.raises(OctetError, match="torch.float64, expected one of torch.bfloat16"):
+        octet.gemm(weight, a, row_scale, torch.empty(37, 50, dtype=torch.float64))
+    weight.close()
+    damaged = tmp_path / "liboctet_bench.so"
+    for content in (octet.library.read_bytes()[:1000], b"", b"no library"):
+        damaged.write_bytes(content)
+        with pytest.raises(OctetError, match="cannot be used .*; build it anew"):
+            Octet("cpu", library=damaged)
+
+
+def test_a_gemm_and_a_quantization_keep_their_tensors(octet, operands):
+    import weakref
+
+    a, row_scale, w, col_scale, _ = operands
+    weight = octet.pack(w, col_scale)
+    out, x = torch.empty(37, 50, dtype=torch.bfloat16), torch.randn(5, 96)
+    held = [weakref.ref(out), weakref.ref(x)]
+    works = [octet.gemm(weight, a, row_scale, out),
+             octet.quantize(x, torch.empty(5, 96, dtype=torch.int8), torch.empty(5))]
+    del out, x
+    assert all(tensor() is not None for tensor in held)
+    for work in works:
+        work()
+    weight.close()

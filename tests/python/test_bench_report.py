@@ -112,3 +112,52 @@ def test_bars_scale_to_the_group_or_to_all(bench):
     one = bar_chart("t", groups, "ms", digits=3, one_scale=True)
     assert one.count('width="420.0"') == 1 and one.count('width="210.0"') == 1
     assert "2.000 ms" in one and "y &lt;z&gt;" in one
+
+
+@pytest.mark.parametrize("text", [None, "{", "{}", "[]", "3", '{"cases": 1}'])
+def test_what_is_no_report_is_one_sentence(bench, tmp_path, text):
+    source = tmp_path / "peers.json"
+    if text is not None:
+        source.write_text(text)
+    done = subprocess.run([sys.executable, bench / "peers.py", "--from-json", source],
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.startswith(f"peers: {source} is not a report of bench/peers.py: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_targets_are_checked_first_and_written_whole(bench, report, tmp_path):
+    source = tmp_path / "peers.json"
+    source.write_text(json.dumps(report))
+    command = [sys.executable, bench / "peers.py", "--from-json", source]
+    done = subprocess.run([*command, "--markdown", tmp_path / "no" / "peers.md"],
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.startswith("peers: the results could not be written: ")
+    done = subprocess.run([*command, "--plots", tmp_path / "new" / "plots"],
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in (tmp_path / "new" / "plots").iterdir()) == [
+        "gpu_ratios.svg", "gpu_tops.svg"]
+
+
+def test_failures_notes_and_choices_are_told(bench, report):
+    import peers_report
+
+    report["cases"].append(case("sustained", 4096, {"octet": 100.0}))
+    report["cases"][0]["notes"] = {"triton": "a config", "triton_configs": 12}
+    report["notes"] = ["the host is slow"]
+    report["failed"] = [{"section": "linear", "m": 9, "name": "o", "reason": "out of memory"}]
+    text = peers_report.markdown(report)
+    assert "search over 12 configs" in text and "`--tune missing`" in text
+    assert "Notes: the host is slow." in text
+    assert "- linear, m=9 o: out of memory" in text
+    assert "mean, each alone call after call, operands warm in L2 where they fit, no flush" in text
+
+
+def test_a_ratio_of_fewer_shapes_says_so(bench, report, tmp_path):
+    import peers_report
+
+    path = peers_report.write_plots(report, tmp_path)[1]
+    text = "".join(xml.etree.ElementTree.parse(path).getroot().itertext())
+    assert "2 shapes where not said otherwise" in text and "Triton, fused, 1 of them" in text

@@ -94,27 +94,6 @@ __device__ __forceinline__ void finish_row(const GemmParams& params, const Fused
   ptx::store_if(wanted, to, words);
 }
 
-// Brings the scales and the bias of a tile into L1 while the main loop runs; when the epilogue asks
-// for them, all warps at once and with no registers to spare for loads in flight, a miss would
-// cost a trip to L2 each time.
-template <Tile T>
-__device__ __forceinline__ void warm_up_scales(const GemmParams& params, TilePlace place) {
-  constexpr int kLine = 32;  // floats
-  static_assert((T.m + 2 * T.n) / kLine <= T.threads(), "one thread per line");
-  const int line = static_cast<int>(threadIdx.x) * kLine;
-  const float* from = nullptr;
-  if (line < T.m) {
-    const int row = place.row * T.m + line;
-    if (row < params.m) from = params.row_scale + row;
-  } else if (line < T.m + 2 * T.n) {
-    const bool first = line < T.m + T.n;
-    const int column = place.column * T.n + line - T.m - (first ? 0 : T.n);
-    const float* vector = first ? params.col_scale : params.bias;
-    if (column < params.n && vector != nullptr) from = vector + column;
-  }
-  if (from != nullptr) ptx::touch(from);
-}
-
 // All outputs of this warp, see Mainloop::Sums for which thread holds which. Straight-line code
 // whose only conditions are predicates of the stores: it runs once per tile, so each branch and
 // each further kilobyte would be fetched anew.

@@ -117,8 +117,6 @@ __device__ __forceinline__ void run_block(const GemmParams& params) {
   WorkList list;
   Work work;
   while (list.next(params, work)) {
-    const TilePlace place = place_of(params, work.tile);
-    warm_up_scales<T>(params, place);
     typename Mainloop<T>::Sums sums = {};
     const int steps = work.k_end - work.k_begin;
     mainloop.run(params, steps, sums);

@@ -71,12 +71,15 @@ int GemmLauncher::resident_blocks(const GemmRow& row, Fusion fusion) {
   if (bytes <= device_.traits().shared_bytes_per_block) {
     const cudaError_t status =
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-    if (status == cudaSuccess) {
+    const bool has_no_code =
+        status == cudaErrorNoKernelImageForDevice || status == cudaErrorInvalidDeviceFunction;
+    if (has_no_code) {
+      cudaGetLastError();  // built for other GPUs
+    } else {
+      check_cuda(status, "setting up " + row.name);
       check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, row.tile.threads(),
                                                                static_cast<size_t>(bytes)),
                  "asking for the occupancy of " + row.name);
-    } else {
-      cudaGetLastError();  // built for other GPUs
     }
   }
   return resident_[kernel] = blocks;
@@ -94,7 +97,7 @@ GemmLauncher::Shares GemmLauncher::share(const GemmCandidate& candidate,
   const int64_t room =
       std::min<int64_t>(kMostArrivals, int64_t{device_.traits().multiprocessors} *
                                            resident_blocks(*candidate.row, problem.fusion));
-  if (room == 0) return shares;
+  if (room == 0 || tiles == 0) return shares;
   shares.blocks = static_cast<int>(std::min(tiles, room));
   shares.whole_tiles = static_cast<int>(tiles);
   if (candidate.streams) {
@@ -125,7 +128,9 @@ std::string GemmLauncher::refusal(const GemmCandidate& candidate, const GemmProb
     return fmt::format("this build has no code of it for sm_{}", traits.architecture());
   }
   const int64_t tiles = ceil_div(problem.m, tile.m) * ceil_div(problem.n, tile.n);
-  if (tiles > INT32_MAX / 2) return "would have too many tiles";
+  if (tiles > INT32_MAX / 2 || problem.m > INT32_MAX / 2 || problem.n > INT32_MAX / 2) {
+    return "would have too many tiles";
+  }
   // Offsets of operands are 32 bits wide.
   if (packed_bytes(problem.n, problem.k) > UINT32_MAX) return "takes weights up to 4 GB";
   if (problem.m * round_up(problem.k, kAlignment) > UINT32_MAX) {
@@ -191,10 +196,14 @@ void GemmLauncher::launch(const GemmCandidate& candidate, const GemmProblem& pro
                           const GemmOperands& operands) {
   const Tile& tile = candidate.row->tile;
   const Shares shares = share(candidate, problem);
-  check(shares.blocks > 0, "gemm: {} cannot run: {}", candidate.name, refusal(candidate, problem));
+  // Formatted only when needed: this runs at every launch.
+  if (shares.blocks == 0) {
+    fail("gemm: {} cannot run: {}", candidate.name, refusal(candidate, problem));
+  }
   // schedule.cuh multiplies these in 32 bits.
-  check(int64_t{shares.shared_tiles()} * shares.k_steps * (shares.blocks + 1) <= UINT32_MAX,
-        "gemm: {} would share too many steps of {}", candidate.name, problem.to_string());
+  if (int64_t{shares.shared_tiles()} * shares.k_steps * (shares.blocks + 1) > UINT32_MAX) {
+    fail("gemm: {} would share too many steps of {}", candidate.name, problem.to_string());
+  }
   GemmParams params = {};
   use_aligned_a(params, operands, problem);
   params.w = operands.w;
@@ -235,11 +244,13 @@ void GemmLauncher::launch(const GemmCandidate& candidate, const GemmProblem& pro
   }
 
   void* arguments[] = {&params};
-  check_cuda(cudaLaunchKernel(candidate.row->kernels[static_cast<int>(problem.fusion)],
-                              dim3(static_cast<unsigned>(shares.blocks)),
-                              dim3(static_cast<unsigned>(tile.threads())), arguments,
-                              static_cast<size_t>(tile.shared_bytes()), device_.stream()),
-             fmt::format("launching {} for {}", candidate.name, problem.to_string()));
+  const cudaError_t status = cudaLaunchKernel(
+      candidate.row->kernels[static_cast<int>(problem.fusion)],
+      dim3(static_cast<unsigned>(shares.blocks)), dim3(static_cast<unsigned>(tile.threads())),
+      arguments, static_cast<size_t>(tile.shared_bytes()), device_.stream());
+  if (status != cudaSuccess) {
+    check_cuda(status, fmt::format("launching {} for {}", candidate.name, problem.to_string()));
+  }
   if (!direct) {
     check_cuda(
         cudaMemcpy2DAsync(operands.out.data, static_cast<size_t>(out_stride * element), params.out,

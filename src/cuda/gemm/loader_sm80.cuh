@@ -16,6 +16,7 @@
 // packed such that the copies of a thread lie at constant distances, and needs no conditions.
 #pragma once
 
+#include "cuda/gemm/pack.h"
 #include "cuda/gemm/params.h"
 #include "cuda/gemm/schedule.cuh"
 #include "cuda/gemm/tile.h"
@@ -77,11 +78,12 @@ class Loader {
   }
 
  private:
-  static constexpr int kBlock = 128;                      // bytes of a row of packed w
+  static constexpr int kBlock = kBlockBytes;              // bytes of a row of packed w
   static constexpr int kChunks = T.k / 16;                // of a row in shared memory
   static constexpr int kRowStep = T.threads() / kChunks;  // rows that one copy of all threads takes
   static constexpr int kCopiesA = (T.m + kRowStep - 1) / kRowStep;
   static constexpr int kCopiesW = (T.n + kRowStep - 1) / kRowStep;
+  static_assert(T.n * kBlock <= kReadPast, "the last tile reads past the last row");
   static_assert(kRowStep % 8 == 0, "the swizzle must be the same for all copies of a thread");
 
   __device__ static int first_row() { return static_cast<int>(threadIdx.x) / kChunks; }

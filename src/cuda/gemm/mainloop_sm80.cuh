@@ -93,9 +93,9 @@ class Mainloop {
  private:
   static constexpr int kPairs = kColumns / 2;          // one ldmatrix feeds two blocks of columns
   static constexpr int kParts = T.k / 32 / T.warps_k;  // multiplications of k = 32 per stage
-  // Stages that the copies run ahead. One less than there could be: the slot that is filled next is
-  // then the one before last, which slower warps have left as well (128x256x128, k = 12288: 969
-  // against 907 TOPS).
+  // Stages that the copies run ahead. Of four or more, one less than there could be: the slot that
+  // is filled next is then the one before last, which slower warps have left as well (128x256x128,
+  // k = 12288: 969 against 907 TOPS).
   static constexpr int kAhead = T.stages > 3 ? T.stages - 2 : T.stages - 1;
   static_assert(kPairs * kParts % 2 == 0, "the two buffers of w alternate over stages");
 

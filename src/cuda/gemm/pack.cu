@@ -39,7 +39,7 @@ __global__ void pack_rows(const int8_t* from, int64_t rows, int8_t* packed, int6
 }  // namespace
 
 int64_t packed_bytes(int64_t n, int64_t k) {
-  return (k + kBlockBytes - 1) / kBlockBytes * n * kBlockBytes + kReadPast;
+  return std::max<int64_t>(1, (k + kBlockBytes - 1) / kBlockBytes) * n * kBlockBytes + kReadPast;
 }
 
 void launch_pack_rows(const int8_t* from, int64_t rows, int8_t* packed, int64_t first, int64_t n,

@@ -1,9 +1,10 @@
 // How a weight lies in GPU memory, for every kernel family.
 //
-// Blocks of 128 bytes of k: [ceil(k / 128)][n][128], zeros past the end of k. The rows of a tile
-// are then one contiguous piece per stage, at constant distances for each thread, whatever n and k.
-// Behind the last row there are kReadPast bytes that may be read: the last tile of n need not ask
-// which rows exist, since rows past n only reach columns that are never stored.
+// Blocks of 128 bytes of k: [ceil(k / 128)][n][128], zeros past the end of k (one block of zeros
+// when there is no k at all). The rows of a tile are then one contiguous piece per stage, at
+// constant distances for each thread, whatever n and k. Behind the last row there are kReadPast
+// bytes that may be read: the last tile of n need not ask which rows exist, since rows past n only
+// reach columns that are never stored.
 #pragma once
 
 #include <cstdint>

@@ -21,7 +21,8 @@ struct Work {
 };
 
 // The k steps of all shared tiles in a row, cut into one part per block.
-// 32 bits hold the products: there are fewer shared tiles than blocks (checked on the host).
+// 32 bits hold the products (checked on the host): shared tiles are fewer than blocks, or little
+// more.
 struct SharedSteps {
   uint32_t steps;
   __device__ explicit SharedSteps(const GemmParams& params)

@@ -1,6 +1,7 @@
 #include "cuda/gemm/table.h"
 
 #include "base/error.h"
+#include "cuda/device.h"
 #include "cuda/gemm/instances.h"
 
 namespace octet::cuda {
@@ -61,6 +62,16 @@ std::span<const GemmRow> gemm_rows() {
 std::span<const GemmCandidate> gemm_candidates() {
   static const std::vector<GemmCandidate> candidates = make_candidates();
   return candidates;
+}
+
+std::string why_no_kernels(int device) {
+  const Active active(device);
+  cudaFuncAttributes attributes = {};
+  // The small class exists for every architecture that a build is made for.
+  const cudaError_t status = cudaFuncGetAttributes(&attributes, gemm_rows().back().kernels[0]);
+  if (status == cudaSuccess) return "";
+  cudaGetLastError();
+  return fmt::format("{}; build with -DOCTET_CUDA_ARCHITECTURES=all", cudaGetErrorString(status));
 }
 
 const GemmCandidate& find_candidate(const std::string& name) {

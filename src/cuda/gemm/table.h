@@ -29,6 +29,9 @@ std::string name_of(const Tile& tile);
 std::span<const GemmRow> gemm_rows();
 std::span<const GemmCandidate> gemm_candidates();
 
+// Why this build cannot run on a device, when it was made for others; empty when it can.
+std::string why_no_kernels(int device);
+
 // Throws Error with all names when there is none.
 const GemmCandidate& find_candidate(const std::string& name);
 

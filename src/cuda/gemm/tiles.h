@@ -30,11 +30,10 @@ inline constexpr Tile kSmallTiles[] = {
     {128, 128, 128, 3, 2, 2, 1, 1},  // two blocks where shared memory allows it, better last waves
     {64, 128, 128, 4, 1, 4, 1, 1},   // some 64 tokens
     {64, 64, 128, 3, 2, 2, 1, 3},    // the same, n too small to fill the device
-    {64, 64, 128, 6, 1, 2, 1, 2},
-    {32, 128, 128, 4, 1, 4, 1, 2},  // short texts
-    {16, 128, 128, 3, 1, 4, 1, 4},  // a few tokens
-    {16, 64, 128, 6, 1, 2, 1, 3},   // a few tokens, k short
-    {16, 64, 128, 8, 1, 2, 2, 2},   // a few tokens, k long
+    {64, 64, 128, 6, 1, 2, 1, 2},   {32, 128, 128, 4, 1, 4, 1, 2},  // short texts
+    {16, 128, 128, 3, 1, 4, 1, 4},                                  // a few tokens
+    {16, 64, 128, 6, 1, 2, 1, 3},                                   // a few tokens, k short
+    {16, 64, 128, 8, 1, 2, 2, 2},                                   // a few tokens, k long
     {16, 64, 128, 4, 1, 2, 2, 4},
 };
 inline constexpr Tile kMediumTiles[] = {

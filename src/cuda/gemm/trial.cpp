@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "cuda/check.h"
 #include "cuda/gemm/pack.h"
 #include "cuda/rows/row_kernels.h"
@@ -38,7 +39,7 @@ class Operands {
                     ones.size() * sizeof(float));
     const int64_t bytes = a_bytes() + packed_bytes(problem.n, problem.k) + out_bytes();
     const int64_t sets =
-        std::clamp<int64_t>(2 * device_->traits().l2_bytes / bytes + 1, 2, kMostSets);
+        std::clamp<int64_t>(2 * device_->traits().l2_bytes / bytes + 1, 1, kMostSets);
     for (int64_t i = 0; i < sets; ++i) sets_.push_back(make_set(static_cast<uint64_t>(i)));
     const double operations = 2.0 * static_cast<double>(problem.m) *
                               static_cast<double>(problem.n) * static_cast<double>(problem.k);
@@ -46,6 +47,17 @@ class Operands {
     const double expected_us = std::max(3.0, operations * 1e-9);
     launches_ = std::clamp(static_cast<int>(kRunMicroseconds / expected_us), 1, kMostLaunches);
   }
+
+  ~Operands() {
+    sets_.clear();
+    try {
+      device_->give_back_unused();
+    } catch (const Error& error) {  // the next call will meet it too
+      log::debug("tuning: {}", error.what());
+    }
+  }
+  Operands(const Operands&) = delete;
+  Operands& operator=(const Operands&) = delete;
 
   double measure(const std::string& name, int turn) {
     const GemmCandidate* candidate = nullptr;
@@ -132,7 +144,7 @@ class Operands {
   GemmLauncher& launcher_;
   CublasLt* library_;
   GemmProblem problem_;
-  Buffer scales_;  // 0.01 for everyone
+  Buffer scales_;  // 0.01, until quantizing writes its own
   std::vector<Set> sets_;
   int launches_ = 1;
 };

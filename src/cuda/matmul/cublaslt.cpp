@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "cuda/check.h"
@@ -12,7 +13,6 @@ namespace octet::cuda {
 namespace {
 
 constexpr size_t kWorkspaceBytes = size_t{64} << 20;
-constexpr uint32_t kAlignment = 16;  // of rows, in bytes
 
 void check_lt(cublasStatus_t status, const char* what) {
   check(status == CUBLAS_STATUS_SUCCESS, "cublasLt: {} failed with status {}", what,
@@ -34,9 +34,11 @@ int64_t leading(const ConstTensorView& view) {
   return std::max<int64_t>({view.shape[0] > 1 ? view.row_stride() : view.shape[1], 1});
 }
 
-bool has_aligned_rows(const ConstTensorView& view) {
-  const int64_t row_bytes = leading(view) * bits_of(view.dtype) / 8;
-  return reinterpret_cast<uintptr_t>(view.data) % kAlignment == 0 && row_bytes % kAlignment == 0;
+// The largest power of two up to 256 that divides every row's address.
+uint32_t alignment_of(const ConstTensorView& view) {
+  const auto address = reinterpret_cast<uintptr_t>(view.data) |
+                       static_cast<uintptr_t>(leading(view) * bits_of(view.dtype) / 8) | 256;
+  return static_cast<uint32_t>(address & -address);
 }
 
 }  // namespace
@@ -108,10 +110,10 @@ struct CublasLt::Plan {
 CublasLt::CublasLt(Device& device) : device_(device) {
   check(api().problem.empty(), "matmul: {}", api().problem);
   const Active active(device.traits().index);
+  workspace_ = device.allocate(kWorkspaceBytes);
   cublasLtHandle_t handle = nullptr;
   check_lt(api().cublasLtCreate(&handle), "opening the library");
-  handle_ = handle;
-  workspace_ = device.allocate(kWorkspaceBytes);
+  handle_ = handle;  // last: nothing can fail after it
 }
 
 CublasLt::~CublasLt() { api().cublasLtDestroy(static_cast<cublasLtHandle_t>(handle_)); }
@@ -144,10 +146,13 @@ CublasLt::Plan CublasLt::make_plan(const ConstTensorView& a, const ConstTensorVi
   const size_t workspace = kWorkspaceBytes;
   lt.cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                                           &workspace, sizeof(workspace));
-  for (const auto attribute :
-       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
-    lt.cublasLtMatmulPreferenceSetAttribute(preference, attribute, &kAlignment, sizeof(kAlignment));
+  const uint32_t of_a = alignment_of(a), of_b = alignment_of(b), of_out = alignment_of(out);
+  for (const auto& [attribute, alignment] :
+       {std::pair{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, of_b},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, of_a},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, of_out},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, of_out}}) {
+    lt.cublasLtMatmulPreferenceSetAttribute(preference, attribute, &alignment, sizeof(alignment));
   }
   cublasLtMatmulHeuristicResult_t result = {};
   int found = 0;
@@ -161,10 +166,9 @@ CublasLt::Plan CublasLt::make_plan(const ConstTensorView& a, const ConstTensorVi
 }
 
 bool CublasLt::matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out) {
-  // On other rows the library is slow or has nothing.
-  if (!has_aligned_rows(a) || !has_aligned_rows(b) || !has_aligned_rows(out)) return false;
-  const Key key = {a.dtype,    out.dtype,  a.shape[0], b.shape[0],
-                   a.shape[1], leading(a), leading(b), leading(out)};
+  const Key key = {a.dtype,         out.dtype,       a.shape[0],       b.shape[0],
+                   a.shape[1],      leading(a),      leading(b),       leading(out),
+                   alignment_of(a), alignment_of(b), alignment_of(out)};
   auto& plan = plans_[key];
   if (plan == nullptr) plan = std::make_unique<Plan>(make_plan(a, b, out));
   if (!plan->usable) return false;

@@ -1,5 +1,5 @@
-// cuBLASLt, opened when it is first needed: its library has half a gigabyte, and who only runs INT8
-// needs none of it.
+// cuBLASLt, opened when it is first needed, by a matmul or by tuning: its library has half a
+// gigabyte, and INT8 itself needs none of it.
 #pragma once
 
 #include <cstddef>
@@ -24,16 +24,17 @@ class CublasLt {
   CublasLt(const CublasLt&) = delete;
   CublasLt& operator=(const CublasLt&) = delete;
 
-  // out[m, n] = a[m, k] times b[n, k] transposed: BF16 or F32 to BF16 or F32 with sums in f32, F32
-  // to F32, or I8 to I32. False when the library has no algorithm for these types, shapes or
+  // out[m, n] = a[m, k] times b[n, k] transposed: BF16 or F32 with sums in f32, to BF16 or
+  // F32, or I8 to I32. False when the library has no algorithm for these types, shapes or
   // strides.
   bool matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out);
 
  private:
   struct Api;
   struct Plan;
-  // Types, shape and strides: what an algorithm is chosen for.
-  using Key = std::tuple<DType, DType, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t>;
+  // Types, shape, strides and alignments: what an algorithm is chosen for.
+  using Key = std::tuple<DType, DType, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
+                         uint32_t, uint32_t, uint32_t>;
 
   static const Api& api();
   Plan make_plan(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out);

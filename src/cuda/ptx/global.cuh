@@ -5,11 +5,6 @@
 
 namespace octet::cuda::ptx {
 
-// Reads a float into L1 and forgets it.
-__device__ __forceinline__ void touch(const float* from) {
-  asm volatile("{\n .reg .f32 forgotten;\n ld.global.nc.f32 forgotten, [%0];\n}" ::"l"(from));
-}
-
 // Not from registers, should the same have been loaded before, and not before the stores above it,
 // which it might read (hence no .nc).
 __device__ __forceinline__ float4 load_again(const float* from) {

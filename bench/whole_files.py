@@ -1,0 +1,37 @@
+"""Files that are there as a whole or not at all: results of minutes on a GPU are not to be lost to
+an interruption, nor an older report to half of a new one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(path.name + ".part")
+
+
+def write_whole(path: Path, text: str) -> None:
+    path = path.resolve()  # the file that a link leads to is replaced, not the link
+    part = _beside(path)
+    try:
+        part.write_text(text, encoding="utf-8")
+        os.replace(part, path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def check_writable(path: Path) -> None:
+    """Raises an OSError when write_whole() could not write there; leaves everything as it was."""
+    if path.exists() and not path.is_file():
+        raise OSError(f"{path} is there and not a plain file")
+    part = _beside(path.resolve())
+    part.write_text("", encoding="utf-8")
+    part.unlink()
+
+
+def check_folder(folder: Path) -> None:
+    """As check_writable(), for files in a folder, which is made where it is missing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    check_writable(folder / "plot.svg")
