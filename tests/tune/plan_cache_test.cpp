@@ -139,7 +139,7 @@ TEST_F(PlanCacheTest, APlanThatNoReaderWouldAcceptIsNotWritten) {
   bad[5].date = "yesterday";
   bad[6].reference_us["late"] = std::numeric_limits<double>::infinity();
   bad[7].kernel = std::string(kMaxPlanTextBytes + 1, 'x');
-  for (int i = 0; i < 20; ++i) bad[8].reference_us["r" + std::to_string(i)] = 1;
+  for (int i = 0; i < 20; ++i) bad[8].reference_us[fmt::format("r{}", i)] = 1;
   for (const GemmPlan& plan : bad) {
     PlanCache fresh(path_, some_header());
     log_.clear();
