@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +40,8 @@ ALLOWED_INCLUDES = [
     ("src/cpu/gemm/driver.cpp", '#include "cpu/pack.h"'),
     ("src/cpu/gemm/kernel_x86_avx2.cpp", "#include <immintrin.h>"),
     ("src/cuda/device.cpp", "#include <cuda_runtime.h>"),
+    ("src/cuda/backend.cpp", '#include "tune/planner.h"'),
+    ("src/tune/plan_cache.cpp", '#include "formats/json.h"'),
     ("src/devices/devices.cpp", '#include "cpu/backend.h"'),
     ("src/api/bench.cpp", '#include "measure/gemm.h"'),
     ("src/tensor/tensor.cpp", '#include "octet/error.h"'),
@@ -63,6 +66,7 @@ FORBIDDEN_INCLUDES = [
     ("src/backend/gemm.h", '#include "cpu/pack.h"', "src/backend may not include src/cpu/"),
     ("src/ref/gemm.cpp", '#include "cpu/pack.h"', "src/ref may not include src/cpu/pack.h"),
     ("src/cuda/table.cpp", '  #  include "ref/ops.h"', "src/cuda may not include src/ref/ops.h"),
+    ("src/cpu/backend.cpp", '#include "tune/planner.h"', "src/cpu may not include src/tune/"),
     ("src/nn/linear.cpp", '#include "cpu/pack.h"', "src/nn may not include src/cpu/pack.h"),
     ("src/api/bench.cpp", '#include "cpu/pack.h"', "src/api may not include src/cpu/pack.h"),
     ("src/nn/linear.cpp", "#include <models/dit.h>", "src/nn may not include src/models/dit.h"),
@@ -130,3 +134,26 @@ def test_one_column_too_many_is_an_offence(
     status, offences = run_check(repository, "check_size.py", tmp_path)
     assert status == 1
     assert offences == [f"{name}:2: 101 columns, at most 100 are allowed"]
+
+
+def test_a_kernel_that_spills_fails_the_build(repository: Path, tmp_path: Path) -> None:
+    """With the flags of cmake/cuda.cmake, on a kernel that has too few registers on purpose."""
+    nvcc = shutil.which("nvcc")
+    if nvcc is None:
+        pytest.skip("nvcc is not installed")
+    flags = "--warn-on-spills,--warning-as-error"
+    rules = (repository / "cmake/cuda.cmake").read_text()
+    assert flags in rules.replace("$<$<BOOL:${OCTET_SPILLS_FAIL}>:", "")
+    write(tmp_path, "spills.cu", """
+        __global__ void spills(int* data) {
+          int values[64];
+          for (int i = 0; i < 64; ++i) values[i] = data[i];
+          __syncthreads();
+          for (int i = 0; i < 64; ++i) data[64 - i] = values[i] * values[(i * 7 + 3) % 64];
+        }
+    """)
+    compile_it = [nvcc, "-cubin", "-arch=sm_80", "-o", tmp_path / "spills.cubin",
+                  f"-Xptxas={flags}", tmp_path / "spills.cu"]
+    done = subprocess.run([*compile_it, "-maxrregcount=24"], capture_output=True, text=True)
+    assert done.returncode != 0 and "spilled" in done.stdout + done.stderr
+    assert subprocess.run(compile_it, capture_output=True).returncode == 0
