@@ -10,7 +10,7 @@
 // t; stored as they are, a thread would write 4 bytes at a time. So the rows of w are dealt out:
 // row 8 j + r of 32 in shared memory is row 8 (r / 2) + 2 j + r % 2 of w, and after the four mma of
 // 32 columns thread t holds columns 8 t to 8 t + 7: one 16-byte store in bf16, straight from the
-// registers, without a detour through shared memory, whose bandwidth limits the main loop.
+// registers, without a detour through shared memory, which the next tile is filling.
 //
 // The instructions around the copies matter: they delay the multiplications of the same warp. w is
 // packed such that the copies of a thread lie at constant distances, and needs no conditions.
