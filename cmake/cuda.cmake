@@ -38,8 +38,7 @@ if(NOT octet_with_cuda)
   message(STATUS "octet: without CUDA ${octet_lacking}")
   return()
 endif()
-# Other versions of ptxas may need a few registers more (12.6 spills 8 bytes of the 256x192 tile),
-# and their users could not help it.
+# Other versions of ptxas may need a few registers more, and their users could not help it.
 if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13.0)
   set(spills_fail ON)
 else()
@@ -88,8 +87,8 @@ endif()
 set(octet_archs_small ${archs})
 set(octet_archs_medium ${archs})
 list(FILTER octet_archs_medium INCLUDE REGEX "^(80|87|90a?)(-real|-virtual)?$")
-set(octet_archs_large ${archs})
-list(FILTER octet_archs_large INCLUDE REGEX "^90a?(-real|-virtual)?$")
+set(octet_archs_hopper ${archs})  # for no other GPU, so no PTX either
+list(FILTER octet_archs_hopper INCLUDE REGEX "^90a(-real)?$")
 
 # octet_cuda_target(<target> <architecture>...): flags and architectures of one target.
 function(octet_cuda_target target)
@@ -108,7 +107,7 @@ function(octet_cuda_target target)
 endfunction()
 
 # --- the GEMM kernels: one OBJECT library per class of tiles, one file per fusion -----------------
-foreach(tile_class small medium large)
+foreach(tile_class small medium hopper)
   if(octet_archs_${tile_class} STREQUAL "")
     continue()
   endif()
@@ -119,7 +118,11 @@ foreach(tile_class small medium large)
     list(APPEND instances ${instance})
   endforeach()
   add_library(octet_gemm_${tile_class} OBJECT ${instances})
-  octet_cuda_target(octet_gemm_${tile_class} ${octet_archs_${tile_class}} ${ptx})
+  if(tile_class STREQUAL "hopper")
+    octet_cuda_target(octet_gemm_hopper ${octet_archs_hopper})
+  else()
+    octet_cuda_target(octet_gemm_${tile_class} ${octet_archs_${tile_class}} ${ptx})
+  endif()
   target_sources(octet_core PRIVATE $<TARGET_OBJECTS:octet_gemm_${tile_class}>)
   string(TOUPPER ${tile_class} upper)
   target_compile_definitions(octet_core PRIVATE OCTET_TILES_${upper}=1)

@@ -97,10 +97,12 @@ class CudaBackend final : public Backend {
     const Active active(traits().index);
     constexpr int kRepeats = 12'000;  // some milliseconds on any GPU
     if (!sink_) sink_ = device_->allocate(sizeof(int));
+    const bool hopper = traits().architecture() == 90 && gemm_rows().front().hopper;
+    const auto launch = hopper ? launch_hopper_ceiling : launch_int8_ceiling;
     double operations = 0;
     const double us = device_->time_us([&] {
-      operations = launch_int8_ceiling(traits().multiprocessors, kRepeats,
-                                       reinterpret_cast<int*>(sink_.data()), stream());
+      operations = launch(traits().multiprocessors, kRepeats, reinterpret_cast<int*>(sink_.data()),
+                          stream());
     });
     check_launch("measuring the ceiling");
     return operations / us * 1e6;
@@ -127,8 +129,10 @@ class CudaBackend final : public Backend {
     const auto bytes = static_cast<size_t>(packed_bytes(n, k));
     packed.values = allocate(bytes);
     auto* to = reinterpret_cast<int8_t*>(packed.values.data());
-    // What no row is copied to: the bytes behind the last row, or everything.
-    const size_t cleared = k > 0 ? static_cast<size_t>(kReadPast) : bytes;
+    // What no row is copied to: the bytes behind the last row; or everything, when there is no k or
+    // places between blocks stay empty.
+    const bool has_gaps = k == 0 || n != packed_rows(n);
+    const size_t cleared = has_gaps ? bytes : static_cast<size_t>(kReadPast);
     check_cuda(cudaMemsetAsync(to + bytes - cleared, 0, cleared, stream()), "clearing");
     // In pieces: a second copy of a large weight need not fit.
     constexpr int64_t kPieceBytes = int64_t{32} << 20;

@@ -27,7 +27,7 @@ class EveryCudaKernel : public OnGpu, public testing::WithParamInterface<std::st
     }
   }
 
-  const cuda::Tile& tile() const { return cuda::find_candidate(GetParam()).row->tile; }
+  const cuda::GemmRow& row() const { return *cuda::find_candidate(GetParam()).row; }
 
   std::unique_ptr<Backend> backend_;
 };
@@ -66,8 +66,8 @@ TEST_P(EveryCudaKernel, EqualsRefOnRaggedShapes) {
 
 // Around the edges of the tile itself, with more than a pipeline's worth of k.
 TEST_P(EveryCudaKernel, EqualsRefAroundItsOwnTile) {
-  const auto [m, n, k] = std::tuple(tile().m, tile().n, tile().k);
-  const int64_t long_k = int64_t{tile().stages + 2} * k;
+  const auto [m, n, k] = std::tuple(row().worker_m(), row().worker_n(), row().k);
+  const int64_t long_k = int64_t{row().stages + 2} * k;
   GemmRun({m, n, long_k}, 3).compare(*backend_, DType::i32, Fusion::none);
   GemmRun({m + 1, n + 8, k + 16}, 4).compare(*backend_);
   GemmRun({m - 1, n - 8, long_k - 16}, 5).compare(*backend_, DType::bf16, Fusion::bias);
@@ -78,8 +78,8 @@ TEST_P(EveryCudaKernel, EqualsRefAroundItsOwnTile) {
 // CPU gives the bits of ref, and faster.
 TEST_P(EveryCudaKernel, MoreTilesThanTheDeviceHolds) {
   // Small tiles have several blocks on a multiprocessor.
-  const int64_t side = tile().m * tile().n <= 64 * 128 ? 40 : 24;
-  const int64_t m = tile().m * side - 3, n = tile().n * side - 8, k = 2 * tile().k + 16;
+  const int64_t side = row().m * row().n <= 64 * 128 ? 40 : 24;
+  const int64_t m = row().m * side - 3, n = row().n * side - 8, k = 2 * row().k + 16;
   GemmRun run({m, n, k}, 9);
   const auto cpu = make_cpu_backend({});
   for (const auto& [type, fusion] :
@@ -132,8 +132,8 @@ TEST_F(CudaGemm, AForcedKernelThatDoesNotFitSaysWhy) {
   const auto& candidate = cuda::gemm_candidates()[1];
   ASSERT_TRUE(candidate.streams);
   const auto backend = make_gpu(candidate.name);
-  const int64_t n = int64_t{candidate.row->tile.n} * multiprocessors * 4;
-  GemmRun run({candidate.row->tile.m, n, 16}, 1);
+  const int64_t n = int64_t{candidate.row->n} * multiprocessors * 4;
+  GemmRun run({candidate.row->m, n, 16}, 1);
   try {
     run.run(*backend, DType::bf16, Fusion::none);
     GTEST_SKIP() << "skipped, because this GPU holds another number of blocks";

@@ -9,4 +9,7 @@ namespace octet::cuda {
 // `sink` holds at least 4 bytes. Returns the number of operations.
 double launch_int8_ceiling(int multiprocessors, int repeats, int* sink, CUstream_st* stream);
 
+// The same on Hopper (sm_90a): shared memory by shared memory with wgmma.
+double launch_hopper_ceiling(int multiprocessors, int repeats, int* sink, CUstream_st* stream);
+
 }  // namespace octet::cuda

@@ -8,75 +8,90 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include <type_traits>
+
 #include "backend/exact_silu.h"
 #include "backend/fusion.h"
-#include "cuda/gemm/mainloop_sm80.cuh"
+#include "cuda/gemm/params.h"
 #include "cuda/ptx/global.cuh"
+#include "cuda/ptx/registers.cuh"
 
 namespace octet::cuda {
 
+// Outputs that one piece of code serves: bf16; f16; f32 and i32.
+template <OutType kType>
+inline constexpr int kBytesOf = kType == OutType::bf16 || kType == OutType::f16 ? 2 : 4;
+
 inline constexpr int kGroup = 8;  // columns that a thread holds side by side
 
-// Of the eight columns from `column` on. Vectors of n floats can be read up to the next multiple of
-// eight, see params.h.
-__device__ __forceinline__ void load_columns(float (&values)[kGroup], const float* vector,
-                                             int column, int n) {
-  const auto* from =
-      reinterpret_cast<const float4*>(vector + static_cast<uint32_t>(column < n ? column : 0));
-  const float4 low = __ldg(from);
-  const float4 high = __ldg(from + 1);
-  values[0] = low.x, values[1] = low.y, values[2] = low.z, values[3] = low.w;
-  values[4] = high.x, values[5] = high.y, values[6] = high.z, values[7] = high.w;
+// Columns that are finished at a time: 16 bytes of outputs, unless the fusion halves them.
+template <OutType kType>
+inline constexpr int kPiece = 16 / kBytesOf<kType>;
+
+// Floats, or zeros if they are not wanted.
+template <int kCount>
+__device__ __forceinline__ void load_columns(float (&values)[kCount], bool wanted,
+                                             const float* from) {
+#pragma unroll
+  for (int i = 0; i < kCount; i += 4) {
+    const float4 four = ptx::load_if(wanted, from + i);
+    values[i] = four.x, values[i + 1] = four.y, values[i + 2] = four.z, values[i + 3] = four.w;
+  }
 }
 
 template <Fusion F>
 struct FusedColumns {  // none
-  static constexpr int kOutputs = kGroup;
-  __device__ FusedColumns(const GemmParams&, int) {}
-  __device__ __forceinline__ void apply(float (&)[kGroup]) const {}
+  static constexpr int kShrink = 1;
+  __device__ FusedColumns(const GemmParams&, int, bool) {}
+  template <int kCount>
+  __device__ __forceinline__ void apply(float (&)[kCount]) const {}
 };
 
 template <>
 struct FusedColumns<Fusion::bias> {
-  static constexpr int kOutputs = kGroup;
+  static constexpr int kShrink = 1;
   const float* bias;
-  __device__ FusedColumns(const GemmParams& params, int column)
-      : bias(params.bias + static_cast<uint32_t>(column < params.n ? column : 0)) {}
+  bool wanted;
+  __device__ FusedColumns(const GemmParams& params, int column, bool wanted_)
+      : bias(params.bias + column), wanted(wanted_) {}
   // Loaded for each row: kept in registers, the bias of eight columns would be too much.
-  __device__ __forceinline__ void apply(float (&y)[kGroup]) const {
-    const float4 low = ptx::load_again(bias);
-    const float4 high = ptx::load_again(bias + 4);
-    y[0] = __fadd_rn(y[0], low.x), y[1] = __fadd_rn(y[1], low.y);
-    y[2] = __fadd_rn(y[2], low.z), y[3] = __fadd_rn(y[3], low.w);
-    y[4] = __fadd_rn(y[4], high.x), y[5] = __fadd_rn(y[5], high.y);
-    y[6] = __fadd_rn(y[6], high.z), y[7] = __fadd_rn(y[7], high.w);
+  template <int kCount>
+  __device__ __forceinline__ void apply(float (&y)[kCount]) const {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 4) {
+      const float4 four = ptx::load_again_if(wanted, bias + i);
+      y[i] = __fadd_rn(y[i], four.x), y[i + 1] = __fadd_rn(y[i + 1], four.y);
+      y[i + 2] = __fadd_rn(y[i + 2], four.z), y[i + 3] = __fadd_rn(y[i + 3], four.w);
+    }
   }
 };
 
 template <>
 struct FusedColumns<Fusion::swiglu> {
-  static constexpr int kOutputs = kGroup / 2;
-  __device__ FusedColumns(const GemmParams&, int) {}
-  __device__ __forceinline__ void apply(float (&y)[kGroup]) const {
+  static constexpr int kShrink = 2;
+  __device__ FusedColumns(const GemmParams&, int, bool) {}
+  template <int kCount>
+  __device__ __forceinline__ void apply(float (&y)[kCount]) const {
 #pragma unroll
-    for (int i = 0; i < kOutputs; ++i) y[i] = __fmul_rn(exact_silu(y[2 * i]), y[2 * i + 1]);
+    for (int i = 0; i < kCount / 2; ++i) y[i] = __fmul_rn(exact_silu(y[2 * i]), y[2 * i + 1]);
   }
 };
 
-// Eight scaled sums of one row as outputs of 16 (bf16, f16) or 32 bits (f32, i32).
-template <Fusion F, int kBits>
-__device__ __forceinline__ void finish_row(const GemmParams& params, const FusedColumns<F>& fused,
-                                           const float (&col_scale)[kGroup], float row_scale,
-                                           const int32_t (&sums)[kGroup], bool wanted, void* to) {
-  constexpr int kOutputs = FusedColumns<F>::kOutputs;
-  float y[kGroup];
+// Neighbouring scaled sums of one row as outputs.
+template <Fusion F, OutType kType>
+__device__ __forceinline__ void finish_piece(const GemmParams& params, const FusedColumns<F>& fused,
+                                             const float (&col_scale)[kPiece<kType>],
+                                             float row_scale, const int32_t (&sums)[kPiece<kType>],
+                                             bool wanted, void* to) {
+  constexpr int kOutputs = kPiece<kType> / FusedColumns<F>::kShrink;
+  float y[kPiece<kType>];
 #pragma unroll
-  for (int i = 0; i < kGroup; ++i) {
+  for (int i = 0; i < kPiece<kType>; ++i) {
     y[i] = __fmul_rn(__fmul_rn(__int2float_rn(sums[i]), row_scale), col_scale[i]);
   }
   fused.apply(y);
-  uint32_t words[kOutputs * kBits / 32];
-  if constexpr (kBits == 32) {
+  uint32_t words[kOutputs * kBytesOf<kType> / 4];
+  if constexpr (kBytesOf<kType> == 4) {
 #pragma unroll
     for (int i = 0; i < kOutputs; ++i) {
       const bool bare = F == Fusion::none && params.out_type == OutType::i32;
@@ -85,59 +100,70 @@ __device__ __forceinline__ void finish_row(const GemmParams& params, const Fused
   } else {
 #pragma unroll
     for (int i = 0; i < kOutputs / 2; ++i) {
-      const __nv_bfloat162 bf16 = __floats2bfloat162_rn(y[2 * i], y[2 * i + 1]);
-      const __half2 f16 = __floats2half2_rn(y[2 * i], y[2 * i + 1]);
-      words[i] = params.out_type == OutType::bf16 ? reinterpret_cast<const uint32_t&>(bf16)
-                                                  : reinterpret_cast<const uint32_t&>(f16);
+      if constexpr (kType == OutType::bf16) {
+        const __nv_bfloat162 pair = __floats2bfloat162_rn(y[2 * i], y[2 * i + 1]);
+        words[i] = reinterpret_cast<const uint32_t&>(pair);
+      } else {
+        const __half2 pair = __floats2half2_rn(y[2 * i], y[2 * i + 1]);
+        words[i] = reinterpret_cast<const uint32_t&>(pair);
+      }
     }
   }
   ptx::store_if(wanted, to, words);
 }
 
-// All outputs of this warp, see Mainloop::Sums for which thread holds which. Straight-line code
-// whose only conditions are predicates of the stores: it runs once per tile, so each branch and
-// each further kilobyte would be fetched anew.
-template <Tile T, Fusion F, int kBits>
-__device__ __forceinline__ void store_tile(const GemmParams& params, TilePlace place,
-                                           const typename Mainloop<T>::Sums& sums) {
-  constexpr int kShrink = kGroup / FusedColumns<F>::kOutputs;
-  constexpr int kHalves = 2 * Mainloop<T>::kRows;  // rows that a thread has, eight apart
-  const WarpPlace<T> warp;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int last_row = params.m - 1;
-  const int first_row = place.row * T.m + warp.m * T.warp_m() + lane / 4;
-  const int first_column = place.column * T.n + warp.n * T.warp_n() + lane % 4 * kGroup;
+// A warp's outputs of 16 rows. [4 j + c / 2][2 h + c % 2] of thread t = lane % 4, g = lane / 4 is
+// the sum at row 8 h + g and column 32 j + 8 t + c from (row, column) on. Straight-line code whose
+// only conditions are predicates of the stores: it runs once per tile, so each branch and each
+// further kilobyte would be fetched anew.
+template <Fusion F, OutType kType, int kColumns>
+__device__ __forceinline__ void store_sums(const GemmParams& params, int row, int column,
+                                           const int32_t (&sums)[kColumns][4]) {
+  constexpr int kShrink = FusedColumns<F>::kShrink;
+  constexpr int kPieces = kGroup / kPiece<kType>;  // of a thread's eight columns of 32
+  const int lane = static_cast<int>(ptx::thread_read_anew() % 32);
+  const int first_row = row + lane / 4;
+  const int first_column = column + lane % 4 * kGroup;
+  const float* col_scales = params.col_scale + first_column;
+  float row_scale[2];
+  unsigned char* to[2];
 #pragma unroll
-  for (int group = 0; group < Mainloop<T>::kColumns / 4; ++group) {
-    const int column = first_column + 32 * group;
-    float col_scale[kGroup];
-    load_columns(col_scale, params.col_scale, column, params.n);
-    const FusedColumns<F> fused(params, column);
-    auto* to = static_cast<unsigned char*>(params.out) +
-               (first_row * params.out_stride + column / kShrink) * (kBits / 8);
+  for (int h = 0; h < 2; ++h) {
+    const int own_row = first_row + 8 * h;
+    row_scale[h] = __ldg(params.row_scale + static_cast<uint32_t>(min(own_row, params.m - 1)));
+    to[h] = static_cast<unsigned char*>(params.out) +
+            (own_row * params.out_stride + first_column / kShrink) * kBytesOf<kType>;
+  }
 #pragma unroll
-    for (int i = 0; i < kHalves; ++i) {
-      int32_t of_row[kGroup];
+  for (int piece = 0; piece < kColumns / 4 * kPieces; ++piece) {
+    const int offset = piece / kPieces * 32 + piece % kPieces * kPiece<kType>;
+    const bool has_columns = first_column + offset / 32 * 32 < params.n;
+    float col_scale[kPiece<kType>];
+    load_columns(col_scale, has_columns, col_scales + offset);
+    const FusedColumns<F> fused(params, first_column + offset, has_columns);
 #pragma unroll
-      for (int j = 0; j < kGroup; ++j) {
-        of_row[j] = sums[i / 2][4 * group + j / 2][i % 2 * 2 + j % 2];
+    for (int h = 0; h < 2; ++h) {
+      int32_t of_row[kPiece<kType>];
+#pragma unroll
+      for (int j = 0; j < kPiece<kType>; ++j) {
+        of_row[j] = sums[(piece * kPiece<kType> + j) / 2][h * 2 + j % 2];
       }
-      const int row = first_row + 8 * i;
-      const bool wanted = row < params.m && column < params.n;
-      const float row_scale = __ldg(params.row_scale + static_cast<uint32_t>(min(row, last_row)));
-      finish_row<F, kBits>(params, fused, col_scale, row_scale, of_row, wanted, to);
-      to += 8 * params.out_stride * (kBits / 8);
+      const bool wanted = first_row + 8 * h < params.m && has_columns;
+      finish_piece<F, kType>(params, fused, col_scale, row_scale[h], of_row, wanted,
+                             to[h] + offset / kShrink * kBytesOf<kType>);
     }
   }
 }
 
-template <Tile T, Fusion F>
-__device__ __forceinline__ void finish_tile(const GemmParams& params, TilePlace place,
-                                            const typename Mainloop<T>::Sums& sums) {
-  if (params.out_type == OutType::bf16 || params.out_type == OutType::f16) {
-    store_tile<T, F, 16>(params, place, sums);
+// Calls work(type) with a constant type, for which the outputs of `params` are stored.
+template <class Work>
+__device__ __forceinline__ void with_out_type(const GemmParams& params, Work work) {
+  if (params.out_type == OutType::bf16) {
+    work(std::integral_constant<OutType, OutType::bf16>());
+  } else if (params.out_type == OutType::f16) {
+    work(std::integral_constant<OutType, OutType::f16>());
   } else {
-    store_tile<T, F, 32>(params, place, sums);
+    work(std::integral_constant<OutType, OutType::f32>());
   }
 }
 

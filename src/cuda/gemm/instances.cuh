@@ -7,6 +7,7 @@
 
 #include "cuda/gemm/instances.h"
 #include "cuda/gemm/kernel_sm80.cuh"
+#include "cuda/gemm/kernel_sm90.cuh"
 
 namespace octet::cuda {
 
@@ -16,10 +17,21 @@ __global__ void __launch_bounds__(tiles_of<C>()[kRow].threads(), tiles_of<C>()[k
   run_block<tiles_of<C>()[kRow], F>(params);
 }
 
+// With the 1, the registers of a block are known, and can be dealt out anew in it.
+template <int kRow, Fusion F>
+__global__ void __launch_bounds__(kHopperTiles[kRow].threads(), 1)
+    gemm_sm90(const __grid_constant__ GemmParams params, const __grid_constant__ OperandMaps maps) {
+  run_block<kHopperTiles[kRow], F>(params, maps);
+}
+
 template <TileClass C, Fusion F, int... kRows>
 auto list_kernels(std::integer_sequence<int, kRows...>) {
-  return std::array<const void*, sizeof...(kRows)>{
-      reinterpret_cast<const void*>(&gemm_sm80<C, kRows, F>)...};
+  using Kernels = std::array<const void*, sizeof...(kRows)>;
+  if constexpr (C == TileClass::hopper) {
+    return Kernels{reinterpret_cast<const void*>(&gemm_sm90<kRows, F>)...};
+  } else {
+    return Kernels{reinterpret_cast<const void*>(&gemm_sm80<C, kRows, F>)...};
+  }
 }
 
 template <TileClass C, Fusion F>

@@ -35,11 +35,29 @@ OutType out_type(DType dtype) {
   }
 }
 
-// Operations per clock and multiprocessor that mma.sync reaches on s8.
-double peak_of(const DeviceTraits& traits) {
+// Operations per clock and multiprocessor on s8, as far as they are reached.
+double peak_of(const DeviceTraits& traits, const GemmRow& row) {
+  if (row.hopper) return 7500;  // of 8192
   if (traits.major == 8 && traits.minor == 0) return 4096;
   if (traits.major == 9 || traits.major == 10) return 5500;  // measured on an H200
   return 2048;
+}
+
+// A launch of `workers` workers; `cluster` must live as long as the result.
+cudaLaunchConfig_t launch_config(const GemmRow& row, int workers, cudaLaunchAttribute& cluster,
+                                 cudaStream_t stream) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(static_cast<unsigned>(workers * row.cluster()));
+  config.blockDim = dim3(static_cast<unsigned>(row.threads));
+  config.dynamicSmemBytes = static_cast<size_t>(row.shared_bytes);
+  config.stream = stream;
+  if (row.cluster() > 1) {
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim = {static_cast<unsigned>(row.cluster()), 1, 1};
+    config.attrs = &cluster;
+    config.numAttrs = 1;
+  }
+  return config;
 }
 
 }  // namespace
@@ -63,53 +81,58 @@ GemmLauncher::GemmLauncher(Device& device) : device_(device) {
   check_cuda(cudaMemsetAsync(arrivals_.data(), 0, bytes, device_.stream()), "clearing counters");
 }
 
-int GemmLauncher::resident_blocks(const GemmRow& row, Fusion fusion) {
+int GemmLauncher::room_for(const GemmRow& row, Fusion fusion) {
   const void* kernel = row.kernels[static_cast<int>(fusion)];
-  if (const auto known = resident_.find(kernel); known != resident_.end()) return known->second;
-  const int bytes = row.tile.shared_bytes();
-  int blocks = 0;
-  if (bytes <= device_.traits().shared_bytes_per_block) {
+  if (const auto known = room_.find(kernel); known != room_.end()) return known->second;
+  int room = 0;
+  if (row.shared_bytes <= device_.traits().shared_bytes_per_block) {
     const cudaError_t status =
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, row.shared_bytes);
     const bool has_no_code =
         status == cudaErrorNoKernelImageForDevice || status == cudaErrorInvalidDeviceFunction;
     if (has_no_code) {
       cudaGetLastError();  // built for other GPUs
+    } else if (row.cluster() > 1) {
+      check_cuda(status, "setting up " + row.name);
+      cudaLaunchAttribute cluster = {};
+      const cudaLaunchConfig_t config =
+          launch_config(row, device_.traits().multiprocessors, cluster, device_.stream());
+      check_cuda(cudaOccupancyMaxActiveClusters(&room, kernel, &config),
+                 "asking for the occupancy of " + row.name);
     } else {
       check_cuda(status, "setting up " + row.name);
-      check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, row.tile.threads(),
-                                                               static_cast<size_t>(bytes)),
+      check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+                     &room, kernel, row.threads, static_cast<size_t>(row.shared_bytes)),
                  "asking for the occupancy of " + row.name);
+      room *= device_.traits().multiprocessors;
     }
   }
-  return resident_[kernel] = blocks;
+  return room_[kernel] = std::min(room, kMostArrivals / row.teams);
 }
 
 GemmLauncher::Shares GemmLauncher::share(const GemmCandidate& candidate,
                                          const GemmProblem& problem) {
-  const Tile& tile = candidate.row->tile;
+  const GemmRow& row = *candidate.row;
   Shares shares;
-  shares.tiles_m = static_cast<int>(ceil_div(problem.m, tile.m));
-  shares.tiles_n = static_cast<int>(ceil_div(problem.n, tile.n));
+  shares.tiles_m = static_cast<int>(ceil_div(problem.m, row.worker_m()));
+  shares.tiles_n = static_cast<int>(ceil_div(problem.n, row.worker_n()));
   // At least one: with k = 0 the zeros are written too.
-  shares.k_steps = static_cast<int>(std::max<int64_t>(1, ceil_div(problem.k, tile.k)));
+  shares.k_steps = static_cast<int>(std::max<int64_t>(1, ceil_div(problem.k, row.k)));
   const int64_t tiles = int64_t{shares.tiles_m} * shares.tiles_n;
-  const int64_t room =
-      std::min<int64_t>(kMostArrivals, int64_t{device_.traits().multiprocessors} *
-                                           resident_blocks(*candidate.row, problem.fusion));
+  const int64_t room = room_for(row, problem.fusion);
   if (room == 0 || tiles == 0) return shares;
-  shares.blocks = static_cast<int>(std::min(tiles, room));
+  shares.workers = static_cast<int>(std::min(tiles, room));
   shares.whole_tiles = static_cast<int>(tiles);
   if (candidate.streams) {
     shares.whole_tiles = static_cast<int>(tiles / room * room);
-    shares.blocks = static_cast<int>(room);
+    shares.workers = static_cast<int>(room);
     if (shares.whole_tiles == 0) {
-      // As many blocks for each tile, if there can be two: fewer meet in a tile that way.
+      // As many workers for each tile, if there can be two: fewer meet in a tile that way.
       const int64_t per_tile = std::min(room / tiles, shares.k_steps / kFewestSharedSteps);
       if (per_tile >= 2) {
-        shares.blocks = static_cast<int>(tiles * per_tile);
+        shares.workers = static_cast<int>(tiles * per_tile);
       } else {
-        shares.blocks =
+        shares.workers =
             static_cast<int>(std::min(room, ceil_div(tiles * shares.k_steps, kFewestSharedSteps)));
       }
     }
@@ -118,16 +141,20 @@ GemmLauncher::Shares GemmLauncher::share(const GemmCandidate& candidate,
 }
 
 std::string GemmLauncher::refusal(const GemmCandidate& candidate, const GemmProblem& problem) {
-  const Tile& tile = candidate.row->tile;
+  const GemmRow& row = *candidate.row;
   const DeviceTraits& traits = device_.traits();
-  if (tile.shared_bytes() > traits.shared_bytes_per_block) {
-    return fmt::format("needs {} KB of shared memory per block, this GPU has {}",
-                       tile.shared_bytes() / 1024, traits.shared_bytes_per_block / 1024);
+  if (row.hopper && traits.architecture() != 90) {
+    return fmt::format("runs on sm_90 alone, this GPU is sm_{}", traits.architecture());
   }
-  if (resident_blocks(*candidate.row, problem.fusion) == 0) {
+  if (row.shared_bytes > traits.shared_bytes_per_block) {
+    return fmt::format("needs {} KB of shared memory per block, this GPU has {}",
+                       row.shared_bytes / 1024, traits.shared_bytes_per_block / 1024);
+  }
+  if (room_for(row, problem.fusion) == 0) {
     return fmt::format("this build has no code of it for sm_{}", traits.architecture());
   }
-  const int64_t tiles = ceil_div(problem.m, tile.m) * ceil_div(problem.n, tile.n);
+  if (row.hopper && !TensorMaps::unavailable().empty()) return TensorMaps::unavailable();
+  const int64_t tiles = ceil_div(problem.m, row.m) * ceil_div(problem.n, row.n);
   if (tiles > INT32_MAX / 2 || problem.m > INT32_MAX / 2 || problem.n > INT32_MAX / 2) {
     return "would have too many tiles";
   }
@@ -143,25 +170,26 @@ std::string GemmLauncher::refusal(const GemmCandidate& candidate, const GemmProb
 }
 
 double GemmLauncher::estimate_us(const GemmCandidate& candidate, const GemmProblem& problem) {
-  const Tile& tile = candidate.row->tile;
+  const GemmRow& row = *candidate.row;
   const Shares shares = share(candidate, problem);
   const DeviceTraits& traits = device_.traits();
-  const double resident = std::max(1.0, std::ceil(double(shares.blocks) / traits.multiprocessors));
+  const double blocks = double(shares.workers) * row.cluster();
+  const double resident = std::max(1.0, std::ceil(blocks / traits.multiprocessors));
   // Clocks of one k step of a block while `resident` of them share a multiprocessor: the larger of
-  // multiplying, reading fragments (128 bytes per clock) and fetching from L2 (some 40).
-  const double multiply = 2.0 * tile.m * tile.n * tile.k / peak_of(traits);
-  const double fragments =
-      double(tile.warps_m * tile.warps_n) * (tile.warp_m() + tile.warp_n()) * tile.k / 128.0;
-  const double fetch = tile.stage_bytes() / 40.0;
+  // multiplying, reading shared memory (128 bytes per clock) and fetching from L2 (some 40).
+  const double multiply = 2.0 * row.m * row.n * row.k / peak_of(traits, row);
+  const double read = row.read_bytes / 128.0;
+  const double rows_a = double(std::min<int64_t>(row.m, problem.m)) / row.cluster_n;
+  const double fetch = (rows_a + double(row.n) / row.cluster_m) * row.k / 40.0;
   constexpr double kStepOverhead = 60;
-  const double step = std::max({multiply, fragments, fetch}) * resident + kStepOverhead;
+  const double step = std::max({multiply, read, fetch}) * resident + kStepOverhead;
   const double whole_rounds =
-      shares.blocks > 0 ? std::ceil(double(shares.whole_tiles) / shares.blocks) : 0;
+      shares.workers > 0 ? std::ceil(double(shares.whole_tiles) / shares.workers) : 0;
   double steps = whole_rounds * shares.k_steps;
   double clocks_extra = whole_rounds * 1500 * resident;  // epilogues
-  if (candidate.streams && shares.blocks > 0) {
-    steps += std::ceil(double(shares.shared_tiles()) * shares.k_steps / shares.blocks);
-    clocks_extra += 6000 + tile.m * tile.n * 4.0 / 16;  // partial sums to memory and back
+  if (candidate.streams && shares.workers > 0) {
+    steps += std::ceil(double(shares.shared_tiles()) * shares.k_steps / shares.workers);
+    clocks_extra += 6000 + row.m * row.n * 4.0 / 16;  // partial sums to memory and back
   }
   return (steps * step + clocks_extra) / (traits.clock_ghz * 1e3) + 3;
 }
@@ -179,7 +207,8 @@ void GemmLauncher::use_aligned_a(GemmParams& params, const GemmOperands& operand
   params.a = operands.a.as<int8_t>();
   params.a_stride = stride;
   const bool one_row = problem.m == 1;
-  if (problem.k % kAlignment == 0 && is_aligned(params.a, one_row ? kAlignment : stride) &&
+  if (problem.k > 0 && problem.k % kAlignment == 0 &&
+      is_aligned(params.a, one_row ? kAlignment : stride) &&
       (one_row || problem.m * stride <= UINT32_MAX)) {
     return;
   }
@@ -192,16 +221,36 @@ void GemmLauncher::use_aligned_a(GemmParams& params, const GemmOperands& operand
   params.a = copy;
 }
 
+void GemmLauncher::start(const GemmRow& row, const GemmProblem& problem, GemmParams& params,
+                         int workers) {
+  OperandMaps maps;
+  if (row.hopper) {
+    // The stride of a single row says nothing.
+    const int64_t stride =
+        problem.m == 1 ? round_up(std::max<int64_t>(problem.k, 1), kAlignment) : params.a_stride;
+    maps.a = TensorMaps::activations(params.a, problem.m, problem.k, stride, row.m / row.cluster_n);
+    maps.w = maps_.weight(params.w, problem.n, problem.k, row.n / row.cluster_m);
+  }
+  void* arguments[] = {&params, &maps};  // family sm80 takes the first alone
+  cudaLaunchAttribute cluster = {};
+  const cudaLaunchConfig_t config = launch_config(row, workers, cluster, device_.stream());
+  const cudaError_t status =
+      cudaLaunchKernelExC(&config, row.kernels[static_cast<int>(problem.fusion)], arguments);
+  if (status != cudaSuccess) {
+    check_cuda(status, fmt::format("launching {} for {}", row.name, problem.to_string()));
+  }
+}
+
 void GemmLauncher::launch(const GemmCandidate& candidate, const GemmProblem& problem,
                           const GemmOperands& operands) {
-  const Tile& tile = candidate.row->tile;
+  const GemmRow& row = *candidate.row;
   const Shares shares = share(candidate, problem);
   // Formatted only when needed: this runs at every launch.
-  if (shares.blocks == 0) {
+  if (shares.workers == 0) {
     fail("gemm: {} cannot run: {}", candidate.name, refusal(candidate, problem));
   }
   // schedule.cuh multiplies these in 32 bits.
-  if (int64_t{shares.shared_tiles()} * shares.k_steps * (shares.blocks + 1) > UINT32_MAX) {
+  if (int64_t{shares.shared_tiles()} * shares.k_steps * (shares.workers + 1) > UINT32_MAX) {
     fail("gemm: {} would share too many steps of {}", candidate.name, problem.to_string());
   }
   GemmParams params = {};
@@ -213,6 +262,7 @@ void GemmLauncher::launch(const GemmCandidate& candidate, const GemmProblem& pro
   params.m = static_cast<int>(problem.m);
   params.n = static_cast<int>(problem.n);
   params.k = static_cast<int>(problem.k);
+  params.packed_n = static_cast<int>(packed_rows(problem.n));
   params.out_type = out_type(problem.out);
   params.tiles_m = shares.tiles_m;
   params.tiles_n = shares.tiles_n;
@@ -221,7 +271,8 @@ void GemmLauncher::launch(const GemmCandidate& candidate, const GemmProblem& pro
   params.whole_tiles = shares.whole_tiles;
   params.arrivals = reinterpret_cast<uint32_t*>(arrivals_.data());
   if (shares.shared_tiles() > 0) {
-    const size_t bytes = size_t{2} * shares.blocks * tile.m * tile.n * sizeof(int32_t);
+    const size_t bytes =
+        size_t{2} * shares.workers * row.worker_m() * row.worker_n() * sizeof(int32_t);
     params.partial_sums = reinterpret_cast<int32_t*>(workspace(partial_sums_, bytes));
   }
 
@@ -243,14 +294,7 @@ void GemmLauncher::launch(const GemmCandidate& candidate, const GemmProblem& pro
         workspace(aligned_out_, static_cast<size_t>(problem.m * params.out_stride * element));
   }
 
-  void* arguments[] = {&params};
-  const cudaError_t status = cudaLaunchKernel(
-      candidate.row->kernels[static_cast<int>(problem.fusion)],
-      dim3(static_cast<unsigned>(shares.blocks)), dim3(static_cast<unsigned>(tile.threads())),
-      arguments, static_cast<size_t>(tile.shared_bytes()), device_.stream());
-  if (status != cudaSuccess) {
-    check_cuda(status, fmt::format("launching {} for {}", candidate.name, problem.to_string()));
-  }
+  start(row, problem, params, shares.workers);
   if (!direct) {
     check_cuda(
         cudaMemcpy2DAsync(operands.out.data, static_cast<size_t>(out_stride * element), params.out,

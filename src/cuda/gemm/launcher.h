@@ -9,6 +9,7 @@
 #include "cuda/device.h"
 #include "cuda/gemm/params.h"
 #include "cuda/gemm/table.h"
+#include "cuda/gemm/tensor_maps.h"
 
 namespace octet::cuda {
 
@@ -38,24 +39,26 @@ class GemmLauncher {
               const GemmOperands& operands);
 
  private:
-  // The grid, and which of it works on whole tiles.
+  // The workers (see schedule.cuh), and which tiles are whole.
   struct Shares {
     int tiles_m = 0, tiles_n = 0;
     int k_steps = 0;
-    int blocks = 0;
+    int workers = 0;
     int whole_tiles = 0;
     int shared_tiles() const { return tiles_m * tiles_n - whole_tiles; }
   };
 
   Shares share(const GemmCandidate& candidate, const GemmProblem& problem);
-  // Blocks of the kernel that a multiprocessor holds at once; 0 when it cannot run here. Sets the
-  // kernel up when asked for the first time.
-  int resident_blocks(const GemmRow& row, Fusion fusion);
+  // Workers that the device holds at once; 0 when the kernel cannot run here. Sets the kernel up
+  // when asked for the first time.
+  int room_for(const GemmRow& row, Fusion fusion);
   std::byte* workspace(Buffer& buffer, size_t bytes);
   void use_aligned_a(GemmParams& params, const GemmOperands& operands, const GemmProblem& problem);
+  void start(const GemmRow& row, const GemmProblem& problem, GemmParams& params, int workers);
 
   Device& device_;
-  std::map<const void*, int> resident_;  // by kernel
+  std::map<const void*, int> room_;  // by kernel
+  TensorMaps maps_;
   Buffer partial_sums_, arrivals_, aligned_a_, aligned_out_;
 };
 

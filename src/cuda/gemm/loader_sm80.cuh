@@ -6,12 +6,6 @@
 // row the chunks are exchanged (chunk ^ swizzle(row)), such that the eight rows which one ldmatrix
 // phase reads lie in eight different bank groups.
 //
-// Order of w's rows (columns of the output). An mma leaves columns 2t and 2t + 1 of eight in thread
-// t; stored as they are, a thread would write 4 bytes at a time. So the rows of w are dealt out:
-// row 8 j + r of 32 in shared memory is row 8 (r / 2) + 2 j + r % 2 of w, and after the four mma of
-// 32 columns thread t holds columns 8 t to 8 t + 7: one 16-byte store in bf16, straight from the
-// registers, without a detour through shared memory, which the next tile is filling.
-//
 // The instructions around the copies matter: they delay the multiplications of the same warp. w is
 // packed such that the copies of a thread lie at constant distances, and needs no conditions.
 #pragma once
@@ -28,11 +22,6 @@ namespace octet::cuda {
 template <Tile T>
 __device__ constexpr int swizzle(int row) {
   return T.k == 128 ? row & 7 : row >> 1 & 3;
-}
-
-// Of w: the row that lies at `place` in shared memory.
-__device__ constexpr int dealt_row(int place) {
-  return (place & ~31) | (place & 6) << 2 | (place & 24) >> 2 | (place & 1);
 }
 
 template <Tile T>
@@ -58,7 +47,7 @@ class Loader {
         const int place = (i - kCopiesA) * kRowStep;
         const bool in_tile = T.n % kRowStep == 0 || first_row() + place < T.n;
         ptx::cp_async_16_if(left_ >= 2 && in_tile, to + (T.m + place) * T.k,
-                            params.w + w_ + dealt_row(place) * kBlock);
+                            params.w + w_ + place * kBlock);
       }
     }
   }
@@ -66,7 +55,7 @@ class Loader {
   // After the last part.
   __device__ __forceinline__ void end_stage(const GemmParams& params) {
     a_ += T.k;
-    const uint32_t to_next_block = static_cast<uint32_t>(params.n) * kBlock;
+    const uint32_t to_next_block = static_cast<uint32_t>(params.packed_n) * kBlock;
     if constexpr (T.k == kBlock) {
       w_ += to_next_block;
     } else {
@@ -98,10 +87,10 @@ class Loader {
     }
     const TilePlace place = place_of(params, work.tile);
     const int row_a = place.row * T.m + first_row();
-    const int row_w = place.column * T.n + dealt_row(first_row());
+    const int row_w = place.column * T.n + first_row();
     const int k = work.k_begin * T.k;
     a_ = row_a * stride_a_ + k + first_chunk() * 16;
-    w_ = (static_cast<uint32_t>(k / kBlock) * params.n + row_w) * kBlock + k % kBlock +
+    w_ = (static_cast<uint32_t>(k / kBlock) * params.packed_n + row_w) * kBlock + k % kBlock +
          first_chunk() * 16;
     second_half_ = k % kBlock != 0;
     const int rows = min(T.m - first_row(), params.m - row_a);
@@ -112,7 +101,7 @@ class Loader {
     if (left_ == 3) copies_a_ = 0;
   }
 
-  WorkList list_;
+  WorkList<1> list_;
   uint32_t to_;        // where this thread's first copy goes in slot 0
   uint32_t stride_a_;  // loaded from the constants for each copy, it would stall the warp
   uint32_t a_ = 0;     // from params.a on: one register less than a pointer

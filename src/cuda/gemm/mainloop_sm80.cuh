@@ -29,8 +29,8 @@ inline constexpr bool kEveryLaneArrives = false;
 template <Tile T>
 struct WarpPlace {
   int m, n, k;
-  __device__ WarpPlace() {
-    const int warp = static_cast<int>(threadIdx.x) / 32;
+  __device__ explicit WarpPlace(unsigned thread) {
+    const int warp = static_cast<int>(thread / 32);
     n = warp % T.warps_n;
     m = warp / T.warps_n % T.warps_m;
     k = warp / (T.warps_n * T.warps_m);
@@ -49,7 +49,7 @@ class Mainloop {
 
   __device__ Mainloop(const GemmParams& params, uint32_t stages, uint32_t barriers)
       : loader_(params, stages), barriers_(barriers) {
-    const WarpPlace<T> warp;
+    const WarpPlace<T> warp(threadIdx.x);
     const int lane = static_cast<int>(threadIdx.x) % 32;
     // a: rows 0-7 and 8-15 of the first 16 bytes, then of the second. w: both halves of 8 rows,
     // then of the next 8.

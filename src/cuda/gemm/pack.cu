@@ -9,8 +9,13 @@ constexpr int kThreads = 256;
 constexpr int kChunk = 16;  // bytes per thread
 constexpr int64_t kChunksPerBlock = kBlockBytes / kChunk;
 
+// Where a row is dealt to, see pack.h.
+__device__ int64_t place_of_row(int64_t row) {
+  return (row & ~int64_t{31}) | (row & 6) << 2 | (row & 24) >> 2 | (row & 1);
+}
+
 __global__ void pack_rows(const int8_t* from, int64_t rows, int8_t* packed, int64_t first,
-                          int64_t n, int64_t k) {
+                          int64_t packed_n, int64_t k) {
   const int64_t chunks = (k + kBlockBytes - 1) / kBlockBytes * kChunksPerBlock;  // of a row
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < rows * chunks;
@@ -31,15 +36,18 @@ __global__ void pack_rows(const int8_t* from, int64_t rows, int8_t* packed, int6
       }
     }
     const int64_t block = chunk / kChunksPerBlock;
-    int8_t* to = packed + (block * n + first + row) * kBlockBytes;
+    int8_t* to = packed + (block * packed_n + place_of_row(first + row)) * kBlockBytes;
     reinterpret_cast<int4*>(to)[chunk % kChunksPerBlock] = value.vector;
   }
 }
 
 }  // namespace
 
+int64_t packed_rows(int64_t n) { return (n + kDealtRows - 1) / kDealtRows * kDealtRows; }
+
 int64_t packed_bytes(int64_t n, int64_t k) {
-  return std::max<int64_t>(1, (k + kBlockBytes - 1) / kBlockBytes) * n * kBlockBytes + kReadPast;
+  const int64_t blocks = std::max<int64_t>(1, (k + kBlockBytes - 1) / kBlockBytes);
+  return blocks * packed_rows(n) * kBlockBytes + kReadPast;
 }
 
 void launch_pack_rows(const int8_t* from, int64_t rows, int8_t* packed, int64_t first, int64_t n,
@@ -47,8 +55,8 @@ void launch_pack_rows(const int8_t* from, int64_t rows, int8_t* packed, int64_t 
   const int64_t chunks = rows * ((k + kBlockBytes - 1) / kBlockBytes) * kChunksPerBlock;
   if (chunks == 0) return;
   const int64_t blocks = std::min<int64_t>((chunks + kThreads - 1) / kThreads, 8192);
-  pack_rows<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(from, rows, packed, first, n,
-                                                                    k);
+  pack_rows<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(from, rows, packed, first,
+                                                                    packed_rows(n), k);
 }
 
 }  // namespace octet::cuda

@@ -18,15 +18,16 @@ struct GemmParams {
   void* out;
   int64_t a_stride, out_stride;
   int m, n, k;
+  int packed_n;  // rows of w as packed
   OutType out_type;
 
   // The schedule, see schedule.cuh.
   int tiles_m, tiles_n;
   int group;              // rows of tiles that are walked together
   int k_steps;            // per tile
-  int whole_tiles;        // the first tiles, each computed by one block
-  int32_t* partial_sums;  // [2 * blocks][tile's outputs], of tiles that blocks share
-  uint32_t* arrivals;     // zeros [tiles - whole_tiles], before and after
+  int whole_tiles;        // the first tiles, each computed by one worker
+  int32_t* partial_sums;  // [2 * workers][tile's outputs], of tiles that blocks share
+  uint32_t* arrivals;     // zeros [tiles - whole_tiles][teams], before and after
 };
 
 }  // namespace octet::cuda

@@ -13,18 +13,19 @@ void add_rows(std::vector<GemmRow>& rows) {
   const auto bias = gemm_kernels<C, Fusion::bias>();
   const auto swiglu = gemm_kernels<C, Fusion::swiglu>();
   size_t i = 0;
-  for (const Tile& tile : tiles_of<C>()) {
-    static_assert(static_cast<int>(Fusion::none) == 0 && static_cast<int>(Fusion::bias) == 1 &&
-                  static_cast<int>(Fusion::swiglu) == 2);
-    rows.push_back({tile, C, name_of(tile), {none[i], bias[i], swiglu[i]}});
+  for (const auto& tile : tiles_of<C>()) {
+    GemmRow& row = rows.emplace_back(tile);
+    row.kernels[static_cast<int>(Fusion::none)] = none[i];
+    row.kernels[static_cast<int>(Fusion::bias)] = bias[i];
+    row.kernels[static_cast<int>(Fusion::swiglu)] = swiglu[i];
     ++i;
   }
 }
 
 std::vector<GemmRow> make_rows() {
   std::vector<GemmRow> rows;
-#if OCTET_TILES_LARGE
-  add_rows<TileClass::large>(rows);
+#if OCTET_TILES_HOPPER
+  add_rows<TileClass::hopper>(rows);
 #endif
 #if OCTET_TILES_MEDIUM
   add_rows<TileClass::medium>(rows);
@@ -39,8 +40,7 @@ std::vector<GemmCandidate> make_candidates() {
   std::vector<GemmCandidate> candidates;
   for (const GemmRow& row : gemm_rows()) {
     candidates.push_back({&row, false, row.name});
-    // Warps along k already share a tile; there is no code for both.
-    if (row.tile.warps_k == 1) candidates.push_back({&row, true, row.name + "_streamk"});
+    if (row.can_stream) candidates.push_back({&row, true, row.name + "_streamk"});
   }
   return candidates;
 }
@@ -53,6 +53,40 @@ std::string name_of(const Tile& tile) {
   if (tile.warps_k > 1) name += fmt::format("x{}", tile.warps_k);
   return name;
 }
+
+std::string name_of(const HopperTile& tile) {
+  std::string name = fmt::format("sm90_{}x{}x{}_s{}", tile.m, tile.n, HopperTile::k, tile.stages);
+  name += tile.in_turns() ? fmt::format("_turns{}", tile.groups())
+                          : fmt::format("_g{}x{}", tile.groups_m, tile.groups_n);
+  if (tile.cluster() > 1) name += fmt::format("_c{}x{}", tile.cluster_m, tile.cluster_n);
+  if (tile.yields > 0) name += fmt::format("_y{}", tile.yields);
+  return name;
+}
+
+GemmRow::GemmRow(const Tile& tile)
+    : name(name_of(tile)),
+      m(tile.m),
+      n(tile.n),
+      k(tile.k),
+      stages(tile.stages),
+      threads(tile.threads()),
+      shared_bytes(tile.shared_bytes()),
+      can_stream(tile.warps_k == 1),  // warps along k share a tile already; no code does both
+      read_bytes(tile.warps_m * tile.warps_n * (tile.warp_m() + tile.warp_n()) * tile.k) {}
+
+GemmRow::GemmRow(const HopperTile& tile)
+    : name(name_of(tile)),
+      hopper(true),
+      m(tile.m),
+      n(tile.n),
+      k(HopperTile::k),
+      stages(tile.stages),
+      cluster_m(tile.cluster_m),
+      cluster_n(tile.cluster_n),
+      threads(tile.threads()),
+      shared_bytes(tile.shared_bytes()),
+      teams(tile.teams()),
+      read_bytes(tile.read_bytes()) {}
 
 std::span<const GemmRow> gemm_rows() {
   static const std::vector<GemmRow> rows = make_rows();

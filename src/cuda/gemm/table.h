@@ -10,11 +10,25 @@
 
 namespace octet::cuda {
 
+// A row of the tile table, as far as who runs it must know.
 struct GemmRow {
-  Tile tile;
-  TileClass tile_class;
-  std::string name;        // "sm80_128x256x64_s4_w2x4"
-  const void* kernels[3];  // by Fusion
+  explicit GemmRow(const Tile& tile);
+  explicit GemmRow(const HopperTile& tile);
+
+  std::string name;  // "sm80_128x256x64_s4_w2x4"
+  bool hopper = false;
+  int m, n, k;  // of a block, k per stage
+  int stages;
+  int cluster_m = 1, cluster_n = 1;  // blocks
+  int threads, shared_bytes;         // of a block
+  int teams = 1;                     // see share.cuh
+  bool can_stream = true;            // tiles can be shared along k
+  int read_bytes;                    // of shared memory, per stage and block
+  const void* kernels[3] = {};       // by Fusion
+
+  int cluster() const { return cluster_m * cluster_n; }
+  int worker_m() const { return m * cluster_m; }
+  int worker_n() const { return n * cluster_n; }
 };
 
 // A row and how its tiles are given to blocks: whole, or with those of the last wave shared along k
@@ -26,6 +40,7 @@ struct GemmCandidate {
 };
 
 std::string name_of(const Tile& tile);
+std::string name_of(const HopperTile& tile);
 std::span<const GemmRow> gemm_rows();
 std::span<const GemmCandidate> gemm_candidates();
 

@@ -1,25 +1,27 @@
 // THE table of tiles: what a person edits; nothing else lists shapes. A row's name, made of its
 // fields (sm80_128x256x64_s4_w2x4), is its identity in plan files, logs, tests and overrides.
 //
-// Three classes by the shared memory that a block may take, each built for the architectures that
-// have it (cmake/cuda.cmake) and tested against its limit:
+// Family sm80, mma.sync: two classes by the shared memory that a block may take, each built for the
+// architectures that have it (cmake/cuda.cmake) and tested against its limit:
 //   small   99 KB   sm_86, sm_89, sm_120, and all others
 //   medium 163 KB   sm_80, and sm_90
-//   large  227 KB   sm_90
 // Stages of 128 bytes of k copy whole lines; where shared memory is short, 64 leave more stages.
+// Family sm90, wgmma: one class,
+//   hopper 227 KB   sm_90 alone
 #pragma once
 
 #include "cuda/gemm/tile.h"
+#include "cuda/gemm/tile_sm90.h"
 
 namespace octet::cuda {
 
-enum class TileClass { small, medium, large };
+enum class TileClass { small, medium, hopper };
 
 constexpr int shared_limit(TileClass tile_class) {
   switch (tile_class) {
     case TileClass::small: return 99 * 1024;
     case TileClass::medium: return 163 * 1024;
-    case TileClass::large: return 227 * 1024;
+    case TileClass::hopper: return 227 * 1024;
   }
   return 0;
 }
@@ -39,9 +41,15 @@ inline constexpr Tile kSmallTiles[] = {
 inline constexpr Tile kMediumTiles[] = {
     {128, 256, 128, 3, 2, 4, 1, 1},  // large m and n on sm_80
 };
-inline constexpr Tile kLargeTiles[] = {
-    {256, 192, 128, 4, 4, 2, 1, 1},  // the fewest bytes from L2 and shared memory per operation
-    {128, 256, 128, 4, 2, 4, 1, 1},  // other last waves
+inline constexpr HopperTile kHopperTiles[] = {
+    //  m   n stages  warpgroups        m n  cluster m n  yields
+    {256, 192, 4, Sharing::together, 2, 1, 1, 2, 2},  // long k: the fewest bytes per operation
+    {128, 256, 4, Sharing::together, 2, 1, 2, 1, 2},  // other last waves; a head's 256 columns
+    {128, 192, 5, Sharing::in_turns, 2, 1, 2, 1, 0},  // short k: the epilogue is hidden
+    {128, 128, 6, Sharing::in_turns, 2, 1, 2, 1, 0},  // some hundred tokens
+    {64, 256, 5, Sharing::together, 1, 2, 1, 1, 0},   // texts, large n
+    {64, 128, 8, Sharing::together, 1, 2, 1, 1, 0},   // texts
+    {64, 64, 12, Sharing::together, 1, 1, 1, 1, 0},   // the same, n too small to fill the device
 };
 
 template <TileClass C>
@@ -51,7 +59,7 @@ constexpr const auto& tiles_of() {
   } else if constexpr (C == TileClass::medium) {
     return kMediumTiles;
   } else {
-    return kLargeTiles;
+    return kHopperTiles;
   }
 }
 

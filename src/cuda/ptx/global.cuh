@@ -5,14 +5,25 @@
 
 namespace octet::cuda::ptx {
 
-// Not from registers, should the same have been loaded before, and not before the stores above it,
-// which it might read (hence no .nc).
-__device__ __forceinline__ float4 load_again(const float* from) {
-  float4 v;
-  asm volatile("ld.global.v4.f32 {%0, %1, %2, %3}, [%4];"
-               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
-               : "l"(from)
-               : "memory");
+// What no kernel writes while this one runs, or zeros. Without a branch, as store_if.
+__device__ __forceinline__ float4 load_if(bool wanted, const float* from) {
+  float4 v = {};
+  asm("{\n .reg .pred wanted;\n setp.ne.b32 wanted, %5, 0;\n"
+      " @wanted ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4];\n}"
+      : "+f"(v.x), "+f"(v.y), "+f"(v.z), "+f"(v.w)
+      : "l"(from), "r"(static_cast<int>(wanted)));
+  return v;
+}
+
+// The same, but not from registers, should it have been loaded before.
+__device__ __forceinline__ float4 load_again_if(bool wanted, const float* from) {
+  float4 v = {};
+  asm volatile(
+      "{\n .reg .pred wanted;\n setp.ne.b32 wanted, %5, 0;\n"
+      " @wanted ld.global.v4.f32 {%0, %1, %2, %3}, [%4];\n}"
+      : "+f"(v.x), "+f"(v.y), "+f"(v.z), "+f"(v.w)
+      : "l"(from), "r"(static_cast<int>(wanted))
+      : "memory");
   return v;
 }
 
@@ -31,11 +42,6 @@ __device__ __forceinline__ void store_if(bool wanted, void* to, const uint32_t (
       " @wanted st.global.v4.b32 [%1], {%2, %3, %4, %5};\n}" ::"r"(static_cast<int>(wanted)),
       "l"(to), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
       : "memory");
-}
-
-__device__ __forceinline__ void store_if(bool wanted, void* to, const uint32_t (&words)[8]) {
-  store_if(wanted, to, {words[0], words[1], words[2], words[3]});
-  store_if(wanted, static_cast<unsigned char*>(to) + 16, {words[4], words[5], words[6], words[7]});
 }
 
 }  // namespace octet::cuda::ptx

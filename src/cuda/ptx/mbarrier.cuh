@@ -29,4 +29,40 @@ __device__ __forceinline__ void mbarrier_wait(uint32_t barrier, uint32_t parity)
       : "memory");
 }
 
+// --- Hopper
+// ---------------------------------------------------------------------------------------
+
+// What was initialised is visible to the whole cluster and to the copies.
+__device__ __forceinline__ void mbarrier_publish_init() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+// Arrives, and the phase is not complete before so many bytes have been copied.
+__device__ __forceinline__ void mbarrier_expect(uint32_t barrier, uint32_t bytes) {
+  asm volatile(
+      "{\n .reg .b64 state;\n mbarrier.arrive.expect_tx.shared.b64 state, [%0], %1;\n}" ::"r"(
+          barrier),
+      "r"(bytes)
+      : "memory");
+}
+
+// At the barrier in the same place of another block of the cluster.
+__device__ __forceinline__ void mbarrier_arrive_at(uint32_t barrier, uint32_t block) {
+  asm volatile(
+      "{\n .reg .b32 there;\n mapa.shared::cluster.u32 there, %0, %1;\n"
+      " mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [there];\n}" ::"r"(barrier),
+      "r"(block)
+      : "memory");
+}
+
+// As mbarrier_wait; the thread sleeps meanwhile, as long as the hardware sees fit.
+__device__ __forceinline__ void mbarrier_sleep(uint32_t barrier, uint32_t parity) {
+  asm volatile(
+      "{\n .reg .pred done;\nagain:\n"
+      " mbarrier.try_wait.parity.shared.b64 done, [%0], %1;\n"
+      " @!done bra again;\n}" ::"r"(barrier),
+      "r"(parity)
+      : "memory");
+}
+
 }  // namespace octet::cuda::ptx

@@ -1,0 +1,122 @@
+// The fused INT8 GEMM of the family sm90: operands by TMA, int8 x int8 -> int32 by wgmma, the same
+// epilogue as the family sm80. Runs on Hopper alone (sm_90a). How it came to be as it is, with all
+// measurements: docs/kernels/hopper.md.
+#pragma once
+
+#include "cuda/gemm/epilogue.cuh"
+#include "cuda/gemm/mainloop_sm90.cuh"
+#include "cuda/gemm/share.cuh"
+#include "cuda/ptx/cp_async.cuh"
+#include "cuda/ptx/registers.cuh"
+
+namespace octet::cuda {
+
+// What lies behind the stages and their barriers in shared memory.
+template <HopperTile T>
+struct GroupWords {
+  uint64_t turn[T.groups()];  // barriers: the group before this one has issued its tile
+  uint32_t arrived[T.groups()];
+};
+
+// A shared tile's sums belong to a warpgroup each.
+template <HopperTile T>
+struct GroupTeam {
+  static constexpr unsigned kThreads = 128;
+  static constexpr int kTeams = T.teams();
+  static constexpr int kBlocksPerWorker = T.cluster();
+  GroupWords<T>& words;
+  int group;
+  uint32_t* arrived = &words.arrived[group];
+  __device__ int number() const {
+    const int rank = T.cluster() == 1 ? 0 : static_cast<int>(ptx::cluster_rank());
+    return T.in_turns() ? rank : rank * T.groups() + group;
+  }
+  __device__ int rank() const { return static_cast<int>(threadIdx.x % kThreads); }
+  __device__ void sync() const { ptx::named_sync(1 + group, kThreads); }
+};
+
+// A warpgroup that multiplies: tile after tile, each with its epilogue.
+template <HopperTile T, Fusion F, OutType kType>
+__device__ __forceinline__ void multiply_tiles(const GemmParams& params, uint32_t stages,
+                                               GroupWords<T>& words, int group) {
+  constexpr int kYieldBarrier = 3;
+  Multiplier<T> multiplier(stages, GroupPlace<T>(group));
+  WorkList<T.cluster()> list;
+  Work work;
+  for (int turn = 0; list.next(params, work); ++turn) {
+    const int steps = work.k_end - work.k_begin;
+    typename Multiplier<T>::Sums sums;
+    if constexpr (T.in_turns()) {
+      if (turn % T.groups() != group) {
+        multiplier.skip(steps);
+        continue;
+      }
+      // A barrier tells its present phase from the one before, no more: who skips stages must not
+      // look for later ones before the others are through with theirs.
+      const auto barrier_of = [&](int g) { return ptx::shared_address(&words.turn[g]); };
+      const uint32_t parity = turn / T.groups() & 1;
+      ptx::mbarrier_sleep(barrier_of(group), group == 0 ? parity ^ 1 : parity);
+      multiplier.template run<0>(
+          steps, sums, [] {},
+          [&] {
+            const int next = group + 1 == T.groups() ? 0 : group + 1;
+            if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(barrier_of(next));
+          });
+    } else if (T.yields == 0) {
+      multiplier.template run<0>(
+          steps, sums, [] {}, [] {});
+    } else if (group == 0) {
+      multiplier.template run<0>(
+          steps, sums, [] {}, [] { ptx::named_arrive(kYieldBarrier, 256); });
+    } else {
+      multiplier.template run<T.yields>(
+          steps, sums, [] { ptx::named_sync(kYieldBarrier, 256); }, [] {});
+    }
+    if (steps < params.k_steps && !share_sums(params, work, GroupTeam<T>{words, group}, sums)) {
+      continue;
+    }
+    const BlockPlace<T> block(params, work.tile);
+    const GroupPlace<T> part(group);
+    const int row = block.row + part.row + static_cast<int>(threadIdx.x % 128 / 32 * 16);
+#pragma unroll
+    for (int i = 0; i < Multiplier<T>::kRows; ++i) {
+      store_sums<F, kType>(params, row + 64 * i, block.column + part.column, sums[i]);
+    }
+  }
+}
+
+template <HopperTile T, Fusion F>
+__device__ __forceinline__ void run_block(const GemmParams& params, const OperandMaps& maps) {
+  static_assert(T.is_sound(), "this tile breaks a rule of HopperTile::is_sound()");
+  extern __shared__ __align__(1024) unsigned char shared[];
+  auto& words = *reinterpret_cast<GroupWords<T>*>(shared + T.stages * (T.stage_bytes() + 16));
+  const uint32_t stages = ptx::shared_address(shared);
+  if (threadIdx.x == 0) {
+    for (auto& barrier : words.turn) ptx::mbarrier_init(ptx::shared_address(&barrier), 4);
+    Pipeline<T>(stages).init();
+  }
+  const auto meet = [] {
+    if constexpr (T.cluster() > 1) {
+      ptx::cluster_sync();
+    } else {
+      __syncthreads();
+    }
+  };
+  meet();
+  const int group = static_cast<int>(threadIdx.x / 128);
+  if (group == T.groups()) {
+    // All sums of a block are registers of those who multiply. Two groups of them have 232 each,
+    // and 40 are left for who fetches; a single one has enough as it is.
+    if constexpr (T.groups() > 1) ptx::give_registers_away<24>();
+    if (threadIdx.x == 128 * T.groups()) fetch<T>(params, maps, Pipeline<T>(stages));
+    __syncwarp();
+  } else {
+    if constexpr (T.groups() > 1) ptx::take_registers<240>();
+    with_out_type(params,
+                  [&](auto type) { multiply_tiles<T, F, type>(params, stages, words, group); });
+  }
+  // Nobody leaves while the other block may still write into its shared memory.
+  meet();
+}
+
+}  // namespace octet::cuda

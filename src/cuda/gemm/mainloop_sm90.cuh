@@ -1,0 +1,198 @@
+// How operands come into shared memory and sums into registers on Hopper: one thread fetches stage
+// after stage by TMA, warpgroups multiply them by wgmma, and two barriers per stage keep them
+// apart.
+#pragma once
+
+#include "cuda/gemm/operand_maps.h"
+#include "cuda/gemm/schedule.cuh"
+#include "cuda/gemm/tile_sm90.h"
+#include "cuda/ptx/cluster.cuh"
+#include "cuda/ptx/mbarrier.cuh"
+#include "cuda/ptx/tma.cuh"
+#include "cuda/ptx/wgmma.cuh"
+
+namespace octet::cuda {
+
+// A walk over the slots of the pipeline. A slot has two barriers: `full` (all bytes have arrived)
+// and `empty` (all warps that read it are done, those of the other block of the cluster too, since
+// what one block fetches lands in both).
+template <HopperTile T>
+struct Pipeline {
+  uint32_t stages;  // address of the first slot; the barriers lie behind the last
+  uint32_t slot = 0;
+  uint32_t parity = 0;  // of `full`
+
+  static constexpr int kReaders = 4 * T.teams();  // warps
+
+  __device__ explicit Pipeline(uint32_t stages_) : stages(stages_) {}
+
+  __device__ uint32_t stage() const { return stages + slot * T.stage_bytes(); }
+  __device__ uint32_t full() const { return stages + T.stages * T.stage_bytes() + slot * 16; }
+  __device__ uint32_t empty() const { return full() + 8; }
+
+  // By one thread.
+  __device__ void init() {
+    for (slot = 0; slot < T.stages; ++slot) {
+      ptx::mbarrier_init(full(), 1);
+      ptx::mbarrier_init(empty(), kReaders);
+    }
+    ptx::mbarrier_publish_init();
+  }
+
+  __device__ __forceinline__ void advance() {
+    const bool wraps = slot + 1 == T.stages;
+    slot = wraps ? 0 : slot + 1;
+    parity ^= wraps ? 1 : 0;
+  }
+  __device__ __forceinline__ void skip(uint32_t steps) {
+    const uint32_t to = slot + steps;
+    parity ^= to / T.stages & 1;
+    slot = to % T.stages;
+  }
+
+  // This warp has read what the slot of this barrier `empty` held.
+  __device__ __forceinline__ static void release(uint32_t barrier) {
+    const uint32_t lane = threadIdx.x % 32;
+    if constexpr (T.cluster() == 1) {
+      if (lane == 0) ptx::mbarrier_arrive(barrier);
+    } else {
+      if (lane < T.cluster()) ptx::mbarrier_arrive_at(barrier, lane);
+    }
+  }
+};
+
+// Where this block stands in its cluster.
+template <HopperTile T>
+struct ClusterPlace {
+  int m = 0, n = 0;
+  __device__ ClusterPlace() {
+    if constexpr (T.cluster() > 1) {
+      const auto rank = static_cast<int>(ptx::cluster_rank());
+      m = rank % T.cluster_m;
+      n = rank / T.cluster_m;
+    }
+  }
+};
+
+// Where this block's part of a worker's tile begins.
+template <HopperTile T>
+struct BlockPlace {
+  int row, column;  // of outputs
+  __device__ BlockPlace(const GemmParams& params, int tile) {
+    const TilePlace place = place_of(params, tile);
+    const ClusterPlace<T> block;
+    row = (place.row * T.cluster_m + block.m) * T.m;
+    column = (place.column * T.cluster_n + block.n) * T.n;
+  }
+};
+
+// Fetches this block's share of the operands, running ahead of the multiplications and across the
+// borders of tiles, so that the next tile's operands arrive during the epilogue of this one. By one
+// thread.
+template <HopperTile T>
+__device__ __forceinline__ void fetch(const GemmParams& params, const OperandMaps& maps,
+                                      Pipeline<T> pipeline) {
+  constexpr int kRowsA = T.m / T.cluster_n;
+  constexpr int kRowsW = T.n / T.cluster_m;
+  // Every block of a cluster that shares an operand gets what this one fetches of it. (There is one
+  // such operand: is_sound() allows two blocks.)
+  constexpr auto kAll = static_cast<uint16_t>((1 << T.cluster()) - 1);
+  const ClusterPlace<T> block;
+  WorkList<T.cluster()> list;
+  Work work;
+  while (list.next(params, work)) {
+    const BlockPlace<T> place(params, work.tile);
+    const int row = place.row + block.n * kRowsA;
+    const int column = place.column + block.m * kRowsW;
+#pragma unroll 1
+    for (int step = work.k_begin; step < work.k_end; ++step) {
+      ptx::mbarrier_sleep(pipeline.empty(), pipeline.parity ^ 1);
+      ptx::mbarrier_expect(pipeline.full(), T.stage_bytes());
+      ptx::tma_load<(T.cluster_n > 1)>(pipeline.stage() + block.n * kRowsA * T.k, &maps.a,
+                                       pipeline.full(), step * T.k, row, kAll);
+      ptx::tma_load<(T.cluster_m > 1)>(pipeline.stage() + T.a_bytes() + block.m * kRowsW * T.k,
+                                       &maps.w, pipeline.full(), 0, column, step, kAll);
+      pipeline.advance();
+    }
+  }
+}
+
+// Where a warpgroup's part of its block's tile begins.
+template <HopperTile T>
+struct GroupPlace {
+  int row = 0, column = 0;
+  __device__ explicit GroupPlace(int group) {
+    if constexpr (!T.in_turns()) {
+      row = group % T.groups_m * T.group_m();
+      column = group / T.groups_m * T.group_n();
+    }
+  }
+};
+
+// What one warpgroup multiplies.
+template <HopperTile T>
+class Multiplier {
+ public:
+  static constexpr int kRows = T.group_m() / 64;  // blocks of one multiplication
+  static constexpr int kColumns = T.group_n() / 8;
+  using Sums = int32_t[kRows][kColumns][4];  // see epilogue.cuh; blocks of rows are 64 apart
+
+  __device__ Multiplier(uint32_t stages, GroupPlace<T> part)
+      : pipeline_(stages), a_(part.row * T.k), w_(T.a_bytes() + part.column * T.k) {}
+
+  // Stages that are another's.
+  __device__ void skip(int steps) { pipeline_.skip(steps); }
+
+  // sums = the next `steps` stages, at least one. Before the last kLast of them (or the first, if
+  // there are no more) `before_last` is called; and when the last has been issued, `issued`.
+  template <int kLast, class BeforeLast, class Issued>
+  __device__ __forceinline__ void run(int steps, Sums& sums, BeforeLast before_last,
+                                      Issued issued) {
+    const int last = min(kLast, steps);
+    if (last == steps) before_last();
+    uint32_t previous = pipeline_.empty();
+    multiply(sums, false);
+    add(steps - 1 - min(last, steps - 1), previous, sums);
+    if (last != steps) before_last();
+    add(min(last, steps - 1), previous, sums);
+    issued();
+    ptx::wgmma_wait<0>();
+    Pipeline<T>::release(previous);
+  }
+
+ private:
+  // `previous` is the slot that was multiplied last, now and in the end: it is left when the next
+  // one has been issued and the tensor cores have something to do meanwhile.
+  __device__ __forceinline__ void add(int steps, uint32_t& previous, Sums& sums) {
+#pragma unroll 1
+    for (; steps > 0; --steps) {
+      const uint32_t current = pipeline_.empty();
+      multiply(sums, true);
+      ptx::wgmma_wait<1>();
+      Pipeline<T>::release(previous);
+      previous = current;
+    }
+  }
+
+  __device__ __forceinline__ void multiply(Sums& sums, bool adds) {
+    ptx::mbarrier_sleep(pipeline_.full(), pipeline_.parity);
+    const uint64_t a = ptx::wgmma_operand(pipeline_.stage() + a_);
+    const uint64_t w = ptx::wgmma_operand(pipeline_.stage() + w_);
+    ptx::wgmma_fence();
+#pragma unroll
+    for (int part = 0; part < T.k / 32; ++part) {
+#pragma unroll
+      for (int i = 0; i < kRows; ++i) {
+        ptx::wgmma_64xNx32(sums[i], a + (part * 32 + i * 64 * T.k) / 16, w + part * 32 / 16,
+                           adds || part > 0);
+      }
+    }
+    ptx::wgmma_commit();
+    pipeline_.advance();
+  }
+
+  Pipeline<T> pipeline_;
+  uint32_t a_, w_;  // where this warpgroup's rows begin in a stage
+};
+
+}  // namespace octet::cuda

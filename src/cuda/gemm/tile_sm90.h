@@ -1,0 +1,50 @@
+// What a row of the Hopper table says, and everything that follows from it.
+#pragma once
+
+namespace octet::cuda {
+
+// Who computes a block's tiles. All warpgroups share each tile, or each has tiles of its own and
+// one multiplies while another runs its epilogue.
+enum class Sharing { together, in_turns };
+
+// A block computes m x n outputs, 128 bytes of k of both operands per pipeline stage. Its
+// warpgroups stand groups_m x groups_n (in turns: just as many as there are); one more fetches.
+// cluster_m x cluster_n blocks fetch together: those side by side share rows of a, those below each
+// other rows of w.
+struct HopperTile {
+  int m, n;
+  int stages;
+  Sharing sharing;
+  int groups_m, groups_n;
+  int cluster_m, cluster_n;
+  // The last stages of a tile through which the first warpgroup goes before the second begins them,
+  // so that their epilogues do not coincide.
+  int yields;
+
+  static constexpr int k = 128;
+  constexpr bool in_turns() const { return sharing == Sharing::in_turns; }
+  constexpr int groups() const { return groups_m * groups_n; }
+  constexpr int threads() const { return 128 * (groups() + 1); }
+  constexpr int group_m() const { return in_turns() ? m : m / groups_m; }
+  constexpr int group_n() const { return in_turns() ? n : n / groups_n; }
+  constexpr int cluster() const { return cluster_m * cluster_n; }
+  constexpr int teams() const { return cluster() * (in_turns() ? 1 : groups()); }  // see share.cuh
+  constexpr int a_bytes() const { return m * k; }
+  constexpr int stage_bytes() const { return (m + n) * k; }
+  // Bytes of shared memory that the multiplications of a stage read.
+  constexpr int read_bytes() const { return m * n / (64 * group_n()) * (64 + group_n()) * k; }
+  constexpr int shared_bytes() const { return stages * (stage_bytes() + 16) + 12 * groups(); }
+  constexpr bool operator==(const HopperTile&) const = default;
+
+  // What the kernel relies on: rows of a wgmma and the widths of ptx/wgmma.cuh, boxes of TMA, whole
+  // groups of the swizzle, and of the rows that pack.h deals out.
+  constexpr bool is_sound() const {
+    return stages >= 2 && groups() >= 1 && groups() <= 2 &&
+           m % (in_turns() ? 64 : 64 * groups_m) == 0 && group_n() % 64 == 0 && group_n() <= 256 &&
+           cluster() <= 2 && m / cluster_n % 8 == 0 && n / cluster_m % 8 == 0 &&
+           m / cluster_n <= 256 && n / cluster_m <= 256 &&
+           (yields == 0 || (!in_turns() && groups() == 2));
+  }
+};
+
+}  // namespace octet::cuda

@@ -1,0 +1,24 @@
+// Who has which registers.
+#pragma once
+
+namespace octet::cuda::ptx {
+
+// Registers per thread of a whole warpgroup from now on (Hopper).
+template <int kRegisters>
+__device__ __forceinline__ void give_registers_away() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+template <int kRegisters>
+__device__ __forceinline__ void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+
+// threadIdx.x, with its origin hidden: what is computed from it after a main loop is then not
+// computed before it, to be kept in registers that are missing there.
+__device__ __forceinline__ unsigned thread_read_anew() {
+  unsigned thread;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+  return thread;
+}
+
+}  // namespace octet::cuda::ptx

@@ -1,0 +1,55 @@
+// Hopper's bulk copies of boxes of a tensor, global memory to shared, in one instruction of one
+// thread; a barrier counts the bytes that arrive.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+namespace octet::cuda::ptx {
+
+__device__ __forceinline__ void prefetch_tensor_map(const CUtensorMap* map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+
+// The box of a map of two dimensions whose first element is (x, y), x along rows. To the same place
+// in the shared memory of every block of the cluster whose bit is set in `blocks`, and counted by
+// the barrier at the same place as `barrier` there.
+template <bool kMulticast>
+__device__ __forceinline__ void tma_load(uint32_t to, const CUtensorMap* map, uint32_t barrier,
+                                         int x, int y, uint16_t blocks) {
+  if constexpr (kMulticast) {
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+        ".multicast::cluster [%0], [%1, {%3, %4}], [%2], %5;" ::"r"(to),
+        "l"(map), "r"(barrier), "r"(x), "r"(y), "h"(blocks)
+        : "memory");
+  } else {
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+        " [%0], [%1, {%3, %4}], [%2];" ::"r"(to),
+        "l"(map), "r"(barrier), "r"(x), "r"(y)
+        : "memory");
+  }
+}
+
+// The same of a map of three dimensions.
+template <bool kMulticast>
+__device__ __forceinline__ void tma_load(uint32_t to, const CUtensorMap* map, uint32_t barrier,
+                                         int x, int y, int z, uint16_t blocks) {
+  if constexpr (kMulticast) {
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
+        ".multicast::cluster [%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(to),
+        "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "h"(blocks)
+        : "memory");
+  } else {
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
+        " [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(to),
+        "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z)
+        : "memory");
+  }
+}
+
+}  // namespace octet::cuda::ptx
