@@ -45,6 +45,9 @@ __device__ __forceinline__ void multiply_tiles(const GemmParams& params, uint32_
   Work work;
   for (int turn = 0; list.next(params, work); ++turn) {
     const int steps = work.k_end - work.k_begin;
+    // On tiles that are longer than the pipeline, the first warpgroup cannot be a tile ahead, and
+    // never arrives twice for one arrival of the second.
+    const bool may_yield = steps > T.stages;
     typename Multiplier<T>::Sums sums;
     if constexpr (T.in_turns()) {
       if (turn % T.groups() != group) {
@@ -62,15 +65,19 @@ __device__ __forceinline__ void multiply_tiles(const GemmParams& params, uint32_
             const int next = group + 1 == T.groups() ? 0 : group + 1;
             if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(barrier_of(next));
           });
-    } else if (T.yields == 0) {
+    } else if (T.yields > 0 && group == 0) {
       multiplier.template run<0>(
-          steps, sums, [] {}, [] {});
-    } else if (group == 0) {
-      multiplier.template run<0>(
-          steps, sums, [] {}, [] { ptx::named_arrive(kYieldBarrier, 256); });
+          steps, sums, [] {},
+          [&] {
+            if (may_yield) ptx::named_arrive(kYieldBarrier, 256);
+          });
     } else {
       multiplier.template run<T.yields>(
-          steps, sums, [] { ptx::named_sync(kYieldBarrier, 256); }, [] {});
+          steps, sums,
+          [&] {
+            if (T.yields > 0 && may_yield) ptx::named_sync(kYieldBarrier, 256);
+          },
+          [] {});
     }
     if (steps < params.k_steps && !share_sums(params, work, GroupTeam<T>{words, group}, sums)) {
       continue;
@@ -105,8 +112,8 @@ __device__ __forceinline__ void run_block(const GemmParams& params, const Operan
   meet();
   const int group = static_cast<int>(threadIdx.x / 128);
   if (group == T.groups()) {
-    // All sums of a block are registers of those who multiply. Two groups of them have 232 each,
-    // and 40 are left for who fetches; a single one has enough as it is.
+    // The registers belong to those who multiply and hold the sums: with two groups of them 240 per
+    // thread, which leaves 24 here. A single group has enough as it is.
     if constexpr (T.groups() > 1) ptx::give_registers_away<24>();
     if (threadIdx.x == 128 * T.groups()) fetch<T>(params, maps, Pipeline<T>(stages));
     __syncwarp();

@@ -8,10 +8,6 @@
 
 namespace octet::cuda::ptx {
 
-__device__ __forceinline__ void prefetch_tensor_map(const CUtensorMap* map) {
-  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
-}
-
 // The box of a map of two dimensions whose first element is (x, y), x along rows. To the same place
 // in the shared memory of every block of the cluster whose bit is set in `blocks`, and counted by
 // the barrier at the same place as `barrier` there.
