@@ -36,7 +36,7 @@ TOKENS = (2304, 4096, 4608, 16384)  # 768 and 1024 px, 1024 px with 512 text tok
 UNALIGNED_TOKENS = (4133,)
 FEW_ROWS = (1, 8, 64)
 QUICK_TOKENS = (4096,)
-SUSTAINED_TOKENS, SUSTAINED_SECONDS = (4096,), 0.4  # for each contestant and pass
+SUSTAINED_TOKENS, SUSTAINED_SECONDS = (4096, 16384), 0.4  # for each contestant and pass
 ROUNDS, QUICK_ROUNDS = 20, 8
 TUNE = "missing"
 

@@ -20,6 +20,7 @@ LABELS = {
     "fp8_tensor": "FP8 tensor-wise",
     "quantize": "quantization",
     "quantize_torch": "compiled torch quantization",
+    "octet_plain": "Octet without the SwiGLU",
     "octet_separate": "Octet + compiled SwiGLU",
     "triton_separate": "Triton + compiled SwiGLU",
     "bf16_separate": "bf16 cuBLAS + compiled SwiGLU",
@@ -28,7 +29,8 @@ GEMMS = ("octet", "bf16", "int_mm", "int_mm_dequant", "fake_int8", "triton", "fp
          "fp8_tensor")
 SUSTAINED = ("octet", "bf16", "int_mm_dequant", "triton", "fp8_row")
 SWIGLUS = ("octet", "octet_separate", "triton_separate", "bf16_separate")
-OWN = ("octet", "octet_separate", "quantize")  # Octet's work: these may not be left out
+# Octet's work: these may not be left out.
+OWN = ("octet", "octet_plain", "octet_separate", "quantize")
 PLOTTED_M = 4096
 HEAD = ("device", "driver", "date", "commit", "torch", "triton", "cuda", "command", "rounds")
 
@@ -126,7 +128,13 @@ def linear_table(cases: list) -> str:
 
 
 def swiglu_table(cases: list) -> str:
-    return by_contestant(cases, SWIGLUS, in_us)
+    text = by_contestant(cases, SWIGLUS, in_us)
+    costs = [f"{case['us'][OURS] / case['us']['octet_plain'] - 1:+.1%} at m = {case['m']}"
+             for case in cases if "octet_plain" in case["us"]]
+    if costs:
+        text += ("\n\nOctet's kernel with the SwiGLU against the same product without it, in the "
+                 f"same turns: {', '.join(costs)}.")
+    return text
 
 
 def how_chosen(report: dict) -> str:

@@ -52,7 +52,7 @@ def test_only_others_can_be_left_out_of_a_case(measurement):
         {"octet": lambda: good, "bf16": fails(RuntimeError("no such shape"))}, rows)
     assert list(works) == ["octet"] and left_out == {"bf16": "no such shape"}
     assert kernel == "a_kernel"
-    for name in ("octet", "quantize", "octet_separate"):
+    for name in ("octet", "quantize", "octet_plain", "octet_separate"):
         with pytest.raises(OctetError, match="m=4 n=8 k=16: no kernel"):
             measurement.ready({name: fails(OctetError("no kernel"))}, rows)
         with pytest.raises(WrongResult):
