@@ -73,7 +73,7 @@ std::string to_text(const TuneReport& report) {
   return fmt::format(
       "{}\nbf16 outputs\n\n{}"
       "\nFaster: int8 when us + quantize us is less than the bf16 us of the same product.\n"
-      "Times are the fastest of their runs; octet bench gemm gives medians.\n"
+      "Times are medians of the final runs, in which the fastest few met.\n"
       "Plan: tuned was measured now, file by an earlier run. An estimate was not measured, since\n"
       "measuring failed: the kernel is a guess by the shape.\n"
       "Plan file: {}\n",

@@ -16,9 +16,15 @@ struct Entrant {
   std::string name;
   bool is_reference = false;
   bool failed = false;
-  double best_us = kNever;   // of the rounds before the final
-  double final_us = kNever;  // of the final
+  double best_us = kNever;       // of the rounds before the final
+  std::vector<double> final_us;  // of each run in the final
 };
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
 
 class Tournament {
  public:
@@ -33,7 +39,7 @@ class Tournament {
       if (done == options_.full_rounds) drop_slow(options_.first_drop);
       if (done > options_.full_rounds) drop_slow(options_.later_drop);
       if (done >= options_.rounds) break;
-      run_round(done, &Entrant::best_us);
+      run_round(done, false);
     }
     run_final();
     return result();
@@ -43,13 +49,17 @@ class Tournament {
   // A candidate without any time is always let in: even the smallest budget gives an answer.
   bool is_spent() const { return spent_us_ >= options_.budget_us && has_time_; }
 
-  void measure_once(Entrant& entrant, double Entrant::*best) {
+  void measure_once(Entrant& entrant, bool is_final) {
     if (entrant.failed || is_spent()) return;
     std::string reason;
     try {
       const double us = measure_(entrant.name, turn_++);
       if (std::isfinite(us) && us > 0) {
-        entrant.*best = std::min(entrant.*best, us);
+        if (is_final) {
+          entrant.final_us.push_back(us);
+        } else {
+          entrant.best_us = std::min(entrant.best_us, us);
+        }
         spent_us_ += us;
         has_time_ = has_time_ || !entrant.is_reference;
         return;
@@ -72,7 +82,7 @@ class Tournament {
     for (const Candidate& candidate : candidates) {
       if (measured == options_.most_candidates || is_spent()) break;
       Entrant entrant{candidate.name};
-      measure_once(entrant, &Entrant::best_us);
+      measure_once(entrant, false);
       if (entrant.failed) continue;
       ++measured;
       field_.push_back(std::move(entrant));
@@ -81,18 +91,18 @@ class Tournament {
           candidates.size(), first_reason_);
     for (const std::string& name : references) {
       field_.push_back({name, true});
-      measure_once(field_.back(), &Entrant::best_us);
+      measure_once(field_.back(), false);
     }
   }
 
-  void run_round(int round, double Entrant::*best) {
+  void run_round(int round, bool is_final) {
     if (round % 2 == 0) {
       for (auto entrant = field_.begin(); entrant != field_.end(); ++entrant) {
-        measure_once(*entrant, best);
+        measure_once(*entrant, is_final);
       }
     } else {
       for (auto entrant = field_.rbegin(); entrant != field_.rend(); ++entrant) {
-        measure_once(*entrant, best);
+        measure_once(*entrant, is_final);
       }
     }
   }
@@ -135,10 +145,10 @@ class Tournament {
     }
     if (times.size() < 2 || most < 2) return;
     for (int round = 0; round < options_.final_rounds && !is_spent(); ++round) {
-      run_round(round, &Entrant::final_us);
+      run_round(round, true);
     }
     const auto has_run = [](const Entrant& entrant) {
-      return entrant.is_reference || entrant.failed || entrant.final_us != kNever;
+      return entrant.is_reference || entrant.failed || !entrant.final_us.empty();
     };
     final_counts_ = std::all_of(field_.begin(), field_.end(), has_run);
   }
@@ -178,7 +188,7 @@ class Tournament {
 
   // References that the final did not reach, and those who were dropped, keep their earlier time.
   double time_of(const Entrant& entrant) const {
-    return final_counts_ && entrant.final_us != kNever ? entrant.final_us : entrant.best_us;
+    return final_counts_ && !entrant.final_us.empty() ? median(entrant.final_us) : entrant.best_us;
   }
 
   const Measure& measure_;

@@ -1,11 +1,12 @@
 // Finds the fastest of several ways to the same result by running them against each other.
 //
 // Every round runs all that are still in, once each, so that a change of clocks or a busy neighbour
-// meets all of them; every other round goes backwards, so that nobody is always first. Noise only
-// ever adds time, hence the minimum of a candidate's runs is what it counts with. Clearly slower
-// candidates leave after the first rounds. The best few then meet in a final that counts its own
-// runs alone: in the long first rounds a drift of the clocks puts more between the first and the
-// last of the list than there is between good kernels, among three it does not.
+// meets all of them; every other round goes backwards, so that nobody is always first. Clearly
+// slower candidates leave after the first rounds, where the minimum of a candidate's runs counts:
+// first runs load code. The best few then meet in a final that counts its own runs alone: in the
+// long first rounds a drift of the clocks puts more between the first and the last of the list than
+// there is between good kernels. There the median counts: a GPU at its power limit changes its
+// clock from run to run, and by the minimum the luckiest would win.
 #pragma once
 
 #include <functional>
@@ -26,8 +27,8 @@ struct TunerOptions {
   int most_candidates = 12;  // those with the best estimates are measured, the others are not
   int full_rounds = 3;       // before anyone is dropped: first runs load code, some meet noise
   int rounds = 5;            // in all, without the final
-  int finalists = 3;
-  int final_rounds = 8;      // even, for as many forwards as backwards
+  int finalists = 5;
+  int final_rounds = 12;     // even, for as many forwards as backwards
   double first_drop = 1.25;  // who needs more than this times the best goes, after full_rounds
   double later_drop = 1.10;  // and after each later round
   double budget_us = 3e6;    // no run starts once the runs so far took this long together
