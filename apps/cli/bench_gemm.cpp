@@ -116,7 +116,7 @@ std::string to_text(const GemmBench& bench) {
   }
   return fmt::format(
       "{}\nactivations and outputs {}\n\n{}"
-      "\nMedians, all paths in turns. Peak: the multiply instruction on registers alone.\n"
+      "\nMedians, all paths in turns. Peak: the multiply instruction with its operands at hand.\n"
       "Linear: quantizing the activations + gemm. vs: how many times faster the linear is, or\n"
       "where it says so, the gemm alone.\n{}",
       bench.device, bench.dtype, table.text(),

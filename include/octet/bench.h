@@ -45,7 +45,7 @@ struct GemmBenchRow {
   double quantize_us = 0;  // median of quantizing the activations; 0 for the path bf16
   double linear_us = 0;    // median of both, run one after the other
   double tops = 0;         // of the GEMM alone, 10^12 operations per second
-  // Of the multiply instruction on registers alone, median; 0 for the path bf16 and on ref.
+  // Of the multiply instruction with its operands at hand, median; 0 for the path bf16 and on ref.
   double ceiling_tops = 0;
   double ceiling_share = 0;   // tops / ceiling_tops
   double unquantized_us = 0;  // 0 when not measured
