@@ -62,12 +62,13 @@ if(archs STREQUAL "auto")
       string(REGEX MATCHALL "[0-9]+\\.[0-9]+" capabilities "${capabilities}")
       list(REMOVE_DUPLICATES capabilities)
       string(REPLACE "." "" archs "${capabilities}")
-      # 90a for Hopper; GPUs between it and sm_120, and those that this nvcc does not know, compile
-      # PTX when the program starts. Those before Ampere are refused then.
-      list(TRANSFORM archs REPLACE "^90$" "90a")
+      # GPUs between Hopper and sm_120, and those that this nvcc does not know, compile PTX when the
+      # program starts; sm_120 serves its successors. GPUs before Ampere are refused then.
       list(TRANSFORM archs REPLACE "^(10|11)[0-9]$" "90-virtual")
       if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.8)
         list(TRANSFORM archs REPLACE "^12[0-9]$" "90-virtual")
+      else()
+        list(TRANSFORM archs REPLACE "^12[0-9]$" "120")
       endif()
       list(FILTER archs EXCLUDE REGEX "^[1-7][0-9]$")
       list(REMOVE_DUPLICATES archs)
@@ -77,6 +78,9 @@ if(archs STREQUAL "auto")
     endif()
   endif()
 endif()
+# Hopper's own instructions need the a.
+list(TRANSFORM archs REPLACE "^90(-real)?$" "90a")
+list(REMOVE_DUPLICATES archs)
 set(ptx)
 if(archs STREQUAL "all")
   set(archs ${octet_all_archs})

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/checked.h"
 #include "base/error.h"
@@ -165,8 +166,10 @@ void Device::download(std::byte* host, const std::byte* device, size_t bytes) {
 }
 
 void Device::give_back_unused() {
-  if (pool_ == nullptr) return;
+  const Active active(traits_.index);
   synchronize();
+  if (flush_ != nullptr) check_cuda(cudaFree(std::exchange(flush_, nullptr)), "giving back memory");
+  if (pool_ == nullptr) return;
   check_cuda(cudaMemPoolTrimTo(pool_, 0), "giving back memory");
 }
 

@@ -81,10 +81,13 @@ TEST_P(EveryCudaKernel, MoreTilesThanTheDeviceHolds) {
   const int64_t side = row().m * row().n <= 64 * 128 ? 40 : 24;
   const int64_t m = row().m * side - 3, n = row().n * side - 8;
   const auto cpu = make_cpu_backend({});
-  // Tiles of one stage too: there warps can be several tiles apart.
+  // Tiles of one stage too, where warps can be several tiles apart, and those that are longer than
+  // the pipeline, where they cannot.
+  const int long_k = (row().stages + 1) * row().k + 16;
   for (const auto& [k, type, fusion] : {std::tuple{2 * row().k + 16, DType::i32, Fusion::none},
                                         {2 * row().k + 16, DType::bf16, Fusion::swiglu},
-                                        {16, DType::bf16, Fusion::none}}) {
+                                        {16, DType::bf16, Fusion::none},
+                                        {long_k, DType::bf16, Fusion::none}}) {
     GemmRun run({m, n, k}, 9);
     auto want = run.run(*cpu, type, fusion);
     for (int repeat = 0; repeat < 2; ++repeat) {

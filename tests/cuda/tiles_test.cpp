@@ -115,7 +115,7 @@ TEST(Tiles, BrokenHopperRowsAreNotSound) {
         +[](HopperTile& t) { t.n = 176; }, +[](HopperTile& t) { t.n = 320; },
         +[](HopperTile& t) { t.groups_m = 3; }, +[](HopperTile& t) { t.cluster_m = 2; },
         +[](HopperTile& t) { t.sharing = Sharing::in_turns; },
-        +[](HopperTile& t) { t.groups_m = 1; }}) {
+        +[](HopperTile& t) { t.groups_m = 1; }, +[](HopperTile& t) { t.yields = t.stages; }}) {
     HopperTile bad = good;
     change(bad);
     EXPECT_FALSE(bad.is_sound()) << name_of(bad);

@@ -1,6 +1,6 @@
 #include "cuda/gemm/ceiling.h"
-#include "cuda/ptx/cp_async.cuh"
 #include "cuda/ptx/mma_s8.cuh"
+#include "cuda/ptx/shared.cuh"
 #include "cuda/ptx/wgmma.cuh"
 
 namespace octet::cuda {
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(kThreads, 1) multiply_shared(int repeats, int*
   __shared__ __align__(1024) uint32_t operands[(128 + kHopperColumns) * 128 / 4];
   RandomBits random(blockIdx.x * kThreads + threadIdx.x);
   for (auto i = threadIdx.x; i < sizeof(operands) / 4; i += kThreads) operands[i] = random();
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  ptx::publish_stores();
   __syncthreads();
   const uint32_t address = ptx::shared_address(operands);
   const uint64_t a = ptx::wgmma_operand(address + threadIdx.x / 128 * 64 * 128);
@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(kThreads, 1) multiply_shared(int repeats, int*
     ptx::wgmma_fence();
 #pragma unroll
     for (int part = 0; part < kHopperParts; ++part) {
-      ptx::wgmma_64xNx32(sums, a + part * 2, w + part * 2, true);
+      ptx::wgmma_64xNx32(sums, a + part * 32 / 16, w + part * 32 / 16, true);
     }
     ptx::wgmma_commit();
     ptx::wgmma_wait<1>();

@@ -22,7 +22,7 @@ namespace octet::cuda {
 template <OutType kType>
 inline constexpr int kBytesOf = kType == OutType::bf16 || kType == OutType::f16 ? 2 : 4;
 
-inline constexpr int kGroup = 8;  // columns that a thread holds side by side
+inline constexpr int kNeighbours = 8;  // columns that a thread holds side by side
 
 // Columns that are finished at a time: 16 bytes of outputs, unless the fusion halves them.
 template <OutType kType>
@@ -120,10 +120,10 @@ template <Fusion F, OutType kType, int kColumns>
 __device__ __forceinline__ void store_sums(const GemmParams& params, int row, int column,
                                            const int32_t (&sums)[kColumns][4]) {
   constexpr int kShrink = FusedColumns<F>::kShrink;
-  constexpr int kPieces = kGroup / kPiece<kType>;  // of a thread's eight columns of 32
+  constexpr int kPieces = kNeighbours / kPiece<kType>;  // of a thread's eight columns of 32
   const int lane = static_cast<int>(ptx::thread_read_anew() % 32);
   const int first_row = row + lane / 4;
-  const int first_column = column + lane % 4 * kGroup;
+  const int first_column = column + lane % 4 * kNeighbours;
   const float* col_scales = params.col_scale + first_column;
   float row_scale[2];
   unsigned char* to[2];

@@ -6,6 +6,8 @@
 #include "cuda/gemm/mainloop_sm80.cuh"
 #include "cuda/gemm/schedule.cuh"
 #include "cuda/gemm/share.cuh"
+#include "cuda/ptx/registers.cuh"
+#include "cuda/ptx/shared.cuh"
 
 namespace octet::cuda {
 

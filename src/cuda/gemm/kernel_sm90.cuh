@@ -6,8 +6,9 @@
 #include "cuda/gemm/epilogue.cuh"
 #include "cuda/gemm/mainloop_sm90.cuh"
 #include "cuda/gemm/share.cuh"
-#include "cuda/ptx/cp_async.cuh"
+#include "cuda/ptx/named_barrier.cuh"
 #include "cuda/ptx/registers.cuh"
+#include "cuda/ptx/shared.cuh"
 
 namespace octet::cuda {
 
@@ -17,11 +18,12 @@ struct GroupWords {
   uint64_t turn[T.groups()];  // barriers: the group before this one has issued its tile
   uint32_t arrived[T.groups()];
 };
+static_assert(sizeof(uint64_t) + sizeof(uint32_t) == HopperTile::kGroupWordBytes);
 
 // A shared tile's sums belong to a warpgroup each.
 template <HopperTile T>
 struct GroupTeam {
-  static constexpr unsigned kThreads = 128;
+  static constexpr int kThreads = kGroupThreads;
   static constexpr int kTeams = T.teams();
   static constexpr int kBlocksPerWorker = T.cluster();
   GroupWords<T>& words;
@@ -31,7 +33,7 @@ struct GroupTeam {
     const int rank = T.cluster() == 1 ? 0 : static_cast<int>(ptx::cluster_rank());
     return T.in_turns() ? rank : rank * T.groups() + group;
   }
-  __device__ int rank() const { return static_cast<int>(threadIdx.x % kThreads); }
+  __device__ int rank() const { return static_cast<int>(threadIdx.x % kGroupThreads); }
   __device__ void sync() const { ptx::named_sync(1 + group, kThreads); }
 };
 
@@ -39,7 +41,7 @@ struct GroupTeam {
 template <HopperTile T, Fusion F, OutType kType>
 __device__ __forceinline__ void multiply_tiles(const GemmParams& params, uint32_t stages,
                                                GroupWords<T>& words, int group) {
-  constexpr int kYieldBarrier = 3;
+  constexpr int kYieldBarrier = 1 + T.groups();  // behind those of GroupTeam
   Multiplier<T> multiplier(stages, GroupPlace<T>(group));
   WorkList<T.cluster()> list;
   Work work;
@@ -69,13 +71,13 @@ __device__ __forceinline__ void multiply_tiles(const GemmParams& params, uint32_
       multiplier.template run<0>(
           steps, sums, [] {},
           [&] {
-            if (may_yield) ptx::named_arrive(kYieldBarrier, 256);
+            if (may_yield) ptx::named_arrive(kYieldBarrier, 2 * kGroupThreads);
           });
     } else {
       multiplier.template run<T.yields>(
           steps, sums,
           [&] {
-            if (T.yields > 0 && may_yield) ptx::named_sync(kYieldBarrier, 256);
+            if (T.yields > 0 && may_yield) ptx::named_sync(kYieldBarrier, 2 * kGroupThreads);
           },
           [] {});
     }
@@ -84,7 +86,7 @@ __device__ __forceinline__ void multiply_tiles(const GemmParams& params, uint32_
     }
     const BlockPlace<T> block(params, work.tile);
     const GroupPlace<T> part(group);
-    const int row = block.row + part.row + static_cast<int>(threadIdx.x % 128 / 32 * 16);
+    const int row = block.row + part.row + static_cast<int>(threadIdx.x % kGroupThreads / 32 * 16);
 #pragma unroll
     for (int i = 0; i < Multiplier<T>::kRows; ++i) {
       store_sums<F, kType>(params, row + 64 * i, block.column + part.column, sums[i]);
@@ -99,31 +101,28 @@ __device__ __forceinline__ void run_block(const GemmParams& params, const Operan
   auto& words = *reinterpret_cast<GroupWords<T>*>(shared + T.stages * (T.stage_bytes() + 16));
   const uint32_t stages = ptx::shared_address(shared);
   if (threadIdx.x == 0) {
-    for (auto& barrier : words.turn) ptx::mbarrier_init(ptx::shared_address(&barrier), 4);
+    for (auto& barrier : words.turn) ptx::mbarrier_init(ptx::shared_address(&barrier), kGroupWarps);
     Pipeline<T>(stages).init();
   }
-  const auto meet = [] {
-    if constexpr (T.cluster() > 1) {
-      ptx::cluster_sync();
-    } else {
-      __syncthreads();
-    }
-  };
-  meet();
-  const int group = static_cast<int>(threadIdx.x / 128);
+  if constexpr (T.cluster() > 1) {
+    ptx::cluster_meet();
+  } else {
+    __syncthreads();
+  }
+  const int group = static_cast<int>(threadIdx.x / kGroupThreads);
   if (group == T.groups()) {
     // The registers belong to those who multiply and hold the sums: with two groups of them 240 per
     // thread, which leaves 24 here. A single group has enough as it is.
     if constexpr (T.groups() > 1) ptx::give_registers_away<24>();
-    if (threadIdx.x == 128 * T.groups()) fetch<T>(params, maps, Pipeline<T>(stages));
+    if (threadIdx.x == kGroupThreads * T.groups()) fetch<T>(params, maps, Pipeline<T>(stages));
     __syncwarp();
   } else {
     if constexpr (T.groups() > 1) ptx::take_registers<240>();
     with_out_type(params,
                   [&](auto type) { multiply_tiles<T, F, type>(params, stages, words, group); });
   }
-  // Nobody leaves while the other block may still write into its shared memory.
-  meet();
+  // Nobody leaves while the other block may still arrive at its barriers.
+  if constexpr (T.cluster() > 1) ptx::cluster_sync();
 }
 
 }  // namespace octet::cuda

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kAlignment = 16;   // of rows of a and out
 constexpr int64_t kColumnGroup = 8;  // of w, stored together
-constexpr int kMostArrivals = 8192;  // blocks of a launch
+constexpr int kMostArrivals = 8192;  // counters: teams of all workers, see share.cuh
 // Rows of tiles that are walked together. On an H200 at m = 16384 with a tile of 256 x 192, 16 had
 // 936 TOPS, 8 had 920, 4 had 905; from m = 2304 to 4608 there is no difference.
 constexpr int kRowsWalkedTogether = 16;
@@ -151,14 +151,15 @@ std::string GemmLauncher::refusal(const GemmCandidate& candidate, const GemmProb
                        row.shared_bytes / 1024, traits.shared_bytes_per_block / 1024);
   }
   if (room_for(row, problem.fusion) == 0) {
-    return fmt::format("this build has no code of it for sm_{}", traits.architecture());
+    return fmt::format("this build has no code of it for sm_{}{}", traits.architecture(),
+                       row.cluster() > 1 ? ", or the GPU no room for its clusters" : "");
   }
   if (row.hopper && !TensorMaps::unavailable().empty()) return TensorMaps::unavailable();
   const int64_t tiles = ceil_div(problem.m, row.m) * ceil_div(problem.n, row.n);
   if (tiles > INT32_MAX / 2 || problem.m > INT32_MAX / 2 || problem.n > INT32_MAX / 2) {
     return "would have too many tiles";
   }
-  // Offsets of operands are 32 bits wide.
+  // Offsets of operands are 32 bits wide in family sm80, and one limit for both is simpler.
   if (packed_bytes(problem.n, problem.k) > UINT32_MAX) return "takes weights up to 4 GB";
   if (problem.m * round_up(problem.k, kAlignment) > UINT32_MAX) {
     return "takes activations up to 4 GB";
@@ -266,7 +267,7 @@ void GemmLauncher::launch(const GemmCandidate& candidate, const GemmProblem& pro
   params.out_type = out_type(problem.out);
   params.tiles_m = shares.tiles_m;
   params.tiles_n = shares.tiles_n;
-  params.group = kRowsWalkedTogether;
+  params.rows_together = kRowsWalkedTogether;
   params.k_steps = shares.k_steps;
   params.whole_tiles = shares.whole_tiles;
   params.arrivals = reinterpret_cast<uint32_t*>(arrivals_.data());

@@ -22,7 +22,7 @@ struct Pipeline {
   uint32_t slot = 0;
   uint32_t parity = 0;  // of `full`
 
-  static constexpr int kReaders = 4 * T.teams();  // warps
+  static constexpr int kReaders = kGroupWarps * T.teams();  // warps
 
   __device__ explicit Pipeline(uint32_t stages_) : stages(stages_) {}
 
@@ -143,18 +143,17 @@ class Multiplier {
   // Stages that are another's.
   __device__ void skip(int steps) { pipeline_.skip(steps); }
 
-  // sums = the next `steps` stages, at least one. Before the last kLast of them (or the first, if
-  // there are no more) `before_last` is called; and when the last has been issued, `issued`.
+  // sums = the next `steps` stages, at least one. Before the last kLast of them, but after the
+  // first, `before_last` is called; and when the last has been issued, `issued`.
   template <int kLast, class BeforeLast, class Issued>
   __device__ __forceinline__ void run(int steps, Sums& sums, BeforeLast before_last,
                                       Issued issued) {
-    const int last = min(kLast, steps);
-    if (last == steps) before_last();
     uint32_t previous = pipeline_.empty();
     multiply(sums, false);
-    add(steps - 1 - min(last, steps - 1), previous, sums);
-    if (last != steps) before_last();
-    add(min(last, steps - 1), previous, sums);
+    const int last = min(kLast, steps - 1);
+    add(steps - 1 - last, previous, sums);
+    before_last();
+    add(last, previous, sums);
     issued();
     ptx::wgmma_wait<0>();
     Pipeline<T>::release(previous);

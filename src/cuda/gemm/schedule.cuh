@@ -8,8 +8,9 @@
 // share.cuh). Integer sums do not depend on the order, so the result is the same bits in any case,
 // and no worker ever waits for another.
 //
-// Tiles are numbered so that those that run at the same time form a compact rectangle: `group` rows
-// of tiles at a time, column by column, which keeps both operands' panels in L2.
+// Tiles are numbered so that those that run at the same time form a compact rectangle:
+// `rows_together` rows of tiles at a time, column by column, which keeps both operands' panels in
+// L2.
 #pragma once
 
 #include "cuda/gemm/params.h"
@@ -40,22 +41,15 @@ struct SharedSteps {
   __device__ uint32_t worker_of(uint32_t step) const { return ((step + 1) * workers - 1) / steps; }
 };
 
-// Two of these live in registers during the main loop, where there are none to spare, hence one
-// number: the next whole tile, or the complement of the next step of the shared ones.
+// In family sm80 two of these live in registers during the main loop, where there are none to
+// spare, hence one number: the next whole tile, or the complement of the next step of the shared
+// ones.
 template <int kBlocksPerWorker>
 class WorkList {
   using Workers = cuda::Workers<kBlocksPerWorker>;
 
  public:
   __device__ WorkList() : next_(static_cast<int>(Workers::self())) {}
-
-  // False when no whole tile is left.
-  __device__ bool next_whole(const GemmParams& params, Work& work) {
-    if (next_ < 0 || next_ >= params.whole_tiles) return false;
-    work = {next_, 0, params.k_steps};
-    next_ += static_cast<int>(Workers::count());
-    return true;
-  }
 
   // False when nothing is left.
   __device__ bool next(const GemmParams& params, Work& work) {
@@ -75,6 +69,14 @@ class WorkList {
   }
 
  private:
+  // False when no whole tile is left.
+  __device__ bool next_whole(const GemmParams& params, Work& work) {
+    if (next_ < 0 || next_ >= params.whole_tiles) return false;
+    work = {next_, 0, params.k_steps};
+    next_ += static_cast<int>(Workers::count());
+    return true;
+  }
+
   int next_;
 };
 
@@ -83,9 +85,9 @@ struct TilePlace {
 };
 
 __device__ __forceinline__ TilePlace place_of(const GemmParams& params, int tile) {
-  const int per_group = params.group * params.tiles_n;
-  const int first = tile / per_group * params.group;
-  const int rows = min(params.group, params.tiles_m - first);
+  const int per_group = params.rows_together * params.tiles_n;
+  const int first = tile / per_group * params.rows_together;
+  const int rows = min(params.rows_together, params.tiles_m - first);
   const int index = tile % per_group;
   return {first + index % rows, index / rows};
 }

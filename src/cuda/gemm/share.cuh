@@ -34,7 +34,10 @@ __device__ bool share_sums(const GemmParams& params, const Work& work, const Tea
   constexpr bool kLook = kTeamVectors > 128 * 128 / 4;
   if constexpr (kLook) {
     team.sync();  // `arrived` of the last shared tile has been read
-    if (team.rank() == 0) *team.arrived = *static_cast<volatile uint32_t*>(arrivals);
+    if (team.rank() == 0) {
+      *team.arrived = *static_cast<volatile uint32_t*>(arrivals);
+      __threadfence();  // for the whole team: whoever has arrived, its sums are there
+    }
     team.sync();
   }
   if (!kLook || *team.arrived + steps != all) {
@@ -43,11 +46,13 @@ __device__ bool share_sums(const GemmParams& params, const Work& work, const Tea
     for (int i = 0; i < kVectors; ++i) __stcg(ours + i * Team::kThreads, vectors[i]);
     __threadfence();
     team.sync();
-    if (team.rank() == 0) *team.arrived = atomicAdd(arrivals, steps);
+    if (team.rank() == 0) {
+      *team.arrived = atomicAdd(arrivals, steps);
+      __threadfence();
+    }
     team.sync();
     if (*team.arrived + steps != all) return false;
   }
-  __threadfence();
   if (team.rank() == 0) *arrivals = 0;
 
   const SharedSteps shared(params, Workers::count());

@@ -7,6 +7,9 @@ namespace octet::cuda {
 // one multiplies while another runs its epilogue.
 enum class Sharing { together, in_turns };
 
+inline constexpr int kGroupWarps = 4;  // of a warpgroup
+inline constexpr int kGroupThreads = 32 * kGroupWarps;
+
 // A block computes m x n outputs, 128 bytes of k of both operands per pipeline stage. Its
 // warpgroups stand groups_m x groups_n (in turns: just as many as there are); one more fetches.
 // cluster_m x cluster_n blocks fetch together: those side by side share rows of a, those below each
@@ -22,9 +25,10 @@ struct HopperTile {
   int yields;
 
   static constexpr int k = 128;
+  static constexpr int kGroupWordBytes = 12;  // of shared memory, per warpgroup
   constexpr bool in_turns() const { return sharing == Sharing::in_turns; }
   constexpr int groups() const { return groups_m * groups_n; }
-  constexpr int threads() const { return 128 * (groups() + 1); }
+  constexpr int threads() const { return kGroupThreads * (groups() + 1); }
   constexpr int group_m() const { return in_turns() ? m : m / groups_m; }
   constexpr int group_n() const { return in_turns() ? n : n / groups_n; }
   constexpr int cluster() const { return cluster_m * cluster_n; }
@@ -33,17 +37,20 @@ struct HopperTile {
   constexpr int stage_bytes() const { return (m + n) * k; }
   // Bytes of shared memory that the multiplications of a stage read.
   constexpr int read_bytes() const { return m * n / (64 * group_n()) * (64 + group_n()) * k; }
-  constexpr int shared_bytes() const { return stages * (stage_bytes() + 16) + 12 * groups(); }
+  constexpr int shared_bytes() const {
+    return stages * (stage_bytes() + 16) + kGroupWordBytes * groups();
+  }
   constexpr bool operator==(const HopperTile&) const = default;
 
   // What the kernel relies on: rows of a wgmma and the widths of ptx/wgmma.cuh, boxes of TMA, whole
-  // groups of the swizzle, and of the rows that pack.h deals out.
+  // groups of the swizzle, and of the rows that pack.h deals out. Who yields holds one stage more
+  // than it yields, and the other must get through all of those.
   constexpr bool is_sound() const {
     return stages >= 2 && groups() >= 1 && groups() <= 2 &&
            m % (in_turns() ? 64 : 64 * groups_m) == 0 && group_n() % 64 == 0 && group_n() <= 256 &&
            cluster() <= 2 && m / cluster_n % 8 == 0 && n / cluster_m % 8 == 0 &&
            m / cluster_n <= 256 && n / cluster_m <= 256 &&
-           (yields == 0 || (!in_turns() && groups() == 2));
+           (yields == 0 || (!in_turns() && groups() == 2 && yields > 0 && yields < stages));
   }
 };
 

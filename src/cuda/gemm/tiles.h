@@ -4,7 +4,7 @@
 // Family sm80, mma.sync: two classes by the shared memory that a block may take, each built for the
 // architectures that have it (cmake/cuda.cmake) and tested against its limit:
 //   small   99 KB   sm_86, sm_89, sm_120, and all others
-//   medium 163 KB   sm_80, and sm_90
+//   medium 163 KB   sm_80, sm_87, sm_90, and by PTX what is newer than all of these
 // Stages of 128 bytes of k copy whole lines; where shared memory is short, 64 leave more stages.
 // Family sm90, wgmma: one class,
 //   hopper 227 KB   sm_90 alone

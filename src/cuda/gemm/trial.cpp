@@ -37,15 +37,17 @@ class Operands {
     scales_ = device_->allocate(ones.size() * sizeof(float));
     device_->upload(scales_.data(), reinterpret_cast<const std::byte*>(ones.data()),
                     ones.size() * sizeof(float));
-    const int64_t bytes = a_bytes() + packed_bytes(problem.n, problem.k) + out_bytes();
-    const int64_t sets =
-        std::clamp<int64_t>(2 * device_->traits().l2_bytes / bytes + 1, 1, kMostSets);
-    for (int64_t i = 0; i < sets; ++i) sets_.push_back(make_set(static_cast<uint64_t>(i)));
     const double operations = 2.0 * static_cast<double>(problem.m) *
                               static_cast<double>(problem.n) * static_cast<double>(problem.k);
     // 1000 TOPS, and 3 us at least: only a number of launches comes out of it.
     const double expected_us = std::max(3.0, operations * 1e-9);
     launches_ = std::clamp(static_cast<int>(kRunMicroseconds / expected_us), 1, kMostLaunches);
+    const int64_t bytes = a_bytes() + packed_bytes(problem.n, problem.k) + out_bytes();
+    const int64_t sets =
+        launches_ == 1
+            ? 1
+            : std::clamp<int64_t>(2 * device_->traits().l2_bytes / bytes + 1, 1, kMostSets);
+    for (int64_t i = 0; i < sets; ++i) sets_.push_back(make_set(static_cast<uint64_t>(i)));
   }
 
   ~Operands() {

@@ -1,4 +1,4 @@
-// Blocks of a cluster (Hopper), and threads of a block that meet by themselves.
+// Blocks of a cluster (Hopper).
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,17 @@ __device__ __forceinline__ uint32_t cluster_rank() {
   return rank;
 }
 
-// All threads of the cluster that have not left yet; each warp as a whole.
-__device__ __forceinline__ void cluster_sync() {
+// All threads of the cluster that have not left yet meet; each warp as a whole. What was written or
+// announced before is not ordered by it.
+__device__ __forceinline__ void cluster_meet() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;" ::
                    : "memory");
 }
 
-// `threads` threads of the block meet at barrier `id`, 1 to 15.
-__device__ __forceinline__ void named_sync(int id, int threads) {
-  asm volatile("barrier.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
-}
-
-// The same without waiting for the others.
-__device__ __forceinline__ void named_arrive(int id, int threads) {
-  asm volatile("barrier.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+// The same, and all of that has happened.
+__device__ __forceinline__ void cluster_sync() {
+  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::
+                   : "memory");
 }
 
 }  // namespace octet::cuda::ptx

@@ -5,11 +5,6 @@
 
 namespace octet::cuda::ptx {
 
-// A pointer into shared memory as the instructions take it.
-__device__ __forceinline__ uint32_t shared_address(const void* pointer) {
-  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
-}
-
 // Copies 16 bytes if they are wanted. Past L1: a tile is read once by its block. The L2 is asked
 // for the whole 128-byte line at once. The predicate is part of the instruction: with a branch
 // around it, the compiler would load the constants of the address anew for each copy, and wait for

@@ -45,9 +45,9 @@ __device__ __forceinline__ void mbarrier_expect(uint32_t barrier, uint32_t bytes
       : "memory");
 }
 
-// At the barrier in the same place of another block of the cluster. Relaxed: it says that something
-// was read, and a release would wait for all memory of the GPU (on an H200 the GEMM had 1042 TOPS
-// with it and 1532 without, 128x256, m = 4096, n = 13824, k = 4608).
+// At the barrier in the same place of a block of the cluster, which may be this one. Relaxed: it
+// says that something was read, and a release would wait for all memory of the GPU (on an H200 the
+// GEMM had 1042 TOPS with it and 1532 without, 128x256, m = 4096, n = 13824, k = 4608).
 __device__ __forceinline__ void mbarrier_arrive_at(uint32_t barrier, uint32_t block) {
   asm volatile(
       "{\n .reg .b32 there;\n mapa.shared::cluster.u32 there, %0, %1;\n"
