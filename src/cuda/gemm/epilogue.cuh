@@ -28,7 +28,8 @@ inline constexpr int kNeighbours = 8;  // columns that a thread holds side by si
 template <OutType kType>
 inline constexpr int kPiece = 16 / kBytesOf<kType>;
 
-// Floats, or zeros if they are not wanted.
+// Floats, or zeros if they are not wanted. Vectors of n can be read up to the next multiple of
+// eight, see params.h.
 template <int kCount>
 __device__ __forceinline__ void load_columns(float (&values)[kCount], bool wanted,
                                              const float* from) {

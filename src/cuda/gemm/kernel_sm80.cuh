@@ -66,8 +66,9 @@ __device__ __forceinline__ void run_block(const GemmParams& params) {
       auto* slices = reinterpret_cast<int32_t*>(stages + T.stages * T.stage_bytes());
       if (!add_slices<T>(slices, sums)) continue;
     } else {
-      if (steps < params.k_steps && !share_sums(params, work, BlockTeam<T>{&arrived}, sums))
+      if (steps < params.k_steps && !share_sums(params, work, BlockTeam<T>{&arrived}, sums)) {
         continue;
+      }
     }
     const TilePlace place = place_of(params, work.tile);
     const WarpPlace<T> warp(ptx::thread_read_anew());
