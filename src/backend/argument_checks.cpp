@@ -42,9 +42,9 @@ void check_matrix(std::string_view what, const ConstTensorView& view,
   check_alignment(what, view);
 }
 
-void check_vector(std::string_view what, const ConstTensorView& view, int64_t length) {
-  check(view.dtype == DType::f32 && view.shape == Shape({length}) && view.is_dense(),
-        "{} is {}, expected a dense F32 [{}]", what, view.to_string(), length);
+void check_vector(std::string_view what, const ConstTensorView& view, int64_t length, DType type) {
+  check(view.dtype == type && view.shape == Shape({length}) && view.is_dense(),
+        "{} is {}, expected a dense {} [{}]", what, view.to_string(), name_of(type), length);
   check(view.data != nullptr || length == 0, "{} has no memory", what);
   check_alignment(what, view);
 }

@@ -13,8 +13,9 @@ namespace octet {
 void check_matrix(std::string_view what, const ConstTensorView& view,
                   std::initializer_list<DType> types);
 
-// A dense F32 vector of `length` elements.
-void check_vector(std::string_view what, const ConstTensorView& view, int64_t length);
+// A dense vector of `length` elements of one type.
+void check_vector(std::string_view what, const ConstTensorView& view, int64_t length,
+                  DType type = DType::f32);
 
 // I8 values [rows, k] and F32 scales [rows].
 void check_quantized(std::string_view what, const QTensor& tensor);

@@ -55,7 +55,9 @@ void Backend::quantize_rows(const ConstTensorView& x, const ActivationTransform&
   check(out.values.shape == x.shape, "quantize_rows: out is {}, expected the shape {} of x",
         out.values.shape.to_string(), x.shape.to_string());
   check_transform("quantize_rows", transform, x.shape[1]);
+  const Observed observed(op_observer_, "quantize");
   do_quantize_rows(x, transform, out);
+  observed.done();
 }
 
 void Backend::dequantize_rows(const QTensor& q, const TensorView& out) {
@@ -103,12 +105,16 @@ QWeight Backend::pack(const QTensor& weight, const ConstTensorView& bias,
 void Backend::gemm(const GemmArgs& args, Fusion fusion) {
   const GemmProblem problem = describe_gemm(args, fusion);
   if (problem.m == 0 || problem.n == 0) return;
+  const Observed observed(op_observer_, "gemm");
   const std::string_view kernel = do_gemm(problem, args);
+  observed.done(kernel, 2.0 * static_cast<double>(problem.m) * static_cast<double>(problem.n) *
+                            static_cast<double>(problem.k));
   if (gemm_observer_) gemm_observer_(problem, kernel);
   if (trace_gemm_) log::trace("gemm {}: {}", problem.to_string(), kernel);
 }
 
-void Backend::matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out) {
+void Backend::matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,
+                     const ConstTensorView& bias) {
   check_matrix("matmul: a", a, {DType::f32, DType::bf16});
   check_matrix("matmul: b", b, {DType::f32, DType::bf16});
   check_matrix("matmul: out", out, {DType::f32, DType::bf16, DType::f16});
@@ -117,8 +123,12 @@ void Backend::matmul(const ConstTensorView& a, const ConstTensorView& b, const T
   check(a.shape[1] == b.shape[1], "matmul: a has k={}, but b has k={}", a.shape[1], b.shape[1]);
   check(out.shape == Shape({a.shape[0], b.shape[0]}), "matmul: out is {}, expected [{}, {}]",
         out.shape.to_string(), a.shape[0], b.shape[0]);
+  if (bias.data != nullptr) check_vector("matmul: bias", bias, b.shape[0], out.dtype);
   if (out.shape.elements() == 0) return;
-  do_matmul(a, b, out);
+  const Observed observed(op_observer_, "matmul");
+  do_matmul(a, b, out, bias);
+  observed.done({},
+                2.0 * static_cast<double>(out.shape.elements()) * static_cast<double>(a.shape[1]));
 }
 
 }  // namespace octet

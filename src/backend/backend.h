@@ -1,20 +1,24 @@
 // THE interface: what a device can do. `ref` is its meaning in plain loops; `cpu` and `cuda` give
 // the same results faster.
 //
-// Rules: outputs are views that the caller allocated and that overlap no input; ops on one
-// backend run in the order of the calls, and one backend is used by one thread at a time. The
+// Rules: outputs are views that the caller allocated and that overlap no input (ops that change a
+// matrix in place say so); ops on one backend run in the order of the calls, and one backend is
+// used by one thread at a time. The
 // public functions check their arguments once, here, and throw Error with the values;
 // implementations only see arguments that fit.
 #pragma once
 
 #include <cstddef>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "backend/gemm.h"
+#include "backend/observer.h"
+#include "backend/ops.h"
 #include "tensor/quantized.h"
 #include "tensor/tensor.h"
 
@@ -77,9 +81,47 @@ class Backend {
   // it means nothing (ref).
   virtual double int8_ceiling() = 0;
 
-  // Unquantized: out[m, n] = a [m, k] times b [n, k] transposed; a and b both F32 or both BF16,
-  // out F32, BF16 or F16, products summed in f32 or wider.
-  void matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out);
+  // Unquantized: out[m, n] = a [m, k] times b [n, k] transposed, plus bias [n] (of out's type, or
+  // no data) in each row; a and b both F32 or both BF16, out F32, BF16 or F16, products summed in
+  // f32 or wider, and one rounding of the whole.
+  void matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,
+              const ConstTensorView& bias = {});
+
+  // The ops between the linears; see ops.h for what they compute.
+  void norm(const ConstTensorView& x, const RowNorm& how, const TensorView& out);
+  // quantize_rows() of the norm before it is rounded.
+  void norm_quantize(const ConstTensorView& x, const RowNorm& how,
+                     const ActivationTransform& transform, const QTensor& out);
+  void rotate_heads(const TensorView& x, const HeadRotation& how);  // in place
+  void attention(const AttentionArgs& args);
+  // out = silu(gate) * up, with the silu of exact_silu.h, the same bits everywhere.
+  void swiglu(const ConstTensorView& gate, const ConstTensorView& up, const TensorView& out);
+  void activate(const ConstTensorView& x, Activation how, const TensorView& out);
+  // h += x
+  void add(const TensorView& h, const ConstTensorView& x);
+  // h += tanh(gate [channels]) * norm(x)
+  void add_gated(const TensorView& h, const ConstTensorView& x, const RowNorm& how,
+                 const ConstTensorView& gate);
+  // out[i] = table[rows[i]]
+  void embed(const ConstTensorView& table, std::span<const int32_t> rows, const TensorView& out);
+  // out[i] = sin(times[i] * frequencies), then cos of the same; frequencies F32 [channels / 2].
+  void sinusoids(std::span<const float> times, const ConstTensorView& frequencies,
+                 const TensorView& out);
+  void group_norm(const ConstTensorView& x, const GroupNorm& how, const TensorView& out);
+  void conv2d(const ConvArgs& args);
+  // Each pixel of x [height * width, channels] becomes two by two of out.
+  void upsample(const ConstTensorView& x, int64_t height, int64_t width, const TensorView& out);
+
+  // Moments in the order of this backend's work, and the microseconds between two of them, for
+  // which it waits. They cost little, and count until forget_marks().
+  virtual size_t mark() { return 0; }
+  virtual double microseconds_between(size_t, size_t) { return 0; }
+  virtual void forget_marks() {}
+  void set_op_observer(OpObserver* observer) { op_observer_ = observer; }
+
+  // Of allocate(): bytes in use, and the most since the last reset_peak().
+  virtual MemoryUse memory() const { return {}; }
+  virtual void reset_peak() {}
 
  protected:
   virtual void do_quantize_rows(const ConstTensorView& x, const ActivationTransform& transform,
@@ -89,11 +131,31 @@ class Backend {
   virtual void do_pack(const QTensor& weight, QWeight& packed) = 0;
   // Returns the name of the kernel that ran.
   virtual std::string_view do_gemm(const GemmProblem& problem, const GemmArgs& args) = 0;
-  virtual void do_matmul(const ConstTensorView& a, const ConstTensorView& b,
-                         const TensorView& out) = 0;
+  virtual void do_matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,
+                         const ConstTensorView& bias) = 0;
+  virtual void do_norm(const ConstTensorView& x, const RowNorm& how, const TensorView& out);
+  virtual void do_norm_quantize(const ConstTensorView& x, const RowNorm& how,
+                                const ActivationTransform& transform, const QTensor& out);
+  virtual void do_rotate_heads(const TensorView& x, const HeadRotation& how);
+  virtual void do_attention(const AttentionArgs& args);
+  virtual void do_swiglu(const ConstTensorView& gate, const ConstTensorView& up,
+                         const TensorView& out);
+  virtual void do_activate(const ConstTensorView& x, Activation how, const TensorView& out);
+  virtual void do_add(const TensorView& h, const ConstTensorView& x);
+  virtual void do_add_gated(const TensorView& h, const ConstTensorView& x, const RowNorm& how,
+                            const ConstTensorView& gate);
+  virtual void do_embed(const ConstTensorView& table, std::span<const int32_t> rows,
+                        const TensorView& out);
+  virtual void do_sinusoids(std::span<const float> times, const ConstTensorView& frequencies,
+                            const TensorView& out);
+  virtual void do_group_norm(const ConstTensorView& x, const GroupNorm& how, const TensorView& out);
+  virtual void do_conv2d(const ConvArgs& args);
+  virtual void do_upsample(const ConstTensorView& x, int64_t height, int64_t width,
+                           const TensorView& out);
 
  private:
   GemmObserver gemm_observer_;
+  OpObserver* op_observer_ = nullptr;
   bool trace_gemm_;  // OCTET_TRACE=gemm
 };
 

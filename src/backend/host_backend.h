@@ -2,15 +2,28 @@
 #pragma once
 
 #include <cstring>
+#include <memory>
+#include <vector>
 
 #include "backend/backend.h"
+#include "backend/memory_counter.h"
 #include "base/stopwatch.h"
 
 namespace octet {
 
 class HostBackend : public Backend {
  public:
-  Buffer allocate(size_t bytes) override { return allocate_host(bytes); }
+  Buffer allocate(size_t bytes) override { return counter_->count(allocate_host(bytes)); }
+  MemoryUse memory() const override { return counter_->use(); }
+  void reset_peak() override { counter_->reset_peak(); }
+  size_t mark() override {
+    marks_.push_back(clock_.microseconds());
+    return marks_.size() - 1;
+  }
+  double microseconds_between(size_t begin, size_t end) override {
+    return marks_.at(end) - marks_.at(begin);
+  }
+  void forget_marks() override { marks_.clear(); }
   void copy_to_device(std::byte* device, const std::byte* host, size_t bytes) override {
     if (bytes > 0) std::memcpy(device, host, bytes);
   }
@@ -26,6 +39,11 @@ class HostBackend : public Backend {
     work();
     return watch.microseconds();
   }
+
+ private:
+  std::shared_ptr<MemoryCounter> counter_ = std::make_shared<MemoryCounter>();
+  Stopwatch clock_;
+  std::vector<double> marks_;
 };
 
 }  // namespace octet

@@ -110,7 +110,7 @@ class CpuBackend final : public HostBackend {
   }
 
   void do_matmul(const ConstTensorView& a, const ConstTensorView& b,
-                 const TensorView& out) override {
+                 const TensorView& out, const ConstTensorView&) override {
     cpu::matmul(pool_, cpu::choose_matmul_kernel(a.dtype, cpu::cpu_features()), a, b, out);
   }
 

@@ -164,7 +164,7 @@ class CudaBackend final : public Backend {
   }
 
   void do_matmul(const ConstTensorView& a, const ConstTensorView& b,
-                 const TensorView& out) override {
+                 const TensorView& out, const ConstTensorView&) override {
     const Active active(traits().index);
     CublasLt* lt = a.shape[1] > 0 ? library() : nullptr;
     if (lt != nullptr && lt->matmul(a, b, out)) return;

@@ -1,4 +1,4 @@
-// Reading and writing one element of a matrix whose type is known at run time.
+// Reading and writing one element of a matrix or vector whose type is known at run time.
 #pragma once
 
 #include "tensor/tensor.h"
@@ -10,6 +10,14 @@ inline float load(const ConstTensorView& matrix, int64_t row, int64_t column) {
     case DType::bf16: return to_f32(matrix.row<bf16_t>(row)[column]);
     case DType::f16: return to_f32(matrix.row<f16_t>(row)[column]);
     default: return matrix.row<float>(row)[column];
+  }
+}
+
+inline float load_at(const ConstTensorView& vector, int64_t at) {
+  switch (vector.dtype) {
+    case DType::bf16: return to_f32(vector.as<bf16_t>()[at]);
+    case DType::f16: return to_f32(vector.as<f16_t>()[at]);
+    default: return vector.as<float>()[at];
   }
 }
 

@@ -34,7 +34,8 @@ void gemm(const GemmProblem& problem, const GemmArgs& args) {
 }
 
 // Sums in f64: the nearest to the true value that is cheap to have.
-void matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out) {
+void matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,
+            const ConstTensorView& bias) {
   const int64_t k = a.shape[1];
   for (int64_t i = 0; i < out.shape[0]; ++i) {
     for (int64_t j = 0; j < out.shape[1]; ++j) {
@@ -42,6 +43,7 @@ void matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView
       for (int64_t p = 0; p < k; ++p) {
         sum += static_cast<double>(load(a, i, p)) * static_cast<double>(load(b, j, p));
       }
+      if (bias.data != nullptr) sum += load_at(bias, j);
       store(out, i, j, static_cast<float>(sum));
     }
   }

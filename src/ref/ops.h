@@ -1,7 +1,10 @@
 // The ops of ref; arguments are already checked.
 #pragma once
 
+#include <span>
+
 #include "backend/gemm.h"
+#include "backend/ops.h"
 #include "tensor/quantized.h"
 
 namespace octet::ref {
@@ -10,6 +13,28 @@ void quantize_rows(const ConstTensorView& x, const ActivationTransform& transfor
                    const QTensor& out);
 void dequantize_rows(const QTensor& q, const TensorView& out);
 void gemm(const GemmProblem& problem, const GemmArgs& args);  // weight rows as they came
-void matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out);
+void matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,
+            const ConstTensorView& bias);
+
+// rows.cpp
+void norm(const ConstTensorView& x, const RowNorm& how, const TensorView& out);
+void norm_quantize(const ConstTensorView& x, const RowNorm& how,
+                   const ActivationTransform& transform, const QTensor& out);
+void rotate_heads(const TensorView& x, const HeadRotation& how);
+void swiglu(const ConstTensorView& gate, const ConstTensorView& up, const TensorView& out);
+void activate(const ConstTensorView& x, Activation how, const TensorView& out);
+void add(const TensorView& h, const ConstTensorView& x);
+void add_gated(const TensorView& h, const ConstTensorView& x, const RowNorm& how,
+               const ConstTensorView& gate);
+void embed(const ConstTensorView& table, std::span<const int32_t> rows, const TensorView& out);
+void sinusoids(std::span<const float> times, const ConstTensorView& frequencies,
+               const TensorView& out);
+
+void attention(const AttentionArgs& args);
+
+// images.cpp
+void group_norm(const ConstTensorView& x, const GroupNorm& how, const TensorView& out);
+void conv2d(const ConvArgs& args);
+void upsample(const ConstTensorView& x, int64_t height, int64_t width, const TensorView& out);
 
 }  // namespace octet::ref

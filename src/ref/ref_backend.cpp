@@ -45,9 +45,49 @@ class RefBackend final : public HostBackend {
     return "ref";
   }
 
-  void do_matmul(const ConstTensorView& a, const ConstTensorView& b,
+  void do_matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,
+                 const ConstTensorView& bias) override {
+    ref::matmul(a, b, out, bias);
+  }
+  void do_norm(const ConstTensorView& x, const RowNorm& how, const TensorView& out) override {
+    ref::norm(x, how, out);
+  }
+  void do_norm_quantize(const ConstTensorView& x, const RowNorm& how,
+                        const ActivationTransform& transform, const QTensor& out) override {
+    ref::norm_quantize(x, how, transform, out);
+  }
+  void do_rotate_heads(const TensorView& x, const HeadRotation& how) override {
+    ref::rotate_heads(x, how);
+  }
+  void do_attention(const AttentionArgs& args) override { ref::attention(args); }
+  void do_swiglu(const ConstTensorView& gate, const ConstTensorView& up,
                  const TensorView& out) override {
-    ref::matmul(a, b, out);
+    ref::swiglu(gate, up, out);
+  }
+  void do_activate(const ConstTensorView& x, Activation how, const TensorView& out) override {
+    ref::activate(x, how, out);
+  }
+  void do_add(const TensorView& h, const ConstTensorView& x) override { ref::add(h, x); }
+  void do_add_gated(const TensorView& h, const ConstTensorView& x, const RowNorm& how,
+                    const ConstTensorView& gate) override {
+    ref::add_gated(h, x, how, gate);
+  }
+  void do_embed(const ConstTensorView& table, std::span<const int32_t> rows,
+                const TensorView& out) override {
+    ref::embed(table, rows, out);
+  }
+  void do_sinusoids(std::span<const float> times, const ConstTensorView& frequencies,
+                    const TensorView& out) override {
+    ref::sinusoids(times, frequencies, out);
+  }
+  void do_group_norm(const ConstTensorView& x, const GroupNorm& how,
+                     const TensorView& out) override {
+    ref::group_norm(x, how, out);
+  }
+  void do_conv2d(const ConvArgs& args) override { ref::conv2d(args); }
+  void do_upsample(const ConstTensorView& x, int64_t height, int64_t width,
+                   const TensorView& out) override {
+    ref::upsample(x, height, width, out);
   }
 };
 

@@ -1,0 +1,217 @@
+// The ops between the linears: what their arguments must be, for all backends.
+#include "backend/argument_checks.h"
+#include "backend/backend.h"
+#include "base/error.h"
+
+namespace octet {
+namespace {
+
+void check_float(std::string_view what, const ConstTensorView& view) {
+  check_matrix(what, view, {DType::f32, DType::bf16});
+}
+
+// A matrix of the shape and type of x.
+void check_like(std::string_view what, const ConstTensorView& view, const ConstTensorView& x) {
+  check_matrix(what, view, {x.dtype});
+  check(view.shape == x.shape, "{} is {}, expected {}", what, view.shape.to_string(),
+        x.shape.to_string());
+}
+
+void check_norm(const std::string& op, const ConstTensorView& x, const RowNorm& how) {
+  check_float(op + ": x", x);
+  check(how.eps >= 0, "{}: eps is {}, expected 0 or more", op, how.eps);
+  if (how.weight.data != nullptr) check_vector(op + ": weight", how.weight, x.shape[1]);
+  if (how.scale.data != nullptr) check_vector(op + ": scale", how.scale, x.shape[1], x.dtype);
+}
+
+bool is_empty(const ConstTensorView& view) { return view.shape.elements() == 0; }
+
+}  // namespace
+
+void Backend::norm(const ConstTensorView& x, const RowNorm& how, const TensorView& out) {
+  check_norm("norm", x, how);
+  check_like("norm: out", out, x);
+  if (is_empty(x)) return;
+  const Observed observed(op_observer_, "norm");
+  do_norm(x, how, out);
+  observed.done();
+}
+
+void Backend::norm_quantize(const ConstTensorView& x, const RowNorm& how,
+                            const ActivationTransform& transform, const QTensor& out) {
+  check_norm("norm_quantize", x, how);
+  check_quantized("norm_quantize: out", out);
+  check(out.values.shape == x.shape, "norm_quantize: out is {}, expected the shape {} of x",
+        out.values.shape.to_string(), x.shape.to_string());
+  check_transform("norm_quantize", transform, x.shape[1]);
+  if (is_empty(x)) return;
+  const Observed observed(op_observer_, "norm");
+  do_norm_quantize(x, how, transform, out);
+  observed.done();
+}
+
+void Backend::rotate_heads(const TensorView& x, const HeadRotation& how) {
+  check_float("rotate_heads: x", x);
+  const int64_t rows = x.shape[0], channels = x.shape[1];
+  check(how.heads > 0 && channels % (2 * how.heads) == 0,
+        "rotate_heads: {} channels in {} heads, expected heads of an even number of channels",
+        channels, how.heads);
+  const int64_t head_dim = channels / how.heads;
+  check_vector("rotate_heads: weight", how.weight, head_dim);
+  for (const ConstTensorView* table : {&how.cos, &how.sin}) {
+    check_matrix("rotate_heads: cos and sin", *table, {DType::f32});
+    check(table->shape == Shape({rows, head_dim / 2}) && table->is_dense(),
+          "rotate_heads: cos or sin is {}, expected a dense [{}, {}]", table->shape.to_string(),
+          rows, head_dim / 2);
+  }
+  if (is_empty(x)) return;
+  const Observed observed(op_observer_, "rotary");
+  do_rotate_heads(x, how);
+  observed.done();
+}
+
+void Backend::attention(const AttentionArgs& args) {
+  check_float("attention: q", args.q);
+  check_matrix("attention: k", args.k, {args.q.dtype});
+  check_like("attention: v", args.v, args.k);
+  check_like("attention: out", args.out, args.q);
+  check(args.heads > 0 && args.kv_heads > 0 && args.heads % args.kv_heads == 0,
+        "attention: {} heads on {} of k and v, expected a multiple", args.heads, args.kv_heads);
+  check(args.q.shape[1] % args.heads == 0, "attention: {} channels of q in {} heads",
+        args.q.shape[1], args.heads);
+  check(args.k.shape[1] == args.kv_heads * args.head_dim(),
+        "attention: k has {} channels, expected {} heads of {}", args.k.shape[1], args.kv_heads,
+        args.head_dim());
+  check(args.keys() > 0 || args.rows() == 0, "attention: there are no keys for {} rows",
+        args.rows());
+  check(!args.causal || args.rows() == args.keys(),
+        "attention: causal with {} rows and {} keys, expected as many", args.rows(), args.keys());
+  if (is_empty(args.q)) return;
+  const Observed observed(op_observer_, "attention");
+  do_attention(args);
+  const double pairs = static_cast<double>(args.rows()) * static_cast<double>(args.keys());
+  observed.done({}, (args.causal ? 2.0 : 4.0) * pairs * static_cast<double>(args.q.shape[1]));
+}
+
+void Backend::swiglu(const ConstTensorView& gate, const ConstTensorView& up,
+                     const TensorView& out) {
+  check_float("swiglu: gate", gate);
+  check_like("swiglu: up", up, gate);
+  check_like("swiglu: out", out, gate);
+  if (is_empty(gate)) return;
+  const Observed observed(op_observer_, "activation");
+  do_swiglu(gate, up, out);
+  observed.done();
+}
+
+void Backend::activate(const ConstTensorView& x, Activation how, const TensorView& out) {
+  check_float("activate: x", x);
+  check_like("activate: out", out, x);
+  if (is_empty(x)) return;
+  const Observed observed(op_observer_, "activation");
+  do_activate(x, how, out);
+  observed.done();
+}
+
+void Backend::add(const TensorView& h, const ConstTensorView& x) {
+  check_float("add: h", h);
+  check_like("add: x", x, h);
+  if (is_empty(x)) return;
+  const Observed observed(op_observer_, "residual");
+  do_add(h, x);
+  observed.done();
+}
+
+void Backend::add_gated(const TensorView& h, const ConstTensorView& x, const RowNorm& how,
+                        const ConstTensorView& gate) {
+  check_norm("add_gated", x, how);
+  check_like("add_gated: h", h, x);
+  check_vector("add_gated: gate", gate, x.shape[1], x.dtype);
+  if (is_empty(x)) return;
+  const Observed observed(op_observer_, "residual");
+  do_add_gated(h, x, how, gate);
+  observed.done();
+}
+
+void Backend::embed(const ConstTensorView& table, std::span<const int32_t> rows,
+                    const TensorView& out) {
+  check_float("embed: table", table);
+  check_matrix("embed: out", out, {table.dtype});
+  const auto count = static_cast<int64_t>(rows.size());
+  check(out.shape == Shape({count, table.shape[1]}), "embed: out is {}, expected [{}, {}]",
+        out.shape.to_string(), count, table.shape[1]);
+  for (const int32_t row : rows) {
+    check(row >= 0 && row < table.shape[0], "embed: row {} of a table with {} rows", row,
+          table.shape[0]);
+  }
+  if (is_empty(out)) return;
+  const Observed observed(op_observer_, "embed");
+  do_embed(table, rows, out);
+  observed.done();
+}
+
+void Backend::sinusoids(std::span<const float> times, const ConstTensorView& frequencies,
+                        const TensorView& out) {
+  check_float("sinusoids: out", out);
+  const auto count = static_cast<int64_t>(times.size());
+  check(out.shape[0] == count && out.shape[1] % 2 == 0,
+        "sinusoids: out is {}, expected {} rows of an even number of channels",
+        out.shape.to_string(), count);
+  check_vector("sinusoids: frequencies", frequencies, out.shape[1] / 2);
+  if (is_empty(out)) return;
+  const Observed observed(op_observer_, "embed");
+  do_sinusoids(times, frequencies, out);
+  observed.done();
+}
+
+void Backend::group_norm(const ConstTensorView& x, const GroupNorm& how, const TensorView& out) {
+  check_float("group_norm: x", x);
+  check_like("group_norm: out", out, x);
+  check(how.groups > 0 && x.shape[1] % how.groups == 0, "group_norm: {} channels in {} groups",
+        x.shape[1], how.groups);
+  check(how.eps >= 0, "group_norm: eps is {}, expected 0 or more", how.eps);
+  check_vector("group_norm: weight", how.weight, x.shape[1]);
+  check_vector("group_norm: bias", how.bias, x.shape[1]);
+  if (is_empty(x)) return;
+  const Observed observed(op_observer_, "norm");
+  do_group_norm(x, how, out);
+  observed.done();
+}
+
+void Backend::conv2d(const ConvArgs& args) {
+  check_float("conv2d: x", args.x);
+  check_matrix("conv2d: weight", args.weight, {args.x.dtype});
+  check_matrix("conv2d: out", args.out, {args.x.dtype});
+  check(args.kernel == 1 || args.kernel == 3, "conv2d: the kernel is {0} x {0}, expected 1 or 3",
+        args.kernel);
+  check(args.height >= 0 && args.width >= 0 && args.x.shape[0] == args.height * args.width,
+        "conv2d: x has {} rows, expected {} x {} pixels", args.x.shape[0], args.height, args.width);
+  check(args.weight.shape[1] == args.kernel * args.kernel * args.channels(),
+        "conv2d: weight is {}, expected {} x {} taps of {} channels in a row",
+        args.weight.shape.to_string(), args.kernel, args.kernel, args.channels());
+  check(args.out.shape == Shape({args.x.shape[0], args.out_channels()}),
+        "conv2d: out is {}, expected [{}, {}]", args.out.shape.to_string(), args.x.shape[0],
+        args.out_channels());
+  check_vector("conv2d: bias", args.bias, args.out_channels(), args.x.dtype);
+  if (is_empty(args.out)) return;
+  const Observed observed(op_observer_, "convolution");
+  do_conv2d(args);
+  observed.done({}, 2.0 * static_cast<double>(args.out.shape.elements()) *
+                        static_cast<double>(args.weight.shape[1]));
+}
+
+void Backend::upsample(const ConstTensorView& x, int64_t height, int64_t width,
+                       const TensorView& out) {
+  check_float("upsample: x", x);
+  check_matrix("upsample: out", out, {x.dtype});
+  check(height >= 0 && width >= 0 && x.shape[0] == height * width,
+        "upsample: x has {} rows, expected {} x {} pixels", x.shape[0], height, width);
+  check(out.shape == Shape({4 * x.shape[0], x.shape[1]}), "upsample: out is {}, expected [{}, {}]",
+        out.shape.to_string(), 4 * x.shape[0], x.shape[1]);
+  if (is_empty(x)) return;
+  const Observed observed(op_observer_, "convolution");
+  do_upsample(x, height, width, out);
+  observed.done();
+}
+
+}  // namespace octet

@@ -1,0 +1,79 @@
+// Arguments of the ops that stand between a model's linears.
+//
+// Matrices are [rows, channels], F32 or BF16 and all of one type within a call; images are matrices
+// too, one row per pixel, top left first. Vectors that come from a checkpoint (weights and biases
+// of norms) are F32, vectors that the model computes (modulation, gates) have the matrices' type.
+// Everything between reading and the one rounding of the result is computed in f32 or wider.
+#pragma once
+
+#include <cstdint>
+
+#include "tensor/tensor.h"
+
+namespace octet {
+
+// y = norm(x) * weight * (1 + scale), for each row.
+struct RowNorm {
+  enum class Kind : uint8_t {
+    rms,    // x / sqrt(mean(x^2) + eps)
+    layer,  // (x - mean(x)) / sqrt(var(x) + eps), var divided by the number of channels
+  };
+
+  Kind kind = Kind::rms;
+  float eps = 0;
+  ConstTensorView weight;  // F32 [channels], or no data for ones
+  ConstTensorView scale;   // of x's type [channels], or no data for zeros
+};
+
+// Each head's vector of head_dim elements: RMS norm, then a rotation of the pairs (j, j + half),
+// half = head_dim / 2, by the angles of its row.
+struct HeadRotation {
+  int64_t heads = 0;
+  float eps = 0;
+  ConstTensorView weight;    // F32 [head_dim], of the norm
+  ConstTensorView cos, sin;  // F32 [rows, head_dim / 2]
+};
+
+// out = softmax(q k^T / sqrt(head_dim)) v, for each head; heads lie side by side in a row. Several
+// heads of q may share one of k and v: head h reads number h / (heads / kv_heads).
+struct AttentionArgs {
+  ConstTensorView q;     // [rows, heads * head_dim]
+  ConstTensorView k, v;  // [keys, kv_heads * head_dim]
+  TensorView out;        // [rows, heads * head_dim]
+  int64_t heads = 0;
+  int64_t kv_heads = 0;
+  bool causal = false;  // row i sees the keys 0 to i; then there are as many rows as keys
+
+  int64_t rows() const { return q.shape[0]; }
+  int64_t keys() const { return k.shape[0]; }
+  int64_t head_dim() const { return q.shape[1] / heads; }
+};
+
+// A convolution with stride 1, whose input is continued by kernel / 2 zeros on all sides.
+struct ConvArgs {
+  ConstTensorView x;       // [height * width, channels]
+  ConstTensorView weight;  // [out channels, kernel * kernel * channels], the tap before the channel
+  ConstTensorView bias;    // of x's type [out channels]
+  TensorView out;          // [height * width, out channels]
+  int64_t height = 0, width = 0;
+  int64_t kernel = 0;  // 1 or 3
+
+  int64_t channels() const { return x.shape[1]; }
+  int64_t out_channels() const { return weight.shape[0]; }
+};
+
+// y = (x - mean) / sqrt(var + eps) * weight + bias, with mean and var over all rows and over the
+// channels of a group; then SiLU when asked for.
+struct GroupNorm {
+  int64_t groups = 0;
+  float eps = 0;
+  ConstTensorView weight, bias;  // F32 [channels]
+  bool silu = false;
+};
+
+enum class Activation : uint8_t {
+  silu,  // x / (1 + exp(-x)), as in exact_silu.h
+  gelu,  // x * (1 + erf(x / sqrt(2))) / 2
+};
+
+}  // namespace octet
