@@ -1,0 +1,64 @@
+#include "models/ideogram4/load.h"
+
+#include "quant/loader.h"
+
+namespace octet::ideogram4 {
+namespace {
+
+// Visits the weights of a model twice: first whether all are there, then loading them.
+template <class Visit>
+void load(nn::Context& ctx, const Checkpoint& checkpoint, bool int8, const Loading& loading,
+          Visit visit) {
+  quant::CheckpointCheck present(checkpoint, "");
+  visit(present);
+  uint64_t done = 0;
+  quant::LoadOptions options = {.dtype = ctx.dtype, .int8 = int8};
+  options.progress = [&](uint64_t bytes) {
+    done += bytes;
+    if (loading.progress) loading.progress(done, present.bytes());
+  };
+  quant::Loader loader(checkpoint, ctx.backend, loading.pool, options);
+  visit(loader);
+  if (loading.fingerprint != nullptr) loading.fingerprint->add(loader.fingerprint());
+}
+
+}  // namespace
+
+Dit load_dit(nn::Context& ctx, const std::string& folder, bool conditional, bool int8,
+             const Loading& loading) {
+  Dit dit;
+  dit.config = read_dit_config(folder + "/config.json");
+  const Checkpoint checkpoint(folder);
+  load(ctx, checkpoint, int8, loading,
+       [&](nn::WeightVisitor& visitor) { visit_weights(dit, conditional, visitor); });
+  return dit;
+}
+
+VaeDecoder load_vae(nn::Context& ctx, const std::string& folder, const Loading& loading) {
+  VaeDecoder vae;
+  vae.config = read_vae_config(folder + "/config.json");
+  const Checkpoint checkpoint(folder);
+  load(ctx, checkpoint, /*int8=*/false, loading,
+       [&](nn::WeightVisitor& visitor) { visit_weights(vae, visitor); });
+  return vae;
+}
+
+DitConfig check_dit(const std::string& folder, bool conditional) {
+  Dit dit;
+  dit.config = read_dit_config(folder + "/config.json");
+  const Checkpoint checkpoint(folder);
+  quant::CheckpointCheck present(checkpoint, "");
+  visit_weights(dit, conditional, present);
+  return dit.config;
+}
+
+VaeConfig check_vae(const std::string& folder) {
+  VaeDecoder vae;
+  vae.config = read_vae_config(folder + "/config.json");
+  const Checkpoint checkpoint(folder);
+  quant::CheckpointCheck present(checkpoint, "");
+  visit_weights(vae, present);
+  return vae.config;
+}
+
+}  // namespace octet::ideogram4

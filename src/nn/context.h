@@ -1,0 +1,52 @@
+// What a forward function runs with: a backend, the type of activations, and who watches.
+//
+// Matrices own their memory and give it back when they go out of scope. On a GPU that memory comes
+// from a pool in the order of the stream, so a forward function simply declares what it needs.
+#pragma once
+
+#include <utility>
+
+#include "backend/backend.h"
+#include "nn/profile.h"
+
+namespace octet::nn {
+
+class Matrix {
+ public:
+  Matrix(Backend& backend, DType dtype, int64_t rows, int64_t columns)
+      : memory_(backend.allocate(bytes_of(dtype, {rows, columns}))),
+        view_(memory_.view(dtype, {rows, columns})) {}
+
+  int64_t row_count() const { return view_.shape[0]; }
+  int64_t column_count() const { return view_.shape[1]; }
+  const TensorView& view() const { return view_; }
+  operator const TensorView&() const { return view_; }
+  operator ConstTensorView() const { return view_; }
+
+ private:
+  Buffer memory_;
+  TensorView view_;
+};
+
+struct Context {
+  Backend& backend;
+  DType dtype = DType::bf16;   // of activations and of unquantized weights: F32 or BF16
+  Profile* profile = nullptr;  // or nobody
+
+  Matrix matrix(int64_t rows, int64_t columns) const {
+    return Matrix(backend, dtype, rows, columns);
+  }
+};
+
+// Parts of a matrix, as views.
+TensorView rows_of(const TensorView& matrix, int64_t first, int64_t count);
+TensorView columns_of(const TensorView& matrix, int64_t first, int64_t count);
+// Columns of a matrix with a single row, as a vector.
+ConstTensorView vector_of(const TensorView& row, int64_t first, int64_t count);
+
+// A matrix with the host's values, F32 [rows, columns], rounded to the context's type.
+Matrix upload_matrix(Context& ctx, const float* values, int64_t rows, int64_t columns);
+// And back, widened to F32.
+void download_matrix(Context& ctx, const ConstTensorView& matrix, float* values);
+
+}  // namespace octet::nn

@@ -1,0 +1,70 @@
+// What ran: times per class of ops, and per class of layers which kernel its linears ran on.
+//
+// Two marks around each op cost a few microseconds of the host and nothing of the device; the
+// device is only waited for by collect().
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "backend/backend.h"
+
+namespace octet::nn {
+
+struct OpTime {
+  int64_t calls = 0;
+  double us = 0;
+  double operations = 0;
+};
+
+class Profile : public OpObserver {
+ public:
+  struct KernelUse {
+    std::string layer;   // class of layers: "attention.qkv"
+    std::string op;      // gemm: native INT8; matmul: unquantized
+    std::string kernel;  // of a gemm
+    OpTime time;
+  };
+
+  // Watches the backend until its own end.
+  explicit Profile(Backend& backend);
+  ~Profile() override;
+  Profile(const Profile&) = delete;
+  Profile& operator=(const Profile&) = delete;
+
+  // The class of layers that the next ops belong to.
+  void enter(std::string_view layer) { layer_ = layer; }
+
+  void before(std::string_view op) override;
+  void after(std::string_view op, std::string_view kernel, double operations) override;
+
+  // Waits for the device, and counts what was marked since the last time.
+  void collect();
+  void clear();
+
+  // As of the last collect().
+  const std::map<std::string, OpTime>& ops() const { return ops_; }
+  std::vector<KernelUse> kernels() const;  // by layer
+
+ private:
+  struct Event {
+    std::string_view op;  // a literal of the Backend
+    std::string layer, kernel;
+    double operations;
+    size_t begin, end;
+  };
+  using Key = std::pair<std::string, std::pair<std::string, std::string>>;  // layer, op, kernel
+
+  Backend& backend_;
+  std::string layer_;
+  size_t begin_ = 0;
+  std::vector<Event> events_;
+  std::map<std::string, OpTime> ops_;
+  std::map<Key, OpTime> kernels_;
+};
+
+}  // namespace octet::nn

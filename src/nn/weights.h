@@ -1,0 +1,91 @@
+// Weights as a model holds them, and the one list of them that a model gives.
+//
+// A model lists its weights once, by calling a WeightVisitor for each. Whoever needs to know them
+// is a visitor: the loader, the check against a checkpoint, the count, the writer of random models.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tensor/quantized.h"
+
+namespace octet::nn {
+
+// out = x W^T + bias, with W [n, k] either in INT8 or in the type of the activations.
+struct Linear {
+  std::string layer;  // its class, for reports: "attention.qkv"
+  int64_t n = 0, k = 0;
+  std::optional<QWeight> quantized;
+  Buffer weight;              // [n, k], when it is not quantized
+  DType dtype = DType::bf16;  // of weight and bias
+  Buffer bias;                // [n], or empty; a quantized weight has its own
+
+  bool is_int8() const { return quantized.has_value(); }
+  ConstTensorView weight_view() const { return weight.view(dtype, {n, k}); }
+  ConstTensorView bias_view() const {
+    return bias ? ConstTensorView(bias.view(dtype, {n})) : ConstTensorView();
+  }
+};
+
+// A norm's weight or bias, or a table of frequencies: F32 [length].
+struct Vector {
+  Buffer memory;
+  int64_t length = 0;
+
+  ConstTensorView view() const { return memory.view(DType::f32, {length}); }
+};
+
+// Rows of an embedding, in the type of the activations.
+struct Table {
+  Buffer memory;
+  DType dtype = DType::bf16;
+  int64_t rows = 0, columns = 0;
+
+  ConstTensorView view() const { return memory.view(dtype, {rows, columns}); }
+};
+
+// A convolution's weight, its taps before its channels: [out, kernel * kernel * in].
+struct Conv {
+  Linear matrix;
+  int64_t kernel = 0;
+};
+
+// One linear as checkpoints may store it.
+struct LinearSpec {
+  struct Part {
+    std::string name;  // of the module: the tensor is <name>.weight
+    int64_t rows = 0;
+  };
+
+  std::string layer;
+  int64_t k = 0;
+  bool bias = false;
+  // Ways to store it, of which a checkpoint has one: modules whose rows follow one another.
+  std::vector<std::vector<Part>> layouts;
+  RowOrder order = RowOrder::plain;
+  bool large = false;  // runs in INT8 unless the layer is kept in floating point
+
+  int64_t n() const {
+    int64_t rows = 0;
+    for (const Part& part : layouts.front()) rows += part.rows;
+    return rows;
+  }
+};
+
+struct ConvSpec {
+  std::string name;
+  int64_t out = 0, in = 0, kernel = 0;
+};
+
+class WeightVisitor {
+ public:
+  virtual ~WeightVisitor() = default;
+  virtual void linear(Linear& into, const LinearSpec& spec) = 0;
+  virtual void conv(Conv& into, const ConvSpec& spec) = 0;  // <name>.weight and <name>.bias
+  virtual void vector(Vector& into, const std::string& name, int64_t length) = 0;
+  virtual void table(Table& into, const std::string& name, int64_t rows, int64_t columns) = 0;
+};
+
+}  // namespace octet::nn

@@ -1,0 +1,41 @@
+// Rows of a weight as a checkpoint stores them: F32, BF16 or F16 as they are, or FP8 (E4M3) with a
+// scale per row or one for all in <module>.weight_scale.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "formats/checkpoint.h"
+
+namespace octet::quant {
+
+class StoredRows {
+ public:
+  // Throws Error, naming file and tensor, when `<module>.weight` is missing, is not [rows, k]
+  // (trailing extents of 1 do not count) or has a type that is not read here.
+  StoredRows(const Checkpoint& checkpoint, const std::string& module, int64_t rows, int64_t k);
+
+  const std::string& name() const { return name_; }
+  int64_t rows() const { return rows_; }
+  int64_t k() const { return k_; }
+  // The type in which rows are handed out without loss: that of the file, F32 for FP8.
+  DType dtype() const { return dtype_; }
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+  // Row `row` as `to`, which is dtype(), F32 or BF16. Throws Error when it holds a NaN or infinity.
+  void read(int64_t row, DType to, std::byte* into) const;
+
+ private:
+  std::string path_, name_;
+  int64_t rows_, k_;
+  DType stored_, dtype_;
+  std::span<const std::byte> bytes_;
+  std::span<const std::byte> scales_;  // F32, one or one per row; empty without
+};
+
+// A tensor of `count` numbers as F32, from F32, BF16 or F16. `expected` is its shape in words.
+void read_vector(const Checkpoint& checkpoint, const std::string& name, const FileShape& shape,
+                 float* into);
+
+}  // namespace octet::quant
