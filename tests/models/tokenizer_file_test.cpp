@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <vector>
 
 #include "formats/error_message.h"
 #include "formats/json.h"
@@ -27,6 +28,13 @@ void PrintTo(const Change& change, std::ostream* out) { *out << change.name; }
 
 json& split_of(json& root) { return root["pre_tokenizer"]["pretokenizers"][0]; }
 json& bytes_of(json& root) { return root["pre_tokenizer"]["pretokenizers"][1]; }
+
+json text_part() { return {{"Sequence", {{"id", "A"}, {"type_id", 0}}}}; }
+json token_part() { return {{"SpecialToken", {{"id", "<x>"}, {"type_id", 0}}}}; }
+json template_of(std::vector<json> parts) {
+  return {{"type", "TemplateProcessing"}, {"single", parts}};
+}
+json sequence_of(std::vector<json> steps) { return {{"type", "Sequence"}, {"processors", steps}}; }
 
 const std::string kLongText(100'000, 'x');
 
@@ -101,8 +109,36 @@ const Change kChanges[] = {
     {"use_regex", [](json& r) { bytes_of(r).erase("use_regex"); },
      "\"use_regex\" is null, expected false"},
 
-    {"post_processor", [](json& r) { r["post_processor"]["type"] = "TemplateProcessing"; },
-     "is \"TemplateProcessing\", expected \"ByteLevel\""},
+    {"post_processor", [](json& r) { r["post_processor"]["type"] = "BertProcessing"; },
+     "\"post_processor\" > \"type\" is \"BertProcessing\", expected \"ByteLevel\" or"},
+    {"post_processor_is_text", [](json& r) { r["post_processor"] = "ByteLevel"; }, "is null"},
+    {"empty_template", [](json& r) { r["post_processor"] = template_of({text_part()}); }, ""},
+    {"template",
+     [](json& r) {
+       r["post_processor"] = template_of({token_part(), text_part()});
+     },
+     "the template of \"post_processor\" has 2 parts, expected the text alone"},
+    {"template_of_a_token", [](json& r) { r["post_processor"] = template_of({token_part()}); },
+     "has 1 parts, expected the text alone"},
+    {"template_of_numbers", [](json& r) { r["post_processor"] = template_of({7}); }, "has 1 parts"},
+    {"no_template",
+     [](json& r) {
+       r["post_processor"] = {{"type", "TemplateProcessing"}};
+     },
+     "\"single\" is null, expected an array"},
+    {"post_processors",
+     [](json& r) {
+       r["post_processor"] = sequence_of({r["post_processor"], template_of({text_part()})});
+     },
+     ""},
+    {"post_processors_with_token",
+     [](json& r) {
+       r["post_processor"] = sequence_of({template_of({token_part(), text_part()})});
+     },
+     "has 2 parts"},
+    {"post_processors_in_post_processors",
+     [](json& r) { r["post_processor"] = sequence_of({sequence_of({})}); }, "has a sequence in it"},
+    {"post_processors_null", [](json& r) { r["post_processor"] = sequence_of({nullptr}); }, ""},
     {"no_post_processor", [](json& r) { r["post_processor"] = nullptr; }, ""},
     {"truncation",
      [](json& r) {

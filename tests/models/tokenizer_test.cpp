@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <utility>
 
 #include "formats/error_message.h"
 #include "formats/temporary_folder.h"
@@ -273,6 +274,44 @@ const Vector kVectors[] = {
     {"I'LL don't", {872, 198, 40, 6, 4086, 1513, 944}},
 };
 
+// Whole captions, and how many tokens they are with the template.
+const std::pair<const char*, size_t> kCaptions[] = {
+    {R"({"high_level_description":"A rain-slicked harbour fish stall at dawn, )"
+     R"(photographed at eye level, with a vendor in a yellow oilskin arranging )"
+     R"(mackerel beneath a hand-painted sign.","style_description":{"aesthetics":"docu)"
+     R"(mentary, restrained, cool and overcast","lighting":"flat overcast daylight )"
+     R"(with a single bare bulb over the counter","photo":"35mm lens, f/4, eye-level, )"
+     R"(deep focus","medium":"photograph","color_palette":["#2F4858","#F6C945","#C9D3D)"
+     R"(8","#7A2E2E"]},"compositional_deconstruction":{"background":"A stone quay )"
+     R"(with wet cobbles, moored trawlers and a grey sky with low cloud behind the )"
+     R"(stall.","elements":[{"type":"obj","bbox":[180,300,930,620],"desc":"A vendor )"
+     R"(in her fifties with short grey hair, fair skin and a yellow oilskin jacket, )"
+     R"(leaning over the counter and placing a fish with both )"
+     R"(hands.","color_palette":["#F6C945","#2F4858"]},{"type":"obj","bbox":[600,90,88)"
+     R"(0,910],"desc":"A long zinc counter covered with crushed ice and rows of )"
+     R"(silver-blue mackerel."},{"type":"text","bbox":[40,210,170,790],"text":"PÊCHE )"
+     R"(DU JOUR","desc":"Hand-painted white capital letters on a dark red wooden )"
+     R"(board hung above the stall."}]}})",
+     340},
+    {R"({"high_level_description":"A square flat-design poster announcing an )"
+     R"(open-source compiler meetup, with a geometric owl and bold stacked )"
+     R"(lettering.","style_description":{"aesthetics":"bold, geometric, high )"
+     R"(contrast","lighting":"no lighting effects, uniform flat )"
+     R"(colour","medium":"graphic_design","art_style":"flat vector poster, thick )"
+     R"(outlines, limited palette","color_palette":["#10162B","#F2E9DC","#E4572E","#17)"
+     R"(BEBB"]},"compositional_deconstruction":{"background":"A solid deep navy field )"
+     R"(with a thin cream border just inside the )"
+     R"(edges.","elements":[{"type":"obj","bbox":[150,250,600,750],"desc":"A )"
+     R"(front-facing owl built from circles and triangles in cream and orange, with )"
+     R"(two teal eyes.","color_palette":["#F2E9DC","#E4572E","#17BEBB"]},{"type":"text)"
+     R"(","bbox":[630,100,820,900],"text":"COMPILER\nNIGHT","desc":"Two stacked lines )"
+     R"(of heavy condensed sans-serif capitals in cream, )"
+     R"(centred."},{"type":"text","bbox":[860,200,930,800],"text":"Kanal 12 · 19:30 · )"
+     R"(入場無料","desc":"One small line of regular sans-serif text in teal, centred )"
+     R"(below the headline."}]}})",
+     312},
+};
+
 TEST_F(TokenizerTest, EncodesAsQwenDoes) {
   const char* path = std::getenv("OCTET_QWEN_TOKENIZER");
   if (path == nullptr) {
@@ -284,6 +323,9 @@ TEST_F(TokenizerTest, EncodesAsQwenDoes) {
     expected.insert(expected.begin(), 151644);
     for (const int32_t id : {151645, 198, 151644, 77091, 198}) expected.push_back(id);
     EXPECT_EQ(encode_caption(tokenizer, vector.caption), expected) << vector.caption;
+  }
+  for (const auto& [caption, tokens] : kCaptions) {
+    EXPECT_EQ(encode_caption(tokenizer, caption).size(), tokens) << caption;
   }
 }
 

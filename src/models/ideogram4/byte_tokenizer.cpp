@@ -1,5 +1,6 @@
 #include "models/ideogram4/byte_tokenizer.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -16,141 +17,20 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Units of captions and of the prompt template that become one token each. Earlier ones come first
-// in rank, so that longer words are built from them.
-constexpr std::string_view kUnits[] = {
-    // punctuation of compact JSON
-    "\":\"",
-    "\",\"",
-    "\":{\"",
-    "\":[",
-    "\"},\"",
-    "\":[\"",
-    "\"}",
-    "\"]",
-    "{\"",
-    "},{\"",
-    "]}}",
-    // words, without and with the character that goes before them
-    " a",
-    " the",
-    " of",
-    " in",
-    " and",
-    " with",
-    " on",
-    " at",
-    " an",
-    " to",
-    " is",
-    "er",
-    "ing",
-    "user",
-    "assistant",
-    "high",
-    "_level",
-    "_description",
-    "style",
-    "_deconstruction",
-    "compositional",
-    "aesthetics",
-    "lighting",
-    "photo",
-    "medium",
-    "art",
-    "_style",
-    "color",
-    "_palette",
-    "background",
-    "elements",
-    "type",
-    "obj",
-    "text",
-    "bbox",
-    "desc",
-    "photograph",
-    "illustration",
-    "painting",
-    "graphic",
-    "_design",
-    " photograph",
-    " style",
-    " lighting",
-    " light",
-    " soft",
-    " warm",
-    " cool",
-    " dark",
-    " bright",
-    " red",
-    " green",
-    " blue",
-    " yellow",
-    " orange",
-    " white",
-    " black",
-    " grey",
-    " brown",
-    " cream",
-    " sky",
-    " sea",
-    " tree",
-    " house",
-    " street",
-    " city",
-    " mountain",
-    " river",
-    " wall",
-    " floor",
-    " table",
-    " window",
-    " door",
-    " person",
-    " woman",
-    " man",
-    " child",
-    " face",
-    " hand",
-    " hair",
-    " cat",
-    " dog",
-    " bird",
-    " fish",
-    " flower",
-    " leaf",
-    " poster",
-    " sign",
-    " letters",
-    " title",
-    " bold",
-    " serif",
-    " large",
-    " small",
-    " long",
-    " short",
-    " left",
-    " right",
-    " center",
-    " above",
-    " below",
-    " behind",
-    " front",
-    " flat",
-    " deep",
-    " shadow",
-    " texture",
-    " background",
-    " transparent",
-    " image",
-    " picture",
-    " scene",
-    " view",
-    " close",
-    " up",
-    " wide",
-    " focus",
-    " lens",
-};
+// Units of captions and of the prompt template that become one token each, separated by bars.
+// Earlier ones come first in rank, so that longer words are built from them.
+constexpr std::string_view kUnits =
+    R"(":"|","|":{"|":[|"},"|":["|"}|"]|{"|},{"|]}})"
+    "| a| the| of| in| and| with| on| at| an| to| is|er|ing|user|assistant|high|_level"
+    "|_description|style|_deconstruction|compositional|aesthetics|lighting|photo|medium|art"
+    "|_style|color|_palette|background|elements|type|obj|text|bbox|desc|photograph|illustration"
+    "|painting|graphic|_design| photograph| style| lighting| light| soft| warm| cool| dark"
+    "| bright| red| green| blue| yellow| orange| white| black| grey| brown| cream| sky| sea"
+    "| tree| house| street| city| mountain| river| wall| floor| table| window| door| person"
+    "| woman| man| child| face| hand| hair| cat| dog| bird| fish| flower| leaf| poster| sign"
+    "| letters| title| bold| serif| large| small| long| short| left| right| center| above"
+    "| below| behind| front| flat| deep| shadow| texture| background| transparent| image"
+    "| picture| scene| view| close| up| wide| focus| lens";
 
 constexpr std::string_view kSpecialTokens[] = {"<|endoftext|>", "<|im_start|>", "<|im_end|>"};
 
@@ -196,7 +76,11 @@ class Learner {
 
 std::string make_byte_tokenizer_json() {
   Learner learner;
-  for (const std::string_view unit : kUnits) learner.learn(unit);
+  for (size_t begin = 0; begin < kUnits.size();) {
+    const size_t end = std::min(kUnits.find('|', begin), kUnits.size());
+    learner.learn(kUnits.substr(begin, end - begin));
+    begin = end + 1;
+  }
   const size_t tokens = learner.tokens().size();
   ordered_json vocab = ordered_json::object();
   for (size_t id = 0; id < tokens; ++id) vocab.emplace(learner.tokens()[id], id);

@@ -28,10 +28,7 @@ class TokenizerReader {
     expect(root_, "", "version", {nullptr, "1.0"});
     read_normalizer(member(root_, "normalizer"));
     read_pre_tokenizer();
-    if (const json& last = member(root_, "post_processor"); !last.is_null()) {
-      // The byte-level one changes offsets only; others add tokens.
-      expect(last, "post_processor", "type", {"ByteLevel"});
-    }
+    read_post_processor(member(root_, "post_processor"));
     const json& model = required(root_, "", "model", json::value_t::object);
     read_model(model);
     read_vocabulary(required(model, "model", "vocab", json::value_t::object));
@@ -131,6 +128,28 @@ class TokenizerReader {
       }
     }
     return escaped == kSplitRegex;
+  }
+
+  // Only those that leave the ids alone: the byte-level one, and a template that is the text alone,
+  // which newer writers put into every file.
+  void read_post_processor(const json& processor) const {
+    if (processor.is_null()) return;
+    expect(processor, "post_processor", "type", {"ByteLevel", "TemplateProcessing", "Sequence"});
+    if (processor["type"] == "Sequence") {
+      const json& steps = required(processor, "post_processor", "processors", json::value_t::array);
+      for (const json& step : steps) {
+        check(member(step, "type") != "Sequence", "{}: \"post_processor\" has a sequence in it",
+              what_);
+        read_post_processor(step);
+      }
+    }
+    if (processor["type"] == "TemplateProcessing") {
+      const json& parts = required(processor, "post_processor", "single", json::value_t::array);
+      check(parts.size() == 1 && member(member(parts[0], "Sequence"), "id") == "A",
+            "{}: the template of \"post_processor\" has {} parts, expected the text alone; Octet "
+            "implements no other",
+            what_, parts.size());
+    }
   }
 
   void read_model(const json& model) const {
