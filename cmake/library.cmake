@@ -1,7 +1,7 @@
 # octet_core: every layer under src/. Which layers exist in a build is decided here alone.
 set(layers base tensor backend ref cpu)
 if(NOT OCTET_KERNELS_ONLY)
-  list(APPEND layers formats tune devices measure api)
+  list(APPEND layers formats tune devices measure pipeline api)
 endif()
 
 set(sources)
