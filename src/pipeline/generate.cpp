@@ -1,5 +1,6 @@
 #include "pipeline/generate.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -31,25 +32,44 @@ struct Network {
   }
 };
 
+struct Networks {
+  Network conditional;
+  std::optional<Network> unconditional;  // none when no step is guided
+};
+
 class Run {
  public:
   Run(nn::Context& ctx, ThreadPool& pool, const GenerateRequest& request,
       const OnProgress& on_progress)
-      : ctx_(ctx), pool_(pool), request_(request), on_progress_(on_progress) {}
+      : profile_(ctx.backend),
+        ctx_{ctx.backend, ctx.dtype, &profile_},
+        pool_(pool),
+        request_(request),
+        on_progress_(on_progress) {}
 
   GenerateReport images(const std::function<void(const GeneratedImage&)>& on_image) {
     check_all();
-    nn::Profile profile(ctx_.backend);
-    ctx_.profile = &profile;
-    const std::vector<float> features = timed(report_.text_s, [&] { return encode(); });
-    std::vector<std::vector<float>> latents = denoise(features);
-    timed(report_.decode_s, [&] { decode(latents, on_image); });
-    profile.collect();
-    report_.kernels = profile.kernels();
-    report_.ops = profile.ops();
+    const Stopwatch watch;
+    auto seconds_since = [&, before = 0.0]() mutable {
+      const double now = watch.microseconds() * 1e-6;
+      return now - std::exchange(before, now);
+    };
+    const std::vector<float> features = encode();
+    report_.text_s = seconds_since();
+    std::vector<std::vector<float>> latents;
+    {
+      const Networks networks = load(features);
+      report_.load_s = seconds_since();
+      latents = denoise(networks);
+    }
+    report_.denoise_s = seconds_since();
+    decode(latents, on_image);
+    report_.decode_s = seconds_since();
+    profile_.collect();
+    report_.kernels = profile_.kernels();
+    report_.ops = profile_.ops();
     report_.checkpoint = fingerprint_.to_string();
     report_.memory = ctx_.backend.memory();
-    ctx_.profile = nullptr;
     return report_;
   }
 
@@ -122,31 +142,31 @@ class Run {
     return {std::move(dit), std::move(prompt)};
   }
 
-  // The latents of all images.
-  std::vector<std::vector<float>> denoise(const std::vector<float>& features) {
-    const Stopwatch loading;
-    const Network conditional = load(request_.folders.transformer, true, features);
-    std::optional<Network> unconditional;
-    for (const float guidance : schedule_.guidance) {
-      if (guidance == 1 || unconditional) continue;
-      unconditional.emplace(load(request_.folders.unconditional, false, {}));
+  Networks load(const std::vector<float>& features) {
+    Networks networks{load(request_.folders.transformer, true, features), std::nullopt};
+    const auto guided = [](float guidance) { return guidance != 1; };
+    if (std::any_of(schedule_.guidance.begin(), schedule_.guidance.end(), guided)) {
+      networks.unconditional.emplace(load(request_.folders.unconditional, false, {}));
     }
-    report_.load_s = loading.microseconds() * 1e-6;
+    return networks;
+  }
+
+  // The latents of all images.
+  std::vector<std::vector<float>> denoise(const Networks& networks) {
     const auto velocity = [&](std::span<const float> z, float time, Branch branch) {
-      const Network& network = branch == Branch::conditional ? conditional : *unconditional;
+      const Network& network =
+          branch == Branch::conditional ? networks.conditional : *networks.unconditional;
       return network.velocity(ctx_, z, time);
     };
     std::vector<std::vector<float>> latents;
-    timed(report_.denoise_s, [&] {
-      for (int image = 0; image < request_.images; ++image) {
-        latents.push_back(sample(noise(image), schedule_, velocity, [&](const SamplerStep& step) {
-          ctx_.profile->collect();
-          tell({Stage::denoise, int64_t{image} * step.total + step.done,
-                int64_t{request_.images} * step.total, step.seconds});
-          return true;
-        }));
-      }
-    });
+    for (int image = 0; image < request_.images; ++image) {
+      latents.push_back(sample(noise(image), schedule_, velocity, [&](const SamplerStep& step) {
+        profile_.collect();
+        tell({Stage::denoise, int64_t{image} * step.total + step.done,
+              int64_t{request_.images} * step.total, step.seconds});
+        return true;
+      }));
+    }
     return latents;
   }
 
@@ -183,18 +203,8 @@ class Run {
     return static_cast<size_t>(grid_height_ * grid_width_ * config_.latent_channels);
   }
 
-  template <class Work>
-  static auto timed(double& seconds, Work work) {
-    const Stopwatch watch;
-    struct Note {
-      const Stopwatch& watch;
-      double& seconds;
-      ~Note() { seconds = watch.microseconds() * 1e-6; }
-    } note{watch, seconds};
-    return work();
-  }
-
-  nn::Context& ctx_;
+  nn::Profile profile_;
+  nn::Context ctx_;  // the caller's, watched
   ThreadPool& pool_;
   const GenerateRequest& request_;
   const OnProgress& on_progress_;

@@ -10,17 +10,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool exists(const fs::path& path) {
+bool is_there(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(path, ignored);
 }
 
 // `folder` itself when it is the part, else the part's folder inside of it.
 std::string part_in(const std::string& folder, const std::string& part) {
-  check(exists(folder), "{}: there is no such folder", folder);
-  if (exists(fs::path(folder) / "config.json")) return folder;
+  check(is_there(folder), "{}: there is no such folder", folder);
+  if (is_there(fs::path(folder) / "config.json")) return folder;
   const fs::path inside = fs::path(folder) / part;
-  check(exists(inside / "config.json"),
+  check(is_there(inside / "config.json"),
         "{}: there is no {}/config.json; expected a folder as "
         "Hugging Face lays out a pipeline, or that of the part itself",
         folder, part);
@@ -39,9 +39,9 @@ void check_index(const std::string& path) {
 }  // namespace
 
 ModelFolders find_folders(const FolderChoices& choices) {
-  check(exists(choices.model), "{}: there is no such folder", choices.model);
+  check(is_there(choices.model), "{}: there is no such folder", choices.model);
   const fs::path index = fs::path(choices.model) / "model_index.json";
-  if (exists(index)) check_index(index.string());
+  if (is_there(index)) check_index(index.string());
   const auto part = [&](const std::string& chosen, const char* name) {
     return part_in(chosen.empty() ? choices.model : chosen, name);
   };
@@ -58,7 +58,7 @@ ModelFolders find_folders(const FolderChoices& choices) {
   for (const fs::path& candidate :
        {fs::path(choices.model) / "tokenizer", beside, fs::path(folders.text_encoder)}) {
     const fs::path file = candidate / "tokenizer.json";
-    if (!exists(file)) continue;
+    if (!is_there(file)) continue;
     folders.tokenizer = file.string();
     return folders;
   }
