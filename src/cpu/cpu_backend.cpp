@@ -16,6 +16,8 @@
 #include "cpu/gemm/pack.h"
 #include "cpu/gemm/table.h"
 #include "cpu/matmul/matmul.h"
+#include "cpu/ops/ops.h"
+#include "cpu/ops/row_tasks.h"
 #include "cpu/rows/row_ops.h"
 
 namespace octet {
@@ -74,9 +76,7 @@ class CpuBackend final : public HostBackend {
                         const QTensor& out) override {
     const int64_t k = x.shape[1];
     const int64_t element_bytes = bits_of(x.dtype) / 8;
-    cpu::RowTransform row_transform;
-    if (transform.kind == Transform::smooth) row_transform.smooth = transform.smooth.as<float>();
-    if (transform.kind == Transform::rotate) row_transform.group = transform.group;
+    const cpu::RowTransform row_transform = cpu::to_row_transform(transform);
     for (auto& scratch : row_scratch_) scratch.resize(static_cast<size_t>(k));
     for_each_row(x.shape[0], [&](int64_t row, int thread) {
       rows_.quantize(x.data + row * x.row_stride() * element_bytes, x.dtype, k, row_transform,
@@ -109,9 +109,49 @@ class CpuBackend final : public HostBackend {
     return kernel_.name;
   }
 
-  void do_matmul(const ConstTensorView& a, const ConstTensorView& b,
-                 const TensorView& out, const ConstTensorView&) override {
-    cpu::matmul(pool_, cpu::choose_matmul_kernel(a.dtype, cpu::cpu_features()), a, b, out);
+  void do_matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,
+                 const ConstTensorView& bias) override {
+    cpu::matmul(pool_, cpu::choose_matmul_kernel(a.dtype, cpu::cpu_features()), a, b, out, bias);
+  }
+  void do_norm(const ConstTensorView& x, const RowNorm& how, const TensorView& out) override {
+    cpu::norm(workers_, x, how, out);
+  }
+  void do_norm_quantize(const ConstTensorView& x, const RowNorm& how,
+                        const ActivationTransform& transform, const QTensor& out) override {
+    cpu::norm_quantize(workers_, x, how, transform, out);
+  }
+  void do_rotate_heads(const TensorView& x, const HeadRotation& how) override {
+    cpu::rotate_heads(workers_, x, how);
+  }
+  void do_attention(const AttentionArgs& args) override { cpu::attention(workers_, args); }
+  void do_swiglu(const ConstTensorView& gate, const ConstTensorView& up,
+                 const TensorView& out) override {
+    cpu::swiglu(workers_, gate, up, out);
+  }
+  void do_activate(const ConstTensorView& x, Activation how, const TensorView& out) override {
+    cpu::activate(workers_, x, how, out);
+  }
+  void do_add(const TensorView& h, const ConstTensorView& x) override { cpu::add(workers_, h, x); }
+  void do_add_gated(const TensorView& h, const ConstTensorView& x, const RowNorm& how,
+                    const ConstTensorView& gate) override {
+    cpu::add_gated(workers_, h, x, how, gate);
+  }
+  void do_embed(const ConstTensorView& table, std::span<const int32_t> rows,
+                const TensorView& out) override {
+    cpu::embed(workers_, table, rows, out);
+  }
+  void do_sinusoids(std::span<const float> times, const ConstTensorView& frequencies,
+                    const TensorView& out) override {
+    cpu::sinusoids(times, frequencies, out);
+  }
+  void do_group_norm(const ConstTensorView& x, const GroupNorm& how,
+                     const TensorView& out) override {
+    cpu::group_norm(workers_, x, how, out);
+  }
+  void do_conv2d(const ConvArgs& args) override { cpu::conv2d(workers_, args); }
+  void do_upsample(const ConstTensorView& x, int64_t height, int64_t width,
+                   const TensorView& out) override {
+    cpu::upsample(workers_, x, height, width, out);
   }
 
  private:
@@ -127,6 +167,7 @@ class CpuBackend final : public HostBackend {
   std::string layout_;
   const cpu::RowOps& rows_;
   ThreadPool pool_;
+  cpu::Workers workers_{pool_, rows_};
   std::vector<std::vector<float>> row_scratch_;
   cpu::GemmWorkspace workspace_;
 };

@@ -24,5 +24,37 @@ TEST_P(RefModelOps, EqualsItselfInF32) {
 INSTANTIATE_TEST_SUITE_P(All, RefModelOps, testing::Range<size_t>(0, std::size(kModelOpChecks)),
                          check_name);
 
+struct CpuCase {
+  size_t check;
+  std::string kernel;
+  int threads;
+};
+
+// The instruction set of the rows is that of the int8 kernel.
+std::vector<CpuCase> cpu_cases() {
+  std::vector<CpuCase> cases;
+  for (size_t check = 0; check < std::size(kModelOpChecks); ++check) {
+    for (const std::string& kernel : all_kernel_names()) cases.push_back({check, kernel, 3});
+    cases.push_back({check, "", 1});
+  }
+  return cases;
+}
+
+class CpuModelOps : public testing::TestWithParam<CpuCase> {};
+
+TEST_P(CpuModelOps, EqualRef) {
+  const CpuCase& c = GetParam();
+  if (const auto reason = c.kernel.empty() ? std::string() : why_not(c.kernel); !reason.empty()) {
+    GTEST_SKIP() << "because " << reason;
+  }
+  const auto backend = make_cpu_backend({.threads = c.threads, .force_kernel = c.kernel});
+  kModelOpChecks[c.check].run(*backend);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CpuModelOps, testing::ValuesIn(cpu_cases()), [](const auto& test) {
+  const std::string kernel = test.param.kernel.empty() ? "one_thread" : test.param.kernel;
+  return std::string(kModelOpChecks[test.param.check].name) + "_" + kernel;
+});
+
 }  // namespace
 }  // namespace octet::test::model
