@@ -17,8 +17,6 @@
 #include <cstring>
 #include <limits>
 
-#include "cpu/cpu_features.h"
-#include "cpu/matmul/matmul.h"
 #include "cpu/matmul/panels.h"
 #include "cpu/ops/ops.h"
 #include "cpu/ops/row_tasks.h"
@@ -206,8 +204,8 @@ void attend(const Job& job, const Chunk& chunk) {
 
 }  // namespace
 
-void attention(const Workers& workers, const AttentionArgs& args) {
-  const FloatMicroKernel& micro = *choose_matmul_kernel(args.q.dtype, cpu_features()).micro;
+void attention(const Workers& workers, const MatmulKernel& kernel, const AttentionArgs& args) {
+  const FloatMicroKernel& micro = *kernel.micro;
   Job job{.workers = workers,
           .args = args,
           .micro = micro,
