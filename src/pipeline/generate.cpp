@@ -82,7 +82,7 @@ class Run {
     const ModelFolders& folders = request_.folders;
     tokens_ = encode_caption(ideogram4::Tokenizer(folders.tokenizer), request_.caption);
     report_.text_tokens = static_cast<int64_t>(tokens_.size());
-    check_image_size(request_.size, size_limits(folders));
+    check_image_size(request_.size, size_limits(folders, request_.convention));
     config_ = ideogram4::check_dit(folders.transformer, /*conditional=*/true);
     DitConfig other = ideogram4::check_dit(folders.unconditional, /*conditional=*/false);
     other.text_features = config_.text_features;  // it has no use for them
@@ -219,12 +219,15 @@ class Run {
 
 }  // namespace
 
-SizeLimits size_limits(const ModelFolders& folders) {
+SizeLimits size_limits(const ModelFolders& folders, Convention convention) {
   const auto vae = ideogram4::read_vae_config(folders.vae + "/config.json");
   SizeLimits limits;
   const auto side = static_cast<int>(ideogram4::kPatch * vae.factor());
   // Models with other VAEs are small ones for tests, which may make small images.
-  if (side != limits.token_side) limits.smallest = side;
+  if (side != limits.token_side || convention == Convention::diffusers) {
+    limits.smallest = side;
+    limits.aspect = limits.largest;
+  }
   limits.token_side = side;
   return limits;
 }

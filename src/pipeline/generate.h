@@ -62,8 +62,8 @@ struct GenerateReport {
   MemoryUse memory;
 };
 
-// Which sizes the model takes, by its VAE.
-SizeLimits size_limits(const ModelFolders& folders);
+// Which sizes the model takes, by its VAE. Diffusers asks for multiples of a token's side alone.
+SizeLimits size_limits(const ModelFolders& folders, Convention convention);
 
 // Checks request and folders as a whole before anything is loaded. `on_image` gets each image when
 // it is ready.

@@ -131,7 +131,7 @@ class Job {
     const Numbers mu_std = floats("mu_std");
     pipeline::GenerateRequest request;
     request.folders = pipeline::find_folders({.model = option("model")});
-    const int side = pipeline::size_limits(request.folders).token_side;
+    const int side = pipeline::size_limits(request.folders, convention_).token_side;
     request.size = {grid[1] * side, grid[0] * side};
     request.caption.assign(caption.begin(), caption.end());
     request.schedule.preset.mu = mu_std[0];
