@@ -47,7 +47,7 @@ class Run {
         request_(request),
         on_progress_(on_progress) {}
 
-  GenerateReport images(const std::function<void(const GeneratedImage&)>& on_image) {
+  GenerateReport images(const OnImage& on_image) {
     check_all();
     const Stopwatch watch;
     auto seconds_since = [&, before = 0.0]() mutable {
@@ -65,11 +65,6 @@ class Run {
     report_.denoise_s = seconds_since();
     decode(latents, on_image);
     report_.decode_s = seconds_since();
-    profile_.collect();
-    report_.kernels = profile_.kernels();
-    report_.ops = profile_.ops();
-    report_.checkpoint = fingerprint_.to_string();
-    report_.memory = ctx_.backend.memory();
     return report_;
   }
 
@@ -175,8 +170,7 @@ class Run {
     return make_noise(request_.seed, static_cast<uint64_t>(image), elements());
   }
 
-  void decode(std::vector<std::vector<float>>& latents,
-              const std::function<void(const GeneratedImage&)>& on_image) {
+  void decode(std::vector<std::vector<float>>& latents, const OnImage& on_image) {
     const auto total = static_cast<int64_t>(latents.size());
     tell({Stage::decode, 0, total});
     const Decoder decoder(ctx_, request_.folders.vae, request_.convention, {pool_, &fingerprint_});
@@ -187,8 +181,12 @@ class Run {
       image.latent = std::move(latents[static_cast<size_t>(i)]);
       image.pixels =
           ideogram4::to_bytes(decoder.decode(ctx_, image.latent, grid_height_, grid_width_));
+      profile_.collect();
+      report_.kernels = profile_.kernels();
+      report_.ops = profile_.ops();
       report_.checkpoint = fingerprint_.to_string();
-      on_image(image);
+      report_.memory = ctx_.backend.memory();
+      on_image(image, report_);
       tell({Stage::decode, i + 1, total});
     }
   }
@@ -233,8 +231,7 @@ SizeLimits size_limits(const ModelFolders& folders, Convention convention) {
 }
 
 GenerateReport generate(nn::Context& ctx, ThreadPool& pool, const GenerateRequest& request,
-                        const OnProgress& on_progress,
-                        const std::function<void(const GeneratedImage&)>& on_image) {
+                        const OnProgress& on_progress, const OnImage& on_image) {
   return Run(ctx, pool, request, on_progress).images(on_image);
 }
 

@@ -65,11 +65,12 @@ struct GenerateReport {
 // Which sizes the model takes, by its VAE. Diffusers asks for multiples of a token's side alone.
 SizeLimits size_limits(const ModelFolders& folders, Convention convention);
 
-// Checks request and folders as a whole before anything is loaded. `on_image` gets each image when
-// it is ready.
+// Gets each image when it is ready, with the report up to it.
+using OnImage = std::function<void(const GeneratedImage&, const GenerateReport&)>;
+
+// Checks request and folders as a whole before anything is loaded.
 GenerateReport generate(nn::Context& ctx, ThreadPool& pool, const GenerateRequest& request,
-                        const OnProgress& on_progress,
-                        const std::function<void(const GeneratedImage&)>& on_image);
+                        const OnProgress& on_progress, const OnImage& on_image);
 
 // Latents to images.
 class Decoder {

@@ -142,7 +142,7 @@ class Job {
     request.int8 = int8();
     request.noise = floats("noise");
     std::vector<Output> outputs;
-    pipeline::generate(ctx_, pool_, request, {}, [&](const pipeline::GeneratedImage& image) {
+    pipeline::generate(ctx_, pool_, request, {}, [&](const pipeline::GeneratedImage& image, const auto&) {
       outputs.push_back({"latent",
                          {static_cast<int64_t>(grid[0]) * grid[1],
                           static_cast<int64_t>(image.latent.size()) / (grid[0] * grid[1])},

@@ -1,0 +1,103 @@
+#include "rendering.h"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "output.h"
+
+namespace octet::cli {
+namespace {
+
+volatile std::sig_atomic_t stop_asked = 0;
+
+void ask_to_stop(int) {
+  stop_asked = 1;
+  std::signal(SIGINT, SIG_DFL);
+}
+
+std::string title_of(const std::string& stage) {
+  if (stage == "text") return "text encoder";
+  if (stage == "load") return "transformer";
+  if (stage == "denoise") return "denoising";
+  return "decoding";
+}
+
+}  // namespace
+
+RenderingProgress::RenderingProgress(const CommonFlags& flags) : quiet_(flags.quiet) {
+  stop_asked = 0;
+  std::signal(SIGINT, ask_to_stop);
+}
+
+RenderingProgress::~RenderingProgress() { std::signal(SIGINT, SIG_DFL); }
+
+bool RenderingProgress::operator()(const GenerateStep& step) {
+  if (stop_asked != 0) return false;
+  if (quiet_) return true;
+  constexpr int64_t kMegabyte = 1'000'000;
+  const bool in_bytes = step.unit == "bytes";
+  const int64_t divisor = in_bytes ? kMegabyte : 1;
+  // The two transformers are loaded one after the other: each has a bar.
+  if (stage_ != step.stage || step.done < done_) {
+    progress_.reset();
+    progress_.emplace(title_of(step.stage), step.total / divisor, in_bytes ? "MB" : step.unit);
+  }
+  stage_ = step.stage;
+  done_ = step.done;
+  progress_->update(step.done / divisor,
+                    step.seconds > 0 ? fmt::format("{:.2f} s per step", step.seconds) : "");
+  return true;
+}
+
+std::string picture_path(const std::string& path, int index, int images) {
+  if (images == 1) return path;
+  const std::filesystem::path whole(path);
+  const std::string name =
+      fmt::format("{}-{}{}", whole.stem().string(), index + 1, whole.extension().string());
+  return (whole.parent_path() / name).string();
+}
+
+std::string report_text(const GenerateReport& report) {
+  Table kernels({"layer", "path", "kernel", "launches", "ms", "TOPS"}, 3);
+  for (const KernelUse& use : report.kernels) {
+    kernels.add({use.layer, use.path, use.kernel.empty() ? "-" : use.kernel,
+                 std::to_string(use.launches), short_number(use.us * 1e-3),
+                 short_number(use.tops)});
+  }
+  return fmt::format(
+      "{}\n\n{}\nText encoder {:.1f} s ({} tokens), loading {:.1f} s, {} steps {:.1f} s, decoding "
+      "{:.1f} s; peak memory {}; checkpoint {}\n",
+      report.device, kernels.text(), report.text_s, report.text_tokens, report.load_s, report.steps,
+      report.denoise_s, report.decode_s, human_bytes(report.peak_bytes), report.checkpoint);
+}
+
+nlohmann::ordered_json report_json(const GenerateReport& report) {
+  auto kernels = nlohmann::ordered_json::array();
+  for (const KernelUse& use : report.kernels) {
+    kernels.push_back({{"layer", use.layer},
+                       {"path", use.path},
+                       {"kernel", known(use.kernel)},
+                       {"launches", use.launches},
+                       {"us", use.us},
+                       {"tops", known(use.tops)}});
+  }
+  auto ops = nlohmann::ordered_json::array();
+  for (const OpShare& share : report.ops) {
+    ops.push_back({{"op", share.op}, {"calls", share.calls}, {"us", share.us}});
+  }
+  return {{"device", report.device},
+          {"text_tokens", report.text_tokens},
+          {"steps", report.steps},
+          {"checkpoint", report.checkpoint},
+          {"text_s", report.text_s},
+          {"load_s", report.load_s},
+          {"denoise_s", report.denoise_s},
+          {"decode_s", report.decode_s},
+          {"peak_bytes", report.peak_bytes},
+          {"kernels", kernels},
+          {"ops", ops}};
+}
+
+}  // namespace octet::cli

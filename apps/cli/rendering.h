@@ -1,0 +1,40 @@
+// What the commands share that make pictures: progress, Ctrl-C, the report.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "flags.h"
+#include "octet/generate.h"
+#include "octet/progress.h"
+
+namespace octet::cli {
+
+// A bar for each stage of the work, or nothing for --quiet. Asks to stop after Ctrl-C; a second one
+// ends the program at once, as if nobody had listened.
+class RenderingProgress {
+ public:
+  explicit RenderingProgress(const CommonFlags& flags);
+  ~RenderingProgress();
+  RenderingProgress(const RenderingProgress&) = delete;
+  RenderingProgress& operator=(const RenderingProgress&) = delete;
+
+  bool operator()(const GenerateStep& step);
+
+ private:
+  bool quiet_;
+  std::string stage_;
+  int64_t done_ = 0;
+  std::optional<Progress> progress_;
+};
+
+// "out.png" alone, "out-1.png", "out-2.png", ... of several.
+std::string picture_path(const std::string& path, int index, int images);
+
+// Which kernels ran, how often and how fast, and where the time went.
+std::string report_text(const GenerateReport& report);
+nlohmann::ordered_json report_json(const GenerateReport& report);
+
+}  // namespace octet::cli

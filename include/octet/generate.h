@@ -1,0 +1,93 @@
+// Images from a caption.
+//
+//   octet::GenerateRequest request;
+//   request.model = "ideogram-4";
+//   request.caption = octet::read_caption("poster.json");
+//   octet::generate(request, {}, [](const octet::Picture& picture) {
+//     octet::write_picture("poster.png", picture);
+//   });
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace octet {
+
+struct GenerateRequest {
+  std::string model;          // a folder as Hugging Face lays out a pipeline
+  std::string unconditional;  // parts to take from elsewhere: their own folders, or a pipeline's
+  std::string text_encoder;
+  std::string vae;
+  std::string caption;  // JSON text, see octet/caption.h
+  std::string size = "1024x1024";
+  std::string preset = "quality";  // quality, default, turbo, or their official names
+  int steps = 0;                   // 0: the preset's
+  std::vector<float> guidance;     // none: the preset's; one for all steps, or one for each
+  uint64_t seed = 0;
+  int images = 1;
+  std::string device = "auto";
+  int threads = 0;
+  std::string tune = "missing";         // off, missing, all
+  std::string dtype = "bf16";           // of activations: bf16, f32
+  std::string linears = "int8";         // of the transformers' large ones: int8, float
+  bool require_int8 = false;            // an Error when they would not run in native INT8
+  std::string convention = "official";  // or diffusers: where these two differ
+};
+
+struct GenerateStep {
+  std::string stage;            // "text", "load", "denoise", "decode"
+  std::string unit;             // "layers", "bytes", "steps", "images"
+  int64_t done = 0, total = 0;  // in this unit
+  double seconds = 0;           // of the last step, when denoising
+};
+
+// False ends the work: generate() throws an Error that says so.
+using OnGenerateStep = std::function<bool(const GenerateStep&)>;
+
+// What the linears of a class of layers ran on.
+struct KernelUse {
+  std::string layer;   // "attention.qkv"
+  std::string path;    // "int8": native; "bf16" or "f32": unquantized
+  std::string kernel;  // of the INT8 path
+  int64_t launches = 0;
+  double us = 0;  // of all launches
+  double tops = 0;
+};
+
+struct OpShare {
+  std::string op;  // "gemm", "attention", ...
+  int64_t calls = 0;
+  double us = 0;
+};
+
+struct GenerateReport {
+  std::string device;
+  int text_tokens = 0;
+  int steps = 0;
+  std::string checkpoint;  // a fingerprint of all weights that were read
+  std::vector<KernelUse> kernels;
+  std::vector<OpShare> ops;
+  double text_s = 0, load_s = 0, denoise_s = 0, decode_s = 0;
+  uint64_t peak_bytes = 0;  // of the device's memory
+};
+
+struct Picture {
+  int index = 0;  // of the images of the request
+  int width = 0, height = 0;
+  std::vector<uint8_t> rgb;  // rows from the top
+  // What a file keeps beside the pixels: caption, seed, preset, checkpoint, kernels.
+  std::vector<std::pair<std::string, std::string>> metadata;
+};
+
+// Throws Error with one sentence for a bad request, model or caption; before anything is loaded
+// where that can be known. Each picture is handed over when it is ready.
+GenerateReport generate(const GenerateRequest& request, const OnGenerateStep& on_step,
+                        const std::function<void(const Picture&)>& on_picture);
+
+// As PNG. The file appears whole or not at all.
+void write_picture(const std::string& path, const Picture& picture);
+
+}  // namespace octet

@@ -1,0 +1,143 @@
+// octet::generate: the public request becomes that of the pipeline, its report the public one.
+#include "octet/generate.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/error.h"
+#include "base/thread_pool.h"
+#include "devices/select.h"
+#include "formats/png.h"
+#include "formats/text.h"
+#include "octet/version.h"
+#include "pipeline/caption.h"
+#include "pipeline/generate.h"
+
+namespace octet {
+namespace {
+
+// One of two words.
+bool is_first(const char* what, const std::string& word, const char* first, const char* second) {
+  check(word == first || word == second, "{}: {} is unknown, expected {} or {}", what,
+        in_quotes(word), first, second);
+  return word == first;
+}
+
+pipeline::GenerateRequest to_pipeline(const GenerateRequest& request) {
+  pipeline::GenerateRequest made;
+  made.size = pipeline::parse_image_size(request.size);
+  made.schedule.preset = pipeline::preset_named(request.preset);
+  made.schedule.steps = request.steps;
+  made.schedule.guidance = request.guidance;
+  made.convention = pipeline::convention_named(request.convention);
+  made.seed = request.seed;
+  made.images = request.images;
+  made.int8 = is_first("linears", request.linears, "int8", "float");
+  made.require_int8 = request.require_int8;
+  made.caption = pipeline::caption_for_model(request.caption, "caption");
+  made.folders = pipeline::find_folders(
+      {request.model, request.unconditional, request.text_encoder, request.vae});
+  return made;
+}
+
+struct StageWords {
+  const char* stage;
+  const char* unit;
+};
+
+StageWords words_of(pipeline::Stage stage) {
+  switch (stage) {
+    case pipeline::Stage::text: return {"text", "layers"};
+    case pipeline::Stage::load: return {"load", "bytes"};
+    case pipeline::Stage::denoise: return {"denoise", "steps"};
+    case pipeline::Stage::decode: return {"decode", "images"};
+  }
+  return {"", ""};
+}
+
+GenerateReport to_public(const pipeline::GenerateReport& from, const Backend& backend,
+                         const std::string& dtype) {
+  GenerateReport report;
+  report.device = backend.description();
+  report.text_tokens = static_cast<int>(from.text_tokens);
+  report.steps = from.steps;
+  report.checkpoint = from.checkpoint;
+  for (const auto& use : from.kernels) {
+    const nn::OpTime& time = use.time;
+    report.kernels.push_back({use.layer, use.op == "gemm" ? "int8" : dtype, use.kernel, time.calls,
+                              time.us, time.us > 0 ? time.operations / time.us * 1e-6 : 0});
+  }
+  for (const auto& [op, time] : from.ops) report.ops.push_back({op, time.calls, time.us});
+  report.text_s = from.text_s;
+  report.load_s = from.load_s;
+  report.denoise_s = from.denoise_s;
+  report.decode_s = from.decode_s;
+  report.peak_bytes = from.memory.peak;
+  return report;
+}
+
+// "attention.qkv int8 sm90_... x 3264; ...": which kernels made a picture.
+std::string kernel_summary(const GenerateReport& report) {
+  std::string text;
+  for (const KernelUse& use : report.kernels) {
+    if (!text.empty()) text += "; ";
+    text += fmt::format("{} {}{}{} x {}", use.layer, use.path, use.kernel.empty() ? "" : " ",
+                        use.kernel, use.launches);
+  }
+  return text;
+}
+
+Picture to_picture(const pipeline::GeneratedImage& image, const GenerateRequest& request,
+                   const std::string& caption, const GenerateReport& report) {
+  Picture picture;
+  picture.index = image.index;
+  picture.width = image.size.width;
+  picture.height = image.size.height;
+  picture.rgb = image.pixels;
+  picture.metadata = {
+      {"Software", fmt::format("Octet {} ({})", version(), commit())},
+      {"caption", caption},
+      {"seed", std::to_string(request.seed)},
+      {"image", std::to_string(image.index)},
+      {"preset", request.preset},
+      {"steps", std::to_string(report.steps)},
+      {"checkpoint", report.checkpoint},
+      {"device", report.device},
+      {"linears", request.linears},
+      {"convention", request.convention},
+      {"kernels", kernel_summary(report)},
+  };
+  return picture;
+}
+
+}  // namespace
+
+GenerateReport generate(const GenerateRequest& request, const OnGenerateStep& on_step,
+                        const std::function<void(const Picture&)>& on_picture) {
+  const DType dtype = is_first("dtype", request.dtype, "bf16", "f32") ? DType::bf16 : DType::f32;
+  const pipeline::GenerateRequest inner = to_pipeline(request);
+  const auto backend = select_backend({.device = request.device,
+                                       .threads = request.threads,
+                                       .tune = tune::parse_tune_mode(request.tune)});
+  ThreadPool pool(request.threads);
+  nn::Context ctx{*backend, dtype};
+  const auto tell = [&](const pipeline::GenerateProgress& progress) {
+    const auto [stage, unit] = words_of(progress.stage);
+    return !on_step || on_step({stage, unit, progress.done, progress.total, progress.seconds});
+  };
+  const auto hand_over = [&](const pipeline::GeneratedImage& image,
+                             const pipeline::GenerateReport& so_far) {
+    on_picture(
+        to_picture(image, request, inner.caption, to_public(so_far, *backend, request.dtype)));
+  };
+  return to_public(pipeline::generate(ctx, pool, inner, tell, hand_over), *backend, request.dtype);
+}
+
+void write_picture(const std::string& path, const Picture& picture) {
+  std::vector<PngText> texts;
+  for (const auto& [key, text] : picture.metadata) texts.push_back({key, text});
+  write_png(path, {picture.rgb, picture.width, picture.height, 3}, texts);
+}
+
+}  // namespace octet
