@@ -1,10 +1,11 @@
 // Writes the broken files of the tests as the fuzzers' first inputs:
-// write_seeds FOLDER fills FOLDER/safetensors and FOLDER/index.
+// write_seeds FOLDER fills FOLDER/safetensors, FOLDER/index and FOLDER/tokenizer.
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 
 #include "formats/broken_files.h"
+#include "models/tokenizer_json.h"
 
 namespace {
 
@@ -12,6 +13,17 @@ void write(const std::filesystem::path& path, const std::string& content) {
   // Inputs of a hundred kilobytes only slow the fuzzer down.
   if (content.size() > 4096) return;
   std::ofstream(path, std::ios::binary) << content;
+}
+
+// The tests' tokenizer with a vocabulary of a few bytes.
+std::string tokenizer_and_text(const std::string& text) {
+  nlohmann::json json = octet::test::small_tokenizer();
+  nlohmann::json vocab = nlohmann::json::object();
+  for (const char* token : {"a", "b", "c", "ab", "bc", "abc", "\u0120", "\u0120a"}) {
+    vocab[token] = json["model"]["vocab"][token];
+  }
+  json["model"]["vocab"] = vocab;
+  return json.dump() + '\0' + text;
 }
 
 }  // namespace
@@ -24,12 +36,16 @@ int main(int argument_count, char** arguments) {
   const std::filesystem::path folder = arguments[1];
   std::filesystem::create_directories(folder / "safetensors");
   std::filesystem::create_directories(folder / "index");
+  std::filesystem::create_directories(folder / "tokenizer");
   write(folder / "safetensors" / "sound", octet::test::sound_file());
   for (const auto& file : octet::test::broken_safetensors()) {
     write(folder / "safetensors" / file.label, file.content);
   }
   for (const auto& file : octet::test::broken_indexes()) {
     write(folder / "index" / file.label, file.content);
+  }
+  for (const std::string text : {"abc abab<x>y", "e\u0301 a\n\n 'LL don't 12", "\xff"}) {
+    write(folder / "tokenizer" / std::to_string(text.size()), tokenizer_and_text(text));
   }
   return 0;
 }
