@@ -2,9 +2,10 @@
 
 The vocabulary is trained here, on this repository's own texts and the samples below, with the
 normalizer, splitting rule and added tokens of Qwen's. A second vocabulary has a merge for every
-pair of bytes, so that a text which is cut in another place gets other ids. Code points are those of Unicode 3.2 and a
-few later blocks: the two libraries carry tables of different Unicode versions, and all of them
-agree on these. OCTET_QWEN_TOKENIZER names a tokenizer.json to compare with instead, Qwen's own.
+pair of bytes, so that a text which is cut in another place gets other ids. Code points are those
+of Unicode 3.2 and a few later blocks: the two libraries carry tables of different Unicode
+versions, and all of them agree on these. OCTET_QWEN_TOKENIZER names a tokenizer.json to compare
+with instead, Qwen's own.
 """
 
 from __future__ import annotations
