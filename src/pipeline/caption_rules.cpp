@@ -197,12 +197,18 @@ class Rules {
   }
 
   void unknown_keys(const ordered_json& object, const std::string& path, Keys known) {
+    constexpr size_t kMostNamed = 8;
     std::vector<std::string> unknown;
     for (const auto& item : object.items()) {
       const bool told_apart = path == "$" && item.key() == schema::kExpanderKey;
       if (!has(known, item.key()) && !told_apart) unknown.push_back(in_quotes(item.key()));
     }
     if (unknown.empty()) return;
+    if (unknown.size() > kMostNamed) {
+      const std::string rest = fmt::format("{} more", unknown.size() - kMostNamed);
+      unknown.resize(kMostNamed);
+      unknown.push_back(rest);
+    }
     error(path, fmt::format("unknown key{} {}, expected only {}", unknown.size() == 1 ? "" : "s",
                             fmt::join(unknown, ", "), fmt::join(known, ", ")));
   }

@@ -41,6 +41,20 @@ TEST(Json, ErrorsNameTheSourceTheByteAndThePlace) {
   EXPECT_ERROR_WITH(parse_json("{\"a\":\"" + std::string(100'000, 'x'), "x"), "...");
 }
 
+TEST(Json, OrderedValuesKeepTheirOrderAndEveryRule) {
+  const std::string text = R"({"b":{"z":1,"a":[{"y":2,"x":3}]},"a":null})";
+  EXPECT_EQ(parse_ordered_json(text, "test").dump(), text);
+  EXPECT_EQ(parse_json(text, "test").dump(), R"({"a":null,"b":{"a":[{"x":3,"y":2}],"z":1}})");
+  EXPECT_ERROR_WITH(parse_ordered_json(R"({"a":{"b":1,"c":2,"b":3}})", "x"),
+                    R"("a" > "b" appears twice)");
+  EXPECT_ERROR_WITH(parse_ordered_json("[1,]", "x"), "x: invalid JSON at byte 4");
+  EXPECT_ERROR_WITH(parse_ordered_json(std::string(kMaxJsonDepth + 1, '['), "x"), "byte 65");
+  const std::string longest = "\"" + std::string(kMaxOrderedJsonBytes - 2, 'x') + "\"";
+  EXPECT_NO_THROW(parse_ordered_json(longest, "x"));
+  EXPECT_ERROR_WITH(parse_ordered_json(longest + " ", "x"), "65537 bytes long");
+  EXPECT_EQ(describe(parse_ordered_json("[1,2]", "x")), "an array of 2");
+}
+
 TEST(Json, EqualKeysOfDifferentObjectsAreFine) {
   EXPECT_NO_THROW(parse_json(R"([{"a":1},{"a":{"a":2}}])", "test"));
 }

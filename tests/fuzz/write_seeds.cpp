@@ -51,6 +51,7 @@ int main(int argument_count, char** arguments) {
   }
   for (const auto& caption : octet::test::faulty_captions()) {
     write(folder / "caption" / caption.label, caption.text);
+  }
   for (const std::string text : {"abc abab<x>y", "e\u0301 a\n\n 'LL don't 12", "\xff"}) {
     write(folder / "tokenizer" / std::to_string(text.size()), tokenizer_and_text(text));
   }

@@ -146,6 +146,14 @@ TEST(Caption, AllFaultsAreListedInOrder) {
   EXPECT_ERROR_WITH(caption_for_model(with_elements("1,2,3"), "a.json"), "(and 2 more errors)");
 }
 
+TEST(Caption, ManyUnknownKeysAreCounted) {
+  std::string text = "{\"" + std::string(1000, 'k') + "\":0";
+  for (int i = 0; i < 5000; ++i) text += fmt::format(",\"{}\":0", i);
+  const CaptionReport report = check_caption(text + "}");
+  EXPECT_TRUE(contains(report.findings[0].rule, R"("5", "6", 4993 more, expected only)"));
+  EXPECT_LT(report.findings[0].rule.size(), 500u);
+}
+
 TEST(Caption, LengthIsLimited) {
   const auto of_length = [](size_t bytes) {
     const size_t frame = with_elements(R"({"type":"obj","desc":""})").size();

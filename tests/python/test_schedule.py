@@ -20,7 +20,8 @@ def schedule_of(built_program):
         words = [convention, preset, f"{size[0]}x{size[1]}", steps, *guidance]
         done = subprocess.run([built_program("print_schedule"), *map(str, words)],
                               capture_output=True, text=True, check=True)
-        return {key: np.array(values, np.float32) for key, values in json.loads(done.stdout).items()}
+        schedule = json.loads(done.stdout)
+        return {key: np.array(values, np.float32) for key, values in schedule.items()}
 
     return run
 

@@ -1,0 +1,176 @@
+"""octet caption check: exit codes, findings, and the same text as Python's json.dumps."""
+
+import json
+import random
+import subprocess
+
+import pytest
+
+CAPTION = {
+    "high_level_description": "A poster, \"seen\" at dawn: 入場無料 · 😀 \\ / \u007f\u2028",
+    "style_description": {"aesthetics": "calm", "lighting": "soft", "photo": "35mm\tlens",
+                          "medium": "photograph", "color_palette": ["#0A1B2C"]},
+    "compositional_deconstruction": {
+        "background": "transparent background",
+        "elements": [
+            {"type": "obj", "bbox": [0, 1, 999, 1000], "desc": "line\nbreak \b\f\r\u0000\u001f"},
+            {"type": "text", "text": "PÊCHE", "desc": "letters", "color_palette": []},
+        ],
+    },
+}
+
+
+def dumps(value):
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+@pytest.fixture
+def check(built_program, tmp_path):
+    """check(text, *flags) runs `octet caption check` on a file of that text."""
+
+    def run(text, *flags):
+        path = tmp_path / "caption.json"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return subprocess.run([built_program("octet"), "caption", "check", path, *flags],
+                              capture_output=True, text=True, timeout=60)
+
+    return run
+
+
+def test_valid_captions(check):
+    done = check(dumps(CAPTION))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("caption.json: a valid caption\n")
+    assert len(done.stdout.splitlines()) == 1
+    assert check(dumps(CAPTION), "-q").stdout == ""
+
+
+def test_fix_is_json_dumps(check):
+    for text in (dumps(CAPTION), json.dumps(CAPTION, indent=2), json.dumps(CAPTION)):
+        done = check(text, "--fix")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == dumps(CAPTION) + "\n"
+
+
+def shuffled(value, rng):
+    if isinstance(value, dict):
+        items = [(key, shuffled(item, rng)) for key, item in value.items()]
+        rng.shuffle(items)
+        return dict(items)
+    return [shuffled(item, rng) for item in value] if isinstance(value, list) else value
+
+
+def test_fix_sorts_any_order_of_keys(check):
+    rng = random.Random(1)
+    for _ in range(10):
+        assert check(dumps(shuffled(CAPTION, rng)), "--fix").stdout == dumps(CAPTION) + "\n"
+
+
+def test_strings_of_any_characters_are_written_as_python_writes_them(check):
+    rng = random.Random(2)
+    ranges = [(0, 0x20), (0x20, 0x7f), (0x7f, 0x100), (0x2020, 0x2030), (0xe000, 0x10000),
+              (0x1f600, 0x1f650), (0, 0xd800)]
+    for _ in range(20):
+        text = "".join(chr(rng.randrange(*rng.choice(ranges))) for _ in range(300))
+        caption = {"high_level_description": text,
+                   "compositional_deconstruction": {"background": text, "elements": []}}
+        for written in (dumps(caption), json.dumps(caption)):
+            assert check(written, "--fix").stdout == dumps(caption) + "\n"
+
+
+def test_errors_are_listed_and_end_in_a_sentence(check):
+    broken = json.loads(dumps(CAPTION))
+    broken["compositional_deconstruction"]["elements"][0]["bbox"] = [0, 0, 1001, 1.5]
+    broken["style_description"]["color_palette"] = ["#abcdef", "\u001b[2J"]
+    done = check(dumps(broken))
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    assert len(lines) == 3 and all(line.startswith("error: $.") for line in lines)
+    assert lines[0].startswith("error: $.style_description.color_palette[0]: expected a color")
+    assert '"\\u001b[2J"' in lines[1]
+    assert "$.compositional_deconstruction.elements[0].bbox[3]: expected an integer" in lines[2]
+    (sentence,) = done.stderr.splitlines()
+    assert sentence.endswith("caption.json: 3 errors in the caption; --fix can mend 1 of them")
+
+    failed = check(dumps(broken), "--fix")
+    assert failed.returncode == 1 and failed.stdout == ""
+    assert len(failed.stderr.splitlines()) == 4
+
+
+def test_what_can_be_mended_is_an_error_until_it_is(check):
+    expanded = {"aspect_ratio": "16:9", **CAPTION}
+    done = check(dumps(expanded))
+    assert done.returncode == 1
+    assert "$.aspect_ratio" in done.stdout
+    assert "1 error in the caption; --fix prints it mended" in done.stderr
+    assert check(dumps(expanded), "--fix").stdout == dumps(CAPTION) + "\n"
+    assert "$.aspect_ratio" in check(dumps(expanded), "--fix").stderr
+    assert check(dumps(expanded), "--fix", "-q").stderr == ""
+
+
+def test_warnings_do_not_fail(check):
+    odd = json.loads(dumps(CAPTION))
+    odd["style_description"]["lighting"] = 3
+    done = check(dumps(odd))
+    assert done.returncode == 0
+    warning = "warning: $.style_description.lighting: expected a string, got 3\n"
+    assert done.stdout.startswith(warning)
+    assert check(dumps(odd), "-q").stdout == ""
+
+
+def test_json_report(check, tmp_path):
+    report = json.loads(check(dumps(CAPTION), "--json", "-").stdout)
+    assert report == {"valid": True, "findings": [], "caption": dumps(CAPTION)}
+    path = tmp_path / "report.json"
+    done = check('{"x":1}', "--json", path)
+    assert done.returncode == 1 and done.stdout
+    report = json.loads(path.read_text())
+    assert report["valid"] is False and report["caption"] is None
+    first = report["findings"][0]
+    assert '"x"' in first.pop("rule")
+    assert first == {"path": "$", "severity": "error", "fixable": False}
+
+
+def test_plain_text(check):
+    done = check("a red fox\n")
+    assert done.returncode == 1 and "--wrap-text" in done.stdout
+    wrapped = check("a red \"fox\"\n", "--wrap-text")
+    assert wrapped.returncode == 0 and wrapped.stderr == ""
+    assert json.loads(wrapped.stdout) == {
+        "high_level_description": 'a red "fox"',
+        "compositional_deconstruction": {"background": 'a red "fox"', "elements": []},
+    }
+    refused = check(dumps(CAPTION), "--wrap-text")
+    assert refused.returncode == 1 and "begins with '{'" in refused.stderr
+
+
+@pytest.mark.parametrize("text", [b"", b"\xff\xfe", b"{\0}", b'{"a":1,"a":1}', b"[" * 60_000,
+                                  b'{"a":' * 10_000, b"1e999", b"\xef\xbb\xbf"])
+def test_hostile_bytes_are_findings(check, text):
+    done = check(text)
+    assert done.returncode == 1
+    assert done.stdout.startswith("error: $: ")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_files_that_cannot_be_read(built_program, tmp_path):
+    def sentence(*arguments, code=1, **options):
+        done = subprocess.run([built_program("octet"), "caption", *arguments], capture_output=True,
+                              text=True, timeout=60, **options)
+        assert done.returncode == code and done.stdout == ""
+        (line,) = done.stderr.splitlines()
+        return line
+
+    assert "No such file" in sentence("check", "/no/such/caption.json")
+    assert "directory" in sentence("check", tmp_path)
+    assert "65536 bytes" in sentence("check", "/dev/zero")
+    assert "65536 bytes" in sentence("check", "-", input="x" * 70_000)
+    assert "caption: a command is missing, expected check" in sentence(code=2)
+    assert "file" in sentence("check", code=2)
+    assert "path is empty" in sentence("check", "", code=2)
+
+
+def test_standard_input(built_program):
+    done = subprocess.run([built_program("octet"), "caption", "check", "-"], capture_output=True,
+                          input=dumps(CAPTION), text=True)
+    assert (done.returncode, done.stdout) == (0, "standard input: a valid caption\n")
