@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstring>
 #include <thread>
-#include <vector>
 
 #include "backend/host_backend.h"
 #include "base/checked.h"
@@ -17,14 +16,10 @@
 #include "cpu/gemm/table.h"
 #include "cpu/matmul/matmul.h"
 #include "cpu/ops/ops.h"
-#include "cpu/ops/row_tasks.h"
 #include "cpu/rows/row_ops.h"
 
 namespace octet {
 namespace {
-
-// Rows per task of the row operations: enough work to outweigh taking a task.
-constexpr int64_t kRowsPerTask = 8;
 
 class CpuBackend final : public HostBackend {
  public:
@@ -32,8 +27,7 @@ class CpuBackend final : public HostBackend {
       : kernel_(cpu::select_micro_kernel(options.force_kernel)),
         layout_(cpu::weight_layout(kernel_)),
         rows_(cpu::row_ops(kernel_.simd)),
-        pool_(options.threads),
-        row_scratch_(static_cast<size_t>(pool_.threads())) {
+        pool_(options.threads) {
     if (options.force_matmul.empty()) return;
     forced_matmul_ = &cpu::matmul_kernel_named(options.force_matmul, cpu::cpu_features());
   }
@@ -77,23 +71,11 @@ class CpuBackend final : public HostBackend {
  protected:
   void do_quantize_rows(const ConstTensorView& x, const ActivationTransform& transform,
                         const QTensor& out) override {
-    const int64_t k = x.shape[1];
-    const int64_t element_bytes = bits_of(x.dtype) / 8;
-    const cpu::RowTransform row_transform = cpu::to_row_transform(transform);
-    for (auto& scratch : row_scratch_) scratch.resize(static_cast<size_t>(k));
-    for_each_row(x.shape[0], [&](int64_t row, int thread) {
-      rows_.quantize(x.data + row * x.row_stride() * element_bytes, x.dtype, k, row_transform,
-                     row_scratch_[static_cast<size_t>(thread)].data(), out.values.row<int8_t>(row),
-                     out.scales.as<float>() + row);
-    });
+    cpu::quantize_rows(workers_, x, transform, out);
   }
 
   void do_dequantize_rows(const QTensor& q, const TensorView& out) override {
-    const int64_t element_bytes = bits_of(out.dtype) / 8;
-    for_each_row(q.rows(), [&](int64_t row, int) {
-      rows_.dequantize(q.values.row<int8_t>(row), q.scales.as<float>()[row], q.k(),
-                       out.data + row * out.row_stride() * element_bytes, out.dtype);
-    });
+    cpu::dequantize_rows(workers_, q, out);
   }
 
   void do_pack(const QTensor& weight, QWeight& packed) override {
@@ -167,21 +149,12 @@ class CpuBackend final : public HostBackend {
     return cpu::choose_matmul_kernel(inputs, cpu::cpu_features());
   }
 
-  template <class Body>
-  void for_each_row(int64_t rows, Body body) {
-    pool_.run(ceil_div(rows, kRowsPerTask), [&](int64_t task, int thread) {
-      const int64_t end = std::min(rows, (task + 1) * kRowsPerTask);
-      for (int64_t row = task * kRowsPerTask; row < end; ++row) body(row, thread);
-    });
-  }
-
   const cpu::Int8MicroKernel& kernel_;
   std::string layout_;
   const cpu::RowOps& rows_;
   const cpu::MatmulKernel* forced_matmul_ = nullptr;
   ThreadPool pool_;
   cpu::Workers workers_{pool_, rows_};
-  std::vector<std::vector<float>> row_scratch_;
   cpu::GemmWorkspace workspace_;
 };
 

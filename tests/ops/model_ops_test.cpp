@@ -1,6 +1,7 @@
 // The ops between a model's linears: every check of model_ops_run.h on ref, and on the CPU with
 // each instruction set and with one thread and several.
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,12 @@ struct CpuCase {
   std::string kernel;
   std::string matmul;
   int threads;
+
+  std::string name() const {
+    const std::string variant = threads == 1 ? "one_thread" : kernel + matmul;
+    return std::string(kModelOpChecks[check].name) + "_" + variant;
+  }
+  friend void PrintTo(const CpuCase& c, std::ostream* out) { *out << c.name(); }
 };
 
 bool multiplies(const std::string& check) {
@@ -68,11 +75,8 @@ TEST_P(CpuModelOps, EqualRef) {
   kModelOpChecks[c.check].run(*backend);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CpuModelOps, testing::ValuesIn(cpu_cases()), [](const auto& test) {
-  const std::string kernel =
-      test.param.threads == 1 ? "one_thread" : test.param.kernel + test.param.matmul;
-  return std::string(kModelOpChecks[test.param.check].name) + "_" + kernel;
-});
+INSTANTIATE_TEST_SUITE_P(All, CpuModelOps, testing::ValuesIn(cpu_cases()),
+                         [](const auto& test) { return test.param.name(); });
 
 }  // namespace
 }  // namespace octet::test::model

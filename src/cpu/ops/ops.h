@@ -1,8 +1,8 @@
-// The ops between a model's linears on the CPU; arguments are already checked and not empty.
+// The ops of the CPU backend but for the linears; arguments are already checked. All but quantize
+// and dequantize get something to do.
 #pragma once
 
 #include <span>
-#include <vector>
 
 #include "backend/ops.h"
 #include "base/thread_pool.h"
@@ -19,6 +19,9 @@ struct Workers {
 };
 
 // rows.cpp
+void quantize_rows(const Workers& workers, const ConstTensorView& x,
+                   const ActivationTransform& transform, const QTensor& out);
+void dequantize_rows(const Workers& workers, const QTensor& q, const TensorView& out);
 void norm(const Workers& workers, const ConstTensorView& x, const RowNorm& how,
           const TensorView& out);
 void norm_quantize(const Workers& workers, const ConstTensorView& x, const RowNorm& how,

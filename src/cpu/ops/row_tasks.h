@@ -7,9 +7,7 @@
 
 #include "base/checked.h"
 #include "base/thread_pool.h"
-#include "cpu/rows/row_ops.h"
 #include "cpu/scratch.h"
-#include "tensor/quantized.h"
 #include "tensor/tensor.h"
 
 namespace octet::cpu {
@@ -29,16 +27,9 @@ inline float* floats(Scratch& scratch, int64_t count) {
   return reinterpret_cast<float*>(scratch.at_least(bytes));
 }
 
-inline RowTransform to_row_transform(const ActivationTransform& transform) {
-  RowTransform result;
-  if (transform.kind == Transform::smooth) result.smooth = transform.smooth.as<float>();
-  if (transform.kind == Transform::rotate) result.group = transform.group;
-  return result;
-}
-
-// Rows that make a task worth taking.
+// Enough work to outweigh taking a task, and some for every thread.
 inline int64_t rows_per_task(int64_t rows, int64_t channels, int threads) {
-  constexpr int64_t kElements = 16 << 10;
+  constexpr int64_t kElements = 32 << 10;
   const int64_t enough = ceil_div(kElements, std::max<int64_t>(1, channels));
   return std::clamp<int64_t>(ceil_div(rows, threads), 1, enough);
 }

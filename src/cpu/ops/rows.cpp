@@ -33,6 +33,13 @@ NormRow norm_row(const RowNorm& how, const ConstTensorView& gate, int64_t channe
   return {how.kind == RowNorm::Kind::layer, how.eps, gain_of(how, gate, channels)};
 }
 
+RowTransform row_transform(const ActivationTransform& transform) {
+  RowTransform result;
+  if (transform.kind == Transform::smooth) result.smooth = transform.smooth.as<float>();
+  if (transform.kind == Transform::rotate) result.group = transform.group;
+  return result;
+}
+
 template <class T>
 void gelu_row(const T* x, int64_t count, T* out) {
   for (int64_t j = 0; j < count; ++j) {
@@ -42,6 +49,23 @@ void gelu_row(const T* x, int64_t count, T* out) {
 }
 
 }  // namespace
+
+void quantize_rows(const Workers& workers, const ConstTensorView& x,
+                   const ActivationTransform& transform, const QTensor& out) {
+  const int64_t channels = x.shape[1];
+  const RowTransform to_do = row_transform(transform);
+  for_each_row(workers.pool, x.shape[0], channels, [&](int64_t i) {
+    workers.rows.quantize(row_bytes(x, i), x.dtype, channels, to_do, floats(row_scratch, channels),
+                          out.values.row<int8_t>(i), out.scales.as<float>() + i);
+  });
+}
+
+void dequantize_rows(const Workers& workers, const QTensor& q, const TensorView& out) {
+  for_each_row(workers.pool, q.rows(), q.k(), [&](int64_t i) {
+    workers.rows.dequantize(q.values.row<int8_t>(i), q.scales.as<float>()[i], q.k(),
+                            row_bytes(out, i), out.dtype);
+  });
+}
 
 void norm(const Workers& workers, const ConstTensorView& x, const RowNorm& how,
           const TensorView& out) {
@@ -57,13 +81,12 @@ void norm_quantize(const Workers& workers, const ConstTensorView& x, const RowNo
                    const ActivationTransform& transform, const QTensor& out) {
   const int64_t channels = x.shape[1];
   const NormRow row = norm_row(how, {}, channels);
-  const RowTransform row_transform = to_row_transform(transform);
+  const RowTransform to_do = row_transform(transform);
   for_each_row(workers.pool, x.shape[0], channels, [&](int64_t i) {
     float* normed = floats(row_scratch, channels);
     workers.rows.norm(row_bytes(x, i), x.dtype, channels, row, normed, normed, DType::f32);
-    workers.rows.quantize(normed, DType::f32, channels, row_transform,
-                          floats(code_scratch, channels), out.values.row<int8_t>(i),
-                          out.scales.as<float>() + i);
+    workers.rows.quantize(normed, DType::f32, channels, to_do, floats(code_scratch, channels),
+                          out.values.row<int8_t>(i), out.scales.as<float>() + i);
   });
 }
 
