@@ -17,8 +17,10 @@ enum class Finish { store, add, quantize, smooth_and_quantize, rotate_and_quanti
 // Resident on a multiprocessor, which bounds the registers: the values, the next rows and, under
 // Finish::add, the matrix added to.
 template <class T, Finish kFinish>
-constexpr int kMaxThreads = kFinish == Finish::add ? (sizeof(T) == 2 ? 640 : 384)
-                                                   : (sizeof(T) == 2 ? 640 : 512);
+constexpr int kMaxThreads = [] {
+  if (sizeof(T) == 4) return kFinish == Finish::add ? 384 : 512;
+  return kFinish == Finish::smooth_and_quantize ? 512 : 640;
+}();
 // Of a block, so that factors take no more than the 64 KB that every GPU has.
 template <class T, Finish kFinish>
 constexpr int kMaxTeams = std::min(64, kMaxThreads<T, kFinish> / kTeamLanes);
