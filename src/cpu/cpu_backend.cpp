@@ -33,7 +33,10 @@ class CpuBackend final : public HostBackend {
         layout_(cpu::weight_layout(kernel_)),
         rows_(cpu::row_ops(kernel_.simd)),
         pool_(options.threads),
-        row_scratch_(static_cast<size_t>(pool_.threads())) {}
+        row_scratch_(static_cast<size_t>(pool_.threads())) {
+    if (options.force_matmul.empty()) return;
+    forced_matmul_ = &cpu::matmul_kernel_named(options.force_matmul, cpu::cpu_features());
+  }
 
   std::string name() const override { return "cpu"; }
   int threads() const override { return pool_.threads(); }
@@ -111,7 +114,7 @@ class CpuBackend final : public HostBackend {
 
   void do_matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,
                  const ConstTensorView& bias) override {
-    cpu::matmul(pool_, cpu::choose_matmul_kernel(a.dtype, cpu::cpu_features()), a, b, out, bias);
+    cpu::matmul(pool_, matmul_kernel(a.dtype), a, b, out, bias);
   }
   void do_norm(const ConstTensorView& x, const RowNorm& how, const TensorView& out) override {
     cpu::norm(workers_, x, how, out);
@@ -123,7 +126,9 @@ class CpuBackend final : public HostBackend {
   void do_rotate_heads(const TensorView& x, const HeadRotation& how) override {
     cpu::rotate_heads(workers_, x, how);
   }
-  void do_attention(const AttentionArgs& args) override { cpu::attention(workers_, args); }
+  void do_attention(const AttentionArgs& args) override {
+    cpu::attention(workers_, matmul_kernel(args.q.dtype), args);
+  }
   void do_swiglu(const ConstTensorView& gate, const ConstTensorView& up,
                  const TensorView& out) override {
     cpu::swiglu(workers_, gate, up, out);
@@ -148,13 +153,20 @@ class CpuBackend final : public HostBackend {
                      const TensorView& out) override {
     cpu::group_norm(workers_, x, how, out);
   }
-  void do_conv2d(const ConvArgs& args) override { cpu::conv2d(workers_, args); }
+  void do_conv2d(const ConvArgs& args) override {
+    cpu::conv2d(workers_, matmul_kernel(args.x.dtype), args);
+  }
   void do_upsample(const ConstTensorView& x, int64_t height, int64_t width,
                    const TensorView& out) override {
     cpu::upsample(workers_, x, height, width, out);
   }
 
  private:
+  const cpu::MatmulKernel& matmul_kernel(DType inputs) const {
+    if (forced_matmul_ != nullptr && forced_matmul_->serves(inputs)) return *forced_matmul_;
+    return cpu::choose_matmul_kernel(inputs, cpu::cpu_features());
+  }
+
   template <class Body>
   void for_each_row(int64_t rows, Body body) {
     pool_.run(ceil_div(rows, kRowsPerTask), [&](int64_t task, int thread) {
@@ -166,6 +178,7 @@ class CpuBackend final : public HostBackend {
   const cpu::Int8MicroKernel& kernel_;
   std::string layout_;
   const cpu::RowOps& rows_;
+  const cpu::MatmulKernel* forced_matmul_ = nullptr;
   ThreadPool pool_;
   cpu::Workers workers_{pool_, rows_};
   std::vector<std::vector<float>> row_scratch_;

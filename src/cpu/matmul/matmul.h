@@ -12,6 +12,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 
 #include "base/thread_pool.h"
 #include "cpu/cpu_features.h"
@@ -37,6 +38,9 @@ std::span<const MatmulKernel> matmul_kernels();
 
 // The first kernel that this CPU supports and that takes such inputs (F32 or BF16).
 const MatmulKernel& choose_matmul_kernel(DType inputs, const CpuFeatures& features);
+
+// The kernel of that name; an unknown one, or one that this CPU cannot run, is an error.
+const MatmulKernel& matmul_kernel_named(std::string_view name, const CpuFeatures& features);
 
 // Asks that the kernel is supported and serves the inputs' type, and that the shapes fit (see
 // Backend::matmul). `out` overlaps neither input.

@@ -17,8 +17,6 @@
 #include <cstring>
 #include <limits>
 
-#include "cpu/cpu_features.h"
-#include "cpu/matmul/matmul.h"
 #include "cpu/matmul/panels.h"
 #include "cpu/ops/ops.h"
 #include "cpu/ops/row_tasks.h"
@@ -28,6 +26,7 @@ namespace {
 
 constexpr int64_t kRowsPerTask = 128;
 constexpr int64_t kKeysPerBlock = 512;
+constexpr int64_t kKeysPerCausalBlock = 128;  // as wide as the chunks are high: half is skipped
 constexpr int64_t kTasksPerThread = 2;
 constexpr int64_t kCacheLine = 64;
 
@@ -40,14 +39,14 @@ struct Job {
   const AttentionArgs& args;
   const FloatMicroKernel& micro;
   DType weight_type;  // of the exponentials that multiply v
-  int64_t head_dim, keys, rows_per_task;
+  int64_t head_dim, keys;
+  int64_t width;  // keys per block but the last
+  int64_t rows_per_task;
   int64_t k_bytes, block_bytes;  // of a packed block of k, and of k and v
   std::byte* packed;
 
-  int64_t blocks() const { return ceil_div(keys, kKeysPerBlock); }
-  int64_t block_keys(int64_t block) const {
-    return std::min(kKeysPerBlock, keys - block * kKeysPerBlock);
-  }
+  int64_t blocks() const { return ceil_div(keys, width); }
+  int64_t block_keys(int64_t block) const { return std::min(width, keys - block * width); }
   Panels k_panels(int64_t count) const { return {micro, Panels::Side::b, count, head_dim}; }
   Panels v_panels(int64_t count) const { return {micro, Panels::Side::b, head_dim, count}; }
   std::byte* packed_k(int64_t kv_head, int64_t block) const {
@@ -97,7 +96,7 @@ void transpose(const ConstTensorView& in, T* out, int64_t out_stride) {
 }
 
 void pack_block(const Job& job, int64_t kv_head, int64_t block) {
-  const int64_t first = block * kKeysPerBlock, count = job.block_keys(block);
+  const int64_t first = block * job.width, count = job.block_keys(block);
   job.k_panels(count).pack_all(job.head_rows(job.args.k, kv_head, first, count),
                                job.packed_k(kv_head, block));
   const ConstTensorView v = job.head_rows(job.args.v, kv_head, first, count);
@@ -147,7 +146,7 @@ void attend(const Job& job, const Chunk& chunk) {
   const int64_t head_dim = job.head_dim;
   const int64_t kv_head = chunk.head / (args.heads / args.kv_heads);
   const int64_t seen = args.causal ? chunk.first + chunk.rows : job.keys;
-  const int64_t width = std::min(kKeysPerBlock, job.keys);
+  const int64_t width = job.width;
   const int64_t weight_bytes = bits_of(job.weight_type) / 8;
   constexpr int64_t kFloat = sizeof(float);
   const Panels q(micro, Panels::Side::a, chunk.rows, head_dim);
@@ -169,8 +168,8 @@ void attend(const Job& job, const Chunk& chunk) {
 
   if (micro.begin_task != nullptr) micro.begin_task();  // nothing throws from here to end_task
   q.pack_all(job.head_rows(args.q, chunk.head, chunk.first, chunk.rows), memory + q_at);
-  for (int64_t block = 0; block * kKeysPerBlock < seen; ++block) {
-    const int64_t first_key = block * kKeysPerBlock, count = job.block_keys(block);
+  for (int64_t block = 0; block * width < seen; ++block) {
+    const int64_t first_key = block * width, count = job.block_keys(block);
     const int64_t visible_to_all = std::min(count, seen - first_key);
     const TensorView scores =
         TensorView::rows(memory + scores_at, DType::f32, chunk.rows, visible_to_all, width);
@@ -206,17 +205,17 @@ void attend(const Job& job, const Chunk& chunk) {
 
 }  // namespace
 
-void attention(const Workers& workers, const AttentionArgs& args) {
-  const FloatMicroKernel& micro = *choose_matmul_kernel(args.q.dtype, cpu_features()).micro;
+void attention(const Workers& workers, const MatmulKernel& kernel, const AttentionArgs& args) {
+  const FloatMicroKernel& micro = *kernel.micro;
   Job job{.workers = workers,
           .args = args,
           .micro = micro,
           .weight_type = micro.packed_bytes == 2 ? DType::bf16 : DType::f32,
           .head_dim = args.head_dim(),
-          .keys = args.keys()};
-  const int64_t width = std::min(kKeysPerBlock, job.keys);
-  job.k_bytes = round_up(job.k_panels(width).bytes(), kCacheLine);
-  job.block_bytes = job.k_bytes + round_up(job.v_panels(width).bytes(), kCacheLine);
+          .keys = args.keys(),
+          .width = std::min(args.causal ? kKeysPerCausalBlock : kKeysPerBlock, args.keys())};
+  job.k_bytes = round_up(job.k_panels(job.width).bytes(), kCacheLine);
+  job.block_bytes = job.k_bytes + round_up(job.v_panels(job.width).bytes(), kCacheLine);
   job.packed = packed_scratch.at_least(args.kv_heads * job.blocks() * job.block_bytes);
   workers.pool.run(args.kv_heads * job.blocks(), [&](int64_t task, int) {
     pack_block(job, task / job.blocks(), task % job.blocks());

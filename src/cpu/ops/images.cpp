@@ -8,8 +8,6 @@
 #include <cstring>
 #include <vector>
 
-#include "cpu/cpu_features.h"
-#include "cpu/matmul/matmul.h"
 #include "cpu/matmul/panels.h"
 #include "cpu/ops/ops.h"
 #include "cpu/ops/row_tasks.h"
@@ -103,8 +101,7 @@ void group_norm(const Workers& workers, const ConstTensorView& x, const GroupNor
   });
 }
 
-void conv2d(const Workers& workers, const ConvArgs& args) {
-  const MatmulKernel& kernel = choose_matmul_kernel(args.x.dtype, cpu_features());
+void conv2d(const Workers& workers, const MatmulKernel& kernel, const ConvArgs& args) {
   if (args.kernel == 1) {
     matmul(workers.pool, kernel, args.x, args.weight, args.out, args.bias);
     return;

@@ -6,12 +6,13 @@
 
 #include "backend/ops.h"
 #include "base/thread_pool.h"
+#include "cpu/matmul/matmul.h"
 #include "cpu/rows/row_ops.h"
 #include "tensor/quantized.h"
 
 namespace octet::cpu {
 
-// What the ops run on.
+// What the ops run on. Those that multiply matrices also take a kernel for the type of theirs.
 struct Workers {
   ThreadPool& pool;
   const RowOps& rows;
@@ -36,12 +37,12 @@ void sinusoids(std::span<const float> times, const ConstTensorView& frequencies,
                const TensorView& out);
 
 // attention.cpp
-void attention(const Workers& workers, const AttentionArgs& args);
+void attention(const Workers& workers, const MatmulKernel& kernel, const AttentionArgs& args);
 
 // images.cpp
 void group_norm(const Workers& workers, const ConstTensorView& x, const GroupNorm& how,
                 const TensorView& out);
-void conv2d(const Workers& workers, const ConvArgs& args);
+void conv2d(const Workers& workers, const MatmulKernel& kernel, const ConvArgs& args);
 void upsample(const Workers& workers, const ConstTensorView& x, int64_t height, int64_t width,
               const TensorView& out);
 
