@@ -7,6 +7,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "cuda/attention/attention.h"
 #include "cuda/check.h"
 #include "cuda/device.h"
 #include "cuda/gemm/ceiling.h"
@@ -178,6 +179,13 @@ class CudaBackend final : public Backend {
     }
     launch_plain_matmul(a, b, out, stream());
     check_launch("matmul");
+  }
+
+  void do_attention(const AttentionArgs& args) override {
+    const Active active(traits().index);
+    run_attention(args, *device_,
+                  [this](const ConstTensorView& a, const ConstTensorView& b,
+                         const TensorView& out) { do_matmul(a, b, out, {}); });
   }
 
  private:
