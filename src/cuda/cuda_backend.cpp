@@ -44,6 +44,12 @@ class CudaBackend final : public Backend {
       : device_(
             std::make_shared<Device>(options.device, static_cast<cudaStream_t>(options.stream))),
         launcher_(*device_),
+        attention_(
+            *device_,
+            [this](const ConstTensorView& a, const ConstTensorView& b, const TensorView& out) {
+              do_matmul(a, b, out, {});
+            },
+            options.force_attention),
         planner_(open_plans(plan_header(device_->traits())), options.tune),
         trace_(env::trace("gemm")) {
     const std::string reason = why_no_kernels(options.device);
@@ -183,9 +189,7 @@ class CudaBackend final : public Backend {
 
   void do_attention(const AttentionArgs& args) override {
     const Active active(traits().index);
-    run_attention(args, *device_,
-                  [this](const ConstTensorView& a, const ConstTensorView& b,
-                         const TensorView& out) { do_matmul(a, b, out, {}); });
+    attention_.run(args);
   }
 
  private:
@@ -249,6 +253,7 @@ class CudaBackend final : public Backend {
 
   std::shared_ptr<Device> device_;
   GemmLauncher launcher_;
+  Attention attention_;
   tune::Planner planner_;
   bool trace_;
   const GemmCandidate* forced_ = nullptr;

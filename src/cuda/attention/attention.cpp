@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/checked.h"
+#include "base/error.h"
 #include "cuda/attention/softmax_rows.h"
 #include "cuda/check.h"
 
@@ -26,37 +28,50 @@ BasicView<Byte> part(const BasicView<Byte>& view, int64_t row, int64_t rows, int
 
 }  // namespace
 
-const FlashKernel* choose_flash(const AttentionArgs& args, const DeviceTraits& traits) {
+Attention::Attention(Device& device, Multiply multiply, const std::string& forced)
+    : device_(device), multiply_(std::move(multiply)), force_unfused_(forced == kUnfused) {
+  if (!forced.empty() && !force_unfused_) forced_ = &find_flash(forced);
+}
+
+const FlashKernel* Attention::choose(const AttentionArgs& args) const {
+  const int shared_bytes = device_.traits().shared_bytes_per_block;
+  if (force_unfused_) return nullptr;
+  if (forced_ != nullptr) {
+    const std::string refusal = forced_->refusal(args, shared_bytes);
+    check(refusal.empty(), "attention: {} was forced but cannot run q {} with {} heads: {}",
+          forced_->name(), args.q.to_string(), args.heads, refusal);
+    return forced_;
+  }
   for (const FlashKernel& kernel : flash_kernels()) {
-    if (kernel.refusal(args, traits.shared_bytes_per_block).empty()) return &kernel;
+    if (kernel.refusal(args, shared_bytes).empty()) return &kernel;
   }
   return nullptr;
 }
 
-void run_attention(const AttentionArgs& args, Device& device, const Multiply& multiply) {
-  if (const FlashKernel* kernel = choose_flash(args, device.traits())) {
-    kernel->launch(args, device.stream());
+void Attention::run(const AttentionArgs& args) const {
+  if (const FlashKernel* kernel = choose(args)) {
+    kernel->launch(args, device_.stream());
   } else {
-    run_unfused_attention(args, device, multiply);
+    run_unfused(args);
   }
 }
 
-void run_unfused_attention(const AttentionArgs& args, Device& device, const Multiply& multiply) {
+void Attention::run_unfused(const AttentionArgs& args) const {
   const int64_t keys = args.keys(), head_dim = args.head_dim();
   const int64_t stride = round_up(keys, kKeyStep);
   const int64_t most_rows = std::clamp<int64_t>(kScoreBytes / (stride * 4), 1, args.rows());
   const DType dtype = args.q.dtype;
   const bool in_place = dtype == DType::f32;
-  const Buffer scores = device.allocate(bytes_of(DType::f32, {most_rows, stride}));
-  const Buffer weights = device.allocate(in_place ? 0 : bytes_of(dtype, {most_rows, stride}));
-  const Buffer values = device.allocate(bytes_of(dtype, {head_dim, stride}));
+  const Buffer scores = device_.allocate(bytes_of(DType::f32, {most_rows, stride}));
+  const Buffer weights = device_.allocate(in_place ? 0 : bytes_of(dtype, {most_rows, stride}));
+  const Buffer values = device_.allocate(bytes_of(dtype, {head_dim, stride}));
   const TensorView transposed(values.data(), dtype, {head_dim, stride});
   const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(head_dim)));
   const int64_t sharing = args.heads / args.kv_heads;
   for (int64_t head = 0; head < args.heads; ++head) {
     const int64_t column = head * head_dim, kv_column = head / sharing * head_dim;
     if (head % sharing == 0) {
-      launch_transpose(part(args.v, 0, keys, kv_column, head_dim), transposed, device.stream());
+      launch_transpose(part(args.v, 0, keys, kv_column, head_dim), transposed, device_.stream());
       check_launch("transposing values");
     }
     for (int64_t row = 0; row < args.rows(); row += most_rows) {
@@ -66,13 +81,13 @@ void run_unfused_attention(const AttentionArgs& args, Device& device, const Mult
       const auto piece_scores = TensorView::rows(scores.data(), DType::f32, rows, seen, stride);
       const auto piece_weights =
           TensorView::rows(in_place ? scores.data() : weights.data(), dtype, rows, padded, stride);
-      multiply(part(args.q, row, rows, column, head_dim),
-               part(args.k, 0, seen, kv_column, head_dim), piece_scores);
+      multiply_(part(args.q, row, rows, column, head_dim),
+                part(args.k, 0, seen, kv_column, head_dim), piece_scores);
       launch_softmax_rows(piece_scores, scale, args.causal ? row + 1 : 0, piece_weights,
-                          device.stream());
+                          device_.stream());
       check_launch("softmax");
-      multiply(piece_weights, part(transposed, 0, head_dim, 0, padded),
-               part(args.out, row, rows, column, head_dim));
+      multiply_(piece_weights, part(transposed, 0, head_dim, 0, padded),
+                part(args.out, row, rows, column, head_dim));
     }
   }
 }

@@ -1,8 +1,9 @@
-// Attention: the fused kernel where it can (BF16, heads of up to 256 channels, aligned rows), else
+// Attention: one fused kernel where it can (BF16, heads of up to 256 channels, aligned rows), else
 // two products with their scores in memory, a piece of them at a time.
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "backend/ops.h"
 #include "cuda/attention/flash.h"
@@ -10,19 +11,29 @@
 
 namespace octet::cuda {
 
-// The backend's matmul without a bias: out = a times b transposed.
-using Multiply =
-    std::function<void(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out)>;
+class Attention {
+ public:
+  // The backend's matmul without a bias: out = a times b transposed.
+  using Multiply = std::function<void(const ConstTensorView& a, const ConstTensorView& b,
+                                      const TensorView& out)>;
 
-// The device is current.
-void run_attention(const AttentionArgs& args, Device& device, const Multiply& multiply);
+  // `forced`: the only way that may run, the name of a fused kernel or kUnfused; empty: the first
+  // that takes the problem.
+  Attention(Device& device, Multiply multiply, const std::string& forced = "");
 
-// Null when no fused kernel takes it.
-const FlashKernel* choose_flash(const AttentionArgs& args, const DeviceTraits& traits);
+  // The device is current.
+  void run(const AttentionArgs& args) const;
 
-// What serves all that the fused kernels do not. F32 stays F32 throughout; of BF16 the weights of
-// the values are rounded to BF16. Its memory, some hundred megabytes for large problems, comes from
-// the device's pool and goes back to it.
-void run_unfused_attention(const AttentionArgs& args, Device& device, const Multiply& multiply);
+ private:
+  const FlashKernel* choose(const AttentionArgs& args) const;  // null: unfused
+  // F32 stays F32 throughout; of BF16 the weights of the values are rounded to BF16. Its memory,
+  // some hundred megabytes for large problems, comes from the device's pool and goes back to it.
+  void run_unfused(const AttentionArgs& args) const;
+
+  Device& device_;
+  Multiply multiply_;
+  const FlashKernel* forced_ = nullptr;
+  bool force_unfused_ = false;
+};
 
 }  // namespace octet::cuda

@@ -1,10 +1,9 @@
 #include "cuda/attention/flash.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
 #include <numbers>
 
+#include "base/error.h"
 #include "cuda/check.h"
 
 namespace octet::cuda {
@@ -22,6 +21,15 @@ bool is_aligned(const ConstTensorView& view) {
 
 std::string FlashKernel::name() const {
   return fmt::format("flash_{}_{}x{}_s{}", tile.head_dim, tile.rows, tile.keys, tile.stages);
+}
+
+const FlashKernel& find_flash(std::string_view name) {
+  std::string names;
+  for (const FlashKernel& kernel : flash_kernels()) {
+    if (kernel.name() == name) return kernel;
+    names += kernel.name() + ", ";
+  }
+  fail("attention: there is no kernel {}; expected one of {}{}", name, names, kUnfused);
 }
 
 std::string FlashKernel::refusal(const AttentionArgs& args, int shared_bytes_per_block) const {
@@ -42,7 +50,7 @@ std::string FlashKernel::refusal(const AttentionArgs& args, int shared_bytes_per
   return "";
 }
 
-void FlashKernel::launch(const AttentionArgs& args, cudaStream_t stream) const {
+void FlashKernel::launch(const AttentionArgs& args, CUstream_st* stream) const {
   FlashParams params{};
   params.q = args.q.data, params.q_stride = stride_bytes(args.q);
   params.k = args.k.data, params.k_stride = stride_bytes(args.k);
