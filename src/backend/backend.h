@@ -117,14 +117,14 @@ class Backend {
 
   // Moments in the order of this backend's work, and the microseconds between two of them, for
   // which it waits. They cost little, and count until forget_marks().
-  virtual size_t mark() { return 0; }
-  virtual double microseconds_between(size_t, size_t) { return 0; }
-  virtual void forget_marks() {}
+  virtual size_t mark() = 0;
+  virtual double microseconds_between(size_t begin, size_t end) = 0;
+  virtual void forget_marks() = 0;
   void set_op_observer(OpObserver* observer) { op_observer_ = observer; }
 
   // Of allocate(): bytes in use, and the most since the last reset_peak().
-  virtual MemoryUse memory() const { return {}; }
-  virtual void reset_peak() {}
+  virtual MemoryUse memory() const = 0;
+  virtual void reset_peak() = 0;
 
  protected:
   virtual void do_quantize_rows(const ConstTensorView& x, const ActivationTransform& transform,
@@ -136,25 +136,26 @@ class Backend {
   virtual std::string_view do_gemm(const GemmProblem& problem, const GemmArgs& args) = 0;
   virtual void do_matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,
                          const ConstTensorView& bias) = 0;
-  virtual void do_norm(const ConstTensorView& x, const RowNorm& how, const TensorView& out);
+  virtual void do_norm(const ConstTensorView& x, const RowNorm& how, const TensorView& out) = 0;
   virtual void do_norm_quantize(const ConstTensorView& x, const RowNorm& how,
-                                const ActivationTransform& transform, const QTensor& out);
-  virtual void do_rotate_heads(const TensorView& x, const HeadRotation& how);
-  virtual void do_attention(const AttentionArgs& args);
+                                const ActivationTransform& transform, const QTensor& out) = 0;
+  virtual void do_rotate_heads(const TensorView& x, const HeadRotation& how) = 0;
+  virtual void do_attention(const AttentionArgs& args) = 0;
   virtual void do_swiglu(const ConstTensorView& gate, const ConstTensorView& up,
-                         const TensorView& out);
-  virtual void do_activate(const ConstTensorView& x, Activation how, const TensorView& out);
-  virtual void do_add(const TensorView& h, const ConstTensorView& x);
+                         const TensorView& out) = 0;
+  virtual void do_activate(const ConstTensorView& x, Activation how, const TensorView& out) = 0;
+  virtual void do_add(const TensorView& h, const ConstTensorView& x) = 0;
   virtual void do_add_gated(const TensorView& h, const ConstTensorView& x, const RowNorm& how,
-                            const ConstTensorView& gate);
+                            const ConstTensorView& gate) = 0;
   virtual void do_embed(const ConstTensorView& table, std::span<const int32_t> rows,
-                        const TensorView& out);
+                        const TensorView& out) = 0;
   virtual void do_sinusoids(std::span<const float> times, const ConstTensorView& frequencies,
-                            const TensorView& out);
-  virtual void do_group_norm(const ConstTensorView& x, const GroupNorm& how, const TensorView& out);
-  virtual void do_conv2d(const ConvArgs& args);
+                            const TensorView& out) = 0;
+  virtual void do_group_norm(const ConstTensorView& x, const GroupNorm& how,
+                             const TensorView& out) = 0;
+  virtual void do_conv2d(const ConvArgs& args) = 0;
   virtual void do_upsample(const ConstTensorView& x, int64_t height, int64_t width,
-                           const TensorView& out);
+                           const TensorView& out) = 0;
 
  private:
   GemmObserver gemm_observer_;

@@ -40,6 +40,11 @@ class CpuBackend final : public HostBackend {
   }
 
   GemmPlan plan_gemm(const GemmProblem&) override { return {.kernel = kernel_.name}; }
+  std::string why_not_native_int8() const override {
+    if (kernel_.simd != cpu::Simd::scalar) return "";
+    return fmt::format("the kernel {} is portable C++, for CPUs without int8 instructions",
+                       kernel_.name);
+  }
 
   void copy(std::byte* to, const std::byte* from, size_t bytes) override {
     constexpr int64_t kPiece = int64_t{1} << 20;

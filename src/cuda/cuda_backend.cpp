@@ -6,6 +6,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "cuda/attention/attention.h"
 #include "cuda/check.h"
 #include "cuda/device.h"
 #include "cuda/gemm/ceiling.h"
@@ -48,6 +49,12 @@ class CudaBackend final : public Backend {
         launcher_(*device_),
         matmul_(*device_),
         marks_(*device_),
+        attention_(
+            *device_,
+            [this](const ConstTensorView& a, const ConstTensorView& b, const TensorView& out) {
+              do_matmul(a, b, out, {});
+            },
+            options.force_attention),
         planner_(open_plans(plan_header(device_->traits())), options.tune),
         trace_(env::trace("gemm")) {
     const std::string reason = why_no_kernels(options.device);
@@ -225,6 +232,11 @@ class CudaBackend final : public Backend {
     enqueue("upsample", launch_upsample, x, height, width, out);
   }
 
+  void do_attention(const AttentionArgs& args) override {
+    const Active active(traits().index);
+    attention_.run(args);
+  }
+
  private:
   const DeviceTraits& traits() const { return device_->traits(); }
   cudaStream_t stream() const { return device_->stream(); }
@@ -293,6 +305,7 @@ class CudaBackend final : public Backend {
   GemmLauncher launcher_;
   Matmul matmul_;
   Marks marks_;
+  Attention attention_;
   tune::Planner planner_;
   bool trace_;
   const GemmCandidate* forced_ = nullptr;

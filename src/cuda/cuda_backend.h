@@ -13,7 +13,8 @@ struct CudaOptions {
   int device = 0;
   void* stream = nullptr;  // a cudaStream_t of the caller; null: one of its own
   tune::TuneMode tune = tune::TuneMode::missing;
-  std::string force_kernel;  // the only GEMM kernel that may run; empty: the planner chooses
+  std::string force_kernel;     // the only GEMM kernel that may run; empty: the planner chooses
+  std::string force_attention;  // the same for attention, see cuda/attention/flash.h
 };
 
 // Throws Error when there is no such GPU or no kernel for it.

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "cuda/gemm/loader_sm80.cuh"
+#include "cuda/ptx/ldmatrix.cuh"
 #include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/mma_s8.cuh"
 

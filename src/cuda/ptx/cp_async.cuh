@@ -17,6 +17,13 @@ __device__ __forceinline__ void cp_async_16_if(bool wanted, uint32_t to, const v
       : "memory");
 }
 
+// Copies 16 bytes, or writes zeros and reads nothing.
+__device__ __forceinline__ void cp_async_16_or_zeros(bool wanted, uint32_t to, const void* from) {
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
+               "r"(wanted ? 16 : 0)
+               : "memory");
+}
+
 // A value that all threads of a block share, in a register whose origin is hidden: a constant would
 // be loaded anew, and waited for, at each use. Has a barrier.
 __device__ __forceinline__ uint32_t keep_in_register(uint32_t value) {

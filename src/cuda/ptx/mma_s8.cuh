@@ -1,17 +1,9 @@
-// The INT8 tensor-core instruction of Ampere and everything since, and the load that feeds it.
+// The INT8 tensor-core instruction of Ampere and everything since.
 #pragma once
 
 #include <cstdint>
 
 namespace octet::cuda::ptx {
-
-// Four 8 x 16-byte matrices, whose rows lie at the addresses of lanes 0-7, 8-15, 16-23, 24-31:
-// lane l gets bytes 4 (l % 4) to 4 (l % 4) + 3 of row l / 4 of each.
-__device__ __forceinline__ void ldmatrix_x4(uint32_t (&to)[4], uint32_t from) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-               : "r"(from));
-}
 
 // sums [16, 8] += a [16, 32] times b [8, 32] transposed, exact in int32. Lane l, g = l / 4,
 // t = l % 4, holds of `sums` the columns 2t and 2t + 1 of rows g (0, 1) and g + 8 (2, 3).

@@ -1,0 +1,95 @@
+#include "cuda/attention/attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "cuda/attention/softmax_rows.h"
+#include "cuda/check.h"
+
+namespace octet::cuda {
+namespace {
+
+// Of the scores that are in memory at a time: enough rows to fill a large GPU, also where keys are
+// many.
+constexpr int64_t kScoreBytes = int64_t{256} << 20;
+// Rows of weights and transposed values are continued by zeros to a multiple of this many keys, as
+// the tensor cores want them.
+constexpr int64_t kKeyStep = 8;
+
+template <class Byte>
+BasicView<Byte> part(const BasicView<Byte>& view, int64_t row, int64_t rows, int64_t column,
+                     int64_t columns) {
+  const int64_t at = (row * view.row_stride() + column) * bits_of(view.dtype) / 8;
+  return BasicView<Byte>::rows(view.data + at, view.dtype, rows, columns, view.row_stride());
+}
+
+}  // namespace
+
+Attention::Attention(Device& device, Multiply multiply, const std::string& forced)
+    : device_(device), multiply_(std::move(multiply)), force_unfused_(forced == kUnfused) {
+  if (!forced.empty() && !force_unfused_) forced_ = &find_flash(forced);
+}
+
+const FlashKernel* Attention::choose(const AttentionArgs& args) const {
+  const int shared_bytes = device_.traits().shared_bytes_per_block;
+  if (force_unfused_) return nullptr;
+  if (forced_ != nullptr) {
+    const std::string refusal = forced_->refusal(args, shared_bytes);
+    check(refusal.empty(), "attention: {} was forced but cannot run q {} with {} heads: {}",
+          forced_->name(), args.q.to_string(), args.heads, refusal);
+    return forced_;
+  }
+  for (const FlashKernel& kernel : flash_kernels()) {
+    if (kernel.refusal(args, shared_bytes).empty()) return &kernel;
+  }
+  return nullptr;
+}
+
+void Attention::run(const AttentionArgs& args) const {
+  if (const FlashKernel* kernel = choose(args)) {
+    kernel->launch(args, device_.stream());
+  } else {
+    run_unfused(args);
+  }
+}
+
+void Attention::run_unfused(const AttentionArgs& args) const {
+  const int64_t keys = args.keys(), head_dim = args.head_dim();
+  const int64_t stride = round_up(keys, kKeyStep);
+  const int64_t most_rows = std::clamp<int64_t>(kScoreBytes / (stride * 4), 1, args.rows());
+  const DType dtype = args.q.dtype;
+  const bool in_place = dtype == DType::f32;
+  const Buffer scores = device_.allocate(bytes_of(DType::f32, {most_rows, stride}));
+  const Buffer weights = device_.allocate(in_place ? 0 : bytes_of(dtype, {most_rows, stride}));
+  const Buffer values = device_.allocate(bytes_of(dtype, {head_dim, stride}));
+  const TensorView transposed(values.data(), dtype, {head_dim, stride});
+  const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(head_dim)));
+  const int64_t sharing = args.heads / args.kv_heads;
+  for (int64_t head = 0; head < args.heads; ++head) {
+    const int64_t column = head * head_dim, kv_column = head / sharing * head_dim;
+    if (head % sharing == 0) {
+      launch_transpose(part(args.v, 0, keys, kv_column, head_dim), transposed, device_.stream());
+      check_launch("transposing values");
+    }
+    for (int64_t row = 0; row < args.rows(); row += most_rows) {
+      const int64_t rows = std::min(most_rows, args.rows() - row);
+      const int64_t seen = args.causal ? row + rows : keys;
+      const int64_t padded = round_up(seen, kKeyStep);
+      const auto piece_scores = TensorView::rows(scores.data(), DType::f32, rows, seen, stride);
+      const auto piece_weights =
+          TensorView::rows(in_place ? scores.data() : weights.data(), dtype, rows, padded, stride);
+      multiply_(part(args.q, row, rows, column, head_dim),
+                part(args.k, 0, seen, kv_column, head_dim), piece_scores);
+      launch_softmax_rows(piece_scores, scale, args.causal ? row + 1 : 0, piece_weights,
+                          device_.stream());
+      check_launch("softmax");
+      multiply_(piece_weights, part(transposed, 0, head_dim, 0, padded),
+                part(args.out, row, rows, column, head_dim));
+    }
+  }
+}
+
+}  // namespace octet::cuda

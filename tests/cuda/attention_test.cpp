@@ -1,0 +1,321 @@
+// Attention on the GPU: every fused kernel forced by name over ragged lengths, the path with scores
+// in memory, and problems of the size that models have.
+#include <set>
+
+#include "cuda/attention/flash.h"
+#include "cuda_support.h"
+#include "ops/attention_run.h"
+
+namespace octet::test {
+namespace {
+
+using cuda::FlashKernel;
+using model::AttentionCase;
+using model::AttentionOperands;
+
+std::unique_ptr<Backend> make_forced(std::string_view way) {
+  return make_cuda_backend({.tune = tune::TuneMode::off, .force_attention = std::string(way)});
+}
+
+// Rows at multiples of 16 bytes, with gaps between them.
+AttentionOperands aligned_operands(const AttentionCase& c, float deviation = 1) {
+  std::mt19937 random(static_cast<uint32_t>(c.rows * 31 + c.keys * 7 + c.head_dim));
+  AttentionOperands operands(c, random, deviation);
+  const int64_t columns = c.heads * c.head_dim, kv_columns = c.kv_heads * c.head_dim;
+  operands.q = model::random_matrix(c.type, c.rows, columns, random, deviation, 0, 8);
+  operands.v = model::random_matrix(c.type, c.keys, kv_columns, random, 1, 0, 24);
+  return operands;
+}
+
+void expect_right(Backend& backend, const AttentionCase& c, float deviation = 1) {
+  SCOPED_TRACE(c.to_string());
+  AttentionOperands operands = aligned_operands(c, deviation);
+  operands.run(backend, c);
+  model::compare_attention(operands, c);
+}
+
+// --- without a GPU
+// --------------------------------------------------------------------------------
+
+TEST(FlashKernels, OneForEachHeadFitsEveryGpu) {
+  constexpr int kSmallest = 99 * 1024;  // of a block on sm_86, 89 and 120
+  std::set<int> heads;
+  for (const FlashKernel& kernel : cuda::flash_kernels()) {
+    EXPECT_LE(kernel.tile.shared_bytes(), 227 * 1024) << kernel.name();
+    if (kernel.tile.shared_bytes() <= kSmallest) heads.insert(kernel.tile.head_dim);
+  }
+  EXPECT_EQ(heads, std::set<int>({64, 128, 256}));
+}
+
+TEST(FlashKernels, RefuseWhatTheyCannot) {
+  const FlashKernel& kernel = cuda::find_flash("flash_128_128x64_s4");
+  const int enough = kernel.tile.shared_bytes();
+  alignas(16) std::byte memory[64] = {};
+  const auto refusal = [&](DType type, int64_t head_dim, int64_t gap, int offset, int shared) {
+    const auto view = TensorView::rows(memory + offset, type, 4, 2 * head_dim, 2 * head_dim + gap);
+    return kernel.refusal({view, view, view, view, 2, 2}, shared);
+  };
+  EXPECT_EQ(refusal(DType::bf16, 128, 0, 0, enough), "");
+  EXPECT_EQ(refusal(DType::bf16, 8, 8, 16, enough), "");
+  EXPECT_NE(refusal(DType::f32, 128, 0, 0, enough), "");
+  EXPECT_NE(refusal(DType::bf16, 136, 0, 0, enough), "");
+  EXPECT_NE(refusal(DType::bf16, 100, 0, 0, enough), "");
+  EXPECT_NE(refusal(DType::bf16, 128, 4, 0, enough), "");
+  EXPECT_NE(refusal(DType::bf16, 128, 0, 2, enough), "");
+  EXPECT_NE(refusal(DType::bf16, 128, 0, 0, enough - 1), "");
+}
+
+TEST(FlashKernels, AnUnknownNameIsOneSentence) {
+  try {
+    cuda::find_flash("flash_7");
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    EXPECT_NE(what.find("flash_7"), what.npos) << what;
+    EXPECT_NE(what.find("flash_256_128x64_s4"), what.npos) << what;
+  }
+}
+
+// --- the checks that all backends pass; their rows are not aligned
+// --------------------------------
+
+using CudaAttention = OnGpu;
+
+TEST_F(CudaAttention, IsRight) { model::expect_attention_right(*make_gpu()); }
+TEST_F(CudaAttention, CausalIsRight) { model::expect_causal_attention_right(*make_gpu()); }
+TEST_F(CudaAttention, LargeScoresAreRight) {
+  model::expect_attention_of_large_scores_right(*make_gpu());
+}
+TEST_F(CudaAttention, KeepsNanInPlace) { model::expect_attention_keeps_nan_in_place(*make_gpu()); }
+
+// --- every way forced
+// -----------------------------------------------------------------------------
+
+class AttentionWay : public OnGpu, public testing::WithParamInterface<std::string> {
+ protected:
+  void SetUp() override {
+    OnGpu::SetUp();
+    if (IsSkipped()) return;
+    if (GetParam() != cuda::kUnfused) {
+      const cuda::FlashTile& tile = cuda::find_flash(GetParam()).tile;
+      const auto room = find_cuda_devices().devices[0].shared_bytes_per_block;
+      if (static_cast<uint64_t>(tile.shared_bytes()) > room) {
+        GTEST_SKIP() << "skipped, because it needs more shared memory than this GPU has";
+      }
+      head_dim_ = tile.head_dim, rows_ = tile.rows, keys_ = tile.keys;
+    }
+    backend_ = make_forced(GetParam());
+  }
+
+  std::unique_ptr<Backend> backend_;
+  int64_t head_dim_ = 128, rows_ = 128, keys_ = 64;
+};
+
+std::vector<std::string> all_ways() {
+  std::vector<std::string> ways = {std::string(cuda::kUnfused)};
+  for (const FlashKernel& kernel : cuda::flash_kernels()) ways.push_back(kernel.name());
+  return ways;
+}
+
+INSTANTIATE_TEST_SUITE_P(Cuda, AttentionWay, testing::ValuesIn(all_ways()), print_name);
+
+TEST_P(AttentionWay, RaggedLengths) {
+  for (const int64_t rows : {int64_t{1}, rows_ - 1, rows_, rows_ + 1, 2 * rows_ + 17}) {
+    expect_right(*backend_, {DType::bf16, rows, keys_ + 3, 1, 1, head_dim_});
+  }
+  for (const int64_t keys : {int64_t{1}, int64_t{2}, keys_ - 1, keys_, keys_ + 1, 2 * keys_ - 1,
+                             2 * keys_, 3 * keys_ + 5, 5 * keys_ + 8}) {
+    expect_right(*backend_, {DType::bf16, 33, keys, 2, 2, head_dim_});
+  }
+}
+
+TEST_P(AttentionWay, SmallerHeads) {
+  for (const int64_t head_dim : {int64_t{8}, int64_t{16}, int64_t{40}, head_dim_ - 8}) {
+    expect_right(*backend_, {DType::bf16, rows_ + 2, 2 * keys_ + 1, 3, 3, head_dim});
+  }
+}
+
+TEST_P(AttentionWay, SharedKeysAndCausal) {
+  expect_right(*backend_, {DType::bf16, 50, 70, 6, 2, head_dim_});
+  for (const int64_t length : {int64_t{1}, keys_, keys_ + 1, rows_, rows_ + 1, 2 * rows_ + 19}) {
+    expect_right(*backend_, {DType::bf16, length, length, 2, 1, head_dim_, true});
+  }
+}
+
+TEST_P(AttentionWay, LargeScores) {
+  expect_right(*backend_, {DType::bf16, 40, 5 * keys_ + 1, 1, 1, head_dim_}, 12);
+  expect_right(*backend_, {DType::bf16, rows_, rows_, 1, 1, head_dim_, true}, 12);
+}
+
+TEST_P(AttentionWay, ViewsIntoOneMatrix) {
+  const AttentionCase c{DType::bf16, rows_ + 30, rows_ + 30, 3, 3, head_dim_};
+  const int64_t columns = c.heads * c.head_dim;
+  std::mt19937 random(5);
+  GuardedMatrix qkv = model::random_matrix(c.type, c.rows, 3 * columns, random, 1, 0, 0);
+  const auto third = [&](TensorView whole, int64_t part) {
+    return TensorView::rows(whole.data + part * columns * 2, c.type, c.rows, columns, 3 * columns);
+  };
+  AttentionOperands operands(c, random);
+  GuardedMatrix* const parts[] = {&operands.q, &operands.k, &operands.v};
+  for (int64_t part = 0; part < 3; ++part) {
+    for (int64_t i = 0; i < c.rows; ++i) {
+      for (int64_t j = 0; j < columns; ++j) {
+        write_element(parts[part]->view(), i, j, read_element(third(qkv.view(), part), i, j));
+      }
+    }
+  }
+  const model::Operand device_qkv(*backend_, qkv);
+  model::Operand device_out(*backend_, operands.out);
+  const TensorView whole = device_qkv.view();
+  backend_->attention({third(whole, 0), third(whole, 1), third(whole, 2), device_out.view(),
+                       c.heads, c.kv_heads, false});
+  device_out.download();
+  model::compare_attention(operands, c);
+}
+
+TEST_P(AttentionWay, NanStaysInItsRowsAndChannels) {
+  const AttentionCase c{DType::bf16, rows_ + 5, 2 * keys_ + 5, 2, 2, head_dim_};
+  const auto expect_nan = [&](AttentionOperands& operands, auto is_expected) {
+    operands.run(*backend_, c);
+    for (int64_t i = 0; i < c.rows; ++i) {
+      for (int64_t j = 0; j < c.heads * c.head_dim; ++j) {
+        const float value = read_element(operands.out.view(), i, j);
+        ASSERT_EQ(std::isnan(value), is_expected(i, j)) << i << " " << j;
+      }
+    }
+  };
+  AttentionOperands of_q = aligned_operands(c), of_k = aligned_operands(c);
+  AttentionOperands of_v = aligned_operands(c);
+  write_element(of_q.q.view(), rows_ + 2, head_dim_ + 3, model::kNaN);
+  expect_nan(of_q, [&](int64_t i, int64_t j) { return i == rows_ + 2 && j >= head_dim_; });
+  write_element(of_k.k.view(), 2 * keys_ + 4, 5, model::kNaN);
+  expect_nan(of_k, [&](int64_t, int64_t j) { return j < head_dim_; });
+  write_element(of_v.v.view(), keys_, head_dim_ + 1, model::kNaN);
+  expect_nan(of_v, [&](int64_t, int64_t j) { return j == head_dim_ + 1; });
+}
+
+// Keys that nobody wants are no reason to forget those that come after them.
+TEST_P(AttentionWay, ScoresOfMinusInfinity) {
+  const AttentionCase c{DType::bf16, 40, 3 * keys_, 1, 1, head_dim_};
+  AttentionOperands operands = aligned_operands(c);
+  for (int64_t i = 0; i < c.rows; ++i) write_element(operands.q.view(), i, 0, 1);
+  for (int64_t key = 0; key < keys_; ++key) {
+    write_element(operands.k.view(), key, 0, -model::kInf);
+  }
+  operands.run(*backend_, c);
+  // ref on the keys that are left.
+  const AttentionCase left{c.type, c.rows, 2 * keys_, 1, 1, head_dim_};
+  AttentionOperands rest = aligned_operands(left);
+  for (int64_t key = 0; key < left.keys; ++key) {
+    for (int64_t j = 0; j < head_dim_; ++j) {
+      write_element(rest.k.view(), key, j, read_element(operands.k.view(), keys_ + key, j));
+      write_element(rest.v.view(), key, j, read_element(operands.v.view(), keys_ + key, j));
+    }
+  }
+  rest.q = operands.q;
+  rest.out = operands.out;
+  model::compare_attention(rest, left);
+}
+
+TEST_F(CudaAttention, AForcedKernelRefusesAloud) {
+  const auto backend = make_forced("flash_64_128x64_s4");
+  const AttentionCase c{DType::f32, 4, 4, 1, 1, 16};
+  AttentionOperands operands = aligned_operands(c);
+  try {
+    operands.run(*backend, c);
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("BF16"), std::string::npos) << error.what();
+  }
+  EXPECT_THROW(make_forced("flash"), Error);
+}
+
+// --- large problems, some of whose rows are computed in f64
+// ---------------------------------------
+
+struct LargeCase {
+  DType type;
+  int64_t length, heads, head_dim;
+  bool causal;
+};
+
+void expect_rows_right(const LargeCase& c, const std::vector<int64_t>& rows) {
+  const int64_t columns = c.heads * c.head_dim;
+  std::mt19937 random(17);
+  GuardedMatrix qkv(c.type, c.length, 3 * columns);
+  std::uniform_real_distribution<float> uniform(-2, 2);  // faster than normal
+  for (int64_t i = 0; i < c.length; ++i) {
+    for (int64_t j = 0; j < 3 * columns; ++j) write_element(qkv.view(), i, j, uniform(random));
+  }
+  GuardedMatrix out(c.type, c.length, columns, columns + 8);
+  const auto backend = make_gpu();
+  const model::Operand device_qkv(*backend, qkv);
+  model::Operand device_out(*backend, out);
+  const TensorView whole = device_qkv.view();
+  const auto third = [&](int64_t part) {
+    return TensorView::rows(whole.data + part * columns * bits_of(c.type) / 8, c.type, c.length,
+                            columns, 3 * columns);
+  };
+  backend->attention({third(0), third(1), third(2), device_out.view(), c.heads, c.heads, c.causal});
+  device_out.download();
+
+  // The bounds of ops/attention_run.h; a score is at most 2 * 2 * head_dim / sqrt(head_dim).
+  const auto head_dim = static_cast<double>(c.head_dim);
+  const double of_weights = 2 * (head_dim + 4) * 0x1p-24 * 4 * std::sqrt(head_dim);
+  const double of_sums = static_cast<double>(c.length + 16) * 0x1p-24;
+  const double of_rounding = c.type == DType::bf16 ? 2 * 0x1p-8 : 0;
+  std::vector<double> weights(static_cast<size_t>(c.length));
+  for (const int64_t row : rows) {
+    for (int64_t head = 0; head < c.heads; ++head) {
+      const int64_t at = head * c.head_dim;
+      const int64_t visible = c.causal ? row + 1 : c.length;
+      double largest = -INFINITY, total = 0;
+      for (int64_t key = 0; key < visible; ++key) {
+        double dot = 0;
+        for (int64_t j = 0; j < c.head_dim; ++j) {
+          dot += static_cast<double>(read_element(qkv.view(), row, at + j)) *
+                 read_element(qkv.view(), key, columns + at + j);
+        }
+        weights[static_cast<size_t>(key)] = dot / std::sqrt(head_dim);
+        largest = std::fmax(largest, dot / std::sqrt(head_dim));
+      }
+      for (int64_t key = 0; key < visible; ++key) {
+        double& weight = weights[static_cast<size_t>(key)];
+        total += weight = std::exp(weight - largest);
+      }
+      for (int64_t j = 0; j < c.head_dim; ++j) {
+        double sum = 0, magnitude = 0;
+        for (int64_t key = 0; key < visible; ++key) {
+          const double v = read_element(qkv.view(), key, 2 * columns + at + j);
+          sum += weights[static_cast<size_t>(key)] / total * v;
+          magnitude += weights[static_cast<size_t>(key)] / total * std::fabs(v);
+        }
+        const double lost = (of_weights + 2 * of_sums + of_rounding) * magnitude;
+        ASSERT_NEAR(read_element(out.view(), row, at + j), sum,
+                    lost + model::half_ulp(c.type) * (std::fabs(sum) + lost))
+            << "row " << row << ", head " << head << ", channel " << j;
+      }
+    }
+  }
+}
+
+TEST_F(CudaAttention, TransformerAt1024Pixels) {
+  expect_rows_right({DType::bf16, 4608, 18, 256, false}, {0, 127, 128, 4607});
+}
+
+TEST_F(CudaAttention, TextOfThousands) {
+  expect_rows_right({DType::bf16, 2111, 8, 128, true}, {0, 63, 64, 1000, 2047, 2048, 2110});
+}
+
+// Scores of more than a gigabyte, in pieces.
+TEST_F(CudaAttention, AutoencoderAt1024Pixels) {
+  expect_rows_right({DType::bf16, 16384, 1, 512, false}, {0, 4095, 4096, 12288, 16383});
+}
+
+TEST_F(CudaAttention, PiecesOfScoresWithEveryOption) {
+  expect_rows_right({DType::f32, 9001, 2, 24, true}, {0, 1, 5000, 7450, 7456, 7460, 9000});
+  expect_rows_right({DType::f32, 9001, 1, 24, false}, {0, 7450, 7456, 7460, 9000});
+}
+
+}  // namespace
+}  // namespace octet::test
