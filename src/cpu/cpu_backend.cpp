@@ -16,6 +16,8 @@
 #include "cpu/gemm/pack.h"
 #include "cpu/gemm/table.h"
 #include "cpu/matmul/matmul.h"
+#include "cpu/ops/ops.h"
+#include "cpu/ops/row_tasks.h"
 #include "cpu/rows/row_ops.h"
 
 namespace octet {
@@ -31,7 +33,10 @@ class CpuBackend final : public HostBackend {
         layout_(cpu::weight_layout(kernel_)),
         rows_(cpu::row_ops(kernel_.simd)),
         pool_(options.threads),
-        row_scratch_(static_cast<size_t>(pool_.threads())) {}
+        row_scratch_(static_cast<size_t>(pool_.threads())) {
+    if (options.force_matmul.empty()) return;
+    forced_matmul_ = &cpu::matmul_kernel_named(options.force_matmul, cpu::cpu_features());
+  }
 
   std::string name() const override { return "cpu"; }
   int threads() const override { return pool_.threads(); }
@@ -74,9 +79,7 @@ class CpuBackend final : public HostBackend {
                         const QTensor& out) override {
     const int64_t k = x.shape[1];
     const int64_t element_bytes = bits_of(x.dtype) / 8;
-    cpu::RowTransform row_transform;
-    if (transform.kind == Transform::smooth) row_transform.smooth = transform.smooth.as<float>();
-    if (transform.kind == Transform::rotate) row_transform.group = transform.group;
+    const cpu::RowTransform row_transform = cpu::to_row_transform(transform);
     for (auto& scratch : row_scratch_) scratch.resize(static_cast<size_t>(k));
     for_each_row(x.shape[0], [&](int64_t row, int thread) {
       rows_.quantize(x.data + row * x.row_stride() * element_bytes, x.dtype, k, row_transform,
@@ -109,12 +112,61 @@ class CpuBackend final : public HostBackend {
     return kernel_.name;
   }
 
-  void do_matmul(const ConstTensorView& a, const ConstTensorView& b,
-                 const TensorView& out, const ConstTensorView&) override {
-    cpu::matmul(pool_, cpu::choose_matmul_kernel(a.dtype, cpu::cpu_features()), a, b, out);
+  void do_matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,
+                 const ConstTensorView& bias) override {
+    cpu::matmul(pool_, matmul_kernel(a.dtype), a, b, out, bias);
+  }
+  void do_norm(const ConstTensorView& x, const RowNorm& how, const TensorView& out) override {
+    cpu::norm(workers_, x, how, out);
+  }
+  void do_norm_quantize(const ConstTensorView& x, const RowNorm& how,
+                        const ActivationTransform& transform, const QTensor& out) override {
+    cpu::norm_quantize(workers_, x, how, transform, out);
+  }
+  void do_rotate_heads(const TensorView& x, const HeadRotation& how) override {
+    cpu::rotate_heads(workers_, x, how);
+  }
+  void do_attention(const AttentionArgs& args) override {
+    cpu::attention(workers_, matmul_kernel(args.q.dtype), args);
+  }
+  void do_swiglu(const ConstTensorView& gate, const ConstTensorView& up,
+                 const TensorView& out) override {
+    cpu::swiglu(workers_, gate, up, out);
+  }
+  void do_activate(const ConstTensorView& x, Activation how, const TensorView& out) override {
+    cpu::activate(workers_, x, how, out);
+  }
+  void do_add(const TensorView& h, const ConstTensorView& x) override { cpu::add(workers_, h, x); }
+  void do_add_gated(const TensorView& h, const ConstTensorView& x, const RowNorm& how,
+                    const ConstTensorView& gate) override {
+    cpu::add_gated(workers_, h, x, how, gate);
+  }
+  void do_embed(const ConstTensorView& table, std::span<const int32_t> rows,
+                const TensorView& out) override {
+    cpu::embed(workers_, table, rows, out);
+  }
+  void do_sinusoids(std::span<const float> times, const ConstTensorView& frequencies,
+                    const TensorView& out) override {
+    cpu::sinusoids(times, frequencies, out);
+  }
+  void do_group_norm(const ConstTensorView& x, const GroupNorm& how,
+                     const TensorView& out) override {
+    cpu::group_norm(workers_, x, how, out);
+  }
+  void do_conv2d(const ConvArgs& args) override {
+    cpu::conv2d(workers_, matmul_kernel(args.x.dtype), args);
+  }
+  void do_upsample(const ConstTensorView& x, int64_t height, int64_t width,
+                   const TensorView& out) override {
+    cpu::upsample(workers_, x, height, width, out);
   }
 
  private:
+  const cpu::MatmulKernel& matmul_kernel(DType inputs) const {
+    if (forced_matmul_ != nullptr && forced_matmul_->serves(inputs)) return *forced_matmul_;
+    return cpu::choose_matmul_kernel(inputs, cpu::cpu_features());
+  }
+
   template <class Body>
   void for_each_row(int64_t rows, Body body) {
     pool_.run(ceil_div(rows, kRowsPerTask), [&](int64_t task, int thread) {
@@ -126,7 +178,9 @@ class CpuBackend final : public HostBackend {
   const cpu::Int8MicroKernel& kernel_;
   std::string layout_;
   const cpu::RowOps& rows_;
+  const cpu::MatmulKernel* forced_matmul_ = nullptr;
   ThreadPool pool_;
+  cpu::Workers workers_{pool_, rows_};
   std::vector<std::vector<float>> row_scratch_;
   cpu::GemmWorkspace workspace_;
 };

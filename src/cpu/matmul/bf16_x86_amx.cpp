@@ -98,8 +98,9 @@ void store(const OutTile& tile) {
       transpose_16x16(block);
       const int64_t count = rows < 16 ? rows : 16;
       for (int64_t i = 0; i < count; ++i) {
-        store_16(_mm512_castsi512_ps(block[i]), tile.type, tile.data,
-                 (along_m * 16 + i) * tile.row_stride + along_n * 16, lanes);
+        const __m512 values = add_bias(_mm512_castsi512_ps(block[i]), tile, along_n * 16);
+        store_16(values, tile.type, tile.data, (along_m * 16 + i) * tile.row_stride + along_n * 16,
+                 lanes);
       }
     }
   }

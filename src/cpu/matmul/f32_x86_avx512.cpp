@@ -97,8 +97,9 @@ void store(const OutTile& tile) {
   for (int64_t i = 0; i < tile.rows; ++i) {
     const float* sums = tile.sums + i * kTileN;
     const int64_t at = i * tile.row_stride;
-    store_16(_mm512_loadu_ps(sums), tile.type, tile.data, at, low);
-    if (high != 0) store_16(_mm512_loadu_ps(sums + 16), tile.type, tile.data, at + 16, high);
+    store_16(add_bias(_mm512_loadu_ps(sums), tile, 0), tile.type, tile.data, at, low);
+    if (high == 0) continue;
+    store_16(add_bias(_mm512_loadu_ps(sums + 16), tile, 16), tile.type, tile.data, at + 16, high);
   }
 }
 

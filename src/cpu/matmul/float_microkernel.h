@@ -42,6 +42,8 @@ struct OutTile {
   int64_t columns;     // from 1 to tile_n
   // f32, bf16 or f16; rounded to nearest, ties to even, and a NaN becomes the canonical one.
   DType type;
+  // [tile_n], added before the rounding, or null. Past `columns` it may hold anything.
+  const float* bias;
 };
 
 struct FloatMicroKernel {

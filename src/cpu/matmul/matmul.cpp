@@ -29,6 +29,7 @@ constexpr int64_t kL2Share = 512 << 10;  // bytes of L2 for the sums of a group,
 constexpr int64_t kCacheLine = 64;
 
 thread_local Scratch caller_scratch;  // the packed rows of a, shared by all threads of a call
+thread_local Scratch bias_scratch;    // the bias in f32, shared as well
 thread_local Scratch task_scratch;    // one b panel and the sums of one task
 
 // One matmul in the terms of its micro-kernel.
@@ -41,6 +42,7 @@ struct Job {
   int64_t input_bytes, output_bytes;  // of one element
   int64_t block;                      // elements of k per block but the last, a multiple of k_step
   std::byte* packed_a;
+  const float* bias;  // [n], readable up to whole panels; or null
 
   int64_t block_length(int64_t k_at) const { return std::min(block, k - k_at); }
   int64_t padded_length(int64_t k_at) const { return round_up(block_length(k_at), micro.k_step); }
@@ -157,10 +159,29 @@ void multiply_group(const Job& job, const Pass& pass, const Group& group) {
       micro.store({sums_of(m_panel, n_panel),
                    job.out.data + (row * job.out.row_stride() + column) * job.output_bytes,
                    job.out.row_stride(), pass.panel_rows(job, m_panel), job.panel_columns(n_panel),
-                   job.out.dtype});
+                   job.out.dtype, job.bias == nullptr ? nullptr : job.bias + column});
     }
   }
   if (micro.end_task != nullptr) micro.end_task();
+}
+
+// The bias as f32, followed by zeros up to `length`.
+const float* widened_bias(const ConstTensorView& bias, int64_t length) {
+  if (bias.data == nullptr) return nullptr;
+  auto* to =
+      reinterpret_cast<float*>(bias_scratch.at_least(length * static_cast<int64_t>(sizeof(float))));
+  for (int64_t j = 0; j < length; ++j) {
+    if (j >= bias.shape[0]) {
+      to[j] = 0;
+    } else {
+      switch (bias.dtype) {
+        case DType::bf16: to[j] = to_f32(bias.as<bf16_t>()[j]); break;
+        case DType::f16: to[j] = to_f32(bias.as<f16_t>()[j]); break;
+        default: to[j] = bias.as<float>()[j];
+      }
+    }
+  }
+  return to;
 }
 
 // n panels per task: as many as share a's block in L2, fewer when threads would have nothing to do.
@@ -175,7 +196,7 @@ int64_t panels_per_group(const Job& job, const Pass& pass, int64_t n_panels, int
 }  // namespace
 
 void matmul(ThreadPool& pool, const MatmulKernel& kernel, const ConstTensorView& a,
-            const ConstTensorView& b, const TensorView& out) {
+            const ConstTensorView& b, const TensorView& out, const ConstTensorView& bias) {
   const FloatMicroKernel& micro = *kernel.micro;
   const int64_t m = out.shape[0], n = out.shape[1], k = a.shape[1];
   if (m == 0 || n == 0) return;
@@ -186,8 +207,18 @@ void matmul(ThreadPool& pool, const MatmulKernel& kernel, const ConstTensorView&
   const int64_t pass_rows = round_up(ceil_div(m, ceil_div(m, kRowsPerPass)), micro.tile_m);
   std::byte* packed_a =
       caller_scratch.at_least(pass_rows * round_up(k, micro.k_step) * micro.packed_bytes);
-  const Job job{micro, a,       b, out, m, n, k, bits_of(a.dtype) / 8, bits_of(out.dtype) / 8,
-                block, packed_a};
+  const Job job{micro,
+                a,
+                b,
+                out,
+                m,
+                n,
+                k,
+                bits_of(a.dtype) / 8,
+                bits_of(out.dtype) / 8,
+                block,
+                packed_a,
+                widened_bias(bias, round_up(n, micro.tile_n))};
 
   const int64_t n_panels = ceil_div(n, micro.tile_n);
   for (int64_t row = 0; row < m; row += pass_rows) {

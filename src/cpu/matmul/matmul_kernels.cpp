@@ -1,4 +1,6 @@
 // The table of kernels, and the choice among them.
+#include <string>
+
 #include "base/error.h"
 #include "cpu/matmul/matmul.h"
 
@@ -32,6 +34,18 @@ const MatmulKernel& choose_matmul_kernel(DType inputs, const CpuFeatures& featur
     if (kernel.serves(inputs) && kernel.supported(features)) return kernel;
   }
   fail("matmul: no CPU kernel takes {} inputs, expected F32 or BF16", name_of(inputs));
+}
+
+const MatmulKernel& matmul_kernel_named(std::string_view name, const CpuFeatures& features) {
+  std::string names;
+  for (const MatmulKernel& kernel : kKernels) {
+    if (kernel.name == name) {
+      check(kernel.supported(features), "matmul: this CPU cannot run {}", name);
+      return kernel;
+    }
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", kernel.name);
+  }
+  fail("matmul: there is no kernel {}, expected one of {}", name, names);
 }
 
 }  // namespace octet::cpu

@@ -39,7 +39,10 @@ template <class T>
 void store_as(const OutTile& tile) {
   for (int64_t i = 0; i < tile.rows; ++i) {
     T* to = static_cast<T*>(tile.data) + i * tile.row_stride;
-    for (int64_t j = 0; j < tile.columns; ++j) to[j] = from_f32<T>(tile.sums[i * kTileN + j]);
+    const float* sums = tile.sums + i * kTileN;
+    for (int64_t j = 0; j < tile.columns; ++j) {
+      to[j] = from_f32<T>(tile.bias == nullptr ? sums[j] : sums[j] + tile.bias[j]);
+    }
   }
 }
 

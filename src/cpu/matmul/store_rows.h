@@ -17,7 +17,11 @@ void store_rows_as(const OutTile& tile) {
     T* row = static_cast<T*>(tile.data) + i * tile.row_stride;
     T ragged[kTileN];
     T* to = whole ? row : ragged;
-    for (int j = 0; j < kTileN; j += V::kWidth) V::store(to + j, V::load(sums + j));
+    for (int j = 0; j < kTileN; j += V::kWidth) {
+      auto value = V::load(sums + j);
+      if (tile.bias != nullptr) value = V::add(value, V::load(tile.bias + j));
+      V::store(to + j, value);
+    }
     if (whole) continue;
     for (int64_t j = 0; j < tile.columns; ++j) row[j] = ragged[j];
   }

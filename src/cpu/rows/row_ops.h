@@ -33,6 +33,30 @@ struct EpilogueTile {
   DType dtype;  // i32 copies the accumulators
 };
 
+// norm(x) * gain, see RowNorm.
+struct NormRow {
+  bool centered;  // a layer norm subtracts the mean, an RMS norm does not
+  float eps;
+  const float* gain;  // [channels], or null for ones
+};
+
+struct HeadAngles {
+  const float* weight;  // [2 * half], of the norm
+  const float* cos;     // [half]
+  const float* sin;
+  int64_t half;
+  float eps;
+};
+
+// (x - mean) * gain + bias, each [channels]; then SiLU when asked for.
+struct AffineRow {
+  const float* mean;
+  const float* gain;
+  const float* bias;
+  bool silu;
+};
+
+// The types of rows are f32 and bf16 where nothing else is said.
 struct RowOps {
   Simd simd;
 
@@ -45,6 +69,26 @@ struct RowOps {
 
   // The epilogue of the numeric contract on a tile of accumulators.
   void (*epilogue)(const EpilogueTile& tile);
+
+  // scratch is f32 [channels] and may be `out` of type f32.
+  void (*norm)(const void* x, DType dtype, int64_t channels, const NormRow& how, float* scratch,
+               void* out, DType out_dtype);
+  // One head in place: RMS norm, then the rotation of its pairs.
+  void (*rotate_head)(void* x, DType dtype, const HeadAngles& how);
+  void (*swiglu)(const void* gate, const void* up, DType dtype, int64_t count, void* out);
+  void (*silu)(const void* x, DType dtype, int64_t count, void* out);
+  void (*affine)(const void* x, DType dtype, int64_t count, const AffineRow& how, void* out);
+  // h += x, where x has the type of h or is f32.
+  void (*add)(void* h, DType dtype, const void* x, DType x_dtype, int64_t count);
+  // The largest of count >= 1; where there is a NaN, any of them.
+  float (*largest)(const float* x, int64_t count);
+  // out = 2^((x - largest) * factor), no smaller than 2^-126; NaN stays. Returns the sum.
+  double (*exponentials)(const float* x, int64_t count, float largest, float factor, void* out,
+                         DType out_dtype);
+  // out = x * factor
+  void (*scale)(const float* x, float factor, int64_t count, void* out, DType out_dtype);
+  // sums = sums * factor + x
+  void (*rescale_and_add)(float* sums, float factor, const float* x, int64_t count);
 };
 
 // The best for this CPU, no wider than `widest`; scalar is always there.

@@ -1,4 +1,5 @@
 #include "cpu/rows/row_algorithms.h"
+#include "cpu/rows/row_functions.h"
 #include "cpu/rows/row_tables.h"
 #include "cpu/simd/vec_neon.h"
 
@@ -17,11 +18,6 @@ int64_t near_butterflies<VecNeon>(float* x, int64_t k, int64_t group) {
 
 namespace octet::cpu {
 
-const RowOps kRowOpsNeon = {
-    Simd::neon,
-    quantize_row<VecNeon>,
-    dequantize_row<VecNeon>,
-    epilogue_tile<VecNeon>,
-};
+constinit const RowOps kRowOpsNeon = row_ops_of<VecNeon>(Simd::neon);
 
 }  // namespace octet::cpu

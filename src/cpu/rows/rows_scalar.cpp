@@ -1,4 +1,5 @@
 #include "cpu/rows/row_algorithms.h"
+#include "cpu/rows/row_functions.h"
 #include "cpu/rows/row_tables.h"
 #include "cpu/simd/vec_scalar.h"
 
@@ -14,11 +15,6 @@ int64_t near_butterflies<VecScalar>(float* x, int64_t k, int64_t group) {
 
 namespace octet::cpu {
 
-const RowOps kRowOpsScalar = {
-    Simd::scalar,
-    quantize_row<VecScalar>,
-    dequantize_row<VecScalar>,
-    epilogue_tile<VecScalar>,
-};
+constinit const RowOps kRowOpsScalar = row_ops_of<VecScalar>(Simd::scalar);
 
 }  // namespace octet::cpu

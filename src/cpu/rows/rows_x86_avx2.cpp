@@ -1,4 +1,5 @@
 #include "cpu/rows/row_algorithms.h"
+#include "cpu/rows/row_functions.h"
 #include "cpu/rows/row_tables.h"
 #include "cpu/simd/vec_avx2.h"
 
@@ -22,11 +23,6 @@ int64_t near_butterflies<VecAvx2>(float* x, int64_t k, int64_t group) {
 
 namespace octet::cpu {
 
-const RowOps kRowOpsAvx2 = {
-    Simd::avx2,
-    quantize_row<VecAvx2>,
-    dequantize_row<VecAvx2>,
-    epilogue_tile<VecAvx2>,
-};
+constinit const RowOps kRowOpsAvx2 = row_ops_of<VecAvx2>(Simd::avx2);
 
 }  // namespace octet::cpu

@@ -1,4 +1,5 @@
 #include "cpu/rows/row_algorithms.h"
+#include "cpu/rows/row_functions.h"
 #include "cpu/rows/row_tables.h"
 #include "cpu/simd/vec_avx512.h"
 
@@ -25,11 +26,6 @@ int64_t near_butterflies<VecAvx512>(float* x, int64_t k, int64_t group) {
 
 namespace octet::cpu {
 
-const RowOps kRowOpsAvx512 = {
-    Simd::avx512,
-    quantize_row<VecAvx512>,
-    dequantize_row<VecAvx512>,
-    epilogue_tile<VecAvx512>,
-};
+constinit const RowOps kRowOpsAvx512 = row_ops_of<VecAvx512>(Simd::avx512);
 
 }  // namespace octet::cpu

@@ -1,0 +1,235 @@
+// Attention by blocks of keys, so that scores never leave the cache:
+//
+//   for each head of k and v, for each block of keys   (parallel): pack k, transpose and pack v
+//   for each head, for each chunk of rows              (parallel)
+//     pack the rows of q
+//     for each block of keys that a row of the chunk sees
+//       scores = q k^T                                 [rows of the chunk, keys of the block], f32
+//       weights = exp(score - largest so far)
+//       sums = sums * exp(old largest - new largest) + weights v
+//     out = sums / sum of the weights
+//
+// Products are the matmul's micro-kernels'. Weights are f32 where the kernel multiplies f32, also
+// of bf16 inputs, and rounded to bf16 where it multiplies bf16 (AMX, BFMMLA). Sums over keys begin
+// anew with each block, which also keeps their rounding small.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "cpu/matmul/panels.h"
+#include "cpu/ops/ops.h"
+#include "cpu/ops/row_tasks.h"
+
+namespace octet::cpu {
+namespace {
+
+constexpr int64_t kRowsPerTask = 128;
+constexpr int64_t kKeysPerBlock = 512;
+constexpr int64_t kKeysPerCausalBlock = 128;  // as wide as the chunks are high: half is skipped
+constexpr int64_t kTasksPerThread = 2;
+constexpr int64_t kCacheLine = 64;
+
+thread_local Scratch packed_scratch;  // k and v of all heads, shared by all threads of a call
+thread_local Scratch task_scratch;
+
+// One call in the terms of its micro-kernel.
+struct Job {
+  const Workers& workers;
+  const AttentionArgs& args;
+  const FloatMicroKernel& micro;
+  DType weight_type;  // of the exponentials that multiply v
+  int64_t head_dim, keys;
+  int64_t width;  // keys per block but the last
+  int64_t rows_per_task;
+  int64_t k_bytes, block_bytes;  // of a packed block of k, and of k and v
+  std::byte* packed;
+
+  int64_t blocks() const { return ceil_div(keys, width); }
+  int64_t block_keys(int64_t block) const { return std::min(width, keys - block * width); }
+  Panels k_panels(int64_t count) const { return {micro, Panels::Side::b, count, head_dim}; }
+  Panels v_panels(int64_t count) const { return {micro, Panels::Side::b, head_dim, count}; }
+  std::byte* packed_k(int64_t kv_head, int64_t block) const {
+    return packed + (kv_head * blocks() + block) * block_bytes;
+  }
+  std::byte* packed_v(int64_t kv_head, int64_t block) const {
+    return packed_k(kv_head, block) + k_bytes;
+  }
+  // Rows of one head of q, k, v or out.
+  template <class Byte>
+  BasicView<Byte> head_rows(const BasicView<Byte>& matrix, int64_t head, int64_t row,
+                            int64_t rows) const {
+    return BasicView<Byte>::rows(
+        row_bytes(matrix, row) + head * head_dim * bits_of(matrix.dtype) / 8, matrix.dtype, rows,
+        head_dim, matrix.row_stride());
+  }
+};
+
+// Several pieces of memory in one scratch.
+class Pieces {
+ public:
+  int64_t reserve(int64_t bytes) {
+    const int64_t at = total_;
+    total_ += round_up(bytes, kCacheLine);
+    return at;
+  }
+  int64_t total() const { return total_; }
+
+ private:
+  int64_t total_ = 0;
+};
+
+// out [columns, rows] = in [rows, columns]
+template <class T>
+void transpose(const ConstTensorView& in, T* out, int64_t out_stride) {
+  constexpr int64_t kSquare = 16;
+  const int64_t rows = in.shape[0], columns = in.shape[1];
+  for (int64_t row = 0; row < rows; row += kSquare) {
+    for (int64_t column = 0; column < columns; column += kSquare) {
+      const int64_t row_end = std::min(rows, row + kSquare);
+      const int64_t column_end = std::min(columns, column + kSquare);
+      for (int64_t j = column; j < column_end; ++j) {
+        for (int64_t i = row; i < row_end; ++i) out[j * out_stride + i] = in.row<T>(i)[j];
+      }
+    }
+  }
+}
+
+void pack_block(const Job& job, int64_t kv_head, int64_t block) {
+  const int64_t first = block * job.width, count = job.block_keys(block);
+  job.k_panels(count).pack_all(job.head_rows(job.args.k, kv_head, first, count),
+                               job.packed_k(kv_head, block));
+  const ConstTensorView v = job.head_rows(job.args.v, kv_head, first, count);
+  std::byte* transposed = task_scratch.at_least(job.head_dim * count * bits_of(v.dtype) / 8);
+  if (v.dtype == DType::bf16) {
+    transpose(v, reinterpret_cast<bf16_t*>(transposed), count);
+  } else {
+    transpose(v, reinterpret_cast<float*>(transposed), count);
+  }
+  job.v_panels(count).pack_all(ConstTensorView(transposed, v.dtype, {job.head_dim, count}),
+                               job.packed_v(kv_head, block));
+}
+
+// The softmax of one row, as far as its blocks of keys have been seen.
+struct RunningRow {
+  float largest = -std::numeric_limits<float>::infinity();
+  double total = 0;
+};
+
+// One head of some rows.
+struct Chunk {
+  int64_t head, first, rows;
+};
+
+// Exponentials of one row's scores, with zeros where it does not see a key. Returns the factor of
+// the sums so far.
+float weigh(const Job& job, const float* scores, int64_t visible, int64_t count, RunningRow& row,
+            std::byte* weights) {
+  const int64_t weight_bytes = bits_of(job.weight_type) / 8;
+  std::memset(weights + visible * weight_bytes, 0,
+              static_cast<size_t>((count - visible) * weight_bytes));
+  if (visible == 0) return 1;
+  const auto factor =
+      static_cast<float>(0x1.71547652b82fep0 / std::sqrt(static_cast<double>(job.head_dim)));
+  const float largest = std::max(row.largest, job.workers.rows.largest(scores, visible));
+  const double rescale =
+      row.total == 0 ? 0 : std::exp2((static_cast<double>(row.largest) - largest) * factor);
+  row.total = row.total * rescale + job.workers.rows.exponentials(scores, visible, largest, factor,
+                                                                  weights, job.weight_type);
+  row.largest = largest;
+  return static_cast<float>(rescale);
+}
+
+void attend(const Job& job, const Chunk& chunk) {
+  const AttentionArgs& args = job.args;
+  const FloatMicroKernel& micro = job.micro;
+  const int64_t head_dim = job.head_dim;
+  const int64_t kv_head = chunk.head / (args.heads / args.kv_heads);
+  const int64_t seen = args.causal ? chunk.first + chunk.rows : job.keys;
+  const int64_t width = job.width;
+  const int64_t weight_bytes = bits_of(job.weight_type) / 8;
+  constexpr int64_t kFloat = sizeof(float);
+  const Panels q(micro, Panels::Side::a, chunk.rows, head_dim);
+
+  Pieces pieces;
+  const int64_t q_at = pieces.reserve(q.bytes());
+  const int64_t scores_at = pieces.reserve(chunk.rows * width * kFloat);
+  const int64_t weights_at = pieces.reserve(chunk.rows * width * weight_bytes);
+  const int64_t packed_at =
+      pieces.reserve(Panels(micro, Panels::Side::a, chunk.rows, width).bytes());
+  const int64_t tiles_at = pieces.reserve(sums_bytes(micro, q));
+  const int64_t part_at = pieces.reserve(chunk.rows * head_dim * kFloat);
+  const int64_t sums_at = pieces.reserve(chunk.rows * head_dim * kFloat);
+  std::byte* memory = task_scratch.at_least(pieces.total());
+  auto* tiles = reinterpret_cast<float*>(memory + tiles_at);
+  auto* sums = reinterpret_cast<float*>(memory + sums_at);
+  std::memset(sums, 0, static_cast<size_t>(chunk.rows * head_dim * kFloat));
+  RunningRow running[kRowsPerTask];
+
+  if (micro.begin_task != nullptr) micro.begin_task();  // nothing throws from here to end_task
+  q.pack_all(job.head_rows(args.q, chunk.head, chunk.first, chunk.rows), memory + q_at);
+  for (int64_t block = 0; block * width < seen; ++block) {
+    const int64_t first_key = block * width, count = job.block_keys(block);
+    const int64_t visible_to_all = std::min(count, seen - first_key);
+    const TensorView scores =
+        TensorView::rows(memory + scores_at, DType::f32, chunk.rows, visible_to_all, width);
+    multiply_panels(micro, q, memory + q_at, job.k_panels(count), job.packed_k(kv_head, block),
+                    scores, nullptr, tiles);
+
+    const TensorView weights(memory + weights_at, job.weight_type, {chunk.rows, count});
+    float rescale[kRowsPerTask];
+    for (int64_t i = 0; i < chunk.rows; ++i) {
+      const int64_t visible =
+          args.causal ? std::clamp<int64_t>(chunk.first + i + 1 - first_key, 0, count) : count;
+      rescale[i] =
+          weigh(job, scores.row<float>(i), visible, count, running[i], row_bytes(weights, i));
+    }
+    const Panels p(micro, Panels::Side::a, chunk.rows, count);
+    p.pack_all(weights, memory + packed_at);
+    const TensorView part(memory + part_at, DType::f32, {chunk.rows, head_dim});
+    multiply_panels(micro, p, memory + packed_at, job.v_panels(count), job.packed_v(kv_head, block),
+                    part, nullptr, tiles);
+    for (int64_t i = 0; i < chunk.rows; ++i) {
+      job.workers.rows.rescale_and_add(sums + i * head_dim, rescale[i], part.row<float>(i),
+                                       head_dim);
+    }
+  }
+  if (micro.end_task != nullptr) micro.end_task();
+
+  const TensorView out = job.head_rows(args.out, chunk.head, chunk.first, chunk.rows);
+  for (int64_t i = 0; i < chunk.rows; ++i) {
+    job.workers.rows.scale(sums + i * head_dim, static_cast<float>(1 / running[i].total), head_dim,
+                           row_bytes(out, i), out.dtype);
+  }
+}
+
+}  // namespace
+
+void attention(const Workers& workers, const MatmulKernel& kernel, const AttentionArgs& args) {
+  const FloatMicroKernel& micro = *kernel.micro;
+  Job job{.workers = workers,
+          .args = args,
+          .micro = micro,
+          .weight_type = micro.packed_bytes == 2 ? DType::bf16 : DType::f32,
+          .head_dim = args.head_dim(),
+          .keys = args.keys(),
+          .width = std::min(args.causal ? kKeysPerCausalBlock : kKeysPerBlock, args.keys())};
+  job.k_bytes = round_up(job.k_panels(job.width).bytes(), kCacheLine);
+  job.block_bytes = job.k_bytes + round_up(job.v_panels(job.width).bytes(), kCacheLine);
+  job.packed = packed_scratch.at_least(args.kv_heads * job.blocks() * job.block_bytes);
+  workers.pool.run(args.kv_heads * job.blocks(), [&](int64_t task, int) {
+    pack_block(job, task / job.blocks(), task % job.blocks());
+  });
+
+  // As many rows as share a packed block well, fewer when threads would have nothing to do.
+  const int64_t fair = ceil_div(args.rows() * args.heads, kTasksPerThread * workers.pool.threads());
+  job.rows_per_task = std::clamp<int64_t>(round_up(fair, micro.tile_m), micro.tile_m,
+                                          kRowsPerTask / micro.tile_m * micro.tile_m);
+  const int64_t chunks = ceil_div(args.rows(), job.rows_per_task);
+  workers.pool.run(args.heads * chunks, [&](int64_t task, int) {
+    const int64_t first = task % chunks * job.rows_per_task;
+    attend(job, {task / chunks, first, std::min(job.rows_per_task, args.rows() - first)});
+  });
+}
+
+}  // namespace octet::cpu

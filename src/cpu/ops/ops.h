@@ -1,0 +1,49 @@
+// The ops between a model's linears on the CPU; arguments are already checked and not empty.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "backend/ops.h"
+#include "base/thread_pool.h"
+#include "cpu/matmul/matmul.h"
+#include "cpu/rows/row_ops.h"
+#include "tensor/quantized.h"
+
+namespace octet::cpu {
+
+// What the ops run on. Those that multiply matrices also take a kernel for the type of theirs.
+struct Workers {
+  ThreadPool& pool;
+  const RowOps& rows;
+};
+
+// rows.cpp
+void norm(const Workers& workers, const ConstTensorView& x, const RowNorm& how,
+          const TensorView& out);
+void norm_quantize(const Workers& workers, const ConstTensorView& x, const RowNorm& how,
+                   const ActivationTransform& transform, const QTensor& out);
+void rotate_heads(const Workers& workers, const TensorView& x, const HeadRotation& how);
+void swiglu(const Workers& workers, const ConstTensorView& gate, const ConstTensorView& up,
+            const TensorView& out);
+void activate(const Workers& workers, const ConstTensorView& x, Activation how,
+              const TensorView& out);
+void add(const Workers& workers, const TensorView& h, const ConstTensorView& x);
+void add_gated(const Workers& workers, const TensorView& h, const ConstTensorView& x,
+               const RowNorm& how, const ConstTensorView& gate);
+void embed(const Workers& workers, const ConstTensorView& table, std::span<const int32_t> rows,
+           const TensorView& out);
+void sinusoids(std::span<const float> times, const ConstTensorView& frequencies,
+               const TensorView& out);
+
+// attention.cpp
+void attention(const Workers& workers, const MatmulKernel& kernel, const AttentionArgs& args);
+
+// images.cpp
+void group_norm(const Workers& workers, const ConstTensorView& x, const GroupNorm& how,
+                const TensorView& out);
+void conv2d(const Workers& workers, const MatmulKernel& kernel, const ConvArgs& args);
+void upsample(const Workers& workers, const ConstTensorView& x, int64_t height, int64_t width,
+              const TensorView& out);
+
+}  // namespace octet::cpu

@@ -1,0 +1,78 @@
+// The ops between a model's linears: every check of model_ops_run.h on ref, and on the CPU with
+// each instruction set and with one thread and several.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cpu/matmul/matmul.h"
+#include "ops/model_ops_run.h"
+
+namespace octet::test::model {
+namespace {
+
+std::string check_name(const testing::TestParamInfo<size_t>& info) {
+  return kModelOpChecks[info.param].name;
+}
+
+class RefModelOps : public testing::TestWithParam<size_t> {};
+
+// That ref agrees with itself in another type says that it rounds once and reads strides.
+TEST_P(RefModelOps, EqualsItselfInF32) {
+  const auto backend = make_ref_backend();
+  kModelOpChecks[GetParam()].run(*backend);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RefModelOps, testing::Range<size_t>(0, std::size(kModelOpChecks)),
+                         check_name);
+
+struct CpuCase {
+  size_t check;
+  std::string kernel;
+  std::string matmul;
+  int threads;
+};
+
+bool multiplies(const std::string& check) {
+  return check.find("Attention") != check.npos || check.find("Conv2d") != check.npos ||
+         check == "MatmulBias";
+}
+
+// The instruction set of the rows is that of the int8 kernel.
+std::vector<CpuCase> cpu_cases() {
+  std::vector<CpuCase> cases;
+  for (size_t check = 0; check < std::size(kModelOpChecks); ++check) {
+    for (const std::string& kernel : all_kernel_names()) cases.push_back({check, kernel, "", 3});
+    cases.push_back({check, "", "", 1});
+    if (!multiplies(kModelOpChecks[check].name)) continue;
+    for (const cpu::MatmulKernel& kernel : cpu::matmul_kernels()) {
+      cases.push_back({check, "", kernel.name, 2});
+    }
+  }
+  return cases;
+}
+
+class CpuModelOps : public testing::TestWithParam<CpuCase> {};
+
+TEST_P(CpuModelOps, EqualRef) {
+  const CpuCase& c = GetParam();
+  if (const auto reason = c.kernel.empty() ? std::string() : why_not(c.kernel); !reason.empty()) {
+    GTEST_SKIP() << "because " << reason;
+  }
+  for (const cpu::MatmulKernel& kernel : cpu::matmul_kernels()) {
+    if (kernel.name == c.matmul && !kernel.supported(cpu::cpu_features())) {
+      GTEST_SKIP() << "because this CPU cannot run " << kernel.name;
+    }
+  }
+  const auto backend =
+      make_cpu_backend({.threads = c.threads, .force_kernel = c.kernel, .force_matmul = c.matmul});
+  kModelOpChecks[c.check].run(*backend);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CpuModelOps, testing::ValuesIn(cpu_cases()), [](const auto& test) {
+  const std::string kernel =
+      test.param.threads == 1 ? "one_thread" : test.param.kernel + test.param.matmul;
+  return std::string(kModelOpChecks[test.param.check].name) + "_" + kernel;
+});
+
+}  // namespace
+}  // namespace octet::test::model
