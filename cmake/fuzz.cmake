@@ -12,7 +12,8 @@ endif()
 file(GLOB fuzzed_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/formats/*.cpp
   ${CMAKE_SOURCE_DIR}/src/tensor/*.cpp)
 list(FILTER fuzzed_sources EXCLUDE REGEX "/png\\.cpp$")
-list(APPEND fuzzed_sources ${CMAKE_SOURCE_DIR}/src/base/error.cpp
+file(GLOB caption_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/pipeline/caption*.cpp)
+list(APPEND fuzzed_sources ${caption_sources} ${CMAKE_SOURCE_DIR}/src/base/error.cpp
   ${CMAKE_SOURCE_DIR}/src/base/mapped_file.cpp ${CMAKE_SOURCE_DIR}/src/base/atomic_file.cpp)
 
 set(fuzz_options -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
@@ -22,12 +23,13 @@ target_link_libraries(octet_fuzzed PUBLIC octet_flags nlohmann_json::nlohmann_js
 target_compile_options(octet_fuzzed PUBLIC ${fuzz_options} -fsanitize=fuzzer-no-link)
 
 add_executable(write_seeds ${CMAKE_SOURCE_DIR}/tests/fuzz/write_seeds.cpp
-  ${CMAKE_SOURCE_DIR}/tests/formats/broken_files.cpp)
+  ${CMAKE_SOURCE_DIR}/tests/formats/broken_files.cpp
+  ${CMAKE_SOURCE_DIR}/tests/pipeline/sample_captions.cpp)
 target_include_directories(write_seeds PRIVATE ${CMAKE_SOURCE_DIR}/tests)
 target_link_libraries(write_seeds PRIVATE octet_flags)
 
 add_custom_target(fuzzers DEPENDS write_seeds)
-foreach(name safetensors index)
+foreach(name safetensors index caption)
   add_executable(${name}_fuzzer ${CMAKE_SOURCE_DIR}/tests/fuzz/${name}_fuzzer.cpp)
   target_link_libraries(${name}_fuzzer PRIVATE octet_fuzzed)
   target_link_options(${name}_fuzzer PRIVATE -fsanitize=fuzzer,address,undefined)

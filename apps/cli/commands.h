@@ -9,6 +9,7 @@ namespace octet::cli {
 
 void add_devices(CLI::App& program, CommonFlags& flags);
 void add_inspect(CLI::App& program, CommonFlags& flags);
+void add_caption(CLI::App& program, CommonFlags& flags);
 void add_bench(CLI::App& program, CommonFlags& flags);
 void add_bench_gemm(CLI::App& bench, CommonFlags& flags);
 void add_bench_quantize(CLI::App& bench, CommonFlags& flags);

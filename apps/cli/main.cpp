@@ -59,6 +59,7 @@ int run(int argc, char** argv) {
   program.parse_complete_callback([&flags] { send_log_lines_to_stderr(flags); });
   add_devices(program, flags);
   add_inspect(program, flags);
+  add_caption(program, flags);
   add_bench(program, flags);
   add_tune(program, flags);
   add_demo(program, flags);

@@ -75,6 +75,9 @@ class Backend {
   virtual std::vector<GemmPeer> gemm_peers() { return {}; }
   void set_gemm_observer(GemmObserver observer) { gemm_observer_ = std::move(observer); }
 
+  // Why gemm() does not run on an instruction that multiplies int8; empty where it does.
+  virtual std::string why_not_native_int8() const { return ""; }
+
   // Integer operations per second that the multiply instruction of gemm() reaches when it works on
   // registers alone, at this moment: the ceiling of any gemm here. Takes a few milliseconds, so it
   // can be asked again and again between measurements while clocks and neighbours change. 0 where

@@ -12,6 +12,7 @@ namespace octet {
 namespace {
 
 using nlohmann::json;
+using nlohmann::ordered_json;
 
 // Reads the text and tells through `reached` how far the parser has come, because nlohmann reports
 // positions with syntax errors only.
@@ -33,41 +34,44 @@ struct TrackedIterator {
   bool operator==(const TrackedIterator& other) const { return at == other.at; }
 };
 
-// Receives nlohmann's events and builds the value, throwing Error at the first thing refused.
+// Receives nlohmann's events and builds the value, throwing Error at the first thing refused. Json
+// is nlohmann's json or ordered_json.
+template <class Json>
 class Builder {
  public:
   Builder(std::string_view text, const std::string& what)
       : what_(what), begin_(text.data()), reached_(text.data()) {}
 
   const char** reached() { return &reached_; }
-  json take() { return std::move(root_); }
+  Json take() { return std::move(root_); }
 
   bool null() { return place(nullptr) != nullptr; }
   bool boolean(bool value) { return place(value) != nullptr; }
-  bool number_integer(json::number_integer_t value) { return place(value) != nullptr; }
-  bool number_unsigned(json::number_unsigned_t value) { return place(value) != nullptr; }
-  bool number_float(json::number_float_t value, const std::string&) {
+  bool number_integer(typename Json::number_integer_t value) { return place(value) != nullptr; }
+  bool number_unsigned(typename Json::number_unsigned_t value) { return place(value) != nullptr; }
+  bool number_float(typename Json::number_float_t value, const std::string&) {
     return place(value) != nullptr;
   }
   bool string(std::string& value) { return place(std::move(value)) != nullptr; }
-  bool binary(json::binary_t&) { return false; }  // not a JSON type; the interface asks for it
+  // Not a JSON type; the interface asks for it.
+  bool binary(typename Json::binary_t&) { return false; }
 
-  bool start_object(size_t) { return open(json::object()); }
-  bool start_array(size_t) { return open(json::array()); }
+  bool start_object(size_t) { return open(Json::object()); }
+  bool start_array(size_t) { return open(Json::array()); }
   bool end_object() { return close(); }
   bool end_array() { return close(); }
 
   bool key(std::string& name) {
     Level& level = levels_.back();
     const auto [entry, is_new] =
-        level.container->get_ref<json::object_t&>().try_emplace(std::move(name), nullptr);
+        level.container->template get_ref<typename Json::object_t&>().emplace(name, Json(nullptr));
     level.key = &entry->first;
     level.slot = &entry->second;
     if (!is_new) refuse(fmt::format("the key {} appears twice in one object", location()));
     return true;
   }
 
-  bool parse_error(size_t position, const std::string&, const json::exception& error) {
+  bool parse_error(size_t position, const std::string&, const typename Json::exception& error) {
     // "[json.exception.parse_error.101] parse error at line 1, column 9: syntax error while ...".
     std::string_view text = error.what();
     if (const size_t id = text.find("] "); id != text.npos) text.remove_prefix(id + 2);
@@ -80,14 +84,14 @@ class Builder {
 
  private:
   struct Level {
-    json* container;
+    Json* container;
     const std::string* key;  // of the member being read, in an object
-    json* slot;              // where its value goes
+    Json* slot;              // where its value goes
   };
 
-  // Stored values stay where they are while something can point at them: members of an object are
-  // map nodes, and an array does not grow while its last element is still open.
-  json* place(json value) {
+  // Stored values stay where they are while something can point at them: neither an array nor an
+  // object grows while its last value is still open.
+  Json* place(Json value) {
     if (++values_ > kMaxJsonValues) {
       refuse(fmt::format("there are more than {} values", kMaxJsonValues));
     }
@@ -97,7 +101,7 @@ class Builder {
     }
     Level& level = levels_.back();
     if (level.container->is_array()) {
-      auto& elements = level.container->get_ref<json::array_t&>();
+      auto& elements = level.container->template get_ref<typename Json::array_t&>();
       elements.push_back(std::move(value));
       return &elements.back();
     }
@@ -105,7 +109,7 @@ class Builder {
     return level.slot;
   }
 
-  bool open(json container) {
+  bool open(Json container) {
     if (levels_.size() == kMaxJsonDepth) {
       refuse(fmt::format("objects and arrays are nested more than {} deep", kMaxJsonDepth));
     }
@@ -136,21 +140,40 @@ class Builder {
   const std::string& what_;
   const char* begin_;
   const char* reached_;
-  json root_;
+  Json root_;
   std::vector<Level> levels_;
   size_t values_ = 0;
 };
 
-}  // namespace
-
-json parse_json(std::string_view text, const std::string& what) {
+template <class Json>
+Json parse(std::string_view text, const std::string& what) {
   check(!text.empty(), "{}: is empty, expected JSON", what);
   const size_t nul = text.find('\0');
   check(nul == text.npos, "{}: invalid JSON at byte {}: a NUL byte in the text", what, nul);
-  Builder builder(text, what);
-  json::sax_parse(TrackedIterator{text.data(), builder.reached()},
+  Builder<Json> builder(text, what);
+  Json::sax_parse(TrackedIterator{text.data(), builder.reached()},
                   TrackedIterator{text.data() + text.size(), builder.reached()}, &builder);
   return builder.take();
+}
+
+template <class Json>
+std::string described(const Json& value) {
+  switch (value.type()) {
+    case Json::value_t::object: return "an object";
+    case Json::value_t::array: return fmt::format("an array of {}", value.size());
+    case Json::value_t::string: return in_quotes(value.template get_ref<const std::string&>());
+    default: return value.dump();
+  }
+}
+
+}  // namespace
+
+json parse_json(std::string_view text, const std::string& what) { return parse<json>(text, what); }
+
+ordered_json parse_ordered_json(std::string_view text, const std::string& what) {
+  check(text.size() <= kMaxOrderedJsonBytes, "{}: is {} bytes long, above the limit of {}", what,
+        text.size(), kMaxOrderedJsonBytes);
+  return parse<ordered_json>(text, what);
 }
 
 json read_json_file(const std::string& path) {
@@ -161,13 +184,7 @@ json read_json_file(const std::string& path) {
   return parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
 }
 
-std::string describe(const json& value) {
-  switch (value.type()) {
-    case json::value_t::object: return "an object";
-    case json::value_t::array: return fmt::format("an array of {}", value.size());
-    case json::value_t::string: return in_quotes(value.get_ref<const std::string&>());
-    default: return value.dump();
-  }
-}
+std::string describe(const json& value) { return described(value); }
+std::string describe(const ordered_json& value) { return described(value); }
 
 }  // namespace octet

@@ -17,14 +17,20 @@ namespace octet {
 inline constexpr size_t kMaxJsonDepth = 64;
 inline constexpr size_t kMaxJsonValues = 4'000'000;
 inline constexpr size_t kMaxJsonBytes = 100'000'000;
+// Its objects compare a new key with each one before, so the time grows with the square of them.
+inline constexpr size_t kMaxOrderedJsonBytes = 65'536;
 
 // `what` begins the error sentence: a file name, or a file name and a part of it.
 nlohmann::json parse_json(std::string_view text, const std::string& what);
 
-// The same for a whole file of at most kMaxJsonBytes.
+// The same for texts whose keys have an order that matters; at most kMaxOrderedJsonBytes.
+nlohmann::ordered_json parse_ordered_json(std::string_view text, const std::string& what);
+
+// parse_json() of a whole file of at most kMaxJsonBytes.
 nlohmann::json read_json_file(const std::string& path);
 
 // A value as an error message shows it: `-1`, `"F33"`, `an array of 3`, `an object`, `null`.
 std::string describe(const nlohmann::json& value);
+std::string describe(const nlohmann::ordered_json& value);
 
 }  // namespace octet

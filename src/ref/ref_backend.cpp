@@ -17,6 +17,9 @@ class RefBackend final : public HostBackend {
 
   GemmPlan plan_gemm(const GemmProblem&) override { return {.kernel = "ref"}; }
   double int8_ceiling() override { return 0; }
+  std::string why_not_native_int8() const override {
+    return "ref multiplies in plain loops; choose another --device";
+  }
 
  protected:
   void do_quantize_rows(const ConstTensorView& x, const ActivationTransform& transform,

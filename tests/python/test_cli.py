@@ -58,7 +58,7 @@ def test_help_and_version(octet):
     assert octet("--version").stdout.startswith("octet ")
 
 
-COMMANDS = "devices, inspect, bench, tune or demo"
+COMMANDS = "devices, inspect, caption, bench, tune or demo"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,112 @@
+// octet caption check FILE
+#include "octet/caption.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "commands.h"
+#include "octet/error.h"
+#include "octet/text.h"
+#include "output.h"
+
+namespace octet::cli {
+namespace {
+
+struct CaptionArguments {
+  std::string path;
+  bool fix = false;
+  bool wrap_text = false;
+};
+
+bool is_error(const CaptionFinding& finding) {
+  return finding.severity == CaptionFinding::Severity::error;
+}
+
+const char* severity_of(const CaptionFinding& finding) {
+  return is_error(finding) ? "error" : "warning";
+}
+
+nlohmann::ordered_json to_json(const CaptionReport& report) {
+  auto findings = nlohmann::ordered_json::array();
+  for (const auto& finding : report.findings) {
+    findings.push_back({{"path", finding.path},
+                        {"rule", finding.rule},
+                        {"severity", severity_of(finding)},
+                        {"fixable", finding.fixable}});
+  }
+  return {{"valid", report.valid()}, {"findings", findings}, {"caption", known(report.canonical)}};
+}
+
+// One line for each finding; quiet leaves the warnings out.
+std::string lines_of(const CaptionReport& report, bool quiet) {
+  std::string lines;
+  for (const auto& finding : report.findings) {
+    if (quiet && !is_error(finding)) continue;
+    lines +=
+        fmt::format("{}: {}: {}\n", severity_of(finding), finding.path, printable(finding.rule));
+  }
+  return lines;
+}
+
+std::string closing_sentence(const std::string& name, const CaptionReport& report) {
+  int errors = 0;
+  int fixable = 0;
+  for (const auto& finding : report.findings) {
+    errors += is_error(finding) ? 1 : 0;
+    fixable += is_error(finding) && finding.fixable ? 1 : 0;
+  }
+  return fmt::format("{}: {} error{} in the caption{}", name, errors, errors == 1 ? "" : "s",
+                     fixable == 0        ? ""
+                     : fixable == errors ? "; --fix prints it mended"
+                                         : fmt::format("; --fix can mend {} of them", fixable));
+}
+
+void check_one(const CommonFlags& flags, const CaptionArguments& arguments) {
+  check_json_target(flags);
+  std::string text = read_caption(arguments.path);
+  if (arguments.wrap_text) text = wrap_plain_text(text);
+  const CaptionReport report = check_caption(text);
+  const std::string lines = lines_of(report, flags.quiet);
+  const std::string name = arguments.path == "-" ? "standard input" : arguments.path;
+
+  // The mended caption is the result of --fix and alone on standard output, fit for a file.
+  if (arguments.fix || arguments.wrap_text) {
+    const bool mended = !report.canonical.empty();
+    if (!mended || !flags.quiet) std::fputs(lines.c_str(), stderr);
+    show(flags, mended ? report.canonical + "\n" : "", to_json(report));
+    if (!mended) throw Error(closing_sentence(name, report));
+    return;
+  }
+  const bool silent = flags.quiet || !report.valid();
+  show(flags, lines + (silent ? "" : fmt::format("{}: a valid caption\n", printable(name))),
+       to_json(report));
+  if (!report.valid()) throw Error(closing_sentence(name, report));
+}
+
+}  // namespace
+
+void add_caption(CLI::App& program, CommonFlags& flags) {
+  CLI::App* caption = program.add_subcommand("caption", "Work on JSON captions");
+  caption->require_subcommand(1);
+  CLI::App* command = caption->add_subcommand(
+      "check", "Check a caption against the model's schema; exit code 1 when it has errors");
+  add_output_flags(*command, flags);
+  const auto arguments = std::make_shared<CaptionArguments>();
+  command->add_option("file", arguments->path, "A JSON caption, or - for standard input")
+      ->required();
+  command->add_flag("--fix", arguments->fix,
+                    "Print the caption as the model gets it: keys in order, compact, literal "
+                    "UTF-8, colors in upper case");
+  command->add_flag("--wrap-text", arguments->wrap_text,
+                    "The file is plain text: print the caption that says it");
+  command->callback([&flags, arguments] {
+    if (arguments->path.empty()) {
+      throw CLI::ValidationError("the path is empty, expected a file or -");
+    }
+    check_one(flags, *arguments);
+  });
+}
+
+}  // namespace octet::cli

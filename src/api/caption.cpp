@@ -1,0 +1,41 @@
+#include "octet/caption.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+
+#include "base/error.h"
+#include "pipeline/caption.h"
+
+namespace octet {
+namespace {
+
+struct CloseFile {
+  void operator()(std::FILE* file) const {
+    if (file != stdin) std::fclose(file);
+  }
+};
+
+}  // namespace
+
+CaptionReport check_caption(std::string_view text) { return pipeline::check_caption(text); }
+
+std::string wrap_plain_text(std::string_view plain_text) {
+  return pipeline::wrap_plain_text(plain_text);
+}
+
+// Read rather than mapped, because pipes are welcome too.
+std::string read_caption(const std::string& path) {
+  const std::string name = path == "-" ? "standard input" : path;
+  const std::unique_ptr<std::FILE, CloseFile> file(path == "-" ? stdin
+                                                               : std::fopen(path.c_str(), "rbe"));
+  check(file != nullptr, "{}: cannot be opened: {}", name, system_error_text(errno));
+  std::string text(pipeline::kMaxCaptionBytes + 1, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), file.get()));
+  check(std::ferror(file.get()) == 0, "{}: cannot be read: {}", name, system_error_text(errno));
+  check(text.size() <= pipeline::kMaxCaptionBytes,
+        "{}: is longer than {} bytes, the limit for captions", name, pipeline::kMaxCaptionBytes);
+  return text;
+}
+
+}  // namespace octet

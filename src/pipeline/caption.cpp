@@ -1,0 +1,125 @@
+#include "pipeline/caption.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "formats/json.h"
+#include "formats/text.h"
+#include "pipeline/caption_rules.h"
+
+namespace octet {
+namespace {
+
+bool is_error(const CaptionFinding& finding) {
+  return finding.severity == CaptionFinding::Severity::error;
+}
+
+}  // namespace
+
+bool CaptionReport::valid() const {
+  return std::none_of(findings.begin(), findings.end(), is_error);
+}
+
+}  // namespace octet
+
+namespace octet::pipeline {
+namespace {
+
+static_assert(kMaxCaptionBytes <= kMaxOrderedJsonBytes);
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+// A character outside of ASCII is written as \uXXXX, and none literally: training captions are
+// literal UTF-8.
+bool is_written_in_ascii_escapes(std::string_view text) {
+  bool escapes = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (static_cast<unsigned char>(text[i]) >= 0x80) return false;
+    if (text[i] != '\\') continue;
+    ++i;  // an escaped backslash begins no escape
+    if (i + 4 >= text.size() || text[i] != 'u') continue;
+    int value = 0;
+    bool digits = true;
+    for (size_t j = i + 1; j <= i + 4; ++j) {
+      digits = digits && hex_digit(text[j]) >= 0;
+      value = value * 16 + hex_digit(text[j]);
+    }
+    escapes = escapes || (digits && value >= 0x80);
+  }
+  return escapes;
+}
+
+void add_error(CaptionReport& report, const std::string& rule, bool fixable = false) {
+  report.findings.push_back({"$", rule, CaptionFinding::Severity::error, fixable});
+}
+
+bool looks_like_json(std::string_view text) {
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  return first != text.npos && (text[first] == '{' || text[first] == '[');
+}
+
+std::string too_long(size_t bytes) {
+  return fmt::format("the caption is {} bytes long, above the limit of {}", bytes,
+                     kMaxCaptionBytes);
+}
+
+bool can_be_mended(const CaptionReport& report) {
+  return std::all_of(
+      report.findings.begin(), report.findings.end(),
+      [](const CaptionFinding& finding) { return !is_error(finding) || finding.fixable; });
+}
+
+}  // namespace
+
+CaptionReport check_caption(std::string_view text) {
+  CaptionReport report;
+  if (text.size() > kMaxCaptionBytes) {
+    add_error(report, too_long(text.size()));
+    return report;
+  }
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark
+  if (is_written_in_ascii_escapes(text)) {
+    add_error(report, "characters outside of ASCII are written as \\uXXXX, expected literal UTF-8",
+              /*fixable=*/true);
+  }
+  nlohmann::ordered_json caption;
+  try {
+    caption = parse_ordered_json(text, "caption");
+  } catch (const Error& error) {
+    std::string_view fault = error.what();
+    fault.remove_prefix(std::string_view("caption: ").size());
+    add_error(report, looks_like_json(text)
+                          ? std::string(fault)
+                          : fmt::format("{}; a caption is a JSON object, and plain text becomes "
+                                        "one with --wrap-text",
+                                        fault));
+    return report;
+  }
+  check_rules(caption, report.findings);
+  if (!can_be_mended(report)) return report;
+  report.canonical = serialise_caption(mend_caption(caption));
+  // Numbers in place of strings may have become longer.
+  if (report.canonical.size() > kMaxCaptionBytes) {
+    add_error(report, too_long(report.canonical.size()));
+    report.canonical.clear();
+  }
+  return report;
+}
+
+std::string caption_for_model(std::string_view text, const std::string& what) {
+  CaptionReport report = check_caption(text);
+  const auto errors = std::count_if(report.findings.begin(), report.findings.end(), is_error);
+  if (errors == 0) return std::move(report.canonical);
+  const auto first = std::find_if(report.findings.begin(), report.findings.end(), is_error);
+  fail("{}: {}: {}{}; `octet caption check{}` {}", what, first->path, first->rule,
+       errors == 1 ? "" : fmt::format(" (and {} more errors)", errors - 1),
+       report.canonical.empty() ? "" : " --fix",
+       report.canonical.empty() ? "lists all that is wrong" : "prints the caption mended");
+}
+
+}  // namespace octet::pipeline

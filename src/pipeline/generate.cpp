@@ -1,0 +1,266 @@
+#include "pipeline/generate.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "base/stopwatch.h"
+#include "models/ideogram4/chat_prompt.h"
+#include "models/ideogram4/text_encoder.h"
+#include "models/ideogram4/tokenizer.h"
+#include "pipeline/noise.h"
+
+namespace octet::pipeline {
+namespace {
+
+using ideogram4::Dit;
+using ideogram4::DitConfig;
+using ideogram4::DitPrompt;
+
+// One transformer with what it needs to know about the caption.
+struct Network {
+  Dit dit;
+  DitPrompt prompt;
+
+  std::vector<float> velocity(nn::Context& ctx, std::span<const float> z, float time) const {
+    const nn::Matrix uploaded =
+        nn::upload_matrix(ctx, z.data(), prompt.image_tokens(), dit.config.latent_channels);
+    std::vector<float> velocity(z.size());
+    download_matrix(ctx, forward(ctx, dit, prompt, uploaded, time), velocity.data());
+    return velocity;
+  }
+};
+
+struct Networks {
+  Network conditional;
+  std::optional<Network> unconditional;  // none when no step is guided
+};
+
+class Run {
+ public:
+  Run(nn::Context& ctx, ThreadPool& pool, const GenerateRequest& request,
+      const OnProgress& on_progress)
+      : profile_(ctx.backend),
+        ctx_{ctx.backend, ctx.dtype, &profile_},
+        pool_(pool),
+        request_(request),
+        on_progress_(on_progress) {}
+
+  GenerateReport images(const std::function<void(const GeneratedImage&)>& on_image) {
+    check_all();
+    const Stopwatch watch;
+    auto seconds_since = [&, before = 0.0]() mutable {
+      const double now = watch.microseconds() * 1e-6;
+      return now - std::exchange(before, now);
+    };
+    const std::vector<float> features = encode();
+    report_.text_s = seconds_since();
+    std::vector<std::vector<float>> latents;
+    {
+      const Networks networks = load(features);
+      report_.load_s = seconds_since();
+      latents = denoise(networks);
+    }
+    report_.denoise_s = seconds_since();
+    decode(latents, on_image);
+    report_.decode_s = seconds_since();
+    profile_.collect();
+    report_.kernels = profile_.kernels();
+    report_.ops = profile_.ops();
+    report_.checkpoint = fingerprint_.to_string();
+    report_.memory = ctx_.backend.memory();
+    return report_;
+  }
+
+ private:
+  // Everything that can be known before weights are read.
+  void check_all() {
+    check(request_.images >= 1 && request_.images <= 10'000, "images: {}, expected 1 to 10000",
+          request_.images);
+    check_native_int8();
+    const ModelFolders& folders = request_.folders;
+    tokens_ = encode_caption(ideogram4::Tokenizer(folders.tokenizer), request_.caption);
+    report_.text_tokens = static_cast<int64_t>(tokens_.size());
+    check_image_size(request_.size, size_limits(folders));
+    config_ = ideogram4::check_dit(folders.transformer, /*conditional=*/true);
+    DitConfig other = ideogram4::check_dit(folders.unconditional, /*conditional=*/false);
+    other.text_features = config_.text_features;  // it has no use for them
+    check(other == config_,
+          "{} and {}: the two transformers differ in their config.json, expected one architecture",
+          folders.transformer, folders.unconditional);
+    text_encoder_.emplace(folders.text_encoder);
+    check(text_encoder_->features() == config_.text_features,
+          "{}: gives {} features, but {} takes {}; they belong to different models",
+          folders.text_encoder, text_encoder_->features(), folders.transformer,
+          config_.text_features);
+    const ideogram4::VaeConfig vae = ideogram4::check_vae(folders.vae);
+    check(vae.latent_channels * ideogram4::kPatch * ideogram4::kPatch == config_.latent_channels,
+          "{}: has {} latent channels, four times which are not the {} of {}", folders.vae,
+          vae.latent_channels, config_.latent_channels, folders.transformer);
+    const int64_t side = ideogram4::kPatch * vae.factor();
+    grid_height_ = request_.size.height / side;
+    grid_width_ = request_.size.width / side;
+    ScheduleRequest schedule = request_.schedule;
+    schedule.width = request_.size.width;
+    schedule.height = request_.size.height;
+    schedule.convention = request_.convention;
+    schedule_ = make_schedule(schedule);
+    report_.steps = schedule_.steps();
+    check(request_.noise.empty() || (request_.images == 1 && request_.noise.size() == elements()),
+          "noise: {} numbers for {} images, expected {} for one", request_.noise.size(),
+          request_.images, elements());
+  }
+
+  void check_native_int8() const {
+    if (!request_.require_int8) return;
+    check(request_.int8,
+          "--require-int8: the transformers' linears were asked for in floating point; leave "
+          "--linears out");
+    const std::string reason = ctx_.backend.why_not_native_int8();
+    check(reason.empty(), "--require-int8: {}", reason);
+  }
+
+  std::vector<float> encode() {
+    const int64_t layers = text_encoder_->config().layers;
+    tell({Stage::text, 0, layers});
+    std::vector<float> features = text_encoder_->encode(ctx_, pool_, tokens_, [&](int64_t done) {
+      tell({Stage::text, done, layers});
+    });
+    fingerprint_.add(text_encoder_->fingerprint());
+    text_encoder_.reset();
+    return features;
+  }
+
+  Network load(const std::string& folder, bool conditional, const std::vector<float>& features) {
+    ideogram4::Loading loading{
+        pool_, &fingerprint_, [&](uint64_t done, uint64_t total) {
+          tell({Stage::load, static_cast<int64_t>(done), static_cast<int64_t>(total)});
+        }};
+    Dit dit = load_dit(ctx_, folder, conditional, request_.int8, loading);
+    DitPrompt prompt = prepare(ctx_, dit, features, grid_height_, grid_width_);
+    return {std::move(dit), std::move(prompt)};
+  }
+
+  Networks load(const std::vector<float>& features) {
+    Networks networks{load(request_.folders.transformer, true, features), std::nullopt};
+    const auto guided = [](float guidance) { return guidance != 1; };
+    if (std::any_of(schedule_.guidance.begin(), schedule_.guidance.end(), guided)) {
+      networks.unconditional.emplace(load(request_.folders.unconditional, false, {}));
+    }
+    return networks;
+  }
+
+  // The latents of all images.
+  std::vector<std::vector<float>> denoise(const Networks& networks) {
+    const auto velocity = [&](std::span<const float> z, float time, Branch branch) {
+      const Network& network =
+          branch == Branch::conditional ? networks.conditional : *networks.unconditional;
+      return network.velocity(ctx_, z, time);
+    };
+    std::vector<std::vector<float>> latents;
+    for (int image = 0; image < request_.images; ++image) {
+      latents.push_back(sample(noise(image), schedule_, velocity, [&](const SamplerStep& step) {
+        profile_.collect();
+        tell({Stage::denoise, int64_t{image} * step.total + step.done,
+              int64_t{request_.images} * step.total, step.seconds});
+        return true;
+      }));
+    }
+    return latents;
+  }
+
+  std::vector<float> noise(int image) const {
+    if (!request_.noise.empty()) return request_.noise;
+    return make_noise(request_.seed, static_cast<uint64_t>(image), elements());
+  }
+
+  void decode(std::vector<std::vector<float>>& latents,
+              const std::function<void(const GeneratedImage&)>& on_image) {
+    const auto total = static_cast<int64_t>(latents.size());
+    tell({Stage::decode, 0, total});
+    const Decoder decoder(ctx_, request_.folders.vae, request_.convention, {pool_, &fingerprint_});
+    for (int64_t i = 0; i < total; ++i) {
+      GeneratedImage image;
+      image.index = static_cast<int>(i);
+      image.size = request_.size;
+      image.latent = std::move(latents[static_cast<size_t>(i)]);
+      image.pixels =
+          ideogram4::to_bytes(decoder.decode(ctx_, image.latent, grid_height_, grid_width_));
+      report_.checkpoint = fingerprint_.to_string();
+      on_image(image);
+      tell({Stage::decode, i + 1, total});
+    }
+  }
+
+  void tell(const GenerateProgress& progress) const {
+    if (on_progress_ && !on_progress_(progress)) {
+      throw Cancelled("stopped on request; nothing was written that is not complete");
+    }
+  }
+
+  size_t elements() const {
+    return static_cast<size_t>(grid_height_ * grid_width_ * config_.latent_channels);
+  }
+
+  nn::Profile profile_;
+  nn::Context ctx_;  // the caller's, watched
+  ThreadPool& pool_;
+  const GenerateRequest& request_;
+  const OnProgress& on_progress_;
+  std::vector<int32_t> tokens_;
+  DitConfig config_;
+  std::optional<ideogram4::TextEncoder> text_encoder_;
+  int64_t grid_height_ = 0, grid_width_ = 0;
+  Schedule schedule_;
+  quant::Fingerprint fingerprint_;
+  GenerateReport report_;
+};
+
+}  // namespace
+
+SizeLimits size_limits(const ModelFolders& folders) {
+  const auto vae = ideogram4::read_vae_config(folders.vae + "/config.json");
+  SizeLimits limits;
+  const auto side = static_cast<int>(ideogram4::kPatch * vae.factor());
+  // Models with other VAEs are small ones for tests, which may make small images.
+  if (side != limits.token_side) limits.smallest = side;
+  limits.token_side = side;
+  return limits;
+}
+
+GenerateReport generate(nn::Context& ctx, ThreadPool& pool, const GenerateRequest& request,
+                        const OnProgress& on_progress,
+                        const std::function<void(const GeneratedImage&)>& on_image) {
+  return Run(ctx, pool, request, on_progress).images(on_image);
+}
+
+Decoder::Decoder(nn::Context& ctx, const std::string& folder, Convention convention,
+                 const ideogram4::Loading& loading)
+    : vae_(load_vae(ctx, folder, loading)) {
+  const int64_t channels = vae_.config.latent_channels * ideogram4::kPatch * ideogram4::kPatch;
+  if (convention == Convention::diffusers) {
+    statistics_ = ideogram4::stored_statistics(Checkpoint(folder), vae_.config, ctx.dtype);
+  } else {
+    statistics_ = ideogram4::published_statistics();
+    check(static_cast<int64_t>(statistics_.scale.size()) == channels,
+          "{}: tokens have {} channels, and the published statistics of latents are for {}; take "
+          "those of the file with --convention diffusers",
+          folder, channels, statistics_.scale.size());
+  }
+}
+
+std::vector<float> Decoder::decode(nn::Context& ctx, const std::vector<float>& latent,
+                                   int64_t grid_height, int64_t grid_width) const {
+  const std::vector<float> pixels =
+      ideogram4::unpatchify(latent, statistics_, grid_height, grid_width);
+  const int64_t height = ideogram4::kPatch * grid_height, width = ideogram4::kPatch * grid_width;
+  const nn::Matrix uploaded =
+      nn::upload_matrix(ctx, pixels.data(), height * width, vae_.config.latent_channels);
+  const nn::Matrix image = ideogram4::decode(ctx, vae_, uploaded, height, width);
+  std::vector<float> values(static_cast<size_t>(image.view().shape.elements()));
+  download_matrix(ctx, image, values.data());
+  return values;
+}
+
+}  // namespace octet::pipeline

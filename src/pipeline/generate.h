@@ -1,0 +1,90 @@
+// From a caption to images: everything between a model's folders and pixels.
+//
+// The parts of a model never meet in memory but for the two transformers: the text encoder runs
+// first, then all images are denoised, then decoded.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "models/ideogram4/load.h"
+#include "nn/profile.h"
+#include "pipeline/convention.h"
+#include "pipeline/image_size.h"
+#include "pipeline/model_folders.h"
+#include "pipeline/sampler.h"
+#include "pipeline/schedule.h"
+
+namespace octet::pipeline {
+
+struct GenerateRequest {
+  ModelFolders folders;
+  std::string caption;  // as the tokenizer is to get it
+  ImageSize size;
+  ScheduleRequest schedule;  // its size and convention are those of the request
+  Convention convention = Convention::official;
+  uint64_t seed = 0;
+  int images = 1;
+  std::vector<float> noise;  // F32 [tokens, channels] of one image in place of the seed's
+  bool int8 = true;          // the transformers' large linears
+  bool require_int8 = false;
+};
+
+enum class Stage : uint8_t { text, load, denoise, decode };
+
+struct GenerateProgress {
+  Stage stage = Stage::text;
+  int64_t done = 0, total = 0;  // layers, bytes, steps of all images, images
+  double seconds = 0;           // of the last step, when denoising
+};
+
+// False ends the work with Cancelled.
+using OnProgress = std::function<bool(const GenerateProgress&)>;
+
+struct GeneratedImage {
+  int index = 0;
+  ImageSize size;
+  std::vector<uint8_t> pixels;  // RGB, rows from the top
+  std::vector<float> latent;    // F32 [tokens, channels], as sampled
+};
+
+struct GenerateReport {
+  int64_t text_tokens = 0;
+  int steps = 0;
+  std::string checkpoint;  // fingerprint of all weights
+  std::vector<nn::Profile::KernelUse> kernels;
+  std::map<std::string, nn::OpTime> ops;
+  double text_s = 0, load_s = 0, denoise_s = 0, decode_s = 0;
+  MemoryUse memory;
+};
+
+// Which sizes the model takes, by its VAE.
+SizeLimits size_limits(const ModelFolders& folders);
+
+// Checks request and folders as a whole before anything is loaded. `on_image` gets each image when
+// it is ready.
+GenerateReport generate(nn::Context& ctx, ThreadPool& pool, const GenerateRequest& request,
+                        const OnProgress& on_progress,
+                        const std::function<void(const GeneratedImage&)>& on_image);
+
+// Latents to images.
+class Decoder {
+ public:
+  Decoder(nn::Context& ctx, const std::string& folder, Convention convention,
+          const ideogram4::Loading& loading);
+
+  int64_t token_side() const { return ideogram4::kPatch * vae_.config.factor(); }
+  // latent F32 [grid_height * grid_width, channels] as sampled -> F32 [pixels, 3], about -1 to 1.
+  std::vector<float> decode(nn::Context& ctx, const std::vector<float>& latent, int64_t grid_height,
+                            int64_t grid_width) const;
+
+ private:
+  ideogram4::VaeDecoder vae_;
+  ideogram4::LatentStatistics statistics_;
+};
+
+}  // namespace octet::pipeline

@@ -1,0 +1,36 @@
+// Prints a sampling schedule as JSON, for the Python tests:
+//   print_schedule official|diffusers PRESET WIDTHxHEIGHT STEPS [GUIDANCE...]
+#include <cstdlib>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "pipeline/image_size.h"
+#include "pipeline/schedule.h"
+
+int main(int argument_count, char** arguments) {
+  if (argument_count < 5) {
+    std::cerr << "usage: print_schedule CONVENTION PRESET WIDTHxHEIGHT STEPS [GUIDANCE...]\n";
+    return 2;
+  }
+  try {
+    octet::pipeline::ScheduleRequest request;
+    request.convention = octet::pipeline::convention_named(arguments[1]);
+    request.preset = octet::pipeline::preset_named(arguments[2]);
+    const auto size = octet::pipeline::parse_image_size(arguments[3]);
+    request.width = size.width;
+    request.height = size.height;
+    request.steps = std::atoi(arguments[4]);
+    for (int i = 5; i < argument_count; ++i) {
+      request.guidance.push_back(std::strtof(arguments[i], nullptr));
+    }
+    const octet::pipeline::Schedule schedule = octet::pipeline::make_schedule(request);
+    std::cout << nlohmann::ordered_json{{"times", schedule.times},
+                                        {"deltas", schedule.deltas},
+                                        {"guidance", schedule.guidance}}
+              << "\n";
+  } catch (const octet::Error& error) {
+    std::cerr << error.what() << "\n";
+    return 1;
+  }
+  return 0;
+}
