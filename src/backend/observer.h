@@ -36,6 +36,8 @@ class Observed {
 struct MemoryUse {
   size_t used = 0;  // bytes
   size_t peak = 0;
+  // The most that was taken from the driver, with what is kept for later; 0 where unknown.
+  size_t reserved_peak = 0;
 };
 
 }  // namespace octet

@@ -1,7 +1,6 @@
 #include "cuda/cuda_backend.h"
 
 #include <cstring>
-#include <optional>
 #include <unordered_map>
 
 #include "base/env.h"
@@ -14,8 +13,12 @@
 #include "cuda/gemm/launcher.h"
 #include "cuda/gemm/pack.h"
 #include "cuda/gemm/trial.h"
-#include "cuda/matmul/cublaslt.h"
-#include "cuda/matmul/plain_matmul.h"
+#include "cuda/images/conv2d.h"
+#include "cuda/images/image_kernels.h"
+#include "cuda/marks.h"
+#include "cuda/matmul/matmul.h"
+#include "cuda/rows/model_kernels.h"
+#include "cuda/rows/norm_kernels.h"
 #include "cuda/rows/row_kernels.h"
 #include "octet/version.h"
 
@@ -44,12 +47,9 @@ class CudaBackend final : public Backend {
       : device_(
             std::make_shared<Device>(options.device, static_cast<cudaStream_t>(options.stream))),
         launcher_(*device_),
-        attention_(
-            *device_,
-            [this](const ConstTensorView& a, const ConstTensorView& b, const TensorView& out) {
-              do_matmul(a, b, out, {});
-            },
-            options.force_attention),
+        matmul_(*device_),
+        attention_(*device_, matmul_, options.force_attention),
+        marks_(*device_),
         planner_(open_plans(plan_header(device_->traits())), options.tune),
         trace_(env::trace("gemm")) {
     const std::string reason = why_no_kernels(options.device);
@@ -77,6 +77,13 @@ class CudaBackend final : public Backend {
   }
   void synchronize() override { device_->synchronize(); }
   double time_us(const std::function<void()>& work) override { return device_->time_cold_us(work); }
+  size_t mark() override { return marks_.mark(); }
+  double microseconds_between(size_t begin, size_t end) override {
+    return marks_.microseconds_between(begin, end);
+  }
+  void forget_marks() override { marks_.forget(); }
+  MemoryUse memory() const override { return device_->memory(); }
+  void reset_peak() override { device_->reset_peak(); }
 
   GemmPlan plan_gemm(const GemmProblem& asked) override {
     const Active active(traits().index);
@@ -118,15 +125,10 @@ class CudaBackend final : public Backend {
  protected:
   void do_quantize_rows(const ConstTensorView& x, const ActivationTransform& transform,
                         const QTensor& out) override {
-    const Active active(traits().index);
-    launch_quantize_rows(x, transform, out, traits().multiprocessors, stream());
-    check_launch("quantize_rows");
+    enqueue("quantize_rows", launch_quantize_rows, x, transform, out, processors());
   }
-
   void do_dequantize_rows(const QTensor& q, const TensorView& out) override {
-    const Active active(traits().index);
-    launch_dequantize_rows(q, out, traits().multiprocessors, stream());
-    check_launch("dequantize_rows");
+    enqueue("dequantize_rows", launch_dequantize_rows, q, out, processors());
   }
 
   void do_pack(const QTensor& weight, QWeight& packed) override {
@@ -170,36 +172,77 @@ class CudaBackend final : public Backend {
     return candidate.name;
   }
 
-  void do_matmul(const ConstTensorView& a, const ConstTensorView& b,
-                 const TensorView& out, const ConstTensorView&) override {
+  void do_matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,
+                 const ConstTensorView& bias) override {
     const Active active(traits().index);
-    CublasLt* lt = a.shape[1] > 0 ? library() : nullptr;
-    if (lt != nullptr && lt->matmul(a, b, out)) return;
-    if (lt != nullptr) {
-      log::debug("matmul: cuBLASLt takes no {} x {} -> {}; a plain kernel runs, which is slow",
-                 a.to_string(), b.to_string(), out.to_string());
-    }
-    if (lt == nullptr && a.shape[1] > 0 && !told_of_missing_library_) {
-      told_of_missing_library_ = true;
-      log::warning("matmul: {}; a plain kernel is used, which is slow", CublasLt::unavailable());
-    }
-    launch_plain_matmul(a, b, out, stream());
-    check_launch("matmul");
+    matmul_.run(a, b, out, bias);
   }
-
+  void do_norm(const ConstTensorView& x, const RowNorm& how, const TensorView& out) override {
+    enqueue("norm", launch_norm, x, how, out, processors());
+  }
+  void do_norm_quantize(const ConstTensorView& x, const RowNorm& how,
+                        const ActivationTransform& transform, const QTensor& out) override {
+    enqueue("norm_quantize", launch_norm_quantize, x, how, transform, out, processors());
+  }
+  void do_rotate_heads(const TensorView& x, const HeadRotation& how) override {
+    enqueue("rotate_heads", launch_rotate_heads, x, how);
+  }
   void do_attention(const AttentionArgs& args) override {
     const Active active(traits().index);
     attention_.run(args);
+  }
+  void do_swiglu(const ConstTensorView& gate, const ConstTensorView& up,
+                 const TensorView& out) override {
+    enqueue("swiglu", launch_swiglu, gate, up, out, processors());
+  }
+  void do_activate(const ConstTensorView& x, Activation how, const TensorView& out) override {
+    enqueue("activate", launch_activate, x, how, out, processors());
+  }
+  void do_add(const TensorView& h, const ConstTensorView& x) override {
+    enqueue("add", launch_add, h, x, processors());
+  }
+  void do_add_gated(const TensorView& h, const ConstTensorView& x, const RowNorm& how,
+                    const ConstTensorView& gate) override {
+    enqueue("add_gated", launch_add_gated, h, x, how, gate, processors());
+  }
+  // What is only needed until an op is done comes from the pool: its release is in order, too.
+  void do_embed(const ConstTensorView& table, std::span<const int32_t> rows,
+                const TensorView& out) override {
+    const Buffer on_device = allocate(rows.size_bytes());
+    device_->upload(on_device.data(), std::as_bytes(rows).data(), rows.size_bytes());
+    const auto* ids = reinterpret_cast<const int32_t*>(on_device.data());
+    enqueue("embed", launch_embed, table, ids, out, processors());
+  }
+  void do_sinusoids(std::span<const float> times, const ConstTensorView& frequencies,
+                    const TensorView& out) override {
+    enqueue("sinusoids", launch_sinusoids, times, frequencies, out);
+  }
+  void do_group_norm(const ConstTensorView& x, const GroupNorm& how,
+                     const TensorView& out) override {
+    const Buffer scratch = allocate(group_norm_scratch_bytes(x, processors()));
+    enqueue("group_norm", launch_group_norm, x, how, out, scratch.data(), processors());
+  }
+  void do_conv2d(const ConvArgs& args) override {
+    const Active active(traits().index);
+    cuda::conv2d(*device_, matmul_, args);
+  }
+  void do_upsample(const ConstTensorView& x, int64_t height, int64_t width,
+                   const TensorView& out) override {
+    enqueue("upsample", launch_upsample, x, height, width, out);
   }
 
  private:
   const DeviceTraits& traits() const { return device_->traits(); }
   cudaStream_t stream() const { return device_->stream(); }
 
-  // Null when it is not installed.
-  CublasLt* library() {
-    if (!library_ && CublasLt::unavailable().empty()) library_.emplace(*device_);
-    return library_ ? &*library_ : nullptr;
+  int processors() const { return traits().multiprocessors; }
+
+  // Calls a launcher, whose last argument is the stream.
+  template <class Launch, class... Args>
+  void enqueue(const char* what, Launch launch, const Args&... args) {
+    const Active active(traits().index);
+    launch(args..., stream());
+    check_launch(what);
   }
 
   const GemmPlan& plan(const GemmProblem& problem) {
@@ -217,8 +260,9 @@ class CudaBackend final : public Backend {
     }
     check(!candidates.empty(), "gemm: no kernel takes {}: {} {}", problem.to_string(),
           gemm_candidates()[0].name, first_refusal);
-    return planner_.choose(problem, candidates,
-                           [&] { return begin_trial(device_, launcher_, library(), problem); });
+    return planner_.choose(problem, candidates, [&] {
+      return begin_trial(device_, launcher_, matmul_.library(), problem);
+    });
   }
 
   // One lookup when the problem was seen before.
@@ -243,7 +287,7 @@ class CudaBackend final : public Backend {
     const size_t bytes = bytes_of(DType::i32, {m, n});
     if (peer_sums_.bytes() < bytes) peer_sums_ = allocate(bytes);
     const TensorView sums(peer_sums_.data(), DType::i32, {m, n});
-    CublasLt* lt = library();
+    CublasLt* lt = matmul_.library();
     check(lt != nullptr && lt->matmul(a.values, w.values, sums),
           "cublasLt has no INT8 algorithm for m={} n={} k={}", m, n, a.k());
     launch_dequantize_sums(sums.as<int32_t>(), a.scales.as<float>(), w.scales.as<float>(), nullptr,
@@ -253,13 +297,13 @@ class CudaBackend final : public Backend {
 
   std::shared_ptr<Device> device_;
   GemmLauncher launcher_;
+  Matmul matmul_;
   Attention attention_;
+  Marks marks_;
   tune::Planner planner_;
   bool trace_;
   const GemmCandidate* forced_ = nullptr;
   std::unordered_map<GemmProblem, const GemmCandidate*> chosen_;
-  std::optional<CublasLt> library_;
-  bool told_of_missing_library_ = false;
   Buffer sink_, peer_sums_;
 };
 

@@ -96,24 +96,63 @@ void Device::release_all() noexcept {
   if (owns_stream_) cudaStreamDestroy(stream_);
 }
 
+cudaError_t Device::try_to_allocate(void** memory, size_t bytes) {
+  const cudaError_t status = pool_ != nullptr
+                                 ? cudaMallocFromPoolAsync(memory, bytes, pool_, stream_)
+                                 : cudaMalloc(memory, bytes);
+  if (status != cudaSuccess) cudaGetLastError();  // taken notice of: the next call must not see it
+  return status;
+}
+
 Buffer Device::allocate(size_t bytes) {
   const Active active(traits_.index);
   // Never nothing: a view of no elements still wants an address.
   const size_t rounded =
       static_cast<size_t>(std::max<int64_t>(round_up(static_cast<int64_t>(bytes), 256), 256));
   void* memory = nullptr;
-  const cudaError_t status = pool_ != nullptr
-                                 ? cudaMallocFromPoolAsync(&memory, rounded, pool_, stream_)
-                                 : cudaMalloc(&memory, rounded);
+  cudaError_t status = try_to_allocate(&memory, rounded);
+  if (status == cudaErrorMemoryAllocation) {
+    give_back_unused();
+    status = try_to_allocate(&memory, rounded);
+  }
+  if (status == cudaErrorMemoryAllocation) {
+    size_t free = 0, total = 0;
+    check_cuda(cudaMemGetInfo(&free, &total), "asking for the free memory");
+    const auto gigabytes = [](size_t count) { return static_cast<double>(count) * 1e-9; };
+    fail(
+        "cuda:{}: out of memory: {:.3f} GB were asked for, {:.3f} of {:.1f} GB are free; use a "
+        "smaller --size, or close other programs that use this GPU",
+        traits_.index, gigabytes(bytes), gigabytes(free), gigabytes(total));
+  }
   check_cuda(status, fmt::format("allocating {:.1f} MB", static_cast<double>(bytes) * 1e-6));
   // The device outlives its buffers.
-  return {static_cast<std::byte*>(memory), bytes, [device = shared_from_this()](std::byte* at) {
-            if (device->pool_ != nullptr) {
-              cudaFreeAsync(at, device->stream_);
-            } else {
-              cudaFree(at);
-            }
-          }};
+  return counter_->count(
+      {static_cast<std::byte*>(memory), bytes, [device = shared_from_this()](std::byte* at) {
+         if (device->pool_ != nullptr) {
+           cudaFreeAsync(at, device->stream_);
+         } else {
+           cudaFree(at);
+         }
+       }});
+}
+
+MemoryUse Device::memory() const {
+  MemoryUse use = counter_->use();
+  uint64_t reserved = 0;
+  if (pool_ != nullptr) {
+    check_cuda(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrReservedMemHigh, &reserved),
+               "asking for the memory in use");
+  }
+  use.reserved_peak = reserved;
+  return use;
+}
+
+void Device::reset_peak() {
+  counter_->reset_peak();
+  uint64_t zero = 0;  // stands for what is reserved now
+  if (pool_ == nullptr) return;
+  check_cuda(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReservedMemHigh, &zero),
+             "resetting the memory in use");
 }
 
 void Device::prepare_pinned() {
@@ -131,8 +170,8 @@ void Device::prepare_pinned() {
 void Device::upload(std::byte* device, const std::byte* host, size_t bytes) {
   const Active active(traits_.index);
   prepare_pinned();
-  for (size_t at = 0, turn = 0; at < bytes; at += kPinnedBytes, ++turn) {
-    const Pinned& pinned = pinned_[turn % 2];
+  for (size_t at = 0; at < bytes; at += kPinnedBytes) {
+    const Pinned& pinned = pinned_[uploads_++ % 2];
     const size_t piece = std::min(kPinnedBytes, bytes - at);
     check_cuda(cudaEventSynchronize(pinned.free), "waiting for an upload");
     std::memcpy(pinned.data, host + at, piece);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "backend/memory_counter.h"
 #include "tensor/tensor.h"
 
 namespace octet::cuda {
@@ -57,8 +58,11 @@ class Device : public std::enable_shared_from_this<Device> {
 
   // From a pool that keeps what is freed: steady work asks the driver for nothing. Memory is ready
   // for work on the stream, in order, and so is its release. Rounded up to 256 bytes, of which all
-  // may be read.
+  // may be read. When there is too little, gives back what the pool keeps and tries once more; an
+  // Error for lack of memory leaves the device usable.
   Buffer allocate(size_t bytes);
+  MemoryUse memory() const;
+  void reset_peak();
 
   // Through pinned memory, in pieces, the copying of one overlapping the transfer of another. The
   // host's bytes may change when upload() returns, and are there when download() does.
@@ -83,6 +87,7 @@ class Device : public std::enable_shared_from_this<Device> {
   };
   static constexpr size_t kPinnedBytes = size_t{4} << 20;
 
+  cudaError_t try_to_allocate(void** memory, size_t bytes);
   void prepare_pinned();
   void release_all() noexcept;
 
@@ -90,7 +95,9 @@ class Device : public std::enable_shared_from_this<Device> {
   cudaStream_t stream_ = nullptr;
   bool owns_stream_ = false;
   cudaMemPool_t pool_ = nullptr;  // null: the device has no pools
+  std::shared_ptr<MemoryCounter> counter_ = std::make_shared<MemoryCounter>();
   Pinned pinned_[2];
+  size_t uploads_ = 0;  // pieces so far: they take turns with the pinned memory
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
   std::byte* flush_ = nullptr;
   size_t flush_bytes_ = 0;

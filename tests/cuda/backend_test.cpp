@@ -35,16 +35,59 @@ TEST_F(CudaBackendTest, BuffersOutliveTheBackend) {
 
 TEST_F(CudaBackendTest, TooMuchMemoryIsOneSentence) {
   const auto backend = make_gpu();
-  try {
-    backend->allocate(size_t{1} << 50);
-    FAIL() << "accepted";
-  } catch (const Error& error) {
-    const std::string what = error.what();
-    EXPECT_NE(what.find("allocating"), std::string::npos) << what;
-    EXPECT_NE(what.find("device.cpp:"), std::string::npos) << what;
-    EXPECT_NE(what.find("free memory"), std::string::npos) << what;
+  for (const int shift : {50, 40}) {  // more than there are addresses, and more than any GPU has
+    try {
+      backend->allocate(size_t{1} << shift);
+      FAIL() << "accepted";
+    } catch (const Error& error) {
+      const std::string what = error.what();
+      EXPECT_NE(what.find("out of memory"), std::string::npos) << what;
+      EXPECT_NE(what.find("were asked for"), std::string::npos) << what;
+      EXPECT_NE(what.find("are free"), std::string::npos) << what;
+      EXPECT_NE(what.find("smaller --size"), std::string::npos) << what;
+    }
   }
-  EXPECT_TRUE(backend->allocate(100));  // and the next call does not see the error again
+  // And the next calls do not see the error again.
+  const Buffer memory = backend->allocate(100), other = backend->allocate(100);
+  EXPECT_TRUE(memory);
+  backend->copy(other.data(), memory.data(), 100);
+  backend->synchronize();
+}
+
+TEST_F(CudaBackendTest, MemoryIsCounted) {
+  const auto backend = make_gpu();
+  const size_t before = backend->memory().used;
+  constexpr size_t kBytes = size_t{64} << 20;
+  {
+    const Buffer first = backend->allocate(kBytes);
+    const Buffer second = backend->allocate(kBytes);
+    EXPECT_EQ(backend->memory().used, before + 2 * kBytes);
+  }
+  EXPECT_EQ(backend->memory().used, before);
+  EXPECT_EQ(backend->memory().peak, before + 2 * kBytes);
+  EXPECT_GE(backend->memory().reserved_peak, 2 * kBytes);
+  backend->reset_peak();
+  EXPECT_EQ(backend->memory().peak, before);
+}
+
+TEST_F(CudaBackendTest, MarksAreInTheOrderOfTheWork) {
+  const auto backend = make_gpu();
+  const Buffer memory = backend->allocate(1 << 24), other = backend->allocate(1 << 24);
+  for (int turn = 0; turn < 3; ++turn) {
+    const size_t begin = backend->mark();
+    EXPECT_EQ(begin, 0u);
+    backend->copy(other.data(), memory.data(), 1 << 24);
+    const size_t middle = backend->mark();
+    backend->copy(memory.data(), other.data(), 1 << 24);
+    const size_t end = backend->mark();
+    const double whole = backend->microseconds_between(begin, end);
+    const double half = backend->microseconds_between(begin, middle);
+    EXPECT_GT(half, 0);
+    EXPECT_GT(whole, half);
+    EXPECT_THROW(backend->microseconds_between(begin, end + 1), Error);
+    backend->forget_marks();
+    EXPECT_THROW(backend->microseconds_between(begin, end), Error);
+  }
 }
 
 TEST_F(CudaBackendTest, PlansOfNothingAreRefused) {

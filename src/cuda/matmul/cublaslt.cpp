@@ -120,13 +120,14 @@ CublasLt::~CublasLt() { api().cublasLtDestroy(static_cast<cublasLtHandle_t>(hand
 
 // The library thinks in columns: our rows are its columns, and out^T = b a^T.
 CublasLt::Plan CublasLt::make_plan(const ConstTensorView& a, const ConstTensorView& b,
-                                   const TensorView& out) {
+                                   const TensorView& out, const ConstTensorView& bias) {
   const Api& lt = api();
   const bool integer = a.dtype == DType::i8;
   const auto m = static_cast<uint64_t>(a.shape[0]);
   const auto n = static_cast<uint64_t>(b.shape[0]);
   const auto k = static_cast<uint64_t>(a.shape[1]);
   Plan plan;
+  // 32F means f32 multiplications for F32: TF32, with 10 bits, has a compute type of its own.
   check_lt(lt.cublasLtMatmulDescCreate(&plan.operation,
                                        integer ? CUBLAS_COMPUTE_32I : CUBLAS_COMPUTE_32F,
                                        integer ? CUDA_R_32I : CUDA_R_32F),
@@ -135,6 +136,13 @@ CublasLt::Plan CublasLt::make_plan(const ConstTensorView& a, const ConstTensorVi
   check_lt(lt.cublasLtMatmulDescSetAttribute(plan.operation, CUBLASLT_MATMUL_DESC_TRANSA,
                                              &transposed, sizeof(transposed)),
            "describing a product");
+  if (bias.data != nullptr) {
+    const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+    check_lt(lt.cublasLtMatmulDescSetAttribute(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE,
+                                               &epilogue, sizeof(epilogue)),
+             "describing a bias");
+    set_bias(plan, bias);
+  }
   check_lt(lt.cublasLtMatrixLayoutCreate(&plan.b, data_type(b.dtype), k, n, leading(b)),
            "describing b");
   check_lt(lt.cublasLtMatrixLayoutCreate(&plan.a, data_type(a.dtype), k, m, leading(a)),
@@ -146,6 +154,13 @@ CublasLt::Plan CublasLt::make_plan(const ConstTensorView& a, const ConstTensorVi
   const size_t workspace = kWorkspaceBytes;
   lt.cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                                           &workspace, sizeof(workspace));
+  if (!integer) {
+    // Where k is split, partial sums stay in f32: rounding them to out's type would be a second
+    // rounding.
+    const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    lt.cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                                            &schemes, sizeof(schemes));
+  }
   const uint32_t of_a = alignment_of(a), of_b = alignment_of(b), of_out = alignment_of(out);
   for (const auto& [attribute, alignment] :
        {std::pair{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, of_b},
@@ -165,13 +180,22 @@ CublasLt::Plan CublasLt::make_plan(const ConstTensorView& a, const ConstTensorVi
   return plan;
 }
 
-bool CublasLt::matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out) {
-  const Key key = {a.dtype,         out.dtype,       a.shape[0],       b.shape[0],
-                   a.shape[1],      leading(a),      leading(b),       leading(out),
-                   alignment_of(a), alignment_of(b), alignment_of(out)};
+void CublasLt::set_bias(const Plan& plan, const ConstTensorView& bias) {
+  const void* pointer = bias.data;
+  check_lt(api().cublasLtMatmulDescSetAttribute(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                                &pointer, sizeof(pointer)),
+           "describing a bias");
+}
+
+bool CublasLt::matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,
+                      const ConstTensorView& bias) {
+  const Key key = {a.dtype,      out.dtype,       bias.data != nullptr, a.shape[0],
+                   b.shape[0],   a.shape[1],      leading(a),           leading(b),
+                   leading(out), alignment_of(a), alignment_of(b),      alignment_of(out)};
   auto& plan = plans_[key];
-  if (plan == nullptr) plan = std::make_unique<Plan>(make_plan(a, b, out));
+  if (plan == nullptr) plan = std::make_unique<Plan>(make_plan(a, b, out, bias));
   if (!plan->usable) return false;
+  if (bias.data != nullptr) set_bias(*plan, bias);
   const float one = 1, zero = 0;
   const int32_t integer_one = 1, integer_zero = 0;
   const bool integer = a.dtype == DType::i8;

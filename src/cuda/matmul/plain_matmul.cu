@@ -9,8 +9,9 @@ namespace {
 constexpr int kTile = 16;
 
 __device__ float load(const void* from, DType dtype, int64_t index) {
-  return dtype == DType::bf16 ? __bfloat162float(static_cast<const __nv_bfloat16*>(from)[index])
-                              : static_cast<const float*>(from)[index];
+  if (dtype == DType::bf16) return __bfloat162float(static_cast<const __nv_bfloat16*>(from)[index]);
+  if (dtype == DType::f16) return __half2float(static_cast<const __half*>(from)[index]);
+  return static_cast<const float*>(from)[index];
 }
 
 __device__ void store(void* to, DType dtype, int64_t index, float value) {
@@ -30,7 +31,8 @@ struct Matrix {
 };
 
 // A 16 x 16 tile per block, 16 columns of k at a time through shared memory.
-__global__ void multiply(Matrix a, Matrix b, Matrix out) {
+// `bias`: of out's type, or null.
+__global__ void multiply(Matrix a, Matrix b, Matrix out, const void* bias) {
   __shared__ float tile_a[kTile][kTile];
   __shared__ float tile_b[kTile][kTile + 1];
   const int x = static_cast<int>(threadIdx.x), y = static_cast<int>(threadIdx.y);
@@ -50,6 +52,7 @@ __global__ void multiply(Matrix a, Matrix b, Matrix out) {
     __syncthreads();
   }
   if (row < out.rows && first_column + x < out.columns) {
+    if (bias != nullptr) sum += load(bias, out.dtype, first_column + x);
     store(out.data, out.dtype, row * out.stride + first_column + x, sum);
   }
 }
@@ -62,11 +65,11 @@ Matrix matrix(const ConstTensorView& view) {
 }  // namespace
 
 void launch_plain_matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,
-                         CUstream_st* stream) {
+                         const ConstTensorView& bias, CUstream_st* stream) {
   const int64_t blocks =
       ((out.shape[0] + kTile - 1) / kTile) * ((out.shape[1] + kTile - 1) / kTile);
-  multiply<<<static_cast<unsigned>(blocks), dim3(kTile, kTile), 0, stream>>>(matrix(a), matrix(b),
-                                                                             matrix(out));
+  multiply<<<static_cast<unsigned>(blocks), dim3(kTile, kTile), 0, stream>>>(
+      matrix(a), matrix(b), matrix(out), bias.data);
 }
 
 }  // namespace octet::cuda

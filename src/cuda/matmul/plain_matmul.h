@@ -7,8 +7,9 @@ struct CUstream_st;
 
 namespace octet::cuda {
 
-// a [m, k] and b [n, k] both F32 or both BF16; out F32, BF16 or F16 [m, n]; sums in f32.
+// a [m, k] and b [n, k] both F32 or both BF16; out F32, BF16 or F16 [m, n]; bias of out's type [n],
+// or no data; sums in f32, one rounding.
 void launch_plain_matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,
-                         CUstream_st* stream);
+                         const ConstTensorView& bias, CUstream_st* stream);
 
 }  // namespace octet::cuda

@@ -2,38 +2,26 @@
 // magnitude and once to quantize; the second time the row comes from L2. The rotation works on the
 // tile: its groups divide the tile's width.
 #include <algorithm>
-#include <cstddef>
 
+#include "cuda/rows/any_rows.cuh"
 #include "cuda/rows/quantize_any.h"
-#include "cuda/rows/row_ptx.cuh"
 #include "cuda/rows/row_scale.cuh"
 
 namespace octet::cuda {
 namespace {
 
-constexpr int kThreads = 512;
+constexpr int kThreads = kAnyThreads;
 constexpr int kTileColumns = 4096;
 
 struct AnyArgs {
-  const std::byte* x;   // [rows, k]
+  AnyRows x;
+  AnyNorm norm;
   const float* smooth;  // [k] or null
   int8_t* q;            // [rows, k]
   float* scales;        // [rows]
-  int64_t x_stride;     // in elements
   int64_t q_stride;
-  int64_t rows;
-  int64_t k;
   int group;  // of the rotation, or 0
-  DType dtype;
 };
-
-__device__ float load_value(const AnyArgs& args, int64_t row, int64_t column) {
-  const int64_t index = row * args.x_stride + column;
-  if (args.dtype == DType::f32) return reinterpret_cast<const float*>(args.x)[index];
-  const uint16_t bits = reinterpret_cast<const uint16_t*>(args.x)[index];
-  if (args.dtype == DType::f16) return f16_to_f32(bits);
-  return __uint_as_float(static_cast<uint32_t>(bits) << 16);
-}
 
 // Rotates tile [columns] in place, without the factor. Starts and ends with a barrier.
 __device__ void rotate_tile(float* tile, int columns, int group) {
@@ -56,14 +44,15 @@ __device__ void rotate_tile(float* tile, int columns, int group) {
 
 // Calls use(column, value) for the thread's share of the transformed row.
 template <class Use>
-__device__ void for_each_value(const AnyArgs& args, int64_t row, float* tile, Use use) {
+__device__ void for_each_value(const AnyArgs& args, int64_t row, const RowMoments& moments,
+                               float* tile, Use use) {
   float factor = 1.0f;
   for (int span = 1; span < args.group; span *= 4) factor *= 0.5f;
-  for (int64_t first = 0; first < args.k; first += kTileColumns) {
-    const int columns = static_cast<int>(min(args.k - first, static_cast<int64_t>(kTileColumns)));
+  for (int64_t first = 0; first < args.x.k; first += kTileColumns) {
+    const int columns = static_cast<int>(min(args.x.k - first, static_cast<int64_t>(kTileColumns)));
     __syncthreads();  // the tile before is still in use
     for (int i = static_cast<int>(threadIdx.x); i < columns; i += kThreads) {
-      float value = load_value(args, row, first + i);
+      float value = moments.apply(args.x.at(row, first + i), args.norm, args.x.dtype, first + i);
       if (args.smooth != nullptr) value = __fmul_rn(value, args.smooth[first + i]);
       tile[i] = value;
     }
@@ -75,14 +64,15 @@ __device__ void for_each_value(const AnyArgs& args, int64_t row, float* tile, Us
   }
 }
 
-__global__ void __launch_bounds__(kThreads) quantize_any_kernel(const AnyArgs args) {
+__global__ void __launch_bounds__(kThreads, 2) quantize_any_kernel(const AnyArgs args) {
   __shared__ float tile[kTileColumns];
   __shared__ uint32_t row_amax;
-  for (int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
+  for (int64_t row = blockIdx.x; row < args.x.rows; row += gridDim.x) {
+    const RowMoments moments(args.x, args.norm, row);
     __syncthreads();
     if (threadIdx.x == 0) row_amax = 0;
     float amax = 0.0f;
-    for_each_value(args, row, tile,
+    for_each_value(args, row, moments, tile,
                    [&](int64_t, float value) { amax = max_magnitude(amax, value); });
     __syncthreads();
     atomicMax(&row_amax, __float_as_uint(amax));
@@ -91,7 +81,7 @@ __global__ void __launch_bounds__(kThreads) quantize_any_kernel(const AnyArgs ar
     const RowScale scale(__uint_as_float(row_amax));
     if (threadIdx.x == 0) args.scales[row] = scale.scale();
     int8_t* q = args.q + row * args.q_stride;
-    for_each_value(args, row, tile, [&](int64_t column, float value) {
+    for_each_value(args, row, moments, tile, [&](int64_t column, float value) {
       const uint32_t byte = scale.finite() ? quantized_byte(value, scale.inverse) : 0;
       q[column] = static_cast<int8_t>(byte & 0xffu);
     });
@@ -100,21 +90,19 @@ __global__ void __launch_bounds__(kThreads) quantize_any_kernel(const AnyArgs ar
 
 }  // namespace
 
-void launch_quantize_any(const ConstTensorView& x, const ActivationTransform& transform,
-                         const QTensor& out, int multiprocessors, CUstream_st* stream) {
-  AnyArgs args{};
-  args.x = x.data;
-  args.smooth = transform.kind == Transform::smooth ? transform.smooth.as<float>() : nullptr;
-  args.q = out.values.as<int8_t>();
-  args.scales = out.scales.as<float>();
-  args.x_stride = x.row_stride();
-  args.q_stride = out.values.row_stride();
-  args.rows = x.shape[0];
-  args.k = x.shape[1];
-  args.group = transform.kind == Transform::rotate ? static_cast<int>(transform.group) : 0;
-  args.dtype = x.dtype;
+void launch_quantize_any(const ConstTensorView& x, const RowNorm* norm,
+                         const ActivationTransform& transform, const QTensor& out,
+                         int multiprocessors, CUstream_st* stream) {
+  const AnyArgs args{
+      .x = AnyRows(x),
+      .norm = norm != nullptr ? AnyNorm(*norm) : AnyNorm(),
+      .smooth = transform.kind == Transform::smooth ? transform.smooth.as<float>() : nullptr,
+      .q = out.values.as<int8_t>(),
+      .scales = out.scales.as<float>(),
+      .q_stride = out.values.row_stride(),
+      .group = transform.kind == Transform::rotate ? static_cast<int>(transform.group) : 0};
   const int64_t resident = static_cast<int64_t>(multiprocessors) * 4;
-  const auto blocks = static_cast<unsigned>(std::min(args.rows, resident));
+  const auto blocks = static_cast<unsigned>(std::min(args.x.rows, resident));
   quantize_any_kernel<<<blocks, kThreads, 0, stream>>>(args);
 }
 

@@ -1,7 +1,8 @@
 // Row quantization of anything: every alignment, stride and k. Two passes over a row, one value per
-// load; launch_quantize_rows() comes here with what does not fit its registers.
+// load; the launchers of the fast kernels come here with what does not fit their registers.
 #pragma once
 
+#include "backend/ops.h"
 #include "tensor/quantized.h"
 #include "tensor/tensor.h"
 
@@ -9,8 +10,10 @@ struct CUstream_st;
 
 namespace octet::cuda {
 
-// x: F32, BF16 or F16 [rows, k] -> out: I8 [rows, k] with F32 scales [rows].
-void launch_quantize_any(const ConstTensorView& x, const ActivationTransform& transform,
-                         const QTensor& out, int multiprocessors, CUstream_st* stream);
+// x: F32, BF16 or F16 [rows, k] -> out: I8 [rows, k] with F32 scales [rows]. `norm`: what x goes
+// through first, or null.
+void launch_quantize_any(const ConstTensorView& x, const RowNorm* norm,
+                         const ActivationTransform& transform, const QTensor& out,
+                         int multiprocessors, CUstream_st* stream);
 
 }  // namespace octet::cuda

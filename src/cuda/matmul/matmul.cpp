@@ -1,0 +1,42 @@
+#include "cuda/matmul/matmul.h"
+
+#include "base/log.h"
+#include "cuda/check.h"
+#include "cuda/matmul/plain_matmul.h"
+
+namespace octet::cuda {
+
+CublasLt* Matmul::library() {
+  if (!library_ && CublasLt::unavailable().empty()) library_.emplace(device_);
+  return library_ ? &*library_ : nullptr;
+}
+
+void Matmul::run(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,
+                 const ConstTensorView& bias) {
+  // What the library knows nothing of: products without a k.
+  CublasLt* lt = a.shape[1] > 0 ? library() : nullptr;
+  // The library reads a bias in vectors, whatever its address.
+  Buffer copy;
+  ConstTensorView aligned_bias = bias;
+  if (lt != nullptr && reinterpret_cast<uintptr_t>(bias.data) % 16 != 0) {
+    const size_t bytes = bytes_of(bias.dtype, bias.shape);
+    copy = device_.allocate(bytes);
+    check_cuda(
+        cudaMemcpyAsync(copy.data(), bias.data, bytes, cudaMemcpyDeviceToDevice, device_.stream()),
+        "copying a bias");
+    aligned_bias.data = copy.data();
+  }
+  if (lt != nullptr && lt->matmul(a, b, out, aligned_bias)) return;
+  if (lt != nullptr) {
+    log::debug("matmul: cuBLASLt takes no {} x {} -> {}; a plain kernel runs, which is slow",
+               a.to_string(), b.to_string(), out.to_string());
+  }
+  if (lt == nullptr && a.shape[1] > 0 && !told_of_missing_library_) {
+    told_of_missing_library_ = true;
+    log::warning("matmul: {}; a plain kernel is used, which is slow", CublasLt::unavailable());
+  }
+  launch_plain_matmul(a, b, out, bias, device_.stream());
+  check_launch("matmul");
+}
+
+}  // namespace octet::cuda

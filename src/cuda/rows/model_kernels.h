@@ -1,0 +1,35 @@
+// Launchers of the other ops on rows. No CUDA header here; the rules are those of row_kernels.h.
+// Rows and vectors that start at a multiple of 16 bytes go fast, all others work.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "backend/ops.h"
+#include "tensor/tensor.h"
+
+struct CUstream_st;
+
+namespace octet::cuda {
+
+// In place; x: F32 or BF16 [rows, heads * head_dim]. Fast where head_dim is a multiple of 8 and at
+// most 512.
+void launch_rotate_heads(const TensorView& x, const HeadRotation& how, CUstream_st* stream);
+
+// All F32 or all BF16 [rows, channels].
+void launch_swiglu(const ConstTensorView& gate, const ConstTensorView& up, const TensorView& out,
+                   int multiprocessors, CUstream_st* stream);
+void launch_activate(const ConstTensorView& x, Activation how, const TensorView& out,
+                     int multiprocessors, CUstream_st* stream);
+void launch_add(const TensorView& h, const ConstTensorView& x, int multiprocessors,
+                CUstream_st* stream);
+
+// out[i] = table[rows[i]]; `rows` is the device's.
+void launch_embed(const ConstTensorView& table, const int32_t* rows, const TensorView& out,
+                  int multiprocessors, CUstream_st* stream);
+
+// `times` is the host's, and travels with the launch.
+void launch_sinusoids(std::span<const float> times, const ConstTensorView& frequencies,
+                      const TensorView& out, CUstream_st* stream);
+
+}  // namespace octet::cuda
