@@ -34,6 +34,12 @@ if(NOT OCTET_KERNELS_ONLY)
     file(GLOB cuda_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/cuda/*.cpp)
     octet_test(cuda cuda ${cuda_tests})
   endif()
+  foreach(program models_tests cuda_tests)
+    if(TARGET ${program})
+      target_compile_definitions(${program} PRIVATE
+        OCTET_GOLDEN_DIR="${CMAKE_SOURCE_DIR}/tests/golden")
+    endif()
+  endforeach()
   # Programs that the Python tests call.
   foreach(tool run_gemm run_model write_sample tokenize print_schedule)
     add_executable(${tool} ${CMAKE_SOURCE_DIR}/tests/tools/${tool}.cpp)

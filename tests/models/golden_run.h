@@ -1,0 +1,196 @@
+// The recorded results of tests/golden (see make_goldens.py there), each against any backend.
+//
+// The files are those of the source tree; the environment variable OCTET_GOLDEN_DIR names another
+// place, for programs that run on a machine without it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "formats/safetensors.h"
+#include "models/ideogram4/load.h"
+#include "models/ideogram4/text_encoder.h"
+#include "models/ideogram4/unicode.h"
+#include "pipeline/generate.h"
+
+namespace octet::test {
+
+// Float32 on both sides, sums in another order: some 1e-7 per operation. What magnifies it: 36
+// layers in the text tower, and angles of 65536 rad and of 1e4 * t rad, whose sine and cosine
+// differ in the last place; in the sampled latent, guidance of 7 over the steps.
+inline constexpr double kPartF32 = 1e-5;
+inline constexpr double kSampledF32 = 1e-4;
+
+// In bfloat16 two right implementations round in different places. Ours may be as far from the
+// float32 result as torch's is, and this much more: it is one draw of a random error each.
+inline constexpr double kBf16Slack = 1.5;
+
+inline std::string golden_path(const std::string& name) {
+  const char* elsewhere = std::getenv("OCTET_GOLDEN_DIR");
+  return std::string(elsewhere != nullptr ? elsewhere : OCTET_GOLDEN_DIR) + "/" + name;
+}
+
+class Expected {
+ public:
+  template <class T>
+  std::vector<T> read(const std::string& name) const {
+    const auto bytes = file_.bytes(name);
+    std::vector<T> values(bytes.size() / sizeof(T));
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  }
+  std::vector<float> floats(const std::string& name) const { return read<float>(name); }
+  int64_t grid_height() const { return read<int32_t>("grid")[0]; }
+  int64_t grid_width() const { return read<int32_t>("grid")[1]; }
+
+  // The relative error that is allowed against the tensor `name`.
+  double bound(const std::string& name, DType dtype) const {
+    return dtype == DType::f32 ? kPartF32 : kBf16Slack * floats(name + ".bf16_error")[0];
+  }
+
+ private:
+  SafetensorsFile file_{golden_path("expected.safetensors")};
+};
+
+// |got - want| / |want|; infinite when sizes differ or a number is none.
+inline double relative_error(const std::vector<float>& got, const std::vector<float>& want) {
+  if (got.size() != want.size()) return INFINITY;
+  double difference = 0, whole = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    difference += (double{got[i]} - want[i]) * (double{got[i]} - want[i]);
+    whole += double{want[i]} * want[i];
+  }
+  const double error = std::sqrt(difference / whole);
+  return std::isfinite(error) ? error : INFINITY;
+}
+
+inline void expect_golden_text(Backend& backend, DType dtype) {
+  const Expected expected;
+  nn::Context ctx{backend, dtype};
+  ThreadPool pool(2);
+  ideogram4::TextEncoder encoder(golden_path("model/text_encoder"));
+  const auto features = encoder.encode(ctx, pool, expected.read<int32_t>("ids"));
+  EXPECT_LE(relative_error(features, expected.floats("text.features")),
+            expected.bound("text.features", dtype));
+}
+
+// One forward of a transformer that was loaded.
+inline std::vector<float> velocity_of(nn::Context& ctx, const ideogram4::Dit& dit,
+                                      const std::vector<float>& features,
+                                      const std::vector<float>& latent, float time,
+                                      const Expected& expected) {
+  const auto prompt =
+      ideogram4::prepare(ctx, dit, features, expected.grid_height(), expected.grid_width());
+  const nn::Matrix z =
+      nn::upload_matrix(ctx, latent.data(), prompt.image_tokens(), dit.config.latent_channels);
+  std::vector<float> velocity(latent.size());
+  download_matrix(ctx, forward(ctx, dit, prompt, z, time), velocity.data());
+  return velocity;
+}
+
+inline void expect_golden_velocities(Backend& backend, DType dtype) {
+  const Expected expected;
+  nn::Context ctx{backend, dtype};
+  ThreadPool pool(2);
+  const auto latent = expected.floats("latent");
+  const float time = expected.floats("time")[0];
+  const auto conditional = ideogram4::load_dit(ctx, golden_path("model/transformer"),
+                                               /*conditional=*/true, /*int8=*/false, {pool});
+  EXPECT_LE(relative_error(
+                velocity_of(ctx, conditional, expected.floats("features"), latent, time, expected),
+                expected.floats("dit.velocity")),
+            expected.bound("dit.velocity", dtype));
+  const auto unconditional =
+      ideogram4::load_dit(ctx, golden_path("model/unconditional_transformer"),
+                          /*conditional=*/false, /*int8=*/false, {pool});
+  EXPECT_LE(relative_error(velocity_of(ctx, unconditional, {}, latent, time, expected),
+                           expected.floats("uncond.velocity")),
+            expected.bound("uncond.velocity", dtype));
+}
+
+// Against the same codes and scales in torch. A value that lies next to a half may get the
+// neighbouring code, which moves everything behind it by about a thousandth; most inputs have none,
+// so the median is as close as in float32.
+inline void expect_golden_int8(Backend& backend) {
+  const Expected expected;
+  nn::Context ctx{backend, DType::f32};
+  ThreadPool pool(2);
+  const auto dit = ideogram4::load_dit(ctx, golden_path("model/transformer"), /*conditional=*/true,
+                                       /*int8=*/true, {pool});
+  const auto latents = expected.floats("int8.latents");
+  const auto velocities = expected.floats("int8.velocities");
+  const auto one = static_cast<ptrdiff_t>(expected.floats("latent").size());
+  std::vector<double> errors;
+  for (ptrdiff_t at = 0; at < std::ssize(latents); at += one) {
+    const std::vector<float> latent(latents.begin() + at, latents.begin() + at + one);
+    const std::vector<float> want(velocities.begin() + at, velocities.begin() + at + one);
+    const auto got = velocity_of(ctx, dit, expected.floats("int8.features"), latent,
+                                 expected.floats("int8.time")[0], expected);
+    errors.push_back(relative_error(got, want));
+  }
+  std::sort(errors.begin(), errors.end());
+  ASSERT_EQ(errors.size(), 5u);
+  EXPECT_LE(errors[2], 1e-4);
+  EXPECT_LE(errors.back(), 1e-2);
+}
+
+inline void expect_golden_decoding(Backend& backend, DType dtype) {
+  const Expected expected;
+  nn::Context ctx{backend, dtype};
+  ThreadPool pool(2);
+  const pipeline::Decoder decoder(ctx, golden_path("model/vae"), pipeline::Convention::diffusers,
+                                  {pool});
+  const auto image =
+      decoder.decode(ctx, expected.floats("latent"), expected.grid_height(), expected.grid_width());
+  EXPECT_LE(relative_error(image, expected.floats("vae.image")),
+            expected.bound("vae.image", dtype));
+}
+
+// From the caption to bytes. A value next to a half may become the neighbouring byte.
+inline void expect_golden_image(Backend& backend) {
+  if (!ideogram4::has_unicode_tables()) {
+    GTEST_SKIP() << "this build has no utf8proc, so no tokenizer reads the caption";
+  }
+  const Expected expected;
+  nn::Context ctx{backend, DType::f32};
+  ThreadPool pool(2);
+  const auto caption = expected.read<char>("image.caption");
+  const auto mu_std = expected.floats("image.mu_std");
+  pipeline::GenerateRequest request;
+  request.folders = pipeline::find_folders({.model = golden_path("model")});
+  request.caption.assign(caption.begin(), caption.end());
+  request.convention = pipeline::Convention::diffusers;
+  const int side = pipeline::size_limits(request.folders, request.convention).token_side;
+  request.size = {static_cast<int>(expected.grid_width()) * side,
+                  static_cast<int>(expected.grid_height()) * side};
+  request.schedule.preset.mu = mu_std[0];
+  request.schedule.preset.std = mu_std[1];
+  request.schedule.guidance = expected.floats("image.guidance");
+  request.schedule.steps = static_cast<int>(request.schedule.guidance.size());
+  request.noise = expected.floats("image.noise");
+  request.int8 = false;
+  int images = 0;
+  pipeline::generate(
+      ctx, pool, request, {}, [&](const pipeline::GeneratedImage& image, const auto&) {
+        ++images;
+        EXPECT_LE(relative_error(image.latent, expected.floats("image.latent")), kSampledF32);
+        const auto pixels = expected.read<uint8_t>("image.pixels");
+        ASSERT_EQ(image.pixels.size(), pixels.size());
+        size_t apart = 0;
+        for (size_t i = 0; i < pixels.size(); ++i) {
+          EXPECT_LE(std::abs(int{image.pixels[i]} - int{pixels[i]}), 1) << "byte " << i;
+          apart += image.pixels[i] != pixels[i];
+        }
+        EXPECT_LE(apart, pixels.size() / 50);
+      });
+  EXPECT_EQ(images, 1);
+}
+
+}  // namespace octet::test
