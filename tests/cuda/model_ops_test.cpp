@@ -30,7 +30,7 @@ struct NormShape {
   int64_t rows, channels;
 };
 // One row per block and several, teams that do and do not fill warps, the largest that fit.
-constexpr NormShape kNormShapes[] = {{1, 8},     {7, 64},     {1000, 256}, {700, 1032}, {9, 2304},
+constexpr NormShape kNormShapes[] = {{1, 16},    {7, 64},     {1000, 256}, {700, 1040}, {9, 2304},
                                      {33, 4096}, {300, 4608}, {5, 12288},  {3, 16384},  {2, 16640}};
 
 TEST_F(CudaAlignedOps, NormEqualsRef) {
