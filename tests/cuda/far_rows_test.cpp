@@ -53,10 +53,10 @@ TEST_F(CudaFarRows, EqualRowsSideBySide) {
   std::mt19937 random(51);
   GuardedMatrix x = random_matrix(DType::bf16, kRows, kChannels, random);
   GuardedMatrix weight = random_vector(DType::f32, kChannels, random, 0.3f, 1);
-  GuardedMatrix zeros = random_vector(DType::bf16, kChannels, random, 0);
+  GuardedMatrix gates = random_vector(DType::bf16, kChannels, random);
   GuardedMatrix cos = random_matrix(DType::f32, kRows, 16, random, 1, 0, 0);
   const Operand near(*backend, x), device_weight(*backend, weight), device_cos(*backend, cos),
-      gate(*backend, zeros);
+      gate(*backend, gates);
   const TensorView vector = device_weight.vector();
   const RowNorm norm{.eps = 1e-6f, .weight = vector};
   const GroupNorm group{.groups = 4, .eps = 1e-6f, .weight = vector, .bias = vector, .silu = true};

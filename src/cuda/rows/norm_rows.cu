@@ -62,16 +62,37 @@ __device__ void column_factors(const NormArgs& args, int column, float (&factors
   }
 }
 
-// The sum over a row of what its threads have, the same bits in all of them; one barrier.
-// `parts` must not be in use from the sum before: callers take turns with two.
-template <class P>
-__device__ float row_sum(float value, float (&parts)[kParts], const P& place, int teams) {
-  value = team_sum(value);
-  if (place.lane == 0) parts[place.slot * teams + place.team] = value;
+// The sum over a team's 256 columns of what it has per chunk, column bit by column bit from the
+// lowest: the same bits however its lanes share the columns, so that norms do not depend on what
+// follows them.
+template <bool kRotated>
+__device__ float team_sum(const float (&of_chunks)[kChunks]) {
+  static_assert(kChunks == 4);
+  float s[kChunks];
+#pragma unroll
+  for (int c = 0; c < kChunks; ++c) s[c] = with_neighbour(of_chunks[c], 1);
+  if constexpr (kRotated) {  // bit 3 was in the lane; 4 in the chunk, 5 in the lane, and so on
+    const float low = with_neighbour(s[0] + s[1], 2), high = with_neighbour(s[2] + s[3], 2);
+    return with_neighbour(low + high, 4);
+  } else {  // 3, 4, 5 in the lane
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) s[c] = with_neighbour(with_neighbour(s[c], 2), 4);
+    return (s[0] + s[1]) + (s[2] + s[3]);
+  }
+}
+
+// The sum over a row, the same in all of its threads; one barrier. `parts` must not be in use from
+// the sum before: callers take turns with two.
+template <bool kRotated>
+__device__ float row_sum(const float (&of_chunks)[kChunks], float (&parts)[kParts],
+                         const Place<kRotated>& place, int teams) {
+  const float of_team = team_sum<kRotated>(of_chunks);
+  if (place.lane == 0) parts[place.slot * teams + place.team] = of_team;
   __syncthreads();
   float sum = 0;
+#pragma unroll 1  // registers are short, and these are two or three
   for (int i = place.lane; i < teams; i += kTeamLanes) sum += parts[place.slot * teams + i];
-  return team_sum(sum);
+  return with_neighbour(with_neighbour(with_neighbour(sum, 1), 2), 4);
 }
 
 template <class P>
@@ -80,6 +101,7 @@ __device__ uint32_t row_max(uint32_t bits, float (&parts)[kParts], const P& plac
   if (place.lane == 0) parts[place.slot * teams + place.team] = __uint_as_float(bits);
   __syncthreads();
   bits = 0;
+#pragma unroll 1
   for (int i = place.lane; i < teams; i += kTeamLanes) {
     bits = max(bits, __float_as_uint(parts[place.slot * teams + i]));
   }
@@ -132,11 +154,10 @@ __global__ void __launch_bounds__(kMaxThreads<T, kFinish>) norm_rows_kernel(cons
 
     // With what is added to in registers too there is no room for the mean; gated norms are rms.
     if (kFinish != Finish::add && args.layer) {
-      float sums[4] = {};
+      float sums[kChunks] = {};
 #pragma unroll
-      for (int i = 0; i < 8 * kChunks; ++i) sums[i % 4] += v[i];
-      const float sum =
-          row_sum((sums[0] + sums[1]) + (sums[2] + sums[3]), parts[turn][0], place, teams);
+      for (int i = 0; i < 8 * kChunks; ++i) sums[i / 8] += v[i];
+      const float sum = row_sum(sums, parts[turn][0], place, teams);
       const float mean = sum * args.inverse_k;
 #pragma unroll
       for (int c = 0; c < kChunks; ++c) {
@@ -146,11 +167,10 @@ __global__ void __launch_bounds__(kMaxThreads<T, kFinish>) norm_rows_kernel(cons
         }
       }
     }
-    float squares[4] = {};
+    float squares[kChunks] = {};
 #pragma unroll
-    for (int i = 0; i < 8 * kChunks; ++i) squares[i % 4] = fmaf(v[i], v[i], squares[i % 4]);
-    const float total = row_sum((squares[0] + squares[1]) + (squares[2] + squares[3]),
-                                parts[turn][1], place, teams);
+    for (int i = 0; i < 8 * kChunks; ++i) squares[i / 8] = fmaf(v[i], v[i], squares[i / 8]);
+    const float total = row_sum(squares, parts[turn][1], place, teams);
     const float factor = rsqrtf(fmaf(total, args.inverse_k, args.eps));
 
 #pragma unroll

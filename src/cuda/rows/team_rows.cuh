@@ -109,12 +109,10 @@ __device__ inline uint32_t lane_amax_bits(const float (&v)[32]) {
       max_magnitude(max_magnitude(amax[0], amax[1]), max_magnitude(amax[2], amax[3])));
 }
 
-__device__ inline float team_sum(float value) {
-#pragma unroll
-  for (int mask = 1; mask < kTeamLanes; mask *= 2) {
-    value += __shfl_xor_sync(kFullWarp, value, mask);
-  }
-  return value;
+// The sum of a lane's value and that of the lane whose number differs in the bits of `mask`; the
+// same bits in both.
+__device__ inline float with_neighbour(float value, int mask) {
+  return value + __shfl_xor_sync(kFullWarp, value, mask);
 }
 
 __device__ inline uint32_t team_max(uint32_t bits) {
