@@ -8,6 +8,7 @@ void add_bench(CLI::App& program, CommonFlags& flags) {
   bench->require_subcommand(1);
   add_bench_gemm(*bench, flags);
   add_bench_quantize(*bench, flags);
+  add_bench_step(*bench, flags);
 }
 
 }  // namespace octet::cli

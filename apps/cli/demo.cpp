@@ -10,15 +10,6 @@
 namespace octet::cli {
 namespace {
 
-constexpr int kBarCells = 20;
-
-std::string bar(double share) {
-  const int cells = std::max(1, static_cast<int>(share * kBarCells + 0.5));
-  std::string text;
-  for (int i = 0; i < cells; ++i) text += "█";
-  return text;
-}
-
 std::string to_text(const LinearDemo& demo) {
   double longest = 0;
   double native = 0;

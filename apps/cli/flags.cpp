@@ -25,12 +25,12 @@ bool is_device(const std::string& name) {
 }
 
 // Numbers are read here and not by CLI11, whose base 0 takes 010 for eight.
-int64_t parse_whole(const std::string& flag, std::string_view text, int64_t most) {
+int64_t parse_whole(const std::string& flag, std::string_view text, int64_t least, int64_t most) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 1 || value > most) {
+  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
     throw CLI::ValidationError(
-        fmt::format("{} is '{}', expected a whole number from 1 to {}", flag, text, most));
+        fmt::format("{} is '{}', expected a whole number from {} to {}", flag, text, least, most));
   }
   return value;
 }
@@ -40,7 +40,7 @@ std::vector<int64_t> parse_whole_numbers(const std::string& flag, std::string_vi
   std::vector<int64_t> values;
   for (std::string_view rest = text;;) {
     const size_t comma = rest.find(',');
-    values.push_back(parse_whole(flag, rest.substr(0, comma), most));
+    values.push_back(parse_whole(flag, rest.substr(0, comma), 1, most));
     if (comma == std::string_view::npos) break;
     rest.remove_prefix(comma + 1);
   }
@@ -102,7 +102,7 @@ void add_device_flags(CLI::App& command, CommonFlags& flags) {
       .add_option_function<std::string>(
           "--threads",
           [&flags](const std::string& text) {
-            flags.threads = static_cast<int>(parse_whole("--threads", text, kMostThreads));
+            flags.threads = static_cast<int>(parse_whole("--threads", text, 1, kMostThreads));
           },
           "CPU threads (default: one per physical core)")
       ->type_name("INT");
@@ -142,6 +142,45 @@ void add_whole_numbers(CLI::App& command, const std::string& flag, std::vector<i
           help)
       ->type_name(count == 1 ? "INT" : "INT,...")
       ->default_str(fmt::format("{}", fmt::join(values, ",")));
+}
+
+void add_whole_number(CLI::App& command, const std::string& flag, int64_t& value, int64_t least,
+                      int64_t most, const std::string& help) {
+  command
+      .add_option_function<std::string>(
+          flag,
+          [flag, least, most, &value](const std::string& text) {
+            value = parse_whole(flag, text, least, most);
+          },
+          help)
+      ->type_name("INT")
+      ->default_str(fmt::format("{}", value));
+}
+
+void add_image_size(CLI::App& command, int64_t& width, int64_t& height) {
+  const auto parse = [&width, &height](const std::string& text) {
+    const size_t cross = text.find('x');
+    const auto side = [&](const std::string& part) {
+      int64_t pixels = 0;
+      const char* const end = part.data() + part.size();
+      const auto parsed = std::from_chars(part.data(), end, pixels);
+      const bool fits = parsed.ec == std::errc() && parsed.ptr == end && pixels >= 256 &&
+                        pixels <= 2048 && pixels % 16 == 0;
+      if (!fits) {
+        throw CLI::ValidationError(
+            fmt::format("--size is '{}', expected a side or <width>x<height> in pixels, multiples "
+                        "of 16 from 256 to 2048",
+                        text));
+      }
+      return pixels;
+    };
+    width = side(text.substr(0, cross));
+    height = cross == std::string::npos ? width : side(text.substr(cross + 1));
+  };
+  command.add_option_function<std::string>("--size", parse, "Pixels: a side, or <width>x<height>")
+      ->type_name("SIZE")
+      ->default_str(width == height ? fmt::format("{}", width)
+                                    : fmt::format("{}x{}", width, height));
 }
 
 void add_shapes(CLI::App& command, std::string& text) {

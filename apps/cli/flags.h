@@ -36,6 +36,13 @@ void add_choice(CLI::App& command, const std::string& flag, std::string& value,
 void add_whole_numbers(CLI::App& command, const std::string& flag, std::vector<int64_t>& values,
                        size_t count, int64_t most, const std::string& help);
 
+// One whole number from `least` to `most`.
+void add_whole_number(CLI::App& command, const std::string& flag, int64_t& value, int64_t least,
+                      int64_t most, const std::string& help);
+
+// --size: pixels of an image, its side or <width>x<height>, multiples of 16 from 256 to 2048.
+void add_image_size(CLI::App& command, int64_t& width, int64_t& height);
+
 // --shapes; `text` holds the default.
 void add_shapes(CLI::App& command, std::string& text);
 

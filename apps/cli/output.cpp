@@ -43,6 +43,14 @@ std::string Table::text() const {
   return text;
 }
 
+std::string bar(double share) {
+  constexpr int kCells = 20;
+  const int cells = std::max(1, static_cast<int>(share * kCells + 0.5));
+  std::string text;
+  for (int i = 0; i < cells; ++i) text += "█";
+  return text;
+}
+
 std::string human_bytes(uint64_t bytes) {
   const char* const units[] = {"B", "KB", "MB", "GB", "TB"};
   auto value = static_cast<double>(bytes);

@@ -27,6 +27,9 @@ class Table {
   size_t left_;
 };
 
+// A bar of a chart in text; a share of 1 is its full length, and nothing is too short to be seen.
+std::string bar(double share);
+
 std::string human_bytes(uint64_t bytes);  // "9.58 GB"
 
 // A measured number for a table, never rounded to nothing: "0.042", "9.42", "41.9", "1284"; "-" for

@@ -48,13 +48,8 @@ class CudaBackend final : public Backend {
             std::make_shared<Device>(options.device, static_cast<cudaStream_t>(options.stream))),
         launcher_(*device_),
         matmul_(*device_),
+        attention_(*device_, matmul_, options.force_attention),
         marks_(*device_),
-        attention_(
-            *device_,
-            [this](const ConstTensorView& a, const ConstTensorView& b, const TensorView& out) {
-              do_matmul(a, b, out, {});
-            },
-            options.force_attention),
         planner_(open_plans(plan_header(device_->traits())), options.tune),
         trace_(env::trace("gemm")) {
     const std::string reason = why_no_kernels(options.device);
@@ -192,6 +187,10 @@ class CudaBackend final : public Backend {
   void do_rotate_heads(const TensorView& x, const HeadRotation& how) override {
     enqueue("rotate_heads", launch_rotate_heads, x, how);
   }
+  void do_attention(const AttentionArgs& args) override {
+    const Active active(traits().index);
+    attention_.run(args);
+  }
   void do_swiglu(const ConstTensorView& gate, const ConstTensorView& up,
                  const TensorView& out) override {
     enqueue("swiglu", launch_swiglu, gate, up, out, processors());
@@ -230,11 +229,6 @@ class CudaBackend final : public Backend {
   void do_upsample(const ConstTensorView& x, int64_t height, int64_t width,
                    const TensorView& out) override {
     enqueue("upsample", launch_upsample, x, height, width, out);
-  }
-
-  void do_attention(const AttentionArgs& args) override {
-    const Active active(traits().index);
-    attention_.run(args);
   }
 
  private:
@@ -304,8 +298,8 @@ class CudaBackend final : public Backend {
   std::shared_ptr<Device> device_;
   GemmLauncher launcher_;
   Matmul matmul_;
-  Marks marks_;
   Attention attention_;
+  Marks marks_;
   tune::Planner planner_;
   bool trace_;
   const GemmCandidate* forced_ = nullptr;

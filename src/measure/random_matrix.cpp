@@ -3,26 +3,13 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "base/random_value.h"
 
 namespace octet::measure {
 namespace {
 
 constexpr uint64_t kActivationSeed = 1;
 constexpr uint64_t kWeightSeed = 2;
-
-// Roughly normal: the sum of four uniform 16-bit words of a hashed counter (splitmix64), scaled to
-// a standard deviation of 1.
-float random_value(uint64_t seed, uint64_t index) {
-  uint64_t z = seed * 0x9e3779b97f4a7c15ull + (index + 1) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-  z ^= z >> 31;
-  const auto sum =
-      static_cast<float>((z & 0xffff) + (z >> 16 & 0xffff) + (z >> 32 & 0xffff) + (z >> 48));
-  constexpr float kMean = 2 * 65535.0f;
-  constexpr float kDeviation = 37837.0f;  // sqrt(4 / 12) * 65535
-  return (sum - kMean) / kDeviation;
-}
 
 template <class T>
 void fill_row(T* to, int64_t row, int64_t k, ElementAt element) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "base/checked.h"
 #include "base/error.h"
@@ -28,8 +27,8 @@ BasicView<Byte> part(const BasicView<Byte>& view, int64_t row, int64_t rows, int
 
 }  // namespace
 
-Attention::Attention(Device& device, Multiply multiply, const std::string& forced)
-    : device_(device), multiply_(std::move(multiply)), force_unfused_(forced == kUnfused) {
+Attention::Attention(Device& device, Matmul& matmul, const std::string& forced)
+    : device_(device), matmul_(matmul), force_unfused_(forced == kUnfused) {
   if (!forced.empty() && !force_unfused_) forced_ = &find_flash(forced);
 }
 
@@ -48,7 +47,7 @@ const FlashKernel* Attention::choose(const AttentionArgs& args) const {
   return nullptr;
 }
 
-void Attention::run(const AttentionArgs& args) const {
+void Attention::run(const AttentionArgs& args) {
   if (const FlashKernel* kernel = choose(args)) {
     kernel->launch(args, device_.stream());
   } else {
@@ -56,7 +55,7 @@ void Attention::run(const AttentionArgs& args) const {
   }
 }
 
-void Attention::run_unfused(const AttentionArgs& args) const {
+void Attention::run_unfused(const AttentionArgs& args) {
   const int64_t keys = args.keys(), head_dim = args.head_dim();
   const int64_t stride = round_up(keys, kKeyStep);
   const int64_t most_rows = std::clamp<int64_t>(kScoreBytes / (stride * 4), 1, args.rows());
@@ -81,13 +80,13 @@ void Attention::run_unfused(const AttentionArgs& args) const {
       const auto piece_scores = TensorView::rows(scores.data(), DType::f32, rows, seen, stride);
       const auto piece_weights =
           TensorView::rows(in_place ? scores.data() : weights.data(), dtype, rows, padded, stride);
-      multiply_(part(args.q, row, rows, column, head_dim),
-                part(args.k, 0, seen, kv_column, head_dim), piece_scores);
+      matmul_.run(part(args.q, row, rows, column, head_dim),
+                  part(args.k, 0, seen, kv_column, head_dim), piece_scores, {});
       launch_softmax_rows(piece_scores, scale, args.causal ? row + 1 : 0, piece_weights,
                           device_.stream());
       check_launch("softmax");
-      multiply_(piece_weights, part(transposed, 0, head_dim, 0, padded),
-                part(args.out, row, rows, column, head_dim));
+      matmul_.run(piece_weights, part(transposed, 0, head_dim, 0, padded),
+                  part(args.out, row, rows, column, head_dim), {});
     }
   }
 }

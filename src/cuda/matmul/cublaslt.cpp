@@ -120,7 +120,7 @@ CublasLt::~CublasLt() { api().cublasLtDestroy(static_cast<cublasLtHandle_t>(hand
 
 // The library thinks in columns: our rows are its columns, and out^T = b a^T.
 CublasLt::Plan CublasLt::make_plan(const ConstTensorView& a, const ConstTensorView& b,
-                                   const TensorView& out, const ConstTensorView& bias) {
+                                   const TensorView& out) {
   const Api& lt = api();
   const bool integer = a.dtype == DType::i8;
   const auto m = static_cast<uint64_t>(a.shape[0]);
@@ -136,13 +136,6 @@ CublasLt::Plan CublasLt::make_plan(const ConstTensorView& a, const ConstTensorVi
   check_lt(lt.cublasLtMatmulDescSetAttribute(plan.operation, CUBLASLT_MATMUL_DESC_TRANSA,
                                              &transposed, sizeof(transposed)),
            "describing a product");
-  if (bias.data != nullptr) {
-    const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
-    check_lt(lt.cublasLtMatmulDescSetAttribute(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE,
-                                               &epilogue, sizeof(epilogue)),
-             "describing a bias");
-    set_bias(plan, bias);
-  }
   check_lt(lt.cublasLtMatrixLayoutCreate(&plan.b, data_type(b.dtype), k, n, leading(b)),
            "describing b");
   check_lt(lt.cublasLtMatrixLayoutCreate(&plan.a, data_type(a.dtype), k, m, leading(a)),
@@ -180,27 +173,20 @@ CublasLt::Plan CublasLt::make_plan(const ConstTensorView& a, const ConstTensorVi
   return plan;
 }
 
-void CublasLt::set_bias(const Plan& plan, const ConstTensorView& bias) {
-  const void* pointer = bias.data;
-  check_lt(api().cublasLtMatmulDescSetAttribute(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
-                                                &pointer, sizeof(pointer)),
-           "describing a bias");
-}
-
 bool CublasLt::matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,
-                      const ConstTensorView& bias) {
-  const Key key = {a.dtype,      out.dtype,       bias.data != nullptr, a.shape[0],
-                   b.shape[0],   a.shape[1],      leading(a),           leading(b),
-                   leading(out), alignment_of(a), alignment_of(b),      alignment_of(out)};
+                      const std::function<void()>& fill) {
+  const Key key = {a.dtype,         out.dtype,       a.shape[0],       b.shape[0],
+                   a.shape[1],      leading(a),      leading(b),       leading(out),
+                   alignment_of(a), alignment_of(b), alignment_of(out)};
   auto& plan = plans_[key];
-  if (plan == nullptr) plan = std::make_unique<Plan>(make_plan(a, b, out, bias));
+  if (plan == nullptr) plan = std::make_unique<Plan>(make_plan(a, b, out));
   if (!plan->usable) return false;
-  if (bias.data != nullptr) set_bias(*plan, bias);
+  if (fill) fill();
   const float one = 1, zero = 0;
   const int32_t integer_one = 1, integer_zero = 0;
   const bool integer = a.dtype == DType::i8;
   const void* alpha = integer ? static_cast<const void*>(&integer_one) : &one;
-  const void* beta = integer ? static_cast<const void*>(&integer_zero) : &zero;
+  const void* beta = integer ? static_cast<const void*>(&integer_zero) : fill ? &one : &zero;
   check_lt(
       api().cublasLtMatmul(static_cast<cublasLtHandle_t>(handle_), plan->operation, alpha, b.data,
                            plan->b, a.data, plan->a, beta, out.data, plan->out, out.data, plan->out,

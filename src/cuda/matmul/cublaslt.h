@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -24,23 +25,22 @@ class CublasLt {
   CublasLt(const CublasLt&) = delete;
   CublasLt& operator=(const CublasLt&) = delete;
 
-  // out[m, n] = a[m, k] times b[n, k] transposed, plus bias [n] (of out's type at a multiple of 16
-  // bytes, or no data): BF16 or F32 with sums in f32 and one rounding, to BF16 or F32, or I8 to I32
-  // without a bias. False when the library has no algorithm for these types, shapes or strides.
+  // out[m, n] = a[m, k] times b[n, k] transposed: BF16 or F32 with sums in f32 and one rounding, to
+  // BF16 or F32, or I8 to I32. False when the library has no algorithm for these types, shapes or
+  // strides. `fill`, not for I8, writes what the product is added to into out before it; called
+  // only when there is one.
   bool matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,
-              const ConstTensorView& bias = {});
+              const std::function<void()>& fill = {});
 
  private:
   struct Api;
   struct Plan;
-  // Types, bias or none, shape, strides and alignments: what an algorithm is chosen for.
-  using Key = std::tuple<DType, DType, bool, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
+  // Types, shape, strides and alignments: what an algorithm is chosen for.
+  using Key = std::tuple<DType, DType, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
                          uint32_t, uint32_t, uint32_t>;
 
   static const Api& api();
-  Plan make_plan(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,
-                 const ConstTensorView& bias);
-  static void set_bias(const Plan& plan, const ConstTensorView& bias);
+  Plan make_plan(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out);
 
   Device& device_;
   void* handle_ = nullptr;

@@ -15,18 +15,17 @@ void Matmul::run(const ConstTensorView& a, const ConstTensorView& b, const Tenso
                  const ConstTensorView& bias) {
   // What the library knows nothing of: products without a k.
   CublasLt* lt = a.shape[1] > 0 ? library() : nullptr;
-  // The library reads a bias in vectors, whatever its address.
-  Buffer copy;
-  ConstTensorView aligned_bias = bias;
-  if (lt != nullptr && reinterpret_cast<uintptr_t>(bias.data) % 16 != 0) {
-    const size_t bytes = bytes_of(bias.dtype, bias.shape);
-    copy = device_.allocate(bytes);
-    check_cuda(
-        cudaMemcpyAsync(copy.data(), bias.data, bytes, cudaMemcpyDeviceToDevice, device_.stream()),
-        "copying a bias");
-    aligned_bias.data = copy.data();
+  // The library's own bias (its epilogue) is added after the sum was rounded to bf16. A product
+  // that is added to what out holds is rounded once; that out is written and read once more costs
+  // little.
+  std::function<void()> fill;
+  if (bias.data != nullptr) {
+    fill = [&] {
+      launch_fill_rows(bias, out, device_.stream());
+      check_launch("filling rows with a bias");
+    };
   }
-  if (lt != nullptr && lt->matmul(a, b, out, aligned_bias)) return;
+  if (lt != nullptr && lt->matmul(a, b, out, fill)) return;
   if (lt != nullptr) {
     log::debug("matmul: cuBLASLt takes no {} x {} -> {}; a plain kernel runs, which is slow",
                a.to_string(), b.to_string(), out.to_string());

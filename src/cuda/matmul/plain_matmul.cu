@@ -57,6 +57,14 @@ __global__ void multiply(Matrix a, Matrix b, Matrix out, const void* bias) {
   }
 }
 
+// Blocks walk the rows; T has the size of an element.
+template <class T>
+__global__ void fill_rows(const T* vector, T* out, int64_t rows, int64_t columns, int64_t stride) {
+  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    for (int64_t j = threadIdx.x; j < columns; j += blockDim.x) out[row * stride + j] = vector[j];
+  }
+}
+
 Matrix matrix(const ConstTensorView& view) {
   return {const_cast<std::byte*>(view.data), view.dtype, view.shape[0], view.shape[1],
           view.row_stride()};
@@ -70,6 +78,19 @@ void launch_plain_matmul(const ConstTensorView& a, const ConstTensorView& b, con
       ((out.shape[0] + kTile - 1) / kTile) * ((out.shape[1] + kTile - 1) / kTile);
   multiply<<<static_cast<unsigned>(blocks), dim3(kTile, kTile), 0, stream>>>(
       matrix(a), matrix(b), matrix(out), bias.data);
+}
+
+void launch_fill_rows(const ConstTensorView& vector, const TensorView& out, CUstream_st* stream) {
+  const Matrix to = matrix(out);
+  const auto blocks = static_cast<unsigned>(to.rows < 65'536 ? to.rows : 65'536);
+  const int threads = to.columns < 64 ? 32 : to.columns < 512 ? 128 : 512;
+  if (out.dtype == DType::f32) {
+    fill_rows<<<blocks, threads, 0, stream>>>(vector.as<uint32_t>(), out.as<uint32_t>(), to.rows,
+                                              to.columns, to.stride);
+  } else {
+    fill_rows<<<blocks, threads, 0, stream>>>(vector.as<uint16_t>(), out.as<uint16_t>(), to.rows,
+                                              to.columns, to.stride);
+  }
 }
 
 }  // namespace octet::cuda

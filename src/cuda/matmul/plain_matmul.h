@@ -12,4 +12,7 @@ namespace octet::cuda {
 void launch_plain_matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,
                          const ConstTensorView& bias, CUstream_st* stream);
 
+// Every row of out := vector, of the same type.
+void launch_fill_rows(const ConstTensorView& vector, const TensorView& out, CUstream_st* stream);
+
 }  // namespace octet::cuda

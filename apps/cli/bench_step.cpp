@@ -1,0 +1,200 @@
+// octet bench step
+#include "octet/bench_step.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "commands.h"
+#include "output.h"
+
+namespace octet::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json to_json(const StepBranch& branch) {
+  Json ops = Json::array();
+  for (const StepOp& op : branch.ops) {
+    ops.push_back({{"op", op.op},
+                   {"calls", op.calls},
+                   {"ms", op.ms},
+                   {"share", op.share},
+                   {"tops", known(op.tops)}});
+  }
+  Json kernels = Json::array();
+  for (const StepKernel& use : branch.kernels) {
+    kernels.push_back({{"layer", use.layer},
+                       {"op", use.op},
+                       {"kernel", known(use.kernel)},
+                       {"calls", use.calls},
+                       {"ms", use.ms},
+                       {"tops", known(use.tops)}});
+  }
+  return {{"name", branch.name},
+          {"tokens", branch.tokens},
+          {"ms", branch.ms},
+          {"watched_ms", branch.watched_ms},
+          {"int8_tops", known(branch.int8_tops)},
+          {"ops", ops},
+          {"kernels", kernels}};
+}
+
+Json to_json(const StepBench& bench) {
+  Json branches = Json::array();
+  for (const StepBranch& branch : bench.branches) branches.push_back(to_json(branch));
+  return {{"device", bench.device},
+          {"date", bench.date},
+          {"commit", bench.commit},
+          {"dtype", bench.dtype},
+          {"linears", bench.linears},
+          {"threads", bench.threads},
+          {"width", bench.width},
+          {"height", bench.height},
+          {"text_tokens", bench.text_tokens},
+          {"layers", bench.layers},
+          {"parameters", bench.parameters},
+          {"weight_bytes", bench.weight_bytes},
+          {"peak_bytes", bench.peak_bytes},
+          {"steps", bench.steps},
+          {"ms", bench.ms()},
+          {"branches", branches}};
+}
+
+// The entries of all branches with the same `key`, added up; ms last decides the order.
+template <class Entry, class Key>
+std::vector<Entry> summed(const std::vector<StepBranch>& branches,
+                          std::vector<Entry> StepBranch::*entries, Key key) {
+  std::vector<Entry> sums;
+  for (const StepBranch& branch : branches) {
+    for (const Entry& entry : branch.*entries) {
+      const auto at = std::find_if(sums.begin(), sums.end(),
+                                   [&](const Entry& sum) { return key(sum) == key(entry); });
+      if (at == sums.end()) {
+        sums.push_back(entry);
+        continue;
+      }
+      const double operations = at->tops * at->ms + entry.tops * entry.ms;
+      at->calls += entry.calls;
+      at->ms += entry.ms;
+      at->tops = at->ms > 0 ? operations / at->ms : 0;
+    }
+  }
+  std::stable_sort(sums.begin(), sums.end(),
+                   [](const Entry& a, const Entry& b) { return a.ms > b.ms; });
+  return sums;
+}
+
+std::string branch_table(const StepBench& bench) {
+  Table table({"transformer", "tokens", "ms", "INT8 TOPS"}, 1);
+  for (const StepBranch& branch : bench.branches) {
+    table.add({branch.name, std::to_string(branch.tokens), short_number(branch.ms),
+               short_number(branch.int8_tops)});
+  }
+  table.add({"step", "", short_number(bench.ms()), ""});
+  return table.text();
+}
+
+std::string op_table(const StepBench& bench, double watched_ms) {
+  const auto ops = summed(bench.branches, &StepBranch::ops, [](const StepOp& op) { return op.op; });
+  Table table({"ops of a step", "", "share", "ms", "calls", "TOPS"}, 2);
+  for (const StepOp& op : ops) {
+    table.add({op.op, bar(op.ms / ops.front().ms), short_percent(op.ms / watched_ms),
+               short_number(op.ms), op.calls > 0 ? std::to_string(op.calls) : "-",
+               short_number(op.tops)});
+  }
+  return table.text();
+}
+
+std::string kernel_table(const StepBench& bench) {
+  const auto uses = summed(bench.branches, &StepBranch::kernels, [](const StepKernel& use) {
+    return use.layer + '\n' + use.op + '\n' + use.kernel;
+  });
+  Table table({"linears of a step", "op", "kernel", "launches", "ms", "TOPS"}, 3);
+  for (const StepKernel& use : uses) {
+    table.add({use.layer, use.op, use.kernel.empty() ? "-" : use.kernel, std::to_string(use.calls),
+               short_number(use.ms), short_number(use.tops)});
+  }
+  return table.text();
+}
+
+std::string to_text(const StepBench& bench) {
+  constexpr double kNoticeable = 0.03;
+  double watched_ms = 0;
+  for (const StepBranch& branch : bench.branches) watched_ms += branch.watched_ms;
+  const bool is_disturbed = std::abs(watched_ms / bench.ms() - 1) > kNoticeable;
+  return fmt::format(
+      "{}\n{} x {} pixels, {} text tokens, {} layers, linears {}, activations {}\n"
+      "{:.2f} billion random weights in {}, at most {} in use during a step\n\n"
+      "{}\n{}\n{}"
+      "\nMedians of {} steps; a step is one pass of each transformer. gemm: native INT8; matmul: "
+      "not\nquantized. {}\n",
+      bench.device, bench.width, bench.height, bench.text_tokens, bench.layers, bench.linears,
+      bench.dtype, static_cast<double>(bench.parameters) * 1e-9, human_bytes(bench.weight_bytes),
+      human_bytes(bench.peak_bytes), branch_table(bench), op_table(bench, watched_ms),
+      kernel_table(bench), bench.steps,
+      is_disturbed ? fmt::format("Ops were timed in passes of their own, at {} ms per step.",
+                                 short_number(watched_ms))
+                   : "Ops were timed in passes of their own.");
+}
+
+// A bar for each phase.
+class StepReports {
+ public:
+  explicit StepReports(const CommonFlags& flags) : flags_(flags) {}
+
+  void operator()(const std::string& phase, int done, int total) {
+    if (phase != phase_) {
+      progress_.reset();
+      progress_.emplace(flags_, "bench step", phase);
+      phase_ = phase;
+    }
+    (*progress_)(done, total);
+  }
+
+ private:
+  const CommonFlags& flags_;
+  std::string phase_;
+  std::optional<ProgressReports> progress_;
+};
+
+}  // namespace
+
+void add_bench_step(CLI::App& bench, CommonFlags& flags) {
+  CLI::App* step = bench.add_subcommand(
+      "step", "One denoising step of the whole transformer, with random weights");
+  add_device_flags(*step, flags);
+  add_output_flags(*step, flags);
+  const auto request = std::make_shared<StepBenchRequest>();
+  const auto steps = std::make_shared<int64_t>(request->steps);
+  const auto random = std::make_shared<bool>(false);
+  step->add_flag("--random", *random, "Weights are random numbers: there is no checkpoint")
+      ->required();
+  add_image_size(*step, request->width, request->height);
+  add_whole_number(*step, "--text-tokens", request->text_tokens, 0, 2048, "Tokens of the caption");
+  add_whole_number(*step, "--layers", request->layers, 1, request->layers,
+                   "Shorten the transformer, where memory or patience is short");
+  add_choice(*step, "--dtype", request->dtype, {"bf16", "f32"},
+             "Of activations, and of weights that are not INT8");
+  add_choice(*step, "--linears", request->linears, {"int8", "float"}, "What large linears run in");
+  step->add_flag("--require-int8", request->require_int8,
+                 "Fail when a large linear runs as anything but native INT8");
+  add_choice(*step, "--tune", request->tune, {"off", "missing", "all"},
+             "Measure the kernels first: never, where the plan file lacks a shape, or always");
+  add_whole_number(*step, "--steps", *steps, 1, 1000, "Steps to measure");
+  step->callback([&flags, request, steps, random] {
+    request->device = flags.device;
+    request->threads = flags.threads;
+    request->steps = static_cast<int>(*steps);
+    check_json_target(flags);
+    const StepBench result = [&] {
+      StepReports progress(flags);
+      return bench_step(*request, std::ref(progress));
+    }();
+    show(flags, to_text(result), to_json(result));
+  });
+}
+
+}  // namespace octet::cli

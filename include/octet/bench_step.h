@@ -1,0 +1,82 @@
+// Measuring one denoising step of the whole transformer, without a checkpoint: its weights are
+// random numbers, on which no time depends.
+//
+//   octet::StepBenchRequest request;
+//   request.text_tokens = 256;
+//   octet::StepBench bench = octet::bench_step(request);
+//   std::cout << bench.ms() << " ms per step\n";
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace octet {
+
+struct StepBenchRequest {
+  int64_t width = 1024, height = 1024;  // multiples of 16 from 256 to 2048
+  int64_t text_tokens = 512;            // 0 to 2048
+  int64_t layers = 34;                  // of the transformer, fewer to shorten it
+  std::string device = "auto";          // auto, ref, cpu, cuda[:i]
+  int threads = 0;                      // 0: one per physical core
+  std::string dtype = "bf16";    // of activations and of weights that are not INT8: bf16, f32
+  std::string linears = "int8";  // the large ones: int8, float (of that dtype)
+  std::string tune = "missing";  // off, missing, all: kernels chosen by measuring first
+  int steps = 7;                 // measured, 1 to 1000; the medians are reported
+  bool require_int8 = false;     // fail when a large linear runs as anything else
+};
+
+// One class of ops in one forward pass.
+struct StepOp {
+  std::string op;  // gemm: INT8; matmul: unquantized; attention, norm, ...; other: between the ops
+  int64_t calls = 0;
+  double ms = 0;
+  double share = 0;  // of the forward pass that was watched
+  double tops = 0;   // 10^12 operations per second; 0 where they are not counted
+};
+
+// The linears of one class of layers in one forward pass.
+struct StepKernel {
+  std::string layer;   // "attention.qkv"
+  std::string op;      // gemm or matmul
+  std::string kernel;  // of a gemm
+  int64_t calls = 0;
+  double ms = 0;
+  double tops = 0;
+};
+
+// One forward pass of one of the two transformers.
+struct StepBranch {
+  std::string name;         // conditional: sees text and image; unconditional: the image alone
+  int64_t tokens = 0;       // that it sees
+  double ms = 0;            // median
+  double watched_ms = 0;    // the same while each op is timed, of which `ops` are the parts
+  double int8_tops = 0;     // of all INT8 GEMMs; 0 without any
+  std::vector<StepOp> ops;  // the longest first
+  std::vector<StepKernel> kernels;
+};
+
+struct StepBench {
+  std::string device;
+  std::string date;    // UTC, ISO 8601
+  std::string commit;  // of the build
+  std::string dtype, linears;
+  int threads = 0;
+  int64_t width = 0, height = 0, text_tokens = 0;
+  int64_t layers = 0;
+  int64_t parameters = 0;     // of both transformers
+  uint64_t weight_bytes = 0;  // in the device's memory
+  uint64_t peak_bytes = 0;    // the most of it during a step, weights included
+  int steps = 0;
+  std::vector<StepBranch> branches;  // conditional, unconditional
+
+  // Of a step, which is one forward pass of each.
+  double ms() const;
+};
+
+// `progress` is told what is being done, and how much of it; one phase follows the other.
+using StepProgress = std::function<void(const std::string& phase, int done, int total)>;
+StepBench bench_step(const StepBenchRequest& request, const StepProgress& progress = {});
+
+}  // namespace octet
