@@ -123,7 +123,7 @@ TextConfig read_text_config(const std::string& path) {
   const Json root = read_json_file(path);
   const Fields whole(path, root);
   const Json* nested = whole.find("text_config");
-  const Fields fields(path, nested == nullptr ? root : *nested);
+  const Fields fields = nested == nullptr ? whole : Fields(path + ": text_config", *nested);
   fields.expect("hidden_act", "silu");
   fields.expect("attention_bias", false);
   const TextConfig published;
@@ -142,7 +142,7 @@ TextConfig read_text_config(const std::string& path) {
   for (const char* key : {"rope_parameters", "rope_scaling"}) {  // by newer and older writers
     const Json* rope = fields.find(key);
     if (rope == nullptr) continue;
-    const Fields parameters(path, *rope);
+    const Fields parameters(path + ": " + key, *rope);
     parameters.expect("rope_type", "default");
     config.rope_theta = parameters.number("rope_theta", config.rope_theta, 1, 1e12);
   }
@@ -179,6 +179,9 @@ VaeConfig read_vae_config(const std::string& path) {
           config.groups);
   }
   if (const Json* blocks = fields.find("up_block_types")) {
+    check(blocks->is_array() && blocks->size() == channels.size(),
+          "{}: up_block_types is {}, expected an array of {}", path, describe(*blocks),
+          channels.size());
     for (const Json& block : *blocks) {
       check(block == "UpDecoderBlock2D", "{}: up_block_types names {}, expected UpDecoderBlock2D",
             path, describe(block));
