@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -63,7 +65,7 @@ Json to_json(const StepBench& bench) {
           {"branches", branches}};
 }
 
-// The entries of all branches with the same `key`, added up; ms last decides the order.
+// The entries of all branches with the same `key`, added up, the longest first.
 template <class Entry, class Key>
 std::vector<Entry> summed(const std::vector<StepBranch>& branches,
                           std::vector<Entry> StepBranch::*entries, Key key) {
@@ -82,40 +84,54 @@ std::vector<Entry> summed(const std::vector<StepBranch>& branches,
       at->tops = at->ms > 0 ? operations / at->ms : 0;
     }
   }
-  std::stable_sort(sums.begin(), sums.end(),
-                   [](const Entry& a, const Entry& b) { return a.ms > b.ms; });
+  std::sort(sums.begin(), sums.end(), [](const Entry& a, const Entry& b) { return a.ms > b.ms; });
   return sums;
 }
 
-std::string branch_table(const StepBench& bench) {
-  Table table({"transformer", "tokens", "ms", "INT8 TOPS"}, 1);
+// Speeds in the unit that suits the device.
+class Speeds {
+ public:
+  explicit Speeds(const StepBench& bench) {
+    constexpr double kLargeTops = 10;
+    for (const StepBranch& branch : bench.branches) {
+      for (const StepOp& op : branch.ops) large_ = large_ || op.tops >= kLargeTops;
+    }
+  }
+  std::string unit() const { return large_ ? "TOPS" : "GOPS"; }
+  std::string operator()(double tops) const { return short_number(large_ ? tops : tops * 1e3); }
+
+ private:
+  bool large_ = false;
+};
+
+std::string branch_table(const StepBench& bench, const Speeds& speed) {
+  Table table({"transformer", "tokens", "ms", "INT8 " + speed.unit()}, 1);
   for (const StepBranch& branch : bench.branches) {
     table.add({branch.name, std::to_string(branch.tokens), short_number(branch.ms),
-               short_number(branch.int8_tops)});
+               speed(branch.int8_tops)});
   }
   table.add({"step", "", short_number(bench.ms()), ""});
   return table.text();
 }
 
-std::string op_table(const StepBench& bench, double watched_ms) {
+std::string op_table(const StepBench& bench, const Speeds& speed, double watched_ms) {
   const auto ops = summed(bench.branches, &StepBranch::ops, [](const StepOp& op) { return op.op; });
-  Table table({"ops of a step", "", "share", "ms", "calls", "TOPS"}, 2);
+  Table table({"ops of a step", "", "share", "ms", "calls", speed.unit()}, 2);
   for (const StepOp& op : ops) {
     table.add({op.op, bar(op.ms / ops.front().ms), short_percent(op.ms / watched_ms),
-               short_number(op.ms), op.calls > 0 ? std::to_string(op.calls) : "-",
-               short_number(op.tops)});
+               short_number(op.ms), op.calls > 0 ? std::to_string(op.calls) : "-", speed(op.tops)});
   }
   return table.text();
 }
 
-std::string kernel_table(const StepBench& bench) {
+std::string kernel_table(const StepBench& bench, const Speeds& speed) {
   const auto uses = summed(bench.branches, &StepBranch::kernels, [](const StepKernel& use) {
     return use.layer + '\n' + use.op + '\n' + use.kernel;
   });
-  Table table({"linears of a step", "op", "kernel", "launches", "ms", "TOPS"}, 3);
+  Table table({"linears of a step", "op", "kernel", "launches", "ms", speed.unit()}, 3);
   for (const StepKernel& use : uses) {
     table.add({use.layer, use.op, use.kernel.empty() ? "-" : use.kernel, std::to_string(use.calls),
-               short_number(use.ms), short_number(use.tops)});
+               short_number(use.ms), speed(use.tops)});
   }
   return table.text();
 }
@@ -124,17 +140,18 @@ std::string to_text(const StepBench& bench) {
   constexpr double kNoticeable = 0.03;
   double watched_ms = 0;
   for (const StepBranch& branch : bench.branches) watched_ms += branch.watched_ms;
+  const Speeds speed(bench);
   const bool is_disturbed = std::abs(watched_ms / bench.ms() - 1) > kNoticeable;
   return fmt::format(
-      "{}\n{} x {} pixels, {} text tokens, {} layers, linears {}, activations {}\n"
+      "{}\n{} x {} pixels, {} text tokens, layers: {}, linears {}, activations {}\n"
       "{:.2f} billion random weights in {}, at most {} in use during a step\n\n"
       "{}\n{}\n{}"
       "\nMedians of {} steps; a step is one pass of each transformer. gemm: native INT8; matmul: "
       "not\nquantized. {}\n",
       bench.device, bench.width, bench.height, bench.text_tokens, bench.layers, bench.linears,
       bench.dtype, static_cast<double>(bench.parameters) * 1e-9, human_bytes(bench.weight_bytes),
-      human_bytes(bench.peak_bytes), branch_table(bench), op_table(bench, watched_ms),
-      kernel_table(bench), bench.steps,
+      human_bytes(bench.peak_bytes), branch_table(bench, speed), op_table(bench, speed, watched_ms),
+      kernel_table(bench, speed), bench.steps,
       is_disturbed ? fmt::format("Ops were timed in passes of their own, at {} ms per step.",
                                  short_number(watched_ms))
                    : "Ops were timed in passes of their own.");

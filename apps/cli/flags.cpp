@@ -157,27 +157,19 @@ void add_whole_number(CLI::App& command, const std::string& flag, int64_t& value
       ->default_str(fmt::format("{}", value));
 }
 
-void add_image_size(CLI::App& command, int64_t& width, int64_t& height) {
+void add_image_size(CLI::App& command, int& width, int& height) {
   const auto parse = [&width, &height](const std::string& text) {
+    constexpr int64_t kMostPixels = 1'000'000;
     const size_t cross = text.find('x');
-    const auto side = [&](const std::string& part) {
-      int64_t pixels = 0;
-      const char* const end = part.data() + part.size();
-      const auto parsed = std::from_chars(part.data(), end, pixels);
-      const bool fits = parsed.ec == std::errc() && parsed.ptr == end && pixels >= 256 &&
-                        pixels <= 2048 && pixels % 16 == 0;
-      if (!fits) {
-        throw CLI::ValidationError(
-            fmt::format("--size is '{}', expected a side or <width>x<height> in pixels, multiples "
-                        "of 16 from 256 to 2048",
-                        text));
-      }
-      return pixels;
+    const auto side = [](const std::string& part) {
+      return static_cast<int>(parse_whole("a side of --size", part, 1, kMostPixels));
     };
     width = side(text.substr(0, cross));
     height = cross == std::string::npos ? width : side(text.substr(cross + 1));
   };
-  command.add_option_function<std::string>("--size", parse, "Pixels: a side, or <width>x<height>")
+  command
+      .add_option_function<std::string>("--size", parse,
+                                        "Pixels: <width>x<height>, or the side of a square")
       ->type_name("SIZE")
       ->default_str(width == height ? fmt::format("{}", width)
                                     : fmt::format("{}x{}", width, height));

@@ -40,8 +40,8 @@ void add_whole_numbers(CLI::App& command, const std::string& flag, std::vector<i
 void add_whole_number(CLI::App& command, const std::string& flag, int64_t& value, int64_t least,
                       int64_t most, const std::string& help);
 
-// --size: pixels of an image, its side or <width>x<height>, multiples of 16 from 256 to 2048.
-void add_image_size(CLI::App& command, int64_t& width, int64_t& height);
+// --size: pixels of an image, <width>x<height> or the side of a square.
+void add_image_size(CLI::App& command, int& width, int& height);
 
 // --shapes; `text` holds the default.
 void add_shapes(CLI::App& command, std::string& text);

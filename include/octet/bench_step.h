@@ -15,16 +15,16 @@
 namespace octet {
 
 struct StepBenchRequest {
-  int64_t width = 1024, height = 1024;  // multiples of 16 from 256 to 2048
-  int64_t text_tokens = 512;            // 0 to 2048
-  int64_t layers = 34;                  // of the transformer, fewer to shorten it
-  std::string device = "auto";          // auto, ref, cpu, cuda[:i]
-  int threads = 0;                      // 0: one per physical core
-  std::string dtype = "bf16";    // of activations and of weights that are not INT8: bf16, f32
-  std::string linears = "int8";  // the large ones: int8, float (of that dtype)
-  std::string tune = "missing";  // off, missing, all: kernels chosen by measuring first
-  int steps = 7;                 // measured, 1 to 1000; the medians are reported
-  bool require_int8 = false;     // fail when a large linear runs as anything else
+  int width = 1024, height = 1024;  // multiples of 16 from 256 to 2048
+  int64_t text_tokens = 512;        // 0 to 2048
+  int64_t layers = 34;              // of the transformer, fewer to shorten it
+  std::string device = "auto";      // auto, ref, cpu, cuda[:i]
+  int threads = 0;                  // 0: one per physical core
+  std::string dtype = "bf16";       // of activations and of weights that are not INT8: bf16, f32
+  std::string linears = "int8";     // the large ones: int8, float (of that dtype)
+  std::string tune = "missing";     // off, missing, all: kernels chosen by measuring first
+  int steps = 7;                    // measured, 1 to 1000; the medians are reported
+  bool require_int8 = false;        // fail when a large linear runs as anything else
 };
 
 // One class of ops in one forward pass.
@@ -63,7 +63,8 @@ struct StepBench {
   std::string commit;  // of the build
   std::string dtype, linears;
   int threads = 0;
-  int64_t width = 0, height = 0, text_tokens = 0;
+  int width = 0, height = 0;
+  int64_t text_tokens = 0;
   int64_t layers = 0;
   int64_t parameters = 0;     // of both transformers
   uint64_t weight_bytes = 0;  // in the device's memory

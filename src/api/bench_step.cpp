@@ -14,6 +14,7 @@
 #include "measure/timing.h"
 #include "models/ideogram4/dit.h"
 #include "octet/version.h"
+#include "pipeline/image_size.h"
 #include "quant/random_weights.h"
 
 namespace octet {
@@ -23,7 +24,7 @@ using ideogram4::Dit;
 using ideogram4::DitConfig;
 using ideogram4::DitPrompt;
 
-constexpr int64_t kPixelsPerToken = 16;
+constexpr int kPixelsPerToken = pipeline::SizeLimits{}.token_side;
 constexpr int kWatchedForwards = 3;
 constexpr float kTime = 0.5f;  // any moment takes as long
 
@@ -40,11 +41,7 @@ bool wants_int8(const StepBenchRequest& request) {
 }
 
 void check_request(const StepBenchRequest& request) {
-  for (const int64_t side : {request.width, request.height}) {
-    check(side >= 256 && side <= 2048 && side % kPixelsPerToken == 0,
-          "bench step: {} x {} pixels, expected multiples of {} from 256 to 2048", request.width,
-          request.height, kPixelsPerToken);
-  }
+  pipeline::check_image_size({request.width, request.height});
   check(request.text_tokens >= 0 && request.text_tokens <= 2048,
         "bench step: {} text tokens, expected 0 to 2048", request.text_tokens);
   check(request.steps >= 1 && request.steps <= 1000, "bench step: {} steps, expected 1 to 1000",
@@ -91,7 +88,7 @@ class StepBencher {
 
  private:
   int64_t image_tokens() const {
-    return request_.width * request_.height / (kPixelsPerToken * kPixelsPerToken);
+    return int64_t{request_.width / kPixelsPerToken} * (request_.height / kPixelsPerToken);
   }
   void report(const char* phase, int64_t done, int64_t total) const {
     if (progress_) progress_(phase, static_cast<int>(done), static_cast<int>(total));

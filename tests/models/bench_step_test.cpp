@@ -1,0 +1,132 @@
+// octet::bench_step with a small transformer: what it reports, and what it refuses.
+#include "api/bench_step.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <numeric>
+
+#include "formats/error_message.h"
+
+namespace octet {
+namespace {
+
+ideogram4::DitConfig small_dit() {
+  ideogram4::DitConfig config;
+  config.latent_channels = 16;
+  config.layers = 3;
+  config.heads = 2;
+  config.head_dim = 32;
+  config.ffn = 192;
+  config.modulation = 24;
+  config.text_features = 40;
+  config.mrope_section = {6, 5, 5};
+  return config;
+}
+
+StepBenchRequest small_request() {
+  StepBenchRequest request;
+  request.width = 256;
+  request.height = 320;
+  request.text_tokens = 5;
+  request.device = "cpu";
+  request.threads = 2;
+  request.steps = 2;
+  return request;
+}
+
+const StepKernel* find(const StepBranch& branch, const std::string& layer) {
+  for (const StepKernel& use : branch.kernels) {
+    if (use.layer == layer) return &use;
+  }
+  return nullptr;
+}
+
+TEST(BenchStep, ReportsBothTransformers) {
+  std::map<std::string, std::pair<int, int>> phases;
+  const StepBench bench =
+      bench_step(small_request(), small_dit(), [&](const std::string& phase, int done, int total) {
+        phases[phase] = {done, total};
+      });
+  ASSERT_EQ(bench.branches.size(), 2u);
+  EXPECT_EQ(bench.branches[0].name, "conditional");
+  EXPECT_EQ(bench.branches[0].tokens, 16 * 20 + 5);
+  EXPECT_EQ(bench.branches[1].tokens, 16 * 20);
+  EXPECT_EQ(bench.layers, 3);
+  EXPECT_EQ(bench.dtype, "bf16");
+  EXPECT_GT(bench.weight_bytes, 0u);
+  EXPECT_GT(bench.peak_bytes, bench.weight_bytes);
+  EXPECT_GT(bench.ms(), 0);
+  for (const StepBranch& branch : bench.branches) {
+    double share = 0, ms = 0;
+    for (const StepOp& op : branch.ops) {
+      share += op.share;
+      ms += op.ms;
+    }
+    EXPECT_NEAR(share, 1, 1e-6) << branch.name;
+    EXPECT_NEAR(ms, branch.watched_ms, 1e-6 * ms) << branch.name;
+    EXPECT_GT(branch.int8_tops, 0);
+    for (const char* layer :
+         {"attention.qkv", "attention.o", "feed_forward.w1+w3", "feed_forward.w2"}) {
+      const StepKernel* use = find(branch, layer);
+      ASSERT_NE(use, nullptr) << layer;
+      EXPECT_EQ(use->op, "gemm");
+      EXPECT_EQ(use->calls, 3);
+      EXPECT_FALSE(use->kernel.empty());
+      EXPECT_GT(use->tops, 0);
+    }
+    const StepKernel* modulation = find(branch, "adaln_modulation");
+    ASSERT_NE(modulation, nullptr);
+    EXPECT_EQ(modulation->op, "matmul");
+    EXPECT_EQ(modulation->calls, 3);
+  }
+  EXPECT_EQ(phases.size(), 3u);
+  for (const auto& [phase, amount] : phases) EXPECT_EQ(amount.first, amount.second) << phase;
+  EXPECT_EQ(phases["measured steps"].second, 2);
+}
+
+TEST(BenchStep, FloatLinearsRunNoGemm) {
+  StepBenchRequest request = small_request();
+  request.linears = "float";
+  request.dtype = "f32";
+  request.text_tokens = 0;
+  const StepBench bench = bench_step(request, small_dit(), {});
+  for (const StepBranch& branch : bench.branches) {
+    EXPECT_EQ(branch.int8_tops, 0);
+    ASSERT_NE(find(branch, "attention.qkv"), nullptr);
+    EXPECT_EQ(find(branch, "attention.qkv")->op, "matmul");
+    for (const StepOp& op : branch.ops) EXPECT_NE(op.op, "gemm");
+  }
+  EXPECT_EQ(bench.branches[0].tokens, bench.branches[1].tokens);
+}
+
+TEST(BenchStep, RequiredInt8) {
+  StepBenchRequest request = small_request();
+  request.require_int8 = true;
+  EXPECT_GT(bench_step(request, small_dit(), {}).ms(), 0);
+  request.linears = "float";
+  EXPECT_ERROR_WITH(bench_step(request, small_dit(), {}), "INT8 is required");
+}
+
+TEST(BenchStep, RefusesWhatIsOutOfRange) {
+  const auto sentence = [](auto change) {
+    StepBenchRequest request = small_request();
+    change(request);
+    return test::error_of([&] { bench_step(request); });
+  };
+  for (const int side : {0, 240, 264, 2064, -16}) {
+    EXPECT_TRUE(test::contains(sentence([&](auto& r) { r.width = side; }), "image size")) << side;
+  }
+  EXPECT_TRUE(test::contains(sentence([](auto& r) { r.text_tokens = -1; }), "0 to 2048"));
+  EXPECT_TRUE(test::contains(sentence([](auto& r) { r.text_tokens = 2049; }), "0 to 2048"));
+  EXPECT_TRUE(test::contains(sentence([](auto& r) { r.steps = 0; }), "1 to 1000"));
+  EXPECT_TRUE(test::contains(sentence([](auto& r) { r.layers = 35; }), "1 to 34"));
+  EXPECT_TRUE(test::contains(sentence([](auto& r) { r.layers = 0; }), "1 to 34"));
+  EXPECT_TRUE(test::contains(sentence([](auto& r) { r.dtype = "f16"; }), "bf16, f32"));
+  EXPECT_TRUE(test::contains(sentence([](auto& r) { r.linears = "int4"; }), "int8, float"));
+  EXPECT_TRUE(test::contains(sentence([](auto& r) { r.tune = "never"; }), "never"));
+  EXPECT_TRUE(test::contains(sentence([](auto& r) { r.device = "tpu"; }), "tpu"));
+}
+
+}  // namespace
+}  // namespace octet

@@ -1,0 +1,73 @@
+"""octet bench step as a user meets it, with one layer of the published width."""
+
+import json
+import os
+import subprocess
+
+import pytest
+
+ONE_LAYER = ["--random", "--device", "cpu", "--layers", "1", "--size", "256", "--text-tokens", "4"]
+
+
+@pytest.fixture
+def bench_step(built_program):
+    def run(*arguments):
+        return subprocess.run(
+            [built_program("octet"), "bench", "step", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=600,
+            env=os.environ,
+        )
+
+    return run
+
+
+def test_text_and_json_of_one_layer(bench_step, tmp_path):
+    path = tmp_path / "step.json"
+    done = bench_step(*ONE_LAYER, "--steps", "1", "--require-int8", "--json", path)
+    assert done.returncode == 0, done.stderr
+    assert "million weights" in done.stderr and "measured steps" in done.stderr
+    bench = json.loads(path.read_text())
+    # Of 458 tensors one block's 13, and those outside of blocks, which the other transformer has
+    # without the text's 245 million.
+    block = 4 * 4608**2 + 3 * 4608 * 12288 + 4 * 4608 * 513 + 4 * 4608 + 2 * 256
+    outside = 4608 * 129 + 2 * 4608 * 4609 + 512 * 4609 + 2 * 4608 + 4608 * 513 + 128 * 4609
+    text = 53248 + 4608 * 53249
+    assert bench["parameters"] == 2 * (block + outside) + text
+    assert bench["peak_bytes"] > bench["weight_bytes"] > bench["parameters"]
+    conditional, unconditional = bench["branches"]
+    assert (conditional["tokens"], unconditional["tokens"]) == (260, 256)
+    assert bench["ms"] == pytest.approx(conditional["ms"] + unconditional["ms"])
+    for branch in bench["branches"]:
+        assert sum(op["share"] for op in branch["ops"]) == pytest.approx(1)
+        int8 = {use["layer"] for use in branch["kernels"] if use["op"] == "gemm"}
+        assert int8 == {"attention.qkv", "attention.o", "feed_forward.w1+w3", "feed_forward.w2"}
+        for use in branch["kernels"]:
+            assert use["calls"] == 1
+            if use["op"] == "gemm":
+                assert use["kernel"] and use["kernel"] in done.stdout
+    assert "█" in done.stdout and "attention.qkv" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "part"),
+    [
+        ([], 2, "--random is required"),
+        (["--random", "--size", "100"], 1, "expected 256 to 2048"),
+        (["--random", "--size", "1000"], 1, "no multiple of 16"),
+        (["--random", "--size", "1024x"], 2, "a side of --size is ''"),
+        (["--random", "--size", "axb"], 2, "a side of --size is 'a'"),
+        (["--random", "--layers", "35"], 2, "--layers is '35'"),
+        (["--random", "--layers", "0"], 2, "--layers is '0'"),
+        (["--random", "--text-tokens", "2049"], 2, "--text-tokens is '2049'"),
+        (["--random", "--steps", "0"], 2, "--steps is '0'"),
+        (["--random", "--linears", "int4"], 2, "int8 or float"),
+        (["--random", "--linears", "float", "--require-int8"], 1, "INT8 is required"),
+    ],
+)
+def test_wrong_usage_is_one_sentence(bench_step, arguments, code, part):
+    done = bench_step(*arguments)
+    assert (done.returncode, done.stdout) == (code, ""), done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert part in done.stderr
