@@ -135,12 +135,15 @@ class Int8Linear(torch.nn.Module):
     """W8A8 as Octet defines it, in float32: a scale per output row of the weight and per row of
     the input, codes rounded to even, an exact sum, two multiplications."""
 
-    def __init__(self, linear: torch.nn.Linear) -> None:
+    def __init__(self, linear: torch.nn.Linear, quantizes_input: bool = True) -> None:
         super().__init__()
         assert linear.bias is None and linear.weight.dtype == torch.float32
         self.codes, self.scale = quantize_rows(linear.weight.detach())
+        self.quantizes_input = quantizes_input
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if not self.quantizes_input:
+            return x @ (self.codes.float() * self.scale[:, None]).T
         codes, scale = quantize_rows(x)
         # A sum of products of codes is below 2^53, so a float64 matmul is exact.
         total = codes.double() @ self.codes.double().T
@@ -157,16 +160,19 @@ def quantize_rows(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.round(x * inverse[..., None]).to(torch.int8), scale
 
 
-def quantize_transformer(transformer: torch.nn.Module) -> torch.nn.Module:
+def quantize_transformer(
+    transformer: torch.nn.Module, quantizes_input: bool = True
+) -> torch.nn.Module:
     """Replaces the linears of the blocks' attention and feed-forward parts, in place. One fused
-    qkv gives the same codes as q, k and v apart, for the scales are per row."""
+    qkv gives the same codes as q, k and v apart, for the scales are per row. Without quantizing
+    inputs it multiplies the same codes, dequantized, in float32."""
     for block in transformer.layers:
         attention, feed_forward = block.attention, block.feed_forward
         for name in ("to_q", "to_k", "to_v"):
-            setattr(attention, name, Int8Linear(getattr(attention, name)))
-        attention.to_out[0] = Int8Linear(attention.to_out[0])
+            setattr(attention, name, Int8Linear(getattr(attention, name), quantizes_input))
+        attention.to_out[0] = Int8Linear(attention.to_out[0], quantizes_input)
         for name in ("w1", "w2", "w3"):
-            setattr(feed_forward, name, Int8Linear(getattr(feed_forward, name)))
+            setattr(feed_forward, name, Int8Linear(getattr(feed_forward, name), quantizes_input))
     return transformer
 
 

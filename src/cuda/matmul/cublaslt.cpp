@@ -173,20 +173,18 @@ CublasLt::Plan CublasLt::make_plan(const ConstTensorView& a, const ConstTensorVi
   return plan;
 }
 
-bool CublasLt::matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,
-                      const std::function<void()>& fill) {
+bool CublasLt::matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out) {
   const Key key = {a.dtype,         out.dtype,       a.shape[0],       b.shape[0],
                    a.shape[1],      leading(a),      leading(b),       leading(out),
                    alignment_of(a), alignment_of(b), alignment_of(out)};
   auto& plan = plans_[key];
   if (plan == nullptr) plan = std::make_unique<Plan>(make_plan(a, b, out));
   if (!plan->usable) return false;
-  if (fill) fill();
   const float one = 1, zero = 0;
   const int32_t integer_one = 1, integer_zero = 0;
   const bool integer = a.dtype == DType::i8;
   const void* alpha = integer ? static_cast<const void*>(&integer_one) : &one;
-  const void* beta = integer ? static_cast<const void*>(&integer_zero) : fill ? &one : &zero;
+  const void* beta = integer ? static_cast<const void*>(&integer_zero) : &zero;
   check_lt(
       api().cublasLtMatmul(static_cast<cublasLtHandle_t>(handle_), plan->operation, alpha, b.data,
                            plan->b, a.data, plan->a, beta, out.data, plan->out, out.data, plan->out,

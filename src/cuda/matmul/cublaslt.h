@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -27,10 +26,8 @@ class CublasLt {
 
   // out[m, n] = a[m, k] times b[n, k] transposed: BF16 or F32 with sums in f32 and one rounding, to
   // BF16 or F32, or I8 to I32. False when the library has no algorithm for these types, shapes or
-  // strides. `fill`, not for I8, writes what the product is added to into out before it; called
-  // only when there is one.
-  bool matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,
-              const std::function<void()>& fill = {});
+  // strides.
+  bool matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out);
 
  private:
   struct Api;

@@ -15,17 +15,22 @@ void Matmul::run(const ConstTensorView& a, const ConstTensorView& b, const Tenso
                  const ConstTensorView& bias) {
   // What the library knows nothing of: products without a k.
   CublasLt* lt = a.shape[1] > 0 ? library() : nullptr;
-  // The library's own bias (its epilogue) is added after the sum was rounded to bf16. A product
-  // that is added to what out holds is rounded once; that out is written and read once more costs
-  // little.
-  std::function<void()> fill;
-  if (bias.data != nullptr) {
-    fill = [&] {
-      launch_fill_rows(bias, out, device_.stream());
-      check_launch("filling rows with a bias");
-    };
+  if (lt != nullptr && bias.data == nullptr && lt->matmul(a, b, out)) return;
+  if (lt != nullptr && bias.data != nullptr) {
+    // The library rounds a sum to bf16 before it adds a bias, in its epilogue as well as to what
+    // out holds: so the sums stay in f32 until then.
+    Buffer sums;
+    TensorView wide = out;
+    if (out.dtype != DType::f32) {
+      sums = device_.allocate(bytes_of(DType::f32, out.shape));
+      wide = sums.view(DType::f32, out.shape);
+    }
+    if (lt->matmul(a, b, wide)) {
+      launch_add_bias(wide, bias, out, device_.stream());
+      check_launch("adding a bias");
+      return;
+    }
   }
-  if (lt != nullptr && lt->matmul(a, b, out, fill)) return;
   if (lt != nullptr) {
     log::debug("matmul: cuBLASLt takes no {} x {} -> {}; a plain kernel runs, which is slow",
                a.to_string(), b.to_string(), out.to_string());

@@ -57,11 +57,15 @@ __global__ void multiply(Matrix a, Matrix b, Matrix out, const void* bias) {
   }
 }
 
-// Blocks walk the rows; T has the size of an element.
-template <class T>
-__global__ void fill_rows(const T* vector, T* out, int64_t rows, int64_t columns, int64_t stride) {
-  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    for (int64_t j = threadIdx.x; j < columns; j += blockDim.x) out[row * stride + j] = vector[j];
+// One thread per element, neighbours side by side.
+__global__ void add_bias(const float* sums, int64_t sums_stride, const void* bias, Matrix out) {
+  const int64_t elements = out.rows * out.columns;
+  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  for (int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; at < elements;
+       at += step) {
+    const int64_t row = at / out.columns, column = at % out.columns;
+    const float sum = sums[row * sums_stride + column] + load(bias, out.dtype, column);
+    store(out.data, out.dtype, row * out.stride + column, sum);
   }
 }
 
@@ -80,17 +84,13 @@ void launch_plain_matmul(const ConstTensorView& a, const ConstTensorView& b, con
       matrix(a), matrix(b), matrix(out), bias.data);
 }
 
-void launch_fill_rows(const ConstTensorView& vector, const TensorView& out, CUstream_st* stream) {
-  const Matrix to = matrix(out);
-  const auto blocks = static_cast<unsigned>(to.rows < 65'536 ? to.rows : 65'536);
-  const int threads = to.columns < 64 ? 32 : to.columns < 512 ? 128 : 512;
-  if (out.dtype == DType::f32) {
-    fill_rows<<<blocks, threads, 0, stream>>>(vector.as<uint32_t>(), out.as<uint32_t>(), to.rows,
-                                              to.columns, to.stride);
-  } else {
-    fill_rows<<<blocks, threads, 0, stream>>>(vector.as<uint16_t>(), out.as<uint16_t>(), to.rows,
-                                              to.columns, to.stride);
-  }
+void launch_add_bias(const TensorView& sums, const ConstTensorView& bias, const TensorView& out,
+                     CUstream_st* stream) {
+  constexpr int kThreads = 256;
+  constexpr int64_t kMostBlocks = 65'536;
+  const int64_t blocks = (out.shape.elements() + kThreads - 1) / kThreads;
+  add_bias<<<static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks), kThreads, 0,
+             stream>>>(sums.as<float>(), sums.row_stride(), bias.data, matrix(out));
 }
 
 }  // namespace octet::cuda

@@ -12,7 +12,8 @@ namespace octet::cuda {
 void launch_plain_matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,
                          const ConstTensorView& bias, CUstream_st* stream);
 
-// Every row of out := vector, of the same type.
-void launch_fill_rows(const ConstTensorView& vector, const TensorView& out, CUstream_st* stream);
+// out := sums + bias in each row, rounded once; sums F32, which may be out; bias of out's type.
+void launch_add_bias(const TensorView& sums, const ConstTensorView& bias, const TensorView& out,
+                     CUstream_st* stream);
 
 }  // namespace octet::cuda
