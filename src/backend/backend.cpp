@@ -105,6 +105,7 @@ QWeight Backend::pack(const QTensor& weight, const ConstTensorView& bias,
 void Backend::gemm(const GemmArgs& args, Fusion fusion) {
   const GemmProblem problem = describe_gemm(args, fusion);
   if (problem.m == 0 || problem.n == 0) return;
+  do_prepare_gemm(problem);
   const Observed observed(op_observer_, "gemm");
   const std::string_view kernel = do_gemm(problem, args);
   observed.done(kernel, 2.0 * static_cast<double>(problem.m) * static_cast<double>(problem.n) *

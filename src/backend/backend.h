@@ -132,6 +132,8 @@ class Backend {
   virtual void do_dequantize_rows(const QTensor& q, const TensorView& out) = 0;
   // Fills layout and values; the rest of the weight is already there.
   virtual void do_pack(const QTensor& weight, QWeight& packed) = 0;
+  // What a problem needs once, such as choosing its kernel by measuring: no part of its time.
+  virtual void do_prepare_gemm(const GemmProblem&) {}
   // Returns the name of the kernel that ran.
   virtual std::string_view do_gemm(const GemmProblem& problem, const GemmArgs& args) = 0;
   virtual void do_matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,

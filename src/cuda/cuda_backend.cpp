@@ -162,10 +162,15 @@ class CudaBackend final : public Backend {
     }
   }
 
-  std::string_view do_gemm(const GemmProblem& problem, const GemmArgs& args) override {
+  void do_prepare_gemm(const GemmProblem& problem) override {
     check(problem.layout == kWeightLayout,
           "gemm: cuda needs a weight packed as {}, got {}; pack it with this backend",
           kWeightLayout, problem.layout);
+    const Active active(traits().index);
+    choose(problem);
+  }
+
+  std::string_view do_gemm(const GemmProblem& problem, const GemmArgs& args) override {
     const Active active(traits().index);
     const GemmCandidate& candidate = choose(problem);
     launcher_.launch(candidate, problem, GemmOperands::from(args));

@@ -169,15 +169,17 @@ void Loader::load_int8(nn::Linear& into, const LinearSpec& spec,
     for (int64_t first = 0; first < part.rows(); first += at_once) {
       const int64_t count = std::min(at_once, part.rows() - first);
       pool_.run(count, [&](int64_t row, int) {
-        part.read(first + row, dtype, host.data() + row * row_bytes);
+        part.read_unscaled(first + row, host.data() + row * row_bytes);
       });
       backend_.copy_to_device(rows.data(), host.data(), static_cast<size_t>(count * row_bytes));
       backend_.quantize_rows(
           rows.view(dtype, {count, k}), {},
           {values.view(DType::i8, {count, k}), row_scales.view(DType::f32, {count})});
       backend_.copy_to_host(codes.data() + at * k, values.data(), static_cast<size_t>(count * k));
-      backend_.copy_to_host(scales.data() + at * 4, row_scales.data(),
+      float* of_rows = weight.scales.as<float>() + at;
+      backend_.copy_to_host(reinterpret_cast<std::byte*>(of_rows), row_scales.data(),
                             static_cast<size_t>(count) * sizeof(float));
+      for (int64_t row = 0; row < count; ++row) of_rows[row] *= part.scale(first + row);
       at += count;
     }
     loaded(part.name(), part.bytes());

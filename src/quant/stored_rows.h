@@ -19,14 +19,21 @@ class StoredRows {
   const std::string& name() const { return name_; }
   int64_t rows() const { return rows_; }
   int64_t k() const { return k_; }
-  // The type in which rows are handed out without loss: that of the file, F32 for FP8.
+  // The type of stored values without loss: that of the file, BF16 for FP8.
   DType dtype() const { return dtype_; }
   std::span<const std::byte> bytes() const { return bytes_; }
 
-  // Row `row` as `to`, which is dtype(), F32 or BF16. Throws Error when it holds a NaN or infinity.
+  // Row `row` as `to`, F32 or BF16. Throws Error when it holds a NaN or an infinity.
   void read(int64_t row, DType to, std::byte* into) const;
+  // The same without loss: values of dtype(), which times scale(row) are the row. (Codes of INT8
+  // do not depend on the scale of a row, so that nothing need be rounded before they are made.)
+  void read_unscaled(int64_t row, std::byte* into) const;
+  float scale(int64_t row) const;
 
  private:
+  const std::byte* row_bytes(int64_t row) const;
+  void check_finite(int64_t row, DType dtype, const std::byte* values) const;
+
   std::string path_, name_;
   int64_t rows_, k_;
   DType stored_, dtype_;
