@@ -1,0 +1,137 @@
+// The folder of the demo model: written once, whole, and by any number of callers.
+#include "pipeline/demo_model.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <thread>
+
+#include "formats/error_message.h"
+#include "formats/temporary_folder.h"
+#include "models/ideogram4/load.h"
+#include "models/ideogram4/text_encoder.h"
+#include "models/ideogram4/tokenizer.h"
+#include "pipeline/model_folders.h"
+
+namespace octet::pipeline {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Path and time of the last change of each file.
+std::map<std::string, fs::file_time_type> files_in(const std::string& folder) {
+  std::map<std::string, fs::file_time_type> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) files[entry.path().string()] = entry.last_write_time();
+  }
+  return files;
+}
+
+TEST(DemoModel, HasEveryPartThatThePipelineReads) {
+  const test::TemporaryFolder temporary;
+  const std::string folder = temporary.file("a/b/demo/");
+  write_demo_model(folder);
+  const ModelFolders found = find_folders({.model = folder});
+  const auto dit = ideogram4::check_dit(found.transformer, /*conditional=*/true);
+  EXPECT_EQ(ideogram4::check_dit(found.unconditional, /*conditional=*/false), dit);
+  const auto vae = ideogram4::check_vae(found.vae);
+  EXPECT_EQ(dit.latent_channels, 128);
+  EXPECT_EQ(vae.latent_channels * 4, dit.latent_channels);
+  EXPECT_EQ(vae.factor() * 2, 16);
+  const ideogram4::TextEncoder encoder(found.text_encoder);
+  EXPECT_EQ(encoder.features(), dit.text_features);
+  // What INT8 kernels like best.
+  EXPECT_EQ(dit.hidden() % 64, 0);
+  EXPECT_EQ(dit.ffn % 64, 0);
+}
+
+TEST(DemoModel, IsWrittenOnce) {
+  const test::TemporaryFolder temporary;
+  const std::string folder = temporary.file("demo");
+  write_demo_model(folder);
+  const auto first = files_in(folder);
+  EXPECT_GT(first.size(), 10u);
+  write_demo_model(folder);
+  EXPECT_EQ(files_in(folder), first);
+  EXPECT_EQ(temporary.entries(), 1u) << "something is left beside the folder";
+}
+
+TEST(DemoModel, DamagedOrOldOnesAreReplaced) {
+  const test::TemporaryFolder temporary;
+  const std::string folder = temporary.file("demo");
+  const std::string weights = folder + "/transformer/diffusion_pytorch_model.safetensors";
+  const std::string manifest = folder + "/octet_demo.json";
+  write_demo_model(folder);
+  const auto bytes = fs::file_size(weights);
+
+  fs::resize_file(weights, 100);
+  write_demo_model(folder);
+  EXPECT_EQ(fs::file_size(weights), bytes);
+
+  fs::remove(weights);
+  write_demo_model(folder);
+  EXPECT_EQ(fs::file_size(weights), bytes);
+
+  for (const char* text : {R"({"revision": 0, "files": {}})", "{", "[]", R"({"revision": 1})",
+                           R"({"revision": 1, "files": {"vae/config.json": "x"}})"}) {
+    temporary.write("demo/octet_demo.json", text);
+    write_demo_model(folder);
+    EXPECT_GT(fs::file_size(manifest), 500u) << text;
+  }
+  EXPECT_EQ(temporary.entries(), 1u);
+}
+
+TEST(DemoModel, NeverTakesThePlaceOfSomethingElse) {
+  const test::TemporaryFolder temporary;
+  fs::create_directory(temporary.file("mine"));
+  temporary.write("mine/letter.txt", "dear");
+  EXPECT_ERROR_WITH(write_demo_model(temporary.file("mine")), "is no demo model");
+  EXPECT_EQ(temporary.read("mine/letter.txt"), "dear");
+  temporary.write("file", "text");
+  EXPECT_ERROR_WITH(write_demo_model(temporary.file("file")), "is no demo model");
+  EXPECT_ERROR_WITH(write_demo_model(temporary.file("file/demo")), "file/demo");
+  EXPECT_EQ(temporary.read("file"), "text");
+  EXPECT_EQ(temporary.entries(), 2u);
+  fs::create_directory(temporary.file("empty"));
+  write_demo_model(temporary.file("empty"));
+  EXPECT_TRUE(fs::exists(temporary.file("empty/model_index.json")));
+}
+
+TEST(DemoModel, ConcurrentCallersAllSucceed) {
+  const test::TemporaryFolder temporary;
+  const std::string folder = temporary.file("demo");
+  for (const bool is_stale : {false, true}) {
+    if (is_stale) temporary.write("demo/octet_demo.json", "{}");
+    std::vector<std::string> errors(3);
+    std::vector<std::thread> callers;
+    for (std::string& error : errors) {
+      callers.emplace_back([&folder, &error] {
+        try {
+          write_demo_model(folder);
+        } catch (const std::exception& caught) {
+          error = caught.what();
+        }
+      });
+    }
+    for (std::thread& caller : callers) caller.join();
+    EXPECT_EQ(errors, std::vector<std::string>(3));
+    EXPECT_EQ(temporary.entries(), 1u);
+    const auto before = files_in(folder);
+    write_demo_model(folder);
+    EXPECT_EQ(files_in(folder), before) << "it was not complete";
+  }
+}
+
+TEST(DemoModel, EveryFolderIsTheSame) {
+  const test::TemporaryFolder temporary;
+  write_demo_model(temporary.file("a"));
+  write_demo_model(temporary.file("b"));
+  for (const auto& [path, time] : files_in(temporary.file("a"))) {
+    const std::string name = fs::relative(path, temporary.file("a")).string();
+    EXPECT_TRUE(temporary.read("a/" + name) == temporary.read("b/" + name)) << name;
+  }
+}
+
+}  // namespace
+}  // namespace octet::pipeline
