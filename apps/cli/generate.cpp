@@ -76,6 +76,7 @@ void add_generate(CLI::App& program, CommonFlags& flags) {
   command->add_option("--preset", request.preset, "quality (48 steps), default (20), turbo (12)")
       ->capture_default_str();
   add_whole_number(*command, "--steps", arguments->steps, 1, 1000, "Steps (default: the preset's)");
+  command->get_option("--steps")->default_str("");
   command
       ->add_option("--guidance", request.guidance,
                    "Guidance of all steps, or one number per step (default: the preset's)")
