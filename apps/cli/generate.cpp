@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -19,6 +20,7 @@ namespace {
 
 struct GenerateArguments {
   GenerateRequest request;
+  int64_t steps = 0, seed = 0, images = 1;
   std::string caption;  // a file or -
   bool wrap_text = false;
   std::string out = "out.png";
@@ -26,6 +28,9 @@ struct GenerateArguments {
 
 void generate_pictures(const CommonFlags& flags, GenerateArguments& arguments) {
   GenerateRequest& request = arguments.request;
+  request.steps = static_cast<int>(arguments.steps);
+  request.seed = static_cast<uint64_t>(arguments.seed);
+  request.images = static_cast<int>(arguments.images);
   request.device = flags.device;
   request.threads = flags.threads;
   check_json_target(flags);
@@ -70,15 +75,18 @@ void add_generate(CLI::App& program, CommonFlags& flags) {
   command->add_option("--size", request.size, "<width>x<height>")->capture_default_str();
   command->add_option("--preset", request.preset, "quality (48 steps), default (20), turbo (12)")
       ->capture_default_str();
-  command->add_option("--steps", request.steps, "Steps (default: the preset's)");
+  add_whole_number(*command, "--steps", arguments->steps, 1, 1000, "Steps (default: the preset's)");
+  command->get_option("--steps")->default_str("");
   command
       ->add_option("--guidance", request.guidance,
                    "Guidance of all steps, or one number per step (default: the preset's)")
-      ->delimiter(',');
-  command->add_option("--seed", request.seed, "Seed of the noise")->capture_default_str();
-  command->add_option("-n,--images", request.images, "Number of images")
-      ->check(CLI::Range(1, 10'000))
-      ->capture_default_str();
+      ->delimiter(',')
+      ->check([](const std::string& number) {
+        return number.empty() ? std::string("expected a number") : std::string();
+      });
+  add_whole_number(*command, "--seed", arguments->seed, 0, std::numeric_limits<int64_t>::max(),
+                   "Seed of the noise");
+  add_whole_number(*command, "-n,--images", arguments->images, 1, 10'000, "Number of images");
   command->add_option("-o,--out", arguments->out, "PNG file; several get -1, -2, ... in their name")
       ->capture_default_str();
   add_choice(*command, "--linears", request.linears, {"int8", "float"},

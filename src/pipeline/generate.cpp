@@ -1,6 +1,8 @@
 #include "pipeline/generate.h"
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -36,6 +38,21 @@ struct Networks {
   Network conditional;
   std::optional<Network> unconditional;  // none when no step is guided
 };
+
+ideogram4::LatentStatistics statistics_of(const std::string& folder,
+                                          const ideogram4::VaeConfig& config, Convention convention,
+                                          DType dtype) {
+  if (convention == Convention::diffusers) {
+    return ideogram4::stored_statistics(Checkpoint(folder), config, dtype);
+  }
+  const int64_t channels = config.latent_channels * ideogram4::kPatch * ideogram4::kPatch;
+  ideogram4::LatentStatistics published = ideogram4::published_statistics();
+  check(std::ssize(published.scale) == channels,
+        "{}: tokens have {} channels, and the published statistics of latents are for {}; take "
+        "those of the file with --convention diffusers",
+        folder, channels, published.scale.size());
+  return published;
+}
 
 class Run {
  public:
@@ -75,7 +92,8 @@ class Run {
           request_.images);
     check_native_int8();
     const ModelFolders& folders = request_.folders;
-    tokens_ = encode_caption(ideogram4::Tokenizer(folders.tokenizer), request_.caption);
+    const ideogram4::Tokenizer tokenizer(folders.tokenizer);
+    tokens_ = encode_caption(tokenizer, request_.caption);
     report_.text_tokens = static_cast<int64_t>(tokens_.size());
     check_image_size(request_.size, size_limits(folders, request_.convention));
     config_ = ideogram4::check_dit(folders.transformer, /*conditional=*/true);
@@ -85,6 +103,10 @@ class Run {
           "{} and {}: the two transformers differ in their config.json, expected one architecture",
           folders.transformer, folders.unconditional);
     text_encoder_.emplace(folders.text_encoder);
+    check(tokenizer.largest_id() < text_encoder_->config().vocabulary,
+          "{}: has ids up to {}, but {} a vocabulary of {}; they belong to different models",
+          folders.tokenizer, tokenizer.largest_id(), folders.text_encoder,
+          text_encoder_->config().vocabulary);
     check(text_encoder_->features() == config_.text_features,
           "{}: gives {} features, but {} takes {}; they belong to different models",
           folders.text_encoder, text_encoder_->features(), folders.transformer,
@@ -93,6 +115,7 @@ class Run {
     check(vae.latent_channels * ideogram4::kPatch * ideogram4::kPatch == config_.latent_channels,
           "{}: has {} latent channels, four times which are not the {} of {}", folders.vae,
           vae.latent_channels, config_.latent_channels, folders.transformer);
+    statistics_of(folders.vae, vae, request_.convention, ctx_.dtype);
     const int64_t side = ideogram4::kPatch * vae.factor();
     grid_height_ = request_.size.height / side;
     grid_width_ = request_.size.width / side;
@@ -237,18 +260,9 @@ GenerateReport generate(nn::Context& ctx, ThreadPool& pool, const GenerateReques
 
 Decoder::Decoder(nn::Context& ctx, const std::string& folder, Convention convention,
                  const ideogram4::Loading& loading)
-    : vae_(load_vae(ctx, folder, loading)) {
-  const int64_t channels = vae_.config.latent_channels * ideogram4::kPatch * ideogram4::kPatch;
-  if (convention == Convention::diffusers) {
-    statistics_ = ideogram4::stored_statistics(Checkpoint(folder), vae_.config, ctx.dtype);
-  } else {
-    statistics_ = ideogram4::published_statistics();
-    check(static_cast<int64_t>(statistics_.scale.size()) == channels,
-          "{}: tokens have {} channels, and the published statistics of latents are for {}; take "
-          "those of the file with --convention diffusers",
-          folder, channels, statistics_.scale.size());
-  }
-}
+    : vae_(load_vae(ctx, folder, loading)),
+      folder_(folder),
+      statistics_(statistics_of(folder, vae_.config, convention, ctx.dtype)) {}
 
 std::vector<float> Decoder::decode(nn::Context& ctx, const std::vector<float>& latent,
                                    int64_t grid_height, int64_t grid_width) const {
@@ -260,6 +274,10 @@ std::vector<float> Decoder::decode(nn::Context& ctx, const std::vector<float>& l
   const nn::Matrix image = ideogram4::decode(ctx, vae_, uploaded, height, width);
   std::vector<float> values(static_cast<size_t>(image.view().shape.elements()));
   download_matrix(ctx, image, values.data());
+  const auto is_finite = [](float value) { return std::isfinite(value); };
+  check(std::all_of(values.begin(), values.end(), is_finite),
+        "{}: decoding gave a NaN or an infinity; its weights are damaged or of another model",
+        folder_);
   return values;
 }
 

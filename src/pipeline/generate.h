@@ -85,6 +85,7 @@ class Decoder {
 
  private:
   ideogram4::VaeDecoder vae_;
+  std::string folder_;
   ideogram4::LatentStatistics statistics_;
 };
 

@@ -53,7 +53,7 @@ ModelFolders find_folders(const FolderChoices& choices) {
   folders.vae = part(choices.vae, "vae");
   check(folders.unconditional != folders.transformer,
         "{}: is one transformer, and an image takes two; name the other with --uncond",
-        choices.model);
+        folders.transformer);
   const fs::path beside = fs::path(folders.text_encoder).parent_path() / "tokenizer";
   for (const fs::path& candidate :
        {fs::path(choices.model) / "tokenizer", beside, fs::path(folders.text_encoder)}) {

@@ -45,6 +45,10 @@ std::vector<StoredRows> parts_of(const Checkpoint& checkpoint, const std::string
   return parts;
 }
 
+std::string module_of(const std::string& tensor) {
+  return tensor.substr(0, tensor.rfind(".weight"));
+}
+
 FileShape conv_shape(const nn::ConvSpec& spec) {
   return {spec.out, spec.in, spec.kernel, spec.kernel};
 }
@@ -55,22 +59,19 @@ FileShape conv_shape(const nn::ConvSpec& spec) {
 // -------------------------------------------------------------------------------------
 
 void CheckpointCheck::count(const std::string& name, const FileShape& shape) {
-  const TensorInfo* info = checkpoint_.find(prefix_ + name);
-  check(info != nullptr,
-        "{}: tensor {} is missing; the checkpoint is incomplete or of another model",
-        checkpoint_.path(), in_quotes(prefix_ + name));
-  check(info->shape == shape, "{}: tensor {} is {}, expected {} by the configuration",
-        checkpoint_.path(), in_quotes(prefix_ + name), to_string(info->shape), to_string(shape));
-  bytes_ += info->bytes();
-  parameters_ += info->elements();
+  const TensorInfo& info = check_vector(checkpoint_, prefix_ + name, shape);
+  bytes_ += info.bytes();
+  parameters_ += info.elements();
+}
+
+void CheckpointCheck::count(const StoredRows& rows) {
+  bytes_ += rows.bytes().size();
+  parameters_ += static_cast<uint64_t>(rows.rows() * rows.k());
 }
 
 void CheckpointCheck::linear(nn::Linear&, const LinearSpec& spec) {
   const Layout& layout = layout_in(checkpoint_, prefix_, spec);
-  for (const StoredRows& part : parts_of(checkpoint_, prefix_, layout, spec.k)) {
-    bytes_ += part.bytes().size();
-    parameters_ += static_cast<uint64_t>(part.rows() * part.k());
-  }
+  for (const StoredRows& part : parts_of(checkpoint_, prefix_, layout, spec.k)) count(part);
   if (!spec.bias) return;
   for (const auto& part : layout) count(part.name + ".bias", {part.rows});
 }
@@ -85,7 +86,7 @@ void CheckpointCheck::vector(nn::Vector&, const std::string& name, int64_t lengt
 }
 
 void CheckpointCheck::table(nn::Table&, const std::string& name, int64_t rows, int64_t columns) {
-  count(name, {rows, columns});
+  count(StoredRows(checkpoint_, module_of(prefix_ + name), rows, columns));
 }
 
 // --- loading
@@ -244,7 +245,7 @@ void Loader::vector(nn::Vector& into, const std::string& name, int64_t length) {
 }
 
 void Loader::table(nn::Table& into, const std::string& name, int64_t rows, int64_t columns) {
-  const std::string module = options_.prefix + name.substr(0, name.rfind(".weight"));
+  const std::string module = module_of(options_.prefix + name);
   into.memory = load_plain({StoredRows(checkpoint_, module, rows, columns)});
   into.dtype = options_.dtype;
   into.rows = rows;

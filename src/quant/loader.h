@@ -43,6 +43,7 @@ class CheckpointCheck : public nn::WeightVisitor {
 
  private:
   void count(const std::string& name, const FileShape& shape);
+  void count(const StoredRows& rows);
 
   const Checkpoint& checkpoint_;
   std::string prefix_;

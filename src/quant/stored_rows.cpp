@@ -147,13 +147,19 @@ void StoredRows::read(int64_t row, DType to, std::byte* into) const {
   check_finite(row, to, into);
 }
 
-void read_vector(const Checkpoint& checkpoint, const std::string& name, const FileShape& shape,
-                 float* into) {
+const TensorInfo& check_vector(const Checkpoint& checkpoint, const std::string& name,
+                               const FileShape& shape) {
   const TensorInfo& info = find(checkpoint, name);
   check(info.shape == shape, "{}: tensor {} is {}, expected {} by the configuration",
         checkpoint.path(), in_quotes(name), to_string(info.shape), to_string(shape));
   check(is_float(info.dtype), "{}: tensor {} is {}, expected F32, BF16 or F16", checkpoint.path(),
         in_quotes(name), octet::name_of(info.dtype));
+  return info;
+}
+
+void read_vector(const Checkpoint& checkpoint, const std::string& name, const FileShape& shape,
+                 float* into) {
+  const TensorInfo& info = check_vector(checkpoint, name, shape);
   const std::span<const std::byte> bytes = checkpoint.bytes(name);
   const auto count = static_cast<int64_t>(info.elements());
   bool finite = true;

@@ -41,8 +41,12 @@ class StoredRows {
   std::span<const std::byte> scales_;  // F32, one or one per row; empty without
 };
 
-// A tensor of `count` numbers as F32, from F32, BF16 or F16. `expected` is its shape in words.
+// A tensor of this shape as F32, from F32, BF16 or F16. Throws Error, naming file and tensor, where
+// it is missing, of another shape or type, or holds a NaN or infinity.
 void read_vector(const Checkpoint& checkpoint, const std::string& name, const FileShape& shape,
                  float* into);
+// The same for what can be known without reading its numbers.
+const TensorInfo& check_vector(const Checkpoint& checkpoint, const std::string& name,
+                               const FileShape& shape);
 
 }  // namespace octet::quant

@@ -142,16 +142,17 @@ class Job {
     request.int8 = int8();
     request.noise = floats("noise");
     std::vector<Output> outputs;
-    pipeline::generate(ctx_, pool_, request, {}, [&](const pipeline::GeneratedImage& image, const auto&) {
-      outputs.push_back({"latent",
-                         {static_cast<int64_t>(grid[0]) * grid[1],
-                          static_cast<int64_t>(image.latent.size()) / (grid[0] * grid[1])},
-                         image.latent});
-      outputs.push_back({"image",
-                         {image.size.height, image.size.width, 3},
-                         Numbers(image.pixels.begin(), image.pixels.end()),
-                         true});
-    });
+    pipeline::generate(
+        ctx_, pool_, request, {}, [&](const pipeline::GeneratedImage& image, const auto&) {
+          outputs.push_back({"latent",
+                             {static_cast<int64_t>(grid[0]) * grid[1],
+                              static_cast<int64_t>(image.latent.size()) / (grid[0] * grid[1])},
+                             image.latent});
+          outputs.push_back({"image",
+                             {image.size.height, image.size.width, 3},
+                             Numbers(image.pixels.begin(), image.pixels.end()),
+                             true});
+        });
     return outputs;
   }
 

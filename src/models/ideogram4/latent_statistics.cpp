@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/error.h"
 #include "models/ideogram4/vae.h"
 #include "quant/stored_rows.h"
 
@@ -109,6 +110,8 @@ LatentStatistics stored_statistics(const Checkpoint& vae, const VaeConfig& confi
   };
   for (float& shift : statistics.shift) shift = rounded(shift);
   for (float& scale : statistics.scale) {
+    check(scale >= 0, "{}: tensor \"bn.running_var\" holds {}, expected no negative number",
+          vae.path(), scale);
     scale = rounded(std::sqrt(rounded(rounded(scale) + config.statistics_eps)));
   }
   return statistics;

@@ -1,0 +1,196 @@
+"""`octet generate` from the outside: what it makes of a tiny model."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytest.importorskip("diffusers")
+pytest.importorskip("transformers")
+
+import numpy as np
+import tiny_ideogram4 as tiny
+from generating import (
+    SHAPE,
+    copy,  # noqa: F401: a fixture
+    edit_tensors,
+    generate,  # noqa: F401: a fixture
+    model,  # noqa: F401: a fixture
+    picture,
+    pictures,
+    refusal,
+    rewrite,
+    shard,
+    weights_of,
+)
+
+
+def pixels(image):
+    return np.asarray(image).astype(int)
+
+
+def same(first, second):
+    return np.array_equal(pixels(first), pixels(second))
+
+
+@pytest.fixture
+def plain(generate, model):
+    return picture(generate(model), generate)
+
+
+def test_a_picture_and_what_it_says_of_itself(generate, model):
+    done = generate(model, "--seed", 7, "--preset", "turbo")
+    image = picture(done, generate)
+    assert done.stdout == f"{generate.out / 'out.png'}\n"
+    assert image.size == (8, 6) and image.mode == "RGB"
+    assert len(np.unique(pixels(image))) > 20
+    assert image.text["caption"].encode() == tiny.CAPTION.encode()
+    assert image.text["seed"] == "7" and image.text["preset"] == "turbo"
+    assert image.text["steps"] == "2"
+    assert len(image.text["checkpoint"]) == 16
+    kernels = image.text["kernels"].split("; ")
+    # Two blocks of two transformers, two steps.
+    assert any(use.startswith("attention.qkv int8 ") and use.endswith(" x 8") for use in kernels)
+    assert any(use.startswith("adaln_proj bf16") for use in kernels)
+
+
+def test_threads_do_not_change_a_picture(generate, model, plain):
+    assert same(picture(generate(model, "--threads", 2), generate), plain)
+
+
+def test_seeds(generate, model, plain):
+    assert same(picture(generate(model, "--seed", 0), generate), plain)
+    assert not same(picture(generate(model, "--seed", 1), generate), plain)
+
+
+def test_several_pictures(generate, model, plain):
+    done = generate(model, "--images", 2)
+    assert sorted(path.name for path in generate.out.iterdir()) == ["out-1.png", "out-2.png"]
+    first, second = pictures(done, generate)
+    assert same(first, plain) and not same(second, plain)
+    assert (first.text["image"], second.text["image"]) == ("0", "1")
+
+
+def test_a_picture_replaces_the_one_before(generate, model, plain):
+    rewrite(generate.out / "out.png", "old")
+    assert same(picture(generate(model), generate), plain)
+
+
+def test_json_report(generate, model):
+    done = generate(model, "--json", "-", "--seed", 3)
+    report = json.loads(done.stdout)
+    assert report["pictures"] == [str(generate.out / "out.png")]
+    assert report["seed"] == 3 and report["steps"] == 2
+    assert report["checkpoint"] == picture(done, generate).text["checkpoint"]
+    by_layer = {use["layer"]: use for use in report["kernels"]}
+    assert by_layer["attention.qkv"]["path"] == "int8" and by_layer["attention.qkv"]["kernel"]
+    assert by_layer["input_proj"]["path"] == "bf16" and by_layer["input_proj"]["kernel"] is None
+    assert {"gemm", "attention", "convolution"} <= {op["op"] for op in report["ops"]}
+
+
+@pytest.mark.parametrize("layout", ["fused", "sharded"])
+def test_other_layouts_on_disk(generate, copy, plain, layout):
+    if layout == "sharded":
+        index = shard(copy)
+        assert len(list(index.parent.glob("*.safetensors"))) > 1
+    else:
+        for part in ("transformer", "unconditional_transformer"):
+            path = weights_of(copy / part)
+            rewrite(path, path.read_bytes())
+        tiny.rewrite_transformers(copy, fused=True)
+    assert same(picture(generate(copy), generate), plain)
+
+
+@pytest.mark.parametrize(
+    ("flag", "part"),
+    [
+        ("--uncond", "unconditional_transformer"),
+        ("--text-encoder", "text_encoder"),
+        ("--vae", "vae"),
+    ],
+)
+def test_a_part_from_elsewhere(generate, model, plain, tmp_path, flag, part):
+    other = tiny.save_pipeline(tmp_path / "other", SHAPE, seed=50)
+    named = picture(generate(model, flag, other / part), generate)
+    assert same(picture(generate(model, flag, other), generate), named)
+    assert not same(named, plain)
+    assert named.text["checkpoint"] != plain.text["checkpoint"]
+    again = picture(generate(model, flag, model / part), generate)
+    assert same(again, plain) and again.text["checkpoint"] == plain.text["checkpoint"]
+
+
+def test_one_changed_number_is_another_checkpoint(generate, copy, plain):
+    def edit(tensors):
+        tensors["layers.0.attention.to_q.weight"][0, 0] += 0.001
+
+    edit_tensors(copy / "transformer", edit)
+    assert picture(generate(copy), generate).text["checkpoint"] != plain.text["checkpoint"]
+
+
+def test_linears_in_floating_point(generate, model, plain):
+    done = generate(model, "--linears", "float", "--json", "-")
+    assert all(use["path"] == "bf16" for use in json.loads(done.stdout)["kernels"])
+    unquantized = picture(done, generate)
+    apart = np.abs(pixels(unquantized) - pixels(plain))
+    assert 0 < apart.mean() < 10  # INT8 of 32 channels and two steps that guidance magnifies
+
+
+def test_activations_in_f32(generate, model, plain):
+    wide = picture(generate(model, "--dtype", "f32"), generate)
+    assert 0 < np.abs(pixels(wide) - pixels(plain)).mean() < 10
+
+
+def test_the_official_convention_has_statistics_of_its_own(generate, tmp_path):
+    """They are for 128 channels, as the real model has, whose pictures have 256 pixels at least."""
+    folder = tiny.save_pipeline(tmp_path / "wide", tiny.SHAPES["wide"])
+    made = {}
+    for convention in ("official", "diffusers"):
+        flags = ("--convention", convention, "--size", "256x256", "--steps", 1, "--threads", 2)
+        made[convention] = picture(generate(folder, *flags), generate)
+    assert made["official"].size == (256, 256)
+    assert not same(made["official"], made["diffusers"])
+
+
+def test_caption_from_a_file(generate, model, plain, tmp_path):
+    path = tmp_path / "caption.json"
+    path.write_text(json.dumps(json.loads(tiny.CAPTION), indent=2, ensure_ascii=False))
+    image = picture(generate(model, "--caption", path), generate)
+    assert image.text["caption"] == tiny.CAPTION  # in the form that the model knows
+    assert same(image, plain)
+
+
+def test_wrapped_text(generate, model, plain):
+    image = picture(generate(model, "--wrap-text", caption="a red cube"), generate)
+    assert json.loads(image.text["caption"])["high_level_description"] == "a red cube"
+    assert not same(image, plain)
+
+
+def test_guidance(generate, model, plain):
+    """Of two steps, the preset guides the first by 7 and polishes the second with 3."""
+    assert same(picture(generate(model, "--guidance", "7,3"), generate), plain)
+    assert not same(picture(generate(model, "--guidance", "7"), generate), plain)
+    unguided = generate(model, "--guidance", "1", "--json", "-")
+    by_layer = {use["layer"]: use for use in json.loads(unguided.stdout)["kernels"]}
+    assert by_layer["attention.qkv"]["launches"] == 4  # of one transformer
+    assert not same(picture(unguided, generate), plain)
+
+
+def test_required_int8(generate, model):
+    sentence = refusal(generate(model, "--require-int8", "--device", "ref"), generate)
+    assert "--require-int8" in sentence
+    environment = {"OCTET_FORCE_KERNEL": "scalar_4x16"}
+    done = generate(model, "--require-int8", environment=environment)
+    assert "scalar_4x16" in refusal(done, generate)
+    assert picture(generate(model, environment=environment), generate).size == (8, 6)
+    sentence = refusal(generate(model, "--require-int8", "--linears", "float"), generate)
+    assert "--linears" in sentence
+
+
+def test_other_kernels_give_the_same_picture(generate, model):
+    """Their integer sums are exact; the norms that go with them sum floats in another order, which
+    may move a value next to a half to the neighbouring code or byte."""
+    flags = ("--dtype", "f32")
+    best = picture(generate(model, *flags), generate)
+    scalar = generate(model, *flags, environment={"OCTET_FORCE_KERNEL": "scalar_4x16"})
+    assert np.abs(pixels(picture(scalar, generate)) - pixels(best)).max() <= 1
