@@ -34,6 +34,15 @@ template <class Body>
   }
 }
 
+template <class V>
+[[gnu::always_inline]] inline double sum_of_lanes(typename V::F x) {
+  float lanes[V::kWidth];
+  V::store(lanes, x);
+  double total = 0;
+  for (const float lane : lanes) total += static_cast<double>(lane);
+  return total;
+}
+
 // The sum over j of what add(vec, sum, j) adds. In f32 up to 16 terms follow each other, the rest
 // is f64: a row may be 50,000 channels long.
 template <class V, class Add>
@@ -49,10 +58,11 @@ template <class V, class Add>
 #pragma GCC unroll 4
       for (int i = 0; i < kSums; ++i) sum[i] = add(V{}, sum[i], j + i * V::kWidth);
     }
-    float lanes[V::kWidth];
-    V::store(lanes, V::add(V::add(sum[0], sum[1]), V::add(sum[2], sum[3])));
-    for (const float lane : lanes) total += static_cast<double>(lane);
+    total += sum_of_lanes<V>(V::add(V::add(sum[0], sum[1]), V::add(sum[2], sum[3])));
   }
+  auto sum = V::set(0);
+  for (; j + V::kWidth <= count; j += V::kWidth) sum = add(V{}, sum, j);
+  total += sum_of_lanes<V>(sum);
   for (; j < count; ++j) total += static_cast<double>(add(VecScalar{}, 0.0f, j));
   return total;
 }
