@@ -22,7 +22,7 @@ build: ## install what is missing and build the program: build/octet
 	@tools/setup.sh build
 	@tools/build.sh default octet
 
-demo: build ## build, then show one INT8 linear against its unquantized and fake-INT8 twins
+demo: build ## build, then render demo.png through the whole INT8 pipeline
 	@build/octet demo
 
 test: ## everything that can be tested on this machine; ends with a summary

@@ -12,6 +12,7 @@ void add_inspect(CLI::App& program, CommonFlags& flags);
 void add_caption(CLI::App& program, CommonFlags& flags);
 void add_bench(CLI::App& program, CommonFlags& flags);
 void add_bench_gemm(CLI::App& bench, CommonFlags& flags);
+void add_bench_linear(CLI::App& bench, CommonFlags& flags);
 void add_bench_quantize(CLI::App& bench, CommonFlags& flags);
 void add_bench_step(CLI::App& bench, CommonFlags& flags);
 void add_tune(CLI::App& program, CommonFlags& flags);

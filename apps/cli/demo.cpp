@@ -1,56 +1,61 @@
 // octet demo
+#include "octet/demo.h"
+
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
 
 #include "commands.h"
-#include "octet/bench.h"
+#include "octet/files.h"
+#include "octet/text.h"
 #include "output.h"
+#include "rendering.h"
 
 namespace octet::cli {
 namespace {
 
-std::string to_text(const LinearDemo& demo) {
-  double longest = 0;
-  double native = 0;
-  for (const auto& path : demo.paths) {
-    longest = std::max(longest, path.us);
-    native = path.us;  // the last one
-  }
-  Table table({"path", "", "how", "ms", "native is", "error"}, 3);
-  for (const auto& path : demo.paths) {
-    table.add({path.name, bar(path.us / longest), path.how, fmt::format("{:.2f}", path.us * 1e-3),
-               &path == &demo.paths.back() ? "-" : fmt::format("{:.2f}x faster", path.us / native),
-               fmt::format("{:.2f} %", path.relative_error * 100)});
-  }
-  return fmt::format(
-      "One linear of a diffusion transformer, {} tokens, {} -> {} channels, on\n{}\n\n{}"
-      "\nThe native path ran the kernel {}. Error: against the exact product.\n",
-      demo.shape.m, demo.shape.k, demo.shape.n, demo.device, table.text(), demo.kernel);
-}
+struct DemoArguments {
+  std::string out = "demo.png";
+  int64_t seed = 7;
+};
 
-nlohmann::ordered_json to_json(const LinearDemo& demo) {
-  auto paths = nlohmann::ordered_json::array();
-  for (const auto& path : demo.paths) {
-    paths.push_back(
-        {{"name", path.name}, {"us", path.us}, {"relative_error", path.relative_error}});
-  }
-  return {{"device", demo.device}, {"kernel", demo.kernel}, {"m", demo.shape.m},
-          {"n", demo.shape.n},     {"k", demo.shape.k},     {"paths", paths}};
+void render_demo(const CommonFlags& flags, const DemoArguments& arguments) {
+  check_json_target(flags);
+  check_writable(arguments.out);
+  GenerateRequest request = demo_request();
+  request.device = flags.device;
+  request.threads = flags.threads;
+  request.seed = static_cast<uint64_t>(arguments.seed);
+  const GenerateReport report = [&] {
+    RenderingProgress progress(flags);
+    return generate(request, std::ref(progress),
+                    [&](const Picture& picture) { write_picture(arguments.out, picture); });
+  }();
+  nlohmann::ordered_json json = report_json(report);
+  json["pictures"] = {arguments.out};
+  json["model"] = request.model;
+  const std::string text = fmt::format(
+      "{}\n{} ({}), from the model of random weights in {}\n\n"
+      "With the weights of Ideogram 4: octet generate --model FOLDER --caption FILE -o out.png\n",
+      report_text(report), printable(arguments.out), request.size, printable(request.model));
+  show(flags, flags.quiet ? printable(arguments.out) + "\n" : text, json);
 }
 
 }  // namespace
 
 void add_demo(CLI::App& program, CommonFlags& flags) {
-  CLI::App* command =
-      program.add_subcommand("demo", "One DiT-sized linear: fake INT8, unquantized, native INT8");
+  CLI::App* command = program.add_subcommand(
+      "demo", "A picture through the whole pipeline, from a small model of random weights");
   add_device_flags(*command, flags);
   add_output_flags(*command, flags);
-  command->callback([&flags] {
-    check_json_target(flags);
-    const LinearDemo demo = demo_linear(flags.device, flags.threads);
-    show(flags, to_text(demo), to_json(demo));
-  });
+  const auto arguments = std::make_shared<DemoArguments>();
+  command->add_option("-o,--out", arguments->out, "PNG file")->capture_default_str();
+  command->add_option("--seed", arguments->seed, "Seed of the noise")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->callback([&flags, arguments] { render_demo(flags, *arguments); });
 }
 
 }  // namespace octet::cli

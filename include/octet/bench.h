@@ -114,13 +114,13 @@ struct LinearPath {
   double relative_error = 0;  // L2 norm of the error over L2 norm of the result
 };
 
-struct LinearDemo {
+struct LinearComparison {
   std::string device;
   std::string kernel;
   GemmShape shape;
   std::vector<LinearPath> paths;
 };
 
-LinearDemo demo_linear(const std::string& device = "auto", int threads = 0);
+LinearComparison compare_linear(const std::string& device = "auto", int threads = 0);
 
 }  // namespace octet

@@ -178,21 +178,21 @@ GemmBench bench_gemm(const GemmBenchRequest& request,
   return bench;
 }
 
-LinearDemo demo_linear(const std::string& device, int threads) {
+LinearComparison compare_linear(const std::string& device, int threads) {
   constexpr int kErrorSamples = 4096;
   constexpr double kSeconds = 2.0;
   const auto backend = select_backend({.device = device, .threads = threads});
   ThreadPool pool(threads);
-  LinearDemo demo;
-  demo.device = backend->description();
+  LinearComparison comparison;
+  comparison.device = backend->description();
   // A CPU shows it in a second with the tokens of a long caption; a GPU is filled by those of an
   // image of 1024 x 1024.
   const bool on_gpu = backend->name().rfind("cuda", 0) == 0;
-  demo.shape = {on_gpu ? 4096 : 512, 4608, 4608};
-  measure::LinearCase linear(*backend, pool, demo.shape, DType::bf16,
+  comparison.shape = {on_gpu ? 4096 : 512, 4608, 4608};
+  measure::LinearCase linear(*backend, pool, comparison.shape, DType::bf16,
                              {.unquantized = true, .fake = true});
   backend->set_gemm_observer(
-      [&demo](const GemmProblem&, std::string_view kernel) { demo.kernel = kernel; });
+      [&comparison](const GemmProblem&, std::string_view kernel) { comparison.kernel = kernel; });
   struct Way {
     const char* name;
     const char* how;
@@ -206,12 +206,12 @@ LinearDemo demo_linear(const std::string& device, int threads) {
   std::vector<std::function<void()>> works;
   for (const Way& way : ways) {
     way.run();
-    demo.paths.push_back({way.name, way.how, 0, linear.relative_error(kErrorSamples)});
+    comparison.paths.push_back({way.name, way.how, 0, linear.relative_error(kErrorSamples)});
     works.push_back(way.run);
   }
   const auto times = measure::time_in_turns(*backend, works, kSeconds);
-  for (size_t i = 0; i < times.size(); ++i) demo.paths[i].us = times[i];
-  return demo;
+  for (size_t i = 0; i < times.size(); ++i) comparison.paths[i].us = times[i];
+  return comparison;
 }
 
 }  // namespace octet

@@ -58,7 +58,7 @@ def test_help_and_version(octet):
     assert octet("--version").stdout.startswith("octet ")
 
 
-COMMANDS = "devices, inspect, caption, bench, tune or demo"
+COMMANDS = "devices, inspect, caption, bench, tune, demo or generate"
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_wrong_usage_is_one_sentence(octet, arguments, parts):
     ("arguments", "parts"),
     [
         (["inspect", "/no/such/file"], ["/no/such/file", "No such file"]),
-        (["demo", "--device", "cuda:4000000000"], ["cuda:4000000000"]),
+        (["bench", "linear", "--device", "cuda:4000000000"], ["cuda:4000000000"]),
         (["bench", "gemm", "--device", "cuda:99"], ["cuda:99"]),
         (["tune", "--device", "cuda:99"], ["cuda:99"]),
         (["bench", "quantize", "--device", "cuda:99"], ["cuda:99"]),
@@ -330,7 +330,7 @@ def test_ideogram4_shapes(octet):
 
 
 def test_forced_kernel_that_does_not_exist(octet):
-    sentence = only_sentence(octet("demo", "--device", "cpu", OCTET_FORCE_KERNEL="warp_drive"))
+    sentence = only_sentence(octet("bench", "linear", "--device", "cpu", OCTET_FORCE_KERNEL="warp_drive"))
     assert "warp_drive" in sentence and "scalar_4x16" in sentence
 
 
@@ -371,7 +371,7 @@ def test_output_cut_in_the_middle_is_a_failure(built_program, tmp_path):
 
 
 @pytest.mark.parametrize(("arguments", "code"), [
-    (["devices"], 0), (["inspect", "/no/such/file"], 1), (["demo", "--device", "cuda:9999"], 1),
+    (["devices"], 0), (["inspect", "/no/such/file"], 1), (["bench", "linear", "--device", "cuda:9999"], 1),
     (["nope"], 2), (["devices", "--threads", "1"], 2)])
 @pytest.mark.parametrize("redirection", ["2>/dev/full", "2>&-", "<&- 2>&-"])
 def test_lost_standard_error_changes_no_exit_code(built_program, arguments, code, redirection):
@@ -388,12 +388,28 @@ def test_closed_descriptors_do_not_reach_the_json_file(built_program, tmp_path):
     assert json.loads(path.read_text())["devices"]
 
 
-def test_demo_compares_three_paths(octet):
-    done = octet("demo", "--json", "-")
-    demo = json.loads(done.stdout)
-    errors = {path["name"]: path["relative_error"] for path in demo["paths"]}
+def test_bench_linear_compares_three_paths(octet):
+    done = octet("bench", "linear", "--json", "-")
+    errors = {path["name"]: path["relative_error"] for path in json.loads(done.stdout)["paths"]}
     assert errors.keys() == {"fake INT8", "unquantized", "native INT8"}
     assert errors["unquantized"] < 0.005
     # Both INT8 paths see the same quantized operands, so their errors agree but for bf16 rounding.
     assert abs(errors["native INT8"] - errors["fake INT8"]) < 0.005
     assert errors["native INT8"] < 0.05
+
+
+def test_demo_renders_a_picture(octet, tmp_path):
+    settings = {"OCTET_CACHE_DIR": tmp_path / "cache"}
+    run = ("demo", "--device", "cpu", "--out", tmp_path / "demo.png", "--json", "-")
+    first = json.loads(octet(*run, **settings).stdout)
+    picture = (tmp_path / "demo.png").read_bytes()
+    assert picture.startswith(b"\x89PNG") and len(picture) > 50_000  # not one colour
+    paths = {use["layer"]: use["path"] for use in first["kernels"]}
+    for layer in ("attention.qkv", "attention.o", "feed_forward.w1+w3", "feed_forward.w2"):
+        assert paths[layer] == "int8"
+    # The model is written once, and the picture is the same from run to run.
+    written = (tmp_path / "cache" / "demo-model" / "model_index.json").stat().st_mtime_ns
+    again = json.loads(octet(*run, **settings).stdout)
+    assert again["checkpoint"] == first["checkpoint"]
+    assert (tmp_path / "cache" / "demo-model" / "model_index.json").stat().st_mtime_ns == written
+    assert (tmp_path / "demo.png").read_bytes() == picture

@@ -109,9 +109,16 @@ TEST_F(StoredRowsTest, OfFp8WithAScalePerRow) {
         write({tensor("a.weight", DType::f8_e4m3, {2, 3}, kF8),
                tensor<float>("a.weight_scale", DType::f32, shape, {2, 0.5f})});
     const StoredRows rows(checkpoint, "a", 2, 3);
-    EXPECT_EQ(rows.dtype(), DType::f32);
+    EXPECT_EQ(rows.dtype(), DType::bf16);
     EXPECT_EQ(row(rows, 0), (std::vector<float>{2, -4, 1}));
     EXPECT_EQ(row(rows, 1), (std::vector<float>{2, 0, -0.0625f}));
+    // Without loss: the stored values and their scale apart.
+    bf16_t values[3];
+    rows.read_unscaled(1, reinterpret_cast<std::byte*>(values));
+    EXPECT_EQ(to_f32(values[0]), 4);
+    EXPECT_EQ(to_f32(values[2]), -0.125f);
+    EXPECT_EQ(rows.scale(0), 2);
+    EXPECT_EQ(rows.scale(1), 0.5f);
   }
 }
 

@@ -1,0 +1,32 @@
+#include "octet/demo.h"
+
+#include "base/env.h"
+#include "base/error.h"
+#include "pipeline/demo_model.h"
+
+namespace octet {
+namespace {
+
+constexpr const char* kCaption =
+    R"({"high_level_description":"Soft coloured shapes drift over one another.",)"
+    R"("style_description":{"aesthetics":"calm, abstract","lighting":"even, without a source",)"
+    R"("medium":"painting","art_style":"flat shapes with soft edges"},)"
+    R"("compositional_deconstruction":{"background":"A wide, quiet gradient.","elements":[]}})";
+
+}  // namespace
+
+GenerateRequest demo_request() {
+  const auto cache = env::cache_dir();
+  check(cache.has_value(),
+        "demo: there is no folder for its model; set OCTET_CACHE_DIR or HOME to one");
+  GenerateRequest request;
+  request.model = (*cache / "demo-model").string();
+  pipeline::write_demo_model(request.model);
+  request.caption = kCaption;
+  request.size = "512x512";
+  request.preset = "turbo";
+  request.seed = 7;
+  return request;
+}
+
+}  // namespace octet
