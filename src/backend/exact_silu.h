@@ -33,10 +33,10 @@ namespace octet {
 // V has float values F and their bits U: add, sub, mul, fma(a, b, c) = a * b + c and
 // fnma(a, b, c) = c - a * b, rounded once; max and min; set, set_bits; bits and from_bits, which
 // reinterpret; add_bits and sub_bits, which wrap; to_exponent, a shift left by 23.
+
+// 2^z for z in +-126.
 template <class V>
-[[gnu::always_inline]] OCTET_HOST_DEVICE inline typename V::F exact_silu(typename V::F x) {
-  auto z = V::mul(x, V::set(-0x1.715476p0f));  // log2(e)
-  z = V::min(V::max(z, V::set(-125.0f)), V::set(125.0f));
+[[gnu::always_inline]] OCTET_HOST_DEVICE inline typename V::F exact_power_of_two(typename V::F z) {
   const auto shift = V::set(12582912.0f);  // 1.5 * 2^23
   const auto shifted = V::add(z, shift);
   const auto f = V::sub(z, V::sub(shifted, shift));
@@ -47,9 +47,14 @@ template <class V>
   p = V::fma(p, f, V::set(0x1.ebf9bcp-3f));
   p = V::fma(p, f, V::set(0x1.62e42ap-1f));
   p = V::fma(p, f, V::set(1.0f));
-  const auto power = V::from_bits(V::add_bits(V::bits(p), V::to_exponent(V::bits(shifted))));
+  return V::from_bits(V::add_bits(V::bits(p), V::to_exponent(V::bits(shifted))));
+}
 
-  const auto d = V::add(V::set(1.0f), power);
+template <class V>
+[[gnu::always_inline]] OCTET_HOST_DEVICE inline typename V::F exact_silu(typename V::F x) {
+  auto z = V::mul(x, V::set(-0x1.715476p0f));  // log2(e)
+  z = V::min(V::max(z, V::set(-125.0f)), V::set(125.0f));
+  const auto d = V::add(V::set(1.0f), exact_power_of_two<V>(z));
   auto y = V::from_bits(V::sub_bits(V::set_bits(0x7ef311c0u), V::bits(d)));
   y = V::fma(y, V::fnma(d, y, V::set(1.0f)), y);
   y = V::fma(y, V::fnma(d, y, V::set(1.0f)), y);

@@ -330,7 +330,8 @@ def test_ideogram4_shapes(octet):
 
 
 def test_forced_kernel_that_does_not_exist(octet):
-    sentence = only_sentence(octet("bench", "linear", "--device", "cpu", OCTET_FORCE_KERNEL="warp_drive"))
+    run = ("bench", "linear", "--device", "cpu")
+    sentence = only_sentence(octet(*run, OCTET_FORCE_KERNEL="warp_drive"))
     assert "warp_drive" in sentence and "scalar_4x16" in sentence
 
 
@@ -371,7 +372,8 @@ def test_output_cut_in_the_middle_is_a_failure(built_program, tmp_path):
 
 
 @pytest.mark.parametrize(("arguments", "code"), [
-    (["devices"], 0), (["inspect", "/no/such/file"], 1), (["bench", "linear", "--device", "cuda:9999"], 1),
+    (["devices"], 0), (["inspect", "/no/such/file"], 1),
+    (["bench", "linear", "--device", "cuda:9999"], 1),
     (["nope"], 2), (["devices", "--threads", "1"], 2)])
 @pytest.mark.parametrize("redirection", ["2>/dev/full", "2>&-", "<&- 2>&-"])
 def test_lost_standard_error_changes_no_exit_code(built_program, arguments, code, redirection):

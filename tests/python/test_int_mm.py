@@ -20,7 +20,10 @@ SHAPES = [
 def kernels(octet):
     """The kernels of this build, taken from what the program says when asked for another."""
     answer = subprocess.run(
-        [octet, "bench", "linear"], env={"OCTET_FORCE_KERNEL": "none"}, capture_output=True, text=True
+        [octet, "bench", "linear"],
+        env={"OCTET_FORCE_KERNEL": "none"},
+        capture_output=True,
+        text=True,
     )
     assert answer.returncode == 1
     return answer.stderr.strip().rsplit("this build has ", 1)[1].split(", ")

@@ -190,16 +190,7 @@ float largest_of(const float* x, int64_t count) {
 template <class V>
 [[gnu::always_inline]] inline typename V::F power_of_two(typename V::F exponent) {
   const auto z = V::max(V::set(-126.0f), exponent);
-  const auto shift = V::set(12582912.0f);  // 1.5 * 2^23
-  const auto shifted = V::add(z, shift);
-  const auto f = V::sub(z, V::sub(shifted, shift));
-  auto p = V::set(0x1.5bba14p-10f);
-  p = V::fma(p, f, V::set(0x1.3cea88p-7f));
-  p = V::fma(p, f, V::set(0x1.c6b752p-5f));
-  p = V::fma(p, f, V::set(0x1.ebf9bcp-3f));
-  p = V::fma(p, f, V::set(0x1.62e42ap-1f));
-  p = V::fma(p, f, V::set(1.0f));
-  const auto power = V::from_bits(V::add_bits(V::bits(p), V::to_exponent(V::bits(shifted))));
+  const auto power = exact_power_of_two<V>(z);
   return V::add(power, V::sub(z, z));
 }
 
