@@ -42,7 +42,9 @@ struct AttentionArgs {
   TensorView out;        // [rows, heads * head_dim]
   int64_t heads = 0;
   int64_t kv_heads = 0;
-  bool causal = false;  // row i sees the keys 0 to i; then there are as many rows as keys
+  // Row i sees the keys 0 to i; then there are as many rows as keys. A NaN or an infinity in v may
+  // show in rows that do not see it: kernels multiply it by the zero of a mask.
+  bool causal = false;
 
   int64_t rows() const { return q.shape[0]; }
   int64_t keys() const { return k.shape[0]; }

@@ -190,7 +190,7 @@ float largest_of(const float* x, int64_t count) {
 template <class V>
 [[gnu::always_inline]] inline typename V::F power_of_two(typename V::F exponent) {
   const auto z = V::max(V::set(-126.0f), exponent);
-  const auto power = exact_power_of_two<V>(z);
+  const auto power = octet::exact_power_of_two<V>(z);
   return V::add(power, V::sub(z, z));
 }
 
