@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -52,9 +53,8 @@ void add_demo(CLI::App& program, CommonFlags& flags) {
   add_output_flags(*command, flags);
   const auto arguments = std::make_shared<DemoArguments>();
   command->add_option("-o,--out", arguments->out, "PNG file")->capture_default_str();
-  command->add_option("--seed", arguments->seed, "Seed of the noise")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  add_whole_number(*command, "--seed", arguments->seed, 0, std::numeric_limits<int64_t>::max(),
+                   "Seed of the noise");
   command->callback([&flags, arguments] { render_demo(flags, *arguments); });
 }
 

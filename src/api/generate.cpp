@@ -2,6 +2,7 @@
 #include "octet/generate.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <utility>
 
@@ -102,9 +103,12 @@ Picture to_picture(const pipeline::GeneratedImage& image, const GenerateRequest&
       {"image", std::to_string(image.index)},
       {"preset", request.preset},
       {"steps", std::to_string(report.steps)},
+      {"guidance",
+       request.guidance.empty() ? "preset" : fmt::format("{}", fmt::join(request.guidance, ","))},
       {"checkpoint", report.checkpoint},
       {"device", report.device},
       {"linears", request.linears},
+      {"dtype", request.dtype},
       {"convention", request.convention},
       {"kernels", kernel_summary(report)},
   };
@@ -115,6 +119,7 @@ Picture to_picture(const pipeline::GeneratedImage& image, const GenerateRequest&
 
 GenerateReport generate(const GenerateRequest& request, const OnGenerateStep& on_step,
                         const std::function<void(const Picture&)>& on_picture) {
+  check(on_picture != nullptr, "generate: nobody takes the pictures; expected a function");
   const DType dtype = is_first("dtype", request.dtype, "bf16", "f32") ? DType::bf16 : DType::f32;
   const pipeline::GenerateRequest inner = to_pipeline(request);
   const auto backend = select_backend({.device = request.device,

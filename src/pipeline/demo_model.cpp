@@ -32,8 +32,7 @@ void write_file(const fs::path& path, const std::string& text) {
 
 void write_json(const fs::path& path, const Json& value) { write_file(path, value.dump(2) + "\n"); }
 
-// --- the parts
-// ------------------------------------------------------------------------------------
+// --- the parts ---
 
 Json index() {
   const auto part = [](const char* library, const char* type) {
@@ -168,8 +167,7 @@ void write_parts(const fs::path& folder) {
   write_demo_vae((folder / "vae" / weights).string());
 }
 
-// --- the folder
-// -----------------------------------------------------------------------------------
+// --- the folder ---
 
 void write_manifest(const fs::path& folder) {
   Json files = Json::object();

@@ -71,11 +71,11 @@ class Run {
       const double now = watch.microseconds() * 1e-6;
       return now - std::exchange(before, now);
     };
-    const std::vector<float> features = encode();
+    std::vector<float> features = encode();
     report_.text_s = seconds_since();
     std::vector<std::vector<float>> latents;
     {
-      const Networks networks = load(features);
+      const Networks networks = load(std::move(features));
       report_.load_s = seconds_since();
       latents = denoise(networks);
     }
@@ -140,10 +140,10 @@ class Run {
   }
 
   std::vector<float> encode() {
-    const int64_t layers = text_encoder_->config().layers;
-    tell({Stage::text, 0, layers});
+    constexpr int64_t kLayers = ideogram4::kRunLayers;
+    tell({Stage::text, 0, kLayers});
     std::vector<float> features = text_encoder_->encode(ctx_, pool_, tokens_, [&](int64_t done) {
-      tell({Stage::text, done, layers});
+      tell({Stage::text, done, kLayers});
     });
     fingerprint_.add(text_encoder_->fingerprint());
     text_encoder_.reset();
@@ -160,7 +160,8 @@ class Run {
     return {std::move(dit), std::move(prompt)};
   }
 
-  Networks load(const std::vector<float>& features) {
+  // By value, so that the features are released with it: they are large for long captions.
+  Networks load(std::vector<float> features) {
     Networks networks{load(request_.folders.transformer, true, features), std::nullopt};
     const auto guided = [](float guidance) { return guidance != 1; };
     if (std::any_of(schedule_.guidance.begin(), schedule_.guidance.end(), guided)) {

@@ -15,16 +15,17 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, ignored);
 }
 
-// `folder` itself when it is the part, else the part's folder inside of it.
+// The part's folder inside of `folder`, else `folder` itself when it is the part. In this order:
+// repositories may have a config.json of their own beside those of their parts.
 std::string part_in(const std::string& folder, const std::string& part) {
   check(is_there(folder), "{}: there is no such folder", folder);
-  if (is_there(fs::path(folder) / "config.json")) return folder;
   const fs::path inside = fs::path(folder) / part;
-  check(is_there(inside / "config.json"),
+  if (is_there(inside / "config.json")) return inside.string();
+  check(is_there(fs::path(folder) / "config.json"),
         "{}: there is no {}/config.json; expected a folder as "
         "Hugging Face lays out a pipeline, or that of the part itself",
         folder, part);
-  return inside.string();
+  return folder;
 }
 
 void check_index(const std::string& path) {

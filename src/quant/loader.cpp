@@ -55,19 +55,13 @@ FileShape conv_shape(const nn::ConvSpec& spec) {
 
 }  // namespace
 
-// --- checking
-// -------------------------------------------------------------------------------------
+// --- checking ---
 
 void CheckpointCheck::count(const std::string& name, const FileShape& shape) {
-  const TensorInfo& info = check_vector(checkpoint_, prefix_ + name, shape);
-  bytes_ += info.bytes();
-  parameters_ += info.elements();
+  bytes_ += check_vector(checkpoint_, prefix_ + name, shape).bytes();
 }
 
-void CheckpointCheck::count(const StoredRows& rows) {
-  bytes_ += rows.bytes().size();
-  parameters_ += static_cast<uint64_t>(rows.rows() * rows.k());
-}
+void CheckpointCheck::count(const StoredRows& rows) { bytes_ += rows.bytes().size(); }
 
 void CheckpointCheck::linear(nn::Linear&, const LinearSpec& spec) {
   const Layout& layout = layout_in(checkpoint_, prefix_, spec);
@@ -89,8 +83,14 @@ void CheckpointCheck::table(nn::Table&, const std::string& name, int64_t rows, i
   count(StoredRows(checkpoint_, module_of(prefix_ + name), rows, columns));
 }
 
-// --- loading
-// --------------------------------------------------------------------------------------
+// --- loading ---
+
+void Loader::loaded(const StoredRows& rows) {
+  if (!rows.scale_bytes().empty()) {
+    fingerprint_.add(rows.name() + "_scale", rows.scale_bytes(), pool_);
+  }
+  loaded(rows.name(), rows.bytes());
+}
 
 void Loader::loaded(const std::string& name, std::span<const std::byte> bytes) {
   fingerprint_.add(name, bytes, pool_);
@@ -145,7 +145,7 @@ Buffer Loader::load_plain(const std::vector<StoredRows>& parts) {
       backend_.copy_to_device(to, piece.data(), static_cast<size_t>(count * row_bytes));
       to += count * row_bytes;
     }
-    loaded(part.name(), part.bytes());
+    loaded(part);
   }
   return buffer;
 }
@@ -183,7 +183,7 @@ void Loader::load_int8(nn::Linear& into, const LinearSpec& spec,
       for (int64_t row = 0; row < count; ++row) of_rows[row] *= part.scale(first + row);
       at += count;
     }
-    loaded(part.name(), part.bytes());
+    loaded(part);
   }
   std::vector<float> bias = load_bias(spec, layout_in(checkpoint_, options_.prefix, spec));
   ConstTensorView bias_view;

@@ -38,8 +38,7 @@ class CheckpointCheck : public nn::WeightVisitor {
   void vector(nn::Vector& into, const std::string& name, int64_t length) override;
   void table(nn::Table& into, const std::string& name, int64_t rows, int64_t columns) override;
 
-  uint64_t bytes() const { return bytes_; }            // of the checkpoint that will be read
-  uint64_t parameters() const { return parameters_; }  // without scales
+  uint64_t bytes() const { return bytes_; }  // of the checkpoint that will be read
 
  private:
   void count(const std::string& name, const FileShape& shape);
@@ -47,7 +46,7 @@ class CheckpointCheck : public nn::WeightVisitor {
 
   const Checkpoint& checkpoint_;
   std::string prefix_;
-  uint64_t bytes_ = 0, parameters_ = 0;
+  uint64_t bytes_ = 0;
 };
 
 class Loader : public nn::WeightVisitor {
@@ -71,6 +70,7 @@ class Loader : public nn::WeightVisitor {
   std::vector<float> load_bias(const nn::LinearSpec& spec,
                                const std::vector<nn::LinearSpec::Part>& layout);
   Buffer upload_vector(const std::vector<float>& values, DType dtype);
+  void loaded(const StoredRows& rows);
   void loaded(const std::string& name, std::span<const std::byte> bytes);
 
   const Checkpoint& checkpoint_;

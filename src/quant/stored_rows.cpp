@@ -83,16 +83,17 @@ StoredRows::StoredRows(const Checkpoint& checkpoint, const std::string& module, 
                        int64_t k)
     : path_(checkpoint.path()), name_(module + ".weight"), rows_(rows), k_(k) {
   const TensorInfo& info = find(checkpoint, name_);
-  check(without_trailing_ones(info.shape, 2) == FileShape({rows, k}),
-        "{}: tensor {} is {}, expected [{}, {}] by the configuration", path_, in_quotes(name_),
-        to_string(info.shape), rows, k);
   stored_ = info.dtype;
   dtype_ = is_float(stored_) ? stored_ : DType::bf16;
   bytes_ = checkpoint.bytes(name_);
+  // Before the shape: types of fewer bits are packed, and have another one.
   check(is_float(stored_) || stored_ == DType::f8_e4m3,
         "{}: tensor {} is {}, expected F32, BF16, F16 or F8_E4M3; convert the checkpoint to one of "
         "these",
         path_, in_quotes(name_), octet::name_of(stored_));
+  check(without_trailing_ones(info.shape, 2) == FileShape({rows, k}),
+        "{}: tensor {} is {}, expected [{}, {}] by the configuration", path_, in_quotes(name_),
+        to_string(info.shape), rows, k);
   if (stored_ != DType::f8_e4m3) return;
   const std::string scale_name = module + ".weight_scale";
   const TensorInfo& scale = find(checkpoint, scale_name);
@@ -115,7 +116,11 @@ void StoredRows::check_finite(int64_t row, DType dtype, const std::byte* values)
 
 float StoredRows::scale(int64_t row) const {
   if (scales_.empty()) return 1;
-  return load<float>(scales_.data(), scales_.size() > sizeof(float) ? row : 0);
+  const float scale = load<float>(scales_.data(), scales_.size() > sizeof(float) ? row : 0);
+  check(std::isfinite(scale),
+        "{}: tensor {} holds a NaN or an infinity in row {}; the checkpoint is damaged", path_,
+        in_quotes(name_ + "_scale"), row);
+  return scale;
 }
 
 void StoredRows::read_unscaled(int64_t row, std::byte* into) const {

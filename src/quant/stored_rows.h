@@ -22,13 +22,14 @@ class StoredRows {
   // The type of stored values without loss: that of the file, BF16 for FP8.
   DType dtype() const { return dtype_; }
   std::span<const std::byte> bytes() const { return bytes_; }
+  std::span<const std::byte> scale_bytes() const { return scales_; }  // empty without scales
 
   // Row `row` as `to`, F32 or BF16. Throws Error when it holds a NaN or an infinity.
   void read(int64_t row, DType to, std::byte* into) const;
   // The same without loss: values of dtype(), which times scale(row) are the row. (Codes of INT8
   // do not depend on the scale of a row, so that nothing need be rounded before they are made.)
   void read_unscaled(int64_t row, std::byte* into) const;
-  float scale(int64_t row) const;
+  float scale(int64_t row) const;  // throws Error when it is a NaN or an infinity
 
  private:
   const std::byte* row_bytes(int64_t row) const;

@@ -82,6 +82,8 @@ COMMANDS = "devices, inspect, caption, bench, tune, demo or generate"
         (["demo", "--threads", "0"], ["'0'", "1 to 4096"]),
         (["demo", "--threads", "many"], ["'many'", "1 to 4096"]),
         (["demo", "--threads", "9" * 30], ["1 to 4096"]),
+        (["demo", "--seed", "-1"], ["--seed", "'-1'", "from 0 to"]),
+        (["demo", "--seed", "9" * 20], ["--seed", "from 0 to"]),
         (["demo", "--device", "tpu"], ["'tpu'", "cuda:<number>"]),
         (["demo", "--device", "cuda:"], ["'cuda:'", "cuda:<number>"]),
         (["demo", "--device", "cuda:x\x1b\n"], ["cuda:x\\u001b\\u000a", "cuda:<number>"]),

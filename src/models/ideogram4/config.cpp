@@ -150,8 +150,9 @@ TextConfig read_text_config(const std::string& path) {
   check(config.heads % config.kv_heads == 0,
         "{}: {} attention heads on {} key-value heads, expected a multiple", path, config.heads,
         config.kv_heads);
-  check(config.head_dim % 2 == 0, "{}: head_dim is {}, expected an even number", path,
-        config.head_dim);
+  // Where it is absent, it is a quotient that may also be 0.
+  check(config.head_dim >= 2 && config.head_dim % 2 == 0,
+        "{}: head_dim is {}, expected an even number of at least 2", path, config.head_dim);
   return config;
 }
 

@@ -1,6 +1,7 @@
 // The numbers that describe a model, read from the config.json files of a Hugging Face folder and
 // checked: what they say decides how much memory is taken. A key that is absent has the value of
-// the published model.
+// the published model, but for the text encoder's heads, which follow from one another, and its
+// rope_theta, which must be there.
 #pragma once
 
 #include <array>

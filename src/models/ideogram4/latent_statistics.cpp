@@ -1,7 +1,6 @@
-// The two tables that Ideogram 4 was trained with, from its published code: entry (2 * row +
-// column)
-// * 32 + channel of a token. They are not the statistics of the FLUX.2 VAE, whose tensors have the
-// same shape: with those colours shift and contrast rises.
+// The two tables that Ideogram 4 was trained with, from its published code; the entry of a token's
+// pixel (row, column) and channel is (2 * row + column) * 32 + channel. The FLUX.2 VAE stores
+// statistics of the same shape, which are others: they give wrong colours and too much contrast.
 #include <cmath>
 #include <utility>
 

@@ -14,8 +14,6 @@ namespace {
 using nn::Context;
 using nn::Matrix;
 
-constexpr int64_t kRunLayers = kTappedLayers[kTaps - 1] + 1;
-
 // What stands before the names of the text tower, by who wrote the file.
 std::string find_prefix(const Checkpoint& checkpoint) {
   constexpr const char* kPrefixes[] = {"language_model.", "model.language_model.", "model.", ""};
@@ -96,7 +94,6 @@ TextEncoder::TextEncoder(const std::string& folder)
     TextLayer layer;
     visit_layer(layer, config_, i, present);
   }
-  bytes_ = present.bytes();
 }
 
 std::vector<float> TextEncoder::encode(Context& ctx, ThreadPool& pool,

@@ -20,6 +20,8 @@ namespace octet::ideogram4 {
 // Layers whose output is kept.
 inline constexpr int64_t kTappedLayers[] = {0, 3, 6, 9, 12, 15, 18, 21, 24, 27, 30, 33, 35};
 inline constexpr int64_t kTaps = std::size(kTappedLayers);
+// Layers that run: later ones, if there are any, give nothing.
+inline constexpr int64_t kRunLayers = kTappedLayers[kTaps - 1] + 1;
 
 struct TextLayer {
   nn::Vector input_norm, attention_norm;  // [H], before attention and before the FFN
@@ -41,7 +43,6 @@ class TextEncoder {
 
   const TextConfig& config() const { return config_; }
   int64_t features() const { return kTaps * config_.hidden; }
-  uint64_t bytes() const { return bytes_; }  // of the checkpoint that will be read
 
   // Features F32 [tokens, H * taps]: channel c of tap k at c * taps + k. `progress` is told the
   // layers done; may throw to stop.
@@ -54,7 +55,6 @@ class TextEncoder {
   TextConfig config_;
   Checkpoint checkpoint_;
   std::string prefix_;
-  uint64_t bytes_ = 0;
   quant::Fingerprint fingerprint_;
 };
 
