@@ -52,7 +52,7 @@ void add_demo(CLI::App& program, CommonFlags& flags) {
   add_device_flags(*command, flags);
   add_output_flags(*command, flags);
   const auto arguments = std::make_shared<DemoArguments>();
-  command->add_option("-o,--out", arguments->out, "PNG file")->capture_default_str();
+  add_picture_path(*command, arguments->out, "PNG file");
   add_whole_number(*command, "--seed", arguments->seed, 0, std::numeric_limits<int64_t>::max(),
                    "Seed of the noise");
   command->callback([&flags, arguments] { render_demo(flags, *arguments); });

@@ -35,6 +35,7 @@ void generate_pictures(const CommonFlags& flags, GenerateArguments& arguments) {
   request.threads = flags.threads;
   check_json_target(flags);
   request.caption = read_caption(arguments.caption);
+  request.caption_name = arguments.caption == "-" ? "standard input" : arguments.caption;
   if (arguments.wrap_text) request.caption = wrap_plain_text(request.caption);
   const auto path_of = [&](int index) {
     return picture_path(arguments.out, index, request.images);
@@ -72,7 +73,8 @@ void add_generate(CLI::App& program, CommonFlags& flags) {
   command->add_option("--caption", arguments->caption, "JSON caption: a file, or - for stdin")
       ->required();
   command->add_flag("--wrap-text", arguments->wrap_text, "The caption is plain text: wrap it");
-  command->add_option("--size", request.size, "<width>x<height>")->capture_default_str();
+  command->add_option("--size", request.size, "<width>x<height>, or the side of a square")
+      ->capture_default_str();
   command->add_option("--preset", request.preset, "quality (48 steps), default (20), turbo (12)")
       ->capture_default_str();
   add_whole_number(*command, "--steps", arguments->steps, 1, 1000, "Steps (default: the preset's)");
@@ -86,9 +88,8 @@ void add_generate(CLI::App& program, CommonFlags& flags) {
       });
   add_whole_number(*command, "--seed", arguments->seed, 0, std::numeric_limits<int64_t>::max(),
                    "Seed of the noise");
-  add_whole_number(*command, "-n,--images", arguments->images, 1, 10'000, "Number of images");
-  command->add_option("-o,--out", arguments->out, "PNG file; several get -1, -2, ... in their name")
-      ->capture_default_str();
+  add_whole_number(*command, "-n,--images", arguments->images, 1, 1000, "Number of images");
+  add_picture_path(*command, arguments->out, "PNG file; several get -1, -2, ... in their name");
   add_choice(*command, "--linears", request.linears, {"int8", "float"},
              "The transformers' large linears");
   command->add_flag("--require-int8", request.require_int8,

@@ -51,6 +51,19 @@ bool RenderingProgress::operator()(const GenerateStep& step) {
   return true;
 }
 
+void add_picture_path(CLI::App& command, std::string& path, const std::string& help) {
+  command.add_option("-o,--out", path, help)
+      ->capture_default_str()
+      ->check([](const std::string& given) {
+        const std::string extension = std::filesystem::path(given).extension().string();
+        for (const char* other : {".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff"}) {
+          if (extension != other) continue;
+          return fmt::format("'{}' would be a PNG under another name, expected .png", given);
+        }
+        return std::string();
+      });
+}
+
 std::string picture_path(const std::string& path, int index, int images) {
   if (images == 1) return path;
   const std::filesystem::path whole(path);

@@ -30,6 +30,9 @@ class RenderingProgress {
   std::optional<Progress> progress_;
 };
 
+// -o; the names of other kinds of pictures are wrong usage.
+void add_picture_path(CLI::App& command, std::string& path, const std::string& help);
+
 // "out.png" alone, "out-1.png", "out-2.png", ... of several.
 std::string picture_path(const std::string& path, int index, int images);
 

@@ -21,7 +21,8 @@ struct GenerateRequest {
   std::string unconditional;  // parts to take from elsewhere: their own folders, or a pipeline's
   std::string text_encoder;
   std::string vae;
-  std::string caption;  // JSON text, see octet/caption.h
+  std::string caption;                   // JSON text, see octet/caption.h
+  std::string caption_name = "caption";  // what begins a sentence about it
   std::string size = "1024x1024";
   std::string preset = "quality";  // quality, default, turbo, or their official names
   int steps = 0;                   // 0: the preset's
@@ -71,7 +72,7 @@ struct GenerateReport {
   std::vector<KernelUse> kernels;
   std::vector<OpShare> ops;
   double text_s = 0, load_s = 0, denoise_s = 0, decode_s = 0;
-  uint64_t peak_bytes = 0;  // of the device's memory
+  uint64_t peak_bytes = 0;  // of the device's memory, most that was taken
 };
 
 struct Picture {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -11,9 +12,11 @@
 #include "devices/select.h"
 #include "formats/png.h"
 #include "formats/text.h"
+#include "measure/free_memory.h"
 #include "octet/version.h"
 #include "pipeline/caption.h"
 #include "pipeline/generate.h"
+#include "quant/random_weights.h"
 
 namespace octet {
 namespace {
@@ -36,10 +39,25 @@ pipeline::GenerateRequest to_pipeline(const GenerateRequest& request) {
   made.images = request.images;
   made.int8 = is_first("linears", request.linears, "int8", "float");
   made.require_int8 = request.require_int8;
-  made.caption = pipeline::caption_for_model(request.caption, "caption");
+  made.caption = pipeline::caption_for_model(request.caption, request.caption_name);
   made.folders = pipeline::find_folders(
       {request.model, request.unconditional, request.text_encoder, request.vae});
   return made;
+}
+
+// On a host backend both transformers lie in the host's memory; a GPU says itself when it is full.
+void check_memory(const Backend& backend, const pipeline::GenerateRequest& request, DType dtype) {
+  if (!measure::keeps_data_on_host(backend)) return;
+  quant::WeightCount weights(dtype, request.int8);
+  for (const bool conditional : {true, false}) {
+    ideogram4::Dit dit;
+    dit.config = ideogram4::read_dit_config(
+        (conditional ? request.folders.transformer : request.folders.unconditional) +
+        "/config.json");
+    visit_weights(dit, conditional, weights);
+  }
+  measure::check_free_memory("generate: the two transformers",
+                             static_cast<double>(weights.bytes()));
 }
 
 struct StageWords {
@@ -74,7 +92,7 @@ GenerateReport to_public(const pipeline::GenerateReport& from, const Backend& ba
   report.load_s = from.load_s;
   report.denoise_s = from.denoise_s;
   report.decode_s = from.decode_s;
-  report.peak_bytes = from.memory.peak;
+  report.peak_bytes = std::max(from.memory.peak, from.memory.reserved_peak);
   return report;
 }
 
@@ -125,6 +143,7 @@ GenerateReport generate(const GenerateRequest& request, const OnGenerateStep& on
   const auto backend = select_backend({.device = request.device,
                                        .threads = request.threads,
                                        .tune = tune::parse_tune_mode(request.tune)});
+  check_memory(*backend, inner, dtype);
   ThreadPool pool(request.threads);
   nn::Context ctx{*backend, dtype};
   const auto tell = [&](const pipeline::GenerateProgress& progress) {

@@ -29,7 +29,7 @@ bool keeps_data_on_host(const Backend& backend) {
 void check_free_memory(const std::string& what, double bytes) {
   const auto available = available_bytes();
   check(!available || bytes <= *available,
-        "{} needs about {:.1f} GB of memory, and {:.1f} GB are free; use a smaller shape", what,
+        "{} needs about {:.1f} GB of memory, and {:.1f} GB are free; take something smaller", what,
         bytes * 1e-9, available.value_or(0) * 1e-9);
 }
 

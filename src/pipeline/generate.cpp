@@ -73,23 +73,30 @@ class Run {
     };
     std::vector<float> features = encode();
     report_.text_s = seconds_since();
-    std::vector<std::vector<float>> latents;
+    std::exception_ptr interruption;
     {
       const Networks networks = load(std::move(features));
       report_.load_s = seconds_since();
-      latents = denoise(networks);
+      try {
+        denoise(networks);
+      } catch (...) {
+        // What is complete is worth a picture, also when the user stops at the ninth of ten.
+        if (latents_.empty()) throw;
+        interruption = std::current_exception();
+      }
     }
     report_.denoise_s = seconds_since();
-    decode(latents, on_image);
+    decode(on_image, /*silently=*/interruption != nullptr);
     report_.decode_s = seconds_since();
+    if (interruption) std::rethrow_exception(interruption);
     return report_;
   }
 
  private:
   // Everything that can be known before weights are read.
   void check_all() {
-    check(request_.images >= 1 && request_.images <= 10'000, "images: {}, expected 1 to 10000",
-          request_.images);
+    check(request_.images >= 1 && request_.images <= kMostImages, "images: {}, expected 1 to {}",
+          request_.images, kMostImages);
     check_native_int8();
     const ModelFolders& folders = request_.folders;
     const ideogram4::Tokenizer tokenizer(folders.tokenizer);
@@ -170,23 +177,21 @@ class Run {
     return networks;
   }
 
-  // The latents of all images.
-  std::vector<std::vector<float>> denoise(const Networks& networks) {
+  // Leaves the latents of all images.
+  void denoise(const Networks& networks) {
     const auto velocity = [&](std::span<const float> z, float time, Branch branch) {
       const Network& network =
           branch == Branch::conditional ? networks.conditional : *networks.unconditional;
       return network.velocity(ctx_, z, time);
     };
-    std::vector<std::vector<float>> latents;
     for (int image = 0; image < request_.images; ++image) {
-      latents.push_back(sample(noise(image), schedule_, velocity, [&](const SamplerStep& step) {
+      latents_.push_back(sample(noise(image), schedule_, velocity, [&](const SamplerStep& step) {
         profile_.collect();
         tell({Stage::denoise, int64_t{image} * step.total + step.done,
               int64_t{request_.images} * step.total, step.seconds});
         return true;
       }));
     }
-    return latents;
   }
 
   std::vector<float> noise(int image) const {
@@ -194,15 +199,16 @@ class Run {
     return make_noise(request_.seed, static_cast<uint64_t>(image), elements());
   }
 
-  void decode(std::vector<std::vector<float>>& latents, const OnImage& on_image) {
-    const auto total = static_cast<int64_t>(latents.size());
-    tell({Stage::decode, 0, total});
+  // `silently`: nobody is asked whether to go on.
+  void decode(const OnImage& on_image, bool silently) {
+    const auto total = static_cast<int64_t>(latents_.size());
+    if (!silently) tell({Stage::decode, 0, total});
     const Decoder decoder(ctx_, request_.folders.vae, request_.convention, {pool_, &fingerprint_});
     for (int64_t i = 0; i < total; ++i) {
       GeneratedImage image;
       image.index = static_cast<int>(i);
       image.size = request_.size;
-      image.latent = std::move(latents[static_cast<size_t>(i)]);
+      image.latent = std::move(latents_[static_cast<size_t>(i)]);
       image.pixels =
           ideogram4::to_bytes(decoder.decode(ctx_, image.latent, grid_height_, grid_width_));
       profile_.collect();
@@ -211,13 +217,14 @@ class Run {
       report_.checkpoint = fingerprint_.to_string();
       report_.memory = ctx_.backend.memory();
       on_image(image, report_);
-      tell({Stage::decode, i + 1, total});
+      if (!silently) tell({Stage::decode, i + 1, total});
     }
   }
 
   void tell(const GenerateProgress& progress) const {
     if (on_progress_ && !on_progress_(progress)) {
-      throw Cancelled("stopped on request; nothing was written that is not complete");
+      throw Cancelled(fmt::format("stopped on request; {} of {} pictures are complete",
+                                  latents_.size(), request_.images));
     }
   }
 
@@ -236,6 +243,7 @@ class Run {
   int64_t grid_height_ = 0, grid_width_ = 0;
   Schedule schedule_;
   quant::Fingerprint fingerprint_;
+  std::vector<std::vector<float>> latents_;  // of complete images
   GenerateReport report_;
 };
 

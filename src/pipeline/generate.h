@@ -21,6 +21,9 @@
 
 namespace octet::pipeline {
 
+// Latents wait for the decoder, 8 MB each at 2048 x 2048 pixels.
+inline constexpr int kMostImages = 1000;
+
 struct GenerateRequest {
   ModelFolders folders;
   std::string caption;  // as the tokenizer is to get it

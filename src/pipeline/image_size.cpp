@@ -43,9 +43,11 @@ std::string name_of(ImageSize size) { return fmt::format("{}x{}", size.width, si
 ImageSize parse_image_size(std::string_view text) {
   ImageSize size;
   const size_t x = text.find_first_of("xX");
+  if (x == text.npos && read_side(text, size.width)) return {size.width, size.width};
   check(x != text.npos && read_side(text.substr(0, x), size.width) &&
             read_side(text.substr(x + 1), size.height),
-        "image size: {} is no size, expected <width>x<height> in pixels such as 1536x1024",
+        "image size: {} is no size, expected <width>x<height> in pixels such as 1536x1024, or one "
+        "side",
         in_quotes(text));
   return size;
 }

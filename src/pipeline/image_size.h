@@ -22,7 +22,7 @@ struct SizeLimits {
 
 std::string name_of(ImageSize size);  // "1536x1024"
 
-// "<width>x<height>"; throws Error for anything else.
+// "<width>x<height>", or the side of a square; throws Error for anything else.
 ImageSize parse_image_size(std::string_view text);
 
 // Throws Error when the model does not take the size, with the nearest one that it takes.

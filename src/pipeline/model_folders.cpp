@@ -15,10 +15,17 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, ignored);
 }
 
+void check_folder(const std::string& folder) {
+  check(is_there(folder), "{}: there is no such folder", folder);
+  std::error_code ignored;
+  check(fs::is_directory(folder, ignored),
+        "{}: is a file, expected a folder as Hugging Face lays out a pipeline", folder);
+}
+
 // The part's folder inside of `folder`, else `folder` itself when it is the part. In this order:
 // repositories may have a config.json of their own beside those of their parts.
 std::string part_in(const std::string& folder, const std::string& part) {
-  check(is_there(folder), "{}: there is no such folder", folder);
+  check_folder(folder);
   const fs::path inside = fs::path(folder) / part;
   if (is_there(inside / "config.json")) return inside.string();
   check(is_there(fs::path(folder) / "config.json"),
@@ -40,7 +47,8 @@ void check_index(const std::string& path) {
 }  // namespace
 
 ModelFolders find_folders(const FolderChoices& choices) {
-  check(is_there(choices.model), "{}: there is no such folder", choices.model);
+  check(!choices.model.empty(), "model: the name of its folder is empty");
+  check_folder(choices.model);
   const fs::path index = fs::path(choices.model) / "model_index.json";
   if (is_there(index)) check_index(index.string());
   const auto part = [&](const std::string& chosen, const char* name) {

@@ -276,40 +276,31 @@ const Vector kVectors[] = {
 
 // Whole captions, and how many tokens they are with the template.
 const std::pair<const char*, size_t> kCaptions[] = {
-    {R"({"high_level_description":"A rain-slicked harbour fish stall at dawn, )"
-     R"(photographed at eye level, with a vendor in a yellow oilskin arranging )"
-     R"(mackerel beneath a hand-painted sign.","style_description":{"aesthetics":"docu)"
-     R"(mentary, restrained, cool and overcast","lighting":"flat overcast daylight )"
-     R"(with a single bare bulb over the counter","photo":"35mm lens, f/4, eye-level, )"
-     R"(deep focus","medium":"photograph","color_palette":["#2F4858","#F6C945","#C9D3D)"
-     R"(8","#7A2E2E"]},"compositional_deconstruction":{"background":"A stone quay )"
-     R"(with wet cobbles, moored trawlers and a grey sky with low cloud behind the )"
-     R"(stall.","elements":[{"type":"obj","bbox":[180,300,930,620],"desc":"A vendor )"
-     R"(in her fifties with short grey hair, fair skin and a yellow oilskin jacket, )"
-     R"(leaning over the counter and placing a fish with both )"
-     R"(hands.","color_palette":["#F6C945","#2F4858"]},{"type":"obj","bbox":[600,90,88)"
-     R"(0,910],"desc":"A long zinc counter covered with crushed ice and rows of )"
-     R"(silver-blue mackerel."},{"type":"text","bbox":[40,210,170,790],"text":"PÊCHE )"
-     R"(DU JOUR","desc":"Hand-painted white capital letters on a dark red wooden )"
-     R"(board hung above the stall."}]}})",
-     340},
-    {R"({"high_level_description":"A square flat-design poster announcing an )"
-     R"(open-source compiler meetup, with a geometric owl and bold stacked )"
-     R"(lettering.","style_description":{"aesthetics":"bold, geometric, high )"
-     R"(contrast","lighting":"no lighting effects, uniform flat )"
-     R"(colour","medium":"graphic_design","art_style":"flat vector poster, thick )"
-     R"(outlines, limited palette","color_palette":["#10162B","#F2E9DC","#E4572E","#17)"
-     R"(BEBB"]},"compositional_deconstruction":{"background":"A solid deep navy field )"
-     R"(with a thin cream border just inside the )"
-     R"(edges.","elements":[{"type":"obj","bbox":[150,250,600,750],"desc":"A )"
-     R"(front-facing owl built from circles and triangles in cream and orange, with )"
-     R"(two teal eyes.","color_palette":["#F2E9DC","#E4572E","#17BEBB"]},{"type":"text)"
-     R"(","bbox":[630,100,820,900],"text":"COMPILER\nNIGHT","desc":"Two stacked lines )"
-     R"(of heavy condensed sans-serif capitals in cream, )"
-     R"(centred."},{"type":"text","bbox":[860,200,930,800],"text":"Kanal 12 · 19:30 · )"
-     R"(入場無料","desc":"One small line of regular sans-serif text in teal, centred )"
-     R"(below the headline."}]}})",
-     312},
+    {R"({"high_level_description":"A mountain railway platform in early snow, seen from acro)"
+     R"(ss the track, where a conductor waves off a red two-car train.","style_description":)"
+     R"({"aesthetics":"quiet, cold, a little nostalgic","lighting":"low morning sun through )"
+     R"(thin fog, long blue shadows","photo":"50mm lens, f/5.6, from standing height, slight)"
+     R"( haze","medium":"photograph","color_palette":["#B22A2A","#DCE6EC","#31475E","#E0B050)"
+     R"("]},"compositional_deconstruction":{"background":"Fir slopes under fresh snow, a woo)"
+     R"(den station house and two tracks that bend out of sight.","elements":[{"type":"obj",)"
+     R"("bbox":[320,120,780,640],"desc":"A short red train of two cars with frosted windows,)"
+     R"( its doors closing.","color_palette":["#B22A2A","#DCE6EC"]},{"type":"obj","bbox":[41)"
+     R"(0,700,900,820],"desc":"A conductor in a long dark coat who lifts a green signal disc)"
+     R"(."},{"type":"text","bbox":[60,540,150,960],"text":"GLEIS 2 · RÜCKFAHRT 17:05","desc")"
+     R"(:"Plain white letters on a blue enamel sign under the eaves."}]}})",
+     307},
+    {R"({"high_level_description":"A tall poster for a night of chamber music, a cello drawn)"
+     R"( with one single line.","style_description":{"aesthetics":"sparse, elegant, playful")"
+     R"(,"lighting":"none, flat areas","medium":"graphic_design","art_style":"continuous lin)"
+     R"(e drawing on coloured paper","color_palette":["#1D2A26","#F4D9B5","#C4472B"]},"compo)"
+     R"(sitional_deconstruction":{"background":"Warm sand-coloured paper with a faint grain )"
+     R"(and a dark band along the foot.","elements":[{"type":"obj","bbox":[90,180,700,820],")"
+     R"(desc":"A cello whose outline never lifts the pen, its bow crossing at an angle.","co)"
+     R"(lor_palette":["#1D2A26","#C4472B"]},{"type":"text","bbox":[720,120,850,880],"text":")"
+     R"(VIER\nSAITEN","desc":"Two lines of thin capitals, wide apart."},{"type":"text","bbox)"
+     R"(":[880,150,940,850],"text":"Halle 3 · 20:15 · 当日券あり","desc":"A small line of light t)"
+     R"(ype on the dark band."}]}})",
+     279},
 };
 
 TEST_F(TokenizerTest, EncodesAsQwenDoes) {

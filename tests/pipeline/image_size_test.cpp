@@ -21,7 +21,7 @@ TEST(ImageSize, Parses) {
 
 TEST(ImageSize, RefusesOtherTexts) {
   for (const char* text :
-       {"", "x", "1024", "1024x", "x1024", "1024x1024x3", "1024 x 1024", "-16x16", "+16x16",
+       {"", "x", "1024x", "x1024", "1024x1024x3", "1024 x 1024", "-16x16", "+16x16",
         "16.0x16", "0x16", "1e3x16", "0x10x16", "16x99999999999999", "16x1000001", "a\x1bxb"}) {
     const std::string message = error_of([&] { parse_image_size(text); });
     EXPECT_TRUE(contains(message, "<width>x<height>")) << text << ": " << message;

@@ -5,36 +5,32 @@
 namespace octet::test {
 namespace {
 
-// Documented examples of the model's caption format, byte for byte.
+// In the form in which the model takes them.
 const char* const kPhoto =
-    R"({"high_level_description":"A rain-slicked harbour fish stall at dawn, photographed at )"
-    R"(eye level, with a vendor in a yellow oilskin arranging mackerel beneath a hand-painted)"
-    R"( sign.","style_description":{"aesthetics":"documentary, restrained, cool and overcast")"
-    R"(,"lighting":"flat overcast daylight with a single bare bulb over the counter","photo":)"
-    R"("35mm lens, f/4, eye-level, deep focus","medium":"photograph","color_palette":["#2F485)"
-    R"(8","#F6C945","#C9D3D8","#7A2E2E"]},"compositional_deconstruction":{"background":"A sto)"
-    R"(ne quay with wet cobbles, moored trawlers and a grey sky with low cloud behind the sta)"
-    R"(ll.","elements":[{"type":"obj","bbox":[180,300,930,620],"desc":"A vendor in her fiftie)"
-    R"(s with short grey hair, fair skin and a yellow oilskin jacket, leaning over the counte)"
-    R"(r and placing a fish with both hands.","color_palette":["#F6C945","#2F4858"]},{"type":)"
-    R"("obj","bbox":[600,90,880,910],"desc":"A long zinc counter covered with crushed ice and)"
-    R"( rows of silver-blue mackerel."},{"type":"text","bbox":[40,210,170,790],"text":"PÊCHE )"
-    R"(DU JOUR","desc":"Hand-painted white capital letters on a dark red wooden board hung ab)"
-    R"(ove the stall."}]}})";
+    R"({"high_level_description":"A mountain railway platform in early snow, seen from acro)"
+    R"(ss the track, where a conductor waves off a red two-car train.","style_description":)"
+    R"({"aesthetics":"quiet, cold, a little nostalgic","lighting":"low morning sun through )"
+    R"(thin fog, long blue shadows","photo":"50mm lens, f/5.6, from standing height, slight)"
+    R"( haze","medium":"photograph","color_palette":["#B22A2A","#DCE6EC","#31475E","#E0B050)"
+    R"("]},"compositional_deconstruction":{"background":"Fir slopes under fresh snow, a woo)"
+    R"(den station house and two tracks that bend out of sight.","elements":[{"type":"obj",)"
+    R"("bbox":[320,120,780,640],"desc":"A short red train of two cars with frosted windows,)"
+    R"( its doors closing.","color_palette":["#B22A2A","#DCE6EC"]},{"type":"obj","bbox":[41)"
+    R"(0,700,900,820],"desc":"A conductor in a long dark coat who lifts a green signal disc)"
+    R"(."},{"type":"text","bbox":[60,540,150,960],"text":"GLEIS 2 · RÜCKFAHRT 17:05","desc")"
+    R"(:"Plain white letters on a blue enamel sign under the eaves."}]}})";
 const char* const kPoster =
-    R"({"high_level_description":"A square flat-design poster announcing an open-source compi)"
-    R"(ler meetup, with a geometric owl and bold stacked lettering.","style_description":{"ae)"
-    R"(sthetics":"bold, geometric, high contrast","lighting":"no lighting effects, uniform fl)"
-    R"(at colour","medium":"graphic_design","art_style":"flat vector poster, thick outlines, )"
-    R"(limited palette","color_palette":["#10162B","#F2E9DC","#E4572E","#17BEBB"]},"compositi)"
-    R"(onal_deconstruction":{"background":"A solid deep navy field with a thin cream border j)"
-    R"(ust inside the edges.","elements":[{"type":"obj","bbox":[150,250,600,750],"desc":"A fr)"
-    R"(ont-facing owl built from circles and triangles in cream and orange, with two teal eye)"
-    R"(s.","color_palette":["#F2E9DC","#E4572E","#17BEBB"]},{"type":"text","bbox":[630,100,82)"
-    R"(0,900],"text":"COMPILER\nNIGHT","desc":"Two stacked lines of heavy condensed sans-seri)"
-    R"(f capitals in cream, centred."},{"type":"text","bbox":[860,200,930,800],"text":"Kanal )"
-    R"(12 · 19:30 · 入場無料","desc":"One small line of regular sans-serif text in teal, centred )"
-    R"(below the headline."}]}})";
+    R"({"high_level_description":"A tall poster for a night of chamber music, a cello drawn)"
+    R"( with one single line.","style_description":{"aesthetics":"sparse, elegant, playful")"
+    R"(,"lighting":"none, flat areas","medium":"graphic_design","art_style":"continuous lin)"
+    R"(e drawing on coloured paper","color_palette":["#1D2A26","#F4D9B5","#C4472B"]},"compo)"
+    R"(sitional_deconstruction":{"background":"Warm sand-coloured paper with a faint grain )"
+    R"(and a dark band along the foot.","elements":[{"type":"obj","bbox":[90,180,700,820],")"
+    R"(desc":"A cello whose outline never lifts the pen, its bow crossing at an angle.","co)"
+    R"(lor_palette":["#1D2A26","#C4472B"]},{"type":"text","bbox":[720,120,850,880],"text":")"
+    R"(VIER\nSAITEN","desc":"Two lines of thin capitals, wide apart."},{"type":"text","bbox)"
+    R"(":[880,150,940,850],"text":"Halle 3 · 20:15 · 当日券あり","desc":"A small line of light t)"
+    R"(ype on the dark band."}]}})";
 const std::string kSmallest =
     R"({"compositional_deconstruction":{"background":"A plain grey wall.","elements":[]}})";
 

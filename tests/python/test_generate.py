@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import signal
+import subprocess
 
 import pytest
 
@@ -194,3 +197,26 @@ def test_other_kernels_give_the_same_picture(generate, model):
     best = picture(generate(model, *flags), generate)
     scalar = generate(model, *flags, environment={"OCTET_FORCE_KERNEL": "scalar_4x16"})
     assert np.abs(pixels(picture(scalar, generate)) - pixels(best)).max() <= 1
+
+
+def test_one_number_is_a_square(generate, model):
+    assert picture(generate(model, "--size", 8), generate).size == (8, 8)
+
+
+def test_stopping_keeps_what_is_complete(built_program, model, tmp_path):
+    """Ctrl-C during the second of many: the first is written, and the exit says that it stopped."""
+    command = [built_program("octet"), "generate", "--model", model, "--caption", "-"]
+    command += ["--device", "cpu", "--threads", "1", "--convention", "diffusers", "--size", "32x32"]
+    command += ["--steps", "20", "-n", "1000", "--out", tmp_path / "out.png", "--tune", "off"]
+    run = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    run.stdin.write(tiny.CAPTION)
+    run.stdin.close()
+    for line in run.stderr:  # the first tenth of all steps: a hundred pictures
+        if re.match(r"denoising: 20\d\d/20000", line):
+            break
+    run.send_signal(signal.SIGINT)
+    closing = run.stderr.read().splitlines()[-1]
+    assert run.wait(timeout=60) == 1
+    complete = int(re.search(r"stopped on request; (\d+) of 1000", closing).group(1))
+    assert complete >= 100
+    assert len(list(tmp_path.glob("out-*.png"))) == complete == len(list(tmp_path.iterdir()))

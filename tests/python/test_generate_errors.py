@@ -308,15 +308,20 @@ def test_caption_file_that_cannot_be_read(generate, model, tmp_path):
         assert str(path) in refusal(generate(model, "--caption", path), generate)
 
 
-@pytest.mark.parametrize("size", ["7x8", "8x7", "0x8", "-8x8", "axb", "8", "8x8x8", "", "2x99998",
+@pytest.mark.parametrize("size", ["7x8", "8x7", "0x8", "-8x8", "axb", "7", "8x8x8", "", "2x99998",
                                   "99999999999999999999x8"])
 def test_size(generate, model, size):
     assert "image size" in refusal(generate(model, "--size", size), generate)
 
 
+def test_a_picture_of_another_kind(generate, model):
+    done = generate(model, "--out", generate.out / "out.jpg")
+    assert ".png" in refusal(done, generate, code=2)
+
+
 @pytest.mark.parametrize(("flag", "value"), [
     ("--steps", "0"), ("--steps", "-1"), ("--steps", "1001"), ("--steps", "two"),
-    ("--images", "0"), ("--images", "10001"), ("--seed", "-1"), ("--seed", "1e9"),
+    ("--images", "0"), ("--images", "1001"), ("--seed", "-1"), ("--seed", "1e9"),
     ("--guidance", "strong"), ("--guidance", ""), ("--linears", "int4"), ("--dtype", "f16"),
     ("--convention", "mine"), ("--tune", "maybe"), ("--device", "tpu"), ("--threads", "0"),
     ("--model", None), ("--caption", None), ("--nope", "1")])

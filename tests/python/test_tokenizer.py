@@ -47,7 +47,7 @@ SAMPLES = [
     "\tif (a != b) {\r\n\t\treturn x[i]->y;  // done\r\n\t}\n\n\n  end  \n",
     '{"high_level_description":"A red cube.","elements":[{"type":"obj","bbox":[180,300,930,620],'
     '"desc":"A vendor in her fifties.","color_palette":["#F6C945","#2F4858"]}]}',
-    '{"type":"text","text":"COMPILER\\nNIGHT","desc":"Kanal 12 · 19:30 · 入場無料"}',
+    '{"type":"text","text":"VIER\\nSAITEN","desc":"Halle 3 · 20:15 · 入場無料"}',
 ]
 WHITE_SPACE = [
     *map(chr, [*range(0x09, 0x0E), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B)]),

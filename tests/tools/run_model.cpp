@@ -173,9 +173,12 @@ void write(const std::string& path, const std::vector<Output>& outputs) {
   for (const TensorInfo& tensor : writer.layout()) {
     for (const Output& output : outputs) {
       if (output.name != tensor.name) continue;
-      const std::vector<uint8_t> narrow(output.values.begin(), output.values.end());
-      writer.write(tensor.name, output.as_bytes ? std::as_bytes(std::span(narrow))
-                                                : std::as_bytes(std::span(output.values)));
+      if (output.as_bytes) {
+        const std::vector<uint8_t> narrow(output.values.begin(), output.values.end());
+        writer.write(tensor.name, std::as_bytes(std::span(narrow)));
+      } else {
+        writer.write(tensor.name, std::as_bytes(std::span(output.values)));
+      }
     }
   }
   writer.commit();
