@@ -88,6 +88,9 @@ void add_generate(CLI::App& program, CommonFlags& flags) {
       });
   add_whole_number(*command, "--seed", arguments->seed, 0, std::numeric_limits<int64_t>::max(),
                    "Seed of the noise");
+  command->add_option(
+      "--noise", request.noise_file,
+      "Safetensors file with the noise in place of the seed's, to compare with others");
   add_whole_number(*command, "-n,--images", arguments->images, 1, 1000, "Number of images");
   add_picture_path(*command, arguments->out, "PNG file; several get -1, -2, ... in their name");
   add_choice(*command, "--linears", request.linears, {"int8", "float"},

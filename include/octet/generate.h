@@ -28,6 +28,9 @@ struct GenerateRequest {
   int steps = 0;                   // 0: the preset's
   std::vector<float> guidance;     // none: the preset's; one for all steps, or one for each
   uint64_t seed = 0;
+  // In place of the seed's noise, for comparisons: a safetensors file with one tensor, F32 [tokens,
+  // channels] (or [1, tokens, channels], as diffusers takes it), for one image.
+  std::string noise_file;
   int images = 1;
   std::string device = "auto";
   int threads = 0;

@@ -5,12 +5,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "devices/select.h"
 #include "formats/png.h"
+#include "formats/safetensors.h"
 #include "formats/text.h"
 #include "measure/free_memory.h"
 #include "octet/version.h"
@@ -28,6 +30,22 @@ bool is_first(const char* what, const std::string& word, const char* first, cons
   return word == first;
 }
 
+std::vector<float> read_noise(const std::string& path) {
+  const SafetensorsFile file(path);
+  check(file.tensors().size() == 1, "{}: holds {} tensors, expected one: the noise", path,
+        file.tensors().size());
+  const TensorInfo& info = file.tensors().front();
+  FileShape shape = info.shape;
+  if (shape.size() == 3 && shape.front() == 1) shape.erase(shape.begin());
+  check(info.dtype == DType::f32 && shape.size() == 2,
+        "{}: tensor {} is {} {}, expected F32 [tokens, channels]", path, in_quotes(info.name),
+        name_of(info.dtype), to_string(info.shape));
+  const auto bytes = file.bytes(info.name);
+  std::vector<float> noise(bytes.size() / sizeof(float));
+  if (!noise.empty()) std::memcpy(noise.data(), bytes.data(), bytes.size());
+  return noise;
+}
+
 pipeline::GenerateRequest to_pipeline(const GenerateRequest& request) {
   pipeline::GenerateRequest made;
   made.size = pipeline::parse_image_size(request.size);
@@ -36,6 +54,7 @@ pipeline::GenerateRequest to_pipeline(const GenerateRequest& request) {
   made.schedule.guidance = request.guidance;
   made.convention = pipeline::convention_named(request.convention);
   made.seed = request.seed;
+  if (!request.noise_file.empty()) made.noise = read_noise(request.noise_file);
   made.images = request.images;
   made.int8 = is_first("linears", request.linears, "int8", "float");
   made.require_int8 = request.require_int8;
@@ -117,7 +136,9 @@ Picture to_picture(const pipeline::GeneratedImage& image, const GenerateRequest&
   picture.metadata = {
       {"Software", fmt::format("Octet {} ({})", version(), commit())},
       {"caption", caption},
-      {"seed", std::to_string(request.seed)},
+      request.noise_file.empty()
+          ? std::pair<std::string, std::string>{"seed", std::to_string(request.seed)}
+          : std::pair<std::string, std::string>{"noise", request.noise_file},
       {"image", std::to_string(image.index)},
       {"preset", request.preset},
       {"steps", std::to_string(report.steps)},

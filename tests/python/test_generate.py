@@ -14,6 +14,7 @@ pytest.importorskip("transformers")
 
 import numpy as np
 import tiny_ideogram4 as tiny
+import torch
 from generating import (
     SHAPE,
     copy,  # noqa: F401: a fixture
@@ -27,6 +28,7 @@ from generating import (
     shard,
     weights_of,
 )
+from safetensors.torch import save_file
 
 
 def pixels(image):
@@ -220,3 +222,23 @@ def test_stopping_keeps_what_is_complete(built_program, model, tmp_path):
     complete = int(re.search(r"stopped on request; (\d+) of 1000", closing).group(1))
     assert complete >= 100
     assert len(list(tmp_path.glob("out-*.png"))) == complete == len(list(tmp_path.iterdir()))
+
+
+def test_given_noise(generate, model, plain, tmp_path):
+    """As diffusers takes it; the same noise gives the same picture, whatever the seed."""
+    channels = SHAPE.token_channels
+    noise = torch.randn(1, 3 * 4, channels, generator=torch.Generator().manual_seed(3))
+    save_file({"noise": noise}, tmp_path / "noise.safetensors")
+    given = ("--noise", tmp_path / "noise.safetensors")
+    first = picture(generate(model, *given), generate)
+    assert first.text["noise"].endswith("noise.safetensors") and "seed" not in first.text
+    assert same(first, picture(generate(model, *given, "--seed", 9), generate))
+    assert not same(first, plain)
+    for tensors in (
+        {"noise": noise[:, 1:].contiguous()},
+        {"noise": noise.bfloat16()},
+        {"a": noise[0], "b": noise[0].clone()},
+    ):
+        save_file(tensors, tmp_path / "noise.safetensors")
+        assert "noise" in refusal(generate(model, *given), generate)
+    assert "noise" in refusal(generate(model, *given, "-n", 2), generate)
