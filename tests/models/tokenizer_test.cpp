@@ -5,7 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <utility>
+#include <map>
+#include <string>
 
 #include "formats/error_message.h"
 #include "formats/temporary_folder.h"
@@ -13,6 +14,7 @@
 #include "models/ideogram4/chat_prompt.h"
 #include "models/ideogram4/unicode.h"
 #include "models/tokenizer_json.h"
+#include "pipeline/sample_captions.h"
 
 namespace octet::test {
 namespace {
@@ -274,34 +276,8 @@ const Vector kVectors[] = {
     {"I'LL don't", {872, 198, 40, 6, 4086, 1513, 944}},
 };
 
-// Whole captions, and how many tokens they are with the template.
-const std::pair<const char*, size_t> kCaptions[] = {
-    {R"({"high_level_description":"A mountain railway platform in early snow, seen from acro)"
-     R"(ss the track, where a conductor waves off a red two-car train.","style_description":)"
-     R"({"aesthetics":"quiet, cold, a little nostalgic","lighting":"low morning sun through )"
-     R"(thin fog, long blue shadows","photo":"50mm lens, f/5.6, from standing height, slight)"
-     R"( haze","medium":"photograph","color_palette":["#B22A2A","#DCE6EC","#31475E","#E0B050)"
-     R"("]},"compositional_deconstruction":{"background":"Fir slopes under fresh snow, a woo)"
-     R"(den station house and two tracks that bend out of sight.","elements":[{"type":"obj",)"
-     R"("bbox":[320,120,780,640],"desc":"A short red train of two cars with frosted windows,)"
-     R"( its doors closing.","color_palette":["#B22A2A","#DCE6EC"]},{"type":"obj","bbox":[41)"
-     R"(0,700,900,820],"desc":"A conductor in a long dark coat who lifts a green signal disc)"
-     R"(."},{"type":"text","bbox":[60,540,150,960],"text":"GLEIS 2 · RÜCKFAHRT 17:05","desc")"
-     R"(:"Plain white letters on a blue enamel sign under the eaves."}]}})",
-     307},
-    {R"({"high_level_description":"A tall poster for a night of chamber music, a cello drawn)"
-     R"( with one single line.","style_description":{"aesthetics":"sparse, elegant, playful")"
-     R"(,"lighting":"none, flat areas","medium":"graphic_design","art_style":"continuous lin)"
-     R"(e drawing on coloured paper","color_palette":["#1D2A26","#F4D9B5","#C4472B"]},"compo)"
-     R"(sitional_deconstruction":{"background":"Warm sand-coloured paper with a faint grain )"
-     R"(and a dark band along the foot.","elements":[{"type":"obj","bbox":[90,180,700,820],")"
-     R"(desc":"A cello whose outline never lifts the pen, its bow crossing at an angle.","co)"
-     R"(lor_palette":["#1D2A26","#C4472B"]},{"type":"text","bbox":[720,120,850,880],"text":")"
-     R"(VIER\nSAITEN","desc":"Two lines of thin capitals, wide apart."},{"type":"text","bbox)"
-     R"(":[880,150,940,850],"text":"Halle 3 · 20:15 · 当日券あり","desc":"A small line of light t)"
-     R"(ype on the dark band."}]}})",
-     279},
-};
+// Whole captions, by their labels, and how many tokens they are with the template.
+const std::map<std::string, size_t> kTokensOfCaptions = {{"photo", 307}, {"poster", 279}};
 
 TEST_F(TokenizerTest, EncodesAsQwenDoes) {
   const char* path = std::getenv("OCTET_QWEN_TOKENIZER");
@@ -315,9 +291,14 @@ TEST_F(TokenizerTest, EncodesAsQwenDoes) {
     for (const int32_t id : {151645, 198, 151644, 77091, 198}) expected.push_back(id);
     EXPECT_EQ(encode_caption(tokenizer, vector.caption), expected) << vector.caption;
   }
-  for (const auto& [caption, tokens] : kCaptions) {
-    EXPECT_EQ(encode_caption(tokenizer, caption).size(), tokens) << caption;
+  size_t found = 0;
+  for (const ValidCaption& caption : valid_captions()) {
+    const auto tokens = kTokensOfCaptions.find(caption.label);
+    if (tokens == kTokensOfCaptions.end()) continue;
+    ++found;
+    EXPECT_EQ(encode_caption(tokenizer, caption.text).size(), tokens->second) << caption.label;
   }
+  EXPECT_EQ(found, kTokensOfCaptions.size());
 }
 
 }  // namespace

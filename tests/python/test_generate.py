@@ -201,6 +201,16 @@ def test_other_kernels_give_the_same_picture(generate, model):
     assert np.abs(pixels(picture(scalar, generate)) - pixels(best)).max() <= 1
 
 
+@pytest.mark.parametrize("prefix", ["model.language_model.", "model.", ""])
+def test_text_encoders_of_other_writers(generate, copy, plain, prefix):
+    def rename(tensors):
+        for name in [name for name in tensors if name.startswith("language_model.")]:
+            tensors[prefix + name.removeprefix("language_model.")] = tensors.pop(name)
+
+    edit_tensors(copy / "text_encoder", rename)
+    assert same(picture(generate(copy), generate), plain)
+
+
 def test_one_number_is_a_square(generate, model):
     assert picture(generate(model, "--size", 8), generate).size == (8, 8)
 
