@@ -46,8 +46,8 @@ run_cuda() { run_ctest cuda build/cuda; }
 # The GPU's tests once more, each launch watched: by memcheck for addresses, by racecheck for shared
 # memory, by synccheck for barriers, by initcheck for memory that nobody wrote. Under them a kernel
 # takes a hundred times as long, so the largest cases are left to the plain run. cuBLASLt's kernels
-# are not ours to check: racecheck finds hazards inside of them, and initcheck does not see what
-# they write by TMA and blames whoever reads it.
+# are not ours to check: racecheck finds hazards inside of them, and initcheck takes what they
+# wrote for unwritten (their TMA stores, probably) and blames whoever reads it.
 run_sanitize() {
   local tool filter large status=0
   large='*MoreTiles*:*Plan*:*TooMuchMemory*:*At1024Pixels*:*TextOfThousands*:*PiecesOfScores*'

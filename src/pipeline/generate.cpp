@@ -135,6 +135,9 @@ class Run {
     check(request_.noise.empty() || (request_.images == 1 && request_.noise.size() == elements()),
           "noise: {} numbers for {} images, expected {} for one", request_.noise.size(),
           request_.images, elements());
+    check(std::all_of(request_.noise.begin(), request_.noise.end(),
+                      [](float value) { return std::isfinite(value); }),
+          "noise: holds a NaN or an infinity, expected numbers around 0");
   }
 
   void check_native_int8() const {

@@ -7,22 +7,10 @@
 #include <numeric>
 
 #include "formats/error_message.h"
+#include "models/small_dit.h"
 
 namespace octet {
 namespace {
-
-ideogram4::DitConfig small_dit() {
-  ideogram4::DitConfig config;
-  config.latent_channels = 16;
-  config.layers = 3;
-  config.heads = 2;
-  config.head_dim = 32;
-  config.ffn = 192;
-  config.modulation = 24;
-  config.text_features = 40;
-  config.mrope_section = {6, 5, 5};
-  return config;
-}
 
 StepBenchRequest small_request() {
   StepBenchRequest request;
@@ -44,10 +32,10 @@ const StepKernel* find(const StepBranch& branch, const std::string& layer) {
 
 TEST(BenchStep, ReportsBothTransformers) {
   std::map<std::string, std::pair<int, int>> phases;
-  const StepBench bench =
-      bench_step(small_request(), small_dit(), [&](const std::string& phase, int done, int total) {
-        phases[phase] = {done, total};
-      });
+  const StepBench bench = bench_step(small_request(), test::small_dit(3, 192),
+                                     [&](const std::string& phase, int done, int total) {
+                                       phases[phase] = {done, total};
+                                     });
   ASSERT_EQ(bench.branches.size(), 2u);
   EXPECT_EQ(bench.branches[0].name, "conditional");
   EXPECT_EQ(bench.branches[0].tokens, 16 * 20 + 5);
@@ -90,7 +78,7 @@ TEST(BenchStep, FloatLinearsRunNoGemm) {
   request.linears = "float";
   request.dtype = "f32";
   request.text_tokens = 0;
-  const StepBench bench = bench_step(request, small_dit(), {});
+  const StepBench bench = bench_step(request, test::small_dit(3, 192), {});
   for (const StepBranch& branch : bench.branches) {
     EXPECT_EQ(branch.int8_tops, 0);
     ASSERT_NE(find(branch, "attention.qkv"), nullptr);
@@ -103,9 +91,9 @@ TEST(BenchStep, FloatLinearsRunNoGemm) {
 TEST(BenchStep, RequiredInt8) {
   StepBenchRequest request = small_request();
   request.require_int8 = true;
-  EXPECT_GT(bench_step(request, small_dit(), {}).ms(), 0);
+  EXPECT_GT(bench_step(request, test::small_dit(3, 192), {}).ms(), 0);
   request.linears = "float";
-  EXPECT_ERROR_WITH(bench_step(request, small_dit(), {}), "INT8 is required");
+  EXPECT_ERROR_WITH(bench_step(request, test::small_dit(3, 192), {}), "INT8 is required");
 }
 
 TEST(BenchStep, RefusesWhatIsOutOfRange) {

@@ -13,24 +13,12 @@
 #include "formats/temporary_folder.h"
 #include "models/ideogram4/dit.h"
 #include "models/ideogram4/vae.h"
+#include "models/small_dit.h"
 #include "quant/loader.h"
 #include "ref/ref_backend.h"
 
 namespace octet::quant {
 namespace {
-
-ideogram4::DitConfig small_dit() {
-  ideogram4::DitConfig config;
-  config.latent_channels = 16;
-  config.layers = 2;
-  config.heads = 2;
-  config.head_dim = 32;
-  config.ffn = 96;
-  config.modulation = 24;
-  config.text_features = 40;
-  config.mrope_section = {6, 5, 5};
-  return config;
-}
 
 ideogram4::VaeConfig small_vae() {
   ideogram4::VaeConfig config;
@@ -87,7 +75,7 @@ void expect_file_equals_memory(const Visit& visit, const Model& empty, DType dty
 
 TEST(RandomWeights, TransformerIsTheOneInTheFile) {
   ideogram4::Dit dit;
-  dit.config = small_dit();
+  dit.config = test::small_dit(2, 96);
   const auto visit = [](ideogram4::Dit& model, nn::WeightVisitor& v) {
     visit_weights(model, true, v);
   };
@@ -105,7 +93,7 @@ TEST(RandomWeights, DecoderIsTheOneInTheFile) {
 
 void write_small_dit(const std::string& path, uint64_t seed, DType dtype = DType::f32) {
   ideogram4::Dit dit;
-  dit.config = small_dit();
+  dit.config = test::small_dit(2, 96);
   write_random_checkpoint(
       path, [&](nn::WeightVisitor& v) { visit_weights(dit, true, v); }, seed, dtype);
 }
@@ -165,7 +153,7 @@ TEST(RandomWeights, Int8IsTheSameModelButForItsRounding) {
   for (const bool int8 : {false, true}) {
     nn::Context ctx{backend, DType::f32};
     ideogram4::Dit dit;
-    dit.config = small_dit();
+    dit.config = test::small_dit(2, 96);
     RandomWeights make(backend, pool, {.seed = 5, .dtype = DType::f32, .int8 = int8});
     visit_weights(dit, true, make);
     EXPECT_EQ(dit.blocks[0].qkv.is_int8(), int8);
