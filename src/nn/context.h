@@ -28,10 +28,20 @@ class Matrix {
   TensorView view_;
 };
 
+struct Linear;
+
+// Sees what goes into each linear, for calibration.
+class InputTap {
+ public:
+  virtual ~InputTap() = default;
+  virtual void input(const Linear& w, const ConstTensorView& x) = 0;  // x [rows, k], on the backend
+};
+
 struct Context {
   Backend& backend;
   DType dtype = DType::bf16;   // of activations and of unquantized weights: F32 or BF16
   Profile* profile = nullptr;  // or nobody
+  InputTap* tap = nullptr;     // or nobody; asks for linears that are not INT8
 
   Matrix matrix(int64_t rows, int64_t columns) const {
     return Matrix(backend, dtype, rows, columns);

@@ -5,55 +5,86 @@
 namespace octet::nn {
 namespace {
 
-void enter(Context& ctx, const Linear& w) {
-  if (ctx.profile != nullptr) ctx.profile->enter(w.layer);
+void enter(Context& ctx, const std::string& layer) {
+  if (ctx.profile != nullptr) ctx.profile->enter(layer);
+}
+
+void tell_tap(Context& ctx, const Operand& x, const Linear& w) {
+  if (ctx.tap == nullptr) return;
+  check(!w.is_int8(), "linear {}: its inputs are watched, and must not be quantized", w.name);
+  ctx.tap->input(w, x.plain());
 }
 
 }  // namespace
 
-Operand Operand::for_int8(Context& ctx, int64_t rows, int64_t k) {
-  Operand made;
-  made.values_ = ctx.backend.allocate(bytes_of(DType::i8, {rows, k}));
-  made.scales_ = ctx.backend.allocate(bytes_of(DType::f32, {rows}));
-  made.quantized_ = {made.values_.view(DType::i8, {rows, k}),
-                     made.scales_.view(DType::f32, {rows})};
+bool Operand::fits(const Linear& w) const {
+  if (quantized_.size() != w.parts.size()) return false;
+  for (size_t i = 0; i < w.parts.size(); ++i) {
+    const bool there =
+        w.parts[i].is_int8() ? static_cast<bool>(quantized_[i].values) : plain_.has_value();
+    if (!there) return false;
+  }
+  return true;
+}
+
+Operand::Quantized Operand::quantized(Context& ctx, int64_t rows, int64_t k) {
+  Quantized made;
+  made.values = ctx.backend.allocate(bytes_of(DType::i8, {rows, k}));
+  made.scales = ctx.backend.allocate(bytes_of(DType::f32, {rows}));
+  made.rows = {made.values.view(DType::i8, {rows, k}), made.scales.view(DType::f32, {rows})};
   return made;
 }
 
 Operand operand(Context& ctx, const ConstTensorView& x, const Linear& w) {
-  if (!w.is_int8()) {
-    Operand made;
-    made.plain_ = x;
-    return made;
+  enter(ctx, w.layer);
+  Operand made;
+  made.rows_ = x.shape[0];
+  for (const LinearPart& part : w.parts) {
+    if (!part.is_int8()) {
+      made.plain_ = x;
+      made.quantized_.emplace_back();
+      continue;
+    }
+    made.quantized_.push_back(Operand::quantized(ctx, x.shape[0], x.shape[1]));
+    ctx.backend.quantize_rows(x, part.quantized->transform, made.quantized_.back().rows);
   }
-  enter(ctx, w);
-  Operand made = Operand::for_int8(ctx, x.shape[0], x.shape[1]);
-  ctx.backend.quantize_rows(x, w.quantized->transform, made.quantized_);
   return made;
 }
 
 Operand normed(Context& ctx, const ConstTensorView& x, const RowNorm& how, const Linear& w) {
-  enter(ctx, w);
-  if (!w.is_int8()) {
-    Operand made;
+  enter(ctx, w.layer);
+  Operand made;
+  made.rows_ = x.shape[0];
+  for (const LinearPart& part : w.parts) {
+    if (part.is_int8()) {
+      made.quantized_.push_back(Operand::quantized(ctx, x.shape[0], x.shape[1]));
+      ctx.backend.norm_quantize(x, how, part.quantized->transform, made.quantized_.back().rows);
+      continue;
+    }
+    made.quantized_.emplace_back();
+    if (made.plain_) continue;
     made.memory_.emplace(ctx.matrix(x.shape[0], x.shape[1]));
     made.plain_ = *made.memory_;
     ctx.backend.norm(x, how, *made.memory_);
-    return made;
   }
-  Operand made = Operand::for_int8(ctx, x.shape[0], x.shape[1]);
-  ctx.backend.norm_quantize(x, how, w.quantized->transform, made.quantized_);
   return made;
 }
 
 void linear_into(Context& ctx, const Operand& x, const Linear& w, const TensorView& out) {
-  check(x.is_int8() == w.is_int8(), "linear {}: the operand was made for another weight", w.layer);
-  enter(ctx, w);
-  if (w.is_int8()) {
-    const Fusion fusion = w.quantized->bias ? Fusion::bias : Fusion::none;
-    ctx.backend.gemm({x.quantized(), &*w.quantized, out}, fusion);
-  } else {
-    ctx.backend.matmul(x.plain(), w.weight_view(), out, w.bias_view());
+  check(x.fits(w), "linear {}: the operand was made for another weight", w.layer);
+  tell_tap(ctx, x, w);
+  enter(ctx, w.layer);
+  int64_t first = 0;
+  for (size_t i = 0; i < w.parts.size(); ++i) {
+    const LinearPart& part = w.parts[i];
+    const TensorView columns = columns_of(out, first, part.n);
+    if (part.is_int8()) {
+      const Fusion fusion = part.quantized->bias ? Fusion::bias : Fusion::none;
+      ctx.backend.gemm({x.quantized(i), &*part.quantized, columns}, fusion);
+    } else {
+      ctx.backend.matmul(x.plain(), part.weight_view(), columns, part.bias_view());
+    }
+    first += part.n;
   }
 }
 
@@ -70,9 +101,10 @@ Matrix linear(Context& ctx, const ConstTensorView& x, const Linear& w) {
 Matrix swiglu(Context& ctx, const Operand& x, const Linear& gate_up) {
   const int64_t columns = gate_up.n / 2;
   Matrix out = ctx.matrix(x.row_count(), columns);
-  if (gate_up.is_int8()) {
-    enter(ctx, gate_up);
-    ctx.backend.gemm({x.quantized(), &*gate_up.quantized, out}, Fusion::swiglu);
+  if (gate_up.parts.size() == 1 && gate_up.is_int8()) {
+    check(x.fits(gate_up), "linear {}: the operand was made for another weight", gate_up.layer);
+    enter(ctx, gate_up.layer);
+    ctx.backend.gemm({x.quantized(0), &*gate_up.parts.front().quantized, out}, Fusion::swiglu);
   } else {
     const Matrix both = linear(ctx, x, gate_up);
     ctx.backend.swiglu(columns_of(both, 0, columns), columns_of(both, columns, columns), out);
@@ -82,7 +114,7 @@ Matrix swiglu(Context& ctx, const Operand& x, const Linear& gate_up) {
 
 Matrix conv2d(Context& ctx, const ConstTensorView& x, int64_t height, int64_t width,
               const Conv& w) {
-  enter(ctx, w.matrix);
+  enter(ctx, w.layer);
   Matrix out = ctx.matrix(x.shape[0], w.matrix.n);
   ctx.backend.conv2d({.x = x,
                       .weight = w.matrix.weight_view(),

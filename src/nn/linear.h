@@ -2,30 +2,36 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "nn/context.h"
 #include "nn/weights.h"
 
 namespace octet::nn {
 
-// What a linear multiplies: rows of activations, quantized when its weight is. Several linears
-// that share their input (and its transform) share one of these.
+// What a linear multiplies: rows of activations, quantized where its weight is. Linears that share
+// their input (and its transform) share one of these.
 class Operand {
  public:
-  int64_t row_count() const { return plain_ ? plain_->shape[0] : quantized_.rows(); }
-  bool is_int8() const { return !plain_.has_value(); }
+  int64_t row_count() const { return rows_; }
+  // For the part `i` of the linear that it was made for.
   const ConstTensorView& plain() const { return *plain_; }
-  const QTensor& quantized() const { return quantized_; }
+  const QTensor& quantized(size_t i) const { return quantized_[i].rows; }
+  bool fits(const Linear& w) const;
 
  private:
   friend Operand operand(Context&, const ConstTensorView&, const Linear&);
   friend Operand normed(Context&, const ConstTensorView&, const RowNorm&, const Linear&);
-  static Operand for_int8(Context& ctx, int64_t rows, int64_t k);
+  struct Quantized {
+    Buffer values, scales;
+    QTensor rows;  // no data for a part that is not INT8
+  };
+  static Quantized quantized(Context& ctx, int64_t rows, int64_t k);
 
-  std::optional<Matrix> memory_;  // of plain_, unless it is somebody else's
-  std::optional<ConstTensorView> plain_;
-  Buffer values_, scales_;
-  QTensor quantized_;
+  int64_t rows_ = 0;
+  std::optional<Matrix> memory_;          // of plain_, unless it is somebody else's
+  std::optional<ConstTensorView> plain_;  // where a part is not INT8
+  std::vector<Quantized> quantized_;      // one for each part
 };
 
 // x as the linear wants it; x must outlive the operand.

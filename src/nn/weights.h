@@ -4,6 +4,7 @@
 // is a visitor: the loader, the check against a checkpoint, the count, the writer of random models.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,9 +14,8 @@
 
 namespace octet::nn {
 
-// out = x W^T + bias, with W [n, k] either in INT8 or in the type of the activations.
-struct Linear {
-  std::string layer;  // its class, for reports: "attention.qkv"
+// Rows of a linear's W [n, k], in INT8 or in the type of the activations.
+struct LinearPart {
   int64_t n = 0, k = 0;
   std::optional<QWeight> quantized;
   Buffer weight;              // [n, k], when it is not quantized
@@ -26,6 +26,20 @@ struct Linear {
   ConstTensorView weight_view() const { return weight.view(dtype, {n, k}); }
   ConstTensorView bias_view() const {
     return bias ? ConstTensorView(bias.view(dtype, {n})) : ConstTensorView();
+  }
+};
+
+// out = x W^T + bias. W is one part, unless a checkpoint has rows that cannot be joined: some in
+// INT8 and some not, or with different transforms of their activations. Each part then gives its
+// columns of the output.
+struct Linear {
+  std::string layer;  // its class, for reports: "attention.qkv"
+  std::string name;   // its own: "layers.3.attention.qkv"
+  int64_t n = 0, k = 0;
+  std::vector<LinearPart> parts;
+
+  bool is_int8() const {
+    return std::all_of(parts.begin(), parts.end(), [](const auto& part) { return part.is_int8(); });
   }
 };
 
@@ -48,7 +62,8 @@ struct Table {
 
 // A convolution's weight, its taps before its channels: [out, kernel * kernel * in].
 struct Conv {
-  Linear matrix;
+  std::string layer;
+  LinearPart matrix;
   int64_t kernel = 0;
 };
 
@@ -67,6 +82,7 @@ struct LinearSpec {
   RowOrder order = RowOrder::plain;
   bool large = false;  // runs in INT8 unless the layer is kept in floating point
 
+  const std::string& name() const { return layouts.front().front().name; }
   int64_t n() const {
     int64_t rows = 0;
     for (const Part& part : layouts.front()) rows += part.rows;

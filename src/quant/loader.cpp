@@ -7,7 +7,6 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "formats/text.h"
 
 namespace octet::quant {
 namespace {
@@ -15,81 +14,25 @@ namespace {
 using nn::LinearSpec;
 using Layout = std::vector<LinearSpec::Part>;
 
-// The way in which this checkpoint stores a linear: the first whose parts are all there.
-const Layout& layout_in(const Checkpoint& checkpoint, const std::string& prefix,
-                        const LinearSpec& spec) {
-  for (const Layout& layout : spec.layouts) {
-    const bool complete = std::all_of(layout.begin(), layout.end(), [&](const auto& part) {
-      return checkpoint.find(prefix + part.name + ".weight") != nullptr;
-    });
-    if (complete) return layout;
-  }
-  std::string names;
-  for (const Layout& layout : spec.layouts) {
-    if (!names.empty()) names += " or ";
-    for (const auto& part : layout) {
-      if (&part != &layout.front()) names += ", ";
-      names += in_quotes(prefix + part.name + ".weight");
-    }
-  }
-  fail("{}: tensor {} is missing; the checkpoint is incomplete or of another model",
-       checkpoint.path(), names);
+constexpr int64_t kPieceBytes = int64_t{64} << 20;  // on its way to a device at a time
+
+int64_t rows_of(std::span<const std::unique_ptr<StoredWeight>> weights) {
+  int64_t rows = 0;
+  for (const auto& weight : weights) rows += weight->rows();
+  return rows;
 }
 
-std::vector<StoredRows> parts_of(const Checkpoint& checkpoint, const std::string& prefix,
-                                 const Layout& layout, int64_t k) {
-  std::vector<StoredRows> parts;
-  for (const auto& part : layout) {
-    parts.emplace_back(checkpoint, prefix + part.name, part.rows, k);
-  }
-  return parts;
-}
-
-std::string module_of(const std::string& tensor) {
-  return tensor.substr(0, tensor.rfind(".weight"));
-}
-
-FileShape conv_shape(const nn::ConvSpec& spec) {
-  return {spec.out, spec.in, spec.kernel, spec.kernel};
+// Rows [first, first + count) of codes and scales.
+QTensor rows_of(const QTensor& all, int64_t first, int64_t count) {
+  return {TensorView(all.values.data + first * all.k(), DType::i8, {count, all.k()}),
+          TensorView(all.scales.data + first * static_cast<int64_t>(sizeof(float)), DType::f32,
+                     {count})};
 }
 
 }  // namespace
 
-// --- checking ---
-
-void CheckpointCheck::count(const std::string& name, const FileShape& shape) {
-  bytes_ += check_vector(checkpoint_, prefix_ + name, shape).bytes();
-}
-
-void CheckpointCheck::count(const StoredRows& rows) { bytes_ += rows.bytes().size(); }
-
-void CheckpointCheck::linear(nn::Linear&, const LinearSpec& spec) {
-  const Layout& layout = layout_in(checkpoint_, prefix_, spec);
-  for (const StoredRows& part : parts_of(checkpoint_, prefix_, layout, spec.k)) count(part);
-  if (!spec.bias) return;
-  for (const auto& part : layout) count(part.name + ".bias", {part.rows});
-}
-
-void CheckpointCheck::conv(nn::Conv&, const nn::ConvSpec& spec) {
-  count(spec.name + ".weight", conv_shape(spec));
-  count(spec.name + ".bias", {spec.out});
-}
-
-void CheckpointCheck::vector(nn::Vector&, const std::string& name, int64_t length) {
-  count(name, {length});
-}
-
-void CheckpointCheck::table(nn::Table&, const std::string& name, int64_t rows, int64_t columns) {
-  count(StoredRows(checkpoint_, module_of(prefix_ + name), rows, columns));
-}
-
-// --- loading ---
-
-void Loader::loaded(const StoredRows& rows) {
-  if (!rows.scale_bytes().empty()) {
-    fingerprint_.add(rows.name() + "_scale", rows.scale_bytes(), pool_);
-  }
-  loaded(rows.name(), rows.bytes());
+void Loader::loaded(const StoredWeight& weight) {
+  for (const UsedTensor& tensor : weight.tensors()) loaded(tensor.name, tensor.bytes);
 }
 
 void Loader::loaded(const std::string& name, std::span<const std::byte> bytes) {
@@ -97,7 +40,7 @@ void Loader::loaded(const std::string& name, std::span<const std::byte> bytes) {
   if (options_.progress) options_.progress(bytes.size());
 }
 
-Buffer Loader::upload_vector(const std::vector<float>& values, DType dtype) {
+Buffer Loader::upload_vector(std::span<const float> values, DType dtype) {
   std::vector<std::byte> bytes(values.size() * static_cast<size_t>(bits_of(dtype) / 8));
   for (size_t i = 0; i < values.size(); ++i) {
     if (dtype == DType::bf16) {
@@ -117,104 +60,143 @@ std::vector<float> Loader::load_bias(const LinearSpec& spec, const Layout& layou
   bias.resize(static_cast<size_t>(spec.n()));
   int64_t first = 0;
   for (const auto& part : layout) {
-    const std::string name = options_.prefix + part.name + ".bias";
-    read_vector(checkpoint_, name, {part.rows}, bias.data() + first);
-    loaded(name, checkpoint_.bytes(name));
+    const std::string name = part.name + ".bias";
+    source_.read_vector(name, {part.rows}, bias.data() + first);
+    loaded(source_.full_name(name), source_.bytes(name));
     first += part.rows;
   }
   return bias;
 }
 
 // In pieces through host memory, converted by all threads.
-Buffer Loader::load_plain(const std::vector<StoredRows>& parts) {
-  constexpr int64_t kPieceBytes = int64_t{64} << 20;
-  const int64_t row_bytes = parts.front().k() * (bits_of(options_.dtype) / 8);
-  int64_t rows = 0;
-  for (const StoredRows& part : parts) rows += part.rows();
+Buffer Loader::load_plain(Stored weights) {
+  const int64_t row_bytes = weights.front()->k() * (bits_of(options_.dtype) / 8);
+  const int64_t rows = rows_of(weights);
   Buffer buffer = backend_.allocate(static_cast<size_t>(rows * row_bytes));
   const int64_t at_once =
       std::clamp<int64_t>(kPieceBytes / std::max<int64_t>(row_bytes, 1), 1, rows);
   const Buffer piece = allocate_host(static_cast<size_t>(at_once * row_bytes));
   std::byte* to = buffer.data();
-  for (const StoredRows& part : parts) {
-    for (int64_t first = 0; first < part.rows(); first += at_once) {
-      const int64_t count = std::min(at_once, part.rows() - first);
+  for (const auto& weight : weights) {
+    for (int64_t first = 0; first < weight->rows(); first += at_once) {
+      const int64_t count = std::min(at_once, weight->rows() - first);
       pool_.run(count, [&](int64_t row, int) {
-        part.read(first + row, options_.dtype, piece.data() + row * row_bytes);
+        weight->read(first + row, options_.dtype, piece.data() + row * row_bytes);
       });
       backend_.copy_to_device(to, piece.data(), static_cast<size_t>(count * row_bytes));
       to += count * row_bytes;
     }
-    loaded(part);
+    loaded(*weight);
   }
   return buffer;
 }
 
-// The backend quantizes: on a GPU that takes less time than bringing the rows there.
-void Loader::load_int8(nn::Linear& into, const LinearSpec& spec,
-                       const std::vector<StoredRows>& parts) {
-  constexpr int64_t kPieceBytes = int64_t{64} << 20;
-  const int64_t k = spec.k, n = spec.n();
+// The backend quantizes: on a GPU that takes less time than bringing the rows there. Stored values
+// are in the space of the weight's transform already.
+void Loader::quantize(const StoredWeight& weight, const QTensor& into) {
+  const DType dtype = weight.dtype();
+  const int64_t k = weight.k(), row_bytes = k * (bits_of(dtype) / 8);
+  const int64_t at_once = std::clamp<int64_t>(kPieceBytes / row_bytes, 1, weight.rows());
+  const Buffer host = allocate_host(static_cast<size_t>(at_once * row_bytes));
+  const Buffer rows = backend_.allocate(host.bytes());
+  const Buffer values = backend_.allocate(static_cast<size_t>(at_once * k));
+  const Buffer row_scales = backend_.allocate(static_cast<size_t>(at_once) * sizeof(float));
+  for (int64_t first = 0; first < weight.rows(); first += at_once) {
+    const int64_t count = std::min(at_once, weight.rows() - first);
+    pool_.run(count, [&](int64_t row, int) {
+      weight.read_stored(first + row, host.data() + row * row_bytes);
+    });
+    backend_.copy_to_device(rows.data(), host.data(), static_cast<size_t>(count * row_bytes));
+    backend_.quantize_rows(
+        rows.view(dtype, {count, k}), {},
+        {values.view(DType::i8, {count, k}), row_scales.view(DType::f32, {count})});
+    const QTensor here = rows_of(into, first, count);
+    backend_.copy_to_host(here.values.data, values.data(), static_cast<size_t>(count * k));
+    backend_.copy_to_host(here.scales.data, row_scales.data(),
+                          static_cast<size_t>(count) * sizeof(float));
+    auto* scales = here.scales.as<float>();
+    for (int64_t row = 0; row < count; ++row) scales[row] *= weight.scale(first + row);
+  }
+}
+
+void Loader::read_codes(const StoredWeight& weight, const QTensor& into) {
+  if (weight.is_int8()) {
+    auto* scales = into.scales.as<float>();
+    pool_.run(weight.rows(), [&](int64_t row, int) {
+      weight.read_stored(row, into.values.data + row * weight.k());
+      scales[row] = weight.scale(row);
+    });
+  } else {
+    quantize(weight, into);
+    if (options_.converted) options_.converted(weight, into);
+  }
+}
+
+QWeight Loader::load_int8(Stored weights, std::span<const float> bias, RowOrder order) {
+  const int64_t k = weights.front()->k(), n = rows_of(weights);
   const Buffer codes = allocate_host(static_cast<size_t>(n * k));
   const Buffer scales = allocate_host(static_cast<size_t>(n) * sizeof(float));
-  const QTensor weight{codes.view(DType::i8, {n, k}), scales.view(DType::f32, {n})};
-  int64_t at = 0;
-  for (const StoredRows& part : parts) {
-    const DType dtype = part.dtype();
-    const int64_t row_bytes = k * (bits_of(dtype) / 8);
-    const int64_t at_once = std::clamp<int64_t>(kPieceBytes / row_bytes, 1, part.rows());
-    const Buffer host = allocate_host(static_cast<size_t>(at_once * row_bytes));
-    const Buffer rows = backend_.allocate(host.bytes());
-    const Buffer values = backend_.allocate(static_cast<size_t>(at_once * k));
-    const Buffer row_scales = backend_.allocate(static_cast<size_t>(at_once) * sizeof(float));
-    for (int64_t first = 0; first < part.rows(); first += at_once) {
-      const int64_t count = std::min(at_once, part.rows() - first);
-      pool_.run(count, [&](int64_t row, int) {
-        part.read_unscaled(first + row, host.data() + row * row_bytes);
-      });
-      backend_.copy_to_device(rows.data(), host.data(), static_cast<size_t>(count * row_bytes));
-      backend_.quantize_rows(
-          rows.view(dtype, {count, k}), {},
-          {values.view(DType::i8, {count, k}), row_scales.view(DType::f32, {count})});
-      backend_.copy_to_host(codes.data() + at * k, values.data(), static_cast<size_t>(count * k));
-      float* of_rows = weight.scales.as<float>() + at;
-      backend_.copy_to_host(reinterpret_cast<std::byte*>(of_rows), row_scales.data(),
-                            static_cast<size_t>(count) * sizeof(float));
-      for (int64_t row = 0; row < count; ++row) of_rows[row] *= part.scale(first + row);
-      at += count;
-    }
-    loaded(part);
+  const QTensor all{codes.view(DType::i8, {n, k}), scales.view(DType::f32, {n})};
+  int64_t first = 0;
+  for (const auto& weight : weights) {
+    read_codes(*weight, rows_of(all, first, weight->rows()));
+    loaded(*weight);
+    first += weight->rows();
   }
-  std::vector<float> bias = load_bias(spec, layout_in(checkpoint_, options_.prefix, spec));
   ConstTensorView bias_view;
   if (!bias.empty()) {
     bias_view = ConstTensorView(reinterpret_cast<const std::byte*>(bias.data()), DType::f32, {n});
   }
-  into.quantized = backend_.pack(weight, bias_view, {}, spec.order);
+  return backend_.pack(all, bias_view, weights.front()->transform().view(), order);
+}
+
+nn::LinearPart Loader::load_part(Stored weights, std::span<const float> bias, bool int8,
+                                 RowOrder order) {
+  nn::LinearPart part{.n = rows_of(weights), .k = weights.front()->k(), .dtype = options_.dtype};
+  if (int8) {
+    part.quantized = load_int8(weights, bias, order);
+    return part;
+  }
+  part.weight = load_plain(weights);
+  if (!bias.empty()) part.bias = upload_vector(bias, options_.dtype);
+  return part;
 }
 
 void Loader::linear(nn::Linear& into, const LinearSpec& spec) {
-  const Layout& layout = layout_in(checkpoint_, options_.prefix, spec);
-  const auto parts = parts_of(checkpoint_, options_.prefix, layout, spec.k);
-  into.layer = spec.layer;
-  into.n = spec.n();
-  into.k = spec.k;
-  into.dtype = options_.dtype;
-  if (spec.large && options_.int8) {
-    load_int8(into, spec, parts);
+  const StoredParts stored = stored_parts(source_, spec);
+  const std::vector<float> bias = load_bias(spec, layout_in(source_, spec));
+  const auto int8 = [&](const auto& weight) {
+    return options_.int8 && runs_in_int8(source_, spec, *weight);
+  };
+  into = {.layer = spec.layer, .name = spec.name(), .n = spec.n(), .k = spec.k};
+  // One product for all rows, unless they differ in what they multiply.
+  const bool joined = std::all_of(stored.begin(), stored.end(), [&](const auto& weight) {
+    return int8(weight) == int8(stored.front()) &&
+           (!int8(weight) || weight->transform() == stored.front()->transform());
+  });
+  if (joined) {
+    into.parts.push_back(load_part(stored, bias, int8(stored.front()), spec.order));
     return;
   }
-  into.weight = load_plain(parts);
-  const std::vector<float> bias = load_bias(spec, layout);
-  if (!bias.empty()) into.bias = upload_vector(bias, options_.dtype);
+  int64_t first = 0;
+  for (size_t i = 0; i < stored.size(); ++i) {
+    std::span<const float> addends;
+    if (!bias.empty()) {
+      addends = std::span(bias).subspan(static_cast<size_t>(first),
+                                        static_cast<size_t>(stored[i]->rows()));
+    }
+    into.parts.push_back(load_part({&stored[i], 1}, addends, int8(stored[i]), RowOrder::plain));
+    first += stored[i]->rows();
+  }
 }
 
 void Loader::conv(nn::Conv& into, const nn::ConvSpec& spec) {
-  const std::string name = options_.prefix + spec.name;
+  const std::string& name = spec.name;
   const int64_t taps = spec.kernel * spec.kernel;
   std::vector<float> stored(static_cast<size_t>(spec.out * spec.in * taps));
-  read_vector(checkpoint_, name + ".weight", conv_shape(spec), stored.data());
-  loaded(name + ".weight", checkpoint_.bytes(name + ".weight"));
+  source_.read_vector(name + ".weight", {spec.out, spec.in, spec.kernel, spec.kernel},
+                      stored.data());
+  loaded(source_.full_name(name + ".weight"), source_.bytes(name + ".weight"));
   std::vector<float> weight(stored.size());
   for (int64_t out = 0; out < spec.out; ++out) {
     for (int64_t in = 0; in < spec.in; ++in) {
@@ -225,28 +207,27 @@ void Loader::conv(nn::Conv& into, const nn::ConvSpec& spec) {
     }
   }
   std::vector<float> bias(static_cast<size_t>(spec.out));
-  read_vector(checkpoint_, name + ".bias", {spec.out}, bias.data());
-  loaded(name + ".bias", checkpoint_.bytes(name + ".bias"));
+  source_.read_vector(name + ".bias", {spec.out}, bias.data());
+  loaded(source_.full_name(name + ".bias"), source_.bytes(name + ".bias"));
   into.kernel = spec.kernel;
-  into.matrix.layer = spec.name;
-  into.matrix.n = spec.out;
-  into.matrix.k = taps * spec.in;
-  into.matrix.dtype = options_.dtype;
+  into.layer = spec.name;
+  into.matrix = {.n = spec.out, .k = taps * spec.in, .dtype = options_.dtype};
   into.matrix.weight = upload_vector(weight, options_.dtype);
   into.matrix.bias = upload_vector(bias, options_.dtype);
 }
 
 void Loader::vector(nn::Vector& into, const std::string& name, int64_t length) {
   std::vector<float> values(static_cast<size_t>(length));
-  read_vector(checkpoint_, options_.prefix + name, {length}, values.data());
-  loaded(options_.prefix + name, checkpoint_.bytes(options_.prefix + name));
+  source_.read_vector(name, {length}, values.data());
+  loaded(source_.full_name(name), source_.bytes(name));
   into.memory = upload_vector(values, DType::f32);
   into.length = length;
 }
 
 void Loader::table(nn::Table& into, const std::string& name, int64_t rows, int64_t columns) {
-  const std::string module = module_of(options_.prefix + name);
-  into.memory = load_plain({StoredRows(checkpoint_, module, rows, columns)});
+  StoredParts stored;
+  stored.push_back(source_.weight(name.substr(0, name.rfind(".weight")), rows, columns));
+  into.memory = load_plain(stored);
   into.dtype = options_.dtype;
   into.rows = rows;
   into.columns = columns;

@@ -216,16 +216,17 @@ QWeight RandomWeights::make_int8(const LinearSpec& spec) {
 }
 
 void RandomWeights::linear(nn::Linear& into, const LinearSpec& spec) {
-  into.layer = spec.layer;
-  into.n = spec.n();
-  into.k = spec.k;
-  into.dtype = options_.dtype;
+  into = {.layer = spec.layer, .name = spec.name(), .n = spec.n(), .k = spec.k};
+  nn::LinearPart& whole = into.parts.emplace_back();
+  whole.n = into.n;
+  whole.k = into.k;
+  whole.dtype = options_.dtype;
   if (spec.large && options_.int8) {
-    into.quantized = make_int8(spec);
+    whole.quantized = make_int8(spec);
     return;
   }
-  into.weight = make(weights_of(spec), options_.dtype);
-  if (spec.bias) into.bias = make(biases_of(spec), options_.dtype);
+  whole.weight = make(weights_of(spec), options_.dtype);
+  if (spec.bias) whole.bias = make(biases_of(spec), options_.dtype);
 }
 
 // The file has the channel before the tap, the backend the tap before the channel.
@@ -246,7 +247,7 @@ void RandomWeights::conv(nn::Conv& into, const ConvSpec& spec) {
   std::vector<std::byte> bytes(arranged.size() * static_cast<size_t>(bits_of(options_.dtype) / 8));
   narrow(arranged, options_.dtype, bytes.data());
   into.kernel = spec.kernel;
-  into.matrix.layer = spec.name;
+  into.layer = spec.name;
   into.matrix.n = spec.out;
   into.matrix.k = taps * spec.in;
   into.matrix.dtype = options_.dtype;

@@ -33,8 +33,10 @@ ideogram4::VaeConfig small_vae() {
 class Contents : public nn::WeightVisitor {
  public:
   void linear(nn::Linear& into, const nn::LinearSpec&) override {
-    add(into.weight);
-    add(into.bias);
+    for (const nn::LinearPart& part : into.parts) {
+      add(part.weight);
+      add(part.bias);
+    }
   }
   void conv(nn::Conv& into, const nn::ConvSpec&) override {
     add(into.matrix.weight);
@@ -63,8 +65,8 @@ void expect_file_equals_memory(const Visit& visit, const Model& empty, DType dty
       path, [&](nn::WeightVisitor& v) { visit(made, v); }, 7, dtype);
   RandomWeights make(backend, pool, {.seed = 7, .dtype = dtype, .int8 = false});
   visit(made, make);
-  const Checkpoint checkpoint(path);
-  Loader loader(checkpoint, backend, pool, {.dtype = dtype, .int8 = false});
+  const WeightSource source(std::make_shared<Checkpoint>(path), "");
+  Loader loader(source, backend, pool, {.dtype = dtype, .int8 = false});
   visit(loaded, loader);
   Contents expected, got;
   visit(loaded, expected);

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "models/ideogram4/vae.h"
-#include "quant/stored_rows.h"
+#include "quant/stored_weight.h"
 
 namespace octet::ideogram4 {
 namespace {

@@ -7,9 +7,9 @@ namespace {
 
 // Visits the weights of a model twice: first whether all are there, then loading them.
 template <class Visit>
-void load(nn::Context& ctx, const Checkpoint& checkpoint, bool int8, const Loading& loading,
+void load(nn::Context& ctx, const quant::WeightSource& source, bool int8, const Loading& loading,
           Visit visit) {
-  quant::CheckpointCheck present(checkpoint, "");
+  quant::CheckpointCheck present(source);
   visit(present);
   uint64_t done = 0;
   quant::LoadOptions options = {.dtype = ctx.dtype, .int8 = int8};
@@ -17,7 +17,7 @@ void load(nn::Context& ctx, const Checkpoint& checkpoint, bool int8, const Loadi
     done += bytes;
     if (loading.progress) loading.progress(done, present.bytes());
   };
-  quant::Loader loader(checkpoint, ctx.backend, loading.pool, options);
+  quant::Loader loader(source, ctx.backend, loading.pool, options);
   visit(loader);
   if (loading.fingerprint != nullptr) loading.fingerprint->add(loader.fingerprint());
 }
@@ -28,8 +28,8 @@ Dit load_dit(nn::Context& ctx, const std::string& folder, bool conditional, bool
              const Loading& loading) {
   Dit dit;
   dit.config = read_dit_config(folder + "/config.json");
-  const Checkpoint checkpoint(folder);
-  load(ctx, checkpoint, int8, loading,
+  const quant::WeightSource source(std::make_shared<Checkpoint>(folder), "");
+  load(ctx, source, int8, loading,
        [&](nn::WeightVisitor& visitor) { visit_weights(dit, conditional, visitor); });
   return dit;
 }
@@ -37,8 +37,8 @@ Dit load_dit(nn::Context& ctx, const std::string& folder, bool conditional, bool
 VaeDecoder load_vae(nn::Context& ctx, const std::string& folder, const Loading& loading) {
   VaeDecoder vae;
   vae.config = read_vae_config(folder + "/config.json");
-  const Checkpoint checkpoint(folder);
-  load(ctx, checkpoint, /*int8=*/false, loading,
+  const quant::WeightSource source(std::make_shared<Checkpoint>(folder), "");
+  load(ctx, source, /*int8=*/false, loading,
        [&](nn::WeightVisitor& visitor) { visit_weights(vae, visitor); });
   return vae;
 }
@@ -46,8 +46,8 @@ VaeDecoder load_vae(nn::Context& ctx, const std::string& folder, const Loading& 
 DitConfig check_dit(const std::string& folder, bool conditional) {
   Dit dit;
   dit.config = read_dit_config(folder + "/config.json");
-  const Checkpoint checkpoint(folder);
-  quant::CheckpointCheck present(checkpoint, "");
+  const quant::WeightSource source(std::make_shared<Checkpoint>(folder), "");
+  quant::CheckpointCheck present(source);
   visit_weights(dit, conditional, present);
   return dit.config;
 }
@@ -55,8 +55,8 @@ DitConfig check_dit(const std::string& folder, bool conditional) {
 VaeConfig check_vae(const std::string& folder) {
   VaeDecoder vae;
   vae.config = read_vae_config(folder + "/config.json");
-  const Checkpoint checkpoint(folder);
-  quant::CheckpointCheck present(checkpoint, "");
+  const quant::WeightSource source(std::make_shared<Checkpoint>(folder), "");
+  quant::CheckpointCheck present(source);
   visit_weights(vae, present);
   return vae.config;
 }

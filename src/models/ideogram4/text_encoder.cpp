@@ -26,6 +26,12 @@ std::string find_prefix(const Checkpoint& checkpoint) {
       checkpoint.path());
 }
 
+quant::WeightSource open(const std::string& folder) {
+  auto checkpoint = std::make_shared<Checkpoint>(folder);
+  std::string prefix = find_prefix(*checkpoint);
+  return {std::move(checkpoint), std::move(prefix)};
+}
+
 // h [n, H] in place.
 void run_layer(Context& ctx, const TextConfig& config, const TextLayer& layer, const Matrix& h,
                const nn::Rotary& rotary) {
@@ -80,14 +86,12 @@ void visit_layer(TextLayer& layer, const TextConfig& config, int64_t i, nn::Weig
 }
 
 TextEncoder::TextEncoder(const std::string& folder)
-    : config_(read_text_config(folder + "/config.json")),
-      checkpoint_(folder),
-      prefix_(find_prefix(checkpoint_)) {
+    : config_(read_text_config(folder + "/config.json")), source_(open(folder)) {
   check(config_.layers >= kRunLayers,
         "{}/config.json: num_hidden_layers is {}, expected at least {}: the features come from the "
         "layers 0 to {}",
         folder, config_.layers, kRunLayers, kRunLayers - 1);
-  quant::CheckpointCheck present(checkpoint_, prefix_);
+  quant::CheckpointCheck present(source_);
   nn::Table embedding;
   visit_embedding(embedding, config_, present);
   for (int64_t i = 0; i < kRunLayers; ++i) {
@@ -107,8 +111,7 @@ std::vector<float> TextEncoder::encode(Context& ctx, ThreadPool& pool,
           "another model",
           token, config_.vocabulary);
   }
-  quant::Loader load(checkpoint_, ctx.backend, pool,
-                     {.dtype = ctx.dtype, .int8 = false, .prefix = prefix_});
+  quant::Loader load(source_, ctx.backend, pool, {.dtype = ctx.dtype, .int8 = false});
 
   const Matrix h = ctx.matrix(n, config_.hidden);
   {

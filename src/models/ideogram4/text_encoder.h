@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "formats/checkpoint.h"
 #include "models/ideogram4/config.h"
 #include "nn/linear.h"
 #include "quant/fingerprint.h"
+#include "quant/weight_source.h"
 
 namespace octet::ideogram4 {
 
@@ -53,8 +53,7 @@ class TextEncoder {
 
  private:
   TextConfig config_;
-  Checkpoint checkpoint_;
-  std::string prefix_;
+  quant::WeightSource source_;
   quant::Fingerprint fingerprint_;
 };
 

@@ -1,0 +1,30 @@
+#include "quant/dialect.h"
+
+#include "base/error.h"
+#include "formats/text.h"
+
+namespace octet::quant {
+
+std::span<const Dialect> dialects() {
+  // The most particular first: plain weights are what is left.
+  static const Dialect kDialects[] = {kScaledFp8Dialect, kPlainDialect};
+  return kDialects;
+}
+
+const Dialect* dialect_of(const Checkpoint& checkpoint, const std::string& module) {
+  for (const Dialect& dialect : dialects()) {
+    if (dialect.stores(checkpoint, module)) return &dialect;
+  }
+  return nullptr;
+}
+
+std::unique_ptr<StoredWeight> open_weight(const Checkpoint& checkpoint, const std::string& module,
+                                          int64_t rows, int64_t k) {
+  const Dialect* dialect = dialect_of(checkpoint, module);
+  check(dialect != nullptr,
+        "{}: tensor {} is missing; the checkpoint is incomplete or of another model",
+        checkpoint.path(), in_quotes(module + ".weight"));
+  return dialect->open(checkpoint, module, rows, k);
+}
+
+}  // namespace octet::quant

@@ -1,0 +1,212 @@
+#include "quant/stored_weight.h"
+
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "base/error.h"
+#include "formats/text.h"
+
+namespace octet::quant {
+namespace {
+
+template <class T>
+float load(const std::byte* from, int64_t at) {
+  T value;
+  std::memcpy(&value, from + at * static_cast<int64_t>(sizeof(T)), sizeof(T));
+  return to_f32(value);
+}
+
+// Every FP8 code's value: a table is several times as fast as taking its bits apart.
+const std::array<float, 256>& f8_values() {
+  static const std::array<float, 256> values = [] {
+    std::array<float, 256> made{};
+    for (size_t code = 0; code < made.size(); ++code) {
+      made[code] = f8_e4m3_to_f32(static_cast<uint8_t>(code));
+    }
+    return made;
+  }();
+  return values;
+}
+
+// The regular Hadamard rotation of consecutive groups of 4^n values: symmetric, and its own
+// inverse. One pass per base-4 digit of the index, each of which halves: no square root is needed.
+void rotate_groups(float* row, int64_t k, int64_t group) {
+  for (int64_t stride = 1; stride < group; stride *= 4) {
+    for (int64_t begin = 0; begin < k; begin += 4 * stride) {
+      for (int64_t i = begin; i < begin + stride; ++i) {
+        float *a = row + i, *b = a + stride, *c = b + stride, *d = c + stride;
+        const float half = ((*a + *b) + (*c + *d)) * 0.5f;
+        const float was_a = *a, was_b = *b;
+        *a = half - *d;
+        *b = half - *c;
+        *c = half - was_b;
+        *d = half - was_a;
+      }
+    }
+  }
+}
+
+FileShape without_trailing_ones(FileShape shape, size_t rank) {
+  while (shape.size() > rank && shape.back() == 1) shape.pop_back();
+  return shape;
+}
+
+}  // namespace
+
+// --- transforms ---
+
+ActivationTransform StoredTransform::view() const {
+  ActivationTransform made{.kind = kind, .group = group};
+  if (kind == Transform::smooth) {
+    made.smooth = ConstTensorView(reinterpret_cast<const std::byte*>(smooth.data()), DType::f32,
+                                  {static_cast<int64_t>(smooth.size())});
+  }
+  return made;
+}
+
+void StoredTransform::undo(float* row, int64_t k) const {
+  if (kind == Transform::rotate) rotate_groups(row, k, group);
+  if (kind != Transform::smooth) return;
+  for (int64_t j = 0; j < k; ++j) row[j] *= smooth[static_cast<size_t>(j)];
+}
+
+void StoredTransform::apply(float* row, int64_t k) const {
+  if (kind == Transform::rotate) rotate_groups(row, k, group);
+  if (kind != Transform::smooth) return;
+  for (int64_t j = 0; j < k; ++j) row[j] /= smooth[static_cast<size_t>(j)];
+}
+
+// --- weights ---
+
+StoredWeight::StoredWeight(std::string path, std::string module, int64_t rows, int64_t k)
+    : path_(std::move(path)), module_(std::move(module)), rows_(rows), k_(k) {}
+
+std::span<const std::byte> StoredWeight::use(const Checkpoint& checkpoint,
+                                             const std::string& name) {
+  const std::span<const std::byte> bytes = checkpoint.bytes(name);
+  tensors_.push_back({name, bytes});
+  return bytes;
+}
+
+uint64_t StoredWeight::bytes() const {
+  uint64_t sum = 0;
+  for (const UsedTensor& tensor : tensors_) sum += tensor.bytes.size();
+  return sum;
+}
+
+void StoredWeight::fail_damaged(const std::string& tensor, int64_t row) const {
+  fail("{}: tensor {} holds a NaN or an infinity in row {}; the checkpoint is damaged", path_,
+       in_quotes(tensor), row);
+}
+
+float StoredWeight::scale(int64_t) const { return 1; }
+
+void StoredWeight::read(int64_t row, float* into) const {
+  const float factor = scale(row);
+  thread_local std::vector<std::byte> stored;
+  stored.resize(static_cast<size_t>(k_ * (bits_of(dtype_) / 8)));
+  read_stored(row, stored.data());
+  bool finite = true;
+  for (int64_t j = 0; j < k_; ++j) {
+    const float value =
+        is_int8() ? static_cast<float>(static_cast<int8_t>(stored[static_cast<size_t>(j)]))
+                  : load_as_f32(dtype_, stored.data(), j);
+    into[j] = value * factor;
+  }
+  transform_.undo(into, k_);
+  for (int64_t j = 0; j < k_; ++j) finite = finite && std::isfinite(into[j]);
+  if (!finite) fail_damaged(module_ + ".weight", row);
+}
+
+void StoredWeight::read(int64_t row, DType to, std::byte* into) const {
+  if (to == DType::f32) return read(row, reinterpret_cast<float*>(into));
+  // As it is, where nothing would change.
+  if (to == dtype_ && transform_.kind == Transform::none && scale(row) == 1) {
+    return read_stored(row, into);
+  }
+  thread_local std::vector<float> wide;
+  wide.resize(static_cast<size_t>(k_));
+  read(row, wide.data());
+  auto* narrow = reinterpret_cast<bf16_t*>(into);
+  bool finite = true;
+  for (int64_t j = 0; j < k_; ++j) {
+    narrow[j] = from_f32<bf16_t>(wide[static_cast<size_t>(j)]);
+    finite = finite && std::isfinite(to_f32(narrow[j]));
+  }
+  if (!finite) fail_damaged(module_ + ".weight", row);
+}
+
+// --- scales ---
+
+RowScales::RowScales(const Checkpoint& checkpoint, const std::string& name, int64_t rows) {
+  const TensorInfo& info = find_tensor(checkpoint, name);
+  const bool one = info.elements() == 1;
+  per_row_ = !one && without_trailing_ones(info.shape, 1) == FileShape({rows});
+  check(is_plain_float(info.dtype) && (one || per_row_),
+        "{}: tensor {} is {} {}, expected F32, BF16 or F16 with one scale or {}", checkpoint.path(),
+        in_quotes(name), name_of(info.dtype), to_string(info.shape), rows);
+  dtype_ = info.dtype;
+  bytes_ = checkpoint.bytes(name);
+}
+
+float RowScales::at(int64_t row) const {
+  return bytes_.empty() ? 1 : load_as_f32(dtype_, bytes_.data(), per_row_ ? row : 0);
+}
+
+// --- what dialects share ---
+
+float load_as_f32(DType dtype, const std::byte* from, int64_t at) {
+  switch (dtype) {
+    case DType::f32: return load<float>(from, at);
+    case DType::bf16: return load<bf16_t>(from, at);
+    case DType::f16: return load<f16_t>(from, at);
+    default: return f8_values()[static_cast<uint8_t>(from[at])];
+  }
+}
+
+bool is_plain_float(DType dtype) {
+  return dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16;
+}
+
+const TensorInfo& find_tensor(const Checkpoint& checkpoint, const std::string& name) {
+  const TensorInfo* info = checkpoint.find(name);
+  check(info != nullptr,
+        "{}: tensor {} is missing; the checkpoint is incomplete or of another model",
+        checkpoint.path(), in_quotes(name));
+  return *info;
+}
+
+void check_rows_shape(const Checkpoint& checkpoint, const std::string& name, int64_t rows,
+                      int64_t k) {
+  const TensorInfo& info = find_tensor(checkpoint, name);
+  check(without_trailing_ones(info.shape, 2) == FileShape({rows, k}),
+        "{}: tensor {} is {}, expected [{}, {}] by the configuration", checkpoint.path(),
+        in_quotes(name), to_string(info.shape), rows, k);
+}
+
+const TensorInfo& check_vector(const Checkpoint& checkpoint, const std::string& name,
+                               const FileShape& shape) {
+  const TensorInfo& info = find_tensor(checkpoint, name);
+  check(info.shape == shape, "{}: tensor {} is {}, expected {} by the configuration",
+        checkpoint.path(), in_quotes(name), to_string(info.shape), to_string(shape));
+  check(is_plain_float(info.dtype), "{}: tensor {} is {}, expected F32, BF16 or F16",
+        checkpoint.path(), in_quotes(name), name_of(info.dtype));
+  return info;
+}
+
+void read_vector(const Checkpoint& checkpoint, const std::string& name, const FileShape& shape,
+                 float* into) {
+  const TensorInfo& info = check_vector(checkpoint, name, shape);
+  const std::span<const std::byte> bytes = checkpoint.bytes(name);
+  const auto count = static_cast<int64_t>(info.elements());
+  bool finite = true;
+  for (int64_t i = 0; i < count; ++i) {
+    into[i] = load_as_f32(info.dtype, bytes.data(), i);
+    finite = finite && std::isfinite(into[i]);
+  }
+  check(finite, "{}: tensor {} holds a NaN or an infinity; the checkpoint is damaged",
+        checkpoint.path(), in_quotes(name));
+}
+
+}  // namespace octet::quant

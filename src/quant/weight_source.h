@@ -1,0 +1,67 @@
+// Where the weights of one model come from: a checkpoint, or several that are asked in turn, so
+// that a file with some of the weights stands before the one that has the rest.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quant/dialect.h"
+
+namespace octet::quant {
+
+class WeightSource {
+ public:
+  // Changes a weight on its way out (a LoRA does); `module` is its name without prefix.
+  using Change = std::function<std::unique_ptr<StoredWeight>(std::unique_ptr<StoredWeight>,
+                                                             const std::string& module)>;
+
+  WeightSource() = default;
+  WeightSource(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix) {
+    add(std::move(checkpoint), std::move(prefix));
+  }
+
+  // `prefix` stands before every name in this checkpoint. Asked after those that are there.
+  void add(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix);
+  // The same, but before them.
+  void add_first(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix);
+  void set_change(Change change) { change_ = std::move(change); }
+
+  const std::string& path() const;  // of the first checkpoint
+  // Whether one of the checkpoints has INT8 linears: then floating point in it is a choice.
+  bool holds_int8() const { return holds_int8_; }
+
+  bool has_weight(const std::string& module) const;
+  // Throws Error when the module is missing or not as its dialect says.
+  std::unique_ptr<StoredWeight> weight(const std::string& module, int64_t rows, int64_t k) const;
+
+  const TensorInfo* find(const std::string& name) const;  // nullptr when absent
+  const TensorInfo& check_vector(const std::string& name, const FileShape& shape) const;
+  void read_vector(const std::string& name, const FileShape& shape, float* into) const;
+  std::span<const std::byte> bytes(const std::string& name) const;
+
+  // Tensors under the prefixes that are not in `used` (with their prefix) and that `ignored` (asked
+  // without it) does not claim.
+  std::vector<std::string> left_over(const std::set<std::string>& used,
+                                     const std::function<bool(std::string_view)>& ignored) const;
+  // The name in the checkpoint that has this tensor.
+  std::string full_name(const std::string& name) const;
+
+ private:
+  struct Layer {
+    std::shared_ptr<const Checkpoint> checkpoint;
+    std::string prefix;
+  };
+  const Layer* layer_with(const std::string& name) const;
+  const Layer& layer_for(const std::string& name) const;  // the first, when none has it
+  void look_for_int8(const Layer& layer);
+
+  std::vector<Layer> layers_;
+  Change change_;
+  bool holds_int8_ = false;
+};
+
+}  // namespace octet::quant
