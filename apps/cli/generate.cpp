@@ -65,9 +65,15 @@ void add_generate(CLI::App& program, CommonFlags& flags) {
   add_output_flags(*command, flags);
   const auto arguments = std::make_shared<GenerateArguments>();
   GenerateRequest& request = arguments->request;
-  command->add_option("--model", request.model, "Folder of the model, as Hugging Face lays it out")
+  command
+      ->add_option("--model", request.model,
+                   "The model: a folder as Hugging Face lays it out, or the file or folder of its "
+                   "transformer in any dialect")
       ->required();
-  command->add_option("--uncond", request.unconditional, "Folder of the unconditional transformer");
+  command->add_option("--base", request.base,
+                      "Folder of a whole model, for the parts and weights that --model lacks");
+  command->add_option("--uncond", request.unconditional,
+                      "File or folder of the unconditional transformer");
   command->add_option("--text-encoder", request.text_encoder, "Folder of the text encoder");
   command->add_option("--vae", request.vae, "Folder of the VAE");
   command->add_option("--caption", arguments->caption, "JSON caption: a file, or - for stdin")

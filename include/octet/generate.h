@@ -17,7 +17,10 @@
 namespace octet {
 
 struct GenerateRequest {
-  std::string model;          // a folder as Hugging Face lays out a pipeline
+  // A folder as Hugging Face lays out a pipeline; or the conditional transformer alone, a folder or
+  // a file, which may hold both branches.
+  std::string model;
+  std::string base;           // such a folder again, for parts and weights that `model` lacks
   std::string unconditional;  // parts to take from elsewhere: their own folders, or a pipeline's
   std::string text_encoder;
   std::string vae;

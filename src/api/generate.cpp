@@ -59,8 +59,11 @@ pipeline::GenerateRequest to_pipeline(const GenerateRequest& request) {
   made.int8 = is_first("linears", request.linears, "int8", "float");
   made.require_int8 = request.require_int8;
   made.caption = pipeline::caption_for_model(request.caption, request.caption_name);
-  made.folders = pipeline::find_folders(
-      {request.model, request.unconditional, request.text_encoder, request.vae});
+  made.folders = pipeline::find_folders({.model = request.model,
+                                         .unconditional = request.unconditional,
+                                         .text_encoder = request.text_encoder,
+                                         .vae = request.vae,
+                                         .base = request.base});
   return made;
 }
 
@@ -70,9 +73,8 @@ void check_memory(const Backend& backend, const pipeline::GenerateRequest& reque
   quant::WeightCount weights(dtype, request.int8);
   for (const bool conditional : {true, false}) {
     ideogram4::Dit dit;
-    dit.config = ideogram4::read_dit_config(
-        (conditional ? request.folders.transformer : request.folders.unconditional) +
-        "/config.json");
+    dit.config = ideogram4::find_dit_config(
+        conditional ? request.folders.transformer : request.folders.unconditional, conditional);
     visit_weights(dit, conditional, weights);
   }
   measure::check_free_memory("generate: the two transformers",

@@ -108,7 +108,7 @@ class Run {
     other.text_features = config_.text_features;  // it has no use for them
     check(other == config_,
           "{} and {}: the two transformers differ in their config.json, expected one architecture",
-          folders.transformer, folders.unconditional);
+          folders.transformer.path, folders.unconditional.path);
     text_encoder_.emplace(folders.text_encoder);
     check(tokenizer.largest_id() < text_encoder_->config().vocabulary,
           "{}: has ids up to {}, but {} a vocabulary of {}; they belong to different models",
@@ -116,12 +116,12 @@ class Run {
           text_encoder_->config().vocabulary);
     check(text_encoder_->features() == config_.text_features,
           "{}: gives {} features, but {} takes {}; they belong to different models",
-          folders.text_encoder, text_encoder_->features(), folders.transformer,
+          folders.text_encoder, text_encoder_->features(), folders.transformer.path,
           config_.text_features);
     const ideogram4::VaeConfig vae = ideogram4::check_vae(folders.vae);
     check(vae.latent_channels * ideogram4::kPatch * ideogram4::kPatch == config_.latent_channels,
           "{}: has {} latent channels, four times which are not the {} of {}", folders.vae,
-          vae.latent_channels, config_.latent_channels, folders.transformer);
+          vae.latent_channels, config_.latent_channels, folders.transformer.path);
     statistics_of(folders.vae, vae, request_.convention, ctx_.dtype);
     const int64_t side = ideogram4::kPatch * vae.factor();
     grid_height_ = request_.size.height / side;
@@ -160,12 +160,13 @@ class Run {
     return features;
   }
 
-  Network load(const std::string& folder, bool conditional, const std::vector<float>& features) {
+  Network load(const ideogram4::DitFiles& files, bool conditional,
+               const std::vector<float>& features) {
     ideogram4::Loading loading{
         pool_, &fingerprint_, [&](uint64_t done, uint64_t total) {
           tell({Stage::load, static_cast<int64_t>(done), static_cast<int64_t>(total)});
         }};
-    Dit dit = load_dit(ctx_, folder, conditional, request_.int8, loading);
+    Dit dit = load_dit(ctx_, files, conditional, request_.int8, loading);
     DitPrompt prompt = prepare(ctx_, dit, features, grid_height_, grid_width_);
     return {std::move(dit), std::move(prompt)};
   }

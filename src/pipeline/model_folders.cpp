@@ -9,30 +9,53 @@ namespace octet::pipeline {
 namespace {
 
 namespace fs = std::filesystem;
+using ideogram4::DitFiles;
 
 bool is_there(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(path, ignored);
 }
 
-void check_folder(const std::string& folder) {
-  check(is_there(folder), "{}: there is no such folder", folder);
+bool is_folder(const std::string& path) {
   std::error_code ignored;
-  check(fs::is_directory(folder, ignored),
-        "{}: is a file, expected a folder as Hugging Face lays out a pipeline", folder);
+  return fs::is_directory(path, ignored);
+}
+
+bool has_config(const fs::path& folder) { return is_there(folder / "config.json"); }
+
+// A folder without any config.json may hold one checkpoint, as a file does.
+bool has_checkpoint(const std::string& folder) {
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string suffix = it->path().extension().string();
+    if (suffix == ".safetensors" || suffix == ".gguf") return true;
+  }
+  return false;
 }
 
 // The part's folder inside of `folder`, else `folder` itself when it is the part. In this order:
 // repositories may have a config.json of their own beside those of their parts.
 std::string part_in(const std::string& folder, const std::string& part) {
-  check_folder(folder);
+  check(is_there(folder), "{}: there is no such folder", folder);
+  check(is_folder(folder), "{}: is a file, expected a folder as Hugging Face lays out a pipeline",
+        folder);
   const fs::path inside = fs::path(folder) / part;
-  if (is_there(inside / "config.json")) return inside.string();
-  check(is_there(fs::path(folder) / "config.json"),
+  if (has_config(inside)) return inside.string();
+  check(has_config(folder),
         "{}: there is no {}/config.json; expected a folder as "
         "Hugging Face lays out a pipeline, or that of the part itself",
         folder, part);
   return folder;
+}
+
+// The same of a transformer, which may also be a file, or a folder with nothing but one.
+std::string dit_in(const std::string& path, const std::string& part) {
+  check(is_there(path), "{}: there is no such file or folder", path);
+  if (!is_folder(path)) return path;
+  const fs::path inside = fs::path(path) / part;
+  if (has_config(inside) || has_checkpoint(inside.string())) return inside.string();
+  if (!has_config(path) && has_checkpoint(path)) return path;
+  return part_in(path, part);
 }
 
 void check_index(const std::string& path) {
@@ -44,35 +67,80 @@ void check_index(const std::string& path) {
         describe(index["_class_name"]));
 }
 
+class Search {
+ public:
+  explicit Search(const FolderChoices& choices) : choices_(choices) {}
+
+  ModelFolders folders() const {
+    ModelFolders found;
+    found.transformer = {dit_in(choices_.model, "transformer"), base_of("transformer")};
+    found.unconditional = unconditional(found.transformer.path);
+    found.text_encoder = part(choices_.text_encoder, "text_encoder");
+    found.vae = part(choices_.vae, "vae");
+    found.tokenizer = tokenizer(found.text_encoder);
+    return found;
+  }
+
+ private:
+  std::string base_of(const char* name) const {
+    return choices_.base.empty() ? "" : dit_in(choices_.base, name);
+  }
+
+  DitFiles unconditional(const std::string& transformer) const {
+    constexpr const char* kPart = "unconditional_transformer";
+    if (!choices_.unconditional.empty()) return checked(choices_.unconditional, transformer);
+    const bool in_model = is_there(fs::path(choices_.model) / kPart);
+    const bool whole = !in_model && is_there(fs::path(choices_.model) / "transformer");
+    if (in_model || (whole && choices_.base.empty())) return checked(choices_.model, transformer);
+    if (!whole && ideogram4::has_branch(transformer, /*conditional=*/false)) {
+      return {transformer, base_of(kPart)};
+    }
+    check(!choices_.base.empty(),
+          "{}: is one transformer, and an image takes two; name the other with --uncond",
+          transformer);
+    return {base_of(kPart)};
+  }
+
+  // One transformer cannot be both, unless its file holds both.
+  DitFiles checked(const std::string& path, const std::string& transformer) const {
+    constexpr const char* kPart = "unconditional_transformer";
+    DitFiles files{dit_in(path, kPart), base_of(kPart)};
+    check(files.path != transformer || ideogram4::has_branch(transformer, /*conditional=*/false),
+          "{}: is one transformer, and an image takes two; name the other with --uncond",
+          transformer);
+    return files;
+  }
+
+  // Where `chosen` says, else in the model, else in the base.
+  std::string part(const std::string& chosen, const char* name) const {
+    if (!chosen.empty()) return part_in(chosen, name);
+    const bool in_model = has_config(fs::path(choices_.model) / name);
+    return part_in(in_model || choices_.base.empty() ? choices_.model : choices_.base, name);
+  }
+
+  std::string tokenizer(const std::string& text_encoder) const {
+    const fs::path beside = fs::path(text_encoder).parent_path() / "tokenizer";
+    for (const fs::path& candidate :
+         {fs::path(choices_.model) / "tokenizer", beside, fs::path(text_encoder)}) {
+      const fs::path file = candidate / "tokenizer.json";
+      if (is_there(file)) return file.string();
+    }
+    fail("{}: there is no tokenizer/tokenizer.json, neither there nor beside the text encoder",
+         choices_.model);
+  }
+
+  const FolderChoices& choices_;
+};
+
 }  // namespace
 
 ModelFolders find_folders(const FolderChoices& choices) {
   check(!choices.model.empty(), "model: the name of its folder is empty");
-  check_folder(choices.model);
-  const fs::path index = fs::path(choices.model) / "model_index.json";
-  if (is_there(index)) check_index(index.string());
-  const auto part = [&](const std::string& chosen, const char* name) {
-    return part_in(chosen.empty() ? choices.model : chosen, name);
-  };
-  ModelFolders folders;
-  // --model may be the folder of the transformer when all other parts are named.
-  folders.transformer = part_in(choices.model, "transformer");
-  folders.unconditional = part(choices.unconditional, "unconditional_transformer");
-  folders.text_encoder = part(choices.text_encoder, "text_encoder");
-  folders.vae = part(choices.vae, "vae");
-  check(folders.unconditional != folders.transformer,
-        "{}: is one transformer, and an image takes two; name the other with --uncond",
-        folders.transformer);
-  const fs::path beside = fs::path(folders.text_encoder).parent_path() / "tokenizer";
-  for (const fs::path& candidate :
-       {fs::path(choices.model) / "tokenizer", beside, fs::path(folders.text_encoder)}) {
-    const fs::path file = candidate / "tokenizer.json";
-    if (!is_there(file)) continue;
-    folders.tokenizer = file.string();
-    return folders;
+  for (const std::string& model : {choices.model, choices.base}) {
+    const fs::path index = fs::path(model) / "model_index.json";
+    if (!model.empty() && is_folder(model) && is_there(index)) check_index(index.string());
   }
-  fail("{}: there is no tokenizer/tokenizer.json, neither there nor beside the text encoder",
-       choices.model);
+  return Search(choices).folders();
 }
 
 }  // namespace octet::pipeline

@@ -3,21 +3,26 @@
 
 #include <string>
 
+#include "models/ideogram4/dit_source.h"
+
 namespace octet::pipeline {
 
 struct ModelFolders {
-  std::string transformer;    // config.json and weights
-  std::string unconditional;  // likewise
-  std::string text_encoder;   // likewise
-  std::string vae;            // likewise
-  std::string tokenizer;      // the file tokenizer.json
+  ideogram4::DitFiles transformer;
+  ideogram4::DitFiles unconditional;  // the same file, when it holds both branches
+  std::string text_encoder;           // config.json and weights
+  std::string vae;                    // likewise
+  std::string tokenizer;              // the file tokenizer.json
 };
 
 struct FolderChoices {
-  std::string model;          // with model_index.json and one folder per part
+  // With model_index.json and one folder per part, or the conditional transformer alone: its folder
+  // or its file, which may hold both branches.
+  std::string model;
   std::string unconditional;  // the folders of single parts, or of models to take them from
   std::string text_encoder;
   std::string vae;
+  std::string base;  // a model that gives what `model` does not have: parts, or single weights
 };
 
 // Throws Error, naming the path, for what is missing.

@@ -31,12 +31,21 @@ std::string hint_of(const std::vector<std::string>& names) {
 }  // namespace
 
 const Layout& layout_in(const WeightSource& source, const LinearSpec& spec) {
+  // A file stands before its base, also when the two have different layouts.
+  const Layout* best = nullptr;
+  size_t least = 0;
   for (const Layout& layout : spec.layouts) {
-    const bool complete = std::all_of(layout.begin(), layout.end(), [&](const auto& part) {
-      return source.has_weight(part.name);
-    });
-    if (complete) return layout;
+    size_t depth = 0;
+    bool complete = true;
+    for (const auto& part : layout) {
+      complete = complete && source.has_weight(part.name);
+      depth = std::max(depth, source.depth_of(part.name));
+    }
+    if (!complete || (best != nullptr && depth >= least)) continue;
+    best = &layout;
+    least = depth;
   }
+  if (best != nullptr) return *best;
   std::string names;
   for (const Layout& layout : spec.layouts) {
     if (!names.empty()) names += " or ";

@@ -9,8 +9,13 @@ void WeightSource::add(std::shared_ptr<const Checkpoint> checkpoint, std::string
   look_for_int8(layers_.back());
 }
 
-void WeightSource::add_first(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix) {
-  layers_.insert(layers_.begin(), {std::move(checkpoint), std::move(prefix)});
+void WeightSource::add_base(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix) {
+  add(std::move(checkpoint), std::move(prefix));
+  layers_.back().strict = false;
+}
+
+void WeightSource::add_overlay(std::shared_ptr<const Checkpoint> checkpoint) {
+  layers_.insert(layers_.begin(), {std::move(checkpoint), "", /*strict=*/false});
   look_for_int8(layers_.front());
 }
 
@@ -39,23 +44,20 @@ const WeightSource::Layer& WeightSource::layer_for(const std::string& name) cons
   return layer != nullptr ? *layer : layers_.front();
 }
 
-bool WeightSource::has_weight(const std::string& module) const {
-  for (const Layer& layer : layers_) {
-    if (dialect_of(*layer.checkpoint, layer.prefix + module) != nullptr) return true;
+size_t WeightSource::depth_of(const std::string& module) const {
+  size_t depth = 0;
+  while (depth < layers_.size() &&
+         dialect_of(*layers_[depth].checkpoint, layers_[depth].prefix + module) == nullptr) {
+    ++depth;
   }
-  return false;
+  return depth;
 }
 
 std::unique_ptr<StoredWeight> WeightSource::weight(const std::string& module, int64_t rows,
                                                    int64_t k) const {
-  check(!layers_.empty(), "weights: there is no checkpoint to take them from");
-  const Layer* from = &layers_.front();  // whose path a message names when none has it
-  for (const Layer& layer : layers_) {
-    if (dialect_of(*layer.checkpoint, layer.prefix + module) == nullptr) continue;
-    from = &layer;
-    break;
-  }
-  auto found = open_weight(*from->checkpoint, from->prefix + module, rows, k);
+  const size_t depth = depth_of(module);
+  const Layer& layer = depth < layers_.size() ? layers_[depth] : layer_for(module);
+  auto found = open_weight(*layer.checkpoint, layer.prefix + module, rows, k);
   return change_ ? change_(std::move(found), module) : std::move(found);
 }
 
@@ -88,6 +90,7 @@ std::vector<std::string> WeightSource::left_over(
     const std::set<std::string>& used, const std::function<bool(std::string_view)>& ignored) const {
   std::vector<std::string> names;
   for (const Layer& layer : layers_) {
+    if (!layer.strict) continue;
     for (const auto& [name, entry] : layer.checkpoint->tensors()) {
       if (!name.starts_with(layer.prefix) || used.contains(std::string(name))) continue;
       if (!ignored(name.substr(layer.prefix.size()))) names.emplace_back(name);

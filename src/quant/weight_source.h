@@ -26,15 +26,20 @@ class WeightSource {
 
   // `prefix` stands before every name in this checkpoint. Asked after those that are there.
   void add(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix);
-  // The same, but before them.
-  void add_first(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix);
+  // The same for one that may well hold more than is asked for.
+  void add_base(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix);
+  // The same, but before all others.
+  void add_overlay(std::shared_ptr<const Checkpoint> checkpoint);
   void set_change(Change change) { change_ = std::move(change); }
 
   const std::string& path() const;  // of the first checkpoint
   // Whether one of the checkpoints has INT8 linears: then floating point in it is a choice.
   bool holds_int8() const { return holds_int8_; }
 
-  bool has_weight(const std::string& module) const;
+  bool has_weight(const std::string& module) const { return depth_of(module) < layers_.size(); }
+  // How many checkpoints were asked in vain before one has the module; as many as there are when
+  // none has.
+  size_t depth_of(const std::string& module) const;
   // Throws Error when the module is missing or not as its dialect says.
   std::unique_ptr<StoredWeight> weight(const std::string& module, int64_t rows, int64_t k) const;
 
@@ -54,6 +59,7 @@ class WeightSource {
   struct Layer {
     std::shared_ptr<const Checkpoint> checkpoint;
     std::string prefix;
+    bool strict = true;  // all of its tensors have to be of use
   };
   const Layer* layer_with(const std::string& name) const;
   const Layer& layer_for(const std::string& name) const;  // the first, when none has it

@@ -86,7 +86,10 @@ constexpr int64_t kMostChannels = int64_t{1} << 17;  // the longest row that INT
 }  // namespace
 
 DitConfig read_dit_config(const std::string& path) {
-  const Json root = read_json_file(path);
+  return parse_dit_config(read_json_file(path), path);
+}
+
+DitConfig parse_dit_config(const Json& root, const std::string& path) {
   const Fields fields(path, root);
   fields.expect("_class_name", "Ideogram4Transformer2DModel");
   const DitConfig published;

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,8 @@ struct VaeConfig {
 inline constexpr int64_t kPatch = 2;
 
 DitConfig read_dit_config(const std::string& path);
+// The same from its content; `path` begins messages.
+DitConfig parse_dit_config(const nlohmann::json& root, const std::string& path);
 TextConfig read_text_config(const std::string& path);
 VaeConfig read_vae_config(const std::string& path);
 

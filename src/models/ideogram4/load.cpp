@@ -24,14 +24,18 @@ void load(nn::Context& ctx, const quant::WeightSource& source, bool int8, const 
 
 }  // namespace
 
-Dit load_dit(nn::Context& ctx, const std::string& folder, bool conditional, bool int8,
+Dit load_dit(nn::Context& ctx, const DitSource& source, bool conditional, bool int8,
              const Loading& loading) {
   Dit dit;
-  dit.config = read_dit_config(folder + "/config.json");
-  const quant::WeightSource source(std::make_shared<Checkpoint>(folder), "");
-  load(ctx, source, int8, loading,
+  dit.config = source.config;
+  load(ctx, source.weights, int8, loading,
        [&](nn::WeightVisitor& visitor) { visit_weights(dit, conditional, visitor); });
   return dit;
+}
+
+Dit load_dit(nn::Context& ctx, const DitFiles& files, bool conditional, bool int8,
+             const Loading& loading) {
+  return load_dit(ctx, open_dit(files, conditional), conditional, int8, loading);
 }
 
 VaeDecoder load_vae(nn::Context& ctx, const std::string& folder, const Loading& loading) {
@@ -43,12 +47,14 @@ VaeDecoder load_vae(nn::Context& ctx, const std::string& folder, const Loading& 
   return vae;
 }
 
-DitConfig check_dit(const std::string& folder, bool conditional) {
+DitConfig check_dit(const DitFiles& files, bool conditional) {
+  const DitSource source = open_dit(files, conditional);
   Dit dit;
-  dit.config = read_dit_config(folder + "/config.json");
-  const quant::WeightSource source(std::make_shared<Checkpoint>(folder), "");
-  quant::CheckpointCheck present(source);
+  dit.config = source.config;
+  quant::CheckpointCheck present(source.weights);
   visit_weights(dit, conditional, present);
+  present.check_nothing_is_left(
+      [&](std::string_view name) { return is_ignored(name, conditional); });
   return dit.config;
 }
 
@@ -58,6 +64,11 @@ VaeConfig check_vae(const std::string& folder) {
   const quant::WeightSource source(std::make_shared<Checkpoint>(folder), "");
   quant::CheckpointCheck present(source);
   visit_weights(vae, present);
+  // The encoder's half, and statistics that are read on their own.
+  present.check_nothing_is_left([](std::string_view name) {
+    return name.starts_with("encoder.") || name.starts_with("quant_conv.") ||
+           name.starts_with("bn.");
+  });
   return vae.config;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/thread_pool.h"
 #include "models/ideogram4/dit.h"
+#include "models/ideogram4/dit_source.h"
 #include "models/ideogram4/vae.h"
 #include "quant/fingerprint.h"
 
@@ -18,14 +19,17 @@ struct Loading {
   std::function<void(uint64_t done, uint64_t total)> progress;  // bytes of files; may throw
 };
 
-// One transformer: config.json and weights in `folder`. `int8`: large linears, see kKeptInFloat.
-Dit load_dit(nn::Context& ctx, const std::string& folder, bool conditional, bool int8,
+// One transformer. `int8`: linears that its file has in INT8; where it has none, the large ones,
+// see kKeptInFloat.
+Dit load_dit(nn::Context& ctx, const DitFiles& files, bool conditional, bool int8,
+             const Loading& loading);
+Dit load_dit(nn::Context& ctx, const DitSource& source, bool conditional, bool int8,
              const Loading& loading);
 
 VaeDecoder load_vae(nn::Context& ctx, const std::string& folder, const Loading& loading);
 
-// Whether the checkpoint of a folder has all that its config.json promises; reads no weights.
-DitConfig check_dit(const std::string& folder, bool conditional);
+// Whether a checkpoint has all that its configuration promises, and nothing else; reads no weights.
+DitConfig check_dit(const DitFiles& files, bool conditional);
 VaeConfig check_vae(const std::string& folder);
 
 }  // namespace octet::ideogram4

@@ -2,6 +2,7 @@
 #include "models/ideogram4/text_encoder.h"
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "base/error.h"
@@ -24,6 +25,16 @@ std::string find_prefix(const Checkpoint& checkpoint) {
       "{}: tensor \"language_model.embed_tokens.weight\" is missing; expected the text tower of "
       "Qwen3-VL",
       checkpoint.path());
+}
+
+// "layers.36.mlp.up_proj.weight": of a layer behind those that run.
+bool is_later_layer(std::string_view name) {
+  constexpr std::string_view kLayers = "layers.";
+  if (!name.starts_with(kLayers)) return false;
+  int64_t index = 0;
+  const char* end = name.data() + name.size();
+  return std::from_chars(name.data() + kLayers.size(), end, index).ec == std::errc() &&
+         index >= kRunLayers;
 }
 
 quant::WeightSource open(const std::string& folder) {
@@ -98,6 +109,11 @@ TextEncoder::TextEncoder(const std::string& folder)
     TextLayer layer;
     visit_layer(layer, config_, i, present);
   }
+  // Beside the text tower a file may hold the vision tower, and what comes after the last tap.
+  present.check_nothing_is_left([](std::string_view name) {
+    return name.starts_with("visual.") || name.starts_with("lm_head.") ||
+           name.starts_with("norm.") || name == "scaled_fp8" || is_later_layer(name);
+  });
 }
 
 std::vector<float> TextEncoder::encode(Context& ctx, ThreadPool& pool,

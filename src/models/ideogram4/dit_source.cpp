@@ -1,0 +1,165 @@
+#include "models/ideogram4/dit_source.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/error.h"
+#include "formats/json.h"
+#include "formats/text.h"
+
+namespace octet::ideogram4 {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What stands before the names, by who wrote the file: those of one branch first.
+constexpr std::string_view kConditional[] = {"conditional.", "cond.", "conditional_transformer."};
+constexpr std::string_view kUnconditional[] = {"unconditional.", "uncond.",
+                                               "unconditional_transformer."};
+constexpr std::string_view kEither[] = {"", "model.diffusion_model.", "diffusion_model.",
+                                        "transformer."};
+
+// Names that any file of a transformer has at least one of, also one without norms.
+constexpr std::string_view kMarks[] = {"embed_image_indicator.", "layers.0.", "input_proj."};
+
+bool has_prefix(const Checkpoint& checkpoint, std::string_view prefix) {
+  return std::any_of(std::begin(kMarks), std::end(kMarks), [&](std::string_view mark) {
+    const std::string begin = std::string(prefix) + std::string(mark);
+    const auto found = checkpoint.tensors().lower_bound(begin);
+    return found != checkpoint.tensors().end() && found->first.starts_with(begin);
+  });
+}
+
+std::optional<std::string> find_prefix(const Checkpoint& checkpoint, bool conditional) {
+  const std::span<const std::string_view> of_branch =
+      conditional ? std::span(kConditional) : std::span(kUnconditional);
+  for (const auto candidates : {of_branch, std::span<const std::string_view>(kEither)}) {
+    for (const std::string_view prefix : candidates) {
+      if (has_prefix(checkpoint, prefix)) return std::string(prefix);
+    }
+  }
+  return std::nullopt;
+}
+
+std::string prefix_in(const Checkpoint& checkpoint, bool conditional) {
+  const auto prefix = find_prefix(checkpoint, conditional);
+  check(prefix.has_value(),
+        "{}: has no tensors of {} transformer of Ideogram 4, such as \"layers.0.attention.qkv"
+        ".weight\" with or without a known prefix",
+        checkpoint.path(), conditional ? "the conditional" : "the unconditional");
+  return *prefix;
+}
+
+std::string config_in(const std::string& path) {
+  const fs::path file = fs::path(path) / "config.json";
+  std::error_code ignored;
+  return fs::is_regular_file(file, ignored) ? file.string() : "";
+}
+
+// Extent `axis` of the first of these tensors that is there with this rank; 0 without.
+int64_t extent(const quant::WeightSource& source, std::initializer_list<const char*> names,
+               size_t rank, size_t axis) {
+  for (const char* name : names) {
+    const TensorInfo* info = source.find(name);
+    if (info != nullptr && info->shape.size() == rank) return info->shape[axis];
+  }
+  return 0;
+}
+
+// Rotary frequencies and eps leave no trace in a file: they are the published ones.
+DitConfig config_of_shapes(const quant::WeightSource& source) {
+  const int64_t hidden = extent(source,
+                                {"embed_image_indicator.weight", "layers.0.attention.o.weight",
+                                 "layers.0.attention.to_out.0.weight", "layers.0.attention.o.wq"},
+                                2, 1);
+  DitConfig config;
+  const auto take = [&](int64_t& into, const char* what, int64_t value) {
+    check(value > 0,
+          "{}: {} of the transformer cannot be told from the shapes of its tensors; put its "
+          "config.json beside it, or give a folder that has one with --base",
+          source.path(), what);
+    into = value;
+  };
+  take(config.head_dim, "the head size",
+       extent(source, {"layers.0.attention.norm_q.weight"}, 1, 0));
+  take(config.heads, "the number of heads", hidden / config.head_dim);
+  take(config.latent_channels, "the number of latent channels",
+       extent(source, {"final_layer.linear.bias"}, 1, 0));
+  take(config.modulation, "the conditioning size", extent(source, {"adaln_proj.bias"}, 1, 0));
+  take(config.ffn, "the FFN's size",
+       extent(source, {"layers.0.feed_forward.w1.weight", "layers.0.feed_forward.w1.wq"}, 2, 0));
+  if (const int64_t features = extent(source, {"llm_cond_norm.weight"}, 1, 0)) {
+    config.text_features = features;
+  }
+  config.layers = 0;
+  while (source.find("layers." + std::to_string(config.layers) + ".attention.norm_q.weight")) {
+    ++config.layers;
+  }
+  check(config.heads * config.head_dim == hidden, "{}: {} channels are not whole heads of {}",
+        source.path(), hidden, config.head_dim);
+  // Shapes may say anything; the limits of a config.json are theirs, too.
+  return parse_dit_config(nlohmann::json::parse(config_text(config)), source.path());
+}
+
+}  // namespace
+
+bool has_branch(const std::string& path, bool conditional) {
+  const Checkpoint checkpoint(path);
+  const std::span<const std::string_view> of_branch =
+      conditional ? std::span(kConditional) : std::span(kUnconditional);
+  return std::any_of(of_branch.begin(), of_branch.end(),
+                     [&](std::string_view prefix) { return has_prefix(checkpoint, prefix); });
+}
+
+bool is_ignored(std::string_view name, bool conditional) {
+  // Files of the unconditional branch have the text's weights, too, and never use them.
+  if (!conditional && name.starts_with("llm_cond_")) return true;
+  return name == "rotary_emb.inv_freq" || name == "scaled_fp8";
+}
+
+std::string config_text(const DitConfig& config) {
+  return nlohmann::json{{"_class_name", "Ideogram4Transformer2DModel"},
+                        {"in_channels", config.latent_channels},
+                        {"num_layers", config.layers},
+                        {"num_attention_heads", config.heads},
+                        {"attention_head_dim", config.head_dim},
+                        {"intermediate_size", config.ffn},
+                        {"adaln_dim", config.modulation},
+                        {"llm_features_dim", config.text_features},
+                        {"rope_theta", config.rope_theta},
+                        {"norm_eps", config.norm_eps},
+                        {"mrope_section", config.mrope_section}}
+      .dump();
+}
+
+DitSource open_dit(const DitFiles& files, bool conditional) {
+  DitSource opened;
+  const auto checkpoint = std::make_shared<const Checkpoint>(files.path);
+  opened.weights.add(checkpoint, prefix_in(*checkpoint, conditional));
+  if (!files.base.empty()) {
+    const auto base = std::make_shared<const Checkpoint>(files.base);
+    opened.weights.add_base(base, prefix_in(*base, conditional));
+  }
+  const auto& metadata = checkpoint->metadata();
+  if (const std::string file = config_in(files.path); !file.empty()) {
+    opened.config = read_dit_config(file);
+  } else if (const auto entry = metadata.find(std::string(kConfigEntry)); entry != metadata.end()) {
+    const std::string where = checkpoint->path() + ": metadata " + std::string(kConfigEntry);
+    opened.config = parse_dit_config(parse_json(entry->second, where), where);
+  } else if (const std::string of_base = files.base.empty() ? "" : config_in(files.base);
+             !of_base.empty()) {
+    opened.config = read_dit_config(of_base);
+  } else {
+    opened.config = config_of_shapes(opened.weights);
+  }
+  return opened;
+}
+
+DitConfig find_dit_config(const DitFiles& files, bool conditional) {
+  const std::string file = config_in(files.path);
+  return file.empty() ? open_dit(files, conditional).config : read_dit_config(file);
+}
+
+}  // namespace octet::ideogram4

@@ -1,0 +1,45 @@
+// A transformer's files: which checkpoint, under which prefix, and the configuration that goes with
+// them. Folders of Hugging Face, single files of ComfyUI, files that hold both branches, and files
+// that hold only what was quantized and need a base for the rest.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "models/ideogram4/config.h"
+#include "quant/weight_source.h"
+
+namespace octet::ideogram4 {
+
+struct DitFiles {
+  std::string path;  // a checkpoint, or a folder with one and, perhaps, its config.json
+  std::string base;  // likewise: gives what `path` lacks; or empty
+
+  DitFiles() = default;
+  DitFiles(std::string path_, std::string base_ = "")
+      : path(std::move(path_)), base(std::move(base_)) {}
+  bool operator==(const DitFiles&) const = default;
+};
+
+struct DitSource {
+  DitConfig config;
+  quant::WeightSource weights;
+};
+
+DitSource open_dit(const DitFiles& files, bool conditional);
+
+// The configuration alone: config.json where there is one, else what a file says about itself in
+// its metadata, else what the shapes of its tensors say.
+DitConfig find_dit_config(const DitFiles& files, bool conditional);
+
+// The text under which a checkpoint keeps the configuration in its metadata, as config.json's.
+inline constexpr std::string_view kConfigEntry = "octet.config";
+std::string config_text(const DitConfig& config);
+
+// Whether the checkpoint at `path` has this branch, whatever the prefix of its names.
+bool has_branch(const std::string& path, bool conditional);
+
+// Tensors that a transformer's file may have and that are not read, by the name behind the prefix.
+bool is_ignored(std::string_view name, bool conditional);
+
+}  // namespace octet::ideogram4
