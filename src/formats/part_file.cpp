@@ -68,7 +68,7 @@ bool write_at(int fd, uint64_t offset, std::span<const std::byte> bytes) {
   return true;
 }
 
-void reserve(int fd, const std::string& path, uint64_t size) {
+void reserve_room(int fd, const std::string& path, uint64_t size) {
   int result = 0;
   do {
     result = ::fallocate(fd, 0, 0, static_cast<off_t>(size));

@@ -23,7 +23,7 @@ int open_locked(const std::string& path, IfAbsent if_absent);
 
 // Sets the file's size and, where the file system can, takes the room for it: a disk that is too
 // small is told at once and not after hours.
-void reserve(int fd, const std::string& path, uint64_t size);
+void reserve_room(int fd, const std::string& path, uint64_t size);
 
 // These transfer all of the bytes, or return false and leave the reason in errno.
 bool read_at(int fd, uint64_t offset, std::span<std::byte> bytes);

@@ -128,7 +128,7 @@ void ResumableSafetensors::start_afresh(const std::string& header) {
     if (::ftruncate(fd_, 0) != 0) {
       fail("{}: cannot be emptied: {}", part_, system_error_text(errno));
     }
-    reserve(fd_, part_, file_size_);
+    reserve_room(fd_, part_, file_size_);
     if (!write_at(fd_, 0, std::as_bytes(std::span(header))) || ::fsync(fd_) != 0) {
       fail("{}: writing failed: {}", part_, system_error_text(errno));
     }
