@@ -12,7 +12,6 @@
 #include "base/error.h"
 
 namespace octet {
-namespace {
 
 namespace fs = std::filesystem;
 
@@ -21,10 +20,9 @@ std::string folder_of(const std::string& path) {
   return folder.empty() ? "." : folder.string();
 }
 
-// Where the chain of symbolic links at `path` ends, whether or not a file is there: realpath and
-// its kind do not follow a link to a file that does not exist yet. The kernel has followed the
-// chain before, so it is not a loop; the bound is for one that changes meanwhile.
 std::string follow_links(const std::string& path) {
+  // realpath and its kind do not follow a link to a file that does not exist yet. The kernel has
+  // followed the chain before, so it is not a loop; the bound is for one that changes meanwhile.
   fs::path target = path;
   for (int links = 0; links < 40; ++links) {
     std::error_code error;
@@ -34,6 +32,15 @@ std::string follow_links(const std::string& path) {
   }
   return target.string();
 }
+
+void sync_folder_of(const std::string& path) {
+  const int fd = ::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;  // the rename is done; only its durability across a power cut is weaker
+  ::fsync(fd);
+  ::close(fd);
+}
+
+namespace {
 
 // Calls make(name) with the names that a temporary beside `target` may have, until one is free.
 // The names are short, whatever the length of the target's: a file name has at most 255 bytes.
@@ -54,13 +61,6 @@ int with_free_name(const std::string& target, std::string& name, Make make) {
 
 // The one way to a file without a name that needs no privileges.
 std::string link_to(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
-
-void sync_folder_of(const std::string& path) {
-  const int fd = ::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return;  // the rename is done; only its durability across a power cut is weaker
-  ::fsync(fd);
-  ::close(fd);
-}
 
 }  // namespace
 

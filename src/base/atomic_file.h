@@ -16,6 +16,14 @@
 
 namespace octet {
 
+std::string folder_of(const std::string& path);  // "." for a plain name
+
+// Where the chain of symbolic links at `path` ends, whether or not a file is there.
+std::string follow_links(const std::string& path);
+
+// Makes a rename or removal beside `path` durable across a power cut, where the system can.
+void sync_folder_of(const std::string& path);
+
 class AtomicFile {
  public:
   // Symbolic links are followed: the file that they lead to is replaced, not the link. A file that

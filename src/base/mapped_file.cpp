@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <utility>
 
 #include "base/error.h"
@@ -55,6 +56,22 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
   return *this;
+}
+
+void MappedFile::release(std::span<const std::byte> part) const {
+  if (part.empty()) return;
+  const auto begin = reinterpret_cast<uintptr_t>(part.data());
+  const auto mapped = reinterpret_cast<uintptr_t>(data_);
+  check(begin >= mapped && begin - mapped <= size_ && part.size() <= size_ - (begin - mapped),
+        "{}: {} bytes to release are not a part of the mapped file", path_, part.size());
+  // Neighbours share the first and the last page, so those stay.
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const uintptr_t first = (begin + page - 1) / page * page;
+  const uintptr_t last = (begin + part.size()) / page * page;
+  if (first >= last) return;
+  if (::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED) != 0) {
+    fail("{}: {} bytes cannot be released: {}", path_, last - first, system_error_text(errno));
+  }
 }
 
 }  // namespace octet

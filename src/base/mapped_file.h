@@ -23,6 +23,11 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
 
+  // Gives the whole pages inside `part`, which is a part of bytes(), back to the system, so that
+  // reading a file once does not make all of it resident. The bytes stay valid: a page that is
+  // touched again is read again.
+  void release(std::span<const std::byte> part) const;
+
  private:
   std::string path_;
   const std::byte* data_ = nullptr;

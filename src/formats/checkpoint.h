@@ -48,6 +48,7 @@ class Checkpoint {
   const TensorInfo& info(const std::string& name) const { return *entry(name).info; }
   std::span<const std::byte> bytes(const std::string& name) const;
   ConstTensorView view(const std::string& name) const;  // see SafetensorsFile::view
+  void release(const std::string& name) const { entry(name).file->release(name); }
 
  private:
   void open_shards();

@@ -52,6 +52,9 @@ class SafetensorsFile {
   // not aligned for the type (files by old or foreign writers): copy bytes() then.
   ConstTensorView view(const std::string& name) const;
 
+  // Gives the memory of the tensor's pages back; its bytes stay valid. See MappedFile::release.
+  void release(const std::string& name) const { file_.release(bytes(name)); }
+
  private:
   MappedFile file_;
   SafetensorsHeader header_;

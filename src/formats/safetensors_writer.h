@@ -1,10 +1,7 @@
 // Writing a safetensors file in one pass, so that a checkpoint larger than memory can be made.
 //
 // All tensors are declared first, because the header stands before the data; then the bytes of each
-// follow in the order of layout(). The format allows no padding between tensors, so the layout
-// groups them by alignment, the widest first, and keeps the declared order within a group; with
-// data that starts at a multiple of 64, every tensor can be used in place by a reader. The file
-// appears under its name with commit(), whole, or never.
+// follow in the order of layout(). The file appears under its name with commit(), whole, or never.
 #pragma once
 
 #include <cstddef>
@@ -16,15 +13,10 @@
 #include <vector>
 
 #include "base/atomic_file.h"
+#include "formats/safetensors_header.h"
 #include "formats/tensor_info.h"
 
 namespace octet {
-
-struct TensorDeclaration {
-  std::string name;
-  DType dtype = DType::f32;
-  FileShape shape;
-};
 
 class SafetensorsWriter {
  public:

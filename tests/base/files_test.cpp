@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -87,6 +88,46 @@ TEST_F(Files, MappedFileNamesWhatItCannotOpen) {
   EXPECT_EQ(open_error(folder_.path()), folder_.path() + ": is not a regular file");
   ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);
   EXPECT_EQ(open_error(path("fifo")), path("fifo") + ": is not a regular file");
+}
+
+// Pages of this process in memory that files back (the third number of statm counts them alone).
+int64_t resident_file_bytes() {
+  int64_t total = 0, resident = 0, shared = 0;
+  std::ifstream("/proc/self/statm") >> total >> resident >> shared;
+  return shared * ::sysconf(_SC_PAGESIZE);
+}
+
+TEST_F(Files, MappedFileReleasesItsPages) {
+  constexpr size_t kSize = size_t{64} << 20;
+  std::string content(kSize, '\0');
+  for (size_t i = 0; i < kSize; ++i) content[i] = static_cast<char>(i * 7 + i / 4096);
+  std::ofstream(path("large"), std::ios::binary) << content;
+  const MappedFile file(path("large"));
+  const auto same = [&] { return std::memcmp(file.bytes().data(), content.data(), kSize) == 0; };
+  const int64_t before = resident_file_bytes();
+  EXPECT_TRUE(same());
+  const int64_t touched = resident_file_bytes();
+  EXPECT_GT(touched - before, int64_t{kSize} - (1 << 20));
+  file.release(file.bytes().subspan(1));
+  // A megabyte for pages of libraries that come and go meanwhile.
+  EXPECT_LT(resident_file_bytes() - before, 1 << 20);
+  EXPECT_TRUE(same());
+  file.release(file.bytes().subspan(kSize / 4, kSize / 2));
+  EXPECT_LT(resident_file_bytes(), touched - int64_t{kSize} / 2 + (1 << 20));
+  EXPECT_TRUE(same());
+}
+
+TEST_F(Files, MappedFileReleasesOnlyWhatIsItsOwn) {
+  std::ofstream(path("small")) << "octet";
+  const MappedFile file(path("small"));
+  file.release({});
+  file.release(file.bytes());
+  file.release(file.bytes().subspan(5));
+  EXPECT_EQ(std::to_integer<char>(file.bytes()[4]), 't');
+  const std::string other(100, 'x');
+  EXPECT_THROW(file.release(bytes_of_text(other)), Error);
+  EXPECT_THROW(file.release({file.bytes().data(), 6}), Error);
+  EXPECT_THROW(file.release({file.bytes().data() - 1, 2}), Error);
 }
 
 TEST_F(Files, AtomicFileAppearsOnCommitOnly) {

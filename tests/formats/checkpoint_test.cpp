@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "formats/broken_files.h"
 #include "formats/error_message.h"
 #include "formats/safetensors_writer.h"
@@ -70,6 +72,14 @@ TEST_F(Sharded, StaysUsableAfterAMove) {
   Checkpoint first(write_index(kWeightMap));
   const Checkpoint second(std::move(first));
   EXPECT_EQ(second.bytes("c")[0], std::byte{2});
+}
+
+TEST_F(Sharded, ReleasedTensorsReadTheSame) {
+  const Checkpoint checkpoint(write_index(kWeightMap));
+  const std::vector<std::byte> before(checkpoint.bytes("c").begin(), checkpoint.bytes("c").end());
+  checkpoint.release("c");
+  EXPECT_TRUE(std::ranges::equal(checkpoint.bytes("c"), before));
+  EXPECT_ERROR_WITH(checkpoint.release("absent"), "has no tensor \"absent\"");
 }
 
 TEST_F(Sharded, ATensorThatItsShardDoesNotHoldIsNamed) {

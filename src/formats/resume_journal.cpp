@@ -1,0 +1,113 @@
+#include "formats/resume_journal.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "base/hash.h"
+
+namespace octet {
+namespace {
+
+constexpr size_t kEntrySize = 8 + 1 + 16;              // index and checksum
+constexpr size_t kLineSize = kEntrySize + 1 + 16 + 1;  // and the line's own checksum, newline
+
+std::string first_line(uint64_t job) {
+  return fmt::format("octet finished tensors of job {:016x}\n", job);
+}
+
+std::string line_of(const FinishedTensor& tensor, uint64_t job) {
+  std::string line = fmt::format("{:08x} {:016x}", tensor.index, tensor.checksum);
+  const uint64_t own = hash_bytes(std::as_bytes(std::span(line)), job);
+  return line + fmt::format(" {:016x}\n", own);
+}
+
+std::string lines_of(std::span<const FinishedTensor> finished, uint64_t job) {
+  std::string lines;
+  for (const FinishedTensor& tensor : finished) lines += line_of(tensor, job);
+  return lines;
+}
+
+// Reads the line leniently and then demands that it is what this tensor's line looks like.
+std::optional<FinishedTensor> parse_line(std::string_view line, uint64_t job) {
+  FinishedTensor tensor;
+  std::from_chars(line.data(), line.data() + 8, tensor.index, 16);
+  std::from_chars(line.data() + 9, line.data() + kEntrySize, tensor.checksum, 16);
+  if (line != line_of(tensor, job)) return std::nullopt;
+  return tensor;
+}
+
+// Up to `limit` bytes of a regular file; nothing when there is none.
+std::optional<std::string> read_start(const std::string& path, size_t limit) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+  if (fd < 0) return std::nullopt;
+  struct stat status = {};
+  std::optional<std::string> text;
+  if (::fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
+    text.emplace(std::min(limit, static_cast<size_t>(status.st_size)), '\0');
+    size_t size = 0;
+    while (size < text->size()) {
+      const ssize_t got = ::read(fd, text->data() + size, text->size() - size);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) break;
+      size += static_cast<size_t>(got);
+    }
+    text->resize(size);
+  }
+  ::close(fd);
+  return text;
+}
+
+}  // namespace
+
+std::optional<std::vector<FinishedTensor>> read_resume_journal(const std::string& path,
+                                                               uint64_t job, size_t tensors) {
+  const std::string head = first_line(job);
+  const auto text = read_start(path, head.size() + tensors * kLineSize);
+  if (!text || !text->starts_with(head)) return std::nullopt;
+  std::vector<FinishedTensor> finished;
+  std::set<size_t> seen;
+  for (size_t at = head.size(); at + kLineSize <= text->size(); at += kLineSize) {
+    const auto tensor = parse_line(std::string_view(*text).substr(at, kLineSize), job);
+    if (!tensor || tensor->index >= tensors || !seen.insert(tensor->index).second) continue;
+    finished.push_back(*tensor);
+  }
+  return finished;
+}
+
+ResumeJournal::ResumeJournal(std::string path, uint64_t job,
+                             std::span<const FinishedTensor> finished)
+    : path_(std::move(path)), job_(job) {
+  const std::string text = first_line(job_) + lines_of(finished, job_);
+  AtomicFile file(path_);
+  file.write(std::as_bytes(std::span(text)));
+  file.commit();
+  fd_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
+  if (fd_ < 0) fail("{}: cannot be opened: {}", path_, system_error_text(errno));
+}
+
+ResumeJournal::~ResumeJournal() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void ResumeJournal::append(std::span<const FinishedTensor> finished) {
+  const std::string lines = lines_of(finished, job_);
+  for (size_t done = 0; done < lines.size();) {
+    const ssize_t written = ::write(fd_, lines.data() + done, lines.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail("{}: writing failed: {}", path_, system_error_text(errno));
+    done += static_cast<size_t>(written);
+  }
+  if (::fdatasync(fd_) != 0) fail("{}: writing failed: {}", path_, system_error_text(errno));
+}
+
+}  // namespace octet
