@@ -160,6 +160,20 @@ int64_t squared_residuals(const float* x, int64_t k, float inverse) {
   return V::total(sums) + tail;
 }
 
+// Gives up where the error has reached `enough`: it only grows, and its roundings keep the order.
+template <class V>
+[[gnu::always_inline]] inline double squared_error(const float* x, int64_t k, float inverse,
+                                                   double scale, double enough) {
+  constexpr int64_t kPiece = 512;
+  int64_t sum = 0;
+  double error = 0;
+  for (int64_t j = 0; j < k && error < enough; j += kPiece) {
+    sum += squared_residuals<V>(x + j, k - j < kPiece ? k - j : kPiece, inverse);
+    error = static_cast<double>(sum) * scale * scale;
+  }
+  return error;
+}
+
 template <class V, class T>
 [[gnu::always_inline]] inline void quantize_searched_typed(const T* x, int64_t k,
                                                            const RowTransform& transform,
@@ -168,16 +182,14 @@ template <class V, class T>
   const auto amax = __builtin_bit_cast(float, transform_row<V>(x, k, transform, scratch));
   if (quantized_to_zero(amax, k, q, scale)) return;
   float best_limit = amax;
-  double smallest = 0;
+  double smallest = __builtin_inf();
   // A single ratio needs no errors.
   for (int i = 0; i < ratios.count && ratios.count > 1; ++i) {
     const float limit = amax * ratios.values[i];
     const float inverse = 127.0f / limit;
     if (!is_finite(inverse)) continue;
-    const double step = limit / 127.0f;
-    const double error =
-        static_cast<double>(squared_residuals<V>(scratch, k, inverse)) * step * step;
-    if (i == 0 || error < smallest) {
+    const double error = squared_error<V>(scratch, k, inverse, limit / 127.0f, smallest);
+    if (error < smallest) {
       smallest = error;
       best_limit = limit;
     }
