@@ -44,19 +44,41 @@ struct Alternated {
   }
 };
 
+void check_quantizing(const std::string& what, const ConstTensorView& x,
+                      const ActivationTransform& transform, const QTensor& out) {
+  check_matrix(what + ": x", x, {DType::f32, DType::bf16, DType::f16});
+  check_quantized(what + ": out", out);
+  check(out.values.shape == x.shape, "{}: out is {}, expected the shape {} of x", what,
+        out.values.shape.to_string(), x.shape.to_string());
+  check_transform(what, transform, x.shape[1]);
+}
+
 }  // namespace
 
 Backend::Backend() : trace_gemm_(env::trace("gemm")) {}
 
 void Backend::quantize_rows(const ConstTensorView& x, const ActivationTransform& transform,
                             const QTensor& out) {
-  check_matrix("quantize_rows: x", x, {DType::f32, DType::bf16, DType::f16});
-  check_quantized("quantize_rows: out", out);
-  check(out.values.shape == x.shape, "quantize_rows: out is {}, expected the shape {} of x",
-        out.values.shape.to_string(), x.shape.to_string());
-  check_transform("quantize_rows", transform, x.shape[1]);
+  check_quantizing("quantize_rows", x, transform, out);
   const Observed observed(op_observer_, "quantize");
   do_quantize_rows(x, transform, out);
+  observed.done();
+}
+
+void Backend::quantize_rows_searched(const ConstTensorView& x, const ActivationTransform& transform,
+                                     std::span<const float> ratios, const QTensor& out) {
+  check_quantizing("quantize_rows_searched", x, transform, out);
+  check(x.shape[1] <= kMaxK, "quantize_rows_searched: k={}, but a weight's k is at most {}",
+        x.shape[1], kMaxK);
+  check(!ratios.empty() && ratios.size() <= kMaxClipRatios,
+        "quantize_rows_searched: {} ratios, expected 1 to {}", ratios.size(), kMaxClipRatios);
+  check(ratios[0] == 1.0f, "quantize_rows_searched: the first ratio is {}, expected 1", ratios[0]);
+  for (const float ratio : ratios) {
+    check(ratio >= kMinClipRatio && ratio <= 1.0f,
+          "quantize_rows_searched: a ratio is {}, expected all from {} to 1", ratio, kMinClipRatio);
+  }
+  const Observed observed(op_observer_, "quantize");
+  do_quantize_rows_searched(x, transform, ratios, out);
   observed.done();
 }
 

@@ -55,6 +55,14 @@ class Backend {
   void quantize_rows(const ConstTensorView& x, const ActivationTransform& transform,
                      const QTensor& out);
 
+  // quantize_rows() for weights, with a scale that is searched for: each row is quantized as if its
+  // amax were amax * ratio, q = clamp(rint(x * (127 / limit)), -127, 127), for each of `ratios`,
+  // and the codes with the smallest squared error are kept; of equal errors, the first. The error
+  // is summed in integers, from residuals in 1/256 of a step, so that all backends choose the same.
+  // ratios: 1 first, then others in [1/16, 1], 32 in all at most; {1} is quantize_rows().
+  void quantize_rows_searched(const ConstTensorView& x, const ActivationTransform& transform,
+                              std::span<const float> ratios, const QTensor& out);
+
   // out[i, j] = float(q) * scale[i], rounded to F32, BF16 or F16.
   void dequantize_rows(const QTensor& q, const TensorView& out);
 
@@ -129,6 +137,9 @@ class Backend {
  protected:
   virtual void do_quantize_rows(const ConstTensorView& x, const ActivationTransform& transform,
                                 const QTensor& out) = 0;
+  virtual void do_quantize_rows_searched(const ConstTensorView& x,
+                                         const ActivationTransform& transform,
+                                         std::span<const float> ratios, const QTensor& out) = 0;
   virtual void do_dequantize_rows(const QTensor& q, const TensorView& out) = 0;
   // Fills layout and values; the rest of the weight is already there.
   virtual void do_pack(const QTensor& weight, QWeight& packed) = 0;

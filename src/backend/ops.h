@@ -78,4 +78,9 @@ enum class Activation : uint8_t {
   gelu,  // x * (1 + erf(x / sqrt(2))) / 2
 };
 
+// Of Backend::quantize_rows_searched(): how many ratios there may be, and how small. With these,
+// and k at most kMaxK, a row's sum of squares fits an int64.
+inline constexpr int kMaxClipRatios = 32;
+inline constexpr float kMinClipRatio = 1.0f / 16;
+
 }  // namespace octet

@@ -79,6 +79,11 @@ class CpuBackend final : public HostBackend {
     cpu::quantize_rows(workers_, x, transform, out);
   }
 
+  void do_quantize_rows_searched(const ConstTensorView& x, const ActivationTransform& transform,
+                                 std::span<const float> ratios, const QTensor& out) override {
+    cpu::quantize_rows_searched(workers_, x, transform, ratios, out);
+  }
+
   void do_dequantize_rows(const QTensor& q, const TensorView& out) override {
     cpu::dequantize_rows(workers_, q, out);
   }

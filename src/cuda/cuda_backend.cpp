@@ -127,6 +127,11 @@ class CudaBackend final : public Backend {
                         const QTensor& out) override {
     enqueue("quantize_rows", launch_quantize_rows, x, transform, out, processors());
   }
+  void do_quantize_rows_searched(const ConstTensorView& x, const ActivationTransform& transform,
+                                 std::span<const float> ratios, const QTensor& out) override {
+    enqueue("quantize_rows_searched", launch_quantize_rows_searched, x, transform, ratios, out,
+            processors());
+  }
   void do_dequantize_rows(const QTensor& q, const TensorView& out) override {
     enqueue("dequantize_rows", launch_dequantize_rows, q, out, processors());
   }

@@ -11,6 +11,8 @@ namespace octet::ref {
 
 void quantize_rows(const ConstTensorView& x, const ActivationTransform& transform,
                    const QTensor& out);
+void quantize_rows_searched(const ConstTensorView& x, const ActivationTransform& transform,
+                            std::span<const float> ratios, const QTensor& out);
 void dequantize_rows(const QTensor& q, const TensorView& out);
 void gemm(const GemmProblem& problem, const GemmArgs& args);  // weight rows as they came
 void matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,

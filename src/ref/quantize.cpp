@@ -34,29 +34,25 @@ void rotate(std::vector<float>& row, int64_t group) {
   for (float& value : row) value *= factor;
 }
 
-}  // namespace
-
-void quantize_rows(const ConstTensorView& x, const ActivationTransform& transform,
-                   const QTensor& out) {
-  const int64_t k = x.shape[1];
-  std::vector<float> row(static_cast<size_t>(k));
-  for (int64_t i = 0; i < x.shape[0]; ++i) {
-    for (int64_t j = 0; j < k; ++j) {
-      row[static_cast<size_t>(j)] = load(x, i, j);
-      if (transform.kind == Transform::smooth) {
-        row[static_cast<size_t>(j)] *= transform.smooth.as<float>()[j];
-      }
+std::vector<float> transformed_row(const ConstTensorView& x, int64_t i,
+                                   const ActivationTransform& transform) {
+  std::vector<float> row(static_cast<size_t>(x.shape[1]));
+  for (int64_t j = 0; j < x.shape[1]; ++j) {
+    row[static_cast<size_t>(j)] = load(x, i, j);
+    if (transform.kind == Transform::smooth) {
+      row[static_cast<size_t>(j)] *= transform.smooth.as<float>()[j];
     }
-    if (transform.kind == Transform::rotate) rotate(row, transform.group);
+  }
+  if (transform.kind == Transform::rotate) rotate(row, transform.group);
+  return row;
+}
 
-    float amax = 0.0f;
-    bool finite = true;
-    for (const float value : row) {
-      finite = finite && std::isfinite(value);
-      amax = std::fmax(amax, std::fabs(value));
-    }
-    float scale = amax / 127.0f;
-    float inverse = 127.0f / amax;
+// What a row is quantized with: limit / 127 and 127 / limit, where the limit is its amax or less.
+struct RowScale {
+  float scale;
+  float inverse;  // 0 where all codes are 0
+
+  RowScale(float limit, bool finite) : scale(limit / 127.0f), inverse(127.0f / limit) {
     if (!finite) {
       scale = std::numeric_limits<float>::quiet_NaN();
       inverse = 0.0f;
@@ -64,12 +60,82 @@ void quantize_rows(const ConstTensorView& x, const ActivationTransform& transfor
       scale = 0.0f;
       inverse = 0.0f;
     }
-    out.scales.as<float>()[i] = scale;
-    int8_t* q = out.values.row<int8_t>(i);
-    for (int64_t j = 0; j < k; ++j) {
-      const float value = finite ? row[static_cast<size_t>(j)] : 0.0f;
-      q[j] = static_cast<int8_t>(std::nearbyint(value * inverse));
+  }
+};
+
+bool all_finite(const std::vector<float>& row) {
+  for (const float value : row) {
+    if (!std::isfinite(value)) return false;
+  }
+  return true;
+}
+
+float largest_magnitude(const std::vector<float>& row) {
+  float amax = 0.0f;
+  for (const float value : row) amax = std::fmax(amax, std::fabs(value));
+  return amax;
+}
+
+// Only values beyond the limit are clamped: with the row's amax as the limit, none.
+float code_of(float scaled) {
+  return std::fmin(std::fmax(std::nearbyint(scaled), -127.0f), 127.0f);
+}
+
+void store_row(const std::vector<float>& row, bool finite, const RowScale& with, int64_t i,
+               const QTensor& out) {
+  out.scales.as<float>()[i] = with.scale;
+  int8_t* q = out.values.row<int8_t>(i);
+  for (size_t j = 0; j < row.size(); ++j) {
+    const float value = finite ? row[j] : 0.0f;  // NaN * 0 is not 0
+    q[j] = static_cast<int8_t>(code_of(value * with.inverse));
+  }
+}
+
+// The squared distance of a row from its codes. Residuals are whole numbers of 1/256 steps: their
+// squares add up exactly, in any order. They are below 2^19 (127 / kMinClipRatio steps of 256).
+double squared_error(const std::vector<float>& row, const RowScale& with) {
+  int64_t sum = 0;
+  for (const float value : row) {
+    const float scaled = value * with.inverse;
+    const auto residual = static_cast<int64_t>(std::nearbyint((scaled - code_of(scaled)) * 256.0f));
+    sum += residual * residual;
+  }
+  const auto scale = static_cast<double>(with.scale);
+  return static_cast<double>(sum) * scale * scale;
+}
+
+}  // namespace
+
+void quantize_rows(const ConstTensorView& x, const ActivationTransform& transform,
+                   const QTensor& out) {
+  for (int64_t i = 0; i < x.shape[0]; ++i) {
+    const std::vector<float> row = transformed_row(x, i, transform);
+    const bool finite = all_finite(row);
+    store_row(row, finite, RowScale(largest_magnitude(row), finite), i, out);
+  }
+}
+
+void quantize_rows_searched(const ConstTensorView& x, const ActivationTransform& transform,
+                            std::span<const float> ratios, const QTensor& out) {
+  for (int64_t i = 0; i < x.shape[0]; ++i) {
+    const std::vector<float> row = transformed_row(x, i, transform);
+    const bool finite = all_finite(row);
+    const float amax = largest_magnitude(row);
+    RowScale best(amax, finite);
+    if (best.inverse != 0.0f) {
+      double smallest = squared_error(row, best);
+      for (const float ratio : ratios.subspan(1)) {
+        const RowScale clipped(amax * ratio, finite);
+        // Where amax has a scale, but a part of it is too small for one.
+        if (clipped.inverse == 0.0f) continue;
+        const double error = squared_error(row, clipped);
+        if (error < smallest) {
+          smallest = error;
+          best = clipped;
+        }
+      }
     }
+    store_row(row, finite, best, i, out);
   }
 }
 

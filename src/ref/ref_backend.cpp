@@ -27,6 +27,11 @@ class RefBackend final : public HostBackend {
     ref::quantize_rows(x, transform, out);
   }
 
+  void do_quantize_rows_searched(const ConstTensorView& x, const ActivationTransform& transform,
+                                 std::span<const float> ratios, const QTensor& out) override {
+    ref::quantize_rows_searched(x, transform, ratios, out);
+  }
+
   void do_dequantize_rows(const QTensor& q, const TensorView& out) override {
     ref::dequantize_rows(q, out);
   }

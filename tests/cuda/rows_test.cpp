@@ -2,6 +2,7 @@
 #include "cuda_support.h"
 #include "ops/matmul_run.h"
 #include "ops/quantize_cases.h"
+#include "ops/search_cases.h"
 
 namespace octet::test {
 namespace {
@@ -68,6 +69,17 @@ TEST_F(CudaRows, QuantizeOfAlignedRowsEqualsRef) {
       }
     }
   }
+}
+
+TEST_F(CudaRows, SearchedScalesEqualRef) {
+  const auto backend = make_gpu();
+  for (const int count : {2, 8, 9, kMaxClipRatios}) {
+    for (auto& cases : all_search_cases(ratios_down_from_one(count))) {
+      compare_with_ref(*backend, std::move(cases));
+    }
+  }
+  expect_one_ratio_is_no_search(*backend);
+  expect_the_smaller_error_wins(*backend);
 }
 
 TEST_F(CudaRows, DequantizeEqualsRef) { compare_dequantize_with_ref(*make_gpu()); }

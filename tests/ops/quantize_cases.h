@@ -16,9 +16,10 @@ struct QuantizeCase {
   Transform transform = Transform::none;
   int64_t group = 0;
   std::vector<float> smooth = {};
+  std::vector<float> ratios = {};  // of a searched scale; none for quantize_rows
 };
 
-// What quantize_rows made of a case, its values in rows that are apart.
+// What quantize_rows, or quantize_rows_searched, made of a case, its values in rows that are apart.
 struct Quantized {
   GuardedMatrix values;
   std::vector<float> scales;
@@ -31,24 +32,31 @@ struct Quantized {
     OnDevice device_values(backend, values), device_scales(backend, scales);
     ActivationTransform transform{.kind = input.transform, .group = input.group};
     if (input.transform == Transform::smooth) transform.smooth = smooth(vector_view(input.smooth));
-    backend.quantize_rows(x(input.x.view()), transform,
-                          {device_values(values.view()), device_scales(vector_view(scales))});
+    const QTensor out{device_values(values.view()), device_scales(vector_view(scales))};
+    if (input.ratios.empty()) {
+      backend.quantize_rows(x(input.x.view()), transform, out);
+    } else {
+      backend.quantize_rows_searched(x(input.x.view()), transform, input.ratios, out);
+    }
     device_values.download();
     device_scales.download();
   }
 };
 
+inline void expect_same(Quantized got, Quantized want) {
+  EXPECT_TRUE(same_bits(got.values.view(), want.values.view()));
+  EXPECT_TRUE(got.values.guards_intact());
+  for (size_t i = 0; i < want.scales.size(); ++i) {
+    if (std::isnan(want.scales[i]) && std::isnan(got.scales[i])) continue;
+    EXPECT_EQ(got.scales[i], want.scales[i]) << "row " << i;
+  }
+}
+
 inline void compare_with_ref(Backend& backend, std::vector<QuantizeCase> cases) {
   const auto ref = make_ref_backend();
   for (QuantizeCase& input : cases) {
     SCOPED_TRACE(input.what);
-    Quantized got(backend, input), want(*ref, input);
-    EXPECT_TRUE(same_bits(got.values.view(), want.values.view()));
-    EXPECT_TRUE(got.values.guards_intact());
-    for (size_t i = 0; i < want.scales.size(); ++i) {
-      if (std::isnan(want.scales[i]) && std::isnan(got.scales[i])) continue;
-      EXPECT_EQ(got.scales[i], want.scales[i]) << "row " << i;
-    }
+    expect_same(Quantized(backend, input), Quantized(*ref, input));
   }
 }
 

@@ -21,6 +21,9 @@ struct Workers {
 // rows.cpp
 void quantize_rows(const Workers& workers, const ConstTensorView& x,
                    const ActivationTransform& transform, const QTensor& out);
+void quantize_rows_searched(const Workers& workers, const ConstTensorView& x,
+                            const ActivationTransform& transform, std::span<const float> ratios,
+                            const QTensor& out);
 void dequantize_rows(const Workers& workers, const QTensor& q, const TensorView& out);
 void norm(const Workers& workers, const ConstTensorView& x, const RowNorm& how,
           const TensorView& out);

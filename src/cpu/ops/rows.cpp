@@ -60,6 +60,19 @@ void quantize_rows(const Workers& workers, const ConstTensorView& x,
   });
 }
 
+void quantize_rows_searched(const Workers& workers, const ConstTensorView& x,
+                            const ActivationTransform& transform, std::span<const float> ratios,
+                            const QTensor& out) {
+  const int64_t channels = x.shape[1];
+  const RowTransform to_do = row_transform(transform);
+  const ClipRatios clip{ratios.data(), static_cast<int>(ratios.size())};
+  for_each_row(workers.pool, x.shape[0], channels * clip.count, [&](int64_t i) {
+    workers.rows.quantize_searched(row_bytes(x, i), x.dtype, channels, to_do, clip,
+                                   floats(row_scratch, channels), out.values.row<int8_t>(i),
+                                   out.scales.as<float>() + i);
+  });
+}
+
 void dequantize_rows(const Workers& workers, const QTensor& q, const TensorView& out) {
   for_each_row(workers.pool, q.rows(), q.k(), [&](int64_t i) {
     workers.rows.dequantize(q.values.row<int8_t>(i), q.scales.as<float>()[i], q.k(),

@@ -11,6 +11,7 @@
 namespace {
 
 using octet::DType;
+using octet::cpu::ClipRatios;
 using octet::cpu::EpilogueTile;
 using octet::cpu::RowTransform;
 
@@ -73,10 +74,12 @@ template <class V>
   return factor;
 }
 
+// Leaves the transformed row in scratch, and returns the bits of its largest magnitude (see
+// VecScalar::max_magnitude).
 template <class V, class T>
-[[gnu::always_inline]] inline void quantize_typed(const T* x, int64_t k,
-                                                  const RowTransform& transform, float* scratch,
-                                                  int8_t* q, float* scale) {
+[[gnu::always_inline]] inline uint32_t transform_row(const T* x, int64_t k,
+                                                     const RowTransform& transform,
+                                                     float* scratch) {
   float factor = 1.0f;
   if (transform.group > 0) {
     for_each_vec<V>(k, [&](auto v, int64_t j) { v.store(scratch + j, v.load(x + j)); });
@@ -100,35 +103,128 @@ template <class V, class T>
   };
   for_each_vec<V>(k, pass);
   const uint32_t vector_bits = V::reduce(bits);
-  const uint32_t amax_bits = vector_bits > tail_bits ? vector_bits : tail_bits;
+  return vector_bits > tail_bits ? vector_bits : tail_bits;
+}
 
-  constexpr uint32_t kInfinity = 0x7f800000u;
-  const float amax = __builtin_bit_cast(float, amax_bits);
+inline bool is_finite(float x) {
+  return (__builtin_bit_cast(uint32_t, x) & 0x7fffffffu) < 0x7f800000u;
+}
+
+// Handles the rows that have no scale; false where the row has one.
+inline bool quantized_to_zero(float amax, int64_t k, int8_t* q, float* scale) {
+  if (is_finite(amax) && is_finite(127.0f / amax)) return false;
+  *scale = is_finite(amax) ? 0.0f : __builtin_nanf("");
+  for (int64_t j = 0; j < k; ++j) q[j] = 0;
+  return true;
+}
+
+template <class V, class T>
+[[gnu::always_inline]] inline void quantize_typed(const T* x, int64_t k,
+                                                  const RowTransform& transform, float* scratch,
+                                                  int8_t* q, float* scale) {
+  const auto amax = __builtin_bit_cast(float, transform_row<V>(x, k, transform, scratch));
+  if (quantized_to_zero(amax, k, q, scale)) return;
   const float inverse = 127.0f / amax;
-  const bool finite = amax_bits < kInfinity;
-  const bool vanishing = __builtin_bit_cast(uint32_t, inverse) >= kInfinity;
-  if (!finite || vanishing) {
-    *scale = finite ? 0.0f : __builtin_nanf("");
-    for (int64_t j = 0; j < k; ++j) q[j] = 0;
-    return;
-  }
   *scale = amax / 127.0f;
   for_each_vec<V>(
       k, [&](auto v, int64_t j) { v.store(q + j, v.mul(v.load(scratch + j), v.set(inverse))); });
 }
 
 template <class V>
+[[gnu::always_inline]] inline typename V::F clamp_to_codes(typename V::F scaled) {
+  return V::min(V::max(scaled, V::set(-127.0f)), V::set(127.0f));
+}
+
+// The sum of squares of (x * inverse - its code) in units of 1/256: see ref/quantize.cpp. Sums that
+// put the ulp at 1, and at 1/256, do the two roundings; the second leaves its integer in the low
+// bits.
+template <class V>
+int64_t squared_residuals(const float* x, int64_t k, float inverse) {
+  constexpr float kUlpIsOne = 12582912.0f;    // 1.5 * 2^23
+  constexpr float kUlpIsFraction = 49152.0f;  // 1.5 * 2^15
+  auto sums = V::zero_sums();
+  int64_t tail = 0;
+  for_each_vec<V>(k, [&](auto v, int64_t j) {
+    using W = decltype(v);
+    const auto scaled = W::mul(W::load(x + j), W::set(inverse));
+    const auto shifted = W::add(clamp_to_codes<W>(scaled), W::set(kUlpIsOne));
+    const auto residual = W::sub(scaled, W::sub(shifted, W::set(kUlpIsOne)));
+    const auto fraction = W::bits(W::add(residual, W::set(kUlpIsFraction)));
+    const auto whole = W::sub_bits(fraction, W::bits(W::set(kUlpIsFraction)));
+    if constexpr (W::kWidth == V::kWidth) {
+      sums = V::add_squares(sums, whole);
+    } else {
+      tail = VecScalar::add_squares(tail, whole);
+    }
+  });
+  return V::total(sums) + tail;
+}
+
+// Gives up where the error has reached `enough`: it only grows, and its roundings keep the order.
+template <class V>
+[[gnu::always_inline]] inline double squared_error(const float* x, int64_t k, float inverse,
+                                                   double scale, double enough) {
+  constexpr int64_t kPiece = 512;
+  int64_t sum = 0;
+  double error = 0;
+  for (int64_t j = 0; j < k && error < enough; j += kPiece) {
+    sum += squared_residuals<V>(x + j, k - j < kPiece ? k - j : kPiece, inverse);
+    error = static_cast<double>(sum) * scale * scale;
+  }
+  return error;
+}
+
+template <class V, class T>
+[[gnu::always_inline]] inline void quantize_searched_typed(const T* x, int64_t k,
+                                                           const RowTransform& transform,
+                                                           const ClipRatios& ratios, float* scratch,
+                                                           int8_t* q, float* scale) {
+  const auto amax = __builtin_bit_cast(float, transform_row<V>(x, k, transform, scratch));
+  if (quantized_to_zero(amax, k, q, scale)) return;
+  float best_limit = amax;
+  double smallest = __builtin_inf();
+  // A single ratio needs no errors.
+  for (int i = 0; i < ratios.count && ratios.count > 1; ++i) {
+    const float limit = amax * ratios.values[i];
+    const float inverse = 127.0f / limit;
+    if (!is_finite(inverse)) continue;
+    const double error = squared_error<V>(scratch, k, inverse, limit / 127.0f, smallest);
+    if (error < smallest) {
+      smallest = error;
+      best_limit = limit;
+    }
+  }
+  const float inverse = 127.0f / best_limit;
+  *scale = best_limit / 127.0f;
+  for_each_vec<V>(k, [&](auto v, int64_t j) {
+    const auto scaled = v.mul(v.load(scratch + j), v.set(inverse));
+    v.store(q + j, clamp_to_codes<decltype(v)>(scaled));
+  });
+}
+
+// Calls use(x) with x as a pointer to its type: f32, bf16 or f16.
+template <class Use>
+[[gnu::always_inline]] inline void with_float_type(const void* x, DType dtype, Use use) {
+  switch (dtype) {
+    case DType::bf16: use(static_cast<const octet::bf16_t*>(x)); break;
+    case DType::f16: use(static_cast<const octet::f16_t*>(x)); break;
+    default: use(static_cast<const float*>(x));
+  }
+}
+
+template <class V>
 void quantize_row(const void* x, DType dtype, int64_t k, const RowTransform& transform,
                   float* scratch, int8_t* q, float* scale) {
-  switch (dtype) {
-    case DType::bf16:
-      quantize_typed<V>(static_cast<const octet::bf16_t*>(x), k, transform, scratch, q, scale);
-      break;
-    case DType::f16:
-      quantize_typed<V>(static_cast<const octet::f16_t*>(x), k, transform, scratch, q, scale);
-      break;
-    default: quantize_typed<V>(static_cast<const float*>(x), k, transform, scratch, q, scale);
-  }
+  with_float_type(
+      x, dtype, [&](const auto* row) { quantize_typed<V>(row, k, transform, scratch, q, scale); });
+}
+
+template <class V>
+void quantize_row_searched(const void* x, DType dtype, int64_t k, const RowTransform& transform,
+                           const ClipRatios& ratios, float* scratch, int8_t* q, float* scale) {
+  with_float_type(x, dtype, [&](const auto* row) {
+    quantize_searched_typed<V>(row, k, transform, ratios, scratch, q, scale);
+  });
 }
 
 template <class V>

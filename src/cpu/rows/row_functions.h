@@ -12,6 +12,7 @@ constexpr octet::cpu::RowOps row_ops_of(octet::cpu::Simd simd) {
   return {
       .simd = simd,
       .quantize = quantize_row<V>,
+      .quantize_searched = quantize_row_searched<V>,
       .dequantize = dequantize_row<V>,
       .epilogue = epilogue_tile<V>,
       .norm = norm_row<V>,

@@ -18,6 +18,12 @@ struct RowTransform {
   int64_t group = 0;              // rotation group, or 0
 };
 
+// See Backend::quantize_rows_searched().
+struct ClipRatios {
+  const float* values;  // 1 is the first
+  int count;
+};
+
 struct EpilogueTile {
   const int32_t* acc;  // [rows][acc_stride]
   int64_t acc_stride;
@@ -63,6 +69,10 @@ struct RowOps {
   // x [k] of f32, bf16 or f16 -> q [k] and its scale; scratch is f32 [k].
   void (*quantize)(const void* x, DType dtype, int64_t k, const RowTransform& transform,
                    float* scratch, int8_t* q, float* scale);
+
+  // The same with the best of several scales.
+  void (*quantize_searched)(const void* x, DType dtype, int64_t k, const RowTransform& transform,
+                            const ClipRatios& ratios, float* scratch, int8_t* q, float* scale);
 
   // out[j] = float(q[j]) * scale
   void (*dequantize)(const int8_t* q, float scale, int64_t k, void* out, DType dtype);

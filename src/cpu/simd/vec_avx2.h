@@ -90,6 +90,20 @@ struct VecAvx2 {
     return static_cast<uint32_t>(_mm_cvtsi128_si32(half));
   }
 
+  using Sums = __m256i;  // four int64
+  static Sums zero_sums() { return _mm256_setzero_si256(); }
+  // The instruction multiplies the even lanes.
+  static Sums add_squares(Sums sums, U x) {
+    const U odd = _mm256_srli_epi64(x, 32);
+    const Sums squares = _mm256_add_epi64(_mm256_mul_epi32(x, x), _mm256_mul_epi32(odd, odd));
+    return _mm256_add_epi64(sums, squares);
+  }
+  static int64_t total(Sums sums) {
+    const __m128i two =
+        _mm_add_epi64(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+    return _mm_cvtsi128_si64(two) + _mm_extract_epi64(two, 1);
+  }
+
   // See VecAvx512::butterfly_1.
   static F butterfly_1(F x) {
     const F sign_odd = _mm256_castsi256_ps(_mm256_set1_epi64x(int64_t{1} << 63));

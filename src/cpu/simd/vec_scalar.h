@@ -61,6 +61,15 @@ struct VecScalar {
     return bits > so_far ? bits : so_far;
   }
   static uint32_t reduce(U bits) { return bits; }
+
+  // Exact sums of squares of lanes as signed integers.
+  using Sums = int64_t;
+  static Sums zero_sums() { return 0; }
+  static Sums add_squares(Sums sums, U x) {
+    const int64_t lane = static_cast<int32_t>(x);
+    return sums + lane * lane;
+  }
+  static int64_t total(Sums sums) { return sums; }
 };
 
 }  // namespace

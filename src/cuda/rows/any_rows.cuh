@@ -50,6 +50,32 @@ __device__ inline float block_sum(float value) {
   return sum;
 }
 
+// Rotates tile [columns] in place, without the factor. Starts and ends with a barrier.
+__device__ inline void rotate_tile(float* tile, int columns, int group) {
+  __syncthreads();
+  for (int distance = 1; distance < group; distance *= 4) {
+    for (int i = static_cast<int>(threadIdx.x); i < columns / 4; i += kAnyThreads) {
+      float* x = tile + (i / distance) * 4 * distance + i % distance;
+      const float s = __fadd_rn(x[0], x[distance]);
+      const float d = __fsub_rn(x[0], x[distance]);
+      const float t = __fadd_rn(x[2 * distance], x[3 * distance]);
+      const float u = __fsub_rn(x[2 * distance], x[3 * distance]);
+      x[0] = __fadd_rn(s, u);
+      x[distance] = __fsub_rn(s, u);
+      x[2 * distance] = __fadd_rn(t, d);
+      x[3 * distance] = __fsub_rn(t, d);
+    }
+    __syncthreads();
+  }
+}
+
+// What the rotation's sums are multiplied by; 1 without a rotation.
+__device__ inline float rotation_factor(int group) {
+  float factor = 1.0f;
+  for (int span = 1; span < group; span *= 4) factor *= 0.5f;
+  return factor;
+}
+
 // A RowNorm that need not be there.
 struct AnyNorm {
   bool present = false;

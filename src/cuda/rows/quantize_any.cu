@@ -23,31 +23,11 @@ struct AnyArgs {
   int group;  // of the rotation, or 0
 };
 
-// Rotates tile [columns] in place, without the factor. Starts and ends with a barrier.
-__device__ void rotate_tile(float* tile, int columns, int group) {
-  __syncthreads();
-  for (int distance = 1; distance < group; distance *= 4) {
-    for (int i = static_cast<int>(threadIdx.x); i < columns / 4; i += kThreads) {
-      float* x = tile + (i / distance) * 4 * distance + i % distance;
-      const float s = __fadd_rn(x[0], x[distance]);
-      const float d = __fsub_rn(x[0], x[distance]);
-      const float t = __fadd_rn(x[2 * distance], x[3 * distance]);
-      const float u = __fsub_rn(x[2 * distance], x[3 * distance]);
-      x[0] = __fadd_rn(s, u);
-      x[distance] = __fsub_rn(s, u);
-      x[2 * distance] = __fadd_rn(t, d);
-      x[3 * distance] = __fsub_rn(t, d);
-    }
-    __syncthreads();
-  }
-}
-
 // Calls use(column, value) for the thread's share of the transformed row.
 template <class Use>
 __device__ void for_each_value(const AnyArgs& args, int64_t row, const RowMoments& moments,
                                float* tile, Use use) {
-  float factor = 1.0f;
-  for (int span = 1; span < args.group; span *= 4) factor *= 0.5f;
+  const float factor = rotation_factor(args.group);
   for (int64_t first = 0; first < args.x.k; first += kTileColumns) {
     const int columns = static_cast<int>(min(args.x.k - first, static_cast<int64_t>(kTileColumns)));
     __syncthreads();  // the tile before is still in use

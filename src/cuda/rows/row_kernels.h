@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "tensor/quantized.h"
 #include "tensor/tensor.h"
@@ -23,6 +24,13 @@ namespace octet::cuda {
 // rotation) and at most 24,576. Elsewhere a plain kernel gives the same bits.
 void launch_quantize_rows(const ConstTensorView& x, const ActivationTransform& transform,
                           const QTensor& out, int multiprocessors, CUstream_st* stream);
+
+// The same with the best of several scales: see Backend::quantize_rows_searched(). `ratios` is the
+// host's, and travels with the launch. Rows of any alignment; those of k up to 24,576 are read
+// once.
+void launch_quantize_rows_searched(const ConstTensorView& x, const ActivationTransform& transform,
+                                   std::span<const float> ratios, const QTensor& out,
+                                   int multiprocessors, CUstream_st* stream);
 
 // q: I8 [rows, k] with F32 scales [rows] -> out: F32, BF16 or F16 [rows, k].
 void launch_dequantize_rows(const QTensor& q, const TensorView& out, int multiprocessors,

@@ -26,12 +26,18 @@ struct RowScale {
   }
 };
 
-// rint(value * inverse) in the low byte. The sum's ulp is 1, so the adder does the rounding: half
-// of a float-to-int conversion's price or less, and the bits to be packed are already in place.
-// A product is at most 127 (1 + 2^-23); it must round before the sum, hence no fma.
+inline constexpr float kUlpIsOne = 12582912.0f;  // 1.5 * 2^23, even and a multiple of 256
+
+// rint(scaled) in the low byte. The sum's ulp is 1, so the adder does the rounding: half of a
+// float-to-int conversion's price or less, and the bits to be packed are already in place.
+__device__ inline uint32_t rounded_byte(float scaled) {
+  return __float_as_uint(__fadd_rn(scaled, kUlpIsOne));
+}
+
+// The same of value * inverse. The product is at most 127 (1 + 2^-23); it must round before the
+// sum, hence no fma.
 __device__ inline uint32_t quantized_byte(float value, float inverse) {
-  constexpr float kUlpIsOne = 12582912.0f;  // 1.5 * 2^23, even and a multiple of 256
-  return __float_as_uint(__fadd_rn(__fmul_rn(value, inverse), kUlpIsOne));
+  return rounded_byte(__fmul_rn(value, inverse));
 }
 
 // Four values as int8, v[0] in the lowest byte.
