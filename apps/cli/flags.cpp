@@ -157,6 +157,30 @@ void add_whole_number(CLI::App& command, const std::string& flag, int64_t& value
       ->default_str(fmt::format("{}", value));
 }
 
+uint64_t bytes_from(const std::string& text) {
+  size_t end = 0;
+  double number = 0;
+  try {
+    number = std::stod(text, &end);
+  } catch (const std::exception&) {
+    end = 0;
+  }
+  std::string unit = text.substr(end);
+  double factor = 0;
+  for (const auto& [letter, power] : {std::pair{'K', 1}, {'M', 2}, {'G', 3}, {'T', 4}}) {
+    if (unit.empty() || std::toupper(static_cast<unsigned char>(unit[0])) != letter) continue;
+    const std::string rest = unit.substr(1);
+    if (rest.empty() || rest == "B") factor = std::pow(1000.0, power);
+    if (rest == "iB") factor = std::pow(1024.0, power);
+  }
+  if (unit.empty() || unit == "B") factor = 1;
+  if (end == 0 || factor == 0 || !(number > 0) || !(number * factor < 1e18)) {
+    throw CLI::ValidationError(
+        fmt::format("'{}' is no size in bytes, expected such as 4G or 800M", text));
+  }
+  return static_cast<uint64_t>(number * factor);
+}
+
 void add_image_size(CLI::App& command, int& width, int& height) {
   const auto parse = [&width, &height](const std::string& text) {
     constexpr int64_t kMostPixels = 1'000'000;

@@ -40,6 +40,9 @@ void add_whole_numbers(CLI::App& command, const std::string& flag, std::vector<i
 void add_whole_number(CLI::App& command, const std::string& flag, int64_t& value, int64_t least,
                       int64_t most, const std::string& help);
 
+// A size in bytes: "4G", "800M", "1.5GiB", "1000000". Other words are wrong usage.
+uint64_t bytes_from(const std::string& text);
+
 // --size: pixels of an image, <width>x<height> or the side of a square.
 void add_image_size(CLI::App& command, int& width, int& height);
 

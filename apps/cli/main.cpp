@@ -63,6 +63,7 @@ int run(int argc, char** argv) {
   add_bench(program, flags);
   add_tune(program, flags);
   add_demo(program, flags);
+  add_quantize(program, flags);
   add_generate(program, flags);
   try {
     program.parse(argc, argv);

@@ -21,7 +21,8 @@ std::string title_of(const std::string& stage) {
   if (stage == "text") return "text encoder";
   if (stage == "load") return "transformer";
   if (stage == "denoise") return "denoising";
-  return "decoding";
+  if (stage == "decode") return "decoding";
+  return stage;  // of other commands: "measure", "write", ...
 }
 
 }  // namespace

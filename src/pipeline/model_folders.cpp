@@ -143,4 +143,24 @@ ModelFolders find_folders(const FolderChoices& choices) {
   return Search(choices).folders();
 }
 
+Transformers find_transformers(const std::string& model, const std::string& base,
+                               bool single_is_unconditional) {
+  const auto base_of = [&](const char* part) { return base.empty() ? "" : dit_in(base, part); };
+  const bool pipeline = is_there(fs::path(model) / "transformer");
+  Transformers found;
+  found.conditional = {dit_in(model, "transformer"), base_of("transformer")};
+  constexpr const char* kOther = "unconditional_transformer";
+  if (pipeline) {
+    if (is_there(fs::path(model) / kOther)) {
+      found.unconditional = {dit_in(model, kOther), base_of(kOther)};
+    }
+  } else if (ideogram4::has_branch(found.conditional.path, /*conditional=*/false)) {
+    found.unconditional = {found.conditional.path, base_of(kOther)};
+  } else if (single_is_unconditional) {
+    found.unconditional = {found.conditional.path, base_of(kOther)};
+    found.conditional = {};
+  }
+  return found;
+}
+
 }  // namespace octet::pipeline

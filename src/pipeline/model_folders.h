@@ -28,4 +28,11 @@ struct FolderChoices {
 // Throws Error, naming the path, for what is missing.
 ModelFolders find_folders(const FolderChoices& choices);
 
+// The transformers of a model's folder, or the one (or two) of a file; `base` as above.
+struct Transformers {
+  ideogram4::DitFiles conditional, unconditional;  // the path is empty where there is none
+};
+Transformers find_transformers(const std::string& model, const std::string& base,
+                               bool single_is_unconditional);
+
 }  // namespace octet::pipeline

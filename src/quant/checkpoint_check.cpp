@@ -106,7 +106,8 @@ void CheckpointCheck::check_nothing_is_left(
   constexpr size_t kShown = 8;
   std::string list;
   for (size_t i = 0; i < std::min(kShown, left.size()); ++i) {
-    list += (i > 0 ? ", " : "") + in_quotes(left[i]);
+    if (i > 0) list += ", ";
+    list += in_quotes(left[i]);
   }
   if (left.size() > kShown) list += fmt::format(" and {} more", left.size() - kShown);
   fail("{}: {} tensors have no place in the model: {}; {}", source_.path(), left.size(), list,

@@ -165,6 +165,14 @@ float load_as_f32(DType dtype, const std::byte* from, int64_t at) {
   }
 }
 
+void store_f32(float value, DType dtype, std::byte* into, int64_t at) {
+  switch (dtype) {
+    case DType::f32: reinterpret_cast<float*>(into)[at] = value; break;
+    case DType::f16: reinterpret_cast<f16_t*>(into)[at] = from_f32<f16_t>(value); break;
+    default: reinterpret_cast<bf16_t*>(into)[at] = from_f32<bf16_t>(value); break;
+  }
+}
+
 bool is_plain_float(DType dtype) {
   return dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16;
 }

@@ -115,6 +115,8 @@ void check_rows_shape(const Checkpoint& checkpoint, const std::string& name, int
                       int64_t k);
 // Value `at` of F32, BF16, F16 or F8_E4M3 bytes, which may lie at any address.
 float load_as_f32(DType dtype, const std::byte* from, int64_t at);
+// And the other way: as F32, BF16 or F16, rounded.
+void store_f32(float value, DType dtype, std::byte* into, int64_t at);
 bool is_plain_float(DType dtype);  // F32, BF16 or F16
 
 // A tensor of this shape as F32, from F32, BF16 or F16. Throws Error, naming file and tensor, where

@@ -1,5 +1,9 @@
 #include "quant/weight_source.h"
 
+#include <fmt/format.h>
+
+#include <filesystem>
+
 #include "base/error.h"
 
 namespace octet::quant {
@@ -84,6 +88,30 @@ std::span<const std::byte> WeightSource::bytes(const std::string& name) const {
 
 std::string WeightSource::full_name(const std::string& name) const {
   return layer_for(name).prefix + name;
+}
+
+void WeightSource::release(const StoredWeight& weight) const {
+  for (const UsedTensor& tensor : weight.tensors()) {
+    for (const Layer& layer : layers_) {
+      const bool here = layer.checkpoint->find(tensor.name) != nullptr &&
+                        layer.checkpoint->bytes(tensor.name).data() == tensor.bytes.data();
+      if (here) layer.checkpoint->release(tensor.name);
+    }
+  }
+}
+
+std::string WeightSource::identity() const {
+  std::string text;
+  for (const Layer& layer : layers_) {
+    for (const SafetensorsFile& file : layer.checkpoint->files()) {
+      std::error_code ignored;
+      const auto path = std::filesystem::canonical(file.path(), ignored);
+      const auto size = std::filesystem::file_size(path, ignored);
+      const auto time = std::filesystem::last_write_time(path, ignored).time_since_epoch().count();
+      text += fmt::format("{} {} {} {}\n", path.string(), size, time, layer.prefix);
+    }
+  }
+  return text;
 }
 
 std::vector<std::string> WeightSource::left_over(

@@ -52,6 +52,10 @@ class WeightSource {
   // without it) does not claim.
   std::vector<std::string> left_over(const std::set<std::string>& used,
                                      const std::function<bool(std::string_view)>& ignored) const;
+  // Gives the memory of the pages that a weight was read from back to the system.
+  void release(const StoredWeight& weight) const;
+  // The files of all checkpoints, with what tells one state of them from another.
+  std::string identity() const;
   // The name in the checkpoint that has this tensor.
   std::string full_name(const std::string& name) const;
 

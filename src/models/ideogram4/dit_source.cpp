@@ -120,6 +120,8 @@ bool is_ignored(std::string_view name, bool conditional) {
 }
 
 std::string config_text(const DitConfig& config) {
+  // The shortest digits that give this float, not those of the double that it would become.
+  const double eps = std::stod(fmt::format("{}", config.norm_eps));
   return nlohmann::json{{"_class_name", "Ideogram4Transformer2DModel"},
                         {"in_channels", config.latent_channels},
                         {"num_layers", config.layers},
@@ -129,7 +131,7 @@ std::string config_text(const DitConfig& config) {
                         {"adaln_dim", config.modulation},
                         {"llm_features_dim", config.text_features},
                         {"rope_theta", config.rope_theta},
-                        {"norm_eps", config.norm_eps},
+                        {"norm_eps", eps},
                         {"mrope_section", config.mrope_section}}
       .dump();
 }

@@ -1,0 +1,199 @@
+// octet quantize
+#include "octet/quantize.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+
+#include "commands.h"
+#include "octet/files.h"
+#include "octet/text.h"
+#include "output.h"
+#include "rendering.h"
+
+namespace octet::cli {
+namespace {
+
+struct QuantizeArguments {
+  QuantizeRequest request;
+  std::string max_memory, report;
+  int64_t steps = 0, seed = 0;
+  bool no_clip = false;
+};
+
+double of_recipe(const QuantizeReport& report, const LinearErrorReport& error) {
+  if (report.recipe.starts_with("smoothquant")) return error.smoothquant;
+  return report.recipe.starts_with("convrot") ? error.convrot : error.rowwise;
+}
+
+std::string percent(double value) { return fmt::format("{:.2f} %", 100 * value); }
+
+std::string places(const std::vector<ErrorPlace>& list, bool shares) {
+  std::string text;
+  for (const ErrorPlace& place : list) {
+    if (!text.empty()) text += ", ";
+    text += shares ? fmt::format("{} ({:.0f} %)", place.index, 100 * place.value)
+                   : fmt::format("{} ({:.0f}x)", place.index, place.value);
+  }
+  return text;
+}
+
+// The worst first; all of them are in the JSON and on the page.
+std::string error_table(const QuantizeReport& report) {
+  constexpr size_t kShown = 24;
+  std::vector<const LinearErrorReport*> sorted;
+  for (const LinearErrorReport& error : report.errors) sorted.push_back(&error);
+  std::stable_sort(sorted.begin(), sorted.end(), [&](const auto* a, const auto* b) {
+    return of_recipe(report, *a) > of_recipe(report, *b);
+  });
+  Table table({"linear", "rowwise", "smoothquant", "convrot", "bf16", "rows", "columns"}, 1);
+  for (size_t i = 0; i < std::min(kShown, sorted.size()); ++i) {
+    const LinearErrorReport& error = *sorted[i];
+    table.add({fmt::format("{}{}{}", error.branch == "conditional" ? "" : "uncond. ", error.module,
+                           error.is_protected ? " *" : ""),
+               percent(error.rowwise), percent(error.smoothquant), percent(error.convrot),
+               percent(error.unquantized), places(error.worst_rows, true),
+               places(error.worst_columns, false)});
+  }
+  std::string text = table.text();
+  if (sorted.size() > kShown) text += fmt::format("... and {} more\n", sorted.size() - kShown);
+  return text + fmt::format(
+                    "NRMSE of the outputs with {} activations, the worst by {} first; * is "
+                    "protected.\nRows: output channels with their share of the squared error; "
+                    "columns: input channels with their\nreach over the median's.\n",
+                    report.activations, report.recipe);
+}
+
+std::string to_text(const QuantizeReport& report, bool quiet) {
+  std::string text;
+  if (!report.errors.empty() && !quiet) text += error_table(report) + "\n";
+  for (const QuantizeBranchReport& branch : report.branches) {
+    if (quiet) break;
+    text += fmt::format("{}: {} linears in INT8 ({}), {} protected, {} small ones kept\n",
+                        branch.branch, branch.int8, report.recipe, branch.protected_, branch.kept);
+  }
+  for (const std::string& file : report.files) text += printable(file) + "\n";
+  if (!report.files.empty() && !quiet) {
+    text +=
+        fmt::format("{} from {} in {:.1f} s{}\n", human_bytes(report.output_bytes),
+                    human_bytes(report.source_bytes), report.seconds,
+                    report.resumed_tensors > 0
+                        ? fmt::format(", {} tensors of an earlier run kept", report.resumed_tensors)
+                        : "");
+  }
+  return text;
+}
+
+nlohmann::ordered_json places_json(const std::vector<ErrorPlace>& list, const char* key) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const ErrorPlace& place : list) json.push_back({{"index", place.index}, {key, place.value}});
+  return json;
+}
+
+nlohmann::ordered_json to_json(const QuantizeReport& report) {
+  nlohmann::ordered_json json = {{"device", report.device},
+                                 {"recipe", report.recipe},
+                                 {"activations", report.activations},
+                                 {"files", report.files},
+                                 {"source_bytes", report.source_bytes},
+                                 {"output_bytes", report.output_bytes},
+                                 {"resumed_tensors", report.resumed_tensors},
+                                 {"seconds", report.seconds}};
+  for (const QuantizeBranchReport& branch : report.branches) {
+    json["branches"].push_back({{"branch", branch.branch},
+                                {"int8", branch.int8},
+                                {"protected", branch.protected_},
+                                {"kept", branch.kept},
+                                {"protected_modules", branch.protected_modules}});
+  }
+  json["errors"] = nlohmann::ordered_json::array();
+  for (const LinearErrorReport& error : report.errors) {
+    json["errors"].push_back({{"branch", error.branch},
+                              {"module", error.module},
+                              {"n", error.n},
+                              {"k", error.k},
+                              {"rowwise", error.rowwise},
+                              {"smoothquant", error.smoothquant},
+                              {"convrot", error.convrot},
+                              {"bf16", error.unquantized},
+                              {"protected", error.is_protected},
+                              {"worst_rows", places_json(error.worst_rows, "share")},
+                              {"worst_columns", places_json(error.worst_columns, "reach")}});
+  }
+  return json;
+}
+
+void run(const CommonFlags& flags, QuantizeArguments& arguments) {
+  QuantizeRequest& request = arguments.request;
+  request.device = flags.device;
+  request.threads = flags.threads;
+  request.clip = !arguments.no_clip;
+  request.calibration_steps = static_cast<int>(arguments.steps);
+  request.seed = static_cast<uint64_t>(arguments.seed);
+  if (!arguments.max_memory.empty()) request.max_memory = bytes_from(arguments.max_memory);
+  request.measure = request.measure || !arguments.report.empty();
+  check_json_target(flags);
+  if (!arguments.report.empty()) check_writable(arguments.report);
+  const QuantizeReport report = [&] {
+    RenderingProgress progress(flags);
+    return quantize(request, [&](const QuantizeStep& step) {
+      return progress(
+          {.stage = step.stage, .unit = step.unit, .done = step.done, .total = step.total});
+    });
+  }();
+  if (!arguments.report.empty()) write_text_file(arguments.report, error_page(report));
+  show(flags, to_text(report, flags.quiet), to_json(report));
+}
+
+}  // namespace
+
+void add_quantize(CLI::App& program, CommonFlags& flags) {
+  CLI::App* command =
+      program.add_subcommand("quantize", "Make an INT8 checkpoint, or measure what one would cost");
+  add_device_flags(*command, flags);
+  add_output_flags(*command, flags);
+  const auto arguments = std::make_shared<QuantizeArguments>();
+  QuantizeRequest& request = arguments->request;
+  command
+      ->add_option("source", request.source,
+                   "A model's folder as Hugging Face lays it out, or one transformer, in any "
+                   "dialect")
+      ->required();
+  command->add_option("out", request.out,
+                      "A folder, or a .safetensors file for one transformer; without it errors are "
+                      "measured and nothing is written");
+  command->add_option("--base", request.base, "A model that gives what the source lacks");
+  command->add_flag("--unconditional", request.unconditional,
+                    "The one transformer is the unconditional one");
+  command->add_option("--recipe", request.recipe, "rowwise, smoothquant[:alpha] or convrot[:group]")
+      ->capture_default_str();
+  command
+      ->add_option("--protect", request.protect,
+                   "Linears kept in floating point: none, auto:N (those with the largest error), "
+                   "or names with *, separated by commas")
+      ->capture_default_str();
+  command->add_flag("--no-clip", arguments->no_clip,
+                    "Scales of weights by their largest value, not searched");
+  add_choice(*command, "--dialect", request.dialect, {"comfyui", "transformerlab"},
+             "How the file is written");
+  command->add_option("--captions", request.captions,
+                      "Calibrate with these: JSON captions, folders of them, or .jsonl files");
+  command->add_option("--statistics", request.statistics,
+                      "File with activations: read, or with --captions written");
+  add_whole_number(*command, "--calibration-steps", arguments->steps, 1, 1000,
+                   "Steps of each caption (default: those of the preset turbo)");
+  command->get_option("--calibration-steps")->default_str("");
+  command->add_option("--calibration-size", request.calibration_size, "Size of its images")
+      ->capture_default_str();
+  add_whole_number(*command, "--seed", arguments->seed, 0, std::numeric_limits<int64_t>::max(),
+                   "Seed of its noise");
+  command->add_option("--max-memory", arguments->max_memory, "Bound, such as 4G or 800M");
+  command->add_flag("--measure", request.measure, "Measure the errors of all large linears");
+  command->add_option("--report", arguments->report, "The errors as an HTML page");
+  command->add_flag("--verify", request.verify, "Read the output back and compare it");
+  command->callback([&flags, arguments] { run(flags, *arguments); });
+}
+
+}  // namespace octet::cli

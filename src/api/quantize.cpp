@@ -1,0 +1,191 @@
+// octet::quantize: finds the transformers, calibrates where that is asked for, and writes the
+// files.
+#include "octet/quantize.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "base/thread_pool.h"
+#include "devices/select.h"
+#include "pipeline/model_folders.h"
+#include "pipeline/quantize.h"
+
+namespace octet {
+namespace {
+
+namespace fs = std::filesystem;
+using pipeline::QuantizeBranch;
+
+const char* name_of_branch(bool conditional) {
+  return conditional ? "conditional" : "unconditional";
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  AtomicFile file(path);
+  file.write(std::as_bytes(std::span(text)));
+  file.commit();
+}
+
+void make_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  check(!error, "{}: the folder cannot be made: {}", folder.string(), error.message());
+}
+
+class Quantization {
+ public:
+  Quantization(const QuantizeRequest& request, const OnQuantizeStep& on_step)
+      : request_(request), on_step_(on_step) {
+    options_.recipe = quant::parse_recipe(request.recipe);
+    options_.protection = quant::parse_protection(request.protect);
+    options_.clip = request.clip;
+    options_.dialect = quant::parse_output_dialect(request.dialect);
+    options_.measure = request.measure || request.out.empty();
+    options_.max_memory = request.max_memory;
+    const auto found =
+        pipeline::find_transformers(request.source, request.base, request.unconditional);
+    if (!found.conditional.path.empty()) branches_.push_back({found.conditional, true});
+    if (!found.unconditional.path.empty()) branches_.push_back({found.unconditional, false});
+  }
+
+  QuantizeReport run() {
+    check_out();
+    const auto backend = select_backend({.device = request_.device, .threads = request_.threads});
+    ThreadPool pool(request_.threads);
+    report_.device = backend->description();
+    report_.recipe = to_string(options_.recipe);
+    if (!request_.statistics.empty()) {
+      options_.statistics = quant::read_statistics(request_.statistics);
+      options_.statistics_name = request_.statistics;
+    }
+    report_.activations = options_.statistics_name.empty() ? "synthetic" : options_.statistics_name;
+    if (options_.dialect == quant::OutputDialect::transformerlab || request_.out.empty()) {
+      write(*backend, pool, branches_, request_.out.empty() ? "" : one_file());
+    } else {
+      for (const QuantizeBranch& branch : branches_) {
+        write(*backend, pool, {branch}, file_of(branch));
+      }
+    }
+    return std::move(report_);
+  }
+
+ private:
+  bool into_folder() const { return !fs::path(request_.out).has_extension(); }
+
+  void check_out() const {
+    if (request_.out.empty()) return;
+    const bool one =
+        options_.dialect == quant::OutputDialect::transformerlab || branches_.size() == 1;
+    check(into_folder() || request_.out.ends_with(".safetensors"),
+          "{}: ends with something else than .safetensors, expected such a file or a folder",
+          request_.out);
+    check(one || into_folder(),
+          "{}: two transformers cannot go into one file of this dialect; name a folder, or one "
+          "transformer as the source",
+          request_.out);
+  }
+
+  std::string one_file() const {
+    if (!into_folder()) return request_.out;
+    make_folder(request_.out);
+    return (fs::path(request_.out) / "ideogram4-int8-w8a8.safetensors").string();
+  }
+
+  std::string file_of(const QuantizeBranch& branch) const {
+    if (!into_folder()) return request_.out;
+    const fs::path folder =
+        fs::path(request_.out) / (branch.conditional ? "transformer" : "unconditional_transformer");
+    make_folder(folder);
+    return (folder / "diffusion_pytorch_model.safetensors").string();
+  }
+
+  void write(Backend& backend, ThreadPool& pool, const std::vector<QuantizeBranch>& branches,
+             const std::string& path) {
+    const pipeline::OnQuantize tell = [&](const pipeline::QuantizeProgress& progress) {
+      return !on_step_ || on_step_({progress.stage, "bytes", static_cast<int64_t>(progress.done),
+                                    static_cast<int64_t>(progress.total)});
+    };
+    const auto made = quantize(backend, pool, branches, path, options_, tell);
+    add(made);
+    if (path.empty()) return;
+    write_beside(path, branches, made);
+    if (request_.verify) verify(pool, branches, path, options_, tell);
+  }
+
+  // What readers of the two dialects look for beside the weights.
+  void write_beside(const std::string& path, const std::vector<QuantizeBranch>& branches,
+                    const pipeline::QuantizeReport& made) const {
+    if (!into_folder()) return;
+    const fs::path folder = fs::path(path).parent_path();
+    if (options_.dialect == quant::OutputDialect::comfyui) {
+      const auto config =
+          ideogram4::find_dit_config(branches.front().files, branches.front().conditional);
+      const auto text = nlohmann::json::parse(ideogram4::config_text(config)).dump(2) + "\n";
+      write_text((folder / "config.json").string(), text);
+      return;
+    }
+    nlohmann::ordered_json recipe = {{"format", "octet-w8a8"},
+                                     {"recipe", to_string(options_.recipe)},
+                                     {"alpha", options_.recipe.alpha},
+                                     {"smooth", "divide"},
+                                     {"protected", nlohmann::json::array()}};
+    for (const auto& branch : made.branches) {
+      for (const std::string& module : branch.protected_modules) {
+        recipe["protected"].push_back(std::string(name_of_branch(branch.conditional)) + "." +
+                                      module);
+      }
+    }
+    write_text((folder / "recipe.json").string(), recipe.dump(2) + "\n");
+  }
+
+  void add(const pipeline::QuantizeReport& made) {
+    report_.files.insert(report_.files.end(), made.files.begin(), made.files.end());
+    report_.source_bytes += made.source_bytes;
+    report_.output_bytes += made.output_bytes;
+    report_.resumed_tensors += made.resumed_tensors;
+    report_.seconds += made.seconds;
+    for (const auto& branch : made.branches) {
+      const std::string name = name_of_branch(branch.conditional);
+      report_.branches.push_back(
+          {name, branch.int8, branch.protected_, branch.kept, branch.protected_modules});
+      for (const quant::LinearError& error : branch.errors) add(name, branch, error);
+    }
+  }
+
+  void add(const std::string& name, const pipeline::QuantizedBranch& branch,
+           const quant::LinearError& error) {
+    LinearErrorReport& made = report_.errors.emplace_back();
+    made.branch = name;
+    made.module = error.module;
+    made.n = error.n;
+    made.k = error.k;
+    made.rowwise = error.rowwise;
+    made.smoothquant = error.smoothquant;
+    made.convrot = error.convrot;
+    made.unquantized = error.unquantized;
+    made.is_protected = std::find(branch.protected_modules.begin(), branch.protected_modules.end(),
+                                  error.module) != branch.protected_modules.end();
+    for (const auto& place : error.worst_rows) {
+      made.worst_rows.push_back({place.index, place.value});
+    }
+    for (const auto& place : error.worst_columns) {
+      made.worst_columns.push_back({place.index, place.value});
+    }
+  }
+
+  const QuantizeRequest& request_;
+  const OnQuantizeStep& on_step_;
+  pipeline::QuantizeOptions options_;
+  std::vector<QuantizeBranch> branches_;
+  QuantizeReport report_;
+};
+
+}  // namespace
+
+QuantizeReport quantize(const QuantizeRequest& request, const OnQuantizeStep& on_step) {
+  return Quantization(request, on_step).run();
+}
+
+}  // namespace octet

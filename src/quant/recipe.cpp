@@ -1,0 +1,126 @@
+#include "quant/recipe.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <string_view>
+
+#include "base/error.h"
+#include "formats/text.h"
+
+namespace octet::quant {
+namespace {
+
+constexpr int64_t kLargestGroup = 1024;
+
+template <class T>
+bool parse_number(std::string_view text, T& into) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), into);
+  return error == std::errc() && end == text.data() + text.size() && !text.empty();
+}
+
+bool is_group(int64_t group) {
+  int64_t power = 4;
+  while (power < group) power *= 4;
+  return power == group && group <= kLargestGroup;
+}
+
+// `*` stands for any text, also for none.
+bool matches(std::string_view pattern, std::string_view name) {
+  const size_t star = pattern.find('*');
+  if (star == pattern.npos) return pattern == name;
+  if (!name.starts_with(pattern.substr(0, star))) return false;
+  const std::string_view rest = pattern.substr(star + 1);
+  for (size_t at = star; at <= name.size(); ++at) {
+    if (matches(rest, name.substr(at))) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Recipe parse_recipe(const std::string& text) {
+  const size_t colon = text.find(':');
+  const std::string_view name = std::string_view(text).substr(0, colon);
+  const std::string_view number =
+      colon == text.npos ? std::string_view() : std::string_view(text).substr(colon + 1);
+  Recipe recipe;
+  if (name == "rowwise") {
+    check(colon == text.npos, "recipe: {} takes no number; expected rowwise", in_quotes(text));
+  } else if (name == "smoothquant") {
+    recipe.kind = Recipe::Kind::smoothquant;
+    const bool fits =
+        colon == text.npos || (parse_number(number, recipe.alpha) && std::isfinite(recipe.alpha) &&
+                               recipe.alpha >= 0 && recipe.alpha <= 1);
+    check(fits,
+          "recipe: {} has no number from 0 to 1 behind its colon; for example smoothquant:0.5",
+          in_quotes(text));
+  } else if (name == "convrot") {
+    recipe.kind = Recipe::Kind::convrot;
+    const bool fits =
+        colon == text.npos || (parse_number(number, recipe.group) && is_group(recipe.group));
+    check(fits, "recipe: {} has no group of 4, 16, 64, 256 or {} behind its colon", in_quotes(text),
+          kLargestGroup);
+  } else {
+    fail("recipe: {} is unknown, expected rowwise, smoothquant[:alpha] or convrot[:group]",
+         in_quotes(text));
+  }
+  return recipe;
+}
+
+std::string to_string(const Recipe& recipe) {
+  switch (recipe.kind) {
+    case Recipe::Kind::smoothquant: return fmt::format("smoothquant:{}", recipe.alpha);
+    case Recipe::Kind::convrot: return fmt::format("convrot:{}", recipe.group);
+    default: return "rowwise";
+  }
+}
+
+int64_t group_for(const Recipe& recipe, int64_t k) {
+  if (recipe.kind != Recipe::Kind::convrot) return 0;
+  int64_t group = recipe.group;
+  while (group >= 4 && k % group != 0) group /= 4;
+  return group >= 4 ? group : 0;
+}
+
+bool Protection::matches(const std::string& module) const {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return quant::matches(pattern, module); });
+}
+
+Protection parse_protection(const std::string& text) {
+  Protection protection;
+  if (text.empty() || text == "none") return protection;
+  constexpr std::string_view kAuto = "auto:";
+  if (text.starts_with(kAuto)) {
+    const bool fits = parse_number(std::string_view(text).substr(kAuto.size()), protection.worst) &&
+                      protection.worst >= 0;
+    check(fits, "protect: {} has no count behind its colon; for example auto:17", in_quotes(text));
+    return protection;
+  }
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    check(end > begin, "protect: {} has an empty name; expected none, auto:N or names of linears",
+          in_quotes(text));
+    protection.patterns.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return protection;
+}
+
+std::string to_string(const Protection& protection) {
+  if (protection.worst > 0) return fmt::format("auto:{}", protection.worst);
+  if (protection.patterns.empty()) return "none";
+  return fmt::format("{}", fmt::join(protection.patterns, ","));
+}
+
+std::span<const float> clip_ratios(bool clip) {
+  // Below three quarters clipping always loses at 8 bits; what it wins lies near the end.
+  static constexpr float kRatios[] = {1, 0.975f, 0.95f, 0.925f, 0.9f, 0.85f, 0.8f, 0.75f};
+  return std::span(kRatios).first(clip ? std::size(kRatios) : 1);
+}
+
+}  // namespace octet::quant
