@@ -7,7 +7,9 @@ namespace octet::quant {
 
 std::span<const Dialect> dialects() {
   // The most particular first: plain weights are what is left.
-  static const Dialect kDialects[] = {kScaledFp8Dialect, kPlainDialect};
+  static const Dialect kDialects[] = {kComfyDialect,          kNf4Dialect,
+                                      kTransformerLabDialect, kCompressedTensorsDialect,
+                                      kScaledFp8Dialect,      kPlainDialect};
   return kDialects;
 }
 

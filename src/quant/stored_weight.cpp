@@ -1,5 +1,6 @@
 #include "quant/stored_weight.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -87,6 +88,12 @@ std::span<const std::byte> StoredWeight::use(const Checkpoint& checkpoint,
   const std::span<const std::byte> bytes = checkpoint.bytes(name);
   tensors_.push_back({name, bytes});
   return bytes;
+}
+
+void StoredWeight::use_present(const Checkpoint& checkpoint, std::span<const std::string> names) {
+  for (const std::string& name : names) {
+    if (checkpoint.find(name) != nullptr) use(checkpoint, name);
+  }
 }
 
 uint64_t StoredWeight::bytes() const {
@@ -215,6 +222,20 @@ void read_vector(const Checkpoint& checkpoint, const std::string& name, const Fi
   }
   check(finite, "{}: tensor {} holds a NaN or an infinity; the checkpoint is damaged",
         checkpoint.path(), in_quotes(name));
+}
+
+StoredTransform read_smooth(const Checkpoint& checkpoint, const std::string& name, int64_t k) {
+  StoredTransform made{.kind = Transform::smooth, .smooth = {}};
+  made.smooth.resize(static_cast<size_t>(k));
+  const bool is_row = find_tensor(checkpoint, name).shape == FileShape({1, k});
+  read_vector(checkpoint, name, is_row ? FileShape({1, k}) : FileShape({k}), made.smooth.data());
+  const auto zero = std::find(made.smooth.begin(), made.smooth.end(), 0.0f);
+  check(
+      zero == made.smooth.end(),
+      "{}: tensor {} holds a zero for input channel {}, which could not be undone; the checkpoint "
+      "is damaged",
+      checkpoint.path(), in_quotes(name), zero - made.smooth.begin());
+  return made;
 }
 
 }  // namespace octet::quant

@@ -77,6 +77,8 @@ class StoredWeight {
 
   // Takes a tensor of the checkpoint into tensors(); its bytes.
   std::span<const std::byte> use(const Checkpoint& checkpoint, const std::string& name);
+  // The same for those of these names that the checkpoint has.
+  void use_present(const Checkpoint& checkpoint, std::span<const std::string> names);
   [[noreturn]] void fail_damaged(const std::string& tensor, int64_t row) const;
 
   std::string format_;
@@ -91,6 +93,7 @@ class StoredWeight {
 };
 
 // Scales beside a weight: F32, BF16 or F16, one for all rows or one per row ([rows] or [rows, 1]).
+// Zero and negative ones are numbers like any other: a row of zeros, and a row turned around.
 class RowScales {
  public:
   RowScales() = default;  // 1 for every row
@@ -123,7 +126,10 @@ bool is_plain_float(DType dtype);  // F32, BF16 or F16
 // it is missing, of another shape or type, or holds a NaN or infinity.
 void read_vector(const Checkpoint& checkpoint, const std::string& name, const FileShape& shape,
                  float* into);
-// The same for what can be known without reading its numbers.
+// A vector that activations are multiplied by before they meet the weight, [k] or [1, k], as a
+// transform. Throws Error as read_vector() does, and for a zero, which could not be undone.
+StoredTransform read_smooth(const Checkpoint& checkpoint, const std::string& name, int64_t k);
+// read_vector() for what can be known without reading its numbers.
 const TensorInfo& check_vector(const Checkpoint& checkpoint, const std::string& name,
                                const FileShape& shape);
 
