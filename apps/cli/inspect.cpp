@@ -5,10 +5,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <filesystem>
+#include <map>
 #include <memory>
 
 #include "commands.h"
+#include "octet/inspect_model.h"
 #include "octet/text.h"
 #include "output.h"
 
@@ -80,21 +84,110 @@ std::string to_text(const CheckpointSummary& summary, bool quiet) {
                             summary.files.size(), summary.files.size() == 1 ? "" : "s");
 }
 
+// Linears of one class that are stored and run alike are one row; -v shows each.
+std::string linear_table(const ModelPart& part, bool each) {
+  struct Group {
+    size_t count = 0;
+    uint64_t file_bytes = 0, memory_bytes = 0;
+  };
+  std::vector<std::array<std::string, 3>> order;
+  std::map<std::array<std::string, 3>, Group> groups;
+  for (const StoredLinear& linear : part.linears) {
+    const std::array<std::string, 3> key = {each ? shortened(linear.name) : linear.layer,
+                                            linear.format, linear.runs};
+    if (!groups.contains(key)) order.push_back(key);
+    Group& group = groups[key];
+    ++group.count;
+    group.file_bytes += linear.file_bytes;
+    group.memory_bytes += linear.memory_bytes;
+  }
+  Table table({"linears", "count", "stored as", "runs in", "file", "memory"}, 1);
+  for (const auto& key : order) {
+    const Group& group = groups[key];
+    table.add({key[0], std::to_string(group.count), key[1], key[2], human_bytes(group.file_bytes),
+               human_bytes(group.memory_bytes)});
+  }
+  return table.text();
+}
+
+std::string to_text(const std::vector<ModelPart>& parts, const CommonFlags& flags) {
+  std::string text;
+  uint64_t together = 0;
+  for (const ModelPart& part : parts) {
+    text += fmt::format("{}: {} ({})\n", part.part, printable(part.path), part.dialect);
+    if (!part.linears.empty() && !flags.quiet) text += linear_table(part, flags.verbose);
+    text += fmt::format("{} in the file, {} of memory{}\n\n", human_bytes(part.file_bytes),
+                        human_bytes(part.memory_bytes),
+                        part.part == "text_encoder" ? ", one layer at a time" : "");
+    if (part.part.ends_with("transformer")) together += part.memory_bytes;
+  }
+  return text +
+         fmt::format("Transformers together: {} of memory for weights.\n", human_bytes(together));
+}
+
+nlohmann::ordered_json to_json(const std::vector<ModelPart>& parts) {
+  auto json = nlohmann::ordered_json::array();
+  for (const ModelPart& part : parts) {
+    auto linears = nlohmann::ordered_json::array();
+    for (const StoredLinear& linear : part.linears) {
+      linears.push_back({{"name", linear.name},
+                         {"layer", linear.layer},
+                         {"dialect", linear.dialect},
+                         {"format", linear.format},
+                         {"n", linear.n},
+                         {"k", linear.k},
+                         {"runs", linear.runs},
+                         {"file_bytes", linear.file_bytes},
+                         {"memory_bytes", linear.memory_bytes}});
+    }
+    json.push_back({{"part", part.part},
+                    {"path", part.path},
+                    {"dialect", part.dialect},
+                    {"file_bytes", part.file_bytes},
+                    {"memory_bytes", part.memory_bytes},
+                    {"linears", linears}});
+  }
+  return json;
+}
+
+// A folder of parts has no tensors of its own to list.
+bool is_checkpoint(const std::string& path, bool is_model) {
+  if (!is_model) return true;
+  std::error_code ignored;
+  return !std::filesystem::exists(std::filesystem::path(path) / "model_index.json", ignored) &&
+         !std::filesystem::is_directory(std::filesystem::path(path) / "transformer", ignored);
+}
+
 }  // namespace
 
 void add_inspect(CLI::App& program, CommonFlags& flags) {
-  CLI::App* command = program.add_subcommand("inspect", "List the tensors of a checkpoint");
+  CLI::App* command = program.add_subcommand(
+      "inspect", "List the tensors of a checkpoint, and how a model's linears will run");
   add_output_flags(*command, flags);
   const auto path = std::make_shared<std::string>();
   command
       ->add_option("file", *path,
-                   "A .safetensors file, a .safetensors.index.json, or a folder with one of them")
+                   "A .safetensors or .gguf file, a .safetensors.index.json, a folder with one of "
+                   "them, or a model's folder")
       ->required();
-  command->callback([&flags, path] {
+  const auto base = std::make_shared<std::string>();
+  command->add_option("--base", *base, "A model that gives what the file lacks");
+  command->callback([&flags, path, base] {
     if (path->empty()) throw CLI::ValidationError("the path is empty, expected a file or a folder");
     check_json_target(flags);
-    const CheckpointSummary summary = inspect_checkpoint(*path);
-    show(flags, to_text(summary, flags.quiet), to_json(summary));
+    const std::vector<ModelPart> parts = inspect_model(*path, *base);
+    std::string text;
+    nlohmann::ordered_json json;
+    if (is_checkpoint(*path, !parts.empty())) {
+      const CheckpointSummary summary = inspect_checkpoint(*path);
+      text = to_text(summary, flags.quiet);
+      json = to_json(summary);
+    }
+    if (!parts.empty()) {
+      text += (text.empty() ? "" : "\n") + to_text(parts, flags);
+      json["parts"] = to_json(parts);
+    }
+    show(flags, text, json);
   });
 }
 

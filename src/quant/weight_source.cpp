@@ -90,6 +90,13 @@ std::string WeightSource::full_name(const std::string& name) const {
   return layer_for(name).prefix + name;
 }
 
+const char* WeightSource::dialect_name(const std::string& full_name) const {
+  for (const Layer& layer : layers_) {
+    if (const Dialect* dialect = dialect_of(*layer.checkpoint, full_name)) return dialect->name;
+  }
+  return "";
+}
+
 void WeightSource::release(const StoredWeight& weight) const {
   for (const UsedTensor& tensor : weight.tensors()) {
     for (const Layer& layer : layers_) {

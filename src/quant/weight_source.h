@@ -52,6 +52,8 @@ class WeightSource {
   // without it) does not claim.
   std::vector<std::string> left_over(const std::set<std::string>& used,
                                      const std::function<bool(std::string_view)>& ignored) const;
+  // The dialect of a module under its full name, for people.
+  const char* dialect_name(const std::string& full_name) const;
   // Gives the memory of the pages that a weight was read from back to the system.
   void release(const StoredWeight& weight) const;
   // The files of all checkpoints, with what tells one state of them from another.

@@ -113,6 +113,15 @@ bool has_branch(const std::string& path, bool conditional) {
                      [&](std::string_view prefix) { return has_prefix(checkpoint, prefix); });
 }
 
+bool is_dit(const std::string& path) {
+  try {
+    const Checkpoint checkpoint(path);
+    return find_prefix(checkpoint, true).has_value() || find_prefix(checkpoint, false).has_value();
+  } catch (const Error&) {
+    return false;  // whoever opens it next says why
+  }
+}
+
 bool is_ignored(std::string_view name, bool conditional) {
   // Files of the unconditional branch have the text's weights, too, and never use them.
   if (!conditional && name.starts_with("llm_cond_")) return true;

@@ -39,6 +39,9 @@ std::string config_text(const DitConfig& config);
 // Whether the checkpoint at `path` has this branch, whatever the prefix of its names.
 bool has_branch(const std::string& path, bool conditional);
 
+// Whether `path` is a checkpoint, or a folder with one, that has either branch.
+bool is_dit(const std::string& path);
+
 // Tensors that a transformer's file may have and that are not read, by the name behind the prefix.
 bool is_ignored(std::string_view name, bool conditional);
 

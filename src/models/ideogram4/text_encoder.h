@@ -42,6 +42,7 @@ class TextEncoder {
   TextEncoder(const std::string& folder);
 
   const TextConfig& config() const { return config_; }
+  const quant::WeightSource& source() const { return source_; }
   int64_t features() const { return kTaps * config_.hidden; }
 
   // Features F32 [tokens, H * taps]: channel c of tap k at c * taps + k. `progress` is told the

@@ -1,0 +1,152 @@
+#include "octet/inspect_model.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "models/ideogram4/load.h"
+#include "models/ideogram4/text_encoder.h"
+#include "pipeline/model_folders.h"
+#include "quant/dialect.h"
+#include "quant/loader.h"
+#include "quant/random_weights.h"
+
+namespace octet {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr int64_t kBf16 = 2;
+
+// Lists the linears of a part as its checkpoint stores them.
+class LinearList : public nn::WeightVisitor {
+ public:
+  LinearList(const quant::WeightSource& source, bool int8, ModelPart& into)
+      : source_(source), int8_(int8), into_(into) {}
+
+  uint64_t memory() const { return memory_; }
+
+  void linear(nn::Linear&, const nn::LinearSpec& spec) override {
+    for (const auto& part : quant::stored_parts(source_, spec)) {
+      StoredLinear linear;
+      linear.name = part->module();
+      linear.layer = spec.layer;
+      linear.dialect = source_.dialect_name(part->module());
+      linear.format = part->format();
+      linear.n = part->rows();
+      linear.k = part->k();
+      linear.file_bytes = part->bytes();
+      const bool int8 = int8_ && quant::runs_in_int8(source_, spec, *part);
+      linear.runs = !int8 ? "bf16" : part->for_int8() ? "int8" : "int8 on load";
+      linear.memory_bytes = static_cast<uint64_t>(linear.n * linear.k * (int8 ? 1 : kBf16));
+      if (int8) linear.memory_bytes += static_cast<uint64_t>(linear.n) * sizeof(float);
+      memory_ += linear.memory_bytes;
+      into_.linears.push_back(std::move(linear));
+    }
+    if (spec.bias) memory_ += static_cast<uint64_t>(spec.n()) * sizeof(float);
+  }
+  void conv(nn::Conv&, const nn::ConvSpec& spec) override {
+    memory_ += static_cast<uint64_t>(spec.out * (spec.in * spec.kernel * spec.kernel + 1) * kBf16);
+  }
+  void vector(nn::Vector&, const std::string&, int64_t length) override {
+    memory_ += static_cast<uint64_t>(length) * sizeof(float);
+  }
+  void table(nn::Table&, const std::string&, int64_t rows, int64_t columns) override {
+    memory_ += static_cast<uint64_t>(rows * columns * kBf16);
+  }
+
+ private:
+  const quant::WeightSource& source_;
+  bool int8_;
+  ModelPart& into_;
+  uint64_t memory_ = 0;
+};
+
+// The dialects, the commonest first.
+void finish(ModelPart& part) {
+  std::map<std::string, int> counts;
+  for (const StoredLinear& linear : part.linears) {
+    ++counts[linear.dialect];
+    part.file_bytes += linear.file_bytes;
+  }
+  std::vector<std::pair<int, std::string>> sorted;
+  for (const auto& [name, count] : counts) sorted.emplace_back(-count, name);
+  std::sort(sorted.begin(), sorted.end());
+  for (const auto& [count, name] : sorted) {
+    if (!part.dialect.empty()) part.dialect += ", ";
+    part.dialect += name;
+  }
+}
+
+ModelPart transformer(const ideogram4::DitFiles& files, bool conditional) {
+  ideogram4::check_dit(files, conditional);
+  const ideogram4::DitSource source = open_dit(files, conditional);
+  ModelPart part{.part = conditional ? "transformer" : "unconditional_transformer",
+                 .path = source.weights.path()};
+  LinearList list(source.weights, /*int8=*/true, part);
+  ideogram4::Dit dit;
+  dit.config = source.config;
+  visit_weights(dit, conditional, list);
+  part.memory_bytes = list.memory();
+  finish(part);
+  return part;
+}
+
+ModelPart text_encoder(const std::string& folder) {
+  const ideogram4::TextEncoder encoder(folder);
+  ModelPart part{.part = "text_encoder", .path = encoder.source().path()};
+  for (int64_t i = -1; i < ideogram4::kRunLayers; ++i) {
+    LinearList list(encoder.source(), /*int8=*/false, part);
+    nn::Table embedding;
+    ideogram4::TextLayer layer;
+    if (i < 0) {
+      visit_embedding(embedding, encoder.config(), list);
+      part.file_bytes += list.memory();
+    } else {
+      visit_layer(layer, encoder.config(), i, list);
+    }
+    part.memory_bytes = std::max(part.memory_bytes, list.memory());
+  }
+  finish(part);
+  return part;
+}
+
+ModelPart vae(const std::string& folder) {
+  ideogram4::VaeDecoder decoder;
+  decoder.config = ideogram4::check_vae(folder);
+  const auto checkpoint = std::make_shared<const Checkpoint>(folder);
+  const quant::WeightSource source(checkpoint, "");
+  ModelPart part{.part = "vae", .path = source.path()};
+  LinearList list(source, /*int8=*/false, part);
+  visit_weights(decoder, list);
+  part.memory_bytes = list.memory();
+  for (const auto& [name, entry] : checkpoint->tensors()) {
+    part.file_bytes += entry.info->bytes();
+  }
+  part.dialect = "plain";
+  return part;
+}
+
+bool has_part(const std::string& path, const char* part) {
+  std::error_code ignored;
+  return fs::exists(fs::path(path) / part / "config.json", ignored);
+}
+
+}  // namespace
+
+std::vector<ModelPart> inspect_model(const std::string& path, const std::string& base) {
+  std::vector<ModelPart> parts;
+  const bool pipeline = has_part(path, "transformer") || has_part(path, "text_encoder");
+  if (!pipeline && !ideogram4::is_dit(path)) return parts;
+  const auto found = pipeline::find_transformers(path, base, /*single_is_unconditional=*/false);
+  parts.push_back(transformer(found.conditional, true));
+  if (!found.unconditional.path.empty()) {
+    parts.push_back(transformer(found.unconditional, false));
+  }
+  if (has_part(path, "text_encoder")) {
+    parts.push_back(text_encoder((fs::path(path) / "text_encoder").string()));
+  }
+  if (has_part(path, "vae")) parts.push_back(vae((fs::path(path) / "vae").string()));
+  return parts;
+}
+
+}  // namespace octet
