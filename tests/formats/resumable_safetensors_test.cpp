@@ -65,7 +65,7 @@ class Resumable : public testing::Test {
     EXPECT_EQ(folder_.entries(), 1u);
   }
 
-  TemporaryFolder folder_;
+  TemporaryFolder folder_{fast_place()};
   std::string path_ = folder_.file("a.safetensors");
   ResumeJob job_;
   std::string expected_;
@@ -82,6 +82,20 @@ TEST_F(Resumable, MakesTheFileThatTheWriterMakes) {
   for (const TensorInfo& tensor : file->layout()) {
     EXPECT_TRUE(std::ranges::equal(read.bytes(tensor.name), ResumeJob::content(tensor)));
   }
+}
+
+TEST_F(Resumable, WorksInTheUsualTemporaryFolder) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("a.safetensors");
+  for (size_t run = 0; run < 2; ++run) {
+    ResumableSafetensors file(path, job_.tensors, job_.metadata, job_.key);
+    EXPECT_EQ(file.finished(), run * 2);
+    for (size_t i = run * 2; i < run * 2 + 2; ++i) make(file, file.layout()[i]);
+  }
+  ResumableSafetensors file(path, job_.tensors, job_.metadata, job_.key);
+  make_all(file);
+  file.commit();
+  EXPECT_TRUE(folder.read("a.safetensors") == expected_);
 }
 
 TEST_F(Resumable, KeepsWhatEarlierRunsFinished) {
