@@ -1,10 +1,6 @@
 #include "formats/resumable_safetensors.h"
 
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -20,56 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class Resumable : public testing::Test {
- protected:
-  Resumable() {
-    job_.tensors = {{"a", DType::i8, {100, 50}},
-                    {"b", DType::f32, {70}},
-                    {"none", DType::i8, {0, 4}},
-                    {"big", DType::bf16, {700, 1000}},
-                    {"tail\n", DType::u8, {3}}};
-    job_.metadata = {{"format", "pt"}};
-    expected_ = job_.file(folder_);
-  }
-
-  std::unique_ptr<ResumableSafetensors> open(ResumeOptions options = {}) const {
-    return std::make_unique<ResumableSafetensors>(path_, job_.tensors, job_.metadata, job_.key,
-                                                  options);
-  }
-
-  // Leaves a part in which `count` tensors are finished.
-  void interrupt_after(size_t count) const {
-    const auto file = open();
-    for (size_t i = 0; i < count; ++i) make(*file, file->layout()[i]);
-  }
-
-  bool exists(const std::string& suffix) const { return fs::exists(path_ + suffix); }
-  std::string part() const { return folder_.read("a.safetensors.part"); }
-  std::string journal() const { return folder_.read("a.safetensors.part.journal"); }
-  void set_part(std::string_view bytes) const { folder_.write("a.safetensors.part", bytes); }
-  void set_journal(std::string_view text) const {
-    folder_.write("a.safetensors.part.journal", text);
-  }
-
-  void expect_fresh_and_complete() const {
-    const auto file = open();
-    EXPECT_FALSE(file->resumed());
-    EXPECT_EQ(file->finished(), 0u);
-    complete(*file);
-  }
-
-  void complete(ResumableSafetensors& file) const {
-    make_all(file);
-    file.commit();
-    EXPECT_TRUE(folder_.read("a.safetensors") == expected_);
-    EXPECT_EQ(folder_.entries(), 1u);
-  }
-
-  TemporaryFolder folder_;
-  std::string path_ = folder_.file("a.safetensors");
-  ResumeJob job_;
-  std::string expected_;
-};
+using Resumable = ResumableTest;
 
 TEST_F(Resumable, MakesTheFileThatTheWriterMakes) {
   const auto file = open();
@@ -82,6 +29,20 @@ TEST_F(Resumable, MakesTheFileThatTheWriterMakes) {
   for (const TensorInfo& tensor : file->layout()) {
     EXPECT_TRUE(std::ranges::equal(read.bytes(tensor.name), ResumeJob::content(tensor)));
   }
+}
+
+TEST_F(Resumable, WorksInTheUsualTemporaryFolder) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("a.safetensors");
+  for (size_t run = 0; run < 2; ++run) {
+    ResumableSafetensors file(path, job_.tensors, job_.metadata, job_.key);
+    EXPECT_EQ(file.finished(), run * 2);
+    for (size_t i = run * 2; i < run * 2 + 2; ++i) make(file, file.layout()[i]);
+  }
+  ResumableSafetensors file(path, job_.tensors, job_.metadata, job_.key);
+  make_all(file);
+  file.commit();
+  EXPECT_TRUE(folder.read("a.safetensors") == expected_);
 }
 
 TEST_F(Resumable, KeepsWhatEarlierRunsFinished) {
@@ -241,218 +202,6 @@ TEST_F(Resumable, TwoWritersAtOnceAreRefused) {
   const auto first = open();
   EXPECT_ERROR_WITH(open(), "a.safetensors.part: another process is writing it");
   complete(*first);
-}
-
-TEST_F(Resumable, ATornLineOfTheJournalIsDroppedAndWorkGoesOn) {
-  interrupt_after(4);
-  const std::string whole = journal();
-  set_journal(whole.substr(0, whole.size() - 10));
-  {
-    const auto file = open();
-    EXPECT_TRUE(file->resumed());
-    EXPECT_EQ(file->finished(), 3u);
-    make(*file, file->layout()[3]);
-  }
-  EXPECT_EQ(journal(), whole);
-  complete(*open());
-}
-
-TEST_F(Resumable, LinesThatAreNotItsOwnDoNotCount) {
-  interrupt_after(2);
-  const std::string whole = journal();
-  const size_t head = whole.find('\n') + 1;
-  const std::string lines = whole.substr(head);
-  const std::string kept = part();
-  job_.key = "another";
-  interrupt_after(0);
-  set_part(kept);
-  set_journal(journal() + lines);  // of another job
-  EXPECT_EQ(open({.verify_finished = false})->finished(), 0u);
-  job_.key = ResumeJob().key;
-  for (const std::string& text : {whole + lines, whole + std::string(100000, '\n'),
-                                  whole + std::string(5000, '\0'), whole + "junk"}) {
-    set_part(kept);
-    set_journal(text);
-    EXPECT_EQ(open()->finished(), 2u);
-    EXPECT_EQ(journal(), whole);  // what was damaged is gone
-  }
-}
-
-TEST_F(Resumable, ADamagedTensorIsMadeAgain) {
-  interrupt_after(4);
-  std::string bytes = part();
-  const TensorInfo b = open()->layout()[0];
-  bytes[expected_.size() - 1] ^= 1;  // of the tensor that is not finished
-  const size_t data =
-      bytes.size() - SafetensorsFile(folder_.write("x", expected_)).tensors().back().end;
-  fs::remove(folder_.file("x"));
-  bytes[data + b.begin] ^= 1;
-  set_part(bytes);
-  const auto file = open();
-  EXPECT_TRUE(file->resumed());
-  EXPECT_EQ(file->finished(), 3u);
-  EXPECT_FALSE(file->is_finished(b.name));
-  complete(*file);
-}
-
-TEST_F(Resumable, APartThatDoesNotFitTheJournalStartsFromNothing) {
-  interrupt_after(3);
-  const std::string kept_part = part();
-  const std::string kept_journal = journal();
-  std::string other_header = kept_part;
-  other_header[20] ^= 1;
-  for (const std::string& bytes :
-       {std::string(), std::string("x"), kept_part.substr(1), kept_part + "x", other_header,
-        std::string(kept_part.size(), '\0')}) {
-    set_part(bytes);
-    set_journal(kept_journal);
-    expect_fresh_and_complete();
-    fs::remove(path_);
-  }
-  set_part(kept_part);  // a part without a journal
-  expect_fresh_and_complete();
-  fs::remove(path_);
-  set_journal(kept_journal);  // and a journal without a part
-  expect_fresh_and_complete();
-}
-
-TEST_F(Resumable, AnEndBetweenRenameAndTidyingUpIsRecognised) {
-  auto file = open();
-  make_all(*file);
-  file.reset();
-  const std::string complete_journal = journal();
-  open()->commit();
-  set_journal(complete_journal);
-  for (int run = 0; run < 2; ++run) {  // the first one ends before its commit as well
-    file.reset();
-    file = open({.verify_finished = false});
-    EXPECT_TRUE(file->resumed());
-    EXPECT_EQ(file->finished(), job_.tensors.size());
-    EXPECT_ERROR_WITH(open(), "another process");
-    EXPECT_TRUE(folder_.read("a.safetensors") == expected_);
-  }
-  complete(*file);
-
-  // A target that is not the journal's is no reason to stop.
-  std::string damaged = expected_;
-  damaged.back() ^= 1;
-  for (const std::string& target : {damaged, expected_.substr(1), std::string("old")}) {
-    folder_.write("a.safetensors", target);
-    set_journal(complete_journal);
-    expect_fresh_and_complete();
-  }
-  job_.key = "another";
-  set_journal(complete_journal);
-  expect_fresh_and_complete();
-}
-
-TEST_F(Resumable, PlacesThatCannotBeWrittenAreNamed) {
-  const auto error_at = [&](const std::string& path) {
-    return error_of([&] { ResumableSafetensors(path, job_.tensors, {}, "key"); });
-  };
-  EXPECT_TRUE(contains(error_at(folder_.file("absent/a")), "absent/a.part: cannot be created: No"));
-  EXPECT_TRUE(contains(error_at(folder_.path()), "is a folder, expected a file"));
-  EXPECT_TRUE(contains(error_at(folder_.file("x/")), "is a folder, expected a file"));
-  EXPECT_TRUE(contains(error_at(""), "the path of a file to write is empty"));
-  EXPECT_TRUE(contains(error_at("/dev/null"), "is not a regular file"));
-  EXPECT_TRUE(contains(error_at(folder_.file(std::string(250, 'n'))), "File name too long"));
-  EXPECT_EQ(folder_.entries(), 0u);
-  fs::create_directory(path_ + ".part");
-  EXPECT_TRUE(contains(error_at(path_), "a.safetensors.part: is a folder"));
-  fs::remove(path_ + ".part");
-  ASSERT_EQ(::mkfifo((path_ + ".part").c_str(), 0600), 0);
-  EXPECT_TRUE(contains(error_at(path_), "a.safetensors.part: is not a regular file"));
-  fs::remove(path_ + ".part");
-  fs::create_symlink("elsewhere", path_ + ".part");
-  EXPECT_TRUE(contains(error_at(path_), "a.safetensors.part: cannot be created"));
-  fs::remove(path_ + ".part");
-  fs::create_directory(path_ + ".part.journal");
-  EXPECT_TRUE(contains(error_at(path_), "a.safetensors.part.journal: cannot be removed"));
-  EXPECT_FALSE(exists(".part"));
-  fs::remove(path_ + ".part.journal");
-  ASSERT_EQ(::mkfifo((path_ + ".part.journal").c_str(), 0600), 0);
-  expect_fresh_and_complete();
-}
-
-TEST_F(Resumable, AFolderThatCannotBeWrittenIsNamed) {
-  fs::permissions(folder_.path(), fs::perms(0555));
-  const bool root = ::geteuid() == 0;  // root may write everywhere
-  ASSERT_EQ(root ? ::seteuid(65534) : 0, 0);
-  const std::string message = error_of([&] { open(); });
-  ASSERT_EQ(root ? ::seteuid(0) : 0, 0);
-  fs::permissions(folder_.path(), fs::perms(0755));
-  EXPECT_TRUE(contains(message, "a.safetensors.part: cannot be created: Permission denied"));
-}
-
-TEST_F(Resumable, ImpossibleDeclarationsAreRefused) {
-  job_.tensors = {{"a", DType::i8, {1}}, {"a", DType::i8, {1}}};
-  EXPECT_ERROR_WITH(open(), "the name was given twice");
-  job_.tensors.clear();
-  for (int i = 0; i < 16; ++i) {  // 2^59 bytes each
-    job_.tensors.push_back({std::to_string(i), DType::i8, {int64_t{1} << 59}});
-  }
-  EXPECT_ERROR_WITH(open(), "larger than 2^63 bytes");
-  EXPECT_EQ(folder_.entries(), 0u);
-}
-
-TEST_F(Resumable, ADiskThatIsTooSmallIsToldAtOnce) {
-  job_.tensors = {{"a", DType::i8, {int64_t{1} << 59}}};
-  EXPECT_ERROR_WITH(open(), "but the file needs 57646075230342");
-  EXPECT_EQ(folder_.entries(), 0u);
-}
-
-// A limit on file sizes, in place of a full disk.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : handler_(::signal(SIGXFSZ, SIG_IGN)) {
-    EXPECT_EQ(::getrlimit(RLIMIT_FSIZE, &before_), 0);
-    const rlimit limit = {bytes, before_.rlim_max};
-    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    ::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit before_ = {};
-  void (*handler_)(int);
-};
-
-TEST_F(Resumable, AFileAboveTheLimitIsRefused) {
-  const FileSizeLimit limit(1 << 20);
-  EXPECT_ERROR_WITH(open(), "a.safetensors.part: cannot get its size");
-  EXPECT_EQ(folder_.entries(), 0u);
-}
-
-TEST_F(Resumable, AFailedWriteEndsTheWorkAndKeepsWhatWasFinished) {
-  {
-    const auto file = open({.batch_bytes = 1});
-    make(*file, file->layout()[0]);
-    const FileSizeLimit limit(1 << 10);
-    EXPECT_ERROR_WITH(make(*file, file->layout()[1]), "a.safetensors.part: writing failed");
-    EXPECT_ERROR_WITH(make(*file, file->layout()[2]), "given up after an error");
-    EXPECT_ERROR_WITH(file->commit(), "given up after an error");
-  }
-  const auto file = open();
-  EXPECT_TRUE(file->resumed());
-  EXPECT_EQ(file->finished(), 1u);
-  complete(*file);
-}
-
-TEST_F(Resumable, AJournalThatCannotGrowEndsTheWork) {
-  {
-    const auto file = open({.batch_bytes = 1});
-    make(*file, file->layout()[0]);
-    const TensorInfo second = file->layout()[1];
-    file->write(second.name, 0, ResumeJob::content(second));
-    const FileSizeLimit limit(journal().size() + 20);  // a torn line
-    EXPECT_ERROR_WITH(file->finish(second.name), "a.safetensors.part.journal: writing failed");
-    EXPECT_ERROR_WITH(file->finish(file->layout()[2].name), "given up after an error");
-  }
-  const auto file = open();
-  EXPECT_EQ(file->finished(), 1u);
-  complete(*file);
 }
 
 }  // namespace
