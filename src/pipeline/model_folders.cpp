@@ -52,7 +52,10 @@ ModelFolders find_folders(const FolderChoices& choices) {
   const fs::path index = fs::path(choices.model) / "model_index.json";
   if (is_there(index)) check_index(index.string());
   const auto part = [&](const std::string& chosen, const char* name) {
-    return part_in(chosen.empty() ? choices.model : chosen, name);
+    if (!chosen.empty()) return part_in(chosen, name);
+    const bool own =
+        choices.fallback.empty() || is_there(fs::path(choices.model) / name / "config.json");
+    return part_in(own ? choices.model : choices.fallback, name);
   };
   ModelFolders folders;
   // --model may be the folder of the transformer when all other parts are named.
