@@ -194,6 +194,7 @@ void compare_pictures(const CommonFlags& flags, const CompareArguments& argument
     text = fmt::format("{}{}\n{}\nPictures: {}", side_text("A", a, report.a),
                        side_text("B", b, report.b), table_of(report), text);
   }
+  if (flags.verbose) text += "\n" + report_text(report.a) + "\n" + report_text(report.b);
   for (const std::string& path : written) text += printable(path) + "\n";
   show(flags, text, json);
   check_reached(arguments, report);

@@ -24,6 +24,7 @@ void add_picture_flags(CLI::App& command, PictureArguments& arguments) {
       .add_option("--guidance", request.guidance,
                   "Guidance of all steps, or one number per step (default: the preset's)")
       ->delimiter(',')
+      ->allow_extra_args(false)  // what follows may be a model
       ->check([](const std::string& number) {
         return number.empty() ? std::string("expected a number") : std::string();
       });
