@@ -102,8 +102,8 @@ std::string with_error(const std::string& mean, const Statistic& statistic) {
   return fmt::format("{} ± {:.1g}", mean, statistic.standard_error);
 }
 
-std::string decibels(const Statistic& statistic) {
-  if (statistic.count == 0) return "equal";
+std::string decibels(const Statistic& statistic, bool equal) {
+  if (statistic.count == 0) return equal ? "equal" : "-";
   return with_error(fmt::format("{:.2f}", statistic.mean), statistic);
 }
 
@@ -115,8 +115,8 @@ std::string number(const Statistic& statistic, int decimals) {
 std::string table_of(const CompareReport& report) {
   Table table({"", "cosine", "relative RMSE", "SNR dB", "max difference"}, 1);
   const auto add = [&](const std::string& name, const DifferenceStatistics& row) {
-    table.add({name, number(row.cosine, 6), number(row.relative_rmse, 5), decibels(row.snr_db),
-               number(row.max_abs, 4)});
+    table.add({name, number(row.cosine, 6), number(row.relative_rmse, 5),
+               decibels(row.snr_db, row.max_abs.mean == 0), number(row.max_abs, 4)});
   };
   add("velocity of step 1", report.first_velocity);
   for (size_t i = 0; i < report.steps.size(); ++i) {
@@ -127,14 +127,13 @@ std::string table_of(const CompareReport& report) {
 
 std::string side_text(const char* name, const GenerateRequest& request,
                       const GenerateReport& report) {
-  return fmt::format("{}  {}: linears {}, activations {}, on {}; checkpoint {}, {:.1f} s\n", name,
+  return fmt::format("{}  {}: linears {}, activations {}, on {}; checkpoint {}\n", name,
                      printable(request.model), request.linears, request.dtype, report.device,
-                     report.checkpoint,
-                     report.text_s + report.load_s + report.denoise_s + report.decode_s);
+                     report.checkpoint);
 }
 
 std::string picture_text(const CompareReport& report) {
-  return fmt::format("PSNR {}{}, SSIM {}\n", decibels(report.psnr_db),
+  return fmt::format("PSNR {}{}, SSIM {}\n", decibels(report.psnr_db, /*equal=*/true),
                      report.psnr_db.count > 0 ? " dB" : "", number(report.ssim, 5));
 }
 

@@ -11,7 +11,7 @@ struct Difference {
   double max_abs = 0;        // the largest |b - a| of all elements
 };
 
-// Over several measurements. Infinite ones have no part in it: they are those of equal data.
+// Over several measurements. Infinite ones have no part in it: equal data, or a reference of zeros.
 struct Statistic {
   double mean = 0;            // NaN when none had part
   double standard_error = 0;  // of the mean; NaN for fewer than two

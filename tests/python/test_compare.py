@@ -149,7 +149,8 @@ def test_the_numbers_are_those_of_numpy(compare, model, built_program, tmp_path)
 def test_pictures_are_measured_as_scikit_image_does(compare, model, tmp_path, size):
     flags = ("--size", size, "--pictures", tmp_path / "p", *FLOAT_AND_INT8)
     done = report(compare(model, model, *flags))
-    assert done["pictures"] == [str(tmp_path / f"p-{name}.png") for name in ("a", "b", "difference")]
+    names = ("a", "b", "difference")
+    assert done["pictures"] == [str(tmp_path / f"p-{name}.png") for name in names]
     a, b, apart = (np.asarray(Image.open(path)).astype(int) for path in done["pictures"])
     assert np.array_equal(apart, np.minimum(255, 8 * np.abs(a - b)))
     assert done["psnr_db"]["mean"] == pytest.approx(
@@ -213,6 +214,21 @@ def test_another_model(compare, model, copy):
     assert back["first_velocity"]["max_abs"] == done["first_velocity"]["max_abs"]
     assert back["first_velocity"]["cosine"] == done["first_velocity"]["cosine"]
     assert back["first_velocity"]["snr_db"] != done["first_velocity"]["snr_db"]
+
+
+def test_a_reference_of_zeros_has_no_ratios(compare, built_program, model, copy):
+    """It is not taken for an equal one."""
+    for part in ("transformer", "unconditional_transformer"):
+        edit_tensors(copy / part, lambda tensors: [tensors[f"final_layer.linear.{kind}"].zero_()
+                                                   for kind in ("weight", "bias")])
+    done = report(compare(copy, model, "--json", "-"))
+    velocity = done["images"][0]["first_velocity"]
+    assert velocity["cosine"] == 0 and velocity["max_abs"] > 0 and done["equal"] is False
+    assert velocity["relative_rmse"] is None and velocity["snr_db"] is None
+    shown = subprocess.run(command(built_program("octet"), copy, model, ()), input=tiny.CAPTION,
+                           capture_output=True, text=True, timeout=60).stdout
+    (row,) = [line for line in shown.splitlines() if line.startswith("velocity")]
+    assert row.split("  ")[0] == "velocity of step 1" and row.split()[5:7] == ["-", "-"]
 
 
 @pytest.mark.parametrize("missing_in", ["a", "b"])
