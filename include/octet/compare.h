@@ -5,7 +5,9 @@
 //   std::cout << report.steps.back().cosine.mean << "\n";
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "octet/difference.h"

@@ -2,6 +2,8 @@
 // on disk, and the second run is measured against it as it goes.
 #include "octet/compare.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <span>
