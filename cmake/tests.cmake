@@ -42,7 +42,8 @@ if(NOT OCTET_KERNELS_ONLY)
     endif()
   endforeach()
   # Programs that the Python tests call.
-  foreach(tool run_gemm run_model write_sample tokenize print_schedule write_demo_model)
+  foreach(tool run_gemm run_model write_sample tokenize print_schedule write_demo_model
+      record_latents)
     add_executable(${tool} ${CMAKE_SOURCE_DIR}/tests/tools/${tool}.cpp)
     target_link_libraries(${tool} PRIVATE octet_core)
   endforeach()

@@ -19,5 +19,6 @@ void add_tune(CLI::App& program, CommonFlags& flags);
 void add_demo(CLI::App& program, CommonFlags& flags);
 void add_quantize(CLI::App& program, CommonFlags& flags);
 void add_generate(CLI::App& program, CommonFlags& flags);
+void add_compare(CLI::App& program, CommonFlags& flags);
 
 }  // namespace octet::cli

@@ -51,16 +51,16 @@ std::vector<int64_t> parse_whole_numbers(const std::string& flag, std::string_vi
   return values;
 }
 
-double parse_seconds(const std::string& flag, const std::string& text, double most) {
+double parse_number(const std::string& flag, const std::string& text, double least, double most) {
   char* end = nullptr;
-  const double seconds = std::strtod(text.c_str(), &end);
+  const double number = std::strtod(text.c_str(), &end);
   // Written so that "nan" is refused as well.
-  const bool in_range = seconds >= 0 && seconds <= most;
+  const bool in_range = number >= least && number <= most;
   if (text.empty() || *end != '\0' || !in_range) {
     throw CLI::ValidationError(
-        fmt::format("{} is '{}', expected a number from 0 to {}", flag, text, most));
+        fmt::format("{} is '{}', expected a number from {} to {}", flag, text, least, most));
   }
-  return seconds;
+  return number;
 }
 
 // "a, b or c"
@@ -90,14 +90,17 @@ void add_output_flags(CLI::App& command, CommonFlags& flags) {
   command.add_flag("-q,--quiet", flags.quiet, "Say less")->excludes(verbose);
 }
 
+void add_device(CLI::App& command, const std::string& flag, std::string& device,
+                const std::string& help) {
+  command.add_option(flag, device, help)->capture_default_str()->check([](const std::string& name) {
+    if (is_device(name)) return std::string();
+    return fmt::format("'{}' is not a device, expected auto, ref, cpu, cuda or cuda:<number>",
+                       name);
+  });
+}
+
 void add_device_flags(CLI::App& command, CommonFlags& flags) {
-  command.add_option("--device", flags.device, "auto, ref, cpu, cuda or cuda:<number>")
-      ->capture_default_str()
-      ->check([](const std::string& name) {
-        if (is_device(name)) return std::string();
-        return fmt::format("'{}' is not a device, expected auto, ref, cpu, cuda or cuda:<number>",
-                           name);
-      });
+  add_device(command, "--device", flags.device, "auto, ref, cpu, cuda or cuda:<number>");
   command
       .add_option_function<std::string>(
           "--threads",
@@ -108,13 +111,25 @@ void add_device_flags(CLI::App& command, CommonFlags& flags) {
       ->type_name("INT");
 }
 
+void add_number(CLI::App& command, const std::string& flag, std::optional<double>& value,
+                double least, double most, const std::string& help) {
+  command
+      .add_option_function<std::string>(
+          flag,
+          [flag, least, most, &value](const std::string& text) {
+            value = parse_number(flag, text, least, most);
+          },
+          help)
+      ->type_name("FLOAT");
+}
+
 void add_seconds(CLI::App& command, const std::string& flag, double& seconds, double most,
                  const std::string& help) {
   command
       .add_option_function<std::string>(
           flag,
           [flag, most, &seconds](const std::string& text) {
-            seconds = parse_seconds(flag, text, most);
+            seconds = parse_number(flag, text, 0, most);
           },
           help)
       ->type_name("FLOAT")

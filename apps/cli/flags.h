@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,14 @@ void add_output_flags(CLI::App& command, CommonFlags& flags);
 
 // --device and --threads: for commands that compute.
 void add_device_flags(CLI::App& command, CommonFlags& flags);
+
+// --device and its like.
+void add_device(CLI::App& command, const std::string& flag, std::string& device,
+                const std::string& help);
+
+// A number from `least` to `most`; nothing when it is not given.
+void add_number(CLI::App& command, const std::string& flag, std::optional<double>& value,
+                double least, double most, const std::string& help);
 
 // A number of seconds from 0 to `most`.
 void add_seconds(CLI::App& command, const std::string& flag, double& seconds, double most,

@@ -65,6 +65,7 @@ int run(int argc, char** argv) {
   add_demo(program, flags);
   add_quantize(program, flags);
   add_generate(program, flags);
+  add_compare(program, flags);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -43,7 +43,8 @@ bool RenderingProgress::operator()(const GenerateStep& step) {
   // The two transformers are loaded one after the other: each has a bar.
   if (stage_ != step.stage || step.done < done_) {
     progress_.reset();
-    progress_.emplace(title_of(step.stage), step.total / divisor, in_bytes ? "MB" : step.unit);
+    progress_.emplace(prefix_ + title_of(step.stage), step.total / divisor,
+                      in_bytes ? "MB" : step.unit);
   }
   stage_ = step.stage;
   done_ = step.done;

@@ -21,10 +21,13 @@ class RenderingProgress {
   RenderingProgress(const RenderingProgress&) = delete;
   RenderingProgress& operator=(const RenderingProgress&) = delete;
 
+  // Titles begin with this from now on: "A: ".
+  void begin(const std::string& prefix) { prefix_ = prefix; }
   bool operator()(const GenerateStep& step);
 
  private:
   bool quiet_;
+  std::string prefix_;
   std::string stage_;
   int64_t done_ = 0;
   std::optional<Progress> progress_;

@@ -10,11 +10,20 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace octet {
+
+// What a step of denoising did to one image: F32 [tokens, channels].
+struct LatentStep {
+  int image = 0;
+  int step = 0, steps = 0;          // the first is 1
+  std::span<const float> velocity;  // that the step went along, guided
+  std::span<const float> latent;    // where it led to
+};
 
 struct GenerateRequest {
   // A folder as Hugging Face lays out a pipeline; or the conditional transformer alone, a folder or
@@ -24,7 +33,8 @@ struct GenerateRequest {
   std::string unconditional;  // parts to take from elsewhere: their own folders, or a pipeline's
   std::string text_encoder;
   std::string vae;
-  std::string caption;                   // JSON text, see octet/caption.h
+  std::string fallback;  // another model, for parts that neither `model` nor these have
+  std::string caption;   // JSON text, see octet/caption.h
   std::string caption_name = "caption";  // what begins a sentence about it
   std::string size = "1024x1024";
   std::string preset = "quality";  // quality, default, turbo, or their official names
@@ -42,6 +52,7 @@ struct GenerateRequest {
   std::string linears = "int8";         // of the transformers' large ones: int8, float
   bool require_int8 = false;            // an Error when they would not run in native INT8
   std::string convention = "official";  // or diffusers: where these two differ
+  std::function<void(const LatentStep&)> on_latent;  // for comparisons: called after each step
 };
 
 struct GenerateStep {

@@ -1,11 +1,12 @@
 // octet::generate: the public request becomes that of the pipeline, its report the public one.
-#include "octet/generate.h"
+#include "api/generate.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "base/error.h"
@@ -63,7 +64,13 @@ pipeline::GenerateRequest to_pipeline(const GenerateRequest& request) {
                                          .unconditional = request.unconditional,
                                          .text_encoder = request.text_encoder,
                                          .vae = request.vae,
-                                         .base = request.base});
+                                         .base = request.base,
+                                         .fallback = request.fallback});
+  if (request.on_latent) {
+    made.on_latent = [&request](int image, const pipeline::SamplerStep& step) {
+      request.on_latent({image, step.done, step.total, step.velocity, step.latent});
+    };
+  }
   return made;
 }
 
@@ -156,29 +163,48 @@ Picture to_picture(const pipeline::GeneratedImage& image, const GenerateRequest&
   return picture;
 }
 
+// Where a request runs, and what of it has been checked.
+struct Job {
+  explicit Job(const GenerateRequest& request)
+      : dtype(is_first("dtype", request.dtype, "bf16", "f32") ? DType::bf16 : DType::f32),
+        inner(to_pipeline(request)),
+        backend(select_backend({.device = request.device,
+                                .threads = request.threads,
+                                .tune = tune::parse_tune_mode(request.tune)})),
+        pool(request.threads),
+        ctx{*backend, dtype} {
+    check_memory(*backend, inner, dtype);
+  }
+
+  DType dtype;
+  pipeline::GenerateRequest inner;
+  std::unique_ptr<Backend> backend;
+  ThreadPool pool;
+  nn::Context ctx;
+};
+
 }  // namespace
+
+pipeline::LatentShape check_request(const GenerateRequest& request) {
+  Job job(request);
+  return pipeline::check_request(job.ctx, job.pool, job.inner);
+}
 
 GenerateReport generate(const GenerateRequest& request, const OnGenerateStep& on_step,
                         const std::function<void(const Picture&)>& on_picture) {
   check(on_picture != nullptr, "generate: nobody takes the pictures; expected a function");
-  const DType dtype = is_first("dtype", request.dtype, "bf16", "f32") ? DType::bf16 : DType::f32;
-  const pipeline::GenerateRequest inner = to_pipeline(request);
-  const auto backend = select_backend({.device = request.device,
-                                       .threads = request.threads,
-                                       .tune = tune::parse_tune_mode(request.tune)});
-  check_memory(*backend, inner, dtype);
-  ThreadPool pool(request.threads);
-  nn::Context ctx{*backend, dtype};
+  Job job(request);
   const auto tell = [&](const pipeline::GenerateProgress& progress) {
     const auto [stage, unit] = words_of(progress.stage);
     return !on_step || on_step({stage, unit, progress.done, progress.total, progress.seconds});
   };
   const auto hand_over = [&](const pipeline::GeneratedImage& image,
                              const pipeline::GenerateReport& so_far) {
-    on_picture(
-        to_picture(image, request, inner.caption, to_public(so_far, *backend, request.dtype)));
+    on_picture(to_picture(image, request, job.inner.caption,
+                          to_public(so_far, *job.backend, request.dtype)));
   };
-  return to_public(pipeline::generate(ctx, pool, inner, tell, hand_over), *backend, request.dtype);
+  return to_public(pipeline::generate(job.ctx, job.pool, job.inner, tell, hand_over), *job.backend,
+                   request.dtype);
 }
 
 void write_picture(const std::string& path, const Picture& picture) {

@@ -64,6 +64,11 @@ class Run {
         request_(request),
         on_progress_(on_progress) {}
 
+  LatentShape check_only() {
+    check_all();
+    return {grid_height_ * grid_width_, config_.latent_channels, schedule_.steps()};
+  }
+
   GenerateReport images(const OnImage& on_image) {
     check_all();
     const Stopwatch watch;
@@ -191,6 +196,7 @@ class Run {
     for (int image = 0; image < request_.images; ++image) {
       latents_.push_back(sample(noise(image), schedule_, velocity, [&](const SamplerStep& step) {
         profile_.collect();
+        if (request_.on_latent && step.done > 0) request_.on_latent(image, step);
         tell({Stage::denoise, int64_t{image} * step.total + step.done,
               int64_t{request_.images} * step.total, step.seconds});
         return true;
@@ -264,6 +270,10 @@ SizeLimits size_limits(const ModelFolders& folders, Convention convention) {
   }
   limits.token_side = side;
   return limits;
+}
+
+LatentShape check_request(nn::Context& ctx, ThreadPool& pool, const GenerateRequest& request) {
+  return Run(ctx, pool, request, {}).check_only();
 }
 
 GenerateReport generate(nn::Context& ctx, ThreadPool& pool, const GenerateRequest& request,

@@ -35,6 +35,13 @@ struct GenerateRequest {
   std::vector<float> noise;  // F32 [tokens, channels] of one image in place of the seed's
   bool int8 = true;          // the transformers' large linears
   bool require_int8 = false;
+  std::function<void(int image, const SamplerStep& step)> on_latent;  // after each step
+};
+
+struct LatentShape {
+  int64_t tokens = 0, channels = 0;
+  int steps = 0;  // that lead to it
+  bool operator==(const LatentShape&) const = default;
 };
 
 enum class Stage : uint8_t { text, load, denoise, decode };
@@ -71,7 +78,9 @@ SizeLimits size_limits(const ModelFolders& folders, Convention convention);
 // Gets each image when it is ready, with the report up to it.
 using OnImage = std::function<void(const GeneratedImage&, const GenerateReport&)>;
 
-// Checks request and folders as a whole before anything is loaded.
+// The checks that generate() makes of request and folders as a whole before anything is loaded.
+LatentShape check_request(nn::Context& ctx, ThreadPool& pool, const GenerateRequest& request);
+
 GenerateReport generate(nn::Context& ctx, ThreadPool& pool, const GenerateRequest& request,
                         const OnProgress& on_progress, const OnImage& on_image);
 

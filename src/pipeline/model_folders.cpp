@@ -91,14 +91,20 @@ class Search {
     if (!choices_.unconditional.empty()) return checked(choices_.unconditional, transformer);
     const bool in_model = is_there(fs::path(choices_.model) / kPart);
     const bool whole = !in_model && is_there(fs::path(choices_.model) / "transformer");
-    if (in_model || (whole && choices_.base.empty())) return checked(choices_.model, transformer);
+    if (in_model || (whole && choices_.base.empty() && choices_.fallback.empty())) {
+      return checked(choices_.model, transformer);
+    }
     if (!whole && ideogram4::has_branch(transformer, /*conditional=*/false)) {
       return {transformer, base_of(kPart)};
     }
-    check(!choices_.base.empty(),
-          "{}: is one transformer, and an image takes two; name the other with --uncond",
-          transformer);
-    return {base_of(kPart)};
+    if (!choices_.base.empty()) return {base_of(kPart)};
+    const std::string& other = choices_.fallback;
+    if (!other.empty() && is_there(fs::path(other) / kPart)) return {dit_in(other, kPart)};
+    if (!other.empty() && ideogram4::has_branch(dit_in(other, kPart), /*conditional=*/false)) {
+      return {dit_in(other, kPart)};
+    }
+    fail("{}: is one transformer, and an image takes two; name the other with --uncond",
+         transformer);
   }
 
   // One transformer cannot be both, unless its file holds both.
@@ -111,11 +117,13 @@ class Search {
     return files;
   }
 
-  // Where `chosen` says, else in the model, else in the base.
+  // Where `chosen` says, else in the model, else in those that stand in for it.
   std::string part(const std::string& chosen, const char* name) const {
     if (!chosen.empty()) return part_in(chosen, name);
-    const bool in_model = has_config(fs::path(choices_.model) / name);
-    return part_in(in_model || choices_.base.empty() ? choices_.model : choices_.base, name);
+    for (const std::string* model : {&choices_.model, &choices_.base, &choices_.fallback}) {
+      if (!model->empty() && has_config(fs::path(*model) / name)) return part_in(*model, name);
+    }
+    return part_in(choices_.base.empty() ? choices_.model : choices_.base, name);
   }
 
   std::string tokenizer(const std::string& text_encoder) const {

@@ -22,7 +22,8 @@ struct FolderChoices {
   std::string unconditional;  // the folders of single parts, or of models to take them from
   std::string text_encoder;
   std::string vae;
-  std::string base;  // a model that gives what `model` does not have: parts, or single weights
+  std::string base;      // a model that gives what `model` does not have: parts, or single weights
+  std::string fallback;  // a model whose parts are taken where neither of the above has them
 };
 
 // Throws Error, naming the path, for what is missing.

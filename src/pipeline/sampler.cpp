@@ -38,12 +38,12 @@ std::vector<float> sample(std::vector<float> z, const Schedule& schedule, const 
   check(schedule.times.size() == count + 1 && schedule.guidance.size() == count,
         "sampler: {} times and {} guidance values for {} steps", schedule.times.size(),
         schedule.guidance.size(), steps);
-  const auto report = [&](int done, double seconds) {
-    if (on_step && !on_step({done, steps, seconds})) {
+  const auto report = [&](int done, double seconds, std::span<const float> v) {
+    if (on_step && !on_step({done, steps, seconds, v, z})) {
       throw Cancelled(fmt::format("cancelled after {} of {} steps", done, steps));
     }
   };
-  report(0, 0);
+  report(0, 0, {});
   for (int step = 0; step < steps; ++step) {
     const Stopwatch stopwatch;
     const float guidance = schedule.guidance[static_cast<size_t>(step)];
@@ -63,7 +63,7 @@ std::vector<float> sample(std::vector<float> z, const Schedule& schedule, const 
     }
     check(finite, "sampler: the latent overflows at step {} of {} with a guidance of {}", step + 1,
           steps, guidance);
-    report(step + 1, stopwatch.microseconds() * 1e-6);
+    report(step + 1, stopwatch.microseconds() * 1e-6, v);
   }
   return z;
 }

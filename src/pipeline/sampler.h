@@ -27,7 +27,9 @@ using Velocity =
 struct SamplerStep {
   int done = 0;
   int total = 0;
-  double seconds = 0;  // that the step took; 0 before the first
+  double seconds = 0;               // that the step took; 0 before the first
+  std::span<const float> velocity;  // that it went along, guided; none before the first
+  std::span<const float> latent;    // where it led to
 };
 
 // Called before the first step and after each; false ends the sampling with Cancelled.

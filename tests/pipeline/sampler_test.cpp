@@ -75,6 +75,23 @@ TEST(Sampler, ReportsEveryStep) {
   EXPECT_EQ(done, (std::vector{0, 1, 2}));
 }
 
+TEST(Sampler, ShowsTheGuidedVelocityAndTheLatentOfEachStep) {
+  const auto velocity = [](std::span<const float> z, float, Branch branch) {
+    return constant(z, branch == Branch::conditional ? 2.0f : 1.0f);
+  };
+  std::vector<float> velocities, latents;
+  const std::vector<float> last = sample({1.0f}, kTwoSteps, velocity, [&](const SamplerStep& step) {
+    EXPECT_EQ(step.velocity.size(), step.done == 0 ? 0u : 1u);
+    velocities.insert(velocities.end(), step.velocity.begin(), step.velocity.end());
+    latents.insert(latents.end(), step.latent.begin(), step.latent.end());
+    return true;
+  });
+  // 7 * 2 - 6 * 1 over 0.375, then 3 * 2 - 2 * 1 over 0.5.
+  EXPECT_EQ(velocities, (std::vector{8.0f, 4.0f}));
+  EXPECT_EQ(latents, (std::vector{1.0f, 4.0f, 6.0f}));
+  EXPECT_EQ(last, (std::vector{6.0f}));
+}
+
 TEST(Sampler, CanBeCancelledAfterAnyStep) {
   for (const int last : {0, 1, 2}) {
     int calls = 0;

@@ -1,0 +1,48 @@
+#include "base/scratch_file.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "base/error.h"
+
+namespace octet {
+
+ScratchFile::ScratchFile() {
+  std::error_code error;
+  folder_ = std::filesystem::temp_directory_path(error).string();
+  check(!error, "the folder for temporary files (TMPDIR, else /tmp) cannot be used: {}",
+        error.message());
+  std::string name = folder_ + "/octet.XXXXXX";
+  const int fd = ::mkostemp(name.data(), O_CLOEXEC);
+  if (fd < 0) fail("{}: no temporary file there: {}", folder_, system_error_text(errno));
+  ::unlink(name.c_str());
+  file_.reset(::fdopen(fd, "w+b"));
+  if (!file_) {
+    ::close(fd);
+    fail("{}: no temporary file there: {}", folder_, system_error_text(errno));
+  }
+}
+
+void ScratchFile::write(std::span<const std::byte> bytes) {
+  if (std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) == bytes.size()) return;
+  fail("{}: a temporary file cannot be written: {}; name another folder with TMPDIR", folder_,
+       system_error_text(errno));
+}
+
+void ScratchFile::rewind() {
+  if (std::fflush(file_.get()) == 0 && std::fseek(file_.get(), 0, SEEK_SET) == 0) return;
+  fail("{}: a temporary file cannot be written: {}; name another folder with TMPDIR", folder_,
+       system_error_text(errno));
+}
+
+void ScratchFile::read(std::span<std::byte> bytes) {
+  check(std::fread(bytes.data(), 1, bytes.size(), file_.get()) == bytes.size(),
+        "{}: a temporary file cannot be read to its end", folder_);
+}
+
+}  // namespace octet

@@ -1,0 +1,33 @@
+// Bytes that need not wait in memory: written from first to last, then read in the same order.
+//
+// The file has no name once it is open, so it goes with the program, however that ends. It lies in
+// the folder for temporary files (TMPDIR, else /tmp).
+#pragma once
+
+#include <cstddef>
+#include <cstdio>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace octet {
+
+class ScratchFile {
+ public:
+  ScratchFile();
+
+  void write(std::span<const std::byte> bytes);
+  // To the start, for reading. Throws Error when not all could be written.
+  void rewind();
+  void read(std::span<std::byte> bytes);
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+
+  std::string folder_;  // for messages
+  std::unique_ptr<std::FILE, Close> file_;
+};
+
+}  // namespace octet

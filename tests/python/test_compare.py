@@ -1,0 +1,402 @@
+"""`octet compare` from the outside, its numbers against numpy's and scikit-image's."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+pytest.importorskip("diffusers")
+pytest.importorskip("transformers")
+pytest.importorskip("skimage")
+
+import numpy as np
+import tiny_ideogram4 as tiny
+from generating import (
+    SETTINGS,
+    SHAPE,
+    copy,  # noqa: F401: a fixture
+    edit_tensors,
+    model,  # noqa: F401: a fixture
+)
+from PIL import Image
+from safetensors.numpy import load_file
+from skimage.metrics import peak_signal_noise_ratio, structural_similarity
+
+FLAGS_ALONE = ("--wrap-text", "--require-int8")
+
+
+def command(program, a, b, flags) -> list[str]:
+    settings, alone, flags = dict(SETTINGS), [], list(flags)
+    while flags:
+        flag = flags.pop(0)
+        if flag in FLAGS_ALONE:
+            alone.append(flag)
+        else:
+            settings[flag] = flags.pop(0)
+    words = [str(word) for pair in settings.items() if pair[1] is not None for word in pair]
+    return [str(program), "compare", *words, *alone, str(a), str(b)]
+
+
+@pytest.fixture
+def compare(built_program):
+    """compare(a, b, "--flag", value, ...) runs the program with SETTINGS of generating.py."""
+
+    def run(a, b, *flags, environment=None, **options):
+        return subprocess.run(
+            [*command(built_program("octet"), a, b, flags), "-q"],
+            input=tiny.CAPTION,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={**os.environ, **(environment or {})},
+            **options,
+        )
+
+    return run
+
+
+def no_constant(name):
+    raise AssertionError(f"{name} is not JSON")
+
+
+def report(done) -> dict:
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    return json.loads(done.stdout, parse_constant=no_constant)
+
+
+def refusal(done, code=1) -> str:
+    assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+    assert done.stdout == ""
+    (sentence,) = done.stderr.splitlines()
+    assert sentence.startswith("octet: ") and "unexpected failure" not in sentence
+    return sentence
+
+
+FLOAT_AND_INT8 = ("--a-linears", "float", "--json", "-")
+
+
+# --- numbers -------------------------------------------------------------------------------------
+
+
+def test_a_model_against_itself_is_equal(compare, model):
+    done = report(compare(model, model, "--json", "-", "-n", 2))
+    assert done["equal"] is True
+    assert done["a"]["checkpoint"] == done["b"]["checkpoint"]
+    assert done["tokens"] == 12 and done["channels"] == SHAPE.token_channels
+    assert len(done["steps"]) == 2 and len(done["images"]) == 2
+    for row in (done["first_velocity"], *done["steps"]):
+        assert row["cosine"] == {"mean": 1, "standard_error": 0, "count": 2}
+        assert row["relative_rmse"]["mean"] == row["max_abs"]["mean"] == 0
+        assert row["snr_db"] == {"mean": None, "standard_error": None, "count": 0}
+    assert done["psnr_db"]["mean"] is None
+    assert compare(model, model).stdout == "PSNR equal, SSIM -\n"  # 8 x 6 pixels: no window fits
+
+
+def difference(a, b) -> dict:
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    error = np.linalg.norm(b - a)
+    return {
+        "cosine": a @ b / (np.linalg.norm(a) * np.linalg.norm(b)),
+        "relative_rmse": error / np.linalg.norm(a),
+        "snr_db": 20 * math.log10(np.linalg.norm(a) / error),
+        "max_abs": np.abs(b - a).max(),
+    }
+
+
+def test_the_numbers_are_those_of_numpy(compare, model, built_program, tmp_path):
+    """Of latents that the public interface hands to another program."""
+    caption = tmp_path / "caption.json"
+    caption.write_text(tiny.CAPTION)
+    latents = {}
+    for linears in ("float", "int8"):
+        out = tmp_path / f"{linears}.safetensors"
+        words = [model, caption, linears, "8x6", 3, 3, 5, out]
+        subprocess.run([built_program("record_latents"), *map(str, words)], check=True, timeout=60)
+        latents[linears] = load_file(out)
+    flags = ("--steps", 3, "-n", 3, "--seed", 5, *FLOAT_AND_INT8)
+    done = report(compare(model, model, *flags))
+    assert done["equal"] is False and done["seed"] == 5
+    columns = {}
+    for index, image in enumerate(done["images"]):
+        names = [f"velocity.{index}.1", *(f"latent.{index}.{step}" for step in (1, 2, 3))]
+        rows = [image["first_velocity"], *image["steps"]]
+        assert len(rows) == len(names)
+        for place, (row, name) in enumerate(zip(rows, names)):
+            expected = difference(latents["float"][name], latents["int8"][name])
+            assert row == pytest.approx(expected, rel=1e-9)  # sums in double, in another order
+            assert 0.9 < row["cosine"] < 1 and row["snr_db"] > 5  # INT8 is near, and not there
+            for key, value in expected.items():
+                columns.setdefault((place, key), []).append(value)
+    for place, row in enumerate([done["first_velocity"], *done["steps"]]):
+        for key, statistic in row.items():
+            values = columns[place, key]
+            assert statistic["count"] == 3
+            assert statistic["mean"] == pytest.approx(np.mean(values), rel=1e-9)
+            error = np.std(values, ddof=1) / math.sqrt(3)
+            # Of cosines near 1 the variance keeps few digits.
+            assert statistic["standard_error"] == pytest.approx(error, rel=1e-5, abs=1e-12)
+
+
+@pytest.mark.parametrize("size", ["32x24", "12x34", "12x12"])
+def test_pictures_are_measured_as_scikit_image_does(compare, model, tmp_path, size):
+    flags = ("--size", size, "--pictures", tmp_path / "p", *FLOAT_AND_INT8)
+    done = report(compare(model, model, *flags))
+    names = ("a", "b", "difference")
+    assert done["pictures"] == [str(tmp_path / f"p-{name}.png") for name in names]
+    a, b, apart = (np.asarray(Image.open(path)).astype(int) for path in done["pictures"])
+    assert np.array_equal(apart, np.minimum(255, 8 * np.abs(a - b)))
+    assert done["psnr_db"]["mean"] == pytest.approx(
+        peak_signal_noise_ratio(a, b, data_range=255), abs=1e-9
+    )
+    a, b = a.astype(np.uint8), b.astype(np.uint8)
+    expected = structural_similarity(
+        a, b, gaussian_weights=True, sigma=1.5, use_sample_covariance=False, data_range=255,
+        channel_axis=2,
+    )
+    assert 0 < expected < 1
+    assert done["ssim"]["mean"] == pytest.approx(expected, abs=1e-9)
+
+
+def test_small_pictures_have_no_structural_similarity(compare, model):
+    done = report(compare(model, model, "--size", "10x32", *FLOAT_AND_INT8))
+    assert done["ssim"] == {"mean": None, "standard_error": None, "count": 0}
+    assert done["images"][0]["ssim"] is None
+
+
+def test_the_pictures_are_those_of_generate(compare, model, built_program, tmp_path):
+    report(compare(model, model, "-n", 2, "--pictures", tmp_path / "p", *FLOAT_AND_INT8))
+    for side, linears in (("a", "float"), ("b", "int8")):
+        settings = {**SETTINGS, "--model": model, "--linears": linears, "-n": 2,
+                    "--out": tmp_path / "g.png"}
+        words = [str(word) for pair in settings.items() for word in pair]
+        subprocess.run([built_program("octet"), "generate", "-q", *words], input=tiny.CAPTION,
+                       text=True, check=True, timeout=60, capture_output=True)
+        for number in (1, 2):
+            ours = Image.open(tmp_path / f"p-{side}-{number}.png")
+            theirs = Image.open(tmp_path / f"g-{number}.png")
+            assert np.array_equal(np.asarray(ours), np.asarray(theirs))
+            assert ours.text["linears"] == linears
+    assert (tmp_path / "p-difference-2.png").is_file()
+
+
+# --- sides ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("flag", "value"), [("--b-dtype", "f32"), ("--b-device", "ref")])
+def test_other_paths(compare, model, flag, value):
+    done = report(compare(model, model, flag, value, "--json", "-", "--a-linears", "float",
+                          "--b-linears", "float"))
+    assert done["equal"] is False
+    assert done["steps"][-1]["cosine"]["mean"] > 0.99  # both unquantized
+    if flag == "--b-dtype":
+        assert (done["a"]["dtype"], done["b"]["dtype"]) == ("bf16", "f32")
+    else:
+        assert done["a"]["device"] != done["b"]["device"]
+
+
+def test_another_model(compare, model, copy):
+    edit_tensors(copy / "transformer",
+                 lambda tensors: tensors["layers.0.attention.to_q.weight"].mul_(1.5))
+    done = report(compare(model, copy, "--json", "-"))
+    assert done["a"]["model"] == str(model) and done["b"]["model"] == str(copy)
+    assert done["a"]["checkpoint"] != done["b"]["checkpoint"]
+    assert done["first_velocity"]["cosine"]["mean"] < 1
+    # The reference is A: the error is the same, what it is divided by is not.
+    back = report(compare(copy, model, "--json", "-"))
+    assert back["first_velocity"]["max_abs"] == done["first_velocity"]["max_abs"]
+    assert back["first_velocity"]["cosine"] == done["first_velocity"]["cosine"]
+    assert back["first_velocity"]["snr_db"] != done["first_velocity"]["snr_db"]
+
+
+def test_a_reference_of_zeros_has_no_ratios(compare, built_program, model, copy):
+    """It is not taken for an equal one."""
+    for part in ("transformer", "unconditional_transformer"):
+        edit_tensors(copy / part, lambda tensors: [tensors[f"final_layer.linear.{kind}"].zero_()
+                                                   for kind in ("weight", "bias")])
+    done = report(compare(copy, model, "--json", "-"))
+    velocity = done["images"][0]["first_velocity"]
+    assert velocity["cosine"] == 0 and velocity["max_abs"] > 0 and done["equal"] is False
+    assert velocity["relative_rmse"] is None and velocity["snr_db"] is None
+    shown = subprocess.run(command(built_program("octet"), copy, model, ()), input=tiny.CAPTION,
+                           capture_output=True, text=True, timeout=60).stdout
+    (row,) = [line for line in shown.splitlines() if line.startswith("velocity")]
+    assert row.split("  ")[0] == "velocity of step 1" and row.split()[5:7] == ["-", "-"]
+
+
+@pytest.mark.parametrize("missing_in", ["a", "b"])
+def test_a_model_without_some_parts_takes_those_of_the_other(compare, model, copy, missing_in):
+    for part in ("text_encoder", "vae", "unconditional_transformer", "tokenizer"):
+        shutil.rmtree(copy / part)
+    pair = (copy, model) if missing_in == "a" else (model, copy)
+    assert report(compare(*pair, "--json", "-"))["equal"] is True
+    transformer_alone = (model, copy / "transformer")
+    assert report(compare(*transformer_alone, "--json", "-"))["equal"] is True
+    assert "there is no" in refusal(compare(copy, copy))
+
+
+def test_parts_by_flag_are_for_both(compare, model, tmp_path):
+    other = tiny.save_pipeline(tmp_path / "other", SHAPE, seed=50)
+    plain = report(compare(model, model, "--json", "-"))
+    done = report(compare(model, model, "--vae", other, "--json", "-"))
+    assert done["equal"] is True
+    assert done["a"]["checkpoint"] == done["b"]["checkpoint"] != plain["a"]["checkpoint"]
+
+
+# --- output --------------------------------------------------------------------------------------
+
+
+def test_the_table(built_program, model):
+    flags = ("-n", 2, "--size", "16x12", "--a-linears", "float")
+    done = subprocess.run(command(built_program("octet"), model, model, flags), timeout=60,
+                          input=tiny.CAPTION, capture_output=True, text=True)
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith(f"A  {model}: linears float, activations bf16")
+    assert lines[1].startswith(f"B  {model}: linears int8")
+    rows = [line for line in lines if line.startswith(("velocity", "latent"))]
+    assert [row.split("  ")[0] for row in rows] == [
+        "velocity of step 1", "latent after step 1", "latent after step 2"]
+    assert all(row.count("±") == 4 for row in rows)
+    assert lines[-1].startswith("Pictures: PSNR ") and " dB ± " not in lines[-1]
+    assert "A: denoising" in done.stderr and "B: decoding" in done.stderr
+
+
+def test_json_file(compare, model, tmp_path):
+    done = compare(model, model, "--json", tmp_path / "report.json")
+    assert done.stdout.startswith("PSNR equal")
+    assert json.loads((tmp_path / "report.json").read_text())["equal"] is True
+
+
+@pytest.mark.parametrize("flag", ["--min-cosine", "--min-psnr"])
+def test_gates(compare, model, tmp_path, flag):
+    values = report(compare(model, model, *FLOAT_AND_INT8))
+    key = values["steps"][-1]["cosine"] if flag == "--min-cosine" else values["psnr_db"]
+    within, beyond = key["mean"] - 1e-6, key["mean"] + 1e-6
+    assert report(compare(model, model, flag, within, *FLOAT_AND_INT8))
+    done = compare(model, model, flag, beyond, *FLOAT_AND_INT8)
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["equal"] is False  # the result is shown all the same
+    (sentence,) = done.stderr.splitlines()
+    assert flag in sentence and "expected at least" in sentence
+    # What is equal reaches every limit.
+    assert compare(model, model, "--min-cosine", 1, "--min-psnr", 1000).returncode == 0
+
+
+# --- bad input -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("flag", "value"), [
+    ("--a-linears", "int4"), ("--b-linears", ""), ("--a-dtype", "f16"), ("--b-device", "tpu"),
+    ("--min-cosine", "1.5"), ("--min-cosine", "nan"), ("--min-psnr", "-1"), ("--min-psnr", "x"),
+    ("--pictures", ""), ("--images", "0"), ("--caption", None), ("--linears", "int8"),
+    ("--model", "x"), ("--out", "x.png"), ("--steps", "0")])
+def test_wrong_usage(compare, model, flag, value):
+    sentence = refusal(compare(model, model, flag, value), code=2)
+    assert flag in sentence and "octet compare --help" in sentence
+
+
+def test_two_models_are_needed(built_program, model):
+    for models, word in (([], "A is required"), ([model], "B is required"),
+                         ([model] * 3, "was not expected")):
+        words = [built_program("octet"), "compare", "--caption", "-", *models]
+        done = subprocess.run(words, input="", capture_output=True, text=True, timeout=60)
+        assert word in refusal(done, code=2)
+
+
+def test_guidance_does_not_swallow_the_models(built_program, model):
+    settings = [str(word) for pair in SETTINGS.items() for word in pair]
+    words = [built_program("octet"), "compare", "-q", *settings, "--guidance", "2,1", model, model]
+    done = subprocess.run(words, input=tiny.CAPTION, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("side", ["a", "b"])
+def test_a_bad_model_is_named_before_anything_runs(built_program, model, copy, side):
+    edit_tensors(copy / "vae", lambda tensors: tensors.pop("decoder.conv_in.weight"))
+    for bad, word in ((copy, "decoder.conv_in.weight"), (model / "nowhere", "no such folder"),
+                      ("", "empty")):
+        pair = (bad, model) if side == "a" else (model, bad)
+        done = subprocess.run(command(built_program("octet"), *pair, ()), input=tiny.CAPTION,
+                              capture_output=True, text=True, timeout=60)
+        assert word in refusal(done)  # one line: no progress before it
+
+
+@pytest.mark.parametrize("side", ["a", "b"])
+def test_weights_that_are_no_numbers(compare, model, copy, side):
+    edit_tensors(copy / "vae",
+                 lambda tensors: tensors["decoder.conv_in.weight"].fill_(float("nan")))
+    pair = (copy, model) if side == "a" else (model, copy)
+    assert str(copy / "vae") in refusal(compare(*pair))
+
+
+def test_latents_of_other_shapes(compare, model, tmp_path):
+    """Each is a sound model, with tokens of other sizes."""
+    other = tiny.save_pipeline(tmp_path / "other", tiny.SHAPES["wide"])
+    sentence = refusal(compare(model, other, "--size", "64x64", "--guidance", "1"))
+    assert "the latents of" in sentence and "1024 tokens of 16 channels" in sentence
+    assert str(model) in sentence and str(other) in sentence
+
+
+def test_bad_captions_and_sizes(compare, model):
+    nowhere = model / "nowhere.json"
+    assert str(nowhere) in refusal(compare(model, model, "--caption", nowhere))
+    assert "image size" in refusal(compare(model, model, "--size", "7x8"))
+    assert "--require-int8" in refusal(
+        compare(model, model, "--require-int8", "--b-device", "ref"))
+    assert compare(model, model, "--require-int8", "--a-linears", "float").returncode == 0
+
+
+@pytest.mark.parametrize("place", ["nowhere/p", "file/p", "x" * 300])
+def test_pictures_that_cannot_be_written(compare, model, tmp_path, place):
+    (tmp_path / "file").write_text("")
+    assert str(tmp_path / place) in refusal(compare(model, model, "--pictures", tmp_path / place))
+    assert len(list(tmp_path.rglob("*"))) == 1
+
+
+def test_temporary_files(compare, model, tmp_path):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    there = {"TMPDIR": str(temporary)}
+    assert compare(model, model, environment=there).returncode == 0
+    assert list(temporary.iterdir()) == []
+    # The limit on the size of files stands for a full disk: both fail in write().
+    full = compare(
+        model, model, environment=there,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)),
+        restore_signals=False,  # Python ignores SIGXFSZ, and so shall the program
+    )
+    sentence = refusal(full)
+    assert str(temporary) in sentence and "TMPDIR" in sentence
+    nowhere = {"TMPDIR": str(temporary / "nowhere")}
+    assert "TMPDIR" in refusal(compare(model, model, environment=nowhere))
+
+
+@pytest.mark.parametrize(("moment", "steps"), [
+    ("A: text encoder", 1000), ("A: denoising", 1000),
+    (r"A: denoising: [1-9]\d\d/3000", 30),  # three images are complete
+    ("B: denoising", 10)])
+def test_interruption(built_program, model, tmp_path, moment, steps):
+    words = command(built_program("octet"), model, model,
+                    ["--steps", steps, "--images", "100", "--pictures", tmp_path / "p"])
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True) as process:
+        process.stdin.write(tiny.CAPTION)
+        process.stdin.close()
+        for line in process.stderr:
+            if re.match(moment, line):
+                break
+        process.send_signal(signal.SIGINT)
+        rest = process.stderr.read().splitlines()
+        assert process.wait(timeout=30) == 1
+        assert process.stdout.read() == ""
+    assert rest[-1].startswith(f"octet: compare: stopped on request while {moment[0]} ran")
+    assert [line for line in rest if line.startswith("octet: ")] == rest[-1:]
+    assert len(list(tmp_path.iterdir())) == (100 if moment[0] == "B" else 0)

@@ -1,0 +1,63 @@
+// record_latents MODEL CAPTION LINEARS SIZE STEPS IMAGES SEED OUT
+//
+// What compare() sees of a run on the CPU, in bf16 by the convention of diffusers, for other code
+// to measure. OUT gets velocity.<image>.<step> and latent.<image>.<step>, F32 [elements].
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "formats/safetensors_writer.h"
+#include "octet/caption.h"
+#include "octet/generate.h"
+
+namespace octet {
+namespace {
+
+void run(int argc, char** argv) {
+  check(argc == 9, "usage: record_latents MODEL CAPTION LINEARS SIZE STEPS IMAGES SEED OUT");
+  GenerateRequest request;
+  request.model = argv[1];
+  request.caption = read_caption(argv[2]);
+  request.linears = argv[3];
+  request.size = argv[4];
+  request.steps = std::stoi(argv[5]);
+  request.images = std::stoi(argv[6]);
+  request.seed = std::stoull(argv[7]);
+  request.device = "cpu";
+  request.threads = 1;
+  request.convention = "diffusers";
+  std::map<std::string, std::vector<float>> seen;
+  request.on_latent = [&](const LatentStep& step) {
+    const std::string at = fmt::format("{}.{}", step.image, step.step);
+    seen["velocity." + at].assign(step.velocity.begin(), step.velocity.end());
+    seen["latent." + at].assign(step.latent.begin(), step.latent.end());
+  };
+  generate(request, {}, [](const Picture&) {});
+  std::vector<TensorDeclaration> tensors;
+  for (const auto& [name, values] : seen) {
+    tensors.push_back({name, DType::f32, {static_cast<int64_t>(values.size())}});
+  }
+  SafetensorsWriter writer(argv[8], tensors);
+  for (const TensorInfo& tensor : writer.layout()) {
+    writer.write(tensor.name, std::as_bytes(std::span(seen.at(tensor.name))));
+  }
+  writer.commit();
+}
+
+}  // namespace
+}  // namespace octet
+
+int main(int argc, char** argv) {
+  try {
+    octet::run(argc, argv);
+    return 0;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "record_latents: {}\n", error.what());
+    return 1;
+  }
+}
