@@ -30,7 +30,7 @@ struct SearchArgs {
   float ratios[kMaxClipRatios];
 };
 
-// A row behind a tile of it, of which all threads of the block hold a part each.
+// A transformed row, seen by a block's threads through the tile in shared memory.
 class TiledRow {
  public:
   __device__ TiledRow(const SearchArgs& args, int64_t row, float* tile)
