@@ -14,6 +14,10 @@ void WeightSource::add_first(std::shared_ptr<const Checkpoint> checkpoint, std::
   look_for_int8(layers_.front());
 }
 
+void WeightSource::add_converted(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix) {
+  layers_.insert(layers_.begin(), {std::move(checkpoint), std::move(prefix), /*converted=*/true});
+}
+
 void WeightSource::look_for_int8(const Layer& layer) {
   for (const auto& [name, entry] : layer.checkpoint->tensors()) {
     holds_int8_ = holds_int8_ || (name.starts_with(layer.prefix) &&
@@ -56,7 +60,8 @@ std::unique_ptr<StoredWeight> WeightSource::weight(const std::string& module, in
     break;
   }
   auto found = open_weight(*from->checkpoint, from->prefix + module, rows, k);
-  return change_ ? change_(std::move(found), module) : std::move(found);
+  if (!change_ || from->converted) return found;
+  return change_(std::move(found), module);
 }
 
 const TensorInfo* WeightSource::find(const std::string& name) const {

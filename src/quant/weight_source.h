@@ -28,6 +28,9 @@ class WeightSource {
   void add(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix);
   // The same, but before them.
   void add_first(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix);
+  // The same for weights that were changed and converted before: they are not changed again, and
+  // say nothing about what the others are.
+  void add_converted(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix);
   void set_change(Change change) { change_ = std::move(change); }
 
   const std::string& path() const;  // of the first checkpoint
@@ -54,6 +57,7 @@ class WeightSource {
   struct Layer {
     std::shared_ptr<const Checkpoint> checkpoint;
     std::string prefix;
+    bool converted = false;
   };
   const Layer* layer_with(const std::string& name) const;
   const Layer& layer_for(const std::string& name) const;  // the first, when none has it

@@ -1,6 +1,8 @@
 #include "models/ideogram4/load.h"
 
+#include "nn/linear_list.h"
 #include "quant/loader.h"
+#include "quant/lora.h"
 
 namespace octet::ideogram4 {
 namespace {
@@ -22,13 +24,28 @@ void load(nn::Context& ctx, const quant::WeightSource& source, bool int8, const 
   if (loading.fingerprint != nullptr) loading.fingerprint->add(loader.fingerprint());
 }
 
+// Merges LoRAs into the weights of one transformer. They may change linears that only the
+// conditional one uses.
+void merge_loras(const std::vector<quant::LoraRequest>& requests, Dit& dit, bool conditional,
+                 quant::WeightSource& source) {
+  if (requests.empty()) return;
+  nn::LinearList list;
+  visit_weights(dit, /*conditional=*/true, list);
+  std::vector<std::shared_ptr<const quant::Lora>> loras;
+  for (const auto& request : requests) {
+    loras.push_back(std::make_shared<quant::Lora>(request, list.linears()));
+  }
+  source.set_change(quant::merge_loras(std::move(loras), conditional));
+}
+
 }  // namespace
 
 Dit load_dit(nn::Context& ctx, const std::string& folder, bool conditional, bool int8,
              const Loading& loading) {
   Dit dit;
   dit.config = read_dit_config(folder + "/config.json");
-  const quant::WeightSource source(std::make_shared<Checkpoint>(folder), "");
+  quant::WeightSource source(std::make_shared<Checkpoint>(folder), "");
+  merge_loras(loading.loras, dit, conditional, source);
   load(ctx, source, int8, loading,
        [&](nn::WeightVisitor& visitor) { visit_weights(dit, conditional, visitor); });
   return dit;

@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/thread_pool.h"
 #include "models/ideogram4/dit.h"
 #include "models/ideogram4/vae.h"
 #include "quant/fingerprint.h"
+#include "quant/lora_request.h"
 
 namespace octet::ideogram4 {
 
@@ -16,6 +18,7 @@ struct Loading {
   ThreadPool& pool;                                             // converts what the files hold
   quant::Fingerprint* fingerprint = nullptr;                    // of what was loaded is added
   std::function<void(uint64_t done, uint64_t total)> progress;  // bytes of files; may throw
+  std::vector<quant::LoraRequest> loras = {};                   // merged into transformers
 };
 
 // One transformer: config.json and weights in `folder`. `int8`: large linears, see kKeptInFloat.
