@@ -96,6 +96,10 @@ void StoredWeight::use_present(const Checkpoint& checkpoint, std::span<const std
   }
 }
 
+void StoredWeight::use(const StoredWeight& other) {
+  tensors_.insert(tensors_.end(), other.tensors_.begin(), other.tensors_.end());
+}
+
 uint64_t StoredWeight::bytes() const {
   uint64_t sum = 0;
   for (const UsedTensor& tensor : tensors_) sum += tensor.bytes.size();
@@ -111,16 +115,22 @@ float StoredWeight::scale(int64_t) const { return 1; }
 
 void StoredWeight::read(int64_t row, float* into) const {
   const float factor = scale(row);
-  thread_local std::vector<std::byte> stored;
-  stored.resize(static_cast<size_t>(k_ * (bits_of(dtype_) / 8)));
-  read_stored(row, stored.data());
-  bool finite = true;
-  for (int64_t j = 0; j < k_; ++j) {
-    const float value =
-        is_int8() ? static_cast<float>(static_cast<int8_t>(stored[static_cast<size_t>(j)]))
-                  : load_as_f32(dtype_, stored.data(), j);
-    into[j] = value * factor;
+  if (dtype_ == DType::f32) {
+    read_stored(row, reinterpret_cast<std::byte*>(into));
+    for (int64_t j = 0; j < k_; ++j) into[j] *= factor;
+  } else {
+    // Of this thread. F32 does without, for a weight of F32 may read another one meanwhile.
+    thread_local std::vector<std::byte> stored;
+    stored.resize(static_cast<size_t>(k_ * (bits_of(dtype_) / 8)));
+    read_stored(row, stored.data());
+    for (int64_t j = 0; j < k_; ++j) {
+      const float value =
+          is_int8() ? static_cast<float>(static_cast<int8_t>(stored[static_cast<size_t>(j)]))
+                    : load_as_f32(dtype_, stored.data(), j);
+      into[j] = value * factor;
+    }
   }
+  bool finite = true;
   transform_.undo(into, k_);
   for (int64_t j = 0; j < k_; ++j) finite = finite && std::isfinite(into[j]);
   if (!finite) fail_damaged(module_ + ".weight", row);

@@ -79,6 +79,10 @@ class StoredWeight {
   std::span<const std::byte> use(const Checkpoint& checkpoint, const std::string& name);
   // The same for those of these names that the checkpoint has.
   void use_present(const Checkpoint& checkpoint, std::span<const std::string> names);
+  // The same for tensors of others: those of a weight that this one is made from, and bytes that
+  // live as long as this object does.
+  void use(const StoredWeight& other);
+  void use(UsedTensor tensor) { tensors_.push_back(std::move(tensor)); }
   [[noreturn]] void fail_damaged(const std::string& tensor, int64_t row) const;
 
   std::string format_;

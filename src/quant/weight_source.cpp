@@ -18,9 +18,9 @@ void WeightSource::add_base(std::shared_ptr<const Checkpoint> checkpoint, std::s
   layers_.back().strict = false;
 }
 
-void WeightSource::add_overlay(std::shared_ptr<const Checkpoint> checkpoint) {
-  layers_.insert(layers_.begin(), {std::move(checkpoint), "", /*strict=*/false});
-  look_for_int8(layers_.front());
+void WeightSource::add_converted(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix) {
+  layers_.insert(layers_.begin(),
+                 {std::move(checkpoint), std::move(prefix), /*strict=*/false, /*converted=*/true});
 }
 
 void WeightSource::look_for_int8(const Layer& layer) {
@@ -62,7 +62,8 @@ std::unique_ptr<StoredWeight> WeightSource::weight(const std::string& module, in
   const size_t depth = depth_of(module);
   const Layer& layer = depth < layers_.size() ? layers_[depth] : layer_for(module);
   auto found = open_weight(*layer.checkpoint, layer.prefix + module, rows, k);
-  return change_ ? change_(std::move(found), module) : std::move(found);
+  if (!change_ || layer.converted) return found;
+  return change_(std::move(found), module);
 }
 
 const TensorInfo* WeightSource::find(const std::string& name) const {

@@ -28,8 +28,9 @@ class WeightSource {
   void add(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix);
   // The same for one that may well hold more than is asked for.
   void add_base(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix);
-  // The same, but before all others.
-  void add_overlay(std::shared_ptr<const Checkpoint> checkpoint);
+  // Before all others: weights that were changed and converted before. They are not changed again,
+  // and say nothing about what the others are.
+  void add_converted(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix);
   void set_change(Change change) { change_ = std::move(change); }
 
   const std::string& path() const;  // of the first checkpoint
@@ -66,6 +67,7 @@ class WeightSource {
     std::shared_ptr<const Checkpoint> checkpoint;
     std::string prefix;
     bool strict = true;  // all of its tensors have to be of use
+    bool converted = false;
   };
   const Layer* layer_with(const std::string& name) const;
   const Layer& layer_for(const std::string& name) const;  // the first, when none has it

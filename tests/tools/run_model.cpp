@@ -1,5 +1,6 @@
 // run_model COMPONENT --model FOLDER --in IN --out OUT [--device D] [--dtype f32|bf16]
 //           [--linears float|int8] [--convention official|diffusers]
+//           [--lora FILE[:STRENGTH[:NETWORKS]]]  (of dit and uncond)
 //
 // One part of a model, or all of it, on numbers from a safetensors file, for comparisons with other
 // implementations. COMPONENT, what IN holds and what OUT gets:
@@ -75,6 +76,10 @@ class Job {
   }
   Numbers floats(const std::string& name) const { return read<float>(name); }
   std::string folder(const char* part) const { return option("model") + "/" + part; }
+  std::vector<quant::LoraRequest> loras() const {
+    if (!options_.contains("lora")) return {};
+    return {quant::parse_lora_request(option("lora"))};
+  }
   bool int8() const { return option("linears", "float") == "int8"; }
 
   std::vector<Output> text() {
@@ -88,7 +93,7 @@ class Job {
   std::vector<Output> velocity(bool conditional) {
     const Dit dit =
         load_dit(ctx_, folder(conditional ? "transformer" : "unconditional_transformer"),
-                 conditional, int8(), {pool_});
+                 conditional, int8(), {.pool = pool_, .loras = loras()});
     const auto grid = read<int32_t>("grid");
     const DitPrompt prompt =
         prepare(ctx_, dit, conditional ? floats("features") : Numbers(), grid[0], grid[1]);

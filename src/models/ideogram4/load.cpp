@@ -1,6 +1,8 @@
 #include "models/ideogram4/load.h"
 
+#include "nn/linear_list.h"
 #include "quant/loader.h"
+#include "quant/lora.h"
 
 namespace octet::ideogram4 {
 namespace {
@@ -22,13 +24,29 @@ void load(nn::Context& ctx, const quant::WeightSource& source, bool int8, const 
   if (loading.fingerprint != nullptr) loading.fingerprint->add(loader.fingerprint());
 }
 
+// Merges LoRAs into the weights of one transformer. They may change linears that only the
+// conditional one uses.
+void merge_loras(const std::vector<quant::LoraRequest>& requests, Dit& dit, bool conditional,
+                 quant::WeightSource& source) {
+  if (requests.empty()) return;
+  nn::LinearList list;
+  visit_weights(dit, /*conditional=*/true, list);
+  std::vector<std::shared_ptr<const quant::Lora>> loras;
+  for (const auto& request : requests) {
+    loras.push_back(std::make_shared<quant::Lora>(request, list.linears()));
+  }
+  source.set_change(quant::merge_loras(std::move(loras), conditional));
+}
+
 }  // namespace
 
 Dit load_dit(nn::Context& ctx, const DitSource& source, bool conditional, bool int8,
              const Loading& loading) {
   Dit dit;
   dit.config = source.config;
-  load(ctx, source.weights, int8, loading,
+  quant::WeightSource weights = source.weights;
+  merge_loras(loading.loras, dit, conditional, weights);
+  load(ctx, weights, int8, loading,
        [&](nn::WeightVisitor& visitor) { visit_weights(dit, conditional, visitor); });
   return dit;
 }

@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/thread_pool.h"
 #include "models/ideogram4/dit.h"
 #include "models/ideogram4/dit_source.h"
 #include "models/ideogram4/vae.h"
 #include "quant/fingerprint.h"
+#include "quant/lora_request.h"
 
 namespace octet::ideogram4 {
 
@@ -17,6 +19,7 @@ struct Loading {
   ThreadPool& pool;                                             // converts what the files hold
   quant::Fingerprint* fingerprint = nullptr;                    // of what was loaded is added
   std::function<void(uint64_t done, uint64_t total)> progress;  // bytes of files; may throw
+  std::vector<quant::LoraRequest> loras = {};                   // merged into transformers
 };
 
 // One transformer. `int8`: linears that its file has in INT8; where it has none, the large ones,
