@@ -58,7 +58,7 @@ def test_help_and_version(octet):
     assert octet("--version").stdout.startswith("octet ")
 
 
-COMMANDS = "devices, inspect, caption, bench, tune, demo or generate"
+COMMANDS = "devices, pull, inspect, caption, bench, tune, demo or generate"
 
 
 @pytest.mark.parametrize(
