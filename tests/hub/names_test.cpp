@@ -26,7 +26,7 @@ TEST(FilePath, StaysInItsFolder) {
   for (const std::string good : {"a", "a/b.c", ".gitattributes", "..a", "a/...", "\xc3\xa4/b c"}) {
     EXPECT_NO_THROW(check_file_path(good, "x")) << good;
   }
-  for (const std::string bad :
+  for (const std::string& bad :
        {std::string(""), std::string("/a"), std::string(".."), std::string("a/../b"),
         std::string("a/."), std::string("a//b"), std::string("a/"), std::string("a\0b", 3),
         std::string("a\nb"), std::string("a\\b"), std::string("\xff"), std::string(256, 'a')}) {

@@ -43,7 +43,8 @@ class Hub:
     token: str | None = None  # needed for everything, when set
     listing: bytes | None = None  # in place of the true one
     edit_listing: object = None  # a function of the true one, as a dict
-    statuses: list[tuple[int, dict]] = field(default_factory=list)  # of the next requests of files
+    # Of the next requests of files; None is a good one.
+    statuses: list[tuple[int, dict] | None] = field(default_factory=list)
     listing_statuses: list[tuple[int, dict]] = field(default_factory=list)
     always: tuple[int, dict] | None = None  # of every request of a file
     redirect: object = None  # a function of the path: where to, or None
@@ -101,9 +102,10 @@ class Handler(BaseHTTPRequestHandler):
         path = urllib.parse.unquote(self.path.split("?")[0])
         if path.startswith("/api/"):
             return self.send_listing(path)
-        prefix = f"/{hub.repo}/resolve/{hub.commit}/"
         is_cdn = path.startswith("/cdn/")
-        name = path.removeprefix("/cdn/").removeprefix(prefix)
+        name = path.removeprefix("/cdn/")
+        for revision in (hub.commit, "main"):
+            name = name.removeprefix(f"/{hub.repo}/resolve/{revision}/")
         with hub.lock:
             status = hub.statuses.pop(0) if hub.statuses else hub.always
         if status:
@@ -149,6 +151,7 @@ class Handler(BaseHTTPRequestHandler):
             body = bytes([body[0] ^ 1]) + body[1:]
         self.send_response(206 if is_part else 200)
         self.send_header("ETag", f'"{file.etag}"')
+        self.send_header("X-Repo-Commit", hub.commit)
         self.send_header("Content-Length", str(len(body) + hub.say_length))
         if is_part:
             self.send_header("Content-Range", f"bytes {begin}-{end - 1}/{len(content)}")

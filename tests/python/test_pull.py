@@ -102,8 +102,6 @@ def test_what_huggingface_hub_fetched_is_not_fetched_again(pull, home):
                                      HF_HUB_DISABLE_XET="1")
         done = subprocess.run([sys.executable, "-c", script, *names], env=settings,
                               capture_output=True, text=True, timeout=120)
-        if done.returncode != 0 and "commit_hash" in done.stderr:
-            pytest.fail(done.stderr)
         assert done.returncode == 0, done.stderr
         hub.requests.clear()
         report = json.loads(pull(server, "--json", "-").stdout)
@@ -213,7 +211,7 @@ def test_the_token_goes_to_the_hub_alone(pull, home):
         hub.redirect = lambda name: f"{cdn.url}/cdn/{name.replace(' ', '%20')}?signature=1"
         done = pull(server, "--connections", "1", HF_TOKEN=TOKEN)
         assert done.returncode == 0, done.stderr
-        assert len(cdn.hub.requests) == 6  # three ranges of one file, one of each other
+        assert len(cdn.hub.requests) == 5  # three ranges of one file, two smaller ones
         assert all("Authorization" not in headers for _, _, headers in cdn.hub.requests)
         assert len([path for path in hub.paths() if "model%201" in path]) == 1
     assert_pulled(home, hub.files)
@@ -223,14 +221,10 @@ def test_an_address_that_became_too_old_is_asked_for_again(pull, home):
     hub = some_hub()
     with RunningHub(some_hub()) as cdn, RunningHub(hub) as server:
         hub.redirect = lambda name: f"{cdn.url}/cdn/{name.replace(' ', '%20')}"
-        cdn.hub.drop_after, cdn.hub.drops = 100_000, 1
-        cdn.hub.statuses = []
-        process = pull(server, "--connections", "1", "--include", "*model 1*", wait=False)
-        while not cdn.hub.requests:
-            time.sleep(0.001)
-        cdn.hub.statuses = [(403, {})]
-        _, error = process.communicate(timeout=60)
-        assert process.returncode == 0, error
+        cdn.hub.statuses = [None, (403, {})]  # the second of three ranges
+        done = pull(server, "--connections", "1", "--include", "*model 1*")
+        assert done.returncode == 0, done.stderr
+        assert len([path for path in hub.paths() if "model%201" in path]) == 2
 
 
 def test_revisions(pull, home):

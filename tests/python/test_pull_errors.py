@@ -4,7 +4,7 @@ import json
 import socket
 
 import pytest
-from hub_server import File, Hub, RunningHub, random_bytes
+from hub_server import COMMIT, File, Hub, RunningHub, random_bytes
 from pulling import assert_pulled, blobs_of, home, pull, sentence_of, snapshot_of, some_hub
 
 __all__ = ["home", "pull"]  # fixtures
@@ -126,7 +126,7 @@ def test_names_that_are_none(pull, repo):
     assert "owner/name" in sentence
 
 
-@pytest.mark.parametrize("revision", ["../x", "/x", "a//b", "", "a\x1b"])
+@pytest.mark.parametrize("revision", ["../x", "/x", "a//b", "a\x1b"])
 def test_revisions_that_are_none(pull, revision):
     assert "revision" in sentence_of(pull("http://127.0.0.1:1", f"--revision={revision}"))
 
@@ -189,7 +189,7 @@ def test_a_corrupt_file(pull, home, lfs):
 
 @pytest.mark.parametrize(("where", "part"), [
     ("file:///etc/passwd", "expected http"), ("ftp://127.0.0.1/x", "expected http"),
-    ("/owner/name/resolve/loop", "redirects"), ("http://", "")])
+    (f"/owner/name/resolve/{COMMIT}/loop", "redirects"), ("http://", "")])
 def test_bad_redirects(pull, home, where, part):
     hub = one_file()
     with RunningHub(hub) as server:
