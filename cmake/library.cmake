@@ -1,7 +1,7 @@
 # octet_core: every layer under src/. Which layers exist in a build is decided here alone.
 set(layers base tensor backend ref cpu)
 if(NOT OCTET_KERNELS_ONLY)
-  list(APPEND layers formats tune devices nn quant models pipeline measure api)
+  list(APPEND layers formats hub tune devices nn quant models pipeline measure api)
 endif()
 
 set(sources)
@@ -50,6 +50,7 @@ if(NOT OCTET_KERNELS_ONLY)
   find_package(nlohmann_json REQUIRED)
   target_link_libraries(octet_core PUBLIC nlohmann_json::nlohmann_json PRIVATE PNG::PNG)
   include(cmake/utf8proc.cmake)
+  include(cmake/curl.cmake)
   include(cmake/cuda.cmake)
   # The commit is asked for at every build, so that benchmark records never name an old one.
   add_custom_target(octet_commit

@@ -24,6 +24,8 @@ octet_test(base cpu ${base_tests})
 if(NOT OCTET_KERNELS_ONLY)
   file(GLOB format_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/formats/*.cpp)
   octet_test(formats formats ${format_tests})
+  file(GLOB hub_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/hub/*.cpp)
+  octet_test(hub formats ${hub_tests})
   file(GLOB tune_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/tune/*.cpp)
   octet_test(tune cpu ${tune_tests})
   file(GLOB model_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/models/*.cpp

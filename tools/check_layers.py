@@ -30,6 +30,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "base": set(),
     "tensor": {"base"},
     "formats": _GROUND,
+    "hub": {"formats", "base"},
     "backend": _GROUND,
     "tune": {"backend", "formats"} | _GROUND,
     "ref": {"backend"} | _GROUND,  # these two are also built without tune and formats
@@ -41,7 +42,8 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "models": {"nn", "quant", "formats", "backend"} | _GROUND,
     "pipeline": {"models", "nn", "quant", "formats", "backend"} | _GROUND,
     "measure": {"devices", "nn", "formats"} | _KERNELS,
-    "api": {"measure", "pipeline", "models", "quant", "nn", "formats", "devices"} | _KERNELS,
+    "api": {"measure", "pipeline", "models", "quant", "nn", "hub", "formats", "devices"}
+    | _KERNELS,
 }
 PYTHON_MAY_INCLUDE = {"devices", "backend"} | _GROUND
 CHECKED_FOLDERS = ("src", "include", "apps", "python")

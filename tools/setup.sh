@@ -75,6 +75,8 @@ missing_packages() {
       has_native_header CLI/CLI.hpp || echo libcli11-dev
       has_native_header png.h || echo libpng-dev
       has_native_header utf8proc.h || echo libutf8proc-dev
+      has_native_header curl/curl.h || echo libcurl4-openssl-dev
+      has_native_header openssl/evp.h || echo libssl-dev
       has_native_header gtest/gtest.h || echo libgtest-dev
       ;;
     cross)
@@ -136,13 +138,36 @@ is_missing() {
   [ "${#packages[@]}" -gt 0 ]
 }
 
+# What the build lacks without the given optional packages.
+lost_without() {
+  case " $* " in
+    *" libutf8proc-dev "*" libcurl4-openssl-dev "* | *" libutf8proc-dev "*" libssl-dev "*)
+      echo "a tokenizer and octet pull" ;;
+    *" libutf8proc-dev "*) echo "a tokenizer" ;;
+    *) echo "octet pull" ;;
+  esac
+}
+
+# Whether one of the given packages is more than optional.
+needs_any_of() {
+  local package
+  for package in "$@"; do
+    case "$package" in
+      libutf8proc-dev | libcurl4-openssl-dev | libssl-dev) ;;
+      *) return 0 ;;
+    esac
+  done
+  return 1
+}
+
 provide_packages() {
   local packages reason=""
   is_missing "$1" || return 0
   apt_install "${packages[@]}" </dev/null || true
   is_missing "$1" || return 0
-  if [ "${packages[*]}" = libutf8proc-dev ]; then  # all but the tokenizer is built without it
-    say "without ${packages[*]}, hence without a tokenizer; ${reason:-it is incomplete}"
+  if ! needs_any_of "${packages[@]}"; then
+    say "without ${packages[*]}, hence without $(lost_without "${packages[@]}");" \
+      "${reason:-incomplete}"
     return 0
   fi
   complain "missing: ${packages[*]}; ${reason:-they are installed, but too old or incomplete};" \

@@ -8,6 +8,7 @@
 namespace octet::cli {
 
 void add_devices(CLI::App& program, CommonFlags& flags);
+void add_pull(CLI::App& program, CommonFlags& flags);
 void add_inspect(CLI::App& program, CommonFlags& flags);
 void add_caption(CLI::App& program, CommonFlags& flags);
 void add_bench(CLI::App& program, CommonFlags& flags);

@@ -58,6 +58,7 @@ int run(int argc, char** argv) {
   CommonFlags flags;
   program.parse_complete_callback([&flags] { send_log_lines_to_stderr(flags); });
   add_devices(program, flags);
+  add_pull(program, flags);
   add_inspect(program, flags);
   add_caption(program, flags);
   add_bench(program, flags);

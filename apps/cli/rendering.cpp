@@ -2,20 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <csignal>
 #include <filesystem>
 
 #include "output.h"
 
 namespace octet::cli {
 namespace {
-
-volatile std::sig_atomic_t stop_asked = 0;
-
-void ask_to_stop(int) {
-  stop_asked = 1;
-  std::signal(SIGINT, SIG_DFL);
-}
 
 std::string title_of(const std::string& stage) {
   if (stage == "text") return "text encoder";
@@ -27,15 +19,10 @@ std::string title_of(const std::string& stage) {
 
 }  // namespace
 
-RenderingProgress::RenderingProgress(const CommonFlags& flags) : quiet_(flags.quiet) {
-  stop_asked = 0;
-  std::signal(SIGINT, ask_to_stop);
-}
-
-RenderingProgress::~RenderingProgress() { std::signal(SIGINT, SIG_DFL); }
+RenderingProgress::RenderingProgress(const CommonFlags& flags) : quiet_(flags.quiet) {}
 
 bool RenderingProgress::operator()(const GenerateStep& step) {
-  if (stop_asked != 0) return false;
+  if (ctrl_c_.was_pressed()) return false;
   if (quiet_) return true;
   constexpr int64_t kMegabyte = 1'000'000;
   const bool in_bytes = step.unit == "bytes";

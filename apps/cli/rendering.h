@@ -6,26 +6,24 @@
 #include <optional>
 #include <string>
 
+#include "ctrl_c.h"
 #include "flags.h"
 #include "octet/generate.h"
 #include "octet/progress.h"
 
 namespace octet::cli {
 
-// A bar for each stage of the work, or nothing for --quiet. Asks to stop after Ctrl-C; a second one
-// ends the program at once, as if nobody had listened.
+// A bar for each stage of the work, or nothing for --quiet. Asks to stop after Ctrl-C.
 class RenderingProgress {
  public:
   explicit RenderingProgress(const CommonFlags& flags);
-  ~RenderingProgress();
-  RenderingProgress(const RenderingProgress&) = delete;
-  RenderingProgress& operator=(const RenderingProgress&) = delete;
 
   // Titles begin with this from now on: "A: ".
   void begin(const std::string& prefix) { prefix_ = prefix; }
   bool operator()(const GenerateStep& step);
 
  private:
+  CtrlC ctrl_c_;
   bool quiet_;
   std::string prefix_;
   std::string stage_;

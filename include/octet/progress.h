@@ -25,6 +25,10 @@ class Progress {
   // Sets the amount done; `note` is shown at the end of the line.
   void update(int64_t done, const std::string& note = {});
 
+  // Of the amount done, this much was there before the work began: the time left is reckoned
+  // without it.
+  void skip(int64_t amount) { skipped_ = amount; }
+
  private:
   std::string line(const std::string& note) const;
 
@@ -33,6 +37,7 @@ class Progress {
   std::FILE* out_;
   int64_t total_;
   int64_t done_ = 0;
+  int64_t skipped_ = 0;
   int64_t last_tenth_ = -1;
   size_t drawn_ = 0;
   bool terminal_;

@@ -1,5 +1,7 @@
 #include "base/env.h"
 
+#include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <sstream>
 
@@ -10,6 +12,30 @@ std::optional<std::string> read(const char* name) {
   const char* value = std::getenv(name);
   if (value == nullptr || *value == '\0') return std::nullopt;
   return std::string(value);
+}
+
+// A folder or file that may begin with ~/.
+std::optional<std::filesystem::path> read_path(const char* name) {
+  const auto value = read(name);
+  if (!value) return std::nullopt;
+  const auto home = read("HOME");
+  if (home && (*value == "~" || value->rfind("~/", 0) == 0)) {
+    return std::filesystem::path(*home + value->substr(1));
+  }
+  return std::filesystem::path(*value);
+}
+
+bool is_true(std::string word) {
+  std::transform(word.begin(), word.end(), word.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return word == "1" || word == "ON" || word == "YES" || word == "TRUE";
+}
+
+std::optional<std::filesystem::path> hub_home() {
+  if (const auto own = read_path("HF_HOME")) return own;
+  if (const auto shared = read_path("XDG_CACHE_HOME")) return *shared / "huggingface";
+  if (const auto home = read_path("HOME")) return *home / ".cache" / "huggingface";
+  return std::nullopt;
 }
 
 }  // namespace
@@ -36,6 +62,21 @@ bool trace(const std::string& topic) {
     if (entry == topic) return true;
   }
   return false;
+}
+
+Hub hub() {
+  Hub hub;
+  hub.endpoint = read("HF_ENDPOINT").value_or("https://huggingface.co");
+  while (!hub.endpoint.empty() && hub.endpoint.back() == '/') hub.endpoint.pop_back();
+  const auto home = hub_home();
+  hub.cache_dir = read_path("HF_HUB_CACHE");
+  if (!hub.cache_dir && home) hub.cache_dir = *home / "hub";
+  hub.token = read("HF_TOKEN").value_or("");
+  hub.token_file = read_path("HF_TOKEN_PATH");
+  if (!hub.token_file && home) hub.token_file = *home / "token";
+  hub.offline = is_true(read("HF_HUB_OFFLINE").value_or(""));
+  hub.timeout = read("HF_HUB_DOWNLOAD_TIMEOUT");
+  return hub;
 }
 
 }  // namespace octet::env

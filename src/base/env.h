@@ -22,4 +22,17 @@ std::optional<std::string> log();
 // OCTET_TRACE: comma-separated topics; `gemm` prints problem, chosen kernel and refusals.
 bool trace(const std::string& topic);
 
+// What the tools of the Hugging Face Hub read, with their defaults.
+struct Hub {
+  std::string endpoint;  // HF_ENDPOINT, else https://huggingface.co; no slash at its end
+  // HF_HUB_CACHE, else hub/ in HF_HOME, which is huggingface/ in XDG_CACHE_HOME or in ~/.cache.
+  std::optional<std::filesystem::path> cache_dir;   // nothing when HOME is not set either
+  std::string token;                                // HF_TOKEN; empty when it is not set
+  std::optional<std::filesystem::path> token_file;  // HF_TOKEN_PATH, else token in HF_HOME
+  bool offline = false;                             // HF_HUB_OFFLINE is 1, on, yes or true
+  // HF_HUB_DOWNLOAD_TIMEOUT: seconds without a byte after which a connection counts as dropped.
+  std::optional<std::string> timeout;
+};
+Hub hub();
+
 }  // namespace octet::env

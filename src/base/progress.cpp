@@ -40,8 +40,9 @@ std::string Progress::line(const std::string& note) const {
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
   const std::string head = terminal_ ? title_ + " " + bar(share) : title_ + ":";
   std::string text = fmt::format("{} {}/{} {}", head, done_, total_, unit_);
-  if (done_ > 0 && done_ < total_) {
-    text += fmt::format(", {:.1f} s left", elapsed.count() * (1.0 / share - 1.0));
+  if (done_ > skipped_ && done_ < total_) {
+    const double rate = static_cast<double>(done_ - skipped_) / elapsed.count();
+    text += fmt::format(", {:.1f} s left", static_cast<double>(total_ - done_) / rate);
   } else if (done_ >= total_) {
     text += fmt::format(", {:.1f} s", elapsed.count());
   }

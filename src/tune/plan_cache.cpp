@@ -12,8 +12,8 @@
 #include "base/atomic_file.h"
 #include "base/env.h"
 #include "base/error.h"
+#include "base/file_lock.h"
 #include "base/log.h"
-#include "tune/file_lock.h"
 
 namespace octet::tune {
 namespace {

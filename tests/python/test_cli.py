@@ -58,7 +58,8 @@ def test_help_and_version(octet):
     assert octet("--version").stdout.startswith("octet ")
 
 
-COMMANDS = "devices, inspect, caption, bench, tune, demo, generate or compare"
+COMMANDS = ("devices, pull, inspect, caption, bench, tune, demo, quantize, generate or "
+            "compare")
 
 
 @pytest.mark.parametrize(

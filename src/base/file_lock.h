@@ -5,7 +5,7 @@
 #include <chrono>
 #include <string>
 
-namespace octet::tune {
+namespace octet {
 
 class FileLock {
  public:
@@ -22,4 +22,4 @@ class FileLock {
   int fd_ = -1;
 };
 
-}  // namespace octet::tune
+}  // namespace octet

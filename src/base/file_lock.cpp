@@ -1,4 +1,4 @@
-#include "tune/file_lock.h"
+#include "base/file_lock.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-namespace octet::tune {
+namespace octet {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -43,4 +43,4 @@ FileLock::~FileLock() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-}  // namespace octet::tune
+}  // namespace octet

@@ -1,0 +1,132 @@
+// octet pull
+#include "octet/pull.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "commands.h"
+#include "ctrl_c.h"
+#include "octet/text.h"
+#include "output.h"
+
+namespace octet::cli {
+namespace {
+
+// Bytes per second over the last few seconds.
+class Rate {
+ public:
+  double of(int64_t bytes) {
+    const auto now = Clock::now();
+    samples_.emplace_back(now, bytes);
+    while (samples_.size() > 2 && now - samples_.front().first > kWindow) samples_.pop_front();
+    const std::chrono::duration<double> time = now - samples_.front().first;
+    return time.count() > 0 ? static_cast<double>(bytes - samples_.front().second) / time.count()
+                            : 0;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr auto kWindow = std::chrono::seconds(5);
+  std::deque<std::pair<Clock::time_point, int64_t>> samples_;
+};
+
+class PullProgress {
+ public:
+  explicit PullProgress(const CommonFlags& flags) : quiet_(flags.quiet) {}
+
+  bool operator()(const PullStep& step) {
+    if (ctrl_c_.was_pressed()) return false;
+    if (quiet_ || step.total == 0) return true;
+    constexpr int64_t kKilobyte = 1000, kMegabyte = 1'000'000;
+    const bool is_small = step.total < 100 * kMegabyte;
+    const int64_t unit = is_small ? kKilobyte : kMegabyte;
+    if (!progress_) progress_.emplace("pull", step.total / unit, is_small ? "KB" : "MB");
+    const double rate = rate_.of(step.fetched);
+    std::string note;
+    if (rate > 0) note = human_bytes(static_cast<uint64_t>(rate)) + "/s";
+    if (!step.checking.empty()) note = "checking " + printable(step.checking);
+    progress_->skip((step.done - step.fetched) / unit);
+    progress_->update(step.done / unit, note);
+    return true;
+  }
+
+ private:
+  CtrlC ctrl_c_;
+  bool quiet_;
+  Rate rate_;
+  std::optional<Progress> progress_;
+};
+
+nlohmann::ordered_json to_json(const PullReport& report) {
+  auto files = nlohmann::ordered_json::array();
+  for (const PulledFile& file : report.files) {
+    files.push_back({{"path", file.path},
+                     {"bytes", file.bytes},
+                     {"digest", known(file.digest)},
+                     {"fetched", file.fetched}});
+  }
+  return {{"repo", report.repo},
+          {"revision", report.revision},
+          {"commit", known(report.commit)},
+          {"folder", report.folder},
+          {"total_bytes", report.total_bytes},
+          {"fetched_bytes", report.fetched_bytes},
+          {"seconds", report.seconds},
+          {"files", files}};
+}
+
+std::string to_text(const PullReport& report) {
+  Table table({"file", "from", "bytes"}, 2);
+  for (const PulledFile& file : report.files) {
+    table.add({printable(file.path), file.fetched ? "Hub" : "cache",
+               human_bytes(static_cast<uint64_t>(file.bytes))});
+  }
+  const auto fetched = static_cast<uint64_t>(report.fetched_bytes);
+  std::string speed;
+  if (fetched > 0 && report.seconds > 0) {
+    speed = fmt::format(", {}/s", human_bytes(static_cast<uint64_t>(static_cast<double>(fetched) /
+                                                                    report.seconds)));
+  }
+  return fmt::format("{} {} ({})\n\n{}\n{} fetched in {:.1f} s{}\n{}\n", report.repo,
+                     printable(report.revision), report.commit.substr(0, 12), table.text(),
+                     human_bytes(fetched), report.seconds, speed, printable(report.folder));
+}
+
+}  // namespace
+
+void add_pull(CLI::App& program, CommonFlags& flags) {
+  CLI::App* command =
+      program.add_subcommand("pull", "Fetch a checkpoint from the Hugging Face Hub");
+  add_output_flags(*command, flags);
+  const auto request = std::make_shared<PullRequest>();
+  const auto connections = std::make_shared<int64_t>(request->connections);
+  const auto retries = std::make_shared<int64_t>(request->retries);
+  command->add_option("repo", request->repo, "owner/name")->required();
+  command->add_option("--include", request->include, "Only paths that match one of these patterns");
+  command->add_option("--exclude", request->exclude, "No paths that match one of these patterns");
+  command->add_option("--revision", request->revision, "A branch, a tag or a commit")
+      ->capture_default_str();
+  command->add_option("--cache-dir", request->cache_dir,
+                      "Folder of the cache (default: the Hub's, as HF_HUB_CACHE or HF_HOME says)");
+  add_whole_number(*command, "--connections", *connections, 1, 64, "Connections at once");
+  add_whole_number(*command, "--retries", *retries, 0, 1000,
+                   "Attempts after one that brought nothing");
+  command->callback([&flags, request, connections, retries] {
+    request->connections = static_cast<int>(*connections);
+    request->retries = static_cast<int>(*retries);
+    check_json_target(flags);
+    const PullReport report = [&] {
+      PullProgress progress(flags);
+      return pull(*request, std::ref(progress));
+    }();
+    show(flags, flags.quiet ? printable(report.folder) + "\n" : to_text(report), to_json(report));
+  });
+}
+
+}  // namespace octet::cli

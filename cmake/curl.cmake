@@ -1,0 +1,11 @@
+# libcurl and OpenSSL's libcrypto, which `octet pull` fetches and checks files with, when both are
+# there. Without them everything else is built all the same, and the command says what is missing.
+find_package(CURL QUIET)
+find_package(OpenSSL QUIET)
+if(TARGET CURL::libcurl AND TARGET OpenSSL::Crypto)
+  target_link_libraries(octet_core PRIVATE CURL::libcurl OpenSSL::Crypto)
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/src/hub/http.cpp
+    ${CMAKE_SOURCE_DIR}/src/hub/digest.cpp PROPERTIES COMPILE_DEFINITIONS OCTET_HAS_CURL=1)
+else()
+  message(STATUS "octet: without libcurl or OpenSSL, hence without octet pull")
+endif()

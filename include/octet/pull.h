@@ -1,0 +1,60 @@
+// Checkpoints from the Hugging Face Hub, into the cache that its other tools share.
+//
+//   octet::PullRequest request;
+//   request.repo = "ideogram-ai/ideogram-4-fp8";
+//   const octet::PullReport report = octet::pull(request, {});
+//   std::cout << report.folder << "\n";
+//
+// HF_TOKEN, HF_TOKEN_PATH, HF_HOME, HF_HUB_CACHE, HF_ENDPOINT and HF_HUB_OFFLINE mean what they
+// mean to huggingface_hub.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace octet {
+
+struct PullRequest {
+  std::string repo;               // "owner/name"
+  std::string revision = "main";  // a branch, a tag or a commit
+  // Patterns of paths: *, ?, [...]; * also matches '/'. None: every file.
+  std::vector<std::string> include;
+  std::vector<std::string> exclude;
+  std::string cache_dir;  // empty: what the environment says
+  int connections = 8;    // at once, over all files
+  int retries = 5;        // in a row without a byte
+};
+
+struct PullStep {
+  int64_t done = 0, total = 0;  // bytes of the wanted files; total is 0 until they are known
+  int64_t fetched = 0;          // of done, those that came over the network now
+  std::string checking;         // a file whose digest is being computed; empty when none
+};
+
+// Called about ten times a second, from the thread that called pull(). False ends the work: pull()
+// throws an Error that says so, and a later call goes on where this one stopped.
+using OnPullStep = std::function<bool(const PullStep&)>;
+
+struct PulledFile {
+  std::string path;  // in the repository, and below the report's folder
+  int64_t bytes = 0;
+  std::string digest;    // SHA-256 of files in Git LFS, else git's blob id
+  bool fetched = false;  // false: it was in the cache
+};
+
+struct PullReport {
+  std::string repo, revision;
+  std::string commit;  // what the revision meant
+  std::string folder;  // where the files are
+  std::vector<PulledFile> files;
+  int64_t total_bytes = 0;
+  int64_t fetched_bytes = 0;  // over the network, in this call
+  double seconds = 0;
+};
+
+// Throws Error with one sentence. Each file appears when it is whole and its digest was right.
+PullReport pull(const PullRequest& request, const OnPullStep& on_step);
+
+}  // namespace octet

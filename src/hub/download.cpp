@@ -1,0 +1,310 @@
+#include "hub/download.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "base/file_lock.h"
+#include "base/log.h"
+#include "formats/text.h"
+#include "hub/digest.h"
+#include "hub/partial_file.h"
+#include "hub/ranges.h"
+
+namespace octet::hub {
+namespace {
+
+constexpr uint64_t kRangeBytes = 8 << 20;
+constexpr auto kBetweenSteps = std::chrono::milliseconds(100);
+constexpr auto kLockPatience = std::chrono::milliseconds(200);
+
+// The server sent the whole file where a range was asked for.
+struct RangesIgnored {};
+
+int64_t sum_of(const std::vector<Blob>& blobs) {
+  int64_t sum = 0;
+  for (const Blob& blob : blobs) sum += static_cast<int64_t>(blob.size);
+  return sum;
+}
+
+}  // namespace
+
+struct Download::Job {
+  explicit Job(const Blob& wanted) : blob(wanted) {}
+  const Blob& blob;
+  std::unique_ptr<FileLock> lock;
+  std::unique_ptr<PartialFile> file;
+  // Guarded by the download's mutex:
+  std::vector<size_t> pending;  // ranges that nobody fetches yet, the next one last
+  int in_flight = 0;
+  std::string direct_url;      // where the file's URL led to; empty when unknown or too old
+  bool knows_ranges = false;   // the server gave one
+  bool lacks_ranges = false;   // it never did: one stream from the start
+  bool needs_restart = false;  // as one stream, once no range is in flight
+
+  const std::string& name() const { return blob.paths.front(); }
+};
+
+Download::Download(const Remote& remote, const RepoCache& cache, std::string commit,
+                   std::vector<Blob> blobs, DownloadSettings settings, int64_t already_done)
+    : remote_(remote),
+      cache_(cache),
+      commit_(std::move(commit)),
+      blobs_(std::move(blobs)),
+      settings_(settings),
+      total_(already_done + sum_of(blobs_)),
+      done_(already_done),
+      unfinished_(blobs_.size()) {
+  for (const Blob& blob : blobs_) jobs_.push_back(std::make_unique<Job>(blob));
+}
+
+Download::~Download() = default;
+
+PullStep Download::step() {
+  const std::lock_guard lock(mutex_);
+  return {done_, total_, fetched_, checking_};
+}
+
+void Download::run(const OnPullStep& on_step) {
+  std::vector<std::thread> threads;
+  threads_left_ = settings_.connections;
+  bool was_stopped = false;
+  for (int i = 0; i < settings_.connections; ++i) threads.emplace_back([this] { work(); });
+  for (bool is_over = false; !is_over;) {
+    try {
+      if (on_step && !was_stopped && !on_step(step())) was_stopped = true;
+    } catch (...) {  // the caller's own; the threads must end before it is passed on
+      const std::lock_guard lock(mutex_);
+      if (!error_) error_ = std::current_exception();
+    }
+    std::unique_lock lock(mutex_);
+    if (was_stopped || error_) stopped_ = true;
+    changed_.notify_all();
+    changed_.wait_for(lock, kBetweenSteps, [this] { return threads_left_ == 0; });
+    is_over = threads_left_ == 0;
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (error_) std::rethrow_exception(error_);
+  if (was_stopped && unfinished_ > 0) throw Stopped();
+  if (on_step) on_step(step());
+}
+
+void Download::work() {
+  try {
+    HttpConnection connection({settings_.idle_seconds, [this] { return is_wanted(); }});
+    for (Task task; next(task);) {
+      if (task.opens) {
+        open(*task.job);
+      } else {
+        fetch(*task.job, task.range, connection);
+      }
+    }
+  } catch (const Stopped&) {
+    stopped_ = true;
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    if (!error_) error_ = std::current_exception();
+    stopped_ = true;
+  }
+  const std::lock_guard lock(mutex_);
+  --threads_left_;
+  changed_.notify_all();
+}
+
+// Waits for something to do; false when nothing will come any more.
+bool Download::next(Task& task) {
+  std::unique_lock lock(mutex_);
+  while (!stopped_ && unfinished_ > 0) {
+    for (const auto& job : jobs_) {
+      if (job->pending.empty()) continue;
+      task = {job.get(), false, job->pending.back()};
+      job->pending.pop_back();
+      ++job->in_flight;
+      return true;
+    }
+    if (next_to_open_ < jobs_.size()) {
+      task = {jobs_[next_to_open_++].get(), true, 0};
+      return true;
+    }
+    changed_.wait_for(lock, kBetweenSteps);
+  }
+  return false;
+}
+
+void Download::open(Job& job) {
+  const std::string lock_path = cache_.lock(job.blob.etag).string();
+  for (bool was_told = false;;) {
+    job.lock = std::make_unique<FileLock>(lock_path, kLockPatience);
+    if (job.lock->is_held()) break;
+    if (!std::exchange(was_told, true)) {
+      log::info("{}: another program is fetching it; waiting", one_line(job.name()));
+    }
+    if (!is_wanted()) throw Stopped();
+  }
+  if (cache_.has_blob(job.blob.etag, job.blob.size)) {  // it came while we waited
+    done_ += static_cast<int64_t>(job.blob.size);
+    return close(job);
+  }
+  const std::string target = cache_.blob(job.blob.etag).string();
+  job.file = std::make_unique<PartialFile>(target, job.blob.size, kRangeBytes);
+  done_ += static_cast<int64_t>(job.file->bytes_done());
+  {
+    const std::lock_guard lock(mutex_);
+    for (size_t i = job.file->ranges(); i-- > 0;) {
+      const PartialFile::Range range = job.file->range(i);
+      if (range.begin + range.done < range.end) job.pending.push_back(i);
+    }
+    changed_.notify_all();
+    if (!job.pending.empty()) return;
+  }
+  finish(job);
+}
+
+void Download::fetch(Job& job, size_t range, HttpConnection& connection) {
+  uint64_t best = job.file->range(range).done;
+  try {
+    try_until_done(
+        {settings_.retries, [this] { return is_wanted(); }},
+        [&] { attempt(job, range, connection); },
+        [&] {
+          const uint64_t before = std::exchange(best, std::max(best, job.file->range(range).done));
+          return best > before;
+        });
+  } catch (const RangesIgnored&) {
+    log::info("{}: the server does not give parts of files; fetching it as one",
+              one_line(job.name()));
+    const std::lock_guard lock(mutex_);
+    job.lacks_ranges = job.needs_restart = true;
+    job.pending.clear();
+  }
+  release(job);
+}
+
+// Whether the answer has the bytes that were asked for. Throws when it has others.
+bool Download::takes(const HttpAnswer& head, Job& job, size_t range, bool is_whole) {
+  const PartialFile::Range wanted = job.file->range(range);
+  if (head.status == 200) {
+    if (!is_whole) {
+      const std::lock_guard lock(mutex_);
+      if (!job.knows_ranges) throw RangesIgnored();
+      throw Transient(one_line(job.name()) + ": the server sent all of it for a part", 0);
+    }
+    const std::string length = head.header("content-length");
+    check(length.empty() || length == std::to_string(job.blob.size),
+          "{}: the server sends {} bytes, expected {}; pull again later", one_line(job.name()),
+          one_line(length), job.blob.size);
+    return true;
+  }
+  if (head.status != 206) return false;
+  check_content_range(head.header("content-range"), wanted.begin + wanted.done, wanted.end,
+                      job.blob.size, one_line(job.name()));
+  const std::lock_guard lock(mutex_);
+  job.knows_ranges = true;
+  return true;
+}
+
+void Download::add(Job& job, size_t range, std::span<const std::byte> bytes) {
+  const PartialFile::Range wanted = job.file->range(range);
+  check(bytes.size() <= wanted.end - wanted.begin - wanted.done,
+        "{}: the server sends more bytes than were asked for; pull again later",
+        one_line(job.name()));
+  job.file->append(range, bytes);
+  done_ += static_cast<int64_t>(bytes.size());
+  fetched_ += static_cast<int64_t>(bytes.size());
+}
+
+void Download::forget(Job& job, size_t range) {
+  done_ -= static_cast<int64_t>(job.file->range(range).done);
+  job.file->forget(range);
+}
+
+// One request for what is missing of a range.
+void Download::attempt(Job& job, size_t range, HttpConnection& connection) {
+  HttpRequest request;
+  bool is_direct = false;
+  {
+    const std::lock_guard lock(mutex_);
+    is_direct = !job.direct_url.empty();
+    request = remote_.request(is_direct ? job.direct_url : remote_.file_url(commit_, job.name()));
+    if (job.lacks_ranges && job.file->range(range).done > 0) forget(job, range);
+  }
+  const PartialFile::Range wanted = job.file->range(range);
+  const uint64_t from = wanted.begin + wanted.done;
+  const bool is_whole = from == 0 && wanted.end == job.blob.size;
+  if (!is_whole) request.bytes = {from, wanted.end};
+  const HttpAnswer answer = connection.send(
+      request, [&](const HttpAnswer& head) { return takes(head, job, range, is_whole); },
+      [&](std::span<const std::byte> bytes) { add(job, range, bytes); });
+  const bool is_taken = answer.status == 200 || answer.status == 206;
+  {
+    // A signed address of a CDN is good for an hour or so; the file's own URL gives a new one.
+    const std::lock_guard lock(mutex_);
+    job.direct_url = is_taken ? answer.url : "";
+  }
+  if (answer.status / 100 == 4 && answer.status != 429 && is_direct) {
+    throw Transient(fmt::format("{}: the server answers {}", one_line(job.name()), answer.status),
+                    0);
+  }
+  if (!is_taken) remote_.refuse(answer, job.name());
+  const PartialFile::Range now = job.file->range(range);
+  if (now.begin + now.done < now.end) {
+    throw Transient(
+        fmt::format("{}: the server sent {} bytes, expected {}; pull again later, what was "
+                    "fetched is kept",
+                    one_line(job.name()), now.begin + now.done - from, now.end - from),
+        0);
+  }
+}
+
+void Download::restart(Job& job) {
+  done_ -= static_cast<int64_t>(job.file->bytes_done());
+  job.file->restart_as_one();
+  job.needs_restart = false;
+  job.pending = {0};
+}
+
+// A range is over: the last one says what comes next.
+void Download::release(Job& job) {
+  {
+    const std::lock_guard lock(mutex_);
+    --job.in_flight;
+    if (job.in_flight > 0) return;
+    if (job.needs_restart) restart(job);
+    changed_.notify_all();
+    if (!job.pending.empty()) return;
+    checking_ = job.name();
+  }
+  finish(job);
+  const std::lock_guard lock(mutex_);
+  if (checking_ == job.name()) checking_.clear();
+}
+
+void Download::finish(Job& job) {
+  const std::string digest = digest_like(job.blob.etag, job.file->fd(), job.blob.size,
+                                         job.file->path(), [this] { return is_wanted(); });
+  if (digest.empty()) throw Stopped();
+  if (digest != job.blob.etag) {
+    job.file->remove();
+    fail(
+        "{}: its content is not what the Hub lists: the digest is {}, expected {}; what was "
+        "fetched of it is removed, pull again",
+        one_line(job.name()), digest, job.blob.etag);
+  }
+  job.file->finish();
+  close(job);
+}
+
+void Download::close(Job& job) {
+  PartialFile::remove_leftovers(cache_.blob(job.blob.etag).string());
+  for (const std::string& path : job.blob.paths) cache_.link(commit_, path, job.blob.etag);
+  job.file.reset();
+  job.lock.reset();
+  const std::lock_guard lock(mutex_);
+  --unfinished_;
+  changed_.notify_all();
+}
+
+}  // namespace octet::hub

@@ -1,0 +1,301 @@
+#include "hub/http.h"
+
+#if OCTET_HAS_CURL
+#include <curl/curl.h>
+
+#include <algorithm>
+#include <cctype>
+#include <exception>
+#include <mutex>
+#include <string_view>
+#include <utility>
+#endif
+
+#include "formats/text.h"
+
+namespace octet::hub {
+
+std::string HttpAnswer::header(const std::string& name) const {
+  const auto found = headers.find(name);
+  return found == headers.end() ? "" : found->second;
+}
+
+#if OCTET_HAS_CURL
+
+namespace {
+
+constexpr int kMostRedirects = 10;
+constexpr long kConnectSeconds = 20;
+constexpr size_t kMostHeaders = 200;
+constexpr size_t kMostSkipped = 64 * 1024;
+constexpr long kBufferBytes = 256 * 1024;
+
+void start_curl() {
+  static std::once_flag started;
+  std::call_once(started, [] {
+    check(curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK, "libcurl cannot be started");
+  });
+}
+
+struct FreeList {
+  void operator()(curl_slist* list) const { curl_slist_free_all(list); }
+};
+using HeaderList = std::unique_ptr<curl_slist, FreeList>;
+
+void add_header(HeaderList& list, const std::string& line) {
+  curl_slist* longer = curl_slist_append(list.get(), line.c_str());
+  check(longer != nullptr, "libcurl is out of memory");
+  (void)list.release();
+  list.reset(longer);
+}
+
+// What goes on during one transfer, for libcurl's callbacks. An exception must not pass through
+// libcurl: it waits here.
+struct Transfer {
+  const std::function<bool(const HttpAnswer&)>& on_head;
+  const std::function<void(std::span<const std::byte>)>& on_body;
+  const std::function<bool()>& is_wanted;
+  CURL* handle;
+  HttpAnswer answer;
+  std::exception_ptr error;
+  bool head_was_shown = false;
+  bool skips_body = false;
+  bool was_stopped = false;
+  size_t skipped = 0;
+
+  bool is_redirect() const {
+    const int status = answer.status;
+    return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+  }
+
+  // Once, when the headers are complete. A redirect's body is nobody's.
+  void show_head() {
+    if (std::exchange(head_was_shown, true)) return;
+    long status = 0;
+    curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
+    answer.status = static_cast<int>(status);
+    curl_off_t seconds = 0;
+    curl_easy_getinfo(handle, CURLINFO_RETRY_AFTER, &seconds);
+    answer.retry_after_seconds = static_cast<double>(std::max<curl_off_t>(seconds, 0));
+    skips_body = is_redirect() || !on_head(answer);
+  }
+};
+
+size_t take_header(char* text, size_t one, size_t count, void* user) {
+  auto& transfer = *static_cast<Transfer*>(user);
+  std::string_view line(text, one * count);
+  // The status line: of this answer, or of a provisional or a proxy's one before it.
+  if (line.rfind("HTTP/", 0) == 0) transfer.answer.headers.clear();
+  const size_t colon = line.find(':');
+  if (colon == line.npos || transfer.answer.headers.size() >= kMostHeaders) return line.size();
+  std::string name(line.substr(0, colon));
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::string_view value = line.substr(colon + 1);
+  const auto is_space = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
+  while (!value.empty() && is_space(value.front())) value.remove_prefix(1);
+  while (!value.empty() && is_space(value.back())) value.remove_suffix(1);
+  transfer.answer.headers[name] = std::string(value);
+  return line.size();
+}
+
+size_t take_body(char* bytes, size_t one, size_t count, void* user) {
+  auto& transfer = *static_cast<Transfer*>(user);
+  const size_t size = one * count;
+  try {
+    transfer.show_head();
+    if (transfer.skips_body) {
+      // A short one is read to its end, which keeps the connection; 0 ends the transfer.
+      transfer.skipped += size;
+      return transfer.skipped <= kMostSkipped ? size : 0;
+    }
+    if (transfer.on_body) transfer.on_body(std::as_bytes(std::span(bytes, size)));
+    return size;
+  } catch (...) {
+    transfer.error = std::current_exception();
+    return 0;
+  }
+}
+
+int ask_to_go_on(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  auto& transfer = *static_cast<Transfer*>(user);
+  try {
+    if (!transfer.is_wanted || transfer.is_wanted()) return 0;
+    transfer.was_stopped = true;
+  } catch (...) {
+    transfer.error = std::current_exception();
+  }
+  return 1;
+}
+
+// Worth another attempt; the rest (a wrong URL, a certificate that is not trusted) stays wrong.
+bool is_transient(CURLcode code) {
+  switch (code) {
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_RESOLVE_PROXY:
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_PARTIAL_FILE:
+    case CURLE_OPERATION_TIMEDOUT:
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_GOT_NOTHING:
+    case CURLE_SEND_ERROR:
+    case CURLE_RECV_ERROR:
+    case CURLE_HTTP2:
+    case CURLE_HTTP2_STREAM:
+    case CURLE_WEIRD_SERVER_REPLY: return true;
+    default: return false;
+  }
+}
+
+// Without what stands after '?': signatures of a CDN are nobody's business.
+std::string shown(const std::string& url) { return one_line(url.substr(0, url.find('?'))); }
+
+[[noreturn]] void fail_as(CURLcode code, const std::string& url, const char* details) {
+  const std::string reason = one_line(*details != '\0' ? details : curl_easy_strerror(code));
+  const bool is_certificate = code == CURLE_PEER_FAILED_VERIFICATION;
+  const std::string sentence = fmt::format(
+      "{}: {}; {}", shown(url), reason,
+      is_certificate ? "is there a proxy between, or are the ca-certificates missing?"
+                     : "is there a network? What was fetched is kept, pull again to go on");
+  if (is_transient(code)) throw Transient(sentence, 0);
+  throw Error(sentence);
+}
+
+using Url = std::unique_ptr<CURLU, decltype(&curl_url_cleanup)>;
+
+std::string part_of(const Url& url, CURLUPart part, unsigned flags) {
+  char* text = nullptr;
+  if (curl_url_get(url.get(), part, &text, flags) != CURLUE_OK) return {};
+  std::string copy(text);
+  curl_free(text);
+  return copy;
+}
+
+std::string scheme_of(const std::string& url) { return url.substr(0, url.find(':')); }
+
+}  // namespace
+
+void require_http() { start_curl(); }
+
+std::string origin_of(const std::string& url) {
+  const Url parsed(curl_url(), curl_url_cleanup);
+  const bool is_url = parsed != nullptr && curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(),
+                                                        CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK;
+  const std::string scheme = is_url ? part_of(parsed, CURLUPART_SCHEME, 0) : "";
+  check(scheme == "http" || scheme == "https",
+        "{} is not an address that files are fetched from, expected http:// or https://",
+        in_quotes(url.substr(0, url.find('?'))));
+  std::string host = part_of(parsed, CURLUPART_HOST, 0);
+  std::transform(host.begin(), host.end(), host.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return scheme + "://" + host + ":" + part_of(parsed, CURLUPART_PORT, CURLU_DEFAULT_PORT);
+}
+
+struct HttpConnection::State {
+  HttpSettings settings;
+  CURL* handle = nullptr;
+  char details[CURL_ERROR_SIZE] = {};
+};
+
+HttpConnection::HttpConnection(HttpSettings settings) : state_(std::make_unique<State>()) {
+  start_curl();
+  state_->settings = std::move(settings);
+  state_->handle = curl_easy_init();
+  check(state_->handle != nullptr, "libcurl cannot be started");
+}
+
+HttpConnection::~HttpConnection() { curl_easy_cleanup(state_->handle); }
+
+HttpAnswer HttpConnection::send(const HttpRequest& request,
+                                const std::function<bool(const HttpAnswer&)>& on_head,
+                                const std::function<void(std::span<const std::byte>)>& on_body) {
+  CURL* handle = state_->handle;
+  const auto set = [handle](CURLoption option, auto value) {
+    check(curl_easy_setopt(handle, option, value) == CURLE_OK,
+          "libcurl does not take option {}; install a newer one", static_cast<int>(option));
+  };
+  std::string url = request.url;
+  for (int redirects = 0;; ++redirects) {
+    const std::string origin = origin_of(url);
+    curl_easy_reset(handle);  // keeps the connections
+    Transfer transfer{on_head, on_body, state_->settings.is_wanted, handle, {}, {}};
+    transfer.answer.url = url;
+    HeaderList headers;
+    add_header(headers, "Accept-Encoding: identity");
+    if (!request.token.empty() && origin == origin_of(request.token_origin)) {
+      add_header(headers, "Authorization: Bearer " + request.token);
+    }
+    std::string range;
+    if (request.bytes) {
+      range = fmt::format("{}-{}", request.bytes->from, request.bytes->to - 1);
+      set(CURLOPT_RANGE, range.c_str());
+    }
+    state_->details[0] = '\0';
+    set(CURLOPT_URL, url.c_str());
+#if LIBCURL_VERSION_NUM >= 0x075500
+    set(CURLOPT_PROTOCOLS_STR, "http,https");
+#else
+    set(CURLOPT_PROTOCOLS, static_cast<long>(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
+    set(CURLOPT_HTTPHEADER, headers.get());
+    set(CURLOPT_USERAGENT, "octet/" OCTET_VERSION);
+    set(CURLOPT_ERRORBUFFER, state_->details);
+    set(CURLOPT_FOLLOWLOCATION, 0L);
+    set(CURLOPT_NOSIGNAL, 1L);
+    set(CURLOPT_NOBODY, request.head_only ? 1L : 0L);
+    set(CURLOPT_BUFFERSIZE, kBufferBytes);
+    set(CURLOPT_CONNECTTIMEOUT, std::min(kConnectSeconds, state_->settings.idle_seconds));
+    set(CURLOPT_LOW_SPEED_LIMIT, 1L);
+    set(CURLOPT_LOW_SPEED_TIME, state_->settings.idle_seconds);
+    set(CURLOPT_HEADERFUNCTION, take_header);
+    set(CURLOPT_HEADERDATA, static_cast<void*>(&transfer));
+    set(CURLOPT_WRITEFUNCTION, take_body);
+    set(CURLOPT_WRITEDATA, static_cast<void*>(&transfer));
+    set(CURLOPT_XFERINFOFUNCTION, ask_to_go_on);
+    set(CURLOPT_XFERINFODATA, static_cast<void*>(&transfer));
+    set(CURLOPT_NOPROGRESS, 0L);
+    const CURLcode code = curl_easy_perform(handle);
+    if (transfer.error) std::rethrow_exception(transfer.error);
+    if (transfer.was_stopped) return {};
+    if (code != CURLE_OK && !transfer.skips_body) fail_as(code, url, state_->details);
+    transfer.show_head();  // there was no body
+    if (!transfer.is_redirect()) return transfer.answer;
+    char* next = nullptr;
+    curl_easy_getinfo(handle, CURLINFO_REDIRECT_URL, &next);
+    check(next != nullptr, "{}: redirects without saying where to", shown(url));
+    const std::string next_url = next;
+    if (request.head_only && origin_of(next_url) != origin) return transfer.answer;
+    check(redirects < kMostRedirects, "{}: more than {} redirects; is HF_ENDPOINT right?",
+          shown(request.url), kMostRedirects);
+    const std::string next_scheme = scheme_of(origin_of(next_url));
+    check(scheme_of(url) == next_scheme || next_scheme == "https",
+          "{}: redirects to {}, which is not encrypted; is HF_ENDPOINT right?", shown(url),
+          shown(next_url));
+    url = next_url;
+  }
+}
+
+#else
+
+struct HttpConnection::State {};
+
+void require_http() {
+  fail(
+      "this build has no libcurl or no OpenSSL; install libcurl4-openssl-dev and libssl-dev and "
+      "build again");
+}
+
+std::string origin_of(const std::string&) {
+  require_http();
+  return {};
+}
+HttpConnection::HttpConnection(HttpSettings) { require_http(); }
+HttpConnection::~HttpConnection() = default;
+HttpAnswer HttpConnection::send(const HttpRequest&, const std::function<bool(const HttpAnswer&)>&,
+                                const std::function<void(std::span<const std::byte>)>&) {
+  return {};
+}
+
+#endif
+
+}  // namespace octet::hub

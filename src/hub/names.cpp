@@ -1,0 +1,115 @@
+#include "hub/names.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/error.h"
+#include "formats/text.h"
+
+namespace octet::hub {
+namespace {
+
+constexpr size_t kLongestRepoName = 96;   // the Hub's own limit of each part
+constexpr size_t kLongestPart = 255;      // of a path, in bytes: the file systems' limit
+constexpr size_t kLongestPath = 2048;     // leaves room for the cache's own folders
+constexpr size_t kLongestRevision = 200;  // one part of the path below refs/
+
+bool is_letter_or_digit(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+bool is_lower_hex(std::string_view text, size_t length) {
+  return text.size() == length && std::all_of(text.begin(), text.end(), [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+         });
+}
+
+bool is_repo_part(std::string_view part) {
+  if (part.empty() || part.size() > kLongestRepoName) return false;
+  const auto is_end = [](char c) { return c == '.' || c == '-'; };
+  if (is_end(part.front()) || is_end(part.back())) return false;
+  if (part.find("--") != part.npos || part.find("..") != part.npos) return false;
+  return std::all_of(part.begin(), part.end(), [](char c) {
+    return is_letter_or_digit(c) || c == '.' || c == '_' || c == '-';
+  });
+}
+
+// What is wrong with a relative path, or nullptr.
+const char* fault_of_path(std::string_view path) {
+  if (path.empty()) return "is empty";
+  if (path.size() > kLongestPath) return "is too long";
+  if (path.front() == '/') return "is absolute";
+  if (!is_utf8(path)) return "is not UTF-8";
+  for (const char c : path) {
+    const auto byte = static_cast<uint8_t>(c);
+    if (byte < 0x20 || byte == 0x7f) return "has a control character";
+    if (c == '\\') return "has a backslash";
+  }
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t end = std::min(path.find('/', begin), path.size());
+    const std::string_view part = path.substr(begin, end - begin);
+    if (part.empty()) return "has an empty part";
+    if (part == "." || part == "..") return "leaves its folder";
+    if (part.size() > kLongestPart) return "has a part that is too long";
+    begin = end + 1;
+  }
+  return nullptr;
+}
+
+bool matches_any(const std::string& path, const std::vector<std::string>& patterns) {
+  return std::any_of(patterns.begin(), patterns.end(), [&path](std::string pattern) {
+    if (!pattern.empty() && pattern.back() == '/') pattern += '*';
+    return ::fnmatch(pattern.c_str(), path.c_str(), FNM_NOESCAPE) == 0;
+  });
+}
+
+}  // namespace
+
+bool is_repo_name(std::string_view text) {
+  const size_t slash = text.find('/');
+  if (slash == text.npos) return false;
+  return is_repo_part(text.substr(0, slash)) && is_repo_part(text.substr(slash + 1));
+}
+
+void check_repo_name(std::string_view repo) {
+  check(is_repo_name(repo),
+        "{} is not the name of a repository on the Hub, expected owner/name, such as "
+        "ideogram-ai/ideogram-4-fp8",
+        in_quotes(repo));
+}
+
+void check_revision(std::string_view revision) {
+  const char* fault = fault_of_path(revision);
+  if (fault == nullptr && revision.size() > kLongestRevision) fault = "is too long";
+  check(fault == nullptr, "the revision {} {}, expected a branch, a tag or a commit",
+        in_quotes(revision), fault == nullptr ? "" : fault);
+}
+
+void check_file_path(std::string_view path, const std::string& what) {
+  const char* fault = fault_of_path(path);
+  check(fault == nullptr,
+        "{}: the file name {} {}, so nothing of this repository is fetched; report it to the Hub",
+        what, in_quotes(path), fault == nullptr ? "" : fault);
+}
+
+bool is_sha1(std::string_view text) { return is_lower_hex(text, 40); }
+bool is_sha256(std::string_view text) { return is_lower_hex(text, 64); }
+
+std::string escape_url(std::string_view text, bool keep_slashes) {
+  std::string escaped;
+  for (const char c : text) {
+    const bool plain = is_letter_or_digit(c) || c == '-' || c == '.' || c == '_' || c == '~' ||
+                       (c == '/' && keep_slashes);
+    escaped += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<uint8_t>(c));
+  }
+  return escaped;
+}
+
+bool is_wanted(const std::string& path, const std::vector<std::string>& include,
+               const std::vector<std::string>& exclude) {
+  return (include.empty() || matches_any(path, include)) && !matches_any(path, exclude);
+}
+
+}  // namespace octet::hub

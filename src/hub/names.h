@@ -1,0 +1,36 @@
+// Names that a repository, its files and its revisions have on the Hub. They end up in paths of the
+// cache and in URLs, and a stranger chose them: what could leave its folder is refused here.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace octet::hub {
+
+// "owner/name": letters, digits, '.', '_' and '-' in each part, no "--", no ".." and no dot or dash
+// at an end of a part.
+bool is_repo_name(std::string_view text);
+void check_repo_name(std::string_view repo);  // Error when it is not one
+
+// A branch, tag, commit or "refs/pr/1".
+void check_revision(std::string_view revision);
+
+// A file's path inside of a repository: relative, '/' between parts, none of them empty, "." or
+// "..", nothing that a file system or a terminal could misread. `what` begins the sentence.
+void check_file_path(std::string_view path, const std::string& what);
+
+// A whole commit id, or a git blob id: 40 lower-case hexadecimal digits.
+bool is_sha1(std::string_view text);
+bool is_sha256(std::string_view text);  // 64 of them
+
+// %XX for everything but letters, digits and "-._~", and '/' where `keep_slashes`.
+std::string escape_url(std::string_view text, bool keep_slashes);
+
+// Whether a file is wanted: it matches one of `include` (or that is empty) and none of `exclude`.
+// Patterns are those of huggingface_hub: *, ?, [...]; * also matches '/', and a pattern that ends
+// with '/' means all below.
+bool is_wanted(const std::string& path, const std::vector<std::string>& include,
+               const std::vector<std::string>& exclude);
+
+}  // namespace octet::hub
