@@ -17,7 +17,7 @@ namespace octet {
 
 struct TensorSummary {
   std::string name;
-  std::string dtype;  // as safetensors spells it: "BF16", "I8", ...
+  std::string dtype;  // as safetensors spells it: "BF16", "I8"; of GGUF's blocks as ggml: "Q8_0"
   std::vector<int64_t> shape;
   uint64_t bytes = 0;
   std::string file;  // one of CheckpointSummary::files
@@ -38,7 +38,8 @@ struct CheckpointSummary {
   std::map<std::string, DTypeSummary> dtypes;
 };
 
-// `path` is a safetensors file, a `*.safetensors.index.json`, or a folder that holds one of them.
+// `path` is a safetensors or GGUF file, a `*.safetensors.index.json`, or a folder that holds one of
+// them.
 // Throws octet::Error when a file is missing, broken or not what it should be.
 CheckpointSummary inspect_checkpoint(const std::string& path);
 

@@ -7,7 +7,7 @@
 namespace octet {
 namespace {
 
-std::string file_name(const SafetensorsFile& file) {
+std::string file_name(const TensorFile& file) {
   return std::filesystem::path(file.path()).filename().string();
 }
 
@@ -18,10 +18,10 @@ CheckpointSummary inspect_checkpoint(const std::string& path) {
   CheckpointSummary summary;
   summary.path = checkpoint.path();
   summary.metadata = checkpoint.metadata();
-  for (const SafetensorsFile& file : checkpoint.files()) summary.files.push_back(file_name(file));
+  for (const TensorFile& file : checkpoint.files()) summary.files.push_back(file_name(file));
   for (const auto& [name, entry] : checkpoint.tensors()) {
     const TensorInfo& info = *entry.info;
-    const std::string dtype(name_of(info.dtype));
+    const std::string dtype(info.packing.empty() ? name_of(info.dtype) : info.packing);
     summary.tensors.push_back({info.name, dtype, info.shape, info.bytes(), file_name(*entry.file)});
     summary.total_bytes += info.bytes();
     summary.parameters += info.elements();

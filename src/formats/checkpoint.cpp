@@ -5,6 +5,8 @@
 #include <set>
 
 #include "base/error.h"
+#include "formats/gguf.h"
+#include "formats/safetensors.h"
 #include "formats/text.h"
 
 namespace octet {
@@ -14,6 +16,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr std::string_view kFileSuffix = ".safetensors";
+constexpr std::string_view kGgufSuffix = ".gguf";
 constexpr std::string_view kIndexSuffix = ".safetensors.index.json";
 
 // A list of names for a message, cut after the first few.
@@ -35,7 +38,7 @@ std::string file_in_folder(const std::string& folder) {
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
     if (name.ends_with(kIndexSuffix)) indexes.push_back(name);
-    if (name.ends_with(kFileSuffix)) files.push_back(name);
+    if (name.ends_with(kFileSuffix) || name.ends_with(kGgufSuffix)) files.push_back(name);
   }
   check(!error, "{}: the folder cannot be read: {}", folder, system_error_text(error.value()));
   std::sort(indexes.begin(), indexes.end());
@@ -43,8 +46,8 @@ std::string file_in_folder(const std::string& folder) {
   if (indexes.size() == 1) return (fs::path(folder) / indexes[0]).string();
   if (indexes.empty() && files.size() == 1) return (fs::path(folder) / files[0]).string();
   const auto& found = indexes.empty() ? files : indexes;
-  check(!found.empty(), "{}: the folder has neither a *{} nor a *{}", folder, kFileSuffix,
-        kIndexSuffix);
+  check(!found.empty(), "{}: the folder has neither a *{} nor a *{} nor a *{}", folder, kFileSuffix,
+        kIndexSuffix, kGgufSuffix);
   fail("{}: the folder has {} checkpoints, expected one: {}; name the file to open", folder,
        found.size(), first_few(found));
 }
@@ -93,10 +96,12 @@ Checkpoint::Checkpoint(const std::string& path) : path_(path) {
   if (fs::is_directory(path, ignored)) path_ = file_in_folder(path);
   if (path_.ends_with(".json")) {
     open_shards();
+  } else if (path_.ends_with(kGgufSuffix)) {
+    files_.push_back(GgufFile(path_));
   } else {
-    files_.emplace_back(path_);
+    files_.push_back(SafetensorsFile(path_));
   }
-  for (const SafetensorsFile& file : files_) {
+  for (const TensorFile& file : files_) {
     metadata_.insert(file.metadata().begin(), file.metadata().end());
     for (const TensorInfo& info : file.tensors()) tensors_.emplace(info.name, Entry{&file, &info});
   }
@@ -119,7 +124,7 @@ void Checkpoint::open_shards() {
       fail("{}: the shard {} that it names is missing; {} was expected", path_, in_quotes(shard),
            shard_path);
     }
-    const SafetensorsFile& opened = files_.emplace_back(shard_path);
+    const TensorFile& opened = files_.emplace_back(SafetensorsFile(shard_path));
     for (const std::string_view tensor : tensors) {
       if (opened.find(tensor) == nullptr) {
         fail("{}: tensor {}: the index places it in {}, which does not hold it", path_,

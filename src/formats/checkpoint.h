@@ -1,4 +1,5 @@
-// A checkpoint: one safetensors file, or the shards that a `*.safetensors.index.json` lists.
+// A checkpoint: one safetensors or GGUF file, or the shards that a `*.safetensors.index.json`
+// lists.
 //
 // An index is untrusted: it may only name plain files beside itself, and it must agree with what
 // the shards hold in both directions. Every shard is opened and validated at once; data is still
@@ -12,7 +13,7 @@
 #include <vector>
 
 #include "formats/json.h"
-#include "formats/safetensors.h"
+#include "formats/tensor_file.h"
 
 namespace octet {
 
@@ -28,17 +29,17 @@ ShardIndex parse_shard_index(const nlohmann::json& root, const std::string& path
 class Checkpoint {
  public:
   struct Entry {
-    const SafetensorsFile* file;
+    const TensorFile* file;
     const TensorInfo* info;
   };
 
-  // `path` is a safetensors file, an index (its name ends with ".json"), or a folder with exactly
-  // one index or, without an index, exactly one safetensors file.
+  // `path` is a safetensors file, a GGUF file (its name ends with ".gguf"), an index (".json"), or
+  // a folder with exactly one index or, without an index, exactly one safetensors or GGUF file.
   explicit Checkpoint(const std::string& path);
 
   // The file that was opened: `path`, or what was found in the folder.
   const std::string& path() const { return path_; }
-  const std::vector<SafetensorsFile>& files() const { return files_; }
+  const std::vector<TensorFile>& files() const { return files_; }
 
   // The index's entries, then those of the files by name; the first of several equal keys counts.
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
@@ -47,7 +48,7 @@ class Checkpoint {
   const TensorInfo* find(std::string_view name) const;  // nullptr when absent
   const TensorInfo& info(const std::string& name) const { return *entry(name).info; }
   std::span<const std::byte> bytes(const std::string& name) const;
-  ConstTensorView view(const std::string& name) const;  // see SafetensorsFile::view
+  ConstTensorView view(const std::string& name) const;  // see TensorFile::view
   void release(const std::string& name) const { entry(name).file->release(name); }
 
  private:
@@ -55,7 +56,7 @@ class Checkpoint {
   const Entry& entry(const std::string& name) const;
 
   std::string path_;
-  std::vector<SafetensorsFile> files_;
+  std::vector<TensorFile> files_;
   std::map<std::string, std::string> metadata_;
   // Keys and entries look into files_, whose elements stay in place when this object moves.
   std::map<std::string_view, Entry> tensors_;

@@ -194,9 +194,9 @@ std::string_view header_text(std::span<const std::byte> file, const std::string&
 
 }  // namespace
 
-SafetensorsHeader parse_safetensors(std::span<const std::byte> file, const std::string& path) {
+TensorFileHeader parse_safetensors(std::span<const std::byte> file, const std::string& path) {
   const std::string_view text = header_text(file, path);
-  SafetensorsHeader header;
+  TensorFileHeader header;
   header.data_begin = kLengthBytes + text.size();
   const uint64_t data_size = file.size() - header.data_begin;
   const json root = parse_json(text, path + ": header");
@@ -210,47 +210,6 @@ SafetensorsHeader parse_safetensors(std::span<const std::byte> file, const std::
   }
   check_cover(header.tensors, data_size, path);
   return header;
-}
-
-SafetensorsFile::SafetensorsFile(const std::string& path)
-    : file_(path), header_(parse_safetensors(file_.bytes(), path)) {
-  index_.reserve(header_.tensors.size());
-  for (size_t i = 0; i < header_.tensors.size(); ++i) index_.emplace(header_.tensors[i].name, i);
-}
-
-const TensorInfo* SafetensorsFile::find(std::string_view name) const {
-  const auto found = index_.find(name);
-  return found == index_.end() ? nullptr : &header_.tensors[found->second];
-}
-
-const TensorInfo& SafetensorsFile::info(const std::string& name) const {
-  const TensorInfo* found = find(name);
-  if (found == nullptr) fail("{}: has no tensor {}", path(), in_quotes(name));
-  return *found;
-}
-
-std::span<const std::byte> SafetensorsFile::bytes(const std::string& name) const {
-  const TensorInfo& tensor = info(name);
-  return file_.bytes().subspan(header_.data_begin + tensor.begin, tensor.bytes());
-}
-
-ConstTensorView SafetensorsFile::view(const std::string& name) const {
-  const TensorInfo& tensor = info(name);
-  if (tensor.shape.size() > static_cast<size_t>(Shape::kMaxRank)) {
-    fail("{}: tensor {}: its rank is {}, above the supported {}", path(), in_quotes(name),
-         tensor.shape.size(), Shape::kMaxRank);
-  }
-  const uint64_t offset = header_.data_begin + tensor.begin;
-  const uint64_t alignment = alignment_of(tensor.dtype);
-  if (offset % alignment != 0) {
-    fail(
-        "{}: tensor {}: its {} data begins at file byte {}, which is not aligned to {} bytes; "
-        "save the file again with a current safetensors library",
-        path(), in_quotes(name), name_of(tensor.dtype), offset, alignment);
-  }
-  Shape shape;
-  for (const int64_t extent : tensor.shape) shape.push_back(extent);
-  return ConstTensorView(bytes(name).data(), tensor.dtype, shape);
 }
 
 }  // namespace octet

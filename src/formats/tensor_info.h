@@ -18,6 +18,9 @@ struct TensorInfo {
   FileShape shape;
   uint64_t begin = 0;  // byte range [begin, end) within the data that follows the header
   uint64_t end = 0;
+  // How elements are packed into blocks of bytes, in ggml's words: "Q8_0", "Q4_K". The dtype is U8
+  // then, the shape is that of the elements. Empty for plain elements of the dtype.
+  std::string packing;
 
   uint64_t bytes() const { return end - begin; }
   uint64_t elements() const;

@@ -7,9 +7,13 @@ namespace octet::quant {
 
 std::span<const Dialect> dialects() {
   // The most particular first: plain weights are what is left.
-  static const Dialect kDialects[] = {kComfyDialect,          kNf4Dialect,
-                                      kTransformerLabDialect, kCompressedTensorsDialect,
-                                      kScaledFp8Dialect,      kPlainDialect};
+  static const Dialect kDialects[] = {kComfyDialect,
+                                      kNf4Dialect,
+                                      kTransformerLabDialect,
+                                      kGgufDialect,
+                                      kCompressedTensorsDialect,
+                                      kScaledFp8Dialect,
+                                      kPlainDialect};
   return kDialects;
 }
 

@@ -111,7 +111,7 @@ void WeightSource::release(const StoredWeight& weight) const {
 std::string WeightSource::identity() const {
   std::string text;
   for (const Layer& layer : layers_) {
-    for (const SafetensorsFile& file : layer.checkpoint->files()) {
+    for (const TensorFile& file : layer.checkpoint->files()) {
       std::error_code ignored;
       const auto path = std::filesystem::canonical(file.path(), ignored);
       const auto size = std::filesystem::file_size(path, ignored);

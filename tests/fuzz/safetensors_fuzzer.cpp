@@ -18,7 +18,7 @@ void demand(bool condition) {
 
 void parse(std::span<const std::byte> file) {
   try {
-    const octet::SafetensorsHeader header = octet::parse_safetensors(file, "fuzz");
+    const octet::TensorFileHeader header = octet::parse_safetensors(file, "fuzz");
     uint64_t covered = 0;
     for (const octet::TensorInfo& tensor : header.tensors) {
       demand(tensor.begin == covered && tensor.end >= tensor.begin);

@@ -1,0 +1,58 @@
+// A file of named tensors, mapped, not loaded: what readers of the several formats have in common.
+// A header that was validated in full comes first; so a range that is handed out lies inside of the
+// mapping and belongs to one tensor alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/mapped_file.h"
+#include "formats/tensor_info.h"
+#include "tensor/tensor.h"
+
+namespace octet {
+
+struct TensorFileHeader {
+  std::map<std::string, std::string> metadata;
+  std::vector<TensorInfo> tensors;  // in the order of their data
+  uint64_t data_begin = 0;          // where the data starts in the file
+};
+
+class TensorFile {
+ public:
+  // Validates a whole file in memory, whose path is only used in messages.
+  using Parse = TensorFileHeader(std::span<const std::byte> file, const std::string& path);
+  TensorFile(const std::string& path, Parse& parse);
+
+  const std::string& path() const { return file_.path(); }
+  const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
+  const std::vector<TensorInfo>& tensors() const { return header_.tensors; }
+
+  const TensorInfo* find(std::string_view name) const;    // nullptr when absent
+  const TensorInfo& info(const std::string& name) const;  // throws Error when absent
+
+  // The tensor's bytes in the mapping, which may lie at any address.
+  std::span<const std::byte> bytes(const std::string& name) const;
+
+  // The same as a view. Throws Error when the tensor is packed in blocks, when the rank is above
+  // Shape::kMaxRank, or when the bytes are not aligned for the type (files by old or foreign
+  // writers): copy bytes() then.
+  ConstTensorView view(const std::string& name) const;
+
+  // Gives the memory of the tensor's pages back; its bytes stay valid. See MappedFile::release.
+  void release(const std::string& name) const { file_.release(bytes(name)); }
+
+ private:
+  MappedFile file_;
+  TensorFileHeader header_;
+  // The keys look at the names in header_.tensors, which stay in place when this object moves.
+  std::unordered_map<std::string_view, size_t> index_;
+};
+
+}  // namespace octet

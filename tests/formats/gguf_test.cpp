@@ -1,0 +1,98 @@
+// GGUF files: what a sound one holds, and that every broken one is refused with a sentence.
+#include "formats/gguf.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "formats/checkpoint.h"
+#include "formats/error_message.h"
+#include "formats/gguf_bytes.h"
+#include "formats/temporary_folder.h"
+#include "octet/inspect.h"
+
+namespace octet::test {
+namespace {
+
+TEST(Gguf, Reads) {
+  const TemporaryFolder folder;
+  for (const uint32_t version : {2u, 3u}) {
+    GgufParts parts = sound_gguf();
+    parts.version = version;
+    const GgufFile file(folder.write("a.gguf", parts.bytes()));
+    ASSERT_EQ(file.tensors().size(), 3u);
+    EXPECT_EQ(file.info("f").shape, (FileShape{2, 3}));
+    EXPECT_EQ(file.info("f").dtype, DType::f32);
+    EXPECT_EQ(file.info("f").packing, "");
+    EXPECT_EQ(file.view("f").as<float>()[4], 4.0f);
+    EXPECT_EQ(file.info("a.weight").shape, (FileShape{2, 64}));
+    EXPECT_EQ(file.info("a.weight").packing, "Q8_0");
+    EXPECT_EQ(file.bytes("a.weight").size(), 4 * 34u);
+    EXPECT_ERROR_WITH(file.view("a.weight"), "packed in blocks of Q8_0");
+    EXPECT_EQ(file.info("h").dtype, DType::f16);
+    EXPECT_EQ(file.metadata().at("general.architecture"), "ideogram4");
+    EXPECT_EQ(file.metadata().at("general.file_type"), "7");
+    EXPECT_EQ(file.metadata().at("list"), "an array of 2");
+  }
+}
+
+TEST(Gguf, AnotherAlignment) {
+  const TemporaryFolder folder;
+  GgufParts parts;
+  parts.alignment = 64;
+  parts.pairs = {gguf_u32_pair("general.alignment", 64)};
+  parts.tensors = {{"a", {2}, 0, 0}, {"b", {1}, 0, 64}};
+  parts.data = raw(1.0f) + raw(2.0f) + std::string(56, '\0') + raw(3.0f);  // no padding at the end
+  const GgufFile file(folder.write("a.gguf", parts.bytes()));
+  EXPECT_EQ(file.view("b").as<float>()[0], 3.0f);
+}
+
+TEST(Gguf, WithoutTensorsOrData) {
+  const TemporaryFolder folder;
+  EXPECT_TRUE(GgufFile(folder.write("a.gguf", GgufParts().bytes())).tensors().empty());
+  const std::string unpadded = GgufParts().bytes().substr(0, 24);
+  EXPECT_TRUE(GgufFile(folder.write("b.gguf", unpadded)).tensors().empty());
+}
+
+TEST(Gguf, BrokenFilesAreRefused) {
+  const TemporaryFolder folder;
+  std::set<std::string> labels;
+  for (const BrokenGguf& broken : broken_ggufs()) {
+    SCOPED_TRACE(broken.label);
+    EXPECT_TRUE(labels.insert(broken.label).second);
+    const std::string path = folder.write("a.gguf", broken.content);
+    const std::string message = error_of([&] { GgufFile file(path); });
+    EXPECT_TRUE(message.starts_with(path)) << message;
+    EXPECT_TRUE(contains(message, broken.fault)) << message;
+    EXPECT_FALSE(contains(message, "\n"));
+  }
+}
+
+TEST(Gguf, EveryTruncationIsRefused) {
+  const std::string sound = sound_gguf().bytes();
+  // The last tensor's own padding may be missing.
+  for (size_t length = 0; length < sound.size() - 24; ++length) {
+    const auto bytes = std::as_bytes(std::span(sound.data(), length));
+    EXPECT_FALSE(error_of([&] { parse_gguf(bytes, "cut"); }).empty()) << length;
+  }
+}
+
+TEST(Gguf, AsACheckpoint) {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("model.gguf", sound_gguf().bytes());
+  for (const std::string& opened : {path, folder.path()}) {
+    const Checkpoint checkpoint(opened);
+    EXPECT_EQ(checkpoint.path(), path);
+    EXPECT_EQ(checkpoint.tensors().size(), 3u);
+    EXPECT_EQ(checkpoint.info("a.weight").packing, "Q8_0");
+  }
+  const CheckpointSummary summary = inspect_checkpoint(path);
+  EXPECT_EQ(summary.tensors[0].dtype, "Q8_0");
+  EXPECT_EQ(summary.dtypes.at("Q8_0").bytes, 4 * 34u);
+  EXPECT_EQ(summary.parameters, 6u + 128 + 4);
+  folder.write("other.safetensors", "");
+  EXPECT_ERROR_WITH(Checkpoint(folder.path()), "2 checkpoints, expected one");
+}
+
+}  // namespace
+}  // namespace octet::test
