@@ -53,7 +53,7 @@ std::vector<int64_t> kept_rows(const RecorderTurn& turn, int64_t rows, int64_t w
   const int64_t text_rows = is_sequence ? turn.text_rows : 0;
   constexpr int64_t kEighth = 8;
   const int64_t share = is_sequence ? std::max(kEighth * text_rows, rows) : 0, of = kEighth * rows;
-  const int64_t text_count = last * share / of - first * share / of;
+  const int64_t text_count = std::min(last * share / of - first * share / of, text_rows);
   std::vector<int64_t> kept;
   add_evenly(0, text_rows, text_count, turn.index, kept);
   add_evenly(text_rows, rows - text_rows, last - first - text_count, turn.index, kept);
