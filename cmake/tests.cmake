@@ -37,7 +37,7 @@ if(NOT OCTET_KERNELS_ONLY)
     file(GLOB cuda_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/cuda/*.cpp)
     octet_test(cuda cuda ${cuda_tests})
   endif()
-  foreach(program models_tests cuda_tests)
+  foreach(program models_tests pipeline_tests cuda_tests)
     if(TARGET ${program})
       target_compile_definitions(${program} PRIVATE
         OCTET_GOLDEN_DIR="${CMAKE_SOURCE_DIR}/tests/golden")

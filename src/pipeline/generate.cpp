@@ -10,7 +10,7 @@
 #include "base/stopwatch.h"
 #include "models/ideogram4/chat_prompt.h"
 #include "models/ideogram4/text_encoder.h"
-#include "models/ideogram4/tokenizer.h"
+#include "pipeline/model_parts.h"
 #include "pipeline/noise.h"
 
 namespace octet::pipeline {
@@ -104,31 +104,14 @@ class Run {
           request_.images, kMostImages);
     check_native_int8();
     const ModelFolders& folders = request_.folders;
-    const ideogram4::Tokenizer tokenizer(folders.tokenizer);
-    tokens_ = encode_caption(tokenizer, request_.caption);
-    report_.text_tokens = static_cast<int64_t>(tokens_.size());
     check_image_size(request_.size, size_limits(folders, request_.convention));
-    config_ = ideogram4::check_dit(folders.transformer, /*conditional=*/true);
-    DitConfig other = ideogram4::check_dit(folders.unconditional, /*conditional=*/false);
-    other.text_features = config_.text_features;  // it has no use for them
-    check(other == config_,
-          "{} and {}: the two transformers differ in their config.json, expected one architecture",
-          folders.transformer.path, folders.unconditional.path);
-    text_encoder_.emplace(folders.text_encoder);
-    check(tokenizer.largest_id() < text_encoder_->config().vocabulary,
-          "{}: has ids up to {}, but {} a vocabulary of {}; they belong to different models",
-          folders.tokenizer, tokenizer.largest_id(), folders.text_encoder,
-          text_encoder_->config().vocabulary);
-    check(text_encoder_->features() == config_.text_features,
-          "{}: gives {} features, but {} takes {}; they belong to different models",
-          folders.text_encoder, text_encoder_->features(), folders.transformer.path,
-          config_.text_features);
-    const ideogram4::VaeConfig vae = ideogram4::check_vae(folders.vae);
-    check(vae.latent_channels * ideogram4::kPatch * ideogram4::kPatch == config_.latent_channels,
-          "{}: has {} latent channels, four times which are not the {} of {}", folders.vae,
-          vae.latent_channels, config_.latent_channels, folders.transformer.path);
-    statistics_of(folders.vae, vae, request_.convention, ctx_.dtype);
-    const int64_t side = ideogram4::kPatch * vae.factor();
+    ModelParts parts = open_parts(folders);
+    tokens_ = encode_caption(parts.tokenizer, request_.caption);
+    report_.text_tokens = static_cast<int64_t>(tokens_.size());
+    config_ = parts.dit;
+    statistics_of(folders.vae, parts.vae, request_.convention, ctx_.dtype);
+    const int64_t side = parts.token_side();
+    text_encoder_.emplace(std::move(parts.text_encoder));
     grid_height_ = request_.size.height / side;
     grid_width_ = request_.size.width / side;
     ScheduleRequest schedule = request_.schedule;

@@ -143,6 +143,14 @@ DitPrompt prepare(Context& ctx, const Dit& dit, const std::vector<float>& featur
 
 Matrix forward(Context& ctx, const Dit& dit, const DitPrompt& prompt, const ConstTensorView& z,
                float time) {
+  const auto block_at = [&](int64_t i) -> const DitBlock& {
+    return dit.blocks[static_cast<size_t>(i)];
+  };
+  return forward(ctx, dit, block_at, prompt, z, time);
+}
+
+Matrix forward(Context& ctx, const Dit& dit, const BlockSource& block_at, const DitPrompt& prompt,
+               const ConstTensorView& z, float time) {
   const DitConfig& config = dit.config;
   const int64_t n = prompt.text_tokens(), image_tokens = prompt.image_tokens();
   check(z.shape == Shape({image_tokens, config.latent_channels}),
@@ -158,8 +166,8 @@ Matrix forward(Context& ctx, const Dit& dit, const DitPrompt& prompt, const Cons
   add_role(ctx, dit, kImage, image);
 
   const Matrix c = silu(ctx, linear(ctx, time_embedding(ctx, dit, time), dit.conditioning));
-  for (const DitBlock& block : dit.blocks) {
-    run_block(ctx, config, block, h, c, prompt.rotary);
+  for (int64_t i = 0; i < config.layers; ++i) {
+    run_block(ctx, config, block_at(i), h, c, prompt.rotary);
   }
 
   // The blocks take c as it is, the final layer applies SiLU once more.

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -40,13 +41,16 @@ struct Dit {
   nn::Linear time_in, time_out;  // [D, D]
   nn::Linear conditioning;       // [A, D]
   nn::Table roles;               // [2, D]: not image, image
-  std::vector<DitBlock> blocks;
-  nn::Linear final_modulation;  // [D, A]
-  nn::Linear final;             // [C, D]
+  std::vector<DitBlock> blocks;  // all, or none where they are handed to forward() one by one
+  nn::Linear final_modulation;   // [D, A]
+  nn::Linear final;              // [C, D]
 };
 
 // The one list of its weights. The unconditional one never reads those of the text.
 void visit_weights(Dit& dit, bool conditional, nn::WeightVisitor& visit);
+// The same in two parts: all but the blocks, and block i into `block`.
+void visit_frame(Dit& dit, bool conditional, nn::WeightVisitor& visit);
+void visit_block(DitBlock& block, const DitConfig& config, int64_t i, nn::WeightVisitor& visit);
 
 // What does not change from step to step: the text as tokens, and the positions of all tokens.
 struct DitPrompt {
@@ -65,5 +69,12 @@ DitPrompt prepare(nn::Context& ctx, const Dit& dit, const std::vector<float>& fe
 // The velocity [image tokens, C] at `time`, 0 for noise to 1 for an image; z has the same shape.
 nn::Matrix forward(nn::Context& ctx, const Dit& dit, const DitPrompt& prompt,
                    const ConstTensorView& z, float time);
+
+// Block i, asked for in order; it stays where it is until the next is asked for.
+using BlockSource = std::function<const DitBlock&(int64_t i)>;
+
+// The same with blocks from elsewhere.
+nn::Matrix forward(nn::Context& ctx, const Dit& dit, const BlockSource& block_at,
+                   const DitPrompt& prompt, const ConstTensorView& z, float time);
 
 }  // namespace octet::ideogram4

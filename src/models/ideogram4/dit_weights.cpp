@@ -25,8 +25,33 @@ LinearSpec plain(const std::string& before, const std::string& layer, int64_t n,
           .large = is_large(layer)};
 }
 
-void visit_block(DitBlock& block, const DitConfig& config, const std::string& at,
-                 nn::WeightVisitor& visit) {
+// What runs before the blocks, and after them.
+void visit_entry(Dit& dit, bool conditional, nn::WeightVisitor& visit) {
+  const DitConfig& config = dit.config;
+  const int64_t d = config.hidden(), c = config.latent_channels, a = config.modulation;
+  visit.linear(dit.input, plain("", "input_proj", d, c, /*bias=*/true));
+  if (conditional) {
+    visit.vector(dit.text_norm, "llm_cond_norm.weight", config.text_features);
+    visit.linear(dit.text, plain("", "llm_cond_proj", d, config.text_features, /*bias=*/true));
+  }
+  visit.linear(dit.time_in, plain("", "t_embedding.mlp_in", d, d, /*bias=*/true));
+  visit.linear(dit.time_out, plain("", "t_embedding.mlp_out", d, d, /*bias=*/true));
+  visit.linear(dit.conditioning, plain("", "adaln_proj", a, d, /*bias=*/true));
+  visit.table(dit.roles, "embed_image_indicator.weight", 2, d);
+}
+
+void visit_exit(Dit& dit, nn::WeightVisitor& visit) {
+  const DitConfig& config = dit.config;
+  const int64_t d = config.hidden(), c = config.latent_channels, a = config.modulation;
+  visit.linear(dit.final_modulation,
+               plain("", "final_layer.adaln_modulation", d, a, /*bias=*/true));
+  visit.linear(dit.final, plain("", "final_layer.linear", c, d, /*bias=*/true));
+}
+
+}  // namespace
+
+void visit_block(DitBlock& block, const DitConfig& config, int64_t i, nn::WeightVisitor& visit) {
+  const std::string at = "layers." + std::to_string(i) + ".";
   const int64_t d = config.hidden(), f = config.ffn;
   visit.linear(block.modulation,
                plain(at, "adaln_modulation", 4 * d, config.modulation, /*bias=*/true));
@@ -57,27 +82,18 @@ void visit_block(DitBlock& block, const DitConfig& config, const std::string& at
   visit.linear(block.down, plain(at, "feed_forward.w2", d, f));
 }
 
-}  // namespace
+void visit_frame(Dit& dit, bool conditional, nn::WeightVisitor& visit) {
+  visit_entry(dit, conditional, visit);
+  visit_exit(dit, visit);
+}
 
 void visit_weights(Dit& dit, bool conditional, nn::WeightVisitor& visit) {
-  const DitConfig& config = dit.config;
-  const int64_t d = config.hidden(), c = config.latent_channels, a = config.modulation;
-  visit.linear(dit.input, plain("", "input_proj", d, c, /*bias=*/true));
-  if (conditional) {
-    visit.vector(dit.text_norm, "llm_cond_norm.weight", config.text_features);
-    visit.linear(dit.text, plain("", "llm_cond_proj", d, config.text_features, /*bias=*/true));
-  }
-  visit.linear(dit.time_in, plain("", "t_embedding.mlp_in", d, d, /*bias=*/true));
-  visit.linear(dit.time_out, plain("", "t_embedding.mlp_out", d, d, /*bias=*/true));
-  visit.linear(dit.conditioning, plain("", "adaln_proj", a, d, /*bias=*/true));
-  visit.table(dit.roles, "embed_image_indicator.weight", 2, d);
-  dit.blocks.resize(static_cast<size_t>(config.layers));
+  visit_entry(dit, conditional, visit);
+  dit.blocks.resize(static_cast<size_t>(dit.config.layers));
   for (size_t i = 0; i < dit.blocks.size(); ++i) {
-    visit_block(dit.blocks[i], config, "layers." + std::to_string(i) + ".", visit);
+    visit_block(dit.blocks[i], dit.config, static_cast<int64_t>(i), visit);
   }
-  visit.linear(dit.final_modulation,
-               plain("", "final_layer.adaln_modulation", d, a, /*bias=*/true));
-  visit.linear(dit.final, plain("", "final_layer.linear", c, d, /*bias=*/true));
+  visit_exit(dit, visit);
 }
 
 }  // namespace octet::ideogram4

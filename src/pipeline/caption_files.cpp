@@ -1,0 +1,69 @@
+#include "pipeline/caption_files.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+#include "base/error.h"
+#include "base/mapped_file.h"
+#include "formats/text.h"
+#include "pipeline/caption.h"
+
+namespace octet::pipeline {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string_view text_of(const MappedFile& file) {
+  const auto bytes = file.bytes();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+void read_lines(const std::string& path, std::vector<std::string>& captions) {
+  const MappedFile file(path);
+  const size_t before = captions.size();
+  std::string_view rest = text_of(file);
+  for (int64_t line = 1; !rest.empty(); ++line) {
+    const std::string_view text = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(text.size() + 1, rest.size()));
+    if (text.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    captions.push_back(caption_for_model(text, fmt::format("{}, line {}", path, line)));
+  }
+  check(captions.size() > before, "{}: has no captions, expected one in each line", path);
+}
+
+std::vector<std::string> json_files(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    if (it->path().extension() == ".json") files.push_back(it->path().string());
+  }
+  check(!error, "{}: cannot be read: {}", folder, error.message());
+  check(!files.empty(), "{}: has no files that end with .json, expected captions", folder);
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+}  // namespace
+
+std::vector<std::string> read_captions(const std::vector<std::string>& paths) {
+  std::vector<std::string> captions;
+  const auto read_one = [&](const std::string& path) {
+    captions.push_back(caption_for_model(text_of(MappedFile(path)), path));
+  };
+  for (const std::string& path : paths) {
+    std::error_code ignored;
+    if (fs::is_directory(path, ignored)) {
+      for (const std::string& file : json_files(path)) read_one(file);
+    } else if (path.ends_with(".jsonl")) {
+      read_lines(path, captions);
+    } else {
+      read_one(path);
+    }
+  }
+  check(!captions.empty(), "captions: no file was named, expected one or more");
+  return captions;
+}
+
+}  // namespace octet::pipeline
