@@ -45,7 +45,8 @@ void write_statistics(const std::string& path, const ActivationStatistics& stati
   auto entries = metadata;
   std::string seen;
   for (const auto& [name, inputs] : statistics) {
-    seen += (seen.empty() ? "" : ",") + std::to_string(inputs.rows_seen);
+    if (!seen.empty()) seen += ",";
+    seen += std::to_string(inputs.rows_seen);
   }
   entries[kSeen] = seen;
   SafetensorsWriter writer(path, declarations, entries);
