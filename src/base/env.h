@@ -15,6 +15,9 @@ std::optional<std::string> force_kernel();
 // .cache/octet in HOME. Nothing when none of them is set. The folder need not exist.
 std::optional<std::filesystem::path> cache_dir();
 
+// OCTET_CACHE_MAX_GB: how large the weights that are kept there may be, all together.
+std::optional<std::string> cache_max_gb();
+
 // OCTET_LOG: how much to say: debug, info or quiet. Flags of a program (-v, -q) win over it; see
 // log::level_from_environment().
 std::optional<std::string> log();

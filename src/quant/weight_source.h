@@ -19,6 +19,13 @@ class WeightSource {
   using Change = std::function<std::unique_ptr<StoredWeight>(std::unique_ptr<StoredWeight>,
                                                              const std::string& module)>;
 
+  struct Layer {
+    std::shared_ptr<const Checkpoint> checkpoint;
+    std::string prefix;
+    bool strict = true;  // all of its tensors have to be of use
+    bool converted = false;
+  };
+
   WeightSource() = default;
   WeightSource(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix) {
     add(std::move(checkpoint), std::move(prefix));
@@ -33,7 +40,8 @@ class WeightSource {
   void add_converted(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix);
   void set_change(Change change) { change_ = std::move(change); }
 
-  const std::string& path() const;  // of the first checkpoint
+  const std::vector<Layer>& layers() const { return layers_; }  // in the order of asking
+  const std::string& path() const;                              // of the first checkpoint
   // Whether one of the checkpoints has INT8 linears: then floating point in it is a choice.
   bool holds_int8() const { return holds_int8_; }
 
@@ -63,12 +71,6 @@ class WeightSource {
   std::string full_name(const std::string& name) const;
 
  private:
-  struct Layer {
-    std::shared_ptr<const Checkpoint> checkpoint;
-    std::string prefix;
-    bool strict = true;  // all of its tensors have to be of use
-    bool converted = false;
-  };
   const Layer* layer_with(const std::string& name) const;
   const Layer& layer_for(const std::string& name) const;  // the first, when none has it
   void look_for_int8(const Layer& layer);

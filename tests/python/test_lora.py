@@ -244,7 +244,10 @@ def test_networks(run, split, pipeline, tmp_path):
     path = tmp_path / "a.safetensors"
     state = make_lora(modules(pipeline.transformer))
     save_file(prefixed("transformer.", state), path)
-    both = {"dit": (pipeline.transformer, True), "uncond": (pipeline.unconditional_transformer, False)}
+    both = {
+        "dit": (pipeline.transformer, True),
+        "uncond": (pipeline.unconditional_transformer, False),
+    }
     cases = {"": {"dit"}, ":1:cond": {"dit"}, ":1:uncond": {"uncond"}, ":1:both": {"dit", "uncond"}}
     for choice, changed in cases.items():
         for component, (network, conditional) in both.items():
@@ -275,7 +278,8 @@ def test_int8_is_that_of_the_merged_weights(run, split, pipeline, tmp_path):
 def test_what_does_not_fit_is_refused(run, split, pipeline, tmp_path):
     path = tmp_path / "a.safetensors"
     state = make_lora(modules(pipeline.transformer))
-    save_file(prefixed("transformer.", state) | {"transformer.no.lora_A.weight": torch.ones(1, 2)}, path)
+    stray = {"transformer.no.lora_A.weight": torch.ones(1, 2)}
+    save_file(prefixed("transformer.", state) | stray, path)
     assert '"transformer.no" is no linear of the model' in run(
         "dit", split, inputs(), path, refused=True
     )

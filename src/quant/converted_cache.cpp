@@ -1,0 +1,253 @@
+#include "quant/converted_cache.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "base/env.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "formats/text.h"
+
+namespace octet::quant {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kKeyEntry = "octet_converted_from";
+constexpr uint64_t kDefaultMaxBytes = 40'000'000'000;
+// The first line of every key: another way to make codes gets another number.
+constexpr const char* kFormat = "octet converted weights 1\n";
+
+uint64_t hash_text(std::string_view text) {
+  return hash_bytes(std::as_bytes(std::span(text)), text.size());
+}
+
+bool can_be_kept(const StoredTransform& transform) { return transform.kind != Transform::smooth; }
+
+std::string comfy_quant(const StoredTransform& transform) {
+  std::string text = "{\"format\": \"int8_tensorwise\"";
+  if (transform.kind == Transform::rotate) {
+    text += fmt::format(", \"convrot\": true, \"convrot_groupsize\": {}", transform.group);
+  }
+  return text + "}";
+}
+
+// The weights that a Loader converts, and the tensors that they become.
+class ConvertedList : public nn::WeightVisitor {
+ public:
+  explicit ConvertedList(const WeightSource& source) : source_(source) {}
+
+  void linear(nn::Linear&, const nn::LinearSpec& spec) override {
+    for (const auto& part : layout_in(source_, spec)) {
+      const auto weight = source_.weight(part.name, part.rows, spec.k);
+      if (weight->is_int8() || !runs_in_int8(source_, spec, *weight) ||
+          !can_be_kept(weight->transform())) {
+        continue;
+      }
+      const std::string quant = comfy_quant(weight->transform());
+      names.emplace(weight->module(), part.name);
+      tensors.push_back({part.name + ".weight", DType::i8, {part.rows, spec.k}});
+      tensors.push_back({part.name + ".weight_scale", DType::f32, {part.rows, 1}});
+      tensors.push_back(
+          {part.name + ".comfy_quant", DType::u8, {static_cast<int64_t>(quant.size())}});
+      text += fmt::format("{} [{}, {}] {}\n", part.name, part.rows, spec.k, quant);
+    }
+  }
+  void conv(nn::Conv&, const nn::ConvSpec&) override {}
+  void vector(nn::Vector&, const std::string&, int64_t) override {}
+  void table(nn::Table&, const std::string&, int64_t, int64_t) override {}
+
+  std::vector<TensorDeclaration> tensors;
+  std::map<std::string, std::string> names;
+  std::string text;
+
+ private:
+  const WeightSource& source_;
+};
+
+// Files of the cache, those that were not used for longest first. A file that is being made counts
+// with what belongs to it, under the name that it will have.
+struct CachedFile {
+  std::string path;
+  uint64_t bytes = 0;
+  fs::file_time_type used = fs::file_time_type::min();
+};
+std::vector<CachedFile> cached_files(const fs::path& folder) {
+  std::map<std::string, CachedFile> found;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string path = entry.path().string();
+    const size_t end = path.rfind(".safetensors");
+    if (end == path.npos || !entry.is_regular_file()) continue;
+    CachedFile& file = found[path.substr(0, end) + ".safetensors"];
+    file.bytes += entry.file_size();
+    file.used = std::max(file.used, entry.last_write_time());
+  }
+  std::vector<CachedFile> files;
+  for (auto& [path, file] : found) {
+    file.path = path;
+    files.push_back(file);
+  }
+  std::sort(files.begin(), files.end(),
+            [](const CachedFile& a, const CachedFile& b) { return a.used < b.used; });
+  return files;
+}
+
+}  // namespace
+
+ConvertedCacheOptions default_converted_cache() {
+  ConvertedCacheOptions options{.folder = {}, .max_bytes = kDefaultMaxBytes};
+  if (const auto folder = env::cache_dir()) options.folder = *folder / "converted";
+  if (const auto text = env::cache_max_gb()) {
+    double gigabytes = 0;
+    const char* end = text->data() + text->size();
+    const auto [stop, error] = std::from_chars(text->data(), end, gigabytes);
+    if (stop == end && error == std::errc() && gigabytes >= 0 && gigabytes <= 1e9) {
+      options.max_bytes = static_cast<uint64_t>(gigabytes * 1e9);
+    } else {
+      log::warning("OCTET_CACHE_MAX_GB is {}, expected a number of gigabytes; {} are used",
+                   in_quotes(*text), kDefaultMaxBytes / 1'000'000'000);
+    }
+  }
+  return options;
+}
+
+std::string state_of(const Checkpoint& checkpoint) {
+  std::string text;
+  for (const SafetensorsFile& file : checkpoint.files()) {
+    const fs::path path = fs::canonical(file.path());
+    text += fmt::format("file {} {} bytes changed {}\n", path.string(), fs::file_size(path),
+                        fs::last_write_time(path).time_since_epoch().count());
+  }
+  std::string header;
+  for (const auto& [name, entry] : checkpoint.tensors()) {
+    header += fmt::format("{} {} {} {}\n", name, name_of(entry.info->dtype),
+                          to_string(entry.info->shape), entry.info->begin);
+  }
+  for (const auto& [key, value] : checkpoint.metadata()) header += key + " " + value + "\n";
+  return text + fmt::format("header {:016x}\n", hash_text(header));
+}
+
+ConvertedCache::ConvertedCache(ConvertedCacheOptions options, const WeightSource& source,
+                               const std::function<void(nn::WeightVisitor&)>& visit,
+                               std::span<const std::string> changes)
+    : options_(std::move(options)) {
+  if (options_.folder.empty() || options_.max_bytes == 0) return;
+  ConvertedList list(source);
+  visit(list);
+  if (list.tensors.empty()) return;
+  tensors_ = std::move(list.tensors);
+  names_ = std::move(list.names);
+  attempt([&] {
+    std::string key = kFormat;
+    for (const auto& layer : source.layers()) {
+      key += fmt::format("prefix \"{}\"\n{}", layer.prefix, state_of(*layer.checkpoint));
+    }
+    for (const std::string& change : changes) key += "change " + change + "\n";
+    key += fmt::format("weights {:016x}\n", hash_text(list.text));
+    path_ = (options_.folder / fmt::format("{:016x}.safetensors", hash_text(key))).string();
+    key_ = key;
+  });
+}
+
+void ConvertedCache::attempt(const std::function<void()>& task) {
+  try {
+    task();
+  } catch (const std::exception& error) {
+    log::warning("converted weights are not kept: {}", one_line(error.what()));
+    key_.clear();
+    file_.reset();
+  }
+}
+
+std::shared_ptr<const Checkpoint> ConvertedCache::find() const {
+  if (key_.empty()) return nullptr;
+  try {
+    if (!fs::exists(path_)) return nullptr;
+    auto found = std::make_shared<Checkpoint>(path_);
+    const auto made_from = found->metadata().find(kKeyEntry);
+    if (made_from == found->metadata().end() || made_from->second != key_) return nullptr;
+    for (const TensorDeclaration& tensor : tensors_) {
+      const TensorInfo* info = found->find(tensor.name);
+      if (info == nullptr || info->dtype != tensor.dtype || info->shape != tensor.shape) {
+        return nullptr;
+      }
+    }
+    std::error_code ignored;  // a cache that cannot be written can still be read
+    fs::last_write_time(path_, fs::file_time_type::clock::now(), ignored);
+    return found;
+  } catch (const std::exception& error) {
+    log::warning("converted weights are made anew: {}", one_line(error.what()));
+    return nullptr;
+  }
+}
+
+// Oldest first, until there is room. A part that another process is writing is locked, and stays.
+void ConvertedCache::make_room(uint64_t bytes) const {
+  check(bytes <= options_.max_bytes,
+        "they take {} MB and the cache may have {}; "
+        "OCTET_CACHE_MAX_GB sets the limit",
+        bytes / 1'000'000, options_.max_bytes / 1'000'000);
+  uint64_t total = bytes;
+  const std::vector<CachedFile> files = cached_files(options_.folder);
+  for (const CachedFile& file : files) {
+    if (file.path != path_) total += file.bytes;
+  }
+  for (const CachedFile& file : files) {
+    if (total <= options_.max_bytes) return;
+    if (file.path == path_) continue;
+    try {
+      ResumableSafetensors::discard(file.path);
+    } catch (const Error&) {
+      continue;
+    }
+    std::error_code ignored;
+    fs::remove(file.path, ignored);
+    total -= file.bytes;
+    log::debug("{}: removed from the cache of converted weights", file.path);
+  }
+}
+
+void ConvertedCache::start() {
+  fs::create_directories(options_.folder);
+  uint64_t bytes = 0;
+  for (const auto& tensor : tensors_) {
+    bytes += storage_bytes(path_, tensor.name, tensor.dtype, tensor.shape);
+  }
+  make_room(bytes);
+  file_ = std::make_unique<ResumableSafetensors>(
+      path_, tensors_, std::map<std::string, std::string>{{"format", "pt"}, {kKeyEntry, key_}},
+      key_);
+}
+
+void ConvertedCache::keep(const StoredWeight& weight, const QTensor& codes) {
+  const auto name = names_.find(weight.module());
+  if (key_.empty() || name == names_.end()) return;
+  attempt([&] {
+    if (file_ == nullptr) start();
+    const std::string quant = comfy_quant(weight.transform());
+    const auto put = [&](const char* tensor, std::span<const std::byte> bytes) {
+      const std::string full = name->second + tensor;
+      if (file_->is_finished(full)) return;
+      file_->write(full, 0, bytes);
+      file_->finish(full);
+    };
+    const auto rows = static_cast<size_t>(codes.rows());
+    put(".weight", {codes.values.data, rows * static_cast<size_t>(codes.k())});
+    put(".weight_scale", {codes.scales.data, rows * sizeof(float)});
+    put(".comfy_quant", std::as_bytes(std::span(quant)));
+  });
+}
+
+void ConvertedCache::commit() {
+  if (key_.empty() || file_ == nullptr) return;
+  attempt([&] {
+    file_->commit();
+    file_.reset();
+  });
+}
+
+}  // namespace octet::quant

@@ -1,0 +1,234 @@
+// Codes that are kept from one load for the next, and everything that makes them useless.
+#include "quant/converted_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "base/error.h"
+#include "devices/select.h"
+#include "quant/lora_files.h"
+
+namespace octet::test {
+namespace {
+
+namespace fs = std::filesystem;
+using quant::ConvertedCache;
+
+constexpr int64_t kWide = 64, kRows = 32;
+
+// Two large linears and a small one, which stays in floating point.
+void visit(nn::WeightVisitor& visitor) {
+  nn::Linear unused;
+  const auto spec = [](const char* name, bool large) {
+    return nn::LinearSpec{.layer = name, .k = kWide, .layouts = {{{name, kRows}}}, .large = large};
+  };
+  visitor.linear(unused, spec("a", true));
+  visitor.linear(unused, spec("b", true));
+  visitor.linear(unused, spec("small", false));
+}
+
+class ConvertedCacheTest : public testing::Test {
+ protected:
+  ConvertedCacheTest() { write_base(1); }
+
+  void write_base(float factor) {
+    std::vector<WrittenTensor> tensors;
+    for (const char* name : {"a", "b", "small"}) {
+      std::vector<float> values(kRows * kWide);
+      for (size_t j = 0; j < values.size(); ++j) {
+        values[j] = factor * (static_cast<float>((j * 37 + name[0]) % 101) - 50);
+      }
+      tensors.push_back(written(std::string("x.") + name + ".weight", {kRows, kWide}, values));
+    }
+    write_tensors(folder_.file("base.safetensors"), tensors);
+  }
+
+  quant::WeightSource source() {
+    return {std::make_shared<Checkpoint>(folder_.file("base.safetensors")), "x."};
+  }
+
+  ConvertedCache cache(const quant::WeightSource& from, const std::string& change = "") {
+    const std::vector<std::string> changes(change.empty() ? 0 : 1, change);
+    return {{cache_folder(), max_bytes_}, from, visit, changes};
+  }
+
+  // Loads everything, through the cache.
+  void load(const std::string& change = "") {
+    const quant::WeightSource from = source();
+    ConvertedCache kept = cache(from, change);
+    quant::LoadOptions options;
+    options.converted = [&](const StoredWeight& weight, const QTensor& codes) {
+      const auto* bytes = codes.values.data;
+      codes_[weight.module()].assign(bytes, bytes + kRows * kWide);
+      kept.keep(weight, codes);
+    };
+    quant::Loader loader(from, *backend_, pool_, options);
+    visit(loader);
+    kept.commit();
+  }
+
+  fs::path cache_folder() const { return folder_.file("cache"); }
+  std::vector<fs::path> files() const {
+    std::vector<fs::path> found;
+    if (!fs::exists(cache_folder())) return found;
+    for (const auto& entry : fs::directory_iterator(cache_folder())) found.push_back(entry.path());
+    return found;
+  }
+
+  TemporaryFolder folder_;
+  uint64_t max_bytes_ = 1'000'000;
+  std::unique_ptr<Backend> backend_ = select_backend({.device = "ref"});
+  ThreadPool pool_{2};
+  std::map<std::string, std::vector<std::byte>> codes_;
+};
+
+TEST_F(ConvertedCacheTest, KeepsWhatWasConverted) {
+  EXPECT_EQ(cache(source()).find(), nullptr);
+  load();
+  ASSERT_EQ(files().size(), 1u);
+  const auto found = cache(source()).find();
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(found->tensors().size(), 6u);
+  EXPECT_EQ(codes_.size(), 2u);
+  for (const std::string name : {"a", "b"}) {
+    const TensorInfo& weight = found->info(name + ".weight");
+    EXPECT_EQ(weight.dtype, DType::i8);
+    EXPECT_EQ(weight.shape, (FileShape{kRows, kWide}));
+    const auto bytes = found->bytes(name + ".weight");
+    EXPECT_EQ(std::vector<std::byte>(bytes.begin(), bytes.end()), codes_.at("x." + name));
+    const TensorInfo& scale = found->info(name + ".weight_scale");
+    EXPECT_EQ(scale.dtype, DType::f32);
+    EXPECT_EQ(scale.shape, (FileShape{kRows, 1}));
+    // Row 0 of these values has a 50 or close to it: the scale is amax / 127.
+    const float first =
+        quant::load_as_f32(DType::f32, found->bytes(name + ".weight_scale").data(), 0);
+    EXPECT_NEAR(first, 50.0f / 127, 1.5f / 127);
+    const auto quant = found->bytes(name + ".comfy_quant");
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(quant.data()), quant.size()),
+              R"({"format": "int8_tensorwise"})");
+  }
+}
+
+TEST_F(ConvertedCacheTest, IsOfOneBaseAndOneChange) {
+  load("lora 1");
+  EXPECT_NE(cache(source(), "lora 1").find(), nullptr);
+  EXPECT_EQ(cache(source(), "lora 2").find(), nullptr);
+  EXPECT_EQ(cache(source()).find(), nullptr);
+  // Other numbers of the same size: the time of the change tells them apart, even a second later.
+  const auto before = fs::last_write_time(folder_.file("base.safetensors"));
+  write_base(2);
+  fs::last_write_time(folder_.file("base.safetensors"), before + std::chrono::seconds(1));
+  EXPECT_EQ(cache(source(), "lora 1").find(), nullptr);
+  fs::last_write_time(folder_.file("base.safetensors"), before);
+  EXPECT_NE(cache(source(), "lora 1").find(), nullptr);
+}
+
+TEST_F(ConvertedCacheTest, OtherFilesUnderItsNameDoNotCount) {
+  load();
+  const std::string path = files().front().string();
+  const Checkpoint good(path);
+  const std::string key = good.metadata().at("octet_converted_from");
+  write_tensors(path, {written("a.weight", {1}, {1})}, {{"octet_converted_from", key}});
+  EXPECT_EQ(cache(source()).find(), nullptr);
+  write_tensors(path, {written("a.weight", {1}, {1})}, {{"octet_converted_from", "else"}});
+  EXPECT_EQ(cache(source()).find(), nullptr);
+  folder_.write("cache/" + files().front().filename().string(), "damaged");
+  EXPECT_EQ(cache(source()).find(), nullptr);
+  load();
+  EXPECT_NE(cache(source()).find(), nullptr);
+}
+
+TEST_F(ConvertedCacheTest, RotationsAreSaidAndSmoothingIsLeftOut) {
+  quant::WeightSource from = source();
+  const std::vector<float> codes(kRows * kWide, 3);
+  const quant::StoredTransform rotated{.kind = Transform::rotate, .group = 16};
+  const quant::StoredTransform smoothed{.kind = Transform::smooth,
+                                        .smooth = std::vector<float>(kWide, 2)};
+  from.set_change([&](std::unique_ptr<StoredWeight>, const std::string& module) {
+    return std::make_unique<GivenWeight>(kRows, codes, module == "a" ? rotated : smoothed);
+  });
+  ConvertedCache kept = cache(from);
+  const Buffer values = allocate_host(kRows * kWide), scales = allocate_host(kRows * 4);
+  std::memset(values.data(), 1, kRows * kWide);
+  std::memset(scales.data(), 0, kRows * 4);
+  kept.keep(*from.weight("a", kRows, kWide),
+            {values.view(DType::i8, {kRows, kWide}), scales.view(DType::f32, {kRows})});
+  kept.commit();
+  const auto found = cache(from).find();
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(found->tensors().size(), 3u);
+  const auto quant = found->bytes("a.comfy_quant");
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(quant.data()), quant.size()),
+            R"({"format": "int8_tensorwise", "convrot": true, "convrot_groupsize": 16})");
+}
+
+TEST_F(ConvertedCacheTest, TheOldestMakesRoom) {
+  max_bytes_ = 10'000;  // two of 4.5 KB
+  load("1");
+  load("2");
+  EXPECT_EQ(files().size(), 2u);
+  const auto age = [&](const std::string& change, int hours) {
+    const auto found = cache(source(), change).find();
+    ASSERT_NE(found, nullptr);
+    fs::last_write_time(found->path(),
+                        fs::file_time_type::clock::now() - std::chrono::hours(hours));
+  };
+  age("1", 5);
+  age("2", 7);
+  EXPECT_NE(cache(source(), "2").find(), nullptr);  // using it makes it the newest
+  load("3");
+  EXPECT_EQ(files().size(), 2u);
+  EXPECT_EQ(cache(source(), "1").find(), nullptr);
+  EXPECT_NE(cache(source(), "2").find(), nullptr);
+  EXPECT_NE(cache(source(), "3").find(), nullptr);
+}
+
+TEST_F(ConvertedCacheTest, NothingBreaksALoad) {
+  max_bytes_ = 1000;  // too small for one
+  load();
+  EXPECT_TRUE(files().empty());
+  max_bytes_ = 0;
+  load();
+  EXPECT_TRUE(files().empty());
+  max_bytes_ = 1'000'000;
+  load();
+  EXPECT_EQ(files().size(), 1u);  // it was for want of room
+  fs::remove_all(cache_folder());
+  folder_.write("cache", "a file where the folder should be");
+  load();
+  EXPECT_EQ(cache(source()).find(), nullptr);
+}
+
+TEST_F(ConvertedCacheTest, GoesOnWhereARunWasEnded) {
+  {
+    const quant::WeightSource from = source();
+    ConvertedCache kept = cache(from);
+    quant::LoadOptions options;
+    options.converted = [&](const StoredWeight& weight, const QTensor& codes) {
+      check(weight.module() != "x.b", "stopped");
+      kept.keep(weight, codes);
+    };
+    quant::Loader loader(from, *backend_, pool_, options);
+    EXPECT_ERROR_WITH(visit(loader), "stopped");
+  }
+  EXPECT_EQ(cache(source()).find(), nullptr);
+  load();
+  EXPECT_NE(cache(source()).find(), nullptr);
+  EXPECT_EQ(files().size(), 1u);
+}
+
+TEST_F(ConvertedCacheTest, ItsWeightsAreNotChangedAgain) {
+  write_tensors(folder_.file("c.safetensors"),
+                {written("a.weight", {kRows, kWide}, std::vector<float>(kRows * kWide, 7))});
+  quant::WeightSource from = source();
+  from.set_change([&](std::unique_ptr<StoredWeight>, const std::string&) {
+    return std::make_unique<GivenWeight>(kRows, std::vector<float>(kRows * kWide, 1));
+  });
+  from.add_converted(std::make_shared<Checkpoint>(folder_.file("c.safetensors")), "");
+  EXPECT_EQ(values_of(*from.weight("a", kRows, kWide)).front(), 7);
+  EXPECT_EQ(values_of(*from.weight("b", kRows, kWide)).front(), 1);
+}
+
+}  // namespace
+}  // namespace octet::test
