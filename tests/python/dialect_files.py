@@ -11,10 +11,10 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import reference
+import tiny_ideogram4 as tiny
 import torch
 from safetensors.torch import load_file, save_file
-
-import tiny_ideogram4 as tiny
 
 Stored = tuple[dict[str, torch.Tensor], torch.Tensor]
 Writer = Callable[[torch.Tensor], Stored]
@@ -110,14 +110,60 @@ def compressed_tensors(weight: torch.Tensor) -> Stored:
     return tensors, IntQuantizationCompressor.decompress(tensors, scheme)["weight"]
 
 
+def transformer_lab_smooth(count: int) -> torch.Tensor:
+    return torch.linspace(0.5, 2.0, count)
+
+
 def transformer_lab(weight: torch.Tensor) -> Stored:
     """As SmoothQuant is defined: columns are multiplied by what activations are divided by."""
-    smooth = torch.linspace(0.5, 2.0, weight.shape[1])
+    smooth = transformer_lab_smooth(weight.shape[1])
     smoothed = weight * smooth
     scale = smoothed.abs().amax(dim=1) / 127
     codes = torch.round(smoothed / scale[:, None]).to(torch.int8)
     tensors = {"wq": codes, "ws": scale, "smooth": smooth}
     return tensors, codes.float() * scale[:, None] / smooth
+
+
+# --- what becomes of activations -----------------------------------------------------------------
+
+Change = Callable[[torch.Tensor], torch.Tensor]
+
+
+def unchanged(x: torch.Tensor) -> torch.Tensor:
+    return x
+
+
+def rotated(group: int) -> Change:
+    """Its own inverse."""
+
+    def rotate(x: torch.Tensor) -> torch.Tensor:
+        from comfy_kitchen.tensor import int8_utils
+
+        return int8_utils._rotate_activation(x, int8_utils._build_hadamard(group), group)
+
+    return rotate
+
+
+def divided(x: torch.Tensor) -> torch.Tensor:
+    return x / transformer_lab_smooth(x.shape[-1])
+
+
+def multiplied(x: torch.Tensor) -> torch.Tensor:
+    return x * transformer_lab_smooth(x.shape[-1])
+
+
+def quantize_inputs(network: torch.nn.Module, change: Change, undo: Change) -> torch.nn.Module:
+    """W8A8 in real numbers: the inputs of the blocks' linears become what their codes stand for,
+    and meet the dequantised weights, which are not touched."""
+
+    def replace(_module, arguments):
+        codes, scale = reference.quantize_rows(change(arguments[0]))
+        return (undo(codes.float() * scale[..., None]),)
+
+    for name, module in network.named_modules():
+        if isinstance(module, torch.nn.Linear) and is_block_linear(name + "."):
+            module.register_forward_pre_hook(replace)
+    return network
 
 
 # --- whole transformers --------------------------------------------------------------------------
