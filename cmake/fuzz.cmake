@@ -18,6 +18,9 @@ list(APPEND fuzzed_sources ${caption_sources} ${CMAKE_SOURCE_DIR}/src/base/error
 foreach(name bpe byte_alphabet byte_tokenizer pre_tokenizer tokenizer tokenizer_file unicode)
   list(APPEND fuzzed_sources ${CMAKE_SOURCE_DIR}/src/models/ideogram4/${name}.cpp)
 endforeach()
+foreach(name recipe_json dialects/comfy_quant dialects/nf4_state)
+  list(APPEND fuzzed_sources ${CMAKE_SOURCE_DIR}/src/quant/${name}.cpp)
+endforeach()
 
 set(fuzz_options -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
   -fno-omit-frame-pointer)
@@ -39,7 +42,7 @@ target_include_directories(write_seeds PRIVATE ${CMAKE_SOURCE_DIR}/tests)
 target_link_libraries(write_seeds PRIVATE octet_flags nlohmann_json::nlohmann_json)
 
 add_custom_target(fuzzers DEPENDS write_seeds)
-foreach(name safetensors index caption tokenizer)
+foreach(name safetensors index caption tokenizer gguf dialect recipe)
   add_executable(${name}_fuzzer ${CMAKE_SOURCE_DIR}/tests/fuzz/${name}_fuzzer.cpp)
   target_link_libraries(${name}_fuzzer PRIVATE octet_fuzzed)
   target_link_options(${name}_fuzzer PRIVATE -fsanitize=fuzzer,address,undefined)

@@ -115,22 +115,6 @@ ConvertedCacheOptions default_converted_cache() {
   return options;
 }
 
-std::string state_of(const Checkpoint& checkpoint) {
-  std::string text;
-  for (const SafetensorsFile& file : checkpoint.files()) {
-    const fs::path path = fs::canonical(file.path());
-    text += fmt::format("file {} {} bytes changed {}\n", path.string(), fs::file_size(path),
-                        fs::last_write_time(path).time_since_epoch().count());
-  }
-  std::string header;
-  for (const auto& [name, entry] : checkpoint.tensors()) {
-    header += fmt::format("{} {} {} {}\n", name, name_of(entry.info->dtype),
-                          to_string(entry.info->shape), entry.info->begin);
-  }
-  for (const auto& [key, value] : checkpoint.metadata()) header += key + " " + value + "\n";
-  return text + fmt::format("header {:016x}\n", hash_text(header));
-}
-
 ConvertedCache::ConvertedCache(ConvertedCacheOptions options, const WeightSource& source,
                                const std::function<void(nn::WeightVisitor&)>& visit,
                                std::span<const std::string> changes)

@@ -32,10 +32,6 @@ struct ConvertedCacheOptions {
 // converted/ in env::cache_dir(), and OCTET_CACHE_MAX_GB, else 40 GB.
 ConvertedCacheOptions default_converted_cache();
 
-// The state of a checkpoint's files as text, without reading their data: real paths, sizes, times
-// of the last change, and a hash of what their headers say.
-std::string state_of(const Checkpoint& checkpoint);
-
 class ConvertedCache {
  public:
   // `source` as it is without this cache, `visit` lists the weights that a Loader with `int8` on

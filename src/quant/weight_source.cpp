@@ -8,6 +8,24 @@
 
 namespace octet::quant {
 
+std::string state_of(const Checkpoint& checkpoint) {
+  std::string text;
+  for (const TensorFile& file : checkpoint.files()) {
+    const std::filesystem::path path = std::filesystem::canonical(file.path());
+    text += fmt::format("file {} {} bytes changed {}\n", path.string(), std::filesystem::file_size(path),
+                        std::filesystem::last_write_time(path).time_since_epoch().count());
+  }
+  std::string header;
+  for (const auto& [name, entry] : checkpoint.tensors()) {
+    header += fmt::format("{} {} {} {}\n", name, name_of(entry.info->dtype),
+                          to_string(entry.info->shape), entry.info->begin);
+  }
+  for (const auto& [key, value] : checkpoint.metadata()) header += key + " " + value + "\n";
+  return text + fmt::format("header {:016x}\n", hash_text(header));
+}
+
+
+
 void WeightSource::add(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix) {
   layers_.push_back({std::move(checkpoint), std::move(prefix)});
   look_for_int8(layers_.back());
@@ -111,13 +129,7 @@ void WeightSource::release(const StoredWeight& weight) const {
 std::string WeightSource::identity() const {
   std::string text;
   for (const Layer& layer : layers_) {
-    for (const TensorFile& file : layer.checkpoint->files()) {
-      std::error_code ignored;
-      const auto path = std::filesystem::canonical(file.path(), ignored);
-      const auto size = std::filesystem::file_size(path, ignored);
-      const auto time = std::filesystem::last_write_time(path, ignored).time_since_epoch().count();
-      text += fmt::format("{} {} {} {}\n", path.string(), size, time, layer.prefix);
-    }
+    text += fmt::format("prefix \"{}\"\n{}", layer.prefix, state_of(*layer.checkpoint));
   }
   return text;
 }

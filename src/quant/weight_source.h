@@ -13,6 +13,10 @@
 
 namespace octet::quant {
 
+// The state of a checkpoint's files as text, without reading their data: real paths, sizes, times
+// of the last change, and a hash of what their headers say.
+std::string state_of(const Checkpoint& checkpoint);
+
 class WeightSource {
  public:
   // Changes a weight on its way out (a LoRA does); `module` is its name without prefix.
@@ -65,7 +69,7 @@ class WeightSource {
   const char* dialect_name(const std::string& full_name) const;
   // Gives the memory of the pages that a weight was read from back to the system.
   void release(const StoredWeight& weight) const;
-  // The files of all checkpoints, with what tells one state of them from another.
+  // state_of() all checkpoints, with their prefixes.
   std::string identity() const;
   // The name in the checkpoint that has this tensor.
   std::string full_name(const std::string& name) const;

@@ -108,7 +108,7 @@ inline std::vector<BrokenGguf> broken_ggufs() {
   add("version_0", "version 0", [](auto& parts) { parts.version = 0; });
   add("big_endian", "big-endian", [](auto& parts) { parts.version = 0x03000000; });
   patched("tensors_all_ones", "more than its", 8, ~uint64_t{0});
-  patched("tensors_too_many", "truncated", 8, 20);
+  patched("tensors_too_many", "its offset", 8, 20);  // what follows are zeros and data
   patched("pairs_all_ones", "more than its", 16, ~uint64_t{0});
   patched("key_length_all_ones", "above the limit", 24, ~uint64_t{0});
   patched("key_beyond_the_end", "truncated", 24, 60000);

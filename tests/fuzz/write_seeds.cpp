@@ -1,10 +1,12 @@
 // Writes the files of the tests as the fuzzers' first inputs: write_seeds FOLDER fills
-// FOLDER/safetensors, FOLDER/index, FOLDER/caption and FOLDER/tokenizer.
+// FOLDER/safetensors, FOLDER/index, FOLDER/caption, FOLDER/tokenizer, FOLDER/gguf, FOLDER/dialect
+// and FOLDER/recipe.
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 
 #include "formats/broken_files.h"
+#include "formats/gguf_bytes.h"
 #include "models/tokenizer_json.h"
 #include "pipeline/sample_captions.h"
 
@@ -27,6 +29,19 @@ std::string tokenizer_and_text(const std::string& text) {
   return json.dump() + '\0' + text;
 }
 
+// Of layers, by ComfyUI and by bitsandbytes.
+constexpr const char* kDescriptions[] = {
+    R"({"format": "int8_tensorwise", "convrot": true, "convrot_groupsize": 256})",
+    R"({"format": "float8_e4m3fn", "full_precision_matrix_mult": true})",
+    R"({"format": "int8_tensorwise", "params": {"convrot": true, "convrot_groupsize": 16}})",
+    R"({"quant_type": "nf4", "blocksize": 64, "dtype": "bfloat16", "shape": [6, 64]})",
+    R"({"quant_type": "fp4", "blocksize": 64, "dtype": "float32", "shape": [6, 64],
+        "nested_blocksize": 256, "nested_dtype": "float32", "nested_offset": 2.5})"};
+
+constexpr const char* kRecipes[] = {
+    R"({"format": "octet-w8a8", "alpha": 0.5, "smooth": "divide", "protected": ["a.b", "c"]})",
+    R"({"smooth": true, "alpha": "half", "protected": {"a": 17}})"};
+
 }  // namespace
 
 int main(int argument_count, char** arguments) {
@@ -35,10 +50,10 @@ int main(int argument_count, char** arguments) {
     return 2;
   }
   const std::filesystem::path folder = arguments[1];
-  std::filesystem::create_directories(folder / "safetensors");
-  std::filesystem::create_directories(folder / "index");
-  std::filesystem::create_directories(folder / "caption");
-  std::filesystem::create_directories(folder / "tokenizer");
+  for (const char* target :
+       {"safetensors", "index", "caption", "tokenizer", "gguf", "dialect", "recipe"}) {
+    std::filesystem::create_directories(folder / target);
+  }
   write(folder / "safetensors" / "sound", octet::test::sound_file());
   for (const auto& file : octet::test::broken_safetensors()) {
     write(folder / "safetensors" / file.label, file.content);
@@ -54,6 +69,16 @@ int main(int argument_count, char** arguments) {
   }
   for (const std::string text : {"abc abab<x>y", "e\u0301 a\n\n 'LL don't 12", "\xff"}) {
     write(folder / "tokenizer" / std::to_string(text.size()), tokenizer_and_text(text));
+  }
+  write(folder / "gguf" / "sound", octet::test::sound_gguf().bytes());
+  for (const auto& file : octet::test::broken_ggufs()) {
+    write(folder / "gguf" / file.label, file.content);
+  }
+  for (const std::string text : kDescriptions) {
+    write(folder / "dialect" / std::to_string(text.size()), text);
+  }
+  for (const std::string text : kRecipes) {
+    write(folder / "recipe" / std::to_string(text.size()), text);
   }
   return 0;
 }

@@ -118,7 +118,7 @@ TEST_F(Int8DialectTest, ComfyOfDescriptionsThatAreNone) {
       {R"({"format": "int8_tensorwise", "params": 1})", "\"params\" is 1"},
       {R"({"format": "mxfp8"})", "the ComfyUI format \"mxfp8\" is not read"},
       {R"({"format": "convrot_w4a4"})", "the ComfyUI format \"convrot_w4a4\" is not read"},
-      {R"({"format": "a\nb"})", "the ComfyUI format \"a\\nb\" is not read"},
+      {R"({"format": "a\nb"})", "the ComfyUI format \"a\\u000ab\" is not read"},
       {R"({"format": "float8_e4m3fn"})", "\"a.weight\" is I8, expected F8_E4M3"},
       {R"({"format": "nvfp4"})", "\"a.weight\" is I8"},
   };
