@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string_view>
 
 namespace octet {
 
@@ -37,6 +38,10 @@ inline uint64_t hash_bytes(std::span<const std::byte> bytes, uint64_t seed) {
   }
   for (const uint64_t lane : lanes) result = mixed_bits(result + lane);
   return result;
+}
+
+inline uint64_t hash_text(std::string_view text) {
+  return hash_bytes(std::as_bytes(std::span(text)), text.size());
 }
 
 }  // namespace octet

@@ -25,14 +25,15 @@ class Calibration {
  public:
   Calibration(nn::Context& ctx, ThreadPool& pool, const CalibrateRequest& request,
               const OnProgress& on_progress)
-      : ctx_{ctx.backend, ctx.dtype, ctx.profile},
-        watched_{ctx.backend, ctx.dtype, ctx.profile, &recorder_},
+      : ctx_{ctx.backend, ctx.dtype},
+        watched_{ctx.backend, ctx.dtype, nullptr, &recorder_},
         pool_(pool),
         request_(request),
         on_progress_(on_progress),
         job_(request, ctx.dtype),
         key_(job_.key(pool)),
         widths_(job_.input_widths()),
+        resident_(resident_blocks()),
         recorder_(ctx.backend, pool, request.rows, state_.statistics) {}
 
   quant::ActivationStatistics run() {
@@ -82,9 +83,11 @@ class Calibration {
   // Nobody is asked whether to go on between prepare() and the end of the first step: what is
   // saved then has to be the state before or the one after.
   void run_caption() {
-    const std::vector<float> features = encode();
-    load();
-    prepare(features);
+    {
+      const std::vector<float> features = encode();  // large, and not needed for long
+      load();
+      prepare(features);
+    }
     std::vector<float> z = std::exchange(state_.latent, {});
     if (state_.steps == 0) {
       z = make_noise(request_.seed, static_cast<uint64_t>(state_.captions), job_.elements());
@@ -120,7 +123,7 @@ class Calibration {
   void load() {
     if (conditional_) return;
     const ModelFolders& folders = request_.folders;
-    const auto [first, second] = resident_blocks();
+    const auto [first, second] = resident_;
     const auto told = [&, in_all = first + second](int64_t before) {
       return [this, before, in_all](int64_t done) { tell({Stage::load, before + done, in_all}); };
     };
@@ -214,7 +217,7 @@ class Calibration {
 
   int64_t steps_done() const { return state_.captions * job_.schedule.steps() + state_.steps; }
 
-  nn::Context ctx_;      // the caller's
+  nn::Context ctx_;      // the caller's, which nobody watches
   nn::Context watched_;  // the same with the recorder
   ThreadPool& pool_;
   const CalibrateRequest& request_;
@@ -222,6 +225,7 @@ class Calibration {
   CalibrationJob job_;
   std::string key_;
   std::map<std::string, int64_t> widths_;  // of the inputs of all linears
+  std::pair<int64_t, int64_t> resident_;
   CalibrationState state_;
   InputRecorder recorder_;
   bool saved_ = true;  // nothing was done since the last time

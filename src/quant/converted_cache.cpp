@@ -22,10 +22,6 @@ constexpr uint64_t kDefaultMaxBytes = 40'000'000'000;
 // The first line of every key: another way to make codes gets another number.
 constexpr const char* kFormat = "octet converted weights 1\n";
 
-uint64_t hash_text(std::string_view text) {
-  return hash_bytes(std::as_bytes(std::span(text)), text.size());
-}
-
 bool can_be_kept(const StoredTransform& transform) { return transform.kind != Transform::smooth; }
 
 std::string comfy_quant(const StoredTransform& transform) {

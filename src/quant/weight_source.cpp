@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/hash.h"
 
 namespace octet::quant {
 

@@ -221,7 +221,8 @@ TEST_F(Calibrating, RefusesWhatMakesNoSense) {
   });
   expect("2048", [](auto& request) { request.captions[1] = std::string(5000, 'x'); });
   expect("/nowhere/state", [](auto& request) { request.state_path = "/nowhere/state"; });
-  expect("/nowhere", [](auto& request) { request.folders.transformer = {"/nowhere"}; });
+  expect("/nowhere: cannot be opened",
+         [](auto& request) { request.folders.transformer = {"/nowhere"}; });
 }
 
 TEST_F(Calibrating, Int8LinearsCannotBeWatched) {

@@ -142,6 +142,15 @@ TEST_F(Resuming, AnotherJobStartsAnew) {
   EXPECT_FALSE(expect_anew([](auto& asked) { asked.save_every_s = 5; }));
 }
 
+TEST_F(Resuming, ARequestThatCannotRunTouchesNothing) {
+  CalibrateRequest asked = request();
+  asked.seed = 4;
+  asked.max_memory = 1;
+  folder_.write("state", whole_);
+  EXPECT_ERROR_WITH(calibrate(asked), "bytes at least");
+  EXPECT_TRUE(folder_.read("state") == whole_);
+}
+
 TEST_F(Resuming, AnotherFileIsAnotherJob) {
   const std::string copy = folder_.file("model");
   fs::copy(golden_path("model"), copy, fs::copy_options::recursive);
