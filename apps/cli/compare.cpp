@@ -26,6 +26,7 @@ using Json = nlohmann::ordered_json;
 struct SideArguments {
   std::string model, device;
   std::string linears = "int8", dtype = "bf16";
+  std::vector<std::string> loras;
 };
 
 struct CompareArguments {
@@ -39,6 +40,7 @@ GenerateRequest request_of(const SideArguments& side, GenerateRequest shared) {
   shared.model = side.model;
   shared.linears = side.linears;
   shared.dtype = side.dtype;
+  shared.loras = side.loras;
   if (!side.device.empty()) shared.device = side.device;
   shared.require_int8 = shared.require_int8 && side.linears == "int8";
   return shared;
@@ -84,7 +86,10 @@ Json to_json(const ComparedImage& image) {
 }
 
 Json side_json(const GenerateRequest& request, const GenerateReport& report) {
-  Json json = {{"model", request.model}, {"linears", request.linears}, {"dtype", request.dtype}};
+  Json json = {{"model", request.model},
+               {"linears", request.linears},
+               {"dtype", request.dtype},
+               {"loras", request.loras}};
   json.update(report_json(report));
   return json;
 }
@@ -208,6 +213,10 @@ void add_side(CLI::App& command, const std::string& name, SideArguments& side,
              fmt::format("{}'s large linears", name));
   add_choice(command, flag + "dtype", side.dtype, {"bf16", "f32"},
              fmt::format("{}'s activations", name));
+  // One file at a time: A and B may follow.
+  command
+      .add_option(flag + "lora", side.loras, fmt::format("LoRA of {}, as --lora of generate", name))
+      ->allow_extra_args(false);
   add_device(command, flag + "device", side.device,
              fmt::format("Where {} runs (default: --device)", name));
 }

@@ -55,9 +55,13 @@ void add_generate(CLI::App& program, CommonFlags& flags) {
   GenerateRequest& request = arguments->picture.request;
   command
       ->add_option("--model", request.model,
-                   "The model: a folder as Hugging Face lays it out, or the file or folder of its "
-                   "transformer in any dialect")
+                   "The model: a folder as Hugging Face lays it out, owner/name of one that was "
+                   "pulled, or the file or folder of its transformer in any dialect")
       ->required();
+  command->add_option("--lora", request.loras,
+                      "FILE[:strength[:cond|uncond|both]], merged into the weights; several stack");
+  command->add_flag("--cache-weights", request.cache_weights,
+                    "Keep the INT8 weights of a model that is stored otherwise, for the next time");
   add_picture_flags(*command, arguments->picture);
   add_picture_path(*command, arguments->out, "PNG file; several get -1, -2, ... in their name");
   add_choice(*command, "--linears", request.linears, {"int8", "float"},

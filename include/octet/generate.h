@@ -33,6 +33,9 @@ struct GenerateRequest {
   std::string unconditional;  // parts to take from elsewhere: their own folders, or a pipeline's
   std::string text_encoder;
   std::string vae;
+  std::vector<std::string> loras;  // FILE[:strength[:cond|uncond|both]]
+  // Keep the INT8 codes of a model that is not stored so, for the next time; with LoRAs always.
+  bool cache_weights = false;
   std::string fallback;  // another model, for parts that neither `model` nor these have
   std::string caption;   // JSON text, see octet/caption.h
   std::string caption_name = "caption";  // what begins a sentence about it

@@ -15,6 +15,7 @@
 #include "formats/png.h"
 #include "formats/safetensors.h"
 #include "formats/text.h"
+#include "hub/cache.h"
 #include "measure/free_memory.h"
 #include "octet/version.h"
 #include "pipeline/caption.h"
@@ -60,12 +61,16 @@ pipeline::GenerateRequest to_pipeline(const GenerateRequest& request) {
   made.int8 = is_first("linears", request.linears, "int8", "float");
   made.require_int8 = request.require_int8;
   made.caption = pipeline::caption_for_model(request.caption, request.caption_name);
-  made.folders = pipeline::find_folders({.model = request.model,
-                                         .unconditional = request.unconditional,
-                                         .text_encoder = request.text_encoder,
-                                         .vae = request.vae,
-                                         .base = request.base,
-                                         .fallback = request.fallback});
+  for (const std::string& lora : request.loras) {
+    made.loras.push_back(quant::parse_lora_request(lora));
+  }
+  made.keep_converted = request.cache_weights;
+  made.folders = pipeline::find_folders({.model = hub::find_model(request.model),
+                                         .unconditional = hub::find_model(request.unconditional),
+                                         .text_encoder = hub::find_model(request.text_encoder),
+                                         .vae = hub::find_model(request.vae),
+                                         .base = hub::find_model(request.base),
+                                         .fallback = hub::find_model(request.fallback)});
   if (request.on_latent) {
     made.on_latent = [&request](int image, const pipeline::SamplerStep& step) {
       request.on_latent({image, step.done, step.total, step.velocity, step.latent});
@@ -156,6 +161,7 @@ Picture to_picture(const pipeline::GeneratedImage& image, const GenerateRequest&
       {"checkpoint", report.checkpoint},
       {"device", report.device},
       {"linears", request.linears},
+      {"loras", request.loras.empty() ? "none" : fmt::format("{}", fmt::join(request.loras, ", "))},
       {"dtype", request.dtype},
       {"convention", request.convention},
       {"kernels", kernel_summary(report)},

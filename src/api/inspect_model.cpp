@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 
+#include "hub/cache.h"
 #include "models/ideogram4/load.h"
 #include "models/ideogram4/text_encoder.h"
 #include "pipeline/model_folders.h"
@@ -133,7 +134,8 @@ bool has_part(const std::string& path, const char* part) {
 
 }  // namespace
 
-std::vector<ModelPart> inspect_model(const std::string& path, const std::string& base) {
+std::vector<ModelPart> inspect_model(const std::string& model, const std::string& base_model) {
+  const std::string path = hub::find_model(model), base = hub::find_model(base_model);
   std::vector<ModelPart> parts;
   const bool pipeline = has_part(path, "transformer") || has_part(path, "text_encoder");
   if (!pipeline && !ideogram4::is_dit(path)) return parts;

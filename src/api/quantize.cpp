@@ -9,6 +9,10 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "devices/select.h"
+#include "hub/cache.h"
+#include "measure/free_memory.h"
+#include "pipeline/calibrate.h"
+#include "pipeline/caption_files.h"
 #include "pipeline/model_folders.h"
 #include "pipeline/quantize.h"
 
@@ -44,8 +48,8 @@ class Quantization {
     options_.dialect = quant::parse_output_dialect(request.dialect);
     options_.measure = request.measure || request.out.empty();
     options_.max_memory = request.max_memory;
-    const auto found =
-        pipeline::find_transformers(request.source, request.base, request.unconditional);
+    const auto found = pipeline::find_transformers(
+        hub::find_model(request.source), hub::find_model(request.base), request.unconditional);
     if (!found.conditional.path.empty()) branches_.push_back({found.conditional, true});
     if (!found.unconditional.path.empty()) branches_.push_back({found.unconditional, false});
   }
@@ -56,7 +60,9 @@ class Quantization {
     ThreadPool pool(request_.threads);
     report_.device = backend->description();
     report_.recipe = to_string(options_.recipe);
-    if (!request_.statistics.empty()) {
+    if (!request_.captions.empty()) {
+      calibrate(*backend, pool);
+    } else if (!request_.statistics.empty()) {
       options_.statistics = quant::read_statistics(request_.statistics);
       options_.statistics_name = request_.statistics;
     }
@@ -85,6 +91,39 @@ class Quantization {
           "{}: two transformers cannot go into one file of this dialect; name a folder, or one "
           "transformer as the source",
           request_.out);
+  }
+
+  // The file of activations is kept: another recipe can be tried with it.
+  std::string statistics_file() const {
+    if (!request_.statistics.empty()) return request_.statistics;
+    check(!request_.out.empty(),
+          "captions: there is no output beside which their activations could be kept; name a file "
+          "with --statistics");
+    return request_.out + ".activations.safetensors";
+  }
+
+  void calibrate(Backend& backend, ThreadPool& pool) {
+    pipeline::CalibrateRequest calibration;
+    calibration.captions = pipeline::read_captions(request_.captions);
+    calibration.folders = pipeline::find_folders(
+        {.model = hub::find_model(request_.source), .base = hub::find_model(request_.base)});
+    calibration.size = pipeline::parse_image_size(request_.calibration_size);
+    calibration.schedule.preset = pipeline::preset_named("turbo");
+    calibration.schedule.steps = request_.calibration_steps;
+    calibration.seed = request_.seed;
+    calibration.state_path = statistics_file();
+    calibration.max_memory = request_.max_memory;
+    if (calibration.max_memory == 0 && measure::keeps_data_on_host(backend)) {
+      // A fifth is left for what is not counted.
+      calibration.max_memory = static_cast<uint64_t>(0.8 * measure::available_bytes().value_or(0));
+    }
+    nn::Context ctx{backend, DType::bf16};
+    const auto tell = [&](const pipeline::GenerateProgress& progress) {
+      const bool steps = progress.stage == pipeline::Stage::denoise;
+      return !on_step_ || !steps || on_step_({"calibrate", "steps", progress.done, progress.total});
+    };
+    options_.statistics = pipeline::calibrate(ctx, pool, calibration, tell);
+    options_.statistics_name = calibration.state_path;
   }
 
   std::string one_file() const {

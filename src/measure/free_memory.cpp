@@ -7,9 +7,7 @@
 #include "base/error.h"
 
 namespace octet::measure {
-namespace {
 
-// Memory that can be taken without swapping, or nothing when Linux does not say.
 std::optional<double> available_bytes() {
   std::ifstream file("/proc/meminfo");
   std::string key;
@@ -19,8 +17,6 @@ std::optional<double> available_bytes() {
   }
   return std::nullopt;
 }
-
-}  // namespace
 
 bool keeps_data_on_host(const Backend& backend) {
   return dynamic_cast<const HostBackend*>(&backend) != nullptr;

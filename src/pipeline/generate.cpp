@@ -109,6 +109,7 @@ class Run {
     tokens_ = encode_caption(parts.tokenizer, request_.caption);
     report_.text_tokens = static_cast<int64_t>(tokens_.size());
     config_ = parts.dit;
+    ideogram4::check_loras(request_.loras, config_);
     statistics_of(folders.vae, parts.vae, request_.convention, ctx_.dtype);
     const int64_t side = parts.token_side();
     text_encoder_.emplace(std::move(parts.text_encoder));
@@ -154,6 +155,8 @@ class Run {
         pool_, &fingerprint_, [&](uint64_t done, uint64_t total) {
           tell({Stage::load, static_cast<int64_t>(done), static_cast<int64_t>(total)});
         }};
+    loading.loras = request_.loras;
+    loading.keep_converted = request_.keep_converted;
     Dit dit = load_dit(ctx_, files, conditional, request_.int8, loading);
     DitPrompt prompt = prepare(ctx_, dit, features, grid_height_, grid_width_);
     return {std::move(dit), std::move(prompt)};

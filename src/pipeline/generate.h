@@ -35,6 +35,8 @@ struct GenerateRequest {
   std::vector<float> noise;  // F32 [tokens, channels] of one image in place of the seed's
   bool int8 = true;          // the transformers' large linears
   bool require_int8 = false;
+  std::vector<quant::LoraRequest> loras;
+  bool keep_converted = false;                                        // see ideogram4::Loading
   std::function<void(int image, const SamplerStep& step)> on_latent;  // after each step
 };
 

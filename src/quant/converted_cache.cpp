@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "formats/text.h"
+#include "quant/output_dialect.h"
 
 namespace octet::quant {
 namespace {
@@ -22,16 +23,6 @@ constexpr uint64_t kDefaultMaxBytes = 40'000'000'000;
 // The first line of every key: another way to make codes gets another number.
 constexpr const char* kFormat = "octet converted weights 1\n";
 
-bool can_be_kept(const StoredTransform& transform) { return transform.kind != Transform::smooth; }
-
-std::string comfy_quant(const StoredTransform& transform) {
-  std::string text = "{\"format\": \"int8_tensorwise\"";
-  if (transform.kind == Transform::rotate) {
-    text += fmt::format(", \"convrot\": true, \"convrot_groupsize\": {}", transform.group);
-  }
-  return text + "}";
-}
-
 // The weights that a Loader converts, and the tensors that they become.
 class ConvertedList : public nn::WeightVisitor {
  public:
@@ -41,16 +32,15 @@ class ConvertedList : public nn::WeightVisitor {
     for (const auto& part : layout_in(source_, spec)) {
       const auto weight = source_.weight(part.name, part.rows, spec.k);
       if (weight->is_int8() || !runs_in_int8(source_, spec, *weight) ||
-          !can_be_kept(weight->transform())) {
+          !can_say(OutputDialect::comfyui, weight->transform().kind)) {
         continue;
       }
-      const std::string quant = comfy_quant(weight->transform());
       names.emplace(weight->module(), part.name);
-      tensors.push_back({part.name + ".weight", DType::i8, {part.rows, spec.k}});
-      tensors.push_back({part.name + ".weight_scale", DType::f32, {part.rows, 1}});
-      tensors.push_back(
-          {part.name + ".comfy_quant", DType::u8, {static_cast<int64_t>(quant.size())}});
-      text += fmt::format("{} [{}, {}] {}\n", part.name, part.rows, spec.k, quant);
+      const auto declared =
+          declare_int8(OutputDialect::comfyui, part.name, part.rows, spec.k, weight->transform());
+      tensors.insert(tensors.end(), declared.begin(), declared.end());
+      text += fmt::format("{} [{}, {}] {}\n", part.name, part.rows, spec.k,
+                          comfy_quant(weight->transform()));
     }
   }
   void conv(nn::Conv&, const nn::ConvSpec&) override {}

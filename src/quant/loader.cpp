@@ -33,6 +33,7 @@ QTensor rows_of(const QTensor& all, int64_t first, int64_t count) {
 
 void Loader::loaded(const StoredWeight& weight) {
   for (const UsedTensor& tensor : weight.tensors()) loaded(tensor.name, tensor.bytes);
+  source_.release(weight);
 }
 
 void Loader::loaded(const std::string& name, std::span<const std::byte> bytes) {

@@ -13,7 +13,8 @@ std::string state_of(const Checkpoint& checkpoint) {
   std::string text;
   for (const TensorFile& file : checkpoint.files()) {
     const std::filesystem::path path = std::filesystem::canonical(file.path());
-    text += fmt::format("file {} {} bytes changed {}\n", path.string(), std::filesystem::file_size(path),
+    text += fmt::format("file {} {} bytes changed {}\n", path.string(),
+                        std::filesystem::file_size(path),
                         std::filesystem::last_write_time(path).time_since_epoch().count());
   }
   std::string header;
@@ -24,8 +25,6 @@ std::string state_of(const Checkpoint& checkpoint) {
   for (const auto& [key, value] : checkpoint.metadata()) header += key + " " + value + "\n";
   return text + fmt::format("header {:016x}\n", hash_text(header));
 }
-
-
 
 void WeightSource::add(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix) {
   layers_.push_back({std::move(checkpoint), std::move(prefix)});

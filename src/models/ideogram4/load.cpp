@@ -1,20 +1,22 @@
 #include "models/ideogram4/load.h"
 
 #include "nn/linear_list.h"
+#include "quant/converted_cache.h"
 #include "quant/loader.h"
 #include "quant/lora.h"
 
 namespace octet::ideogram4 {
 namespace {
 
+using Visit = std::function<void(nn::WeightVisitor&)>;
+
 // Visits the weights of a model twice: first whether all are there, then loading them.
-template <class Visit>
-void load(nn::Context& ctx, const quant::WeightSource& source, bool int8, const Loading& loading,
-          Visit visit) {
+void load(nn::Context& ctx, const quant::WeightSource& source, quant::LoadOptions options,
+          const Loading& loading, const Visit& visit) {
   quant::CheckpointCheck present(source);
   visit(present);
   uint64_t done = 0;
-  quant::LoadOptions options = {.dtype = ctx.dtype, .int8 = int8};
+  options.dtype = ctx.dtype;
   options.progress = [&](uint64_t bytes) {
     done += bytes;
     if (loading.progress) loading.progress(done, present.bytes());
@@ -24,30 +26,60 @@ void load(nn::Context& ctx, const quant::WeightSource& source, bool int8, const 
   if (loading.fingerprint != nullptr) loading.fingerprint->add(loader.fingerprint());
 }
 
-// Merges LoRAs into the weights of one transformer. They may change linears that only the
-// conditional one uses.
-void merge_loras(const std::vector<quant::LoraRequest>& requests, Dit& dit, bool conditional,
-                 quant::WeightSource& source) {
-  if (requests.empty()) return;
+using Loras = std::vector<std::shared_ptr<const quant::Lora>>;
+
+// They may change linears that only the conditional transformer uses.
+Loras open_loras(const std::vector<quant::LoraRequest>& requests, const DitConfig& config) {
+  Dit dit;
+  dit.config = config;
   nn::LinearList list;
   visit_weights(dit, /*conditional=*/true, list);
-  std::vector<std::shared_ptr<const quant::Lora>> loras;
+  Loras loras;
   for (const auto& request : requests) {
     loras.push_back(std::make_shared<quant::Lora>(request, list.linears()));
   }
-  source.set_change(quant::merge_loras(std::move(loras), conditional));
+  return loras;
+}
+
+// Codes that this run makes are kept for the next one, which then reads them in place of the
+// weights that they were made from.
+void load_with_cache(nn::Context& ctx, quant::WeightSource weights, const Loras& loras,
+                     const Loading& loading, const Visit& visit) {
+  std::vector<std::string> changes;
+  for (const auto& lora : loras) changes.push_back(lora->identity(loading.pool));
+  quant::ConvertedCache cache(quant::default_converted_cache(), weights, visit, changes);
+  quant::LoadOptions options;
+  if (const auto found = cache.find()) {
+    weights.add_converted(found, "");
+    return load(ctx, weights, options, loading, visit);
+  }
+  options.converted = [&](const quant::StoredWeight& weight, const QTensor& codes) {
+    cache.keep(weight, codes);
+  };
+  load(ctx, weights, options, loading, visit);
+  cache.commit();
 }
 
 }  // namespace
+
+void check_loras(const std::vector<quant::LoraRequest>& requests, const DitConfig& config) {
+  open_loras(requests, config);
+}
 
 Dit load_dit(nn::Context& ctx, const DitSource& source, bool conditional, bool int8,
              const Loading& loading) {
   Dit dit;
   dit.config = source.config;
   quant::WeightSource weights = source.weights;
-  merge_loras(loading.loras, dit, conditional, weights);
-  load(ctx, weights, int8, loading,
-       [&](nn::WeightVisitor& visitor) { visit_weights(dit, conditional, visitor); });
+  Loras loras = open_loras(loading.loras, dit.config);
+  std::erase_if(loras, [&](const auto& lora) { return !lora->changes(conditional); });
+  if (!loras.empty()) weights.set_change(quant::merge_loras(loras, conditional));
+  const Visit visit = [&](nn::WeightVisitor& visitor) { visit_weights(dit, conditional, visitor); };
+  if (int8 && (loading.keep_converted || !loras.empty())) {
+    load_with_cache(ctx, weights, loras, loading, visit);
+  } else {
+    load(ctx, weights, {.int8 = int8}, loading, visit);
+  }
   return dit;
 }
 
@@ -60,7 +92,7 @@ VaeDecoder load_vae(nn::Context& ctx, const std::string& folder, const Loading& 
   VaeDecoder vae;
   vae.config = read_vae_config(folder + "/config.json");
   const quant::WeightSource source(std::make_shared<Checkpoint>(folder), "");
-  load(ctx, source, /*int8=*/false, loading,
+  load(ctx, source, {.int8 = false}, loading,
        [&](nn::WeightVisitor& visitor) { visit_weights(vae, visitor); });
   return vae;
 }

@@ -20,6 +20,9 @@ struct Loading {
   quant::Fingerprint* fingerprint = nullptr;                    // of what was loaded is added
   std::function<void(uint64_t done, uint64_t total)> progress;  // bytes of files; may throw
   std::vector<quant::LoraRequest> loras = {};                   // merged into transformers
+  // INT8 codes of weights that are not stored so are kept on disk for the next time; with LoRAs
+  // always.
+  bool keep_converted = false;
 };
 
 // One transformer. `int8`: linears that its file has in INT8; where it has none, the large ones,
@@ -30,6 +33,9 @@ Dit load_dit(nn::Context& ctx, const DitSource& source, bool conditional, bool i
              const Loading& loading);
 
 VaeDecoder load_vae(nn::Context& ctx, const std::string& folder, const Loading& loading);
+
+// Throws what load_dit() would about LoRAs.
+void check_loras(const std::vector<quant::LoraRequest>& requests, const DitConfig& config);
 
 // Whether a checkpoint has all that its configuration promises, and nothing else; reads no weights.
 DitConfig check_dit(const DitFiles& files, bool conditional);
