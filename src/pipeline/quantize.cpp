@@ -212,10 +212,14 @@ class Writing {
       made["protected"][branch.plan.conditional() ? "conditional" : "unconditional"] =
           branch.report.protected_modules;
     }
-    return {{"format", "pt"},
-            {std::string(ideogram4::kConfigEntry),
-             ideogram4::config_text(branches_.front().plan.source().config)},
-            {"octet.quantization", made.dump()}};
+    std::map<std::string, std::string> entries = {
+        {"format", "pt"},
+        {std::string(ideogram4::kConfigEntry),
+         ideogram4::config_text(branches_.front().plan.source().config)},
+        {"octet.quantization", made.dump()}};
+    // What readers of that dialect do with a .smooth tensor.
+    if (options_.dialect == quant::OutputDialect::transformerlab) entries["smooth"] = "divide";
+    return entries;
   }
 
   void write() {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "base/error.h"
 #include "formats/text.h"
@@ -46,6 +47,27 @@ void rotate_groups(float* row, int64_t k, int64_t group) {
       }
     }
   }
+}
+
+// Loops over a row, without a branch within: each is bound by memory then.
+template <class T>
+void widen(const std::byte* from, int64_t k, float factor, float* into) {
+  const auto* values = reinterpret_cast<const T*>(from);
+  for (int64_t j = 0; j < k; ++j) {
+    if constexpr (std::is_same_v<T, int8_t>) {
+      into[j] = static_cast<float>(values[j]) * factor;
+    } else {
+      into[j] = to_f32(values[j]) * factor;
+    }
+  }
+}
+
+bool all_finite(const float* values, int64_t count) {
+  bool finite = true;
+  for (int64_t j = 0; j < count; ++j) {
+    finite &= (__builtin_bit_cast(uint32_t, values[j]) & 0x7f800000u) != 0x7f800000u;
+  }
+  return finite;
 }
 
 FileShape without_trailing_ones(FileShape shape, size_t rank) {
@@ -115,6 +137,7 @@ float StoredWeight::scale(int64_t) const { return 1; }
 
 void StoredWeight::read(int64_t row, float* into) const {
   const float factor = scale(row);
+<<<<<<< HEAD
   if (dtype_ == DType::f32) {
     read_stored(row, reinterpret_cast<std::byte*>(into));
     for (int64_t j = 0; j < k_; ++j) into[j] *= factor;
@@ -129,11 +152,20 @@ void StoredWeight::read(int64_t row, float* into) const {
                     : load_as_f32(dtype_, stored.data(), j);
       into[j] = value * factor;
     }
+=======
+  thread_local std::vector<std::byte> stored;
+  stored.resize(static_cast<size_t>(k_ * (bits_of(dtype_) / 8)));
+  read_stored(row, stored.data());
+  switch (dtype_) {
+    case DType::i8: widen<int8_t>(stored.data(), k_, factor, into); break;
+    case DType::bf16: widen<bf16_t>(stored.data(), k_, factor, into); break;
+    case DType::f16: widen<f16_t>(stored.data(), k_, factor, into); break;
+    default: widen<float>(stored.data(), k_, factor, into);
+>>>>>>> w-dialects
   }
   bool finite = true;
   transform_.undo(into, k_);
-  for (int64_t j = 0; j < k_; ++j) finite = finite && std::isfinite(into[j]);
-  if (!finite) fail_damaged(module_ + ".weight", row);
+  if (!all_finite(into, k_)) fail_damaged(module_ + ".weight", row);
 }
 
 void StoredWeight::read(int64_t row, DType to, std::byte* into) const {
@@ -149,7 +181,7 @@ void StoredWeight::read(int64_t row, DType to, std::byte* into) const {
   bool finite = true;
   for (int64_t j = 0; j < k_; ++j) {
     narrow[j] = from_f32<bf16_t>(wide[static_cast<size_t>(j)]);
-    finite = finite && std::isfinite(to_f32(narrow[j]));
+    finite &= (narrow[j].bits & 0x7f80) != 0x7f80;
   }
   if (!finite) fail_damaged(module_ + ".weight", row);
 }

@@ -157,9 +157,8 @@ def test_descriptions_in_the_metadata(run_model, tmp_path):  # noqa: F811
         return tensors, meant
 
     folder = make_folder(tmp_path / "model")
-    state = dialect_files.rewrite_transformer(
-        folder, write, fused=True, metadata={"_quantization_metadata": json.dumps({"layers": layers})}
-    )
+    metadata = {"_quantization_metadata": json.dumps({"layers": layers})}
+    state = dialect_files.rewrite_transformer(folder, write, fused=True, metadata=metadata)
     check_velocity(run_model, folder, state)
 
 

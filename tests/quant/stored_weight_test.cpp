@@ -5,28 +5,14 @@
 #include <limits>
 
 #include "formats/error_message.h"
-#include "formats/safetensors_writer.h"
-#include "formats/temporary_folder.h"
 #include "quant/dialect.h"
+#include "quant/tensor_files.h"
 
 namespace octet::test {
 namespace {
 
 using quant::open_weight;
 using quant::StoredWeight;
-
-struct Tensor {
-  std::string name;
-  DType dtype;
-  FileShape shape;
-  std::vector<std::byte> bytes;
-};
-
-template <class T>
-Tensor tensor(std::string name, DType dtype, FileShape shape, const std::vector<T>& values) {
-  const auto bytes = std::as_bytes(std::span(values));
-  return {std::move(name), dtype, std::move(shape), {bytes.begin(), bytes.end()}};
-}
 
 template <class T>
 Tensor rounded(DType dtype, const std::vector<float>& values) {
@@ -38,16 +24,7 @@ Tensor rounded(DType dtype, const std::vector<float>& values) {
 class StoredWeightTest : public testing::Test {
  protected:
   Checkpoint write(const std::vector<Tensor>& tensors) {
-    std::vector<TensorDeclaration> declarations;
-    for (const Tensor& each : tensors) declarations.push_back({each.name, each.dtype, each.shape});
-    SafetensorsWriter writer(folder_.file("w.safetensors"), declarations);
-    for (const TensorInfo& info : writer.layout()) {
-      for (const Tensor& each : tensors) {
-        if (each.name == info.name) writer.write(each.name, each.bytes);
-      }
-    }
-    writer.commit();
-    return Checkpoint(folder_.file("w.safetensors"));
+    return write_checkpoint(folder_, tensors);
   }
 
   static std::vector<float> row(const StoredWeight& rows, int64_t index, DType to = DType::f32) {

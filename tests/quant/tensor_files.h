@@ -1,6 +1,7 @@
 // Safetensors files of a few tensors, for tests of how checkpoints store weights.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <span>
 #include <string>

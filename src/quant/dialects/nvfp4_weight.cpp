@@ -66,11 +66,17 @@ void Nvfp4Weight::read_stored(int64_t row, std::byte* into) const {
     const float factor =
         load_as_f32(DType::f8_e4m3, block_scales_.data(), swizzled(row, block, blocks));
     finite = finite && std::isfinite(factor);
-    const int64_t end = std::min(k(), (block + 1) * kBlock);
-    for (int64_t j = block * kBlock; j < end; ++j) {
+    bf16_t products[16];
+    for (size_t code = 0; code < 16; ++code)
+      products[code] = from_f32<bf16_t>(kE2m1[code] * factor);
+    const int64_t begin = block * kBlock, end = std::min(k(), begin + kBlock);
+    for (int64_t j = begin; j + 1 < end; j += 2) {
       const auto pair = static_cast<uint8_t>(from[j / 2]);
-      const int code = j % 2 == 0 ? pair >> 4 : pair & 15;
-      values[j] = from_f32<bf16_t>(kE2m1[code] * factor);
+      values[j] = products[pair >> 4];
+      values[j + 1] = products[pair & 15];
+    }
+    if ((end - begin) % 2 != 0) {
+      values[end - 1] = products[static_cast<uint8_t>(from[end / 2]) >> 4];
     }
   }
   if (!finite) fail_damaged(block_scales_name_, row);
