@@ -137,7 +137,6 @@ float StoredWeight::scale(int64_t) const { return 1; }
 
 void StoredWeight::read(int64_t row, float* into) const {
   const float factor = scale(row);
-<<<<<<< HEAD
   if (dtype_ == DType::f32) {
     read_stored(row, reinterpret_cast<std::byte*>(into));
     for (int64_t j = 0; j < k_; ++j) into[j] *= factor;
@@ -146,24 +145,12 @@ void StoredWeight::read(int64_t row, float* into) const {
     thread_local std::vector<std::byte> stored;
     stored.resize(static_cast<size_t>(k_ * (bits_of(dtype_) / 8)));
     read_stored(row, stored.data());
-    for (int64_t j = 0; j < k_; ++j) {
-      const float value =
-          is_int8() ? static_cast<float>(static_cast<int8_t>(stored[static_cast<size_t>(j)]))
-                    : load_as_f32(dtype_, stored.data(), j);
-      into[j] = value * factor;
+    switch (dtype_) {
+      case DType::i8: widen<int8_t>(stored.data(), k_, factor, into); break;
+      case DType::bf16: widen<bf16_t>(stored.data(), k_, factor, into); break;
+      default: widen<f16_t>(stored.data(), k_, factor, into);
     }
-=======
-  thread_local std::vector<std::byte> stored;
-  stored.resize(static_cast<size_t>(k_ * (bits_of(dtype_) / 8)));
-  read_stored(row, stored.data());
-  switch (dtype_) {
-    case DType::i8: widen<int8_t>(stored.data(), k_, factor, into); break;
-    case DType::bf16: widen<bf16_t>(stored.data(), k_, factor, into); break;
-    case DType::f16: widen<f16_t>(stored.data(), k_, factor, into); break;
-    default: widen<float>(stored.data(), k_, factor, into);
->>>>>>> w-dialects
   }
-  bool finite = true;
   transform_.undo(into, k_);
   if (!all_finite(into, k_)) fail_damaged(module_ + ".weight", row);
 }
