@@ -121,6 +121,7 @@ std::string to_text(const std::vector<ModelPart>& parts, const CommonFlags& flag
                         part.part == "text_encoder" ? ", one layer at a time" : "");
     if (part.part.ends_with("transformer")) together += part.memory_bytes;
   }
+  if (together == 0) return text;
   return text +
          fmt::format("Transformers together: {} of memory for weights.\n", human_bytes(together));
 }

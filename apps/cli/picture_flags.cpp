@@ -12,8 +12,11 @@ void add_picture_flags(CLI::App& command, PictureArguments& arguments) {
                      "Folder of a whole model, for the parts and weights that the model lacks");
   command.add_option("--uncond", request.unconditional,
                      "File or folder of the unconditional transformer");
-  command.add_option("--text-encoder", request.text_encoder, "Folder of the text encoder");
-  command.add_option("--vae", request.vae, "Folder of the VAE");
+  command.add_option("--text-encoder", request.text_encoder, "File or folder of the text encoder");
+  command.add_option("--vae", request.vae, "File or folder of the VAE");
+  command.add_option("--tokenizer", request.tokenizer,
+                     "tokenizer.json, or a folder with it (default: in the model's folder, or "
+                     "beside the text encoder)");
   command.add_option("--caption", arguments.caption, "JSON caption: a file, or - for stdin")
       ->required();
   command.add_flag("--wrap-text", arguments.wrap_text, "The caption is plain text: wrap it");

@@ -30,9 +30,10 @@ struct GenerateRequest {
   // a file, which may hold both branches.
   std::string model;
   std::string base;           // such a folder again, for parts and weights that `model` lacks
-  std::string unconditional;  // parts to take from elsewhere: their own folders, or a pipeline's
+  std::string unconditional;  // parts from elsewhere: their own files or folders, or a pipeline's
   std::string text_encoder;
   std::string vae;
+  std::string tokenizer;           // tokenizer.json, or a folder with it; none: beside the others
   std::vector<std::string> loras;  // FILE[:strength[:cond|uncond|both]]
   // Keep the INT8 codes of a model that is not stored so, for the next time; with LoRAs always.
   bool cache_weights = false;

@@ -69,6 +69,7 @@ pipeline::GenerateRequest to_pipeline(const GenerateRequest& request) {
                                          .unconditional = hub::find_model(request.unconditional),
                                          .text_encoder = hub::find_model(request.text_encoder),
                                          .vae = hub::find_model(request.vae),
+                                         .tokenizer = hub::find_model(request.tokenizer),
                                          .base = hub::find_model(request.base),
                                          .fallback = hub::find_model(request.fallback)});
   if (request.on_latent) {

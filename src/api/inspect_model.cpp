@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 
+#include "base/error.h"
 #include "hub/cache.h"
 #include "models/ideogram4/load.h"
 #include "models/ideogram4/text_encoder.h"
@@ -92,8 +93,8 @@ ModelPart transformer(const ideogram4::DitFiles& files, bool conditional) {
   return part;
 }
 
-ModelPart text_encoder(const std::string& folder) {
-  const ideogram4::TextEncoder encoder(folder);
+ModelPart text_encoder(const std::string& path) {
+  const ideogram4::TextEncoder encoder(path);
   ModelPart part{.part = "text_encoder", .path = encoder.source().path()};
   for (int64_t i = -1; i < ideogram4::kRunLayers; ++i) {
     LinearList list(encoder.source(), /*int8=*/false, part);
@@ -111,20 +112,33 @@ ModelPart text_encoder(const std::string& folder) {
   return part;
 }
 
-ModelPart vae(const std::string& folder) {
+ModelPart vae(const std::string& path) {
+  ideogram4::check_vae(path);
+  const ideogram4::VaeSource source = ideogram4::open_vae(path);
   ideogram4::VaeDecoder decoder;
-  decoder.config = ideogram4::check_vae(folder);
-  const auto checkpoint = std::make_shared<const Checkpoint>(folder);
-  const quant::WeightSource source(checkpoint, "");
-  ModelPart part{.part = "vae", .path = source.path()};
-  LinearList list(source, /*int8=*/false, part);
+  decoder.config = source.config;
+  ModelPart part{.part = "vae", .path = source.weights.path()};
+  LinearList list(source.weights, /*int8=*/false, part);
   visit_weights(decoder, list);
   part.memory_bytes = list.memory();
-  for (const auto& [name, entry] : checkpoint->tensors()) {
+  for (const auto& [name, entry] : source.weights.layers().front().checkpoint->tensors()) {
     part.file_bytes += entry.info->bytes();
   }
   part.dialect = "plain";
   return part;
+}
+
+// A text encoder or a VAE on its own; nothing for what is neither, or of another model: any file
+// has tensors to list.
+std::vector<ModelPart> lone_part(const std::string& path) {
+  for (const auto read : {text_encoder, vae}) {
+    try {
+      return {read(path)};
+    } catch (const Error&) {
+      continue;
+    }
+  }
+  return {};
 }
 
 bool has_part(const std::string& path, const char* part) {
@@ -138,7 +152,10 @@ std::vector<ModelPart> inspect_model(const std::string& model, const std::string
   const std::string path = hub::find_model(model), base = hub::find_model(base_model);
   std::vector<ModelPart> parts;
   const bool pipeline = has_part(path, "transformer") || has_part(path, "text_encoder");
-  if (!pipeline && !ideogram4::is_dit(path)) return parts;
+  if (!pipeline) {
+    parts = lone_part(path);
+    if (!parts.empty() || !ideogram4::is_dit(path)) return parts;
+  }
   const auto found = pipeline::find_transformers(path, base, /*single_is_unconditional=*/false);
   parts.push_back(transformer(found.conditional, true));
   if (!found.unconditional.path.empty()) {

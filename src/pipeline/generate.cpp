@@ -246,7 +246,7 @@ class Run {
 }  // namespace
 
 SizeLimits size_limits(const ModelFolders& folders, Convention convention) {
-  const auto vae = ideogram4::read_vae_config(folders.vae + "/config.json");
+  const auto vae = ideogram4::find_vae_config(folders.vae);
   SizeLimits limits;
   const auto side = static_cast<int>(ideogram4::kPatch * vae.factor());
   // Models with other VAEs are small ones for tests, which may make small images.

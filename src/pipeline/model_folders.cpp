@@ -1,6 +1,7 @@
 #include "pipeline/model_folders.h"
 
 #include <filesystem>
+#include <vector>
 
 #include "base/error.h"
 #include "formats/json.h"
@@ -35,10 +36,7 @@ bool has_checkpoint(const std::string& folder) {
 
 // The part's folder inside of `folder`, else `folder` itself when it is the part. In this order:
 // repositories may have a config.json of their own beside those of their parts.
-std::string part_in(const std::string& folder, const std::string& part) {
-  check(is_there(folder), "{}: there is no such folder", folder);
-  check(is_folder(folder), "{}: is a file, expected a folder as Hugging Face lays out a pipeline",
-        folder);
+std::string folder_in(const std::string& folder, const std::string& part) {
   const fs::path inside = fs::path(folder) / part;
   if (has_config(inside)) return inside.string();
   check(has_config(folder),
@@ -48,14 +46,14 @@ std::string part_in(const std::string& folder, const std::string& part) {
   return folder;
 }
 
-// The same of a transformer, which may also be a file, or a folder with nothing but one.
-std::string dit_in(const std::string& path, const std::string& part) {
+// The same of a part that may also be a file, or a folder with nothing but one.
+std::string part_in(const std::string& path, const std::string& part) {
   check(is_there(path), "{}: there is no such file or folder", path);
   if (!is_folder(path)) return path;
   const fs::path inside = fs::path(path) / part;
   if (has_config(inside) || has_checkpoint(inside.string())) return inside.string();
   if (!has_config(path) && has_checkpoint(path)) return path;
-  return part_in(path, part);
+  return folder_in(path, part);
 }
 
 void check_index(const std::string& path) {
@@ -73,17 +71,17 @@ class Search {
 
   ModelFolders folders() const {
     ModelFolders found;
-    found.transformer = {dit_in(choices_.model, "transformer"), base_of("transformer")};
+    found.transformer = {part_in(choices_.model, "transformer"), base_of("transformer")};
     found.unconditional = unconditional(found.transformer.path);
-    found.text_encoder = part(choices_.text_encoder, "text_encoder");
-    found.vae = part(choices_.vae, "vae");
+    found.text_encoder = part(choices_.text_encoder, "text_encoder", "--text-encoder");
+    found.vae = part(choices_.vae, "vae", "--vae");
     found.tokenizer = tokenizer(found.text_encoder);
     return found;
   }
 
  private:
   std::string base_of(const char* name) const {
-    return choices_.base.empty() ? "" : dit_in(choices_.base, name);
+    return choices_.base.empty() ? "" : part_in(choices_.base, name);
   }
 
   DitFiles unconditional(const std::string& transformer) const {
@@ -99,9 +97,9 @@ class Search {
     }
     if (!choices_.base.empty()) return {base_of(kPart)};
     const std::string& other = choices_.fallback;
-    if (!other.empty() && is_there(fs::path(other) / kPart)) return {dit_in(other, kPart)};
-    if (!other.empty() && ideogram4::has_branch(dit_in(other, kPart), /*conditional=*/false)) {
-      return {dit_in(other, kPart)};
+    if (!other.empty() && is_there(fs::path(other) / kPart)) return {part_in(other, kPart)};
+    if (!other.empty() && ideogram4::has_branch(part_in(other, kPart), /*conditional=*/false)) {
+      return {part_in(other, kPart)};
     }
     fail("{}: is one transformer, and an image takes two; name the other with --uncond",
          transformer);
@@ -110,7 +108,7 @@ class Search {
   // One transformer cannot be both, unless its file holds both.
   DitFiles checked(const std::string& path, const std::string& transformer) const {
     constexpr const char* kPart = "unconditional_transformer";
-    DitFiles files{dit_in(path, kPart), base_of(kPart)};
+    DitFiles files{part_in(path, kPart), base_of(kPart)};
     check(files.path != transformer || ideogram4::has_branch(transformer, /*conditional=*/false),
           "{}: is one transformer, and an image takes two; name the other with --uncond",
           transformer);
@@ -118,23 +116,43 @@ class Search {
   }
 
   // Where `chosen` says, else in the model, else in those that stand in for it.
-  std::string part(const std::string& chosen, const char* name) const {
+  std::string part(const std::string& chosen, const char* name, const char* flag) const {
     if (!chosen.empty()) return part_in(chosen, name);
     for (const std::string* model : {&choices_.model, &choices_.base, &choices_.fallback}) {
-      if (!model->empty() && has_config(fs::path(*model) / name)) return part_in(*model, name);
+      if (model->empty()) continue;
+      const fs::path inside = fs::path(*model) / name;
+      if (has_config(inside) || has_checkpoint(inside.string())) return inside.string();
     }
-    return part_in(choices_.base.empty() ? choices_.model : choices_.base, name);
+    const std::string& whole = choices_.base.empty() ? choices_.model : choices_.base;
+    check(is_folder(whole), "{}: is a file without the {}; give that with {}", whole, name, flag);
+    return folder_in(whole, name);
   }
 
   std::string tokenizer(const std::string& text_encoder) const {
-    const fs::path beside = fs::path(text_encoder).parent_path() / "tokenizer";
-    for (const fs::path& candidate :
-         {fs::path(choices_.model) / "tokenizer", beside, fs::path(text_encoder)}) {
+    if (!choices_.tokenizer.empty()) return chosen_tokenizer();
+    const fs::path beside = fs::path(text_encoder).parent_path();
+    std::vector<fs::path> candidates = {fs::path(choices_.model) / "tokenizer",
+                                        beside / "tokenizer"};
+    candidates.push_back(is_folder(text_encoder) ? fs::path(text_encoder) : beside);
+    if (!choices_.base.empty()) candidates.push_back(fs::path(choices_.base) / "tokenizer");
+    for (const fs::path& candidate : candidates) {
       const fs::path file = candidate / "tokenizer.json";
       if (is_there(file)) return file.string();
     }
-    fail("{}: there is no tokenizer/tokenizer.json, neither there nor beside the text encoder",
-         choices_.model);
+    fail(
+        "{}: there is no tokenizer/tokenizer.json, neither there nor beside the text encoder; give "
+        "it with --tokenizer",
+        choices_.model);
+  }
+
+  std::string chosen_tokenizer() const {
+    const fs::path chosen = choices_.tokenizer;
+    check(is_there(chosen), "{}: there is no such file or folder", choices_.tokenizer);
+    if (!is_folder(choices_.tokenizer)) return choices_.tokenizer;
+    for (const fs::path& file : {chosen / "tokenizer.json", chosen / "tokenizer/tokenizer.json"}) {
+      if (is_there(file)) return file.string();
+    }
+    fail("{}: there is no tokenizer.json in it", choices_.tokenizer);
   }
 
   const FolderChoices& choices_;
@@ -153,14 +171,14 @@ ModelFolders find_folders(const FolderChoices& choices) {
 
 Transformers find_transformers(const std::string& model, const std::string& base,
                                bool single_is_unconditional) {
-  const auto base_of = [&](const char* part) { return base.empty() ? "" : dit_in(base, part); };
+  const auto base_of = [&](const char* part) { return base.empty() ? "" : part_in(base, part); };
   const bool pipeline = is_there(fs::path(model) / "transformer");
   Transformers found;
-  found.conditional = {dit_in(model, "transformer"), base_of("transformer")};
+  found.conditional = {part_in(model, "transformer"), base_of("transformer")};
   constexpr const char* kOther = "unconditional_transformer";
   if (pipeline) {
     if (is_there(fs::path(model) / kOther)) {
-      found.unconditional = {dit_in(model, kOther), base_of(kOther)};
+      found.unconditional = {part_in(model, kOther), base_of(kOther)};
     }
   } else if (ideogram4::has_branch(found.conditional.path, /*conditional=*/false)) {
     found.unconditional = {found.conditional.path, base_of(kOther)};

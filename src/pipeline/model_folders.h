@@ -1,4 +1,5 @@
-// Where the parts of a model lie: a folder as Hugging Face lays it out, parts of it replaced.
+// Where the parts of a model lie: a folder as Hugging Face lays it out, parts of it replaced, or
+// single files.
 #pragma once
 
 #include <string>
@@ -10,7 +11,7 @@ namespace octet::pipeline {
 struct ModelFolders {
   ideogram4::DitFiles transformer;
   ideogram4::DitFiles unconditional;  // the same file, when it holds both branches
-  std::string text_encoder;           // config.json and weights
+  std::string text_encoder;           // a checkpoint, or a folder with one and its config.json
   std::string vae;                    // likewise
   std::string tokenizer;              // the file tokenizer.json
 };
@@ -19,11 +20,12 @@ struct FolderChoices {
   // With model_index.json and one folder per part, or the conditional transformer alone: its folder
   // or its file, which may hold both branches.
   std::string model;
-  std::string unconditional;  // the folders of single parts, or of models to take them from
+  std::string unconditional;  // files or folders of single parts, or models to take them from
   std::string text_encoder;
   std::string vae;
-  std::string base;      // a model that gives what `model` does not have: parts, or single weights
-  std::string fallback;  // a model whose parts are taken where neither of the above has them
+  std::string tokenizer;  // tokenizer.json, or a folder or a model with it
+  std::string base;       // a model that gives what `model` does not have: parts, or single weights
+  std::string fallback;   // a model whose parts are taken where neither of the above has them
 };
 
 // Throws Error, naming the path, for what is missing.

@@ -26,8 +26,11 @@ std::string state_of(const Checkpoint& checkpoint) {
   return text + fmt::format("header {:016x}\n", hash_text(header));
 }
 
-void WeightSource::add(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix) {
-  layers_.push_back({std::move(checkpoint), std::move(prefix)});
+void WeightSource::add(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix,
+                       Rename rename) {
+  layers_.push_back({.checkpoint = std::move(checkpoint),
+                     .prefix = std::move(prefix),
+                     .rename = std::move(rename)});
   look_for_int8(layers_.back());
 }
 
@@ -55,7 +58,7 @@ const std::string& WeightSource::path() const {
 
 const WeightSource::Layer* WeightSource::layer_with(const std::string& name) const {
   for (const Layer& layer : layers_) {
-    if (layer.checkpoint->find(layer.prefix + name) != nullptr) return &layer;
+    if (layer.checkpoint->find(layer.name_of(name)) != nullptr) return &layer;
   }
   return nullptr;
 }
@@ -69,7 +72,7 @@ const WeightSource::Layer& WeightSource::layer_for(const std::string& name) cons
 size_t WeightSource::depth_of(const std::string& module) const {
   size_t depth = 0;
   while (depth < layers_.size() &&
-         dialect_of(*layers_[depth].checkpoint, layers_[depth].prefix + module) == nullptr) {
+         dialect_of(*layers_[depth].checkpoint, layers_[depth].name_of(module)) == nullptr) {
     ++depth;
   }
   return depth;
@@ -79,34 +82,34 @@ std::unique_ptr<StoredWeight> WeightSource::weight(const std::string& module, in
                                                    int64_t k) const {
   const size_t depth = depth_of(module);
   const Layer& layer = depth < layers_.size() ? layers_[depth] : layer_for(module);
-  auto found = open_weight(*layer.checkpoint, layer.prefix + module, rows, k);
+  auto found = open_weight(*layer.checkpoint, layer.name_of(module), rows, k);
   if (!change_ || layer.converted) return found;
   return change_(std::move(found), module);
 }
 
 const TensorInfo* WeightSource::find(const std::string& name) const {
   const Layer* layer = layer_with(name);
-  return layer == nullptr ? nullptr : layer->checkpoint->find(layer->prefix + name);
+  return layer == nullptr ? nullptr : layer->checkpoint->find(layer->name_of(name));
 }
 
 const TensorInfo& WeightSource::check_vector(const std::string& name,
                                              const FileShape& shape) const {
   const Layer& layer = layer_for(name);
-  return quant::check_vector(*layer.checkpoint, layer.prefix + name, shape);
+  return quant::check_vector(*layer.checkpoint, layer.name_of(name), shape);
 }
 
 void WeightSource::read_vector(const std::string& name, const FileShape& shape, float* into) const {
   const Layer& layer = layer_for(name);
-  quant::read_vector(*layer.checkpoint, layer.prefix + name, shape, into);
+  quant::read_vector(*layer.checkpoint, layer.name_of(name), shape, into);
 }
 
 std::span<const std::byte> WeightSource::bytes(const std::string& name) const {
   const Layer& layer = layer_for(name);
-  return layer.checkpoint->bytes(layer.prefix + name);
+  return layer.checkpoint->bytes(layer.name_of(name));
 }
 
 std::string WeightSource::full_name(const std::string& name) const {
-  return layer_for(name).prefix + name;
+  return layer_for(name).name_of(name);
 }
 
 const char* WeightSource::dialect_name(const std::string& full_name) const {

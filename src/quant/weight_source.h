@@ -23,11 +23,19 @@ class WeightSource {
   using Change = std::function<std::unique_ptr<StoredWeight>(std::unique_ptr<StoredWeight>,
                                                              const std::string& module)>;
 
+  // From the name that a model asks for to that in a checkpoint, of a module or of a tensor.
+  using Rename = std::function<std::string(const std::string&)>;
+
   struct Layer {
     std::shared_ptr<const Checkpoint> checkpoint;
     std::string prefix;
     bool strict = true;  // all of its tensors have to be of use
     bool converted = false;
+    Rename rename = {};  // none: the names are the same
+
+    std::string name_of(const std::string& asked) const {
+      return prefix + (rename ? rename(asked) : asked);
+    }
   };
 
   WeightSource() = default;
@@ -36,7 +44,7 @@ class WeightSource {
   }
 
   // `prefix` stands before every name in this checkpoint. Asked after those that are there.
-  void add(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix);
+  void add(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix, Rename rename = {});
   // The same for one that may well hold more than is asked for.
   void add_base(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix);
   // Before all others: weights that were changed and converted before. They are not changed again,

@@ -321,7 +321,7 @@ def test_guidance_does_not_swallow_the_models(built_program, model):
 @pytest.mark.parametrize("side", ["a", "b"])
 def test_a_bad_model_is_named_before_anything_runs(built_program, model, copy, side):
     edit_tensors(copy / "vae", lambda tensors: tensors.pop("decoder.conv_in.weight"))
-    for bad, word in ((copy, "decoder.conv_in.weight"), (model / "nowhere", "no such file or folder"),
+    for bad, word in ((copy, "decoder.conv_in.weight"), (model / "nowhere", "no such file"),
                       ("", "empty")):
         pair = (bad, model) if side == "a" else (model, bad)
         done = subprocess.run(command(built_program("octet"), *pair, ()), input=tiny.CAPTION,

@@ -1,6 +1,7 @@
 #include "models/ideogram4/config.h"
 
 #include <cmath>
+#include <filesystem>
 #include <limits>
 
 #include "base/error.h"
@@ -160,7 +161,10 @@ TextConfig read_text_config(const std::string& path) {
 }
 
 VaeConfig read_vae_config(const std::string& path) {
-  const Json root = read_json_file(path);
+  return parse_vae_config(read_json_file(path), path);
+}
+
+VaeConfig parse_vae_config(const Json& root, const std::string& path) {
   const Fields fields(path, root);
   fields.expect("_class_name", "AutoencoderKLFlux2");
   fields.expect("act_fn", "silu");
@@ -192,6 +196,14 @@ VaeConfig read_vae_config(const std::string& path) {
     }
   }
   return config;
+}
+
+std::string find_config(const std::string& path) {
+  std::error_code ignored;
+  const std::filesystem::path given(path);
+  const bool is_folder = std::filesystem::is_directory(given, ignored);
+  const std::filesystem::path file = (is_folder ? given : given.parent_path()) / "config.json";
+  return std::filesystem::is_regular_file(file, ignored) ? file.string() : "";
 }
 
 }  // namespace octet::ideogram4

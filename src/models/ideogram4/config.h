@@ -64,5 +64,9 @@ DitConfig read_dit_config(const std::string& path);
 DitConfig parse_dit_config(const nlohmann::json& root, const std::string& path);
 TextConfig read_text_config(const std::string& path);
 VaeConfig read_vae_config(const std::string& path);
+VaeConfig parse_vae_config(const nlohmann::json& root, const std::string& path);
+
+// The config.json in the folder `path`, or beside the file `path`; empty when there is none.
+std::string find_config(const std::string& path);
 
 }  // namespace octet::ideogram4

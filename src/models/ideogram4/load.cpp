@@ -88,11 +88,11 @@ Dit load_dit(nn::Context& ctx, const DitFiles& files, bool conditional, bool int
   return load_dit(ctx, open_dit(files, conditional), conditional, int8, loading);
 }
 
-VaeDecoder load_vae(nn::Context& ctx, const std::string& folder, const Loading& loading) {
+VaeDecoder load_vae(nn::Context& ctx, const std::string& path, const Loading& loading) {
+  const VaeSource source = open_vae(path);
   VaeDecoder vae;
-  vae.config = read_vae_config(folder + "/config.json");
-  const quant::WeightSource source(std::make_shared<Checkpoint>(folder), "");
-  load(ctx, source, {.int8 = false}, loading,
+  vae.config = source.config;
+  load(ctx, source.weights, {.int8 = false}, loading,
        [&](nn::WeightVisitor& visitor) { visit_weights(vae, visitor); });
   return vae;
 }
@@ -108,11 +108,11 @@ DitConfig check_dit(const DitFiles& files, bool conditional) {
   return dit.config;
 }
 
-VaeConfig check_vae(const std::string& folder) {
+VaeConfig check_vae(const std::string& path) {
+  const VaeSource source = open_vae(path);
   VaeDecoder vae;
-  vae.config = read_vae_config(folder + "/config.json");
-  const quant::WeightSource source(std::make_shared<Checkpoint>(folder), "");
-  quant::CheckpointCheck present(source);
+  vae.config = source.config;
+  quant::CheckpointCheck present(source.weights);
   visit_weights(vae, present);
   // The encoder's half, and statistics that are read on their own.
   present.check_nothing_is_left([](std::string_view name) {

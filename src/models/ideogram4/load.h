@@ -10,6 +10,7 @@
 #include "models/ideogram4/dit.h"
 #include "models/ideogram4/dit_source.h"
 #include "models/ideogram4/vae.h"
+#include "models/ideogram4/vae_source.h"
 #include "quant/fingerprint.h"
 #include "quant/lora_request.h"
 
@@ -32,13 +33,14 @@ Dit load_dit(nn::Context& ctx, const DitFiles& files, bool conditional, bool int
 Dit load_dit(nn::Context& ctx, const DitSource& source, bool conditional, bool int8,
              const Loading& loading);
 
-VaeDecoder load_vae(nn::Context& ctx, const std::string& folder, const Loading& loading);
+// `path` as open_vae() takes it.
+VaeDecoder load_vae(nn::Context& ctx, const std::string& path, const Loading& loading);
 
 // Throws what load_dit() would about LoRAs.
 void check_loras(const std::vector<quant::LoraRequest>& requests, const DitConfig& config);
 
 // Whether a checkpoint has all that its configuration promises, and nothing else; reads no weights.
 DitConfig check_dit(const DitFiles& files, bool conditional);
-VaeConfig check_vae(const std::string& folder);
+VaeConfig check_vae(const std::string& path);
 
 }  // namespace octet::ideogram4

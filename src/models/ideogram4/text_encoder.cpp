@@ -1,9 +1,7 @@
 // The forward pass, in the order of its equations. H: hidden, n: tokens.
 #include "models/ideogram4/text_encoder.h"
 
-#include <algorithm>
 #include <charconv>
-#include <utility>
 
 #include "base/error.h"
 #include "nn/rope.h"
@@ -15,18 +13,6 @@ namespace {
 using nn::Context;
 using nn::Matrix;
 
-// What stands before the names of the text tower, by who wrote the file.
-std::string find_prefix(const Checkpoint& checkpoint) {
-  constexpr const char* kPrefixes[] = {"language_model.", "model.language_model.", "model.", ""};
-  for (const char* prefix : kPrefixes) {
-    if (checkpoint.find(std::string(prefix) + "embed_tokens.weight") != nullptr) return prefix;
-  }
-  fail(
-      "{}: tensor \"language_model.embed_tokens.weight\" is missing; expected the text tower of "
-      "Qwen3-VL",
-      checkpoint.path());
-}
-
 // "layers.36.mlp.up_proj.weight": of a layer behind those that run.
 bool is_later_layer(std::string_view name) {
   constexpr std::string_view kLayers = "layers.";
@@ -35,12 +21,6 @@ bool is_later_layer(std::string_view name) {
   const char* end = name.data() + name.size();
   return std::from_chars(name.data() + kLayers.size(), end, index).ec == std::errc() &&
          index >= kRunLayers;
-}
-
-quant::WeightSource open(const std::string& folder) {
-  auto checkpoint = std::make_shared<Checkpoint>(folder);
-  std::string prefix = find_prefix(*checkpoint);
-  return {std::move(checkpoint), std::move(prefix)};
 }
 
 // h [n, H] in place.
@@ -96,18 +76,17 @@ void visit_layer(TextLayer& layer, const TextConfig& config, int64_t i, nn::Weig
                {.layer = "text.mlp.down_proj", .k = f, .layouts = {{{at + "mlp.down_proj", h}}}});
 }
 
-TextEncoder::TextEncoder(const std::string& folder)
-    : config_(read_text_config(folder + "/config.json")), source_(open(folder)) {
-  check(config_.layers >= kRunLayers,
-        "{}/config.json: num_hidden_layers is {}, expected at least {}: the features come from the "
-        "layers 0 to {}",
-        folder, config_.layers, kRunLayers, kRunLayers - 1);
-  quant::CheckpointCheck present(source_);
+TextEncoder::TextEncoder(const std::string& path) : source_(open_text_encoder(path)) {
+  check(config().layers >= kRunLayers,
+        "{}: num_hidden_layers is {}, expected at least {}: the features come from the layers 0 to "
+        "{}",
+        source_.described_by, config().layers, kRunLayers, kRunLayers - 1);
+  quant::CheckpointCheck present(source());
   nn::Table embedding;
-  visit_embedding(embedding, config_, present);
+  visit_embedding(embedding, config(), present);
   for (int64_t i = 0; i < kRunLayers; ++i) {
     TextLayer layer;
-    visit_layer(layer, config_, i, present);
+    visit_layer(layer, config(), i, present);
   }
   // Beside the text tower a file may hold the vision tower, and what comes after the last tap.
   present.check_nothing_is_left([](std::string_view name) {
@@ -122,33 +101,33 @@ std::vector<float> TextEncoder::encode(Context& ctx, ThreadPool& pool,
   const auto n = static_cast<int64_t>(tokens.size());
   check(n > 0, "text encoder: there are no tokens");
   for (const int32_t token : tokens) {
-    check(token >= 0 && token < config_.vocabulary,
+    check(token >= 0 && token < config().vocabulary,
           "text encoder: token {} is outside of its vocabulary of {}; the tokenizer belongs to "
           "another model",
-          token, config_.vocabulary);
+          token, config().vocabulary);
   }
-  quant::Loader load(source_, ctx.backend, pool, {.dtype = ctx.dtype, .int8 = false});
+  quant::Loader load(source(), ctx.backend, pool, {.dtype = ctx.dtype, .int8 = false});
 
-  const Matrix h = ctx.matrix(n, config_.hidden);
+  const Matrix h = ctx.matrix(n, config().hidden);
   {
     nn::Table embedding;
-    visit_embedding(embedding, config_, load);
+    visit_embedding(embedding, config(), load);
     ctx.backend.embed(embedding.view(), tokens, h);
   }
   // Text has one position on all axes: ordinary rotary embedding.
-  const auto frequencies = nn::rotary_frequencies(config_.rope_theta, config_.head_dim);
+  const auto frequencies = nn::rotary_frequencies(config().rope_theta, config().head_dim);
   std::vector<nn::Position> positions;
   for (int64_t i = 0; i < n; ++i) positions.push_back({static_cast<float>(i)});
   const nn::Rotary rotary =
       nn::make_rotary(ctx.backend, positions, frequencies, std::vector<int>(frequencies.size(), 0));
 
-  std::vector<float> features(static_cast<size_t>(n * config_.hidden * kTaps));
-  std::vector<float> tapped(static_cast<size_t>(n * config_.hidden));
+  std::vector<float> features(static_cast<size_t>(n * config().hidden * kTaps));
+  std::vector<float> tapped(static_cast<size_t>(n * config().hidden));
   size_t tap = 0;
   for (int64_t i = 0; i < kRunLayers; ++i) {
     TextLayer layer;
-    visit_layer(layer, config_, i, load);
-    run_layer(ctx, config_, layer, h, rotary);
+    visit_layer(layer, config(), i, load);
+    run_layer(ctx, config(), layer, h, rotary);
     if (i == kTappedLayers[tap]) {
       download_matrix(ctx, h, tapped.data());
       for (size_t at = 0; at < tapped.size(); ++at) {

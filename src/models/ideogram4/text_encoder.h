@@ -11,9 +11,9 @@
 
 #include "base/thread_pool.h"
 #include "models/ideogram4/config.h"
+#include "models/ideogram4/text_source.h"
 #include "nn/linear.h"
 #include "quant/fingerprint.h"
-#include "quant/weight_source.h"
 
 namespace octet::ideogram4 {
 
@@ -38,12 +38,12 @@ void visit_layer(TextLayer& layer, const TextConfig& config, int64_t i, nn::Weig
 
 class TextEncoder {
  public:
-  // `folder` has config.json and the weights. Checks that all of them are there; loads nothing.
-  TextEncoder(const std::string& folder);
+  // `path` as open_text_encoder() takes it. Checks that all weights are there; loads nothing.
+  TextEncoder(const std::string& path);
 
-  const TextConfig& config() const { return config_; }
-  const quant::WeightSource& source() const { return source_; }
-  int64_t features() const { return kTaps * config_.hidden; }
+  const TextConfig& config() const { return source_.config; }
+  const quant::WeightSource& source() const { return source_.weights; }
+  int64_t features() const { return kTaps * config().hidden; }
 
   // Features F32 [tokens, H * taps]: channel c of tap k at c * taps + k. `progress` is told the
   // layers done; may throw to stop.
@@ -53,8 +53,7 @@ class TextEncoder {
   const quant::Fingerprint& fingerprint() const { return fingerprint_; }
 
  private:
-  TextConfig config_;
-  quant::WeightSource source_;
+  TextSource source_;
   quant::Fingerprint fingerprint_;
 };
 
