@@ -64,8 +64,11 @@ class Quantization {
     ThreadPool pool(request_.threads);
     report_.device = backend->description();
     report_.recipe = to_string(options_.recipe);
-    make_out();
-    if (calibrates) calibrate(*backend, pool);
+    if (calibrates) {
+      calibrate(*backend, pool);
+    } else {
+      make_out();
+    }
     report_.activations = options_.statistics_name.empty() ? "synthetic" : options_.statistics_name;
     if (options_.dialect == quant::OutputDialect::transformerlab || request_.out.empty()) {
       write(*backend, pool, branches_, request_.out.empty() ? "" : file_of(branches_.front()));
@@ -145,6 +148,9 @@ class Quantization {
   }
 
   void calibrate(Backend& backend, ThreadPool& pool) {
+    check(branches_.size() == 2 || !request_.base.empty(),
+          "{}: is one transformer, and captions take a whole model; name one as the base",
+          request_.source);
     pipeline::CalibrateRequest calibration;
     calibration.captions = pipeline::read_captions(request_.captions);
     calibration.folders = pipeline::find_folders(
@@ -160,6 +166,8 @@ class Quantization {
       calibration.max_memory = static_cast<uint64_t>(0.8 * measure::available_bytes().value_or(0));
     }
     nn::Context ctx{backend, DType::bf16};
+    memory_for(calibration, ctx.dtype);  // refuses what cannot be run
+    make_out();
     const auto tell = [&](const pipeline::GenerateProgress& progress) {
       const bool steps = progress.stage == pipeline::Stage::denoise;
       return !on_step_ || !steps || on_step_({"calibrate", "steps", progress.done, progress.total});
