@@ -189,7 +189,7 @@ uint64_t bytes_from(const std::string& text) {
     if (rest == "iB") factor = std::pow(1024.0, power);
   }
   if (unit.empty() || unit == "B") factor = 1;
-  if (end == 0 || factor == 0 || !(number > 0) || !(number * factor < 1e18)) {
+  if (end == 0 || factor == 0 || !(number * factor >= 1) || !(number * factor < 1e18)) {
     throw CLI::ValidationError(
         fmt::format("'{}' is no size in bytes, expected such as 4G or 800M", text));
   }

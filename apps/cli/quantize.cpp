@@ -30,17 +30,12 @@ double of_recipe(const QuantizeReport& report, const LinearErrorReport& error) {
 
 std::string percent(double value) { return fmt::format("{:.2f} %", 100 * value); }
 
-std::string places(const std::vector<ErrorPlace>& list, bool shares) {
-  std::string text;
-  for (const ErrorPlace& place : list) {
-    if (!text.empty()) text += ", ";
-    text += shares ? fmt::format("{} ({:.0f} %)", place.index, 100 * place.value)
-                   : fmt::format("{} ({:.0f}x)", place.index, place.value);
-  }
-  return text;
+std::string first_place(const std::vector<ErrorPlace>& list, double factor, const char* unit) {
+  if (list.empty()) return "-";
+  return fmt::format("{} ({:.0f}{})", list.front().index, factor * list.front().value, unit);
 }
 
-// The worst first; all of them are in the JSON and on the page.
+// The worst first, within 100 columns; everything is in the JSON and on the page.
 std::string error_table(const QuantizeReport& report) {
   constexpr size_t kShown = 24;
   std::vector<const LinearErrorReport*> sorted;
@@ -48,22 +43,24 @@ std::string error_table(const QuantizeReport& report) {
   std::stable_sort(sorted.begin(), sorted.end(), [&](const auto* a, const auto* b) {
     return of_recipe(report, *a) > of_recipe(report, *b);
   });
-  Table table({"linear", "rowwise", "smoothquant", "convrot", "bf16", "rows", "columns"}, 1);
+  Table table({"linear", "rowwise", "smoothq.", "convrot", "bf16", "row", "column"}, 1);
+  bool stars = false;
   for (size_t i = 0; i < std::min(kShown, sorted.size()); ++i) {
     const LinearErrorReport& error = *sorted[i];
+    stars = stars || error.is_protected;
     table.add({fmt::format("{}{}{}", error.branch == "conditional" ? "" : "uncond. ", error.module,
                            error.is_protected ? " *" : ""),
                percent(error.rowwise), percent(error.smoothquant), percent(error.convrot),
-               percent(error.unquantized), places(error.worst_rows, true),
-               places(error.worst_columns, false)});
+               percent(error.unquantized), first_place(error.worst_rows, 100, " %"),
+               first_place(error.worst_columns, 1, "x")});
   }
   std::string text = table.text();
   if (sorted.size() > kShown) text += fmt::format("... and {} more\n", sorted.size() - kShown);
   return text + fmt::format(
-                    "NRMSE of the outputs with {} activations, the worst by {} first; * is "
-                    "protected.\nRows: output channels with their share of the squared error; "
-                    "columns: input channels with their\nreach over the median's.\n",
-                    report.activations, report.recipe);
+                    "NRMSE of the outputs (activations: {}), the worst by {} first{}.\n"
+                    "row: the output channel with the largest share of the squared error; column: "
+                    "the input\nchannel that reaches furthest, over the median.\n",
+                    printable(report.activations), report.recipe, stars ? "; * is protected" : "");
 }
 
 std::string to_text(const QuantizeReport& report, bool quiet) {
@@ -171,28 +168,36 @@ void add_quantize(CLI::App& program, CommonFlags& flags) {
       ->capture_default_str();
   command
       ->add_option("--protect", request.protect,
-                   "Linears kept in floating point: none, auto:N (those with the largest error), "
-                   "or names with *, separated by commas")
+                   "Large linears kept in floating point: none, auto:N (of each transformer the N "
+                   "with the largest error), or names with *, separated by commas")
       ->capture_default_str();
   command->add_flag("--no-clip", arguments->no_clip,
                     "Scales of weights by their largest value, not searched");
   add_choice(*command, "--dialect", request.dialect, {"comfyui", "transformerlab"},
-             "How the file is written");
+             "How files are written, one for each transformer or one for both");
   command->add_option("--captions", request.captions,
-                      "Calibrate with these: JSON captions, folders of them, or .jsonl files");
+                      "Run these through the model to see its activations: JSON captions, folders "
+                      "of them, or .jsonl files");
   command->add_option("--statistics", request.statistics,
-                      "File with activations: read, or with --captions written");
+                      "File of activations, read; with --captions written (default: OUT with "
+                      ".activations.safetensors behind it)");
   add_whole_number(*command, "--calibration-steps", arguments->steps, 1, 1000,
-                   "Steps of each caption (default: those of the preset turbo)");
+                   "Steps of the calibration for each caption (default: those of the preset "
+                   "turbo)");
   command->get_option("--calibration-steps")->default_str("");
-  command->add_option("--calibration-size", request.calibration_size, "Size of its images")
+  command
+      ->add_option("--calibration-size", request.calibration_size,
+                   "Size of the calibration's images")
       ->capture_default_str();
   add_whole_number(*command, "--seed", arguments->seed, 0, std::numeric_limits<int64_t>::max(),
-                   "Seed of its noise");
-  command->add_option("--max-memory", arguments->max_memory, "Bound, such as 4G or 800M");
-  command->add_flag("--measure", request.measure, "Measure the errors of all large linears");
-  command->add_option("--report", arguments->report, "The errors as an HTML page");
-  command->add_flag("--verify", request.verify, "Read the output back and compare it");
+                   "Seed of the calibration's noise");
+  command->add_option("--max-memory", arguments->max_memory,
+                      "Most memory to take, such as 4G or 800M");
+  command->add_flag("--measure", request.measure,
+                    "Measure the error of each large linear by every recipe");
+  command->add_option("--report", arguments->report, "These errors as an HTML page");
+  command->add_flag("--verify", request.verify,
+                    "Read the output back and compare it with the source");
   command->callback([&flags, arguments] { run(flags, *arguments); });
 }
 

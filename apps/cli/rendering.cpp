@@ -17,6 +17,15 @@ std::string title_of(const std::string& stage) {
   return stage;  // of other commands: "measure", "write", ...
 }
 
+// Bytes are counted in a unit of which there are some.
+std::pair<std::string, int64_t> unit_for(const GenerateStep& step) {
+  if (step.unit != "bytes") return {step.unit, 1};
+  constexpr int64_t kKilobyte = 1000, kMegabyte = 1'000'000;
+  if (step.total < 100 * kKilobyte) return {"bytes", 1};
+  if (step.total < 100 * kMegabyte) return {"kB", kKilobyte};
+  return {"MB", kMegabyte};
+}
+
 }  // namespace
 
 RenderingProgress::RenderingProgress(const CommonFlags& flags) : quiet_(flags.quiet) {}
@@ -24,14 +33,11 @@ RenderingProgress::RenderingProgress(const CommonFlags& flags) : quiet_(flags.qu
 bool RenderingProgress::operator()(const GenerateStep& step) {
   if (ctrl_c_.was_pressed()) return false;
   if (quiet_) return true;
-  constexpr int64_t kMegabyte = 1'000'000;
-  const bool in_bytes = step.unit == "bytes";
-  const int64_t divisor = in_bytes ? kMegabyte : 1;
+  const auto [unit, divisor] = unit_for(step);
   // The two transformers are loaded one after the other: each has a bar.
   if (stage_ != step.stage || step.done < done_) {
     progress_.reset();
-    progress_.emplace(prefix_ + title_of(step.stage), step.total / divisor,
-                      in_bytes ? "MB" : step.unit);
+    progress_.emplace(prefix_ + title_of(step.stage), step.total / divisor, unit);
   }
   stage_ = step.stage;
   done_ = step.done;

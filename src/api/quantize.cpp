@@ -11,6 +11,7 @@
 #include "devices/select.h"
 #include "hub/cache.h"
 #include "measure/free_memory.h"
+#include "octet/files.h"
 #include "pipeline/calibrate.h"
 #include "pipeline/caption_files.h"
 #include "pipeline/model_folders.h"
@@ -56,19 +57,21 @@ class Quantization {
 
   QuantizeReport run() {
     check_out();
+    const bool calibrates = !request_.captions.empty();
+    if (!calibrates && !request_.statistics.empty()) read_statistics();
+    check_quantizable(branches_, options_, calibrates);
     const auto backend = select_backend({.device = request_.device, .threads = request_.threads});
     ThreadPool pool(request_.threads);
     report_.device = backend->description();
     report_.recipe = to_string(options_.recipe);
-    if (!request_.captions.empty()) {
+    if (calibrates) {
       calibrate(*backend, pool);
-    } else if (!request_.statistics.empty()) {
-      options_.statistics = quant::read_statistics(request_.statistics);
-      options_.statistics_name = request_.statistics;
+    } else {
+      make_out();
     }
     report_.activations = options_.statistics_name.empty() ? "synthetic" : options_.statistics_name;
     if (options_.dialect == quant::OutputDialect::transformerlab || request_.out.empty()) {
-      write(*backend, pool, branches_, request_.out.empty() ? "" : one_file());
+      write(*backend, pool, branches_, request_.out.empty() ? "" : file_of(branches_.front()));
     } else {
       for (const QuantizeBranch& branch : branches_) {
         write(*backend, pool, {branch}, file_of(branch));
@@ -78,19 +81,59 @@ class Quantization {
   }
 
  private:
-  bool into_folder() const { return !fs::path(request_.out).has_extension(); }
+  // Names of folders may have dots: "ideogram-4.0-int8".
+  bool into_folder() const { return !request_.out.ends_with(".safetensors"); }
 
   void check_out() const {
     if (request_.out.empty()) return;
     const bool one =
         options_.dialect == quant::OutputDialect::transformerlab || branches_.size() == 1;
-    check(into_folder() || request_.out.ends_with(".safetensors"),
-          "{}: ends with something else than .safetensors, expected such a file or a folder",
-          request_.out);
+    for (const char* other : {".gguf", ".sft", ".bin", ".pt", ".pth", ".ckpt"}) {
+      check(!request_.out.ends_with(other),
+            "{}: is no name of what is written, expected a folder "
+            "or a file *.safetensors",
+            request_.out);
+    }
     check(one || into_folder(),
           "{}: two transformers cannot go into one file of this dialect; name a folder, or one "
           "transformer as the source",
           request_.out);
+    for (const QuantizeBranch& branch : branches_) {
+      for (const std::string& source : {branch.files.path, branch.files.base}) {
+        check(!lies_in(file_of(branch), source),
+              "{}: is where the source lies, which would be lost; name another output",
+              request_.out);
+      }
+    }
+  }
+
+  // Before any work, which would be lost.
+  void make_out() const {
+    if (request_.out.empty()) return;
+    for (const QuantizeBranch& branch : branches_) {
+      const std::string file = file_of(branch);
+      if (into_folder()) make_folder(fs::path(file).parent_path());
+      check_writable(file);
+    }
+  }
+
+  // Whether a file would be `source`, or one of its files when that is a folder.
+  static bool lies_in(const std::string& file, const std::string& source) {
+    std::error_code ignored;  // what does not exist is not the same
+    const fs::path place =
+        fs::is_directory(source, ignored) ? fs::path(file).parent_path() : fs::path(file);
+    return fs::equivalent(place.empty() ? "." : place, source, ignored);
+  }
+
+  // A calibration that was interrupted leaves a file, too.
+  void read_statistics() {
+    options_.statistics = quant::read_statistics(request_.statistics);
+    options_.statistics_name = request_.statistics;
+    for (const auto& [name, inputs] : options_.statistics) {
+      check(name.starts_with("conditional.") || name.starts_with("unconditional."),
+            "{}: is of a calibration that did not end; give the same captions to finish it",
+            request_.statistics);
+    }
   }
 
   // The file of activations is kept: another recipe can be tried with it.
@@ -99,10 +142,15 @@ class Quantization {
     check(!request_.out.empty(),
           "captions: there is no output beside which their activations could be kept; name a file "
           "with --statistics");
-    return request_.out + ".activations.safetensors";
+    fs::path out = request_.out;
+    if (!out.has_filename()) out = out.parent_path();  // "folder/"
+    return out.string() + ".activations.safetensors";
   }
 
   void calibrate(Backend& backend, ThreadPool& pool) {
+    check(branches_.size() == 2 || !request_.base.empty(),
+          "{}: is one transformer, and captions take a whole model; name one as the base",
+          request_.source);
     pipeline::CalibrateRequest calibration;
     calibration.captions = pipeline::read_captions(request_.captions);
     calibration.folders = pipeline::find_folders(
@@ -118,6 +166,8 @@ class Quantization {
       calibration.max_memory = static_cast<uint64_t>(0.8 * measure::available_bytes().value_or(0));
     }
     nn::Context ctx{backend, DType::bf16};
+    memory_for(calibration, ctx.dtype);  // refuses what cannot be run
+    make_out();
     const auto tell = [&](const pipeline::GenerateProgress& progress) {
       const bool steps = progress.stage == pipeline::Stage::denoise;
       return !on_step_ || !steps || on_step_({"calibrate", "steps", progress.done, progress.total});
@@ -126,18 +176,15 @@ class Quantization {
     options_.statistics_name = calibration.state_path;
   }
 
-  std::string one_file() const {
-    if (!into_folder()) return request_.out;
-    make_folder(request_.out);
-    return (fs::path(request_.out) / "ideogram4-int8-w8a8.safetensors").string();
-  }
-
   std::string file_of(const QuantizeBranch& branch) const {
     if (!into_folder()) return request_.out;
-    const fs::path folder =
-        fs::path(request_.out) / (branch.conditional ? "transformer" : "unconditional_transformer");
-    make_folder(folder);
-    return (folder / "diffusion_pytorch_model.safetensors").string();
+    const fs::path folder = request_.out;
+    if (options_.dialect == quant::OutputDialect::transformerlab) {
+      return (folder / "ideogram4-int8-w8a8.safetensors").string();
+    }
+    return (folder / (branch.conditional ? "transformer" : "unconditional_transformer") /
+            "diffusion_pytorch_model.safetensors")
+        .string();
   }
 
   void write(Backend& backend, ThreadPool& pool, const std::vector<QuantizeBranch>& branches,

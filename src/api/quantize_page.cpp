@@ -83,11 +83,10 @@ std::string error_page(const QuantizeReport& report) {
   });
   std::string page = kHead;
   page += fmt::format(
-      "<h1>Quantization errors, {}</h1>\n<p>NRMSE of each linear's output in INT8 against F32, "
-      "with "
-      "{} activations on {}. Geometric means: row-wise {:.3f} %, SmoothQuant {:.3f} %, ConvRot "
+      "<h1>Quantization errors, {}</h1>\n<p>NRMSE of each linear's output in INT8 against F32 on "
+      "{} (activations: {}). Geometric means: row-wise {:.3f} %, SmoothQuant {:.3f} %, ConvRot "
       "{:.3f} %, BF16 {:.3f} %.</p>\n",
-      escaped(report.recipe), escaped(report.activations), escaped(report.device),
+      escaped(report.recipe), escaped(report.device), escaped(report.activations),
       100 * mean(report, &LinearErrorReport::rowwise),
       100 * mean(report, &LinearErrorReport::smoothquant),
       100 * mean(report, &LinearErrorReport::convrot),

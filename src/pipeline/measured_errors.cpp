@@ -78,10 +78,23 @@ const quant::LinearError* MeasuredErrors::find(const std::string& name) const {
 
 void MeasuredErrors::add(const std::string& name, const quant::LinearError& error) {
   errors_[name] = error;
-  if (!file_.empty()) write();
+  written_ = false;
+  constexpr double kEverySeconds = 1;
+  if (since_written_.microseconds() * 1e-6 >= kEverySeconds) write();
 }
 
-void MeasuredErrors::write() const {
+MeasuredErrors::~MeasuredErrors() {
+  try {
+    if (!written_) write();
+  } catch (const std::exception&) {
+    // They are measured again by the next run.
+  }
+}
+
+void MeasuredErrors::write() {
+  written_ = true;
+  since_written_ = Stopwatch();
+  if (file_.empty()) return;
   nlohmann::ordered_json root = {{"key", key_}};
   for (const auto& [name, error] : errors_) root["errors"][name] = to_json(error);
   const std::string text = root.dump();

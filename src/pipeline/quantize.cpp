@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/stopwatch.h"
 #include "formats/resumable_safetensors.h"
 #include "formats/text.h"
@@ -16,6 +17,8 @@
 namespace octet::pipeline {
 namespace {
 
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
 using quant::Recipe;
 
 // Tensors as they are but for their prefix, INT8 modules, and modules in floating point.
@@ -24,32 +27,20 @@ class Writing {
   Writing(Backend& backend, ThreadPool& pool, const std::vector<QuantizeBranch>& branches,
           const std::string& path, const QuantizeOptions& options, const OnQuantize& on_progress)
       : backend_(backend), pool_(pool), path_(path), options_(options), on_progress_(on_progress) {
-    check(!branches.empty(), "quantize: there is no transformer");
-    check(options.recipe.kind != Recipe::Kind::smoothquant || !options.statistics.empty(),
-          "recipe smoothquant: needs activations; give captions to calibrate with, or the "
-          "statistics of an earlier calibration");
-    check(
-        options.recipe.kind != Recipe::Kind::convrot || can_say(options.dialect, Transform::rotate),
-        "recipe {}: the dialect {} has no word for a rotation; write the ComfyUI dialect",
-        to_string(options.recipe), to_string(options.dialect));
+    check_quantizable(branches, options, /*calibrates=*/false);
     for (const QuantizeBranch& branch : branches) {
       Branch& made = branches_.emplace_back(branch);
-      check(!made.plan.source().weights.holds_int8(),
-            "{}: is in INT8 already; quantize its source, another rounding would only add to the "
-            "first",
-            branch.files.path);
       made.report.conditional = branch.conditional;
     }
     if (options.max_memory > 0) {
       // Rows as read, as F32, their codes, and copies of these where the backend works: together
       // some twenty times the piece when errors are measured.
       const auto share = static_cast<int64_t>(options.max_memory / 24);
-      limit_.bytes = std::clamp<int64_t>(share, int64_t{1} << 20, limit_.bytes);
+      limit_.bytes = std::min(share, limit_.bytes);
     }
   }
 
   QuantizeReport run() {
-    const Stopwatch watch;
     for (Branch& branch : branches_) {
       report_.source_bytes += branch.plan.source_bytes(/*large_only=*/false);
     }
@@ -57,7 +48,6 @@ class Writing {
     protect();
     if (!path_.empty()) write();
     for (Branch& branch : branches_) report_.branches.push_back(std::move(branch.report));
-    report_.seconds = watch.microseconds() * 1e-6;
     return std::move(report_);
   }
 
@@ -70,12 +60,22 @@ class Writing {
     QuantizedBranch report;
   };
 
+  static uint64_t fingerprint(const quant::ActivationStatistics& statistics) {
+    uint64_t hash = statistics.size();
+    for (const auto& [name, inputs] : statistics) {
+      hash = hash_bytes(std::as_bytes(std::span(name)), hash);
+      hash = hash_bytes(std::as_bytes(std::span(inputs.amax)), hash);
+      hash = hash_bytes(std::as_bytes(std::span(inputs.rows)), hash);
+    }
+    return hash;
+  }
+
   // What the result depends on.
   std::string key() const {
     std::string text =
         fmt::format("recipe {}\nprotect {}\nclip {}\ndialect {}\nstatistics {}\n",
                     to_string(options_.recipe), to_string(options_.protection), options_.clip,
-                    to_string(options_.dialect), options_.statistics_name);
+                    to_string(options_.dialect), fingerprint(options_.statistics));
     for (const Branch& branch : branches_) {
       text += branch.plan.branch() + branch.plan.source().weights.identity();
     }
@@ -119,7 +119,6 @@ class Writing {
                        [&](const auto* a, const auto* b) { return a->of(kind) > b->of(kind); });
       worst.resize(std::min(worst.size(), static_cast<size_t>(options_.protection.worst)));
       for (const auto* error : worst) branch.protected_modules.insert(error->module);
-      std::set<std::string> known;
       for (const PlannedModule& module : branch.plan.modules()) {
         if (!module.large) {
           ++branch.report.kept;
@@ -132,16 +131,6 @@ class Writing {
         if (is_protected) branch.report.protected_modules.push_back(module.name);
       }
     }
-    for (const std::string& pattern : options_.protection.patterns) {
-      const quant::Protection alone{.patterns = {pattern}};
-      const bool used = std::any_of(branches_.begin(), branches_.end(), [&](const Branch& branch) {
-        return std::any_of(branch.report.protected_modules.begin(),
-                           branch.report.protected_modules.end(),
-                           [&](const std::string& name) { return alone.matches(name); });
-      });
-      check(used, "protect: {} names no large linear of the model; for example {}",
-            in_quotes(pattern), "layers.3.feed_forward.w2 or layers.*.attention.o");
-    }
   }
 
   bool is_int8(const Branch& branch, const PlannedModule& module) const {
@@ -153,19 +142,19 @@ class Writing {
     return options_.dialect == quant::OutputDialect::transformerlab ? branch.plan.branch() : "";
   }
 
-  // The type of a module that stays in floating point: as it was, BF16 where it was neither.
-  static DType float_type(const quant::StoredParts& parts) {
+  // The type of a module that stays in floating point: as it was, BF16 where it was neither. Large
+  // ones may be multiplied by factors.
+  DType float_type(const PlannedModule& module, const quant::StoredParts& parts) const {
     const DType dtype = parts.front()->dtype();
     const bool plain = std::all_of(parts.begin(), parts.end(), [&](const auto& part) {
       return part->dtype() == dtype && part->format() == name_of(dtype);
     });
-    return plain ? dtype : DType::bf16;
+    if (!plain) return DType::bf16;
+    return module.large ? with_room(dtype) : dtype;
   }
 
-  // F16 may have no room for a factor, and vectors are small.
-  DType vector_type(const TensorInfo& info) const {
-    return folds() && info.dtype == DType::f16 ? DType::f32 : info.dtype;
-  }
+  // F16 may have no room for a factor.
+  DType with_room(DType dtype) const { return folds() && dtype == DType::f16 ? DType::f32 : dtype; }
 
   bool folds() const {
     return options_.recipe.kind == Recipe::Kind::smoothquant &&
@@ -190,24 +179,24 @@ class Writing {
           tensors.insert(tensors.end(), declared.begin(), declared.end());
         } else {
           tensors.push_back({at + module.name + ".weight",
-                             float_type(branch.plan.open(module)),
+                             float_type(module, branch.plan.open(module)),
                              {module.rows, module.k}});
         }
       }
       for (const PlannedVector& vector : branch.plan.vectors()) {
         const TensorInfo& info =
             branch.plan.source().weights.check_vector(vector.name, vector.shape);
-        tensors.push_back({at + vector.name, vector_type(info), vector.shape});
+        tensors.push_back({at + vector.name, with_room(info.dtype), vector.shape});
       }
     }
     return tensors;
   }
 
   std::map<std::string, std::string> metadata() const {
-    nlohmann::ordered_json made = {{"recipe", to_string(options_.recipe)},
-                                   {"clip", options_.clip},
-                                   {"folded", folds()},
-                                   {"statistics", options_.statistics_name}};
+    Json made = {{"recipe", to_string(options_.recipe)},
+                 {"clip", options_.clip},
+                 {"folded", folds()},
+                 {"statistics", fs::path(options_.statistics_name).filename()}};
     for (const Branch& branch : branches_) {
       made["protected"][branch.plan.conditional() ? "conditional" : "unconditional"] =
           branch.report.protected_modules;
@@ -216,13 +205,14 @@ class Writing {
         {"format", "pt"},
         {std::string(ideogram4::kConfigEntry),
          ideogram4::config_text(branches_.front().plan.source().config)},
-        {"octet.quantization", made.dump()}};
-    // What readers of that dialect do with a .smooth tensor.
+        {"octet.quantization", made.dump(-1, ' ', false, Json::error_handler_t::replace)}};
+    // Readers would have to guess what is done to activations.
     if (options_.dialect == quant::OutputDialect::transformerlab) entries["smooth"] = "divide";
     return entries;
   }
 
   void write() {
+    const Stopwatch watch;
     std::string named;
     for (const Branch& branch : branches_) {
       for (const auto& name : branch.report.protected_modules) named += name + "\n";
@@ -242,8 +232,9 @@ class Writing {
     file.commit();
     MeasuredErrors::forget(path_);
     std::error_code ignored;
-    report_.output_bytes = std::filesystem::file_size(path_, ignored);
+    report_.output_bytes = fs::file_size(path_, ignored);
     report_.files.push_back(path_);
+    report_.seconds = watch.microseconds() * 1e-6;
   }
 
   static void put(ResumableSafetensors& file, const std::string& name, uint64_t offset,
@@ -261,7 +252,7 @@ class Writing {
     if (is_int8(branch, module)) {
       write_int8(file, prefix(branch), module, rows, smoothing);
     } else {
-      write_float(file, prefix(branch), module, rows, float_type(parts), smoothing);
+      write_float(file, prefix(branch), module, rows, float_type(module, parts), smoothing);
     }
     for (const auto& part : parts) branch.plan.source().weights.release(*part);
     advance(rows.bytes());
@@ -336,7 +327,7 @@ class Writing {
     const TensorInfo& info = source.check_vector(vector.name, vector.shape);
     std::vector<float> values(info.elements());
     source.read_vector(vector.name, vector.shape, values.data());  // refuses what is no number
-    const DType dtype = vector_type(info);
+    const DType dtype = with_room(info.dtype);
     std::vector<std::byte> bytes(values.size() * static_cast<size_t>(bits_of(dtype) / 8));
     for (size_t j = 0; j < values.size(); ++j) {
       const float value = divisors == nullptr ? values[j] : values[j] / (*divisors)[j];

@@ -57,6 +57,15 @@ struct QuantizeReport {
   double seconds = 0;
 };
 
+// Memory that is taken whatever the bound: a smaller one is refused.
+inline constexpr uint64_t kLeastQuantizeMemory = 24'000'000;
+
+// Throws Error for what quantize() refuses before it computes anything: a recipe that the dialect
+// cannot say, a source in INT8, names of linears that are none, too little memory, statistics of
+// another model. `calibrates`: statistics are made later, which is better known to be of use.
+void check_quantizable(const std::vector<QuantizeBranch>& branches, const QuantizeOptions& options,
+                       bool calibrates);
+
 // Writes one file with the given branches: one of them in the ComfyUI dialect. An empty `path`
 // measures alone.
 QuantizeReport quantize(Backend& backend, ThreadPool& pool,

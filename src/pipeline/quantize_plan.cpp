@@ -1,5 +1,7 @@
 #include "pipeline/quantize_plan.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "formats/text.h"
 #include "models/ideogram4/dit.h"
@@ -9,6 +11,17 @@ namespace octet::pipeline {
 namespace {
 
 constexpr int64_t kSyntheticRows = 64;
+
+const quant::LinearInputs& find_inputs(const BranchPlan& plan, const QuantizeOptions& options,
+                                       const std::string& linear, int64_t k) {
+  const std::string name = plan.branch() + linear;
+  const auto found = options.statistics.find(name);
+  check(found != options.statistics.end() && found->second.k == k,
+        "{}: has no activations of {} channels for {}; it was made with another model, calibrate "
+        "again",
+        options.statistics_name, k, in_quotes(name));
+  return found->second;
+}
 
 }  // namespace
 
@@ -67,16 +80,46 @@ uint64_t BranchPlan::source_bytes(bool large_only) const {
   return bytes;
 }
 
+void check_quantizable(const std::vector<QuantizeBranch>& branches, const QuantizeOptions& options,
+                       bool calibrates) {
+  check(!branches.empty(), "quantize: there is no transformer");
+  check(options.recipe.kind != quant::Recipe::Kind::convrot ||
+            can_say(options.dialect, Transform::rotate),
+        "recipe {}: the dialect {} has no word for a rotation; write the dialect comfyui",
+        to_string(options.recipe), to_string(options.dialect));
+  check(options.recipe.kind != quant::Recipe::Kind::smoothquant || calibrates ||
+            !options.statistics.empty(),
+        "recipe smoothquant: needs activations; give captions to calibrate with, or the statistics "
+        "of an earlier calibration");
+  check(options.max_memory == 0 || options.max_memory >= kLeastQuantizeMemory,
+        "max-memory: {} bytes are too few, expected {} at least", options.max_memory,
+        kLeastQuantizeMemory);
+  std::vector<std::string> names;
+  for (const QuantizeBranch& branch : branches) {
+    const BranchPlan plan(branch);
+    check(!plan.source().weights.holds_int8(),
+          "{}: is in INT8 already; quantize its source, another rounding would only add to the "
+          "first",
+          branch.files.path);
+    for (const PlannedModule& module : plan.modules()) {
+      if (!module.large) continue;
+      names.push_back(module.name);
+      if (!options.statistics.empty()) find_inputs(plan, options, module.inputs, module.k);
+    }
+  }
+  for (const std::string& pattern : options.protection.patterns) {
+    const quant::Protection alone{.patterns = {pattern}};
+    const bool used = std::any_of(names.begin(), names.end(),
+                                  [&](const std::string& name) { return alone.matches(name); });
+    check(used, "protect: {} names no large linear of the model; for example {} or {}",
+          in_quotes(pattern), in_quotes(names.back()), in_quotes("layers.*.attention.o"));
+  }
+}
+
 quant::LinearInputs inputs_of(const BranchPlan& plan, const QuantizeOptions& options,
                               const std::string& linear, int64_t k) {
-  const std::string name = plan.branch() + linear;
-  if (options.statistics.empty()) return quant::synthetic_inputs(name, k, kSyntheticRows);
-  const auto found = options.statistics.find(name);
-  check(found != options.statistics.end() && found->second.k == k,
-        "{}: has no activations of {} channels for {}; it was made with another model, calibrate "
-        "again",
-        options.statistics_name, k, in_quotes(name));
-  return found->second;
+  if (!options.statistics.empty()) return find_inputs(plan, options, linear, k);
+  return quant::synthetic_inputs(plan.branch() + linear, k, kSyntheticRows);
 }
 
 // --- smoothing ---
@@ -100,12 +143,11 @@ const std::vector<float>& Smoothing::factors(size_t index) {
   const quant::SmoothGroup& group = plan_.groups()[index];
   std::vector<float> weights;
   for (const PlannedModule& module : plan_.modules()) {
-    if (group_of_module_.contains(module.name) == false ||
-        group_of_module_.at(module.name) != index) {
-      continue;
-    }
+    const auto of = group_of_module_.find(module.name);
+    if (of == group_of_module_.end() || of->second != index) continue;
     const quant::StoredParts parts = plan_.open(module);
     const auto amax = column_amax(pool_, BranchPlan::rows_of(module, parts));
+    for (const auto& part : parts) plan_.source().weights.release(*part);
     weights.resize(amax.size(), 0);
     for (size_t j = 0; j < amax.size(); ++j) weights[j] = std::max(weights[j], amax[j]);
   }

@@ -28,16 +28,21 @@ bool is_group(int64_t group) {
   return power == group && group <= kLargestGroup;
 }
 
-// `*` stands for any text, also for none.
+// `*` stands for any text, also for none. Texts between two stars are taken where they come first:
+// a later place leaves less for the rest.
 bool matches(std::string_view pattern, std::string_view name) {
-  const size_t star = pattern.find('*');
+  size_t star = pattern.find('*');
   if (star == pattern.npos) return pattern == name;
   if (!name.starts_with(pattern.substr(0, star))) return false;
-  const std::string_view rest = pattern.substr(star + 1);
-  for (size_t at = star; at <= name.size(); ++at) {
-    if (matches(rest, name.substr(at))) return true;
+  name.remove_prefix(star);
+  pattern.remove_prefix(star + 1);
+  while ((star = pattern.find('*')) != pattern.npos) {
+    const size_t at = name.find(pattern.substr(0, star));
+    if (at == name.npos) return false;
+    name.remove_prefix(at + star);
+    pattern.remove_prefix(star + 1);
   }
-  return false;
+  return name.ends_with(pattern);
 }
 
 }  // namespace

@@ -17,8 +17,8 @@ class RecipeFields {
     check(root.is_object(), "{}: is {}, expected an object", what, describe(root));
   }
 
-  Recipe parse() {
-    Recipe recipe;
+  StoredRecipe parse() {
+    StoredRecipe recipe;
     if (const json* value = field("format")) {
       if (value->is_string()) recipe.format = value->get<std::string>();
       ours_ = recipe.format.starts_with("octet");
@@ -66,11 +66,11 @@ std::optional<SmoothDirection> smooth_direction_named(const std::string& name) {
   return std::nullopt;
 }
 
-Recipe parse_recipe(const json& root, const std::string& what) {
+StoredRecipe parse_recipe(const json& root, const std::string& what) {
   return RecipeFields(root, what).parse();
 }
 
-std::optional<Recipe> read_recipe_beside(const std::string& path) {
+std::optional<StoredRecipe> read_recipe_beside(const std::string& path) {
   const auto recipe = std::filesystem::path(path).parent_path() / "recipe.json";
   std::error_code ignored;
   if (!std::filesystem::exists(recipe, ignored)) return std::nullopt;

@@ -20,7 +20,7 @@ namespace octet::quant {
 enum class SmoothDirection : uint8_t { divide, multiply };
 std::optional<SmoothDirection> smooth_direction_named(const std::string& name);
 
-struct Recipe {
+struct StoredRecipe {
   std::string format;
   std::optional<float> alpha;  // of SmoothQuant, from 0 to 1
   std::optional<SmoothDirection> smooth;
@@ -30,9 +30,9 @@ struct Recipe {
 inline constexpr size_t kMaxRecipeBytes = 1'000'000;
 
 // `what` begins the error sentence.
-Recipe parse_recipe(const nlohmann::json& root, const std::string& what);
+StoredRecipe parse_recipe(const nlohmann::json& root, const std::string& what);
 
 // Of the folder in which the file `path` lies; nothing where there is none.
-std::optional<Recipe> read_recipe_beside(const std::string& path);
+std::optional<StoredRecipe> read_recipe_beside(const std::string& path);
 
 }  // namespace octet::quant

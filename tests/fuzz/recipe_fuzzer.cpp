@@ -11,7 +11,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   try {
-    const octet::quant::Recipe recipe =
+    const octet::quant::StoredRecipe recipe =
         octet::quant::parse_recipe(octet::parse_json(text, "fuzz"), "fuzz");
     if (recipe.alpha && !(*recipe.alpha >= 0 && *recipe.alpha <= 1)) std::abort();
   } catch (const octet::Error& error) {

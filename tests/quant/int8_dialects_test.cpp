@@ -267,7 +267,7 @@ TEST_F(TransformerLabTest, RecipesOfOurOwn) {
   const auto parse = [](const std::string& fields) {
     return quant::parse_recipe(parse_json(R"({"format": "octet-w8a8", )" + fields + "}", "r"), "r");
   };
-  const quant::Recipe recipe =
+  const quant::StoredRecipe recipe =
       parse(R"("alpha": 0.25, "smooth": "multiply", "new": {}, "protected": ["layers.3.w2", "b"])");
   EXPECT_EQ(recipe.alpha, 0.25f);
   EXPECT_EQ(recipe.smooth, quant::SmoothDirection::multiply);

@@ -76,7 +76,7 @@ std::optional<SmoothDirection> written_direction(const Checkpoint& checkpoint) {
           checkpoint.path(), in_quotes(entry->second));
     return direction;
   }
-  const std::optional<Recipe> recipe = read_recipe_beside(checkpoint.path());
+  const std::optional<StoredRecipe> recipe = read_recipe_beside(checkpoint.path());
   return recipe ? recipe->smooth : std::nullopt;
 }
 
