@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <filesystem>
 #include <map>
 #include <memory>
 
@@ -151,14 +150,6 @@ nlohmann::ordered_json to_json(const std::vector<ModelPart>& parts) {
   return json;
 }
 
-// A folder of parts has no tensors of its own to list.
-bool is_checkpoint(const std::string& path, bool is_model) {
-  if (!is_model) return true;
-  std::error_code ignored;
-  return !std::filesystem::exists(std::filesystem::path(path) / "model_index.json", ignored) &&
-         !std::filesystem::is_directory(std::filesystem::path(path) / "transformer", ignored);
-}
-
 }  // namespace
 
 void add_inspect(CLI::App& program, CommonFlags& flags) {
@@ -176,17 +167,21 @@ void add_inspect(CLI::App& program, CommonFlags& flags) {
   command->callback([&flags, path, base] {
     if (path->empty()) throw CLI::ValidationError("the path is empty, expected a file or a folder");
     check_json_target(flags);
-    const std::vector<ModelPart> parts = inspect_model(*path, *base);
+    const ModelSummary model = inspect_model(*path, *base);
     std::string text;
     nlohmann::ordered_json json;
-    if (is_checkpoint(*path, !parts.empty())) {
+    if (model.is_checkpoint) {
       const CheckpointSummary summary = inspect_checkpoint(*path);
       text = to_text(summary, flags.quiet);
       json = to_json(summary);
     }
-    if (!parts.empty()) {
-      text += (text.empty() ? "" : "\n") + to_text(parts, flags);
-      json["parts"] = to_json(parts);
+    if (!model.parts.empty()) {
+      text += (text.empty() ? "" : "\n") + to_text(model.parts, flags);
+      json["parts"] = to_json(model.parts);
+    }
+    if (!model.problem.empty()) {
+      text += fmt::format("\nNot a whole transformer: {}\n", printable(model.problem));
+      json["problem"] = model.problem;
     }
     show(flags, text, json);
   });

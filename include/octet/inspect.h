@@ -39,7 +39,7 @@ struct CheckpointSummary {
 };
 
 // `path` is a safetensors or GGUF file, a `*.safetensors.index.json`, or a folder that holds one of
-// them.
+// them, perhaps by its name in the Hub's cache.
 // Throws octet::Error when a file is missing, broken or not what it should be.
 CheckpointSummary inspect_checkpoint(const std::string& path);
 

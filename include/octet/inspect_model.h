@@ -25,15 +25,22 @@ struct ModelPart {
   std::string path;     // of the checkpoint
   std::string dialect;  // those of its linears, the commonest first
   std::vector<StoredLinear> linears;
-  uint64_t file_bytes = 0;
+  uint64_t file_bytes = 0;  // of all tensors that are read
   // Of the weights: all of a transformer or VAE, the largest layer of the text encoder, whose
   // layers pass through memory one by one.
   uint64_t memory_bytes = 0;
 };
 
-// The parts that are found at `path`: a model's folder as Hugging Face lays it out, the folder or
-// the file of a transformer; none when it is something else. `base` gives what a file lacks. Throws
-// Error when a part is there and broken, incomplete, or has tensors of no use.
-std::vector<ModelPart> inspect_model(const std::string& path, const std::string& base = "");
+struct ModelSummary {
+  std::vector<ModelPart> parts;
+  bool is_checkpoint = false;  // one whose tensors inspect_checkpoint() lists
+  std::string problem;         // why a checkpoint with weights of a transformer is not a whole one
+};
+
+// The parts that are found at `path`: a model's folder as Hugging Face lays it out or its name in
+// the Hub's cache, the folder or the file of a transformer; none when it is something else. `base`
+// gives what a file lacks. Throws Error when a part of a folder is broken, incomplete, or has
+// tensors of no use.
+ModelSummary inspect_model(const std::string& path, const std::string& base = "");
 
 }  // namespace octet

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "formats/checkpoint.h"
+#include "hub/cache.h"
 
 namespace octet {
 namespace {
@@ -14,7 +15,7 @@ std::string file_name(const TensorFile& file) {
 }  // namespace
 
 CheckpointSummary inspect_checkpoint(const std::string& path) {
-  const Checkpoint checkpoint(path);
+  const Checkpoint checkpoint(hub::find_model(path));
   CheckpointSummary summary;
   summary.path = checkpoint.path();
   summary.metadata = checkpoint.metadata();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <map>
 
 #include "base/error.h"
@@ -17,7 +18,7 @@ namespace octet {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr int64_t kBf16 = 2;
+constexpr int64_t kBf16 = 2, kF32 = 4;
 
 // Lists the linears of a part as its checkpoint stores them.
 class LinearList : public nn::WeightVisitor {
@@ -28,7 +29,8 @@ class LinearList : public nn::WeightVisitor {
   uint64_t memory() const { return memory_; }
 
   void linear(nn::Linear&, const nn::LinearSpec& spec) override {
-    for (const auto& part : quant::stored_parts(source_, spec)) {
+    const quant::StoredParts stored = quant::stored_parts(source_, spec);
+    for (const auto& part : stored) {
       StoredLinear linear;
       linear.name = part->module();
       linear.layer = spec.layer;
@@ -41,10 +43,15 @@ class LinearList : public nn::WeightVisitor {
       linear.runs = !int8 ? "bf16" : part->for_int8() ? "int8" : "int8 on load";
       linear.memory_bytes = static_cast<uint64_t>(linear.n * linear.k * (int8 ? 1 : kBf16));
       if (int8) linear.memory_bytes += static_cast<uint64_t>(linear.n) * sizeof(float);
+      if (spec.bias) memory_ += static_cast<uint64_t>(linear.n * (int8 ? kF32 : kBf16));
+      // Parts with one smoothing vector are joined, and so are their vectors.
+      const auto& smooth = part->transform().smooth;
+      if (int8 && (part == stored.front() || smooth != stored.front()->transform().smooth)) {
+        memory_ += smooth.size() * sizeof(float);
+      }
       memory_ += linear.memory_bytes;
       into_.linears.push_back(std::move(linear));
     }
-    if (spec.bias) memory_ += static_cast<uint64_t>(spec.n()) * sizeof(float);
   }
   void conv(nn::Conv&, const nn::ConvSpec& spec) override {
     memory_ += static_cast<uint64_t>(spec.out * (spec.in * spec.kernel * spec.kernel + 1) * kBf16);
@@ -64,11 +71,10 @@ class LinearList : public nn::WeightVisitor {
 };
 
 // The dialects, the commonest first.
-void finish(ModelPart& part) {
+void name_dialects(ModelPart& part) {
   std::map<std::string, int> counts;
   for (const StoredLinear& linear : part.linears) {
     ++counts[linear.dialect];
-    part.file_bytes += linear.file_bytes;
   }
   std::vector<std::pair<int, std::string>> sorted;
   for (const auto& [name, count] : counts) sorted.emplace_back(-count, name);
@@ -79,6 +85,13 @@ void finish(ModelPart& part) {
   }
 }
 
+uint64_t file_bytes(const quant::WeightSource& source,
+                    const std::function<void(nn::WeightVisitor&)>& visit) {
+  quant::CheckpointCheck present(source);
+  visit(present);
+  return present.bytes();
+}
+
 ModelPart transformer(const ideogram4::DitFiles& files, bool conditional) {
   ideogram4::check_dit(files, conditional);
   const ideogram4::DitSource source = open_dit(files, conditional);
@@ -87,9 +100,11 @@ ModelPart transformer(const ideogram4::DitFiles& files, bool conditional) {
   LinearList list(source.weights, /*int8=*/true, part);
   ideogram4::Dit dit;
   dit.config = source.config;
-  visit_weights(dit, conditional, list);
+  const auto visit = [&](nn::WeightVisitor& visitor) { visit_weights(dit, conditional, visitor); };
+  visit(list);
   part.memory_bytes = list.memory();
-  finish(part);
+  part.file_bytes = file_bytes(source.weights, visit);
+  name_dialects(part);
   return part;
 }
 
@@ -97,18 +112,18 @@ ModelPart text_encoder(const std::string& path) {
   const ideogram4::TextEncoder encoder(path);
   ModelPart part{.part = "text_encoder", .path = encoder.source().path()};
   for (int64_t i = -1; i < ideogram4::kRunLayers; ++i) {
+    const auto visit = [&](nn::WeightVisitor& visitor) {
+      nn::Table embedding;
+      ideogram4::TextLayer layer;
+      if (i < 0) return visit_embedding(embedding, encoder.config(), visitor);
+      visit_layer(layer, encoder.config(), i, visitor);
+    };
     LinearList list(encoder.source(), /*int8=*/false, part);
-    nn::Table embedding;
-    ideogram4::TextLayer layer;
-    if (i < 0) {
-      visit_embedding(embedding, encoder.config(), list);
-      part.file_bytes += list.memory();
-    } else {
-      visit_layer(layer, encoder.config(), i, list);
-    }
+    visit(list);
     part.memory_bytes = std::max(part.memory_bytes, list.memory());
+    part.file_bytes += file_bytes(encoder.source(), visit);
   }
-  finish(part);
+  name_dialects(part);
   return part;
 }
 
@@ -119,11 +134,10 @@ ModelPart vae(const std::string& path) {
   decoder.config = source.config;
   ModelPart part{.part = "vae", .path = source.weights.path()};
   LinearList list(source.weights, /*int8=*/false, part);
-  visit_weights(decoder, list);
+  const auto visit = [&](nn::WeightVisitor& visitor) { visit_weights(decoder, visitor); };
+  visit(list);
   part.memory_bytes = list.memory();
-  for (const auto& [name, entry] : source.weights.layers().front().checkpoint->tensors()) {
-    part.file_bytes += entry.info->bytes();
-  }
+  part.file_bytes = file_bytes(source.weights, visit);
   part.dialect = "plain";
   return part;
 }
@@ -143,29 +157,43 @@ std::vector<ModelPart> lone_part(const std::string& path) {
 
 bool has_part(const std::string& path, const char* part) {
   std::error_code ignored;
-  return fs::exists(fs::path(path) / part / "config.json", ignored);
+  return fs::is_directory(fs::path(path) / part, ignored);
+}
+
+void add_transformers(const std::string& path, const std::string& base,
+                      std::vector<ModelPart>& parts) {
+  const bool single = !has_part(path, "transformer");
+  const auto found = pipeline::find_transformers(
+      path, base, single && base.empty() && !ideogram4::has_text_weights(path));
+  if (!found.conditional.path.empty()) parts.push_back(transformer(found.conditional, true));
+  if (!found.unconditional.path.empty()) parts.push_back(transformer(found.unconditional, false));
 }
 
 }  // namespace
 
-std::vector<ModelPart> inspect_model(const std::string& model, const std::string& base_model) {
+ModelSummary inspect_model(const std::string& model, const std::string& base_model) {
   const std::string path = hub::find_model(model), base = hub::find_model(base_model);
-  std::vector<ModelPart> parts;
-  const bool pipeline = has_part(path, "transformer") || has_part(path, "text_encoder");
-  if (!pipeline) {
-    parts = lone_part(path);
-    if (!parts.empty() || !ideogram4::is_dit(path)) return parts;
+  ModelSummary summary;
+  summary.is_checkpoint =
+      !has_part(path, "transformer") && !has_part(path, "text_encoder") && !has_part(path, "vae");
+  if (!summary.is_checkpoint) {
+    if (has_part(path, "transformer")) add_transformers(path, base, summary.parts);
+    if (has_part(path, "text_encoder")) {
+      summary.parts.push_back(text_encoder((fs::path(path) / "text_encoder").string()));
+    }
+    if (has_part(path, "vae")) summary.parts.push_back(vae((fs::path(path) / "vae").string()));
+  } else if (auto lone = lone_part(path); !lone.empty()) {
+    summary.parts = std::move(lone);
+  } else if (ideogram4::is_dit(path)) {
+    try {
+      add_transformers(path, base, summary.parts);
+    } catch (const Error& error) {
+      // Its tensors can be listed all the same, and show what is wrong.
+      summary.parts.clear();
+      summary.problem = error.what();
+    }
   }
-  const auto found = pipeline::find_transformers(path, base, /*single_is_unconditional=*/false);
-  parts.push_back(transformer(found.conditional, true));
-  if (!found.unconditional.path.empty()) {
-    parts.push_back(transformer(found.unconditional, false));
-  }
-  if (has_part(path, "text_encoder")) {
-    parts.push_back(text_encoder((fs::path(path) / "text_encoder").string()));
-  }
-  if (has_part(path, "vae")) parts.push_back(vae((fs::path(path) / "vae").string()));
-  return parts;
+  return summary;
 }
 
 }  // namespace octet

@@ -22,6 +22,11 @@ bool is_folder(const std::string& path) {
   return fs::is_directory(path, ignored);
 }
 
+bool is_same(const std::string& a, const std::string& b) {
+  std::error_code ignored;
+  return a == b || fs::equivalent(a, b, ignored);
+}
+
 bool has_config(const fs::path& folder) { return is_there(folder / "config.json"); }
 
 // A folder without any config.json may hold one checkpoint, as a file does.
@@ -56,6 +61,25 @@ std::string part_in(const std::string& path, const std::string& part) {
   return folder_in(path, part);
 }
 
+constexpr const char* kOther = "unconditional_transformer";
+
+// The transformer of a base: empty where it has not that branch, so that no weight of the one
+// stands in for the other's.
+std::string base_dit(const std::string& base, const std::string& part) {
+  if (base.empty()) return "";
+  check(is_there(base), "{}: there is no such file or folder", base);
+  const bool whole = is_there(fs::path(base) / "transformer") || is_there(fs::path(base) / kOther);
+  if (whole) return is_there(fs::path(base) / part) ? part_in(base, part) : "";
+  if (is_folder(base) && !has_config(base) && !has_checkpoint(base)) return "";
+  const std::string only = part_in(base, part);
+  const bool usable = part != kOther || ideogram4::has_branch(only, /*conditional=*/false);
+  return usable ? only : "";
+}
+
+[[noreturn]] void fail_with_one(const std::string& transformer) {
+  fail("{}: is one transformer, and an image takes two; name the other with --uncond", transformer);
+}
+
 void check_index(const std::string& path) {
   const auto index = read_json_file(path);
   check(index.is_object() && index.contains("_class_name"),
@@ -80,38 +104,31 @@ class Search {
   }
 
  private:
-  std::string base_of(const char* name) const {
-    return choices_.base.empty() ? "" : part_in(choices_.base, name);
-  }
+  std::string base_of(const char* name) const { return base_dit(choices_.base, name); }
 
   DitFiles unconditional(const std::string& transformer) const {
-    constexpr const char* kPart = "unconditional_transformer";
     if (!choices_.unconditional.empty()) return checked(choices_.unconditional, transformer);
-    const bool in_model = is_there(fs::path(choices_.model) / kPart);
+    const bool in_model = is_there(fs::path(choices_.model) / kOther);
     const bool whole = !in_model && is_there(fs::path(choices_.model) / "transformer");
     if (in_model || (whole && choices_.base.empty() && choices_.fallback.empty())) {
       return checked(choices_.model, transformer);
     }
     if (!whole && ideogram4::has_branch(transformer, /*conditional=*/false)) {
-      return {transformer, base_of(kPart)};
+      return {transformer, base_of(kOther)};
     }
-    if (!choices_.base.empty()) return {base_of(kPart)};
-    const std::string& other = choices_.fallback;
-    if (!other.empty() && is_there(fs::path(other) / kPart)) return {part_in(other, kPart)};
-    if (!other.empty() && ideogram4::has_branch(part_in(other, kPart), /*conditional=*/false)) {
-      return {part_in(other, kPart)};
+    for (const std::string& model : {choices_.base, choices_.fallback}) {
+      if (const std::string found = base_dit(model, kOther); !found.empty()) return {found};
     }
-    fail("{}: is one transformer, and an image takes two; name the other with --uncond",
-         transformer);
+    fail_with_one(transformer);
   }
 
   // One transformer cannot be both, unless its file holds both.
   DitFiles checked(const std::string& path, const std::string& transformer) const {
-    constexpr const char* kPart = "unconditional_transformer";
-    DitFiles files{part_in(path, kPart), base_of(kPart)};
-    check(files.path != transformer || ideogram4::has_branch(transformer, /*conditional=*/false),
-          "{}: is one transformer, and an image takes two; name the other with --uncond",
-          transformer);
+    DitFiles files{part_in(path, kOther), base_of(kOther)};
+    if (is_same(files.path, transformer) &&
+        !ideogram4::has_branch(transformer, /*conditional=*/false)) {
+      fail_with_one(transformer);
+    }
     return files;
   }
 
@@ -171,19 +188,17 @@ ModelFolders find_folders(const FolderChoices& choices) {
 
 Transformers find_transformers(const std::string& model, const std::string& base,
                                bool single_is_unconditional) {
-  const auto base_of = [&](const char* part) { return base.empty() ? "" : part_in(base, part); };
   const bool pipeline = is_there(fs::path(model) / "transformer");
   Transformers found;
-  found.conditional = {part_in(model, "transformer"), base_of("transformer")};
-  constexpr const char* kOther = "unconditional_transformer";
+  found.conditional = {part_in(model, "transformer"), base_dit(base, "transformer")};
   if (pipeline) {
     if (is_there(fs::path(model) / kOther)) {
-      found.unconditional = {part_in(model, kOther), base_of(kOther)};
+      found.unconditional = {part_in(model, kOther), base_dit(base, kOther)};
     }
   } else if (ideogram4::has_branch(found.conditional.path, /*conditional=*/false)) {
-    found.unconditional = {found.conditional.path, base_of(kOther)};
+    found.unconditional = {found.conditional.path, base_dit(base, kOther)};
   } else if (single_is_unconditional) {
-    found.unconditional = {found.conditional.path, base_of(kOther)};
+    found.unconditional = {found.conditional.path, base.empty() ? "" : part_in(base, kOther)};
     found.conditional = {};
   }
   return found;

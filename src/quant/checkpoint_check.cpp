@@ -67,7 +67,7 @@ StoredParts stored_parts(const WeightSource& source, const LinearSpec& spec) {
 }
 
 bool runs_in_int8(const WeightSource& source, const LinearSpec& spec, const StoredWeight& weight) {
-  return weight.for_int8() || (spec.large && !source.holds_int8());
+  return weight.for_int8() || (spec.large && !source.is_protected(weight));
 }
 
 void CheckpointCheck::count(const std::string& name, const FileShape& shape) {

@@ -2,12 +2,24 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/error.h"
 #include "base/hash.h"
 
 namespace octet::quant {
+namespace {
+
+bool has_int8(const Checkpoint& checkpoint, const std::string& prefix) {
+  const auto& tensors = checkpoint.tensors();
+  return std::any_of(tensors.begin(), tensors.end(), [&](const auto& tensor) {
+    const TensorInfo& info = *tensor.second.info;
+    return tensor.first.starts_with(prefix) && info.dtype == DType::i8 && info.shape.size() == 2;
+  });
+}
+
+}  // namespace
 
 std::string state_of(const Checkpoint& checkpoint) {
   std::string text;
@@ -28,10 +40,10 @@ std::string state_of(const Checkpoint& checkpoint) {
 
 void WeightSource::add(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix,
                        Rename rename) {
-  layers_.push_back({.checkpoint = std::move(checkpoint),
-                     .prefix = std::move(prefix),
-                     .rename = std::move(rename)});
-  look_for_int8(layers_.back());
+  Layer& layer = layers_.emplace_back(Layer{.checkpoint = std::move(checkpoint),
+                                            .prefix = std::move(prefix),
+                                            .rename = std::move(rename)});
+  layer.holds_int8 = has_int8(*layer.checkpoint, layer.prefix);
 }
 
 void WeightSource::add_base(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix) {
@@ -44,11 +56,26 @@ void WeightSource::add_converted(std::shared_ptr<const Checkpoint> checkpoint, s
                  {std::move(checkpoint), std::move(prefix), /*strict=*/false, /*converted=*/true});
 }
 
-void WeightSource::look_for_int8(const Layer& layer) {
-  for (const auto& [name, entry] : layer.checkpoint->tensors()) {
-    holds_int8_ = holds_int8_ || (name.starts_with(layer.prefix) &&
-                                  entry.info->dtype == DType::i8 && entry.info->shape.size() == 2);
+bool WeightSource::holds_int8() const {
+  return std::any_of(layers_.begin(), layers_.end(), [](const auto& l) { return l.holds_int8; });
+}
+
+const WeightSource::Layer* WeightSource::layer_of(const StoredWeight& weight) const {
+  for (const Layer& layer : layers_) {
+    if (layer.checkpoint->path() == weight.path()) return &layer;
   }
+  return nullptr;
+}
+
+bool WeightSource::is_protected(const StoredWeight& weight) const {
+  const Layer* last = layer_of(weight);
+  return last != nullptr &&
+         std::any_of(layers_.data(), last + 1, [](const Layer& layer) { return layer.holds_int8; });
+}
+
+bool WeightSource::is_converted(const StoredWeight& weight) const {
+  const Layer* layer = layer_of(weight);
+  return layer != nullptr && layer->converted;
 }
 
 const std::string& WeightSource::path() const {
@@ -143,8 +170,9 @@ std::vector<std::string> WeightSource::left_over(
   for (const Layer& layer : layers_) {
     if (!layer.strict) continue;
     for (const auto& [name, entry] : layer.checkpoint->tensors()) {
-      if (!name.starts_with(layer.prefix) || used.contains(std::string(name))) continue;
-      if (!ignored(name.substr(layer.prefix.size()))) names.emplace_back(name);
+      if (used.contains(std::string(name))) continue;
+      const bool inside = name.starts_with(layer.prefix);
+      if (!ignored(inside ? name.substr(layer.prefix.size()) : name)) names.emplace_back(name);
     }
   }
   return names;

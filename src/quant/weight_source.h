@@ -31,7 +31,8 @@ class WeightSource {
     std::string prefix;
     bool strict = true;  // all of its tensors have to be of use
     bool converted = false;
-    Rename rename = {};  // none: the names are the same
+    bool holds_int8 = false;  // linears, under the prefix
+    Rename rename = {};       // none: the names are the same
 
     std::string name_of(const std::string& asked) const {
       return prefix + (rename ? rename(asked) : asked);
@@ -54,8 +55,11 @@ class WeightSource {
 
   const std::vector<Layer>& layers() const { return layers_; }  // in the order of asking
   const std::string& path() const;                              // of the first checkpoint
-  // Whether one of the checkpoints has INT8 linears: then floating point in it is a choice.
-  bool holds_int8() const { return holds_int8_; }
+  bool holds_int8() const;  // one of the checkpoints has INT8 linears
+  // Whether a weight of this source is in floating point by choice: its checkpoint has INT8
+  // linears, or one that was asked before and left it out.
+  bool is_protected(const StoredWeight& weight) const;
+  bool is_converted(const StoredWeight& weight) const;  // comes from add_converted()
 
   bool has_weight(const std::string& module) const { return depth_of(module) < layers_.size(); }
   // How many checkpoints were asked in vain before one has the module; as many as there are when
@@ -69,8 +73,8 @@ class WeightSource {
   void read_vector(const std::string& name, const FileShape& shape, float* into) const;
   std::span<const std::byte> bytes(const std::string& name) const;
 
-  // Tensors under the prefixes that are not in `used` (with their prefix) and that `ignored` (asked
-  // without it) does not claim.
+  // Tensors that are not in `used` (with their prefix) and that `ignored` (asked without it, of
+  // those that have it) does not claim.
   std::vector<std::string> left_over(const std::set<std::string>& used,
                                      const std::function<bool(std::string_view)>& ignored) const;
   // The dialect of a module under its full name, for people.
@@ -85,11 +89,10 @@ class WeightSource {
  private:
   const Layer* layer_with(const std::string& name) const;
   const Layer& layer_for(const std::string& name) const;  // the first, when none has it
-  void look_for_int8(const Layer& layer);
+  const Layer* layer_of(const StoredWeight& weight) const;
 
   std::vector<Layer> layers_;
   Change change_;
-  bool holds_int8_ = false;
 };
 
 }  // namespace octet::quant

@@ -67,8 +67,10 @@ def command(program, folder, out, flags=()) -> list[str]:
     words, flags = [], list(flags)
     while flags:
         flag = flags.pop(0)
-        if flag in ("--wrap-text", "--require-int8"):
+        if flag in ("--wrap-text", "--require-int8", "--cache-weights"):
             words.append(flag)
+        elif flag == "--lora":  # several stack
+            words += [flag, str(flags.pop(0))]
         else:
             settings[flag] = flags.pop(0)
     for flag, value in settings.items():

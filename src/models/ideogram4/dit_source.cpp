@@ -20,9 +20,21 @@ constexpr std::string_view kUnconditional[] = {"unconditional.", "uncond.",
                                                "unconditional_transformer."};
 constexpr std::string_view kEither[] = {"", "model.diffusion_model.", "diffusion_model.",
                                         "transformer."};
+// Other parts of a model that ComfyUI saves in one file with its transformer.
+constexpr std::string_view kOtherParts[] = {"first_stage_model.", "cond_stage_model.",
+                                            "text_encoders.", "vae."};
 
 // Names that any file of a transformer has at least one of, also one without norms.
 constexpr std::string_view kMarks[] = {"embed_image_indicator.", "layers.0.", "input_proj."};
+
+std::span<const std::string_view> prefixes_of(bool conditional) {
+  return conditional ? std::span(kConditional) : std::span(kUnconditional);
+}
+
+bool starts_with_any(std::string_view name, std::span<const std::string_view> prefixes) {
+  return std::any_of(prefixes.begin(), prefixes.end(),
+                     [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
 
 bool has_prefix(const Checkpoint& checkpoint, std::string_view prefix) {
   return std::any_of(std::begin(kMarks), std::end(kMarks), [&](std::string_view mark) {
@@ -33,9 +45,8 @@ bool has_prefix(const Checkpoint& checkpoint, std::string_view prefix) {
 }
 
 std::optional<std::string> find_prefix(const Checkpoint& checkpoint, bool conditional) {
-  const std::span<const std::string_view> of_branch =
-      conditional ? std::span(kConditional) : std::span(kUnconditional);
-  for (const auto candidates : {of_branch, std::span<const std::string_view>(kEither)}) {
+  for (const auto candidates :
+       {prefixes_of(conditional), std::span<const std::string_view>(kEither)}) {
     for (const std::string_view prefix : candidates) {
       if (has_prefix(checkpoint, prefix)) return std::string(prefix);
     }
@@ -68,6 +79,16 @@ int64_t extent(const quant::WeightSource& source, std::initializer_list<const ch
   return 0;
 }
 
+// The FFN's rows. NF4 packs a matrix into one column of bytes, two weights in each, whose rows say
+// nothing.
+int64_t ffn_of_shapes(const quant::WeightSource& source, int64_t hidden) {
+  const TensorInfo* info = source.find("layers.0.feed_forward.w1.weight");
+  const bool packed = info != nullptr && info->dtype == DType::u8 && info->shape.size() == 2 &&
+                      info->shape[1] == 1 && hidden > 1;
+  if (packed) return info->shape[0] / (hidden / 2);
+  return extent(source, {"layers.0.feed_forward.w1.weight", "layers.0.feed_forward.w1.wq"}, 2, 0);
+}
+
 // Rotary frequencies and eps leave no trace in a file: they are the published ones.
 DitConfig config_of_shapes(const quant::WeightSource& source) {
   const int64_t hidden = extent(source,
@@ -88,8 +109,7 @@ DitConfig config_of_shapes(const quant::WeightSource& source) {
   take(config.latent_channels, "the number of latent channels",
        extent(source, {"final_layer.linear.bias"}, 1, 0));
   take(config.modulation, "the conditioning size", extent(source, {"adaln_proj.bias"}, 1, 0));
-  take(config.ffn, "the FFN's size",
-       extent(source, {"layers.0.feed_forward.w1.weight", "layers.0.feed_forward.w1.wq"}, 2, 0));
+  take(config.ffn, "the FFN's size", ffn_of_shapes(source, hidden));
   if (const int64_t features = extent(source, {"llm_cond_norm.weight"}, 1, 0)) {
     config.text_features = features;
   }
@@ -107,10 +127,17 @@ DitConfig config_of_shapes(const quant::WeightSource& source) {
 
 bool has_branch(const std::string& path, bool conditional) {
   const Checkpoint checkpoint(path);
-  const std::span<const std::string_view> of_branch =
-      conditional ? std::span(kConditional) : std::span(kUnconditional);
+  const auto of_branch = prefixes_of(conditional);
   return std::any_of(of_branch.begin(), of_branch.end(),
                      [&](std::string_view prefix) { return has_prefix(checkpoint, prefix); });
+}
+
+bool has_text_weights(const std::string& path) {
+  const Checkpoint checkpoint(path);
+  const auto prefix = find_prefix(checkpoint, /*conditional=*/true);
+  if (!prefix) return false;
+  const auto found = checkpoint.tensors().lower_bound(*prefix + "llm_cond_");
+  return found != checkpoint.tensors().end() && found->first.starts_with(*prefix + "llm_cond_");
 }
 
 bool is_dit(const std::string& path) {
@@ -125,6 +152,9 @@ bool is_dit(const std::string& path) {
 bool is_ignored(std::string_view name, bool conditional) {
   // Files of the unconditional branch have the text's weights, too, and never use them.
   if (!conditional && name.starts_with("llm_cond_")) return true;
+  if (starts_with_any(name, prefixes_of(!conditional)) || starts_with_any(name, kOtherParts)) {
+    return true;
+  }
   return name == "rotary_emb.inv_freq" || name == "scaled_fp8";
 }
 

@@ -39,10 +39,15 @@ std::string config_text(const DitConfig& config);
 // Whether the checkpoint at `path` has this branch, whatever the prefix of its names.
 bool has_branch(const std::string& path, bool conditional);
 
+// Whether it has weights that only the conditional branch uses. Files of the unconditional one may
+// have them too, but one without them cannot be the conditional one.
+bool has_text_weights(const std::string& path);
+
 // Whether `path` is a checkpoint, or a folder with one, that has either branch.
 bool is_dit(const std::string& path);
 
-// Tensors that a transformer's file may have and that are not read, by the name behind the prefix.
+// Tensors that a transformer's file may have and that are not read, by the name behind the prefix
+// or, where it has another, by the whole name: the other branch, and other parts of a model.
 bool is_ignored(std::string_view name, bool conditional);
 
 }  // namespace octet::ideogram4
