@@ -141,7 +141,9 @@ class Search {
       if (has_config(inside) || has_checkpoint(inside.string())) return inside.string();
     }
     const std::string& whole = choices_.base.empty() ? choices_.model : choices_.base;
-    check(is_folder(whole), "{}: is a file without the {}; give that with {}", whole, name, flag);
+    check(is_folder(whole),
+          "{}: is a file without the {}; give that with {}, or with --base a model that has it",
+          whole, name, flag);
     return folder_in(whole, name);
   }
 
