@@ -182,6 +182,8 @@ Transformers find_transformers(const std::string& model, const std::string& base
     }
   } else if (ideogram4::has_branch(found.conditional.path, /*conditional=*/false)) {
     found.unconditional = {found.conditional.path, base_dit(base, kOther)};
+    const bool both = ideogram4::has_branch(found.conditional.path, /*conditional=*/true);
+    if (single_is_unconditional && !both) found.conditional = {};
   } else if (single_is_unconditional) {
     found.unconditional = {found.conditional.path, base.empty() ? "" : dit_in(base, kOther)};
     found.conditional = {};
