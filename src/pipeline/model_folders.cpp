@@ -1,6 +1,7 @@
 #include "pipeline/model_folders.h"
 
 #include <filesystem>
+#include <vector>
 
 #include "base/error.h"
 #include "formats/json.h"
@@ -147,9 +148,13 @@ class Search {
   }
 
   std::string tokenizer(const std::string& text_encoder) const {
-    const fs::path beside = fs::path(text_encoder).parent_path() / "tokenizer";
-    for (const fs::path& candidate :
-         {fs::path(choices_.model) / "tokenizer", beside, fs::path(text_encoder)}) {
+    const fs::path encoder = text_encoder;
+    std::vector<fs::path> candidates = {fs::path(choices_.model) / "tokenizer",
+                                        encoder.parent_path() / "tokenizer", encoder};
+    for (const std::string& model : {choices_.base, choices_.fallback}) {
+      if (!model.empty()) candidates.push_back(fs::path(model) / "tokenizer");
+    }
+    for (const fs::path& candidate : candidates) {
       const fs::path file = candidate / "tokenizer.json";
       if (is_there(file)) return file.string();
     }

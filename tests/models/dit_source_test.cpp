@@ -38,7 +38,7 @@ class DitSourceTest : public testing::Test {
                     const std::map<std::string, std::string>& metadata = {}) {
     std::vector<WrittenTensor> tensors;
     for (const auto& [name, shape] : shapes) tensors.push_back(zeros(prefix + name, shape));
-    const std::string path = folder_.file("w" + std::to_string(files_++) + ".safetensors");
+    const std::string path = folder_.file(std::to_string(files_++) + ".safetensors");
     write_tensors(path, tensors, metadata);
     return path;
   }

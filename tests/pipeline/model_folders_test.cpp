@@ -79,6 +79,7 @@ TEST_F(ModelFoldersTest, PartsComeFromTheBaseWhereTheModelHasNone) {
   EXPECT_EQ(found.unconditional, DitFiles(path("b/unconditional_transformer")));
   EXPECT_EQ(found.text_encoder, path("m/text_encoder"));
   EXPECT_EQ(found.vae, path("b/vae"));
+  EXPECT_EQ(found.tokenizer, path("b/tokenizer/tokenizer.json"));
   EXPECT_ERROR_WITH(find_folders({.model = path("m")}), "m: there is no unconditional_transformer");
 }
 
