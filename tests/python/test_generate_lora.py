@@ -225,7 +225,7 @@ def test_damaged_files_are_made_anew(generate, run, whole, lora, cache, damage):
     assert same(run(whole, "--lora", lora), first)
 
 
-def test_what_changes_is_not_taken_from_it(run, whole, folders, lora, cache, tmp_path):  # noqa: F811
+def test_what_changes_is_not_taken_from_it(run, whole, folders, lora, cache):  # noqa: F811
     """Another strength, another LoRA under the same name, another model in the same place."""
     model = folders("model", conditional=tensors_of(whole))
     first = run(model, "--lora", lora)
