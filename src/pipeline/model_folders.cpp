@@ -111,17 +111,16 @@ class Search {
 
   DitFiles unconditional(const std::string& transformer) const {
     if (!choices_.unconditional.empty()) return checked(choices_.unconditional, transformer);
-    const bool in_model = is_there(fs::path(choices_.model) / kOther);
-    const bool whole = !in_model && is_there(fs::path(choices_.model) / "transformer");
-    if (in_model || (whole && choices_.base.empty() && choices_.fallback.empty())) {
-      return checked(choices_.model, transformer);
-    }
+    if (is_there(fs::path(choices_.model) / kOther)) return checked(choices_.model, transformer);
+    const bool whole = is_there(fs::path(choices_.model) / "transformer");
     if (!whole && ideogram4::has_branch(transformer, /*conditional=*/false)) {
       return {transformer, base_of(kOther)};
     }
     for (const std::string& model : {choices_.base, choices_.fallback}) {
       if (const std::string found = base_dit(model, kOther); !found.empty()) return {found};
     }
+    check(!whole, "{}: there is no {}/config.json; name another model's with --uncond",
+          choices_.model, kOther);
     fail_with_one(transformer);
   }
 
