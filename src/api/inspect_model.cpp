@@ -162,9 +162,10 @@ bool has_part(const std::string& path, const char* part) {
 
 void add_transformers(const std::string& path, const std::string& base,
                       std::vector<ModelPart>& parts) {
-  const bool single = !has_part(path, "transformer");
-  const auto found = pipeline::find_transformers(
-      path, base, single && base.empty() && !ideogram4::has_text_weights(path));
+  // A base may have the text's weights that a file lacks, unless the names say what it is.
+  const bool unconditional = !has_part(path, "transformer") && !ideogram4::has_text_weights(path) &&
+                             (base.empty() || ideogram4::has_branch(path, /*conditional=*/false));
+  const auto found = pipeline::find_transformers(path, base, unconditional);
   if (!found.conditional.path.empty()) parts.push_back(transformer(found.conditional, true));
   if (!found.unconditional.path.empty()) parts.push_back(transformer(found.unconditional, false));
 }

@@ -108,17 +108,16 @@ class Search {
 
   DitFiles unconditional(const std::string& transformer) const {
     if (!choices_.unconditional.empty()) return checked(choices_.unconditional, transformer);
-    const bool in_model = is_there(fs::path(choices_.model) / kOther);
-    const bool whole = !in_model && is_there(fs::path(choices_.model) / "transformer");
-    if (in_model || (whole && choices_.base.empty() && choices_.fallback.empty())) {
-      return checked(choices_.model, transformer);
-    }
+    if (is_there(fs::path(choices_.model) / kOther)) return checked(choices_.model, transformer);
+    const bool whole = is_there(fs::path(choices_.model) / "transformer");
     if (!whole && ideogram4::has_branch(transformer, /*conditional=*/false)) {
       return {transformer, base_of(kOther)};
     }
     for (const std::string& model : {choices_.base, choices_.fallback}) {
       if (const std::string found = base_dit(model, kOther); !found.empty()) return {found};
     }
+    check(!whole, "{}: there is no {}/config.json; name another model's with --uncond",
+          choices_.model, kOther);
     fail_with_one(transformer);
   }
 
@@ -153,7 +152,9 @@ class Search {
     std::vector<fs::path> candidates = {fs::path(choices_.model) / "tokenizer",
                                         beside / "tokenizer"};
     candidates.push_back(is_folder(text_encoder) ? fs::path(text_encoder) : beside);
-    if (!choices_.base.empty()) candidates.push_back(fs::path(choices_.base) / "tokenizer");
+    for (const std::string& model : {choices_.base, choices_.fallback}) {
+      if (!model.empty()) candidates.push_back(fs::path(model) / "tokenizer");
+    }
     for (const fs::path& candidate : candidates) {
       const fs::path file = candidate / "tokenizer.json";
       if (is_there(file)) return file.string();
@@ -199,6 +200,8 @@ Transformers find_transformers(const std::string& model, const std::string& base
     }
   } else if (ideogram4::has_branch(found.conditional.path, /*conditional=*/false)) {
     found.unconditional = {found.conditional.path, base_dit(base, kOther)};
+    const bool both = ideogram4::has_branch(found.conditional.path, /*conditional=*/true);
+    if (single_is_unconditional && !both) found.conditional = {};
   } else if (single_is_unconditional) {
     found.unconditional = {found.conditional.path, base.empty() ? "" : part_in(base, kOther)};
     found.conditional = {};

@@ -110,7 +110,8 @@ void CheckpointCheck::check_nothing_is_left(
     list += in_quotes(left[i]);
   }
   if (left.size() > kShown) list += fmt::format(" and {} more", left.size() - kShown);
-  fail("{}: {} tensors have no place in the model: {}; {}", source_.path(), left.size(), list,
+  fail("{}: {} no place in the model: {}; {}", source_.path(),
+       left.size() == 1 ? "1 tensor has" : fmt::format("{} tensors have", left.size()), list,
        hint_of(left));
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 
 #include "base/env.h"
 #include "base/error.h"
@@ -21,7 +22,8 @@ namespace fs = std::filesystem;
 constexpr const char* kKeyEntry = "octet_converted_from";
 constexpr uint64_t kDefaultMaxBytes = 40'000'000'000;
 // The first line of every key: another way to make codes gets another number.
-constexpr const char* kFormat = "octet converted weights 1\n";
+constexpr const char* kFormat = "octet converted weights 2\n";
+constexpr const char* kMadeFrom = "octet.made_from";  // the tensor of a fingerprint
 
 // The weights that a Loader converts, and the tensors that they become.
 class ConvertedList : public nn::WeightVisitor {
@@ -110,6 +112,7 @@ ConvertedCache::ConvertedCache(ConvertedCacheOptions options, const WeightSource
   visit(list);
   if (list.tensors.empty()) return;
   tensors_ = std::move(list.tensors);
+  tensors_.push_back({kMadeFrom, DType::u8, {sizeof(uint64_t)}});
   names_ = std::move(list.names);
   attempt([&] {
     std::string key = kFormat;
@@ -193,9 +196,17 @@ void ConvertedCache::start() {
       key_);
 }
 
-void ConvertedCache::keep(const StoredWeight& weight, const QTensor& codes) {
+Fingerprint ConvertedCache::made_from(const Checkpoint& found) {
+  uint64_t value = 0;
+  std::memcpy(&value, found.bytes(kMadeFrom).data(), sizeof(value));
+  return Fingerprint(value);
+}
+
+void ConvertedCache::keep(const StoredWeight& weight, const QTensor& codes,
+                          const Fingerprint& made_from) {
   const auto name = names_.find(weight.module());
   if (key_.empty() || name == names_.end()) return;
+  made_from_.add(made_from);
   attempt([&] {
     if (file_ == nullptr) start();
     const std::string quant = comfy_quant(weight.transform());
@@ -215,6 +226,11 @@ void ConvertedCache::keep(const StoredWeight& weight, const QTensor& codes) {
 void ConvertedCache::commit() {
   if (key_.empty() || file_ == nullptr) return;
   attempt([&] {
+    const uint64_t value = made_from_.value();
+    if (!file_->is_finished(kMadeFrom)) {
+      file_->write(kMadeFrom, 0, std::as_bytes(std::span(&value, 1)));
+      file_->finish(kMadeFrom);
+    }
     file_->commit();
     file_.reset();
   });

@@ -43,8 +43,12 @@ class ConvertedCache {
   // The weights of an earlier run, named without prefix; nullptr when there are none.
   std::shared_ptr<const Checkpoint> find() const;
 
+  // Of what a found checkpoint was made from: with it a model's fingerprint is the same whether its
+  // weights were found or made.
+  static Fingerprint made_from(const Checkpoint& found);
+
   // For LoadOptions::converted.
-  void keep(const StoredWeight& weight, const QTensor& codes);
+  void keep(const StoredWeight& weight, const QTensor& codes, const Fingerprint& made_from);
   // When all weights are loaded. Without it the next run goes on where this one stopped.
   void commit();
 
@@ -60,6 +64,7 @@ class ConvertedCache {
   std::vector<TensorDeclaration> tensors_;    // what it holds
   std::map<std::string, std::string> names_;  // in the source, with prefix -> in the file
   std::unique_ptr<ResumableSafetensors> file_;
+  Fingerprint made_from_;  // of what is in it
 };
 
 }  // namespace octet::quant

@@ -16,9 +16,13 @@ namespace octet::quant {
 
 class Fingerprint {
  public:
+  Fingerprint() = default;
+  explicit Fingerprint(uint64_t value) : sum_(value) {}  // of value()
+
   // The order in which tensors are added does not matter, nor does the number of threads.
   void add(std::string_view name, std::span<const std::byte> bytes, ThreadPool& pool);
   void add(const Fingerprint& other) { sum_ += other.sum_; }
+  uint64_t value() const { return sum_; }
   std::string to_string() const;  // "9f86d081884c7d65"
 
  private:

@@ -31,9 +31,15 @@ QTensor rows_of(const QTensor& all, int64_t first, int64_t count) {
 
 }  // namespace
 
-void Loader::loaded(const StoredWeight& weight) {
-  for (const UsedTensor& tensor : weight.tensors()) loaded(tensor.name, tensor.bytes);
+Fingerprint Loader::loaded(const StoredWeight& weight) {
+  Fingerprint of_weight;
+  for (const UsedTensor& tensor : weight.tensors()) {
+    if (!source_.is_converted(weight)) of_weight.add(tensor.name, tensor.bytes, pool_);
+    if (options_.progress) options_.progress(tensor.bytes.size());
+  }
+  fingerprint_.add(of_weight);
   source_.release(weight);
+  return of_weight;
 }
 
 void Loader::loaded(const std::string& name, std::span<const std::byte> bytes) {
@@ -129,7 +135,6 @@ void Loader::read_codes(const StoredWeight& weight, const QTensor& into) {
     });
   } else {
     quantize(weight, into);
-    if (options_.converted) options_.converted(weight, into);
   }
 }
 
@@ -140,8 +145,10 @@ QWeight Loader::load_int8(Stored weights, std::span<const float> bias, RowOrder 
   const QTensor all{codes.view(DType::i8, {n, k}), scales.view(DType::f32, {n})};
   int64_t first = 0;
   for (const auto& weight : weights) {
-    read_codes(*weight, rows_of(all, first, weight->rows()));
-    loaded(*weight);
+    const QTensor rows = rows_of(all, first, weight->rows());
+    read_codes(*weight, rows);
+    const Fingerprint made_from = loaded(*weight);
+    if (!weight->is_int8() && options_.converted) options_.converted(*weight, rows, made_from);
     first += weight->rows();
   }
   ConstTensorView bias_view;

@@ -38,8 +38,11 @@ struct LoadOptions {
   bool int8 = true;           // linears that the file has in INT8, else the large ones
   // Told the bytes of the checkpoint that were read, after each tensor; may throw to stop.
   std::function<void(uint64_t)> progress;
-  // Gets the codes [rows, k] and scales of each weight that was not INT8 in the file and is now.
-  std::function<void(const StoredWeight& weight, const QTensor& codes)> converted;
+  // Gets the codes [rows, k] and scales of each weight that was not INT8 in the file and is now,
+  // with the fingerprint of what they were made from.
+  std::function<void(const StoredWeight& weight, const QTensor& codes,
+                     const Fingerprint& made_from)>
+      converted;
 };
 
 // Whether a checkpoint has everything that is asked for, in the right shapes: no data is read.
@@ -76,7 +79,8 @@ class Loader : public nn::WeightVisitor {
   void vector(nn::Vector& into, const std::string& name, int64_t length) override;
   void table(nn::Table& into, const std::string& name, int64_t rows, int64_t columns) override;
 
-  // Of everything that was loaded so far.
+  // Of everything that was loaded so far, but for what was converted before: that is not a part of
+  // the model's files.
   const Fingerprint& fingerprint() const { return fingerprint_; }
 
  private:
@@ -92,7 +96,7 @@ class Loader : public nn::WeightVisitor {
   std::vector<float> load_bias(const nn::LinearSpec& spec,
                                const std::vector<nn::LinearSpec::Part>& layout);
   Buffer upload_vector(std::span<const float> values, DType dtype);
-  void loaded(const StoredWeight& weight);
+  Fingerprint loaded(const StoredWeight& weight);
   void loaded(const std::string& name, std::span<const std::byte> bytes);
 
   const WeightSource& source_;

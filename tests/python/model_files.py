@@ -4,6 +4,7 @@ and `octet inspect`."""
 from __future__ import annotations
 
 import json
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -103,8 +104,6 @@ def write_gguf(path: Path, tensors: dict[str, torch.Tensor]) -> Path:
 
 
 def inspect_json(program, *words) -> dict:
-    import subprocess
-
     done = subprocess.run(
         [program, "inspect", *map(str, words), "--json", "-"], capture_output=True, text=True
     )

@@ -58,10 +58,11 @@ class ConvertedCacheTest : public testing::Test {
     const quant::WeightSource from = source();
     ConvertedCache kept = cache(from, change);
     quant::LoadOptions options;
-    options.converted = [&](const StoredWeight& weight, const QTensor& codes) {
+    options.converted = [&](const StoredWeight& weight, const QTensor& codes,
+                            const auto& made_from) {
       const auto* bytes = codes.values.data;
       codes_[weight.module()].assign(bytes, bytes + kRows * kWide);
-      kept.keep(weight, codes);
+      kept.keep(weight, codes, made_from);
     };
     quant::Loader loader(from, *backend_, pool_, options);
     visit(loader);
@@ -83,13 +84,31 @@ class ConvertedCacheTest : public testing::Test {
   std::map<std::string, std::vector<std::byte>> codes_;
 };
 
+TEST_F(ConvertedCacheTest, FingerprintIsTheSameWithAndWithoutIt) {
+  const auto fingerprint = [&](const quant::WeightSource& from, auto... changes) {
+    quant::Loader loader(from, *backend_, pool_, {});
+    visit(loader);
+    quant::Fingerprint sum = loader.fingerprint();
+    (sum.add(changes), ...);
+    return sum.to_string();
+  };
+  const std::string made = fingerprint(source());
+  load();
+  const auto found = cache(source()).find();
+  ASSERT_NE(found, nullptr);
+  quant::WeightSource with_cache = source();
+  with_cache.add_converted(found, "");
+  EXPECT_EQ(fingerprint(with_cache, ConvertedCache::made_from(*found)), made);
+  EXPECT_NE(fingerprint(with_cache), made);
+}
+
 TEST_F(ConvertedCacheTest, KeepsWhatWasConverted) {
   EXPECT_EQ(cache(source()).find(), nullptr);
   load();
   ASSERT_EQ(files().size(), 1u);
   const auto found = cache(source()).find();
   ASSERT_NE(found, nullptr);
-  EXPECT_EQ(found->tensors().size(), 6u);
+  EXPECT_EQ(found->tensors().size(), 7u);  // and the fingerprint
   EXPECT_EQ(codes_.size(), 2u);
   for (const std::string name : {"a", "b"}) {
     const TensorInfo& weight = found->info(name + ".weight");
@@ -153,11 +172,12 @@ TEST_F(ConvertedCacheTest, RotationsAreSaidAndSmoothingIsLeftOut) {
   std::memset(values.data(), 1, kRows * kWide);
   std::memset(scales.data(), 0, kRows * 4);
   kept.keep(*from.weight("a", kRows, kWide),
-            {values.view(DType::i8, {kRows, kWide}), scales.view(DType::f32, {kRows})});
+            {values.view(DType::i8, {kRows, kWide}), scales.view(DType::f32, {kRows})},
+            quant::Fingerprint());
   kept.commit();
   const auto found = cache(from).find();
   ASSERT_NE(found, nullptr);
-  EXPECT_EQ(found->tensors().size(), 3u);
+  EXPECT_EQ(found->tensors().size(), 4u);  // and the fingerprint
   const auto quant = found->bytes("a.comfy_quant");
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(quant.data()), quant.size()),
             R"({"format": "int8_tensorwise", "convrot": true, "convrot_groupsize": 16})");
@@ -205,9 +225,10 @@ TEST_F(ConvertedCacheTest, GoesOnWhereARunWasEnded) {
     const quant::WeightSource from = source();
     ConvertedCache kept = cache(from);
     quant::LoadOptions options;
-    options.converted = [&](const StoredWeight& weight, const QTensor& codes) {
+    options.converted = [&](const StoredWeight& weight, const QTensor& codes,
+                            const auto& made_from) {
       check(weight.module() != "x.b", "stopped");
-      kept.keep(weight, codes);
+      kept.keep(weight, codes, made_from);
     };
     quant::Loader loader(from, *backend_, pool_, options);
     EXPECT_ERROR_WITH(visit(loader), "stopped");

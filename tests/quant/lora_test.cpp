@@ -246,7 +246,7 @@ TEST_F(LoraTest, RequantizesOnceUnderTheSameTransform) {
   ThreadPool pool(2);
   int calls = 0;
   quant::LoadOptions options;
-  options.converted = [&](const StoredWeight& weight, const QTensor& made) {
+  options.converted = [&](const StoredWeight& weight, const QTensor& made, const auto&) {
     ++calls;
     EXPECT_EQ(weight.transform(), rotated);
     for (int64_t row = 0; row < n; ++row) {

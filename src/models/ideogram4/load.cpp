@@ -51,10 +51,14 @@ void load_with_cache(nn::Context& ctx, quant::WeightSource weights, const Loras&
   quant::LoadOptions options;
   if (const auto found = cache.find()) {
     weights.add_converted(found, "");
-    return load(ctx, weights, options, loading, visit);
+    load(ctx, weights, options, loading, visit);
+    if (loading.fingerprint != nullptr) {
+      loading.fingerprint->add(quant::ConvertedCache::made_from(*found));
+    }
+    return;
   }
-  options.converted = [&](const quant::StoredWeight& weight, const QTensor& codes) {
-    cache.keep(weight, codes);
+  options.converted = [&](const auto& weight, const auto& codes, const auto& made_from) {
+    cache.keep(weight, codes, made_from);
   };
   load(ctx, weights, options, loading, visit);
   cache.commit();

@@ -91,7 +91,8 @@ TextEncoder::TextEncoder(const std::string& path) : source_(open_text_encoder(pa
   // Beside the text tower a file may hold the vision tower, and what comes after the last tap.
   present.check_nothing_is_left([](std::string_view name) {
     return name.starts_with("visual.") || name.starts_with("model.visual.") ||
-           name.starts_with("lm_head.") || name.starts_with("norm.") || name == "scaled_fp8" || is_later_layer(name);
+           name.starts_with("lm_head.") || name.starts_with("norm.") || name == "scaled_fp8" ||
+           is_later_layer(name);
   });
 }
 
