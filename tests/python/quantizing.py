@@ -101,4 +101,5 @@ def refused(built_program, tmp_path):
         assert sorted(tmp_path.rglob("*")) == before
         return lines[0]
 
+    run.program = built_program("octet")
     return run
