@@ -37,6 +37,8 @@ class Writing {
       // some twenty times the piece when errors are measured.
       const auto share = static_cast<int64_t>(options.max_memory / 24);
       limit_.bytes = std::min(share, limit_.bytes);
+      // What waits for the disk is in memory, too.
+      resume_.batch_bytes = std::min(static_cast<uint64_t>(share), resume_.batch_bytes);
     }
   }
 
@@ -217,7 +219,7 @@ class Writing {
     for (const Branch& branch : branches_) {
       for (const auto& name : branch.report.protected_modules) named += name + "\n";
     }
-    ResumableSafetensors file(path_, declare(), metadata(), key() + named);
+    ResumableSafetensors file(path_, declare(), metadata(), key() + named, resume_);
     report_.resumed_tensors = file.finished();
     begin("write", report_.source_bytes);
     for (Branch& branch : branches_) {
@@ -357,6 +359,7 @@ class Writing {
   const OnQuantize& on_progress_;
   std::vector<Branch> branches_;
   quant::PieceLimit limit_;
+  ResumeOptions resume_;
   QuantizeProgress progress_;
   QuantizeReport report_;
 };

@@ -1,0 +1,523 @@
+"""`octet quantize`: its files against the source in diffusers, and against comfy-kitchen's eager
+code on the same files. Tolerances are relative errors ||ours - theirs|| / ||theirs||."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+
+import pytest
+
+pytest.importorskip("diffusers")
+pytest.importorskip("transformers")
+
+import dialect_files
+import reference
+import tiny_ideogram4 as tiny
+import torch
+from quantizing import (
+    OUTLIER,
+    PARTS,
+    SHAPE,
+    TIMES,
+    calibration,
+    caption,  # noqa: F401: fixtures
+    plant_outliers,
+    planted,  # noqa: F401
+    quantize,  # noqa: F401
+    run_quantize,
+    statistics_file,  # noqa: F401
+)
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+from test_parity import (
+    GRIDS,
+    VELOCITY_F32,
+    dit_inputs,
+    relative_error,
+    run_model,  # noqa: F401
+    their_velocity,
+)
+
+WEIGHTS = "diffusion_pytorch_model.safetensors"
+LAB_WEIGHTS = "ideogram4-int8-w8a8.safetensors"
+LINEARS = [
+    f"layers.{layer}.{name}"
+    for layer in range(tiny.SHAPES[SHAPE].layers)
+    for name in ("attention.qkv", "attention.o", *(f"feed_forward.w{i}" for i in (1, 3, 2)))
+]
+
+# Both weights and activations in 8 bits: some 1 % per linear, over two layers of them. A wrong
+# scale, transform or order of rows gives tens of percent.
+INT8_ERROR = 0.04
+# The planted channel takes five bits from all the others when nothing is done about it.
+ROWWISE_ERROR = 0.3
+
+RECIPES = ["rowwise", "smoothquant", "smoothquant:0.7", "convrot", "convrot:16"]
+CASES = [(recipe, "comfyui") for recipe in RECIPES] + [
+    (recipe, "transformerlab") for recipe in RECIPES if not recipe.startswith("convrot")
+]
+
+
+def state_of(file) -> dict[str, torch.Tensor]:
+    return load_file(file)
+
+
+def network_of(state):
+    network = tiny.make_transformer(tiny.SHAPES[SHAPE], seed=3)
+    network.load_state_dict(state)
+    return network
+
+
+def network_at(folder, part="transformer"):
+    return network_of(state_of(folder / part / WEIGHTS))
+
+
+def inputs_for(part, seed=11):
+    return dit_inputs(SHAPE, GRIDS[0], 0.5, 7 if part == "transformer" else None, seed=seed)
+
+
+def model_of(folder, file):
+    """A folder as run_model takes it, where the file stands for both transformers."""
+    for part in PARTS:
+        (folder / part).mkdir(parents=True)
+        os.link(file, folder / part / file.name)
+        if (file.parent / "recipe.json").exists():
+            os.link(file.parent / "recipe.json", folder / part / "recipe.json")
+    return folder
+
+
+def component(part):
+    return "dit" if part == "transformer" else "uncond"
+
+
+# --- every recipe in every dialect ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("recipe", "dialect"), CASES)
+def test_velocity_is_that_of_the_source(
+    quantize, run_model, planted, statistics_file, tmp_path, recipe, dialect
+):
+    words = ["--recipe", recipe, "--dialect", dialect, "--statistics", statistics_file, "--verify"]
+    report = quantize(planted, tmp_path / "out", *words)
+    for branch in report["branches"]:
+        assert (branch["int8"], branch["protected"]) == (len(LINEARS), 0)
+    out = tmp_path / "out"
+    if dialect == "transformerlab":
+        out = model_of(tmp_path / "model", out / LAB_WEIGHTS)
+    for part in PARTS:
+        tensors = inputs_for(part)
+        meant = their_velocity(network_at(planted, part), tensors)
+        got = run_model(component(part), out, tensors, linears="int8")["velocity"]
+        error = relative_error(got, meant)
+        if recipe == "rowwise":
+            assert 0.02 < error < ROWWISE_ERROR
+        else:
+            assert 1e-3 < error < INT8_ERROR
+
+
+def test_files_of_the_comfyui_dialect(quantize, planted, tmp_path):
+    quantize(planted, tmp_path / "out", "--recipe", "convrot")
+    assert sorted(p.relative_to(tmp_path / "out") for p in (tmp_path / "out").rglob("*.*")) == [
+        (tmp_path / "out" / part / name).relative_to(tmp_path / "out")
+        for part in PARTS
+        for name in ("config.json", WEIGHTS)
+    ]
+    for part in PARTS:
+        theirs = json.loads((planted / part / "config.json").read_text())
+        ours = json.loads((tmp_path / "out" / part / "config.json").read_text())
+        assert {key: theirs[key] for key in ours if not key.startswith("_")} == {
+            key: value for key, value in ours.items() if not key.startswith("_")
+        }
+        tensors = state_of(tmp_path / "out" / part / WEIGHTS)
+        for name in LINEARS:
+            codes, scale = tensors[f"{name}.weight"], tensors[f"{name}.weight_scale"]
+            assert codes.dtype == torch.int8
+            assert scale.dtype == torch.float32 and scale.shape == (codes.shape[0], 1)
+            blob = json.loads(bytes(tensors[f"{name}.comfy_quant"].tolist()))
+            group = 64 if codes.shape[1] % 64 == 0 else 16
+            assert blob == {
+                "format": "int8_tensorwise",
+                "convrot": True,
+                "convrot_groupsize": group,
+            }
+        with safe_open(tmp_path / "out" / part / WEIGHTS, "pt") as file:
+            assert file.metadata()["format"] == "pt"
+            made = json.loads(file.metadata()["octet.quantization"])
+        assert made["recipe"] == "convrot:256" and made["clip"] and not made["folded"]
+        source = tiny.fuse_attention(state_of(planted / part / WEIGHTS))
+        kept = {name for name in tensors if name in source and name[: -len(".weight")] not in LINEARS}
+        assert kept == {name for name in source if name[: -len(".weight")] not in LINEARS}
+        for name in kept:
+            assert torch.equal(tensors[name], source[name]), name
+
+
+def test_files_of_the_transformerlab_dialect(quantize, planted, statistics_file, tmp_path):
+    words = ["--dialect", "transformerlab", "--recipe", "smoothquant:0.6"]
+    words += ["--statistics", statistics_file, "--protect", "*.w2"]
+    quantize(planted, tmp_path / "out", *words)
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [LAB_WEIGHTS, "recipe.json"]
+    recipe = json.loads((tmp_path / "out" / "recipe.json").read_text())
+    assert recipe["smooth"] == "divide" and recipe["alpha"] == pytest.approx(0.6)
+    assert recipe["protected"] == [
+        f"{branch}.layers.{layer}.feed_forward.w2"
+        for branch in ("conditional", "unconditional")
+        for layer in range(2)
+    ]
+    tensors = state_of(tmp_path / "out" / LAB_WEIGHTS)
+    source = tiny.fuse_attention(state_of(planted / "transformer" / WEIGHTS))
+    for name in LINEARS:
+        at, plain = f"conditional.{name}", source[f"{name}.weight"]
+        if name.endswith("w2"):
+            assert torch.equal(tensors[f"{at}.weight"], plain) and f"{at}.wq" not in tensors
+            continue
+        smooth = tensors[f"{at}.smooth"]
+        meant = tensors[f"{at}.wq"].float() * tensors[f"{at}.ws"][:, None] / smooth
+        # Half a step, and a row's largest value may be clipped to three quarters.
+        assert relative_error(meant, plain) < 0.03
+        assert smooth.max() / smooth.median() > 2 if not name.endswith(".o") else True
+
+
+def test_one_file_says_how_it_is_smoothed(
+    quantize, run_model, planted, statistics_file, tmp_path
+):
+    """There is no recipe.json beside it, and numbers alone may mislead."""
+    out = tmp_path / "both.safetensors"
+    words = ["--dialect", "transformerlab", "--recipe", "smoothquant"]
+    quantize(planted, out, *words, "--statistics", statistics_file, "--verify")
+    assert [path.name for path in tmp_path.iterdir()] == [out.name]
+    with safe_open(out, "pt") as file:
+        assert file.metadata()["smooth"] == "divide"
+    tensors = inputs_for("transformer")
+    model = model_of(tmp_path / "model", out)
+    got = run_model("dit", model, tensors, linears="int8")["velocity"]
+    assert relative_error(got, their_velocity(network_at(planted), tensors)) < INT8_ERROR
+
+
+# --- comfy-kitchen reads it ----------------------------------------------------------------------
+
+
+class KitchenLinear(torch.nn.Module):
+    """Comfy-kitchen's own INT8 linear in float32 on what the file holds."""
+
+    def __init__(self, codes, scale, blob):
+        super().__init__()
+        self.codes, self.scale, self.blob = codes.contiguous(), scale.contiguous(), blob
+
+    def forward(self, x):
+        from comfy_kitchen.backends.eager import quantization
+
+        return quantization.int8_linear(
+            x,
+            self.codes,
+            self.scale,
+            out_dtype=torch.float32,
+            convrot=self.blob.get("convrot", False),
+            convrot_groupsize=self.blob.get("convrot_groupsize", 256),
+        )
+
+    def weight(self):
+        from comfy_kitchen.backends.eager import quantization
+
+        if self.blob.get("convrot"):
+            group = self.blob["convrot_groupsize"]
+            return quantization.dequantize_int8_convrot_weight(self.codes, self.scale, group)
+        return quantization.dequantize_int8_simple(self.codes, self.scale)
+
+
+def kitchen_linears(file) -> tuple[dict[str, KitchenLinear], dict[str, torch.Tensor]]:
+    """The INT8 linears of a file in diffusers' names, and its other tensors."""
+    tensors, linears, rest = state_of(file), {}, {}
+    for name, tensor in tensors.items():
+        module = name.rpartition(".")[0]
+        if f"{module}.comfy_quant" not in tensors:
+            rest[name] = tensor
+        elif name.endswith(".weight"):
+            blob = json.loads(bytes(tensors[f"{module}.comfy_quant"].tolist()))
+            scale = tensors[f"{module}.weight_scale"]
+            if module.endswith("qkv"):
+                for part, rows in zip("qkv", torch.arange(len(tensor)).chunk(3), strict=True):
+                    split = module.removesuffix("qkv") + f"to_{part}"
+                    linears[split] = KitchenLinear(tensor[rows], scale[rows], blob)
+            else:
+                split = module.replace("attention.o", "attention.to_out.0")
+                linears[split] = KitchenLinear(tensor, scale, blob)
+    return linears, dialect_files.unfuse(rest)
+
+
+@pytest.mark.parametrize("recipe", ["rowwise", "smoothquant", "convrot", "convrot:16"])
+def test_comfy_kitchen_computes_the_same(
+    quantize, run_model, planted, statistics_file, tmp_path, recipe
+):
+    """Dequantised by comfy-kitchen, the weights give in float32 the velocity that Octet gives with
+    what it reads; with its own INT8 linears, that of Octet in INT8. A value next to a half may get
+    the neighbouring code, which moves everything behind it by about a thousandth; most inputs have
+    none."""
+    pytest.importorskip("comfy_kitchen", reason="comfy_kitchen has no wheel for this machine")
+    words = ["--recipe", recipe, "--statistics", statistics_file]
+    quantize(planted, tmp_path / "out", *words)
+    linears, state = kitchen_linears(tmp_path / "out" / "transformer" / WEIGHTS)
+    assert len(linears) == len(LINEARS) + 2 * 2  # three of each qkv
+    tensors = inputs_for("transformer")
+    network = network_of(state | {f"{name}.weight": it.weight() for name, it in linears.items()})
+    got = run_model("dit", tmp_path / "out", tensors)["velocity"]
+    assert relative_error(got, their_velocity(network, tensors)) < VELOCITY_F32
+    for name, linear in linears.items():
+        network.set_submodule(name, linear)
+    errors = []
+    for seed in range(5):
+        tensors = inputs_for("transformer", seed)
+        got = run_model("dit", tmp_path / "out", tensors, linears="int8")["velocity"]
+        errors.append(relative_error(got, their_velocity(network, tensors)))
+    assert statistics.median(errors) < 1e-3 and min(errors) < 1e-5
+    assert max(errors) < 1e-2
+
+
+# --- folding -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_folding_leaves_the_function_as_it_is(
+    quantize, planted, statistics_file, tmp_path, dtype
+):
+    """With every linear protected only the factors are folded. They are powers of two: products
+    differ in their exponents alone, and only where sums are taken across channels (the mean square
+    of a norm is before its weight) could anything round otherwise."""
+    source = tmp_path / "source"
+    for part in PARTS:
+        (source / part).mkdir(parents=True)
+        state = {k: v.to(dtype) for k, v in state_of(planted / part / WEIGHTS).items()}
+        save_file(state, source / part / WEIGHTS)
+        (source / part / "config.json").write_bytes((planted / part / "config.json").read_bytes())
+    words = ["--recipe", "smoothquant", "--statistics", statistics_file, "--protect", "*"]
+    for part in PARTS:
+        flags = ["--unconditional"] if part != "transformer" else []
+        out = tmp_path / f"{part}.safetensors"
+        report = quantize(source / part, out, *words, "--verify", *flags)
+        assert report["branches"][0]["int8"] == 0
+        was = {k: v.float() for k, v in state_of(source / part / WEIGHTS).items()}
+        now = {k: v.float() for k, v in dialect_files.unfuse(state_of(out)).items()}
+        changed = {name for name in was if not torch.equal(was[name], now[name])}
+        # Norms, v, w3 and the columns behind them; where in the tiny model factors are not all 1.
+        for kind in ("attention_norm1.weight", "ffn_norm1.weight", "to_q.weight", "w1.weight"):
+            assert any(name.endswith(kind) for name in changed), kind
+        assert not any(
+            name.endswith(("norm_q.weight", "norm2.weight", "input_proj.weight")) for name in changed
+        )
+        for name in changed:
+            ratio = (now[name] / was[name])[was[name] != 0]
+            assert torch.equal(ratio, torch.exp2(torch.log2(ratio).round())), name
+        norm = "layers.0.ffn_norm1.weight"
+        assert now[norm][OUTLIER] / was[norm][OUTLIER] <= 1 / 4  # the planted channel shrinks
+        tensors = inputs_for(part)
+        theirs = their_velocity(network_of(was), tensors)
+        assert relative_error(their_velocity(network_of(now), tensors), theirs) < 1e-6
+
+
+# --- sources -------------------------------------------------------------------------------------
+
+
+def cast(dtype):
+    def write(weight):
+        return {"weight": weight.to(dtype)}, weight.to(dtype).float()
+
+    return write
+
+
+SOURCES = {
+    "F32": (None, cast(torch.float32)),
+    "BF16": (None, cast(torch.bfloat16)),
+    "F16": (None, cast(torch.float16)),
+    "FP8": ("comfy_kitchen", dialect_files.comfy_fp8),
+    "NVFP4": ("comfy_kitchen", dialect_files.comfy_nvfp4),
+    "NF4": ("bitsandbytes", dialect_files.bitsandbytes_4bit("nf4", True)),
+    "GGUF": ("gguf", None),
+}
+
+
+@pytest.mark.parametrize("fused", [False, True], ids=["split", "fused"])
+@pytest.mark.parametrize("name", SOURCES)
+def test_sources(quantize, run_model, tmp_path, name, fused):
+    library, writer = SOURCES[name]
+    if library is not None:
+        pytest.importorskip(library, reason=f"{library} has no wheel for this machine")
+    source = tmp_path / "source"
+    network = tiny.make_transformer(tiny.SHAPES[SHAPE], seed=3)
+    network.save_pretrained(source / "transformer")
+    if writer is None:
+        meant = dialect_files.write_gguf(source, fused=fused)
+    else:
+        meant = dialect_files.rewrite_transformer(source, writer, fused=fused)
+    protect = ["--protect", "layers.1.feed_forward.w2"]
+    quantize(source / "transformer", tmp_path / "out", *protect, "--verify")
+    made = state_of(tmp_path / "out" / "transformer" / WEIGHTS)
+    # Protected linears keep their type where it is a plain one, and are BF16 else.
+    kept = made["layers.1.feed_forward.w2.weight"]
+    types = {"F32": torch.float32, "F16": torch.float16}
+    assert kept.dtype == types.get(name, torch.bfloat16)
+    assert relative_error(kept.float(), meant["layers.1.feed_forward.w2.weight"]) < 2**-8
+    tensors = inputs_for("transformer")
+    expected = their_velocity(network_of(meant), tensors)
+    got = run_model("dit", tmp_path / "out", tensors, linears="int8")["velocity"]
+    assert 1e-4 < relative_error(got, expected) < INT8_ERROR
+
+
+def test_split_and_fused_sources_give_the_same_bytes(quantize, planted, tmp_path):
+    fused = tmp_path / "fused"
+    fused.mkdir()
+    save_file(tiny.fuse_attention(state_of(planted / "transformer" / WEIGHTS)), fused / WEIGHTS)
+    os.link(planted / "transformer" / "config.json", fused / "config.json")
+    quantize(planted / "transformer", tmp_path / "a.safetensors")
+    quantize(fused, tmp_path / "b.safetensors")
+    a, b = state_of(tmp_path / "a.safetensors"), state_of(tmp_path / "b.safetensors")
+    assert a.keys() == b.keys()
+    for name in a:
+        assert torch.equal(a[name], b[name]), name
+
+
+def test_memory_and_threads_do_not_change_the_bytes(quantize, planted, tmp_path):
+    quantize(planted / "transformer", tmp_path / "a.safetensors")
+    words = ["--max-memory", "24M", "--threads", "2"]
+    quantize(planted / "transformer", tmp_path / "b.safetensors", *words)
+    a, b = ((tmp_path / f"{name}.safetensors").read_bytes() for name in "ab")
+    assert a == b
+
+
+# --- protection and statistics -------------------------------------------------------------------
+
+
+def test_protection_by_name(quantize, planted, tmp_path):
+    out = tmp_path / "out.safetensors"
+    words = ["--protect", "layers.0.attention.*,*.w2"]
+    report = quantize(planted / "transformer", out, *words)
+    expected = [
+        name for name in LINEARS if name.startswith("layers.0.attention") or name.endswith("w2")
+    ]
+    assert report["branches"][0]["protected_modules"] == expected
+    tensors = state_of(out)
+    for name in LINEARS:
+        kept = tensors[f"{name}.weight"].dtype == torch.float32
+        assert kept == (name in expected)
+        assert (f"{name}.comfy_quant" in tensors) != kept
+
+
+def test_protection_takes_the_worst(quantize, planted, statistics_file, tmp_path):
+    words = ["--recipe", "rowwise", "--protect", "auto:3", "--statistics", statistics_file]
+    report = quantize(planted, tmp_path / "out", *words)
+    for branch in report["branches"]:
+        errors = [e for e in report["errors"] if e["branch"] == branch["branch"]]
+        worst = sorted(errors, key=lambda error: -error["rowwise"])[:3]
+        assert {e["module"] for e in worst} == set(branch["protected_modules"])
+        assert {e["module"] for e in errors if e["protected"]} == set(branch["protected_modules"])
+        # The planted channel goes into qkv, w1 and w3.
+        assert not any(name.endswith((".o", ".w2")) for name in branch["protected_modules"])
+
+
+def test_statistics_are_kept_and_used_again(
+    quantize, planted, caption, statistics_file, tmp_path
+):
+    out, again = tmp_path / "out", tmp_path / "again"
+    words = ["--recipe", "smoothquant"]
+    made = tmp_path / "activations.safetensors"
+    report = quantize(planted, out, *words, *calibration(caption, made))
+    assert report["activations"] == str(made)
+    # The same work, done by another run.
+    assert made.read_bytes() == statistics_file.read_bytes()
+    quantize(planted, again, *words, "--statistics", statistics_file)
+    for part in PARTS:
+        assert (out / part / WEIGHTS).read_bytes() == (again / part / WEIGHTS).read_bytes()
+    # The planted channel was seen.
+    amax = state_of(made)["conditional.layers.0.feed_forward.w1.amax"]
+    assert amax[OUTLIER] > TIMES / 4 * amax.median()
+
+
+def test_activations_lie_beside_the_output(quantize, planted, caption, tmp_path):
+    words = ["--recipe", "smoothquant", "--captions", caption]
+    words += ["--calibration-size", "256x256", "--calibration-steps", "1"]
+    quantize(planted, f"{tmp_path}/out/", *words)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["out", "out.activations.safetensors"]
+
+
+def test_a_base_gives_the_rest(quantize, run_model, planted, caption, tmp_path):
+    """One transformer, calibrated with the other parts of a model."""
+    words = ["--base", planted, "--recipe", "smoothquant", "--captions", caption]
+    words += ["--calibration-size", "256x256", "--calibration-steps", "1", "--verify"]
+    quantize(planted / "transformer", tmp_path / "out", *words)
+    tensors = inputs_for("transformer")
+    got = run_model("dit", tmp_path / "out", tensors, linears="int8")["velocity"]
+    assert relative_error(got, their_velocity(network_at(planted), tensors)) < INT8_ERROR
+
+
+# --- errors of linears ---------------------------------------------------------------------------
+
+
+def rowwise_error(weight, rows):
+    """NRMSE of W8A8 in torch."""
+    linear = torch.nn.Linear(weight.shape[1], weight.shape[0], bias=False)
+    linear.weight = torch.nn.Parameter(weight)
+    exact = rows.double() @ weight.double().T
+    got = reference.Int8Linear(linear)(rows).double()
+    return ((got - exact).norm() / exact.norm()).item()
+
+
+def test_measured_errors(quantize, planted, statistics_file):
+    report = quantize(planted, "--statistics", statistics_file, "--no-clip")
+    assert report["files"] == [] and report["output_bytes"] == 0
+    errors = [error for error in report["errors"] if error["branch"] == "conditional"]
+    assert [error["module"] for error in errors] == LINEARS
+    source = tiny.fuse_attention(state_of(planted / "transformer" / WEIGHTS))
+    seen = state_of(statistics_file)
+    for error in errors:
+        module = error["module"]
+        inputs = module.replace("w3", "w1")  # they see the same
+        weight, rows = source[f"{module}.weight"], seen[f"conditional.{inputs}.rows"]
+        assert (error["n"], error["k"]) == tuple(weight.shape)
+        # A value next to a half gets the other code now and then.
+        assert error["rowwise"] == pytest.approx(rowwise_error(weight, rows), rel=0.02)
+        assert error["bf16"] < 0.004
+        amax = seen[f"conditional.{inputs}.amax"]
+        column = error["worst_columns"][0]
+        assert column["index"] == amax.argmax().item()
+        assert column["reach"] == pytest.approx((amax.max() / amax.sort()[0][len(amax) // 2]).item())
+        shares = [row["share"] for row in error["worst_rows"]]
+        assert shares == sorted(shares, reverse=True) and 0 < sum(shares) <= 1
+        if module.endswith(("qkv", "w1", "w3")):  # behind the planted channel
+            assert column["index"] == OUTLIER
+            assert error["smoothquant"] <= error["rowwise"] / 2
+            assert error["convrot"] <= error["rowwise"] / 2
+
+
+def test_plant_is_exact():
+    """The premise of this file: the planted model is the same function."""
+    plain = tiny.make_transformer(tiny.SHAPES[SHAPE], seed=3).state_dict()
+    other = {name: tensor.clone() for name, tensor in plain.items()}
+    plant_outliers(other)
+    assert any(not torch.equal(plain[name], other[name]) for name in plain)
+    tensors = inputs_for("transformer")
+    a, b = (their_velocity(network_of(state), tensors) for state in (plain, other))
+    assert relative_error(b, a) < 1e-6
+
+
+def test_pictures_from_the_output(built_program, quantize, planted, caption, tmp_path):
+    """The folder is a model where the source gives the rest."""
+    quantize(planted, tmp_path / "out")
+    command = [built_program("octet"), "generate", "-q", "--device", "cpu", "--tune", "off"]
+    command += ["--model", tmp_path / "out", "--base", planted, "--caption", caption]
+    command += ["--size", "256x256", "--steps", "1", "--out", tmp_path / "a.png", "--require-int8"]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "a.png").stat().st_size > 1000
+
+
+def test_text_for_people(built_program, planted, statistics_file, tmp_path):
+    words = ["--measure", "--protect", "auto:1", "--statistics", statistics_file, "--verify"]
+    done = run_quantize(built_program("octet"), planted, tmp_path / "out", *words)
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines[: 2 * len(LINEARS) + 1])) <= 100
+    assert sum(line.split()[1] == "*" or " * " in line for line in lines if "layers." in line) == 2
+    assert "* is protected" in done.stdout
+    assert f"{tmp_path}/out/transformer/{WEIGHTS}" in lines
+    # Nothing is told in units of which there is none.
+    assert "/0 MB" not in done.stderr and "kB" in done.stderr
