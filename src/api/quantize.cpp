@@ -13,6 +13,7 @@
 #include "measure/free_memory.h"
 #include "octet/files.h"
 #include "pipeline/calibrate.h"
+#include "pipeline/calibration_state.h"
 #include "pipeline/caption_files.h"
 #include "pipeline/model_folders.h"
 #include "pipeline/quantize.h"
@@ -127,13 +128,13 @@ class Quantization {
 
   // A calibration that was interrupted leaves a file, too.
   void read_statistics() {
+    check(pipeline::is_complete(request_.statistics),
+          "{}: is of a calibration that did not end; give the same captions to finish it",
+          request_.statistics);
     options_.statistics = quant::read_statistics(request_.statistics);
     options_.statistics_name = request_.statistics;
-    for (const auto& [name, inputs] : options_.statistics) {
-      check(name.starts_with("conditional.") || name.starts_with("unconditional."),
-            "{}: is of a calibration that did not end; give the same captions to finish it",
-            request_.statistics);
-    }
+    check(!options_.statistics.empty(), "{}: has no activations; calibrate with captions first",
+          request_.statistics);
   }
 
   // The file of activations is kept: another recipe can be tried with it.

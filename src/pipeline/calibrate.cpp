@@ -42,8 +42,11 @@ class Calibration {
     if (state_.statistics.empty()) save();  // whether that works is better known now than later
     tell({Stage::denoise, steps_done(), job_.steps()});
     while (state_.captions < job_.captions()) run_caption();
-    if (!saved_) save();
-    check_complete();
+    if (!state_.complete) {
+      check_complete();
+      state_.complete = true;
+      save();
+    }
     return std::move(state_.statistics);
   }
 

@@ -16,6 +16,7 @@ namespace {
 constexpr const char* kJob = "octet.calibration.job";
 constexpr const char* kCaptions = "octet.calibration.captions";
 constexpr const char* kSteps = "octet.calibration.steps";
+constexpr const char* kComplete = "octet.calibration.complete";
 // Stands among the statistics, so that one format does for both.
 constexpr const char* kLatent = "latent";
 
@@ -48,7 +49,8 @@ void write_state(const std::string& path, const std::string& job, int64_t latent
                  CalibrationState& state) {
   const Metadata metadata = {{kJob, job},
                              {kCaptions, std::to_string(state.captions)},
-                             {kSteps, std::to_string(state.steps)}};
+                             {kSteps, std::to_string(state.steps)},
+                             {kComplete, state.complete ? "yes" : "no"}};
   if (state.latent.empty()) {
     write_statistics(path, state.statistics, metadata);
     return;
@@ -71,6 +73,12 @@ void write_state(const std::string& path, const std::string& job, int64_t latent
   give_back();
 }
 
+bool is_complete(const std::string& path) {
+  const Metadata metadata = metadata_of(path);
+  const auto entry = metadata.find(kComplete);
+  return entry == metadata.end() || entry->second == "yes";
+}
+
 CalibrationState read_state(const std::string& path, const std::string& job) {
   std::error_code ignored;
   CalibrationState state;
@@ -79,7 +87,14 @@ CalibrationState read_state(const std::string& path, const std::string& job) {
   const auto entry = metadata.find(kJob);
   check(entry != metadata.end(),
         "{}: is not the state of a calibration; name another file, or remove it", path);
-  if (entry->second != job) return state;
+  if (entry->second != job) {
+    check(!is_complete(path),
+          "{}: has the activations of another calibration; name another file, or use it without "
+          "captions",
+          path);
+    return state;
+  }
+  state.complete = is_complete(path);
   state.captions = count_in(metadata, kCaptions, path);
   state.steps = count_in(metadata, kSteps, path);
   state.statistics = quant::read_statistics(path);

@@ -11,7 +11,9 @@
 namespace octet::quant {
 namespace {
 
+// A file of ours that protects every linear has none left, and is meant as it is all the same.
 bool has_int8(const Checkpoint& checkpoint, const std::string& prefix) {
+  if (checkpoint.metadata().contains(std::string(kQuantizationEntry))) return true;
   const auto& tensors = checkpoint.tensors();
   return std::any_of(tensors.begin(), tensors.end(), [&](const auto& tensor) {
     const TensorInfo& info = *tensor.second.info;

@@ -17,6 +17,9 @@ namespace octet::quant {
 // of the last change, and a hash of what their headers say.
 std::string state_of(const Checkpoint& checkpoint);
 
+// What `octet quantize` did, in the metadata of a file that it wrote: JSON.
+inline constexpr std::string_view kQuantizationEntry = "octet.quantization";
+
 class WeightSource {
  public:
   // Changes a weight on its way out (a LoRA does); `module` is its name without prefix.

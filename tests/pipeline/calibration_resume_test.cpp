@@ -23,6 +23,15 @@ using pipeline::GenerateProgress;
 
 class Resuming : public Calibrating {
  protected:
+  // The file of the whole, as if a caption were missing.
+  std::string interrupted() const {
+    const std::string yes = R"("octet.calibration.complete":"yes")";
+    std::string content = whole_;
+    const size_t at = content.find(yes);
+    EXPECT_NE(at, content.npos);
+    return content.replace(at, yes.size(), R"("octet.calibration.complete":"no" )");
+  }
+
   void SetUp() override {
     Calibrating::SetUp();
     if (IsSkipped()) return;
@@ -126,7 +135,7 @@ TEST_F(Resuming, AnotherJobStartsAnew) {
     change(asked);
     CalibrateRequest alone = asked;
     alone.state_path.clear();
-    folder_.write("state", whole_);
+    folder_.write("state", interrupted());
     const auto got = calibrate(asked);
     expect_same(got, calibrate(alone));
     return folder_.read("state") != whole_;
@@ -140,6 +149,21 @@ TEST_F(Resuming, AnotherJobStartsAnew) {
   EXPECT_TRUE(expect_anew([](auto& asked) { asked.conditional_only = true; }));
   // What changes nothing about the result is the same job.
   EXPECT_FALSE(expect_anew([](auto& asked) { asked.save_every_s = 5; }));
+}
+
+TEST_F(Resuming, WhatAnotherJobCompletedStays) {
+  CalibrateRequest asked = request();
+  ++asked.seed;
+  folder_.write("state", whole_);
+  EXPECT_ERROR_WITH(calibrate(asked), "of another calibration");
+  EXPECT_TRUE(folder_.read("state") == whole_);
+}
+
+TEST_F(Resuming, TheFileSaysWhetherItIsComplete) {
+  folder_.write("state", whole_);
+  EXPECT_TRUE(pipeline::is_complete(folder_.file("state")));
+  folder_.write("state", interrupted());
+  EXPECT_FALSE(pipeline::is_complete(folder_.file("state")));
 }
 
 TEST_F(Resuming, ARequestThatCannotRunTouchesNothing) {
@@ -156,14 +180,13 @@ TEST_F(Resuming, AnotherFileIsAnotherJob) {
   fs::copy(golden_path("model"), copy, fs::copy_options::recursive);
   CalibrateRequest asked = request();
   asked.folders = pipeline::find_folders({.model = copy});
+  folder_.write("state", interrupted());
   calibrate(asked);
-  const std::string before = folder_.read("state");
-  EXPECT_TRUE(before != whole_) << "another path";
+  EXPECT_TRUE(folder_.read("state") != whole_) << "another path";
   const std::string weights =
       copy + "/unconditional_transformer/diffusion_pytorch_model.safetensors";
   fs::last_write_time(weights, fs::last_write_time(weights) + std::chrono::seconds(5));
-  calibrate(asked);
-  EXPECT_TRUE(folder_.read("state") != before) << "another time";
+  EXPECT_ERROR_WITH(calibrate(asked), "of another calibration");
 }
 
 TEST_F(Resuming, FilesThatAreNoStateStayAsTheyAre) {

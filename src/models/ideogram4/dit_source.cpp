@@ -63,10 +63,19 @@ std::string prefix_in(const Checkpoint& checkpoint, bool conditional) {
   return *prefix;
 }
 
+// That of the folder; beside a file, one that names this architecture: other parts may lie there.
 std::string config_in(const std::string& path) {
-  const fs::path file = fs::path(path) / "config.json";
+  const std::string file = find_config(path);
   std::error_code ignored;
-  return fs::is_regular_file(file, ignored) ? file.string() : "";
+  if (file.empty() || fs::is_directory(path, ignored)) return file;
+  try {
+    const nlohmann::json root = read_json_file(file);
+    const bool is_ours = root.is_object() && root.contains("_class_name") &&
+                         root["_class_name"] == "Ideogram4Transformer2DModel";
+    return is_ours ? file : "";
+  } catch (const Error&) {
+    return "";
+  }
 }
 
 // Extent `axis` of the first of these tensors that is there with this rank; 0 without.
