@@ -63,7 +63,7 @@ std::string error_table(const QuantizeReport& report) {
                     printable(report.activations), report.recipe, stars ? "; * is protected" : "");
 }
 
-std::string to_text(const QuantizeReport& report, bool quiet) {
+std::string to_text(const QuantizeReport& report, const QuantizeRequest& request, bool quiet) {
   std::string text;
   if (!report.errors.empty() && !quiet) text += error_table(report) + "\n";
   for (const QuantizeBranchReport& branch : report.branches) {
@@ -79,6 +79,11 @@ std::string to_text(const QuantizeReport& report, bool quiet) {
                     report.resumed_tensors > 0
                         ? fmt::format(", {} tensors of an earlier run kept", report.resumed_tensors)
                         : "");
+  }
+  if (report.branches.size() == 2 && !report.files.empty() && !quiet) {
+    // Text encoder, tokenizer and VAE are not copied.
+    text += fmt::format("Pictures with it: octet generate --model {} --base {} ...\n",
+                        printable(request.out), printable(request.source));
   }
   return text;
 }
@@ -136,12 +141,13 @@ void run(const CommonFlags& flags, QuantizeArguments& arguments) {
   const QuantizeReport report = [&] {
     RenderingProgress progress(flags);
     return quantize(request, [&](const QuantizeStep& step) {
+      const std::string of = step.branch.empty() ? "" : " " + step.branch;
       return progress(
-          {.stage = step.stage, .unit = step.unit, .done = step.done, .total = step.total});
+          {.stage = step.stage + of, .unit = step.unit, .done = step.done, .total = step.total});
     });
   }();
   if (!arguments.report.empty()) write_text_file(arguments.report, error_page(report));
-  show(flags, to_text(report, flags.quiet), to_json(report));
+  show(flags, to_text(report, request, flags.quiet), to_json(report));
 }
 
 }  // namespace

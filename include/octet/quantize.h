@@ -39,8 +39,9 @@ struct QuantizeRequest {
 };
 
 struct QuantizeStep {
-  std::string stage;  // "calibrate", "measure", "write", "verify"
-  std::string unit;   // "steps", "bytes"
+  std::string stage;   // "calibrate", "measure", "write", "verify"
+  std::string branch;  // that is worked on, where each is on its own
+  std::string unit;    // "steps", "bytes"
   int64_t done = 0, total = 0;
 };
 using OnQuantizeStep = std::function<bool(const QuantizeStep&)>;  // false ends the work

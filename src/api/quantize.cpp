@@ -171,7 +171,8 @@ class Quantization {
     make_out();
     const auto tell = [&](const pipeline::GenerateProgress& progress) {
       const bool steps = progress.stage == pipeline::Stage::denoise;
-      return !on_step_ || !steps || on_step_({"calibrate", "steps", progress.done, progress.total});
+      return !on_step_ || !steps ||
+             on_step_({"calibrate", "", "steps", progress.done, progress.total});
     };
     options_.statistics = pipeline::calibrate(ctx, pool, calibration, tell);
     options_.statistics_name = calibration.state_path;
@@ -190,9 +191,12 @@ class Quantization {
 
   void write(Backend& backend, ThreadPool& pool, const std::vector<QuantizeBranch>& branches,
              const std::string& path) {
+    const bool alone = branches.size() < branches_.size();
+    const std::string branch = alone ? name_of_branch(branches.front().conditional) : "";
     const pipeline::OnQuantize tell = [&](const pipeline::QuantizeProgress& progress) {
-      return !on_step_ || on_step_({progress.stage, "bytes", static_cast<int64_t>(progress.done),
-                                    static_cast<int64_t>(progress.total)});
+      return !on_step_ ||
+             on_step_({progress.stage, branch, "bytes", static_cast<int64_t>(progress.done),
+                       static_cast<int64_t>(progress.total)});
     };
     const auto made = quantize(backend, pool, branches, path, options_, tell);
     add(made);

@@ -47,7 +47,9 @@ class WeightRows {
 
 // How much memory a pass over rows may take at a time.
 struct PieceLimit {
-  int64_t bytes = int64_t{32} << 20;  // of rows as they are read
+  // Of rows as they are read. Larger pieces leave the caches between two steps of the work: 390 MB
+  // of BF16 took two cores 0.59 s in pieces of 4 MB, 0.63 s in those of 8, 0.81 s in those of 32.
+  int64_t bytes = int64_t{4} << 20;
 
   int64_t rows(const WeightRows& of) const;
 };

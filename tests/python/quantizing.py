@@ -10,10 +10,22 @@ from pathlib import Path
 import pytest
 import tiny_ideogram4 as tiny
 from generating import edit_tensors
+from safetensors.torch import load_file
+from test_parity import GRIDS, dit_inputs
 
 SHAPE = "wide"  # inputs of 128 and 192 channels: ConvRot's groups of 64
 OUTLIER, TIMES = 5, 32.0
 PARTS = ("transformer", "unconditional_transformer")
+WEIGHTS = "diffusion_pytorch_model.safetensors"
+LINEARS = [
+    f"layers.{layer}.{name}"
+    for layer in range(tiny.SHAPES[SHAPE].layers)
+    for name in ("attention.qkv", "attention.o", *(f"feed_forward.w{i}" for i in (1, 3, 2)))
+]
+
+# Both weights and activations in 8 bits: some 1 % per linear, over two layers of them. A wrong
+# scale, transform or order of rows gives tens of percent.
+INT8_ERROR = 0.04
 
 
 def plant_outliers(tensors) -> None:
@@ -31,6 +43,20 @@ def save_planted(folder: Path) -> Path:
     for part in PARTS:
         edit_tensors(folder / part, plant_outliers)
     return folder
+
+
+def network_of(state):
+    network = tiny.make_transformer(tiny.SHAPES[SHAPE], seed=3)
+    network.load_state_dict(state)
+    return network
+
+
+def network_at(folder, part="transformer"):
+    return network_of(load_file(folder / part / WEIGHTS))
+
+
+def inputs_for(part, seed=11):
+    return dit_inputs(SHAPE, GRIDS[0], 0.5, 7 if part == "transformer" else None, seed=seed)
 
 
 @pytest.fixture(scope="session")

@@ -1,11 +1,10 @@
-"""`octet quantize`: its files against the source in diffusers, and against comfy-kitchen's eager
-code on the same files. Tolerances are relative errors ||ours - theirs|| / ||theirs||."""
+"""`octet quantize`: its files against the source in diffusers. Tolerances are relative errors
+||ours - theirs|| / ||theirs||."""
 
 from __future__ import annotations
 
 import json
 import os
-import statistics
 import subprocess
 
 import pytest
@@ -18,12 +17,18 @@ import reference
 import tiny_ideogram4 as tiny
 import torch
 from quantizing import (
+    INT8_ERROR,
+    LINEARS,
     OUTLIER,
     PARTS,
     SHAPE,
     TIMES,
+    WEIGHTS,
     calibration,
     caption,  # noqa: F401: fixtures
+    inputs_for,
+    network_at,
+    network_of,
     plant_outliers,
     planted,  # noqa: F401
     quantize,  # noqa: F401
@@ -33,25 +38,12 @@ from quantizing import (
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from test_parity import (
-    GRIDS,
-    VELOCITY_F32,
-    dit_inputs,
     relative_error,
     run_model,  # noqa: F401
     their_velocity,
 )
 
-WEIGHTS = "diffusion_pytorch_model.safetensors"
 LAB_WEIGHTS = "ideogram4-int8-w8a8.safetensors"
-LINEARS = [
-    f"layers.{layer}.{name}"
-    for layer in range(tiny.SHAPES[SHAPE].layers)
-    for name in ("attention.qkv", "attention.o", *(f"feed_forward.w{i}" for i in (1, 3, 2)))
-]
-
-# Both weights and activations in 8 bits: some 1 % per linear, over two layers of them. A wrong
-# scale, transform or order of rows gives tens of percent.
-INT8_ERROR = 0.04
 # The planted channel takes five bits from all the others when nothing is done about it.
 ROWWISE_ERROR = 0.3
 
@@ -59,24 +51,6 @@ RECIPES = ["rowwise", "smoothquant", "smoothquant:0.7", "convrot", "convrot:16"]
 CASES = [(recipe, "comfyui") for recipe in RECIPES] + [
     (recipe, "transformerlab") for recipe in RECIPES if not recipe.startswith("convrot")
 ]
-
-
-def state_of(file) -> dict[str, torch.Tensor]:
-    return load_file(file)
-
-
-def network_of(state):
-    network = tiny.make_transformer(tiny.SHAPES[SHAPE], seed=3)
-    network.load_state_dict(state)
-    return network
-
-
-def network_at(folder, part="transformer"):
-    return network_of(state_of(folder / part / WEIGHTS))
-
-
-def inputs_for(part, seed=11):
-    return dit_inputs(SHAPE, GRIDS[0], 0.5, 7 if part == "transformer" else None, seed=seed)
 
 
 def model_of(folder, file):
@@ -131,7 +105,7 @@ def test_files_of_the_comfyui_dialect(quantize, planted, tmp_path):
         assert {key: theirs[key] for key in ours if not key.startswith("_")} == {
             key: value for key, value in ours.items() if not key.startswith("_")
         }
-        tensors = state_of(tmp_path / "out" / part / WEIGHTS)
+        tensors = load_file(tmp_path / "out" / part / WEIGHTS)
         for name in LINEARS:
             codes, scale = tensors[f"{name}.weight"], tensors[f"{name}.weight_scale"]
             assert codes.dtype == torch.int8
@@ -147,11 +121,12 @@ def test_files_of_the_comfyui_dialect(quantize, planted, tmp_path):
             assert file.metadata()["format"] == "pt"
             made = json.loads(file.metadata()["octet.quantization"])
         assert made["recipe"] == "convrot:256" and made["clip"] and not made["folded"]
-        source = tiny.fuse_attention(state_of(planted / part / WEIGHTS))
-        kept = {name for name in tensors if name in source and name[: -len(".weight")] not in LINEARS}
-        assert kept == {name for name in source if name[: -len(".weight")] not in LINEARS}
-        for name in kept:
-            assert torch.equal(tensors[name], source[name]), name
+        source = tiny.fuse_attention(load_file(planted / part / WEIGHTS))
+        for name, tensor in source.items():
+            if name.removesuffix(".weight") not in LINEARS:
+                assert torch.equal(tensors[name], tensor), name
+        made_of_linears = 3 * len(LINEARS)  # codes, scales and blobs
+        assert len(tensors) == len(source) - len(LINEARS) + made_of_linears
 
 
 def test_files_of_the_transformerlab_dialect(quantize, planted, statistics_file, tmp_path):
@@ -166,8 +141,8 @@ def test_files_of_the_transformerlab_dialect(quantize, planted, statistics_file,
         for branch in ("conditional", "unconditional")
         for layer in range(2)
     ]
-    tensors = state_of(tmp_path / "out" / LAB_WEIGHTS)
-    source = tiny.fuse_attention(state_of(planted / "transformer" / WEIGHTS))
+    tensors = load_file(tmp_path / "out" / LAB_WEIGHTS)
+    source = tiny.fuse_attention(load_file(planted / "transformer" / WEIGHTS))
     for name in LINEARS:
         at, plain = f"conditional.{name}", source[f"{name}.weight"]
         if name.endswith("w2"):
@@ -194,126 +169,6 @@ def test_one_file_says_how_it_is_smoothed(
     model = model_of(tmp_path / "model", out)
     got = run_model("dit", model, tensors, linears="int8")["velocity"]
     assert relative_error(got, their_velocity(network_at(planted), tensors)) < INT8_ERROR
-
-
-# --- comfy-kitchen reads it ----------------------------------------------------------------------
-
-
-class KitchenLinear(torch.nn.Module):
-    """Comfy-kitchen's own INT8 linear in float32 on what the file holds."""
-
-    def __init__(self, codes, scale, blob):
-        super().__init__()
-        self.codes, self.scale, self.blob = codes.contiguous(), scale.contiguous(), blob
-
-    def forward(self, x):
-        from comfy_kitchen.backends.eager import quantization
-
-        return quantization.int8_linear(
-            x,
-            self.codes,
-            self.scale,
-            out_dtype=torch.float32,
-            convrot=self.blob.get("convrot", False),
-            convrot_groupsize=self.blob.get("convrot_groupsize", 256),
-        )
-
-    def weight(self):
-        from comfy_kitchen.backends.eager import quantization
-
-        if self.blob.get("convrot"):
-            group = self.blob["convrot_groupsize"]
-            return quantization.dequantize_int8_convrot_weight(self.codes, self.scale, group)
-        return quantization.dequantize_int8_simple(self.codes, self.scale)
-
-
-def kitchen_linears(file) -> tuple[dict[str, KitchenLinear], dict[str, torch.Tensor]]:
-    """The INT8 linears of a file in diffusers' names, and its other tensors."""
-    tensors, linears, rest = state_of(file), {}, {}
-    for name, tensor in tensors.items():
-        module = name.rpartition(".")[0]
-        if f"{module}.comfy_quant" not in tensors:
-            rest[name] = tensor
-        elif name.endswith(".weight"):
-            blob = json.loads(bytes(tensors[f"{module}.comfy_quant"].tolist()))
-            scale = tensors[f"{module}.weight_scale"]
-            if module.endswith("qkv"):
-                for part, rows in zip("qkv", torch.arange(len(tensor)).chunk(3), strict=True):
-                    split = module.removesuffix("qkv") + f"to_{part}"
-                    linears[split] = KitchenLinear(tensor[rows], scale[rows], blob)
-            else:
-                split = module.replace("attention.o", "attention.to_out.0")
-                linears[split] = KitchenLinear(tensor, scale, blob)
-    return linears, dialect_files.unfuse(rest)
-
-
-@pytest.mark.parametrize("recipe", ["rowwise", "smoothquant", "convrot", "convrot:16"])
-def test_comfy_kitchen_computes_the_same(
-    quantize, run_model, planted, statistics_file, tmp_path, recipe
-):
-    """Dequantised by comfy-kitchen, the weights give in float32 the velocity that Octet gives with
-    what it reads; with its own INT8 linears, that of Octet in INT8. A value next to a half may get
-    the neighbouring code, which moves everything behind it by about a thousandth; most inputs have
-    none."""
-    pytest.importorskip("comfy_kitchen", reason="comfy_kitchen has no wheel for this machine")
-    words = ["--recipe", recipe, "--statistics", statistics_file]
-    quantize(planted, tmp_path / "out", *words)
-    linears, state = kitchen_linears(tmp_path / "out" / "transformer" / WEIGHTS)
-    assert len(linears) == len(LINEARS) + 2 * 2  # three of each qkv
-    tensors = inputs_for("transformer")
-    network = network_of(state | {f"{name}.weight": it.weight() for name, it in linears.items()})
-    got = run_model("dit", tmp_path / "out", tensors)["velocity"]
-    assert relative_error(got, their_velocity(network, tensors)) < VELOCITY_F32
-    for name, linear in linears.items():
-        network.set_submodule(name, linear)
-    errors = []
-    for seed in range(5):
-        tensors = inputs_for("transformer", seed)
-        got = run_model("dit", tmp_path / "out", tensors, linears="int8")["velocity"]
-        errors.append(relative_error(got, their_velocity(network, tensors)))
-    assert statistics.median(errors) < 1e-3 and min(errors) < 1e-5
-    assert max(errors) < 1e-2
-
-
-# --- folding -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-def test_folding_leaves_the_function_as_it_is(
-    quantize, planted, statistics_file, tmp_path, dtype
-):
-    """With every linear protected only the factors are folded. They are powers of two: products
-    differ in their exponents alone, and only where sums are taken across channels (the mean square
-    of a norm is before its weight) could anything round otherwise."""
-    source = tmp_path / "source"
-    for part in PARTS:
-        (source / part).mkdir(parents=True)
-        state = {k: v.to(dtype) for k, v in state_of(planted / part / WEIGHTS).items()}
-        save_file(state, source / part / WEIGHTS)
-        (source / part / "config.json").write_bytes((planted / part / "config.json").read_bytes())
-    words = ["--recipe", "smoothquant", "--statistics", statistics_file, "--protect", "*"]
-    for part in PARTS:
-        flags = ["--unconditional"] if part != "transformer" else []
-        out = tmp_path / f"{part}.safetensors"
-        report = quantize(source / part, out, *words, "--verify", *flags)
-        assert report["branches"][0]["int8"] == 0
-        was = {k: v.float() for k, v in state_of(source / part / WEIGHTS).items()}
-        now = {k: v.float() for k, v in dialect_files.unfuse(state_of(out)).items()}
-        changed = {name for name in was if not torch.equal(was[name], now[name])}
-        # Norms, v, w3 and the columns behind them; where in the tiny model factors are not all 1.
-        for kind in ("attention_norm1.weight", "ffn_norm1.weight", "to_q.weight", "w1.weight"):
-            assert any(name.endswith(kind) for name in changed), kind
-        assert not any(
-            name.endswith(("norm_q.weight", "norm2.weight", "input_proj.weight")) for name in changed
-        )
-        for name in changed:
-            ratio = (now[name] / was[name])[was[name] != 0]
-            assert torch.equal(ratio, torch.exp2(torch.log2(ratio).round())), name
-        norm = "layers.0.ffn_norm1.weight"
-        assert now[norm][OUTLIER] / was[norm][OUTLIER] <= 1 / 4  # the planted channel shrinks
-        tensors = inputs_for(part)
-        theirs = their_velocity(network_of(was), tensors)
-        assert relative_error(their_velocity(network_of(now), tensors), theirs) < 1e-6
 
 
 # --- sources -------------------------------------------------------------------------------------
@@ -352,7 +207,7 @@ def test_sources(quantize, run_model, tmp_path, name, fused):
         meant = dialect_files.rewrite_transformer(source, writer, fused=fused)
     protect = ["--protect", "layers.1.feed_forward.w2"]
     quantize(source / "transformer", tmp_path / "out", *protect, "--verify")
-    made = state_of(tmp_path / "out" / "transformer" / WEIGHTS)
+    made = load_file(tmp_path / "out" / "transformer" / WEIGHTS)
     # Protected linears keep their type where it is a plain one, and are BF16 else.
     kept = made["layers.1.feed_forward.w2.weight"]
     types = {"F32": torch.float32, "F16": torch.float16}
@@ -367,11 +222,11 @@ def test_sources(quantize, run_model, tmp_path, name, fused):
 def test_split_and_fused_sources_give_the_same_bytes(quantize, planted, tmp_path):
     fused = tmp_path / "fused"
     fused.mkdir()
-    save_file(tiny.fuse_attention(state_of(planted / "transformer" / WEIGHTS)), fused / WEIGHTS)
+    save_file(tiny.fuse_attention(load_file(planted / "transformer" / WEIGHTS)), fused / WEIGHTS)
     os.link(planted / "transformer" / "config.json", fused / "config.json")
     quantize(planted / "transformer", tmp_path / "a.safetensors")
     quantize(fused, tmp_path / "b.safetensors")
-    a, b = state_of(tmp_path / "a.safetensors"), state_of(tmp_path / "b.safetensors")
+    a, b = load_file(tmp_path / "a.safetensors"), load_file(tmp_path / "b.safetensors")
     assert a.keys() == b.keys()
     for name in a:
         assert torch.equal(a[name], b[name]), name
@@ -396,7 +251,7 @@ def test_protection_by_name(quantize, planted, tmp_path):
         name for name in LINEARS if name.startswith("layers.0.attention") or name.endswith("w2")
     ]
     assert report["branches"][0]["protected_modules"] == expected
-    tensors = state_of(out)
+    tensors = load_file(out)
     for name in LINEARS:
         kept = tensors[f"{name}.weight"].dtype == torch.float32
         assert kept == (name in expected)
@@ -429,7 +284,7 @@ def test_statistics_are_kept_and_used_again(
     for part in PARTS:
         assert (out / part / WEIGHTS).read_bytes() == (again / part / WEIGHTS).read_bytes()
     # The planted channel was seen.
-    amax = state_of(made)["conditional.layers.0.feed_forward.w1.amax"]
+    amax = load_file(made)["conditional.layers.0.feed_forward.w1.amax"]
     assert amax[OUTLIER] > TIMES / 4 * amax.median()
 
 
@@ -467,8 +322,8 @@ def test_measured_errors(quantize, planted, statistics_file):
     assert report["files"] == [] and report["output_bytes"] == 0
     errors = [error for error in report["errors"] if error["branch"] == "conditional"]
     assert [error["module"] for error in errors] == LINEARS
-    source = tiny.fuse_attention(state_of(planted / "transformer" / WEIGHTS))
-    seen = state_of(statistics_file)
+    source = tiny.fuse_attention(load_file(planted / "transformer" / WEIGHTS))
+    seen = load_file(statistics_file)
     for error in errors:
         module = error["module"]
         inputs = module.replace("w3", "w1")  # they see the same
@@ -480,7 +335,8 @@ def test_measured_errors(quantize, planted, statistics_file):
         amax = seen[f"conditional.{inputs}.amax"]
         column = error["worst_columns"][0]
         assert column["index"] == amax.argmax().item()
-        assert column["reach"] == pytest.approx((amax.max() / amax.sort()[0][len(amax) // 2]).item())
+        median = amax.sort()[0][len(amax) // 2]
+        assert column["reach"] == pytest.approx((amax.max() / median).item())
         shares = [row["share"] for row in error["worst_rows"]]
         assert shares == sorted(shares, reverse=True) and 0 < sum(shares) <= 1
         if module.endswith(("qkv", "w1", "w3")):  # behind the planted channel
@@ -519,5 +375,6 @@ def test_text_for_people(built_program, planted, statistics_file, tmp_path):
     assert sum(line.split()[1] == "*" or " * " in line for line in lines if "layers." in line) == 2
     assert "* is protected" in done.stdout
     assert f"{tmp_path}/out/transformer/{WEIGHTS}" in lines
+    assert f"--model {tmp_path}/out --base {planted}" in lines[-1]
     # Nothing is told in units of which there is none.
     assert "/0 MB" not in done.stderr and "kB" in done.stderr

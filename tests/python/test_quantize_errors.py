@@ -1,5 +1,5 @@
-"""`octet quantize` with everything wrong: one sentence that names the culprit, and nothing left; and
-the page of errors."""
+"""`octet quantize` with everything wrong: one sentence that names the culprit, and nothing left;
+and the page of errors."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""`octet quantize` under kill -9: whenever it comes, the output is the old one or complete, the next
-run goes on, and the result is the same to the last byte."""
+"""`octet quantize` under kill -9: whenever it comes, the output is the old one or complete, the
+next run goes on, and the result is the same to the last byte."""
 
 from __future__ import annotations
 
