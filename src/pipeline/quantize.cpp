@@ -207,7 +207,8 @@ class Writing {
         {"format", "pt"},
         {std::string(ideogram4::kConfigEntry),
          ideogram4::config_text(branches_.front().plan.source().config)},
-        {std::string(quant::kQuantizationEntry), made.dump(-1, ' ', false, Json::error_handler_t::replace)}};
+        {std::string(quant::kQuantizationEntry),
+         made.dump(-1, ' ', false, Json::error_handler_t::replace)}};
     // Readers would have to guess what is done to activations.
     if (options_.dialect == quant::OutputDialect::transformerlab) entries["smooth"] = "divide";
     return entries;
