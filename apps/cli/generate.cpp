@@ -40,7 +40,11 @@ void generate_pictures(const CommonFlags& flags, const GenerateArguments& argume
   nlohmann::ordered_json json = report_json(report);
   json["pictures"] = written;
   json["seed"] = request.seed;
+  json["loras"] = request.loras;
   std::string names;
+  for (const std::string& lora : request.loras) {
+    if (!flags.quiet) names += "LoRA " + printable(lora) + "\n";
+  }
   for (const std::string& path : written) names += printable(path) + "\n";
   show(flags, flags.quiet ? names : report_text(report) + "\n" + names, json);
 }

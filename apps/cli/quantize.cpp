@@ -68,17 +68,19 @@ std::string to_text(const QuantizeReport& report, const QuantizeRequest& request
   if (!report.errors.empty() && !quiet) text += error_table(report) + "\n";
   for (const QuantizeBranchReport& branch : report.branches) {
     if (quiet) break;
-    text += fmt::format("{}: {} linears in INT8 ({}), {} protected, {} small ones kept\n",
-                        branch.branch, branch.int8, report.recipe, branch.protected_, branch.kept);
+    text += fmt::format("{}: {} linears {}in INT8 ({}), {} protected, {} small ones kept\n",
+                        branch.branch, branch.int8, report.files.empty() ? "would be " : "",
+                        report.recipe, branch.protected_, branch.kept);
   }
   for (const std::string& file : report.files) text += printable(file) + "\n";
   if (!report.files.empty() && !quiet) {
     text +=
-        fmt::format("{} from {} in {:.1f} s{}\n", human_bytes(report.output_bytes),
+        fmt::format("{} from {} in {:.1f} s{}{}\n", human_bytes(report.output_bytes),
                     human_bytes(report.source_bytes), report.seconds,
                     report.resumed_tensors > 0
                         ? fmt::format(", {} tensors of an earlier run kept", report.resumed_tensors)
-                        : "");
+                        : "",
+                    report.verified ? ", verified" : "");
   }
   if (report.branches.size() == 2 && !report.files.empty() && !quiet) {
     // Text encoder, tokenizer and VAE are not copied.
@@ -102,6 +104,7 @@ nlohmann::ordered_json to_json(const QuantizeReport& report) {
                                  {"source_bytes", report.source_bytes},
                                  {"output_bytes", report.output_bytes},
                                  {"resumed_tensors", report.resumed_tensors},
+                                 {"verified", report.verified},
                                  {"seconds", report.seconds}};
   for (const QuantizeBranchReport& branch : report.branches) {
     json["branches"].push_back({{"branch", branch.branch},
@@ -136,6 +139,9 @@ void run(const CommonFlags& flags, QuantizeArguments& arguments) {
   request.seed = static_cast<uint64_t>(arguments.seed);
   if (!arguments.max_memory.empty()) request.max_memory = bytes_from(arguments.max_memory);
   request.measure = request.measure || !arguments.report.empty();
+  if (request.verify && request.out.empty()) {
+    throw CLI::ValidationError("--verify needs an output to read back; name one behind the source");
+  }
   check_json_target(flags);
   if (!arguments.report.empty()) check_writable(arguments.report);
   const QuantizeReport report = [&] {
@@ -160,9 +166,10 @@ void add_quantize(CLI::App& program, CommonFlags& flags) {
   const auto arguments = std::make_shared<QuantizeArguments>();
   QuantizeRequest& request = arguments->request;
   command
-      ->add_option("source", request.source,
-                   "A model's folder as Hugging Face lays it out, or one transformer, in any "
-                   "dialect")
+      ->add_option(
+          "source", request.source,
+          "A model's folder as Hugging Face lays it out, owner/name of one that was pulled, "
+          "or one transformer, in any dialect")
       ->required();
   command->add_option("out", request.out,
                       "A folder, or a .safetensors file for one transformer; without it errors are "
@@ -204,6 +211,10 @@ void add_quantize(CLI::App& program, CommonFlags& flags) {
   command->add_option("--report", arguments->report, "These errors as an HTML page");
   command->add_flag("--verify", request.verify,
                     "Read the output back and compare it with the source");
+  // Without captions nothing is calibrated.
+  for (const char* flag : {"--calibration-steps", "--calibration-size", "--seed"}) {
+    command->get_option(flag)->needs("--captions");
+  }
   command->callback([&flags, arguments] { run(flags, *arguments); });
 }
 

@@ -75,6 +75,7 @@ struct QuantizeReport {
   std::vector<LinearErrorReport> errors;  // in the order of the model
   uint64_t source_bytes = 0, output_bytes = 0;
   uint64_t resumed_tensors = 0;  // finished by an earlier run
+  bool verified = false;         // read back and compared
   double seconds = 0;            // of writing
 };
 

@@ -15,6 +15,7 @@
 #include "pipeline/calibrate.h"
 #include "pipeline/calibration_state.h"
 #include "pipeline/caption_files.h"
+#include "pipeline/measured_errors.h"
 #include "pipeline/model_folders.h"
 #include "pipeline/quantize.h"
 
@@ -23,6 +24,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using pipeline::QuantizeBranch;
+
+// Both transformers in Transformer Lab's dialect.
+constexpr const char* kOneFile = "ideogram4-int8-w8a8.safetensors";
 
 const char* name_of_branch(bool conditional) {
   return conditional ? "conditional" : "unconditional";
@@ -78,6 +82,11 @@ class Quantization {
         write(*backend, pool, {branch}, file_of(branch));
       }
     }
+    if (!request_.out.empty()) {
+      for (const QuantizeBranch& branch : branches_) {
+        pipeline::MeasuredErrors::forget(file_of(branch));
+      }
+    }
     return std::move(report_);
   }
 
@@ -99,6 +108,7 @@ class Quantization {
           "{}: two transformers cannot go into one file of this dialect; name a folder, or one "
           "transformer as the source",
           request_.out);
+    check_other_dialect();
     for (const QuantizeBranch& branch : branches_) {
       for (const std::string& source : {branch.files.path, branch.files.base}) {
         check(!lies_in(file_of(branch), source),
@@ -106,6 +116,17 @@ class Quantization {
               request_.out);
       }
     }
+  }
+
+  // Both in one folder would leave a reader to choose.
+  void check_other_dialect() const {
+    if (!into_folder()) return;
+    const bool one_file = options_.dialect == quant::OutputDialect::transformerlab;
+    const std::string other = one_file ? "transformer" : kOneFile;
+    std::error_code ignored;
+    check(!fs::exists(fs::path(request_.out) / other, ignored),
+          "{}: holds {} of another dialect; remove it, or name another folder", request_.out,
+          other);
   }
 
   // Before any work, which would be lost.
@@ -148,14 +169,25 @@ class Quantization {
     return out.string() + ".activations.safetensors";
   }
 
+  // The source's own transformers, with the base's for what it has not.
+  pipeline::ModelFolders folders_to_calibrate() const {
+    const std::string source = hub::find_model(request_.source);
+    const std::string base = hub::find_model(request_.base);
+    const bool conditional = branches_.front().conditional;
+    auto folders = pipeline::find_folders({.model = conditional ? source : base, .base = base});
+    for (const QuantizeBranch& branch : branches_) {
+      (branch.conditional ? folders.transformer : folders.unconditional) = branch.files;
+    }
+    return folders;
+  }
+
   void calibrate(Backend& backend, ThreadPool& pool) {
     check(branches_.size() == 2 || !request_.base.empty(),
           "{}: is one transformer, and captions take a whole model; name one as the base",
           request_.source);
     pipeline::CalibrateRequest calibration;
     calibration.captions = pipeline::read_captions(request_.captions);
-    calibration.folders = pipeline::find_folders(
-        {.model = hub::find_model(request_.source), .base = hub::find_model(request_.base)});
+    calibration.folders = folders_to_calibrate();
     calibration.size = pipeline::parse_image_size(request_.calibration_size);
     calibration.schedule.preset = pipeline::preset_named("turbo");
     calibration.schedule.steps = request_.calibration_steps;
@@ -182,7 +214,7 @@ class Quantization {
     if (!into_folder()) return request_.out;
     const fs::path folder = request_.out;
     if (options_.dialect == quant::OutputDialect::transformerlab) {
-      return (folder / "ideogram4-int8-w8a8.safetensors").string();
+      return (folder / kOneFile).string();
     }
     return (folder / (branch.conditional ? "transformer" : "unconditional_transformer") /
             "diffusion_pytorch_model.safetensors")
@@ -202,7 +234,9 @@ class Quantization {
     add(made);
     if (path.empty()) return;
     write_beside(path, branches, made);
-    if (request_.verify) verify(pool, branches, path, options_, tell);
+    if (!request_.verify) return;
+    verify(pool, branches, path, options_, tell);
+    report_.verified = true;
   }
 
   // What readers of the two dialects look for beside the weights.

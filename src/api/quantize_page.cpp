@@ -11,14 +11,15 @@ namespace octet {
 namespace {
 
 constexpr const char* kHead = R"(<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Octet: quantization errors</title>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>Octet: quantization errors</title>
 <style>
 :root{color-scheme:light dark}
-body{font:14px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem}
+body{font:14px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:100rem;padding:0 1rem}
 h1{font-size:1.4rem}table{border-collapse:collapse;width:100%}
 td,th{padding:.15rem .5rem;text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
 td:first-child,th:first-child{text-align:left}th{border-bottom:1px solid #8888}
-td.bars{width:40%}.bar{height:.42rem;border-radius:2px;margin:1px 0;min-width:1px}
+td.bars{width:40%;min-width:16rem}td:nth-child(n+7){white-space:normal;font-size:.85em}.bar{height:.42rem;border-radius:2px;margin:1px 0;min-width:1px}
 .rowwise{background:#c9692c}.smoothquant{background:#3b7dc4}.convrot{background:#2f9e6b}
 .bf16{background:#8a8a8a}.key{display:inline-block;width:.8rem;height:.8rem;border-radius:2px;
 vertical-align:-.1rem;margin:0 .3rem 0 1rem}tr.protected td:first-child{font-weight:600}
@@ -91,7 +92,11 @@ std::string error_page(const QuantizeReport& report) {
       100 * mean(report, &LinearErrorReport::smoothquant),
       100 * mean(report, &LinearErrorReport::convrot),
       100 * mean(report, &LinearErrorReport::unquantized));
-  page += "<p>";
+  page +=
+      "<p>The worst by the chosen recipe come first. Beside an output channel stands its share of "
+      "the "
+      "squared error, beside an input channel how many times further it reaches than the median "
+      "channel.</p>\n<p>";
   for (const char* kind : {"rowwise", "smoothquant", "convrot", "bf16"}) {
     page += fmt::format(R"(<span class="key {0}"></span>{0})", kind);
   }

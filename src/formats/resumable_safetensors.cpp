@@ -31,6 +31,11 @@ void remove_file(const std::string& path) {
   }
 }
 
+void remove_journal(const std::string& path) {
+  remove_file(path);
+  remove_file(path + kFreshSuffix);
+}
+
 void refuse_impossible_target(const std::string& path) {
   check(!path.empty(), "the path of a file to write is empty, expected a file name");
   struct stat status = {};
@@ -315,7 +320,7 @@ void ResumableSafetensors::commit() {
   }
   journal_.reset();
   // The journal outlives the rename, so that the work is never without one of the two.
-  remove_file(journal_path_);
+  remove_journal(journal_path_);
   if (in_place_) remove_file(part_);
   ::close(std::exchange(fd_, -1));
 }
@@ -323,7 +328,7 @@ void ResumableSafetensors::commit() {
 void ResumableSafetensors::discard(const std::string& path) {
   const std::string target = follow_links(path);
   const Descriptor part{open_locked(part_of(target), IfAbsent::nothing)};
-  remove_file(journal_of(target));
+  remove_journal(journal_of(target));
   if (part.fd >= 0) remove_file(part_of(target));
 }
 

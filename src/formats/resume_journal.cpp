@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -88,11 +89,16 @@ ResumeJournal::ResumeJournal(std::string path, uint64_t job,
                              std::span<const FinishedTensor> finished)
     : path_(std::move(path)), job_(job) {
   const std::string text = first_line(job_) + lines_of(finished, job_);
-  AtomicFile file(path_);
-  file.write(std::as_bytes(std::span(text)));
-  file.commit();
-  fd_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
-  if (fd_ < 0) fail("{}: cannot be opened: {}", path_, system_error_text(errno));
+  // Not an AtomicFile, whose temporary has another name each time: one that a killed run left
+  // behind is overwritten here, and known to whoever tidies up.
+  const std::string fresh = path_ + kFreshSuffix;
+  fd_ =
+      ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (fd_ < 0) fail("{}: cannot be opened: {}", fresh, system_error_text(errno));
+  write_and_sync(text);
+  if (::rename(fresh.c_str(), path_.c_str()) != 0) {
+    fail("{}: cannot be replaced: {}", path_, system_error_text(errno));
+  }
 }
 
 ResumeJournal::~ResumeJournal() {
@@ -100,7 +106,10 @@ ResumeJournal::~ResumeJournal() {
 }
 
 void ResumeJournal::append(std::span<const FinishedTensor> finished) {
-  const std::string lines = lines_of(finished, job_);
+  write_and_sync(lines_of(finished, job_));
+}
+
+void ResumeJournal::write_and_sync(const std::string& lines) {
   for (size_t done = 0; done < lines.size();) {
     const ssize_t written = ::write(fd_, lines.data() + done, lines.size() - done);
     if (written < 0 && errno == EINTR) continue;

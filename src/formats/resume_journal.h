@@ -29,6 +29,9 @@ struct FinishedTensor {
 std::optional<std::vector<FinishedTensor>> read_resume_journal(const std::string& path,
                                                                uint64_t job, size_t tensors);
 
+// Behind the journal's name while a new one is made.
+inline constexpr const char* kFreshSuffix = ".new";
+
 class ResumeJournal {
  public:
   // Writes a journal with these lines, which replaces one that is there at once or not at all.
@@ -41,6 +44,8 @@ class ResumeJournal {
   void append(std::span<const FinishedTensor> finished);
 
  private:
+  void write_and_sync(const std::string& lines);
+
   std::string path_;
   uint64_t job_;
   int fd_ = -1;

@@ -2,9 +2,9 @@
 // latent. It is replaced as a whole, so that a program that is killed leaves the state before or
 // the one after.
 //
-// A file belongs to one job. That of another job that did not end is as good as none: it is replaced.
-// One that did end, which may have taken hours, and a file that is no state at all are never
-// touched: reading them is an Error.
+// A file belongs to one job. That of another job that did not end is as good as none: it is
+// replaced. One that did end, which may have taken hours, and a file that is no state at all are
+// never touched: reading them is an Error.
 #pragma once
 
 #include <cstdint>

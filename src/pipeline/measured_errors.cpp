@@ -1,9 +1,12 @@
 #include "pipeline/measured_errors.h"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "formats/json.h"
 
 namespace octet::pipeline {
@@ -55,7 +58,7 @@ nlohmann::ordered_json to_json(const quant::LinearError& error) {
 }
 
 MeasuredErrors::MeasuredErrors(const std::string& path, const std::string& key)
-    : file_(file_of(path)), key_(key) {
+    : file_(file_of(path)), key_(fmt::format("{:016x}", hash_text(key))) {
   try {
     read();
   } catch (const std::exception&) {
@@ -80,12 +83,16 @@ void MeasuredErrors::add(const std::string& name, const quant::LinearError& erro
   errors_[name] = error;
   written_ = false;
   constexpr double kEverySeconds = 1;
-  if (since_written_.microseconds() * 1e-6 >= kEverySeconds) write();
+  if (since_written_.microseconds() * 1e-6 >= kEverySeconds) try_to_write();
 }
 
 MeasuredErrors::~MeasuredErrors() {
+  if (!written_) try_to_write();
+}
+
+void MeasuredErrors::try_to_write() {
   try {
-    if (!written_) write();
+    write();
   } catch (const std::exception&) {
     // They are measured again by the next run.
   }
@@ -95,7 +102,7 @@ void MeasuredErrors::write() {
   written_ = true;
   since_written_ = Stopwatch();
   if (file_.empty()) return;
-  nlohmann::ordered_json root = {{"key", key_}};
+  nlohmann::ordered_json root = {{"key", key_}};  // a hash: what it is of may be no UTF-8
   for (const auto& [name, error] : errors_) root["errors"][name] = to_json(error);
   const std::string text = root.dump();
   AtomicFile file(file_);

@@ -27,6 +27,7 @@ class MeasuredErrors {
 
  private:
   void read();
+  void try_to_write();
   void write();
 
   std::string file_;

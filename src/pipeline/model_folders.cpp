@@ -45,8 +45,8 @@ std::string folder_in(const std::string& folder, const std::string& part) {
   const fs::path inside = fs::path(folder) / part;
   if (has_config(inside)) return inside.string();
   check(has_config(folder),
-        "{}: there is no {}/config.json; expected a folder as "
-        "Hugging Face lays out a pipeline, or that of the part itself",
+        "{}: there is no {}/config.json; expected a folder as Hugging Face lays out a pipeline, or "
+        "that of the part itself, or a model that has it with --base",
         folder, part);
   return folder;
 }

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/stopwatch.h"
 #include "formats/resumable_safetensors.h"
+#include "formats/safetensors.h"
 #include "formats/text.h"
 #include "pipeline/measured_errors.h"
 #include "pipeline/quantize_plan.h"
@@ -20,6 +21,9 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 using quant::Recipe;
+
+// Which job wrote a file, in its metadata.
+constexpr const char* kJobEntry = "octet.job";
 
 // Tensors as they are but for their prefix, INT8 modules, and modules in floating point.
 class Writing {
@@ -72,14 +76,25 @@ class Writing {
     return hash;
   }
 
-  // What the result depends on.
-  std::string key() const {
-    std::string text =
-        fmt::format("recipe {}\nprotect {}\nclip {}\ndialect {}\nstatistics {}\n",
-                    to_string(options_.recipe), to_string(options_.protection), options_.clip,
-                    to_string(options_.dialect), fingerprint(options_.statistics));
+  // What errors depend on. Another way to make codes gets another number.
+  std::string measure_key() const {
+    std::string text = fmt::format(
+        "octet quantize 1\nrecipe {}\nclip {}\nfolds {}\nstatistics {}\n",
+        to_string(options_.recipe), options_.clip, !can_say(options_.dialect, Transform::smooth),
+        fingerprint(options_.statistics));
     for (const Branch& branch : branches_) {
       text += branch.plan.branch() + branch.plan.source().weights.identity();
+    }
+    return text;
+  }
+
+  // What the output depends on, once it is known which linears are protected.
+  std::string key() const {
+    std::string text = measure_key() + to_string(options_.dialect) + "\n";
+    for (const Branch& branch : branches_) {
+      for (const auto& name : branch.report.protected_modules) {
+        text += branch.plan.branch() + name + "\n";
+      }
     }
     return text;
   }
@@ -88,7 +103,7 @@ class Writing {
     if (!options_.measure && options_.protection.worst == 0) return;
     uint64_t total = 0;
     for (const Branch& branch : branches_) total += branch.plan.source_bytes(/*large_only=*/true);
-    MeasuredErrors known(path_, key());
+    MeasuredErrors known(path_, measure_key());
     begin("measure", total);
     for (Branch& branch : branches_) {
       Smoothing smoothing(pool_, branch.plan, options_);
@@ -123,7 +138,7 @@ class Writing {
       for (const auto* error : worst) branch.protected_modules.insert(error->module);
       for (const PlannedModule& module : branch.plan.modules()) {
         if (!module.large) {
-          ++branch.report.kept;
+          if (module.is_linear) ++branch.report.kept;
           continue;
         }
         const bool chosen = options_.protection.matches(module.name);
@@ -205,6 +220,7 @@ class Writing {
     }
     std::map<std::string, std::string> entries = {
         {"format", "pt"},
+        {kJobEntry, job_name()},
         {std::string(ideogram4::kConfigEntry),
          ideogram4::config_text(branches_.front().plan.source().config)},
         {std::string(quant::kQuantizationEntry),
@@ -215,12 +231,10 @@ class Writing {
   }
 
   void write() {
+    report_.files.push_back(path_);
+    if (is_there_already()) return;
     const Stopwatch watch;
-    std::string named;
-    for (const Branch& branch : branches_) {
-      for (const auto& name : branch.report.protected_modules) named += name + "\n";
-    }
-    ResumableSafetensors file(path_, declare(), metadata(), key() + named, resume_);
+    ResumableSafetensors file(path_, declare(), metadata(), key(), resume_);
     report_.resumed_tensors = file.finished();
     begin("write", report_.source_bytes);
     for (Branch& branch : branches_) {
@@ -233,12 +247,29 @@ class Writing {
       }
     }
     file.commit();
-    MeasuredErrors::forget(path_);
     std::error_code ignored;
     report_.output_bytes = fs::file_size(path_, ignored);
-    report_.files.push_back(path_);
     report_.seconds = watch.microseconds() * 1e-6;
   }
+
+  // Files appear complete: one of the very same job is what would be written. So a run that was
+  // stopped in the second transformer does not redo the first.
+  bool is_there_already() {
+    std::error_code ignored;
+    if (!fs::exists(path_, ignored)) return false;
+    try {
+      const SafetensorsFile file(path_);
+      const auto job = file.metadata().find(kJobEntry);
+      if (job == file.metadata().end() || job->second != job_name()) return false;
+      report_.resumed_tensors = file.tensors().size();
+    } catch (const Error&) {
+      return false;  // whatever it is, it is replaced
+    }
+    report_.output_bytes = fs::file_size(path_, ignored);
+    return true;
+  }
+
+  std::string job_name() const { return fmt::format("{:016x}", hash_text(key())); }
 
   static void put(ResumableSafetensors& file, const std::string& name, uint64_t offset,
                   std::span<const std::byte> bytes) {

@@ -64,8 +64,16 @@ void BranchPlan::vector(nn::Vector&, const std::string& name, int64_t length) {
   vectors_.push_back({name, {length}});
 }
 
+// Rows like those of a linear, which files may also store in any dialect.
 void BranchPlan::table(nn::Table&, const std::string& name, int64_t rows, int64_t columns) {
-  vectors_.push_back({name, {rows, columns}});
+  const std::string module = name.substr(0, name.rfind(".weight"));
+  modules_.push_back({.name = module,
+                      .inputs = module,
+                      .linear = specs_.size(),
+                      .rows = rows,
+                      .k = columns,
+                      .is_linear = false});
+  specs_.push_back({.layer = module, .k = columns, .layouts = {{{module, rows}}}});
 }
 
 quant::StoredParts BranchPlan::open(const PlannedModule& module) const {
@@ -85,15 +93,19 @@ void check_quantizable(const std::vector<QuantizeBranch>& branches, const Quanti
   check(!branches.empty(), "quantize: there is no transformer");
   check(options.recipe.kind != quant::Recipe::Kind::convrot ||
             can_say(options.dialect, Transform::rotate),
-        "recipe {}: the dialect {} has no word for a rotation; write the dialect comfyui",
+        "recipe {}: the dialect {} has no word for a rotation; take rowwise or smoothquant, "
+        "or write the dialect comfyui",
         to_string(options.recipe), to_string(options.dialect));
   check(options.recipe.kind != quant::Recipe::Kind::smoothquant || calibrates ||
             !options.statistics.empty(),
         "recipe smoothquant: needs activations; give captions to calibrate with, or the statistics "
         "of an earlier calibration");
-  check(options.max_memory == 0 || options.max_memory >= kLeastQuantizeMemory,
-        "max-memory: {} bytes are too few, expected {} at least", options.max_memory,
-        kLeastQuantizeMemory);
+  uint64_t least = kLeastQuantizeMemory;  // and the activations, which stay in memory
+  for (const auto& [name, inputs] : options.statistics) {
+    least += (inputs.amax.size() + inputs.rows.size()) * sizeof(float);
+  }
+  check(options.max_memory == 0 || options.max_memory >= least,
+        "max-memory: {} bytes are too few, expected {} at least", options.max_memory, least);
   std::vector<std::string> names;
   for (const QuantizeBranch& branch : branches) {
     const BranchPlan plan(branch);

@@ -20,6 +20,7 @@ struct PlannedModule {
   int64_t first = 0;   // its rows among those of the linear
   int64_t rows = 0, k = 0;
   bool large = false;
+  bool is_linear = true;  // or an embedding
 };
 
 struct PlannedVector {

@@ -34,7 +34,8 @@ QTensor rows_of(const QTensor& all, int64_t first, int64_t count) {
 Fingerprint Loader::loaded(const StoredWeight& weight) {
   Fingerprint of_weight;
   for (const UsedTensor& tensor : weight.tensors()) {
-    if (!source_.is_converted(weight)) of_weight.add(tensor.name, tensor.bytes, pool_);
+    const bool counts = options_.fingerprint && !source_.is_converted(weight);
+    if (counts) of_weight.add(tensor.name, tensor.bytes, pool_);
     if (options_.progress) options_.progress(tensor.bytes.size());
   }
   fingerprint_.add(of_weight);
@@ -43,7 +44,7 @@ Fingerprint Loader::loaded(const StoredWeight& weight) {
 }
 
 void Loader::loaded(const std::string& name, std::span<const std::byte> bytes) {
-  fingerprint_.add(name, bytes, pool_);
+  if (options_.fingerprint) fingerprint_.add(name, bytes, pool_);
   if (options_.progress) options_.progress(bytes.size());
 }
 

@@ -36,6 +36,7 @@ bool runs_in_int8(const WeightSource& source, const nn::LinearSpec& spec,
 struct LoadOptions {
   DType dtype = DType::bf16;  // of activations, and of weights that are not INT8
   bool int8 = true;           // linears that the file has in INT8, else the large ones
+  bool fingerprint = true;    // costs a pass over all bytes
   // Told the bytes of the checkpoint that were read, after each tensor; may throw to stop.
   std::function<void(uint64_t)> progress;
   // Gets the codes [rows, k] and scales of each weight that was not INT8 in the file and is now,

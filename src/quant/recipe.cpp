@@ -23,9 +23,10 @@ bool parse_number(std::string_view text, T& into) {
 }
 
 bool is_group(int64_t group) {
+  if (group < 4 || group > kLargestGroup) return false;
   int64_t power = 4;
   while (power < group) power *= 4;
-  return power == group && group <= kLargestGroup;
+  return power == group;
 }
 
 // `*` stands for any text, also for none. Texts between two stars are taken where they come first:

@@ -105,8 +105,11 @@ void StoredTransform::apply(float* row, int64_t k) const {
 StoredWeight::StoredWeight(std::string path, std::string module, int64_t rows, int64_t k)
     : path_(std::move(path)), module_(std::move(module)), rows_(rows), k_(k) {}
 
-std::span<const std::byte> StoredWeight::use(const Checkpoint& checkpoint,
-                                             const std::string& name) {
+std::span<const std::byte> StoredWeight::use(const Checkpoint& checkpoint, const std::string& name,
+                                             std::string_view packing) {
+  const TensorInfo& info = find_tensor(checkpoint, name);
+  check(info.packing == packing, "{}: tensor {} is packed as {}, which is not read here",
+        checkpoint.path(), in_quotes(name), info.packing);
   const std::span<const std::byte> bytes = checkpoint.bytes(name);
   tensors_.push_back({name, bytes});
   return bytes;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -75,8 +76,10 @@ class StoredWeight {
   StoredWeight(const Checkpoint& checkpoint, std::string module, int64_t rows, int64_t k)
       : StoredWeight(checkpoint.path(), std::move(module), rows, k) {}
 
-  // Takes a tensor of the checkpoint into tensors(); its bytes.
-  std::span<const std::byte> use(const Checkpoint& checkpoint, const std::string& name);
+  // Takes a tensor of the checkpoint into tensors(); its bytes. Throws Error when it is packed in
+  // other blocks than these: its bytes are not what its type and shape say.
+  std::span<const std::byte> use(const Checkpoint& checkpoint, const std::string& name,
+                                 std::string_view packing = "");
   // The same for those of these names that the checkpoint has.
   void use_present(const Checkpoint& checkpoint, std::span<const std::string> names);
   // The same for tensors of others: those of a weight that this one is made from, and bytes that

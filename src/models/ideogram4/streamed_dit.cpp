@@ -22,7 +22,8 @@ StreamedDit::StreamedDit(nn::Context& ctx, ThreadPool& pool, const DitFiles& fil
                          const std::function<void(int64_t)>& progress)
     : pool_(pool), source_(open_dit(files, conditional)) {
   dit_.config = source_.config;
-  quant::Loader load(source_.weights, ctx.backend, pool_, {.dtype = ctx.dtype, .int8 = false});
+  quant::Loader load(source_.weights, ctx.backend, pool_,
+                     {.dtype = ctx.dtype, .int8 = false, .fingerprint = false});
   visit_frame(dit_, conditional, load);
   dit_.blocks.resize(static_cast<size_t>(std::min(resident, dit_.config.layers)));
   for (size_t i = 0; i < dit_.blocks.size(); ++i) {
@@ -34,7 +35,8 @@ StreamedDit::StreamedDit(nn::Context& ctx, ThreadPool& pool, const DitFiles& fil
 
 nn::Matrix StreamedDit::forward(nn::Context& ctx, const DitPrompt& prompt, const ConstTensorView& z,
                                 float time) const {
-  quant::Loader load(source_.weights, ctx.backend, pool_, {.dtype = ctx.dtype, .int8 = false});
+  quant::Loader load(source_.weights, ctx.backend, pool_,
+                     {.dtype = ctx.dtype, .int8 = false, .fingerprint = false});
   DitBlock passing;
   const auto block_at = [&](int64_t i) -> const DitBlock& {
     if (i < std::ssize(dit_.blocks)) return dit_.blocks[static_cast<size_t>(i)];

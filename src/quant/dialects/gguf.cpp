@@ -25,7 +25,7 @@ class Q8Weight : public StoredWeight {
     check_rows_shape(checkpoint, name_, rows, k);
     dtype_ = DType::f32;  // a scale of 11 bits times a code of 8: BF16 would round
     format_ = "GGUF Q8_0";
-    blocks_ = use(checkpoint, name_);
+    blocks_ = use(checkpoint, name_, info.packing);
   }
 
   void read_stored(int64_t row, std::byte* into) const override {

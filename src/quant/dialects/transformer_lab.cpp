@@ -2,8 +2,10 @@
 // activations were smoothed; linears that were protected are plain, under <module>.weight.
 //
 // What `smooth` does to activations, divide or multiply, is said by the file's metadata entry
-// "smooth" or by recipe.json beside it. Where neither does, the numbers tell: SmoothQuant makes the
-// columns of a weight large whose activations it makes small.
+// "smooth" or by recipe.json beside it. Where neither does it divides, as SmoothQuant is defined,
+// unless the numbers of the whole file clearly speak for the reciprocal: SmoothQuant makes the
+// columns of a weight large whose activations it makes small. One linear alone cannot tell, since
+// columns may differ more among themselves than activations do.
 #include <algorithm>
 #include <cmath>
 
@@ -17,9 +19,10 @@ namespace octet::quant {
 namespace {
 
 // Rows that are looked at to judge the size of columns: enough for it, without reading the file.
-constexpr int64_t kJudgedRows = 32;
-// A correlation that is clearly negative, and of which chance makes less than one in a hundred.
-constexpr double kClear = 0.25, kDeviations = 3;
+constexpr int64_t kJudgedRows = 8;
+// Linears of a file that are asked, and how many of them have to say the same how clearly.
+constexpr size_t kJudges = 16;
+constexpr double kMajority = 0.9, kClear = -0.5;
 
 // Of two series of equal length; 0 when one of them is flat.
 double correlation(const std::vector<double>& a, const std::vector<double>& b) {
@@ -39,32 +42,54 @@ double correlation(const std::vector<double>& a, const std::vector<double>& b) {
   return both > 1e-12 * count ? ab / both : 0;
 }
 
-// The direction by the size of the stored columns: those of a vector that divides are large where
-// it is. Nothing that is clear: divide, as SmoothQuant is defined.
-SmoothDirection judge(const StoredWeight& codes, const std::vector<float>& smooth) {
-  const auto k = static_cast<size_t>(codes.k());
-  std::vector<float> largest(k);
-  std::vector<int8_t> row(k);
-  const int64_t judged = std::min(kJudgedRows, codes.rows());
-  for (int64_t i = 0; i < judged; ++i) {
-    const int64_t at = i * codes.rows() / judged;
-    codes.read_stored(at, reinterpret_cast<std::byte*>(row.data()));
-    const float scale = codes.scale(at);
-    for (size_t j = 0; j < k; ++j) {
-      largest[j] = std::max(largest[j], std::fabs(static_cast<float>(row[j]) * scale));
+// Of log smooth with the log of the size of the stored columns. 0 for what is not such a linear:
+// whoever opens it says why.
+double judgement(const Checkpoint& checkpoint, const std::string& module) {
+  const TensorInfo* info = checkpoint.find(module + ".wq");
+  if (info == nullptr || info->shape.size() != 2 || info->elements() == 0) return 0;
+  const auto k = static_cast<size_t>(info->shape[1]);
+  const int64_t rows = info->shape[0];
+  try {
+    const Int8Weight codes(checkpoint, module, rows, info->shape[1],
+                           {.codes = module + ".wq", .scales = module + ".ws"});
+    const StoredTransform smooth = read_smooth(checkpoint, module + ".smooth", codes.k());
+    std::vector<float> largest(k);
+    std::vector<int8_t> row(k);
+    const int64_t judged = std::min(kJudgedRows, rows);
+    for (int64_t i = 0; i < judged; ++i) {
+      const int64_t at = i * rows / judged;
+      codes.read_stored(at, reinterpret_cast<std::byte*>(row.data()));
+      const float scale = codes.scale(at);
+      for (size_t j = 0; j < k; ++j) {
+        largest[j] = std::max(largest[j], std::fabs(static_cast<float>(row[j]) * scale));
+      }
     }
+    std::vector<double> of_smooth, of_columns;
+    for (size_t j = 0; j < k; ++j) {
+      if (largest[j] == 0) continue;  // says nothing
+      of_smooth.push_back(std::log(std::fabs(smooth.smooth[j])));
+      of_columns.push_back(std::log(largest[j]));
+    }
+    return of_smooth.empty() ? 0 : correlation(of_smooth, of_columns);
+  } catch (const Error&) {
+    return 0;
   }
-  std::vector<double> of_smooth, of_columns;
-  for (size_t j = 0; j < k; ++j) {
-    if (largest[j] == 0) continue;  // says nothing
-    of_smooth.push_back(std::log(std::fabs(smooth[j])));
-    of_columns.push_back(std::log(largest[j]));
+}
+
+SmoothDirection judge(const Checkpoint& checkpoint) {
+  constexpr std::string_view kSuffix = ".smooth";
+  std::vector<std::string> modules;
+  for (const auto& [name, entry] : checkpoint.tensors()) {
+    if (name.ends_with(kSuffix)) modules.emplace_back(name.substr(0, name.size() - kSuffix.size()));
   }
-  if (of_smooth.empty()) return SmoothDirection::divide;
-  const double clear =
-      std::max(kClear, kDeviations / std::sqrt(static_cast<double>(of_smooth.size())));
-  return correlation(of_smooth, of_columns) < -clear ? SmoothDirection::multiply
-                                                     : SmoothDirection::divide;
+  const size_t asked = std::min(kJudges, modules.size());
+  size_t against = 0;
+  for (size_t i = 0; i < asked; ++i) {
+    against += judgement(checkpoint, modules[i * modules.size() / asked]) < kClear ? 1 : 0;
+  }
+  const bool clear =
+      asked > 0 && static_cast<double>(against) >= kMajority * static_cast<double>(asked);
+  return clear ? SmoothDirection::multiply : SmoothDirection::divide;
 }
 
 std::optional<SmoothDirection> written_direction(const Checkpoint& checkpoint) {
@@ -80,13 +105,11 @@ std::optional<SmoothDirection> written_direction(const Checkpoint& checkpoint) {
   return recipe ? recipe->smooth : std::nullopt;
 }
 
-StoredTransform smooth_of(const Checkpoint& checkpoint, const std::string& module,
-                          const StoredWeight& codes) {
+StoredTransform smooth_of(const Checkpoint& checkpoint, const std::string& module, int64_t k) {
   const std::string name = module + ".smooth";
-  StoredTransform made = read_smooth(checkpoint, name, codes.k());
+  StoredTransform made = read_smooth(checkpoint, name, k);
   const auto written = written_direction(checkpoint);
-  if (written.value_or(SmoothDirection::divide) == SmoothDirection::multiply) return made;
-  if (!written && judge(codes, made.smooth) == SmoothDirection::multiply) return made;
+  if ((written ? *written : judge(checkpoint)) == SmoothDirection::multiply) return made;
   for (float& value : made.smooth) {
     value = 1 / value;
     check(std::isfinite(value), "{}: tensor {} holds a number too small to divide by",
@@ -109,8 +132,7 @@ std::unique_ptr<StoredWeight> open(const Checkpoint& checkpoint, const std::stri
                     .siblings = {module + ".smooth"},
                     .transform = {}};
   if (checkpoint.find(module + ".smooth") != nullptr) {
-    const Int8Weight codes(checkpoint, module, rows, k, layout);
-    layout.transform = smooth_of(checkpoint, module, codes);
+    layout.transform = smooth_of(checkpoint, module, k);
   }
   return std::make_unique<Int8Weight>(checkpoint, module, rows, k, std::move(layout));
 }
