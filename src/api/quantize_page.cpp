@@ -19,7 +19,8 @@ body{font:14px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:100rem;paddi
 h1{font-size:1.4rem}table{border-collapse:collapse;width:100%}
 td,th{padding:.15rem .5rem;text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
 td:first-child,th:first-child{text-align:left}th{border-bottom:1px solid #8888}
-td.bars{width:40%;min-width:16rem}td:nth-child(n+7){white-space:normal;font-size:.85em}.bar{height:.42rem;border-radius:2px;margin:1px 0;min-width:1px}
+td.bars{width:40%;min-width:16rem}td:nth-child(n+7){white-space:normal;font-size:.85em}
+.bar{height:.42rem;border-radius:2px;margin:1px 0;min-width:1px}
 .rowwise{background:#c9692c}.smoothquant{background:#3b7dc4}.convrot{background:#2f9e6b}
 .bf16{background:#8a8a8a}.key{display:inline-block;width:.8rem;height:.8rem;border-radius:2px;
 vertical-align:-.1rem;margin:0 .3rem 0 1rem}tr.protected td:first-child{font-weight:600}

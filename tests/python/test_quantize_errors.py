@@ -203,13 +203,12 @@ def test_statistics_of_another_model(refused, planted, statistics_file, tmp_path
 
 
 def test_unfinished_statistics(refused, planted, statistics_file, tmp_path):
-    tensors = load_file(statistics_file)
-    tensors |= {"latent.amax": tensors["conditional.input_proj.amax"].clone()}
-    tensors |= {"latent.rows": tensors["conditional.input_proj.rows"].clone()}
     path = tmp_path / "state.safetensors"
-    save_file(tensors, path)
     words = ["--recipe", "smoothquant", "--statistics", path]
+    save_file(load_file(statistics_file), path, {"octet.calibration.complete": "no"})
     assert "did not end" in refused(planted, tmp_path / "out", *words)
+    save_file({}, path, {"octet.calibration.complete": "yes"})
+    assert "no activations" in refused(planted, tmp_path / "out", *words)
 
 
 def test_captions_that_are_none(refused, planted, caption, tmp_path):

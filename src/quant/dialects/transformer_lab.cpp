@@ -22,7 +22,7 @@ namespace {
 constexpr int64_t kJudgedRows = 8;
 // Linears of a file that are asked, and how many of them have to say the same how clearly.
 constexpr size_t kJudges = 16;
-constexpr double kMajority = 0.9, kClear = -0.5;
+constexpr double kMajority = 0.9, kClear = -0.5, kDeviations = 3;
 
 // Of two series of equal length; 0 when one of them is flat.
 double correlation(const std::vector<double>& a, const std::vector<double>& b) {
@@ -42,11 +42,12 @@ double correlation(const std::vector<double>& a, const std::vector<double>& b) {
   return both > 1e-12 * count ? ab / both : 0;
 }
 
-// Of log smooth with the log of the size of the stored columns. 0 for what is not such a linear:
-// whoever opens it says why.
-double judgement(const Checkpoint& checkpoint, const std::string& module) {
+// Whether log smooth and the log of the size of the stored columns clearly go against each other,
+// more than so many columns do by chance. False for what is not such a linear: whoever opens it
+// says why.
+bool speaks_for_reciprocal(const Checkpoint& checkpoint, const std::string& module) {
   const TensorInfo* info = checkpoint.find(module + ".wq");
-  if (info == nullptr || info->shape.size() != 2 || info->elements() == 0) return 0;
+  if (info == nullptr || info->shape.size() != 2 || info->elements() == 0) return false;
   const auto k = static_cast<size_t>(info->shape[1]);
   const int64_t rows = info->shape[0];
   try {
@@ -70,9 +71,11 @@ double judgement(const Checkpoint& checkpoint, const std::string& module) {
       of_smooth.push_back(std::log(std::fabs(smooth.smooth[j])));
       of_columns.push_back(std::log(largest[j]));
     }
-    return of_smooth.empty() ? 0 : correlation(of_smooth, of_columns);
+    if (of_smooth.empty()) return false;
+    const double chance = kDeviations / std::sqrt(static_cast<double>(of_smooth.size()));
+    return correlation(of_smooth, of_columns) < std::min(kClear, -chance);
   } catch (const Error&) {
-    return 0;
+    return false;
   }
 }
 
@@ -85,7 +88,7 @@ SmoothDirection judge(const Checkpoint& checkpoint) {
   const size_t asked = std::min(kJudges, modules.size());
   size_t against = 0;
   for (size_t i = 0; i < asked; ++i) {
-    against += judgement(checkpoint, modules[i * modules.size() / asked]) < kClear ? 1 : 0;
+    against += speaks_for_reciprocal(checkpoint, modules[i * modules.size() / asked]) ? 1 : 0;
   }
   const bool clear =
       asked > 0 && static_cast<double>(against) >= kMajority * static_cast<double>(asked);
