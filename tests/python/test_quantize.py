@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -16,6 +17,7 @@ import dialect_files
 import reference
 import tiny_ideogram4 as tiny
 import torch
+from generating import edit_tensors
 from quantizing import (
     INT8_ERROR,
     LINEARS,
@@ -303,6 +305,60 @@ def test_a_base_gives_the_rest(quantize, run_model, planted, caption, tmp_path):
     tensors = inputs_for("transformer")
     got = run_model("dit", tmp_path / "out", tensors, linears="int8")["velocity"]
     assert relative_error(got, their_velocity(network_at(planted), tensors)) < INT8_ERROR
+
+
+def test_the_unconditional_transformer_alone(quantize, planted, caption, tmp_path):
+    """Its own activations are seen, not those of the base's."""
+    changed = tmp_path / "changed"
+    shutil.copytree(planted, changed)
+    edit_tensors(changed / PARTS[1],
+                 lambda tensors: tensors["layers.0.ffn_norm1.weight"].mul_(64))
+    amax = {}
+    for source in (planted, changed):
+        made = tmp_path / f"{source.name}.safetensors"
+        words = [*calibration(caption, made), "--unconditional", "--base", planted]
+        quantize(source / PARTS[1], *words)
+        amax[source] = load_file(made)
+    name = "unconditional.layers.0.feed_forward.w1.amax"
+    assert amax[changed][name].max() > 16 * amax[planted][name].max()
+    name = "conditional.layers.0.feed_forward.w1.amax"
+    assert amax[changed][name].max() < 4 * amax[planted][name].max()
+
+
+def test_a_complete_transformer_is_not_made_again(quantize, planted, tmp_path):
+    out = tmp_path / "out"
+    first = quantize(planted, out, "--protect", "auto:1", "--verify")
+    assert first["resumed_tensors"] == 0 and first["verified"] is True
+    # As a run leaves it that was stopped in the second.
+    shutil.rmtree(out / PARTS[1])
+    kept = (out / PARTS[0] / WEIGHTS).stat()
+    again = quantize(planted, out, "--protect", "auto:1")
+    assert again["resumed_tensors"] > 0
+    assert (out / PARTS[0] / WEIGHTS).stat() == kept
+    assert (out / PARTS[1] / WEIGHTS).is_file()
+    # Another wish makes both.
+    quantize(planted, out, "--protect", "none")
+    assert (out / PARTS[0] / WEIGHTS).stat().st_ino != kept.st_ino
+
+
+def test_an_embedding_in_eight_bits(quantize, run_model, planted, tmp_path):
+    """Some files quantize every matrix, this one included."""
+    model = tmp_path / "model"
+    folder = model / "transformer"
+    shutil.copytree(planted / "transformer", folder)
+
+    def to_fp8(tensors):
+        name = "embed_image_indicator.weight"
+        scale = tensors[name].abs().max().reshape(1).float() / 448
+        tensors[name] = (tensors[name] / scale).to(torch.float8_e4m3fn)
+        tensors["embed_image_indicator.weight_scale"] = scale
+
+    edit_tensors(folder, to_fp8)
+    quantize(folder, tmp_path / "out", "--verify", "--measure")
+    tensors = inputs_for("transformer")
+    got = run_model("dit", tmp_path / "out", tensors, linears="float")["velocity"]
+    expected = run_model("dit", model, tensors, linears="float")["velocity"]
+    assert relative_error(got, expected) < INT8_ERROR
 
 
 # --- errors of linears ---------------------------------------------------------------------------

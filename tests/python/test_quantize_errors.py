@@ -202,6 +202,24 @@ def test_statistics_of_another_model(refused, planted, statistics_file, tmp_path
     assert "another model" in refused(planted, tmp_path / "out", *words)
 
 
+@pytest.mark.parametrize("group", ["9223372036854775807", "4611686018427387905", "0", "-4", "5"])
+def test_groups_that_are_none(refused, planted, tmp_path, group):
+    words = ["--recipe", f"convrot:{group}"]
+    assert "4, 16, 64, 256" in refused(planted, tmp_path / "out", *words)
+
+
+def test_a_folder_with_another_dialect(quantize, refused, planted, tmp_path):
+    quantize(planted, tmp_path / "out", "--recipe", "rowwise")
+    words = ["--recipe", "rowwise", "--dialect", "transformerlab"]
+    assert "another dialect" in refused(planted, tmp_path / "out", *words)
+
+
+def test_flags_without_effect(refused, planted, tmp_path):
+    assert "--verify" in refused(planted, "--verify", code=2)
+    words = ["--calibration-size", "256x256"]
+    assert "--captions" in refused(planted, tmp_path / "out", *words, code=2)
+
+
 def test_unfinished_statistics(refused, planted, statistics_file, tmp_path):
     path = tmp_path / "state.safetensors"
     words = ["--recipe", "smoothquant", "--statistics", path]

@@ -306,6 +306,22 @@ TEST_F(PackedDialectTest, GgufOfOtherBlocks) {
   EXPECT_ERROR_WITH(open_weight(file, "a", 1, 256), "\"a.weight\" is Q4_K; of ggml's block types");
 }
 
+// Blocks of ggml have fewer bytes than elements: what counts elements must not take them for bytes.
+TEST_F(PackedDialectTest, GgufBlocksAreNoBytesOfOtherDialects) {
+  constexpr uint32_t kF32 = 0, kQ4 = 2;  // of ggml; Q4_0 has 18 bytes for 32 elements
+  std::string state = R"({"quant_type":"nf4","blocksize":64,"dtype":"float32","shape":[2,64]})";
+  state.resize(18 * 4, ' ');
+  GgufParts parts;
+  parts.tensors = {{"a.weight.quant_state.bitsandbytes__nf4", {128}, kQ4, 0},
+                   {"a.weight", {64}, kQ4, 96},
+                   {"a.weight.absmax", {2}, kF32, 160},
+                   {"a.weight.quant_map", {16}, kF32, 192}};
+  parts.data = state;
+  parts.data.resize(256);
+  const Checkpoint file(folder_.write("a.gguf", parts.bytes()));
+  EXPECT_ERROR_WITH(open_weight(file, "a", 2, 64), "is packed as Q4_0");
+}
+
 TEST_F(PackedDialectTest, GgufThatIsDamaged) {
   GgufParts parts = sound_gguf();
   parts.data.replace(32 + 2 * 34, 2, raw<uint16_t>(0x7c00));  // the scale of a block of row 1
