@@ -21,16 +21,19 @@ void check_groups(const json& groups, const std::string& path) {
     if (!group.is_object() || !group.contains("weights") || !group["weights"].is_object()) continue;
     const json& weights = group["weights"];
     const auto bits = weights.find("num_bits");
-    check(bits == weights.end() || *bits == 8,
+    if (bits != weights.end() && *bits != 8) {
+      fail(
           "{}: \"quantization_config\": the weights of {} have {} bits; of compressed-tensors only "
           "8 are read",
           path, in_quotes(name), describe(*bits));
+    }
     const auto strategy = weights.find("strategy");
-    check(
-        strategy == weights.end() || (*strategy != "group" && *strategy != "block"),
-        "{}: \"quantization_config\": the weights of {} have a scale per {}; of compressed-tensors "
-        "only a scale per channel or per tensor is read",
-        path, in_quotes(name), describe(*strategy));
+    if (strategy != weights.end() && (*strategy == "group" || *strategy == "block")) {
+      fail(
+          "{}: \"quantization_config\": the weights of {} have a scale per {}; of "
+          "compressed-tensors only a scale per channel or per tensor is read",
+          path, in_quotes(name), describe(*strategy));
+    }
   }
 }
 
