@@ -23,11 +23,6 @@ struct QuantizeArguments {
   bool no_clip = false;
 };
 
-double of_recipe(const QuantizeReport& report, const LinearErrorReport& error) {
-  if (report.recipe.starts_with("smoothquant")) return error.smoothquant;
-  return report.recipe.starts_with("convrot") ? error.convrot : error.rowwise;
-}
-
 std::string percent(double value) { return fmt::format("{:.2f} %", 100 * value); }
 
 std::string first_place(const std::vector<ErrorPlace>& list, double factor, const char* unit) {
@@ -41,7 +36,7 @@ std::string error_table(const QuantizeReport& report) {
   std::vector<const LinearErrorReport*> sorted;
   for (const LinearErrorReport& error : report.errors) sorted.push_back(&error);
   std::stable_sort(sorted.begin(), sorted.end(), [&](const auto* a, const auto* b) {
-    return of_recipe(report, *a) > of_recipe(report, *b);
+    return error_by_recipe(report, *a) > error_by_recipe(report, *b);
   });
   Table table({"linear", "rowwise", "smoothq.", "convrot", "bf16", "row", "column"}, 1);
   bool stars = false;

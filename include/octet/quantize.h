@@ -83,6 +83,9 @@ struct QuantizeReport {
 // with the same request.
 QuantizeReport quantize(const QuantizeRequest& request, const OnQuantizeStep& on_step);
 
+// A linear's error by the recipe of the report.
+double error_by_recipe(const QuantizeReport& report, const LinearErrorReport& error);
+
 // The errors as a page to look at: bars, sorted by the error of the recipe.
 std::string error_page(const QuantizeReport& report);
 

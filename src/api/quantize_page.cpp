@@ -43,11 +43,6 @@ std::string escaped(const std::string& text) {
   return safe;
 }
 
-double of_recipe(const QuantizeReport& report, const LinearErrorReport& error) {
-  if (report.recipe.starts_with("smoothquant")) return error.smoothquant;
-  return report.recipe.starts_with("convrot") ? error.convrot : error.rowwise;
-}
-
 std::string bar(const char* kind, double value, double most) {
   return fmt::format(R"(<div class="bar {}" style="width:{:.2f}%" title="{} {:.3f} %"></div>)",
                      kind, most > 0 ? 100 * value / most : 0.0, kind, 100 * value);
@@ -73,6 +68,11 @@ double mean(const QuantizeReport& report, double LinearErrorReport::*value) {
 
 }  // namespace
 
+double error_by_recipe(const QuantizeReport& report, const LinearErrorReport& error) {
+  if (report.recipe.starts_with("smoothquant")) return error.smoothquant;
+  return report.recipe.starts_with("convrot") ? error.convrot : error.rowwise;
+}
+
 std::string error_page(const QuantizeReport& report) {
   std::vector<const LinearErrorReport*> sorted;
   double most = 0;
@@ -81,7 +81,7 @@ std::string error_page(const QuantizeReport& report) {
     most = std::max({most, error.rowwise, error.smoothquant, error.convrot});
   }
   std::stable_sort(sorted.begin(), sorted.end(), [&](const auto* a, const auto* b) {
-    return of_recipe(report, *a) > of_recipe(report, *b);
+    return error_by_recipe(report, *a) > error_by_recipe(report, *b);
   });
   std::string page = kHead;
   page += fmt::format(
