@@ -253,7 +253,8 @@ def linears(octet, passes, rows: Rows, notes: dict):
         def make():
             bias = None if weight.bias is None else weight.bias.bfloat16()
             notes["kitchen"] = kitchen.version_and_backend(rows.x, q, scale)
-            return Contestant(lambda: kitchen.linear(rows.x, q, scale, bias, convrot), None, "close")
+            return Contestant(lambda: kitchen.linear(rows.x, q, scale, bias, convrot), None,
+                              "close")
 
         return make
 
