@@ -6,7 +6,7 @@ endif()
 
 set(sources)
 foreach(layer ${layers})
-  file(GLOB_RECURSE found CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${layer}/*.cpp)
+  file(GLOB_RECURSE found CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${layer}/*.cpp)
   list(APPEND sources ${found})
 endforeach()
 
@@ -23,6 +23,10 @@ set(isa_flags_arm_dotprod -march=armv8.2-a+dotprod)
 set(isa_flags_arm_i8mm -march=armv8.2-a+dotprod+i8mm)
 set(isa_flags_arm_bf16 -march=armv8.2-a+bf16)
 
+# The ops are worth -O3. The rest (files, JSON, messages) compiles a third faster at -O2, which
+# octet_flags asks for, and runs no slower.
+set(for_speed $<$<CONFIG:Release>:-O3>)
+
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$")
   set(this_arch x86)
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
@@ -37,13 +41,18 @@ foreach(source ${sources})
       continue()
     endif()
     set_source_files_properties(${source} PROPERTIES
-      COMPILE_OPTIONS "${isa_flags_${CMAKE_MATCH_1}_${CMAKE_MATCH_2}}")
+      COMPILE_OPTIONS "${isa_flags_${CMAKE_MATCH_1}_${CMAKE_MATCH_2}};${for_speed}")
+  elseif(source MATCHES "/src/(cpu|ref)/")
+    set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${for_speed}")
   endif()
 endforeach()
 
 add_library(octet_core STATIC ${sources})
 target_link_libraries(octet_core PUBLIC octet_flags Threads::Threads)
 set_target_properties(octet_core PROPERTIES POSITION_INDEPENDENT_CODE ON)  # for shared libraries
+# Reading the headers of fmt, JSON and the standard library takes two thirds of a file's time: a
+# dozen files share one reading. Files with options of their own, above, stay by themselves.
+octet_unity(octet_core)
 
 if(NOT OCTET_KERNELS_ONLY)
   find_package(PNG REQUIRED)
@@ -54,11 +63,11 @@ if(NOT OCTET_KERNELS_ONLY)
   include(cmake/cuda.cmake)
   # The commit is asked for at every build, so that benchmark records never name an old one.
   add_custom_target(octet_commit
-    COMMAND ${CMAKE_COMMAND} -DSOURCE=${CMAKE_SOURCE_DIR}
-      -DOUTPUT=${CMAKE_BINARY_DIR}/generated/octet_commit.h
-      -P ${CMAKE_SOURCE_DIR}/cmake/commit.cmake
-    BYPRODUCTS ${CMAKE_BINARY_DIR}/generated/octet_commit.h)
+    COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR}
+      -DOUTPUT=${PROJECT_BINARY_DIR}/generated/octet_commit.h
+      -P ${PROJECT_SOURCE_DIR}/cmake/commit.cmake
+    BYPRODUCTS ${PROJECT_BINARY_DIR}/generated/octet_commit.h)
   add_dependencies(octet_core octet_commit)
-  target_include_directories(octet_core PRIVATE ${CMAKE_BINARY_DIR}/generated)
+  target_include_directories(octet_core PRIVATE ${PROJECT_BINARY_DIR}/generated)
   target_compile_definitions(octet_core PRIVATE OCTET_VERSION="${PROJECT_VERSION}")
 endif()
