@@ -6,7 +6,7 @@ endif()
 
 set(sources)
 foreach(layer ${layers})
-  file(GLOB_RECURSE found CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${layer}/*.cpp)
+  file(GLOB_RECURSE found CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${layer}/*.cpp)
   list(APPEND sources ${found})
 endforeach()
 
@@ -54,11 +54,11 @@ if(NOT OCTET_KERNELS_ONLY)
   include(cmake/cuda.cmake)
   # The commit is asked for at every build, so that benchmark records never name an old one.
   add_custom_target(octet_commit
-    COMMAND ${CMAKE_COMMAND} -DSOURCE=${CMAKE_SOURCE_DIR}
-      -DOUTPUT=${CMAKE_BINARY_DIR}/generated/octet_commit.h
-      -P ${CMAKE_SOURCE_DIR}/cmake/commit.cmake
-    BYPRODUCTS ${CMAKE_BINARY_DIR}/generated/octet_commit.h)
+    COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR}
+      -DOUTPUT=${PROJECT_BINARY_DIR}/generated/octet_commit.h
+      -P ${PROJECT_SOURCE_DIR}/cmake/commit.cmake
+    BYPRODUCTS ${PROJECT_BINARY_DIR}/generated/octet_commit.h)
   add_dependencies(octet_core octet_commit)
-  target_include_directories(octet_core PRIVATE ${CMAKE_BINARY_DIR}/generated)
+  target_include_directories(octet_core PRIVATE ${PROJECT_BINARY_DIR}/generated)
   target_compile_definitions(octet_core PRIVATE OCTET_VERSION="${PROJECT_VERSION}")
 endif()
