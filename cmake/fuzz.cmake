@@ -27,9 +27,8 @@ set(fuzz_options -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
 add_library(octet_fuzzed OBJECT ${fuzzed_sources})
 target_link_libraries(octet_fuzzed PUBLIC octet_flags nlohmann_json::nlohmann_json)
 target_compile_options(octet_fuzzed PUBLIC ${fuzz_options} -fsanitize=fuzzer-no-link)
-if(octet_utf8proc_library)
-  target_include_directories(octet_fuzzed PRIVATE ${octet_utf8proc_headers})
-  target_link_libraries(octet_fuzzed PUBLIC ${octet_utf8proc_library})
+if(TARGET utf8proc::utf8proc)
+  target_link_libraries(octet_fuzzed PUBLIC utf8proc::utf8proc)
   target_compile_definitions(octet_fuzzed PRIVATE OCTET_HAS_UTF8PROC=1)
 endif()
 
