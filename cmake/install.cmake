@@ -101,6 +101,9 @@ if(NOT CMAKE_CROSSCOMPILING)
     COMPONENT program)
   install(FILES ${pages}/_octet DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions
     COMPONENT program)
+  # Where Debian's zsh looks for those of packages; only packages install by component.
+  install(FILES ${pages}/_octet DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions
+    COMPONENT program EXCLUDE_FROM_ALL)
   install(FILES ${pages}/octet.fish
     DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT program)
 endif()
