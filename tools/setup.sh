@@ -11,8 +11,8 @@
 # A need is tested by the thing itself (a header the compiler finds, a command that runs), so a
 # machine that has it from elsewhere, or without apt, passes untouched. What is missing is
 # installed with apt-get, as root or through sudo, which may ask for a password on a terminal. Where
-# that cannot be, the last line on stderr is one sentence with the reason and the command to run, and
-# the status is 1.
+# that cannot be, the last line on stderr is one sentence with the reason and the command to run,
+# and the status is 1.
 set -euo pipefail
 # shellcheck source=tools/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
