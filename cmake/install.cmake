@@ -2,7 +2,7 @@
 # and what CMake and pkg-config need to find it. Two components: program and development.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
-# Tests are not installed, so installing does not wait for them. Ours to say at the top alone.
+# Tests are not installed, so installing does not wait for them.
 set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
 
 # --- the library ----------------------------------------------------------------------------------
@@ -57,15 +57,16 @@ foreach(dependency ${octet_dependencies})
   elseif(dependency STREQUAL "Threads::Threads")
     list(APPEND octet_pc_libs -pthread)
   elseif(dependency STREQUAL "CUDA::cudart_static")
-    list(APPEND octet_pc_libs -L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -lrt)
+    get_target_property(cudart CUDA::cudart_static IMPORTED_LOCATION)
+    list(APPEND octet_pc_libs ${cudart} -lrt)
   else()
     list(APPEND octet_pc_libs -l${dependency})
   endif()
 endforeach()
 list(JOIN modules " " modules)
 list(JOIN octet_pc_libs " " octet_pc_libs)
-# For a static Octet they are Requires, not Requires.private: those take `pkg-config --static`, which
-# would also ask for static libraries of all that libcurl needs, and these are rarely there.
+# For a static Octet they are Requires, not Requires.private: those need `pkg-config --static`,
+# which would also ask for static libraries of all that libcurl needs, and these are rarely there.
 set(octet_pc_requires "Requires: ${modules}")
 if(BUILD_SHARED_LIBS)
   set(octet_pc_requires "Requires.private: ${modules}")

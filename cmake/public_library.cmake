@@ -9,10 +9,12 @@ get_target_property(octet_objects octet_core SOURCES)
 list(FILTER octet_objects INCLUDE REGEX "TARGET_OBJECTS")
 list(PREPEND octet_objects $<TARGET_OBJECTS:octet_core>)
 
-# What these objects call.
+# What these objects call: our own targets are flags, and nlohmann-json is headers alone.
 get_target_property(octet_dependencies octet_core LINK_LIBRARIES)
-list(REMOVE_ITEM octet_dependencies octet_flags nlohmann_json::nlohmann_json)
-list(PREPEND octet_dependencies fmt::fmt)
+list(FILTER octet_dependencies EXCLUDE REGEX "^(octet_|nlohmann_json::)")
+if(TARGET fmt::fmt)
+  list(PREPEND octet_dependencies fmt::fmt)
+endif()
 
 add_library(octet_static STATIC ${octet_objects})
 add_library(octet_shared SHARED ${octet_objects})
@@ -22,7 +24,7 @@ foreach(library octet_static octet_shared)
   target_link_libraries(${library} PRIVATE ${octet_dependencies})
   target_compile_features(${library} PUBLIC cxx_std_20)
   target_include_directories(${library} INTERFACE
-    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
 endforeach()
 # Before 1.0 a minor version may change the interface.
 set_target_properties(octet_shared PROPERTIES VERSION ${PROJECT_VERSION}
