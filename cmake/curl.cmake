@@ -4,8 +4,8 @@ find_package(CURL QUIET)
 find_package(OpenSSL QUIET)
 if(TARGET CURL::libcurl AND TARGET OpenSSL::Crypto)
   target_link_libraries(octet_core PRIVATE CURL::libcurl OpenSSL::Crypto)
-  set_source_files_properties(${CMAKE_SOURCE_DIR}/src/hub/http.cpp
-    ${CMAKE_SOURCE_DIR}/src/hub/digest.cpp PROPERTIES COMPILE_DEFINITIONS OCTET_HAS_CURL=1)
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/hub/http.cpp
+    ${PROJECT_SOURCE_DIR}/src/hub/digest.cpp PROPERTIES COMPILE_DEFINITIONS OCTET_HAS_CURL=1)
 else()
   message(STATUS "octet: without libcurl or OpenSSL, hence without octet pull")
 endif()

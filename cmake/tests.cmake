@@ -30,7 +30,8 @@ if(NOT OCTET_KERNELS_ONLY)
   file(GLOB tune_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/tune/*.cpp)
   octet_test(tune cpu ${tune_tests})
   file(GLOB model_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/models/*.cpp
-    ${PROJECT_SOURCE_DIR}/tests/quant/*.cpp ${PROJECT_SOURCE_DIR}/tests/pipeline/sample_captions.cpp)
+    ${PROJECT_SOURCE_DIR}/tests/quant/*.cpp
+    ${PROJECT_SOURCE_DIR}/tests/pipeline/sample_captions.cpp)
   octet_test(models cpu ${model_tests})
   file(GLOB pipeline_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/pipeline/*.cpp)
   octet_test(pipeline cpu ${pipeline_tests})
