@@ -1,12 +1,12 @@
 # The front door. CMake does the building (CMakePresets.json); this file only knows the commands.
-# Variables: JOBS (parallel compiles, default: all cores), CXX (the compiler),
+# Variables: CUDA (on, off; default: on where a GPU and nvcc are), JOBS (parallel compiles, default: all cores), CXX (the compiler),
 # CTEST_ARGS (say, "-L cpu" or "-R Gemm"), PEERS_ARGS (of gpu-bench, say "--quick"),
 # PREFIX and DESTDIR (of install).
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help build demo install package test asan-test cross-test gpu-test gpu-sanitize gpu-bench
 .PHONY: fuzz bench-cpu format clean
-export JOBS CTEST_ARGS
+export JOBS CTEST_ARGS CUDA
 # `make` has a CXX of its own, always set: pass on only one that the user chose.
 ifneq ($(origin CXX),default)
 export CXX

@@ -1,4 +1,6 @@
-# The CUDA backend, when nvcc is there. OCTET_CUDA=ON makes its absence an error.
+# The CUDA backend. OCTET_CUDA: AUTO builds it where an NVIDIA driver is loaded and nvcc is found,
+# NVCC where nvcc is found (what the tests do: kernels have to compile without a GPU, too), ON always
+# (no nvcc is an error), OFF never. One line says what was chosen, and why.
 #
 # OCTET_CUDA_ARCHITECTURES: auto builds for the GPU of this machine, or for all when there is none;
 # all builds for every class of the tile table and PTX for newer GPUs; a list such as "80;90a"
@@ -6,10 +8,35 @@
 include(CheckLanguage)
 set(OCTET_CUDA_ARCHITECTURES "auto" CACHE STRING "auto, all, or a list of CUDA architectures")
 set(octet_with_cuda OFF)
-if(OCTET_SANITIZE AND OCTET_CUDA STREQUAL "ON")
+string(TOUPPER "${OCTET_CUDA}" octet_cuda)
+if(NOT octet_cuda MATCHES "^(AUTO|NVCC|ON|OFF)$")
+  message(FATAL_ERROR "octet: OCTET_CUDA is \"${OCTET_CUDA}\"; it is AUTO, NVCC, ON or OFF")
+elseif(OCTET_SANITIZE AND octet_cuda STREQUAL "ON")
   message(FATAL_ERROR "octet: the sanitizers do not know CUDA's memory; use OCTET_CUDA=OFF")
 endif()
-if((OCTET_CUDA STREQUAL "AUTO" OR OCTET_CUDA) AND NOT OCTET_SANITIZE)
+
+# The compute capabilities of the GPUs here, "9.0\n8.9\n"; empty without a working driver.
+set(octet_capabilities "")
+if(octet_cuda MATCHES "AUTO|NVCC|ON" AND NOT OCTET_SANITIZE)
+  find_program(octet_nvidia_smi nvidia-smi HINTS /usr/lib/wsl/lib)
+  mark_as_advanced(octet_nvidia_smi)
+  if(octet_nvidia_smi)
+    execute_process(COMMAND ${octet_nvidia_smi} --query-gpu=compute_cap --format=csv,noheader
+      OUTPUT_VARIABLE octet_capabilities ERROR_QUIET RESULT_VARIABLE failed)
+    if(failed OR NOT octet_capabilities MATCHES "[0-9]\\.[0-9]")
+      set(octet_capabilities "")
+    endif()
+  endif()
+endif()
+
+if(OCTET_SANITIZE)
+  set(octet_lacking "the sanitizers do not know CUDA's memory")
+elseif(octet_cuda STREQUAL "OFF")
+  set(octet_lacking "OCTET_CUDA is OFF")
+elseif(octet_cuda STREQUAL "AUTO" AND octet_capabilities STREQUAL ""
+    AND NOT EXISTS /proc/driver/nvidia/version)
+  set(octet_lacking "no NVIDIA driver is loaded; make build CUDA=on builds the kernels all the same")
+else()
   set(CMAKE_CUDA_ARCHITECTURES 80)  # only to try the compiler: each target says its own
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
@@ -20,22 +47,20 @@ if((OCTET_CUDA STREQUAL "AUTO" OR OCTET_CUDA) AND NOT OCTET_SANITIZE)
     find_package(CUDAToolkit)
   endif()
   find_path(octet_cublaslt_headers cublasLt.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
-  set(octet_lacking "")
   if(NOT TARGET CUDA::cudart_static)
     set(octet_lacking "nvcc and its runtime library were not found; put nvcc on PATH")
   elseif(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.6)
     set(octet_lacking "nvcc ${CMAKE_CUDA_COMPILER_VERSION} is too old; install 12.6 or newer")
   elseif(NOT octet_cublaslt_headers)
     set(octet_lacking "cublasLt.h was not found; install the toolkit's cuBLAS headers")
-  endif()
-  if(octet_lacking STREQUAL "")
+  else()
     set(octet_with_cuda ON)
-  elseif(NOT OCTET_CUDA STREQUAL "AUTO")
-    message(FATAL_ERROR "octet: OCTET_CUDA=${OCTET_CUDA}, but ${octet_lacking}")
   endif()
 endif()
-if(NOT octet_with_cuda)
-  message(STATUS "octet: without CUDA ${octet_lacking}")
+if(NOT octet_with_cuda AND octet_cuda STREQUAL "ON")
+  message(FATAL_ERROR "octet: OCTET_CUDA=ON, but ${octet_lacking}")
+elseif(NOT octet_with_cuda)
+  message(STATUS "octet: CPU only: ${octet_lacking}")
   return()
 endif()
 # Other versions of ptxas may need a few registers more, and their users could not help it.
@@ -52,29 +77,27 @@ if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
   list(APPEND octet_all_archs 120)
 endif()
 set(archs ${OCTET_CUDA_ARCHITECTURES})
+set(octet_archs_reason "as OCTET_CUDA_ARCHITECTURES says")
 if(archs STREQUAL "auto")
   set(archs all)
-  find_program(octet_nvidia_smi nvidia-smi)
-  if(octet_nvidia_smi)
-    execute_process(COMMAND ${octet_nvidia_smi} --query-gpu=compute_cap --format=csv,noheader
-      OUTPUT_VARIABLE capabilities ERROR_QUIET RESULT_VARIABLE failed)
-    if(NOT failed AND capabilities MATCHES "[0-9]\\.[0-9]")
-      string(REGEX MATCHALL "[0-9]+\\.[0-9]+" capabilities "${capabilities}")
-      list(REMOVE_DUPLICATES capabilities)
-      string(REPLACE "." "" archs "${capabilities}")
-      # GPUs between Hopper and sm_120, and those that this nvcc does not know, compile PTX when the
-      # program starts; sm_120 serves its successors. GPUs before Ampere are refused then.
-      list(TRANSFORM archs REPLACE "^(10|11)[0-9]$" "90-virtual")
-      if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.8)
-        list(TRANSFORM archs REPLACE "^12[0-9]$" "90-virtual")
-      else()
-        list(TRANSFORM archs REPLACE "^12[0-9]$" "120")
-      endif()
-      list(FILTER archs EXCLUDE REGEX "^[1-7][0-9]$")
-      list(REMOVE_DUPLICATES archs)
-      if(archs STREQUAL "")
-        set(archs all)
-      endif()
+  set(octet_archs_reason "all that Octet has kernels for, since there is no GPU here")
+  if(octet_capabilities)
+    set(octet_archs_reason "the GPU of this machine")
+    string(REGEX MATCHALL "[0-9]+\\.[0-9]+" octet_capabilities "${octet_capabilities}")
+    list(REMOVE_DUPLICATES octet_capabilities)
+    string(REPLACE "." "" archs "${octet_capabilities}")
+    # GPUs between Hopper and sm_120, and those that this nvcc does not know, compile PTX when the
+    # program starts; sm_120 serves its successors. GPUs before Ampere are refused then.
+    list(TRANSFORM archs REPLACE "^(10|11)[0-9]$" "90-virtual")
+    if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.8)
+      list(TRANSFORM archs REPLACE "^12[0-9]$" "90-virtual")
+    else()
+      list(TRANSFORM archs REPLACE "^12[0-9]$" "120")
+    endif()
+    list(FILTER archs EXCLUDE REGEX "^[1-7][0-9]$")
+    list(REMOVE_DUPLICATES archs)
+    if(archs STREQUAL "")
+      set(archs all)
     endif()
   endif()
 endif()
@@ -112,6 +135,7 @@ function(octet_cuda_target target)
 endfunction()
 
 # --- the GEMM kernels: one OBJECT library per class of tiles, one file per fusion -----------------
+set(octet_tile_classes)
 foreach(tile_class small medium hopper)
   if(octet_archs_${tile_class} STREQUAL "")
     continue()
@@ -130,19 +154,29 @@ foreach(tile_class small medium hopper)
   endif()
   target_sources(octet_core PRIVATE $<TARGET_OBJECTS:octet_gemm_${tile_class}>)
   string(TOUPPER ${tile_class} upper)
-  target_compile_definitions(octet_core PRIVATE OCTET_TILES_${upper}=1)
+  list(APPEND octet_tile_classes OCTET_TILES_${upper}=1)
 endforeach()
 
 # --- the rest of src/cuda -------------------------------------------------------------------------
 file(GLOB_RECURSE cuda_kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/*.cu)
 add_library(octet_cuda_kernels OBJECT ${cuda_kernels})
 octet_cuda_target(octet_cuda_kernels ${archs} ${ptx})
+# The host's side is a library of its own, so that a build with and one without CUDA compile the rest
+# of octet_core alike: turning CUDA on in a folder adds to it, and compiles nothing anew.
 file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/*.cpp)
-target_sources(octet_core PRIVATE ${cuda_sources} $<TARGET_OBJECTS:octet_cuda_kernels>)
+add_library(octet_cuda_host OBJECT ${cuda_sources})
+target_link_libraries(octet_cuda_host PRIVATE octet_flags)
+set_target_properties(octet_cuda_host PROPERTIES POSITION_INDEPENDENT_CODE ON)
+octet_unity(octet_cuda_host)
 # cuBLASLt is only included here: its library, half a gigabyte, is opened when a matmul needs it.
-target_include_directories(octet_core PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
-target_link_libraries(octet_core PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS})
-target_compile_definitions(octet_core PRIVATE OCTET_HAS_CUDA=1
+target_include_directories(octet_cuda_host PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+target_compile_definitions(octet_cuda_host PRIVATE ${octet_tile_classes}
   OCTET_CUDA_LIBRARY_DIR="${CUDAToolkit_LIBRARY_DIR}")
-list(JOIN archs " " archs_text)
-message(STATUS "octet: with CUDA ${CMAKE_CUDA_COMPILER_VERSION} for sm ${archs_text}")
+target_sources(octet_core PRIVATE $<TARGET_OBJECTS:octet_cuda_host>
+  $<TARGET_OBJECTS:octet_cuda_kernels>)
+target_link_libraries(octet_core PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS})
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/devices/select.cpp PROPERTIES
+  COMPILE_DEFINITIONS OCTET_HAS_CUDA=1)
+list(JOIN archs ", " archs_text)
+message(STATUS
+  "octet: CPU and CUDA ${CMAKE_CUDA_COMPILER_VERSION} for sm_${archs_text}: ${octet_archs_reason}")

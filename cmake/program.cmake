@@ -2,8 +2,8 @@
 find_package(CLI11 REQUIRED)
 file(GLOB cli_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/apps/cli/*.cpp)
 add_executable(octet ${cli_sources})
-target_link_libraries(octet PRIVATE octet::octet octet_flags nlohmann_json::nlohmann_json
-  CLI11::CLI11)
+target_link_libraries(octet PRIVATE octet::octet octet_flags octet_calls_only
+  nlohmann_json::nlohmann_json CLI11::CLI11)
 octet_unity(octet)
 
 # What bench/peers.py loads: Octet's GEMM behind a C interface.
