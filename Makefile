@@ -1,7 +1,7 @@
 # The front door. CMake does the building (CMakePresets.json); this file only knows the commands.
-# Variables: CUDA (on, off; default: on where a GPU and nvcc are), JOBS (parallel compiles, default: all cores), CXX (the compiler),
-# CTEST_ARGS (say, "-L cpu" or "-R Gemm"), PEERS_ARGS (of gpu-bench, say "--quick"),
-# PREFIX and DESTDIR (of install).
+# Variables: CUDA (on, off; default: on where a GPU and nvcc are), JOBS (parallel compiles, default:
+# all cores), CXX (the compiler), CTEST_ARGS (say, "-L cpu" or "-R Gemm"), PEERS_ARGS (of gpu-bench,
+# say "--quick"), PREFIX and DESTDIR (of install).
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help build demo install package test asan-test cross-test gpu-test gpu-sanitize gpu-bench

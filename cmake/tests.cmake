@@ -7,15 +7,29 @@ else()
 endif()
 include(GoogleTest)
 
+# A case is a process of its own, which isolates it; but under the sanitizers or an emulator a
+# process needs seconds before its first line, and a few shards of each program are run instead.
+set(OCTET_TEST_SHARDS 0 CACHE STRING "Processes for each test program; 0: one for each case")
+
 # octet_test(<name> <label> <source>...): the program <name>_tests, all of its cases under <label>.
 function(octet_test name label)
   add_executable(${name}_tests ${ARGN})
   target_include_directories(${name}_tests PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-  target_link_libraries(${name}_tests PRIVATE octet_core GTest::gtest GTest::gtest_main)
+  target_link_libraries(${name}_tests PRIVATE octet_core octet_calls_only GTest::gtest
+    GTest::gtest_main)
   octet_unity(${name}_tests)
-  # Found at test time, not at build time: under an emulator listing the cases takes seconds.
-  gtest_discover_tests(${name}_tests PROPERTIES LABELS ${label}
-    DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60)
+  if(NOT OCTET_TEST_SHARDS)
+    # Found at test time, not at build time.
+    gtest_discover_tests(${name}_tests PROPERTIES LABELS ${label}
+      DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60)
+    return()
+  endif()
+  math(EXPR last "${OCTET_TEST_SHARDS} - 1")
+  foreach(shard RANGE ${last})
+    add_test(NAME ${name}_tests.${shard} COMMAND ${name}_tests --gtest_brief=1)
+    set_tests_properties(${name}_tests.${shard} PROPERTIES LABELS ${label}
+      ENVIRONMENT "GTEST_TOTAL_SHARDS=${OCTET_TEST_SHARDS};GTEST_SHARD_INDEX=${shard}")
+  endforeach()
 endfunction()
 
 file(GLOB op_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/ops/*.cpp)
@@ -49,6 +63,6 @@ if(NOT OCTET_KERNELS_ONLY)
   foreach(tool run_gemm run_model write_sample tokenize print_schedule write_demo_model
       record_latents)
     add_executable(${tool} ${PROJECT_SOURCE_DIR}/tests/tools/${tool}.cpp)
-    target_link_libraries(${tool} PRIVATE octet_core)
+    target_link_libraries(${tool} PRIVATE octet_core octet_calls_only)
   endforeach()
 endif()
