@@ -1,5 +1,5 @@
 # The CUDA backend. OCTET_CUDA: AUTO builds it where an NVIDIA driver is loaded and nvcc is found,
-# NVCC where nvcc is found (what the tests do: kernels have to compile without a GPU, too), ON always
+# NVCC where nvcc is found (as the tests do: kernels have to compile without a GPU, too), ON always
 # (no nvcc is an error), OFF never. One line says what was chosen, and why.
 #
 # OCTET_CUDA_ARCHITECTURES: auto builds for the GPU of this machine, or for all when there is none;
@@ -35,7 +35,8 @@ elseif(octet_cuda STREQUAL "OFF")
   set(octet_lacking "OCTET_CUDA is OFF")
 elseif(octet_cuda STREQUAL "AUTO" AND octet_capabilities STREQUAL ""
     AND NOT EXISTS /proc/driver/nvidia/version)
-  set(octet_lacking "no NVIDIA driver is loaded; make build CUDA=on builds the kernels all the same")
+  set(octet_lacking
+    "no NVIDIA driver is loaded; make build CUDA=on builds the kernels all the same")
 else()
   set(CMAKE_CUDA_ARCHITECTURES 80)  # only to try the compiler: each target says its own
   check_language(CUDA)
@@ -161,8 +162,8 @@ endforeach()
 file(GLOB_RECURSE cuda_kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/*.cu)
 add_library(octet_cuda_kernels OBJECT ${cuda_kernels})
 octet_cuda_target(octet_cuda_kernels ${archs} ${ptx})
-# The host's side is a library of its own, so that a build with and one without CUDA compile the rest
-# of octet_core alike: turning CUDA on in a folder adds to it, and compiles nothing anew.
+# The host's side is a library of its own, so that a build with and one without CUDA compile the
+# rest of octet_core alike: turning CUDA on in a folder adds to it, and compiles nothing anew.
 file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/*.cpp)
 add_library(octet_cuda_host OBJECT ${cuda_sources})
 target_link_libraries(octet_cuda_host PRIVATE octet_flags)

@@ -27,6 +27,14 @@ fi
 # A folder that was asked for CUDA keeps it until it is told otherwise: a preset would reset it, and
 # `make build` after `make test` build the program again.
 cuda=${CUDA:-}
+case "${cuda^^}" in
+  "" | ON | OFF | AUTO | NVCC) ;;
+  /*) cuda="" ;;  # other tools keep the toolkit's place in a variable of this name
+  *)
+    complain "CUDA is '$cuda', expected on, off, auto or nvcc"
+    exit 2
+    ;;
+esac
 if [ -z "$cuda" ] && [ "$preset" = default ] && [ -f "$cache" ]; then
   cuda=$(sed -n 's/^OCTET_CUDA:[A-Z]*=//p' "$cache")
 fi

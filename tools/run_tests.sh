@@ -35,11 +35,12 @@ run_ctest() {
   shift 2
   # shellcheck disable=SC2086  # CTEST_ARGS holds several words
   tools/build.sh "$preset" &&
-    "$@" ctest --test-dir "$folder" --output-on-failure --no-tests=error --timeout 600 \
+    "$@" ctest --test-dir "$folder" --output-on-failure --no-tests=error --timeout 1800 \
       --parallel "${JOBS:-$(nproc)}" ${CTEST_ARGS:-}
 }
 
-run_release() { run_ctest default build; }
+# Kernels have to compile without a GPU, too.
+run_release() { CUDA=${CUDA:-nvcc} run_ctest default build; }
 run_cross() { run_ctest "$CROSS_PRESET" "build/$CROSS_PRESET"; }
 run_cuda() { run_ctest cuda build/cuda; }
 
@@ -123,9 +124,10 @@ closing_line() {
   grep -E "$closing|(ERROR|RACECHECK) SUMMARY" "$logs/$1.log" || true
 }
 
-# Why single cases of a CTest part were skipped, with counts: GoogleTest prints "file:line: Skipped"
+# What CTest does not sum up: how many cases there were, where it only knows of the processes that
+# ran them, and why single ones were skipped, with counts. GoogleTest prints "file:line: Skipped"
 # and the reason on the next line.
-skipped_cases() {
+case_counts() {
   local log
   case "$1" in
     release) log=build ;;
@@ -135,8 +137,20 @@ skipped_cases() {
   esac
   log=$log/Testing/Temporary/LastTest.log
   [ -f "$log" ] || return 0
+  awk '/^\[=+\] [0-9]+ tests? from .* ran\./ { cases += $2 }
+    END { if (cases) print cases " cases" }' "$log"
   awk '/: Skipped$/ { getline; if ($0 == "") $0 = "no reason given"; count[$0]++ }
     END { for (why in count) printf "%d skipped: %s\n", count[why], why }' "$log" | sort
+}
+
+# Sets `cpu` to the seconds that all processes before this one have computed for.
+count_cpu() {
+  local rest
+  times >"$logs/times"
+  { read -r rest; read -r user system; } <"$logs/times"
+  cpu=$(awk -v user="$user" -v system_="$system" '
+    function seconds(text) { split(text, part, /[ms]/); return part[1] * 60 + part[2] }
+    BEGIN { printf "%d", seconds(user) + seconds(system_) }')
 }
 
 # --- running -------------------------------------------------------------------------------------
@@ -169,7 +183,9 @@ skip() {
 
 # A part that finds out while it runs that it cannot run here ends with the status 77.
 run_part() {
-  local part=$1 title reason="" line started=$SECONDS status=0
+  local part=$1 title reason="" line started=$SECONDS status=0 cpu user system before
+  count_cpu
+  before=$cpu
   title=$(title_of "$part")
   printf '\n==== %s\n' "$title"
   # shellcheck disable=SC2046  # several words are several needs
@@ -183,14 +199,15 @@ run_part() {
     return
   elif [ "$status" = 0 ]; then
     passed=$((passed + 1))
-    note passed "$title" "in $((SECONDS - started)) s"
+    count_cpu
+    note passed "$title" "in $((SECONDS - started)) s, $((cpu - before)) s of CPU"
   else
     failed=$((failed + 1))
     note failed "$title" "see above, or $logs/$part.log"
   fi
   while IFS= read -r line; do
     note "" "" "$line"
-  done < <(closing_line "$part" && skipped_cases "$part")
+  done < <(closing_line "$part" && case_counts "$part")
 }
 
 # Without the needs of a build nothing else can be told either: stop at once, naming them.
