@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the parts of the test suite one after the other and closes with a summary.
 #
-#   tools/run_tests.sh [PART...]     parts: house release asan cross python cuda sanitize;
+#   tools/run_tests.sh [PART...]     parts: house release asan cross python package cuda sanitize;
 #                                    without one: all but the last two, which need a GPU
 #
 # A part whose tools are missing and cannot be installed is skipped with the reason, and counted.
@@ -13,7 +13,7 @@ set -euo pipefail
 strict=${OCTET_STRICT:-0}
 if [ "${OCTET_STRICT:-}" = "" ] && { [ "${CI:-}" = true ] || [ $# -gt 0 ]; }; then strict=1; fi
 parts=("$@")
-[ $# -gt 0 ] || parts=(house release asan cross python)
+[ $# -gt 0 ] || parts=(house release asan cross python package)
 
 logs=build/logs
 mkdir -p "$logs"
@@ -86,11 +86,14 @@ run_python() {
   OCTET_BUILD_DIR=$PWD/build .venv/bin/python -m pytest -q -rs --color=no tests/python
 }
 
+run_package() { tools/build.sh default octet && tools/test_deb.sh; }
+
 needs_of() {
   case "$1" in
     house) echo house ;;
     cross) echo build cross ;;
     python) echo build python ;;
+    package) echo build package ;;
     *) echo build ;;
   esac
 }
@@ -102,11 +105,12 @@ title_of() {
     asan) echo "sanitizer tests" ;;
     cross) echo "$OTHER_ARCH kernels" ;;
     python) echo "Python tests" ;;
+    package) echo "package" ;;
     cuda) echo "GPU build's tests" ;;
     sanitize) echo "GPU sanitizers" ;;
     *)
       complain "tests: '$1' is no part; the parts are house, release, asan, cross, python," \
-        "cuda and sanitize"
+        "package, cuda and sanitize"
       exit 2
       ;;
   esac
@@ -115,6 +119,7 @@ title_of() {
 # The line with which the part's own runner closes.
 closing_line() {
   local closing='% tests passed|(passed|failed|error).* in [0-9.]+s|^check_(layers|size): '
+  closing+='|^octet: the package '
   grep -E "$closing|(ERROR|RACECHECK) SUMMARY" "$logs/$1.log" || true
 }
 
@@ -152,22 +157,31 @@ provide() {
   done
 }
 
+skip() {
+  if [ "$strict" = 1 ]; then
+    failed=$((failed + 1))
+    note failed "$@"
+  else
+    skipped=$((skipped + 1))
+    note skipped "$@"
+  fi
+}
+
+# A part that finds out while it runs that it cannot run here ends with the status 77.
 run_part() {
-  local part=$1 title reason="" line started=$SECONDS
+  local part=$1 title reason="" line started=$SECONDS status=0
   title=$(title_of "$part")
   printf '\n==== %s\n' "$title"
   # shellcheck disable=SC2046  # several words are several needs
   if ! provide $(needs_of "$part"); then
-    if [ "$strict" = 1 ]; then
-      failed=$((failed + 1))
-      note failed "$title" "$reason"
-    else
-      skipped=$((skipped + 1))
-      note skipped "$title" "$reason"
-    fi
+    skip "$title" "$reason"
     return
   fi
-  if "run_$part" 2>&1 | tee "$logs/$part.log"; then
+  "run_$part" 2>&1 | tee "$logs/$part.log" || status=$?
+  if [ "$status" = 77 ]; then
+    skip "$title" "$(tail -n 1 "$logs/$part.log" | sed 's/^octet: //')"
+    return
+  elif [ "$status" = 0 ]; then
     passed=$((passed + 1))
     note passed "$title" "in $((SECONDS - started)) s"
   else
