@@ -189,4 +189,6 @@ json read_json_file(const std::string& path) {
 std::string describe(const json& value) { return described(value); }
 std::string describe(const ordered_json& value) { return described(value); }
 
+bool is_same(const json& a, const json& b) { return a == b; }
+
 }  // namespace octet
