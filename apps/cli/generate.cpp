@@ -30,29 +30,38 @@ void generate_pictures(const CommonFlags& flags, const GenerateArguments& argume
   };
   for (int i = 0; i < request.images; ++i) check_writable(path_of(i));
   std::vector<std::string> written;
+  std::vector<uint64_t> seeds;
   const GenerateReport report = [&] {
     RenderingProgress progress(flags);
     return generate(request, std::ref(progress), [&](const Picture& picture) {
       write_picture(path_of(picture.index), picture);
       written.push_back(path_of(picture.index));
+      seeds.push_back(picture.seed);
     });
   }();
-  nlohmann::ordered_json json = report_json(report);
-  json["pictures"] = written;
-  json["seed"] = request.seed;
+  const bool seeded = request.noise_file.empty();
+  nlohmann::ordered_json json = request_json(request, report);
+  json.update(report_json(report));
   json["loras"] = request.loras;
+  json["pictures"] = written;
+  json["seeds"] = seeded ? nlohmann::ordered_json(seeds) : nlohmann::ordered_json(nullptr);
   std::string names;
   for (const std::string& lora : request.loras) {
     if (!flags.quiet) names += "LoRA " + printable(lora) + "\n";
   }
-  for (const std::string& path : written) names += printable(path) + "\n";
+  for (size_t i = 0; i < written.size(); ++i) {
+    names += printable(written[i]);
+    if (!flags.quiet && seeded) names += fmt::format(" (seed {})", seeds[i]);
+    names += "\n";
+  }
   show(flags, flags.quiet ? names : report_text(report) + "\n" + names, json);
 }
 
 }  // namespace
 
 void add_generate(CLI::App& program, CommonFlags& flags) {
-  CLI::App* command = program.add_subcommand("generate", "Make images from a JSON caption");
+  CLI::App* command =
+      program.add_subcommand("generate", "Make images from a JSON caption or from words");
   add_device_flags(*command, flags);
   add_output_flags(*command, flags);
   const auto arguments = std::make_shared<GenerateArguments>();

@@ -20,7 +20,13 @@ std::string_view text_of(const MappedFile& file) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-void read_lines(const std::string& path, std::vector<std::string>& captions) {
+std::string read_caption(std::string_view text, const std::string& what, bool any) {
+  std::string caption = caption_for_model(text, what, any);
+  log_caption_warnings(text, what, any);
+  return caption;
+}
+
+void read_lines(const std::string& path, bool any, std::vector<std::string>& captions) {
   const MappedFile file(path);
   const size_t before = captions.size();
   std::string_view rest = text_of(file);
@@ -28,7 +34,7 @@ void read_lines(const std::string& path, std::vector<std::string>& captions) {
     const std::string_view text = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(text.size() + 1, rest.size()));
     if (text.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    captions.push_back(caption_for_model(text, fmt::format("{}, line {}", path, line)));
+    captions.push_back(read_caption(text, fmt::format("{}, line {}", path, line), any));
   }
   check(captions.size() > before, "{}: has no captions, expected one in each line", path);
 }
@@ -47,17 +53,17 @@ std::vector<std::string> json_files(const std::string& folder) {
 
 }  // namespace
 
-std::vector<std::string> read_captions(const std::vector<std::string>& paths) {
+std::vector<std::string> read_captions(const std::vector<std::string>& paths, bool any) {
   std::vector<std::string> captions;
   const auto read_one = [&](const std::string& path) {
-    captions.push_back(caption_for_model(text_of(MappedFile(path)), path));
+    captions.push_back(read_caption(text_of(MappedFile(path)), path, any));
   };
   for (const std::string& path : paths) {
     std::error_code ignored;
     if (fs::is_directory(path, ignored)) {
       for (const std::string& file : json_files(path)) read_one(file);
     } else if (path.ends_with(".jsonl")) {
-      read_lines(path, captions);
+      read_lines(path, any, captions);
     } else {
       read_one(path);
     }
