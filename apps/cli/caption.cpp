@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "commands.h"
+#include "help_page.h"
 #include "octet/error.h"
 #include "octet/text.h"
 #include "output.h"
@@ -119,6 +120,9 @@ void add_caption(CLI::App& program, CommonFlags& flags) {
                     "The file is plain text: print the caption that says it");
   command->add_flag("--any-caption", arguments->any_caption,
                     "Errors are warnings, as for --any-caption of generate");
+  set_examples(*command, {"octet caption check poster.json",
+                          "octet caption check poster.json --fix > fixed.json",
+                          "octet caption check words.txt --wrap-text > caption.json"});
   command->callback([&flags, arguments] {
     if (arguments->path.empty()) {
       throw CLI::ValidationError("the path is empty, expected a file or -");

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "commands.h"
+#include "help_page.h"
 #include "octet/files.h"
 #include "octet/text.h"
 #include "output.h"
@@ -55,6 +56,7 @@ void add_demo(CLI::App& program, CommonFlags& flags) {
   const auto arguments = std::make_shared<DemoArguments>();
   add_picture_path(*command, arguments->out, "PNG file");
   add_seed(*command, arguments->seed);
+  set_examples(*command, {"octet demo", "octet demo --seed random -o shapes.png --device cpu"});
   command->callback([&flags, arguments] { render_demo(flags, *arguments); });
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "commands.h"
+#include "help_page.h"
 #include "octet/files.h"
 #include "octet/text.h"
 #include "output.h"
@@ -70,9 +71,12 @@ void add_generate(CLI::App& program, CommonFlags& flags) {
       ->add_option("--model", request.model,
                    "The model: a folder as Hugging Face lays it out, owner/name of one that was "
                    "pulled, or the file or folder of its transformer in any dialect")
+      ->type_name("MODEL")
       ->required();
-  command->add_option("--lora", request.loras,
-                      "FILE[:strength[:cond|uncond|both]], merged into the weights; several stack");
+  command
+      ->add_option("--lora", request.loras,
+                   "FILE[:strength[:cond|uncond|both]], merged into the weights; several stack")
+      ->type_name("FILE");
   command->add_flag("--cache-weights", request.cache_weights,
                     "Keep the INT8 weights of a model that is stored otherwise, for the next time");
   add_picture_flags(*command, arguments->picture);
@@ -82,6 +86,13 @@ void add_generate(CLI::App& program, CommonFlags& flags) {
   command->add_flag("--require-int8", request.require_int8,
                     "Fail when they would not run in native INT8");
   add_choice(*command, "--dtype", request.dtype, {"bf16", "f32"}, "Activations");
+  set_examples(
+      *command,
+      {"octet generate --model ideogram-ai/ideogram-4-fp8 --caption poster.json -o poster.png",
+       "octet generate --model ideogram-ai/ideogram-4-fp8 -p 'a red fox in snow' --seed random -n "
+       "4",
+       "octet generate --model ideogram-4-int8 --base ideogram-ai/ideogram-4-fp8 --preset turbo "
+       "--caption poster.json"});
   command->callback([&flags, arguments] { generate_pictures(flags, *arguments); });
 }
 

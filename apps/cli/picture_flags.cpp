@@ -18,34 +18,6 @@ namespace {
 
 constexpr const char* kRandom = "random";
 
-// What other programs call these flags: nobody has to look for ours.
-struct ForeignFlag {
-  const char* names;
-  const char* hint;
-};
-constexpr ForeignFlag kForeignFlags[] = {
-    {"--width,-W", "the size is one flag, --size WIDTHxHEIGHT"},
-    {"--height,-H", "the size is one flag, --size WIDTHxHEIGHT"},
-    {"--cfg,--cfg-scale,--guidance-scale", "it is called --guidance here"},
-    {"--negative-prompt", "Ideogram 4 has none: its unconditional transformer sees no text"},
-    {"--num-inference-steps", "it is called --steps here"},
-    {"--batch-count,--num-images", "it is called -n here"},
-};
-
-void add_foreign_flags(CLI::App& command) {
-  for (const ForeignFlag& flag : kForeignFlags) {
-    const std::string names = flag.names;
-    const std::string first = names.substr(0, names.find(','));
-    command
-        .add_option_function<std::string>(
-            names,
-            [first, hint = flag.hint](const std::string&) {
-              throw CLI::ValidationError(fmt::format("there is no {}: {}", first, hint));
-            })
-        ->group("");  // not in the help
-  }
-}
-
 std::string preset_help() {
   std::string list;
   for (const PresetInfo& preset : list_presets()) {
@@ -56,10 +28,14 @@ std::string preset_help() {
 }
 
 void add_caption_flags(CLI::App& command, PictureArguments& arguments) {
-  command.add_option("--caption", arguments.caption,
-                     "JSON caption: a file, - for stdin, or the JSON itself");
-  command.add_option("-p,--prompt", arguments.prompt,
-                     "Plain text in place of a caption, wrapped into one");
+  command
+      .add_option("--caption", arguments.caption,
+                  "JSON caption: a file, - for stdin, or the JSON itself")
+      ->type_name("FILE");
+  command
+      .add_option("-p,--prompt", arguments.prompt,
+                  "Plain text in place of a caption, wrapped into one")
+      ->type_name("TEXT");
   command.add_flag("--wrap-text", arguments.wrap_text, "The caption is plain text: wrap it");
   command.add_flag("--any-caption", arguments.request.any_caption,
                    "Warn of a caption's errors, and run it all the same");
@@ -129,19 +105,27 @@ uint64_t seed_from(const SeedArgument& argument, const CommonFlags& flags) {
 
 void add_picture_flags(CLI::App& command, PictureArguments& arguments) {
   GenerateRequest& request = arguments.request;
-  command.add_option("--base", request.base,
-                     "Folder of a whole model, for the parts and weights that the model lacks");
-  command.add_option("--uncond", request.unconditional,
-                     "File or folder of the unconditional transformer; not used with --guidance 1");
-  command.add_option("--text-encoder", request.text_encoder, "File or folder of the text encoder");
-  command.add_option("--vae", request.vae, "File or folder of the VAE");
-  command.add_option("--tokenizer", request.tokenizer,
-                     "tokenizer.json, or a folder with it (default: in the model's folder, or "
-                     "beside the text encoder)");
+  command
+      .add_option("--base", request.base,
+                  "A whole model, for the parts and weights that the model lacks")
+      ->type_name("MODEL");
+  const auto add_part = [&](const char* flag, std::string& path, const char* help) {
+    command.add_option(flag, path, help)->type_name("FILE|FOLDER");
+  };
+  add_part("--uncond", request.unconditional,
+           "The unconditional transformer; not needed with --guidance 1");
+  add_part("--text-encoder", request.text_encoder, "The text encoder");
+  add_part("--vae", request.vae, "The VAE");
+  add_part("--tokenizer", request.tokenizer,
+           "tokenizer.json, or a folder with it (default: in the model's folder, or beside the "
+           "text encoder)");
   add_caption_flags(command, arguments);
-  command.add_option("--size", request.size, "<width>x<height>, or the side of a square")
+  command.add_option("--size", request.size, "Pixels: <width>x<height>, or the side of a square")
+      ->type_name("SIZE")
       ->capture_default_str();
-  command.add_option("--preset", request.preset, preset_help())->capture_default_str();
+  command.add_option("--preset", request.preset, preset_help())
+      ->type_name("PRESET")
+      ->capture_default_str();
   add_whole_number(command, "--steps", arguments.steps, 1, 1000, "Steps (default: the preset's)");
   command.get_option("--steps")->default_str("");
   command
@@ -153,15 +137,15 @@ void add_picture_flags(CLI::App& command, PictureArguments& arguments) {
         return number.empty() ? std::string("expected a number") : std::string();
       });
   add_seed(command, arguments.seed);
-  command.add_option(
-      "--noise", request.noise_file,
-      "Safetensors file with the noise in place of the seed's, to compare with others");
+  command
+      .add_option("--noise", request.noise_file,
+                  "Safetensors file with the noise in place of the seed's, to compare with others")
+      ->type_name("FILE");
   add_whole_number(command, "-n,--images", arguments.images, 1, 1000, "Number of images");
   add_choice(command, "--convention", request.convention, {"official", "diffusers"},
              "End of the schedule and statistics of latents");
   add_choice(command, "--tune", request.tune, {"off", "missing", "all"},
              "Kernels chosen by measuring");
-  add_foreign_flags(command);
 }
 
 GenerateRequest request_from(const PictureArguments& arguments, const CommonFlags& flags) {

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "octet/export.h"
+
 namespace octet {
 
 struct StepBenchRequest {
@@ -73,11 +75,11 @@ struct StepBench {
   std::vector<StepBranch> branches;  // conditional, unconditional
 
   // Of a step, which is one forward pass of each.
-  double ms() const;
+  OCTET_API double ms() const;
 };
 
 // `progress` is told what is being done, and how much of it; one phase follows the other.
 using StepProgress = std::function<void(const std::string& phase, int done, int total)>;
-StepBench bench_step(const StepBenchRequest& request, const StepProgress& progress = {});
+OCTET_API StepBench bench_step(const StepBenchRequest& request, const StepProgress& progress = {});
 
 }  // namespace octet

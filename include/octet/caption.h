@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "octet/export.h"
+
 namespace octet {
 
 struct CaptionFinding {
@@ -36,18 +38,18 @@ struct CaptionReport {
   // is no text for a tokenizer: nothing at all, NUL bytes, other than UTF-8, too long.
   std::string as_given;
 
-  bool valid() const;  // no errors
+  OCTET_API bool valid() const;  // no errors
 };
 
-CaptionReport check_caption(std::string_view text);
+OCTET_API CaptionReport check_caption(std::string_view text);
 
 // A minimal caption that says `plain_text`. The model knows captions only: on plain text its
 // pictures are worse, and it often paints its own refusal. Throws Error for a text that is empty,
 // not UTF-8, too long, or looks like JSON.
-std::string wrap_plain_text(std::string_view plain_text);
+OCTET_API std::string wrap_plain_text(std::string_view plain_text);
 
 // The bytes of a file, or of standard input for "-". Throws Error naming it when it cannot be read
 // or is longer than any caption.
-std::string read_caption(const std::string& path);
+OCTET_API std::string read_caption(const std::string& path);
 
 }  // namespace octet

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "octet/difference.h"
+#include "octet/export.h"
 #include "octet/generate.h"
 
 namespace octet {
@@ -55,7 +56,7 @@ using OnComparedPicture = std::function<void(const std::string& name, const Pict
 // memory. What `a` made waits in a temporary file. A model without one of the parts (text encoder,
 // VAE, unconditional transformer) takes that of the other. Throws Error with one sentence for what
 // generate() refuses, before either is loaded, and for requests whose latents cannot be compared.
-CompareReport compare(const GenerateRequest& a, const GenerateRequest& b,
-                      const OnCompareStep& on_step, const OnComparedPicture& on_picture);
+OCTET_API CompareReport compare(const GenerateRequest& a, const GenerateRequest& b,
+                                const OnCompareStep& on_step, const OnComparedPicture& on_picture);
 
 }  // namespace octet

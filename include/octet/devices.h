@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "octet/export.h"
+
 namespace octet {
 
 struct DeviceInfo {
@@ -19,6 +21,6 @@ struct DeviceInfo {
 
 // Every device that exists here. A build without CUDA, or a machine without a usable GPU, gives one
 // "cuda" entry whose `unavailable` says so.
-std::vector<DeviceInfo> list_devices();
+OCTET_API std::vector<DeviceInfo> list_devices();
 
 }  // namespace octet

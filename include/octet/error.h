@@ -5,9 +5,11 @@
 #include <stdexcept>
 #include <string>
 
+#include "octet/export.h"
+
 namespace octet {
 
-class Error : public std::runtime_error {
+class OCTET_API Error : public std::runtime_error {
  public:
   explicit Error(const std::string& sentence) : std::runtime_error(sentence) {}
 };

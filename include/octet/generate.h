@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "octet/export.h"
+
 namespace octet {
 
 // What a step of denoising did to one image: F32 [tokens, channels].
@@ -119,15 +121,15 @@ struct PresetInfo {
   std::string official_name;  // "V4_QUALITY_48"
   int steps = 0;
 };
-std::vector<PresetInfo> list_presets();
+OCTET_API std::vector<PresetInfo> list_presets();
 
 // Throws Error with one sentence for a bad request, model or caption; before anything is loaded
 // where that can be known. A size, preset or guidance that is none is an InvalidRequest; see
 // octet/invalid_request.h. Each picture is handed over when it is ready.
-GenerateReport generate(const GenerateRequest& request, const OnGenerateStep& on_step,
-                        const std::function<void(const Picture&)>& on_picture);
+OCTET_API GenerateReport generate(const GenerateRequest& request, const OnGenerateStep& on_step,
+                                  const std::function<void(const Picture&)>& on_picture);
 
 // As PNG. The file appears whole or not at all.
-void write_picture(const std::string& path, const Picture& picture);
+OCTET_API void write_picture(const std::string& path, const Picture& picture);
 
 }  // namespace octet

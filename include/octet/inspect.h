@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "octet/export.h"
+
 namespace octet {
 
 struct TensorSummary {
@@ -41,6 +43,6 @@ struct CheckpointSummary {
 // `path` is a safetensors or GGUF file, a `*.safetensors.index.json`, or a folder that holds one of
 // them, perhaps by its name in the Hub's cache.
 // Throws octet::Error when a file is missing, broken or not what it should be.
-CheckpointSummary inspect_checkpoint(const std::string& path);
+OCTET_API CheckpointSummary inspect_checkpoint(const std::string& path);
 
 }  // namespace octet

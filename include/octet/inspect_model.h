@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "octet/export.h"
+
 namespace octet {
 
 struct StoredLinear {
@@ -41,6 +43,6 @@ struct ModelSummary {
 // the Hub's cache, the folder or the file of a transformer; none when it is something else. `base`
 // gives what a file lacks. Throws Error when a part of a folder is broken, incomplete, or has
 // tensors of no use.
-ModelSummary inspect_model(const std::string& path, const std::string& base = "");
+OCTET_API ModelSummary inspect_model(const std::string& path, const std::string& base = "");
 
 }  // namespace octet

@@ -6,7 +6,7 @@
 
 namespace octet {
 
-class InvalidRequest : public Error {
+class OCTET_API InvalidRequest : public Error {
  public:
   using Error::Error;
 };

@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "octet/export.h"
+
 namespace octet {
 
 struct PullRequest {
@@ -55,6 +57,6 @@ struct PullReport {
 };
 
 // Throws Error with one sentence. Each file appears when it is whole and its digest was right.
-PullReport pull(const PullRequest& request, const OnPullStep& on_step);
+OCTET_API PullReport pull(const PullRequest& request, const OnPullStep& on_step);
 
 }  // namespace octet

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "octet/export.h"
+
 namespace octet {
 
 struct QuantizeRequest {
@@ -82,12 +84,12 @@ struct QuantizeReport {
 
 // Throws Error with one sentence. What is finished of an output is gone on with by the next call
 // with the same request.
-QuantizeReport quantize(const QuantizeRequest& request, const OnQuantizeStep& on_step);
+OCTET_API QuantizeReport quantize(const QuantizeRequest& request, const OnQuantizeStep& on_step);
 
 // A linear's error by the recipe of the report.
-double error_by_recipe(const QuantizeReport& report, const LinearErrorReport& error);
+OCTET_API double error_by_recipe(const QuantizeReport& report, const LinearErrorReport& error);
 
 // The errors as a page to look at: bars, sorted by the error of the recipe.
-std::string error_page(const QuantizeReport& report);
+OCTET_API std::string error_page(const QuantizeReport& report);
 
 }  // namespace octet

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "octet/export.h"
+
 namespace octet {
 
 struct GemmShape {
@@ -16,6 +18,6 @@ struct GemmShape {
 
 // Items separated by ';', each either "m,n,k" or "ideogram4@<pixels>[,<pixels>...]", the linears of
 // one unconditional forward pass at that image size. Throws Error naming the item that is wrong.
-std::vector<GemmShape> parse_shapes(const std::string& text);
+OCTET_API std::vector<GemmShape> parse_shapes(const std::string& text);
 
 }  // namespace octet

@@ -9,7 +9,9 @@
 #include <memory>
 #include <utility>
 
+#include "backend/host_backend.h"
 #include "base/error.h"
+#include "base/free_memory.h"
 #include "base/log.h"
 #include "base/thread_pool.h"
 #include "devices/select.h"
@@ -17,7 +19,6 @@
 #include "formats/safetensors.h"
 #include "formats/text.h"
 #include "hub/cache.h"
-#include "measure/free_memory.h"
 #include "octet/version.h"
 #include "pipeline/caption.h"
 #include "pipeline/generate.h"
@@ -46,6 +47,7 @@ std::vector<float> read_noise(const std::string& path) {
   const auto bytes = file.bytes(info.name);
   std::vector<float> noise(bytes.size() / sizeof(float));
   if (!noise.empty()) std::memcpy(noise.data(), bytes.data(), bytes.size());
+  file.check_intact();
   return noise;
 }
 
@@ -96,7 +98,7 @@ pipeline::GenerateRequest to_pipeline(const GenerateRequest& request) {
 
 // On a host backend the transformers lie in the host's memory; a GPU says itself when it is full.
 void check_memory(const Backend& backend, const pipeline::GenerateRequest& request, DType dtype) {
-  if (!measure::keeps_data_on_host(backend)) return;
+  if (!keeps_data_on_host(backend)) return;
   quant::WeightCount weights(dtype, request.int8);
   for (const bool conditional : {true, false}) {
     if (!conditional && !is_guided(request.schedule)) continue;
@@ -105,7 +107,7 @@ void check_memory(const Backend& backend, const pipeline::GenerateRequest& reque
         conditional ? request.folders.transformer : request.folders.unconditional, conditional);
     visit_weights(dit, conditional, weights);
   }
-  measure::check_free_memory("generate: the transformers", static_cast<double>(weights.bytes()));
+  check_free_memory("generate: the transformers", static_cast<double>(weights.bytes()));
 }
 
 struct StageWords {

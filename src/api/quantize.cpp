@@ -5,12 +5,13 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "backend/host_backend.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/free_memory.h"
 #include "base/thread_pool.h"
 #include "devices/select.h"
 #include "hub/cache.h"
-#include "measure/free_memory.h"
 #include "octet/files.h"
 #include "pipeline/calibrate.h"
 #include "pipeline/calibration_state.h"
@@ -194,9 +195,10 @@ class Quantization {
     calibration.seed = request_.seed;
     calibration.state_path = statistics_file();
     calibration.max_memory = request_.max_memory;
-    if (calibration.max_memory == 0 && measure::keeps_data_on_host(backend)) {
+    if (calibration.max_memory == 0 && keeps_data_on_host(backend)) {
       // A fifth is left for what is not counted.
-      calibration.max_memory = static_cast<uint64_t>(0.8 * measure::available_bytes().value_or(0));
+      calibration.max_memory =
+          static_cast<uint64_t>(0.8 * free_memory().value_or(FreeMemory{}).bytes);
     }
     nn::Context ctx{backend, DType::bf16};
     memory_for(calibration, ctx.dtype);  // refuses what cannot be run

@@ -364,11 +364,9 @@ def test_request_that_makes_no_sense(generate, model, flag, value, word, folder)
 @pytest.mark.parametrize(("flag", "ours"), [
     ("--width", "--size"), ("-W", "--size"), ("--height", "--size"), ("-H", "--size"),
     ("--cfg", "--guidance"), ("--cfg-scale", "--guidance"), ("--guidance-scale", "--guidance"),
-    ("--negative-prompt", "no text"), ("--num-inference-steps", "--steps"),
     ("--batch-count", "-n")])
 def test_flags_of_other_programs(generate, model, flag, ours):
-    sentence = refusal(generate(model, flag, "7"), generate, code=2)
-    assert "there is no --" in sentence and ours in sentence
+    assert ours in refusal(generate(model, flag, "7"), generate, code=2)
 
 
 def test_help_lists_the_presets_by_both_names(built_program):
