@@ -17,7 +17,7 @@
 namespace octet {
 
 struct StepBenchRequest {
-  int width = 1024, height = 1024;  // multiples of 16 from 256 to 2048
+  int width = 1024, height = 1024;  // multiples of 16
   int64_t text_tokens = 512;        // 0 to 2048
   int64_t layers = 34;              // of the transformer, fewer to shorten it
   std::string device = "auto";      // auto, ref, cpu, cuda[:i]

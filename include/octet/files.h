@@ -14,4 +14,8 @@ OCTET_API void write_text_file(const std::string& path, const std::string& text)
 // start of long work, whose result would be lost at its end.
 OCTET_API void check_writable(const std::string& path);
 
+// Removes what unfinished files have on disk. For a signal handler, as the last thing before the
+// program ends: it may be called at any time, and no file that is being written is completed after.
+OCTET_API void remove_temporary_files() noexcept;
+
 }  // namespace octet
