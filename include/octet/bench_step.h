@@ -1,5 +1,5 @@
-// Measuring one denoising step of the whole transformer, without a checkpoint: its weights are
-// random numbers, on which no time depends.
+// Benchmark of one denoising step of the whole transformer. Needs no checkpoint: the weights are
+// random, and the time does not depend on them.
 //
 //   octet::StepBenchRequest request;
 //   request.text_tokens = 256;
