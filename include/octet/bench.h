@@ -1,4 +1,4 @@
-// Measuring INT8 linears.
+// Benchmarks of INT8 linears.
 //
 //   octet::GemmBenchRequest request;
 //   request.shapes = octet::parse_shapes("512,4608,4608;ideogram4@1024");

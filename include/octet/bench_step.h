@@ -1,5 +1,5 @@
-// Measuring one denoising step of the whole transformer, without a checkpoint: its weights are
-// random numbers, on which no time depends.
+// Benchmark of one denoising step of the whole transformer. Needs no checkpoint: the weights are
+// random, and the time does not depend on them.
 //
 //   octet::StepBenchRequest request;
 //   request.text_tokens = 256;
@@ -17,7 +17,7 @@
 namespace octet {
 
 struct StepBenchRequest {
-  int width = 1024, height = 1024;  // multiples of 16 from 256 to 2048
+  int width = 1024, height = 1024;  // multiples of 16
   int64_t text_tokens = 512;        // 0 to 2048
   int64_t layers = 34;              // of the transformer, fewer to shorten it
   std::string device = "auto";      // auto, ref, cpu, cuda[:i]

@@ -1,5 +1,5 @@
-// The JSON caption that Ideogram 4 takes as its prompt: checking it, and putting it in the form
-// that the model was trained on.
+// The JSON caption that Ideogram 4 takes as its prompt: checks it, and brings it into the form that
+// the model was trained on.
 //
 //   octet::CaptionReport report = octet::check_caption(octet::read_caption("poster.json"));
 //   for (const octet::CaptionFinding& finding : report.findings)
@@ -17,7 +17,8 @@ namespace octet {
 
 struct CaptionFinding {
   // An error is refused by the model's official verifier, or is a `true` in a box, which that takes
-  // for a number by accident. A warning is what the verifier accepts and hardly anybody means.
+  // for a number by accident. A warning is an unknown key, or what the verifier accepts and hardly
+  // anybody means.
   enum class Severity { error, warning };
 
   std::string path;  // "$.compositional_deconstruction.elements[2].bbox"; "$" is the whole caption
@@ -32,6 +33,10 @@ struct CaptionReport {
   // literal UTF-8. Also mended are lower-case colours and the aspect_ratio that prompt expanders
   // leave at the root. Empty when an error remains that is not fixable.
   std::string canonical;
+  // What the model gets where errors do not matter (GenerateRequest::any_caption): the same mended
+  // as far as it can be, or text that is no JSON without the white space around it. Empty for what
+  // is no text for a tokenizer: nothing at all, NUL bytes, other than UTF-8, too long.
+  std::string as_given;
 
   OCTET_API bool valid() const;  // no errors
 };

@@ -1,4 +1,4 @@
-// Writing results.
+// Writes result files.
 #pragma once
 
 #include <string>
@@ -13,5 +13,9 @@ OCTET_API void write_text_file(const std::string& path, const std::string& text)
 // Throws the same Error when the file could not be created, and changes nothing otherwise. For the
 // start of long work, whose result would be lost at its end.
 OCTET_API void check_writable(const std::string& path);
+
+// Removes what unfinished files have on disk. For a signal handler, as the last thing before the
+// program ends: it may be called at any time, and no file that is being written is completed after.
+OCTET_API void remove_temporary_files() noexcept;
 
 }  // namespace octet

@@ -1,4 +1,4 @@
-// Checkpoints in INT8 out of checkpoints in any dialect.
+// Makes INT8 checkpoints from checkpoints in any dialect.
 //
 //   octet::QuantizeRequest request;
 //   request.source = "ideogram-4-fp8";
@@ -30,6 +30,7 @@ struct QuantizeRequest {
   std::string dialect = "comfyui";    // or transformerlab
   std::string statistics;             // file with activations, read, or written by calibration
   std::vector<std::string> captions;  // files to calibrate with; none: no calibration
+  bool any_caption = false;           // warn of their errors, and run them all the same
   int calibration_steps = 0;          // 0: those of the preset turbo
   std::string calibration_size = "512x512";
   uint64_t seed = 0;

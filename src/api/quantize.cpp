@@ -187,7 +187,7 @@ class Quantization {
           "{}: is one transformer, and captions take a whole model; name one as the base",
           request_.source);
     pipeline::CalibrateRequest calibration;
-    calibration.captions = pipeline::read_captions(request_.captions);
+    calibration.captions = pipeline::read_captions(request_.captions, request_.any_caption);
     calibration.folders = folders_to_calibrate();
     calibration.size = pipeline::parse_image_size(request_.calibration_size);
     calibration.schedule.preset = pipeline::preset_named("turbo");
@@ -203,10 +203,16 @@ class Quantization {
     nn::Context ctx{backend, DType::bf16};
     memory_for(calibration, ctx.dtype);  // refuses what cannot be run
     make_out();
+    // Encoding and loading are no steps, but whoever wants to stop is heard there, too.
+    const int steps = request_.calibration_steps == 0 ? calibration.schedule.preset.steps
+                                                      : request_.calibration_steps;
+    QuantizeStep shown{"calibrate", "", "steps", 0, std::ssize(calibration.captions) * steps};
     const auto tell = [&](const pipeline::GenerateProgress& progress) {
-      const bool steps = progress.stage == pipeline::Stage::denoise;
-      return !on_step_ || !steps ||
-             on_step_({"calibrate", "", "steps", progress.done, progress.total});
+      if (progress.stage == pipeline::Stage::denoise) {
+        shown.done = progress.done;
+        shown.total = progress.total;
+      }
+      return !on_step_ || on_step_(shown);
     };
     options_.statistics = pipeline::calibrate(ctx, pool, calibration, tell);
     options_.statistics_name = calibration.state_path;
