@@ -22,6 +22,10 @@ struct Descriptor {
   }
 };
 
+int64_t nanoseconds(const timespec& time) {
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
 }  // namespace
 
 MappedFile::MappedFile(const std::string& path) : path_(path) {
@@ -34,6 +38,7 @@ MappedFile::MappedFile(const std::string& path) : path_(path) {
   }
   check(S_ISREG(status.st_mode), "{}: is not a regular file", path);
   size_ = static_cast<size_t>(status.st_size);
+  stamp_ = {status.st_ino, nanoseconds(status.st_mtim), nanoseconds(status.st_ctim)};
   if (size_ == 0) return;
   void* mapping = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.fd, 0);
   if (mapping == MAP_FAILED) {
@@ -49,12 +54,14 @@ MappedFile::~MappedFile() {
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : path_(std::move(other.path_)),
       data_(std::exchange(other.data_, nullptr)),
-      size_(std::exchange(other.size_, 0)) {}
+      size_(std::exchange(other.size_, 0)),
+      stamp_(other.stamp_) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(stamp_, other.stamp_);
   return *this;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -20,7 +21,14 @@ class MappedFile {
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
+  // What the system said of the file when it was opened; times in nanoseconds since 1970.
+  struct Stamp {
+    uint64_t inode = 0;
+    int64_t modified_ns = 0, changed_ns = 0;
+  };
+
   std::span<const std::byte> bytes() const { return {data_, size_}; }
+  const Stamp& stamp() const { return stamp_; }
   const std::string& path() const { return path_; }
 
   // Gives the whole pages inside `part`, which is a part of bytes(), back to the system, so that
@@ -32,6 +40,7 @@ class MappedFile {
   std::string path_;
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
+  Stamp stamp_;
 };
 
 }  // namespace octet
