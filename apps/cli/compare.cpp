@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "commands.h"
+#include "help_page.h"
 #include "octet/error.h"
 #include "octet/files.h"
 #include "octet/text.h"
@@ -180,19 +181,19 @@ void compare_pictures(const CommonFlags& flags, const CompareArguments& argument
       write_picture(written.back(), picture);
     });
   }();
-  const Json json = {{"a", side_json(a, report.a)},
-                     {"b", side_json(b, report.b)},
-                     {"seed", shared.seed},
-                     {"size", shared.size},
-                     {"tokens", report.tokens},
-                     {"channels", report.channels},
-                     {"equal", is_equal(report)},
-                     {"first_velocity", to_json(report.first_velocity)},
-                     {"steps", list_of(report.steps)},
-                     {"psnr_db", to_json(report.psnr_db)},
-                     {"ssim", to_json(report.ssim)},
-                     {"images", list_of(report.images)},
-                     {"pictures", written}};
+  Json json = request_json(shared, report.a);
+  json.erase("model");  // each has its own
+  json.update(Json{{"a", side_json(a, report.a)},
+                   {"b", side_json(b, report.b)},
+                   {"tokens", report.tokens},
+                   {"channels", report.channels},
+                   {"equal", is_equal(report)},
+                   {"first_velocity", to_json(report.first_velocity)},
+                   {"steps", list_of(report.steps)},
+                   {"psnr_db", to_json(report.psnr_db)},
+                   {"ssim", to_json(report.ssim)},
+                   {"images", list_of(report.images)},
+                   {"pictures", written}});
   std::string text = picture_text(report);
   if (!flags.quiet) {
     text = fmt::format("{}{}\n{}\nPictures: {}", side_text("A", a, report.a),
@@ -208,6 +209,7 @@ void add_side(CLI::App& command, const std::string& name, SideArguments& side,
               const std::string& role) {
   const std::string flag = name == "A" ? "--a-" : "--b-";
   command.add_option(name, side.model, role + ": a model as --model of generate takes it")
+      ->type_name("MODEL")
       ->required();
   add_choice(command, flag + "linears", side.linears, {"int8", "float"},
              fmt::format("{}'s large linears", name));
@@ -216,6 +218,7 @@ void add_side(CLI::App& command, const std::string& name, SideArguments& side,
   // One file at a time: A and B may follow.
   command
       .add_option(flag + "lora", side.loras, fmt::format("LoRA of {}, as --lora of generate", name))
+      ->type_name("FILE")
       ->allow_extra_args(false);
   add_device(command, flag + "device", side.device,
              fmt::format("Where {} runs (default: --device)", name));
@@ -247,6 +250,10 @@ void add_compare(CLI::App& program, CommonFlags& flags) {
              "Exit 1 when the final latents' mean cosine is below");
   add_number(*command, "--min-psnr", arguments->min_psnr, 0, 1000,
              "Exit 1 when the pictures' mean PSNR in dB is below");
+  set_examples(
+      *command,
+      {"octet compare ideogram-ai/ideogram-4-fp8 ideogram-4-int8 --caption caption.json",
+       "octet compare ideogram-4-int8 ideogram-4-int8 --a-linears float --caption caption.json"});
   command->callback([&flags, arguments] { compare_pictures(flags, *arguments); });
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "commands.h"
+#include "help_page.h"
 #include "output.h"
 
 namespace octet::cli {
@@ -42,6 +43,7 @@ std::string to_text(const std::vector<DeviceInfo>& devices) {
 void add_devices(CLI::App& program, CommonFlags& flags) {
   CLI::App* command = program.add_subcommand("devices", "List what this machine can compute on");
   add_output_flags(*command, flags);
+  set_examples(*command, {"octet devices"});
   command->callback([&flags] {
     check_json_target(flags);
     const auto devices = list_devices();

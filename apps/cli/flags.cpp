@@ -7,13 +7,21 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <thread>
 
+#include "help_page.h"
 #include "octet/error.h"
+#include "usage_errors.h"
 
 namespace octet::cli {
 namespace {
 
-constexpr int kMostThreads = 4096;
+// More than this brings nothing, and starting thousands takes minutes.
+int most_threads() {
+  constexpr int kAlwaysAllowed = 64, kPerHardwareThread = 4;
+  const auto hardware = static_cast<int>(std::thread::hardware_concurrency());
+  return std::max(kAlwaysAllowed, kPerHardwareThread * hardware);
+}
 
 bool is_device(const std::string& name) {
   const std::string gpu = "cuda:";
@@ -63,51 +71,47 @@ double parse_number(const std::string& flag, const std::string& text, double lea
   return number;
 }
 
-// "a, b or c"
-std::string list_of(const std::vector<std::string>& words) {
-  std::string list;
-  for (size_t i = 0; i < words.size(); ++i) {
-    if (i > 0) list += i + 1 == words.size() ? " or " : ", ";
-    list += words[i];
-  }
-  return list;
-}
-
-std::string list_of(const std::vector<const CLI::App*>& commands) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : commands) names.push_back(command->get_name());
-  return list_of(names);
-}
-
 }  // namespace
 
 void add_output_flags(CLI::App& command, CommonFlags& flags) {
   command.add_option("--json", flags.json, "Write JSON to this file, or to stdout for -")
+      ->type_name("FILE")
+      ->group(kCommonOptions)
       ->check([](const std::string& path) {
         return std::string(path.empty() ? "the path is empty, expected a file or -" : "");
       });
   CLI::Option* verbose = command.add_flag("-v,--verbose", flags.verbose, "Say more");
-  command.add_flag("-q,--quiet", flags.quiet, "Say less")->excludes(verbose);
+  verbose->group(kCommonOptions);
+  command.add_flag("-q,--quiet", flags.quiet, "No progress, and the result in its shortest form")
+      ->group(kCommonOptions)
+      ->excludes(verbose);
+  command.get_help_ptr()->group(kCommonOptions);
 }
 
 void add_device(CLI::App& command, const std::string& flag, std::string& device,
                 const std::string& help) {
-  command.add_option(flag, device, help)->capture_default_str()->check([](const std::string& name) {
-    if (is_device(name)) return std::string();
-    return fmt::format("'{}' is not a device, expected auto, ref, cpu, cuda or cuda:<number>",
-                       name);
-  });
+  command.add_option(flag, device, help)
+      ->type_name("auto|ref|cpu|cuda|cuda:N")
+      ->capture_default_str()
+      ->check([](const std::string& name) {
+        if (is_device(name)) return std::string();
+        return fmt::format("'{}' is not a device, expected auto, ref, cpu, cuda or cuda:<number>",
+                           name);
+      });
 }
 
 void add_device_flags(CLI::App& command, CommonFlags& flags) {
-  add_device(command, "--device", flags.device, "auto, ref, cpu, cuda or cuda:<number>");
+  add_device(command, "--device", flags.device,
+             "What computes; auto is a GPU where one can be used, else the CPU");
+  command.get_option("--device")->group(kCommonOptions);
   command
       .add_option_function<std::string>(
           "--threads",
           [&flags](const std::string& text) {
-            flags.threads = static_cast<int>(parse_whole("--threads", text, 1, kMostThreads));
+            flags.threads = static_cast<int>(parse_whole("--threads", text, 1, most_threads()));
           },
           "CPU threads (default: one per physical core)")
+      ->group(kCommonOptions)
       ->type_name("INT");
 }
 
@@ -138,7 +142,8 @@ void add_seconds(CLI::App& command, const std::string& flag, double& seconds, do
 
 void add_choice(CLI::App& command, const std::string& flag, std::string& value,
                 const std::vector<std::string>& words, const std::string& help) {
-  command.add_option(flag, value, fmt::format("{}: {}", help, list_of(words)))
+  command.add_option(flag, value, help)
+      ->type_name(fmt::format("{}", fmt::join(words, "|")))
       ->capture_default_str()
       ->check([words](const std::string& given) {
         if (std::find(words.begin(), words.end(), given) != words.end()) return std::string();
@@ -216,6 +221,7 @@ void add_image_size(CLI::App& command, int& width, int& height) {
 
 void add_shapes(CLI::App& command, std::string& text) {
   command.add_option("--shapes", text, "m,n,k[;m,n,k...] or ideogram4@<pixels>[,<pixels>...]")
+      ->type_name("SHAPES")
       ->capture_default_str();
 }
 
@@ -227,26 +233,11 @@ std::vector<GemmShape> shapes_from(const std::string& text) {
   }
 }
 
-std::string usage_sentence(const CLI::App& program, const CLI::ParseError& error) {
-  const CLI::App* command = &program;
-  std::string name;
-  while (!command->get_subcommands().empty()) {
-    command = command->get_subcommands().front();
-    name += command->get_name() + " ";
-  }
-  std::string what = error.what();
-  const auto extra = program.remaining(true);
-  const auto commands = command->get_subcommands([](const CLI::App*) { return true; });
-  // CLI11 says only that "a subcommand is required", even where a misspelt one was given.
-  if (!extra.empty() && (commands.empty() || extra[0].rfind('-', 0) == 0)) {
-    what = fmt::format("the argument '{}' was not expected", extra[0]);
-  } else if (!extra.empty()) {
-    what = fmt::format("'{}' is not a command, expected {}", extra[0], list_of(commands));
-  } else if (!commands.empty()) {
-    what = fmt::format("a command is missing, expected {}", list_of(commands));
-  }
-  const std::string where = name.empty() ? "" : name.substr(0, name.size() - 1) + ": ";
-  return fmt::format("{}{}; see octet {}--help", where, what, name);
+GemmShape one_shape_from(const std::string& flag, const std::string& text) {
+  const std::vector<GemmShape> shapes = shapes_from(text);
+  if (shapes.size() == 1) return shapes.front();
+  throw CLI::ValidationError(
+      fmt::format("{} has {} shapes, expected one m,n,k", flag, shapes.size()));
 }
 
 }  // namespace octet::cli

@@ -12,6 +12,7 @@
 namespace octet::cli {
 
 struct CommonFlags {
+  std::string command;  // that was chosen: "bench gemm"
   std::string device = "auto";
   std::string json;  // path, "-" or empty
   int threads = 0;   // 0: one per physical core
@@ -61,8 +62,7 @@ void add_shapes(CLI::App& command, std::string& text);
 // What --shapes means. A wrong list is wrong usage, not a failure of the work.
 std::vector<GemmShape> shapes_from(const std::string& text);
 
-// Wrong usage in one sentence, for main() to print: what is wrong with the arguments, what was
-// expected, and which help to read.
-std::string usage_sentence(const CLI::App& program, const CLI::ParseError& error);
+// The same for a flag that takes one.
+GemmShape one_shape_from(const std::string& flag, const std::string& text);
 
 }  // namespace octet::cli

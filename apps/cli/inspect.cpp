@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "commands.h"
+#include "help_page.h"
 #include "octet/inspect_model.h"
 #include "octet/text.h"
 #include "output.h"
@@ -161,9 +162,13 @@ void add_inspect(CLI::App& program, CommonFlags& flags) {
       ->add_option("file", *path,
                    "A .safetensors or .gguf file, a .safetensors.index.json, a folder with one of "
                    "them, or a model's folder")
+      ->type_name("FILE|FOLDER")
       ->required();
   const auto base = std::make_shared<std::string>();
-  command->add_option("--base", *base, "A model that gives what the file lacks");
+  command->add_option("--base", *base, "A model that gives what the file lacks")
+      ->type_name("MODEL");
+  set_examples(*command, {"octet inspect model.safetensors",
+                          "octet inspect ideogram-ai/ideogram-4-fp8 --json model.json"});
   command->callback([&flags, path, base] {
     if (path->empty()) throw CLI::ValidationError("the path is empty, expected a file or a folder");
     check_json_target(flags);

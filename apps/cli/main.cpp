@@ -1,17 +1,24 @@
-// The program `octet`. Exit codes: 0 done, 1 failed (one sentence on stderr), 2 wrong usage.
+// The program `octet`. Exit codes: 0 done, 1 failed (one sentence on stderr), 2 wrong usage, 128 +
+// signal when one stopped it.
 #include <fcntl.h>
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <new>
 #include <sstream>
+#include <vector>
 
 #include "commands.h"
+#include "help_page.h"
 #include "octet/error.h"
+#include "octet/invalid_request.h"
 #include "octet/log.h"
 #include "octet/text.h"
 #include "octet/version.h"
+#include "stop_signal.h"
+#include "usage_errors.h"
 
 namespace octet::cli {
 namespace {
@@ -51,22 +58,58 @@ void send_log_lines_to_stderr(const CommonFlags& flags) {
   });
 }
 
+// "bench gemm"
+std::string chosen_command(const CLI::App& program) {
+  std::string name;
+  for (const CLI::App* app = &program; !app->get_subcommands().empty();) {
+    app = app->get_subcommands().front();
+    name += (name.empty() ? "" : " ") + app->get_name();
+  }
+  return name;
+}
+
+using AddCommand = void (*)(CLI::App& program, CommonFlags& flags);
+
+struct Section {
+  const char* title;
+  std::vector<AddCommand> commands;
+};
+
+// The commands as the help lists them.
+const Section kSections[] = {
+    {"Pictures", {add_generate, add_caption, add_demo}},
+    {"Models", {add_pull, add_inspect, add_quantize, add_compare}},
+    {"This machine", {add_devices, add_bench, add_tune}},
+    {"Other", {add_completion, add_man}},
+};
+
+constexpr const char* kClosingLines =
+    "octet COMMAND --help says more of a command.\n"
+    "Exit codes: 0 done, 1 failed, 2 wrong usage; 130, 143 and 129 when stopped by Ctrl-C,\n"
+    "SIGTERM or SIGHUP. Environment variables: octet man, or docs/environment.md.";
+
+void add_commands(CLI::App& program, CommonFlags& flags) {
+  for (const Section& section : kSections) {
+    for (const AddCommand add : section.commands) {
+      add(program, flags);
+      program.get_subcommands([](const CLI::App*) { return true; }).back()->group(section.title);
+    }
+  }
+  // Now, since a command inherits the footer that the program has when it is added.
+  program.footer(kClosingLines);
+}
+
 int run(int argc, char** argv) {
-  CLI::App program("Diffusion transformers in native INT8", "octet");
+  CLI::App program("Ideogram 4 in native INT8", "octet");
+  program.formatter(std::make_shared<HelpPage>());
   program.set_version_flag("--version", fmt::format("octet {} ({})", version(), commit()));
   program.require_subcommand(1);
   CommonFlags flags;
-  program.parse_complete_callback([&flags] { send_log_lines_to_stderr(flags); });
-  add_devices(program, flags);
-  add_pull(program, flags);
-  add_inspect(program, flags);
-  add_caption(program, flags);
-  add_bench(program, flags);
-  add_tune(program, flags);
-  add_demo(program, flags);
-  add_quantize(program, flags);
-  add_generate(program, flags);
-  add_compare(program, flags);
+  program.parse_complete_callback([&program, &flags] {
+    flags.command = chosen_command(program);
+    send_log_lines_to_stderr(flags);
+  });
+  add_commands(program, flags);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -75,6 +118,8 @@ int run(int argc, char** argv) {
     std::ostringstream text;
     program.exit(error, text, text);
     std::fputs(text.str().c_str(), stdout);
+  } catch (const InvalidRequest& error) {
+    return fail_with(usage_sentence(program, CLI::ValidationError(error.what())), kWrongUsage);
   }
   // Both: an earlier write that failed leaves nothing to flush.
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
@@ -83,21 +128,27 @@ int run(int argc, char** argv) {
   return kDone;
 }
 
+// Every way in which run() may end, as an exit code.
+int guarded_run(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const Error& error) {
+    return fail_with(error.what());
+  } catch (const std::bad_alloc&) {
+    // As it is: formatting would ask for memory again.
+    std::fputs("octet: out of memory; close programs or use a smaller problem\n", stderr);
+    return kFailed;
+  } catch (const std::exception& error) {
+    return fail_with(fmt::format("unexpected failure: {}", error.what()));
+  }
+}
+
 }  // namespace
 
 }  // namespace octet::cli
 
 int main(int argc, char** argv) {
   octet::cli::open_standard_descriptors();
-  try {
-    return octet::cli::run(argc, argv);
-  } catch (const octet::Error& error) {
-    return octet::cli::fail_with(error.what());
-  } catch (const std::bad_alloc&) {
-    // As it is: formatting would ask for memory again.
-    std::fputs("octet: out of memory; close programs or use a smaller problem\n", stderr);
-    return octet::cli::kFailed;
-  } catch (const std::exception& error) {
-    return octet::cli::fail_with(fmt::format("unexpected failure: {}", error.what()));
-  }
+  octet::cli::handle_stop_signals();
+  return octet::cli::exit_code_after_signals(octet::cli::guarded_run(argc, argv));
 }

@@ -16,6 +16,14 @@ size_t width_of(const std::string& text) {
       text.begin(), text.end(), [](char c) { return (static_cast<uint8_t>(c) & 0xc0) != 0x80; }));
 }
 
+// "octet.bench.gemm/1". The number rises when a field changes its meaning or goes; a new field
+// leaves it as it is.
+std::string schema_of(const CommonFlags& flags) {
+  std::string command = flags.command;
+  std::replace(command.begin(), command.end(), ' ', '.');
+  return fmt::format("octet.{}/1", command);
+}
+
 }  // namespace
 
 Table::Table(std::vector<std::string> header, size_t left) : left_(left) {
@@ -92,7 +100,9 @@ void check_json_target(const CommonFlags& flags) {
   if (!flags.json.empty() && flags.json != "-") check_writable(flags.json);
 }
 
-void show(const CommonFlags& flags, const std::string& text, const nlohmann::ordered_json& json) {
+void show(const CommonFlags& flags, const std::string& text, const nlohmann::ordered_json& result) {
+  nlohmann::ordered_json json = {{"schema", schema_of(flags)}};
+  if (result.is_object()) json.update(result);
   // File names need not be UTF-8, and JSON must be.
   const auto dump = [&json] {
     return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";

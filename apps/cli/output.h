@@ -58,7 +58,8 @@ class ProgressReports {
 // Fails now where show() would fail to write the JSON file; called before the work.
 void check_json_target(const CommonFlags& flags);
 
-// The result of a command: `text` on standard output, or the JSON there for `--json -`. A JSON file
+// The result of a command: `text` on standard output, or the JSON there for `--json -`, with the
+// name and version of its schema as the first field (docs/json.md). A JSON file
 // is written after the text, so that a full disk does not cost the user the result as well.
 void show(const CommonFlags& flags, const std::string& text, const nlohmann::ordered_json& json);
 

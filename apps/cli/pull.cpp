@@ -11,9 +11,10 @@
 #include <utility>
 
 #include "commands.h"
-#include "ctrl_c.h"
+#include "help_page.h"
 #include "octet/text.h"
 #include "output.h"
+#include "stop_signal.h"
 
 namespace octet::cli {
 namespace {
@@ -41,7 +42,7 @@ class PullProgress {
   explicit PullProgress(const CommonFlags& flags) : quiet_(flags.quiet) {}
 
   bool operator()(const PullStep& step) {
-    if (ctrl_c_.was_pressed()) return false;
+    if (stop_signal_.was_sent()) return false;
     if (quiet_ || step.total == 0) return true;
     constexpr int64_t kKilobyte = 1000, kMegabyte = 1'000'000;
     const bool is_small = step.total < 100 * kMegabyte;
@@ -57,7 +58,7 @@ class PullProgress {
   }
 
  private:
-  CtrlC ctrl_c_;
+  StopSignal stop_signal_;
   bool quiet_;
   Rate rate_;
   std::optional<Progress> progress_;
@@ -107,16 +108,25 @@ void add_pull(CLI::App& program, CommonFlags& flags) {
   const auto request = std::make_shared<PullRequest>();
   const auto connections = std::make_shared<int64_t>(request->connections);
   const auto retries = std::make_shared<int64_t>(request->retries);
-  command->add_option("repo", request->repo, "owner/name")->required();
-  command->add_option("--include", request->include, "Only paths that match one of these patterns");
-  command->add_option("--exclude", request->exclude, "No paths that match one of these patterns");
+  command->add_option("repo", request->repo, "owner/name, or its address on the hub")
+      ->type_name("REPO")
+      ->required();
+  command->add_option("--include", request->include, "Only paths that match one of these patterns")
+      ->type_name("PATTERN");
+  command->add_option("--exclude", request->exclude, "No paths that match one of these patterns")
+      ->type_name("PATTERN");
   command->add_option("--revision", request->revision, "A branch, a tag or a commit")
+      ->type_name("REVISION")
       ->capture_default_str();
-  command->add_option("--cache-dir", request->cache_dir,
-                      "Folder of the cache (default: the Hub's, as HF_HUB_CACHE or HF_HOME says)");
+  command
+      ->add_option("--cache-dir", request->cache_dir,
+                   "Folder of the cache (default: the hub's, as HF_HUB_CACHE or HF_HOME says)")
+      ->type_name("FOLDER");
   add_whole_number(*command, "--connections", *connections, 1, 64, "Connections at once");
   add_whole_number(*command, "--retries", *retries, 0, 1000,
                    "Attempts after one that brought nothing");
+  set_examples(*command, {"octet pull ideogram-ai/ideogram-4-fp8",
+                          "octet pull ideogram-ai/ideogram-4-fp8 --include 'transformer/*'"});
   command->callback([&flags, request, connections, retries] {
     request->connections = static_cast<int>(*connections);
     request->retries = static_cast<int>(*retries);

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "commands.h"
+#include "help_page.h"
 #include "octet/files.h"
 #include "octet/text.h"
 #include "output.h"
@@ -60,7 +61,8 @@ std::string error_table(const QuantizeReport& report) {
 
 std::string to_text(const QuantizeReport& report, const QuantizeRequest& request, bool quiet) {
   std::string text;
-  if (!report.errors.empty() && !quiet) text += error_table(report) + "\n";
+  const bool asked_for_errors = request.measure || request.out.empty();
+  if (!report.errors.empty() && (asked_for_errors || !quiet)) text += error_table(report) + "\n";
   for (const QuantizeBranchReport& branch : report.branches) {
     if (quiet) break;
     text += fmt::format("{}: {} linears {}in INT8 ({}), {} protected, {} small ones kept\n",
@@ -165,30 +167,42 @@ void add_quantize(CLI::App& program, CommonFlags& flags) {
           "source", request.source,
           "A model's folder as Hugging Face lays it out, owner/name of one that was pulled, "
           "or one transformer, in any dialect")
+      ->type_name("MODEL")
       ->required();
-  command->add_option("out", request.out,
-                      "A folder, or a .safetensors file for one transformer; without it errors are "
-                      "measured and nothing is written");
-  command->add_option("--base", request.base, "A model that gives what the source lacks");
+  command
+      ->add_option("out", request.out,
+                   "A folder, or a .safetensors file for one transformer; without it errors are "
+                   "measured and nothing is written")
+      ->type_name("FILE|FOLDER");
+  command->add_option("--base", request.base, "A model that gives what the source lacks")
+      ->type_name("MODEL");
   command->add_flag("--unconditional", request.unconditional,
                     "The one transformer is the unconditional one");
   command->add_option("--recipe", request.recipe, "rowwise, smoothquant[:alpha] or convrot[:group]")
+      ->type_name("RECIPE")
       ->capture_default_str();
   command
       ->add_option("--protect", request.protect,
                    "Large linears kept in floating point: none, auto:N (of each transformer the N "
                    "with the largest error), or names with *, separated by commas")
+      ->type_name("none|auto:N|NAMES")
       ->capture_default_str();
   command->add_flag("--no-clip", arguments->no_clip,
                     "Scales of weights by their largest value, not searched");
   add_choice(*command, "--dialect", request.dialect, {"comfyui", "transformerlab"},
              "How files are written, one for each transformer or one for both");
-  command->add_option("--captions", request.captions,
-                      "Run these through the model to see its activations: JSON captions, folders "
-                      "of them, or .jsonl files");
-  command->add_option("--statistics", request.statistics,
-                      "File of activations, read; with --captions written (default: OUT with "
-                      ".activations.safetensors behind it)");
+  command
+      ->add_option("--captions", request.captions,
+                   "Run these through the model to see its activations: JSON captions, folders "
+                   "of them, or .jsonl files")
+      ->type_name("FILE|FOLDER");
+  command->add_flag("--any-caption", request.any_caption,
+                    "Warn of the captions' errors, and run them all the same");
+  command
+      ->add_option("--statistics", request.statistics,
+                   "File of activations, read; with --captions written (default: OUT with "
+                   ".activations.safetensors behind it)")
+      ->type_name("FILE");
   add_whole_number(*command, "--calibration-steps", arguments->steps, 1, 1000,
                    "Steps of the calibration for each caption (default: those of the preset "
                    "turbo)");
@@ -196,20 +210,28 @@ void add_quantize(CLI::App& program, CommonFlags& flags) {
   command
       ->add_option("--calibration-size", request.calibration_size,
                    "Size of the calibration's images")
+      ->type_name("SIZE")
       ->capture_default_str();
   add_whole_number(*command, "--seed", arguments->seed, 0, std::numeric_limits<int64_t>::max(),
                    "Seed of the calibration's noise");
-  command->add_option("--max-memory", arguments->max_memory,
-                      "Most memory to take, such as 4G or 800M");
+  command
+      ->add_option("--max-memory", arguments->max_memory, "Most memory to take, such as 4G or 800M")
+      ->type_name("BYTES");
   command->add_flag("--measure", request.measure,
                     "Measure the error of each large linear by every recipe");
-  command->add_option("--report", arguments->report, "These errors as an HTML page");
+  command->add_option("--report", arguments->report, "These errors as an HTML page")
+      ->type_name("FILE");
   command->add_flag("--verify", request.verify,
                     "Read the output back and compare it with the source");
   // Without captions nothing is calibrated.
-  for (const char* flag : {"--calibration-steps", "--calibration-size", "--seed"}) {
+  for (const char* flag :
+       {"--any-caption", "--calibration-steps", "--calibration-size", "--seed"}) {
     command->get_option(flag)->needs("--captions");
   }
+  set_examples(
+      *command,
+      {"octet quantize ideogram-ai/ideogram-4-fp8 ideogram-4-int8 --recipe convrot --verify",
+       "octet quantize ideogram-ai/ideogram-4-fp8 --captions captions/ --report errors.html"});
   command->callback([&flags, arguments] { run(flags, *arguments); });
 }
 

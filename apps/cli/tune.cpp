@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "commands.h"
+#include "help_page.h"
 #include "octet/text.h"
 #include "output.h"
 
@@ -94,6 +95,7 @@ void add_tune(CLI::App& program, CommonFlags& flags) {
   add_shapes(*command, *shapes);
   add_choice(*command, "--tune", request->mode, {"missing", "all"},
              "Measure what the plan file lacks, or everything again");
+  set_examples(*command, {"octet tune --shapes ideogram4@1024", "octet tune --tune all"});
   command->callback([&flags, request, shapes] {
     request->shapes = shapes_from(*shapes);
     request->device = flags.device;

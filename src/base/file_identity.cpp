@@ -34,7 +34,7 @@ std::string identity_of(const MappedFile& file) {
   const MappedFile::Stamp& stamp = file.stamp();
   return fmt::format("{} bytes, inode {}, modified {}, changed {}, samples {:016x}",
                      file.bytes().size(), stamp.inode, stamp.modified_ns, stamp.changed_ns,
-                     hash_of_samples(file.bytes()));
+                     file.read(hash_of_samples));
 }
 
 }  // namespace octet

@@ -53,7 +53,11 @@ class Checkpoint {
   const TensorInfo& info(const std::string& name) const { return *entry(name).info; }
   std::span<const std::byte> bytes(const std::string& name) const;
   ConstTensorView view(const std::string& name) const;  // see TensorFile::view
-  void release(const std::string& name) const { entry(name).file->release(name); }
+  const TensorFile& file_of(const std::string& name) const { return *entry(name).file; }
+  // Of all files; see TensorFile::check_intact.
+  void check_intact() const {
+    for (const TensorFile& file : files_) file.check_intact();
+  }
 
   // What holds for the checkpoint as a whole and costs something to find out, such as what a file
   // beside it says: found out at the first call for this type, and kept. Dialects ask for every

@@ -27,7 +27,7 @@ constexpr const char* kKeyEntry = "octet_converted_from";
 constexpr uint64_t kDefaultMaxBytes = 40'000'000'000;
 // The first line of every key: another way to make codes, or to know a file, gets another number.
 constexpr const char* kFormat = "octet converted weights 3\n";
-constexpr std::string_view kSuffix = ".safetensors";
+constexpr std::string_view kCacheSuffix = ".safetensors";
 constexpr const char* kMadeFrom = "octet.made_from";  // the tensor of a fingerprint
 
 // The weights that a Loader converts, and the tensors that they become.
@@ -109,7 +109,7 @@ std::vector<CachedFile> cached_files(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(folder)) {
     if (!is_ours(entry)) continue;
     const std::string path = entry.path().string();
-    const size_t end = path.rfind(kSuffix) + kSuffix.size();
+    const size_t end = path.rfind(kCacheSuffix) + kCacheSuffix.size();
     CachedFile& file = found[path.substr(0, end)];
     std::error_code error;  // it may be gone by now
     const uint64_t bytes = entry.file_size(error);
@@ -165,7 +165,7 @@ ConvertedCache::ConvertedCache(ConvertedCacheOptions options, const WeightSource
     }
     for (const std::string& change : changes) key += "change " + change + "\n";
     key += fmt::format("weights {:016x}\n", hash_text(list.text));
-    path_ = (options_.folder / fmt::format("{:016x}{}", hash_text(key), kSuffix)).string();
+    path_ = (options_.folder / fmt::format("{:016x}{}", hash_text(key), kCacheSuffix)).string();
     key_ = key;
   });
 }
@@ -245,6 +245,7 @@ void ConvertedCache::start() {
 Fingerprint ConvertedCache::made_from(const Checkpoint& found) {
   uint64_t value = 0;
   std::memcpy(&value, found.bytes(kMadeFrom).data(), sizeof(value));
+  found.check_intact();
   return Fingerprint(value);
 }
 

@@ -22,7 +22,7 @@ bool has_int8(const Checkpoint& checkpoint, const std::string& prefix) {
 }
 
 // What the files were when they were opened, or soon after: whatever becomes of them meanwhile.
-struct State {
+struct CheckpointState {
   std::string text;
 };
 
@@ -41,7 +41,9 @@ std::string describe_state(const Checkpoint& checkpoint) {
 }  // namespace
 
 std::string state_of(const Checkpoint& checkpoint) {
-  return checkpoint.once<State>([&] { return State{describe_state(checkpoint)}; }).text;
+  return checkpoint
+      .once<CheckpointState>([&] { return CheckpointState{describe_state(checkpoint)}; })
+      .text;
 }
 
 void WeightSource::add(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix,
@@ -141,6 +143,11 @@ std::span<const std::byte> WeightSource::bytes(const std::string& name) const {
   return layer.checkpoint->bytes(layer.name_of(name));
 }
 
+const TensorFile& WeightSource::file_of(const std::string& name) const {
+  const Layer& layer = layer_for(name);
+  return layer.checkpoint->file_of(layer.name_of(name));
+}
+
 std::string WeightSource::full_name(const std::string& name) const {
   return layer_for(name).name_of(name);
 }
@@ -150,16 +157,6 @@ const char* WeightSource::dialect_name(const std::string& full_name) const {
     if (const Dialect* dialect = dialect_of(*layer.checkpoint, full_name)) return dialect->name;
   }
   return "";
-}
-
-void WeightSource::release(const StoredWeight& weight) const {
-  for (const UsedTensor& tensor : weight.tensors()) {
-    for (const Layer& layer : layers_) {
-      const bool here = layer.checkpoint->find(tensor.name) != nullptr &&
-                        layer.checkpoint->bytes(tensor.name).data() == tensor.bytes.data();
-      if (here) layer.checkpoint->release(tensor.name);
-    }
-  }
 }
 
 std::string WeightSource::identity() const {

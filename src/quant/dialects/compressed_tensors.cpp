@@ -74,14 +74,14 @@ void check_stored_shape(const Checkpoint& checkpoint, const std::string& name, i
         in_quotes(name), rows, k);
 }
 
-bool stores(const Checkpoint& checkpoint, const std::string& module) {
+bool stores_compressed(const Checkpoint& checkpoint, const std::string& module) {
   const TensorInfo* weight = checkpoint.find(module + ".weight");
   return weight != nullptr && weight->dtype == DType::i8 &&
          checkpoint.find(module + ".weight_scale") != nullptr;
 }
 
-std::unique_ptr<StoredWeight> open(const Checkpoint& checkpoint, const std::string& module,
-                                   int64_t rows, int64_t k) {
+std::unique_ptr<StoredWeight> open_compressed(const Checkpoint& checkpoint,
+                                              const std::string& module, int64_t rows, int64_t k) {
   checkpoint.once<CheckedConfig>([&] {
     check_config(checkpoint);
     return CheckedConfig();
@@ -103,6 +103,6 @@ std::unique_ptr<StoredWeight> open(const Checkpoint& checkpoint, const std::stri
 }  // namespace
 
 const Dialect kCompressedTensorsDialect = {"compressed-tensors", "compressed-tensors: INT8 W8A8",
-                                           stores, open};
+                                           stores_compressed, open_compressed};
 
 }  // namespace octet::quant

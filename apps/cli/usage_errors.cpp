@@ -1,0 +1,185 @@
+#include "usage_errors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <string_view>
+
+#include "command_tree.h"
+
+namespace octet::cli {
+namespace {
+
+// A word of other programs, and what takes its place here.
+struct ForeignWord {
+  std::string_view word;
+  std::string_view ours;  // the hint is given where the command has this flag, or this command
+  std::string_view remedy;
+};
+
+constexpr ForeignWord kForeignWords[] = {
+    {"--width", "--size", "one flag gives both sides: --size WIDTHxHEIGHT"},
+    {"--height", "--size", "one flag gives both sides: --size WIDTHxHEIGHT"},
+    {"-W", "--size", "one flag gives both sides: --size WIDTHxHEIGHT"},
+    {"-H", "--size", "one flag gives both sides: --size WIDTHxHEIGHT"},
+    {"--resolution", "--size", "use --size WIDTHxHEIGHT"},
+    {"--cfg", "--guidance", "use --guidance"},
+    {"--cfg-scale", "--guidance", "use --guidance"},
+    {"--guidance-scale", "--guidance", "use --guidance"},
+    {"--scale", "--guidance", "use --guidance"},
+    {"--negative-prompt", "--guidance",
+     "the unconditional transformer reads no text, so there is no negative prompt"},
+    {"--neg", "--guidance",
+     "the unconditional transformer reads no text, so there is no negative prompt"},
+    {"--num-inference-steps", "--preset", "use --steps, or a --preset"},
+    {"--sampling-steps", "--preset", "use --steps, or a --preset"},
+    {"--sampler", "--preset", "the sampler is Euler's, and the schedule belongs to the --preset"},
+    {"--sampling-method", "--preset",
+     "the sampler is Euler's, and the schedule belongs to the --preset"},
+    {"--scheduler", "--preset", "the sampler is Euler's, and the schedule belongs to the --preset"},
+    {"--shift", "--preset", "the schedule belongs to the --preset"},
+    {"--batch", "--images", "use -n for the number of images"},
+    {"--batch-size", "--images", "use -n for the number of images"},
+    {"--batch-count", "--images", "use -n for the number of images"},
+    {"--num-images", "--images", "use -n for the number of images"},
+    {"-b", "--images", "use -n for the number of images"},
+    {"--init-img", "--caption", "pictures are made from captions alone, not from other pictures"},
+    {"--image", "--caption", "pictures are made from captions alone, not from other pictures"},
+    {"--diffusion-model", "--model", "use --model"},
+    {"--checkpoint", "--model", "use --model"},
+    {"--ckpt", "--model", "use --model"},
+    {"-m", "--model", "use --model"},
+    {"--uncond-diffusion-model", "--uncond", "use --uncond"},
+    {"--llm", "--text-encoder", "use --text-encoder"},
+    {"--clip", "--text-encoder", "use --text-encoder"},
+    {"--output", "--out", "use -o"},
+    {"--save", "--out", "use -o"},
+    {"--precision", "--dtype", "use --dtype for activations and --linears for the large linears"},
+    {"--fp16", "--dtype", "activations are bf16 or f32: --dtype"},
+    {"--bf16", "--dtype", "use --dtype bf16"},
+    {"--gpu", "--device", "use --device cuda, or cuda:0 for the first"},
+    {"--cuda", "--device", "use --device cuda"},
+    {"--cpu", "--device", "use --device cpu"},
+    {"-t", "--threads", "use --threads"},
+    {"--num-threads", "--threads", "use --threads"},
+    {"--branch", "--revision", "use --revision"},
+    {"--local-dir", "--cache-dir", "use --cache-dir; its layout is that of the hub's cache"},
+    {"--type", "--recipe", "use --recipe"},
+    {"--quantize", "--recipe", "use --recipe"},
+    {"--sizes", "--shape", "use --shape m,n,k"},
+    {"--sizes", "--shapes", "use --shapes m,n,k"},
+    {"help", "generate", "use octet --help"},
+    {"version", "generate", "use octet --version"},
+    {"txt2img", "generate", "use octet generate"},
+    {"run", "generate", "use octet generate"},
+    {"download", "pull", "use octet pull"},
+    {"convert", "quantize", "use octet quantize"},
+    {"info", "inspect", "octet inspect shows a checkpoint, octet devices this machine"},
+    {"benchmark", "bench", "use octet bench"},
+};
+
+// The fewest insertions, deletions, replacements and swaps of neighbours that make one word the
+// other.
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
+  std::iota(last.begin(), last.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({row[j - 1] + 1, last[j] + 1, last[j - 1] + (a[i - 1] != b[j - 1])});
+      const bool is_swap = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (is_swap) row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+    before.swap(last);
+    last.swap(row);
+  }
+  return last[b.size()];
+}
+
+// The nearest of `words`, when so much of it is right that it was probably meant.
+std::optional<std::string> nearest(std::string_view given, const std::vector<std::string>& words) {
+  const auto letters = [](std::string_view word) {
+    return word.substr(std::min(word.find_first_not_of('-'), word.size()));
+  };
+  const std::string_view typed = letters(given);
+  constexpr size_t kShortest = 3;  // below it everything is near everything
+  if (typed.size() < kShortest) return std::nullopt;
+  std::optional<std::string> best;
+  size_t least = typed.size() / 3 + 1;
+  for (const std::string& word : words) {
+    if (letters(word).size() < kShortest) continue;
+    const bool is_beginning = letters(word).starts_with(typed);
+    const size_t distance = is_beginning ? 1 : edit_distance(typed, letters(word));
+    if (distance >= least) continue;
+    least = distance;
+    best = word;
+  }
+  return best;
+}
+
+struct Words {
+  std::vector<std::string> flags, commands;
+
+  explicit Words(const Command& command) {
+    for (const Argument& argument : command.arguments) {
+      if (argument.is_positional) continue;
+      flags.insert(flags.end(), argument.names.begin(), argument.names.end());
+    }
+    for (const Command& sub : command.commands) commands.push_back(sub.last_word());
+  }
+};
+
+std::string remedy_for(const std::string& given, const Words& words) {
+  const auto is_one_of = [](const std::vector<std::string>& list, std::string_view word) {
+    return std::find(list.begin(), list.end(), word) != list.end();
+  };
+  const std::string typed = given.substr(0, given.find('='));
+  for (const ForeignWord& foreign : kForeignWords) {
+    if (typed != foreign.word) continue;
+    if (is_one_of(words.flags, foreign.ours) || is_one_of(words.commands, foreign.ours)) {
+      return std::string(foreign.remedy);
+    }
+  }
+  const auto meant = nearest(typed, typed.starts_with('-') ? words.flags : words.commands);
+  return meant ? fmt::format("did you mean {}?", *meant) : "";
+}
+
+}  // namespace
+
+std::string list_of(const std::vector<std::string>& words) {
+  std::string list;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (i > 0) list += i + 1 == words.size() ? " or " : ", ";
+    list += words[i];
+  }
+  return list;
+}
+
+std::string usage_sentence(const CLI::App& program, const CLI::ParseError& error) {
+  const CLI::App* chosen = &program;
+  while (!chosen->get_subcommands().empty()) chosen = chosen->get_subcommands().front();
+  const Command command = describe(*chosen);
+  const Words words(command);
+  std::string what = error.what(), remedy;
+  // CLI11 says only that "a subcommand is required", even where a misspelt one was given.
+  if (const auto extra = program.remaining(true); !extra.empty()) {
+    const std::string& given = extra.front();
+    remedy = remedy_for(given, words);
+    if (words.commands.empty() || given.starts_with('-')) {
+      what = fmt::format("the argument '{}' was not expected", given);
+    } else {
+      what = fmt::format("'{}' is not a command", given);
+      if (remedy.empty()) what += ", expected " + list_of(words.commands);
+    }
+  } else if (!words.commands.empty()) {
+    what = fmt::format("a command is missing, expected {}", list_of(words.commands));
+  }
+  if (remedy.empty()) remedy = fmt::format("see {} --help", command.name);
+  const std::string where =
+      chosen == &program ? "" : command.name.substr(command.name.find(' ') + 1) + ": ";
+  return fmt::format("{}{}; {}", where, what, remedy);
+}
+
+}  // namespace octet::cli
