@@ -31,6 +31,9 @@ if(NOT OCTET_KERNELS_ONLY)
   file(GLOB model_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/models/*.cpp
     ${CMAKE_SOURCE_DIR}/tests/quant/*.cpp ${CMAKE_SOURCE_DIR}/tests/pipeline/sample_captions.cpp)
   octet_test(models cpu ${model_tests})
+  file(GLOB api_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/api/*.cpp
+    ${CMAKE_SOURCE_DIR}/tests/measure/*.cpp)
+  octet_test(api cpu ${api_tests})
   file(GLOB pipeline_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/pipeline/*.cpp)
   octet_test(pipeline cpu ${pipeline_tests})
   if(octet_with_cuda)

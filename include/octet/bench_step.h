@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "octet/bench.h"
+
 namespace octet {
 
 struct StepBenchRequest {
@@ -51,6 +53,7 @@ struct StepBranch {
   std::string name;         // conditional: sees text and image; unconditional: the image alone
   int64_t tokens = 0;       // that it sees
   double ms = 0;            // median
+  Steadiness steadiness;    // of ms
   double watched_ms = 0;    // the same while each op is timed, of which `ops` are the parts
   double int8_tops = 0;     // of all INT8 GEMMs; 0 without any
   std::vector<StepOp> ops;  // the longest first
