@@ -1,17 +1,19 @@
 # The front door. CMake does the building (CMakePresets.json); this file only knows the commands.
-# Variables: JOBS (parallel compiles, default: all cores), CXX (the compiler),
-# CTEST_ARGS (say, "-L cpu" or "-R Gemm"), PEERS_ARGS (of gpu-bench, say "--quick").
+# Variables: CUDA (on, off; default: on where a GPU and nvcc are), JOBS (parallel compiles, default:
+# all cores), CXX (the compiler), CTEST_ARGS (say, "-L cpu" or "-R Gemm"), PEERS_ARGS (of gpu-bench,
+# say "--quick"), PREFIX and DESTDIR (of install).
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build demo test asan-test cross-test gpu-test gpu-sanitize gpu-bench
+.PHONY: help build demo install package test asan-test cross-test gpu-test gpu-sanitize gpu-bench
 .PHONY: fuzz bench-cpu format clean
-export JOBS CTEST_ARGS
+export JOBS CTEST_ARGS CUDA
 # `make` has a CXX of its own, always set: pass on only one that the user chose.
 ifneq ($(origin CXX),default)
 export CXX
 endif
 
 FUZZ_SECONDS ?= 60
+PREFIX ?= /usr/local
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | \
@@ -24,6 +26,12 @@ build: ## install what is missing and build the program: build/octet
 
 demo: build ## build, then render demo.png through the whole INT8 pipeline
 	@build/octet demo
+
+install: ## install program and library into PREFIX (default /usr/local); DESTDIR is honoured
+	@tools/install.sh "$(PREFIX)"
+
+package: build ## an archive and, on Debian and Ubuntu, .deb packages: build/packages
+	@cd build && cpack
 
 test: ## everything that can be tested on this machine; ends with a summary
 	@tools/run_tests.sh

@@ -1,4 +1,5 @@
-"""Horizontal bars as SVG, without a plotting library: light and dark pages alike."""
+"""Horizontal bars as SVG, without a plotting library. The page has a colour of its own, so that the
+text is readable wherever the picture stands, and follows the reader's choice of light or dark."""
 
 from __future__ import annotations
 
@@ -6,31 +7,53 @@ from html import escape
 
 ROW, LABEL, BAR, NUMBER = 22, 430, 420, 110
 
+STYLE = """<style>
+text { fill: #1f2328; font: 13px sans-serif; }
+.title { font-size: 16px; font-weight: bold; }
+.group { font-weight: bold; }
+.note { fill: #59636e; }
+.page { fill: #ffffff; }
+.ours { fill: #d9480f; }
+.peer { fill: #8c959f; }
+@media (prefers-color-scheme: dark) {
+  text { fill: #f0f6fc; }
+  .note { fill: #9198a1; }
+  .page { fill: #0d1117; }
+  .ours { fill: #fd7e14; }
+  .peer { fill: #6e7681; }
+}
+</style>"""
 
-def bar_chart(title: str, groups: list, unit: str, digits: int = 1,
+
+def bar_chart(title: str, about: str, groups: list, unit: str, better: str, digits: int = 1,
               one_scale: bool = False) -> str:
-    """groups: (heading, [(label, value, ours)]). The longest bar is the largest value of its group,
+    """about: what a bar is, and where and when it was measured. better: "higher" or "lower".
+    groups: (heading, [(label, value, ours)]). The longest bar is the largest value of its group,
     or of all groups with one_scale."""
     largest = max(value for _, bars in groups for _, value, _ in bars)
-    lines, y = [], 34
+    lines, y = [], 58
     for heading, bars in groups:
-        lines.append(f'<text x="10" y="{y + 15}" font-weight="bold">{escape(heading)}</text>')
+        lines.append(f'<text class="group" x="10" y="{y + 15}">{escape(heading)}</text>')
         y += ROW
         longest = largest if one_scale else max(value for _, value, _ in bars)
         for label, value, ours in bars:
             width = max(2.0, value / longest * BAR)
-            colour = "#d9480f" if ours else "#868e96"
             lines.append(f'<text x="{LABEL - 8}" y="{y + 15}" text-anchor="end">'
                          f'{escape(label)}</text>')
-            lines.append(f'<rect x="{LABEL}" y="{y + 3}" width="{width:.1f}" height="{ROW - 6}" '
-                         f'rx="2" fill="{colour}"/>')
+            lines.append(f'<rect class="{"ours" if ours else "peer"}" x="{LABEL}" y="{y + 3}" '
+                         f'width="{width:.1f}" height="{ROW - 6}" rx="2"/>')
             lines.append(f'<text x="{LABEL + width + 6:.1f}" y="{y + 15}">'
                          f'{value:.{digits}f} {unit}</text>')
             y += ROW
         y += 10
     width = LABEL + BAR + NUMBER
+    arrow = {"higher": "higher is better \N{RIGHTWARDS ARROW}",
+             "lower": "\N{LEFTWARDS ARROW} lower is better"}[better]
     return "\n".join(
         [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{y}" '
-         f'viewBox="0 0 {width} {y}" font-family="sans-serif" font-size="13" fill="#5c677d">',
-         f'<text x="10" y="20" font-size="15" font-weight="bold">{escape(title)}</text>',
+         f'viewBox="0 0 {width} {y}">', STYLE,
+         f'<rect class="page" width="{width}" height="{y}" rx="6"/>',
+         f'<text class="title" x="10" y="24">{escape(title)}</text>',
+         f'<text class="group" x="{width - 10}" y="24" text-anchor="end">{arrow}</text>',
+         f'<text class="note" x="10" y="45">{escape(about)}</text>',
          *lines, "</svg>", ""])

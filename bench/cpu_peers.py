@@ -181,7 +181,9 @@ def write_svg(results, path):
         bars = [(f"Octet, {result['kernel']}", result["linear_us"] / 1e3, True)]
         bars += [(name, us / 1e3, False) for name, us in fastest.values()]
         groups.append((f"m={result['m']} n={result['n']} k={result['k']}", bars))
-    path.write_text(bar_chart("One INT8 linear on the CPU, quantization included", groups, "ms"))
+    about = f"Quantization of the activations included. {results[0]['device'].split(',')[0]}"
+    path.write_text(bar_chart("Time of one INT8 linear on the CPU",
+                              f"{about}, commit {results[0]['commit']}", groups, "ms", "lower"))
 
 
 def main():

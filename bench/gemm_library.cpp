@@ -150,12 +150,14 @@ OCTET_EXPORT int octet_bench_gemm(Bench* bench, const QWeight* weight, const int
   });
 }
 
-// x [m, k] of `dtype` -> values I8 [m, k], scales F32 [m].
+// x [m, k] of `dtype` -> values I8 [m, k], scales F32 [m]; rotated in groups of `group`, if any.
 OCTET_EXPORT int octet_bench_quantize(Bench* bench, const void* x, const char* dtype, int64_t m,
-                                      int64_t k, int8_t* values, float* scales) {
+                                      int64_t k, int64_t group, int8_t* values, float* scales) {
   return guarded(-1, [&] {
+    ActivationTransform transform;
+    if (group > 0) transform = {.kind = Transform::rotate, .group = group};
     bench->backend->quantize_rows(
-        matrix_at(static_cast<const std::byte*>(x), parse_dtype(dtype), m, k), {},
+        matrix_at(static_cast<const std::byte*>(x), parse_dtype(dtype), m, k), transform,
         {matrix_at(values, DType::i8, m, k), vector_at(scales, DType::f32, m)});
     return 0;
   });

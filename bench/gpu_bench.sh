@@ -1,21 +1,20 @@
 #!/usr/bin/env bash
 # Everything that is measured on a GPU, one after the other: Octet's kernels are chosen, its linears
-# and its quantization timed, then its GEMM beside those of torch and Triton. Results are left in
-# build/.
+# and its quantization timed, then its linears and its step beside torch's, Triton's and
+# comfy-kitchen's. Results are left in build/.
 set -euo pipefail
 # shellcheck source=tools/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../tools/common.sh"
-
-SHAPES=ideogram4@768,1024,2048
 
 usage() {
   cat <<'END'
 usage: bench/gpu_bench.sh [ARGUMENTS OF bench/peers.py]
 
-Builds, chooses Octet's kernels on this machine's GPU, times its linears and its quantization, and
-its GEMM beside those of torch and Triton. Results: build/tune.json, build/bench_*.json,
-build/gpu_peers.json, build/gpu_peers.md and plots in build/. Arguments such as --quick, --bias or
---json FILE go to bench/peers.py.
+Builds, chooses Octet's kernels on this machine's GPU, times its linears and its quantization, then
+its linears and one denoising step beside those of torch, Triton and comfy-kitchen. Results:
+build/tune.json, build/bench_*.json, build/gpu_peers.json, build/gpu_peers.md and plots in build/.
+Arguments such as --quick (1024 px alone, fewer rounds), --only step, --bias or --json FILE go to
+bench/peers.py.
 END
 }
 
@@ -43,6 +42,7 @@ sys.exit(not torch.cuda.is_available())' 2>/dev/null; then
 }
 
 json=build/gpu_peers.json
+shapes=ideogram4@768,1024,2048
 previous=
 for argument in "$@"; do
   case "$argument" in
@@ -50,6 +50,7 @@ for argument in "$@"; do
       usage
       exit 0
       ;;
+    --quick) shapes=ideogram4@1024 ;;
     --json=*) json=${argument#--json=} ;;
   esac
   if [ "$previous" = --json ]; then
@@ -63,9 +64,9 @@ if ! has_gpu; then
 fi
 tools/build.sh default octet octet_bench_library
 say "choosing kernels"
-build/octet tune --device cuda --shapes "$SHAPES" --json build/tune.json
+build/octet tune --device cuda --shapes "$shapes" --json build/tune.json
 say "linears"
-build/octet bench gemm --device cuda --shapes "$SHAPES" --peers --json build/bench_gemm.json
+build/octet bench gemm --device cuda --shapes "$shapes" --peers --json build/bench_gemm.json
 say "quantization"
 build/octet bench quantize --device cuda --json build/bench_quantize.json
 if ! python=$(gpu_python); then
@@ -73,7 +74,7 @@ if ! python=$(gpu_python); then
     ".venv/bin/python has torch with a CUDA device and triton; pip install torch"
   exit 1
 fi
-say "beside torch and Triton"
+say "beside torch, Triton and comfy-kitchen"
 "$python" bench/peers.py --json build/gpu_peers.json --markdown build/gpu_peers.md \
   --plots build "$@"
 say "to publish: $python bench/peers.py --from-json $json --plots docs"

@@ -8,16 +8,17 @@ from typing import NamedTuple
 import torch
 import torch._dynamo
 
-import triton_int8
+import kitchen
 from octet_library import WrongResult
 
 DEVICE = "cuda"
 FP8 = torch.float8_e4m3fn
+FP8_MAX = torch.finfo(FP8).max
 
 
 class Contestant(NamedTuple):
     work: object  # a function without arguments
-    out: torch.Tensor
+    out: torch.Tensor | None  # none: work() returns its result, in memory that it allocates
     kind: str  # of its result: which check it has to pass
     also: tuple = ()  # whatever else it has to write: poisoned too before its result is checked
 
@@ -40,6 +41,12 @@ def _quantize(x, values, scales):
     values.copy_(torch.round(x.float() * (127 / amax)[:, None]).to(torch.int8))
 
 
+def _quantize_fp8(x, values, scales):
+    amax = x.float().abs().amax(1, keepdim=True)
+    scales.copy_(amax / FP8_MAX)
+    values.copy_((x.float() * (FP8_MAX / amax)).to(FP8))
+
+
 def _swiglu(both, out):
     gate, up = both.float().chunk(2, dim=1)
     out.copy_((torch.nn.functional.silu(gate) * up).to(out.dtype))
@@ -54,7 +61,7 @@ def compile_passes():
         if hasattr(config, name):
             setattr(config, name, 64)
     return {function.__name__[1:]: torch.compile(function)
-            for function in (_dequantize, _dequantize_rows, _quantize, _swiglu)}
+            for function in (_dequantize, _dequantize_rows, _quantize, _quantize_fp8, _swiglu)}
 
 
 def with_dynamic_rows(*tensors):
@@ -78,7 +85,7 @@ def quantized_rows(x, largest: float, dtype):
 
 
 def quantized_tensor(x):
-    scale = x.float().abs().amax() / torch.finfo(FP8).max
+    scale = x.float().abs().amax() / FP8_MAX
     return (x.float() / scale).to(FP8), scale
 
 
@@ -93,7 +100,8 @@ class WeightOperand:
         torch.cuda.synchronize()
         self.packed = octet.pack(self.q, self.scale, self.bias)
         self.packed_gate_up = octet.pack(self.q, self.scale, gate_up=True) if gate_up else None
-        self.fp8, fp8_scale = quantized_rows(self.w, torch.finfo(FP8).max, FP8)
+        self.rotated = quantized_rows(kitchen.rotated(self.w), 127.0, torch.int8)
+        self.fp8, fp8_scale = quantized_rows(self.w, FP8_MAX, FP8)
         self.fp8_scale = fp8_scale[None, :].contiguous()
         self.fp8_whole, self.fp8_whole_scale = quantized_tensor(self.w)
         self.dequantized = torch.empty_like(self.w)
@@ -116,7 +124,7 @@ class Rows:
         self.scale = torch.empty(m, device=DEVICE)
         self.out = torch.empty(m, n, device=DEVICE, dtype=torch.bfloat16)
         self.sums = torch.empty(m, n, device=DEVICE, dtype=torch.int32)
-        self.fp8, self.fp8_scale = quantized_rows(self.x, torch.finfo(FP8).max, FP8)
+        self.fp8, self.fp8_scale = quantized_rows(self.x, FP8_MAX, FP8)
         self.fp8_scale = self.fp8_scale[:, None].contiguous()
         self.fp8_whole, self.fp8_whole_scale = quantized_tensor(self.x)
         # Of fake INT8, which quantizes for itself: what the others multiply stays.
@@ -172,6 +180,8 @@ def gemms(octet, turns, passes, rows: Rows, notes: dict):
                                         out_dtype=torch.bfloat16, use_fast_accum=True, out=out)
 
     def triton():
+        import triton_int8
+
         if rows.triton is None:  # the same operands serve several cases
             rows.triton = triton_int8.tuned(turns.medians, rows.q, weight.q, rows.scale,
                                             weight.scale, weight.bias, out)
@@ -228,15 +238,35 @@ def swiglus(octet, turns, passes, rows: Rows, notes: dict):
     }
 
 
-def quantizers(octet, passes, rows: Rows):
-    """As gemms(), into buffers of their own: what the GEMMs multiply stays."""
+def linears(octet, passes, rows: Rows, notes: dict):
+    """What a whole linear needs beside a GEMM, and whole linears: activations in bf16 come in. As
+    gemms(), into buffers of their own: what the GEMMs multiply stays."""
+    weight = rows.weight
     values, scales = torch.empty_like(rows.q), torch.empty_like(rows.scale)
-    with_dynamic_rows(values, scales)
+    fp8, fp8_scale = torch.empty_like(rows.fp8), torch.empty_like(rows.fp8_scale)
+    with_dynamic_rows(values, scales, fp8, fp8_scale)
+
+    def quantized(work, kind="quantized", out=values, also=scales):
+        return lambda: Contestant(work, out, kind, (also,))
+
+    def comfy_kitchen(q, scale, convrot):
+        def make():
+            bias = None if weight.bias is None else weight.bias.bfloat16()
+            notes["kitchen"] = kitchen.version_and_backend(rows.x, q, scale)
+            return Contestant(lambda: kitchen.linear(rows.x, q, scale, bias, convrot), None,
+                              "close")
+
+        return make
+
     return {
-        "quantize": lambda: Contestant(octet.quantize(rows.x, values, scales), values, "quantized",
-                                       (scales,)),
-        "quantize_torch": lambda: Contestant(lambda: passes["quantize"](rows.x, values, scales),
-                                             values, "quantized", (scales,)),
+        "quantize": quantized(octet.quantize(rows.x, values, scales)),
+        "quantize_rotated": quantized(octet.quantize(rows.x, values, scales, kitchen.GROUP),
+                                      "rotated"),
+        "quantize_torch": quantized(lambda: passes["quantize"](rows.x, values, scales)),
+        "quantize_fp8": quantized(lambda: passes["quantize_fp8"](rows.x, fp8, fp8_scale),
+                                  "fp8", fp8, fp8_scale),
+        "kitchen": comfy_kitchen(weight.q, weight.scale, False),
+        "kitchen_convrot": comfy_kitchen(*weight.rotated, True),
     }
 
 
@@ -245,9 +275,13 @@ def quantizers(octet, passes, rows: Rows):
 
 def poison(contestant: Contestant) -> None:
     """Its buffers may hold the right values from another's run: after this, none does."""
-    for tensor in (contestant.out, *contestant.also):
-        floating = tensor.is_floating_point()
-        tensor.fill_(float("nan") if floating else torch.iinfo(tensor.dtype).min)
+    for tensor in filter(lambda tensor: tensor is not None, (contestant.out, *contestant.also)):
+        if tensor.dtype == FP8:
+            tensor.view(torch.int8).fill_(127)  # a NaN
+        elif tensor.is_floating_point():
+            tensor.fill_(float("nan"))
+        else:
+            tensor.fill_(torch.iinfo(tensor.dtype).min)
 
 
 def scaled(sums, rows: Rows, part=slice(None)):
@@ -274,19 +308,30 @@ def check_ours(contestant: Contestant, rows: Rows) -> None:
             raise WrongResult("the fused SwiGLU is off by more than bf16's rounding")
 
 
+def check_quantized(contestant: Contestant, rows: Rows) -> None:
+    """Half of a row's maximum lies between two int8 values and falls to either of them; sums of a
+    rotation differ in their last place, and so may a scale."""
+    values, scale = {
+        "quantized": lambda: (rows.q, rows.scale),
+        "rotated": lambda: quantized_rows(kitchen.rotated(rows.x), 127.0, torch.int8),
+        "fp8": lambda: (rows.fp8, rows.fp8_scale),
+    }[contestant.kind]()
+    off = (contestant.out.float() != values.float()).float().mean()
+    far = (contestant.out.float() - values.float()).abs() > 1 + values.float().abs() / 8
+    if off > 1e-2 or far.any():
+        raise WrongResult(f"{off:.3g} of the quantized activations are not those of the formula")
+    if not torch.allclose(contestant.also[0], scale, rtol=1e-5, atol=0):
+        raise WrongResult("the scales of the quantized activations are not those of the formula")
+
+
 def check_against(contestant: Contestant, ours, rows: Rows) -> None:
     """`ours` is Octet's output. int8: the same sums, up to the order of the scales' roundings."""
     kind, out = contestant.kind, contestant.out
     if kind == "exact":  # Octet itself, on another product than `ours`
         check_ours(contestant, rows)
         return
-    if kind == "quantized":
-        off = (out.int() - rows.q.int()).abs()
-        # Half of a row's maximum lies between two int8 values and falls to either of them.
-        if off.max() > 1 or (off > 0).float().mean() > 1e-2:
-            raise WrongResult("the quantized activations are not Octet's")
-        if not torch.allclose(contestant.also[0], rows.scale, rtol=1e-6, atol=0):
-            raise WrongResult("the scales of the quantized activations are not Octet's")
+    if kind in ("quantized", "rotated", "fp8"):
+        check_quantized(contestant, rows)
         return
     if kind == "sums":
         if not torch.equal(scaled(out, rows).bfloat16(), ours):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import struct
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,7 +24,7 @@ _SIGNATURES = {
     "pack": (_POINTER, [_POINTER, _POINTER, _POINTER, _POINTER, _INT64, _INT64, _INT]),
     "free_weight": (None, [_POINTER]),
     "gemm": (_INT, [_POINTER, _POINTER, _POINTER, _POINTER, _INT64, _POINTER, _TEXT, _TEXT]),
-    "quantize": (_INT, [_POINTER, _POINTER, _TEXT, _INT64, _INT64, _POINTER, _POINTER]),
+    "quantize": (_INT, [_POINTER, _POINTER, _TEXT, _INT64, _INT64, _INT64, _POINTER, _POINTER]),
 }
 
 
@@ -56,18 +55,6 @@ def _address(tensor, dtype: str, shape: tuple) -> int:
     return tensor.data_ptr()
 
 
-def _check_length(library: Path) -> None:
-    """The loader takes a library that was cut short, and the process dies of it. The table of an
-    ELF file's sections is at its end."""
-    with library.open("rb") as file:
-        head = file.read(64)
-    if len(head) == 64 and head[:5] == b"\x7fELF\x02":
-        table, = struct.unpack_from("<Q", head, 40)
-        size, count = struct.unpack_from("<HH", head, 58)
-        if table + size * count > library.stat().st_size:
-            raise OSError("its end is missing")
-
-
 class Weight:
     def __init__(self, library, handle, n: int, k: int):
         self._library, self.handle, self.n, self.k = library, handle, n, k
@@ -87,7 +74,6 @@ class Octet:
         self.library = library
         self._handle = None
         try:
-            _check_length(library)
             self._library = ctypes.CDLL(str(library))
             for name, (result, arguments) in _SIGNATURES.items():
                 function = getattr(self._library, f"octet_bench_{name}")
@@ -150,12 +136,12 @@ class Octet:
         run.keeps = (a, row_scale, out)
         return run
 
-    def quantize(self, x, values, scales):
-        """A function that quantizes x [m, k] by rows into values int8 [m, k], scales [m]; it
-        keeps all three."""
+    def quantize(self, x, values, scales, group: int = 0):
+        """A function that quantizes x [m, k] by rows, rotated in groups of `group` if any, into
+        values int8 [m, k], scales [m]; it keeps all three."""
         m, k = x.shape
         arguments = (self._handle, _address(x, str(x.dtype).removeprefix("torch."), (m, k)),
-                     _dtype_name(x), m, k, _address(values, "int8", (m, k)),
+                     _dtype_name(x), m, k, group, _address(values, "int8", (m, k)),
                      _address(scales, "float32", (m,)))
         function = self._library.octet_bench_quantize
 

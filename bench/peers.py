@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""Octet's INT8 GEMM beside what PyTorch and Triton offer, on one GPU.
+"""Octet's INT8 linears, and one denoising step, beside what else a user can run on this GPU.
 
-All in one process, on the same operands and the same stream: bf16 (cuBLAS), torch._int_mm alone and
-with a compiled dequantization, fake INT8, FP8 with scales per row and per tensor, and a fused INT8
-kernel in Triton whose config is searched for each shape. Each result is checked against Octet's
-before it is timed, from buffers full of NaNs; Octet's own against the product in float64.
+Linears, all in one process, on the same operands and the same stream: bf16 (cuBLAS), torch._int_mm
+alone and with a compiled dequantization, fake INT8, FP8 with scales per row and per tensor, a fused
+INT8 kernel in Triton whose config is searched for each shape, and comfy-kitchen's INT8 linear where
+it is installed. Each result is checked against Octet's before it is timed, from buffers full of
+NaNs; Octet's own against the product in float64. The step: see step_peers.py.
 
-    bench/peers.py [--quick] [--rounds N] [--bias] [--json F] [--markdown F] [--plots [FOLDER]]
+    bench/peers.py [--quick] [--only linears|step] [--rounds N] [--bias] [--json F] [--markdown F]
+                   [--plots [FOLDER]]
     bench/peers.py --from-json F [--markdown F] [--plots [FOLDER]]      without a GPU
 
-Needs torch with CUDA, Triton, and build/liboctet_bench.so.
+Needs torch with CUDA, Triton, build/liboctet_bench.so and build/octet. What is missing or fails is
+left out, with the reason, and counted at the end.
 """
 
 from __future__ import annotations
@@ -24,10 +27,12 @@ import time
 from pathlib import Path
 
 import peers_report
+import step_peers
 from octet_library import OctetError, WrongResult
 from whole_files import check_folder, check_writable, write_whole
 
 ROOT = Path(__file__).resolve().parents[1]
+PROGRAM = Path(os.environ.get("OCTET_BUILD_DIR", ROOT / "build")) / "octet"
 
 # n, k of the linears of one DiT block, and of two that meet few rows.
 LINEARS = {"qkv": (13824, 4608), "o": (4608, 4608), "w13": (24576, 4608), "w2": (4608, 12288)}
@@ -85,8 +90,10 @@ class Measurement:
             try:
                 contestant = make()
                 self.contestants.poison(contestant)
-                contestant.work()
+                made = contestant.work()
                 self.torch.cuda.synchronize()
+                if contestant.out is None:
+                    contestant = contestant._replace(out=made)
                 if name == peers_report.OURS:
                     kernel = self.octet.kernel
                     self.contestants.check_ours(contestant, rows)
@@ -107,7 +114,7 @@ class Measurement:
 
     def case(self, section: str, name: str, makers: dict, rows, notes: dict) -> dict:
         if section == "linear":
-            makers = makers | self.contestants.quantizers(self.octet, self.passes, rows)
+            makers = makers | self.contestants.linears(self.octet, self.passes, rows, notes)
         works, left_out, kernel = self.ready(makers, rows)
         if section == "sustained":
             us = self.turns.sustained(works, SUSTAINED_SECONDS)
@@ -184,25 +191,45 @@ def missing_for_gpu() -> str:
     """What this Python lacks to measure, as the end of a sentence; empty when nothing."""
     try:
         import torch
-    except ImportError:
-        return f"torch is not installed for {sys.executable}"
-    try:
         import triton  # noqa: F401
-    except ImportError:
-        return f"triton is not installed for {sys.executable}"
-    if not torch.cuda.is_available():
-        return "torch finds no CUDA device"
-    return ""
+    except ImportError as error:
+        return f"{error.name} is not installed for {sys.executable}"
+    return "" if torch.cuda.is_available() else "torch finds no CUDA device"
 
 
 def command(arguments, rounds: int) -> str:
-    return ("bench/peers.py" + (" --quick" if arguments.quick else "") +
-            (" --bias" if arguments.bias else "") +
-            (f" --tune {arguments.tune}" if arguments.tune != TUNE else "") + f" --rounds {rounds}")
+    flags = [("--quick", arguments.quick), ("--bias", arguments.bias),
+             (f"--only {arguments.only}", arguments.only),
+             (f"--tune {arguments.tune}", arguments.tune != TUNE)]
+    return " ".join(["bench/peers.py", *(flag for flag, given in flags if given),
+                     f"--rounds {rounds}"])
+
+
+def measure_linears(measurement, arguments, save) -> None:
+    tokens = QUICK_TOKENS if arguments.quick else TOKENS
+    plan = {"linear": tokens} | ({} if arguments.quick else {"unaligned": UNALIGNED_TOKENS})
+    for name, shape in LINEARS.items():
+        # A gated weight takes no bias, so that the comparison is one without it.
+        swiglu_tokens = tokens if name == "w13" and not arguments.bias else ()
+        measurement.weight(name, shape, plan, arguments.bias, swiglu_tokens)
+        save()
+    for name, shape in () if arguments.quick else SKINNY.items():
+        measurement.weight(name, shape, {"skinny": FEW_ROWS}, arguments.bias)
+        save()
+
+
+def measure_step(measurement, arguments, device: str) -> dict:
+    import torch_dit
+
+    case = step_peers.StepCase(steps=6 if arguments.quick else 12)
+    layers = torch_dit.Sizes().layers
+    return step_peers.measure(
+        measurement.torch, step_peers.QUICK_PATHS if arguments.quick else step_peers.PATHS, case,
+        lambda: step_peers.octet_step(PROGRAM, case, layers, device), measurement.say)
 
 
 def measure(arguments, save):
-    """(report, whether all went well). `save` is called with the report after each weight."""
+    """(report, whether all went well). `save` is called with the report from time to time."""
     # The passes to compile are small: starting a pool of compilers takes longer than they do.
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     import torch
@@ -212,15 +239,12 @@ def measure(arguments, save):
     from gpu_turns import Turns
     from octet_library import Octet
 
-    rounds = arguments.rounds or (QUICK_ROUNDS if arguments.quick else ROUNDS)
-    tokens = QUICK_TOKENS if arguments.quick else TOKENS
-    plan = {"linear": tokens}
-    if not arguments.quick:
-        plan["unaligned"] = UNALIGNED_TOKENS
     torch.manual_seed(0)
     stream = torch.cuda.Stream()
+    device = f"cuda:{torch.cuda.current_device()}"
+    rounds = arguments.rounds or (QUICK_ROUNDS if arguments.quick else ROUNDS)
     with torch.cuda.stream(stream), torch.no_grad():
-        octet = Octet(f"cuda:{torch.cuda.current_device()}", stream.cuda_stream, arguments.tune)
+        octet = Octet(device, stream.cuda_stream, arguments.tune)
         report = {
             "device": octet.description,
             "driver": driver_version(),
@@ -239,17 +263,14 @@ def measure(arguments, save):
         }
         measurement = Measurement(torch, octet, Turns(torch, stream), gpu_contestants, report)
         try:
-            for name, shape in LINEARS.items():
-                # A gated weight takes no bias, so that the comparison is one without it.
-                swiglu_tokens = tokens if name == "w13" and not arguments.bias else ()
-                measurement.weight(name, shape, plan, arguments.bias, swiglu_tokens)
-                save(report)
-            for name, shape in () if arguments.quick else SKINNY.items():
-                measurement.weight(name, shape, {"skinny": FEW_ROWS}, arguments.bias)
-                save(report)
-            measurement.say("done")
+            if arguments.only != "step":
+                measure_linears(measurement, arguments, lambda: save(report))
             torch.cuda.synchronize()
             octet.close()
+            if arguments.only != "linears":
+                report["step"] = measure_step(measurement, arguments, device)
+                measurement.own_failed |= peers_report.OURS in report["step"]["left_out"]
+            measurement.say("done")
         except RuntimeError as error:  # a wrong result, or a GPU that is gone
             print(f"peers: the run ends early: {sentence_of(error)}", file=sys.stderr)
             return report, False
@@ -263,19 +284,17 @@ def positive(text: str) -> int:
     return value
 
 
-def read_report(path: Path):
-    """The report in a file; None after telling why it is none."""
+def rendered(path: Path):
+    """(report, its tables) of a file; None after telling why it holds no report."""
     try:
         report = json.loads(path.read_text(encoding="utf-8"))
-        problem = peers_report.problem_with(report)
+        return report, peers_report.markdown(report)
     except OSError as error:
         problem = error.strerror or str(error)
-    except ValueError as error:  # no JSON, or no UTF-8
-        problem = sentence_of(error)
-    if problem:
-        print(f"peers: {path} is not a report of bench/peers.py: {problem}", file=sys.stderr)
-        return None
-    return report
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
+        problem = f"{type(error).__name__}: {sentence_of(error)}"
+    print(f"peers: {path} is not a report of bench/peers.py: {problem}", file=sys.stderr)
+    return None
 
 
 def save_json(path, report: dict) -> bool:
@@ -289,10 +308,11 @@ def save_json(path, report: dict) -> bool:
     return True
 
 
-def main() -> int:
+def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--quick", action="store_true",
-                        help=f"m = {QUICK_TOKENS[0]} alone, {QUICK_ROUNDS} rounds")
+                        help=f"m = {QUICK_TOKENS[0]} alone, {QUICK_ROUNDS} rounds, fewer paths")
+    parser.add_argument("--only", choices=("linears", "step"), help="leave out the other")
     parser.add_argument("--rounds", type=positive, help=f"default: {ROUNDS}")
     parser.add_argument("--bias", action="store_true", help="everybody adds a bias as well")
     parser.add_argument("--tune", choices=("off", "missing", "all"), default=TUNE,
@@ -301,8 +321,12 @@ def main() -> int:
     parser.add_argument("--from-json", type=Path, help="render these results, measure nothing")
     parser.add_argument("--markdown", type=Path, help="write the tables there too")
     parser.add_argument("--plots", type=Path, nargs="?", const=ROOT / "docs",
-                        help="write gpu_tops.svg and gpu_ratios.svg there (default: docs)")
-    arguments = parser.parse_args()
+                        help="write gpu_*.svg there (default: docs)")
+    return parser.parse_args()
+
+
+def main() -> int:
+    arguments = parse_arguments()
     try:
         for path in filter(None, (arguments.json, arguments.markdown)):
             check_writable(path)
@@ -311,10 +335,12 @@ def main() -> int:
     except OSError as error:
         print(f"peers: the results could not be written: {error}", file=sys.stderr)
         return 1
+    good = True
     if arguments.from_json:
-        report, good = read_report(arguments.from_json), True
-        if report is None:
+        made = rendered(arguments.from_json)
+        if made is None:
             return 1
+        report, text = made
     else:
         missing = missing_for_gpu()
         if missing:
@@ -325,10 +351,12 @@ def main() -> int:
         except OctetError as error:
             print(f"peers: {error}", file=sys.stderr)
             return 1
-    # First of all: what took minutes to measure must not be lost to a fault in a table.
-    good &= save_json(arguments.json, report)
-    text = peers_report.markdown(report)
+        # First of all: what took minutes to measure must not be lost to a fault in a table.
+        good &= save_json(arguments.json, report)
+        text = peers_report.markdown(report)
     print(text)
+    lines = len(peers_report.left_out(report)) + len(peers_report.failed(report))
+    print(f"peers: {len(report['cases'])} cases; left out or failed: {lines}", file=sys.stderr)
     try:
         if arguments.markdown:
             write_whole(arguments.markdown, text)

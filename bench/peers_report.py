@@ -19,7 +19,11 @@ LABELS = {
     "fp8_row": "FP8 row-wise",
     "fp8_tensor": "FP8 tensor-wise",
     "quantize": "quantization",
+    "quantize_rotated": "quantization with ConvRot",
     "quantize_torch": "compiled torch quantization",
+    "quantize_fp8": "compiled torch quantization to FP8",
+    "kitchen": "comfy-kitchen INT8",
+    "kitchen_convrot": "comfy-kitchen INT8 with ConvRot",
     "octet_plain": "Octet without the SwiGLU",
     "octet_separate": "Octet + compiled SwiGLU",
     "triton_separate": "Triton + compiled SwiGLU",
@@ -27,35 +31,28 @@ LABELS = {
 }
 GEMMS = ("octet", "bf16", "int_mm", "int_mm_dequant", "fake_int8", "triton", "fp8_row",
          "fp8_tensor")
-SUSTAINED = ("octet", "bf16", "int_mm_dequant", "triton", "fp8_row")
+SUSTAINED = ("octet", "bf16", "int_mm_dequant", "triton", "fp8_row", "fp8_tensor")
 SWIGLUS = ("octet", "octet_separate", "triton_separate", "bf16_separate")
 # Octet's work: these may not be left out.
-OWN = ("octet", "octet_plain", "octet_separate", "quantize")
+OWN = ("octet", "octet_plain", "octet_separate", "quantize", "quantize_rotated")
+# Whole linears, activations in bf16: (label, the times that it is the sum of).
+LINEARS = (
+    ("Octet", ("quantize", "octet")),
+    ("Octet with ConvRot", ("quantize_rotated", "octet")),
+    ("comfy-kitchen INT8", ("kitchen",)),
+    ("comfy-kitchen INT8 with ConvRot", ("kitchen_convrot",)),
+    ("FP8 row-wise, compiled quantization", ("quantize_fp8", "fp8_row")),
+    ("bf16", ("bf16",)),
+)
+STEPS = {
+    "octet": "Octet, INT8",
+    "kitchen": "comfy-kitchen INT8 linears",
+    "kitchen_convrot": "comfy-kitchen INT8 linears with ConvRot",
+    "fp8_row": "FP8 row-wise linears",
+    "fp8_tensor": "FP8 tensor-wise linears",
+    "bf16": "bf16 linears",
+}
 PLOTTED_M = 4096
-HEAD = ("device", "driver", "date", "commit", "torch", "triton", "cuda", "command", "rounds")
-
-
-def problem_with(report) -> str:
-    """Why this is no report of bench/peers.py, as the end of a sentence; empty when it is one."""
-    if not isinstance(report, dict):
-        return "it holds no object"
-    missing = [key for key in (*HEAD, "cases") if key not in report]
-    if missing:
-        return f"it has no {', '.join(missing)}"
-    if not isinstance(report["cases"], list):
-        return "its cases are no list"
-    for number, case in enumerate(report["cases"]):
-        if not isinstance(case, dict):
-            return f"case {number} is no object"
-        missing = [key for key in ("section", "name", "m", "n", "k", "kernel", "us", "left_out")
-                   if key not in case]
-        if missing:
-            return f"case {number} has no {', '.join(missing)}"
-        times = case["us"]
-        if not isinstance(times, dict) or OURS not in times or not all(
-                isinstance(us, (int, float)) and us > 0 for us in times.values()):
-            return f"case {number} has no times of Octet, or some that are no positive numbers"
-    return ""
 
 
 def tops(case: dict, name: str) -> float:
@@ -66,14 +63,35 @@ def cases_of(report: dict, section: str) -> list:
     return [case for case in report["cases"] if case["section"] == section]
 
 
+def ratios(pairs) -> tuple:
+    """(geometric mean, least, most, count) of theirs / ours."""
+    values = [theirs / ours for theirs, ours in pairs]
+    return (math.exp(sum(map(math.log, values)) / len(values)), min(values), max(values),
+            len(values))
+
+
 def geometric_means(cases: list) -> dict:
-    """{peer: (mean, least, most, count)} of how many times as long as Octet's GEMM it takes."""
+    """{peer: ratios() of its time to that of Octet's GEMM}"""
+    return {name: ratios((case["us"][name], case["us"][OURS])
+                         for case in cases if name in case["us"])
+            for name in GEMMS if name != OURS and any(name in case["us"] for case in cases)}
+
+
+def linear_us(case: dict, parts) -> float | None:
+    """Of a whole linear; None when a part of it did not run."""
+    return sum(case["us"][part] for part in parts) if all(
+        part in case["us"] for part in parts) else None
+
+
+def linear_means(cases: list) -> dict:
+    """As geometric_means(), of whole linears to Octet's: with ConvRot to Octet's with ConvRot."""
     means = {}
-    for name in GEMMS:
-        ratios = [case["us"][name] / case["us"][OURS] for case in cases if name in case["us"]]
-        if name != OURS and ratios:
-            mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-            means[name] = (mean, min(ratios), max(ratios), len(ratios))
+    for label, parts in LINEARS[2:]:
+        ours = LINEARS[1 if label.endswith("ConvRot") else 0][1]
+        pairs = [(linear_us(case, parts), linear_us(case, ours)) for case in cases]
+        pairs = [pair for pair in pairs if None not in pair]
+        if pairs:
+            means[label] = ratios(pairs)
     return means
 
 
@@ -107,24 +125,24 @@ def in_us(case, name):
     return f"{us:.{2 if us < 10 else 1 if us < 100 else 0}f}"
 
 
-def ratio_table(cases: list) -> str:
-    rows = [[LABELS[name], f"{mean:.2f}x", f"{least:.2f}x", f"{most:.2f}x", count]
-            for name, (mean, least, most, count) in geometric_means(cases).items()]
-    return table(["peer", "takes, geometric mean", "least", "most", "shapes"], rows, 1)
+def ratio_table(means: dict) -> str:
+    return table(["peer", "takes, geometric mean", "least", "most", "shapes"],
+                 [[name, f"{mean:.2f}x", f"{least:.2f}x", f"{most:.2f}x", count]
+                  for name, (mean, least, most, count) in means.items()], 1)
 
 
 def linear_table(cases: list) -> str:
+    shown = [(label, parts) for label, parts in LINEARS
+             if any(linear_us(case, parts) for case in cases)]
     rows = []
     for case in cases:
-        us = case["us"]
-        if "quantize" not in us or "bf16" not in us:
-            continue
-        linear = us["quantize"] + us[OURS]
-        theirs = in_us(case, "quantize_torch") if "quantize_torch" in us else "-"
-        rows.append([case["m"], case["name"], in_us(case, "quantize"), theirs, f"{linear:.0f}",
-                     in_us(case, "bf16"), f"{us['bf16'] / linear:.2f}x"])
-    return table(["m", "n x k", "quantize us", "compiled torch quantize us", "Octet's linear us",
-                  "bf16 us", "bf16 takes"], rows, 2)
+        times = [linear_us(case, parts) for _, parts in shown]
+        rows.append([case["m"], case["name"], in_us(case, "quantize"),
+                     *("-" if us is None else f"{us:.0f}" for us in times)])
+    means = linear_means(cases)
+    text = table(["m", "n x k", "Octet's quantization", *(label for label, _ in shown)], rows, 2)
+    return text + ("\n\nTheir time divided by that of Octet's linear (of the one with ConvRot, for "
+                   "theirs with ConvRot):\n\n" + ratio_table(means) if means else "")
 
 
 def swiglu_table(cases: list) -> str:
@@ -137,6 +155,26 @@ def swiglu_table(cases: list) -> str:
     return text
 
 
+def step_table(step: dict) -> str:
+    ours = sum(step["ms"].get(OURS, {}).values())
+    rows = []
+    for path in (path for path in STEPS if path in step["ms"]):
+        ms = step["ms"][path]
+        total = sum(ms.values())
+        off = step["off"].get(path)
+        rows.append([STEPS[path], f"{ms['conditional']:.1f}", f"{ms['unconditional']:.1f}",
+                     f"{total:.1f}", f"{total / ours:.2f}x" if ours else "-",
+                     "-" if off is None else f"{off:.3f}"])
+    text = table(["path", "conditional ms", "unconditional ms", "step ms", "takes",
+                  "from bf16's velocity"], rows, 1)
+    return (f"{text}\n\n{step['size']} x {step['size']} pixels, {step['text_tokens']} text tokens, "
+            f"{step['layers']} layers, medians of {step['steps']} steps without pause, each path "
+            "alone on the GPU. All but Octet: plain PyTorch, q, k and v in one product, no mask, "
+            f"attention {step['attention']}, blocks compiled (bench/torch_dit.py). Octet is the "
+            "mean of a run before the others and one after them. The last column: how far the "
+            "quantized model is from the one in bf16, of the same random weights.")
+
+
 def how_chosen(report: dict) -> str:
     """Nobody should have to guess who was given how much of a search."""
     counts = {case.get("notes", {}).get("triton_configs") for case in report["cases"]} - {None}
@@ -144,9 +182,10 @@ def how_chosen(report: dict) -> str:
     searched += f" to {max(counts)}" if len(counts) > 1 else ""
     tune = report.get("tune", "missing")
     ours = "by its rules, nothing measured" if tune == "off" else "by its tuner"
+    kitchens = {case.get("notes", {}).get("kitchen") for case in report["cases"]} - {None}
     return (f"How each kernel was chosen. Octet: {ours} (`--tune {tune}`); Triton: by a "
             f"search{searched} configs for each shape; cuBLAS and FP8: by the library's own "
-            "heuristic.")
+            "heuristic" + "".join(f"; comfy-kitchen {kitchen}" for kitchen in kitchens) + ".")
 
 
 def failed(report: dict) -> list:
@@ -156,12 +195,18 @@ def failed(report: dict) -> list:
 
 def left_out(report: dict) -> list:
     """One line per contestant and reason, however many shapes it was left out of."""
-    shapes = {}
+    shapes, ran = {}, set()
     for case in report["cases"]:
+        ran |= set(case["us"])
         for name, reason in case["left_out"].items():
             shapes.setdefault((name, reason), []).append(f"m={case['m']} {case['name']}")
-    return [f"- {LABELS.get(name, name)}, {', '.join(where)}: {reason}"
-            for (name, reason), where in shapes.items()]
+    lines = []
+    for (name, reason), where in shapes.items():
+        everywhere = name not in ran and len(where) > 1
+        lines.append(f"- {LABELS.get(name, name)}, "
+                     f"{'everywhere' if everywhere else ', '.join(where)}: {reason}")
+    return lines + [f"- {STEPS.get(path, path)}, the step: {reason}"
+                    for path, reason in report.get("step", {}).get("left_out", {}).items()]
 
 
 UNDER_LOAD = ("Two passes over the contestants, the second backwards, averaged; in each, everybody "
@@ -180,11 +225,15 @@ def markdown(report: dict) -> str:
         "quantizes the activations within its time); bold is the fastest, int32 outputs and FP8 "
         "counted in.",
     ]
+    if report.get("step", {}).get("ms"):
+        parts += ["### One denoising step", step_table(report["step"])]
     sections = (
         ("linear", "Linears, TOPS",
          lambda cases: by_contestant(cases, GEMMS, in_tops) + "\n\n" + how_chosen(report)),
-        ("linear", "How many times as long as Octet's GEMM", ratio_table),
-        ("linear", "The whole linear, quantization of the activations included", linear_table),
+        ("linear", "How many times as long as Octet's GEMM",
+         lambda cases: ratio_table({LABELS[name]: ratio
+                                    for name, ratio in geometric_means(cases).items()})),
+        ("linear", "The whole linear, quantization of the activations included, us", linear_table),
         ("sustained", "Under load, TOPS: mean, each alone call after call, operands warm in L2 "
          "where they fit, no flush",
          lambda cases: by_contestant(cases, SUSTAINED, in_tops) + "\n\n" + UNDER_LOAD),
@@ -199,12 +248,9 @@ def markdown(report: dict) -> str:
             parts += [f"### {title}", render(cases)]
     if report.get("notes"):
         parts.append("Notes: " + "; ".join(report["notes"]) + ".")
-    cases_failed = failed(report)
-    if cases_failed:
-        parts += ["Failed:", "\n".join(cases_failed)]
-    reasons = left_out(report)
-    if reasons:
-        parts += ["Left out:", "\n".join(reasons)]
+    for title, lines in (("Failed", failed(report)), ("Left out", left_out(report))):
+        if lines:
+            parts += [f"{title}:", "\n".join(lines)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -214,17 +260,21 @@ def markdown(report: dict) -> str:
 def write_plots(report: dict, folder: Path) -> list:
     """The paths of the plots that could be made of this report."""
     written = []
+    about = f"{report['device'].split(',')[0]}, {report['date'][:10]}, commit {report['commit']}"
+
+    def write(name, *arguments, **options):
+        write_whole(folder / name, bar_chart(*arguments, **options))
+        written.append(folder / name)
+
     linears = cases_of(report, "linear")
-    about = f"{report['device'].split(',')[0]}, {report['date'][:10]}"
     plotted = [case for case in linears if case["m"] == PLOTTED_M]
     if plotted:
         groups = [(f"m={case['m']} {case['name']}",
                    [(LABELS[name], tops(case, name), name == OURS)
                     for name in GEMMS if name in case["us"]]) for case in plotted]
-        path = folder / "gpu_tops.svg"
-        write_whole(path, bar_chart(f"One linear's GEMM, TOPS; {about}", groups, "TOPS", digits=0,
-                                    one_scale=True))
-        written.append(path)
+        write("gpu_tops.svg", "Speed of one linear's GEMM",
+              f"Tera-operations per second; operands quantized already. {about}", groups, "TOPS",
+              "higher", digits=0, one_scale=True)
     means = geometric_means(linears)
     if means:
         bars = [(LABELS[OURS], 1.0, True)]
@@ -233,9 +283,15 @@ def write_plots(report: dict, folder: Path) -> list:
                   False) for name, (mean, _, _, count) in means.items()]
         all_ran = all(count == len(linears) for *_, count in means.values())
         shapes = f"{len(linears)} shapes" + ("" if all_ran else " where not said otherwise")
-        heading = f"geometric mean over {shapes}, GEMM alone, less is better"
-        path = folder / "gpu_ratios.svg"
-        write_whole(path, bar_chart(f"Time in units of Octet's; {about}", [(heading, bars)], "x",
-                                    digits=2))
-        written.append(path)
+        write("gpu_ratios.svg", "Time of one linear's GEMM, Octet = 1",
+              f"Operands quantized already. {about}", [(f"Geometric mean over {shapes}", bars)],
+              "x", "lower", digits=2)
+    step = report.get("step", {})
+    if OURS in step.get("ms", {}):
+        bars = [(STEPS[path], sum(step["ms"][path].values()), path == OURS)
+                for path in STEPS if path in step["ms"]]
+        write("gpu_step.svg", "Time of one denoising step",
+              f"Both transformers, random weights; all but Octet: compiled PyTorch. {about}",
+              [(f"{step['size']} x {step['size']} pixels, {step['text_tokens']} text tokens",
+                bars)], "ms", "lower")
     return written

@@ -9,17 +9,17 @@ if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   message(FATAL_ERROR "octet: OCTET_FUZZ needs clang; configure with -DCMAKE_CXX_COMPILER=clang++")
 endif()
 
-file(GLOB fuzzed_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/formats/*.cpp
-  ${CMAKE_SOURCE_DIR}/src/tensor/*.cpp)
+file(GLOB fuzzed_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/formats/*.cpp
+  ${PROJECT_SOURCE_DIR}/src/tensor/*.cpp)
 list(FILTER fuzzed_sources EXCLUDE REGEX "/png\\.cpp$")
-file(GLOB caption_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/pipeline/caption*.cpp)
-list(APPEND fuzzed_sources ${caption_sources} ${CMAKE_SOURCE_DIR}/src/base/error.cpp
-  ${CMAKE_SOURCE_DIR}/src/base/mapped_file.cpp ${CMAKE_SOURCE_DIR}/src/base/atomic_file.cpp)
+file(GLOB caption_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/pipeline/caption*.cpp)
+list(APPEND fuzzed_sources ${caption_sources} ${PROJECT_SOURCE_DIR}/src/base/error.cpp
+  ${PROJECT_SOURCE_DIR}/src/base/mapped_file.cpp ${PROJECT_SOURCE_DIR}/src/base/atomic_file.cpp)
 foreach(name bpe byte_alphabet byte_tokenizer pre_tokenizer tokenizer tokenizer_file unicode)
-  list(APPEND fuzzed_sources ${CMAKE_SOURCE_DIR}/src/models/ideogram4/${name}.cpp)
+  list(APPEND fuzzed_sources ${PROJECT_SOURCE_DIR}/src/models/ideogram4/${name}.cpp)
 endforeach()
 foreach(name recipe_json dialects/comfy_quant dialects/nf4_state)
-  list(APPEND fuzzed_sources ${CMAKE_SOURCE_DIR}/src/quant/${name}.cpp)
+  list(APPEND fuzzed_sources ${PROJECT_SOURCE_DIR}/src/quant/${name}.cpp)
 endforeach()
 
 set(fuzz_options -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
@@ -27,23 +27,22 @@ set(fuzz_options -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
 add_library(octet_fuzzed OBJECT ${fuzzed_sources})
 target_link_libraries(octet_fuzzed PUBLIC octet_flags nlohmann_json::nlohmann_json)
 target_compile_options(octet_fuzzed PUBLIC ${fuzz_options} -fsanitize=fuzzer-no-link)
-if(octet_utf8proc_library)
-  target_include_directories(octet_fuzzed PRIVATE ${octet_utf8proc_headers})
-  target_link_libraries(octet_fuzzed PUBLIC ${octet_utf8proc_library})
+if(TARGET utf8proc::utf8proc)
+  target_link_libraries(octet_fuzzed PUBLIC utf8proc::utf8proc)
   target_compile_definitions(octet_fuzzed PRIVATE OCTET_HAS_UTF8PROC=1)
 endif()
 
-add_executable(write_seeds ${CMAKE_SOURCE_DIR}/tests/fuzz/write_seeds.cpp
-  ${CMAKE_SOURCE_DIR}/tests/pipeline/sample_captions.cpp
-  ${CMAKE_SOURCE_DIR}/tests/formats/broken_files.cpp ${CMAKE_SOURCE_DIR}/src/base/error.cpp
-  ${CMAKE_SOURCE_DIR}/src/formats/text.cpp ${CMAKE_SOURCE_DIR}/src/models/ideogram4/unicode.cpp
-  ${CMAKE_SOURCE_DIR}/src/models/ideogram4/byte_alphabet.cpp)
-target_include_directories(write_seeds PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+add_executable(write_seeds ${PROJECT_SOURCE_DIR}/tests/fuzz/write_seeds.cpp
+  ${PROJECT_SOURCE_DIR}/tests/pipeline/sample_captions.cpp
+  ${PROJECT_SOURCE_DIR}/tests/formats/broken_files.cpp ${PROJECT_SOURCE_DIR}/src/base/error.cpp
+  ${PROJECT_SOURCE_DIR}/src/formats/text.cpp ${PROJECT_SOURCE_DIR}/src/models/ideogram4/unicode.cpp
+  ${PROJECT_SOURCE_DIR}/src/models/ideogram4/byte_alphabet.cpp)
+target_include_directories(write_seeds PRIVATE ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(write_seeds PRIVATE octet_flags nlohmann_json::nlohmann_json)
 
 add_custom_target(fuzzers DEPENDS write_seeds)
 foreach(name safetensors index caption tokenizer gguf dialect recipe)
-  add_executable(${name}_fuzzer ${CMAKE_SOURCE_DIR}/tests/fuzz/${name}_fuzzer.cpp)
+  add_executable(${name}_fuzzer ${PROJECT_SOURCE_DIR}/tests/fuzz/${name}_fuzzer.cpp)
   target_link_libraries(${name}_fuzzer PRIVATE octet_fuzzed)
   target_link_options(${name}_fuzzer PRIVATE -fsanitize=fuzzer,address,undefined)
   add_dependencies(fuzzers ${name}_fuzzer)

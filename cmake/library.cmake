@@ -1,14 +1,24 @@
 # octet_core: every layer under src/. Which layers exist in a build is decided here alone.
 set(layers base tensor backend ref cpu)
+set(calling_layers)  # those that call ops and read files, and hold no loops over numbers
 if(NOT OCTET_KERNELS_ONLY)
-  list(APPEND layers formats hub tune devices nn quant models pipeline measure api)
+  list(APPEND layers formats tune devices nn quant)
+  set(calling_layers hub models pipeline measure api)
 endif()
 
-set(sources)
-foreach(layer ${layers})
-  file(GLOB_RECURSE found CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${layer}/*.cpp)
-  list(APPEND sources ${found})
-endforeach()
+# octet_sources(<variable> <layer>...): the files of layers.
+function(octet_sources variable)
+  set(sources)
+  foreach(layer ${ARGN})
+    file(GLOB_RECURSE found CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${layer}/*.cpp)
+    list(APPEND sources ${found})
+  endforeach()
+  set(${variable} ${sources} PARENT_SCOPE)
+endfunction()
+octet_sources(sources ${layers})
+# By itself: the one file that CUDA changes.
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/devices/select.cpp PROPERTIES
+  SKIP_UNITY_BUILD_INCLUSION ON)
 
 # Files named *_x86_<isa>.cpp and *_arm_<isa>.cpp hold one instruction set each and are compiled
 # with exactly its flags; a file of the other architecture is left out.
@@ -22,6 +32,10 @@ set(isa_flags_arm_neon -march=armv8-a)
 set(isa_flags_arm_dotprod -march=armv8.2-a+dotprod)
 set(isa_flags_arm_i8mm -march=armv8.2-a+dotprod+i8mm)
 set(isa_flags_arm_bf16 -march=armv8.2-a+bf16)
+
+# How hard the compiler tries in a release: -O3 for the ops; -O2 for the layers around them (of
+# octet_flags); -O1 for those that only call, and for the program, which halves their time.
+set(optimize_ops $<$<CONFIG:Release>:-O3>)
 
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$")
   set(this_arch x86)
@@ -37,28 +51,42 @@ foreach(source ${sources})
       continue()
     endif()
     set_source_files_properties(${source} PROPERTIES
-      COMPILE_OPTIONS "${isa_flags_${CMAKE_MATCH_1}_${CMAKE_MATCH_2}}")
+      COMPILE_OPTIONS "${isa_flags_${CMAKE_MATCH_1}_${CMAKE_MATCH_2}};${optimize_ops}")
+  elseif(source MATCHES "/src/(cpu|ref)/")
+    set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${optimize_ops}")
   endif()
 endforeach()
 
 add_library(octet_core STATIC ${sources})
 target_link_libraries(octet_core PUBLIC octet_flags Threads::Threads)
 set_target_properties(octet_core PROPERTIES POSITION_INDEPENDENT_CODE ON)  # for shared libraries
+octet_unity(octet_core)
 
 if(NOT OCTET_KERNELS_ONLY)
   find_package(PNG REQUIRED)
   find_package(nlohmann_json REQUIRED)
   target_link_libraries(octet_core PUBLIC nlohmann_json::nlohmann_json PRIVATE PNG::PNG)
+
+  octet_sources(calling_sources ${calling_layers})
+  add_library(octet_calling OBJECT ${calling_sources})
+  target_link_libraries(octet_calling PRIVATE octet_flags octet_calls_only Threads::Threads
+    nlohmann_json::nlohmann_json)
+  set_target_properties(octet_calling PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  octet_unity(octet_calling)
+  target_sources(octet_core PRIVATE $<TARGET_OBJECTS:octet_calling>)
   include(cmake/utf8proc.cmake)
   include(cmake/curl.cmake)
   include(cmake/cuda.cmake)
   # The commit is asked for at every build, so that benchmark records never name an old one.
   add_custom_target(octet_commit
-    COMMAND ${CMAKE_COMMAND} -DSOURCE=${CMAKE_SOURCE_DIR}
-      -DOUTPUT=${CMAKE_BINARY_DIR}/generated/octet_commit.h
-      -P ${CMAKE_SOURCE_DIR}/cmake/commit.cmake
-    BYPRODUCTS ${CMAKE_BINARY_DIR}/generated/octet_commit.h)
-  add_dependencies(octet_core octet_commit)
-  target_include_directories(octet_core PRIVATE ${CMAKE_BINARY_DIR}/generated)
-  target_compile_definitions(octet_core PRIVATE OCTET_VERSION="${PROJECT_VERSION}")
+    COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR}
+      -DOUTPUT=${PROJECT_BINARY_DIR}/generated/octet_commit.h
+      -P ${PROJECT_SOURCE_DIR}/cmake/commit.cmake
+    BYPRODUCTS ${PROJECT_BINARY_DIR}/generated/octet_commit.h)
+  add_dependencies(octet_calling octet_commit)
+  # By itself: each commit compiles it anew.
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/api/version.cpp PROPERTIES
+    SKIP_UNITY_BUILD_INCLUSION ON)
+  target_include_directories(octet_calling PRIVATE ${PROJECT_BINARY_DIR}/generated)
+  target_compile_definitions(octet_calling PRIVATE OCTET_VERSION="${PROJECT_VERSION}")
 endif()

@@ -1,55 +1,71 @@
 # GoogleTest programs, run through CTest with labels. A cross build compiles GoogleTest itself from
 # Debian's source package, and runs its programs under the emulator that the toolchain file names.
 if(CMAKE_CROSSCOMPILING)
-  add_subdirectory(/usr/src/googletest ${CMAKE_BINARY_DIR}/googletest EXCLUDE_FROM_ALL)
+  add_subdirectory(/usr/src/googletest ${PROJECT_BINARY_DIR}/googletest EXCLUDE_FROM_ALL)
 else()
   find_package(GTest REQUIRED)
 endif()
 include(GoogleTest)
 
+# A case is a process of its own, which isolates it; but under the sanitizers or an emulator a
+# process needs seconds before its first line, and a few shards of each program are run instead.
+set(OCTET_TEST_SHARDS 0 CACHE STRING "Processes for each test program; 0: one for each case")
+
 # octet_test(<name> <label> <source>...): the program <name>_tests, all of its cases under <label>.
 function(octet_test name label)
   add_executable(${name}_tests ${ARGN})
-  target_include_directories(${name}_tests PRIVATE ${CMAKE_SOURCE_DIR}/tests)
-  target_link_libraries(${name}_tests PRIVATE octet_core GTest::gtest GTest::gtest_main)
-  # Found at test time, not at build time: under an emulator listing the cases takes seconds.
-  gtest_discover_tests(${name}_tests PROPERTIES LABELS ${label}
-    DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60)
+  target_include_directories(${name}_tests PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${name}_tests PRIVATE octet_core octet_calls_only GTest::gtest
+    GTest::gtest_main)
+  octet_unity(${name}_tests)
+  if(NOT OCTET_TEST_SHARDS)
+    # Found at test time, not at build time.
+    gtest_discover_tests(${name}_tests PROPERTIES LABELS ${label}
+      DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60)
+    return()
+  endif()
+  math(EXPR last "${OCTET_TEST_SHARDS} - 1")
+  foreach(shard RANGE ${last})
+    add_test(NAME ${name}_tests.${shard} COMMAND ${name}_tests --gtest_brief=1)
+    set_tests_properties(${name}_tests.${shard} PROPERTIES LABELS ${label}
+      ENVIRONMENT "GTEST_TOTAL_SHARDS=${OCTET_TEST_SHARDS};GTEST_SHARD_INDEX=${shard}")
+  endforeach()
 endfunction()
 
-file(GLOB op_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/ops/*.cpp)
-file(GLOB base_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/base/*.cpp)
+file(GLOB op_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/ops/*.cpp)
+file(GLOB base_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/base/*.cpp)
 octet_test(ops cpu ${op_tests})
 octet_test(base cpu ${base_tests})
 if(NOT OCTET_KERNELS_ONLY)
-  file(GLOB format_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/formats/*.cpp)
+  file(GLOB format_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/formats/*.cpp)
   octet_test(formats formats ${format_tests})
-  file(GLOB hub_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/hub/*.cpp)
+  file(GLOB hub_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/hub/*.cpp)
   octet_test(hub formats ${hub_tests})
-  file(GLOB tune_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/tune/*.cpp)
+  file(GLOB tune_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/tune/*.cpp)
   octet_test(tune cpu ${tune_tests})
-  file(GLOB model_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/models/*.cpp
-    ${CMAKE_SOURCE_DIR}/tests/quant/*.cpp ${CMAKE_SOURCE_DIR}/tests/pipeline/sample_captions.cpp)
+  file(GLOB model_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/models/*.cpp
+    ${PROJECT_SOURCE_DIR}/tests/quant/*.cpp
+    ${PROJECT_SOURCE_DIR}/tests/pipeline/sample_captions.cpp)
   octet_test(models cpu ${model_tests})
-  file(GLOB api_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/api/*.cpp
-    ${CMAKE_SOURCE_DIR}/tests/measure/*.cpp)
+  file(GLOB api_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/api/*.cpp
+    ${PROJECT_SOURCE_DIR}/tests/measure/*.cpp)
   octet_test(api cpu ${api_tests})
-  file(GLOB pipeline_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/pipeline/*.cpp)
+  file(GLOB pipeline_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/pipeline/*.cpp)
   octet_test(pipeline cpu ${pipeline_tests})
   if(octet_with_cuda)
-    file(GLOB cuda_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/cuda/*.cpp)
+    file(GLOB cuda_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/cuda/*.cpp)
     octet_test(cuda cuda ${cuda_tests})
   endif()
   foreach(program models_tests pipeline_tests cuda_tests)
     if(TARGET ${program})
       target_compile_definitions(${program} PRIVATE
-        OCTET_GOLDEN_DIR="${CMAKE_SOURCE_DIR}/tests/golden")
+        OCTET_GOLDEN_DIR="${PROJECT_SOURCE_DIR}/tests/golden")
     endif()
   endforeach()
   # Programs that the Python tests call.
   foreach(tool run_gemm run_model write_sample tokenize print_schedule write_demo_model
       record_latents)
-    add_executable(${tool} ${CMAKE_SOURCE_DIR}/tests/tools/${tool}.cpp)
-    target_link_libraries(${tool} PRIVATE octet_core)
+    add_executable(${tool} ${PROJECT_SOURCE_DIR}/tests/tools/${tool}.cpp)
+    target_link_libraries(${tool} PRIVATE octet_core octet_calls_only)
   endforeach()
 endif()

@@ -2,6 +2,8 @@
 # Configures one preset of CMakePresets.json and builds it.
 #
 #   tools/build.sh PRESET [TARGET...]     without a target: everything
+#
+# CUDA=on|off|auto|nvcc is OCTET_CUDA of cmake/cuda.cmake.
 set -euo pipefail
 # shellcheck source=tools/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -22,16 +24,34 @@ if [ -f "$cache" ] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" "$cache";
   rm -rf "$cache" "$folder/CMakeFiles"
 fi
 
+# A folder that was asked for CUDA keeps it until it is told otherwise: a preset would reset it, and
+# `make build` after `make test` build the program again.
+cuda=${CUDA:-}
+case "${cuda^^}" in
+  "" | ON | OFF | AUTO | NVCC) ;;
+  /*) cuda="" ;;  # other tools keep the toolkit's place in a variable of this name
+  *)
+    complain "CUDA is '$cuda', expected on, off, auto or nvcc"
+    exit 2
+    ;;
+esac
+if [ -z "$cuda" ] && [ "$preset" = default ] && [ -f "$cache" ]; then
+  cuda=$(sed -n 's/^OCTET_CUDA:[A-Z]*=//p' "$cache")
+fi
+options=()
+[ -z "$cuda" ] || options=("-DOCTET_CUDA=${cuda^^}")
+
 log=$folder/configure.log
 mkdir -p "$folder"
 # Its forty lines of findings matter only when it fails.
-if ! cmake --preset "$preset" >"$log" 2>&1; then
+if ! cmake --preset "$preset" "${options[@]}" >"$log" 2>&1; then
   cat "$log" >&2
   complain "configuring $folder failed; CMake's message is above, the needs of a build are in" \
     "docs/dependencies.md"
   exit 1
 fi
 grep -A 4 'CMake Warning' "$log" >&2 || true
+sed -n 's/^-- octet: /octet: /p' "$log"  # what is built, and why
 
 targets=()
 [ $# -eq 0 ] || targets=(--target "$@")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the parts of the test suite one after the other and closes with a summary.
 #
-#   tools/run_tests.sh [PART...]     parts: house release asan cross python cuda sanitize;
+#   tools/run_tests.sh [PART...]     parts: house release asan cross python package cuda sanitize;
 #                                    without one: all but the last two, which need a GPU
 #
 # A part whose tools are missing and cannot be installed is skipped with the reason, and counted.
@@ -13,7 +13,7 @@ set -euo pipefail
 strict=${OCTET_STRICT:-0}
 if [ "${OCTET_STRICT:-}" = "" ] && { [ "${CI:-}" = true ] || [ $# -gt 0 ]; }; then strict=1; fi
 parts=("$@")
-[ $# -gt 0 ] || parts=(house release asan cross python)
+[ $# -gt 0 ] || parts=(house release asan cross python package)
 
 logs=build/logs
 mkdir -p "$logs"
@@ -35,11 +35,12 @@ run_ctest() {
   shift 2
   # shellcheck disable=SC2086  # CTEST_ARGS holds several words
   tools/build.sh "$preset" &&
-    "$@" ctest --test-dir "$folder" --output-on-failure --no-tests=error --timeout 600 \
+    "$@" ctest --test-dir "$folder" --output-on-failure --no-tests=error --timeout 1800 \
       --parallel "${JOBS:-$(nproc)}" ${CTEST_ARGS:-}
 }
 
-run_release() { run_ctest default build; }
+# Kernels have to compile without a GPU, too.
+run_release() { CUDA=${CUDA:-nvcc} run_ctest default build; }
 run_cross() { run_ctest "$CROSS_PRESET" "build/$CROSS_PRESET"; }
 run_cuda() { run_ctest cuda build/cuda; }
 
@@ -86,11 +87,14 @@ run_python() {
   OCTET_BUILD_DIR=$PWD/build .venv/bin/python -m pytest -q -rs --color=no tests/python
 }
 
+run_package() { tools/build.sh default octet && tools/test_deb.sh; }
+
 needs_of() {
   case "$1" in
     house) echo house ;;
     cross) echo build cross ;;
     python) echo build python ;;
+    package) echo build package ;;
     *) echo build ;;
   esac
 }
@@ -102,11 +106,12 @@ title_of() {
     asan) echo "sanitizer tests" ;;
     cross) echo "$OTHER_ARCH kernels" ;;
     python) echo "Python tests" ;;
+    package) echo "package" ;;
     cuda) echo "GPU build's tests" ;;
     sanitize) echo "GPU sanitizers" ;;
     *)
       complain "tests: '$1' is no part; the parts are house, release, asan, cross, python," \
-        "cuda and sanitize"
+        "package, cuda and sanitize"
       exit 2
       ;;
   esac
@@ -115,12 +120,14 @@ title_of() {
 # The line with which the part's own runner closes.
 closing_line() {
   local closing='% tests passed|(passed|failed|error).* in [0-9.]+s|^check_(layers|size): '
+  closing+='|^octet: the package '
   grep -E "$closing|(ERROR|RACECHECK) SUMMARY" "$logs/$1.log" || true
 }
 
-# Why single cases of a CTest part were skipped, with counts: GoogleTest prints "file:line: Skipped"
+# What CTest does not sum up: how many cases there were, where it only knows of the processes that
+# ran them, and why single ones were skipped, with counts. GoogleTest prints "file:line: Skipped"
 # and the reason on the next line.
-skipped_cases() {
+case_counts() {
   local log
   case "$1" in
     release) log=build ;;
@@ -130,8 +137,20 @@ skipped_cases() {
   esac
   log=$log/Testing/Temporary/LastTest.log
   [ -f "$log" ] || return 0
+  awk '/^\[=+\] [0-9]+ tests? from .* ran\./ { cases += $2 }
+    END { if (cases) print cases " cases" }' "$log"
   awk '/: Skipped$/ { getline; if ($0 == "") $0 = "no reason given"; count[$0]++ }
     END { for (why in count) printf "%d skipped: %s\n", count[why], why }' "$log" | sort
+}
+
+# Sets `cpu` to the seconds that all processes before this one have computed for.
+count_cpu() {
+  local rest
+  times >"$logs/times"
+  { read -r rest; read -r user system; } <"$logs/times"
+  cpu=$(awk -v user="$user" -v system_="$system" '
+    function seconds(text) { split(text, part, /[ms]/); return part[1] * 60 + part[2] }
+    BEGIN { printf "%d", seconds(user) + seconds(system_) }')
 }
 
 # --- running -------------------------------------------------------------------------------------
@@ -152,31 +171,43 @@ provide() {
   done
 }
 
+skip() {
+  if [ "$strict" = 1 ]; then
+    failed=$((failed + 1))
+    note failed "$@"
+  else
+    skipped=$((skipped + 1))
+    note skipped "$@"
+  fi
+}
+
+# A part that finds out while it runs that it cannot run here ends with the status 77.
 run_part() {
-  local part=$1 title reason="" line started=$SECONDS
+  local part=$1 title reason="" line started=$SECONDS status=0 cpu user system before
+  count_cpu
+  before=$cpu
   title=$(title_of "$part")
   printf '\n==== %s\n' "$title"
   # shellcheck disable=SC2046  # several words are several needs
   if ! provide $(needs_of "$part"); then
-    if [ "$strict" = 1 ]; then
-      failed=$((failed + 1))
-      note failed "$title" "$reason"
-    else
-      skipped=$((skipped + 1))
-      note skipped "$title" "$reason"
-    fi
+    skip "$title" "$reason"
     return
   fi
-  if "run_$part" 2>&1 | tee "$logs/$part.log"; then
+  "run_$part" 2>&1 | tee "$logs/$part.log" || status=$?
+  if [ "$status" = 77 ]; then
+    skip "$title" "$(tail -n 1 "$logs/$part.log" | sed 's/^octet: //')"
+    return
+  elif [ "$status" = 0 ]; then
     passed=$((passed + 1))
-    note passed "$title" "in $((SECONDS - started)) s"
+    count_cpu
+    note passed "$title" "in $((SECONDS - started)) s, $((cpu - before)) s of CPU"
   else
     failed=$((failed + 1))
     note failed "$title" "see above, or $logs/$part.log"
   fi
   while IFS= read -r line; do
     note "" "" "$line"
-  done < <(closing_line "$part" && skipped_cases "$part")
+  done < <(closing_line "$part" && case_counts "$part")
 }
 
 # Without the needs of a build nothing else can be told either: stop at once, naming them.

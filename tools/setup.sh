@@ -6,11 +6,13 @@
 #   tools/setup.sh python    .venv with the packages of tests/python/requirements.txt
 #   tools/setup.sh house     a Python 3 for the checks of the source tree
 #   tools/setup.sh fuzz      clang with libFuzzer
+#   tools/setup.sh package   what makes a .deb, and a clean root to install it in
 #
 # A need is tested by the thing itself (a header the compiler finds, a command that runs), so a
 # machine that has it from elsewhere, or without apt, passes untouched. What is missing is
-# installed with apt-get, as root or through a sudo that asks no password. Where that cannot be,
-# the last line on stderr is one sentence with the reason and the packages, and the status is 1.
+# installed with apt-get, as root or through sudo, which may ask for a password on a terminal. Where
+# that cannot be, the last line on stderr is one sentence with the reason and the command to run,
+# and the status is 1.
 set -euo pipefail
 # shellcheck source=tools/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -87,20 +89,48 @@ missing_packages() {
     python) has_venv_module || printf '%s\n' python3 python3-venv ;;
     house) have python3 || echo python3 ;;
     fuzz) has_libfuzzer || printf '%s\n' clang libclang-rt-dev ;;
+    package)
+      have dpkg-shlibdeps || echo dpkg-dev
+      have mmdebstrap || echo mmdebstrap
+      ;;
   esac
 }
 
 # --- installing ----------------------------------------------------------------------------------
 
-# Sets `as_root` to the words that give a command root's rights; fails when there are none.
+# Whether somebody is there to type a password. Asked here, since installing closes its input.
+has_terminal=no
+if [ -t 0 ]; then has_terminal=yes; fi
+
+# Asks once, before apt-get: it is called twice. sudo itself talks to the terminal.
+ask_password() {
+  say "missing: $*; sudo needs your password to install them"
+  sudo -v
+}
+
+# find_root PACKAGE...: sets `as_root` to the words that give a command root's rights; fails when
+# there are none.
 find_root() {
   if [ "$(id -u)" = 0 ]; then
     as_root=(env DEBIAN_FRONTEND=noninteractive)
   elif have sudo && sudo -n true 2>/dev/null; then
     as_root=(sudo -n env DEBIAN_FRONTEND=noninteractive)
+  elif have sudo && [ "$has_terminal" = yes ] && ask_password "$@"; then
+    as_root=(sudo env DEBIAN_FRONTEND=noninteractive)
   else
     return 1
   fi
+}
+
+# What to do about the given packages: the one line to run, where there is one.
+remedy_for() {
+  local sudo=""
+  if ! have apt-get; then
+    echo "these are Debian's names of them"
+    return
+  fi
+  if [ "$(id -u)" != 0 ] && have sudo; then sudo="sudo "; fi
+  echo "to install them: ${sudo}apt-get install -y --no-install-recommends $*"
 }
 
 apt_updated=no
@@ -110,8 +140,8 @@ apt_install() {
     reason="there is no apt-get on this machine"
     return 1
   fi
-  if ! find_root; then
-    reason="installing needs root, or a sudo that asks no password"
+  if ! find_root "$@"; then
+    reason="installing them needs root's rights"
     return 1
   fi
   say "installing: $*"
@@ -167,11 +197,11 @@ provide_packages() {
   is_missing "$1" || return 0
   if ! needs_any_of "${packages[@]}"; then
     say "without ${packages[*]}, hence without $(lost_without "${packages[@]}");" \
-      "${reason:-incomplete}"
+      "${reason:-incomplete}; $(remedy_for "${packages[@]}")"
     return 0
   fi
   complain "missing: ${packages[*]}; ${reason:-they are installed, but too old or incomplete};" \
-    "as root: apt-get install -y --no-install-recommends ${packages[*]}"
+    "$(remedy_for "${packages[@]}")"
   return 1
 }
 
@@ -212,9 +242,10 @@ provide_venv() {
 for group in "$@"; do
   case "$group" in
     python) provide_venv ;;
-    build | cross | house | fuzz) provide_packages "$group" ;;
+    build | cross | house | fuzz | package) provide_packages "$group" ;;
     *)
-      complain "setup: '$group' is no group; the groups are build, cross, python, house and fuzz"
+      complain "setup: '$group' is no group; the groups are build, cross, python, house, fuzz" \
+        "and package"
       exit 2
       ;;
   esac

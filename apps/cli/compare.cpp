@@ -181,19 +181,19 @@ void compare_pictures(const CommonFlags& flags, const CompareArguments& argument
       write_picture(written.back(), picture);
     });
   }();
-  const Json json = {{"a", side_json(a, report.a)},
-                     {"b", side_json(b, report.b)},
-                     {"seed", shared.seed},
-                     {"size", shared.size},
-                     {"tokens", report.tokens},
-                     {"channels", report.channels},
-                     {"equal", is_equal(report)},
-                     {"first_velocity", to_json(report.first_velocity)},
-                     {"steps", list_of(report.steps)},
-                     {"psnr_db", to_json(report.psnr_db)},
-                     {"ssim", to_json(report.ssim)},
-                     {"images", list_of(report.images)},
-                     {"pictures", written}};
+  Json json = request_json(shared, report.a);
+  json.erase("model");  // each has its own
+  json.update(Json{{"a", side_json(a, report.a)},
+                   {"b", side_json(b, report.b)},
+                   {"tokens", report.tokens},
+                   {"channels", report.channels},
+                   {"equal", is_equal(report)},
+                   {"first_velocity", to_json(report.first_velocity)},
+                   {"steps", list_of(report.steps)},
+                   {"psnr_db", to_json(report.psnr_db)},
+                   {"ssim", to_json(report.ssim)},
+                   {"images", list_of(report.images)},
+                   {"pictures", written}});
   std::string text = picture_text(report);
   if (!flags.quiet) {
     text = fmt::format("{}{}\n{}\nPictures: {}", side_text("A", a, report.a),

@@ -4,14 +4,15 @@
 #include <fmt/format.h>
 
 #include <functional>
-#include <limits>
 #include <memory>
 #include <string>
 
 #include "commands.h"
+#include "help_page.h"
 #include "octet/files.h"
 #include "octet/text.h"
 #include "output.h"
+#include "picture_flags.h"
 #include "rendering.h"
 
 namespace octet::cli {
@@ -19,7 +20,7 @@ namespace {
 
 struct DemoArguments {
   std::string out = "demo.png";
-  int64_t seed = 7;
+  SeedArgument seed{.seed = 7};
 };
 
 void render_demo(const CommonFlags& flags, const DemoArguments& arguments) {
@@ -28,19 +29,20 @@ void render_demo(const CommonFlags& flags, const DemoArguments& arguments) {
   GenerateRequest request = demo_request();
   request.device = flags.device;
   request.threads = flags.threads;
-  request.seed = static_cast<uint64_t>(arguments.seed);
+  request.seed = seed_from(arguments.seed, flags);
   const GenerateReport report = [&] {
     RenderingProgress progress(flags);
     return generate(request, std::ref(progress),
                     [&](const Picture& picture) { write_picture(arguments.out, picture); });
   }();
-  nlohmann::ordered_json json = report_json(report);
+  nlohmann::ordered_json json = request_json(request, report);
+  json.update(report_json(report));
   json["pictures"] = {arguments.out};
-  json["model"] = request.model;
   const std::string text = fmt::format(
-      "{}\n{} ({}), from the model of random weights in {}\n\n"
+      "{}\n{} ({}, seed {}), from the model of random weights in {}\n\n"
       "With the weights of Ideogram 4: octet generate --model FOLDER --caption FILE -o out.png\n",
-      report_text(report), printable(arguments.out), request.size, printable(request.model));
+      report_text(report), printable(arguments.out), request.size, request.seed,
+      printable(request.model));
   show(flags, flags.quiet ? printable(arguments.out) + "\n" : text, json);
 }
 
@@ -53,8 +55,8 @@ void add_demo(CLI::App& program, CommonFlags& flags) {
   add_output_flags(*command, flags);
   const auto arguments = std::make_shared<DemoArguments>();
   add_picture_path(*command, arguments->out, "PNG file");
-  add_whole_number(*command, "--seed", arguments->seed, 0, std::numeric_limits<int64_t>::max(),
-                   "Seed of the noise");
+  add_seed(*command, arguments->seed);
+  set_examples(*command, {"octet demo", "octet demo --seed random -o shapes.png --device cpu"});
   command->callback([&flags, arguments] { render_demo(flags, *arguments); });
 }
 

@@ -1,4 +1,5 @@
-// The program `octet`. Exit codes: 0 done, 1 failed (one sentence on stderr), 2 wrong usage.
+// The program `octet`. Exit codes: 0 done, 1 failed (one sentence on stderr), 2 wrong usage, 128 +
+// signal when one stopped it.
 #include <fcntl.h>
 #include <fmt/format.h>
 
@@ -12,9 +13,11 @@
 #include "commands.h"
 #include "help_page.h"
 #include "octet/error.h"
+#include "octet/invalid_request.h"
 #include "octet/log.h"
 #include "octet/text.h"
 #include "octet/version.h"
+#include "stop_signal.h"
 #include "usage_errors.h"
 
 namespace octet::cli {
@@ -115,6 +118,8 @@ int run(int argc, char** argv) {
     std::ostringstream text;
     program.exit(error, text, text);
     std::fputs(text.str().c_str(), stdout);
+  } catch (const InvalidRequest& error) {
+    return fail_with(usage_sentence(program, CLI::ValidationError(error.what())), kWrongUsage);
   }
   // Both: an earlier write that failed leaves nothing to flush.
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
@@ -123,21 +128,27 @@ int run(int argc, char** argv) {
   return kDone;
 }
 
+// Every way in which run() may end, as an exit code.
+int guarded_run(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const Error& error) {
+    return fail_with(error.what());
+  } catch (const std::bad_alloc&) {
+    // As it is: formatting would ask for memory again.
+    std::fputs("octet: out of memory; close programs or use a smaller problem\n", stderr);
+    return kFailed;
+  } catch (const std::exception& error) {
+    return fail_with(fmt::format("unexpected failure: {}", error.what()));
+  }
+}
+
 }  // namespace
 
 }  // namespace octet::cli
 
 int main(int argc, char** argv) {
   octet::cli::open_standard_descriptors();
-  try {
-    return octet::cli::run(argc, argv);
-  } catch (const octet::Error& error) {
-    return octet::cli::fail_with(error.what());
-  } catch (const std::bad_alloc&) {
-    // As it is: formatting would ask for memory again.
-    std::fputs("octet: out of memory; close programs or use a smaller problem\n", stderr);
-    return octet::cli::kFailed;
-  } catch (const std::exception& error) {
-    return octet::cli::fail_with(fmt::format("unexpected failure: {}", error.what()));
-  }
+  octet::cli::handle_stop_signals();
+  return octet::cli::exit_code_after_signals(octet::cli::guarded_run(argc, argv));
 }

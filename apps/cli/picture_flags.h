@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "flags.h"
@@ -10,10 +11,23 @@
 
 namespace octet::cli {
 
+// --seed: a number, or a random one that the user is told.
+struct SeedArgument {
+  uint64_t seed = 0;
+  bool is_random = false;
+};
+
+void add_seed(CLI::App& command, SeedArgument& argument);
+
+// Draws a random one, and says so unless the flags are quiet.
+uint64_t seed_from(const SeedArgument& argument, const CommonFlags& flags);
+
 struct PictureArguments {
   GenerateRequest request;  // without what stands below
-  int64_t steps = 0, seed = 0, images = 1;
-  std::string caption;  // a file or -
+  SeedArgument seed;
+  int64_t steps = 0, images = 1;
+  std::optional<std::string> caption;  // a file, - or the JSON itself
+  std::optional<std::string> prompt;   // plain text; one of the two is given
   bool wrap_text = false;
 };
 

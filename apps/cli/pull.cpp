@@ -11,10 +11,10 @@
 #include <utility>
 
 #include "commands.h"
-#include "ctrl_c.h"
 #include "help_page.h"
 #include "octet/text.h"
 #include "output.h"
+#include "stop_signal.h"
 
 namespace octet::cli {
 namespace {
@@ -42,7 +42,7 @@ class PullProgress {
   explicit PullProgress(const CommonFlags& flags) : quiet_(flags.quiet) {}
 
   bool operator()(const PullStep& step) {
-    if (ctrl_c_.was_pressed()) return false;
+    if (stop_signal_.was_sent()) return false;
     if (quiet_ || step.total == 0) return true;
     constexpr int64_t kKilobyte = 1000, kMegabyte = 1'000'000;
     const bool is_small = step.total < 100 * kMegabyte;
@@ -58,7 +58,7 @@ class PullProgress {
   }
 
  private:
-  CtrlC ctrl_c_;
+  StopSignal stop_signal_;
   bool quiet_;
   Rate rate_;
   std::optional<Progress> progress_;

@@ -196,6 +196,8 @@ void add_quantize(CLI::App& program, CommonFlags& flags) {
                    "Run these through the model to see its activations: JSON captions, folders "
                    "of them, or .jsonl files")
       ->type_name("FILE|FOLDER");
+  command->add_flag("--any-caption", request.any_caption,
+                    "Warn of the captions' errors, and run them all the same");
   command
       ->add_option("--statistics", request.statistics,
                    "File of activations, read; with --captions written (default: OUT with "
@@ -222,7 +224,8 @@ void add_quantize(CLI::App& program, CommonFlags& flags) {
   command->add_flag("--verify", request.verify,
                     "Read the output back and compare it with the source");
   // Without captions nothing is calibrated.
-  for (const char* flag : {"--calibration-steps", "--calibration-size", "--seed"}) {
+  for (const char* flag :
+       {"--any-caption", "--calibration-steps", "--calibration-size", "--seed"}) {
     command->get_option(flag)->needs("--captions");
   }
   set_examples(

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "octet/version.h"
 #include "output.h"
 
 namespace octet::cli {
@@ -31,7 +32,7 @@ std::pair<std::string, int64_t> unit_for(const GenerateStep& step) {
 RenderingProgress::RenderingProgress(const CommonFlags& flags) : quiet_(flags.quiet) {}
 
 bool RenderingProgress::operator()(const GenerateStep& step) {
-  if (ctrl_c_.was_pressed()) return false;
+  if (stop_signal_.was_sent()) return false;
   if (quiet_) return true;
   const auto [unit, divisor] = unit_for(step);
   // The two transformers are loaded one after the other: each has a bar.
@@ -106,6 +107,20 @@ nlohmann::ordered_json report_json(const GenerateReport& report) {
           {"peak_bytes", report.peak_bytes},
           {"kernels", kernels},
           {"ops", ops}};
+}
+
+nlohmann::ordered_json request_json(const GenerateRequest& request, const GenerateReport& report) {
+  using Json = nlohmann::ordered_json;
+  const bool seeded = request.noise_file.empty();
+  return {{"version", version()},
+          {"commit", commit()},
+          {"model", request.model},
+          {"size", fmt::format("{}x{}", report.width, report.height)},
+          {"caption", report.caption},
+          {"preset", request.preset},
+          {"guidance", request.guidance.empty() ? Json(nullptr) : Json(request.guidance)},
+          {"seed", seeded ? Json(request.seed) : Json(nullptr)},
+          {"noise", known(request.noise_file)}};
 }
 
 }  // namespace octet::cli

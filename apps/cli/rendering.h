@@ -1,4 +1,4 @@
-// What the commands share that make pictures: progress, Ctrl-C, the report.
+// What the commands share that make pictures: progress, signals to stop, the report.
 #pragma once
 
 #include <memory>
@@ -6,14 +6,14 @@
 #include <optional>
 #include <string>
 
-#include "ctrl_c.h"
 #include "flags.h"
 #include "octet/generate.h"
 #include "octet/progress.h"
+#include "stop_signal.h"
 
 namespace octet::cli {
 
-// A bar for each stage of the work, or nothing for --quiet. Asks to stop after Ctrl-C.
+// A bar for each stage of the work, or nothing for --quiet. Asks to stop after a signal.
 class RenderingProgress {
  public:
   explicit RenderingProgress(const CommonFlags& flags);
@@ -23,7 +23,7 @@ class RenderingProgress {
   bool operator()(const GenerateStep& step);
 
  private:
-  CtrlC ctrl_c_;
+  StopSignal stop_signal_;
   bool quiet_;
   std::string prefix_;
   std::string stage_;
@@ -40,5 +40,8 @@ std::string picture_path(const std::string& path, int index, int images);
 // Which kernels ran, how often and how fast, and where the time went.
 std::string report_text(const GenerateReport& report);
 nlohmann::ordered_json report_json(const GenerateReport& report);
+
+// What was asked for, in JSON: version, model, size, caption, preset, guidance, seed.
+nlohmann::ordered_json request_json(const GenerateRequest& request, const GenerateReport& report);
 
 }  // namespace octet::cli

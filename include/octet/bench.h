@@ -1,4 +1,4 @@
-// Measuring INT8 linears.
+// Benchmarks of INT8 linears.
 //
 //   octet::GemmBenchRequest request;
 //   request.shapes = octet::parse_shapes("512,4608,4608;ideogram4@1024");
@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "octet/export.h"
 #include "octet/shapes.h"
 
 namespace octet {
@@ -81,8 +82,8 @@ struct GemmBench {
 };
 
 // progress(done, total) is called once the device is ready, and after each shape.
-GemmBench bench_gemm(const GemmBenchRequest& request,
-                     const std::function<void(int, int)>& progress = {});
+OCTET_API GemmBench bench_gemm(const GemmBenchRequest& request,
+                               const std::function<void(int, int)>& progress = {});
 
 struct QuantizeBenchRequest {
   int64_t rows = 4096;
@@ -114,8 +115,8 @@ struct QuantizeBench {
   std::vector<QuantizeBenchRow> rows;  // rotate 256 only for multiples of it
 };
 
-QuantizeBench bench_quantize(const QuantizeBenchRequest& request,
-                             const std::function<void(int, int)>& progress = {});
+OCTET_API QuantizeBench bench_quantize(const QuantizeBenchRequest& request,
+                                       const std::function<void(int, int)>& progress = {});
 
 // One DiT-sized linear, three ways, with the error of each against the exact product.
 struct LinearPath {
@@ -140,7 +141,7 @@ struct LinearComparison {
   Steadiness steadiness;
 };
 
-LinearComparison compare_linear(const LinearRequest& request = {},
-                                const std::function<void(int, int)>& progress = {});
+OCTET_API LinearComparison compare_linear(const LinearRequest& request = {},
+                                          const std::function<void(int, int)>& progress = {});
 
 }  // namespace octet

@@ -1,5 +1,5 @@
-// Measuring one denoising step of the whole transformer, without a checkpoint: its weights are
-// random numbers, on which no time depends.
+// Benchmark of one denoising step of the whole transformer. Needs no checkpoint: the weights are
+// random, and the time does not depend on them.
 //
 //   octet::StepBenchRequest request;
 //   request.text_tokens = 256;
@@ -13,11 +13,12 @@
 #include <vector>
 
 #include "octet/bench.h"
+#include "octet/export.h"
 
 namespace octet {
 
 struct StepBenchRequest {
-  int width = 1024, height = 1024;  // multiples of 16 from 256 to 2048
+  int width = 1024, height = 1024;  // multiples of 16
   int64_t text_tokens = 512;        // 0 to 2048
   int64_t layers = 34;              // of the transformer, fewer to shorten it
   std::string device = "auto";      // auto, ref, cpu, cuda[:i]
@@ -76,11 +77,11 @@ struct StepBench {
   std::vector<StepBranch> branches;  // conditional, unconditional
 
   // Of a step, which is one forward pass of each.
-  double ms() const;
+  OCTET_API double ms() const;
 };
 
 // `progress` is told what is being done, and how much of it; one phase follows the other.
 using StepProgress = std::function<void(const std::string& phase, int done, int total)>;
-StepBench bench_step(const StepBenchRequest& request, const StepProgress& progress = {});
+OCTET_API StepBench bench_step(const StepBenchRequest& request, const StepProgress& progress = {});
 
 }  // namespace octet

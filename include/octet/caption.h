@@ -1,5 +1,5 @@
-// The JSON caption that Ideogram 4 takes as its prompt: checking it, and putting it in the form
-// that the model was trained on.
+// The JSON caption that Ideogram 4 takes as its prompt: checks it, and brings it into the form that
+// the model was trained on.
 //
 //   octet::CaptionReport report = octet::check_caption(octet::read_caption("poster.json"));
 //   for (const octet::CaptionFinding& finding : report.findings)
@@ -11,11 +11,14 @@
 #include <string_view>
 #include <vector>
 
+#include "octet/export.h"
+
 namespace octet {
 
 struct CaptionFinding {
   // An error is refused by the model's official verifier, or is a `true` in a box, which that takes
-  // for a number by accident. A warning is what the verifier accepts and hardly anybody means.
+  // for a number by accident. A warning is an unknown key, or what the verifier accepts and hardly
+  // anybody means.
   enum class Severity { error, warning };
 
   std::string path;  // "$.compositional_deconstruction.elements[2].bbox"; "$" is the whole caption
@@ -30,19 +33,23 @@ struct CaptionReport {
   // literal UTF-8. Also mended are lower-case colours and the aspect_ratio that prompt expanders
   // leave at the root. Empty when an error remains that is not fixable.
   std::string canonical;
+  // What the model gets where errors do not matter (GenerateRequest::any_caption): the same mended
+  // as far as it can be, or text that is no JSON without the white space around it. Empty for what
+  // is no text for a tokenizer: nothing at all, NUL bytes, other than UTF-8, too long.
+  std::string as_given;
 
-  bool valid() const;  // no errors
+  OCTET_API bool valid() const;  // no errors
 };
 
-CaptionReport check_caption(std::string_view text);
+OCTET_API CaptionReport check_caption(std::string_view text);
 
 // A minimal caption that says `plain_text`. The model knows captions only: on plain text its
 // pictures are worse, and it often paints its own refusal. Throws Error for a text that is empty,
 // not UTF-8, too long, or looks like JSON.
-std::string wrap_plain_text(std::string_view plain_text);
+OCTET_API std::string wrap_plain_text(std::string_view plain_text);
 
 // The bytes of a file, or of standard input for "-". Throws Error naming it when it cannot be read
 // or is longer than any caption.
-std::string read_caption(const std::string& path);
+OCTET_API std::string read_caption(const std::string& path);
 
 }  // namespace octet

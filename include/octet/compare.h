@@ -1,4 +1,5 @@
-// The same pictures through two models, or through two paths of one, and how far they are apart.
+// Renders the same pictures with two models, or with one model in two ways, and measures how far
+// they are apart.
 //
 //   octet::GenerateRequest a, b;  // alike but for the model, its linears, its dtype or its device
 //   const octet::CompareReport report = octet::compare(a, b, {}, {});
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "octet/difference.h"
+#include "octet/export.h"
 #include "octet/generate.h"
 
 namespace octet {
@@ -55,7 +57,7 @@ using OnComparedPicture = std::function<void(const std::string& name, const Pict
 // memory. What `a` made waits in a temporary file. A model without one of the parts (text encoder,
 // VAE, unconditional transformer) takes that of the other. Throws Error with one sentence for what
 // generate() refuses, before either is loaded, and for requests whose latents cannot be compared.
-CompareReport compare(const GenerateRequest& a, const GenerateRequest& b,
-                      const OnCompareStep& on_step, const OnComparedPicture& on_picture);
+OCTET_API CompareReport compare(const GenerateRequest& a, const GenerateRequest& b,
+                                const OnCompareStep& on_step, const OnComparedPicture& on_picture);
 
 }  // namespace octet

@@ -1,4 +1,4 @@
-// What this machine offers.
+// The devices of this machine.
 //
 //   for (const octet::DeviceInfo& device : octet::list_devices())
 //     std::cout << device.name << ": " << device.description << "\n";
@@ -6,6 +6,8 @@
 
 #include <string>
 #include <vector>
+
+#include "octet/export.h"
 
 namespace octet {
 
@@ -19,6 +21,6 @@ struct DeviceInfo {
 
 // Every device that exists here. A build without CUDA, or a machine without a usable GPU, gives one
 // "cuda" entry whose `unavailable` says so.
-std::vector<DeviceInfo> list_devices();
+OCTET_API std::vector<DeviceInfo> list_devices();
 
 }  // namespace octet

@@ -1,15 +1,21 @@
-// Writing results.
+// Writes result files.
 #pragma once
 
 #include <string>
 
+#include "octet/export.h"
+
 namespace octet {
 
 // The file appears whole or not at all. Throws Error naming the path when it cannot be written.
-void write_text_file(const std::string& path, const std::string& text);
+OCTET_API void write_text_file(const std::string& path, const std::string& text);
 
 // Throws the same Error when the file could not be created, and changes nothing otherwise. For the
 // start of long work, whose result would be lost at its end.
-void check_writable(const std::string& path);
+OCTET_API void check_writable(const std::string& path);
+
+// Removes what unfinished files have on disk. For a signal handler, as the last thing before the
+// program ends: it may be called at any time, and no file that is being written is completed after.
+OCTET_API void remove_temporary_files() noexcept;
 
 }  // namespace octet

@@ -1,4 +1,4 @@
-// Images from a caption.
+// Makes images from a caption.
 //
 //   octet::GenerateRequest request;
 //   request.model = "ideogram-4";
@@ -14,6 +14,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "octet/export.h"
 
 namespace octet {
 
@@ -37,13 +39,18 @@ struct GenerateRequest {
   std::vector<std::string> loras;  // FILE[:strength[:cond|uncond|both]]
   // Keep the INT8 codes of a model that is not stored so, for the next time; with LoRAs always.
   bool cache_weights = false;
-  std::string fallback;  // another model, for parts that neither `model` nor these have
-  std::string caption;   // JSON text, see octet/caption.h
+  std::string fallback;      // another model, for parts that neither `model` nor these have
+  std::string caption;       // JSON text, see octet/caption.h
+  bool any_caption = false;  // warn of its errors, and run it all the same
   std::string caption_name = "caption";  // what begins a sentence about it
   std::string size = "1024x1024";
   std::string preset = "quality";  // quality, default, turbo, or their official names
   int steps = 0;                   // 0: the preset's
-  std::vector<float> guidance;     // none: the preset's; one for all steps, or one for each
+  // None: the preset's; one for all steps, or one for each. Where all are 1 the unconditional
+  // transformer does not run, and need not be there.
+  std::vector<float> guidance;
+  // Of the first image; the others count on from it. Picture::seed as the seed of a request gives
+  // that picture alone, to the last bit.
   uint64_t seed = 0;
   // In place of the seed's noise, for comparisons: a safetensors file with one tensor, F32 [tokens,
   // channels] (or [1, tokens, channels], as diffusers takes it), for one image.
@@ -66,7 +73,8 @@ struct GenerateStep {
   double seconds = 0;           // of the last step, when denoising
 };
 
-// False ends the work: generate() throws an Error that says so.
+// False ends the work: images that are denoised by then are still decoded and handed over, and
+// generate() throws an Error that says so.
 using OnGenerateStep = std::function<bool(const GenerateStep&)>;
 
 // What the linears of a class of layers ran on.
@@ -87,6 +95,8 @@ struct OpShare {
 
 struct GenerateReport {
   std::string device;
+  int width = 0, height = 0;
+  std::string caption;  // as the model got it
   int text_tokens = 0;
   int steps = 0;
   std::string checkpoint;  // a fingerprint of all weights that were read
@@ -97,19 +107,29 @@ struct GenerateReport {
 };
 
 struct Picture {
-  int index = 0;  // of the images of the request
+  int index = 0;      // of the images of the request
+  uint64_t seed = 0;  // its own; not with a noise_file
   int width = 0, height = 0;
   std::vector<uint8_t> rgb;  // rows from the top
   // What a file keeps beside the pixels: caption, seed, preset, checkpoint, kernels.
   std::vector<std::pair<std::string, std::string>> metadata;
 };
 
+// Steps, guidance and times that Ideogram publishes; all of them run the same weights.
+struct PresetInfo {
+  std::string name;           // "quality"
+  std::string official_name;  // "V4_QUALITY_48"
+  int steps = 0;
+};
+OCTET_API std::vector<PresetInfo> list_presets();
+
 // Throws Error with one sentence for a bad request, model or caption; before anything is loaded
-// where that can be known. Each picture is handed over when it is ready.
-GenerateReport generate(const GenerateRequest& request, const OnGenerateStep& on_step,
-                        const std::function<void(const Picture&)>& on_picture);
+// where that can be known. A size, preset or guidance that is none is an InvalidRequest; see
+// octet/invalid_request.h. Each picture is handed over when it is ready.
+OCTET_API GenerateReport generate(const GenerateRequest& request, const OnGenerateStep& on_step,
+                                  const std::function<void(const Picture&)>& on_picture);
 
 // As PNG. The file appears whole or not at all.
-void write_picture(const std::string& path, const Picture& picture);
+OCTET_API void write_picture(const std::string& path, const Picture& picture);
 
 }  // namespace octet

@@ -1,17 +1,19 @@
-// What is in a checkpoint, without loading it.
+// Shows what is in a checkpoint, without loading it.
 //
 //   const octet::CheckpointSummary summary = octet::inspect_checkpoint("model.safetensors");
 //   for (const octet::TensorSummary& tensor : summary.tensors) {
 //     std::cout << tensor.name << ' ' << tensor.dtype << ' ' << tensor.bytes << '\n';
 //   }
 //
-// The checkpoint is validated in full: a summary exists only of files that can be used.
+// The checkpoint is validated in full, so a summary exists only for usable files.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
+
+#include "octet/export.h"
 
 namespace octet {
 
@@ -41,6 +43,6 @@ struct CheckpointSummary {
 // `path` is a safetensors or GGUF file, a `*.safetensors.index.json`, or a folder that holds one of
 // them, perhaps by its name in the Hub's cache.
 // Throws octet::Error when a file is missing, broken or not what it should be.
-CheckpointSummary inspect_checkpoint(const std::string& path);
+OCTET_API CheckpointSummary inspect_checkpoint(const std::string& path);
 
 }  // namespace octet

@@ -1,10 +1,12 @@
-// What a model's files would do here: their dialects, which linears run in INT8 as they are stored,
-// which are converted when they are loaded, and the memory that the parts take. Reads no weights.
+// What a model's files would do on this machine: their dialects, which linears run in INT8 as
+// stored, which are converted on load, and the memory of each part. Reads no weights.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include "octet/export.h"
 
 namespace octet {
 
@@ -41,6 +43,6 @@ struct ModelSummary {
 // the Hub's cache, the folder or the file of a transformer; none when it is something else. `base`
 // gives what a file lacks. Throws Error when a part of a folder is broken, incomplete, or has
 // tensors of no use.
-ModelSummary inspect_model(const std::string& path, const std::string& base = "");
+OCTET_API ModelSummary inspect_model(const std::string& path, const std::string& base = "");
 
 }  // namespace octet

@@ -1,9 +1,11 @@
-// Where log lines go. The library writes nothing by itself.
+// Where log lines go. The library itself prints nothing.
 #pragma once
 
 #include <functional>
 #include <optional>
 #include <string_view>
+
+#include "octet/export.h"
 
 namespace octet::log {
 
@@ -14,10 +16,10 @@ enum class Level { debug, info, warning, trace };
 using Sink = std::function<void(Level, std::string_view line)>;
 
 // Replaces the sink; an empty one (the state at start) drops every line.
-void set_sink(Sink sink);
+OCTET_API void set_sink(Sink sink);
 
 // The lowest level that the variable OCTET_LOG asks for: debug, info, or quiet for warnings alone.
 // Nothing when it is not set; throws Error when it is anything else. A program's own flags win.
-std::optional<Level> level_from_environment();
+OCTET_API std::optional<Level> level_from_environment();
 
 }  // namespace octet::log

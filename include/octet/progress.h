@@ -1,4 +1,4 @@
-// Progress of long work on a terminal or in a log.
+// Progress of long work, on a terminal or in a log.
 //
 //   octet::Progress progress("tuning", shapes.size(), "shapes");
 //   for (size_t i = 0; i < shapes.size(); ++i) { tune(shapes[i]); progress.update(i + 1); }
@@ -9,12 +9,14 @@
 #include <cstdio>
 #include <string>
 
+#include "octet/export.h"
+
 namespace octet {
 
 // Draws a bar with the amount done and the remaining time on a terminal, and otherwise plain lines:
 // one when the work starts, one for each further tenth of it, one when it ends. A line that cannot
 // be written (stderr is closed, its disk is full) is lost and never stops the work.
-class Progress {
+class OCTET_API Progress {
  public:
   // `out` is usually stderr; total is in whatever unit `unit` names ("tensors", "shapes").
   Progress(std::string title, int64_t total, std::string unit, std::FILE* out = stderr);

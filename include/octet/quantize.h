@@ -1,4 +1,4 @@
-// Checkpoints in INT8 out of checkpoints in any dialect.
+// Makes INT8 checkpoints from checkpoints in any dialect.
 //
 //   octet::QuantizeRequest request;
 //   request.source = "ideogram-4-fp8";
@@ -11,6 +11,8 @@
 #include <functional>
 #include <string>
 #include <vector>
+
+#include "octet/export.h"
 
 namespace octet {
 
@@ -28,6 +30,7 @@ struct QuantizeRequest {
   std::string dialect = "comfyui";    // or transformerlab
   std::string statistics;             // file with activations, read, or written by calibration
   std::vector<std::string> captions;  // files to calibrate with; none: no calibration
+  bool any_caption = false;           // warn of their errors, and run them all the same
   int calibration_steps = 0;          // 0: those of the preset turbo
   std::string calibration_size = "512x512";
   uint64_t seed = 0;
@@ -81,12 +84,12 @@ struct QuantizeReport {
 
 // Throws Error with one sentence. What is finished of an output is gone on with by the next call
 // with the same request.
-QuantizeReport quantize(const QuantizeRequest& request, const OnQuantizeStep& on_step);
+OCTET_API QuantizeReport quantize(const QuantizeRequest& request, const OnQuantizeStep& on_step);
 
 // A linear's error by the recipe of the report.
-double error_by_recipe(const QuantizeReport& report, const LinearErrorReport& error);
+OCTET_API double error_by_recipe(const QuantizeReport& report, const LinearErrorReport& error);
 
 // The errors as a page to look at: bars, sorted by the error of the recipe.
-std::string error_page(const QuantizeReport& report);
+OCTET_API std::string error_page(const QuantizeReport& report);
 
 }  // namespace octet

@@ -1,9 +1,11 @@
-// The sizes of linears, and how users write them.
+// Sizes of linears, and the notation for them.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include "octet/export.h"
 
 namespace octet {
 
@@ -16,6 +18,6 @@ struct GemmShape {
 
 // Items separated by ';', each either "m,n,k" or "ideogram4@<pixels>[,<pixels>...]", the linears of
 // one unconditional forward pass at that image size. Throws Error naming the item that is wrong.
-std::vector<GemmShape> parse_shapes(const std::string& text);
+OCTET_API std::vector<GemmShape> parse_shapes(const std::string& text);
 
 }  // namespace octet

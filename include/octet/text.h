@@ -1,4 +1,4 @@
-// Text from files and users, made safe to show.
+// Makes text from files and users safe to print.
 //
 //   std::cout << octet::printable(tensor.name) << "\n";
 #pragma once
@@ -6,11 +6,13 @@
 #include <string>
 #include <string_view>
 
+#include "octet/export.h"
+
 namespace octet {
 
 // The text on one line and unable to drive a terminal: control characters, line separators and
 // overrides of the writing direction become \uNNNN, bytes that are not UTF-8 become \xNN. The rest
 // stays as it is, in whatever script.
-std::string printable(std::string_view text);
+OCTET_API std::string printable(std::string_view text);
 
 }  // namespace octet

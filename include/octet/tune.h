@@ -1,4 +1,4 @@
-// Choosing the kernels of a device by measuring them, before they are needed.
+// Chooses kernels for a device by measuring them, ahead of time.
 //
 //   octet::TuneRequest request;
 //   request.shapes = octet::parse_shapes("ideogram4@768,1024,2048");
@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "octet/export.h"
 #include "octet/shapes.h"
 
 namespace octet {
@@ -55,7 +56,7 @@ struct TuneReport {
 // outputs, each problem once. progress(done, total) is called once the device is ready, and after
 // each problem; never where there is nothing to measure. A warning is logged when there is a choice
 // but no file to keep it in. Throws Error when not one problem could be measured.
-TuneReport tune_gemm(const TuneRequest& request,
-                     const std::function<void(int, int)>& progress = {});
+OCTET_API TuneReport tune_gemm(const TuneRequest& request,
+                               const std::function<void(int, int)>& progress = {});
 
 }  // namespace octet

@@ -1,11 +1,14 @@
-// Which Octet this is.
+// The version of Octet.
 #pragma once
 
 #include <string>
 
+#include "octet/export.h"
+
 namespace octet {
 
-std::string version();  // "0.1.0"
-std::string commit();   // the short commit of the build, "+changes" when the tree differed from it
+OCTET_API std::string version();  // "0.1.0"
+// The short commit of the build, with "+changes" when the tree differed from it.
+OCTET_API std::string commit();
 
 }  // namespace octet

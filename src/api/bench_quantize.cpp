@@ -3,11 +3,12 @@
 
 #include "api/boundary.h"
 #include "backend/gemm.h"
+#include "backend/host_backend.h"
 #include "base/error.h"
+#include "base/free_memory.h"
 #include "base/thread_pool.h"
 #include "base/utc.h"
 #include "devices/select.h"
-#include "measure/free_memory.h"
 #include "measure/random_matrix.h"
 #include "measure/steadiness.h"
 #include "octet/bench.h"
@@ -38,10 +39,9 @@ std::vector<QuantizeBenchRow> measure_k(Backend& backend, ThreadPool& pool, int6
                                         double seconds) {
   // The rows as they are made and as they are kept, int8, and the two buffers of the copy; for a
   // GPU only the rows as they are made.
-  const double bytes_per_element = measure::keeps_data_on_host(backend) ? 8 : 2;
-  measure::check_free_memory(
-      fmt::format("bench: rows={} k={}", rows, k),
-      bytes_per_element * static_cast<double>(rows) * static_cast<double>(k));
+  const double bytes_per_element = keeps_data_on_host(backend) ? 8 : 2;
+  check_free_memory(fmt::format("bench: rows={} k={}", rows, k),
+                    bytes_per_element * static_cast<double>(rows) * static_cast<double>(k));
   const Buffer input = measure::random_matrix(backend, pool, kDType, rows, k, measure::activation);
   const Buffer values = backend.allocate(bytes_of(DType::i8, {rows, k}));
   const Buffer scales = backend.allocate(bytes_of(DType::f32, {rows}));

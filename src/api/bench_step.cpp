@@ -6,12 +6,13 @@
 #include <optional>
 
 #include "api/boundary.h"
+#include "backend/host_backend.h"
 #include "base/error.h"
+#include "base/free_memory.h"
 #include "base/random_value.h"
 #include "base/thread_pool.h"
 #include "base/utc.h"
 #include "devices/select.h"
-#include "measure/free_memory.h"
 #include "measure/steadiness.h"
 #include "models/ideogram4/dit.h"
 #include "octet/version.h"
@@ -122,7 +123,7 @@ void StepBencher::count_weights() {
   quant::WeightCount count(ctx_.dtype, int8_);
   for (Branch& branch : branches_) visit_weights(branch.dit, branch.conditional, count);
   parameters_ = count.parameters();
-  if (!measure::keeps_data_on_host(*backend_)) return;
+  if (!keeps_data_on_host(*backend_)) return;
   // The widest moment of a block holds its input, q, k and v, the attention's output and the next
   // linear's, or the two halves of the FFN; each also as INT8.
   const DitConfig& config = branches_[0].dit.config;
@@ -133,10 +134,9 @@ void StepBencher::count_weights() {
       4 * static_cast<double>(request_.text_tokens) * static_cast<double>(config.text_features);
   // The largest weight is in memory twice while it is made.
   const double staged = static_cast<double>(2 * config.ffn) * static_cast<double>(config.hidden());
-  measure::check_free_memory(
-      fmt::format("bench step: {} layers at {} x {} pixels", config.layers, request_.width,
-                  request_.height),
-      static_cast<double>(count.bytes()) + activations + 2 * features + staged);
+  check_free_memory(fmt::format("bench step: {} layers at {} x {} pixels", config.layers,
+                                request_.width, request_.height),
+                    static_cast<double>(count.bytes()) + activations + 2 * features + staged);
 }
 
 void StepBencher::make_weights() {

@@ -129,7 +129,8 @@ class Comparison {
     check(a.images == b.images && a.size == b.size && a.seed == b.seed &&
               a.noise_file == b.noise_file,
           "compare: A and B are to differ in images, size or noise, expected the same");
-    const pipeline::LatentShape shape = check_request(a), other = check_request(b);
+    const pipeline::LatentShape shape = check_request(a, /*warn=*/true),
+                                other = check_request(b, /*warn=*/a.caption != b.caption);
     check(shape == other,
           "compare: the latents of {} are {} tokens of {} channels after {} steps, those of {} are "
           "{} of {} after {}; expected models whose latents are alike",
@@ -150,7 +151,7 @@ class Comparison {
         "compare: stopped on request while {} ran; a comparison takes both to their end",
         side == ComparedSide::a ? "A" : "B");
     try {
-      return octet::generate(request, tell, [&](const Picture& picture) {
+      return generate_checked(request, tell, [&](const Picture& picture) {
         if (stopped) fail("{}", sentence);  // generate() goes on with what is complete
         on_picture(picture);
       });

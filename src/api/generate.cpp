@@ -9,14 +9,17 @@
 #include <memory>
 #include <utility>
 
+#include "api/boundary.h"
+#include "backend/host_backend.h"
 #include "base/error.h"
+#include "base/free_memory.h"
+#include "base/log.h"
 #include "base/thread_pool.h"
 #include "devices/select.h"
 #include "formats/png.h"
 #include "formats/safetensors.h"
 #include "formats/text.h"
 #include "hub/cache.h"
-#include "measure/free_memory.h"
 #include "octet/version.h"
 #include "pipeline/caption.h"
 #include "pipeline/generate.h"
@@ -45,7 +48,16 @@ std::vector<float> read_noise(const std::string& path) {
   const auto bytes = file.bytes(info.name);
   std::vector<float> noise(bytes.size() / sizeof(float));
   if (!noise.empty()) std::memcpy(noise.data(), bytes.data(), bytes.size());
+  file.check_intact();
   return noise;
+}
+
+// A wrong request is refused before anybody looks for the model.
+void check_schedule(const pipeline::GenerateRequest& request) {
+  pipeline::ScheduleRequest schedule = request.schedule;
+  schedule.width = request.size.width;
+  schedule.height = request.size.height;
+  make_schedule(schedule);
 }
 
 pipeline::GenerateRequest to_pipeline(const GenerateRequest& request) {
@@ -54,13 +66,15 @@ pipeline::GenerateRequest to_pipeline(const GenerateRequest& request) {
   made.schedule.preset = pipeline::preset_named(request.preset);
   made.schedule.steps = request.steps;
   made.schedule.guidance = request.guidance;
+  check_schedule(made);
   made.convention = pipeline::convention_named(request.convention);
   made.seed = request.seed;
   if (!request.noise_file.empty()) made.noise = read_noise(request.noise_file);
   made.images = request.images;
   made.int8 = is_first("linears", request.linears, "int8", "float");
   made.require_int8 = request.require_int8;
-  made.caption = pipeline::caption_for_model(request.caption, request.caption_name);
+  made.caption =
+      pipeline::caption_for_model(request.caption, request.caption_name, request.any_caption);
   for (const std::string& lora : request.loras) {
     made.loras.push_back(quant::parse_lora_request(lora));
   }
@@ -71,7 +85,10 @@ pipeline::GenerateRequest to_pipeline(const GenerateRequest& request) {
                                          .vae = hub::find_model(request.vae),
                                          .tokenizer = hub::find_model(request.tokenizer),
                                          .base = hub::find_model(request.base),
-                                         .fallback = hub::find_model(request.fallback)});
+                                         .fallback = hub::find_model(request.fallback),
+                                         .guided = is_guided(made.schedule)});
+  // Before a warning about it.
+  check_image_size(made.size, size_limits(made.folders, made.convention));
   if (request.on_latent) {
     made.on_latent = [&request](int image, const pipeline::SamplerStep& step) {
       request.on_latent({image, step.done, step.total, step.velocity, step.latent});
@@ -80,18 +97,18 @@ pipeline::GenerateRequest to_pipeline(const GenerateRequest& request) {
   return made;
 }
 
-// On a host backend both transformers lie in the host's memory; a GPU says itself when it is full.
+// On a host backend the transformers lie in the host's memory; a GPU says itself when it is full.
 void check_memory(const Backend& backend, const pipeline::GenerateRequest& request, DType dtype) {
-  if (!measure::keeps_data_on_host(backend)) return;
+  if (!keeps_data_on_host(backend)) return;
   quant::WeightCount weights(dtype, request.int8);
   for (const bool conditional : {true, false}) {
+    if (!conditional && !is_guided(request.schedule)) continue;
     ideogram4::Dit dit;
     dit.config = ideogram4::find_dit_config(
         conditional ? request.folders.transformer : request.folders.unconditional, conditional);
     visit_weights(dit, conditional, weights);
   }
-  measure::check_free_memory("generate: the two transformers",
-                             static_cast<double>(weights.bytes()));
+  check_free_memory("generate: the transformers", static_cast<double>(weights.bytes()));
 }
 
 struct StageWords {
@@ -109,10 +126,21 @@ StageWords words_of(pipeline::Stage stage) {
   return {"", ""};
 }
 
-GenerateReport to_public(const pipeline::GenerateReport& from, const Backend& backend,
+void log_warnings(const GenerateRequest& request, const pipeline::GenerateRequest& inner) {
+  pipeline::log_caption_warnings(request.caption, request.caption_name, request.any_caption);
+  const auto limits = pipeline::size_limits(inner.folders, inner.convention);
+  const std::string about_size = pipeline::size_warning(inner.size, limits);
+  if (!about_size.empty()) log::warning("{}", about_size);
+}
+
+GenerateReport to_public(const pipeline::GenerateReport& from,
+                         const pipeline::GenerateRequest& request, const Backend& backend,
                          const std::string& dtype) {
   GenerateReport report;
   report.device = backend.description();
+  report.width = request.size.width;
+  report.height = request.size.height;
+  report.caption = request.caption;
   report.text_tokens = static_cast<int>(from.text_tokens);
   report.steps = from.steps;
   report.checkpoint = from.checkpoint;
@@ -142,19 +170,19 @@ std::string kernel_summary(const GenerateReport& report) {
 }
 
 Picture to_picture(const pipeline::GeneratedImage& image, const GenerateRequest& request,
-                   const std::string& caption, const GenerateReport& report) {
+                   const GenerateReport& report) {
   Picture picture;
   picture.index = image.index;
+  picture.seed = image.seed;
   picture.width = image.size.width;
   picture.height = image.size.height;
   picture.rgb = image.pixels;
   picture.metadata = {
       {"Software", fmt::format("Octet {} ({})", version(), commit())},
-      {"caption", caption},
+      {"caption", report.caption},
       request.noise_file.empty()
-          ? std::pair<std::string, std::string>{"seed", std::to_string(request.seed)}
+          ? std::pair<std::string, std::string>{"seed", std::to_string(image.seed)}
           : std::pair<std::string, std::string>{"noise", request.noise_file},
-      {"image", std::to_string(image.index)},
       {"preset", request.preset},
       {"steps", std::to_string(report.steps)},
       {"guidance",
@@ -190,34 +218,63 @@ struct Job {
   nn::Context ctx;
 };
 
-}  // namespace
-
-pipeline::LatentShape check_request(const GenerateRequest& request) {
-  Job job(request);
-  return pipeline::check_request(job.ctx, job.pool, job.inner);
-}
-
-GenerateReport generate(const GenerateRequest& request, const OnGenerateStep& on_step,
-                        const std::function<void(const Picture&)>& on_picture) {
-  check(on_picture != nullptr, "generate: nobody takes the pictures; expected a function");
-  Job job(request);
+GenerateReport run(Job& job, const GenerateRequest& request, const OnGenerateStep& on_step,
+                   const std::function<void(const Picture&)>& on_picture) {
   const auto tell = [&](const pipeline::GenerateProgress& progress) {
     const auto [stage, unit] = words_of(progress.stage);
     return !on_step || on_step({stage, unit, progress.done, progress.total, progress.seconds});
   };
+  const auto report_of = [&](const pipeline::GenerateReport& report) {
+    return to_public(report, job.inner, *job.backend, request.dtype);
+  };
   const auto hand_over = [&](const pipeline::GeneratedImage& image,
                              const pipeline::GenerateReport& so_far) {
-    on_picture(to_picture(image, request, job.inner.caption,
-                          to_public(so_far, *job.backend, request.dtype)));
+    on_picture(to_picture(image, request, report_of(so_far)));
   };
-  return to_public(pipeline::generate(job.ctx, job.pool, job.inner, tell, hand_over), *job.backend,
-                   request.dtype);
+  return report_of(pipeline::generate(job.ctx, job.pool, job.inner, tell, hand_over));
 }
 
-void write_picture(const std::string& path, const Picture& picture) {
+}  // namespace
+
+pipeline::LatentShape check_request(const GenerateRequest& request, bool warn) {
+  Job job(request);
+  const pipeline::LatentShape shape = pipeline::check_request(job.ctx, job.pool, job.inner);
+  if (warn) log_warnings(request, job.inner);
+  return shape;
+}
+
+GenerateReport generate_checked(const GenerateRequest& request, const OnGenerateStep& on_step,
+                                const std::function<void(const Picture&)>& on_picture) {
+  Job job(request);
+  return run(job, request, on_step, on_picture);
+}
+
+GenerateReport generate(const GenerateRequest& request, const OnGenerateStep& on_step,
+                        const std::function<void(const Picture&)>& on_picture) try {
+  check(on_picture != nullptr, "generate: nobody takes the pictures; expected a function");
+  Job job(request);
+  log_warnings(request, job.inner);
+  return run(job, request, on_step, on_picture);
+} catch (...) {
+  api::rethrow_as_error();
+}
+
+std::vector<PresetInfo> list_presets() try {
+  std::vector<PresetInfo> list;
+  for (const pipeline::Preset& preset : pipeline::presets()) {
+    list.push_back({std::string(preset.name), std::string(preset.official_name), preset.steps});
+  }
+  return list;
+} catch (...) {
+  api::rethrow_as_error();
+}
+
+void write_picture(const std::string& path, const Picture& picture) try {
   std::vector<PngText> texts;
   for (const auto& [key, text] : picture.metadata) texts.push_back({key, text});
   write_png(path, {picture.rgb, picture.width, picture.height, 3}, texts);
+} catch (...) {
+  api::rethrow_as_error();
 }
 
 }  // namespace octet

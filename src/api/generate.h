@@ -1,12 +1,18 @@
 // octet::generate as the other public functions use it.
 #pragma once
 
+#include <functional>
+
 #include "octet/generate.h"
 #include "pipeline/generate.h"
 
 namespace octet {
 
-// Throws what generate() would throw before it loads anything.
-pipeline::LatentShape check_request(const GenerateRequest& request);
+// Throws what generate() would throw before it loads anything; with `warn` also logs its warnings.
+pipeline::LatentShape check_request(const GenerateRequest& request, bool warn);
+
+// generate() of a request whose warnings were logged before.
+GenerateReport generate_checked(const GenerateRequest& request, const OnGenerateStep& on_step,
+                                const std::function<void(const Picture&)>& on_picture);
 
 }  // namespace octet

@@ -6,12 +6,13 @@
 #include <nlohmann/json.hpp>
 
 #include "api/boundary.h"
+#include "backend/host_backend.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/free_memory.h"
 #include "base/thread_pool.h"
 #include "devices/select.h"
 #include "hub/cache.h"
-#include "measure/free_memory.h"
 #include "octet/files.h"
 #include "pipeline/calibrate.h"
 #include "pipeline/calibration_state.h"
@@ -187,7 +188,7 @@ class Quantization {
           "{}: is one transformer, and captions take a whole model; name one as the base",
           request_.source);
     pipeline::CalibrateRequest calibration;
-    calibration.captions = pipeline::read_captions(request_.captions);
+    calibration.captions = pipeline::read_captions(request_.captions, request_.any_caption);
     calibration.folders = folders_to_calibrate();
     calibration.size = pipeline::parse_image_size(request_.calibration_size);
     calibration.schedule.preset = pipeline::preset_named("turbo");
@@ -195,17 +196,24 @@ class Quantization {
     calibration.seed = request_.seed;
     calibration.state_path = statistics_file();
     calibration.max_memory = request_.max_memory;
-    if (calibration.max_memory == 0 && measure::keeps_data_on_host(backend)) {
+    if (calibration.max_memory == 0 && keeps_data_on_host(backend)) {
       // A fifth is left for what is not counted.
-      calibration.max_memory = static_cast<uint64_t>(0.8 * measure::available_bytes().value_or(0));
+      calibration.max_memory =
+          static_cast<uint64_t>(0.8 * free_memory().value_or(FreeMemory{}).bytes);
     }
     nn::Context ctx{backend, DType::bf16};
     memory_for(calibration, ctx.dtype);  // refuses what cannot be run
     make_out();
+    // Encoding and loading are no steps, but whoever wants to stop is heard there, too.
+    const int steps = request_.calibration_steps == 0 ? calibration.schedule.preset.steps
+                                                      : request_.calibration_steps;
+    QuantizeStep shown{"calibrate", "", "steps", 0, std::ssize(calibration.captions) * steps};
     const auto tell = [&](const pipeline::GenerateProgress& progress) {
-      const bool steps = progress.stage == pipeline::Stage::denoise;
-      return !on_step_ || !steps ||
-             on_step_({"calibrate", "", "steps", progress.done, progress.total});
+      if (progress.stage == pipeline::Stage::denoise) {
+        shown.done = progress.done;
+        shown.total = progress.total;
+      }
+      return !on_step_ || on_step_(shown);
     };
     options_.statistics = pipeline::calibrate(ctx, pool, calibration, tell);
     options_.statistics_name = calibration.state_path;

@@ -1,12 +1,12 @@
 #include "octet/tune.h"
 
 #include "api/boundary.h"
+#include "backend/host_backend.h"
 #include "base/env.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/utc.h"
 #include "devices/select.h"
-#include "measure/free_memory.h"
 #include "measure/problems.h"
 #include "octet/version.h"
 
@@ -45,7 +45,7 @@ bool is_choice(const GemmPlan& plan) {
 
 // Asked before the first plan, which would take seconds where there is something to measure.
 bool may_measure(const Backend& backend) {
-  return !measure::keeps_data_on_host(backend) && !env::force_kernel();
+  return !keeps_data_on_host(backend) && !env::force_kernel();
 }
 
 }  // namespace

@@ -46,4 +46,9 @@ class HostBackend : public Backend {
   std::vector<double> marks_;
 };
 
+// False for a device with memory of its own: there the host only holds what is on its way.
+inline bool keeps_data_on_host(const Backend& backend) {
+  return dynamic_cast<const HostBackend*>(&backend) != nullptr;
+}
+
 }  // namespace octet

@@ -121,6 +121,7 @@ void AtomicFile::open_temporary(unsigned mode) {
   fd_ = with_free_name(target_, temporary_, [mode](const char* name) {
     return ::open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   });
+  if (fd_ >= 0) remembered_.remember(temporary_);
 }
 
 AtomicFile::~AtomicFile() {
@@ -163,9 +164,11 @@ void AtomicFile::commit() {
     require(with_free_name(target_, temporary_, [&source](const char* name) {
               return ::linkat(AT_FDCWD, source.c_str(), AT_FDCWD, name, AT_SYMLINK_FOLLOW);
             }) == 0);
+    remembered_.remember(temporary_);
   }
   close_checked();
   require(::rename(temporary_.c_str(), target_.c_str()) == 0);
+  remembered_.forget();
   temporary_.clear();
   sync_folder_of(target_);
 }

@@ -3,7 +3,7 @@
 //
 // The temporary has no name until commit() where the file system allows that, so a program that is
 // interrupted or killed while it writes leaves nothing behind. Elsewhere (NFS, for example) it is
-// called .octet.<pid>.<n>.tmp, and only the destructor removes it.
+// called .octet.<pid>.<n>.tmp, and the destructor removes it, or remove_temporary_files().
 //
 // Pipes, devices and files without a name (/dev/stdout may be any of them) cannot be replaced: they
 // are written to directly, and what was written before an error stays written.
@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <span>
 #include <string>
+
+#include "base/temporary_name.h"
 
 namespace octet {
 
@@ -45,6 +47,7 @@ class AtomicFile {
   std::string path_;       // as the caller gave it, for messages
   std::string target_;     // path_ with symbolic links followed; empty when written to directly
   std::string temporary_;  // empty while there is no named temporary
+  TemporaryName remembered_;
   int fd_ = -1;
   uint64_t written_ = 0;
 };

@@ -12,50 +12,70 @@
 #include "base/error.h"
 
 namespace octet {
-namespace {
-
-// Closes the descriptor on every way out; the mapping itself survives the close.
-struct Descriptor {
-  int fd;
-  ~Descriptor() {
-    if (fd >= 0) ::close(fd);
-  }
-};
-
-}  // namespace
 
 MappedFile::MappedFile(const std::string& path) : path_(path) {
   // O_NONBLOCK: opening a FIFO must answer "not a regular file" instead of waiting for a writer.
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-  if (file.fd < 0) fail("{}: cannot be opened: {}", path, system_error_text(errno));
-  struct stat status = {};
-  if (::fstat(file.fd, &status) != 0) {
-    fail("{}: its size cannot be read: {}", path, system_error_text(errno));
+  fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd_ < 0) fail("{}: cannot be opened: {}", path, system_error_text(errno));
+  try {
+    struct stat status = {};
+    if (::fstat(fd_, &status) != 0) {
+      fail("{}: its size cannot be read: {}", path, system_error_text(errno));
+    }
+    check(S_ISREG(status.st_mode), "{}: is not a regular file", path);
+    size_ = static_cast<size_t>(status.st_size);
+    if (size_ == 0) return;
+    void* mapping = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd_, 0);
+    if (mapping == MAP_FAILED) {
+      fail("{}: {} bytes cannot be mapped: {}", path, size_, system_error_text(errno));
+    }
+    data_ = static_cast<const std::byte*>(mapping);
+    guard_ = FaultGuard(data_, size_);
+  } catch (...) {
+    close();
+    throw;
   }
-  check(S_ISREG(status.st_mode), "{}: is not a regular file", path);
-  size_ = static_cast<size_t>(status.st_size);
-  if (size_ == 0) return;
-  void* mapping = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.fd, 0);
-  if (mapping == MAP_FAILED) {
-    fail("{}: {} bytes cannot be mapped: {}", path, size_, system_error_text(errno));
-  }
-  data_ = static_cast<const std::byte*>(mapping);
 }
 
-MappedFile::~MappedFile() {
+MappedFile::~MappedFile() { close(); }
+
+void MappedFile::close() {
+  guard_ = FaultGuard();
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+  if (fd_ >= 0) ::close(fd_);
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : path_(std::move(other.path_)),
+      fd_(std::exchange(other.fd_, -1)),
       data_(std::exchange(other.data_, nullptr)),
-      size_(std::exchange(other.size_, 0)) {}
+      size_(std::exchange(other.size_, 0)),
+      guard_(std::move(other.guard_)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(path_, other.path_);
+  std::swap(fd_, other.fd_);
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(guard_, other.guard_);
   return *this;
+}
+
+void MappedFile::check_intact() const {
+  // The size is asked for as well: within its last page a file shrinks without a fault.
+  struct stat status = {};
+  if (::fstat(fd_, &status) != 0) {
+    fail("{}: its size cannot be read: {}", path_, system_error_text(errno));
+  }
+  const auto size = static_cast<size_t>(status.st_size);
+  check(size >= size_,
+        "{}: became shorter while it was being read ({} bytes when it was opened, {} now); wait "
+        "until nothing writes to it, then start again",
+        path_, size_, size);
+  check(!guard_.faulted(),
+        "{}: a part of it could not be read (it has {} bytes): its disk failed, or something wrote "
+        "to it meanwhile; start again when nothing does",
+        path_, size);
 }
 
 void MappedFile::release(std::span<const std::byte> part) const {

@@ -1,10 +1,16 @@
 // A whole file mapped read-only. Pages are read on first touch, so a checkpoint far larger than
 // memory can be opened; the size is 64-bit throughout.
+//
+// A file that becomes shorter while it is mapped reads as zeros from there on (base/fault_guard.h).
+// So whoever has read bytes calls check_intact() before anything that was made from them is used.
 #pragma once
 
 #include <cstddef>
 #include <span>
 #include <string>
+
+#include "base/error.h"
+#include "base/fault_guard.h"
 
 namespace octet {
 
@@ -23,15 +29,37 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
 
+  // Throws Error when the file is shorter than it was, or a part of it could not be read: bytes
+  // that were read up to now may be zeros that it never held.
+  void check_intact() const;
+
+  // What `reader` makes of bytes(), which were intact to the end. When they were not, the Error
+  // says so, whatever the reader thought of the zeros.
+  template <class Reader>
+  auto read(const Reader& reader) const {
+    try {
+      auto made = reader(bytes());
+      check_intact();
+      return made;
+    } catch (const Error&) {
+      check_intact();
+      throw;
+    }
+  }
+
   // Gives the whole pages inside `part`, which is a part of bytes(), back to the system, so that
   // reading a file once does not make all of it resident. The bytes stay valid: a page that is
   // touched again is read again.
   void release(std::span<const std::byte> part) const;
 
  private:
+  void close();
+
   std::string path_;
+  int fd_ = -1;  // stays open: a path may lead to another file by now
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
+  FaultGuard guard_;
 };
 
 }  // namespace octet

@@ -49,7 +49,11 @@ class Checkpoint {
   const TensorInfo& info(const std::string& name) const { return *entry(name).info; }
   std::span<const std::byte> bytes(const std::string& name) const;
   ConstTensorView view(const std::string& name) const;  // see TensorFile::view
-  void release(const std::string& name) const { entry(name).file->release(name); }
+  const TensorFile& file_of(const std::string& name) const { return *entry(name).file; }
+  // Of all files; see TensorFile::check_intact.
+  void check_intact() const {
+    for (const TensorFile& file : files_) file.check_intact();
+  }
 
  private:
   void open_shards();

@@ -178,13 +178,17 @@ ordered_json parse_ordered_json(std::string_view text, const std::string& what) 
 
 json read_json_file(const std::string& path) {
   const MappedFile file(path);
-  const auto bytes = file.bytes();
-  check(bytes.size() <= kMaxJsonBytes, "{}: is {} bytes long, above the limit of {} for JSON files",
-        path, bytes.size(), kMaxJsonBytes);
-  return parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
+  return file.read([&](std::span<const std::byte> bytes) {
+    check(bytes.size() <= kMaxJsonBytes,
+          "{}: is {} bytes long, above the limit of {} for JSON files", path, bytes.size(),
+          kMaxJsonBytes);
+    return parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
+  });
 }
 
 std::string describe(const json& value) { return described(value); }
 std::string describe(const ordered_json& value) { return described(value); }
+
+bool is_same(const json& a, const json& b) { return a == b; }
 
 }  // namespace octet

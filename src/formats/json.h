@@ -33,4 +33,8 @@ nlohmann::json read_json_file(const std::string& path);
 std::string describe(const nlohmann::json& value);
 std::string describe(const nlohmann::ordered_json& value);
 
+// a == b. Compiled once: inlined where a value has just been made of a literal, nlohmann's operator
+// has gcc 12 for aarch64 warn of reads behind the string, in the branch for binary values.
+bool is_same(const nlohmann::json& a, const nlohmann::json& b);
+
 }  // namespace octet

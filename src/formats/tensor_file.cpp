@@ -6,7 +6,7 @@
 namespace octet {
 
 TensorFile::TensorFile(const std::string& path, Parse& parse)
-    : file_(path), header_(parse(file_.bytes(), path)) {
+    : file_(path), header_(file_.read([&](auto bytes) { return parse(bytes, path); })) {
   index_.reserve(header_.tensors.size());
   for (size_t i = 0; i < header_.tensors.size(); ++i) index_.emplace(header_.tensors[i].name, i);
 }

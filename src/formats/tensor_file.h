@@ -45,8 +45,12 @@ class TensorFile {
   // writers): copy bytes() then.
   ConstTensorView view(const std::string& name) const;
 
-  // Gives the memory of the tensor's pages back; its bytes stay valid. See MappedFile::release.
-  void release(const std::string& name) const { file_.release(bytes(name)); }
+  // Throws Error when the file became shorter, so that bytes may have been read as zeros. To be
+  // asked after reading, before the result is used; see MappedFile::check_intact.
+  void check_intact() const { file_.check_intact(); }
+  // Gives the memory of the pages of a tensor's bytes back; they stay valid. See
+  // MappedFile::release.
+  void release(std::span<const std::byte> bytes) const { file_.release(bytes); }
 
  private:
   MappedFile file_;

@@ -4,9 +4,10 @@
 #include <cmath>
 #include <numeric>
 
+#include "backend/host_backend.h"
 #include "base/error.h"
+#include "base/free_memory.h"
 #include "base/log.h"
-#include "measure/free_memory.h"
 #include "measure/random_matrix.h"
 
 namespace octet::measure {

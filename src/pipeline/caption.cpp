@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "formats/json.h"
 #include "formats/text.h"
 #include "pipeline/caption_rules.h"
@@ -74,6 +75,21 @@ bool can_be_mended(const CaptionReport& report) {
       [](const CaptionFinding& finding) { return !is_error(finding) || finding.fixable; });
 }
 
+// "$.a: what is wrong; $.b: what is wrong": those that `is_to_be_told` says.
+template <class IsToBeTold>
+std::string listed(const CaptionReport& report, const IsToBeTold& is_to_be_told) {
+  constexpr int kMostListed = 20;
+  std::string list;
+  int count = 0;
+  for (const CaptionFinding& finding : report.findings) {
+    if (!is_to_be_told(finding) || ++count > kMostListed) continue;
+    list += fmt::format("{}{}: {}", list.empty() ? "" : "; ", finding.path, finding.rule);
+  }
+  if (count <= kMostListed) return list;
+  return list +
+         fmt::format("; and {} more, which `octet caption check` lists", count - kMostListed);
+}
+
 }  // namespace
 
 CaptionReport check_caption(std::string_view text) {
@@ -96,30 +112,44 @@ CaptionReport check_caption(std::string_view text) {
     add_error(report, looks_like_json(text)
                           ? std::string(fault)
                           : fmt::format("{}; a caption is a JSON object, and plain text becomes "
-                                        "one with --wrap-text",
+                                        "one with --prompt or --wrap-text",
                                         fault));
+    const std::string_view plain = without_space_around(text);
+    if (!is_utf8(plain) || plain.find('\0') != plain.npos) return report;
+    find_control_tokens(plain, report.findings);
+    report.as_given = plain;
     return report;
   }
   check_rules(caption, report.findings);
-  if (!can_be_mended(report)) return report;
-  report.canonical = serialise_caption(mend_caption(caption));
+  find_control_tokens(caption, report.findings);
+  report.as_given = serialise_caption(mend_caption(caption));
   // Numbers in place of strings may have become longer.
-  if (report.canonical.size() > kMaxCaptionBytes) {
-    add_error(report, too_long(report.canonical.size()));
-    report.canonical.clear();
+  if (report.as_given.size() > kMaxCaptionBytes) {
+    add_error(report, too_long(report.as_given.size()));
+    report.as_given.clear();
   }
+  if (can_be_mended(report)) report.canonical = report.as_given;
   return report;
 }
 
-std::string caption_for_model(std::string_view text, const std::string& what) {
+std::string caption_for_model(std::string_view text, const std::string& what, bool any) {
   CaptionReport report = check_caption(text);
-  const auto errors = std::count_if(report.findings.begin(), report.findings.end(), is_error);
-  if (errors == 0) return std::move(report.canonical);
-  const auto first = std::find_if(report.findings.begin(), report.findings.end(), is_error);
-  fail("{}: {}: {}{}; `octet caption check{}` {}", what, first->path, first->rule,
-       errors == 1 ? "" : fmt::format(" (and {} more errors)", errors - 1),
-       report.canonical.empty() ? "" : " --fix",
-       report.canonical.empty() ? "lists all that is wrong" : "prints the caption mended");
+  if (report.valid()) return std::move(report.canonical);
+  if (any && !report.as_given.empty()) return std::move(report.as_given);
+  const std::string remedy = any                         ? ""
+                             : !report.canonical.empty() ? "; `octet caption check --fix` mends it"
+                             : !report.as_given.empty()  ? "; --any-caption runs it all the same"
+                                                         : "";
+  fail("{}: {}{}", what, listed(report, is_error), remedy);
+}
+
+void log_caption_warnings(std::string_view text, const std::string& what, bool any) {
+  const CaptionReport report = check_caption(text);
+  const auto is_to_be_told = [any](const CaptionFinding& finding) {
+    return any || !is_error(finding);
+  };
+  if (std::none_of(report.findings.begin(), report.findings.end(), is_to_be_told)) return;
+  log::warning("{}: {}", what, listed(report, is_to_be_told));
 }
 
 }  // namespace octet::pipeline

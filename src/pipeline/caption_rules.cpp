@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/closest_word.h"
 #include "base/error.h"
 #include "formats/json.h"
 #include "formats/text.h"
@@ -17,12 +18,15 @@ namespace {
 using nlohmann::ordered_json;
 using schema::Keys;
 
+constexpr std::ptrdiff_t kMostNamed = 8;  // keys, in one finding
+
 bool has(Keys keys, std::string_view key) {
   return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
 
-// Reads the caption in the order of the official verifier. Paths are made of known keys and of
-// indices; keys that the author invented appear quoted, in sentences.
+// Reads the caption in the order of the official verifier, but goes on where that stops, so that
+// one reading finds everything. Paths are made of known keys and of indices; keys that the author
+// invented appear quoted, in sentences.
 class Rules {
  public:
   explicit Rules(std::vector<CaptionFinding>& findings) : findings_(findings) {}
@@ -31,8 +35,9 @@ class Rules {
     if (!is_object(root, "$")) return;
     unknown_keys(root, "$", schema::kRoot);
     if (root.contains(schema::kExpanderKey)) {
-      fixable("$.aspect_ratio",
-              "aspect_ratio belongs to the image's size, not to the caption; remove it");
+      add({"$.aspect_ratio",
+           "aspect_ratio belongs to the image's size, not to the caption; it is left out",
+           CaptionFinding::Severity::warning, /*fixable=*/true});
     }
     const std::string description = "$.high_level_description";
     if (const auto found = root.find("high_level_description"); found == root.end()) {
@@ -43,11 +48,13 @@ class Rules {
     if (const auto style = root.find("style_description"); style != root.end()) {
       check_style(*style, "$.style_description");
     }
+    const std::string_view key = "compositional_deconstruction";
     const std::string deconstruction = "$.compositional_deconstruction";
-    if (const auto found = root.find("compositional_deconstruction"); found == root.end()) {
-      error(deconstruction, "is missing, expected an object of background and elements");
-    } else {
+    if (const auto found = root.find(key); found != root.end()) {
       check_deconstruction(*found, deconstruction);
+    } else {
+      error(deconstruction, "is missing, expected an object of background and elements" +
+                                meant_by(root, {&key, 1}, schema::kRoot));
     }
   }
 
@@ -55,13 +62,17 @@ class Rules {
   void check_style(const ordered_json& style, const std::string& path) {
     if (!is_object(style, path)) return;
     unknown_keys(style, path, schema::kStyle);
-    const bool photo = style.contains("photo");
-    if (photo == style.contains("art_style")) {
-      error(path, fmt::format("expected exactly one of photo and art_style, got {}",
-                              photo ? "both" : "neither"));
-      return;
+    const bool photo = style.contains("photo"), art = style.contains("art_style");
+    if (photo == art) {
+      error(path, fmt::format("expected exactly one of photo and art_style, got {}{}",
+                              photo ? "both" : "neither",
+                              photo ? "" : meant_by(style, schema::kStyleKinds, schema::kStyle)));
     }
-    check_keys(style, path, photo ? Keys(schema::kPhotoStyle) : Keys(schema::kArtStyle));
+    check_keys(style, path, schema::kStyle,
+               photo && art ? Keys(schema::kStyle)
+               : photo      ? Keys(schema::kPhotoStyle)
+               : art        ? Keys(schema::kArtStyle)
+                            : Keys(schema::kAnyStyle));
     for (const char* key : {"aesthetics", "lighting", "photo", "medium", "art_style"}) {
       expect_string(style, path, key);
     }
@@ -70,22 +81,21 @@ class Rules {
 
   void check_deconstruction(const ordered_json& part, const std::string& path) {
     if (!is_object(part, path)) return;
-    const auto background = part.find("background");
+    const auto missing = [&](const std::string_view key, const char* expected) {
+      error(fmt::format("{}.{}", path, key),
+            fmt::format("is missing, expected {}{}", expected,
+                        meant_by(part, {&key, 1}, schema::kDeconstruction)));
+    };
+    const auto background = part.find("background"), elements = part.find("elements");
     if (background == part.end()) {
-      error(path + ".background", "is missing, expected a string");
-      return;
-    }
-    if (!background->is_string()) {
+      missing("background", "a string");
+    } else if (!background->is_string()) {
       wrong_type(path + ".background", "a string", *background);
-      return;
     }
-    const auto elements = part.find("elements");
-    if (elements == part.end()) {
-      error(path + ".elements", "is missing, expected an array; it may be empty");
-      return;
-    }
-    check_keys(part, path, schema::kDeconstruction);
+    if (elements == part.end()) missing("elements", "an array; it may be empty");
+    check_order(part, path, schema::kDeconstruction);
     unknown_keys(part, path, schema::kDeconstruction);
+    if (elements == part.end()) return;
     if (!elements->is_array()) {
       wrong_type(path + ".elements", "an array", *elements);
       return;
@@ -98,18 +108,14 @@ class Rules {
   void check_element(const ordered_json& element, const std::string& path) {
     if (!is_object(element, path)) return;
     unknown_keys(element, path, schema::kElement);
-    const auto type = element.find("type");
-    if (type == element.end()) {
-      error(path + ".type", "is missing, expected \"obj\" or \"text\"");
-      return;
-    }
-    if (*type != "obj" && *type != "text") {
-      wrong_type(path + ".type", "\"obj\" or \"text\"", *type);
-      return;
-    }
-    const bool is_text = *type == "text";
-    check_keys(element, path, is_text ? Keys(schema::kText) : Keys(schema::kObject));
-    if (!is_text && element.contains("text")) {
+    const bool is_text = has_type(element, "text"), is_obj = has_type(element, "obj");
+    if (!is_text && !is_obj) check_type(element, path);
+    // Of an unknown type, only what both types have is demanded.
+    check_keys(element, path, schema::kElement,
+               is_text  ? Keys(schema::kText)
+               : is_obj ? Keys(schema::kObject)
+                        : Keys(schema::kAnyElement));
+    if (is_obj && element.contains("text")) {
       error(path + ".text", "belongs to elements of type \"text\", and this is an \"obj\"");
     }
     if (const auto box = element.find("bbox"); box != element.end()) {
@@ -118,6 +124,28 @@ class Rules {
     expect_string(element, path, "text");
     expect_string(element, path, "desc");
     check_palette(element, path, schema::kMostElementColors);
+  }
+
+  static bool has_type(const ordered_json& element, const char* name) {
+    const auto type = element.find("type");
+    return type != element.end() && *type == name;
+  }
+
+  void check_type(const ordered_json& element, const std::string& path) {
+    const std::string_view key = "type";
+    const auto type = element.find(key);
+    if (type == element.end()) {
+      error(path + ".type", "is missing, expected \"obj\" or \"text\"" +
+                                meant_by(element, {&key, 1}, schema::kElement));
+      return;
+    }
+    std::string hint;
+    if (type->is_string()) {
+      const auto meant = closest_word(type->get_ref<const std::string&>(), schema::kTypes);
+      if (meant) hint = fmt::format("; did you mean \"{}\"?", *meant);
+    }
+    error(path + ".type",
+          fmt::format("expected \"obj\" or \"text\", got {}{}", describe(*type), hint));
   }
 
   void check_box(const ordered_json& box, const std::string& path) {
@@ -157,7 +185,6 @@ class Rules {
     }
     if (palette->size() > most) {
       error(path, fmt::format("expected at most {} colors, got {}", most, palette->size()));
-      return;
     }
     for (size_t i = 0; i < palette->size(); ++i) {
       const ordered_json& color = (*palette)[i];
@@ -172,21 +199,26 @@ class Rules {
   }
 
   // Every required one of `expected` is there, and those that are there stand in its order.
-  void check_keys(const ordered_json& object, const std::string& path, Keys expected) {
-    std::vector<std::string_view> in_order;
+  void check_keys(const ordered_json& object, const std::string& path, Keys known, Keys expected) {
     std::vector<std::string_view> missing;
     for (const std::string_view key : expected) {
-      if (object.contains(key)) {
-        in_order.push_back(key);
-      } else if (!has(schema::kOptional, key)) {
-        missing.push_back(key);
-      }
+      if (!object.contains(key) && !has(schema::kOptional, key)) missing.push_back(key);
     }
+    // A missing type has an error of its own.
+    std::erase(missing, "type");
     if (!missing.empty()) {
-      error(path, fmt::format("{} {} missing, expected {}", fmt::join(missing, ", "),
-                              missing.size() == 1 ? "is" : "are", fmt::join(expected, ", ")));
+      error(path, fmt::format("{} {} missing, expected {}{}", fmt::join(missing, ", "),
+                              missing.size() == 1 ? "is" : "are", fmt::join(expected, ", "),
+                              meant_by(object, missing, known)));
     }
-    std::vector<std::string_view> as_written;
+    check_order(object, path, expected);
+  }
+
+  void check_order(const ordered_json& object, const std::string& path, Keys expected) {
+    std::vector<std::string_view> in_order, as_written;
+    for (const std::string_view key : expected) {
+      if (object.contains(key)) in_order.push_back(key);
+    }
     for (const auto& item : object.items()) {
       if (has(expected, item.key())) as_written.push_back(item.key());
     }
@@ -196,21 +228,38 @@ class Rules {
     }
   }
 
+  // "; did you mean desc by "descr"?" for each of the missing keys that an unknown one resembles.
+  static std::string meant_by(const ordered_json& object, Keys missing, Keys known) {
+    std::string hints;
+    for (const auto& item : object.items()) {
+      if (has(known, item.key())) continue;
+      const auto meant = closest_word(item.key(), missing);
+      if (!meant || std::count(hints.begin(), hints.end(), '?') >= kMostNamed) continue;
+      hints += fmt::format("; did you mean {} by {}?", *meant, in_quotes(item.key()));
+    }
+    return hints;
+  }
+
+  // Only a warning: the author may know what the network makes of them.
   void unknown_keys(const ordered_json& object, const std::string& path, Keys known) {
-    constexpr size_t kMostNamed = 8;
     std::vector<std::string> unknown;
+    int64_t more = 0;
     for (const auto& item : object.items()) {
       const bool told_apart = path == "$" && item.key() == schema::kExpanderKey;
-      if (!has(known, item.key()) && !told_apart) unknown.push_back(in_quotes(item.key()));
+      if (has(known, item.key()) || told_apart) continue;
+      if (std::ssize(unknown) == kMostNamed) {
+        ++more;
+        continue;
+      }
+      const auto meant = closest_word(item.key(), known);
+      unknown.push_back(in_quotes(item.key()) +
+                        (meant ? fmt::format(" (did you mean {}?)", *meant) : ""));
     }
     if (unknown.empty()) return;
-    if (unknown.size() > kMostNamed) {
-      const std::string rest = fmt::format("{} more", unknown.size() - kMostNamed);
-      unknown.resize(kMostNamed);
-      unknown.push_back(rest);
-    }
-    error(path, fmt::format("unknown key{} {}, expected only {}", unknown.size() == 1 ? "" : "s",
-                            fmt::join(unknown, ", "), fmt::join(known, ", ")));
+    const bool several = unknown.size() > 1;
+    if (more > 0) unknown.push_back(fmt::format("{} more", more));
+    warn(path, fmt::format("unknown key{} {}, expected only {}", several ? "s" : "",
+                           fmt::join(unknown, ", "), fmt::join(known, ", ")));
   }
 
   bool is_object(const ordered_json& value, const std::string& path) {

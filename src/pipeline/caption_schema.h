@@ -17,10 +17,17 @@ inline constexpr std::string_view kPhotoStyle[] = {"aesthetics", "lighting", "ph
                                                    "color_palette"};
 inline constexpr std::string_view kArtStyle[] = {"aesthetics", "lighting", "medium", "art_style",
                                                  "color_palette"};
+inline constexpr std::string_view kStyleKinds[] = {"photo", "art_style"};
+inline constexpr std::string_view kAnyStyle[] = {"aesthetics", "lighting", "medium",
+                                                 "color_palette"};
 inline constexpr std::string_view kDeconstruction[] = {"background", "elements"};
 inline constexpr std::string_view kElement[] = {"type", "bbox", "text", "desc", "color_palette"};
 inline constexpr std::string_view kObject[] = {"type", "bbox", "desc", "color_palette"};
 inline constexpr std::string_view kText[] = {"type", "bbox", "text", "desc", "color_palette"};
+
+inline constexpr std::string_view kTypes[] = {"obj", "text"};
+// An element of a type that there is not.
+inline constexpr std::string_view kAnyElement[] = {"type", "desc"};
 
 inline constexpr std::string_view kOptional[] = {"bbox", "color_palette"};
 

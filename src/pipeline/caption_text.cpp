@@ -14,13 +14,19 @@ namespace {
 using nlohmann::ordered_json;
 using schema::Keys;
 
-// Known keys first, in their order; values that are no objects stay as they are.
+// Known keys first, in their order. What has that order stays as it is, with unknown keys where the
+// author put them, and so do values that are no objects.
 ordered_json in_order(const ordered_json& value, Keys keys) {
   if (!value.is_object()) return value;
   ordered_json sorted = ordered_json::object();
   for (const std::string_view key : keys) {
     if (const auto found = value.find(key); found != value.end()) sorted[found.key()] = *found;
   }
+  auto next = sorted.begin();
+  for (const auto& item : value.items()) {
+    if (next != sorted.end() && item.key() == next.key()) ++next;
+  }
+  if (next == sorted.end()) return value;
   for (const auto& item : value.items()) {
     if (!sorted.contains(item.key())) sorted[item.key()] = item.value();
   }
@@ -58,6 +64,8 @@ void mend_palette(ordered_json& owner) {
   });
 }
 
+}  // namespace
+
 std::string_view without_space_around(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n\v\f";
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark
@@ -65,8 +73,6 @@ std::string_view without_space_around(std::string_view text) {
   text.remove_prefix(begin);
   return text.substr(0, text.find_last_not_of(kSpace) + 1);
 }
-
-}  // namespace
 
 std::string serialise_caption(const ordered_json& caption) {
   ordered_json sorted = in_order(caption, schema::kRoot);

@@ -91,9 +91,10 @@ class Run {
       }
     }
     report_.denoise_s = seconds_since();
-    decode(on_image, /*silently=*/interruption != nullptr);
+    decode(on_image);
     report_.decode_s = seconds_since();
     if (interruption) std::rethrow_exception(interruption);
+    if (stopped_) throw stopped();
     return report_;
   }
 
@@ -105,7 +106,7 @@ class Run {
     check_native_int8();
     const ModelFolders& folders = request_.folders;
     check_image_size(request_.size, size_limits(folders, request_.convention));
-    ModelParts parts = open_parts(folders);
+    ModelParts parts = open_parts(folders, is_guided(request_.schedule));
     tokens_ = encode_caption(parts.tokenizer, request_.caption);
     report_.text_tokens = static_cast<int64_t>(tokens_.size());
     config_ = parts.dit;
@@ -165,8 +166,7 @@ class Run {
   // By value, so that the features are released with it: they are large for long captions.
   Networks load(std::vector<float> features) {
     Networks networks{load(request_.folders.transformer, true, features), std::nullopt};
-    const auto guided = [](float guidance) { return guidance != 1; };
-    if (std::any_of(schedule_.guidance.begin(), schedule_.guidance.end(), guided)) {
+    if (is_guided(request_.schedule)) {
       networks.unconditional.emplace(load(request_.folders.unconditional, false, {}));
     }
     return networks;
@@ -192,17 +192,21 @@ class Run {
 
   std::vector<float> noise(int image) const {
     if (!request_.noise.empty()) return request_.noise;
-    return make_noise(request_.seed, static_cast<uint64_t>(image), elements());
+    return make_noise(seed_of(request_.seed, image), /*image=*/0, elements());
   }
 
-  // `silently`: nobody is asked whether to go on.
-  void decode(const OnImage& on_image, bool silently) {
+  // To the end even when the user wants to stop: these images took far longer to denoise.
+  void decode(const OnImage& on_image) {
     const auto total = static_cast<int64_t>(latents_.size());
-    if (!silently) tell({Stage::decode, 0, total});
+    const auto told = [&](int64_t done) {
+      stopped_ = (on_progress_ && !on_progress_({Stage::decode, done, total})) || stopped_;
+    };
+    told(0);
     const Decoder decoder(ctx_, request_.folders.vae, request_.convention, {pool_, &fingerprint_});
     for (int64_t i = 0; i < total; ++i) {
       GeneratedImage image;
       image.index = static_cast<int>(i);
+      image.seed = seed_of(request_.seed, image.index);
       image.size = request_.size;
       image.latent = std::move(latents_[static_cast<size_t>(i)]);
       image.pixels =
@@ -213,15 +217,17 @@ class Run {
       report_.checkpoint = fingerprint_.to_string();
       report_.memory = ctx_.backend.memory();
       on_image(image, report_);
-      if (!silently) tell({Stage::decode, i + 1, total});
+      told(i + 1);
     }
   }
 
   void tell(const GenerateProgress& progress) const {
-    if (on_progress_ && !on_progress_(progress)) {
-      throw Cancelled(fmt::format("stopped on request; {} of {} pictures are complete",
-                                  latents_.size(), request_.images));
-    }
+    if (on_progress_ && !on_progress_(progress)) throw stopped();
+  }
+
+  Cancelled stopped() const {
+    return Cancelled(fmt::format("stopped on request; {} of {} pictures are complete",
+                                 latents_.size(), request_.images));
   }
 
   size_t elements() const {
@@ -240,6 +246,7 @@ class Run {
   Schedule schedule_;
   quant::Fingerprint fingerprint_;
   std::vector<std::vector<float>> latents_;  // of complete images
+  bool stopped_ = false;                     // while they were decoded
   GenerateReport report_;
 };
 

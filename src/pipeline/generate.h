@@ -30,7 +30,7 @@ struct GenerateRequest {
   ImageSize size;
   ScheduleRequest schedule;  // its size and convention are those of the request
   Convention convention = Convention::official;
-  uint64_t seed = 0;
+  uint64_t seed = 0;  // of the first image; see seed_of()
   int images = 1;
   std::vector<float> noise;  // F32 [tokens, channels] of one image in place of the seed's
   bool int8 = true;          // the transformers' large linears
@@ -39,6 +39,10 @@ struct GenerateRequest {
   bool keep_converted = false;                                        // see ideogram4::Loading
   std::function<void(int image, const SamplerStep& step)> on_latent;  // after each step
 };
+
+// The seed of image `index`: as the seed of a request it gives that image first. Counts on from the
+// request's, beyond the largest number at 0.
+constexpr uint64_t seed_of(uint64_t seed, int index) { return seed + static_cast<uint64_t>(index); }
 
 struct LatentShape {
   int64_t tokens = 0, channels = 0;
@@ -54,11 +58,12 @@ struct GenerateProgress {
   double seconds = 0;           // of the last step, when denoising
 };
 
-// False ends the work with Cancelled.
+// False ends the work with Cancelled, after the images that are denoised were decoded.
 using OnProgress = std::function<bool(const GenerateProgress&)>;
 
 struct GeneratedImage {
   int index = 0;
+  uint64_t seed = 0;  // its own
   ImageSize size;
   std::vector<uint8_t> pixels;  // RGB, rows from the top
   std::vector<float> latent;    // F32 [tokens, channels], as sampled

@@ -2,38 +2,30 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <utility>
 
-#include "base/error.h"
+#include "base/invalid_request.h"
 #include "formats/text.h"
 
 namespace octet::pipeline {
 namespace {
 
-constexpr int kLongestSide = 1'000'000;  // of what is read; keeps products of sides in 64 bits
-
-int round_up(int value, int factor) { return (value + factor - 1) / factor * factor; }
-int round_down(int value, int factor) { return value / factor * factor; }
-
-// The nearest multiple within the limits; of two equally near ones the larger.
-int nearest_side(int side, const SizeLimits& limits) {
-  const int factor = limits.token_side;
-  const int bounded = std::clamp(side, limits.smallest, limits.largest);
-  return std::clamp(round_down(bounded + factor / 2, factor), round_up(limits.smallest, factor),
-                    round_down(limits.largest, factor));
+// The nearest multiple, but at least one and at most kLongestSide; of two equally near ones the
+// larger.
+int nearest_side(int64_t side, int factor) {
+  const int64_t rounded = (side + factor / 2) / factor * factor;
+  return static_cast<int>(std::clamp<int64_t>(rounded, factor, kLongestSide / factor * factor));
 }
 
-bool is_too_long(ImageSize size, int aspect) {
-  const auto [shorter, longer] = std::minmax(size.width, size.height);
-  return longer > static_cast<int64_t>(shorter) * aspect;
-}
+int64_t pixels_of(ImageSize size) { return int64_t{size.width} * size.height; }
 
-// False when it is no number from 1 to kLongestSide written in plain digits.
+// False when it is no number above 0 written in plain digits.
 bool read_side(std::string_view text, int& side) {
   const char* const end = text.data() + text.size();
   const auto [stopped, status] = std::from_chars(text.data(), end, side);
-  return status == std::errc() && stopped == end && side >= 1 && side <= kLongestSide;
+  return status == std::errc() && stopped == end && side >= 1;
 }
 
 }  // namespace
@@ -44,44 +36,54 @@ ImageSize parse_image_size(std::string_view text) {
   ImageSize size;
   const size_t x = text.find_first_of("xX");
   if (x == text.npos && read_side(text, size.width)) return {size.width, size.width};
-  check(x != text.npos && read_side(text.substr(0, x), size.width) &&
-            read_side(text.substr(x + 1), size.height),
-        "image size: {} is no size, expected <width>x<height> in pixels such as 1536x1024, or one "
-        "side",
-        in_quotes(text));
+  check_value(x != text.npos && read_side(text.substr(0, x), size.width) &&
+                  read_side(text.substr(x + 1), size.height),
+              "image size: {} is not a size, expected <width>x<height> in pixels such as "
+              "1536x1024, or the side of a square",
+              in_quotes(text));
   return size;
 }
 
 void check_image_size(ImageSize size, const SizeLimits& limits) {
-  const auto [shorter, longer] = std::minmax(size.width, size.height);
   const int factor = limits.token_side;
   const auto remedy = [&] { return name_of(nearest_image_size(size, limits)); };
-  check(shorter >= limits.smallest && longer <= limits.largest,
-        "image size: {} has a side of {} pixels, expected {} to {}; the nearest size is {}",
-        name_of(size), shorter < limits.smallest ? shorter : longer, limits.smallest,
-        limits.largest, remedy());
-  check(size.width % factor == 0 && size.height % factor == 0,
-        "image size: the {} of {} is no multiple of {}; the nearest size is {}",
-        size.width % factor != 0 ? "width" : "height", name_of(size), factor, remedy());
-  check(!is_too_long(size, limits.aspect),
-        "image size: {} is longer than {}:1; the nearest size is {}", name_of(size), limits.aspect,
-        remedy());
+  check_value(std::min(size.width, size.height) >= 1, "image size: {} has no pixels",
+              name_of(size));
+  check_value(
+      std::max(size.width, size.height) <= kLongestSide && pixels_of(size) <= kMostPixels,
+      "image size: {} is too large, expected sides of at most {} and {:.1f} million pixels in all; "
+      "the nearest size is {}",
+      name_of(size), kLongestSide, kMostPixels * 1e-6, remedy());
+  check_value(size.width % factor == 0 && size.height % factor == 0,
+              "image size: the {} of {} is no multiple of {}; the nearest size is {}",
+              size.width % factor != 0 ? "width" : "height", name_of(size), factor, remedy());
+}
+
+std::string size_warning(ImageSize size, const SizeLimits& limits) {
+  const auto [shorter, longer] = std::minmax(size.width, size.height);
+  const char* const what = shorter < limits.smallest                   ? "smaller than"
+                           : longer > limits.largest                   ? "larger than"
+                           : longer > int64_t{shorter} * limits.aspect ? "longer than"
+                                                                       : nullptr;
+  if (what == nullptr) return "";
+  return fmt::format(
+      "image size: {} is {} what Ideogram 4 is documented for, sides of {} to {} pixels and at "
+      "most {}:1; the picture may be worse",
+      name_of(size), what, limits.smallest, limits.largest, limits.aspect);
 }
 
 ImageSize nearest_image_size(ImageSize size, const SizeLimits& limits) {
-  check(limits.token_side >= 1 && limits.smallest >= 1 && limits.aspect >= 1 &&
-            round_up(limits.smallest, limits.token_side) <=
-                round_down(limits.largest, limits.token_side),
-        "image size: no multiple of {} lies in {} to {}", limits.token_side, limits.smallest,
-        limits.largest);
-  ImageSize nearest{nearest_side(size.width, limits), nearest_side(size.height, limits)};
-  // Widening the shorter side changes fewer pixels of the request than cutting the longer one.
-  if (is_too_long(nearest, limits.aspect)) {
-    int& shorter = nearest.width < nearest.height ? nearest.width : nearest.height;
-    const int longer = std::max(nearest.width, nearest.height);
-    shorter = round_up((longer + limits.aspect - 1) / limits.aspect, limits.token_side);
-  }
-  return nearest;
+  check(limits.token_side >= 1 && limits.token_side <= kLongestSide,
+        "image size: tokens have a side of {} pixels, expected 1 to {}", limits.token_side,
+        kLongestSide);
+  const int factor = limits.token_side;
+  const ImageSize nearest{nearest_side(size.width, factor), nearest_side(size.height, factor)};
+  const double shrink = std::sqrt(kMostPixels / static_cast<double>(pixels_of(nearest)));
+  if (shrink >= 1) return nearest;
+  const auto shrunk = [&](int side) {
+    return std::max(factor, static_cast<int>(side * shrink) / factor * factor);
+  };
+  return {shrunk(nearest.width), shrunk(nearest.height)};
 }
 
 }  // namespace octet::pipeline

@@ -76,10 +76,6 @@ std::string base_dit(const std::string& base, const std::string& part) {
   return usable ? only : "";
 }
 
-[[noreturn]] void fail_with_one(const std::string& transformer) {
-  fail("{}: is one transformer, and an image takes two; name the other with --uncond", transformer);
-}
-
 void check_index(const std::string& path) {
   const auto index = read_json_file(path);
   check(index.is_object() && index.contains("_class_name"),
@@ -96,7 +92,7 @@ class Search {
   ModelFolders folders() const {
     ModelFolders found;
     found.transformer = {part_in(choices_.model, "transformer"), base_of("transformer")};
-    found.unconditional = unconditional(found.transformer.path);
+    if (choices_.guided) found.unconditional = unconditional(found.transformer.path);
     found.text_encoder = part(choices_.text_encoder, "text_encoder", "--text-encoder");
     found.vae = part(choices_.vae, "vae", "--vae");
     found.tokenizer = tokenizer(found.text_encoder);
@@ -118,16 +114,23 @@ class Search {
     }
     check(!whole, "{}: there is no {}/config.json; name another model's with --uncond",
           choices_.model, kOther);
-    fail_with_one(transformer);
+    fail(
+        "{}: is one transformer, and a guided image takes two; name the other with --uncond, or "
+        "set --guidance 1",
+        transformer);
   }
 
   // One transformer cannot be both, unless its file holds both.
   DitFiles checked(const std::string& path, const std::string& transformer) const {
     DitFiles files{part_in(path, kOther), base_of(kOther)};
-    if (is_same(files.path, transformer) &&
-        !ideogram4::has_branch(transformer, /*conditional=*/false)) {
-      fail_with_one(transformer);
-    }
+    const auto holds = [&](bool conditional) {
+      return ideogram4::has_branch(files.path, conditional);
+    };
+    const bool is_conditional = is_same(files.path, transformer) || holds(/*conditional=*/true);
+    check(!is_conditional || holds(/*conditional=*/false),
+          "{}: was taken for the unconditional transformer, but is the conditional one; expected "
+          "the file of the other with --uncond",
+          files.path);
     return files;
   }
 

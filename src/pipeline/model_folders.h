@@ -10,10 +10,11 @@ namespace octet::pipeline {
 
 struct ModelFolders {
   ideogram4::DitFiles transformer;
-  ideogram4::DitFiles unconditional;  // the same file, when it holds both branches
-  std::string text_encoder;           // a checkpoint, or a folder with one and its config.json
-  std::string vae;                    // likewise
-  std::string tokenizer;              // the file tokenizer.json
+  // The same file, when it holds both branches; an empty path, when it was not asked for.
+  ideogram4::DitFiles unconditional;
+  std::string text_encoder;  // a checkpoint, or a folder with one and its config.json
+  std::string vae;           // likewise
+  std::string tokenizer;     // the file tokenizer.json
 };
 
 struct FolderChoices {
@@ -26,6 +27,7 @@ struct FolderChoices {
   std::string tokenizer;  // tokenizer.json, or a folder or a model with it
   std::string base;       // a model that gives what `model` does not have: parts, or single weights
   std::string fallback;   // a model whose parts are taken where neither of the above has them
+  bool guided = true;     // otherwise nobody looks for the unconditional transformer
 };
 
 // Throws Error, naming the path, for what is missing.

@@ -13,7 +13,7 @@ namespace octet::pipeline {
 struct ModelParts {
   ideogram4::Tokenizer tokenizer;
   ideogram4::TextEncoder text_encoder;
-  ideogram4::DitConfig dit;  // of both transformers
+  ideogram4::DitConfig dit;  // of each transformer
   ideogram4::VaeConfig vae;
 
   // Pixels of a token, along a side.

@@ -19,8 +19,9 @@ using PhiloxKey = std::array<uint32_t, 2>;
 
 PhiloxCounter philox4x32(PhiloxCounter counter, PhiloxKey key);
 
-// Elements first, first + 1, ... of the noise of one image. `image` tells the images of one seed
-// apart. Ranges may be filled in any order and by any number of threads.
+// Elements first, first + 1, ... of the noise of one image. `image` tells noises of one seed apart:
+// the captions of a calibration. Pictures have seeds of their own and the number 0. Ranges may be
+// filled in any order and by any number of threads.
 void fill_noise(std::span<float> values, uint64_t seed, uint64_t image, uint64_t first = 0);
 
 std::vector<float> make_noise(uint64_t seed, uint64_t image, size_t count);

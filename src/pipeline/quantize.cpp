@@ -121,7 +121,7 @@ class Writing {
               smoothing.columns(module.name), {options_.recipe, options_.clip, limit_}));
           known.add(name, branch.report.errors.back());
         }
-        for (const auto& part : parts) branch.plan.source().weights.release(*part);
+        for (const auto& part : parts) part->finish_reading();
         advance(rows.bytes());
       }
     }
@@ -288,7 +288,7 @@ class Writing {
     } else {
       write_float(file, prefix(branch), module, rows, float_type(module, parts), smoothing);
     }
-    for (const auto& part : parts) branch.plan.source().weights.release(*part);
+    for (const auto& part : parts) part->finish_reading();
     advance(rows.bytes());
   }
 
@@ -316,6 +316,7 @@ class Writing {
                       put(file, names.scales, static_cast<uint64_t>(first) * sizeof(float),
                           {codes.scales.data, count * sizeof(float)});
                     });
+    rows.check_intact();
     finish(file, names.codes);
     finish(file, names.scales);
     if (smooths) {
@@ -349,6 +350,7 @@ class Writing {
       file.write(name, static_cast<uint64_t>(first * row_bytes),
                  std::span(piece).first(static_cast<size_t>(count * row_bytes)));
     }
+    rows.check_intact();
     file.finish(name);
   }
 

@@ -159,7 +159,7 @@ const std::vector<float>& Smoothing::factors(size_t index) {
     if (of == group_of_module_.end() || of->second != index) continue;
     const quant::StoredParts parts = plan_.open(module);
     const auto amax = column_amax(pool_, BranchPlan::rows_of(module, parts));
-    for (const auto& part : parts) plan_.source().weights.release(*part);
+    for (const auto& part : parts) part->finish_reading();
     weights.resize(amax.size(), 0);
     for (size_t j = 0; j < amax.size(); ++j) weights[j] = std::max(weights[j], amax[j]);
   }

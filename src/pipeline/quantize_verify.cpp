@@ -56,8 +56,8 @@ class Verification {
         float_row(module, rows, *made, row);
       }
     });
-    for (const auto& part : parts) plan_.source().weights.release(*part);
-    made_.weights.release(*made);
+    for (const auto& part : parts) part->finish_reading();
+    made->finish_reading();
   }
 
   void vector(const PlannedVector& vector) {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstddef>
 
+#include "base/invalid_request.h"
+#include "formats/text.h"
 #include "pipeline/normal_quantile.h"
 
 namespace octet::pipeline {
@@ -50,12 +52,12 @@ std::vector<float> guidance_of(const ScheduleRequest& request, int steps) {
     return pattern;
   }
   for (const float value : request.guidance) {
-    check(std::isfinite(value), "schedule: a guidance of {} was given, expected a finite number",
-          value);
+    check_value(std::isfinite(value),
+                "schedule: a guidance of {} was given, expected a finite number", value);
   }
   if (given == 1) return std::vector<float>(count, request.guidance[0]);
-  check(given == count, "schedule: {} guidance values for {} steps; give one, or one per step",
-        given, steps);
+  check_value(given == count,
+              "schedule: {} guidance values for {} steps; give one, or one per step", given, steps);
   return request.guidance;
 }
 
@@ -67,14 +69,28 @@ const Preset& preset_named(std::string_view name) {
   for (const Preset& preset : kPresets) {
     if (name == preset.name || name == preset.official_name) return preset;
   }
-  fail("schedule: the preset {} is unknown, expected quality, default or turbo", in_quotes(name));
+  std::string known;
+  for (const Preset& preset : kPresets) {
+    if (!known.empty()) known += &preset == std::end(kPresets) - 1 ? " or " : ", ";
+    known += fmt::format("{} ({})", preset.name, preset.official_name);
+  }
+  throw InvalidRequest(
+      fmt::format("schedule: the preset {} is unknown, expected {}", in_quotes(name), known));
+}
+
+bool is_guided(const ScheduleRequest& request) {
+  const auto guides = [](float guidance) { return guidance != 1; };
+  if (request.guidance.empty()) {
+    return guides(request.preset.guidance) || guides(request.preset.polish_guidance);
+  }
+  return std::any_of(request.guidance.begin(), request.guidance.end(), guides);
 }
 
 Schedule make_schedule(const ScheduleRequest& request) {
   const Preset& preset = request.preset;
   const int steps = request.steps == 0 ? preset.steps : request.steps;
-  check(steps >= 1 && steps <= kMostSteps, "schedule: {} steps, expected 1 to {}", steps,
-        kMostSteps);
+  check_value(steps >= 1 && steps <= kMostSteps, "schedule: {} steps, expected 1 to {}", steps,
+              kMostSteps);
   check(preset.steps >= 1 && preset.polish_steps >= 0 && preset.polish_steps <= preset.steps,
         "schedule: a preset of {} steps, {} of them polishing", preset.steps, preset.polish_steps);
   check(request.width > 0 && request.height > 0, "schedule: the image is {}x{}, expected pixels",

@@ -31,7 +31,7 @@ struct Preset {
 
 std::span<const Preset> presets();
 
-// By either name; throws Error listing the names.
+// By either name; throws InvalidRequest listing the names.
 const Preset& preset_named(std::string_view name);
 
 inline constexpr int kMostSteps = 1000;
@@ -56,7 +56,10 @@ struct Schedule {
   int steps() const { return static_cast<int>(deltas.size()); }
 };
 
-// Throws Error for numbers that make no schedule.
+// Whether any step may ask for the unconditional velocity: one of a guidance other than exactly 1.
+bool is_guided(const ScheduleRequest& request);
+
+// Throws Error for numbers that make no schedule, InvalidRequest for those of a user.
 Schedule make_schedule(const ScheduleRequest& request);
 
 }  // namespace octet::pipeline

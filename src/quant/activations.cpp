@@ -26,6 +26,7 @@ std::vector<float> read_floats(const SafetensorsFile& file, const TensorInfo& in
   std::vector<float> values(info.elements());
   const auto bytes = file.bytes(info.name);
   std::memcpy(values.data(), bytes.data(), bytes.size());
+  file.check_intact();
   for (const float value : values) {
     check(std::isfinite(value), "{}: tensor {} holds a NaN or an infinity; make the file anew",
           file.path(), in_quotes(info.name));

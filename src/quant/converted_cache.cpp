@@ -199,6 +199,7 @@ void ConvertedCache::start() {
 Fingerprint ConvertedCache::made_from(const Checkpoint& found) {
   uint64_t value = 0;
   std::memcpy(&value, found.bytes(kMadeFrom).data(), sizeof(value));
+  found.check_intact();
   return Fingerprint(value);
 }
 

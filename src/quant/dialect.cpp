@@ -30,7 +30,12 @@ std::unique_ptr<StoredWeight> open_weight(const Checkpoint& checkpoint, const st
   check(dialect != nullptr,
         "{}: tensor {} is missing; the checkpoint is incomplete or of another model",
         checkpoint.path(), in_quotes(module + ".weight"));
-  return dialect->open(checkpoint, module, rows, k);
+  try {
+    return dialect->open(checkpoint, module, rows, k);
+  } catch (const Error&) {
+    checkpoint.check_intact();  // else the sentence would be about zeros that the file never held
+    throw;
+  }
 }
 
 }  // namespace octet::quant

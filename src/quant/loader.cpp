@@ -39,12 +39,14 @@ Fingerprint Loader::loaded(const StoredWeight& weight) {
     if (options_.progress) options_.progress(tensor.bytes.size());
   }
   fingerprint_.add(of_weight);
-  source_.release(weight);
+  weight.finish_reading();
   return of_weight;
 }
 
-void Loader::loaded(const std::string& name, std::span<const std::byte> bytes) {
-  if (options_.fingerprint) fingerprint_.add(name, bytes, pool_);
+void Loader::loaded(const std::string& name) {
+  const std::span<const std::byte> bytes = source_.bytes(name);
+  if (options_.fingerprint) fingerprint_.add(source_.full_name(name), bytes, pool_);
+  source_.file_of(name).check_intact();
   if (options_.progress) options_.progress(bytes.size());
 }
 
@@ -70,7 +72,7 @@ std::vector<float> Loader::load_bias(const LinearSpec& spec, const Layout& layou
   for (const auto& part : layout) {
     const std::string name = part.name + ".bias";
     source_.read_vector(name, {part.rows}, bias.data() + first);
-    loaded(source_.full_name(name), source_.bytes(name));
+    loaded(name);
     first += part.rows;
   }
   return bias;
@@ -205,7 +207,7 @@ void Loader::conv(nn::Conv& into, const nn::ConvSpec& spec) {
   std::vector<float> stored(static_cast<size_t>(spec.out * spec.in * taps));
   source_.read_vector(name + ".weight", {spec.out, spec.in, spec.kernel, spec.kernel},
                       stored.data());
-  loaded(source_.full_name(name + ".weight"), source_.bytes(name + ".weight"));
+  loaded(name + ".weight");
   std::vector<float> weight(stored.size());
   for (int64_t out = 0; out < spec.out; ++out) {
     for (int64_t in = 0; in < spec.in; ++in) {
@@ -217,7 +219,7 @@ void Loader::conv(nn::Conv& into, const nn::ConvSpec& spec) {
   }
   std::vector<float> bias(static_cast<size_t>(spec.out));
   source_.read_vector(name + ".bias", {spec.out}, bias.data());
-  loaded(source_.full_name(name + ".bias"), source_.bytes(name + ".bias"));
+  loaded(name + ".bias");
   into.kernel = spec.kernel;
   into.layer = spec.name;
   into.matrix = {.n = spec.out, .k = taps * spec.in, .dtype = options_.dtype};
@@ -228,7 +230,7 @@ void Loader::conv(nn::Conv& into, const nn::ConvSpec& spec) {
 void Loader::vector(nn::Vector& into, const std::string& name, int64_t length) {
   std::vector<float> values(static_cast<size_t>(length));
   source_.read_vector(name, {length}, values.data());
-  loaded(source_.full_name(name), source_.bytes(name));
+  loaded(name);
   into.memory = upload_vector(values, DType::f32);
   into.length = length;
 }

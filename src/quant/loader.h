@@ -98,7 +98,7 @@ class Loader : public nn::WeightVisitor {
                                const std::vector<nn::LinearSpec::Part>& layout);
   Buffer upload_vector(std::span<const float> values, DType dtype);
   Fingerprint loaded(const StoredWeight& weight);
-  void loaded(const std::string& name, std::span<const std::byte> bytes);
+  void loaded(const std::string& name);
 
   const WeightSource& source_;
   Backend& backend_;

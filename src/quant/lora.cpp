@@ -71,7 +71,7 @@ LoraMatrix Lora::matrix(const std::string& name) const {
   const TensorInfo& info = file_.info(name);
   check(is_plain_float(info.dtype), "{}: tensor {} is {}, expected F32, BF16 or F16", path(),
         in_quotes(name), octet::name_of(info.dtype));
-  return {name, info.dtype, file_.bytes(name)};
+  return {name, info.dtype, file_.bytes(name), &file_.file_of(name)};
 }
 
 bool Lora::overlaps(const LoraPart& part) const {
@@ -203,6 +203,7 @@ std::string Lora::identity(ThreadPool& pool) const {
     // The factor holds the alpha, which may come from another file.
     fingerprint.add(part.up.name + " factor", std::as_bytes(std::span(&part.factor, 1)), pool);
   }
+  file_.check_intact();
   return fmt::format("{} strength {} networks {}", fingerprint.to_string(), request_.strength,
                      name_of(request_.networks));
 }

@@ -26,6 +26,7 @@ struct LoraMatrix {
   std::string name;  // of the tensor
   DType dtype = DType::f32;
   std::span<const std::byte> bytes;
+  const TensorFile* file = nullptr;
 };
 
 // The change of some rows of one linear.

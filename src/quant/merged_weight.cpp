@@ -90,8 +90,8 @@ class MergedWeight : public StoredWeight {
     use(*base_);
     for (const auto& merged : parts_) {
       const LoraPart& part = merged->part();
-      use({"LoRA " + part.up.name, part.up.bytes});
-      if (part.rank > 0) use({"LoRA " + part.down.name, part.down.bytes});
+      use({"LoRA " + part.up.name, part.up.bytes, part.up.file});
+      if (part.rank > 0) use({"LoRA " + part.down.name, part.down.bytes, part.down.file});
       use({"LoRA " + part.up.name + " factor", std::as_bytes(std::span(&part.factor, 1))});
     }
   }

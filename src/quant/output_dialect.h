@@ -13,6 +13,8 @@
 
 namespace octet::quant {
 
+using octet::to_string;  // of shapes, which the one below must not hide
+
 enum class OutputDialect : uint8_t { comfyui, transformerlab };
 OutputDialect parse_output_dialect(const std::string& text);
 const char* to_string(OutputDialect dialect);

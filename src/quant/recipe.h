@@ -6,7 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "formats/tensor_info.h"
+
 namespace octet::quant {
+
+using octet::to_string;  // of shapes: the functions below are further ones, and must not hide it
 
 struct Recipe {
   enum class Kind : uint8_t {

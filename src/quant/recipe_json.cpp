@@ -75,12 +75,14 @@ std::optional<StoredRecipe> read_recipe_beside(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::exists(recipe, ignored)) return std::nullopt;
   const MappedFile file(recipe.string());
-  const auto bytes = file.bytes();
-  check(bytes.size() <= kMaxRecipeBytes, "{}: is {} bytes long, above the limit of {} for recipes",
-        recipe.string(), bytes.size(), kMaxRecipeBytes);
-  return parse_recipe(
-      parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, recipe.string()),
-      recipe.string());
+  return file.read([&](std::span<const std::byte> bytes) {
+    check(bytes.size() <= kMaxRecipeBytes,
+          "{}: is {} bytes long, above the limit of {} for recipes", recipe.string(), bytes.size(),
+          kMaxRecipeBytes);
+    return parse_recipe(
+        parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, recipe.string()),
+        recipe.string());
+  });
 }
 
 }  // namespace octet::quant

@@ -111,7 +111,7 @@ std::span<const std::byte> StoredWeight::use(const Checkpoint& checkpoint, const
   check(info.packing == packing, "{}: tensor {} is packed as {}, which is not read here",
         checkpoint.path(), in_quotes(name), info.packing);
   const std::span<const std::byte> bytes = checkpoint.bytes(name);
-  tensors_.push_back({name, bytes});
+  tensors_.push_back({name, bytes, &checkpoint.file_of(name)});
   return bytes;
 }
 
@@ -129,6 +129,19 @@ uint64_t StoredWeight::bytes() const {
   uint64_t sum = 0;
   for (const UsedTensor& tensor : tensors_) sum += tensor.bytes.size();
   return sum;
+}
+
+void StoredWeight::check_intact() const {
+  for (const UsedTensor& tensor : tensors_) {
+    if (tensor.file != nullptr) tensor.file->check_intact();
+  }
+}
+
+void StoredWeight::finish_reading() const {
+  check_intact();
+  for (const UsedTensor& tensor : tensors_) {
+    if (tensor.file != nullptr) tensor.file->release(tensor.bytes);
+  }
 }
 
 void StoredWeight::fail_damaged(const std::string& tensor, int64_t row) const {
@@ -252,6 +265,7 @@ void read_vector(const Checkpoint& checkpoint, const std::string& name, const Fi
     into[i] = load_as_f32(info.dtype, bytes.data(), i);
     finite = finite && std::isfinite(into[i]);
   }
+  checkpoint.file_of(name).check_intact();
   check(finite, "{}: tensor {} holds a NaN or an infinity; the checkpoint is damaged",
         checkpoint.path(), in_quotes(name));
 }

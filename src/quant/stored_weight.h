@@ -36,6 +36,7 @@ struct StoredTransform {
 struct UsedTensor {
   std::string name;
   std::span<const std::byte> bytes;
+  const TensorFile* file = nullptr;  // that the bytes are in, if any
 };
 
 class StoredWeight {
@@ -59,6 +60,11 @@ class StoredWeight {
   const StoredTransform& transform() const { return transform_; }
   const std::vector<UsedTensor>& tensors() const { return tensors_; }
   uint64_t bytes() const;  // of all its tensors
+  // Throws Error when one of its files became shorter: to be asked after reading, before what was
+  // read is used.
+  void check_intact() const;
+  // The same, and gives the memory of the pages that it was read from back to the system.
+  void finish_reading() const;
 
   // k values of dtype() that times scale(row) are the row, without loss. Throws Error when one is a
   // NaN or an infinity.

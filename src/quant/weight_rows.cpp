@@ -60,6 +60,10 @@ void WeightRows::read_as(int64_t row, DType dtype, const std::vector<float>* col
   }
 }
 
+void WeightRows::check_intact() const {
+  for (const auto& weight : weights_) weight->check_intact();
+}
+
 uint64_t WeightRows::bytes() const {
   uint64_t bytes = 0;
   int64_t total = 0;

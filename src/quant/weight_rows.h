@@ -29,6 +29,7 @@ class WeightRows {
   // whole over `divisor`.
   void read_as(int64_t row, DType dtype, const std::vector<float>* columns, float divisor,
                std::byte* into) const;
+  void check_intact() const;  // see StoredWeight
   // Bytes of the files that the rows take, about.
   uint64_t bytes() const;
 

@@ -137,6 +137,11 @@ std::span<const std::byte> WeightSource::bytes(const std::string& name) const {
   return layer.checkpoint->bytes(layer.name_of(name));
 }
 
+const TensorFile& WeightSource::file_of(const std::string& name) const {
+  const Layer& layer = layer_for(name);
+  return layer.checkpoint->file_of(layer.name_of(name));
+}
+
 std::string WeightSource::full_name(const std::string& name) const {
   return layer_for(name).name_of(name);
 }
@@ -146,16 +151,6 @@ const char* WeightSource::dialect_name(const std::string& full_name) const {
     if (const Dialect* dialect = dialect_of(*layer.checkpoint, full_name)) return dialect->name;
   }
   return "";
-}
-
-void WeightSource::release(const StoredWeight& weight) const {
-  for (const UsedTensor& tensor : weight.tensors()) {
-    for (const Layer& layer : layers_) {
-      const bool here = layer.checkpoint->find(tensor.name) != nullptr &&
-                        layer.checkpoint->bytes(tensor.name).data() == tensor.bytes.data();
-      if (here) layer.checkpoint->release(tensor.name);
-    }
-  }
 }
 
 std::string WeightSource::identity() const {

@@ -75,6 +75,7 @@ class WeightSource {
   const TensorInfo& check_vector(const std::string& name, const FileShape& shape) const;
   void read_vector(const std::string& name, const FileShape& shape, float* into) const;
   std::span<const std::byte> bytes(const std::string& name) const;
+  const TensorFile& file_of(const std::string& name) const;
 
   // Tensors that are not in `used` (with their prefix) and that `ignored` (asked without it, of
   // those that have it) does not claim.
@@ -82,8 +83,6 @@ class WeightSource {
                                      const std::function<bool(std::string_view)>& ignored) const;
   // The dialect of a module under its full name, for people.
   const char* dialect_name(const std::string& full_name) const;
-  // Gives the memory of the pages that a weight was read from back to the system.
-  void release(const StoredWeight& weight) const;
   // state_of() all checkpoints, with their prefixes.
   std::string identity() const;
   // The name in the checkpoint that has this tensor.

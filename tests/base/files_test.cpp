@@ -1,4 +1,6 @@
 // base: mapped files and files that appear whole.
+#include "octet/files.h"
+
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -16,6 +18,7 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "base/temporary_name.h"
 #include "formats/temporary_folder.h"
 
 namespace octet {
@@ -280,6 +283,36 @@ TEST_F(Files, AtomicFileTakesTheLongestName) {
   EXPECT_EQ(folder_.read(longest), "whole");
   EXPECT_EQ(create_error(path(longest + "n")),
             path(longest + "n") + ": cannot be created: File name too long");
+  EXPECT_EQ(files(), 1u);
+}
+
+// What a program does that a signal ends at once.
+TEST_F(Files, RememberedTemporariesAreRemoved) {
+  write_whole(path("one"), "1");
+  write_whole(path("two"), "2");
+  write_whole(path("three"), "3");
+  TemporaryName one, three;
+  one.remember(path("one"));
+  {
+    TemporaryName two;
+    two.remember(path("two"));
+  }
+  three.remember(path("three"));
+  three.forget();
+  remove_temporary_files();
+  EXPECT_FALSE(fs::exists(path("one")));
+  EXPECT_TRUE(fs::exists(path("two")) && fs::exists(path("three")));
+  one.remember(std::string(100'000, 'x'));  // longer than any path
+  std::vector<TemporaryName> many(20);
+  for (TemporaryName& name : many) name.remember(path("two"));
+  remove_temporary_files();
+  EXPECT_FALSE(fs::exists(path("two")));
+}
+
+TEST_F(Files, ACommittedFileIsNotRemoved) {
+  write_whole(path("out"), "whole");
+  remove_temporary_files();
+  EXPECT_TRUE(fs::exists(path("out")));
   EXPECT_EQ(files(), 1u);
 }
 

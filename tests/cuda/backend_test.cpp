@@ -73,6 +73,7 @@ TEST_F(CudaBackendTest, MemoryIsCounted) {
 TEST_F(CudaBackendTest, MarksAreInTheOrderOfTheWork) {
   const auto backend = make_gpu();
   const Buffer memory = backend->allocate(1 << 24), other = backend->allocate(1 << 24);
+  backend->copy_to_device(memory.data(), std::vector<std::byte>(1 << 24).data(), 1 << 24);
   for (int turn = 0; turn < 3; ++turn) {
     const size_t begin = backend->mark();
     EXPECT_EQ(begin, 0u);

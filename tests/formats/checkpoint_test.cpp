@@ -77,9 +77,9 @@ TEST_F(Sharded, StaysUsableAfterAMove) {
 TEST_F(Sharded, ReleasedTensorsReadTheSame) {
   const Checkpoint checkpoint(write_index(kWeightMap));
   const std::vector<std::byte> before(checkpoint.bytes("c").begin(), checkpoint.bytes("c").end());
-  checkpoint.release("c");
+  checkpoint.file_of("c").release(checkpoint.bytes("c"));
   EXPECT_TRUE(std::ranges::equal(checkpoint.bytes("c"), before));
-  EXPECT_ERROR_WITH(checkpoint.release("absent"), "has no tensor \"absent\"");
+  EXPECT_ERROR_WITH(checkpoint.file_of("absent"), "has no tensor \"absent\"");
 }
 
 TEST_F(Sharded, ATensorThatItsShardDoesNotHoldIsNamed) {

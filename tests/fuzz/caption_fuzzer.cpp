@@ -1,5 +1,6 @@
 // libFuzzer target: any text gets findings of one line, or a canonical caption that is valid,
-// canonical itself, and in which no byte can be gained or lost by reading it again.
+// canonical itself, and in which no byte can be gained or lost by reading it again. What is run in
+// spite of its errors is UTF-8 as well.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -26,6 +27,8 @@ void check_report(std::string_view text) {
     mendable = mendable && (!is_error || finding.fixable);
   }
   demand(mendable == !report.canonical.empty());
+  demand(octet::is_utf8(report.as_given));
+  demand(!mendable || report.as_given == report.canonical);
   if (!mendable) return;
   demand(octet::is_utf8(report.canonical));
   const octet::CaptionReport again = octet::pipeline::check_caption(report.canonical);

@@ -13,7 +13,7 @@ namespace {
 
 using namespace ideogram4;  // NOLINT: this file is about it
 
-std::vector<float> values_of(Backend& backend, const nn::Matrix& matrix) {
+std::vector<float> values_on(Backend& backend, const nn::Matrix& matrix) {
   nn::Context ctx{backend, DType::f32};
   std::vector<float> values(static_cast<size_t>(matrix.row_count() * matrix.column_count()));
   download_matrix(ctx, matrix, values.data());
@@ -46,8 +46,8 @@ TEST(Rotary, OfTheFirstAndTheLastTokenOf64x64) {
   EXPECT_EQ(prompt.text_tokens(), 0);
   ASSERT_EQ(prompt.rotary.cos.row_count(), 4096);
   ASSERT_EQ(prompt.rotary.cos.column_count(), 128);
-  const auto cos = values_of(*backend, prompt.rotary.cos);
-  const auto sin = values_of(*backend, prompt.rotary.sin);
+  const auto cos = values_on(*backend, prompt.rotary.cos);
+  const auto sin = values_on(*backend, prompt.rotary.sin);
   expect_turns(cos, sin, 0,
                {{0, -0.7218348, 0.6920655},
                 {1, 0.1669856, 0.9859593},
@@ -82,7 +82,7 @@ TEST(TimeEmbedding, HasTheSinesFirst) {
     const OnDevice uploaded(*backend, frequencies);
     const float angle = 5000;
     backend->sinusoids({&angle, 1}, uploaded(vector_view(frequencies)), waves);
-    const auto values = values_of(*backend, waves);
+    const auto values = values_on(*backend, waves);
     EXPECT_NEAR(values[0], -0.987966, 1e-6);
     EXPECT_NEAR(values[kHalf], 0.154668, 1e-6);
     EXPECT_NEAR(values[1], -0.580303, 3e-4);

@@ -16,221 +16,221 @@ namespace {
 
 using ideogram4::kSplitRegex;
 using ideogram4::parse_tokenizer;
-using nlohmann::json;
+using Json = nlohmann::json;
 
 struct Change {
   const char* name;
-  std::function<void(json&)> change;
+  std::function<void(Json&)> change;
   const char* sentence;  // a part of it; "" when the file is accepted
 };
 
 void PrintTo(const Change& change, std::ostream* out) { *out << change.name; }
 
-json& split_of(json& root) { return root["pre_tokenizer"]["pretokenizers"][0]; }
-json& bytes_of(json& root) { return root["pre_tokenizer"]["pretokenizers"][1]; }
+Json& split_of(Json& root) { return root["pre_tokenizer"]["pretokenizers"][0]; }
+Json& bytes_of(Json& root) { return root["pre_tokenizer"]["pretokenizers"][1]; }
 
-json text_part() { return {{"Sequence", {{"id", "A"}, {"type_id", 0}}}}; }
-json token_part() { return {{"SpecialToken", {{"id", "<x>"}, {"type_id", 0}}}}; }
-json template_of(std::vector<json> parts) {
+Json text_part() { return {{"Sequence", {{"id", "A"}, {"type_id", 0}}}}; }
+Json token_part() { return {{"SpecialToken", {{"id", "<x>"}, {"type_id", 0}}}}; }
+Json template_of(std::vector<Json> parts) {
   return {{"type", "TemplateProcessing"}, {"single", parts}};
 }
-json sequence_of(std::vector<json> steps) { return {{"type", "Sequence"}, {"processors", steps}}; }
+Json sequence_of(std::vector<Json> steps) { return {{"type", "Sequence"}, {"processors", steps}}; }
 
 const std::string kLongText(100'000, 'x');
 
 const Change kChanges[] = {
-    {"nothing", [](json&) {}, ""},
-    {"an_array", [](json& r) { r = json::array(); }, "test: the tokenizer is an array of 0"},
-    {"a_string", [](json& r) { r = "x"; }, "the tokenizer is \"x\", expected an object"},
-    {"empty", [](json& r) { r = json::object(); }, "\"pre_tokenizer\" is null"},
-    {"version", [](json& r) { r["version"] = "2.0"; }, "\"version\" is \"2.0\", expected null or"},
+    {"nothing", [](Json&) {}, ""},
+    {"an_array", [](Json& r) { r = Json::array(); }, "test: the tokenizer is an array of 0"},
+    {"a_string", [](Json& r) { r = "x"; }, "the tokenizer is \"x\", expected an object"},
+    {"empty", [](Json& r) { r = Json::object(); }, "\"pre_tokenizer\" is null"},
+    {"version", [](Json& r) { r["version"] = "2.0"; }, "\"version\" is \"2.0\", expected null or"},
 
-    {"no_normalizer", [](json& r) { r.erase("normalizer"); }, ""},
+    {"no_normalizer", [](Json& r) { r.erase("normalizer"); }, ""},
     {"normalizers",
-     [](json& r) {
-       r["normalizer"] = {{"type", "Sequence"}, {"normalizers", json::array({{{"type", "NFC"}}})}};
+     [](Json& r) {
+       r["normalizer"] = {{"type", "Sequence"}, {"normalizers", Json::array({{{"type", "NFC"}}})}};
      },
      ""},
-    {"other_normalizer", [](json& r) { r["normalizer"]["type"] = "NFKC"; },
+    {"other_normalizer", [](Json& r) { r["normalizer"]["type"] = "NFKC"; },
      "\"normalizer\" > \"type\" is \"NFKC\", expected \"NFC\""},
-    {"normalizer_is_text", [](json& r) { r["normalizer"] = "NFC"; }, "\"type\" is null"},
+    {"normalizer_is_text", [](Json& r) { r["normalizer"] = "NFC"; }, "\"type\" is null"},
     {"other_normalizers",
-     [](json& r) {
+     [](Json& r) {
        r["normalizer"] = {{"type", "Sequence"},
-                          {"normalizers", json::array({{{"type", "Lowercase"}}})}};
+                          {"normalizers", Json::array({{{"type", "Lowercase"}}})}};
      },
      "a step of \"normalizer\" is \"Lowercase\""},
     {"no_normalizers",
-     [](json& r) {
+     [](Json& r) {
        r["normalizer"] = {{"type", "Sequence"}};
      },
      "\"normalizers\" is null, expected an array"},
 
-    {"pre_tokenizer_type", [](json& r) { r["pre_tokenizer"]["type"] = "ByteLevel"; },
+    {"pre_tokenizer_type", [](Json& r) { r["pre_tokenizer"]["type"] = "ByteLevel"; },
      "\"pre_tokenizer\" > \"type\" is \"ByteLevel\", expected \"Sequence\""},
-    {"one_step", [](json& r) { r["pre_tokenizer"]["pretokenizers"].erase(0); }, "has 1 steps"},
+    {"one_step", [](Json& r) { r["pre_tokenizer"]["pretokenizers"].erase(0); }, "has 1 steps"},
     {"steps_are_numbers",
-     [](json& r) {
-       r["pre_tokenizer"]["pretokenizers"] = json::array({1, 2});
+     [](Json& r) {
+       r["pre_tokenizer"]["pretokenizers"] = Json::array({1, 2});
      },
      "\"type\" is null, expected \"Split\""},
-    {"other_regex", [](json& r) { split_of(r)["pattern"]["Regex"] = "\\p{N}{1,3}"; },
+    {"other_regex", [](Json& r) { split_of(r)["pattern"]["Regex"] = "\\p{N}{1,3}"; },
      "split by \"\\\\p{N}{1,3}\", expected Qwen's rule"},
-    {"long_regex", [](json& r) { split_of(r)["pattern"]["Regex"] = kLongText; }, "xxx..."},
+    {"long_regex", [](Json& r) { split_of(r)["pattern"]["Regex"] = kLongText; }, "xxx..."},
     {"regex_with_line_ends",
-     [](json& r) {
+     [](Json& r) {
        std::string regex(kSplitRegex);
        for (size_t at; (at = regex.find("\\r\\n")) != regex.npos;) regex.replace(at, 4, "\r\n");
        split_of(r)["pattern"]["Regex"] = regex;
      },
      ""},
     {"string_pattern",
-     [](json& r) {
+     [](Json& r) {
        split_of(r)["pattern"] = {{"String", " "}};
      },
      "has no Regex pattern"},
-    {"pattern_is_text", [](json& r) { split_of(r)["pattern"] = kSplitRegex; },
+    {"pattern_is_text", [](Json& r) { split_of(r)["pattern"] = kSplitRegex; },
      "has no Regex pattern"},
-    {"removed", [](json& r) { split_of(r)["behavior"] = "Removed"; },
+    {"removed", [](Json& r) { split_of(r)["behavior"] = "Removed"; },
      "\"invert\" is false, expected true"},
     {"removed_and_inverted",
-     [](json& r) {
+     [](Json& r) {
        split_of(r)["behavior"] = "Removed";
        split_of(r)["invert"] = true;
      },
      ""},
-    {"inverted", [](json& r) { split_of(r)["invert"] = true; }, "is true, expected false"},
-    {"behavior", [](json& r) { split_of(r)["behavior"] = "MergedWithNext"; },
+    {"inverted", [](Json& r) { split_of(r)["invert"] = true; }, "is true, expected false"},
+    {"behavior", [](Json& r) { split_of(r)["behavior"] = "MergedWithNext"; },
      "\"behavior\" is \"MergedWithNext\", expected \"Isolated\" or \"Removed\""},
-    {"second_step", [](json& r) { bytes_of(r)["type"] = "Digits"; },
+    {"second_step", [](Json& r) { bytes_of(r)["type"] = "Digits"; },
      "is \"Digits\", expected \"ByteLevel\""},
-    {"prefix_space", [](json& r) { bytes_of(r)["add_prefix_space"] = true; },
+    {"prefix_space", [](Json& r) { bytes_of(r)["add_prefix_space"] = true; },
      "\"add_prefix_space\" is true, expected false"},
-    {"use_regex", [](json& r) { bytes_of(r).erase("use_regex"); },
+    {"use_regex", [](Json& r) { bytes_of(r).erase("use_regex"); },
      "\"use_regex\" is null, expected false"},
 
-    {"post_processor", [](json& r) { r["post_processor"]["type"] = "BertProcessing"; },
+    {"post_processor", [](Json& r) { r["post_processor"]["type"] = "BertProcessing"; },
      "\"post_processor\" > \"type\" is \"BertProcessing\", expected \"ByteLevel\" or"},
-    {"post_processor_is_text", [](json& r) { r["post_processor"] = "ByteLevel"; }, "is null"},
-    {"empty_template", [](json& r) { r["post_processor"] = template_of({text_part()}); }, ""},
+    {"post_processor_is_text", [](Json& r) { r["post_processor"] = "ByteLevel"; }, "is null"},
+    {"empty_template", [](Json& r) { r["post_processor"] = template_of({text_part()}); }, ""},
     {"template",
-     [](json& r) {
+     [](Json& r) {
        r["post_processor"] = template_of({token_part(), text_part()});
      },
      "the template of \"post_processor\" has 2 parts, expected the text alone"},
-    {"template_of_a_token", [](json& r) { r["post_processor"] = template_of({token_part()}); },
+    {"template_of_a_token", [](Json& r) { r["post_processor"] = template_of({token_part()}); },
      "has 1 parts, expected the text alone"},
-    {"template_of_numbers", [](json& r) { r["post_processor"] = template_of({7}); }, "has 1 parts"},
+    {"template_of_numbers", [](Json& r) { r["post_processor"] = template_of({7}); }, "has 1 parts"},
     {"no_template",
-     [](json& r) {
+     [](Json& r) {
        r["post_processor"] = {{"type", "TemplateProcessing"}};
      },
      "\"single\" is null, expected an array"},
     {"post_processors",
-     [](json& r) {
+     [](Json& r) {
        r["post_processor"] = sequence_of({r["post_processor"], template_of({text_part()})});
      },
      ""},
     {"post_processors_with_token",
-     [](json& r) {
+     [](Json& r) {
        r["post_processor"] = sequence_of({template_of({token_part(), text_part()})});
      },
      "has 2 parts"},
     {"post_processors_in_post_processors",
-     [](json& r) { r["post_processor"] = sequence_of({sequence_of({})}); }, "has a sequence in it"},
-    {"post_processors_null", [](json& r) { r["post_processor"] = sequence_of({nullptr}); }, ""},
-    {"no_post_processor", [](json& r) { r["post_processor"] = nullptr; }, ""},
+     [](Json& r) { r["post_processor"] = sequence_of({sequence_of({})}); }, "has a sequence in it"},
+    {"post_processors_null", [](Json& r) { r["post_processor"] = sequence_of({nullptr}); }, ""},
+    {"no_post_processor", [](Json& r) { r["post_processor"] = nullptr; }, ""},
     {"truncation",
-     [](json& r) {
+     [](Json& r) {
        r["truncation"] = {{"max_length", 8}};
      },
      ""},
 
-    {"no_model", [](json& r) { r.erase("model"); }, "\"model\" is null, expected an object"},
-    {"model_type", [](json& r) { r["model"]["type"] = "Unigram"; },
+    {"no_model", [](Json& r) { r.erase("model"); }, "\"model\" is null, expected an object"},
+    {"model_type", [](Json& r) { r["model"]["type"] = "Unigram"; },
      "\"model\" > \"type\" is \"Unigram\", expected \"BPE\"; Octet implements no other"},
-    {"dropout", [](json& r) { r["model"]["dropout"] = 0.1; }, "\"dropout\" is 0.1"},
-    {"unknown_token", [](json& r) { r["model"]["unk_token"] = "<unk>"; }, "is \"<unk>\""},
-    {"prefix", [](json& r) { r["model"]["continuing_subword_prefix"] = "##"; }, "is \"##\""},
-    {"suffix", [](json& r) { r["model"]["end_of_word_suffix"] = "</w>"; }, "is \"</w>\""},
-    {"fuse_unk", [](json& r) { r["model"]["fuse_unk"] = true; }, "\"fuse_unk\" is true"},
-    {"byte_fallback", [](json& r) { r["model"]["byte_fallback"] = true; },
+    {"dropout", [](Json& r) { r["model"]["dropout"] = 0.1; }, "\"dropout\" is 0.1"},
+    {"unknown_token", [](Json& r) { r["model"]["unk_token"] = "<unk>"; }, "is \"<unk>\""},
+    {"prefix", [](Json& r) { r["model"]["continuing_subword_prefix"] = "##"; }, "is \"##\""},
+    {"suffix", [](Json& r) { r["model"]["end_of_word_suffix"] = "</w>"; }, "is \"</w>\""},
+    {"fuse_unk", [](Json& r) { r["model"]["fuse_unk"] = true; }, "\"fuse_unk\" is true"},
+    {"byte_fallback", [](Json& r) { r["model"]["byte_fallback"] = true; },
      "\"byte_fallback\" is true, expected null or false"},
-    {"ignore_merges", [](json& r) { r["model"]["ignore_merges"] = true; },
+    {"ignore_merges", [](Json& r) { r["model"]["ignore_merges"] = true; },
      "\"ignore_merges\" is true"},
 
-    {"no_vocab", [](json& r) { r["model"].erase("vocab"); }, "\"vocab\" is null"},
-    {"vocab_array", [](json& r) { r["model"]["vocab"] = json::array(); }, "an array of 0"},
-    {"empty_vocab", [](json& r) { r["model"]["vocab"] = json::object(); }, "\"vocab\" is empty"},
-    {"empty_token", [](json& r) { r["model"]["vocab"][""] = 290; }, "a token of no characters"},
-    {"negative_id", [](json& r) { r["model"]["vocab"]["a"] = -1; },
+    {"no_vocab", [](Json& r) { r["model"].erase("vocab"); }, "\"vocab\" is null"},
+    {"vocab_array", [](Json& r) { r["model"]["vocab"] = Json::array(); }, "an array of 0"},
+    {"empty_vocab", [](Json& r) { r["model"]["vocab"] = Json::object(); }, "\"vocab\" is empty"},
+    {"empty_token", [](Json& r) { r["model"]["vocab"][""] = 290; }, "a token of no characters"},
+    {"negative_id", [](Json& r) { r["model"]["vocab"]["a"] = -1; },
      "the id of token \"a\" is -1, expected a whole number from 0 to 16777215"},
-    {"large_id", [](json& r) { r["model"]["vocab"]["a"] = 16777216; }, "is 16777216"},
-    {"largest_id", [](json& r) { r["model"]["vocab"]["zz"] = 16777215; }, ""},
-    {"huge_id", [](json& r) { r["model"]["vocab"]["a"] = UINT64_MAX; }, "18446744073709551615"},
-    {"wrapping_id", [](json& r) { r["model"]["vocab"]["a"] = 4294967296; }, "is 4294967296"},
-    {"fractional_id", [](json& r) { r["model"]["vocab"]["a"] = 1.5; }, "is 1.5"},
-    {"whole_float_id", [](json& r) { r["model"]["vocab"]["a"] = 290.0; }, "is 290.0"},
-    {"text_id", [](json& r) { r["model"]["vocab"]["a"] = "7"; }, "is \"7\""},
-    {"same_id", [](json& r) { r["model"]["vocab"]["zz"] = 65; },
+    {"large_id", [](Json& r) { r["model"]["vocab"]["a"] = 16777216; }, "is 16777216"},
+    {"largest_id", [](Json& r) { r["model"]["vocab"]["zz"] = 16777215; }, ""},
+    {"huge_id", [](Json& r) { r["model"]["vocab"]["a"] = UINT64_MAX; }, "18446744073709551615"},
+    {"wrapping_id", [](Json& r) { r["model"]["vocab"]["a"] = 4294967296; }, "is 4294967296"},
+    {"fractional_id", [](Json& r) { r["model"]["vocab"]["a"] = 1.5; }, "is 1.5"},
+    {"whole_float_id", [](Json& r) { r["model"]["vocab"]["a"] = 290.0; }, "is 290.0"},
+    {"text_id", [](Json& r) { r["model"]["vocab"]["a"] = "7"; }, "is \"7\""},
+    {"same_id", [](Json& r) { r["model"]["vocab"]["zz"] = 65; },
      "has the id 65, which another token has as well"},
 
-    {"no_merges", [](json& r) { r["model"].erase("merges"); }, "\"merges\" is null"},
-    {"empty_merges", [](json& r) { r["model"]["merges"] = json::array(); }, ""},
-    {"merge_of_unknown", [](json& r) { r["model"]["merges"][2] = "a zz"; },
+    {"no_merges", [](Json& r) { r["model"].erase("merges"); }, "\"merges\" is null"},
+    {"empty_merges", [](Json& r) { r["model"]["merges"] = Json::array(); }, ""},
+    {"merge_of_unknown", [](Json& r) { r["model"]["merges"][2] = "a zz"; },
      "merge 2 needs the token \"azz\", which the vocabulary lacks"},
     {"unknown_left",
-     [](json& r) {
+     [](Json& r) {
        r["model"]["vocab"]["zza"] = 290;
-       r["model"]["merges"][0] = json::array({"zz", "a"});
+       r["model"]["merges"][0] = Json::array({"zz", "a"});
      },
      "merge 0 needs the token \"zz\""},
-    {"merge_twice", [](json& r) { r["model"]["merges"].push_back("b c"); },
+    {"merge_twice", [](Json& r) { r["model"]["merges"].push_back("b c"); },
      "merge 4, of \"b\" and \"c\", is there twice"},
-    {"merge_of_three", [](json& r) { r["model"]["merges"][0] = "a b c"; },
+    {"merge_of_three", [](Json& r) { r["model"]["merges"][0] = "a b c"; },
      "merge 0 is \"a b c\", expected [\"a\", \"b\"] or \"a b\""},
-    {"merge_of_one", [](json& r) { r["model"]["merges"][0] = "ab"; }, "merge 0 is \"ab\""},
-    {"merge_of_nothing", [](json& r) { r["model"]["merges"][0] = " ab"; }, "the token \"\""},
+    {"merge_of_one", [](Json& r) { r["model"]["merges"][0] = "ab"; }, "merge 0 is \"ab\""},
+    {"merge_of_nothing", [](Json& r) { r["model"]["merges"][0] = " ab"; }, "the token \"\""},
     {"merge_array_of_three",
-     [](json& r) {
-       r["model"]["merges"][1] = json::array({"a", "b", "c"});
+     [](Json& r) {
+       r["model"]["merges"][1] = Json::array({"a", "b", "c"});
      },
      "merge 1 is an array of 3"},
     {"merge_of_numbers",
-     [](json& r) {
-       r["model"]["merges"][1] = json::array({1, 2});
+     [](Json& r) {
+       r["model"]["merges"][1] = Json::array({1, 2});
      },
      "merge 1 is an array of 2"},
-    {"merge_is_null", [](json& r) { r["model"]["merges"][1] = nullptr; }, "merge 1 is null"},
+    {"merge_is_null", [](Json& r) { r["model"]["merges"][1] = nullptr; }, "merge 1 is null"},
 
-    {"no_added_tokens", [](json& r) { r.erase("added_tokens"); }, ""},
-    {"added_object", [](json& r) { r["added_tokens"] = json::object(); },
+    {"no_added_tokens", [](Json& r) { r.erase("added_tokens"); }, ""},
+    {"added_object", [](Json& r) { r["added_tokens"] = Json::object(); },
      "\"added_tokens\" is an object, expected an array"},
-    {"added_number", [](json& r) { r["added_tokens"][0] = 7; }, "has no \"content\""},
-    {"added_empty", [](json& r) { r["added_tokens"][0]["content"] = ""; }, "has no \"content\""},
-    {"added_without_id", [](json& r) { r["added_tokens"][0].erase("id"); },
+    {"added_number", [](Json& r) { r["added_tokens"][0] = 7; }, "has no \"content\""},
+    {"added_empty", [](Json& r) { r["added_tokens"][0]["content"] = ""; }, "has no \"content\""},
+    {"added_without_id", [](Json& r) { r["added_tokens"][0].erase("id"); },
      "the id of token \"<|im_start|>\" is null"},
-    {"added_negative", [](json& r) { r["added_tokens"][0]["id"] = -5; }, "is -5"},
-    {"added_twice", [](json& r) { r["added_tokens"][1]["content"] = "<|im_start|>"; },
+    {"added_negative", [](Json& r) { r["added_tokens"][0]["id"] = -5; }, "is -5"},
+    {"added_twice", [](Json& r) { r["added_tokens"][1]["content"] = "<|im_start|>"; },
      "the added token \"<|im_start|>\" is there twice"},
-    {"added_same_id", [](json& r) { r["added_tokens"][1]["id"] = 300; }, "has the id 300"},
-    {"added_id_of_vocab", [](json& r) { r["added_tokens"][1]["id"] = 65; }, "has the id 65"},
-    {"added_in_vocab", [](json& r) { r["model"]["vocab"]["<x>"] = 302; }, ""},
-    {"added_other_than_vocab", [](json& r) { r["model"]["vocab"]["<x>"] = 290; },
+    {"added_same_id", [](Json& r) { r["added_tokens"][1]["id"] = 300; }, "has the id 300"},
+    {"added_id_of_vocab", [](Json& r) { r["added_tokens"][1]["id"] = 65; }, "has the id 65"},
+    {"added_in_vocab", [](Json& r) { r["model"]["vocab"]["<x>"] = 302; }, ""},
+    {"added_other_than_vocab", [](Json& r) { r["model"]["vocab"]["<x>"] = 290; },
      "\"<x>\" has the id 302, but 290 in the vocabulary"},
-    {"not_special", [](json& r) { r["added_tokens"][0]["special"] = false; }, ""},
-    {"lstrip", [](json& r) { r["added_tokens"][0]["lstrip"] = true; },
+    {"not_special", [](Json& r) { r["added_tokens"][0]["special"] = false; }, ""},
+    {"lstrip", [](Json& r) { r["added_tokens"][0]["lstrip"] = true; },
      "\"<|im_start|>\" has \"lstrip\" true, expected false"},
-    {"rstrip", [](json& r) { r["added_tokens"][0]["rstrip"] = true; }, "\"rstrip\" true"},
-    {"single_word", [](json& r) { r["added_tokens"][0]["single_word"] = 1; }, "\"single_word\" 1"},
-    {"normalized", [](json& r) { r["added_tokens"][0].erase("normalized"); },
+    {"rstrip", [](Json& r) { r["added_tokens"][0]["rstrip"] = true; }, "\"rstrip\" true"},
+    {"single_word", [](Json& r) { r["added_tokens"][0]["single_word"] = 1; }, "\"single_word\" 1"},
+    {"normalized", [](Json& r) { r["added_tokens"][0].erase("normalized"); },
      "\"normalized\" null"},
 };
 
 class TokenizerFile : public testing::TestWithParam<Change> {};
 
 TEST_P(TokenizerFile, IsAcceptedOrRefusedWithASentence) {
-  json root = small_tokenizer();
+  Json root = small_tokenizer();
   GetParam().change(root);
   if (GetParam().sentence[0] == '\0') {
     EXPECT_NO_THROW(parse_tokenizer(root, "test"));
@@ -247,16 +247,16 @@ INSTANTIATE_TEST_SUITE_P(Changes, TokenizerFile, testing::ValuesIn(kChanges),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
 TEST(TokenizerFileSize, AVocabularyOfQwensSizeFitsTheLimitsOfJson) {
-  json root = small_tokenizer();
-  json& vocab = root["model"]["vocab"];
-  json& merges = root["model"]["merges"];
+  Json root = small_tokenizer();
+  Json& vocab = root["model"]["vocab"];
+  Json& merges = root["model"]["merges"];
   for (int i = 0; i < 400; ++i) {
     for (int j = 0; j < 380; ++j) {
       const std::string left = fmt::format("L{}", i), right = fmt::format("R{}", j);
       vocab[left] = 1000 + i;
       vocab[right] = 2000 + j;
       vocab[left + right] = 3000 + i * 380 + j;
-      merges.push_back(json::array({left, right}));
+      merges.push_back(Json::array({left, right}));
     }
   }
   const auto tables = parse_tokenizer(parse_json(root.dump(), "test"), "test");

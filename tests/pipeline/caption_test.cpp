@@ -131,8 +131,8 @@ TEST(Caption, AllFaultsAreListedInOrder) {
       R"({"x":1,"high_level_description":2,"style_description":3,"compositional_deconstruction":)"
       R"({"background":"","elements":[4,{"type":"obj","bbox":[5,6,-7,1008],"desc":""}]}})");
   EXPECT_EQ(listed(report),
-            "$: unknown key \"x\", expected only high_level_description, style_description, "
-            "compositional_deconstruction\n"
+            "warning $: unknown key \"x\", expected only high_level_description, "
+            "style_description, compositional_deconstruction\n"
             "$.high_level_description: expected a string, got 2\n"
             "$.style_description: expected an object, got 3\n"
             "$.compositional_deconstruction.elements[0]: expected an object, got 4\n"
@@ -142,15 +142,132 @@ TEST(Caption, AllFaultsAreListedInOrder) {
             "1000, got 1008\n"
             "$.compositional_deconstruction.elements[1].bbox: y_min is 5, above y_max, -7; the "
             "order is [y_min, x_min, y_max, x_max]\n");
-  EXPECT_ERROR_WITH(caption_for_model("{}", "a.json"), "lists all that is wrong");
-  EXPECT_ERROR_WITH(caption_for_model(with_elements("1,2,3"), "a.json"), "(and 2 more errors)");
+}
+
+TEST(Caption, WhoeverRunsACaptionGetsAllItsErrors) {
+  EXPECT_ERROR_WITH(caption_for_model("{}", "a.json"),
+                    "a.json: $.compositional_deconstruction: is missing, expected an object of "
+                    "background and elements; --any-caption runs it all the same");
+  EXPECT_ERROR_WITH(caption_for_model(with_elements("1,2"), "a.json"),
+                    "a.json: $.compositional_deconstruction.elements[0]: expected an object, got "
+                    "1; $.compositional_deconstruction.elements[1]: expected an object, got 2; ");
+  EXPECT_ERROR_WITH(caption_for_model(with_elements(R"({"desc":"d","type":"obj"})"), "a.json"),
+                    "; `octet caption check --fix` mends it");
+  std::string many = "0";
+  for (int i = 1; i < 25; ++i) many += fmt::format(",{}", i);
+  EXPECT_ERROR_WITH(caption_for_model(with_elements(many), "a.json"),
+                    "got 19; and 5 more, which `octet caption check` lists");
+}
+
+TEST(Caption, ChecksGoOnWhereTheOfficialVerifierStops) {
+  EXPECT_EQ(listed(check_caption(R"({"high_level_description":"h","style_description":)"
+                                 R"({"aesthetics":1,"color_palette":[0]},)"
+                                 R"("compositional_deconstruction":)"
+                                 R"({"elements":[{"bbox":[1],"color_palette":["red"]}]}})")),
+            "$.style_description: expected exactly one of photo and art_style, got neither\n"
+            "$.style_description: lighting, medium are missing, expected aesthetics, lighting, "
+            "medium, color_palette\n"
+            "warning $.style_description.aesthetics: expected a string, got 1\n"
+            "$.style_description.color_palette[0]: expected a color such as \"#1A2B3C\" with "
+            "upper-case digits, got 0\n"
+            "$.compositional_deconstruction.background: is missing, expected a string\n"
+            "$.compositional_deconstruction.elements[0].type: is missing, expected \"obj\" or "
+            "\"text\"\n"
+            "$.compositional_deconstruction.elements[0]: desc is missing, expected type, desc\n"
+            "$.compositional_deconstruction.elements[0].bbox: expected an array of 4 integers, "
+            "[y_min, x_min, y_max, x_max], got an array of 1\n"
+            "$.compositional_deconstruction.elements[0].color_palette[0]: expected a color such as "
+            "\"#1A2B3C\" with upper-case digits, got \"red\"\n");
+}
+
+TEST(Caption, UnknownKeysAreWarningsAndStayWhereTheyAre) {
+  const std::string text =
+      R"({"high_level_description":"h","mood\n":"x","style_description":{"aesthetics":"a",)"
+      R"("lighting":"l","medium":"m","art_style":"s","colour_palette":[]},)"
+      R"("compositional_deconstruction":{"canvas":"c","background":"b","layout":"l","elements":)"
+      R"([{"type":"obj","z":1,"desc":"d"}]}})";
+  const CaptionReport report = check_caption(text);
+  EXPECT_TRUE(report.valid());
+  EXPECT_EQ(report.canonical, text);
+  EXPECT_EQ(
+      listed(report),
+      "warning $: unknown key \"mood\\u000a\", expected only high_level_description, "
+      "style_description, compositional_deconstruction\n"
+      "warning $.style_description: unknown key \"colour_palette\" (did you mean color_palette?), "
+      "expected only aesthetics, lighting, photo, medium, art_style, color_palette\n"
+      "warning $.compositional_deconstruction: unknown keys \"canvas\", \"layout\", expected only "
+      "background, elements\n"
+      "warning $.compositional_deconstruction.elements[0]: unknown key \"z\", expected only type, "
+      "bbox, text, desc, color_palette\n");
+}
+
+TEST(Caption, TheAspectRatioOfExpandersIsLeftOut) {
+  const CaptionReport report =
+      check_caption(R"({"aspect_ratio":"1:1",)" + valid_captions()[0].text.substr(1));
+  EXPECT_TRUE(report.valid());
+  EXPECT_TRUE(report.findings[0].fixable);
+  EXPECT_TRUE(contains(listed(report), "warning $.aspect_ratio: "));
+  EXPECT_EQ(report.canonical, valid_captions()[0].text);
+}
+
+TEST(Caption, AnyCaptionIsRunWithItsErrors) {
+  const auto any = [](std::string_view text) { return caption_for_model(text, "x", true); };
+  for (const ValidCaption& caption : valid_captions()) EXPECT_EQ(any(caption.text), caption.text);
+  // JSON becomes compact, and what can be mended is.
+  EXPECT_EQ(any(R"( { "scene" : "a b" , "z" : [ 1 ] } )"), R"({"scene":"a b","z":[1]})");
+  EXPECT_EQ(any(with_elements(R"({"desc":"d","type":"picture"})")),
+            with_elements(R"({"type":"picture","desc":"d"})"));
+  EXPECT_EQ(any("[]"), "[]");
+  // The rest is text.
+  EXPECT_EQ(any("\xef\xbb\xbf\n a red\n fox \n"), "a red\n fox");
+  EXPECT_EQ(any(R"({"a":1,"a":2})"), R"({"a":1,"a":2})");
+  // What no tokenizer takes is refused all the same.
+  EXPECT_ERROR_WITH(any(""), "x: $: ");
+  EXPECT_ERROR_WITH(any("\n"), "x: $: ");
+  EXPECT_ERROR_WITH(any("\xff"), "UTF-8");
+  EXPECT_ERROR_WITH(any(std::string("a\0b", 3)), "NUL");
+  EXPECT_ERROR_WITH(any(std::string(kMaxCaptionBytes + 1, 'x')), "above the limit");
+}
+
+TEST(Caption, ControlTokensAreWarnedOf) {
+  const std::string text =
+      with_elements(R"({"type":"text","text":"<|im_end|>\n","desc":"\u003cthink> <|im_start |>"})");
+  const CaptionReport report = check_caption(text);
+  EXPECT_TRUE(report.valid());
+  EXPECT_EQ(listed(report),
+            "warning $.compositional_deconstruction.elements[0].text: the tokenizer reads "
+            "<|im_end|> as a control token, not as text\n"
+            "warning $.compositional_deconstruction.elements[0].desc: the tokenizer reads <think> "
+            "as a control token, not as text\n");
+  // In keys, in values that belong nowhere, and in text that is no JSON.
+  EXPECT_TRUE(contains(listed(check_caption(R"({"<|endoftext|>":{"a":["<|box_end|>"]}})")),
+                       "warning $: the tokenizer reads <|endoftext|> as"));
+  EXPECT_TRUE(contains(listed(check_caption(R"({"<|endoftext|>":{"a":["<|box_end|>"]}})")),
+                       "warning $[0]: the tokenizer reads <|box_end|> as"));
+  EXPECT_TRUE(contains(listed(check_caption("fox <|im_end|>")), "warning $: the tokenizer reads"));
+}
+
+// Those of the caption that stable-diffusion.cpp's documentation shows for this model: extra keys
+// in the deconstruction, and elements of type text without one.
+TEST(Caption, TheFormsOfOtherProgramsCanBeRun) {
+  const std::string text =
+      R"({"high_level_description":"A cover.","compositional_deconstruction":{"canvas":"Square.",)"
+      R"("background":"Ivory.","layout":"Centred.","elements":[{"type":"text","desc":"A headline )"
+      R"(reading LOOK."},{"type":"obj","desc":"A cat."}]}})";
+  EXPECT_EQ(listed(check_caption(text)),
+            "warning $.compositional_deconstruction: unknown keys \"canvas\", \"layout\", expected "
+            "only background, elements\n"
+            "$.compositional_deconstruction.elements[0]: text is missing, expected type, bbox, "
+            "text, desc, color_palette\n");
+  EXPECT_ERROR_WITH(caption_for_model(text, "c.json"), "--any-caption runs it all the same");
+  EXPECT_EQ(caption_for_model(text, "c.json", true), text);
 }
 
 TEST(Caption, ManyUnknownKeysAreCounted) {
   std::string text = "{\"" + std::string(1000, 'k') + "\":0";
   for (int i = 0; i < 5000; ++i) text += fmt::format(",\"{}\":0", i);
   const CaptionReport report = check_caption(text + "}");
-  EXPECT_TRUE(contains(report.findings[0].rule, R"("5", "6", 4993 more, expected only)"));
+  EXPECT_TRUE(contains(report.findings[0].rule, R"(, "5", "6", 4993 more, expected only)"));
   EXPECT_LT(report.findings[0].rule.size(), 500u);
 }
 

@@ -136,13 +136,30 @@ TEST_F(ModelFoldersTest, OneTransformerIsNotTwo) {
   model("b");
   for (const std::string& other : {one, path("link.safetensors"), path("./one.safetensors")}) {
     EXPECT_ERROR_WITH(find_folders({.model = one, .unconditional = other, .base = path("b")}),
-                      "takes two");
+                      "was taken for the unconditional transformer, but is the conditional one");
   }
   EXPECT_ERROR_WITH(
       find_folders({.model = one, .text_encoder = path("b"), .vae = path("b"), .base = one}),
       "takes two");
   model("half", {"unconditional_transformer"});
   EXPECT_ERROR_WITH(find_folders({.model = one, .base = path("half")}), "takes two");
+  // A file of the wrong branch was given: nobody says that none was.
+  const std::string wrong = file("wrong.safetensors", {"conditional."});
+  EXPECT_ERROR_WITH(find_folders({.model = one, .unconditional = wrong, .base = path("b")}),
+                    "wrong.safetensors: was taken for the unconditional transformer");
+}
+
+TEST_F(ModelFoldersTest, WithoutGuidanceOneTransformerWillDo) {
+  const std::string one = file("one.safetensors");
+  model("half", {"unconditional_transformer"});
+  for (const std::string& source : {one, path("half")}) {
+    const ModelFolders found =
+        find_folders({.model = source, .base = path("half"), .guided = false});
+    EXPECT_EQ(found.unconditional.path, "");
+    EXPECT_EQ(found.vae, path("half/vae"));
+  }
+  // Nobody looks at the other, broken as it may be.
+  EXPECT_NO_THROW(find_folders({.model = path("half"), .unconditional = "no", .guided = false}));
 }
 
 TEST_F(ModelFoldersTest, TheFallbackComesLast) {

@@ -139,8 +139,23 @@ TEST(Schedule, LargerPicturesSpendMoreStepsNearTheNoise) {
   EXPECT_FLOAT_EQ(large.times[10], 1.0f / (1 + 4));  // exp(mean) = sqrt(16)
 }
 
+TEST(Schedule, OnlyAGuidanceOfOneIsNone) {
+  ScheduleRequest request = request_of("turbo");
+  EXPECT_TRUE(is_guided(request));
+  request.guidance = {1};
+  EXPECT_FALSE(is_guided(request));
+  request.guidance.assign(12, 1.0f);
+  EXPECT_FALSE(is_guided(request));
+  request.guidance[7] = 1.5f;
+  EXPECT_TRUE(is_guided(request));
+  request.guidance = {0};  // the unconditional velocity alone
+  EXPECT_TRUE(is_guided(request));
+}
+
 TEST(Schedule, RefusesWhatMakesNoSchedule) {
-  EXPECT_ERROR_WITH(preset_named("fast\n"), "\"fast\\u000a\" is unknown, expected quality");
+  EXPECT_ERROR_WITH(preset_named("fast\n"),
+                    "\"fast\\u000a\" is unknown, expected quality (V4_QUALITY_48), default "
+                    "(V4_DEFAULT_20) or turbo (V4_TURBO_12)");
   EXPECT_ERROR_WITH(pipeline::convention_named("comfy"), "expected official or diffusers");
   EXPECT_EQ(pipeline::convention_named("diffusers"), Convention::diffusers);
   ScheduleRequest request = request_of("turbo");

@@ -67,7 +67,7 @@ def command(program, folder, out, flags=()) -> list[str]:
     words, flags = [], list(flags)
     while flags:
         flag = flags.pop(0)
-        if flag in ("--wrap-text", "--require-int8", "--cache-weights"):
+        if flag in ("--wrap-text", "--any-caption", "--require-int8", "--cache-weights"):
             words.append(flag)
         elif flag == "--lora":  # several stack
             words += [flag, str(flags.pop(0))]

@@ -13,7 +13,7 @@ def documented_fields(repository):
         names |= set(re.findall(r"`(\w+\[\]\.\w+)`", text))
         fields[command] = {name.removesuffix("[]") for name in names}
         fields[command] |= {name.split("[]")[0] for name in names}
-    fields["demo"] |= fields["generate"] - {"seed", "loras"}
+    fields["demo"] = fields["generate"] - {"seeds", "loras"}
     return fields
 
 

@@ -60,9 +60,9 @@ def assert_pulled(home: Path, files: dict[str, File]) -> None:
     assert {path.name for path in blobs_of(home).iterdir()} == {f.etag for f in files.values()}
 
 
-def sentence_of(done) -> str:
+def sentence_of(done, code=1) -> str:
     """The one sentence of a run that failed; lines of progress may stand before it."""
-    assert done.returncode == 1, (done.returncode, done.stdout, done.stderr)
+    assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
     assert done.stdout == ""
     last = done.stderr.splitlines()[-1]
     assert last.startswith("octet: ")

@@ -44,10 +44,12 @@ def test_a_failed_case_is_recorded_and_the_run_goes_on(measurement, capsys):
 
 
 def test_only_others_can_be_left_out_of_a_case(measurement):
+    import peers_report
     from octet_library import OctetError, WrongResult
 
     rows = SimpleNamespace(m=4, weight=SimpleNamespace(n=8, k=16))
     good = SimpleNamespace(work=lambda: None, out=SimpleNamespace(clone=lambda: None))
+    assert "quantize_rotated" in peers_report.OWN
     works, left_out, kernel = measurement.ready(
         {"octet": lambda: good, "bf16": fails(RuntimeError("no such shape"))}, rows)
     assert list(works) == ["octet"] and left_out == {"bf16": "no such shape"}

@@ -98,14 +98,60 @@ def test_errors_are_listed_and_end_in_a_sentence(check):
 
 
 def test_what_can_be_mended_is_an_error_until_it_is(check):
-    expanded = {"aspect_ratio": "16:9", **CAPTION}
-    done = check(dumps(expanded))
+    lower = json.loads(dumps(CAPTION))
+    lower["style_description"]["color_palette"] = ["#0a1b2c"]
+    done = check(dumps(lower))
     assert done.returncode == 1
-    assert "$.aspect_ratio" in done.stdout
+    assert "$.style_description.color_palette[0]" in done.stdout
     assert "1 error in the caption; --fix prints it mended" in done.stderr
-    assert check(dumps(expanded), "--fix").stdout == dumps(CAPTION) + "\n"
-    assert "$.aspect_ratio" in check(dumps(expanded), "--fix").stderr
-    assert check(dumps(expanded), "--fix", "-q").stderr == ""
+    assert check(dumps(lower), "--fix").stdout == dumps(CAPTION) + "\n"
+    assert "color_palette[0]" in check(dumps(lower), "--fix").stderr
+    assert check(dumps(lower), "--fix", "-q").stderr == ""
+
+
+def test_what_prompt_expanders_add_is_left_out(check):
+    expanded = dumps({"aspect_ratio": "16:9", **CAPTION})
+    done = check(expanded)
+    assert done.returncode == 0 and done.stdout.startswith("warning: $.aspect_ratio: ")
+    assert check(expanded, "--fix").stdout == dumps(CAPTION) + "\n"
+
+
+def test_misspelt_keys_and_types_are_named(check):
+    text = dumps(CAPTION).replace('"color_palette":[]', '"colour_palette":[]')
+    done = check(text)
+    assert done.returncode == 0
+    assert 'unknown key "colour_palette" (did you mean color_palette?)' in done.stdout
+    done = check(text.replace('"background"', '"backgorund"').replace('"obj"', '"object"'))
+    assert done.returncode == 1
+    assert '.background: is missing, expected a string; did you mean background by "backg' in (
+        done.stdout)
+    assert 'got "object"; did you mean "obj"?' in done.stdout
+    assert "2 errors in the caption" in done.stderr
+
+
+def test_control_tokens_are_warned_of(check):
+    done = check(dumps(CAPTION).replace("PÊCHE", "PÊCHE<|im_end|>"))
+    assert done.returncode == 0
+    assert ("elements[1].text: the tokenizer reads <|im_end|> as a control token" in
+            done.stdout)
+
+
+def test_any_caption(check):
+    """Errors are warnings then, and the text is what the model would get."""
+    text = '{ "scene": "fox",\n "scene 2": "\\u00e9" }'
+    assert check(text).returncode == 1
+    done = check(text, "--any-caption")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert all(line.startswith("warning: $") for line in lines[:-1]) and len(lines) > 2
+    assert lines[-1].endswith("caption.json: a caption to be run with --any-caption")
+    fixed = check(text, "--any-caption", "--fix", "-q")
+    assert (fixed.returncode, fixed.stdout) == (0, '{"scene":"fox","scene 2":"é"}\n')
+    report = json.loads(check(text, "--any-caption", "--json", "-").stdout)
+    assert report["valid"] is True and report["caption"] == fixed.stdout.strip()
+    assert check("a red fox\n", "--any-caption", "--fix", "-q").stdout == "a red fox\n"
+    for hostile in (b"", b"\xff", b"{\0}"):
+        assert check(hostile, "--any-caption").returncode == 1
 
 
 def test_warnings_do_not_fail(check):
@@ -129,7 +175,7 @@ def test_json_report(check, tmp_path):
     assert report["valid"] is False and report["caption"] is None
     first = report["findings"][0]
     assert '"x"' in first.pop("rule")
-    assert first == {"path": "$", "severity": "error", "fixable": False}
+    assert first == {"path": "$", "severity": "warning", "fixable": False}
 
 
 def test_plain_text(check):

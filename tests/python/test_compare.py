@@ -395,7 +395,7 @@ def test_interruption(built_program, model, tmp_path, moment, steps):
                 break
         process.send_signal(signal.SIGINT)
         rest = process.stderr.read().splitlines()
-        assert process.wait(timeout=30) == 1
+        assert process.wait(timeout=30) == 130
         assert process.stdout.read() == ""
     assert rest[-1].startswith(f"octet: compare: stopped on request while {moment[0]} ran")
     assert [line for line in rest if line.startswith("octet: ")] == rest[-1:]

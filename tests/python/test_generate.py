@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import signal
+import shutil
 import subprocess
 
 import pytest
@@ -17,6 +17,7 @@ import tiny_ideogram4 as tiny
 import torch
 from generating import (
     SHAPE,
+    command,
     copy,  # noqa: F401: a fixture
     edit_tensors,
     generate,  # noqa: F401: a fixture
@@ -74,7 +75,38 @@ def test_several_pictures(generate, model, plain):
     assert sorted(path.name for path in generate.out.iterdir()) == ["out-1.png", "out-2.png"]
     first, second = pictures(done, generate)
     assert same(first, plain) and not same(second, plain)
-    assert (first.text["image"], second.text["image"]) == ("0", "1")
+
+
+@pytest.mark.parametrize("seed", [5, 2**64 - 2])
+def test_each_picture_has_a_seed_that_renders_it_alone(generate, model, seed):
+    """Picture i has the seed + i, beyond the largest seed from 0 on."""
+    done = generate(model, "--images", 3, "--seed", seed, "--json", "-")
+    report = json.loads(done.stdout)
+    seeds = [(seed + i) % 2**64 for i in range(3)]
+    assert report["seed"] == seed and report["seeds"] == seeds
+    together = pictures(done, generate)
+    assert [image.text["seed"] for image in together] == [str(each) for each in seeds]
+    for image in together:
+        alone = picture(generate(model, "--seed", image.text["seed"]), generate)
+        assert same(alone, image)
+        assert alone.text == {**image.text, "kernels": alone.text["kernels"]}
+
+
+def test_a_random_seed_is_told_and_repeats_the_picture(built_program, generate, model, tmp_path):
+    drawn = []
+    for _ in range(2):
+        done = generate(model, "--seed", "random", "--json", "-")
+        image = picture(done, generate)
+        seed = json.loads(done.stdout)["seed"]
+        assert image.text["seed"] == str(seed)
+        assert same(picture(generate(model, "--seed", seed), generate), image)
+        drawn.append(seed)
+    assert drawn[0] != drawn[1]  # one time in four billion they are equal
+    words = command(built_program("octet"), model, generate.out, ["--seed", "random"])
+    words.remove("-q")
+    done = subprocess.run(words, input=tiny.CAPTION, capture_output=True, text=True)
+    seed = re.search(r"^octet: seed (\d+)$", done.stderr, re.MULTILINE).group(1)
+    assert done.stdout.splitlines()[-1] == f"{generate.out / 'out.png'} (seed {seed})"
 
 
 def test_a_picture_replaces_the_one_before(generate, model, plain):
@@ -82,11 +114,16 @@ def test_a_picture_replaces_the_one_before(generate, model, plain):
     assert same(picture(generate(model), generate), plain)
 
 
-def test_json_report(generate, model):
+def test_json_report(built_program, generate, model):
     done = generate(model, "--json", "-", "--seed", 3)
     report = json.loads(done.stdout)
     assert report["pictures"] == [str(generate.out / "out.png")]
-    assert report["seed"] == 3 and report["steps"] == 2
+    assert report["seed"] == 3 and report["seeds"] == [3] and report["steps"] == 2
+    assert report["size"] == "8x6" and report["caption"] == tiny.CAPTION
+    assert report["model"] == str(model) and report["preset"] == "quality"
+    assert report["guidance"] is None and report["noise"] is None and report["loras"] == []
+    version = subprocess.check_output([built_program("octet"), "--version"], text=True)
+    assert version == f"octet {report['version']} ({report['commit']})\n"
     assert report["checkpoint"] == picture(done, generate).text["checkpoint"]
     by_layer = {use["layer"]: use for use in report["kernels"]}
     assert by_layer["attention.qkv"]["path"] == "int8" and by_layer["attention.qkv"]["kernel"]
@@ -171,6 +208,56 @@ def test_wrapped_text(generate, model, plain):
     assert not same(image, plain)
 
 
+def test_a_prompt_is_wrapped_text(generate, model, tmp_path):
+    wrapped = picture(generate(model, "--wrap-text", caption="a red cube"), generate)
+    for flag in ("--prompt", "-p"):
+        image = picture(generate(model, "--caption", None, flag, "a red cube"), generate)
+        assert image.text == wrapped.text and same(image, wrapped)
+
+
+def test_a_caption_in_the_place_of_a_file_or_prompt(generate, model, plain):
+    for flag in ("--caption", "--prompt"):
+        image = picture(generate(model, "--caption", None, flag, tiny.CAPTION), generate)
+        assert same(image, plain) and image.text["caption"] == tiny.CAPTION
+
+
+def test_any_caption(generate, model, plain):
+    other = json.dumps({"scene": "a red cube", "parts": [1, {"type": "cube"}]}, indent=1)
+    assert "--any-caption" in refusal(generate(model, caption=other), generate)
+    done = generate(model, "--any-caption", caption=other)
+    assert "standard input: $: unknown keys" in done.stderr
+    assert "$.compositional_deconstruction: is missing" in done.stderr
+    done.stderr = ""  # the warning
+    image = picture(done, generate)
+    assert image.text["caption"] == '{"scene":"a red cube","parts":[1,{"type":"cube"}]}'
+    done = generate(model, "--any-caption", caption="a red cube\n")
+    assert "--prompt" in done.stderr
+    done.stderr = ""
+    assert picture(done, generate).text["caption"] == "a red cube"
+    # It changes nothing of a valid one.
+    assert same(picture(generate(model, "--any-caption"), generate), plain)
+
+
+def test_an_unknown_key_is_a_warning(generate, model):
+    caption = json.loads(tiny.CAPTION)
+    caption["compositional_deconstruction"]["canvas"] = "square"
+    done = generate(model, caption=json.dumps(caption, ensure_ascii=False))
+    assert len(done.stderr.splitlines()) == 1 and '"canvas"' in done.stderr
+    done.stderr = ""
+    assert json.loads(picture(done, generate).text["caption"]) == caption
+
+
+def test_sizes_outside_of_the_documented_range_are_warned_of(generate, tmp_path):
+    folder = tiny.save_pipeline(tmp_path / "wide", tiny.SHAPES["wide"])
+    flags = ("--convention", "official", "--steps", 1, "--guidance", 1)
+    for size in ("16x32", "16x2064"):
+        done = generate(folder, *flags, "--size", size)
+        assert len(done.stderr.splitlines()) == 1
+        assert f"image size: {size} is" in done.stderr and "256 to 2048" in done.stderr
+        done.stderr = ""
+        assert "x".join(map(str, picture(done, generate).size)) == size
+
+
 def test_guidance(generate, model, plain):
     """Of two steps, the preset guides the first by 7 and polishes the second with 3."""
     assert same(picture(generate(model, "--guidance", "7,3"), generate), plain)
@@ -179,6 +266,19 @@ def test_guidance(generate, model, plain):
     by_layer = {use["layer"]: use for use in json.loads(unguided.stdout)["kernels"]}
     assert by_layer["attention.qkv"]["launches"] == 4  # of one transformer
     assert not same(picture(unguided, generate), plain)
+
+
+def test_without_guidance_the_other_transformer_need_not_be_there(generate, copy, plain):
+    unguided = picture(generate(copy, "--guidance", "1,1"), generate)
+    shutil.rmtree(copy / "unconditional_transformer")
+    assert "--uncond" in refusal(generate(copy), generate)
+    alone = picture(generate(copy, "--guidance", "1"), generate)
+    assert same(alone, unguided) and not same(alone, plain)
+    assert alone.text["checkpoint"] == unguided.text["checkpoint"] != plain.text["checkpoint"]
+    # One guided step is enough to need it, and what is never run is not looked at.
+    assert "--uncond" in refusal(generate(copy, "--guidance", "1,2"), generate)
+    nowhere = generate(copy, "--guidance", "1", "--uncond", copy / "nowhere")
+    assert same(picture(nowhere, generate), alone)
 
 
 def test_required_int8(generate, model):
@@ -213,25 +313,6 @@ def test_text_encoders_of_other_writers(generate, copy, plain, prefix):
 
 def test_one_number_is_a_square(generate, model):
     assert picture(generate(model, "--size", 8), generate).size == (8, 8)
-
-
-def test_stopping_keeps_what_is_complete(built_program, model, tmp_path):
-    """Ctrl-C during the second of many: the first is written, and the exit says that it stopped."""
-    command = [built_program("octet"), "generate", "--model", model, "--caption", "-"]
-    command += ["--device", "cpu", "--threads", "1", "--convention", "diffusers", "--size", "32x32"]
-    command += ["--steps", "20", "-n", "1000", "--out", tmp_path / "out.png", "--tune", "off"]
-    run = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    run.stdin.write(tiny.CAPTION)
-    run.stdin.close()
-    for line in run.stderr:  # the first tenth of all steps: a hundred pictures
-        if re.match(r"denoising: 20\d\d/20000", line):
-            break
-    run.send_signal(signal.SIGINT)
-    closing = run.stderr.read().splitlines()[-1]
-    assert run.wait(timeout=60) == 1
-    complete = int(re.search(r"stopped on request; (\d+) of 1000", closing).group(1))
-    assert complete >= 100
-    assert len(list(tmp_path.glob("out-*.png"))) == complete == len(list(tmp_path.iterdir()))
 
 
 def test_given_noise(generate, model, plain, tmp_path):

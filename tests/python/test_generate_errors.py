@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import resource
-import signal
 import subprocess
 
 import pytest
@@ -15,7 +14,6 @@ pytest.importorskip("transformers")
 import tiny_ideogram4 as tiny
 import torch
 from generating import (
-    command,
     copy,  # noqa: F401: a fixture
     edit_json,
     edit_tensors,
@@ -219,7 +217,8 @@ def test_folder_that_is_not_there(generate, model, tmp_path, flag):
 
 def test_one_transformer_for_both(generate, model):
     sentence = refusal(generate(model, "--uncond", model / "transformer"), generate)
-    assert str(model / "transformer") in sentence and "--uncond" in sentence
+    assert f"{model / 'transformer'}: was taken for the unconditional transformer" in sentence
+    assert "but is the conditional one" in sentence and "--uncond" in sentence
 
 
 # --- tokenizer, and parts that do not fit --------------------------------------------------------
@@ -296,6 +295,24 @@ def test_bad_caption(generate, model, caption, word):
     assert word in refusal(generate(model, caption=caption), generate)
 
 
+def test_all_errors_of_a_caption_are_named(generate, model):
+    caption = json.loads(tiny.CAPTION)
+    caption["compositional_deconstruction"]["elements"] = [
+        {"type": "object", "desc": "d"},
+        {"type": "obj", "description": "d", "bbox": [1, 2]},
+    ]
+    sentence = refusal(generate(model, caption=json.dumps(caption)), generate)
+    for error in ('.elements[0].type: expected "obj" or "text", got "object"; did you mean "obj"?',
+                  '.elements[1]: desc is missing', 'did you mean desc by "description"?',
+                  '.elements[1].bbox: expected an array of 4 integers', "--any-caption"):
+        assert error in sentence
+
+
+@pytest.mark.parametrize("words", ["a cat", "a cat. " * 100, "cat"])
+def test_words_in_the_place_of_a_caption_file(generate, model, words):
+    assert "--prompt" in refusal(generate(model, "--caption", words), generate)
+
+
 def test_caption_with_more_tokens_than_the_model_takes(generate, model):
     caption = json.loads(tiny.CAPTION)
     caption["high_level_description"] = "zq " * 3000
@@ -309,9 +326,10 @@ def test_caption_file_that_cannot_be_read(generate, model, tmp_path):
 
 
 @pytest.mark.parametrize("size", ["7x8", "8x7", "0x8", "-8x8", "axb", "7", "8x8x8", "", "2x99998",
-                                  "99999999999999999999x8"])
+                                  "99999999999999999999x8", "8000x8000"])
 def test_size(generate, model, size):
-    assert "image size" in refusal(generate(model, "--size", size), generate)
+    sentence = refusal(generate(model, "--size", size), generate, code=2)
+    assert "image size" in sentence and sentence.endswith("see octet generate --help")
 
 
 def test_a_picture_of_another_kind(generate, model):
@@ -324,7 +342,9 @@ def test_a_picture_of_another_kind(generate, model):
     ("--images", "0"), ("--images", "1001"), ("--seed", "-1"), ("--seed", "1e9"),
     ("--guidance", "strong"), ("--guidance", ""), ("--linears", "int4"), ("--dtype", "f16"),
     ("--convention", "mine"), ("--tune", "maybe"), ("--device", "tpu"), ("--threads", "0"),
-    ("--model", None), ("--caption", None), ("--nope", "1")])
+    ("--seed", "18446744073709551616"), ("--seed", "Random"), ("--seed", ""),
+    ("--model", None), ("--caption", None), ("--caption", ""), ("--prompt", "a cat"),
+    ("--nope", "1")])
 def test_wrong_usage(generate, model, flag, value):
     sentence = refusal(generate(model, flag, value), generate, code=2)
     assert flag in sentence and "octet generate --help" in sentence
@@ -332,9 +352,31 @@ def test_wrong_usage(generate, model, flag, value):
 
 @pytest.mark.parametrize(("flag", "value", "word"), [
     ("--guidance", "1,2,3", "3 guidance values for 2 steps"), ("--guidance", "nan", "guidance"),
-    ("--guidance", "1,inf", "guidance"), ("--preset", "best", "best")])
-def test_request_that_makes_no_sense(generate, model, flag, value, word):
-    assert word in refusal(generate(model, flag, value), generate)
+    ("--guidance", "1,inf", "guidance"), ("--preset", "best", "turbo (V4_TURBO_12)")])
+@pytest.mark.parametrize("folder", ["model", "nowhere"])
+def test_request_that_makes_no_sense(generate, model, flag, value, word, folder):
+    """Wrong usage, whether or not there is a model."""
+    done = generate(model if folder == "model" else folder, flag, value)
+    sentence = refusal(done, generate, code=2)
+    assert word in sentence and sentence.endswith("see octet generate --help")
+
+
+@pytest.mark.parametrize(("flag", "ours"), [
+    ("--width", "--size"), ("-W", "--size"), ("--height", "--size"), ("-H", "--size"),
+    ("--cfg", "--guidance"), ("--cfg-scale", "--guidance"), ("--guidance-scale", "--guidance"),
+    ("--batch-count", "-n")])
+def test_flags_of_other_programs(generate, model, flag, ours):
+    assert ours in refusal(generate(model, flag, "7"), generate, code=2)
+
+
+def test_help_lists_the_presets_by_both_names(built_program):
+    done = subprocess.run([built_program("octet"), "generate", "--help"], capture_output=True,
+                          text=True, check=True)
+    text = " ".join(done.stdout.split())
+    for preset in ("quality or V4_QUALITY_48 (48 steps)", "default or V4_DEFAULT_20 (20 steps)",
+                   "turbo or V4_TURBO_12 (12 steps)"):
+        assert preset in text
+    assert "--cfg" not in text and "--width" not in text  # hints, not flags
 
 
 # --- writing -------------------------------------------------------------------------------------
@@ -365,25 +407,3 @@ def test_full_disk(generate, model):
 
 def test_full_device(generate, model):
     assert "/dev/full" in refusal(generate(model, "--out", "/dev/full"), generate)
-
-
-@pytest.mark.parametrize("stage", ["text encoder", "denoising"])
-def test_interruption(built_program, generate, model, stage):
-    flags = ["--steps", "1000", "--images", "1000"]
-    words = command(built_program("octet"), model, generate.out, flags)
-    words.remove("-q")  # its progress tells how far it is
-    with subprocess.Popen(
-        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
-        process.stdin.write(tiny.CAPTION.encode())
-        process.stdin.close()
-        for line in process.stderr:
-            if line.startswith(stage.encode()):
-                break
-        process.send_signal(signal.SIGINT)
-        rest = process.stderr.read().decode().splitlines()
-        assert process.wait(timeout=30) == 1
-        assert process.stdout.read() == b""
-    sentences = [line for line in rest if line.startswith("octet: ")]
-    assert len(sentences) == 1 and "stopped" in sentences[0] and rest[-1] == sentences[0]
-    assert list(generate.out.iterdir()) == []

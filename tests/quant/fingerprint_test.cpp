@@ -11,16 +11,16 @@ namespace octet::test {
 namespace {
 
 using quant::Fingerprint;
-using Bytes = std::vector<std::byte>;
+using Contents = std::vector<std::byte>;
 
-Bytes random_bytes(size_t count, unsigned seed) {
+Contents random_bytes(size_t count, unsigned seed) {
   std::mt19937 random(seed);
-  Bytes bytes(count);
+  Contents bytes(count);
   for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
   return bytes;
 }
 
-std::string name_of(const std::vector<std::pair<std::string, Bytes>>& tensors, int threads = 1) {
+std::string name_of(const std::vector<std::pair<std::string, Contents>>& tensors, int threads = 1) {
   ThreadPool pool(threads);
   Fingerprint fingerprint;
   for (const auto& [name, bytes] : tensors) fingerprint.add(name, bytes, pool);
@@ -30,7 +30,7 @@ std::string name_of(const std::vector<std::pair<std::string, Bytes>>& tensors, i
 constexpr size_t kSeveralPieces = (size_t{5} << 20) / 2 + 3;  // it hashes megabytes apart
 
 TEST(Fingerprint, NeitherOrderNorThreadsMatter) {
-  const Bytes a = random_bytes(kSeveralPieces, 1), b = random_bytes(77, 2);
+  const Contents a = random_bytes(kSeveralPieces, 1), b = random_bytes(77, 2);
   const std::string name = name_of({{"a", a}, {"b", b}});
   EXPECT_EQ(name.size(), 16u);
   EXPECT_EQ(name_of({{"b", b}, {"a", a}}), name);
@@ -38,7 +38,7 @@ TEST(Fingerprint, NeitherOrderNorThreadsMatter) {
 }
 
 TEST(Fingerprint, PartsAddUp) {
-  const Bytes a = random_bytes(100, 1), b = random_bytes(77, 2);
+  const Contents a = random_bytes(100, 1), b = random_bytes(77, 2);
   ThreadPool pool(1);
   Fingerprint first, second;
   first.add("a", a, pool);
@@ -48,12 +48,12 @@ TEST(Fingerprint, PartsAddUp) {
 }
 
 TEST(Fingerprint, OneBitMatters) {
-  const Bytes bytes = random_bytes(kSeveralPieces, 1);
+  const Contents bytes = random_bytes(kSeveralPieces, 1);
   std::set<std::string> names = {name_of({{"a", bytes}})};
   const size_t megabyte = size_t{1} << 20;
   const std::vector<size_t> places = {0, 1, 31, 32, megabyte - 1, megabyte, bytes.size() - 1};
   for (const size_t at : places) {
-    Bytes changed = bytes;
+    Contents changed = bytes;
     changed[at] ^= std::byte{1};
     names.insert(name_of({{"a", changed}}));
   }
@@ -61,7 +61,7 @@ TEST(Fingerprint, OneBitMatters) {
 }
 
 TEST(Fingerprint, NamesLengthsAndPlacesMatter) {
-  const Bytes a = random_bytes(64, 1), b = random_bytes(64, 2), zeros(64), more_zeros(65);
+  const Contents a = random_bytes(64, 1), b = random_bytes(64, 2), zeros(64), more_zeros(65);
   const std::set<std::string> names = {
       name_of({}),
       name_of({{"a", a}}),
@@ -77,7 +77,7 @@ TEST(Fingerprint, NamesLengthsAndPlacesMatter) {
 
 // Two equal halves of a tensor, exchanged with other halves, are other numbers.
 TEST(Fingerprint, PiecesHaveAPlace) {
-  Bytes bytes = random_bytes(size_t{2} << 20, 1);
+  Contents bytes = random_bytes(size_t{2} << 20, 1);
   const std::string name = name_of({{"a", bytes}});
   std::rotate(bytes.begin(), bytes.begin() + (1 << 20), bytes.end());
   EXPECT_NE(name_of({{"a", bytes}}), name);

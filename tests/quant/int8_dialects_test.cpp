@@ -19,7 +19,7 @@ using Values = std::vector<float>;
 const std::vector<int8_t> kCodes = {1, -2, 3, -128, 4, 0, 127, -5};  // [2, 4]
 const Values kFirst = {1, -2, 3, -128}, kSecond = {4, 0, 127, -5};
 
-Values times(Values values, float factor) {
+Values scaled(Values values, float factor) {
   for (float& value : values) value *= factor;
   return values;
 }
@@ -53,8 +53,8 @@ TEST_F(Int8DialectTest, ComfyRowWise) {
     EXPECT_TRUE(weight->is_int8());
     EXPECT_EQ(weight->format(), "INT8 row-wise");
     EXPECT_EQ(weight->transform(), quant::StoredTransform());
-    EXPECT_EQ(row_of(*weight, 0), times(kFirst, 0.5f));
-    EXPECT_EQ(row_of(*weight, 1), times(kSecond, 2));
+    EXPECT_EQ(row_of(*weight, 0), scaled(kFirst, 0.5f));
+    EXPECT_EQ(row_of(*weight, 1), scaled(kSecond, 2));
     std::vector<int8_t> stored(4);
     weight->read_stored(1, reinterpret_cast<std::byte*>(stored.data()));
     EXPECT_EQ(stored, std::vector<int8_t>(kCodes.begin() + 4, kCodes.end()));
@@ -69,7 +69,7 @@ TEST_F(Int8DialectTest, ComfyTensorWise) {
         comfy(R"({"format": "int8_tensorwise"})", f32("a.weight_scale", shape, {-0.25f}));
     const auto weight = open_weight(file, "a", 2, 4);
     EXPECT_EQ(weight->format(), "INT8 tensor-wise");
-    EXPECT_EQ(row_of(*weight, 1), times(kSecond, -0.25f));  // a negative scale is a number
+    EXPECT_EQ(row_of(*weight, 1), scaled(kSecond, -0.25f));  // a negative scale is a number
   }
 }
 
@@ -195,7 +195,7 @@ TEST_F(Int8DialectTest, ComfyInMetadata) {
   EXPECT_EQ(open_weight(file, "a", 2, 4)->format(), "INT8 row-wise, ConvRot 4");
   const auto prefixed = open_weight(file, "diffusion_model.b", 2, 4);
   EXPECT_STREQ(quant::dialect_of(file, "diffusion_model.b")->name, "comfyui");
-  EXPECT_EQ(row_of(*prefixed, 0), times(kFirst, 2));
+  EXPECT_EQ(row_of(*prefixed, 0), scaled(kFirst, 2));
   for (const char* bad : {"[]", "{}", R"({"layers": []})"}) {
     EXPECT_ERROR_WITH(open_weight(with(bad), "a", 2, 4), "an object \"layers\"");
   }
@@ -226,8 +226,8 @@ TEST_F(TransformerLabTest, WithoutSmoothing) {
     EXPECT_STREQ(quant::dialect_of(file, kModule)->name, "transformerlab");
     const auto weight = open_weight(file, kModule, 2, 4);
     EXPECT_TRUE(weight->is_int8());
-    EXPECT_EQ(row_of(*weight, 0), times(kFirst, 0.5f));
-    EXPECT_EQ(row_of(*weight, 1), times(kSecond, 2));
+    EXPECT_EQ(row_of(*weight, 0), scaled(kFirst, 0.5f));
+    EXPECT_EQ(row_of(*weight, 1), scaled(kSecond, 2));
     EXPECT_EQ(weight->tensors().size(), 2u);
   }
 }
@@ -333,8 +333,8 @@ TEST_F(Int8DialectTest, CompressedTensors) {
     const auto weight = open_weight(file, "a", 2, 4);
     EXPECT_TRUE(weight->is_int8());
     EXPECT_EQ(weight->tensors().size(), 5u);
-    EXPECT_EQ(row_of(*weight, 0), times(kFirst, 0.5f));
-    EXPECT_EQ(row_of(*weight, 1), times(kSecond, 2));
+    EXPECT_EQ(row_of(*weight, 0), scaled(kFirst, 0.5f));
+    EXPECT_EQ(row_of(*weight, 1), scaled(kSecond, 2));
   }
 }
 

@@ -43,10 +43,10 @@ class StoredWeightTest : public testing::Test {
 };
 
 const std::vector<float> kValues = {1, -2, 0.5f, 4, 0, -0.125f};  // numbers of every type here
-const std::vector<float> kFirst = {1, -2, 0.5f}, kSecond = {4, 0, -0.125f};
+const std::vector<float> kFirstRow = {1, -2, 0.5f}, kSecondRow = {4, 0, -0.125f};
 
 // 1, -2, 0.5; 4, 0, -0.125 in E4M3: sign, four bits of exponent with bias 7, three of mantissa.
-const std::vector<uint8_t> kF8 = {0x38, 0xc0, 0x30, 0x48, 0x00, 0xa0};
+const std::vector<uint8_t> kF8Codes = {0x38, 0xc0, 0x30, 0x48, 0x00, 0xa0};
 
 TEST_F(StoredWeightTest, OfFloats) {
   const Tensor stored[] = {rounded<float>(DType::f32, kValues),
@@ -60,8 +60,8 @@ TEST_F(StoredWeightTest, OfFloats) {
     EXPECT_EQ(rows.dtype(), each.dtype);
     EXPECT_EQ(rows.bytes(), each.bytes.size());
     for (const DType to : {DType::f32, DType::bf16}) {
-      EXPECT_EQ(row(rows, 0, to), kFirst);
-      EXPECT_EQ(row(rows, 1, to), kSecond);
+      EXPECT_EQ(row(rows, 0, to), kFirstRow);
+      EXPECT_EQ(row(rows, 1, to), kSecondRow);
     }
   }
 }
@@ -77,13 +77,13 @@ TEST_F(StoredWeightTest, TrailingExtentsOfOneDoNotCount) {
   Tensor stored = rounded<float>(DType::f32, kValues);
   stored.shape = {2, 3, 1, 1};
   const Checkpoint checkpoint = write({stored});
-  EXPECT_EQ(row(*open_weight(checkpoint, "a", 2, 3), 1), kSecond);
+  EXPECT_EQ(row(*open_weight(checkpoint, "a", 2, 3), 1), kSecondRow);
 }
 
 TEST_F(StoredWeightTest, OfFp8WithAScalePerRow) {
   for (const FileShape& shape : {FileShape{2}, FileShape{2, 1}}) {
     const Checkpoint checkpoint =
-        write({tensor("a.weight", DType::f8_e4m3, {2, 3}, kF8),
+        write({tensor("a.weight", DType::f8_e4m3, {2, 3}, kF8Codes),
                tensor<float>("a.weight_scale", DType::f32, shape, {2, 0.5f})});
     const auto opened = open_weight(checkpoint, "a", 2, 3);
     const StoredWeight& rows = *opened;
@@ -102,19 +102,19 @@ TEST_F(StoredWeightTest, OfFp8WithAScalePerRow) {
 
 TEST_F(StoredWeightTest, OfFp8WithOneScale) {
   for (const FileShape& shape : {FileShape{}, FileShape{1}}) {
-    const Checkpoint checkpoint = write({tensor("a.weight", DType::f8_e4m3, {2, 3}, kF8),
+    const Checkpoint checkpoint = write({tensor("a.weight", DType::f8_e4m3, {2, 3}, kF8Codes),
                                          tensor<float>("a.weight_scale", DType::f32, shape, {2})});
     EXPECT_EQ(row(*open_weight(checkpoint, "a", 2, 3), 1), (std::vector<float>{8, 0, -0.25f}));
   }
 }
 
 TEST_F(StoredWeightTest, OfFp8WithoutItsScale) {
-  const Checkpoint without = write({tensor("a.weight", DType::f8_e4m3, {2, 3}, kF8)});
+  const Checkpoint without = write({tensor("a.weight", DType::f8_e4m3, {2, 3}, kF8Codes)});
   EXPECT_ERROR_WITH(open_weight(without, "a", 2, 3), "\"a.weight_scale\" is missing");
-  const Checkpoint three = write({tensor("a.weight", DType::f8_e4m3, {2, 3}, kF8),
+  const Checkpoint three = write({tensor("a.weight", DType::f8_e4m3, {2, 3}, kF8Codes),
                                   tensor<float>("a.weight_scale", DType::f32, {3}, {1, 1, 1})});
   EXPECT_ERROR_WITH(open_weight(three, "a", 2, 3), "\"a.weight_scale\" is F32 [3]");
-  const Checkpoint integers = write({tensor("a.weight", DType::f8_e4m3, {2, 3}, kF8),
+  const Checkpoint integers = write({tensor("a.weight", DType::f8_e4m3, {2, 3}, kF8Codes),
                                      tensor<int32_t>("a.weight_scale", DType::i32, {1}, {1})});
   EXPECT_ERROR_WITH(open_weight(integers, "a", 2, 3), "is I32");
 }
@@ -141,7 +141,7 @@ TEST_F(StoredWeightTest, NoNumbersAreRefusedWhereTheyAreRead) {
       const auto opened = open_weight(checkpoint, "a", 2, 3);
       const StoredWeight& rows = *opened;
       for (const DType to : {DType::f32, DType::bf16}) {
-        EXPECT_EQ(row(rows, 0, to), kFirst);
+        EXPECT_EQ(row(rows, 0, to), kFirstRow);
         EXPECT_ERROR_WITH(row(rows, 1, to), "\"a.weight\" holds a NaN or an infinity in row 1");
       }
     }
@@ -149,14 +149,14 @@ TEST_F(StoredWeightTest, NoNumbersAreRefusedWhereTheyAreRead) {
 }
 
 TEST_F(StoredWeightTest, NoNumbersInFp8OrInItsScale) {
-  std::vector<uint8_t> codes = kF8;
+  std::vector<uint8_t> codes = kF8Codes;
   codes[0] = 0x7f;
   const Checkpoint in_codes = write({tensor("a.weight", DType::f8_e4m3, {2, 3}, codes),
                                      tensor<float>("a.weight_scale", DType::f32, {1}, {1})});
   EXPECT_ERROR_WITH(row(*open_weight(in_codes, "a", 2, 3), 0), "NaN");
-  const Checkpoint in_scale = write({tensor("a.weight", DType::f8_e4m3, {2, 3}, kF8),
+  const Checkpoint in_scale = write({tensor("a.weight", DType::f8_e4m3, {2, 3}, kF8Codes),
                                      tensor<float>("a.weight_scale", DType::f32, {2}, {1, NAN})});
-  EXPECT_EQ(row(*open_weight(in_scale, "a", 2, 3), 0), kFirst);
+  EXPECT_EQ(row(*open_weight(in_scale, "a", 2, 3), 0), kFirstRow);
   EXPECT_ERROR_WITH(row(*open_weight(in_scale, "a", 2, 3), 1), "\"a.weight_scale\" holds a NaN");
   EXPECT_ERROR_WITH(open_weight(in_scale, "a", 2, 3)->scale(1), "\"a.weight_scale\" holds a NaN");
 }

@@ -63,7 +63,7 @@ class Fields {
   // A key that must have this value where it is there: any other is a model that is not this one.
   void expect(const char* key, const Json& wanted) const {
     const Json* value = find(key);
-    check(value == nullptr || *value == wanted, "{}: {} is {}, expected {}", path_, key,
+    check(value == nullptr || is_same(*value, wanted), "{}: {} is {}, expected {}", path_, key,
           value == nullptr ? "" : describe(*value), describe(wanted));
   }
 

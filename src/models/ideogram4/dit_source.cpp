@@ -99,7 +99,7 @@ int64_t ffn_of_shapes(const quant::WeightSource& source, int64_t hidden) {
 }
 
 // Rotary frequencies and eps leave no trace in a file: they are the published ones.
-DitConfig config_of_shapes(const quant::WeightSource& source) {
+DitConfig dit_config_of_shapes(const quant::WeightSource& source) {
   const int64_t hidden = extent(source,
                                 {"embed_image_indicator.weight", "layers.0.attention.o.weight",
                                  "layers.0.attention.to_out.0.weight", "layers.0.attention.o.wq"},
@@ -202,7 +202,7 @@ DitSource open_dit(const DitFiles& files, bool conditional) {
              !of_base.empty()) {
     opened.config = read_dit_config(of_base);
   } else {
-    opened.config = config_of_shapes(opened.weights);
+    opened.config = dit_config_of_shapes(opened.weights);
   }
   return opened;
 }

@@ -36,7 +36,7 @@ int64_t rows_of(const quant::WeightSource& source, const std::string& name) {
 }
 
 // Rotary base and eps leave no trace in a file: only the published model's are known.
-TextConfig config_of_shapes(const quant::WeightSource& source) {
+TextConfig text_config_of_shapes(const quant::WeightSource& source) {
   const TextConfig published;
   const auto expect = [&](const char* what, int64_t got, int64_t expected) {
     check(got == expected,
@@ -72,7 +72,7 @@ TextSource open_text_encoder(const std::string& path) {
   if (!config.empty()) opened.config = read_text_config(config);
   const auto checkpoint = std::make_shared<const Checkpoint>(path);
   opened.weights.add(checkpoint, find_prefix(*checkpoint));
-  if (config.empty()) opened.config = config_of_shapes(opened.weights);
+  if (config.empty()) opened.config = text_config_of_shapes(opened.weights);
   opened.described_by = config.empty() ? checkpoint->path() : config;
   return opened;
 }

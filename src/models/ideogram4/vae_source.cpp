@@ -47,7 +47,7 @@ std::string replaced(std::string name, const Replacements& words) {
 
 // The number of groups leaves no trace in a file: with the published one goes the rest of its
 // structure, which the list of weights checks.
-VaeConfig config_of_shapes(const quant::WeightSource& source) {
+VaeConfig vae_config_of_shapes(const quant::WeightSource& source) {
   const auto extent = [&](const std::string& name, size_t axis) {
     const TensorInfo* info = source.find(name);
     check(info != nullptr && info->shape.size() == 4,
@@ -81,7 +81,7 @@ VaeSource open_vae(const std::string& path) {
                  const std::string& name) { return replaced(name, words); };
   }
   opened.weights.add(checkpoint, "", std::move(rename));
-  if (config.empty()) opened.config = config_of_shapes(opened.weights);
+  if (config.empty()) opened.config = vae_config_of_shapes(opened.weights);
   return opened;
 }
 

@@ -46,12 +46,12 @@ std::unique_ptr<StoredWeight> open_older(const Checkpoint& checkpoint, const std
   return std::make_unique<Fp8Weight>(checkpoint, module, rows, k, std::move(layout));
 }
 
-bool stores(const Checkpoint& checkpoint, const std::string& module) {
+bool stores_comfy(const Checkpoint& checkpoint, const std::string& module) {
   return has_comfy_quant(checkpoint, module) || is_older(checkpoint, module);
 }
 
-std::unique_ptr<StoredWeight> open(const Checkpoint& checkpoint, const std::string& module,
-                                   int64_t rows, int64_t k) {
+std::unique_ptr<StoredWeight> open_comfy(const Checkpoint& checkpoint, const std::string& module,
+                                         int64_t rows, int64_t k) {
   if (!has_comfy_quant(checkpoint, module)) return open_older(checkpoint, module, rows, k);
   const ComfyQuant quant = read_comfy_quant(checkpoint, module);
   const std::string weight = module + ".weight", scale = module + ".weight_scale";
@@ -81,7 +81,8 @@ std::unique_ptr<StoredWeight> open(const Checkpoint& checkpoint, const std::stri
 
 }  // namespace
 
-const Dialect kComfyDialect = {
-    "comfyui", "ComfyUI: INT8 with or without ConvRot, scaled FP8, NVFP4", stores, open};
+const Dialect kComfyDialect = {"comfyui",
+                               "ComfyUI: INT8 with or without ConvRot, scaled FP8, NVFP4",
+                               stores_comfy, open_comfy};
 
 }  // namespace octet::quant

@@ -72,14 +72,14 @@ void check_stored_shape(const Checkpoint& checkpoint, const std::string& name, i
         in_quotes(name), rows, k);
 }
 
-bool stores(const Checkpoint& checkpoint, const std::string& module) {
+bool stores_compressed(const Checkpoint& checkpoint, const std::string& module) {
   const TensorInfo* weight = checkpoint.find(module + ".weight");
   return weight != nullptr && weight->dtype == DType::i8 &&
          checkpoint.find(module + ".weight_scale") != nullptr;
 }
 
-std::unique_ptr<StoredWeight> open(const Checkpoint& checkpoint, const std::string& module,
-                                   int64_t rows, int64_t k) {
+std::unique_ptr<StoredWeight> open_compressed(const Checkpoint& checkpoint,
+                                              const std::string& module, int64_t rows, int64_t k) {
   check_config(checkpoint);
   check(checkpoint.find(module + ".weight_g_idx") == nullptr,
         "{}: tensor {}: weights of compressed-tensors in groups of inputs are not read",
@@ -98,6 +98,6 @@ std::unique_ptr<StoredWeight> open(const Checkpoint& checkpoint, const std::stri
 }  // namespace
 
 const Dialect kCompressedTensorsDialect = {"compressed-tensors", "compressed-tensors: INT8 W8A8",
-                                           stores, open};
+                                           stores_compressed, open_compressed};
 
 }  // namespace octet::quant

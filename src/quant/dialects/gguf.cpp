@@ -48,18 +48,18 @@ class Q8Weight : public StoredWeight {
   std::span<const std::byte> blocks_;
 };
 
-bool stores(const Checkpoint& checkpoint, const std::string& module) {
+bool stores_gguf(const Checkpoint& checkpoint, const std::string& module) {
   const TensorInfo* weight = checkpoint.find(module + ".weight");
   return weight != nullptr && !weight->packing.empty();
 }
 
-std::unique_ptr<StoredWeight> open(const Checkpoint& checkpoint, const std::string& module,
-                                   int64_t rows, int64_t k) {
+std::unique_ptr<StoredWeight> open_gguf(const Checkpoint& checkpoint, const std::string& module,
+                                        int64_t rows, int64_t k) {
   return std::make_unique<Q8Weight>(checkpoint, module, rows, k);
 }
 
 }  // namespace
 
-const Dialect kGgufDialect = {"gguf", "GGUF: Q8_0 blocks", stores, open};
+const Dialect kGgufDialect = {"gguf", "GGUF: Q8_0 blocks", stores_gguf, open_gguf};
 
 }  // namespace octet::quant

@@ -9,7 +9,7 @@
 namespace octet::quant {
 namespace {
 
-constexpr int64_t kBlock = 16;  // inputs that share a scale
+constexpr int64_t kScaledInputs = 16;  // inputs that share a scale
 constexpr float kE2m1[16] = {0.0f,  0.5f,  1.0f,  1.5f,  2.0f,  3.0f,  4.0f,  6.0f,
                              -0.0f, -0.5f, -1.0f, -1.5f, -2.0f, -3.0f, -4.0f, -6.0f};
 
@@ -32,15 +32,15 @@ Nvfp4Weight::Nvfp4Weight(const Checkpoint& checkpoint, const std::string& module
   const std::string codes = module + ".weight";
   const TensorInfo& info = find_tensor(checkpoint, codes);
   // Writers pad both extents to multiples of 16; where that changes nothing, the two are the same.
-  const int64_t padded_rows = round_up(rows, kBlock), padded_k = round_up(k, kBlock);
-  const bool whole = k % kBlock == 0 && info.shape == FileShape({rows, k / 2});
+  const int64_t padded_rows = round_up(rows, kScaledInputs), padded_k = round_up(k, kScaledInputs);
+  const bool whole = k % kScaledInputs == 0 && info.shape == FileShape({rows, k / 2});
   const bool padded = info.shape == FileShape({padded_rows, padded_k / 2});
   check(info.dtype == DType::u8 && (whole || padded),
         "{}: tensor {} is {} {}, expected U8 [{}, {}] for NVFP4", checkpoint.path(),
         in_quotes(codes), name_of(info.dtype), to_string(info.shape), padded_rows, padded_k / 2);
   row_bytes_ = padded_k / 2;
   const TensorInfo& scales = find_tensor(checkpoint, block_scales_name_);
-  const FileShape expected = {round_up(rows, 128), round_up(padded_k / kBlock, 4)};
+  const FileShape expected = {round_up(rows, 128), round_up(padded_k / kScaledInputs, 4)};
   check((scales.dtype == DType::f8_e4m3 || scales.dtype == DType::u8) && scales.shape == expected,
         "{}: tensor {} is {} {}, expected F8_E4M3 {} for NVFP4", checkpoint.path(),
         in_quotes(block_scales_name_), name_of(scales.dtype), to_string(scales.shape),
@@ -60,7 +60,7 @@ Nvfp4Weight::Nvfp4Weight(const Checkpoint& checkpoint, const std::string& module
 void Nvfp4Weight::read_stored(int64_t row, std::byte* into) const {
   const std::byte* from = codes_.data() + row * row_bytes_;
   auto* values = reinterpret_cast<bf16_t*>(into);
-  const int64_t blocks = ceil_div(k(), kBlock);
+  const int64_t blocks = ceil_div(k(), kScaledInputs);
   bool finite = true;
   for (int64_t block = 0; block < blocks; ++block) {
     const float factor =
@@ -69,7 +69,7 @@ void Nvfp4Weight::read_stored(int64_t row, std::byte* into) const {
     bf16_t products[16];
     for (size_t code = 0; code < 16; ++code)
       products[code] = from_f32<bf16_t>(kE2m1[code] * factor);
-    const int64_t begin = block * kBlock, end = std::min(k(), begin + kBlock);
+    const int64_t begin = block * kScaledInputs, end = std::min(k(), begin + kScaledInputs);
     for (int64_t j = begin; j + 1 < end; j += 2) {
       const auto pair = static_cast<uint8_t>(from[j / 2]);
       values[j] = products[pair >> 4];

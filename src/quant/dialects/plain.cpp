@@ -55,17 +55,18 @@ class PlainWeight : public StoredWeight {
   std::span<const std::byte> bytes_;
 };
 
-bool stores(const Checkpoint& checkpoint, const std::string& module) {
+bool stores_plain(const Checkpoint& checkpoint, const std::string& module) {
   return checkpoint.find(module + ".weight") != nullptr;
 }
 
-std::unique_ptr<StoredWeight> open(const Checkpoint& checkpoint, const std::string& module,
-                                   int64_t rows, int64_t k) {
+std::unique_ptr<StoredWeight> open_plain(const Checkpoint& checkpoint, const std::string& module,
+                                         int64_t rows, int64_t k) {
   return std::make_unique<PlainWeight>(checkpoint, module, rows, k);
 }
 
 }  // namespace
 
-const Dialect kPlainDialect = {"plain", "floating point: BF16, F16 or F32", stores, open};
+const Dialect kPlainDialect = {"plain", "floating point: BF16, F16 or F32", stores_plain,
+                               open_plain};
 
 }  // namespace octet::quant

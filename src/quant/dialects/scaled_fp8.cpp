@@ -6,13 +6,13 @@
 namespace octet::quant {
 namespace {
 
-bool stores(const Checkpoint& checkpoint, const std::string& module) {
+bool stores_fp8(const Checkpoint& checkpoint, const std::string& module) {
   const TensorInfo* weight = checkpoint.find(module + ".weight");
   return weight != nullptr && weight->dtype == DType::f8_e4m3;
 }
 
-std::unique_ptr<StoredWeight> open(const Checkpoint& checkpoint, const std::string& module,
-                                   int64_t rows, int64_t k) {
+std::unique_ptr<StoredWeight> open_fp8(const Checkpoint& checkpoint, const std::string& module,
+                                       int64_t rows, int64_t k) {
   return std::make_unique<Fp8Weight>(checkpoint, module, rows, k,
                                      Fp8Layout{.codes = module + ".weight",
                                                .scales = module + ".weight_scale",
@@ -22,6 +22,7 @@ std::unique_ptr<StoredWeight> open(const Checkpoint& checkpoint, const std::stri
 
 }  // namespace
 
-const Dialect kScaledFp8Dialect = {"fp8", "FP8 with a scale per row or one for all", stores, open};
+const Dialect kScaledFp8Dialect = {"fp8", "FP8 with a scale per row or one for all", stores_fp8,
+                                   open_fp8};
 
 }  // namespace octet::quant

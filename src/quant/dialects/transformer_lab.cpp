@@ -121,12 +121,12 @@ StoredTransform smooth_of(const Checkpoint& checkpoint, const std::string& modul
   return made;
 }
 
-bool stores(const Checkpoint& checkpoint, const std::string& module) {
+bool stores_lab(const Checkpoint& checkpoint, const std::string& module) {
   return checkpoint.find(module + ".wq") != nullptr;
 }
 
-std::unique_ptr<StoredWeight> open(const Checkpoint& checkpoint, const std::string& module,
-                                   int64_t rows, int64_t k) {
+std::unique_ptr<StoredWeight> open_lab(const Checkpoint& checkpoint, const std::string& module,
+                                       int64_t rows, int64_t k) {
   check(checkpoint.find(module + ".weight") == nullptr,
         "{}: tensors {} and {} both stand for the one weight; expected one of them",
         checkpoint.path(), in_quotes(module + ".weight"), in_quotes(module + ".wq"));
@@ -143,6 +143,6 @@ std::unique_ptr<StoredWeight> open(const Checkpoint& checkpoint, const std::stri
 }  // namespace
 
 const Dialect kTransformerLabDialect = {
-    "transformerlab", "Transformer Lab: INT8 W8A8 with SmoothQuant", stores, open};
+    "transformerlab", "Transformer Lab: INT8 W8A8 with SmoothQuant", stores_lab, open_lab};
 
 }  // namespace octet::quant

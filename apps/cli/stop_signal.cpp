@@ -1,0 +1,69 @@
+#include "stop_signal.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+
+#include "octet/files.h"
+
+namespace octet::cli {
+namespace {
+
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+constexpr int kShellOffset = 128;
+
+// Read and written by handlers, in whichever thread they run.
+std::atomic<int> sent = 0;
+std::atomic<bool> listening = false;
+std::atomic<bool> on_terminal = false;
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
+
+// write() alone is allowed in a handler. The line is lost where standard error is closed.
+void say(const char* line) {
+  const ssize_t written = ::write(STDERR_FILENO, line, std::strlen(line));
+  static_cast<void>(written);
+}
+
+void on_signal(int signal) {
+  const int error_number = errno;
+  if (listening && sent == 0) {
+    sent = signal;
+    if (on_terminal) say("\noctet: stopping; press Ctrl-C again to end at once\n");
+    errno = error_number;
+    return;
+  }
+  ::signal(SIGPIPE, SIG_IGN);  // a log that nobody reads must not change the exit code
+  remove_temporary_files();
+  say("octet: ended by a signal\n");
+  ::_exit(kShellOffset + signal);
+}
+
+}  // namespace
+
+void handle_stop_signals() {
+  on_terminal = ::isatty(STDERR_FILENO) == 1;
+  for (const int signal : kSignals) {
+    struct sigaction before = {};
+    ::sigaction(signal, nullptr, &before);
+    if (signal == SIGHUP && before.sa_handler == SIG_IGN) continue;
+    struct sigaction action = {};
+    action.sa_handler = on_signal;
+    action.sa_flags = SA_RESTART;
+    // One at a time: the second finds what the first noted.
+    for (const int other : kSignals) ::sigaddset(&action.sa_mask, other);
+    ::sigaction(signal, &action, nullptr);
+  }
+}
+
+int exit_code_after_signals(int code) { return sent == 0 ? code : kShellOffset + sent; }
+
+StopSignal::StopSignal() { listening = true; }
+
+StopSignal::~StopSignal() { listening = false; }
+
+bool StopSignal::was_sent() const { return sent != 0; }
+
+}  // namespace octet::cli

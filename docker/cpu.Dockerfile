@@ -1,0 +1,30 @@
+# syntax=docker/dockerfile:1
+# Octet without CUDA, for x86-64 and aarch64. From the root of the repository:
+#
+#   docker build -f docker/cpu.Dockerfile -t octet .
+#   docker run --rm -v "$PWD:/work" --user "$(id -u):$(id -g)" octet demo
+FROM debian:bookworm-slim AS build
+RUN apt-get update && apt-get install -y --no-install-recommends \
+      cmake dpkg-dev g++ git libcli11-dev libcurl4-openssl-dev libfmt-dev libpng-dev libssl-dev \
+      libutf8proc-dev ninja-build nlohmann-json3-dev \
+    && rm -rf /var/lib/apt/lists/*
+WORKDIR /octet
+COPY . .
+RUN cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DOCTET_CUDA=OFF -DOCTET_TESTS=OFF \
+    && cmake --build build --target octet \
+    && cd build && cpack -G DEB
+
+# The package names the libraries that it needs, so they need no list here.
+FROM debian:bookworm-slim
+RUN --mount=type=bind,from=build,source=/octet/build/packages,target=/packages \
+    apt-get update \
+    && apt-get install -y --no-install-recommends ca-certificates /packages/octet_*.deb \
+    && rm -rf /var/lib/apt/lists/*
+# Whoever it runs as (docker run --user) can write the caches; a volume there keeps them.
+RUN useradd --uid 1000 octet && install -d -m 1777 /cache /work
+ENV OCTET_CACHE_DIR=/cache/octet HF_HOME=/cache/huggingface
+VOLUME /cache
+USER octet
+WORKDIR /work
+ENTRYPOINT ["octet"]
+CMD ["--help"]

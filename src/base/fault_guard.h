@@ -1,0 +1,44 @@
+// A SIGBUS inside a file mapping becomes a flag instead of the end of the process.
+//
+// Linux sends SIGBUS to whoever touches a mapped page that lies behind the file's end by now, or
+// that its disk cannot read. Guarded ranges are registered in a lock-free table. The handler puts
+// zeros in place of the range from the faulting page on, marks the range and returns, so that the
+// reader goes on; whoever uses what was read asks faulted() first.
+//
+// Rejected: fstat() before each read (the file can shrink between the two), pread() into buffers
+// (copies every weight once more, and a checkpoint no longer shares the page cache), siglongjmp out
+// of the handler (skips destructors, and the fault may be in a thread of the pool).
+//
+// The handler belongs to the whole process, which a library has to be careful with. It is installed
+// once, with the first guard, and stays. A SIGBUS outside of guarded ranges goes to the handler
+// that was there before, or has its default effect. A handler that the program installs later
+// should pass on what it does not know; else a file that shrinks ends the process, as it does in
+// any other program.
+#pragma once
+
+#include <cstddef>
+
+namespace octet {
+
+class FaultGuard {
+ public:
+  FaultGuard() = default;  // guards nothing
+  // `begin` is the start of a page, as mmap() returns it.
+  FaultGuard(const std::byte* begin, size_t bytes);
+  ~FaultGuard();  // before the range is unmapped
+
+  FaultGuard(FaultGuard&& other) noexcept;
+  FaultGuard& operator=(FaultGuard&& other) noexcept;
+  FaultGuard(const FaultGuard&) = delete;
+  FaultGuard& operator=(const FaultGuard&) = delete;
+
+  // Whether zeros were read in place of what the range held.
+  bool faulted() const;
+
+  struct Range;
+
+ private:
+  Range* range_ = nullptr;
+};
+
+}  // namespace octet

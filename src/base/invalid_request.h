@@ -1,0 +1,18 @@
+// check() for what a caller asked for: throws InvalidRequest.
+#pragma once
+
+#include <utility>
+
+#include "base/error.h"
+#include "octet/invalid_request.h"
+
+namespace octet {
+
+template <class... Args>
+void check_value(bool condition, fmt::format_string<Args...> sentence, Args&&... args) {
+  if (!condition) [[unlikely]] {
+    throw InvalidRequest(fmt::format(sentence, std::forward<Args>(args)...));
+  }
+}
+
+}  // namespace octet

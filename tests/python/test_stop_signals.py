@@ -1,0 +1,164 @@
+"""SIGINT, SIGTERM and SIGHUP end the program alike: what is finished is saved, nothing is
+half-written, and the exit code says which signal it was. Some ten seconds in all."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+
+import pytest
+
+pytest.importorskip("diffusers")
+pytest.importorskip("transformers")
+
+import tiny_ideogram4 as tiny
+from generating import (
+    command,
+    generate,  # noqa: F401: a fixture
+    model,  # noqa: F401: a fixture
+)
+from PIL import Image
+from quantizing import (
+    caption,  # noqa: F401: a fixture
+    planted,  # noqa: F401: a fixture
+)
+
+CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+
+
+class Running:
+    """A program whose progress is read until it says what a test waits for."""
+
+    def __init__(self, words, caption="", **options):
+        self.process = subprocess.Popen([str(word) for word in words], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                        **options)
+        self.process.stdin.write(caption)
+        self.process.stdin.close()
+
+    def wait_for(self, pattern):
+        for line in self.process.stderr:
+            if re.match(pattern, line):
+                return
+        raise AssertionError(f"it ended before {pattern}")
+
+    def send(self, which):
+        self.process.send_signal(which)
+
+    def end(self):
+        """The exit code, and the lines of standard error that are no progress."""
+        rest = self.process.stderr.read().splitlines()
+        assert self.process.stdout.read() == "" or self.process.wait(timeout=60) == 0
+        code = self.process.wait(timeout=60)
+        return code, [line for line in rest if line.startswith("octet: ")]
+
+
+def generating(built_program, model, out, *flags, **options):
+    words = command(built_program("octet"), model, out, flags)
+    words.remove("-q")
+    return Running(words, tiny.CAPTION, **options)
+
+
+def whole_pictures(folder):
+    """How many there are; nothing else lies beside them."""
+    for path in folder.iterdir():
+        assert path.suffix == ".png"
+        with Image.open(path) as image:
+            image.load()
+    return len(list(folder.iterdir()))
+
+
+@pytest.mark.parametrize("which", CODES)
+@pytest.mark.parametrize("stage", ["text encoder", "denoising"])
+def test_nothing_is_finished_yet(built_program, generate, model, stage, which):
+    run = generating(built_program, model, generate.out, "--steps", 1000, "--images", 1000)
+    run.wait_for(stage)
+    run.send(which)
+    code, sentences = run.end()
+    assert code == CODES[which]
+    assert sentences == ["octet: stopped on request; 0 of 1000 pictures are complete"]
+    assert whole_pictures(generate.out) == 0
+
+
+@pytest.mark.parametrize("which", CODES)
+def test_finished_latents_become_pictures(built_program, generate, model, which):
+    flags = ("--size", "32x32", "--steps", 20, "--images", 1000)
+    run = generating(built_program, model, generate.out, *flags)
+    run.wait_for(r"denoising: 20\d\d/20000")  # the first tenth: a hundred pictures
+    run.send(which)
+    code, sentences = run.end()
+    assert code == CODES[which]
+    (sentence,) = sentences
+    complete = int(re.search(r"stopped on request; (\d+) of 1000", sentence).group(1))
+    assert 100 <= complete == whole_pictures(generate.out)
+
+
+@pytest.mark.parametrize("which", CODES)
+def test_a_signal_while_decoding_loses_nothing(built_program, generate, model, which):
+    run = generating(built_program, model, generate.out, "--size", "32x32", "--images", 50)
+    run.wait_for("decoding")
+    run.send(which)
+    code, sentences = run.end()
+    assert code == CODES[which]
+    assert sentences == ["octet: stopped on request; 50 of 50 pictures are complete"]
+    assert whole_pictures(generate.out) == 50
+
+
+@pytest.mark.parametrize("which", CODES)
+def test_the_second_signal_ends_it_at_once(built_program, generate, model, which):
+    run = generating(built_program, model, generate.out, "--size", "64x64", "--images", 600,
+                     "--steps", 1)
+    run.wait_for("decoding")
+    run.send(signal.SIGINT)
+    while not any(generate.out.iterdir()):
+        assert run.process.poll() is None
+    run.send(which)
+    code, sentences = run.end()
+    assert code == CODES[which]
+    assert sentences == ["octet: ended by a signal"]
+    assert 0 < whole_pictures(generate.out) < 600
+
+
+def test_nohup_is_obeyed(built_program, generate, model):
+    run = generating(built_program, model, generate.out, "--size", "32x32", "--images", 20,
+                     preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    run.wait_for("denoising")
+    run.send(signal.SIGHUP)
+    assert run.end() == (0, [])
+    assert whole_pictures(generate.out) == 20
+
+
+@pytest.mark.parametrize("which", CODES)
+def test_a_benchmark_has_nothing_to_save(built_program, tmp_path, which):
+    words = ["bench", "gemm", "--shapes", "64,64,64", "--seconds", 60, "--device", "cpu"]
+    run = Running([built_program("octet"), *words, "--json", tmp_path / "out.json"])
+    run.wait_for("bench")
+    run.send(which)
+    assert run.end() == (CODES[which], ["octet: ended by a signal"])
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("which", CODES)
+def test_a_calibration_is_kept_and_goes_on(built_program, planted, caption, tmp_path, which):
+    statistics = tmp_path / "activations.safetensors"
+    words = [built_program("octet"), "quantize", "--device", "cpu", "--threads", "1", planted,
+             "--captions", caption, "--statistics", statistics, "--calibration-size", "256x256"]
+    run = Running([*words, "--calibration-steps", 1000])
+    run.wait_for(r"calibrate: [1-9]\d*/1000")
+    run.send(which)
+    code, sentences = run.end()
+    assert code == CODES[which]
+    assert len(sentences) == 1 and "of 1000 steps of calibration are done" in sentences[0]
+    assert [path.name for path in tmp_path.iterdir()] == [statistics.name]
+
+
+def test_a_calibration_can_be_stopped_before_its_first_step(built_program, planted, caption,
+                                                            tmp_path):
+    words = [built_program("octet"), "quantize", "--device", "cpu", "--threads", "1", planted,
+             "--captions", caption, "--statistics", tmp_path / "activations.safetensors"]
+    run = Running([*words, "--calibration-steps", 1000])
+    run.wait_for("calibrate: 0/1000")
+    run.send(signal.SIGTERM)
+    code, (sentence,) = run.end()
+    assert code == 143 and "0 of 1000 steps of calibration are done" in sentence
