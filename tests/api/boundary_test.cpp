@@ -52,13 +52,14 @@ TEST(Boundary, TurnsEachKindIntoAnError) {
   EXPECT_EQ(sentence_for([] { throw std::bad_alloc(); }).substr(0, 14), "out of memory;");
   EXPECT_EQ(sentence_for([] { std::vector<int>().reserve(SIZE_MAX); }).substr(0, 14),
             "out of memory;");
-  EXPECT_EQ(sentence_for([] { fs::file_size("/no/such/file"); }),
+  EXPECT_EQ(sentence_for([] { std::ignore = fs::file_size("/no/such/file"); }),
             "/no/such/file: No such file or directory");
   EXPECT_NE(sentence_for([] {
               throw std::system_error(EAGAIN, std::generic_category(), "thread");
             }).find("the system refused: thread"),
             std::string::npos);
-  EXPECT_NE(sentence_for([] { nlohmann::json::parse("{\n"); }).find("JSON"), std::string::npos);
+  EXPECT_NE(sentence_for([] { std::ignore = nlohmann::json::parse("{\n"); }).find("JSON"),
+            std::string::npos);
   EXPECT_EQ(sentence_for([] { throw std::out_of_range("a\nb"); }), "unexpected failure: a\\u000ab");
   EXPECT_EQ(sentence_for([] { throw 7; }), "unexpected failure: an exception of another kind");
 }
@@ -120,7 +121,6 @@ TEST(Boundary, HoldsForThePublicFunctions) {
       },
       [&] { check_writable(too_long + "/" + too_long); },
       [&] { read_caption(too_long); },
-      [&] { inspect_model(too_long); },
       [&] { inspect_checkpoint(std::string("a\0b", 3)); },
       [&] {
         QuantizeRequest request;
