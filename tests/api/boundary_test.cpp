@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <system_error>
+#include <tuple>
 
 #include "octet/bench.h"
 #include "octet/bench_step.h"
