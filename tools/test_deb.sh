@@ -45,7 +45,7 @@ components=main
 [ "$ID" != ubuntu ] || components=main,universe
 status=0
 # shellcheck disable=SC2016  # $1, the root, is for mmdebstrap's shell
-"${as_root[@]}" mmdebstrap --variant=apt --components="$components" \
+"${as_root[@]}" timeout 900 mmdebstrap --variant=apt --components="$components" \
   --customize-hook="upload '${package[0]}' /octet.deb" \
   --customize-hook="upload '$work/checks.sh' /checks.sh" \
   --customize-hook='echo "octet: a clean root is made"; chroot "$1" sh /checks.sh' \
