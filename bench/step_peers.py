@@ -35,7 +35,7 @@ class StepCase(NamedTuple):
 def octet_step(program: Path, case: StepCase, layers: int, device: str) -> dict:
     """{branch: ms} by `octet bench step`, in a process of its own."""
     done = subprocess.run(
-        [program, "bench", "step", "--random", "--device", device, "--size",
+        [program, "bench", "step", "--device", device, "--size",
          f"{case.size}x{case.size}", "--text-tokens", str(case.text_tokens), "--layers",
          str(layers), "--steps", str(case.steps), "-q", "--json", "-"],
         capture_output=True, text=True, timeout=300)

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/regular_file.h"
 #include "base/stopwatch.h"
 #include "formats/resumable_safetensors.h"
 #include "formats/safetensors.h"
@@ -255,9 +256,8 @@ class Writing {
   // Files appear complete: one of the very same job is what would be written. So a run that was
   // stopped in the second transformer does not redo the first.
   bool is_there_already() {
-    std::error_code ignored;
-    if (!fs::exists(path_, ignored)) return false;
     try {
+      if (!is_file_there(path_)) return false;
       const SafetensorsFile file(path_);
       const auto job = file.metadata().find(kJobEntry);
       if (job == file.metadata().end() || job->second != job_name()) return false;
@@ -265,7 +265,9 @@ class Writing {
     } catch (const Error&) {
       return false;  // whatever it is, it is replaced
     }
+    std::error_code ignored;
     report_.output_bytes = fs::file_size(path_, ignored);
+    ResumableSafetensors::tidy_up(path_);
     return true;
   }
 
