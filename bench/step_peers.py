@@ -1,8 +1,8 @@
 """One denoising step: Octet's beside the strongest PyTorch that can be put together (torch_dit.py).
 
 Each contestant has the GPU for itself and builds its own model of random numbers, so that only one
-is in memory. Forward passes follow one another without pause, the conditional and the unconditional
-one in turns, at the clock that the power limit leaves; medians.
+is in memory. Forward passes follow one another without pause, conditional and unconditional ones
+alternating, at the clock that the power limit leaves; medians.
 """
 
 from __future__ import annotations
