@@ -62,7 +62,7 @@ bench-cpu: build ## the CPU's INT8 GEMM beside onnxruntime's and torch's
 	@tools/setup.sh python
 	@.venv/bin/python bench/cpu_peers.py
 
-gpu-bench: ## for a machine with a GPU: its kernels tuned, timed, and beside torch's and Triton's
+gpu-bench: ## for a machine with a GPU: kernels and one step beside torch, FP8, Triton
 	@tools/setup.sh build
 	@bench/gpu_bench.sh $(PEERS_ARGS)
 

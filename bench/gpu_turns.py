@@ -1,4 +1,4 @@
-"""Timing on a GPU: everybody in turns, from memory and not from cache, by the GPU's own clock."""
+"""Timing on a GPU: interleaved, from memory and not from cache, by the GPU's own clock."""
 
 from __future__ import annotations
 

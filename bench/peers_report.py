@@ -150,8 +150,8 @@ def swiglu_table(cases: list) -> str:
     costs = [f"{case['us'][OURS] / case['us']['octet_plain'] - 1:+.1%} at m = {case['m']}"
              for case in cases if "octet_plain" in case["us"]]
     if costs:
-        text += ("\n\nOctet's kernel with the SwiGLU against the same product without it, in the "
-                 f"same turns: {', '.join(costs)}.")
+        text += ("\n\nOctet's kernel with the SwiGLU against the same product without it, "
+                 f"interleaved: {', '.join(costs)}.")
     return text
 
 
@@ -219,7 +219,7 @@ def markdown(report: dict) -> str:
         f"{report['device']}, driver {report['driver']}; {report['date']}; commit "
         f"{report['commit']}; torch {report['torch']}, Triton {report['triton']}, CUDA "
         f"{report['cuda']}; `{report['command']}`.",
-        f"Medians of {report['rounds']} rounds, everybody in turns in one process, on the same "
+        f"Medians of {report['rounds']} rounds, interleaved in one process, on the same "
         "operands (normal, quantized by the row's maximum), caches flushed before each call, "
         "except where a heading says otherwise. GEMM alone, operands quantized already (fake INT8 "
         "quantizes the activations within its time); bold is the fastest, int32 outputs and FP8 "

@@ -1,8 +1,8 @@
 """One denoising step: Octet's beside the strongest PyTorch that can be put together (torch_dit.py).
 
 Each contestant has the GPU for itself and builds its own model of random numbers, so that only one
-is in memory. Forward passes follow one another without pause, the conditional and the unconditional
-one in turns, at the clock that the power limit leaves; medians.
+is in memory. Forward passes follow one another without pause, conditional and unconditional ones
+alternating, at the clock that the power limit leaves; medians.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class StepCase(NamedTuple):
 def octet_step(program: Path, case: StepCase, layers: int, device: str) -> dict:
     """{branch: ms} by `octet bench step`, in a process of its own."""
     done = subprocess.run(
-        [program, "bench", "step", "--random", "--device", device, "--size",
+        [program, "bench", "step", "--device", device, "--size",
          f"{case.size}x{case.size}", "--text-tokens", str(case.text_tokens), "--layers",
          str(layers), "--steps", str(case.steps), "-q", "--json", "-"],
         capture_output=True, text=True, timeout=300)

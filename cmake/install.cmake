@@ -65,11 +65,11 @@ foreach(dependency ${octet_dependencies})
 endforeach()
 list(JOIN modules " " modules)
 list(JOIN octet_pc_libs " " octet_pc_libs)
-# For a static Octet they are Requires, not Requires.private: those need `pkg-config --static`,
-# which would also ask for static libraries of all that libcurl needs, and these are rarely there.
+# Requires, not Requires.private: those need `pkg-config --static`, which would also ask for static
+# libraries of all that libcurl needs, and these are rarely there.
 set(octet_pc_requires "Requires: ${modules}")
 if(BUILD_SHARED_LIBS)
-  set(octet_pc_requires "Requires.private: ${modules}")
+  set(octet_pc_requires "Requires:")
   set(octet_pc_libs "")
 endif()
 # From the folder of the file, since `cmake --install --prefix` may choose another prefix.

@@ -47,6 +47,9 @@ if(NOT OCTET_KERNELS_ONLY)
     ${PROJECT_SOURCE_DIR}/tests/quant/*.cpp
     ${PROJECT_SOURCE_DIR}/tests/pipeline/sample_captions.cpp)
   octet_test(models cpu ${model_tests})
+  file(GLOB api_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/api/*.cpp
+    ${PROJECT_SOURCE_DIR}/tests/measure/*.cpp)
+  octet_test(api cpu ${api_tests})
   file(GLOB pipeline_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/pipeline/*.cpp)
   octet_test(pipeline cpu ${pipeline_tests})
   if(octet_with_cuda)

@@ -51,7 +51,7 @@ run_cuda() { run_ctest cuda build/cuda; }
 # wrote for unwritten (their TMA stores, probably) and blames whoever reads it.
 run_sanitize() {
   local tool filter large status=0
-  large='*MoreTiles*:*Plan*:*TooMuchMemory*:*At1024Pixels*:*TextOfThousands*:*PiecesOfScores*'
+  large='*MoreTiles*:*Plan*:*TooMuchMemory*:*At1024Pixels*:*TextOfThousands*:*ChunksOfScores*'
   tools/build.sh gpu-sanitize cuda_tests || return 1
   for tool in memcheck racecheck synccheck initcheck; do
     filter="-$large"

@@ -29,7 +29,7 @@ apt-get install -y -qq --no-install-recommends /octet.deb >/dev/null
 cd /tmp
 octet --version
 octet devices
-octet demo
+octet demo --quiet
 head -c 4 demo.png | grep -q PNG
 grep -q '^\.TH OCTET 1' /usr/share/man/man1/octet.1
 bash -c '. /usr/share/bash-completion/completions/octet && complete -p octet'
@@ -45,7 +45,7 @@ components=main
 [ "$ID" != ubuntu ] || components=main,universe
 status=0
 # shellcheck disable=SC2016  # $1, the root, is for mmdebstrap's shell
-"${as_root[@]}" mmdebstrap --variant=apt --components="$components" \
+"${as_root[@]}" timeout 1800 mmdebstrap --variant=apt --components="$components" \
   --customize-hook="upload '${package[0]}' /octet.deb" \
   --customize-hook="upload '$work/checks.sh' /checks.sh" \
   --customize-hook='echo "octet: a clean root is made"; chroot "$1" sh /checks.sh' \

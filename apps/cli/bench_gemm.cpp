@@ -6,8 +6,10 @@
 #include <memory>
 
 #include "commands.h"
+#include "help_page.h"
 #include "octet/bench.h"
 #include "output.h"
+#include "steadiness.h"
 
 namespace octet::cli {
 namespace {
@@ -27,20 +29,22 @@ Json to_json(const GemmBenchRow& row) {
     peers_us[peer.name] = peer.us;
     ratio[peer.name] = row.ratio_to_gemm(peer.us);
   }
-  return {{"m", row.shape.m},
-          {"n", row.shape.n},
-          {"k", row.shape.k},
-          {"path", row.path},
-          {"kernel", row.kernel},
-          {"plan", known(row.plan)},
-          {"us", row.us},
-          {"tops", row.tops},
-          {"ceiling_tops", known(row.ceiling_tops)},
-          {"ceiling_share", known(row.ceiling_share)},
-          {"quantize_us", known(row.quantize_us)},
-          {"linear_us", row.linear_us},
-          {"peers_us", peers_us},
-          {"ratio", ratio}};
+  Json json = {{"m", row.shape.m},
+               {"n", row.shape.n},
+               {"k", row.shape.k},
+               {"path", row.path},
+               {"kernel", row.kernel},
+               {"plan", known(row.plan)},
+               {"us", row.us},
+               {"tops", row.tops},
+               {"ceiling_tops", known(row.ceiling_tops)},
+               {"ceiling_share", known(row.ceiling_share)},
+               {"quantize_us", known(row.quantize_us)},
+               {"linear_us", row.linear_us},
+               {"peers_us", peers_us},
+               {"ratio", ratio}};
+  add_steadiness(json, row.steadiness);
+  return json;
 }
 
 Json to_json(const GemmBench& bench) {
@@ -94,23 +98,24 @@ std::string to_text(const GemmBench& bench) {
   for (const std::string& name : peers) header.push_back("gemm vs " + name + " + dequantize");
   Table table(header, 2);
   for (const auto& row : rows) {
+    const auto figure = [&row](const std::string& text) { return marked(text, row.steadiness); };
     std::vector<std::string> cells = {row.kernel,
                                       row.path,
                                       std::to_string(row.shape.m),
                                       std::to_string(row.shape.n),
                                       std::to_string(row.shape.k),
-                                      short_number(row.us),
-                                      short_number(large ? row.tops : row.tops * 1e3),
-                                      short_percent(row.ceiling_share),
-                                      short_number(row.quantize_us),
-                                      short_number(row.linear_us),
-                                      times_faster(row.ratio_unquantized()),
-                                      times_faster(row.ratio_fake_int8())};
+                                      figure(short_number(row.us)),
+                                      figure(short_number(large ? row.tops : row.tops * 1e3)),
+                                      figure(short_percent(row.ceiling_share)),
+                                      figure(short_number(row.quantize_us)),
+                                      figure(short_number(row.linear_us)),
+                                      figure(times_faster(row.ratio_unquantized())),
+                                      figure(times_faster(row.ratio_fake_int8()))};
     if (!peers.empty()) {
-      cells.push_back(times_faster(row.ratio_to_gemm(row.unquantized_us)));
+      cells.push_back(figure(times_faster(row.ratio_to_gemm(row.unquantized_us))));
     }
     for (const std::string& name : peers) {
-      cells.push_back(times_faster(row.ratio_to_gemm(peer_us(row, name))));
+      cells.push_back(figure(times_faster(row.ratio_to_gemm(peer_us(row, name)))));
     }
     table.add(std::move(cells));
   }
@@ -118,9 +123,10 @@ std::string to_text(const GemmBench& bench) {
       "{}\nactivations and outputs {}\n\n{}"
       "\nMedians, all paths in turns. Peak: the multiply instruction with its operands at hand.\n"
       "Linear: quantizing the activations + gemm. vs: how many times faster the linear is, or\n"
-      "where it says so, the gemm alone.\n{}",
+      "where it says so, the gemm alone.\n{}{}",
       bench.device, bench.dtype, table.text(),
-      peers.empty() ? "" : "A library's gemm includes its dequantization pass, as ours does.\n");
+      peers.empty() ? "" : "A library's gemm includes its dequantization pass, as ours does.\n",
+      unreliable_line(rows));
 }
 
 }  // namespace
@@ -148,6 +154,8 @@ void add_bench_gemm(CLI::App& bench, CommonFlags& flags) {
   gemm->add_flag("--peers", request->peers,
                  "Also compare with the INT8 GEMM of the device's own library")
       ->excludes(native);
+  set_examples(*gemm, {"octet bench gemm --shapes '4096,4608,4608;1,4608,4608'",
+                       "octet bench gemm --device cuda --peers --json gemm.json"});
   gemm->callback([&flags, request, shapes, only_native] {
     request->shapes = shapes_from(*shapes);
     request->device = flags.device;

@@ -2,10 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <memory>
 
 #include "commands.h"
+#include "help_page.h"
 #include "octet/bench.h"
 #include "output.h"
+#include "steadiness.h"
 
 namespace octet::cli {
 namespace {
@@ -18,17 +22,20 @@ std::string to_text(const LinearComparison& comparison) {
     native = path.us;  // the last one
   }
   Table table({"path", "", "how", "ms", "native is", "error"}, 3);
+  const auto figure = [&](const std::string& text) { return marked(text, comparison.steadiness); };
   for (const auto& path : comparison.paths) {
-    table.add(
-        {path.name, bar(path.us / longest), path.how, fmt::format("{:.2f}", path.us * 1e-3),
-         &path == &comparison.paths.back() ? "-" : fmt::format("{:.2f}x faster", path.us / native),
-         fmt::format("{:.2f} %", path.relative_error * 100)});
+    table.add({path.name, bar(path.us / longest), path.how,
+               figure(fmt::format("{:.2f}", path.us * 1e-3)),
+               &path == &comparison.paths.back()
+                   ? "-"
+                   : figure(fmt::format("{:.2f}x faster", path.us / native)),
+               fmt::format("{:.2f} %", path.relative_error * 100)});
   }
   return fmt::format(
       "One linear of a diffusion transformer, {} tokens, {} -> {} channels, on\n{}\n\n{}"
-      "\nThe native path ran the kernel {}. Error: against the exact product.\n",
+      "\nThe native path ran the kernel {}. Error: against the exact product.\n{}",
       comparison.shape.m, comparison.shape.k, comparison.shape.n, comparison.device, table.text(),
-      comparison.kernel);
+      comparison.kernel, comparison.steadiness.reliable ? "" : kUnreliableLine);
 }
 
 nlohmann::ordered_json to_json(const LinearComparison& comparison) {
@@ -37,8 +44,11 @@ nlohmann::ordered_json to_json(const LinearComparison& comparison) {
     paths.push_back(
         {{"name", path.name}, {"us", path.us}, {"relative_error", path.relative_error}});
   }
-  return {{"device", comparison.device}, {"kernel", comparison.kernel}, {"m", comparison.shape.m},
-          {"n", comparison.shape.n},     {"k", comparison.shape.k},     {"paths", paths}};
+  nlohmann::ordered_json json = {{"device", comparison.device}, {"kernel", comparison.kernel},
+                                 {"m", comparison.shape.m},     {"n", comparison.shape.n},
+                                 {"k", comparison.shape.k},     {"paths", paths}};
+  add_steadiness(json, comparison.steadiness);
+  return json;
 }
 
 }  // namespace
@@ -48,9 +58,25 @@ void add_bench_linear(CLI::App& bench, CommonFlags& flags) {
       bench.add_subcommand("linear", "One DiT-sized linear: fake INT8, unquantized, native INT8");
   add_device_flags(*command, flags);
   add_output_flags(*command, flags);
-  command->callback([&flags] {
+  const auto request = std::make_shared<LinearRequest>();
+  const auto shape = std::make_shared<std::string>();
+  command
+      ->add_option("--shape", *shape,
+                   "Tokens, output and input channels (default: 128,4608,4608 on a CPU, "
+                   "4096,4608,4608 on a GPU)")
+      ->type_name("m,n,k");
+  constexpr double kMostSeconds = 3600;
+  add_seconds(*command, "--seconds", request->seconds, kMostSeconds, "At least this long");
+  set_examples(*command, {"octet bench linear", "octet bench linear --shape 512,4608,12288"});
+  command->callback([&flags, request, shape] {
+    if (!shape->empty()) request->shape = one_shape_from("--shape", *shape);
+    request->device = flags.device;
+    request->threads = flags.threads;
     check_json_target(flags);
-    const LinearComparison comparison = compare_linear(flags.device, flags.threads);
+    const LinearComparison comparison = [&] {
+      ProgressReports progress(flags, "bench linear", "parts");
+      return compare_linear(*request, std::ref(progress));
+    }();
     show(flags, to_text(comparison), to_json(comparison));
   });
 }

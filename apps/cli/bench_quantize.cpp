@@ -5,8 +5,10 @@
 #include <memory>
 
 #include "commands.h"
+#include "help_page.h"
 #include "octet/bench.h"
 #include "output.h"
+#include "steadiness.h"
 
 namespace octet::cli {
 namespace {
@@ -25,6 +27,7 @@ Json to_json(const QuantizeBench& bench) {
                     {"copy_us", row.copy_us},
                     {"copy_gb_per_s", row.copy_gb_per_s},
                     {"share_of_copy", row.share_of_copy}});
+    add_steadiness(rows.back(), row.steadiness);
   }
   return {{"device", bench.device}, {"date", bench.date},       {"commit", bench.commit},
           {"dtype", bench.dtype},   {"threads", bench.threads}, {"rows", rows}};
@@ -33,15 +36,17 @@ Json to_json(const QuantizeBench& bench) {
 std::string to_text(const QuantizeBench& bench) {
   Table table({"transform", "rows", "k", "us", "GB/s", "copy us", "copy GB/s", "of the copy"}, 1);
   for (const auto& row : bench.rows) {
-    table.add({row.transform, std::to_string(row.rows), std::to_string(row.k), short_number(row.us),
-               short_number(row.gb_per_s), short_number(row.copy_us),
-               short_number(row.copy_gb_per_s), short_percent(row.share_of_copy)});
+    const auto figure = [&row](const std::string& text) { return marked(text, row.steadiness); };
+    table.add({row.transform, std::to_string(row.rows), std::to_string(row.k),
+               figure(short_number(row.us)), figure(short_number(row.gb_per_s)),
+               figure(short_number(row.copy_us)), figure(short_number(row.copy_gb_per_s)),
+               figure(short_percent(row.share_of_copy))});
   }
   return fmt::format(
       "{}\nrows of {} to int8\n\n{}"
       "\nMedians, in turns. GB/s: bytes read and written. Copy: one that reads and writes as "
-      "many.\n",
-      bench.device, bench.dtype, table.text());
+      "many.\n{}",
+      bench.device, bench.dtype, table.text(), unreliable_line(bench.rows));
 }
 
 }  // namespace
@@ -60,6 +65,7 @@ void add_bench_quantize(CLI::App& bench, CommonFlags& flags) {
   add_whole_numbers(*quantize, "--rows", *rows, 1, kMostRows, "Rows of activations");
   add_whole_numbers(*quantize, "--k", request->ks, kMostItems, kMostK, "Channels of a row");
   add_seconds(*quantize, "--seconds", request->seconds, kMostSeconds, "At least this long per k");
+  set_examples(*quantize, {"octet bench quantize --rows 4096 --k 4608,12288"});
   quantize->callback([&flags, request, rows] {
     request->rows = rows->front();
     request->device = flags.device;

@@ -10,7 +10,9 @@
 #include <optional>
 
 #include "commands.h"
+#include "help_page.h"
 #include "output.h"
+#include "steadiness.h"
 
 namespace octet::cli {
 namespace {
@@ -35,13 +37,13 @@ Json to_json(const StepBranch& branch) {
                        {"ms", use.ms},
                        {"tops", known(use.tops)}});
   }
-  return {{"name", branch.name},
-          {"tokens", branch.tokens},
-          {"ms", branch.ms},
-          {"watched_ms", branch.watched_ms},
-          {"int8_tops", known(branch.int8_tops)},
-          {"ops", ops},
-          {"kernels", kernels}};
+  Json json = {{"name", branch.name}, {"tokens", branch.tokens}, {"ms", branch.ms}};
+  add_steadiness(json, branch.steadiness);
+  json.update({{"watched_ms", branch.watched_ms},
+               {"int8_tops", known(branch.int8_tops)},
+               {"ops", ops},
+               {"kernels", kernels}});
+  return json;
 }
 
 Json to_json(const StepBench& bench) {
@@ -104,13 +106,23 @@ class Speeds {
   bool large_ = false;
 };
 
+// Of the whole step: as steady as the less steady of its passes.
+Steadiness steadiness_of(const StepBench& bench) {
+  Steadiness all;
+  for (const StepBranch& branch : bench.branches) {
+    all.spread = std::max(all.spread, branch.steadiness.spread);
+    all.reliable = all.reliable && branch.steadiness.reliable;
+  }
+  return all;
+}
+
 std::string branch_table(const StepBench& bench, const Speeds& speed) {
   Table table({"transformer", "tokens", "ms", "INT8 " + speed.unit()}, 1);
   for (const StepBranch& branch : bench.branches) {
-    table.add({branch.name, std::to_string(branch.tokens), short_number(branch.ms),
-               speed(branch.int8_tops)});
+    table.add({branch.name, std::to_string(branch.tokens),
+               marked(short_number(branch.ms), branch.steadiness), speed(branch.int8_tops)});
   }
-  table.add({"step", "", short_number(bench.ms()), ""});
+  table.add({"step", "", marked(short_number(bench.ms()), steadiness_of(bench)), ""});
   return table.text();
 }
 
@@ -147,14 +159,15 @@ std::string to_text(const StepBench& bench) {
       "{:.2f} billion random weights in {}, at most {} in use during a step\n\n"
       "{}\n{}\n{}"
       "\nMedians of {} steps; a step is one pass of each transformer. gemm: native INT8; matmul: "
-      "not\nquantized. {}\n",
+      "not\nquantized. {}\n{}",
       bench.device, bench.width, bench.height, bench.text_tokens, bench.layers, bench.linears,
       bench.dtype, static_cast<double>(bench.parameters) * 1e-9, human_bytes(bench.weight_bytes),
       human_bytes(bench.peak_bytes), branch_table(bench, speed), op_table(bench, speed, watched_ms),
       kernel_table(bench, speed), bench.steps,
       is_disturbed ? fmt::format("Ops were timed in passes of their own, at {} ms per step.",
                                  short_number(watched_ms))
-                   : "Ops were timed in passes of their own.");
+                   : "Ops were timed in passes of their own.",
+      unreliable_line(bench.branches));
 }
 
 // A bar for each phase.
@@ -186,9 +199,8 @@ void add_bench_step(CLI::App& bench, CommonFlags& flags) {
   add_output_flags(*step, flags);
   const auto request = std::make_shared<StepBenchRequest>();
   const auto steps = std::make_shared<int64_t>(request->steps);
-  const auto random = std::make_shared<bool>(false);
-  step->add_flag("--random", *random, "Weights are random numbers: there is no checkpoint")
-      ->required();
+  // Weights are always random. Earlier versions wanted this said: accepted, and not shown.
+  step->add_flag("--random")->group("");
   add_image_size(*step, request->width, request->height);
   add_whole_number(*step, "--text-tokens", request->text_tokens, 0, 2048, "Tokens of the caption");
   add_whole_number(*step, "--layers", request->layers, 1, request->layers,
@@ -201,7 +213,9 @@ void add_bench_step(CLI::App& bench, CommonFlags& flags) {
   add_choice(*step, "--tune", request->tune, {"off", "missing", "all"},
              "Measure the kernels first: never, where the plan file lacks a shape, or always");
   add_whole_number(*step, "--steps", *steps, 1, 1000, "Steps to measure");
-  step->callback([&flags, request, steps, random] {
+  set_examples(*step, {"octet bench step --device cuda --size 1024",
+                       "octet bench step --size 256 --layers 2 --steps 3"});
+  step->callback([&flags, request, steps] {
     request->device = flags.device;
     request->threads = flags.threads;
     request->steps = static_cast<int>(*steps);

@@ -112,6 +112,7 @@ void add_caption(CLI::App& program, CommonFlags& flags) {
   add_output_flags(*command, flags);
   const auto arguments = std::make_shared<CaptionArguments>();
   command->add_option("file", arguments->path, "A JSON caption, or - for standard input")
+      ->type_name("FILE")
       ->required();
   command->add_flag("--fix", arguments->fix,
                     "Print the caption as the model gets it: keys in order, compact, literal "

@@ -1,4 +1,4 @@
-// Measuring INT8 linears.
+// Benchmarks of INT8 linears.
 //
 //   octet::GemmBenchRequest request;
 //   request.shapes = octet::parse_shapes("512,4608,4608;ideogram4@1024");
@@ -15,6 +15,15 @@
 #include "octet/shapes.h"
 
 namespace octet {
+
+// How well the turns of a measurement agree, whose figure is their median.
+struct Steadiness {
+  // The largest interquartile range over the median, of all that was timed for the row.
+  double spread = 0;
+  // False when the turns disagree, or when the figures contradict each other: the machine was busy
+  // with something else, and they say little.
+  bool reliable = true;
+};
 
 struct GemmBenchRequest {
   std::vector<GemmShape> shapes;
@@ -54,6 +63,7 @@ struct GemmBenchRow {
   // GEMMs of operands that are quantized already, with the pass that dequantizes their sums; a peer
   // that does not take the shape is left out. None for the path bf16.
   std::vector<GemmPeerTime> peers;
+  Steadiness steadiness;
 
   // How many times as long the other path takes as our whole linear, quantization included.
   double ratio_unquantized() const { return linear_us > 0 ? unquantized_us / linear_us : 0; }
@@ -93,6 +103,7 @@ struct QuantizeBenchRow {
   double gb_per_s = 0;       // 10^9 bytes
   double copy_gb_per_s = 0;  // likewise
   double share_of_copy = 0;  // of the copy's speed that the quantization reaches
+  Steadiness steadiness;
 };
 
 struct QuantizeBench {
@@ -115,13 +126,22 @@ struct LinearPath {
   double relative_error = 0;  // L2 norm of the error over L2 norm of the result
 };
 
+struct LinearRequest {
+  GemmShape shape;  // m = 0: one that suits the device
+  std::string device = "auto";
+  int threads = 0;
+  double seconds = 2.0;  // at least; every path runs at least 5 times
+};
+
 struct LinearComparison {
   std::string device;
   std::string kernel;
   GemmShape shape;
   std::vector<LinearPath> paths;
+  Steadiness steadiness;
 };
 
-OCTET_API LinearComparison compare_linear(const std::string& device = "auto", int threads = 0);
+OCTET_API LinearComparison compare_linear(const LinearRequest& request = {},
+                                          const std::function<void(int, int)>& progress = {});
 
 }  // namespace octet

@@ -1,5 +1,5 @@
-// Measuring one denoising step of the whole transformer, without a checkpoint: its weights are
-// random numbers, on which no time depends.
+// Benchmark of one denoising step of the whole transformer. Needs no checkpoint: the weights are
+// random, and the time does not depend on them.
 //
 //   octet::StepBenchRequest request;
 //   request.text_tokens = 256;
@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "octet/bench.h"
 #include "octet/export.h"
 
 namespace octet {
@@ -53,6 +54,7 @@ struct StepBranch {
   std::string name;         // conditional: sees text and image; unconditional: the image alone
   int64_t tokens = 0;       // that it sees
   double ms = 0;            // median
+  Steadiness steadiness;    // of ms
   double watched_ms = 0;    // the same while each op is timed, of which `ops` are the parts
   double int8_tops = 0;     // of all INT8 GEMMs; 0 without any
   std::vector<StepOp> ops;  // the longest first

@@ -1,5 +1,5 @@
-// The JSON caption that Ideogram 4 takes as its prompt: checking it, and putting it in the form
-// that the model was trained on.
+// The JSON caption that Ideogram 4 takes as its prompt: checks it, and brings it into the form that
+// the model was trained on.
 //
 //   octet::CaptionReport report = octet::check_caption(octet::read_caption("poster.json"));
 //   for (const octet::CaptionFinding& finding : report.findings)

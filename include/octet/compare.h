@@ -1,4 +1,5 @@
-// The same pictures through two models, or through two paths of one, and how far they are apart.
+// Renders the same pictures with two models, or with one model in two ways, and measures how far
+// they are apart.
 //
 //   octet::GenerateRequest a, b;  // alike but for the model, its linears, its dtype or its device
 //   const octet::CompareReport report = octet::compare(a, b, {}, {});

@@ -1,4 +1,4 @@
-// The demo: a small model with everything that Ideogram 4 has, and a picture of it.
+// The demo: a picture from a small model with all of Ideogram 4's structure.
 #pragma once
 
 #include "octet/export.h"

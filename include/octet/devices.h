@@ -1,4 +1,4 @@
-// What this machine offers.
+// The devices of this machine.
 //
 //   for (const octet::DeviceInfo& device : octet::list_devices())
 //     std::cout << device.name << ": " << device.description << "\n";

@@ -1,4 +1,4 @@
-// How far numbers and pictures are from those they should be.
+// How far tensors and pictures are from a reference.
 #pragma once
 
 namespace octet {

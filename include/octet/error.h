@@ -1,5 +1,5 @@
-// The one exception type of the library. Its message is a single sentence that says what went
-// wrong, what was expected, what was found and, where there is one, the remedy.
+// The exception type of the library. Its message is one sentence: what went wrong, what was
+// expected, what was found and, if there is one, the remedy.
 #pragma once
 
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// Writing results.
+// Writes result files.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Images from a caption.
+// Makes images from a caption.
 //
 //   octet::GenerateRequest request;
 //   request.model = "ideogram-4";

@@ -1,11 +1,11 @@
-// What is in a checkpoint, without loading it.
+// Shows what is in a checkpoint, without loading it.
 //
 //   const octet::CheckpointSummary summary = octet::inspect_checkpoint("model.safetensors");
 //   for (const octet::TensorSummary& tensor : summary.tensors) {
 //     std::cout << tensor.name << ' ' << tensor.dtype << ' ' << tensor.bytes << '\n';
 //   }
 //
-// The checkpoint is validated in full: a summary exists only of files that can be used.
+// The checkpoint is validated in full, so a summary exists only for usable files.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What a model's files would do here: their dialects, which linears run in INT8 as they are stored,
-// which are converted when they are loaded, and the memory that the parts take. Reads no weights.
+// What a model's files would do on this machine: their dialects, which linears run in INT8 as
+// stored, which are converted on load, and the memory of each part. Reads no weights.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Where log lines go. The library writes nothing by itself.
+// Where log lines go. The library itself prints nothing.
 #pragma once
 
 #include <functional>

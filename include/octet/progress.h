@@ -1,4 +1,4 @@
-// Progress of long work on a terminal or in a log.
+// Progress of long work, on a terminal or in a log.
 //
 //   octet::Progress progress("tuning", shapes.size(), "shapes");
 //   for (size_t i = 0; i < shapes.size(); ++i) { tune(shapes[i]); progress.update(i + 1); }

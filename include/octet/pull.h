@@ -1,12 +1,12 @@
-// Checkpoints from the Hugging Face Hub, into the cache that its other tools share.
+// Downloads checkpoints from the Hugging Face Hub, into the cache that its other tools share.
 //
 //   octet::PullRequest request;
 //   request.repo = "ideogram-ai/ideogram-4-fp8";
 //   const octet::PullReport report = octet::pull(request, {});
 //   std::cout << report.folder << "\n";
 //
-// HF_TOKEN, HF_TOKEN_PATH, HF_HOME, HF_HUB_CACHE, HF_ENDPOINT and HF_HUB_OFFLINE mean what they
-// mean to huggingface_hub.
+// HF_TOKEN, HF_TOKEN_PATH, HF_HOME, HF_HUB_CACHE, HF_ENDPOINT and HF_HUB_OFFLINE work as in
+// huggingface_hub.
 #pragma once
 
 #include <cstdint>

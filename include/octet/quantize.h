@@ -1,4 +1,4 @@
-// Checkpoints in INT8 out of checkpoints in any dialect.
+// Makes INT8 checkpoints from checkpoints in any dialect.
 //
 //   octet::QuantizeRequest request;
 //   request.source = "ideogram-4-fp8";

@@ -1,4 +1,4 @@
-// The sizes of linears, and how users write them.
+// Sizes of linears, and the notation for them.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Text from files and users, made safe to show.
+// Makes text from files and users safe to print.
 //
 //   std::cout << octet::printable(tensor.name) << "\n";
 #pragma once

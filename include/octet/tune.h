@@ -1,4 +1,4 @@
-// Choosing the kernels of a device by measuring them, before they are needed.
+// Chooses kernels for a device by measuring them, ahead of time.
 //
 //   octet::TuneRequest request;
 //   request.shapes = octet::parse_shapes("ideogram4@768,1024,2048");

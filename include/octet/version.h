@@ -1,4 +1,4 @@
-// Which Octet this is.
+// The version of Octet.
 #pragma once
 
 #include <string>

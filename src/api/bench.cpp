@@ -1,5 +1,6 @@
 #include "octet/bench.h"
 
+#include "api/boundary.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/thread_pool.h"
@@ -7,6 +8,7 @@
 #include "devices/select.h"
 #include "measure/linear_case.h"
 #include "measure/problems.h"
+#include "measure/steadiness.h"
 #include "measure/timing.h"
 #include "octet/version.h"
 
@@ -82,7 +84,7 @@ class GemmBencher {
 std::string GemmBencher::faster_measured(measure::LinearCase& linear) {
   const auto times = measure::time_in_turns(
       *backend_, {[&] { linear.native(); }, [&] { linear.unquantized(); }}, 0);
-  return times[0] < times[1] ? measure::kInt8 : measure::kBf16;
+  return times[0].median < times[1].median ? measure::kInt8 : measure::kBf16;
 }
 
 void GemmBencher::time(const std::vector<Timed>& timed, GemmBenchRow& row) {
@@ -93,10 +95,12 @@ void GemmBencher::time(const std::vector<Timed>& timed, GemmBenchRow& row) {
   const auto ask_ceiling = [&] {
     if (row.path == measure::kInt8) ceilings.push_back(backend_->int8_ceiling());
   };
-  const auto times =
+  auto times =
       measure::time_in_turns(*backend_, works, request_.seconds, /*min_rounds=*/7, ask_ceiling);
-  for (size_t i = 0; i < timed.size(); ++i) *timed[i].us = times[i];
-  row.ceiling_tops = measure::median(ceilings) * 1e-12;
+  for (size_t i = 0; i < timed.size(); ++i) *timed[i].us = times[i].median;
+  times.push_back(measure::timing_of(std::move(ceilings)));
+  row.ceiling_tops = times.back().median * 1e-12;
+  row.steadiness = measure::steadiness_of(times);
 }
 
 GemmBenchRow GemmBencher::measure_shape(const GemmShape& shape) {
@@ -153,13 +157,14 @@ GemmBenchRow GemmBencher::measure_shape(const GemmShape& shape) {
   }
   row.tops = measure::operations_of(shape.m, shape.n, shape.k) / row.us * 1e-6;
   row.ceiling_share = row.ceiling_tops > 0 ? row.tops / row.ceiling_tops : 0;
+  if (!measure::is_possible(row.ceiling_share)) row.steadiness.reliable = false;
   return row;
 }
 
 }  // namespace
 
 GemmBench bench_gemm(const GemmBenchRequest& request,
-                     const std::function<void(int, int)>& progress) {
+                     const std::function<void(int, int)>& progress) try {
   check_request(request);
   GemmBencher bencher(request);
   if (progress) progress(0, static_cast<int>(request.shapes.size()));
@@ -176,42 +181,8 @@ GemmBench bench_gemm(const GemmBenchRequest& request,
     }
   }
   return bench;
-}
-
-LinearComparison compare_linear(const std::string& device, int threads) {
-  constexpr int kErrorSamples = 4096;
-  constexpr double kSeconds = 2.0;
-  const auto backend = select_backend({.device = device, .threads = threads});
-  ThreadPool pool(threads);
-  LinearComparison comparison;
-  comparison.device = backend->description();
-  // A CPU shows it in a second with the tokens of a long caption; a GPU is filled by those of an
-  // image of 1024 x 1024.
-  const bool on_gpu = backend->name().rfind("cuda", 0) == 0;
-  comparison.shape = {on_gpu ? 4096 : 512, 4608, 4608};
-  measure::LinearCase linear(*backend, pool, comparison.shape, DType::bf16,
-                             {.unquantized = true, .fake = true});
-  backend->set_gemm_observer(
-      [&comparison](const GemmProblem&, std::string_view kernel) { comparison.kernel = kernel; });
-  struct Way {
-    const char* name;
-    const char* how;
-    std::function<void()> run;
-  };
-  const Way ways[] = {
-      {"fake INT8", "quantize, dequantize both to bf16, multiply in bf16", [&] { linear.fake(); }},
-      {"unquantized", "multiply in bf16", [&] { linear.unquantized(); }},
-      {"native INT8", "quantize, multiply int8 x int8 -> int32, scale", [&] { linear.native(); }},
-  };
-  std::vector<std::function<void()>> works;
-  for (const Way& way : ways) {
-    way.run();
-    comparison.paths.push_back({way.name, way.how, 0, linear.relative_error(kErrorSamples)});
-    works.push_back(way.run);
-  }
-  const auto times = measure::time_in_turns(*backend, works, kSeconds);
-  for (size_t i = 0; i < times.size(); ++i) comparison.paths[i].us = times[i];
-  return comparison;
+} catch (...) {
+  api::rethrow_as_error();
 }
 
 }  // namespace octet

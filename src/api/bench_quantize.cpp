@@ -1,6 +1,7 @@
 // octet::bench_quantize: row quantization beside a copy of as many bytes.
 #include <vector>
 
+#include "api/boundary.h"
 #include "backend/gemm.h"
 #include "backend/host_backend.h"
 #include "base/error.h"
@@ -9,7 +10,7 @@
 #include "base/utc.h"
 #include "devices/select.h"
 #include "measure/random_matrix.h"
-#include "measure/timing.h"
+#include "measure/steadiness.h"
 #include "octet/bench.h"
 #include "octet/version.h"
 
@@ -81,9 +82,10 @@ std::vector<QuantizeBenchRow> measure_k(Backend& backend, ThreadPool& pool, int6
     row.rows = rows;
     row.k = k;
     row.transform = transforms[i].name;
-    row.us = times[i + 1];
+    row.us = times[i + 1].median;
     row.bytes = static_cast<double>(moved) + transforms[i].extra_bytes;
-    row.copy_us = times[0];
+    row.copy_us = times[0].median;
+    row.steadiness = measure::steadiness_of({times[0], times[i + 1]});
     row.gb_per_s = row.us > 0 ? row.bytes / row.us * 1e-3 : 0;
     row.copy_gb_per_s = row.copy_us > 0 ? static_cast<double>(moved) / row.copy_us * 1e-3 : 0;
     row.share_of_copy = row.copy_gb_per_s > 0 ? row.gb_per_s / row.copy_gb_per_s : 0;
@@ -95,7 +97,7 @@ std::vector<QuantizeBenchRow> measure_k(Backend& backend, ThreadPool& pool, int6
 }  // namespace
 
 QuantizeBench bench_quantize(const QuantizeBenchRequest& request,
-                             const std::function<void(int, int)>& progress) {
+                             const std::function<void(int, int)>& progress) try {
   constexpr int64_t kMostRows = int64_t{1} << 24;
   check(request.seconds >= 0 && request.seconds <= 3600,
         "bench: {} seconds per k, expected 0 to 3600", request.seconds);
@@ -122,6 +124,8 @@ QuantizeBench bench_quantize(const QuantizeBenchRequest& request,
     if (progress) progress(++done, total);
   }
   return bench;
+} catch (...) {
+  api::rethrow_as_error();
 }
 
 }  // namespace octet

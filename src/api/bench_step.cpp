@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "api/boundary.h"
 #include "backend/host_backend.h"
 #include "base/error.h"
 #include "base/free_memory.h"
@@ -12,7 +13,7 @@
 #include "base/thread_pool.h"
 #include "base/utc.h"
 #include "devices/select.h"
-#include "measure/timing.h"
+#include "measure/steadiness.h"
 #include "models/ideogram4/dit.h"
 #include "octet/version.h"
 #include "pipeline/image_size.h"
@@ -225,7 +226,9 @@ StepBranch StepBencher::watch(Branch& branch) {
   StepBranch result;
   result.name = branch.name;
   result.tokens = branch.text_tokens + image_tokens();
-  result.ms = measure::median(branch.us) * 1e-3;
+  const measure::Timing timing = measure::timing_of(branch.us);
+  result.ms = timing.median * 1e-3;
+  result.steadiness = measure::steadiness_of({timing});
 
   nn::Profile profile(*backend_);
   ctx_.profile = &profile;
@@ -298,12 +301,14 @@ StepBench bench_step(const StepBenchRequest& request, const DitConfig& config,
   return StepBencher(request, config, progress).run();
 }
 
-StepBench bench_step(const StepBenchRequest& request, const StepProgress& progress) {
+StepBench bench_step(const StepBenchRequest& request, const StepProgress& progress) try {
   DitConfig config;
   check(request.layers >= 1 && request.layers <= config.layers,
         "bench step: {} layers, expected 1 to {}", request.layers, config.layers);
   config.layers = request.layers;
   return bench_step(request, config, progress);
+} catch (...) {
+  api::rethrow_as_error();
 }
 
 }  // namespace octet

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "api/boundary.h"
 #include "base/error.h"
 #include "pipeline/caption.h"
 
@@ -18,14 +19,20 @@ struct CloseFile {
 
 }  // namespace
 
-CaptionReport check_caption(std::string_view text) { return pipeline::check_caption(text); }
+CaptionReport check_caption(std::string_view text) try {
+  return pipeline::check_caption(text);
+} catch (...) {
+  api::rethrow_as_error();
+}
 
-std::string wrap_plain_text(std::string_view plain_text) {
+std::string wrap_plain_text(std::string_view plain_text) try {
   return pipeline::wrap_plain_text(plain_text);
+} catch (...) {
+  api::rethrow_as_error();
 }
 
 // Read rather than mapped, because pipes are welcome too.
-std::string read_caption(const std::string& path) {
+std::string read_caption(const std::string& path) try {
   const std::string name = path == "-" ? "standard input" : path;
   const std::unique_ptr<std::FILE, CloseFile> file(path == "-" ? stdin
                                                                : std::fopen(path.c_str(), "rbe"));
@@ -36,6 +43,8 @@ std::string read_caption(const std::string& path) {
   check(text.size() <= pipeline::kMaxCaptionBytes,
         "{}: is longer than {} bytes, the limit for captions", name, pipeline::kMaxCaptionBytes);
   return text;
+} catch (...) {
+  api::rethrow_as_error();
 }
 
 }  // namespace octet

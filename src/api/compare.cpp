@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "api/boundary.h"
 #include "api/generate.h"
 #include "base/error.h"
 #include "base/scratch_file.h"
@@ -190,8 +191,10 @@ class Comparison {
 }  // namespace
 
 CompareReport compare(const GenerateRequest& a, const GenerateRequest& b,
-                      const OnCompareStep& on_step, const OnComparedPicture& on_picture) {
+                      const OnCompareStep& on_step, const OnComparedPicture& on_picture) try {
   return Comparison(on_step, on_picture).run(a, b);
+} catch (...) {
+  api::rethrow_as_error();
 }
 
 }  // namespace octet

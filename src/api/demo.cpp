@@ -1,5 +1,6 @@
 #include "octet/demo.h"
 
+#include "api/boundary.h"
 #include "base/env.h"
 #include "base/error.h"
 #include "pipeline/demo_model.h"
@@ -15,7 +16,7 @@ constexpr const char* kCaption =
 
 }  // namespace
 
-GenerateRequest demo_request() {
+GenerateRequest demo_request() try {
   const auto cache = env::cache_dir();
   check(cache.has_value(),
         "demo: there is no folder for its model; set OCTET_CACHE_DIR or HOME to one");
@@ -27,6 +28,8 @@ GenerateRequest demo_request() {
   request.preset = "turbo";
   request.seed = 7;
   return request;
+} catch (...) {
+  api::rethrow_as_error();
 }
 
 }  // namespace octet

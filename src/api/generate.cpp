@@ -9,6 +9,7 @@
 #include <memory>
 #include <utility>
 
+#include "api/boundary.h"
 #include "backend/host_backend.h"
 #include "base/error.h"
 #include "base/free_memory.h"
@@ -249,25 +250,31 @@ GenerateReport generate_checked(const GenerateRequest& request, const OnGenerate
 }
 
 GenerateReport generate(const GenerateRequest& request, const OnGenerateStep& on_step,
-                        const std::function<void(const Picture&)>& on_picture) {
+                        const std::function<void(const Picture&)>& on_picture) try {
   check(on_picture != nullptr, "generate: nobody takes the pictures; expected a function");
   Job job(request);
   log_warnings(request, job.inner);
   return run(job, request, on_step, on_picture);
+} catch (...) {
+  api::rethrow_as_error();
 }
 
-std::vector<PresetInfo> list_presets() {
+std::vector<PresetInfo> list_presets() try {
   std::vector<PresetInfo> list;
   for (const pipeline::Preset& preset : pipeline::presets()) {
     list.push_back({std::string(preset.name), std::string(preset.official_name), preset.steps});
   }
   return list;
+} catch (...) {
+  api::rethrow_as_error();
 }
 
-void write_picture(const std::string& path, const Picture& picture) {
+void write_picture(const std::string& path, const Picture& picture) try {
   std::vector<PngText> texts;
   for (const auto& [key, text] : picture.metadata) texts.push_back({key, text});
   write_png(path, {picture.rgb, picture.width, picture.height, 3}, texts);
+} catch (...) {
+  api::rethrow_as_error();
 }
 
 }  // namespace octet

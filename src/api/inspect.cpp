@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "api/boundary.h"
 #include "formats/checkpoint.h"
 #include "hub/cache.h"
 
@@ -14,7 +15,7 @@ std::string file_name(const TensorFile& file) {
 
 }  // namespace
 
-CheckpointSummary inspect_checkpoint(const std::string& path) {
+CheckpointSummary inspect_checkpoint(const std::string& path) try {
   const Checkpoint checkpoint(hub::find_model(path));
   CheckpointSummary summary;
   summary.path = checkpoint.path();
@@ -31,6 +32,8 @@ CheckpointSummary inspect_checkpoint(const std::string& path) {
     of_dtype.bytes += info.bytes();
   }
   return summary;
+} catch (...) {
+  api::rethrow_as_error();
 }
 
 }  // namespace octet

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 
+#include "api/boundary.h"
 #include "base/error.h"
 #include "hub/cache.h"
 #include "models/ideogram4/load.h"
@@ -172,7 +173,7 @@ void add_transformers(const std::string& path, const std::string& base,
 
 }  // namespace
 
-ModelSummary inspect_model(const std::string& model, const std::string& base_model) {
+ModelSummary inspect_model(const std::string& model, const std::string& base_model) try {
   const std::string path = hub::find_model(model), base = hub::find_model(base_model);
   ModelSummary summary;
   summary.is_checkpoint =
@@ -195,6 +196,8 @@ ModelSummary inspect_model(const std::string& model, const std::string& base_mod
     }
   }
   return summary;
+} catch (...) {
+  api::rethrow_as_error();
 }
 
 }  // namespace octet

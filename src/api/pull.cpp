@@ -1,11 +1,33 @@
 #include "octet/pull.h"
 
+#include "api/boundary.h"
+#include "base/env.h"
+#include "base/error.h"
+#include "hub/names.h"
 #include "hub/pull.h"
 
 namespace octet {
+namespace {
 
-PullReport pull(const PullRequest& request, const OnPullStep& on_step) {
-  return hub::pull(request, on_step);
+// The repository by its name, also when its address was given.
+PullRequest by_name(PullRequest request) {
+  const std::string default_revision = PullRequest().revision;
+  const hub::RepoAddress address = hub::parse_repo_address(request.repo, env::hub().endpoint);
+  request.repo = address.repo;
+  if (address.revision.empty()) return request;
+  check(request.revision == default_revision || request.revision == address.revision,
+        "{}: its address names the revision {}, and {} was asked for as well; name one of them",
+        address.repo, address.revision, request.revision);
+  request.revision = address.revision;
+  return request;
+}
+
+}  // namespace
+
+PullReport pull(const PullRequest& request, const OnPullStep& on_step) try {
+  return hub::pull(by_name(request), on_step);
+} catch (...) {
+  api::rethrow_as_error();
 }
 
 }  // namespace octet

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "api/boundary.h"
 #include "backend/host_backend.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
@@ -317,8 +318,10 @@ class Quantization {
 
 }  // namespace
 
-QuantizeReport quantize(const QuantizeRequest& request, const OnQuantizeStep& on_step) {
+QuantizeReport quantize(const QuantizeRequest& request, const OnQuantizeStep& on_step) try {
   return Quantization(request, on_step).run();
+} catch (...) {
+  api::rethrow_as_error();
 }
 
 }  // namespace octet

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "api/boundary.h"
 #include "octet/quantize.h"
 #include "octet/version.h"
 
@@ -73,7 +74,7 @@ double error_by_recipe(const QuantizeReport& report, const LinearErrorReport& er
   return report.recipe.starts_with("convrot") ? error.convrot : error.rowwise;
 }
 
-std::string error_page(const QuantizeReport& report) {
+std::string error_page(const QuantizeReport& report) try {
   std::vector<const LinearErrorReport*> sorted;
   double most = 0;
   for (const LinearErrorReport& error : report.errors) {
@@ -119,6 +120,8 @@ std::string error_page(const QuantizeReport& report) {
   }
   return page + fmt::format("</table>\n<p class=\"note\">Octet {} ({})</p></body></html>\n",
                             version(), commit());
+} catch (...) {
+  api::rethrow_as_error();
 }
 
 }  // namespace octet

@@ -3,6 +3,7 @@
 
 #include <charconv>
 
+#include "api/boundary.h"
 #include "backend/gemm.h"
 #include "base/error.h"
 #include "formats/text.h"
@@ -54,7 +55,7 @@ int64_t number(const std::string& text, const std::string& item) {
 
 }  // namespace
 
-std::vector<GemmShape> parse_shapes(const std::string& text) {
+std::vector<GemmShape> parse_shapes(const std::string& text) try {
   constexpr const char* kModel = "ideogram4@";
   std::vector<GemmShape> shapes;
   const std::vector<std::string> items = split(text, ';');
@@ -81,6 +82,8 @@ std::vector<GemmShape> parse_shapes(const std::string& text) {
     shapes.push_back(shape);
   }
   return shapes;
+} catch (...) {
+  api::rethrow_as_error();
 }
 
 }  // namespace octet

@@ -1,5 +1,6 @@
 #include "octet/tune.h"
 
+#include "api/boundary.h"
 #include "backend/host_backend.h"
 #include "base/env.h"
 #include "base/error.h"
@@ -49,7 +50,8 @@ bool may_measure(const Backend& backend) {
 
 }  // namespace
 
-TuneReport tune_gemm(const TuneRequest& request, const std::function<void(int, int)>& progress) {
+TuneReport tune_gemm(const TuneRequest& request,
+                     const std::function<void(int, int)>& progress) try {
   const tune::TuneMode mode = tune::parse_tune_mode(request.mode);
   check(mode != tune::TuneMode::off, "tune: the mode is off, expected missing or all");
   const auto problems = measure::model_problems(request.shapes);
@@ -84,6 +86,8 @@ TuneReport tune_gemm(const TuneRequest& request, const std::function<void(int, i
         "free memory of the device or use smaller shapes",
         total, backend->name());
   return report;
+} catch (...) {
+  api::rethrow_as_error();
 }
 
 }  // namespace octet

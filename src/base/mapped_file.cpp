@@ -12,6 +12,13 @@
 #include "base/error.h"
 
 namespace octet {
+namespace {
+
+int64_t nanoseconds(const timespec& time) {
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+}  // namespace
 
 MappedFile::MappedFile(const std::string& path) : path_(path) {
   // O_NONBLOCK: opening a FIFO must answer "not a regular file" instead of waiting for a writer.
@@ -24,6 +31,7 @@ MappedFile::MappedFile(const std::string& path) : path_(path) {
     }
     check(S_ISREG(status.st_mode), "{}: is not a regular file", path);
     size_ = static_cast<size_t>(status.st_size);
+    stamp_ = {status.st_ino, nanoseconds(status.st_mtim), nanoseconds(status.st_ctim)};
     if (size_ == 0) return;
     void* mapping = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd_, 0);
     if (mapping == MAP_FAILED) {
@@ -50,6 +58,7 @@ MappedFile::MappedFile(MappedFile&& other) noexcept
       fd_(std::exchange(other.fd_, -1)),
       data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)),
+      stamp_(other.stamp_),
       guard_(std::move(other.guard_)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
@@ -57,6 +66,7 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(fd_, other.fd_);
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(stamp_, other.stamp_);
   std::swap(guard_, other.guard_);
   return *this;
 }

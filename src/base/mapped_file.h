@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -26,7 +27,14 @@ class MappedFile {
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
+  // What the system said of the file when it was opened; times in nanoseconds since 1970.
+  struct Stamp {
+    uint64_t inode = 0;
+    int64_t modified_ns = 0, changed_ns = 0;
+  };
+
   std::span<const std::byte> bytes() const { return {data_, size_}; }
+  const Stamp& stamp() const { return stamp_; }
   const std::string& path() const { return path_; }
 
   // Throws Error when the file is shorter than it was, or a part of it could not be read: bytes
@@ -59,6 +67,7 @@ class MappedFile {
   int fd_ = -1;  // stays open: a path may lead to another file by now
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
+  Stamp stamp_;
   FaultGuard guard_;
 };
 

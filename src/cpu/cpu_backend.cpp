@@ -47,11 +47,11 @@ class CpuBackend final : public HostBackend {
   }
 
   void copy(std::byte* to, const std::byte* from, size_t bytes) override {
-    constexpr int64_t kPiece = int64_t{1} << 20;
+    constexpr int64_t kChunk = int64_t{1} << 20;
     const auto total = static_cast<int64_t>(bytes);
-    pool_.run(ceil_div(total, kPiece), [&](int64_t piece, int) {
-      const int64_t at = piece * kPiece;
-      std::memcpy(to + at, from + at, static_cast<size_t>(std::min(kPiece, total - at)));
+    pool_.run(ceil_div(total, kChunk), [&](int64_t chunk, int) {
+      const int64_t at = chunk * kChunk;
+      std::memcpy(to + at, from + at, static_cast<size_t>(std::min(kChunk, total - at)));
     });
   }
 

@@ -148,20 +148,20 @@ class CudaBackend final : public Backend {
     const bool has_gaps = k == 0 || n != packed_rows(n);
     const size_t cleared = has_gaps ? bytes : static_cast<size_t>(kReadPast);
     check_cuda(cudaMemsetAsync(to + bytes - cleared, 0, cleared, stream()), "clearing");
-    // In pieces: a second copy of a large weight need not fit.
-    constexpr int64_t kPieceBytes = int64_t{32} << 20;
+    // In chunks: a second copy of a large weight need not fit.
+    constexpr int64_t kChunkBytes = int64_t{32} << 20;
     const int64_t rows =
-        std::clamp<int64_t>(kPieceBytes / std::max<int64_t>(k, 1), 1, std::max<int64_t>(n, 1));
+        std::clamp<int64_t>(kChunkBytes / std::max<int64_t>(k, 1), 1, std::max<int64_t>(n, 1));
     const Buffer host = allocate_host(static_cast<size_t>(rows * k));
-    const Buffer piece = allocate(static_cast<size_t>(rows * k));
+    const Buffer chunk = allocate(static_cast<size_t>(rows * k));
     for (int64_t first = 0; first < n && k > 0; first += rows) {
       const int64_t count = std::min(rows, n - first);
       for (int64_t i = 0; i < count; ++i) {
         std::memcpy(host.data() + i * k, weight.values.row<int8_t>(first + i),
                     static_cast<size_t>(k));
       }
-      copy_to_device(piece.data(), host.data(), static_cast<size_t>(count * k));
-      launch_pack_rows(reinterpret_cast<const int8_t*>(piece.data()), count, to, first, n, k,
+      copy_to_device(chunk.data(), host.data(), static_cast<size_t>(count * k));
+      launch_pack_rows(reinterpret_cast<const int8_t*>(chunk.data()), count, to, first, n, k,
                        stream());
       check_launch("packing a weight");
     }
@@ -290,19 +290,19 @@ class CudaBackend final : public Backend {
     return *candidate;
   }
 
-  // The GEMM of the library, which leaves its sums in memory, and a pass over them.
+  // The GEMM of the library, which leaves its accumulators in memory, and a pass over them.
   void multiply_and_dequantize(const QTensor& a, const QTensor& w, const TensorView& out) {
     const Active active(traits().index);
     const int64_t m = a.rows(), n = w.rows();
     const size_t bytes = bytes_of(DType::i32, {m, n});
-    if (peer_sums_.bytes() < bytes) peer_sums_ = allocate(bytes);
-    const TensorView sums(peer_sums_.data(), DType::i32, {m, n});
+    if (peer_acc_.bytes() < bytes) peer_acc_ = allocate(bytes);
+    const TensorView acc(peer_acc_.data(), DType::i32, {m, n});
     CublasLt* lt = matmul_.library();
-    check(lt != nullptr && lt->matmul(a.values, w.values, sums),
+    check(lt != nullptr && lt->matmul(a.values, w.values, acc),
           "cublasLt has no INT8 algorithm for m={} n={} k={}", m, n, a.k());
-    launch_dequantize_sums(sums.as<int32_t>(), a.scales.as<float>(), w.scales.as<float>(), nullptr,
-                           out, traits().multiprocessors, stream());
-    check_launch("dequantizing sums");
+    launch_dequantize_accumulators(acc.as<int32_t>(), a.scales.as<float>(), w.scales.as<float>(),
+                                   nullptr, out, traits().multiprocessors, stream());
+    check_launch("dequantizing accumulators");
   }
 
   std::shared_ptr<Device> device_;
@@ -314,7 +314,7 @@ class CudaBackend final : public Backend {
   bool trace_;
   const GemmCandidate* forced_ = nullptr;
   std::unordered_map<GemmProblem, const GemmCandidate*> chosen_;
-  Buffer sink_, peer_sums_;
+  Buffer sink_, peer_acc_;
 };
 
 }  // namespace

@@ -172,10 +172,10 @@ void Device::upload(std::byte* device, const std::byte* host, size_t bytes) {
   prepare_pinned();
   for (size_t at = 0; at < bytes; at += kPinnedBytes) {
     const Pinned& pinned = pinned_[uploads_++ % 2];
-    const size_t piece = std::min(kPinnedBytes, bytes - at);
+    const size_t chunk = std::min(kPinnedBytes, bytes - at);
     check_cuda(cudaEventSynchronize(pinned.free), "waiting for an upload");
-    std::memcpy(pinned.data, host + at, piece);
-    check_cuda(cudaMemcpyAsync(device + at, pinned.data, piece, cudaMemcpyHostToDevice, stream_),
+    std::memcpy(pinned.data, host + at, chunk);
+    check_cuda(cudaMemcpyAsync(device + at, pinned.data, chunk, cudaMemcpyHostToDevice, stream_),
                "uploading");
     check_cuda(cudaEventRecord(pinned.free, stream_), "recording an event");
   }
@@ -184,14 +184,14 @@ void Device::upload(std::byte* device, const std::byte* host, size_t bytes) {
 void Device::download(std::byte* host, const std::byte* device, size_t bytes) {
   const Active active(traits_.index);
   prepare_pinned();
-  const size_t pieces = (bytes + kPinnedBytes - 1) / kPinnedBytes;
-  const auto piece_bytes = [&](size_t i) {
+  const size_t chunks = (bytes + kPinnedBytes - 1) / kPinnedBytes;
+  const auto chunk_bytes = [&](size_t i) {
     return std::min(kPinnedBytes, bytes - i * kPinnedBytes);
   };
-  for (size_t i = 0; i <= pieces; ++i) {
-    if (i < pieces) {
+  for (size_t i = 0; i <= chunks; ++i) {
+    if (i < chunks) {
       const Pinned& pinned = pinned_[i % 2];
-      check_cuda(cudaMemcpyAsync(pinned.data, device + i * kPinnedBytes, piece_bytes(i),
+      check_cuda(cudaMemcpyAsync(pinned.data, device + i * kPinnedBytes, chunk_bytes(i),
                                  cudaMemcpyDeviceToHost, stream_),
                  "downloading");
       check_cuda(cudaEventRecord(pinned.free, stream_), "recording an event");
@@ -199,7 +199,7 @@ void Device::download(std::byte* host, const std::byte* device, size_t bytes) {
     if (i > 0) {
       const Pinned& pinned = pinned_[(i - 1) % 2];
       check_cuda(cudaEventSynchronize(pinned.free), "waiting for a download");
-      std::memcpy(host + (i - 1) * kPinnedBytes, pinned.data, piece_bytes(i - 1));
+      std::memcpy(host + (i - 1) * kPinnedBytes, pinned.data, chunk_bytes(i - 1));
     }
   }
 }

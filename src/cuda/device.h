@@ -64,7 +64,7 @@ class Device : public std::enable_shared_from_this<Device> {
   MemoryUse memory() const;
   void reset_peak();
 
-  // Through pinned memory, in pieces, the copying of one overlapping the transfer of another. The
+  // Through pinned memory, in chunks, the copying of one overlapping the transfer of another. The
   // host's bytes may change when upload() returns, and are there when download() does.
   void upload(std::byte* device, const std::byte* host, size_t bytes);
   void download(std::byte* host, const std::byte* device, size_t bytes);
@@ -97,7 +97,7 @@ class Device : public std::enable_shared_from_this<Device> {
   cudaMemPool_t pool_ = nullptr;  // null: the device has no pools
   std::shared_ptr<MemoryCounter> counter_ = std::make_shared<MemoryCounter>();
   Pinned pinned_[2];
-  size_t uploads_ = 0;  // pieces so far: they take turns with the pinned memory
+  size_t uploads_ = 0;  // chunks so far: they take turns with the pinned memory
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
   std::byte* flush_ = nullptr;
   size_t flush_bytes_ = 0;

@@ -1,5 +1,7 @@
 #include "devices/select.h"
 
+#include <algorithm>
+
 #include "base/env.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -7,7 +9,7 @@
 #include "cpu/cpu_backend.h"
 #include "cpu/cpu_features.h"
 #include "cpu/gemm/table.h"
-#include "octet/devices.h"
+#include "devices/gpu_text.h"
 #include "ref/ref_backend.h"
 #if OCTET_HAS_CUDA
 #include "cuda/cuda_backend.h"
@@ -39,8 +41,10 @@ std::vector<DeviceInfo> cuda_device_infos() {
     info.unavailable = why_unsupported(device.major, device.minor);
     if (info.unavailable.empty()) info.unavailable = cuda::why_no_kernels(device.index);
     if (info.unavailable.empty()) {
-      info.int8_kernel =
-          fmt::format("mma.sync, the best of {} tiles for each shape", cuda::gemm_rows().size());
+      const auto rows = cuda::gemm_rows();
+      const auto wgmma = static_cast<size_t>(std::count_if(
+          rows.begin(), rows.end(), [](const cuda::GemmRow& row) { return row.hopper; }));
+      info.int8_kernel = gpu_kernel_text(device.major, device.minor, wgmma, rows.size() - wgmma);
     }
     infos.push_back(std::move(info));
   }
@@ -72,7 +76,7 @@ std::unique_ptr<Backend> make_cpu(const DeviceRequest& request) {
 
 }  // namespace
 
-std::vector<DeviceInfo> list_devices() {
+std::vector<DeviceInfo> find_devices() {
   const int cores = physical_cores();
   DeviceInfo cpu_info;
   cpu_info.name = "cpu";

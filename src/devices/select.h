@@ -3,8 +3,10 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "backend/backend.h"
+#include "octet/devices.h"
 #include "tune/planner.h"
 
 namespace octet {
@@ -21,5 +23,8 @@ struct DeviceRequest {
 // Throws Error when there is no such device or it has no INT8 path, saying what to use instead.
 // `auto` takes the best that works. OCTET_FORCE_KERNEL is obeyed.
 std::unique_ptr<Backend> select_backend(const DeviceRequest& request);
+
+// As octet::list_devices() says.
+std::vector<DeviceInfo> find_devices();
 
 }  // namespace octet

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/regular_file.h"
 #include "formats/gguf.h"
 #include "formats/safetensors.h"
 #include "formats/text.h"
@@ -119,8 +120,7 @@ void Checkpoint::open_shards() {
   files_.reserve(tensors_of.size());
   for (const auto& [shard, tensors] : tensors_of) {
     const std::string shard_path = (folder / shard).string();
-    std::error_code ignored;
-    if (!fs::exists(shard_path, ignored)) {
+    if (!is_file_there(shard_path)) {
       fail("{}: the shard {} that it names is missing; {} was expected", path_, in_quotes(shard),
            shard_path);
     }

@@ -6,10 +6,14 @@
 // read on first use only.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
+#include <typeindex>
 #include <vector>
 
 #include "formats/json.h"
@@ -55,7 +59,23 @@ class Checkpoint {
     for (const TensorFile& file : files_) file.check_intact();
   }
 
+  // What holds for the checkpoint as a whole and costs something to find out, such as what a file
+  // beside it says: found out at the first call for this type, and kept. Dialects ask for every
+  // module. `find_out` must not come back here.
+  template <class T>
+  const T& once(const std::function<T()>& find_out) const {
+    const std::lock_guard lock(findings_->mutex);
+    std::shared_ptr<void>& found = findings_->by_type[typeid(T)];
+    if (!found) found = std::make_shared<T>(find_out());
+    return *static_cast<const T*>(found.get());
+  }
+
  private:
+  struct Findings {
+    std::mutex mutex;
+    std::map<std::type_index, std::shared_ptr<void>> by_type;
+  };
+
   void open_shards();
   const Entry& entry(const std::string& name) const;
 
@@ -64,6 +84,7 @@ class Checkpoint {
   std::map<std::string, std::string> metadata_;
   // Keys and entries look into files_, whose elements stay in place when this object moves.
   std::map<std::string_view, Entry> tensors_;
+  std::unique_ptr<Findings> findings_ = std::make_unique<Findings>();
 };
 
 }  // namespace octet

@@ -83,6 +83,10 @@ constexpr uint32_t kMaxRank = 8;
 constexpr uint64_t kDefaultAlignment = 32;
 constexpr uint64_t kMaxAlignment = 1 << 20;
 constexpr int kMaxArrayDepth = 4;
+// Of key-value pairs, of tensors, and of texts and arrays in all arrays together, which are walked
+// one by one: far above what models have (a vocabulary and its merges are below a million), and a
+// sparse file can pretend to have billions.
+constexpr uint64_t kMaxEntries = 1'000'000, kMaxWalked = 8'000'000;
 // The least that a pair (an empty key, a type, one byte) and a description (an empty name, no
 // extents, type, offset) take: a count that does not fit into the file is refused at once.
 constexpr uint64_t kLeastPair = 8 + 4 + 1, kLeastDescription = 8 + 4 + 4 + 8;
@@ -141,6 +145,10 @@ class GgufParser {
           fmt::format("says that it has {} {}, more than its {} bytes can hold; the file is "
                       "truncated or damaged",
                       value, of_what, file_.size()));
+    }
+    if (value > kMaxEntries) {
+      reject(fmt::format("says that it has {} {}, above the limit of {}; the file is damaged",
+                         value, of_what, kMaxEntries));
     }
     return value;
   }
@@ -212,19 +220,59 @@ class GgufParser {
     }
   }
 
+  // Bytes of a value in an array; nothing where each says its own length.
+  std::optional<uint64_t> size_in_array(uint32_t type, const std::string& key) const {
+    switch (type) {
+      case kU8:
+      case kI8:
+      case kBool: return 1;
+      case kU16:
+      case kI16: return 2;
+      case kU32:
+      case kI32:
+      case kF32: return 4;
+      case kU64:
+      case kI64:
+      case kF64: return 8;
+      case kString:
+      case kArray: return std::nullopt;
+      default: reject(fmt::format("the value of {} has the unknown type {}", in_quotes(key), type));
+    }
+  }
+
   // The elements are passed over: vocabularies are of no use here.
   std::string array_text(const std::string& key, int depth) {
+    constexpr const char* kWhat = "key-value pairs";
     if (depth == kMaxArrayDepth) {
       reject(fmt::format("the value of {} has arrays nested more than {} deep", in_quotes(key),
                          kMaxArrayDepth));
     }
-    const auto type = number<uint32_t>("key-value pairs");
-    const auto length = number<uint64_t>("key-value pairs");
-    if (length > file_.size() - at_) {
+    const auto type = number<uint32_t>(kWhat);
+    const auto length = number<uint64_t>(kWhat);
+    const std::optional<uint64_t> size = size_in_array(type, key);
+    // Texts and arrays begin with a number of 8 bytes.
+    if (length > (file_.size() - at_) / size.value_or(8)) {
       reject(fmt::format("the value of {} is an array of {}, more than the file can hold",
                          in_quotes(key), length));
     }
-    for (uint64_t i = 0; i < length; ++i) value_text(type, key, depth + 1);
+    if (size) {
+      take(length * *size, kWhat);
+      return fmt::format("an array of {}", length);
+    }
+    if (length > kMaxWalked - walked_) {
+      reject(
+          fmt::format("the value of {} is an array of {}; with those before it, that is above "
+                      "the limit of {} texts and arrays",
+                      in_quotes(key), length, kMaxWalked));
+    }
+    walked_ += length;
+    for (uint64_t i = 0; i < length; ++i) {
+      if (type == kArray) {
+        array_text(key, depth + 1);
+      } else {
+        take(number<uint64_t>(kWhat), kWhat);
+      }
+    }
     return fmt::format("an array of {}", length);
   }
 
@@ -332,6 +380,7 @@ class GgufParser {
   std::span<const std::byte> file_;
   const std::string& path_;
   uint64_t at_ = 0;
+  uint64_t walked_ = 0;  // texts and arrays in arrays
   uint64_t alignment_ = kDefaultAlignment;
   std::set<std::string> names_;
   TensorFileHeader header_;

@@ -125,20 +125,23 @@ bool ResumableSafetensors::resume(const std::string& header, const ResumeOptions
   return true;
 }
 
-// The journal goes first and comes last: it never speaks of a part that is not laid out.
+// The journal goes first and comes last: it never speaks of a part that is not laid out. The header
+// comes before the room is taken: whatever large file is left by a kill says what it is.
 void ResumableSafetensors::start_afresh(const std::string& header) {
   try {
-    remove_file(journal_path_);
+    remove_journal(journal_path_);
     sync_folder_of(part_);
     if (::ftruncate(fd_, 0) != 0) {
       fail("{}: cannot be emptied: {}", part_, system_error_text(errno));
     }
-    reserve_room(fd_, part_, file_size_);
-    if (!write_at(fd_, 0, std::as_bytes(std::span(header))) || ::fsync(fd_) != 0) {
+    if (!write_at(fd_, 0, std::as_bytes(std::span(header)))) {
       fail("{}: writing failed: {}", part_, system_error_text(errno));
     }
+    reserve_room(fd_, part_, file_size_);
+    if (::fsync(fd_) != 0) fail("{}: writing failed: {}", part_, system_error_text(errno));
     journal_ = std::make_unique<ResumeJournal>(journal_path_, job_, std::span<FinishedTensor>());
   } catch (...) {
+    ::unlink((journal_path_ + kFreshSuffix).c_str());
     ::unlink(part_.c_str());
     throw;
   }
@@ -330,6 +333,20 @@ void ResumableSafetensors::discard(const std::string& path) {
   const Descriptor part{open_locked(part_of(target), IfAbsent::nothing)};
   remove_journal(journal_of(target));
   if (part.fd >= 0) remove_file(part_of(target));
+}
+
+void ResumableSafetensors::tidy_up(const std::string& path) noexcept {
+  try {
+    const std::string target = follow_links(path);
+    const Descriptor part{open_locked(part_of(target), IfAbsent::nothing)};
+    struct stat status = {};
+    const bool holds_work = part.fd >= 0 && (::fstat(part.fd, &status) != 0 || status.st_size > 0);
+    if (holds_work) return;
+    remove_journal(journal_of(target));
+    if (part.fd >= 0) remove_file(part_of(target));
+  } catch (const Error&) {
+    // Another process is at it, or the folder cannot be written: it stays.
+  }
 }
 
 }  // namespace octet

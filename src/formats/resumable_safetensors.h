@@ -73,6 +73,9 @@ class ResumableSafetensors {
 
   // Removes the part and the journal of `path`, if there are any, of whatever job.
   static void discard(const std::string& path);
+  // Removes the journal of `path` if its part has gone: a run that is ended right behind the rename
+  // of commit() leaves it, and where the file is found complete nobody opens it for writing again.
+  static void tidy_up(const std::string& path) noexcept;
 
  private:
   enum class State { open, finishing, finished };

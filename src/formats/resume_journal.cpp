@@ -1,7 +1,6 @@
 #include "formats/resume_journal.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/regular_file.h"
 
 namespace octet {
 namespace {
@@ -22,9 +22,9 @@ namespace {
 constexpr size_t kEntrySize = 8 + 1 + 16;              // index and checksum
 constexpr size_t kLineSize = kEntrySize + 1 + 16 + 1;  // and the line's own checksum, newline
 
-std::string first_line(uint64_t job) {
-  return fmt::format("octet finished tensors of job {:016x}\n", job);
-}
+constexpr std::string_view kFirstWords = "octet finished tensors of job ";
+
+std::string first_line(uint64_t job) { return fmt::format("{}{:016x}\n", kFirstWords, job); }
 
 std::string line_of(const FinishedTensor& tensor, uint64_t job) {
   std::string line = fmt::format("{:08x} {:016x}", tensor.index, tensor.checksum);
@@ -47,33 +47,26 @@ std::optional<FinishedTensor> parse_line(std::string_view line, uint64_t job) {
   return tensor;
 }
 
-// Up to `limit` bytes of a regular file; nothing when there is none.
-std::optional<std::string> read_start(const std::string& path, size_t limit) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-  if (fd < 0) return std::nullopt;
-  struct stat status = {};
-  std::optional<std::string> text;
-  if (::fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
-    text.emplace(std::min(limit, static_cast<size_t>(status.st_size)), '\0');
-    size_t size = 0;
-    while (size < text->size()) {
-      const ssize_t got = ::read(fd, text->data() + size, text->size() - size);
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) break;
-      size += static_cast<size_t>(got);
-    }
-    text->resize(size);
+// Nothing where there is no file, and where something else is in its place.
+std::optional<std::string> text_of(const std::string& path, size_t limit) {
+  try {
+    return read_start(path, limit);
+  } catch (const Error&) {
+    return std::nullopt;
   }
-  ::close(fd);
-  return text;
 }
 
 }  // namespace
 
+bool is_resume_journal(const std::string& path) {
+  const auto text = text_of(path, kFirstWords.size());
+  return text && *text == kFirstWords;
+}
+
 std::optional<std::vector<FinishedTensor>> read_resume_journal(const std::string& path,
                                                                uint64_t job, size_t tensors) {
   const std::string head = first_line(job);
-  const auto text = read_start(path, head.size() + tensors * kLineSize);
+  const auto text = text_of(path, head.size() + tensors * kLineSize);
   if (!text || !text->starts_with(head)) return std::nullopt;
   std::vector<FinishedTensor> finished;
   std::set<size_t> seen;
@@ -92,8 +85,10 @@ ResumeJournal::ResumeJournal(std::string path, uint64_t job,
   // Not an AtomicFile, whose temporary has another name each time: one that a killed run left
   // behind is overwritten here, and known to whoever tidies up.
   const std::string fresh = path_ + kFreshSuffix;
-  fd_ =
-      ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666);
+  // O_NONBLOCK: a pipe of that name must not hold the program up.
+  constexpr int kFlags =
+      O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  fd_ = ::open(fresh.c_str(), kFlags, 0666);
   if (fd_ < 0) fail("{}: cannot be opened: {}", fresh, system_error_text(errno));
   write_and_sync(text);
   if (::rename(fresh.c_str(), path_.c_str()) != 0) {

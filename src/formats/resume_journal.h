@@ -29,6 +29,9 @@ struct FinishedTensor {
 std::optional<std::vector<FinishedTensor>> read_resume_journal(const std::string& path,
                                                                uint64_t job, size_t tensors);
 
+// Whether the file is a journal, of whatever job.
+bool is_resume_journal(const std::string& path);
+
 // Behind the journal's name while a new one is made.
 inline constexpr const char* kFreshSuffix = ".new";
 

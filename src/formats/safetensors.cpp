@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "formats/file_kind.h"
 #include "formats/json.h"
 #include "formats/text.h"
 
@@ -167,6 +168,8 @@ void check_cover(std::vector<TensorInfo>& tensors, uint64_t data_size, const std
 
 // The JSON text of the header, after the checks that need nothing but its length.
 std::string_view header_text(std::span<const std::byte> file, const std::string& path) {
+  const std::string_view kind = kind_if_not_safetensors(file);
+  check(kind.empty(), "{}: is no safetensors file but {}", path, kind);
   check(file.size() >= kLengthBytes,
         "{}: is {} bytes long, but a safetensors file begins with an 8-byte header length; the "
         "file is truncated or of another kind",

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/file_identity.h"
 #include "base/mapped_file.h"
 #include "formats/tensor_info.h"
 #include "tensor/tensor.h"
@@ -31,6 +32,7 @@ class TensorFile {
   TensorFile(const std::string& path, Parse& parse);
 
   const std::string& path() const { return file_.path(); }
+  std::string identity() const { return identity_of(file_); }
   const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
   const std::vector<TensorInfo>& tensors() const { return header_.tensors; }
 

@@ -3,17 +3,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstddef>
-#include <fstream>
-#include <iterator>
 #include <span>
 #include <utility>
 
 #include "base/atomic_file.h"
 #include "base/env.h"
 #include "base/error.h"
+#include "base/regular_file.h"
 #include "formats/text.h"
 #include "hub/names.h"
 
@@ -133,10 +130,7 @@ void RepoCache::write_ref(const std::string& revision, const std::string& commit
 
 std::string RepoCache::commit_of(const std::string& revision) const {
   if (is_sha1(revision)) return revision;
-  std::ifstream file(folder_ / "refs" / revision, std::ios::binary);
-  std::string commit(41, '\0');
-  file.read(commit.data(), static_cast<std::streamsize>(commit.size()));
-  commit.resize(static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+  std::string commit = read_start((folder_ / "refs" / revision).string(), 41).value_or("");
   if (!commit.empty() && commit.back() == '\n') commit.pop_back();
   return is_sha1(commit) ? commit : "";
 }

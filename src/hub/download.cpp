@@ -9,6 +9,8 @@
 
 #include "base/file_lock.h"
 #include "base/log.h"
+#include "base/start_threads.h"
+#include "base/stopwatch.h"
 #include "formats/text.h"
 #include "hub/digest.h"
 #include "hub/partial_file.h"
@@ -68,33 +70,67 @@ PullStep Download::step() {
   return {done_, total_, fetched_, checking_};
 }
 
+bool Download::is_wanted() const {
+  if (tell_now_and_then_) tell_now_and_then_();
+  return !stopped_;
+}
+
+void Download::tell(const OnPullStep& on_step) {
+  bool goes_on = true;
+  std::exception_ptr thrown;  // the caller's own; the threads must end before it is passed on
+  try {
+    if (on_step && !stopped_) goes_on = on_step(step());
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  const std::lock_guard lock(mutex_);
+  if (!error_) error_ = thrown;
+  if (!goes_on) was_stopped_ = true;
+  if (was_stopped_ || error_) stopped_ = true;
+}
+
 void Download::run(const OnPullStep& on_step) {
   std::vector<std::thread> threads;
-  threads_left_ = settings_.connections;
-  bool was_stopped = false;
-  for (int i = 0; i < settings_.connections; ++i) threads.emplace_back([this] { work(); });
+  {
+    const std::lock_guard lock(mutex_);  // none of them ends before it is counted
+    threads = start_threads(settings_.connections, [this] { work(); });
+    threads_left_ = static_cast<int>(threads.size());
+  }
+  if (std::ssize(threads) < settings_.connections) {
+    log::info("pull: no more threads can be started; {} of {} connections are used",
+              std::max<ptrdiff_t>(std::ssize(threads), 1), settings_.connections);
+  }
+  tell(on_step);
+  if (threads.empty()) {
+    threads_left_ = 1;
+    auto told = std::chrono::steady_clock::now();
+    tell_now_and_then_ = [&] {
+      if (std::chrono::steady_clock::now() - told < kBetweenSteps) return;
+      tell(on_step);
+      told = std::chrono::steady_clock::now();
+    };
+    work();
+    tell_now_and_then_ = {};
+  }
   for (bool is_over = false; !is_over;) {
-    try {
-      if (on_step && !was_stopped && !on_step(step())) was_stopped = true;
-    } catch (...) {  // the caller's own; the threads must end before it is passed on
-      const std::lock_guard lock(mutex_);
-      if (!error_) error_ = std::current_exception();
+    {
+      std::unique_lock lock(mutex_);
+      changed_.notify_all();
+      changed_.wait_for(lock, kBetweenSteps, [this] { return threads_left_ == 0; });
+      is_over = threads_left_ == 0;
     }
-    std::unique_lock lock(mutex_);
-    if (was_stopped || error_) stopped_ = true;
-    changed_.notify_all();
-    changed_.wait_for(lock, kBetweenSteps, [this] { return threads_left_ == 0; });
-    is_over = threads_left_ == 0;
+    if (!is_over) tell(on_step);
   }
   for (std::thread& thread : threads) thread.join();
   if (error_) std::rethrow_exception(error_);
-  if (was_stopped && unfinished_ > 0) throw Stopped();
+  if (was_stopped_ && unfinished_ > 0) throw Stopped();
   if (on_step) on_step(step());
 }
 
 void Download::work() {
   try {
-    HttpConnection connection({settings_.idle_seconds, [this] { return is_wanted(); }});
+    HttpConnection connection({settings_.idle_seconds, [this] { return is_wanted(); },
+                               [this] { return fetched_.load(); }});
     for (Task task; next(task);) {
       if (task.opens) {
         open(*task.job);
@@ -118,11 +154,12 @@ void Download::work() {
 bool Download::next(Task& task) {
   std::unique_lock lock(mutex_);
   while (!stopped_ && unfinished_ > 0) {
-    for (const auto& job : jobs_) {
-      if (job->pending.empty()) continue;
-      task = {job.get(), false, job->pending.back()};
-      job->pending.pop_back();
-      ++job->in_flight;
+    while (!open_jobs_.empty() && open_jobs_.front()->pending.empty()) open_jobs_.pop_front();
+    if (!open_jobs_.empty()) {
+      Job& job = *open_jobs_.front();
+      task = {&job, false, job.pending.back()};
+      job.pending.pop_back();
+      ++job.in_flight;
       return true;
     }
     if (next_to_open_ < jobs_.size()) {
@@ -157,6 +194,7 @@ void Download::open(Job& job) {
       const PartialFile::Range range = job.file->range(i);
       if (range.begin + range.done < range.end) job.pending.push_back(i);
     }
+    open_jobs_.push_back(&job);
     changed_.notify_all();
     if (!job.pending.empty()) return;
   }
@@ -165,13 +203,22 @@ void Download::open(Job& job) {
 
 void Download::fetch(Job& job, size_t range, HttpConnection& connection) {
   uint64_t best = job.file->range(range).done;
+  Stopwatch watch;
+  int64_t fetched_before = 0;
   try {
     try_until_done(
         {settings_.retries, [this] { return is_wanted(); }},
-        [&] { attempt(job, range, connection); },
+        [&] {
+          watch = Stopwatch();
+          fetched_before = fetched_;
+          attempt(job, range, connection);
+        },
         [&] {
           const uint64_t before = std::exchange(best, std::max(best, job.file->range(range).done));
-          return best > before;
+          // A few bytes now and then are no progress, or this could go on for ever.
+          const double due =
+              static_cast<double>(kSlowestBytesPerSecond) * watch.microseconds() / 1e6;
+          return best > before && static_cast<double>(fetched_ - fetched_before) >= due;
         });
   } catch (const RangesIgnored&) {
     log::info("{}: the server does not give parts of files; fetching it as one",
@@ -183,8 +230,9 @@ void Download::fetch(Job& job, size_t range, HttpConnection& connection) {
   release(job);
 }
 
-// Whether the answer has the bytes that were asked for. Throws when it has others.
-bool Download::takes(const HttpAnswer& head, Job& job, size_t range, bool is_whole) {
+// Where in the file the bytes of the answer end, if they are those that were asked for; 0 when it
+// has none. Throws when it has others.
+uint64_t Download::promised_end(const HttpAnswer& head, Job& job, size_t range, bool is_whole) {
   const PartialFile::Range wanted = job.file->range(range);
   if (head.status == 200) {
     if (!is_whole) {
@@ -196,29 +244,26 @@ bool Download::takes(const HttpAnswer& head, Job& job, size_t range, bool is_who
     check(length.empty() || length == std::to_string(job.blob.size),
           "{}: the server sends {} bytes, expected {}; pull again later", one_line(job.name()),
           one_line(length), job.blob.size);
-    return true;
+    return job.blob.size;
   }
-  if (head.status != 206) return false;
-  check_content_range(head.header("content-range"), wanted.begin + wanted.done, wanted.end,
-                      job.blob.size, one_line(job.name()));
+  if (head.status != 206) return 0;
+  const uint64_t end =
+      end_of_content_range(head.header("content-range"), wanted.begin + wanted.done, wanted.end,
+                           job.blob.size, one_line(job.name()));
   const std::lock_guard lock(mutex_);
   job.knows_ranges = true;
-  return true;
+  return end;
 }
 
 void Download::add(Job& job, size_t range, std::span<const std::byte> bytes) {
-  const PartialFile::Range wanted = job.file->range(range);
-  check(bytes.size() <= wanted.end - wanted.begin - wanted.done,
-        "{}: the server sends more bytes than were asked for; pull again later",
-        one_line(job.name()));
   job.file->append(range, bytes);
   done_ += static_cast<int64_t>(bytes.size());
   fetched_ += static_cast<int64_t>(bytes.size());
 }
 
-void Download::forget(Job& job, size_t range) {
-  done_ -= static_cast<int64_t>(job.file->range(range).done);
-  job.file->forget(range);
+void Download::forget(Job& job, size_t range, uint64_t keep) {
+  done_ -= static_cast<int64_t>(job.file->range(range).done - keep);
+  job.file->forget(range, keep);
 }
 
 // One request for what is missing of a range.
@@ -229,15 +274,32 @@ void Download::attempt(Job& job, size_t range, HttpConnection& connection) {
     const std::lock_guard lock(mutex_);
     is_direct = !job.direct_url.empty();
     request = remote_.request(is_direct ? job.direct_url : remote_.file_url(commit_, job.name()));
-    if (job.lacks_ranges && job.file->range(range).done > 0) forget(job, range);
+    if (job.lacks_ranges && job.file->range(range).done > 0) forget(job, range, 0);
   }
   const PartialFile::Range wanted = job.file->range(range);
   const uint64_t from = wanted.begin + wanted.done;
   const bool is_whole = from == 0 && wanted.end == job.blob.size;
   if (!is_whole) request.bytes = {from, wanted.end};
+  uint64_t left = 0;  // of the bytes that the answer promises
   const HttpAnswer answer = connection.send(
-      request, [&](const HttpAnswer& head) { return takes(head, job, range, is_whole); },
-      [&](std::span<const std::byte> bytes) { add(job, range, bytes); });
+      request,
+      [&](const HttpAnswer& head) {
+        const uint64_t end = promised_end(head, job, range, is_whole);
+        if (end > 0) left = end - from;
+        return end > 0;
+      },
+      [&](std::span<const std::byte> bytes) {
+        if (bytes.size() > left) {
+          // An answer that does not keep its promise is not believed in the rest either.
+          forget(job, range, wanted.done);
+          throw Transient(fmt::format("{}: the server sends more bytes than it says; they are not "
+                                      "kept, pull again later",
+                                      one_line(job.name())),
+                          0);
+        }
+        add(job, range, bytes);
+        left -= bytes.size();
+      });
   const bool is_taken = answer.status == 200 || answer.status == 206;
   {
     // A signed address of a CDN is good for an hour or so; the file's own URL gives a new one.
@@ -264,6 +326,7 @@ void Download::restart(Job& job) {
   job.file->restart_as_one();
   job.needs_restart = false;
   job.pending = {0};
+  open_jobs_.push_back(&job);
 }
 
 // A range is over: the last one says what comes next.

@@ -3,12 +3,13 @@
 // Threads take ranges of open files, or open the next file when no range is left. A file is open
 // between taking its lock and its renaming; who finishes its last range checks its digest. No
 // thread waits for a lock while ranges are left, so a file that is open always gets done, and two
-// processes cannot wait for each other.
+// processes cannot wait for each other. Where no thread can be started, the caller's does it all.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -16,18 +17,12 @@
 #include <string>
 #include <vector>
 
+#include "hub/blobs.h"
 #include "hub/cache.h"
 #include "hub/remote.h"
 #include "octet/pull.h"
 
 namespace octet::hub {
-
-// One content, and the paths of the repository that have it.
-struct Blob {
-  std::string etag;
-  uint64_t size = 0;
-  std::vector<std::string> paths;
-};
 
 struct DownloadSettings {
   int connections = 8;
@@ -56,18 +51,19 @@ class Download {
   };
 
   void work();
+  void tell(const OnPullStep& on_step);
   bool next(Task& task);
   void open(Job& job);
   void fetch(Job& job, size_t range, HttpConnection& connection);
   void attempt(Job& job, size_t range, HttpConnection& connection);
-  bool takes(const HttpAnswer& head, Job& job, size_t range, bool is_whole);
+  uint64_t promised_end(const HttpAnswer& head, Job& job, size_t range, bool is_whole);
   void add(Job& job, size_t range, std::span<const std::byte> bytes);
-  void forget(Job& job, size_t range);
+  void forget(Job& job, size_t range, uint64_t keep);
   void restart(Job& job);
   void release(Job& job);
   void finish(Job& job);
   void close(Job& job);
-  bool is_wanted() const { return !stopped_; }
+  bool is_wanted() const;
   PullStep step();
 
   const Remote& remote_;
@@ -80,14 +76,17 @@ class Download {
   std::atomic<int64_t> done_;
   std::atomic<int64_t> fetched_{0};
   std::atomic<bool> stopped_{false};
+  std::function<void()> tell_now_and_then_;  // set while the caller's thread works
 
   std::mutex mutex_;  // guards all below
   std::condition_variable changed_;
   std::vector<std::unique_ptr<Job>> jobs_;
+  std::deque<Job*> open_jobs_;  // those that may have ranges that nobody fetches yet
   size_t next_to_open_ = 0;
   size_t unfinished_;
   int threads_left_ = 0;
   std::string checking_;
+  bool was_stopped_ = false;  // by on_step
   std::exception_ptr error_;
 };
 

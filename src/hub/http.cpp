@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
 #include <exception>
 #include <mutex>
 #include <string_view>
@@ -49,18 +50,44 @@ void add_header(HeaderList& list, const std::string& line) {
   list.reset(longer);
 }
 
+// Whether enough comes, over one stretch of time after another.
+class SpeedWatch {
+ public:
+  explicit SpeedWatch(const HttpSettings& settings)
+      : stretch_(settings.idle_seconds), received_(settings.received) {
+    if (received_) before_ = received_();
+  }
+
+  bool is_too_slow(int64_t received_here) {
+    const auto now = Clock::now();
+    if (now - begin_ < stretch_) return false;
+    begin_ = now;
+    const int64_t received = received_ ? received_() : received_here;
+    return received - std::exchange(before_, received) < kSlowestBytesPerSecond * stretch_.count();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::chrono::seconds stretch_;
+  const std::function<int64_t()>& received_;
+  Clock::time_point begin_ = Clock::now();
+  int64_t before_ = 0;
+};
+
 // What goes on during one transfer, for libcurl's callbacks. An exception must not pass through
 // libcurl: it waits here.
 struct Transfer {
   const std::function<bool(const HttpAnswer&)>& on_head;
   const std::function<void(std::span<const std::byte>)>& on_body;
   const std::function<bool()>& is_wanted;
+  SpeedWatch& speed;
   CURL* handle;
   HttpAnswer answer;
   std::exception_ptr error;
   bool head_was_shown = false;
   bool skips_body = false;
   bool was_stopped = false;
+  bool was_slow = false;
   size_t skipped = 0;
 
   bool is_redirect() const {
@@ -117,11 +144,12 @@ size_t take_body(char* bytes, size_t one, size_t count, void* user) {
   }
 }
 
-int ask_to_go_on(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+int ask_to_go_on(void* user, curl_off_t, curl_off_t received, curl_off_t, curl_off_t) {
   auto& transfer = *static_cast<Transfer*>(user);
   try {
-    if (!transfer.is_wanted || transfer.is_wanted()) return 0;
-    transfer.was_stopped = true;
+    transfer.was_stopped = transfer.is_wanted && !transfer.is_wanted();
+    transfer.was_slow = !transfer.was_stopped && transfer.speed.is_too_slow(received);
+    if (!transfer.was_stopped && !transfer.was_slow) return 0;
   } catch (...) {
     transfer.error = std::current_exception();
   }
@@ -147,8 +175,26 @@ bool is_transient(CURLcode code) {
   }
 }
 
-// Without what stands after '?': signatures of a CDN are nobody's business.
-std::string shown(const std::string& url) { return one_line(url.substr(0, url.find('?'))); }
+// For a sentence: without the name and password, which end with the last '@' before `limit`, and
+// without what stands behind '?', since signatures of a CDN are nobody's business.
+std::string without_secrets(std::string url, size_t limit) {
+  const size_t scheme = url.find("://");
+  const size_t begin = scheme == url.npos ? 0 : scheme + 3;
+  const size_t at = url.rfind('@', limit);
+  if (at != url.npos && at >= begin) url.erase(begin, at + 1 - begin);
+  return url.substr(0, url.find('?'));
+}
+
+std::string shown(const std::string& url) {
+  const size_t scheme = url.find("://");
+  const size_t host = scheme == url.npos ? 0 : scheme + 3;
+  return one_line(without_secrets(url, url.find_first_of("/?#", host)));
+}
+
+// Of what is no URL: nothing says where a password ends there.
+std::string shown_in_doubt(const std::string& url) {
+  return in_quotes(without_secrets(url, url.npos));
+}
 
 [[noreturn]] void fail_as(CURLcode code, const std::string& url, const char* details) {
   const std::string reason = one_line(*details != '\0' ? details : curl_easy_strerror(code));
@@ -162,6 +208,15 @@ std::string shown(const std::string& url) { return one_line(url.substr(0, url.fi
 }
 
 using Url = std::unique_ptr<CURLU, decltype(&curl_url_cleanup)>;
+
+// Nothing when it is no URL.
+Url parse_url(const std::string& url) {
+  Url parsed(curl_url(), curl_url_cleanup);
+  const bool is_url = parsed != nullptr && curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(),
+                                                        CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK;
+  if (!is_url) parsed.reset();
+  return parsed;
+}
 
 std::string part_of(const Url& url, CURLUPart part, unsigned flags) {
   char* text = nullptr;
@@ -178,17 +233,31 @@ std::string scheme_of(const std::string& url) { return url.substr(0, url.find(':
 void require_http() { start_curl(); }
 
 std::string origin_of(const std::string& url) {
-  const Url parsed(curl_url(), curl_url_cleanup);
-  const bool is_url = parsed != nullptr && curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(),
-                                                        CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK;
-  const std::string scheme = is_url ? part_of(parsed, CURLUPART_SCHEME, 0) : "";
+  const Url parsed = parse_url(url);
+  const std::string scheme = parsed != nullptr ? part_of(parsed, CURLUPART_SCHEME, 0) : "";
   check(scheme == "http" || scheme == "https",
         "{} is not an address that files are fetched from, expected http:// or https://",
-        in_quotes(url.substr(0, url.find('?'))));
+        shown_in_doubt(url));
   std::string host = part_of(parsed, CURLUPART_HOST, 0);
   std::transform(host.begin(), host.end(), host.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return scheme + "://" + host + ":" + part_of(parsed, CURLUPART_PORT, CURLU_DEFAULT_PORT);
+}
+
+Address address_of(const std::string& url) {
+  origin_of(url);
+  const Url parsed = parse_url(url);
+  Address address{.user = part_of(parsed, CURLUPART_USER, CURLU_URLDECODE),
+                  .password = part_of(parsed, CURLUPART_PASSWORD, CURLU_URLDECODE)};
+  curl_url_set(parsed.get(), CURLUPART_USER, nullptr, 0);
+  curl_url_set(parsed.get(), CURLUPART_PASSWORD, nullptr, 0);
+  address.url = part_of(parsed, CURLUPART_URL, 0);
+  while (address.url.ends_with('/')) address.url.pop_back();
+  check(address.url.find('@') == address.url.npos,
+        "{} has an '@' behind its host; write '/', '?' and '#' in a name or a password as %2F, %3F "
+        "and %23",
+        shown_in_doubt(url));
+  return address;
 }
 
 struct HttpConnection::State {
@@ -218,12 +287,18 @@ HttpAnswer HttpConnection::send(const HttpRequest& request,
   for (int redirects = 0;; ++redirects) {
     const std::string origin = origin_of(url);
     curl_easy_reset(handle);  // keeps the connections
-    Transfer transfer{on_head, on_body, state_->settings.is_wanted, handle, {}, {}};
+    const HttpSettings& settings = state_->settings;
+    SpeedWatch speed(settings);
+    Transfer transfer{on_head, on_body, settings.is_wanted, speed, handle, {}, {}};
     transfer.answer.url = url;
     HeaderList headers;
     add_header(headers, "Accept-Encoding: identity");
-    if (!request.token.empty() && origin == origin_of(request.token_origin)) {
+    const bool is_home = !request.home.empty() && origin == origin_of(request.home);
+    if (is_home && !request.token.empty()) {
       add_header(headers, "Authorization: Bearer " + request.token);
+    } else if (is_home && !request.user.empty()) {
+      set(CURLOPT_USERNAME, request.user.c_str());
+      set(CURLOPT_PASSWORD, request.password.c_str());
     }
     std::string range;
     if (request.bytes) {
@@ -244,9 +319,10 @@ HttpAnswer HttpConnection::send(const HttpRequest& request,
     set(CURLOPT_NOSIGNAL, 1L);
     set(CURLOPT_NOBODY, request.head_only ? 1L : 0L);
     set(CURLOPT_BUFFERSIZE, kBufferBytes);
-    set(CURLOPT_CONNECTTIMEOUT, std::min(kConnectSeconds, state_->settings.idle_seconds));
+    set(CURLOPT_CONNECTTIMEOUT, std::min(kConnectSeconds, settings.idle_seconds));
+    set(CURLOPT_TIMEOUT, request.most_seconds);
     set(CURLOPT_LOW_SPEED_LIMIT, 1L);
-    set(CURLOPT_LOW_SPEED_TIME, state_->settings.idle_seconds);
+    set(CURLOPT_LOW_SPEED_TIME, settings.idle_seconds);
     set(CURLOPT_HEADERFUNCTION, take_header);
     set(CURLOPT_HEADERDATA, static_cast<void*>(&transfer));
     set(CURLOPT_WRITEFUNCTION, take_body);
@@ -257,6 +333,14 @@ HttpAnswer HttpConnection::send(const HttpRequest& request,
     const CURLcode code = curl_easy_perform(handle);
     if (transfer.error) std::rethrow_exception(transfer.error);
     if (transfer.was_stopped) return {};
+    if (transfer.was_slow && !transfer.skips_body) {
+      throw Transient(
+          fmt::format("{}: less than {} bytes a second came for {} s; is the network slow? What "
+                      "was fetched is kept, pull again to go on; HF_HUB_DOWNLOAD_TIMEOUT sets the "
+                      "seconds",
+                      shown(url), kSlowestBytesPerSecond, settings.idle_seconds),
+          0);
+    }
     if (code != CURLE_OK && !transfer.skips_body) fail_as(code, url, state_->details);
     transfer.show_head();  // there was no body
     if (!transfer.is_redirect()) return transfer.answer;
@@ -286,6 +370,10 @@ void require_http() {
 }
 
 std::string origin_of(const std::string&) {
+  require_http();
+  return {};
+}
+Address address_of(const std::string&) {
   require_http();
   return {};
 }

@@ -2,7 +2,8 @@
 //
 // Redirects are followed here and not by libcurl, whose versions differ in what they call another
 // host: the token goes to the scheme, host and port that it was meant for and nowhere else. Only
-// http and https are spoken, and a redirect from https to http is refused.
+// http and https are spoken, and a redirect from https to http is refused. No sentence and no line
+// of the log shows a URL's name and password, or what stands behind its '?'.
 #pragma once
 
 #include <cstddef>
@@ -23,9 +24,11 @@ void require_http();
 
 struct HttpRequest {
   std::string url;
-  std::string token;         // empty: none
-  std::string token_origin;  // a URL; the token goes to its scheme, host and port alone
-  bool head_only = false;    // HEAD; a redirect to another origin is then the answer
+  std::string token;           // empty: none
+  std::string user, password;  // for HTTP's Basic authentication; empty: none. A token goes first
+  std::string home;            // a URL; all of these go to its scheme, host and port alone
+  bool head_only = false;      // HEAD; a redirect to another origin is then the answer
+  long most_seconds = 0;       // for the whole answer; 0: as long as it takes
   struct Bytes {
     uint64_t from = 0, to = 0;  // `to` is one beyond the last
   };
@@ -40,9 +43,16 @@ struct HttpAnswer {
   std::string header(const std::string& name) const;
 };
 
+// A connection slower than this counts as dropped, as one without a byte does: a server that sends
+// a byte now and then could hold a client for ever. An old telephone modem is five times as fast.
+inline constexpr int64_t kSlowestBytesPerSecond = 1000;
+
 struct HttpSettings {
-  long idle_seconds = 30;           // a connection without a byte for so long counts as dropped
+  long idle_seconds = 30;           // so long without a byte, or slower than the slowest: dropped
   std::function<bool()> is_wanted;  // asked now and then; false ends a transfer
+  // Bytes that came over all connections which share the network with this one, so that a slow
+  // network is not taken for a slow server. Without it, this connection's own are counted.
+  std::function<int64_t()> received = {};
 };
 
 class HttpConnection {
@@ -66,5 +76,12 @@ class HttpConnection {
 // The scheme, host and port of a URL, the port always written: "https://huggingface.co:443".
 // Throws Error when it is not an http or https URL.
 std::string origin_of(const std::string& url);
+
+// "http://user:password@host/path" taken apart; the two are empty where the URL has none.
+struct Address {
+  std::string url;  // without them, and without a slash at its end
+  std::string user, password;
+};
+Address address_of(const std::string& url);
 
 }  // namespace octet::hub

@@ -1,7 +1,7 @@
 #include "hub/listing.h"
 
+#include <algorithm>
 #include <limits>
-#include <set>
 
 #include "base/checked.h"
 #include "base/error.h"
@@ -57,18 +57,23 @@ RemoteFile parse_file(const json& entry, const std::string& what) {
   return file;
 }
 
+// '/' before all other characters: what lies in a folder comes right behind a file of its name.
+bool comes_before(std::string_view a, std::string_view b) {
+  const auto rank = [](char c) { return c == '/' ? 0 : static_cast<uint8_t>(c); };
+  return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(),
+                                      [&](char x, char y) { return rank(x) < rank(y); });
+}
+
 // A name that is both a file and a folder would make a link where a folder must be.
 void check_tree(const Listing& listing, const std::string& what) {
-  std::set<std::string_view> files;
-  for (const RemoteFile& file : listing.files) {
-    check(files.insert(file.path).second, "{}: the file {} is listed twice", what,
-          in_quotes(file.path));
-  }
-  for (const std::string_view path : files) {
-    for (size_t slash = path.find('/'); slash != path.npos; slash = path.find('/', slash + 1)) {
-      check(files.count(path.substr(0, slash)) == 0, "{}: {} is listed as a file and as a folder",
-            what, in_quotes(path.substr(0, slash)));
-    }
+  std::vector<std::string_view> paths;
+  for (const RemoteFile& file : listing.files) paths.push_back(file.path);
+  std::sort(paths.begin(), paths.end(), comes_before);
+  for (size_t i = 1; i < paths.size(); ++i) {
+    const std::string_view before = paths[i - 1], path = paths[i];
+    check(path != before, "{}: the file {} is listed twice", what, in_quotes(path));
+    check(!path.starts_with(before) || path[before.size()] != '/',
+          "{}: {} is listed as a file and as a folder", what, in_quotes(before));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 
 #include "base/error.h"
@@ -65,6 +66,50 @@ bool matches_any(const std::string& path, const std::vector<std::string>& patter
   });
 }
 
+constexpr std::string_view kHubHosts[] = {"huggingface.co", "www.huggingface.co", "hf.co"};
+
+std::string_view without_scheme(std::string_view address) {
+  for (const std::string_view scheme : {"https://", "http://"}) {
+    if (address.starts_with(scheme)) return address.substr(scheme.size());
+  }
+  return address;
+}
+
+// Without "user:password@".
+std::string_view without_user(std::string_view host) {
+  const size_t at = host.substr(0, host.find('/')).rfind('@');
+  return at == host.npos ? host : host.substr(at + 1);
+}
+
+std::string unescape_url(std::string_view text) {
+  std::string plain;
+  for (size_t i = 0; i < text.size(); ++i) {
+    unsigned value = 0;
+    const char* begin = text.data() + i + 1;
+    if (text[i] == '%' && i + 2 < text.size() &&
+        std::from_chars(begin, begin + 2, value, 16).ptr == begin + 2) {
+      plain += static_cast<char>(value);
+      i += 2;
+    } else {
+      plain += text[i];
+    }
+  }
+  return plain;
+}
+
+// "owner/name/tree/refs%2Fpr%2F1/" as its parts, each without escapes; the empty ones at the end
+// are left out.
+std::vector<std::string> parts_of(std::string_view path) {
+  while (path.ends_with('/')) path.remove_suffix(1);
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t end = std::min(path.find('/', begin), path.size());
+    parts.push_back(unescape_url(path.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return parts;
+}
+
 }  // namespace
 
 bool is_repo_name(std::string_view text) {
@@ -78,6 +123,37 @@ void check_repo_name(std::string_view repo) {
         "{} is not the name of a repository on the Hub, expected owner/name, such as "
         "ideogram-ai/ideogram-4-fp8",
         in_quotes(repo));
+}
+
+RepoAddress parse_repo_address(std::string_view text, std::string_view endpoint) {
+  const bool has_scheme = without_scheme(text).size() < text.size();
+  std::string_view path = without_scheme(text);
+  const auto host = std::find_if(
+      std::begin(kHubHosts), std::end(kHubHosts),
+      [&](std::string_view name) { return path.starts_with(std::string(name) + "/"); });
+  const std::string_view mirror = without_user(without_scheme(endpoint));
+  if (!mirror.empty() && path.starts_with(std::string(mirror) + "/")) {
+    path.remove_prefix(mirror.size() + 1);
+  } else if (host != std::end(kHubHosts)) {
+    path.remove_prefix(host->size() + 1);
+  } else {
+    check(!has_scheme,
+          "{} is an address on {}, expected one on huggingface.co, or owner/name; HF_ENDPOINT "
+          "names another hub",
+          in_quotes(without_user(path)), one_line(without_user(path.substr(0, path.find('/')))));
+    return {std::string(text), ""};
+  }
+  const std::vector<std::string> parts = parts_of(path.substr(0, path.find_first_of("?#")));
+  check(parts.size() >= 2 && parts[0] != "datasets" && parts[0] != "spaces",
+        "{} is not the address of a model on the Hub, expected https://huggingface.co/owner/name",
+        in_quotes(text));
+  RepoAddress address{parts[0] + "/" + parts[1], ""};
+  if (parts.size() == 2) return address;
+  check(parts[2] == "tree" && parts.size() <= 4,
+        "{} names a part of {}; name the repository, and the part with --include", in_quotes(text),
+        address.repo);
+  if (parts.size() == 4) address.revision = parts[3];
+  return address;
 }
 
 void check_revision(std::string_view revision) {

@@ -13,6 +13,16 @@ namespace octet::hub {
 bool is_repo_name(std::string_view text);
 void check_repo_name(std::string_view repo);  // Error when it is not one
 
+// What a user names: "owner/name", or its address as a browser shows it.
+struct RepoAddress {
+  std::string repo;
+  std::string revision;  // that the address names, as in .../tree/v1; empty: none
+};
+
+// Addresses of huggingface.co and of `endpoint`, with or without https://. Error for those of other
+// hosts, of single files, and of what is not a model.
+RepoAddress parse_repo_address(std::string_view text, std::string_view endpoint);
+
 // A branch, tag, commit or "refs/pr/1".
 void check_revision(std::string_view revision);
 

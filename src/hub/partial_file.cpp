@@ -145,8 +145,8 @@ void PartialFile::append(size_t index, std::span<const std::byte> bytes) {
 
 void PartialFile::restart_as_one() { begin(size_); }
 
-void PartialFile::forget(size_t index) {
-  done_[index] = 0;
+void PartialFile::forget(size_t index, uint64_t keep) {
+  done_[index] = std::min(done_[index], keep);
   write_at(journal_, std::as_bytes(std::span(&done_[index], 1)),
            (kHeadNumbers + index) * sizeof(uint64_t), journal_path_);
 }

@@ -43,7 +43,7 @@ class PartialFile {
 
   // Forgets everything and makes the whole file one range: for servers that know no ranges.
   void restart_as_one();
-  void forget(size_t index);  // what is there of one range
+  void forget(size_t index, uint64_t keep = 0);  // of one range, all but its first bytes
 
   void finish();  // the file gets its name; the journal goes
   void remove();  // both go

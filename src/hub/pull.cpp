@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <map>
 
 #include "base/env.h"
 #include "base/error.h"
 #include "base/stopwatch.h"
 #include "formats/text.h"
+#include "hub/blobs.h"
 #include "hub/cache.h"
 #include "hub/download.h"
 #include "hub/names.h"
@@ -62,23 +62,10 @@ std::vector<RemoteFile> wanted_of(const Listing& listing, const PullRequest& req
   return wanted;
 }
 
-// Files of equal content are one blob, in the order of the listing.
-std::vector<Blob> blobs_of(const std::vector<RemoteFile>& files) {
-  std::vector<Blob> blobs;
-  std::map<std::string, size_t> place;
-  for (const RemoteFile& file : files) {
-    const auto [found, is_new] = place.try_emplace(file.etag, blobs.size());
-    if (is_new) blobs.push_back({file.etag, file.size, {}});
-    Blob& blob = blobs[found->second];
-    check(blob.size == file.size, "{} and {} have one digest and different sizes",
-          in_quotes(blob.paths.empty() ? file.path : blob.paths.front()), in_quotes(file.path));
-    blob.paths.push_back(file.path);
-  }
-  return blobs;
-}
-
 bool is_in_cache(const RepoCache& cache, const std::string& commit, const Blob& blob) {
   if (cache.has_blob(blob.etag, blob.size)) {
+    // A pull that is ended right behind the renaming leaves its journal.
+    PartialFile::remove_leftovers(cache.blob(blob.etag).string());
     for (const std::string& path : blob.paths) {
       if (!cache.has_file(commit, path, blob.size)) cache.link(commit, path, blob.etag);
     }
@@ -169,11 +156,7 @@ PullReport pull(const PullRequest& request, const OnPullStep& on_step) {
                      [&](const Blob& blob) { return is_in_cache(cache, listing.commit, blob); }),
       missing.end());
   check_space(cache, missing);
-  for (const RemoteFile& file : files) {
-    const bool is_missing = std::any_of(missing.begin(), missing.end(),
-                                        [&](const Blob& blob) { return blob.etag == file.etag; });
-    report.files.push_back({file.path, static_cast<int64_t>(file.size), file.etag, is_missing});
-  }
+  report.files = report_of(files, missing);
   if (!missing.empty()) {
     int64_t unique = 0, absent = 0;
     for (const Blob& blob : blobs_of(files)) unique += static_cast<int64_t>(blob.size);

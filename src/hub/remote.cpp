@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <utility>
 
 #include "base/env.h"
+#include "base/regular_file.h"
 #include "formats/json.h"
 #include "formats/text.h"
 #include "hub/names.h"
@@ -14,6 +14,7 @@ namespace octet::hub {
 namespace {
 
 constexpr size_t kLongestToken = 4096;
+constexpr long kMostSeconds = 600;  // for what is no file: listings have some kilobytes
 
 // "W/"abc"" and ""abc"" are abc.
 std::string plain_etag(std::string etag) {
@@ -28,10 +29,7 @@ std::string read_token() {
   const env::Hub hub = env::hub();
   std::string token = hub.token;
   if (token.empty() && hub.token_file) {
-    std::ifstream file(*hub.token_file, std::ios::binary);
-    token.resize(kLongestToken + 1);
-    file.read(token.data(), static_cast<std::streamsize>(token.size()));
-    token.resize(static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+    token = read_start(hub.token_file->string(), kLongestToken + 1).value_or("");
   }
   const char* const spaces = " \t\r\n";
   token.erase(0, std::min(token.find_first_not_of(spaces), token.size()));
@@ -43,13 +41,11 @@ std::string read_token() {
   return token;
 }
 
-Remote::Remote(std::string endpoint, std::string token, std::string repo, std::string revision)
-    : endpoint_(std::move(endpoint)),
-      token_(std::move(token)),
-      repo_(std::move(repo)),
-      revision_(std::move(revision)) {
+Remote::Remote(const std::string& endpoint, std::string token, std::string repo,
+               std::string revision)
+    : token_(std::move(token)), repo_(std::move(repo)), revision_(std::move(revision)) {
   try {
-    origin_of(endpoint_);
+    endpoint_ = address_of(endpoint);
   } catch (const Error& error) {
     fail("HF_ENDPOINT: {}", error.what());
   }
@@ -59,21 +55,25 @@ HttpRequest Remote::request(const std::string& url) const {
   HttpRequest request;
   request.url = url;
   request.token = token_;
-  request.token_origin = endpoint_;
+  request.user = endpoint_.user;
+  request.password = endpoint_.password;
+  request.home = endpoint_.url;
   return request;
 }
 
 std::string Remote::file_url(const std::string& commit, const std::string& path) const {
-  return fmt::format("{}/{}/resolve/{}/{}", endpoint_, repo_, commit, escape_url(path, true));
+  return fmt::format("{}/{}/resolve/{}/{}", endpoint_.url, repo_, commit, escape_url(path, true));
 }
 
 Listing Remote::list(HttpConnection& connection) const {
-  const std::string url = fmt::format("{}/api/models/{}/revision/{}?blobs=true", endpoint_, repo_,
-                                      escape_url(revision_, false));
+  const std::string url = fmt::format("{}/api/models/{}/revision/{}?blobs=true", endpoint_.url,
+                                      repo_, escape_url(revision_, false));
   const std::string what = "the Hub's listing of " + repo_;
   std::string text;
+  HttpRequest listing = request(url);
+  listing.most_seconds = kMostSeconds;
   const HttpAnswer answer = connection.send(
-      request(url), [](const HttpAnswer& head) { return head.status == 200; },
+      listing, [](const HttpAnswer& head) { return head.status == 200; },
       [&](std::span<const std::byte> bytes) {
         check(text.size() + bytes.size() <= kMaxJsonBytes, "{}: is longer than {} bytes", what,
               kMaxJsonBytes);
@@ -87,6 +87,7 @@ void Remote::describe(HttpConnection& connection, const std::string& commit,
                       RemoteFile& file) const {
   HttpRequest head = request(file_url(commit, file.path));
   head.head_only = true;
+  head.most_seconds = kMostSeconds;
   const HttpAnswer answer = connection.send(head, [](const HttpAnswer&) { return false; }, {});
   const std::string linked_etag = answer.header("x-linked-etag");
   const std::string linked_size = answer.header("x-linked-size");
@@ -107,7 +108,7 @@ void Remote::describe(HttpConnection& connection, const std::string& commit,
 void Remote::refuse(const HttpAnswer& answer, const std::string& what) const {
   const std::string name = one_line(what);
   const std::string code = answer.header("x-error-code");
-  const std::string page = fmt::format("{}/{}", endpoint_, repo_);
+  const std::string page = fmt::format("{}/{}", endpoint_.url, repo_);
   switch (answer.status) {
     case 0: throw Stopped();
     case 401:

@@ -10,8 +10,8 @@ namespace octet::hub {
 
 class Remote {
  public:
-  // `token` may be empty.
-  Remote(std::string endpoint, std::string token, std::string repo, std::string revision);
+  // `endpoint` may have a name and a password; `token` may be empty.
+  Remote(const std::string& endpoint, std::string token, std::string repo, std::string revision);
 
   Listing list(HttpConnection& connection) const;
 
@@ -27,7 +27,8 @@ class Remote {
   [[noreturn]] void refuse(const HttpAnswer& answer, const std::string& what) const;
 
  private:
-  std::string endpoint_, token_, repo_, revision_;
+  Address endpoint_;
+  std::string token_, repo_, revision_;
 };
 
 // HF_TOKEN, else the content of the token file; empty when there is neither. A token with anything

@@ -1,19 +1,30 @@
 #include "measure/timing.h"
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "base/stopwatch.h"
 
 namespace octet::measure {
 
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
+Timing timing_of(std::vector<double> values) {
+  if (values.empty()) return {};
   std::sort(values.begin(), values.end());
-  const size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+  // Between the two values at whose side the quantile lies.
+  const auto quantile = [&values](double share) {
+    const double place = share * static_cast<double>(values.size() - 1);
+    const auto below = static_cast<size_t>(place);
+    const size_t above = std::min(below + 1, values.size() - 1);
+    return std::lerp(values[below], values[above], place - static_cast<double>(below));
+  };
+  Timing timing;
+  timing.median = quantile(0.5);
+  if (timing.median > 0) timing.spread = (quantile(0.75) - quantile(0.25)) / timing.median;
+  return timing;
 }
 
-std::vector<double> time_in_turns(Backend& backend, const std::vector<std::function<void()>>& works,
+std::vector<Timing> time_in_turns(Backend& backend, const std::vector<std::function<void()>>& works,
                                   double seconds, int min_rounds,
                                   const std::function<void()>& after_round) {
   for (const auto& work : works) backend.time_us(work);
@@ -26,9 +37,9 @@ std::vector<double> time_in_turns(Backend& backend, const std::vector<std::funct
     }
     if (after_round) after_round();
   }
-  std::vector<double> medians;
-  for (auto& values : times) medians.push_back(median(std::move(values)));
-  return medians;
+  std::vector<Timing> timings;
+  for (auto& values : times) timings.push_back(timing_of(std::move(values)));
+  return timings;
 }
 
 }  // namespace octet::measure

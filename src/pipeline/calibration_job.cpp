@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/error.h"
+#include "base/file_identity.h"
 #include "models/ideogram4/chat_prompt.h"
 #include "models/ideogram4/streamed_dit.h"
 #include "quant/fingerprint.h"
@@ -34,7 +35,7 @@ class InputWidths : public nn::WeightVisitor {
   std::map<std::string, int64_t> widths_;
 };
 
-// Name, size and time of each file of a part: enough to see that it is not the one it was.
+// Name and identity of each file of a part.
 nlohmann::json files_of(const std::string& path) {
   std::vector<fs::path> files;
   // An index names files beside it.
@@ -51,8 +52,7 @@ nlohmann::json files_of(const std::string& path) {
   nlohmann::json list = nlohmann::json::array();
   for (const fs::path& file : files) {
     if (!fs::is_regular_file(file, error)) continue;
-    list.push_back({fs::weakly_canonical(file, error).string(), fs::file_size(file, error),
-                    fs::last_write_time(file, error).time_since_epoch().count()});
+    list.push_back({file.filename().string(), identity_of(MappedFile(file.string()))});
   }
   return list;
 }

@@ -37,7 +37,7 @@ struct CalibrationJob {
     return static_cast<size_t>(image_tokens() * parts.dit.latent_channels);
   }
 
-  // Tells jobs apart whose results differ: files are known by name, size and time.
+  // Tells jobs apart whose results differ: files are known by identity_of().
   std::string key(ThreadPool& pool) const;
   // k of each linear, by its name in the statistics.
   std::map<std::string, int64_t> input_widths() const;

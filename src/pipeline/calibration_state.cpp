@@ -1,12 +1,12 @@
 #include "pipeline/calibration_state.h"
 
 #include <charconv>
-#include <filesystem>
 #include <map>
 #include <system_error>
 #include <utility>
 
 #include "base/error.h"
+#include "base/regular_file.h"
 #include "formats/safetensors.h"
 #include "formats/text.h"
 
@@ -80,9 +80,8 @@ bool is_complete(const std::string& path) {
 }
 
 CalibrationState read_state(const std::string& path, const std::string& job) {
-  std::error_code ignored;
   CalibrationState state;
-  if (!std::filesystem::exists(path, ignored)) return state;
+  if (!is_file_there(path)) return state;
   const Metadata metadata = metadata_of(path);
   const auto entry = metadata.find(kJob);
   check(entry != metadata.end(),

@@ -109,11 +109,15 @@ CaptionReport check_caption(std::string_view text) {
   } catch (const Error& error) {
     std::string_view fault = error.what();
     fault.remove_prefix(std::string_view("caption: ").size());
-    add_error(report, looks_like_json(text)
-                          ? std::string(fault)
-                          : fmt::format("{}; a caption is a JSON object, and plain text becomes "
-                                        "one with --prompt or --wrap-text",
-                                        fault));
+    if (looks_like_json(text)) {
+      add_error(report, std::string(fault));
+    } else if (!is_utf8(text)) {
+      add_error(report, "the caption is neither JSON nor text in UTF-8");
+    } else {
+      add_error(report, fmt::format("{}; a caption is a JSON object, and plain text becomes one "
+                                    "with --prompt or --wrap-text",
+                                    fault));
+    }
     const std::string_view plain = without_space_around(text);
     if (!is_utf8(plain) || plain.find('\0') != plain.npos) return report;
     find_control_tokens(plain, report.findings);

@@ -1,8 +1,5 @@
 #include "pipeline/demo_model.h"
 
-#include <stdlib.h>
-
-#include <cerrno>
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -10,6 +7,7 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/work_folder.h"
 #include "formats/json.h"
 #include "models/ideogram4/byte_tokenizer.h"
 #include "pipeline/demo_weights.h"
@@ -195,37 +193,16 @@ bool is_current(const fs::path& folder) {
   }
 }
 
-// A folder beside `target`, removed at the end of the scope, or what is left of it by then.
-class FolderBeside {
- public:
-  explicit FolderBeside(const fs::path& target) {
-    std::string name = target.string() + ".XXXXXX";
-    check(::mkdtemp(name.data()) != nullptr, "{}: a folder beside it cannot be made: {}",
-          target.string(), system_error_text(errno));
-    path_ = name;
-  }
-  ~FolderBeside() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  FolderBeside(const FolderBeside&) = delete;
-  FolderBeside& operator=(const FolderBeside&) = delete;
-
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 }  // namespace
 
 void write_demo_model(const std::string& folder) try {
   // Without a slash at its end, which would put the new one inside of it.
   fs::path target = fs::absolute(folder).lexically_normal();
   if (!target.has_filename()) target = target.parent_path();
+  WorkFolder::remove_abandoned(target);
   if (is_current(target)) return;
   fs::create_directories(target.parent_path());
-  const FolderBeside made(target), old(target);
+  const WorkFolder made(target), old(target);
   const fs::path whole = made.path() / "demo";
   fs::create_directory(whole);
   write_parts(whole);

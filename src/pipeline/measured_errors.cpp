@@ -7,6 +7,7 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/regular_file.h"
 #include "formats/json.h"
 
 namespace octet::pipeline {
@@ -67,8 +68,7 @@ MeasuredErrors::MeasuredErrors(const std::string& path, const std::string& key)
 }
 
 void MeasuredErrors::read() {
-  std::error_code ignored;
-  if (file_.empty() || !std::filesystem::exists(file_, ignored)) return;
+  if (file_.empty() || !is_file_there(file_)) return;
   const nlohmann::json root = read_json_file(file_);
   if (root.at("key") != key_) return;
   for (const auto& [name, error] : root.at("errors").items()) errors_[name] = from_json(error);

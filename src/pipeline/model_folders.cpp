@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/regular_file.h"
 #include "formats/json.h"
 
 namespace octet::pipeline {
@@ -27,7 +28,9 @@ bool is_same(const std::string& a, const std::string& b) {
   return a == b || fs::equivalent(a, b, ignored);
 }
 
-bool has_config(const fs::path& folder) { return is_there(folder / "config.json"); }
+bool is_file(const fs::path& path) { return is_file_there(path.string()); }
+
+bool has_config(const fs::path& folder) { return is_file(folder / "config.json"); }
 
 // A folder without any config.json may hold one checkpoint, as a file does.
 bool has_checkpoint(const std::string& folder) {
@@ -160,7 +163,7 @@ class Search {
     }
     for (const fs::path& candidate : candidates) {
       const fs::path file = candidate / "tokenizer.json";
-      if (is_there(file)) return file.string();
+      if (is_file(file)) return file.string();
     }
     fail(
         "{}: there is no tokenizer/tokenizer.json, neither there nor beside the text encoder; give "
@@ -173,7 +176,7 @@ class Search {
     check(is_there(chosen), "{}: there is no such file or folder", choices_.tokenizer);
     if (!is_folder(choices_.tokenizer)) return choices_.tokenizer;
     for (const fs::path& file : {chosen / "tokenizer.json", chosen / "tokenizer/tokenizer.json"}) {
-      if (is_there(file)) return file.string();
+      if (is_file(file)) return file.string();
     }
     fail("{}: there is no tokenizer.json in it", choices_.tokenizer);
   }
@@ -187,7 +190,7 @@ ModelFolders find_folders(const FolderChoices& choices) {
   check(!choices.model.empty(), "model: the name of its folder is empty");
   for (const std::string& model : {choices.model, choices.base}) {
     const fs::path index = fs::path(model) / "model_index.json";
-    if (!model.empty() && is_folder(model) && is_there(index)) check_index(index.string());
+    if (!model.empty() && is_folder(model) && is_file(index)) check_index(index.string());
   }
   return Search(choices).folders();
 }

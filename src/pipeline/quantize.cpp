@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/regular_file.h"
 #include "base/stopwatch.h"
 #include "formats/resumable_safetensors.h"
 #include "formats/safetensors.h"
@@ -38,7 +39,7 @@ class Writing {
     }
     if (options.max_memory > 0) {
       // Rows as read, as F32, their codes, and copies of these where the backend works: together
-      // some twenty times the piece when errors are measured.
+      // some twenty times the chunk when errors are measured.
       const auto share = static_cast<int64_t>(options.max_memory / 24);
       limit_.bytes = std::min(share, limit_.bytes);
       // What waits for the disk is in memory, too.
@@ -255,9 +256,8 @@ class Writing {
   // Files appear complete: one of the very same job is what would be written. So a run that was
   // stopped in the second transformer does not redo the first.
   bool is_there_already() {
-    std::error_code ignored;
-    if (!fs::exists(path_, ignored)) return false;
     try {
+      if (!is_file_there(path_)) return false;
       const SafetensorsFile file(path_);
       const auto job = file.metadata().find(kJobEntry);
       if (job == file.metadata().end() || job->second != job_name()) return false;
@@ -265,7 +265,9 @@ class Writing {
     } catch (const Error&) {
       return false;  // whatever it is, it is replaced
     }
+    std::error_code ignored;
     report_.output_bytes = fs::file_size(path_, ignored);
+    ResumableSafetensors::tidy_up(path_);
     return true;
   }
 
@@ -303,7 +305,7 @@ class Writing {
                       (names.marker.empty() || file.is_finished(names.marker));
     if (done) return;
     const ModuleTransform transform = transform_of(module, options_, smoothing);
-    quantize_pieces(backend_, pool_, rows, transform.weights.view(),
+    quantize_chunks(backend_, pool_, rows, transform.weights.view(),
                     quant::clip_ratios(options_.clip), limit_,
                     [&](int64_t first, const QTensor& codes) {
                       auto* scales = codes.scales.as<float>();
@@ -338,17 +340,17 @@ class Writing {
     const bool changed = folds() && module.large;
     const std::vector<float>* columns = changed ? &smoothing.columns(module.name) : nullptr;
     const int64_t row_bytes = module.k * (bits_of(dtype) / 8), at_once = limit_.rows(rows);
-    std::vector<std::byte> piece(static_cast<size_t>(at_once * row_bytes));
+    std::vector<std::byte> chunk(static_cast<size_t>(at_once * row_bytes));
     if (changed) smoothing.row_divisor(module.name, module.rows - 1);  // made before threads ask
     for (int64_t first = 0; first < module.rows; first += at_once) {
       const int64_t count = std::min(at_once, module.rows - first);
       pool_.run(count, [&](int64_t i, int) {
         const int64_t row = first + i;
         const float divisor = changed ? smoothing.row_divisor(module.name, row) : 1;
-        rows.read_as(row, dtype, columns, divisor, piece.data() + i * row_bytes);
+        rows.read_as(row, dtype, columns, divisor, chunk.data() + i * row_bytes);
       });
       file.write(name, static_cast<uint64_t>(first * row_bytes),
-                 std::span(piece).first(static_cast<size_t>(count * row_bytes)));
+                 std::span(chunk).first(static_cast<size_t>(count * row_bytes)));
     }
     rows.check_intact();
     file.finish(name);
@@ -392,7 +394,7 @@ class Writing {
   const QuantizeOptions& options_;
   const OnQuantize& on_progress_;
   std::vector<Branch> branches_;
-  quant::PieceLimit limit_;
+  quant::ChunkLimit limit_;
   ResumeOptions resume_;
   QuantizeProgress progress_;
   QuantizeReport report_;

@@ -6,11 +6,15 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <optional>
+#include <string_view>
 
 #include "base/env.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/regular_file.h"
+#include "formats/safetensors.h"
 #include "formats/text.h"
 #include "quant/output_dialect.h"
 
@@ -21,8 +25,9 @@ namespace fs = std::filesystem;
 
 constexpr const char* kKeyEntry = "octet_converted_from";
 constexpr uint64_t kDefaultMaxBytes = 40'000'000'000;
-// The first line of every key: another way to make codes gets another number.
-constexpr const char* kFormat = "octet converted weights 2\n";
+// The first line of every key: another way to make codes, or to know a file, gets another number.
+constexpr const char* kFormat = "octet converted weights 3\n";
+constexpr std::string_view kCacheSuffix = ".safetensors";
 constexpr const char* kMadeFrom = "octet.made_from";  // the tensor of a fingerprint
 
 // The weights that a Loader converts, and the tensors that they become.
@@ -57,22 +62,61 @@ class ConvertedList : public nn::WeightVisitor {
   const WeightSource& source_;
 };
 
+// Of a file in the cache, finished or not, which may be of an older format: its header begins with
+// the metadata, in the order of their keys.
+bool has_our_header(const std::string& path) {
+  constexpr size_t kLengthBytes = 8;
+  const std::string ours = fmt::format(R"({{"{}":{{"format":"pt","{}":"octet converted weights )",
+                                       kMetadataKey, kKeyEntry);
+  const auto start = read_start(path, kLengthBytes + ours.size());
+  return start && start->size() == kLengthBytes + ours.size() && start->ends_with(ours);
+}
+
+// "0123456789abcdef" and what stands behind it; nothing for another name.
+std::optional<std::string> suffix_behind_hash(const std::string& name) {
+  constexpr size_t kDigits = 16;
+  if (name.find_first_not_of("0123456789abcdef") != kDigits) return std::nullopt;
+  return name.substr(kDigits);
+}
+
+// Whether the cache wrote it, by its name and by what is in it: a folder may hold other things, and
+// those are nobody's to count or to remove.
+bool is_ours(const fs::directory_entry& entry) {
+  std::error_code error;
+  if (entry.symlink_status(error).type() != fs::file_type::regular) return false;
+  const auto suffix = suffix_behind_hash(entry.path().filename().string());
+  const std::string path = entry.path().string();
+  try {
+    if (suffix == ".safetensors" || suffix == ".safetensors.part") return has_our_header(path);
+    return (suffix == ".safetensors.part.journal" || suffix == ".safetensors.part.journal.new") &&
+           is_resume_journal(path);
+  } catch (const Error&) {
+    return false;  // it cannot be read
+  }
+}
+
 // Files of the cache, those that were not used for longest first. A file that is being made counts
 // with what belongs to it, under the name that it will have.
 struct CachedFile {
   std::string path;
   uint64_t bytes = 0;
   fs::file_time_type used = fs::file_time_type::min();
+  bool is_whole = false;    // the file itself is there
+  bool is_partial = false;  // its part or a journal is
 };
 std::vector<CachedFile> cached_files(const fs::path& folder) {
   std::map<std::string, CachedFile> found;
   for (const auto& entry : fs::directory_iterator(folder)) {
+    if (!is_ours(entry)) continue;
     const std::string path = entry.path().string();
-    const size_t end = path.rfind(".safetensors");
-    if (end == path.npos || !entry.is_regular_file()) continue;
-    CachedFile& file = found[path.substr(0, end) + ".safetensors"];
-    file.bytes += entry.file_size();
-    file.used = std::max(file.used, entry.last_write_time());
+    const size_t end = path.rfind(kCacheSuffix) + kCacheSuffix.size();
+    CachedFile& file = found[path.substr(0, end)];
+    std::error_code error;  // it may be gone by now
+    const uint64_t bytes = entry.file_size(error);
+    if (!error) file.bytes += bytes;
+    const auto time = entry.last_write_time(error);
+    if (!error) file.used = std::max(file.used, time);
+    (end == path.size() ? file.is_whole : file.is_partial) = true;
   }
   std::vector<CachedFile> files;
   for (auto& [path, file] : found) {
@@ -121,7 +165,7 @@ ConvertedCache::ConvertedCache(ConvertedCacheOptions options, const WeightSource
     }
     for (const std::string& change : changes) key += "change " + change + "\n";
     key += fmt::format("weights {:016x}\n", hash_text(list.text));
-    path_ = (options_.folder / fmt::format("{:016x}.safetensors", hash_text(key))).string();
+    path_ = (options_.folder / fmt::format("{:016x}{}", hash_text(key), kCacheSuffix)).string();
     key_ = key;
   });
 }
@@ -139,7 +183,7 @@ void ConvertedCache::attempt(const std::function<void()>& task) {
 std::shared_ptr<const Checkpoint> ConvertedCache::find() const {
   if (key_.empty()) return nullptr;
   try {
-    if (!fs::exists(path_)) return nullptr;
+    if (!is_file_there(path_)) return nullptr;
     auto found = std::make_shared<Checkpoint>(path_);
     const auto made_from = found->metadata().find(kKeyEntry);
     if (made_from == found->metadata().end() || made_from->second != key_) return nullptr;
@@ -151,6 +195,7 @@ std::shared_ptr<const Checkpoint> ConvertedCache::find() const {
     }
     std::error_code ignored;  // a cache that cannot be written can still be read
     fs::last_write_time(path_, fs::file_time_type::clock::now(), ignored);
+    ResumableSafetensors::tidy_up(path_);
     return found;
   } catch (const std::exception& error) {
     log::warning("converted weights are made anew: {}", one_line(error.what()));
@@ -167,18 +212,19 @@ void ConvertedCache::make_room(uint64_t bytes) const {
   uint64_t total = bytes;
   const std::vector<CachedFile> files = cached_files(options_.folder);
   for (const CachedFile& file : files) {
+    if (file.is_partial) ResumableSafetensors::tidy_up(file.path);
     if (file.path != path_) total += file.bytes;
   }
   for (const CachedFile& file : files) {
     if (total <= options_.max_bytes) return;
     if (file.path == path_) continue;
     try {
-      ResumableSafetensors::discard(file.path);
+      if (file.is_partial) ResumableSafetensors::discard(file.path);
     } catch (const Error&) {
       continue;
     }
     std::error_code ignored;
-    fs::remove(file.path, ignored);
+    if (file.is_whole) fs::remove(file.path, ignored);
     total -= file.bytes;
     log::debug("{}: removed from the cache of converted weights", file.path);
   }

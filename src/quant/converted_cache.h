@@ -26,7 +26,7 @@ namespace octet::quant {
 
 struct ConvertedCacheOptions {
   std::filesystem::path folder;  // made when needed; empty: nothing is kept
-  uint64_t max_bytes = 0;        // of all files in it; those not used for longest are removed
+  uint64_t max_bytes = 0;        // of the cache's files in it; least recently used go first
 };
 
 // converted/ in env::cache_dir(), and OCTET_CACHE_MAX_GB, else 40 GB.

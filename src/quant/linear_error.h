@@ -31,7 +31,7 @@ struct LinearError {
 struct ErrorOptions {
   Recipe recipe;  // whose rows are looked at; its alpha and group hold for the others, too
   bool clip = true;
-  PieceLimit limit;
+  ChunkLimit limit;
 };
 
 // The very path of the engine: rows and weights quantized, packed and multiplied by the backend.

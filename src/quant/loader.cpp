@@ -14,7 +14,7 @@ namespace {
 using nn::LinearSpec;
 using Layout = std::vector<LinearSpec::Part>;
 
-constexpr int64_t kPieceBytes = int64_t{64} << 20;  // on its way to a device at a time
+constexpr int64_t kChunkBytes = int64_t{64} << 20;  // on its way to a device at a time
 
 int64_t rows_of(std::span<const std::unique_ptr<StoredWeight>> weights) {
   int64_t rows = 0;
@@ -78,22 +78,22 @@ std::vector<float> Loader::load_bias(const LinearSpec& spec, const Layout& layou
   return bias;
 }
 
-// In pieces through host memory, converted by all threads.
+// In chunks through host memory, converted by all threads.
 Buffer Loader::load_plain(Stored weights) {
   const int64_t row_bytes = weights.front()->k() * (bits_of(options_.dtype) / 8);
   const int64_t rows = rows_of(weights);
   Buffer buffer = backend_.allocate(static_cast<size_t>(rows * row_bytes));
   const int64_t at_once =
-      std::clamp<int64_t>(kPieceBytes / std::max<int64_t>(row_bytes, 1), 1, rows);
-  const Buffer piece = allocate_host(static_cast<size_t>(at_once * row_bytes));
+      std::clamp<int64_t>(kChunkBytes / std::max<int64_t>(row_bytes, 1), 1, rows);
+  const Buffer chunk = allocate_host(static_cast<size_t>(at_once * row_bytes));
   std::byte* to = buffer.data();
   for (const auto& weight : weights) {
     for (int64_t first = 0; first < weight->rows(); first += at_once) {
       const int64_t count = std::min(at_once, weight->rows() - first);
       pool_.run(count, [&](int64_t row, int) {
-        weight->read(first + row, options_.dtype, piece.data() + row * row_bytes);
+        weight->read(first + row, options_.dtype, chunk.data() + row * row_bytes);
       });
-      backend_.copy_to_device(to, piece.data(), static_cast<size_t>(count * row_bytes));
+      backend_.copy_to_device(to, chunk.data(), static_cast<size_t>(count * row_bytes));
       to += count * row_bytes;
     }
     loaded(*weight);
@@ -106,7 +106,7 @@ Buffer Loader::load_plain(Stored weights) {
 void Loader::quantize(const StoredWeight& weight, const QTensor& into) {
   const DType dtype = weight.dtype();
   const int64_t k = weight.k(), row_bytes = k * (bits_of(dtype) / 8);
-  const int64_t at_once = std::clamp<int64_t>(kPieceBytes / row_bytes, 1, weight.rows());
+  const int64_t at_once = std::clamp<int64_t>(kChunkBytes / row_bytes, 1, weight.rows());
   const Buffer host = allocate_host(static_cast<size_t>(at_once * row_bytes));
   const Buffer rows = backend_.allocate(host.bytes());
   const Buffer values = backend_.allocate(static_cast<size_t>(at_once * k));

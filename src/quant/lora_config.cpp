@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/regular_file.h"
 #include "formats/text.h"
 
 namespace octet::quant {
@@ -34,7 +35,7 @@ LoraConfig::LoraConfig(const Checkpoint& file) : root_(nlohmann::json::object())
   if (found != file.metadata().end()) {
     what_ = file.path() + ": metadata entry " + kMetadataEntry;
     root_ = parse_json(found->second, what_);
-  } else if (path.filename() == "adapter_model.safetensors" && std::filesystem::exists(beside)) {
+  } else if (path.filename() == "adapter_model.safetensors" && is_file_there(beside)) {
     what_ = beside;
     root_ = read_json_file(beside);
   }

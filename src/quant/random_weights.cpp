@@ -15,7 +15,7 @@ namespace {
 using nn::ConvSpec;
 using nn::LinearSpec;
 
-constexpr int64_t kPieceElements = int64_t{16} << 20;  // on their way to a device at a time
+constexpr int64_t kChunkElements = int64_t{16} << 20;  // on their way to a device at a time
 constexpr int64_t kTaskElements = 32 * 1024;           // enough to outweigh taking a task
 // Codes reach 3.5 deviations, and stay below 127.
 constexpr float kCodeDeviation = 30;
@@ -118,8 +118,8 @@ void write_tensors(const std::string& path, const std::vector<RandomTensor>& ten
   std::vector<std::byte> bytes;
   for (const RandomTensor& tensor : tensors) {
     const int64_t count = elements_of(tensor.shape);
-    for (int64_t first = 0; first < count; first += kPieceElements) {
-      values.resize(static_cast<size_t>(std::min(kPieceElements, count - first)));
+    for (int64_t first = 0; first < count; first += kChunkElements) {
+      values.resize(static_cast<size_t>(std::min(kChunkElements, count - first)));
       bytes.resize(values.size() * static_cast<size_t>(bits_of(dtype) / 8));
       fill(tensor, first, values);
       narrow(values, dtype, bytes.data());
@@ -158,22 +158,22 @@ Buffer RandomWeights::make(const std::vector<RandomTensor>& parts, DType dtype) 
   }
   Buffer buffer = backend_.allocate(static_cast<size_t>(total * bytes_each));
   const Buffer host =
-      allocate_host(static_cast<size_t>(std::min(largest, kPieceElements) * bytes_each));
+      allocate_host(static_cast<size_t>(std::min(largest, kChunkElements) * bytes_each));
   std::byte* to = buffer.data();
   for (const RandomTensor& part : parts) {
     const Spread spread = default_spread(part);
     const int64_t count = elements_of(part.shape);
-    for (int64_t first = 0; first < count; first += kPieceElements) {
-      const int64_t piece = std::min(kPieceElements, count - first);
-      pool_.run(ceil_div(piece, kTaskElements), [&](int64_t task, int) {
+    for (int64_t first = 0; first < count; first += kChunkElements) {
+      const int64_t chunk = std::min(kChunkElements, count - first);
+      pool_.run(ceil_div(chunk, kTaskElements), [&](int64_t task, int) {
         const int64_t at = task * kTaskElements;
-        std::vector<float> values(static_cast<size_t>(std::min(kTaskElements, piece - at)));
+        std::vector<float> values(static_cast<size_t>(std::min(kTaskElements, chunk - at)));
         fill_random(options_.seed, part, spread, first + at, values);
         narrow(values, dtype, host.data() + at * bytes_each);
       });
-      backend_.copy_to_device(to, host.data(), static_cast<size_t>(piece * bytes_each));
-      to += piece * bytes_each;
-      made(piece);
+      backend_.copy_to_device(to, host.data(), static_cast<size_t>(chunk * bytes_each));
+      to += chunk * bytes_each;
+      made(chunk);
     }
   }
   return buffer;

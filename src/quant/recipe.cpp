@@ -8,7 +8,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "base/error.h"
+#include "base/invalid_request.h"
 #include "formats/text.h"
 
 namespace octet::quant {
@@ -55,24 +55,26 @@ Recipe parse_recipe(const std::string& text) {
       colon == text.npos ? std::string_view() : std::string_view(text).substr(colon + 1);
   Recipe recipe;
   if (name == "rowwise") {
-    check(colon == text.npos, "recipe: {} takes no number; expected rowwise", in_quotes(text));
+    check_value(colon == text.npos, "recipe: {} takes no number; expected rowwise",
+                in_quotes(text));
   } else if (name == "smoothquant") {
     recipe.kind = Recipe::Kind::smoothquant;
     const bool fits =
         colon == text.npos || (parse_number(number, recipe.alpha) && std::isfinite(recipe.alpha) &&
                                recipe.alpha >= 0 && recipe.alpha <= 1);
-    check(fits,
-          "recipe: {} has no number from 0 to 1 behind its colon; for example smoothquant:0.5",
-          in_quotes(text));
+    check_value(
+        fits, "recipe: {} has no number from 0 to 1 behind its colon; for example smoothquant:0.5",
+        in_quotes(text));
   } else if (name == "convrot") {
     recipe.kind = Recipe::Kind::convrot;
     const bool fits =
         colon == text.npos || (parse_number(number, recipe.group) && is_group(recipe.group));
-    check(fits, "recipe: {} has no group of 4, 16, 64, 256 or {} behind its colon", in_quotes(text),
-          kLargestGroup);
+    check_value(fits, "recipe: {} has no group of 4, 16, 64, 256 or {} behind its colon",
+                in_quotes(text), kLargestGroup);
   } else {
-    fail("recipe: {} is unknown, expected rowwise, smoothquant[:alpha] or convrot[:group]",
-         in_quotes(text));
+    check_value(false,
+                "recipe: {} is unknown, expected rowwise, smoothquant[:alpha] or convrot[:group]",
+                in_quotes(text));
   }
   return recipe;
 }
@@ -104,13 +106,15 @@ Protection parse_protection(const std::string& text) {
   if (text.starts_with(kAuto)) {
     const bool fits = parse_number(std::string_view(text).substr(kAuto.size()), protection.worst) &&
                       protection.worst >= 0;
-    check(fits, "protect: {} has no count behind its colon; for example auto:17", in_quotes(text));
+    check_value(fits, "protect: {} has no count behind its colon; for example auto:17",
+                in_quotes(text));
     return protection;
   }
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());
-    check(end > begin, "protect: {} has an empty name; expected none, auto:N or names of linears",
-          in_quotes(text));
+    check_value(end > begin,
+                "protect: {} has an empty name; expected none, auto:N or names of linears",
+                in_quotes(text));
     protection.patterns.push_back(text.substr(begin, end - begin));
     begin = end + 1;
   }

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "base/regular_file.h"
 
 namespace octet::quant {
 namespace {
@@ -72,8 +73,7 @@ StoredRecipe parse_recipe(const json& root, const std::string& what) {
 
 std::optional<StoredRecipe> read_recipe_beside(const std::string& path) {
   const auto recipe = std::filesystem::path(path).parent_path() / "recipe.json";
-  std::error_code ignored;
-  if (!std::filesystem::exists(recipe, ignored)) return std::nullopt;
+  if (!is_file_there(recipe.string())) return std::nullopt;
   const MappedFile file(recipe.string());
   return file.read([&](std::span<const std::byte> bytes) {
     check(bytes.size() <= kMaxRecipeBytes,

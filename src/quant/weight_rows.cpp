@@ -75,14 +75,14 @@ uint64_t WeightRows::bytes() const {
                                static_cast<double>(total));
 }
 
-int64_t PieceLimit::rows(const WeightRows& of) const {
+int64_t ChunkLimit::rows(const WeightRows& of) const {
   const int64_t row_bytes = of.k() * (bits_of(of.dtype()) / 8);
   return std::clamp<int64_t>(bytes / std::max<int64_t>(row_bytes, 1), 1, of.rows());
 }
 
-void quantize_pieces(Backend& backend, ThreadPool& pool, const WeightRows& rows,
+void quantize_chunks(Backend& backend, ThreadPool& pool, const WeightRows& rows,
                      const ActivationTransform& transform, std::span<const float> ratios,
-                     const PieceLimit& limit, const OnCodes& on_codes) {
+                     const ChunkLimit& limit, const OnCodes& on_codes) {
   const int64_t k = rows.k(), row_bytes = k * (bits_of(rows.dtype()) / 8);
   const int64_t at_once = limit.rows(rows);
   const Buffer host = allocate_host(static_cast<size_t>(at_once * row_bytes));

@@ -47,20 +47,20 @@ class WeightRows {
 };
 
 // How much memory a pass over rows may take at a time.
-struct PieceLimit {
-  // Of rows as they are read. Larger pieces leave the caches between two steps of the work: 390 MB
-  // of BF16 took two cores 0.59 s in pieces of 4 MB, 0.63 s in those of 8, 0.81 s in those of 32.
+struct ChunkLimit {
+  // Of rows as they are read. Larger chunks leave the caches between two steps of the work: 390 MB
+  // of BF16 took two cores 0.59 s in chunks of 4 MB, 0.63 s in those of 8, 0.81 s in those of 32.
   int64_t bytes = int64_t{4} << 20;
 
   int64_t rows(const WeightRows& of) const;
 };
 
-// The rows as INT8, piece by piece: `transform` is done to them, of `ratios` the best is taken (see
+// The rows as INT8, chunk by chunk: `transform` is done to them, of `ratios` the best is taken (see
 // Backend::quantize_rows_searched). Codes and scales are in host memory, for the time of the call.
 using OnCodes = std::function<void(int64_t first, const QTensor& codes)>;
-void quantize_pieces(Backend& backend, ThreadPool& pool, const WeightRows& rows,
+void quantize_chunks(Backend& backend, ThreadPool& pool, const WeightRows& rows,
                      const ActivationTransform& transform, std::span<const float> ratios,
-                     const PieceLimit& limit, const OnCodes& on_codes);
+                     const ChunkLimit& limit, const OnCodes& on_codes);
 
 // The largest magnitude in each column, [k].
 std::vector<float> column_amax(ThreadPool& pool, const WeightRows& rows);

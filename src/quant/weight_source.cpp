@@ -21,16 +21,14 @@ bool has_int8(const Checkpoint& checkpoint, const std::string& prefix) {
   });
 }
 
-}  // namespace
-
-std::string state_of(const Checkpoint& checkpoint) {
+// What the files were when they were opened, or soon after: whatever becomes of them meanwhile.
+struct CheckpointState {
   std::string text;
-  for (const TensorFile& file : checkpoint.files()) {
-    const std::filesystem::path path = std::filesystem::canonical(file.path());
-    text += fmt::format("file {} {} bytes changed {}\n", path.string(),
-                        std::filesystem::file_size(path),
-                        std::filesystem::last_write_time(path).time_since_epoch().count());
-  }
+};
+
+std::string describe_state(const Checkpoint& checkpoint) {
+  std::string text;
+  for (const TensorFile& file : checkpoint.files()) text += "file " + file.identity() + "\n";
   std::string header;
   for (const auto& [name, entry] : checkpoint.tensors()) {
     header += fmt::format("{} {} {} {}\n", name, name_of(entry.info->dtype),
@@ -38,6 +36,14 @@ std::string state_of(const Checkpoint& checkpoint) {
   }
   for (const auto& [key, value] : checkpoint.metadata()) header += key + " " + value + "\n";
   return text + fmt::format("header {:016x}\n", hash_text(header));
+}
+
+}  // namespace
+
+std::string state_of(const Checkpoint& checkpoint) {
+  return checkpoint
+      .once<CheckpointState>([&] { return CheckpointState{describe_state(checkpoint)}; })
+      .text;
 }
 
 void WeightSource::add(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix,

@@ -13,8 +13,8 @@
 
 namespace octet::quant {
 
-// The state of a checkpoint's files as text, without reading their data: real paths, sizes, times
-// of the last change, and a hash of what their headers say.
+// The state of a checkpoint's files as text, without reading all of their data: the identity of
+// each (base/file_identity.h), and a hash of what their headers say.
 std::string state_of(const Checkpoint& checkpoint);
 
 // What `octet quantize` did, in the metadata of a file that it wrote: JSON.

@@ -307,12 +307,12 @@ TEST_F(CudaAttention, TextOfThousands) {
   expect_rows_right({DType::bf16, 2111, 8, 128, true}, {0, 63, 64, 1000, 2047, 2048, 2110});
 }
 
-// Scores of more than a gigabyte, in pieces.
+// Scores of more than a gigabyte, in chunks.
 TEST_F(CudaAttention, AutoencoderAt1024Pixels) {
   expect_rows_right({DType::bf16, 16384, 1, 512, false}, {0, 4095, 4096, 12288, 16383});
 }
 
-TEST_F(CudaAttention, PiecesOfScoresWithEveryOption) {
+TEST_F(CudaAttention, ChunksOfScoresWithEveryOption) {
   expect_rows_right({DType::f32, 9001, 2, 24, true}, {0, 1, 5000, 7450, 7456, 7460, 9000});
   expect_rows_right({DType::f32, 9001, 1, 24, false}, {0, 7450, 7456, 7460, 9000});
 }

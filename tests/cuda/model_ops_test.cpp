@@ -1,5 +1,5 @@
 // The ops between a model's linears on the GPU: the checks of every backend, and what is its own:
-// kernels for aligned rows, images of several pieces, rows gigabytes apart.
+// kernels for aligned rows, images of several chunks, rows gigabytes apart.
 #include "cuda_support.h"
 #include "ops/model_ops_run.h"
 
@@ -284,7 +284,7 @@ TEST_F(CudaAlignedOps, GroupNormEqualsRef) {
   }
 }
 
-// As expect_conv2d_right(), whose rows are never aligned. The last is unfolded in several pieces.
+// As expect_conv2d_right(), whose rows are never aligned. The last is unfolded in several chunks.
 TEST_F(CudaAlignedOps, Conv2dEqualsRef) {
   const auto backend = make_gpu();
   const auto ref = make_ref_backend();

@@ -52,7 +52,7 @@ void add_length_faults(std::vector<BrokenFile>& files) {
   files.push_back({"length_at_cap", little_endian(100'000'000) + "{}", "", "truncated"});
   files.push_back({"length_wraps", little_endian(~uint64_t{0} - 7) + "{}", "", "limit"});
   files.push_back({"big_endian", "\0\0\0\0\0\0\0\x02{}"s, "", "limit"});
-  files.push_back({"zip", "PK\x03\x04\x14\0\0\0\0\0\0\0"s, "", "another kind"});
+  files.push_back({"zip", "PK\x03\x04\x14\0\0\0\0\0\0\0"s, "", "a PyTorch or zip archive"});
 }
 
 void add_json_faults(std::vector<BrokenFile>& files) {

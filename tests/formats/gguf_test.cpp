@@ -1,8 +1,11 @@
 // GGUF files: what a sound one holds, and that every broken one is refused with a sentence.
 #include "formats/gguf.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <filesystem>
 #include <set>
 
 #include "formats/checkpoint.h"
@@ -74,6 +77,67 @@ TEST(Gguf, EveryTruncationIsRefused) {
   for (size_t length = 0; length < sound.size() - 24; ++length) {
     const auto bytes = std::as_bytes(std::span(sound.data(), length));
     EXPECT_FALSE(error_of([&] { parse_gguf(bytes, "cut"); }).empty()) << length;
+  }
+}
+
+// A file of holes costs nothing to make, and says that it has as much as one likes.
+class SparseGguf : public testing::Test {
+ protected:
+  static constexpr uint64_t kBytes = uint64_t{1} << 32;
+
+  // One pair whose value is an array that fills the file, or says so.
+  std::string write(uint32_t type, uint64_t length) const {
+    GgufParts parts;
+    parts.pairs = {gguf_text("k") + raw<uint32_t>(9) + raw(type) + raw(length)};
+    const std::string path = folder_.write("a.gguf", parts.bytes());
+    std::filesystem::resize_file(path, kBytes);
+    return path;
+  }
+
+  static int64_t page_faults() {
+    rusage usage = {};
+    ::getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_minflt + usage.ru_majflt;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(SparseGguf, NumbersInArraysArePassedOver) {
+  constexpr uint64_t kHeader = 4 + 4 + 8 + 8 + 8 + 1 + 4 + 4 + 8;
+  const std::pair<uint32_t, uint64_t> cases[] = {{0, 1}, {1, 1}, {2, 2},  {3, 2},  {4, 4}, {5, 4},
+                                                 {6, 4}, {7, 1}, {10, 8}, {11, 8}, {12, 8}};
+  for (const auto& [type, size] : cases) {
+    const uint64_t length = (kBytes - kHeader) / size;
+    const std::string path = write(type, length);
+    const int64_t before = page_faults();
+    EXPECT_EQ(GgufFile(path).metadata().at("k"), fmt::format("an array of {}", length));
+    // Its pages would be a million, sixteen at a time.
+    EXPECT_LT(page_faults() - before, 5000) << type;
+    EXPECT_ERROR_WITH(GgufFile(write(type, length + 1)), "more than the file can hold");
+  }
+}
+
+TEST_F(SparseGguf, TextsAndArraysInArraysAreCounted) {
+  EXPECT_ERROR_WITH(GgufFile(write(8, kBytes / 8 - 8)), "above the limit of 8000000");
+  EXPECT_ERROR_WITH(GgufFile(write(9, kBytes / 16)), "above the limit of 8000000");
+  EXPECT_ERROR_WITH(GgufFile(write(8, kBytes / 8)), "more than the file can hold");
+  EXPECT_ERROR_WITH(GgufFile(write(13, 0)), "unknown type 13");
+  // Together, too: 9 arrays of a million texts each, in an array.
+  GgufParts parts;
+  parts.pairs = {gguf_text("k") + raw<uint32_t>(9) + raw<uint32_t>(9) + raw<uint64_t>(9)};
+  const std::string inner = raw<uint32_t>(8) + raw<uint64_t>(1'000'000);
+  for (int i = 0; i < 9; ++i) parts.pairs[0] += inner + std::string(8'000'000, '\0');
+  EXPECT_ERROR_WITH(GgufFile(folder_.write("a.gguf", parts.bytes())), "above the limit");
+}
+
+TEST_F(SparseGguf, PairsAndTensorsAreCounted) {
+  for (const size_t at : {size_t{8}, size_t{16}}) {
+    std::string bytes = GgufParts().bytes();
+    bytes.replace(at, 8, raw<uint64_t>(1'000'001));
+    const std::string path = folder_.write("a.gguf", bytes);
+    std::filesystem::resize_file(path, kBytes);
+    EXPECT_ERROR_WITH(GgufFile(path), "above the limit of 1000000");
   }
 }
 

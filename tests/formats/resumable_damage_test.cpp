@@ -18,6 +18,24 @@ namespace fs = std::filesystem;
 
 using ResumableDamage = ResumableTest;
 
+// A limit on file sizes, in place of a full disk.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) : handler_(::signal(SIGXFSZ, SIG_IGN)) {
+    EXPECT_EQ(::getrlimit(RLIMIT_FSIZE, &before_), 0);
+    const rlimit limit = {bytes, before_.rlim_max};
+    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  }
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    ::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_ = {};
+  void (*handler_)(int);
+};
+
 TEST_F(ResumableDamage, ATornLineOfTheJournalIsDroppedAndWorkGoesOn) {
   interrupt_after(4);
   const std::string whole = journal();
@@ -149,6 +167,43 @@ TEST_F(ResumableDamage, PlacesThatCannotBeWrittenAreNamed) {
   expect_fresh_and_complete();
 }
 
+TEST_F(ResumableDamage, APipeInTheJournalsPlaceHoldsNobodyUp) {
+  ::alarm(60);
+  interrupt_after(2);
+  ASSERT_EQ(::mkfifo((path_ + ".part.journal.new").c_str(), 0600), 0);
+  EXPECT_ERROR_WITH(open(), "a.safetensors.part.journal.new: cannot be opened");
+  ::alarm(0);
+}
+
+TEST_F(ResumableDamage, AJournalGoesWithItsPart) {
+  interrupt_after(2);
+  const std::string left = journal();
+  ResumableSafetensors::tidy_up(path_);
+  EXPECT_TRUE(exists(".part") && exists(".part.journal")) << "there is work to go on with";
+  {
+    const auto writing = open();
+    ResumableSafetensors::tidy_up(path_);
+    EXPECT_TRUE(exists(".part.journal")) << "of a process at work";
+  }
+  fs::remove(path_ + ".part");
+  folder_.write("a.safetensors.part.journal.new", left);
+  ResumableSafetensors::tidy_up(path_);
+  EXPECT_EQ(folder_.entries(), 0u);
+  ResumableSafetensors::tidy_up(folder_.file("no/such/folder"));
+}
+
+TEST_F(ResumableDamage, ALargeFileThatIsLeftSaysWhatItIs) {
+  job_.tensors = {{"a", DType::i8, {int64_t{1} << 59}}};
+  const std::string header =
+      header_bytes(path_, lay_out_tensors(path_, job_.tensors), job_.metadata);
+  // The room is asked for when the header is there: nothing of this size can be had.
+  const FileSizeLimit limit(header.size());
+  EXPECT_ERROR_WITH(open(), "the disk has room for");
+  const FileSizeLimit less(header.size() - 1);
+  EXPECT_ERROR_WITH(open(), "a.safetensors.part: writing failed");
+  EXPECT_EQ(folder_.entries(), 0u);
+}
+
 TEST_F(ResumableDamage, AFolderThatCannotBeWrittenIsNamed) {
   fs::permissions(folder_.path(), fs::perms(0555));
   const bool root = ::geteuid() == 0;  // root may write everywhere
@@ -175,24 +230,6 @@ TEST_F(ResumableDamage, ADiskThatIsTooSmallIsToldAtOnce) {
   EXPECT_ERROR_WITH(open(), "but the file needs 57646075230342");
   EXPECT_EQ(folder_.entries(), 0u);
 }
-
-// A limit on file sizes, in place of a full disk.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : handler_(::signal(SIGXFSZ, SIG_IGN)) {
-    EXPECT_EQ(::getrlimit(RLIMIT_FSIZE, &before_), 0);
-    const rlimit limit = {bytes, before_.rlim_max};
-    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    ::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit before_ = {};
-  void (*handler_)(int);
-};
 
 TEST_F(ResumableDamage, AFileAboveTheLimitIsRefused) {
   const FileSizeLimit limit(1 << 20);

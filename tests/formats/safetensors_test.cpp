@@ -48,6 +48,14 @@ TEST(Safetensors, AFileWithoutTensorsIsFine) {
   }
 }
 
+// As bytes these lengths begin as a pickle and a zip archive do.
+TEST(Safetensors, ALengthThatLooksLikeAnotherKindOfFileIsFine) {
+  for (const size_t length : {size_t{0x0280}, size_t{0x04034b50}}) {
+    const std::string content = file_with_header("{}" + std::string(length - 2, ' '), 0);
+    EXPECT_NO_THROW(parse_safetensors(std::as_bytes(std::span(content)), "test"));
+  }
+}
+
 TEST(Safetensors, ScalarsAndStrangeNamesAreFine) {
   const std::string content =
       file_with_header(R"({"":{"dtype":"F32","shape":[],"data_offsets":[0,4]},)"

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -75,6 +77,18 @@ TEST_F(CacheTest, ARefThatIsNotACommitLeadsNowhere) {
   EXPECT_THROW(find_snapshot("../name", "main", root_), Error);
 }
 
+TEST_F(CacheTest, ARefThatIsAPipeHoldsNobodyUp) {
+  cache_.make_folders(kCommit);
+  cache_.write_ref("main", kCommit);
+  const std::string ref = root_ + "/models--owner--name/refs/main";
+  fs::remove(ref);
+  ASSERT_EQ(::mkfifo(ref.c_str(), 0600), 0);
+  ::alarm(60);
+  const std::string sentence = sentence_of([&] { find_snapshot("owner/name", "main", root_); });
+  ::alarm(0);
+  EXPECT_EQ(sentence, ref + ": is a pipe, expected a regular file");
+}
+
 TEST_F(CacheTest, ALinkThatLeadsElsewhereIsReplaced) {
   cache_.make_folders(kCommit);
   fs::create_symlink("/etc/passwd", cache_.snapshot(kCommit) / "file");
@@ -143,7 +157,10 @@ TEST_F(CacheTest, APartialFileBecomesOneStream) {
   EXPECT_EQ(file.bytes_done(), 0u);
   file.append(0, bytes_of("abc"));
   file.forget(0);
-  file.append(0, bytes_of("0123456789"));
+  file.append(0, bytes_of("01xx"));
+  file.forget(0, 2);
+  EXPECT_EQ(file.bytes_done(), 2u);
+  file.append(0, bytes_of("23456789"));
   file.remove();
   EXPECT_FALSE(fs::exists(target + ".octet.incomplete"));
   EXPECT_FALSE(fs::exists(target + ".octet.ranges"));

@@ -22,6 +22,48 @@ TEST(RepoName, IsOwnerAndName) {
   EXPECT_FALSE(is_repo_name(std::string(97, 'a') + "/b"));
 }
 
+TEST(RepoAddress, IsANameOrAnAddressOfTheHub) {
+  const std::string endpoint = "https://user:secret@mirror.example:8443/hf";
+  const auto repo = [&](const char* text) { return parse_repo_address(text, endpoint).repo; };
+  const auto revision = [&](const char* text) {
+    return parse_repo_address(text, endpoint).revision;
+  };
+  for (const char* address :
+       {"a/b", "https://huggingface.co/a/b", "https://huggingface.co/a/b/",
+        "http://huggingface.co/a/b", "huggingface.co/a/b", "https://hf.co/a/b",
+        "https://huggingface.co/a/b/tree/main", "https://huggingface.co/a/b/tree/v1/",
+        "https://huggingface.co/a/b?library=diffusers#files",
+        "https://mirror.example:8443/hf/a/b"}) {
+    EXPECT_EQ(repo(address), "a/b") << address;
+  }
+  EXPECT_EQ(revision("https://huggingface.co/a/b"), "");
+  EXPECT_EQ(revision("https://huggingface.co/a/b/tree/main"), "main");
+  EXPECT_EQ(revision("https://huggingface.co/a/b/tree/v1/"), "v1");
+  EXPECT_EQ(revision("https://huggingface.co/a/b/tree/refs%2Fpr%2F1"), "refs/pr/1");
+  EXPECT_EQ(repo("nonsense"), "nonsense");  // check_repo_name() speaks of it
+}
+
+TEST(RepoAddress, OfOtherPlacesIsRefusedWithASentence) {
+  const auto sentence = [](const char* text) -> std::string {
+    try {
+      parse_repo_address(text, "https://huggingface.co");
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const auto holds = [&](const char* text, const char* part) {
+    return sentence(text).find(part) != std::string::npos;
+  };
+  EXPECT_TRUE(holds("https://example.com/a/b", "an address on example.com"));
+  EXPECT_TRUE(holds("https://huggingface.co.evil.com/a/b", "on huggingface.co.evil.com"));
+  EXPECT_TRUE(holds("https://huggingface.co@evil.com/a/b", "on evil.com"));
+  EXPECT_TRUE(holds("https://huggingface.co/a", "not the address of a model"));
+  EXPECT_TRUE(holds("https://huggingface.co/datasets/a/b", "not the address of a model"));
+  EXPECT_TRUE(holds("https://huggingface.co/a/b/blob/main/x.safetensors", "--include"));
+  EXPECT_TRUE(holds("https://huggingface.co/a/b/tree/main/vae", "--include"));
+}
+
 TEST(FilePath, StaysInItsFolder) {
   for (const std::string good : {"a", "a/b.c", ".gitattributes", "..a", "a/...", "\xc3\xa4/b c"}) {
     EXPECT_NO_THROW(check_file_path(good, "x")) << good;
@@ -62,23 +104,22 @@ TEST(Patterns, AreThoseOfHuggingfaceHub) {
 }
 
 TEST(ContentRange, MustBeWhatWasAskedFor) {
-  const auto takes = [](const std::string& header) {
+  const auto end_of = [](const std::string& header) -> uint64_t {
     try {
-      check_content_range(header, 100, 200, 5000, "x");
-      return true;
+      return end_of_content_range(header, 100, 200, 5000, "x");
     } catch (const Error&) {
-      return false;
+      return 0;
     }
   };
-  EXPECT_TRUE(takes("bytes 100-199/5000"));
-  EXPECT_TRUE(takes("bytes 100-150/5000"));  // less than asked for: the rest is asked for again
-  EXPECT_TRUE(takes("bytes 100-199/*"));
+  EXPECT_EQ(end_of("bytes 100-199/5000"), 200u);
+  EXPECT_EQ(end_of("bytes 100-150/5000"), 151u);  // the rest is asked for again
+  EXPECT_EQ(end_of("bytes 100-199/*"), 200u);
   for (const char* bad :
        {"", "bytes", "bytes 0-99/5000", "bytes 100-200/5000", "bytes 100-199/5001",
         "bytes 100-99/5000", "bytes 100-199", "bytes -199/5000", "bytes 100-/5000",
         "bytes 100-199/5000x", "bytes 100-199/99999999999999999999", "items 100-199/5000",
         "bytes */5000"}) {
-    EXPECT_FALSE(takes(bad)) << bad;
+    EXPECT_EQ(end_of(bad), 0u) << bad;
   }
 }
 

@@ -189,6 +189,21 @@ TEST_F(Resuming, AnotherFileIsAnotherJob) {
   EXPECT_ERROR_WITH(calibrate(asked), "of another calibration");
 }
 
+// As cp -p and rsync -t do.
+TEST_F(Resuming, AFileThatKeptItsSizeAndTimeIsAnotherJob) {
+  const std::string copy = folder_.file("model");
+  fs::copy(golden_path("model"), copy, fs::copy_options::recursive);
+  CalibrateRequest asked = request();
+  asked.folders = pipeline::find_folders({.model = copy});
+  calibrate(asked);
+  const std::string weights = copy + "/transformer/diffusion_pytorch_model.safetensors";
+  const auto time = fs::last_write_time(weights);
+  fs::copy_file(weights, folder_.file("new"));
+  fs::last_write_time(folder_.file("new"), time);
+  fs::rename(folder_.file("new"), weights);
+  EXPECT_ERROR_WITH(calibrate(asked), "of another calibration");
+}
+
 TEST_F(Resuming, FilesThatAreNoStateStayAsTheyAre) {
   const auto expect_refused = [&](const std::string& content, const char* part) {
     folder_.write("state", content);

@@ -2,7 +2,11 @@
 #include "pipeline/demo_model.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <thread>
@@ -121,6 +125,57 @@ TEST(DemoModel, ConcurrentCallersAllSucceed) {
     write_demo_model(folder);
     EXPECT_EQ(files_in(folder), before) << "it was not complete";
   }
+}
+
+// A process that writes the model; the test looks at what it leaves when it ends early.
+class Writer {
+ public:
+  explicit Writer(const std::string& folder) : child_(::fork()) {
+    if (child_ != 0) return;
+    try {
+      write_demo_model(folder);
+      ::_exit(0);
+    } catch (...) {
+      ::_exit(1);
+    }
+  }
+  void send(int signal) const { ::kill(child_, signal); }
+  int wait() const {
+    int status = 0;
+    EXPECT_EQ(::waitpid(child_, &status, 0), child_);
+    return status;
+  }
+
+ private:
+  pid_t child_;
+};
+
+void wait_for_entries(const test::TemporaryFolder& folder, size_t count) {
+  while (folder.entries() < count) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+TEST(DemoModel, AKilledWriterLeavesNothingForTheNext) {
+  const test::TemporaryFolder temporary;
+  const Writer killed(temporary.file("demo"));
+  wait_for_entries(temporary, 2);
+  killed.send(SIGKILL);
+  EXPECT_TRUE(WIFSIGNALED(killed.wait()));
+  ASSERT_GE(temporary.entries(), 2u) << "it was not killed in the middle";
+  write_demo_model(temporary.file("demo"));
+  EXPECT_EQ(temporary.entries(), 1u);
+}
+
+TEST(DemoModel, AWriterThatOnlyRestsIsLeftAlone) {
+  const test::TemporaryFolder temporary;
+  const Writer resting(temporary.file("demo"));
+  wait_for_entries(temporary, 2);
+  resting.send(SIGSTOP);
+  write_demo_model(temporary.file("demo"));
+  write_demo_model(temporary.file("demo"));
+  EXPECT_EQ(temporary.entries(), 3u);
+  resting.send(SIGCONT);
+  EXPECT_EQ(resting.wait(), 0);
+  EXPECT_EQ(temporary.entries(), 1u);
 }
 
 TEST(DemoModel, EveryFolderIsTheSame) {

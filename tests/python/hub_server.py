@@ -53,8 +53,12 @@ class Hub:
     drops: int = 0  # how many bodies are dropped
     say_length: int = 0  # added to Content-Length
     body_change: int = 0  # bytes more (or fewer) in the body than its header says
+    # Bodies in chunks, without a length, and so many bytes longer than they should be.
+    chunked_overrun: int | None = None
+    range_says: int = 0  # added to the end in Content-Range, and not to the body
     corrupt: bool = False
     seconds_per_piece: float = 0
+    drips: bool = False  # four bytes at a time, some hundred a second
     # What was seen:
     requests: list[tuple[str, str, dict]] = field(default_factory=list)
     body_bytes: int = 0
@@ -152,12 +156,21 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(206 if is_part else 200)
         self.send_header("ETag", f'"{file.etag}"')
         self.send_header("X-Repo-Commit", hub.commit)
-        self.send_header("Content-Length", str(len(body) + hub.say_length))
+        is_chunked = hub.chunked_overrun is not None
+        if is_chunked:
+            self.send_header("Transfer-Encoding", "chunked")
+        else:
+            self.send_header("Content-Length", str(len(body) + hub.say_length))
         if is_part:
-            self.send_header("Content-Range", f"bytes {begin}-{end - 1}/{len(content)}")
+            last = end - 1 + hub.range_says
+            self.send_header("Content-Range", f"bytes {begin}-{last}/{len(content)}")
         self.end_headers()
         if self.command == "HEAD":
             return
+        if hub.drips:
+            return self.drip(body)
+        if is_chunked:
+            return self.send_chunks(body + b"x" * hub.chunked_overrun)
         if hub.body_change < 0:
             body = body[:hub.body_change]
         body += b"x" * hub.body_change
@@ -175,6 +188,19 @@ class Handler(BaseHTTPRequestHandler):
                 time.sleep(hub.seconds_per_piece)
         if drops or hub.say_length or hub.body_change:
             self.close_connection = True
+
+
+    def send_chunks(self, body: bytes) -> None:
+        for at in range(0, len(body), PIECE):
+            piece = body[at:at + PIECE]
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+        self.wfile.write(b"0\r\n\r\n")
+
+    def drip(self, body: bytes) -> None:
+        self.close_connection = True
+        for at in range(0, len(body), 4):
+            self.wfile.write(body[at:at + 4])
+            time.sleep(0.02)
 
 
 class Server(ThreadingHTTPServer):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 import subprocess
 from pathlib import Path
 
@@ -27,11 +28,12 @@ def pull(built_program, home):
     """pull(server) runs the command against it, with a cache of the test's own."""
     program = built_program("octet")
 
-    def run(server, *arguments, wait=True, repo="owner/name", **environment):
+    def run(server, *arguments, wait=True, repo="owner/name", options=None, **environment):
         settings = clean_environment(HF_ENDPOINT=getattr(server, "url", server),
                                      HF_HOME=str(home)) | environment
         process = subprocess.Popen([program, "pull", repo, *map(str, arguments)], env=settings,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   **(options or {}))
         if not wait:
             return process
         out, error = process.communicate(timeout=240)
@@ -48,6 +50,15 @@ def snapshot_of(home: Path, commit: str = COMMIT) -> Path:
 
 def blobs_of(home: Path) -> Path:
     return home / "hub" / "models--owner--name" / "blobs"
+
+
+def bytes_kept(home: Path) -> int:
+    """Of unfinished files: what their journals count."""
+    kept = 0
+    for journal in blobs_of(home).glob("*.octet.ranges"):
+        _, _, _, *counts = (number for number, in struct.iter_unpack("=Q", journal.read_bytes()))
+        kept += sum(counts)
+    return kept
 
 
 def assert_pulled(home: Path, files: dict[str, File]) -> None:

@@ -166,8 +166,8 @@ def test_warnings_do_not_fail(check):
 
 def test_json_report(check, tmp_path):
     report = json.loads(check(dumps(CAPTION), "--json", "-").stdout)
-    assert report == {"schema": "octet.caption.check/1", "valid": True, "findings": [],
-                      "caption": dumps(CAPTION)}
+    assert report.pop("schema") == "octet.caption.check/1"
+    assert report == {"valid": True, "findings": [], "caption": dumps(CAPTION)}
     path = tmp_path / "report.json"
     done = check('{"x":1}', "--json", path)
     assert done.returncode == 1 and done.stdout

@@ -58,8 +58,8 @@ def test_help_and_version(octet):
     assert octet("--version").stdout.startswith("octet ")
 
 
-COMMANDS = ("devices, pull, inspect, caption, bench, tune, demo, quantize, generate or "
-            "compare")
+COMMANDS = ("generate, caption, demo, pull, inspect, quantize, compare, devices, bench, tune, "
+            "completion or man")
 
 
 @pytest.mark.parametrize(
@@ -72,6 +72,27 @@ COMMANDS = ("devices, pull, inspect, caption, bench, tune, demo, quantize, gener
         (["bench"], ["bench: a command is missing, expected gemm, linear, quantize or step",
                     "see octet bench --help"]),
         (["bench", "nope"], ["bench: 'nope'", "expected gemm, linear, quantize or step"]),
+        (["genrate"], ["'genrate' is not a command; did you mean generate?"]),
+        (["bench", "gem"], ["bench: 'gem' is not a command; did you mean gemm?"]),
+        (["help"], ["'help' is not a command; use octet --help"]),
+        (["download", "a/b"], ["use octet pull"]),
+        (["demo", "--sede", "3"], ["demo: the argument '--sede' was not expected; did you mean "
+                                   "--seed?"]),
+        (["demo", "-seed", "3"], ["did you mean --seed?"]),
+        (["demo", "--sed=3"], ["did you mean --seed?"]),
+        (["demo", "--output", "a.png"], ["'--output' was not expected; use -o"]),
+        (["demo", "--gpu"], ["use --device cuda"]),
+        (["bench", "gemm", "--shape", "1,2,3"], ["did you mean --shapes?"]),
+        (["bench", "linear", "--shapes", "1,2,3"], ["did you mean --shape?"]),
+        (["bench", "linear", "--sizes", "1,2,3"], ["use --shape m,n,k"]),
+        (["bench", "linear", "--shape", "1,2,3;4,5,6"], ["--shape has 2 shapes, expected one"]),
+        (["quantize", "a", "b", "--calib", "x"], ["did you mean --calibration-"]),
+        (["compare", "a", "b", "--width", "512"], ["--size WIDTHxHEIGHT"]),
+        (["compare", "a", "b", "--height=512"], ["--size WIDTHxHEIGHT"]),
+        (["compare", "a", "b", "--cfg", "3"], ["'--cfg' was not expected; use --guidance"]),
+        (["compare", "a", "b", "--cfg-scale", "3"], ["use --guidance"]),
+        (["compare", "a", "b", "--negative-prompt", "x"], ["there is no negative prompt"]),
+        (["compare", "a", "b", "--batch", "2"], ["use -n"]),
         (["inspect"], ["inspect: ", "file"]),
         (["inspect", ""], ["inspect: the path is empty"]),
         (["inspect", "a", "b"], ["inspect: ", "'b' was not expected"]),
@@ -80,9 +101,10 @@ COMMANDS = ("devices, pull, inspect, caption, bench, tune, demo, quantize, gener
         (["devices", "--no-such-flag"], ["'--no-such-flag'", "see octet devices --help"]),
         (["devices", "--json", ""], ["--json", "empty"]),
         (["devices", "-v", "-q"], ["--quiet", "--verbose"]),
-        (["demo", "--threads", "0"], ["'0'", "1 to 4096"]),
-        (["demo", "--threads", "many"], ["'many'", "1 to 4096"]),
-        (["demo", "--threads", "9" * 30], ["1 to 4096"]),
+        (["demo", "--threads", "0"], ["'0'", "from 1 to "]),
+        (["demo", "--threads", "many"], ["'many'", "from 1 to "]),
+        (["demo", "--threads", "4096"], ["--threads is '4096'", "from 1 to "]),
+        (["demo", "--threads", "9" * 30], ["from 1 to "]),
         (["demo", "--seed", "-1"], ["--seed", "'-1'", "from 0 to"]),
         (["demo", "--seed", "9" * 20], ["--seed", "from 0 to"]),
         (["demo", "--device", "tpu"], ["'tpu'", "cuda:<number>"]),
@@ -169,6 +191,20 @@ def test_broken_files_name_file_tensor_and_fault(octet, tmp_path):
         # The others are faults of the header's text or of the whole file: no tensor is at fault.
         if name not in ("truncated", "long", "deep", "latin1"):
             assert "weight" in sentence, sentence
+
+
+@pytest.mark.parametrize(("content", "kind"), [
+    (b"# Octet\n\nA page of text.\n" * 50, "a text file"),
+    (b"PK\x03\x04" + b"\0" * 60, "a PyTorch or zip archive"),
+    (b"version https://git-lfs.github.com/spec/v1\n", "a pointer of Git LFS"),
+    (b"<!DOCTYPE html><html>", "a web page"),
+    (b"GGUF" + b"\0" * 60, "a name that ends with .gguf"),
+])
+def test_what_is_no_checkpoint_is_named_first(octet, tmp_path, content, kind):
+    path = tmp_path / "README.md"
+    path.write_bytes(content)
+    sentence = only_sentence(octet("inspect", path))
+    assert f"is no safetensors file but {kind}" in sentence and "header" not in sentence
 
 
 def test_names_from_files_cannot_drive_the_terminal(octet, tmp_path):
@@ -279,7 +315,7 @@ def test_bench_quantize(octet):
     run = ["bench", "quantize", "-q", "--device", "cpu", "--rows", "5", "--k", "512,100",
            "--seconds", "0"]
     bench = json.loads(octet(*run, "--json", "-").stdout)
-    assert {"device", "date", "commit", "dtype", "threads", "rows"} == bench.keys()
+    assert {"schema", "device", "date", "commit", "dtype", "threads", "rows"} == bench.keys()
     # 256 does not divide 100.
     assert [(row["k"], row["transform"]) for row in bench["rows"]] == [
         (512, "none"), (512, "smooth"), (512, "rotate 256"), (100, "none"), (100, "smooth")]
@@ -394,8 +430,12 @@ def test_closed_descriptors_do_not_reach_the_json_file(built_program, tmp_path):
 
 
 def test_bench_linear_compares_three_paths(octet):
-    done = octet("bench", "linear", "--json", "-")
-    errors = {path["name"]: path["relative_error"] for path in json.loads(done.stdout)["paths"]}
+    done = octet("bench", "linear", "--device", "cpu", "--shape", "64,1152,1152", "--seconds", "0",
+                 "--json", "-")
+    result = json.loads(done.stdout)
+    assert (result["m"], result["n"], result["k"]) == (64, 1152, 1152)
+    errors = {path["name"]: path["relative_error"] for path in result["paths"]}
+    assert "bench linear" in done.stderr and "9/9 parts" in done.stderr  # it is not silent
     assert errors.keys() == {"fake INT8", "unquantized", "native INT8"}
     assert errors["unquantized"] < 0.005
     # Both INT8 paths see the same quantized operands, so their errors agree but for bf16 rounding.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -99,6 +100,22 @@ def test_a_way_around_through_a_relative_path_is_seen(repository: Path, tmp_path
     status, offences = run_check(repository, "check_layers.py", tmp_path)
     assert status == 1
     assert "src/ref may not include src/cpu/pack.h" in offences[0]
+
+
+def test_public_functions_let_nothing_but_errors_out(repository: Path) -> None:
+    """Each is defined as a function-try-block that ends in api::rethrow_as_error()."""
+    # Only a std::string can fail in these.
+    plain = {"remove_temporary_files", "version", "commit", "printable", "error_by_recipe", 
+             "set_sink", "level_from_environment"}
+    names = set()
+    for header in (repository / "include/octet").glob("*.h"):
+        names |= set(re.findall(r"^OCTET_API [\w:<>]+ (\w+)\(", header.read_text(), re.M))
+    assert {"generate", "pull", "quantize", "list_devices", "write_picture"} <= names
+    sources = "".join(path.read_text() for path in (repository / "src/api").glob("*.cpp"))
+    unguarded = {name for name in names - plain
+                 if not re.search(rf"^[\w:<>]+ {name}\([^{{}}]*(?:\{{\}})?[^{{}}]*\) try {{",
+                                  sources, re.M)}
+    assert unguarded == set()
 
 
 def test_an_unknown_layer_is_an_offence(repository: Path, tmp_path: Path) -> None:

@@ -40,6 +40,19 @@ def test_a_repository_is_pulled_once(pull, home):
         assert hub.body_bytes == fetched
 
 
+def test_addresses_of_the_hub_name_the_repository(pull, home):
+    hub = some_hub()
+    with RunningHub(hub) as server:
+        for address in (f"{server.url}/owner/name", f"{server.url}/owner/name/tree/main/",
+                        "https://huggingface.co/owner/name"):
+            report = json.loads(pull(server, "--json", "-", "-q", repo=address).stdout)
+            assert (report["repo"], report["revision"]) == ("owner/name", "main")
+        refused = pull(server, repo="https://example.com/owner/name")
+        assert refused.returncode == 1 and "an address on example.com" in refused.stderr
+        twice = pull(server, "--revision", "v2", repo=f"{server.url}/owner/name/tree/v1")
+        assert twice.returncode == 1 and "names the revision v1" in twice.stderr
+
+
 def test_a_large_file_comes_in_ranges(pull, home):
     hub = some_hub()
     with RunningHub(hub) as server:

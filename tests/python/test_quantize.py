@@ -373,6 +373,16 @@ def rowwise_error(weight, rows):
     return ((got - exact).norm() / exact.norm()).item()
 
 
+def test_quiet_hides_progress_and_not_the_errors_asked_for(built_program, planted, tmp_path):
+    program = built_program("octet")
+    for words in ([], [tmp_path / "out", "--measure"]):
+        done = run_quantize(program, planted, *words, "--recipe", "rowwise", "-q")
+        assert done.stderr == ""
+        assert "layers.0.attention.o" in done.stdout and "NRMSE" in done.stdout
+    unasked = run_quantize(program, planted, tmp_path / "out2", "--recipe", "rowwise", "-q")
+    assert "NRMSE" not in unasked.stdout and str(tmp_path / "out2") in unasked.stdout
+
+
 def test_measured_errors(quantize, planted, statistics_file):
     report = quantize(planted, "--statistics", statistics_file, "--no-clip")
     assert report["files"] == [] and report["output_bytes"] == 0

@@ -33,13 +33,13 @@ from safetensors.torch import load_file, save_file
 @pytest.mark.parametrize(
     ("flag", "word", "code"),
     [
-        ("--recipe", "awq", 1),
-        ("--recipe", "", 1),
-        ("--recipe", "convrot:8", 1),
-        ("--recipe", "smoothquant:2", 1),
-        ("--protect", "auto:", 1),
-        ("--protect", "auto:-1", 1),
-        ("--protect", "layers.0.attention.qkv,", 1),
+        ("--recipe", "awq", 2),
+        ("--recipe", "", 2),
+        ("--recipe", "convrot:8", 2),
+        ("--recipe", "smoothquant:2", 2),
+        ("--protect", "auto:", 2),
+        ("--protect", "auto:-1", 2),
+        ("--protect", "layers.0.attention.qkv,", 2),
         ("--protect", "layers.7.attention.qkv", 1),
         ("--protect", "input_proj", 1),  # small ones are never quantized
         ("--max-memory", "1M", 1),

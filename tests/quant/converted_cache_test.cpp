@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <fstream>
+#include <set>
 
 #include "base/error.h"
 #include "devices/select.h"
@@ -134,13 +137,43 @@ TEST_F(ConvertedCacheTest, IsOfOneBaseAndOneChange) {
   EXPECT_NE(cache(source(), "lora 1").find(), nullptr);
   EXPECT_EQ(cache(source(), "lora 2").find(), nullptr);
   EXPECT_EQ(cache(source()).find(), nullptr);
-  // Other numbers of the same size: the time of the change tells them apart, even a second later.
-  const auto before = fs::last_write_time(folder_.file("base.safetensors"));
+}
+
+// As cp -p and rsync -t do.
+TEST_F(ConvertedCacheTest, ASourceThatKeptItsSizeAndTimeIsAnother) {
+  const std::string base = folder_.file("base.safetensors");
+  load();
+  ASSERT_NE(cache(source()).find(), nullptr);
+  const auto time = fs::last_write_time(base);
+  const auto size = fs::file_size(base);
   write_base(2);
-  fs::last_write_time(folder_.file("base.safetensors"), before + std::chrono::seconds(1));
-  EXPECT_EQ(cache(source(), "lora 1").find(), nullptr);
-  fs::last_write_time(folder_.file("base.safetensors"), before);
-  EXPECT_NE(cache(source(), "lora 1").find(), nullptr);
+  fs::last_write_time(base, time);
+  ASSERT_EQ(fs::file_size(base), size);
+  EXPECT_EQ(cache(source()).find(), nullptr) << "another file in its place";
+  load();
+  ASSERT_NE(cache(source()).find(), nullptr);
+  {
+    std::fstream file(base, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-1, std::ios::end);
+    file.put('x');
+  }
+  fs::last_write_time(base, time);
+  EXPECT_EQ(cache(source()).find(), nullptr) << "other bytes in the same file";
+}
+
+TEST_F(ConvertedCacheTest, ASourceThatWasMovedIsTheSame) {
+  load();
+  fs::create_directory(folder_.file("before"));
+  fs::rename(folder_.file("base.safetensors"), folder_.file("before/base.safetensors"));
+  const auto moved = [&](const char* folder) {
+    const quant::WeightSource from(
+        std::make_shared<Checkpoint>(folder_.file(folder) + "/base.safetensors"), "x.");
+    return cache(from).find() != nullptr;
+  };
+  // Renaming the file itself is a change of it; renaming a folder above it is none.
+  const bool is_found = moved("before");
+  fs::rename(folder_.file("before"), folder_.file("after"));
+  EXPECT_EQ(moved("after"), is_found);
 }
 
 TEST_F(ConvertedCacheTest, OtherFilesUnderItsNameDoNotCount) {
@@ -202,6 +235,60 @@ TEST_F(ConvertedCacheTest, TheOldestMakesRoom) {
   EXPECT_EQ(cache(source(), "1").find(), nullptr);
   EXPECT_NE(cache(source(), "2").find(), nullptr);
   EXPECT_NE(cache(source(), "3").find(), nullptr);
+}
+
+TEST_F(ConvertedCacheTest, OnlyItsOwnFilesMakeRoom) {
+  max_bytes_ = 10'000;  // two of 4.5 KB
+  load("1");
+  const fs::path own = files().front();
+  // Larger than the limit, and older than anything.
+  std::set<fs::path> others;
+  const auto add = [&](const std::string& name, std::string_view content) {
+    fs::path path = folder_.write("cache/" + name, content);
+    fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(1000));
+    others.insert(path);
+  };
+  const std::string large(20'000, 'x'), hash = "0123456789abcdef";
+  const std::string content = folder_.read("cache/" + own.filename().string());
+  add("model.safetensors", large);
+  add("a model of mine.safetensors", content);  // a copy under a name of its user's
+  add(hash + "0.safetensors", content);
+  for (const char* suffix : {".safetensors", ".safetensors.part", ".safetensors.part.journal",
+                             ".safetensors.part.journal.new", ".safetensors.bak", ""}) {
+    add(hash + suffix, large);
+  }
+  fs::create_symlink("model.safetensors", cache_folder() / "fedcba9876543210.safetensors");
+  others.insert(cache_folder() / "fedcba9876543210.safetensors");
+  fs::create_symlink("0000000000000000.safetensors",
+                     cache_folder() / "0000000000000000.safetensors");  // a link in a circle
+  others.insert(cache_folder() / "0000000000000000.safetensors");
+  load("2");
+  EXPECT_EQ(files().size(), others.size() + 2) << "others count as if they were its own";
+  load("3");
+  load("4");
+  const std::vector<fs::path> now = files();
+  for (const fs::path& other : others) {
+    EXPECT_EQ(std::count(now.begin(), now.end(), other), 1) << other;
+  }
+  EXPECT_EQ(now.size(), others.size() + 2);
+  EXPECT_EQ(std::count(now.begin(), now.end(), own), 0);
+}
+
+// A run that is killed right behind the renaming, or whose part somebody removed.
+TEST_F(ConvertedCacheTest, JournalsWithoutAPartAreRemoved) {
+  const auto is_there = [](const std::string& path) { return fs::exists(path); };
+  load("1");
+  const std::string first = files().front().string() + ".part.journal";
+  folder_.write("journal", "octet finished tensors of job 0123456789abcdef\n");
+  fs::copy_file(folder_.file("journal"), first);
+  EXPECT_NE(cache(source(), "1").find(), nullptr);
+  EXPECT_FALSE(is_there(first)) << "found, and hence never opened for writing";
+  const std::string other = (cache_folder() / "0123456789abcdef.safetensors.part.journal").string();
+  for (const std::string& path : {first, other, other + ".new"}) {
+    fs::copy_file(folder_.file("journal"), path);
+  }
+  load("2");
+  EXPECT_EQ(files().size(), 2u);
 }
 
 TEST_F(ConvertedCacheTest, NothingBreaksALoad) {

@@ -27,10 +27,10 @@ std::string name_of(const std::vector<std::pair<std::string, Contents>>& tensors
   return fingerprint.to_string();
 }
 
-constexpr size_t kSeveralPieces = (size_t{5} << 20) / 2 + 3;  // it hashes megabytes apart
+constexpr size_t kSeveralChunks = (size_t{5} << 20) / 2 + 3;  // it hashes megabytes apart
 
 TEST(Fingerprint, NeitherOrderNorThreadsMatter) {
-  const Contents a = random_bytes(kSeveralPieces, 1), b = random_bytes(77, 2);
+  const Contents a = random_bytes(kSeveralChunks, 1), b = random_bytes(77, 2);
   const std::string name = name_of({{"a", a}, {"b", b}});
   EXPECT_EQ(name.size(), 16u);
   EXPECT_EQ(name_of({{"b", b}, {"a", a}}), name);
@@ -48,7 +48,7 @@ TEST(Fingerprint, PartsAddUp) {
 }
 
 TEST(Fingerprint, OneBitMatters) {
-  const Contents bytes = random_bytes(kSeveralPieces, 1);
+  const Contents bytes = random_bytes(kSeveralChunks, 1);
   std::set<std::string> names = {name_of({{"a", bytes}})};
   const size_t megabyte = size_t{1} << 20;
   const std::vector<size_t> places = {0, 1, 31, 32, megabyte - 1, megabyte, bytes.size() - 1};
@@ -76,7 +76,7 @@ TEST(Fingerprint, NamesLengthsAndPlacesMatter) {
 }
 
 // Two equal halves of a tensor, exchanged with other halves, are other numbers.
-TEST(Fingerprint, PiecesHaveAPlace) {
+TEST(Fingerprint, ChunksHaveAPlace) {
   Contents bytes = random_bytes(size_t{2} << 20, 1);
   const std::string name = name_of({{"a", bytes}});
   std::rotate(bytes.begin(), bytes.begin() + (1 << 20), bytes.end());

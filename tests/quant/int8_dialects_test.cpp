@@ -356,11 +356,14 @@ TEST_F(Int8DialectTest, CompressedTensorsThatAreRefused) {
 }
 
 TEST_F(Int8DialectTest, CompressedTensorsByTheirConfiguration) {
-  const Checkpoint file = write({codes(), f32("a.weight_scale", {}, {1})});
-  const auto opened_with = [&](const std::string& weights) {
+  const auto configure = [&](const std::string& weights) {
     folder_.write("config.json", R"({"quantization_config": {"config_groups": {"group_0": )"
                                  R"({"weights": )" +
                                      weights + "}}}}");
+  };
+  const auto opened_with = [&](const std::string& weights) {
+    configure(weights);
+    const Checkpoint file = write({codes(), f32("a.weight_scale", {}, {1})});
     return open_weight(file, "a", 2, 4)->format();
   };
   EXPECT_EQ(opened_with(R"({"num_bits": 8, "strategy": "channel"})"), "INT8 tensor-wise");
@@ -369,6 +372,15 @@ TEST_F(Int8DialectTest, CompressedTensorsByTheirConfiguration) {
   EXPECT_ERROR_WITH(opened_with(R"({"num_bits": "8"})"), "have \"8\" bits");
   EXPECT_ERROR_WITH(opened_with(R"({"strategy": "group"})"), "a scale per \"group\"");
   EXPECT_ERROR_WITH(opened_with(R"({"strategy": "block"})"), "a scale per \"block\"");
+  // Read once, not again for each of the modules: it may be large.
+  configure("{}");
+  const Checkpoint file = write({codes(), f32("a.weight_scale", {}, {1})});
+  open_weight(file, "a", 2, 4);
+  configure(R"({"num_bits": 4})");
+  EXPECT_EQ(open_weight(file, "a", 2, 4)->format(), "INT8 tensor-wise");
+  std::filesystem::remove(folder_.file("config.json"));
+  std::filesystem::create_symlink("config.json", folder_.file("config.json"));
+  EXPECT_ERROR_WITH(open_weight(Checkpoint(file.path()), "a", 2, 4), "config.json: cannot be");
 }
 
 }  // namespace

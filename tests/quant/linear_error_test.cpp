@@ -137,15 +137,15 @@ TEST_F(LinearErrorTest, WithoutOutliersAllAreAlike) {
   EXPECT_NEAR(error.convrot / error.rowwise, 1, 0.15);
 }
 
-TEST_F(LinearErrorTest, DoesNotDependOnPiecesOrBackend) {
+TEST_F(LinearErrorTest, DoesNotDependOnChunksOrBackend) {
   const Planted planted = plant(true, false);
   const LinearError whole = measure(planted, {});
-  const LinearError pieces = measure(planted, {.limit = {.bytes = 7 * kIn * 4}});
+  const LinearError chunks = measure(planted, {.limit = {.bytes = 7 * kIn * 4}});
   // The same squares in double, added in another order.
-  EXPECT_NEAR(pieces.rowwise / whole.rowwise, 1, 1e-12);
-  EXPECT_NEAR(pieces.convrot / whole.convrot, 1, 1e-12);
+  EXPECT_NEAR(chunks.rowwise / whole.rowwise, 1, 1e-12);
+  EXPECT_NEAR(chunks.convrot / whole.convrot, 1, 1e-12);
   for (size_t i = 0; i < whole.worst_rows.size(); ++i) {
-    EXPECT_EQ(pieces.worst_rows[i].index, whole.worst_rows[i].index);
+    EXPECT_EQ(chunks.worst_rows[i].index, whole.worst_rows[i].index);
   }
   const LinearError ref = measure(*make_ref_backend(), planted, {});
   EXPECT_NEAR(ref.rowwise / whole.rowwise, 1, 1e-3);

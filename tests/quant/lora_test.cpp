@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 
 #include "devices/select.h"
 #include "quant/loader.h"
@@ -185,6 +186,23 @@ TEST_F(LoraTest, ConfigurationOfDiffusersAndPeft) {
   const auto peft = std::make_shared<Lora>(
       quant::LoraRequest{.path = folder_.file("adapter_model.safetensors")}, model());
   EXPECT_EQ(change(peft, "mlp_in", 2), times(16, kProduct));
+}
+
+TEST_F(LoraTest, ConfigurationsThatAreNoFilesAreNamed) {
+  const std::string config = folder_.file("adapter_config.json");
+  write_tensors(folder_.file("adapter_model.safetensors"), pair("base_model.model.mlp_in"));
+  const auto sentence = [&] {
+    return error_of(
+        [&] { Lora({.path = folder_.file("adapter_model.safetensors")}, octet::test::model()); });
+  };
+  std::filesystem::create_symlink("adapter_config.json", config);
+  EXPECT_TRUE(contains(sentence(), config + ": cannot be opened: ")) << sentence();
+  std::filesystem::remove(config);
+  std::filesystem::create_symlink("nothing", config);
+  EXPECT_EQ(sentence(), config + ": is a link to a file that is missing");
+  std::filesystem::remove(config);
+  std::filesystem::create_directory(config);
+  EXPECT_EQ(sentence(), config + ": is a folder, expected a regular file");
 }
 
 TEST_F(LoraTest, MergesBeforeTheTransform) {

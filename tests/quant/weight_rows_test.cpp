@@ -1,4 +1,4 @@
-// Rows of modules that are stored in other pieces than they are written in, and passes over them.
+// Rows of modules that are stored in other chunks than they are written in, and passes over them.
 #include "quant/weight_rows.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace octet::test {
 namespace {
 
-using quant::PieceLimit;
+using quant::ChunkLimit;
 using quant::WeightRows;
 using Weights = std::vector<std::unique_ptr<quant::StoredWeight>>;
 
@@ -129,26 +129,26 @@ TEST_F(WeightRowsTest, LargestOfColumns) {
   }
 }
 
-TEST_F(WeightRowsTest, PiecesKeepToTheirLimit) {
+TEST_F(WeightRowsTest, ChunksKeepToTheirLimit) {
   write({5, 6});
   const WeightRows rows(weights_, 0, 11);
   const int64_t row_bytes = kColumns * 4;
-  EXPECT_EQ((PieceLimit{.bytes = 3 * row_bytes}.rows(rows)), 3);
-  EXPECT_EQ((PieceLimit{.bytes = 4 * row_bytes - 1}.rows(rows)), 3);
-  EXPECT_EQ((PieceLimit{.bytes = 1}.rows(rows)), 1);  // less than a row is not possible
-  EXPECT_EQ((PieceLimit{.bytes = 1 << 20}.rows(rows)), 11);
+  EXPECT_EQ((ChunkLimit{.bytes = 3 * row_bytes}.rows(rows)), 3);
+  EXPECT_EQ((ChunkLimit{.bytes = 4 * row_bytes - 1}.rows(rows)), 3);
+  EXPECT_EQ((ChunkLimit{.bytes = 1}.rows(rows)), 1);  // less than a row is not possible
+  EXPECT_EQ((ChunkLimit{.bytes = 1 << 20}.rows(rows)), 11);
 }
 
-// Pieces of any size give the same codes, and these are the weight within half a step.
-TEST_F(WeightRowsTest, CodesDoNotDependOnThePieces) {
+// Chunks of any size give the same codes, and these are the weight within half a step.
+TEST_F(WeightRowsTest, CodesDoNotDependOnTheChunks) {
   write({5, 6});
   const auto backend = make_cpu_backend({.threads = 1});
   ThreadPool pool(1);
   const WeightRows rows(weights_, 1, 10);
-  const auto codes_in_pieces = [&](int64_t bytes, size_t pieces) {
+  const auto codes_in_chunks = [&](int64_t bytes, size_t chunks) {
     std::vector<float> values;
     size_t calls = 0;
-    quantize_pieces(*backend, pool, rows, {}, quant::clip_ratios(false), {.bytes = bytes},
+    quantize_chunks(*backend, pool, rows, {}, quant::clip_ratios(false), {.bytes = bytes},
                     [&](int64_t first, const QTensor& codes) {
                       EXPECT_EQ(static_cast<size_t>(first * kColumns), values.size());
                       ++calls;
@@ -162,13 +162,13 @@ TEST_F(WeightRowsTest, CodesDoNotDependOnThePieces) {
                         }
                       }
                     });
-    EXPECT_EQ(calls, pieces);
+    EXPECT_EQ(calls, chunks);
     return values;
   };
-  const auto whole = codes_in_pieces(1 << 20, 1);
+  const auto whole = codes_in_chunks(1 << 20, 1);
   EXPECT_EQ(whole.size(), 10u * kColumns);
-  EXPECT_EQ(codes_in_pieces(kColumns * 4, 10), whole);
-  EXPECT_EQ(codes_in_pieces(4 * kColumns * 4, 3), whole);
+  EXPECT_EQ(codes_in_chunks(kColumns * 4, 10), whole);
+  EXPECT_EQ(codes_in_chunks(4 * kColumns * 4, 3), whole);
 }
 
 TEST_F(WeightRowsTest, RowsWithoutANumberOrTooLargeAreRefused) {
@@ -181,7 +181,7 @@ TEST_F(WeightRowsTest, RowsWithoutANumberOrTooLargeAreRefused) {
     open({f32("0.weight", {3, kColumns}, values)}, {3});
     const WeightRows rows(weights_, 0, 3);
     EXPECT_NE(error_of([&] {
-                quantize_pieces(*backend, pool, rows, {}, quant::clip_ratios(true), {},
+                quantize_chunks(*backend, pool, rows, {}, quant::clip_ratios(true), {},
                                 [](int64_t, const QTensor&) {});
               }),
               "");

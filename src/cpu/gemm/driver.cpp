@@ -3,12 +3,12 @@
 //   k block   the panels of a in it fit L2
 //   panel b   stays in L1 ...
 //   panel a   ... while the panels of a stream past it from L2
-// The int32 sums of a task live in an L2-sized scratch between k blocks, one mr x nr tile after the
-// other. After the last k block a tile goes through the epilogue while it is still in L1.
+// The int32 accumulators of a task live in an L2-sized scratch between k blocks, one mr x nr tile
+// after the other. After the last k block a tile goes through the epilogue while it is still in L1.
 //
 // The next panel of b, the next k block of a and the lines of the output are asked for in advance,
 // by the microkernel while it multiplies (see Ahead). On two cores of an Emerald Rapids Xeon, AMX,
-// m = 512, n = 4608, k = 12288, that took 24 ms, without it 30, all configurations in turns.
+// m = 512, n = 4608, k = 12288, that took 24 ms, without it 30, configurations interleaved.
 #include "cpu/gemm/driver.h"
 
 #include <algorithm>
@@ -19,9 +19,9 @@
 namespace octet::cpu {
 namespace {
 
-// Chosen for the AMX kernel: there the sums take 256 KB, the k blocks of a 300 KB each, of which
-// two are alive: together half of a 2 MB L2. From 128 x 512 to 512 x 512 its speed differs by less
-// than 20 %.
+// Chosen for the AMX kernel: there the accumulators take 256 KB, the k blocks of a 300 KB each, of
+// which two are alive: together half of a 2 MB L2. From 128 x 512 to 512 x 512 its speed differs by
+// less than 20 %.
 constexpr int64_t kMaxRows = 256;
 constexpr int64_t kMaxColumns = 256;
 constexpr int64_t kLine = 64;
@@ -49,7 +49,7 @@ Blocks choose_blocks(const Int8MicroKernel& kernel, const GemmProblem& problem, 
   while (tasks() < threads && blocks.m_panels > 1) blocks.m_panels = ceil_div(blocks.m_panels, 2);
   blocks.m_tasks = ceil_div(m_panels, blocks.m_panels);
   blocks.n_tasks = ceil_div(n_panels, blocks.n_panels);
-  // Equal k blocks: a short last one would pay for a pass over the sums and do little work.
+  // Equal k blocks: a short last one would pay for a pass over the accumulators and do little work.
   const int64_t k = padded_k(kernel, problem.k);
   const int64_t passes = std::max<int64_t>(1, ceil_div(k, kernel.k_block));
   blocks.k_block = std::max<int64_t>(round_up(ceil_div(k, passes), kernel.k_step), kernel.k_step);
@@ -67,7 +67,7 @@ struct Job {
   int64_t k_padded;
   int8_t* activations;
   const int8_t* weights;
-  const int32_t* starts;  // of the sums, per column; see pack.h
+  const int32_t* starts;  // of the accumulators, per column; see pack.h
 
   int64_t block_length(int64_t k0) const { return std::min(blocks.k_block, k_padded - k0); }
   int8_t* activation_panel(int64_t m_panel, int64_t k0) const {
@@ -110,15 +110,15 @@ Ahead::Stream spread(const int8_t* at, int64_t bytes, int64_t steps) {
 }
 
 // Sums of kernels with an activation offset begin at what cancels it.
-void start_sums(const Job& job, int64_t n_panel, int32_t* acc) {
+void start_accumulators(const Job& job, int64_t n_panel, int32_t* acc) {
   const int32_t* starts = job.starts + n_panel * job.kernel.nr;
   for (int i = 0; i < job.kernel.mr; ++i) {
     std::copy_n(starts, job.kernel.nr, acc + i * job.kernel.nr);
   }
 }
 
-// The tiles of one task, all of k. `sums` is this thread's scratch.
-void run_task(const Job& job, int64_t index, int32_t* sums) {
+// The tiles of one task, all of k. `accumulators` is this thread's scratch.
+void run_task(const Job& job, int64_t index, int32_t* accumulators) {
   const Int8MicroKernel& kernel = job.kernel;
   const Blocks& blocks = job.blocks;
   const int64_t m_first = (index % blocks.m_tasks) * blocks.m_panels;
@@ -137,7 +137,7 @@ void run_task(const Job& job, int64_t index, int32_t* sums) {
                        m_count * kernel.mr * job.block_length(k0 + k),
                        m_count * (n_last - n_first) * steps);
     }
-    int32_t* acc = sums;
+    int32_t* acc = accumulators;
     for (int64_t n_panel = n_first; n_panel < n_last; ++n_panel) {
       ahead.b = {};
       if (n_panel + 1 < n_last) {
@@ -151,7 +151,7 @@ void run_task(const Job& job, int64_t index, int32_t* sums) {
           ahead.out_lines = ceil_div(tile.out_columns * (bits_of(tile.dtype) / 8), kLine);
           ahead.out_rows_per_step = steps > 0 ? ceil_div(kernel.mr, steps) : 0;
         }
-        if (k0 == 0 && kernel.a_offset != 0) start_sums(job, n_panel, acc);
+        if (k0 == 0 && kernel.a_offset != 0) start_accumulators(job, n_panel, acc);
         kernel.run(job.activation_panel(m_panel, k0), job.weight_panel(n_panel, k0), k, acc,
                    k0 > 0 || kernel.a_offset != 0, ahead);
         if (last_pass) job.rows.epilogue(tile);
@@ -170,7 +170,7 @@ void gemm(ThreadPool& pool, const Int8MicroKernel& kernel, const GemmProblem& pr
   const Blocks blocks = choose_blocks(kernel, problem, pool.threads());
   std::byte* activations =
       workspace.activations.at_least(activation_bytes(kernel, problem.m, problem.k));
-  workspace.sums.resize(static_cast<size_t>(pool.threads()));
+  workspace.accumulators.resize(static_cast<size_t>(pool.threads()));
   const int64_t sum_bytes = blocks.m_panels * blocks.n_panels * kernel.mr * kernel.nr *
                             static_cast<int64_t>(sizeof(int32_t));
 
@@ -196,9 +196,10 @@ void gemm(ThreadPool& pool, const Int8MicroKernel& kernel, const GemmProblem& pr
     }
   });
   pool.run(blocks.m_tasks * blocks.n_tasks, [&](int64_t index, int thread) {
-    std::byte* sums = workspace.sums[static_cast<size_t>(thread)].at_least(sum_bytes);
+    std::byte* accumulators =
+        workspace.accumulators[static_cast<size_t>(thread)].at_least(sum_bytes);
     if (kernel.begin != nullptr) kernel.begin();  // nothing throws from here to end
-    run_task(job, index, reinterpret_cast<int32_t*>(sums));
+    run_task(job, index, reinterpret_cast<int32_t*>(accumulators));
     if (kernel.end != nullptr) kernel.end();
   });
 }

@@ -13,8 +13,8 @@ namespace octet::cpu {
 
 // Memory that gemm calls reuse.
 struct GemmWorkspace {
-  Scratch activations;        // packed panels of a
-  std::vector<Scratch> sums;  // of one task, one per thread
+  Scratch activations;                // packed panels of a
+  std::vector<Scratch> accumulators;  // of one task, one per thread
 };
 
 void gemm(ThreadPool& pool, const Int8MicroKernel& kernel, const GemmProblem& problem,

@@ -33,9 +33,10 @@ void run(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumul
          const Ahead& ahead) {
   constexpr int kAccStride = kNr * sizeof(int32_t);
   int32_t* lower = acc + 16 * kNr;
-  // The "stream" loads keep activations and sums, which are used once per call, from driving the
-  // weight panel out of L1: 4.1 instead of 2.9 TOPS on one core of an Emerald Rapids Xeon whose
-  // ceiling is 4.6 (k = 1152, a in L2). Prefetching a into L1 by software made it slower.
+  // The "stream" loads keep activations and accumulators, which are used once per call, from
+  // driving the weight panel out of L1: 4.1 instead of 2.9 TOPS on one core of an Emerald Rapids
+  // Xeon whose ceiling is 4.6 (k = 1152, a in L2). Prefetching a into L1 by software made it
+  // slower.
   if (accumulate) {
     _tile_stream_loadd(0, acc, kAccStride);
     _tile_stream_loadd(1, acc + 16, kAccStride);

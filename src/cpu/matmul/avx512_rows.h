@@ -49,18 +49,18 @@ inline __mmask16 first_lanes(int64_t count) {
   return count <= 0 ? __mmask16{0} : static_cast<__mmask16>((1u << count) - 1);
 }
 
-// 16 of a tile's sums with their bias, if there is one; `column` is their first one's.
-inline __m512 add_bias(__m512 sums, const OutTile& tile, int column) {
-  if (tile.bias == nullptr) return sums;
-  return _mm512_add_ps(sums, _mm512_loadu_ps(tile.bias + column));
+// 16 of a tile's accumulators with their bias, if there is one; `column` is their first one's.
+inline __m512 add_bias(__m512 acc, const OutTile& tile, int column) {
+  if (tile.bias == nullptr) return acc;
+  return _mm512_add_ps(acc, _mm512_loadu_ps(tile.bias + column));
 }
 
-// Writes `lanes` of 16 sums from element `at` on, rounded once.
-inline void store_16(__m512 sums, DType type, void* to, int64_t at, __mmask16 lanes) {
+// Writes `lanes` of 16 accumulators from element `at` on, rounded once.
+inline void store_16(__m512 acc, DType type, void* to, int64_t at, __mmask16 lanes) {
   switch (type) {
-    case DType::bf16: return VecAvx512::store(static_cast<bf16_t*>(to) + at, sums, lanes);
-    case DType::f16: return VecAvx512::store(static_cast<f16_t*>(to) + at, sums, lanes);
-    default: return VecAvx512::store(static_cast<float*>(to) + at, sums, lanes);
+    case DType::bf16: return VecAvx512::store(static_cast<bf16_t*>(to) + at, acc, lanes);
+    case DType::f16: return VecAvx512::store(static_cast<f16_t*>(to) + at, acc, lanes);
+    default: return VecAvx512::store(static_cast<float*>(to) + at, acc, lanes);
   }
 }
 

@@ -1,8 +1,9 @@
 // The bf16 kernel for aarch64 with BF16 matrix instructions: BFMMLA multiplies 2 rows x 4 by 2
-// columns x 4 into 2 x 2 sums. 8 rows of a times 12 columns: 24 registers of 2 x 2 sums, six of b,
-// one of a.
+// columns x 4 into 2 x 2 accumulators. 8 rows of a times 12 columns: 24 registers of 2 x 2
+// accumulators, six of b, one of a.
 //
-// Panels are [k / 4][rows][4] in bf16: packing copies 8 bytes at a time. Sums lie as [8][12].
+// Panels are [k / 4][rows][4] in bf16: packing copies 8 bytes at a time. Accumulators lie as
+// [8][12].
 #include "cpu/matmul/neon_rows.h"
 
 namespace octet::cpu {
@@ -44,7 +45,7 @@ void multiply_pairs(const MultiplyArgs& args) {
   for (int i = 0; i < kPairs; ++i) {
 #pragma GCC unroll 6
     for (int j = 0; j < 6; ++j) {
-      const float* at = args.sums + i * 2 * kTileN + j * 2;
+      const float* at = args.acc + i * 2 * kTileN + j * 2;
       sum[i][j] =
           args.accumulate ? vcombine_f32(vld1_f32(at), vld1_f32(at + kTileN)) : vdupq_n_f32(0);
     }
@@ -64,7 +65,7 @@ void multiply_pairs(const MultiplyArgs& args) {
   for (int i = 0; i < kPairs; ++i) {
 #pragma GCC unroll 6
     for (int j = 0; j < 6; ++j) {
-      float* at = args.sums + i * 2 * kTileN + j * 2;
+      float* at = args.acc + i * 2 * kTileN + j * 2;
       vst1_f32(at, vget_low_f32(sum[i][j]));
       vst1_f32(at + kTileN, vget_high_f32(sum[i][j]));
     }

@@ -1,12 +1,12 @@
-// The bf16 kernel for AMX: 32 rows of a times 32 columns, four tiles of 16 x 16 sums.
+// The bf16 kernel for AMX: 32 rows of a times 32 columns, four tiles of 16 x 16 accumulators.
 //
 // TDPBF16PS multiplies a plain tile (16 rows x 32 consecutive k) by a paired one (16 pairs of k x
 // 16 columns). The weight b takes the plain role, because it is by far the larger operand and is
-// then packed by copying alone; a is brought into pairs, once per call. The tiles of sums are
-// therefore transposed, [n][m], and turned round when they are stored: the sums are fewer than the
-// weights, too.
+// then packed by copying alone; a is brought into pairs, once per call. The tiles of accumulators
+// are therefore transposed, [n][m], and turned round when they are stored: the accumulators are
+// fewer than the weights, too.
 //
-// Panels: b as [k / 32][2][16 rows][32], a as [k / 32][2][16 pairs][16 rows][2], sums as
+// Panels: b as [k / 32][2][16 rows][32], a as [k / 32][2][16 pairs][16 rows][2], accumulators as
 // [2 along n][2 along m][16][16]. A tile is 1 KB without gaps: rows of a weight at their natural
 // distance (24,576 bytes for k = 12,288) would all fall into the same few sets of L1.
 #include "cpu/matmul/avx512_rows.h"
@@ -57,12 +57,12 @@ void pack_b(const PanelSource& source, void* panel) {
 void multiply(const MultiplyArgs& args) {
   const auto* a = static_cast<const char*>(args.a_panel);
   const auto* b = static_cast<const char*>(args.b_panel);
-  float* sums = args.sums;
+  float* acc = args.acc;
   if (args.accumulate) {
-    _tile_loadd(0, sums, 64);
-    _tile_loadd(1, sums + kTileFloats, 64);
-    _tile_loadd(2, sums + 2 * kTileFloats, 64);
-    _tile_loadd(3, sums + 3 * kTileFloats, 64);
+    _tile_loadd(0, acc, 64);
+    _tile_loadd(1, acc + kTileFloats, 64);
+    _tile_loadd(2, acc + 2 * kTileFloats, 64);
+    _tile_loadd(3, acc + 3 * kTileFloats, 64);
   } else {
     _tile_zero(0);
     _tile_zero(1);
@@ -79,10 +79,10 @@ void multiply(const MultiplyArgs& args) {
     _tile_dpbf16ps(2, 5, 6);
     _tile_dpbf16ps(3, 5, 7);
   }
-  _tile_stored(0, sums, 64);
-  _tile_stored(1, sums + kTileFloats, 64);
-  _tile_stored(2, sums + 2 * kTileFloats, 64);
-  _tile_stored(3, sums + 3 * kTileFloats, 64);
+  _tile_stored(0, acc, 64);
+  _tile_stored(1, acc + kTileFloats, 64);
+  _tile_stored(2, acc + 2 * kTileFloats, 64);
+  _tile_stored(3, acc + 3 * kTileFloats, 64);
 }
 
 void store(const OutTile& tile) {
@@ -91,10 +91,10 @@ void store(const OutTile& tile) {
     for (int along_m = 0; along_m < 2; ++along_m) {
       const int64_t rows = tile.rows - along_m * 16;
       if (lanes == 0 || rows <= 0) continue;
-      const float* sums = tile.sums + (along_n * 2 + along_m) * kTileFloats;
+      const float* acc = tile.acc + (along_n * 2 + along_m) * kTileFloats;
       __m512i block[16];
 #pragma GCC unroll 16
-      for (int i = 0; i < 16; ++i) block[i] = _mm512_load_si512(sums + i * 16);
+      for (int i = 0; i < 16; ++i) block[i] = _mm512_load_si512(acc + i * 16);
       transpose_16x16(block);
       const int64_t count = rows < 16 ? rows : 16;
       for (int64_t i = 0; i < count; ++i) {
@@ -112,8 +112,8 @@ const FloatMicroKernel kAmxBf16MicroKernel = {
     .tile_m = kTile,
     .tile_n = kTile,
     .k_step = kStep,
-    // Panels of 16 KB, so that one of each operand stays in a 48 KB L1. With 512 the sums are read
-    // and written half as often, but a comes from L2; it was slower.
+    // Panels of 16 KB, so that one of each operand stays in a 48 KB L1. With 512 the accumulators
+    // are read and written half as often, but a comes from L2; it was slower.
     .k_block = 256,
     .packed_bytes = 2,
     .pack_a = pack_a,

@@ -1,8 +1,8 @@
-// The f32 kernel for every aarch64 CPU: 8 rows of a times 12 columns, 24 sums in registers, three
-// registers for b and two for a, whose lanes the multiplications read directly.
+// The f32 kernel for every aarch64 CPU: 8 rows of a times 12 columns, 24 accumulators in registers,
+// three registers for b and two for a, whose lanes the multiplications read directly.
 //
 // Panels are interleaved, a as [k][8] and b as [k][12], in f32; bf16 inputs are widened as they are
-// packed. Sums lie as [8][12].
+// packed. Accumulators lie as [8][12].
 #include "cpu/matmul/neon_rows.h"
 
 namespace octet::cpu {
@@ -50,7 +50,7 @@ void pack_b(const PanelSource& source, void* panel) {
   }
 }
 
-// Four rows of sums gain one column of a times one row of b.
+// Four rows of accumulators gain one column of a times one row of b.
 inline void multiply_four(float32x4_t (&sum)[4][3], float32x4_t a, const float32x4_t (&b)[3]) {
 #pragma GCC unroll 3
   for (int j = 0; j < 3; ++j) {
@@ -68,7 +68,7 @@ void multiply_fours(const MultiplyArgs& args) {
   float32x4_t sum[kFours][4][3];
 #pragma GCC unroll 24
   for (int i = 0; i < kFours * 12; ++i) {
-    sum[i / 12][i / 3 % 4][i % 3] = args.accumulate ? vld1q_f32(args.sums + i * 4) : vdupq_n_f32(0);
+    sum[i / 12][i / 3 % 4][i % 3] = args.accumulate ? vld1q_f32(args.acc + i * 4) : vdupq_n_f32(0);
   }
   for (int64_t p = 0; p < args.k; ++p, a += kTileM, b += kTileN) {
     const float32x4_t row[3] = {vld1q_f32(b), vld1q_f32(b + 4), vld1q_f32(b + 8)};
@@ -79,7 +79,7 @@ void multiply_fours(const MultiplyArgs& args) {
   }
 #pragma GCC unroll 24
   for (int i = 0; i < kFours * 12; ++i) {
-    vst1q_f32(args.sums + i * 4, sum[i / 12][i / 3 % 4][i % 3]);
+    vst1q_f32(args.acc + i * 4, sum[i / 12][i / 3 % 4][i % 3]);
   }
 }
 

@@ -1,8 +1,8 @@
-// The f32 kernel for AVX2 with FMA: 6 rows of a times 16 columns, 12 sums in registers, two
+// The f32 kernel for AVX2 with FMA: 6 rows of a times 16 columns, 12 accumulators in registers, two
 // registers for b and one for the broadcast element of a.
 //
 // Panels are interleaved, a as [k][6] and b as [k][16], in f32; bf16 inputs are widened as they are
-// packed. Sums lie as [6][16].
+// packed. Accumulators lie as [6][16].
 #include <immintrin.h>
 
 #include "cpu/matmul/store_rows.h"
@@ -84,8 +84,8 @@ void multiply_rows(const MultiplyArgs& args) {
   __m256 sum[kRows][2];
 #pragma GCC unroll 6
   for (int i = 0; i < kRows; ++i) {
-    sum[i][0] = args.accumulate ? _mm256_loadu_ps(args.sums + i * kTileN) : _mm256_setzero_ps();
-    sum[i][1] = args.accumulate ? _mm256_loadu_ps(args.sums + i * kTileN + 8) : _mm256_setzero_ps();
+    sum[i][0] = args.accumulate ? _mm256_loadu_ps(args.acc + i * kTileN) : _mm256_setzero_ps();
+    sum[i][1] = args.accumulate ? _mm256_loadu_ps(args.acc + i * kTileN + 8) : _mm256_setzero_ps();
   }
   for (int64_t p = 0; p < args.k; ++p, a += kTileM, b += kTileN) {
     const __m256 b0 = _mm256_loadu_ps(b);
@@ -99,8 +99,8 @@ void multiply_rows(const MultiplyArgs& args) {
   }
 #pragma GCC unroll 6
   for (int i = 0; i < kRows; ++i) {
-    _mm256_storeu_ps(args.sums + i * kTileN, sum[i][0]);
-    _mm256_storeu_ps(args.sums + i * kTileN + 8, sum[i][1]);
+    _mm256_storeu_ps(args.acc + i * kTileN, sum[i][0]);
+    _mm256_storeu_ps(args.acc + i * kTileN + 8, sum[i][1]);
   }
 }
 

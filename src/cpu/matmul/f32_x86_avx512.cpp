@@ -1,8 +1,8 @@
-// The f32 kernel for AVX-512: 14 rows of a times 32 columns, 28 sums in registers, two registers
-// for b, and a broadcast straight from memory by the multiplication itself.
+// The f32 kernel for AVX-512: 14 rows of a times 32 columns, 28 accumulators in registers, two
+// registers for b, and a broadcast straight from memory by the multiplication itself.
 //
 // Panels are interleaved, a as [k][14] and b as [k][32], in f32; bf16 inputs are widened as they
-// are packed. Sums lie as [14][32].
+// are packed. Accumulators lie as [14][32].
 #include "cpu/matmul/avx512_rows.h"
 
 namespace octet::cpu {
@@ -61,9 +61,8 @@ void multiply_rows(const MultiplyArgs& args) {
   __m512 sum[kRows][2];
 #pragma GCC unroll 14
   for (int i = 0; i < kRows; ++i) {
-    sum[i][0] = args.accumulate ? _mm512_loadu_ps(args.sums + i * kTileN) : _mm512_setzero_ps();
-    sum[i][1] =
-        args.accumulate ? _mm512_loadu_ps(args.sums + i * kTileN + 16) : _mm512_setzero_ps();
+    sum[i][0] = args.accumulate ? _mm512_loadu_ps(args.acc + i * kTileN) : _mm512_setzero_ps();
+    sum[i][1] = args.accumulate ? _mm512_loadu_ps(args.acc + i * kTileN + 16) : _mm512_setzero_ps();
   }
   for (int64_t p = 0; p < args.k; ++p, a += kTileM, b += kTileN) {
     const __m512 b0 = _mm512_loadu_ps(b);
@@ -77,8 +76,8 @@ void multiply_rows(const MultiplyArgs& args) {
   }
 #pragma GCC unroll 14
   for (int i = 0; i < kRows; ++i) {
-    _mm512_storeu_ps(args.sums + i * kTileN, sum[i][0]);
-    _mm512_storeu_ps(args.sums + i * kTileN + 16, sum[i][1]);
+    _mm512_storeu_ps(args.acc + i * kTileN, sum[i][0]);
+    _mm512_storeu_ps(args.acc + i * kTileN + 16, sum[i][1]);
   }
 }
 
@@ -95,11 +94,11 @@ void store(const OutTile& tile) {
   const __mmask16 low = first_lanes(tile.columns);
   const __mmask16 high = first_lanes(tile.columns - 16);
   for (int64_t i = 0; i < tile.rows; ++i) {
-    const float* sums = tile.sums + i * kTileN;
+    const float* acc = tile.acc + i * kTileN;
     const int64_t at = i * tile.row_stride;
-    store_16(add_bias(_mm512_loadu_ps(sums), tile, 0), tile.type, tile.data, at, low);
+    store_16(add_bias(_mm512_loadu_ps(acc), tile, 0), tile.type, tile.data, at, low);
     if (high == 0) continue;
-    store_16(add_bias(_mm512_loadu_ps(sums + 16), tile, 16), tile.type, tile.data, at + 16, high);
+    store_16(add_bias(_mm512_loadu_ps(acc + 16), tile, 16), tile.type, tile.data, at + 16, high);
   }
 }
 

@@ -8,7 +8,7 @@
 // A panel is `tile_m` rows of a, or `tile_n` rows of b, times one block of k, in whatever order the
 // kernel's own multiply reads. Rows that a ragged panel lacks may hold anything, because their
 // results are never stored; columns that pad k to `k_step` must be zero in both operands.
-// Panels and sums start at multiples of 64 bytes where their sizes allow it.
+// Panels and accumulators start at multiples of 64 bytes where their sizes allow it.
 #pragma once
 
 #include <cstdint>
@@ -30,12 +30,12 @@ struct MultiplyArgs {
   const void* b_panel;
   int64_t k;        // a multiple of k_step
   int64_t rows;     // of a that count; the kernel may compute all of tile_m
-  float* sums;      // tile_m * tile_n, in an order that the kernel's store understands
-  bool accumulate;  // add to `sums`, else overwrite them
+  float* acc;       // tile_m * tile_n, in an order that the kernel's store understands
+  bool accumulate;  // add to `acc`, else overwrite them
 };
 
 struct OutTile {
-  const float* sums;
+  const float* acc;
   void* data;          // the tile's first element in the result
   int64_t row_stride;  // in elements
   int64_t rows;        // from 1 to tile_m

@@ -6,8 +6,8 @@
 //       for each k block                            (its part of a stays in L2 for the group)
 //         for each n panel of the group
 //           pack the b panel                        (read by every m panel: it stays in L1)
-//           for each m panel: sums += a panel * b panel
-//       store the sums of the group
+//           for each m panel: accumulators += a panel * b panel
+//       store the accumulators of the group
 //
 // Each element of b is read from memory once per pass, which is what makes packing it on the fly
 // affordable. A group holds several n panels, because with one at a time all of a would come from
@@ -24,13 +24,14 @@ namespace octet::cpu {
 namespace {
 
 constexpr int64_t kRowsPerPass = 512;
-constexpr int64_t kTasksPerThread = 4;   // evens out threads that are slowed down
-constexpr int64_t kL2Share = 512 << 10;  // bytes of L2 for the sums of a group, and as much for a
+constexpr int64_t kTasksPerThread = 4;  // evens out threads that are slowed down
+constexpr int64_t kL2Share =
+    512 << 10;  // bytes of L2 for the accumulators of a group, and as much for a
 constexpr int64_t kCacheLine = 64;
 
 thread_local Scratch caller_scratch;  // the packed rows of a, shared by all threads of a call
 thread_local Scratch bias_scratch;    // the bias in f32, shared as well
-thread_local Scratch task_scratch;    // one b panel and the sums of one task
+thread_local Scratch task_scratch;    // one b panel and the accumulators of one task
 
 // One matmul in the terms of its micro-kernel.
 struct Job {
@@ -128,13 +129,13 @@ void multiply_group(const Job& job, const Pass& pass, const Group& group) {
   const int64_t m_panels = group.m_last - group.m_first;
   const int64_t tile_elements = micro.tile_m * micro.tile_n;
   const int64_t b_panel_bytes = round_up(job.block * micro.tile_n * micro.packed_bytes, kCacheLine);
-  const int64_t sums_bytes = (group.n_last - group.n_first) * m_panels * tile_elements *
-                             static_cast<int64_t>(sizeof(float));
-  std::byte* b_panel = task_scratch.at_least(b_panel_bytes + sums_bytes);
-  auto* all_sums = reinterpret_cast<float*>(b_panel + b_panel_bytes);
-  if (job.k == 0) std::memset(all_sums, 0, static_cast<size_t>(sums_bytes));
-  const auto sums_of = [&](int64_t m_panel, int64_t n_panel) {
-    return all_sums +
+  const int64_t accumulator_bytes = (group.n_last - group.n_first) * m_panels * tile_elements *
+                                    static_cast<int64_t>(sizeof(float));
+  std::byte* b_panel = task_scratch.at_least(b_panel_bytes + accumulator_bytes);
+  auto* all_acc = reinterpret_cast<float*>(b_panel + b_panel_bytes);
+  if (job.k == 0) std::memset(all_acc, 0, static_cast<size_t>(accumulator_bytes));
+  const auto acc_of = [&](int64_t m_panel, int64_t n_panel) {
+    return all_acc +
            ((n_panel - group.n_first) * m_panels + m_panel - group.m_first) * tile_elements;
   };
 
@@ -148,7 +149,7 @@ void multiply_group(const Job& job, const Pass& pass, const Group& group) {
       for (int64_t m_panel = group.m_first; m_panel < group.m_last; ++m_panel) {
         prefetcher.step();
         micro.multiply({pass.packed(job, m_panel, k_at), b_panel, job.padded_length(k_at),
-                        pass.panel_rows(job, m_panel), sums_of(m_panel, n_panel), k_at > 0});
+                        pass.panel_rows(job, m_panel), acc_of(m_panel, n_panel), k_at > 0});
       }
     }
   }
@@ -156,7 +157,7 @@ void multiply_group(const Job& job, const Pass& pass, const Group& group) {
     const int64_t column = n_panel * micro.tile_n;
     for (int64_t m_panel = group.m_first; m_panel < group.m_last; ++m_panel) {
       const int64_t row = pass.row + m_panel * micro.tile_m;
-      micro.store({sums_of(m_panel, n_panel),
+      micro.store({acc_of(m_panel, n_panel),
                    job.out.data + (row * job.out.row_stride() + column) * job.output_bytes,
                    job.out.row_stride(), pass.panel_rows(job, m_panel), job.panel_columns(n_panel),
                    job.out.dtype, job.bias == nullptr ? nullptr : job.bias + column});
@@ -188,9 +189,9 @@ const float* widened_bias(const ConstTensorView& bias, int64_t length) {
 int64_t panels_per_group(const Job& job, const Pass& pass, int64_t n_panels, int threads) {
   const int64_t rows = pass.panels * job.micro.tile_m;
   if (rows * job.k * job.micro.packed_bytes <= kL2Share) return 1;  // a stays in L2 by itself
-  const int64_t sums = rows * job.micro.tile_n * static_cast<int64_t>(sizeof(float));
+  const int64_t acc_bytes = rows * job.micro.tile_n * static_cast<int64_t>(sizeof(float));
   const int64_t for_all_threads = n_panels / (kTasksPerThread * threads);
-  return std::max<int64_t>(1, std::min(kL2Share / sums, for_all_threads));
+  return std::max<int64_t>(1, std::min(kL2Share / acc_bytes, for_all_threads));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// What both NEON matmul kernels share: the tile, and the store of its row-major sums. Everything
-// has internal linkage, because the two files that include this are compiled for different CPUs.
+// What both NEON matmul kernels share: the tile, and the store of its row-major accumulators.
+// Everything has internal linkage, because the two files that include this are compiled for
+// different CPUs.
 #pragma once
 
 #include "cpu/matmul/store_rows.h"

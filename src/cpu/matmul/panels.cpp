@@ -34,29 +34,29 @@ void Panels::pack_all(const ConstTensorView& matrix, std::byte* packed) const {
   }
 }
 
-int64_t sums_bytes(const FloatMicroKernel& micro, const Panels& a) {
+int64_t accumulator_bytes(const FloatMicroKernel& micro, const Panels& a) {
   return a.count() * micro.tile_m * micro.tile_n * static_cast<int64_t>(sizeof(float));
 }
 
 // The panels of a stay in L2 for all of b, a panel of b in L1 for all of a.
 void multiply_panels(const FloatMicroKernel& micro, const Panels& a, const std::byte* packed_a,
                      const Panels& b, const std::byte* packed_b, const TensorView& out,
-                     const float* bias, float* sums) {
+                     const float* bias, float* acc) {
   const int64_t tile_elements = micro.tile_m * micro.tile_n;
   const int64_t out_bytes = bits_of(out.dtype) / 8;
-  if (a.k() == 0) std::memset(sums, 0, static_cast<size_t>(sums_bytes(micro, a)));
+  if (a.k() == 0) std::memset(acc, 0, static_cast<size_t>(accumulator_bytes(micro, a)));
   for (int64_t column = 0; column < out.shape[1]; column += micro.tile_n) {
     const int64_t b_panel = column / micro.tile_n;
     for (int64_t k_at = 0; k_at < a.k(); k_at += a.block()) {
       for (int64_t a_panel = 0; a_panel < a.count(); ++a_panel) {
         micro.multiply({packed_a + a.offset(a_panel, k_at), packed_b + b.offset(b_panel, k_at),
-                        a.padded_length(k_at), a.rows_of(a_panel), sums + a_panel * tile_elements,
+                        a.padded_length(k_at), a.rows_of(a_panel), acc + a_panel * tile_elements,
                         k_at > 0});
       }
     }
     for (int64_t a_panel = 0; a_panel < a.count(); ++a_panel) {
       const int64_t row = a_panel * micro.tile_m;
-      micro.store({sums + a_panel * tile_elements,
+      micro.store({acc + a_panel * tile_elements,
                    out.data + (row * out.row_stride() + column) * out_bytes, out.row_stride(),
                    a.rows_of(a_panel), std::min<int64_t>(micro.tile_n, out.shape[1] - column),
                    out.dtype, bias == nullptr ? nullptr : bias + column});

@@ -49,14 +49,14 @@ class Panels {
   int64_t block_;
 };
 
-// Bytes of the sums that multiply_panels() works on.
-int64_t sums_bytes(const FloatMicroKernel& micro, const Panels& a);
+// Bytes of the accumulators that multiply_panels() works on.
+int64_t accumulator_bytes(const FloatMicroKernel& micro, const Panels& a);
 
 // out [rows of a, the first `columns` rows of b] = a times b transposed, plus bias, on this thread,
 // between the micro-kernel's begin_task and end_task. `bias` is f32, readable up to whole panels of
 // b, or null.
 void multiply_panels(const FloatMicroKernel& micro, const Panels& a, const std::byte* packed_a,
                      const Panels& b, const std::byte* packed_b, const TensorView& out,
-                     const float* bias, float* sums);
+                     const float* bias, float* acc);
 
 }  // namespace octet::cpu

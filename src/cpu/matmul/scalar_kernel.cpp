@@ -1,5 +1,5 @@
-// The kernel that every CPU can run: panels interleaved as [k][tile] in f32, a 4 x 8 tile of sums
-// that the compiler vectorizes along n with what the baseline offers (SSE2).
+// The kernel that every CPU can run: panels interleaved as [k][tile] in f32, a 4 x 8 tile of
+// accumulators that the compiler vectorizes along n with what the baseline offers (SSE2).
 #include "cpu/matmul/float_microkernel.h"
 #include "tensor/dtype.h"
 
@@ -21,16 +21,16 @@ void interleave(const T* data, const PanelSource& source, int tile, float* panel
 void multiply(const MultiplyArgs& args) {
   const auto* a = static_cast<const float*>(args.a_panel);
   const auto* b = static_cast<const float*>(args.b_panel);
-  float sums[kTileM][kTileN] = {};
+  float acc[kTileM][kTileN] = {};
   for (int64_t p = 0; p < args.k; ++p, a += kTileM, b += kTileN) {
     for (int i = 0; i < kTileM; ++i) {
-      for (int j = 0; j < kTileN; ++j) sums[i][j] += a[i] * b[j];
+      for (int j = 0; j < kTileN; ++j) acc[i][j] += a[i] * b[j];
     }
   }
   for (int i = 0; i < kTileM; ++i) {
     for (int j = 0; j < kTileN; ++j) {
-      float& sum = args.sums[i * kTileN + j];
-      sum = args.accumulate ? sum + sums[i][j] : sums[i][j];
+      float& sum = args.acc[i * kTileN + j];
+      sum = args.accumulate ? sum + acc[i][j] : acc[i][j];
     }
   }
 }
@@ -39,9 +39,9 @@ template <class T>
 void store_as(const OutTile& tile) {
   for (int64_t i = 0; i < tile.rows; ++i) {
     T* to = static_cast<T*>(tile.data) + i * tile.row_stride;
-    const float* sums = tile.sums + i * kTileN;
+    const float* acc = tile.acc + i * kTileN;
     for (int64_t j = 0; j < tile.columns; ++j) {
-      to[j] = from_f32<T>(tile.bias == nullptr ? sums[j] : sums[j] + tile.bias[j]);
+      to[j] = from_f32<T>(tile.bias == nullptr ? acc[j] : acc[j] + tile.bias[j]);
     }
   }
 }

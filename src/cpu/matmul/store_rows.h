@@ -1,5 +1,6 @@
-// The store of the kernels whose sums are row-major, [rows][kTileN], in the primitives of a Vec
-// (simd/vec_*.h). Internal to the translation unit that includes it: see simd/vec_scalar.h for why.
+// The store of the kernels whose accumulators are row-major, [rows][kTileN], in the primitives of a
+// Vec (simd/vec_*.h). Internal to the translation unit that includes it: see simd/vec_scalar.h for
+// why.
 #pragma once
 
 #include "cpu/matmul/float_microkernel.h"
@@ -13,12 +14,12 @@ void store_rows_as(const OutTile& tile) {
   // Whole tiles, nearly all, have a loop of constant length: twice as fast as one up to `columns`.
   const bool whole = tile.columns == kTileN;
   for (int64_t i = 0; i < tile.rows; ++i) {
-    const float* sums = tile.sums + i * kTileN;
+    const float* acc = tile.acc + i * kTileN;
     T* row = static_cast<T*>(tile.data) + i * tile.row_stride;
     T ragged[kTileN];
     T* to = whole ? row : ragged;
     for (int j = 0; j < kTileN; j += V::kWidth) {
-      auto value = V::load(sums + j);
+      auto value = V::load(acc + j);
       if (tile.bias != nullptr) value = V::add(value, V::load(tile.bias + j));
       V::store(to + j, value);
     }

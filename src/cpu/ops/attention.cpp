@@ -6,8 +6,8 @@
 //     for each block of keys that a row of the chunk sees
 //       scores = q k^T                                 [rows of the chunk, keys of the block], f32
 //       weights = exp(score - largest so far)
-//       sums = sums * exp(old largest - new largest) + weights v
-//     out = sums / sum of the weights
+//       acc = acc * exp(old largest - new largest) + weights v
+//     out = acc / sum of the weights
 //
 // Products are the matmul's micro-kernels'. Weights are f32 where the kernel multiplies f32, also
 // of bf16 inputs, and rounded to bf16 where it multiplies bf16 (AMX, BFMMLA). Sums over keys begin
@@ -65,8 +65,8 @@ struct Job {
   }
 };
 
-// Several pieces of memory in one scratch.
-class Pieces {
+// Several buffers in one scratch.
+class Buffers {
  public:
   int64_t reserve(int64_t bytes) {
     const int64_t at = total_;
@@ -122,9 +122,9 @@ struct Chunk {
 };
 
 // Exponentials of one row's scores, with zeros where it does not see a key. Returns the factor of
-// the sums so far.
-float weigh(const Job& job, const float* scores, int64_t visible, int64_t count, RunningRow& row,
-            std::byte* weights) {
+// the accumulators so far.
+float softmax_row(const Job& job, const float* scores, int64_t visible, int64_t count,
+                  RunningRow& row, std::byte* weights) {
   const int64_t weight_bytes = bits_of(job.weight_type) / 8;
   std::memset(weights + visible * weight_bytes, 0,
               static_cast<size_t>((count - visible) * weight_bytes));
@@ -151,19 +151,19 @@ void attend(const Job& job, const Chunk& chunk) {
   constexpr int64_t kFloat = sizeof(float);
   const Panels q(micro, Panels::Side::a, chunk.rows, head_dim);
 
-  Pieces pieces;
-  const int64_t q_at = pieces.reserve(q.bytes());
-  const int64_t scores_at = pieces.reserve(chunk.rows * width * kFloat);
-  const int64_t weights_at = pieces.reserve(chunk.rows * width * weight_bytes);
+  Buffers buffers;
+  const int64_t q_at = buffers.reserve(q.bytes());
+  const int64_t scores_at = buffers.reserve(chunk.rows * width * kFloat);
+  const int64_t weights_at = buffers.reserve(chunk.rows * width * weight_bytes);
   const int64_t packed_at =
-      pieces.reserve(Panels(micro, Panels::Side::a, chunk.rows, width).bytes());
-  const int64_t tiles_at = pieces.reserve(sums_bytes(micro, q));
-  const int64_t part_at = pieces.reserve(chunk.rows * head_dim * kFloat);
-  const int64_t sums_at = pieces.reserve(chunk.rows * head_dim * kFloat);
-  std::byte* memory = task_scratch.at_least(pieces.total());
+      buffers.reserve(Panels(micro, Panels::Side::a, chunk.rows, width).bytes());
+  const int64_t tiles_at = buffers.reserve(accumulator_bytes(micro, q));
+  const int64_t part_at = buffers.reserve(chunk.rows * head_dim * kFloat);
+  const int64_t acc_at = buffers.reserve(chunk.rows * head_dim * kFloat);
+  std::byte* memory = task_scratch.at_least(buffers.total());
   auto* tiles = reinterpret_cast<float*>(memory + tiles_at);
-  auto* sums = reinterpret_cast<float*>(memory + sums_at);
-  std::memset(sums, 0, static_cast<size_t>(chunk.rows * head_dim * kFloat));
+  auto* acc = reinterpret_cast<float*>(memory + acc_at);
+  std::memset(acc, 0, static_cast<size_t>(chunk.rows * head_dim * kFloat));
   RunningRow running[kRowsPerTask];
 
   if (micro.begin_task != nullptr) micro.begin_task();  // nothing throws from here to end_task
@@ -182,7 +182,7 @@ void attend(const Job& job, const Chunk& chunk) {
       const int64_t visible =
           args.causal ? std::clamp<int64_t>(chunk.first + i + 1 - first_key, 0, count) : count;
       rescale[i] =
-          weigh(job, scores.row<float>(i), visible, count, running[i], row_bytes(weights, i));
+          softmax_row(job, scores.row<float>(i), visible, count, running[i], row_bytes(weights, i));
     }
     const Panels p(micro, Panels::Side::a, chunk.rows, count);
     p.pack_all(weights, memory + packed_at);
@@ -190,7 +190,7 @@ void attend(const Job& job, const Chunk& chunk) {
     multiply_panels(micro, p, memory + packed_at, job.v_panels(count), job.packed_v(kv_head, block),
                     part, nullptr, tiles);
     for (int64_t i = 0; i < chunk.rows; ++i) {
-      job.workers.rows.rescale_and_add(sums + i * head_dim, rescale[i], part.row<float>(i),
+      job.workers.rows.rescale_and_add(acc + i * head_dim, rescale[i], part.row<float>(i),
                                        head_dim);
     }
   }
@@ -198,7 +198,7 @@ void attend(const Job& job, const Chunk& chunk) {
 
   const TensorView out = job.head_rows(args.out, chunk.head, chunk.first, chunk.rows);
   for (int64_t i = 0; i < chunk.rows; ++i) {
-    job.workers.rows.scale(sums + i * head_dim, static_cast<float>(1 / running[i].total), head_dim,
+    job.workers.rows.scale(acc + i * head_dim, static_cast<float>(1 / running[i].total), head_dim,
                            row_bytes(out, i), out.dtype);
   }
 }

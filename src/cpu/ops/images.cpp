@@ -135,7 +135,7 @@ void conv2d(const Workers& workers, const MatmulKernel& kernel, const ConvArgs& 
     const int64_t unfolded_bytes = round_up(micro.tile_m * k * element_bytes, kCacheLine);
     const int64_t packed_bytes = round_up(a.bytes(), kCacheLine);
     std::byte* unfolded =
-        task_scratch.at_least(unfolded_bytes + packed_bytes + sums_bytes(micro, a));
+        task_scratch.at_least(unfolded_bytes + packed_bytes + accumulator_bytes(micro, a));
     std::byte* packed = unfolded + unfolded_bytes;
     for (int64_t panel = 0; panel < a.count(); ++panel) {
       const int64_t at = first + panel * micro.tile_m;

@@ -219,9 +219,9 @@ void scale_row(const float* x, float factor, int64_t count, void* out, DType out
 }
 
 template <class V>
-void rescale_and_add_row(float* sums, float factor, const float* x, int64_t count) {
+void rescale_and_add_row(float* acc, float factor, const float* x, int64_t count) {
   for_each_vec<V>(count, [&](auto v, int64_t j) {
-    v.store(sums + j, v.add(v.mul(v.load(sums + j), v.set(factor)), v.load(x + j)));
+    v.store(acc + j, v.add(v.mul(v.load(acc + j), v.set(factor)), v.load(x + j)));
   });
 }
 

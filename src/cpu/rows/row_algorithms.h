@@ -164,11 +164,11 @@ int64_t squared_residuals(const float* x, int64_t k, float inverse) {
 template <class V>
 [[gnu::always_inline]] inline double squared_error(const float* x, int64_t k, float inverse,
                                                    double scale, double enough) {
-  constexpr int64_t kPiece = 512;
+  constexpr int64_t kChunk = 512;
   int64_t sum = 0;
   double error = 0;
-  for (int64_t j = 0; j < k && error < enough; j += kPiece) {
-    sum += squared_residuals<V>(x + j, k - j < kPiece ? k - j : kPiece, inverse);
+  for (int64_t j = 0; j < k && error < enough; j += kChunk) {
+    sum += squared_residuals<V>(x + j, k - j < kChunk ? k - j : kChunk, inverse);
     error = static_cast<double>(sum) * scale * scale;
   }
   return error;

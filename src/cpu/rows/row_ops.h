@@ -97,8 +97,8 @@ struct RowOps {
                          DType out_dtype);
   // out = x * factor
   void (*scale)(const float* x, float factor, int64_t count, void* out, DType out_dtype);
-  // sums = sums * factor + x
-  void (*rescale_and_add)(float* sums, float factor, const float* x, int64_t count);
+  // acc = acc * factor + x
+  void (*rescale_and_add)(float* acc, float factor, const float* x, int64_t count);
 };
 
 // The best for this CPU, no wider than `widest`; scalar is always there.

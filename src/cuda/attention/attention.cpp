@@ -77,15 +77,15 @@ void Attention::run_unfused(const AttentionArgs& args) {
       const int64_t rows = std::min(most_rows, args.rows() - row);
       const int64_t seen = args.causal ? row + rows : keys;
       const int64_t padded = round_up(seen, kKeyStep);
-      const auto piece_scores = TensorView::rows(scores.data(), DType::f32, rows, seen, stride);
-      const auto piece_weights =
+      const auto chunk_scores = TensorView::rows(scores.data(), DType::f32, rows, seen, stride);
+      const auto chunk_weights =
           TensorView::rows(in_place ? scores.data() : weights.data(), dtype, rows, padded, stride);
       matmul_.run(part(args.q, row, rows, column, head_dim),
-                  part(args.k, 0, seen, kv_column, head_dim), piece_scores, {});
-      launch_softmax_rows(piece_scores, scale, args.causal ? row + 1 : 0, piece_weights,
+                  part(args.k, 0, seen, kv_column, head_dim), chunk_scores, {});
+      launch_softmax_rows(chunk_scores, scale, args.causal ? row + 1 : 0, chunk_weights,
                           device_.stream());
       check_launch("softmax");
-      matmul_.run(piece_weights, part(transposed, 0, head_dim, 0, padded),
+      matmul_.run(chunk_weights, part(transposed, 0, head_dim, 0, padded),
                   part(args.out, row, rows, column, head_dim), {});
     }
   }

@@ -1,5 +1,5 @@
 // Attention: one fused kernel where it can (BF16, heads of up to 256 channels, aligned rows), else
-// two products with their scores in memory, a piece of them at a time.
+// two products with their scores in memory, a chunk of them at a time.
 #pragma once
 
 #include <string>

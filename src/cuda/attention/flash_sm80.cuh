@@ -1,6 +1,6 @@
 // Attention in one kernel, for sm_80 and everything newer: scores never leave the registers.
 //
-// A warp owns 16 rows of q and all columns of their output. For each piece of keys it computes the
+// A warp owns 16 rows of q and all columns of their output. For each block of keys it computes the
 // scores S = Q K^T, moves its running maximum, P = 2^(S - maximum) (rounded to BF16), and adds P V
 // to the output, which is divided by the sum of P at the end. What mma.sync leaves in a lane's
 // registers as S is what it wants there as P, so P needs no exchange.
@@ -58,7 +58,7 @@ struct FlashCopies {
   }
 };
 
-// The ring of stages as one warp sees it: number 2 i is piece i of K, number 2 i + 1 that of V.
+// The ring of stages as one warp sees it: number 2 i is block i of K, number 2 i + 1 that of V.
 template <FlashTile T>
 class FlashRing {
  public:
@@ -67,8 +67,8 @@ class FlashRing {
   static constexpr int kAhead = T.stages > 3 ? T.stages - 2 : T.stages - 1;
   static_assert(T.stages >= 2 && kAhead <= 2);
 
-  __device__ FlashRing(const FlashParams& params, uint32_t stages, int head, int pieces)
-      : stages_(stages), pieces_(pieces) {
+  __device__ FlashRing(const FlashParams& params, uint32_t stages, int head, int key_blocks)
+      : stages_(stages), key_blocks_(key_blocks) {
     const int64_t column = int64_t{head} * params.head_bytes + copies_.chunk * 16;
     k_ = params.k + copies_.row * params.k_stride + column;
     v_ = params.v + copies_.row * params.v_stride + column;
@@ -91,11 +91,11 @@ class FlashRing {
   }
 
   // Starts the copies of a later stage, then waits for the present one, which is K (kKind 0) or V
-  // (1) of `piece`: the address where it lies.
+  // (1) of `key_block`: the address where it lies.
   template <int kKind>
-  __device__ __forceinline__ uint32_t next(const FlashParams& params, int piece) {
+  __device__ __forceinline__ uint32_t next(const FlashParams& params, int key_block) {
     constexpr int kAhead2 = kKind + kAhead;
-    if (piece + kAhead2 / 2 < pieces_) {
+    if (key_block + kAhead2 / 2 < key_blocks_) {
       // The slot has been read once more than it has been filled, but for the very first time,
       // which the barrier's parity 1 stands for.
       const bool wraps = slot_ + kAhead >= T.stages;
@@ -142,7 +142,7 @@ class FlashRing {
   uint32_t stages_;
   const std::byte *k_, *v_;  // this thread's next copies
   int left_k_, left_v_;      // rows that exist from there on
-  int pieces_;
+  int key_blocks_;
   uint32_t slot_ = 0;    // of the present stage
   uint32_t parity_ = 0;  // of its barrier `full`
 };
@@ -194,7 +194,7 @@ class FlashWarp {
   }
 
   // Takes away the keys that a row does not see: those from first_visible_end on of row g, and
-  // those from second_visible_end on of row g + 8, counted from this piece's first.
+  // those from second_visible_end on of row g + 8, counted from this block's first.
   __device__ __forceinline__ void mask(int first_visible_end, int second_visible_end) {
     const int column = static_cast<int>(threadIdx.x) % 4 * 2;
 #pragma unroll
@@ -207,9 +207,9 @@ class FlashWarp {
     }
   }
 
-  // scores_ become weights, relative to the largest score so far; the sums so far follow it. NaN
-  // is no maximum, but makes its weight and with it the sum of weights NaN.
-  __device__ __forceinline__ void weigh(float scale_log2) {
+  // scores_ become weights, relative to the largest score so far; the accumulators so far follow
+  // it. NaN is no maximum, but makes its weight and with it the sum of weights NaN.
+  __device__ __forceinline__ void online_softmax(float scale_log2) {
     float rescale[2];
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
@@ -220,7 +220,8 @@ class FlashWarp {
       }
       largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 1));
       largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 2));
-      // Rounded once, here: the sums so far and the new weights must be relative to the same.
+      // Rounded once, here: the accumulators so far and the new weights must be relative to the
+      // same.
       const float shift = fmaxf(shift_[h], __fmul_rn(largest, scale_log2));
       // Nothing but -infinity so far: weights 0, which a later score can still outweigh.
       const float finite_shift = shift == -INFINITY ? 0.0f : shift;
@@ -237,12 +238,12 @@ class FlashWarp {
       }
       total_[h] = __fmaf_rn(total_[h], rescale[h], total);
     }
-    // Most pieces of keys move no maximum.
+    // Most blocks of keys move no maximum.
     if (__any_sync(~0u, rescale[0] != 1.0f || rescale[1] != 1.0f)) {
 #pragma unroll
       for (int n = 0; n < T.head_dim / 8; ++n) {
 #pragma unroll
-        for (int c = 0; c < 4; ++c) sums_[n][c] = __fmul_rn(sums_[n][c], rescale[c / 2]);
+        for (int c = 0; c < 4; ++c) acc_[n][c] = __fmul_rn(acc_[n][c], rescale[c / 2]);
       }
     }
   }
@@ -269,8 +270,8 @@ class FlashWarp {
         const int step = part * kPairs + pair;
         if (step + kBuffers - 1 < kSteps) load(step + kBuffers - 1);
         const uint32_t(&b)[4] = v[step % kBuffers];
-        ptx::mma_16x8x16(sums_[2 * pair], p, b[0], b[1]);
-        ptx::mma_16x8x16(sums_[2 * pair + 1], p, b[2], b[3]);
+        ptx::mma_16x8x16(acc_[2 * pair], p, b[0], b[1]);
+        ptx::mma_16x8x16(acc_[2 * pair + 1], p, b[2], b[3]);
       }
     }
   }
@@ -293,7 +294,7 @@ class FlashWarp {
 #pragma unroll
       for (int n = 0; n < T.head_dim / 8; ++n) {
         *reinterpret_cast<uint32_t*>(row + (n ^ lane / 4) * 16) =
-            pack_bf16(__fmul_rn(sums_[n][2 * h], inverse), __fmul_rn(sums_[n][2 * h + 1], inverse));
+            pack_bf16(__fmul_rn(acc_[n][2 * h], inverse), __fmul_rn(acc_[n][2 * h + 1], inverse));
       }
     }
     __syncwarp();
@@ -320,9 +321,9 @@ class FlashWarp {
 
   uint32_t q_, k_, v_;  // this lane's first rows; k_ and v_ from the beginning of a stage
   float shift_[2] = {-INFINITY, -INFINITY};  // the largest scores so far, times scale_log2
-  float total_[2] = {0, 0};                  // this lane's share of the sums of weights
+  float total_[2] = {0, 0};                  // this lane's share of the sum of weights
   float scores_[T.keys / 8][4];
-  float sums_[T.head_dim / 8][4] = {};
+  float acc_[T.head_dim / 8][4] = {};
 };
 
 // A block's work.
@@ -335,7 +336,7 @@ __device__ __forceinline__ void run_flash(const FlashParams& params) {
   const int first_row =
       static_cast<int>(params.causal ? gridDim.x - 1 - blockIdx.x : blockIdx.x) * T.rows;
   const int visible = params.causal ? min(params.keys, first_row + T.rows) : params.keys;
-  const int pieces = (visible + T.keys - 1) / T.keys;
+  const int key_blocks = (visible + T.keys - 1) / T.keys;
   const uint32_t q = ptx::shared_address(shared);
   {
     const FlashCopies<T> copies;
@@ -344,15 +345,15 @@ __device__ __forceinline__ void run_flash(const FlashParams& params) {
         q, params.q + row * params.q_stride + int64_t{head} * params.head_bytes + copies.chunk * 16,
         params.q_stride, params.rows - row, params.head_bytes);
   }
-  FlashRing<T> ring(params, q + T.q_bytes(), head / params.sharing, pieces);
+  FlashRing<T> ring(params, q + T.q_bytes(), head / params.sharing, key_blocks);
   ring.begin(params);
   FlashWarp<T> warp(q);
   const int warp_row = first_row + static_cast<int>(threadIdx.x) / 32 * 16;
 #pragma unroll 1
-  for (int piece = 0; piece < pieces; ++piece) {
-    warp.multiply_keys(ring.template next<0>(params, piece));
+  for (int key_block = 0; key_block < key_blocks; ++key_block) {
+    warp.multiply_keys(ring.template next<0>(params, key_block));
     ring.leave();
-    const int first_key = piece * T.keys;
+    const int first_key = key_block * T.keys;
     const int fewest = params.causal ? min(params.keys, warp_row + 1) : params.keys;
     if (first_key + T.keys > fewest) {
       const int row = warp_row + static_cast<int>(threadIdx.x) % 32 / 4;
@@ -360,8 +361,8 @@ __device__ __forceinline__ void run_flash(const FlashParams& params) {
       warp.mask(params.causal ? min(most, row + 1 - first_key) : most,
                 params.causal ? min(most, row + 9 - first_key) : most);
     }
-    warp.weigh(params.scale_log2);
-    warp.multiply_values(ring.template next<1>(params, piece));
+    warp.online_softmax(params.scale_log2);
+    warp.multiply_values(ring.template next<1>(params, key_block));
     ring.leave();
   }
   warp.store(shared, params.out + warp_row * params.out_stride + int64_t{head} * params.head_bytes,

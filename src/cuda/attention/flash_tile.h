@@ -7,7 +7,7 @@
 namespace octet::cuda {
 
 // A block has `rows` rows of q of one head, 16 per warp, and meets `keys` keys at a time. K and V
-// pass through a ring of `stages` buffers, each of which holds one such piece of K or of V.
+// pass through a ring of `stages` buffers, each of which holds one such chunk of K or of V.
 struct FlashTile {
   int head_dim;  // the most; what is missing to it is zeros
   int rows;

@@ -8,7 +8,8 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kBlocksPerMultiprocessor = 2;
-constexpr int kRows = 4, kColumns = 4;  // independent sums: more than the instruction's latency
+constexpr int kRows = 4,
+              kColumns = 4;  // independent accumulators: more than the instruction's latency
 
 struct RandomBits {
   uint32_t state;
@@ -23,7 +24,7 @@ struct RandomBits {
 __global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor)
     multiply_registers(int repeats, int* sink) {
   uint32_t a[kRows][4], w[kColumns][2];
-  int32_t sums[kRows][kColumns][4] = {};
+  int32_t acc[kRows][kColumns][4] = {};
   RandomBits random(blockIdx.x * kThreads + threadIdx.x);
   for (auto& row : a) {
     for (auto& word : row) word = random();
@@ -35,11 +36,11 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor)
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
 #pragma unroll
-      for (int j = 0; j < kColumns; ++j) ptx::mma_16x8x32(sums[i][j], a[i], w[j][0], w[j][1]);
+      for (int j = 0; j < kColumns; ++j) ptx::mma_16x8x32(acc[i][j], a[i], w[j][0], w[j][1]);
     }
   }
   int32_t any = 0;
-  for (auto& row : sums) {
+  for (auto& row : acc) {
     for (auto& block : row) {
       for (const int32_t sum : block) any |= sum;
     }
@@ -61,19 +62,19 @@ __global__ void __launch_bounds__(kThreads, 1) multiply_shared(int repeats, int*
   const uint32_t address = ptx::shared_address(operands);
   const uint64_t a = ptx::wgmma_operand(address + threadIdx.x / 128 * 64 * 128);
   const uint64_t w = ptx::wgmma_operand(address + 128 * 128);
-  int32_t sums[kHopperColumns / 8][4] = {};
+  int32_t acc[kHopperColumns / 8][4] = {};
   for (int repeat = 0; repeat < repeats; ++repeat) {
     ptx::wgmma_fence();
 #pragma unroll
     for (int part = 0; part < kHopperParts; ++part) {
-      ptx::wgmma_64xNx32(sums, a + part * 32 / 16, w + part * 32 / 16, true);
+      ptx::wgmma_64xNx32(acc, a + part * 32 / 16, w + part * 32 / 16, true);
     }
     ptx::wgmma_commit();
     ptx::wgmma_wait<1>();
   }
   ptx::wgmma_wait<0>();
   int32_t any = 0;
-  for (auto& block : sums) {
+  for (auto& block : acc) {
     for (const int32_t sum : block) any |= sum;
   }
   if (any == 0x7fffffff) *sink = any;

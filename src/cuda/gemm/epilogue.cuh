@@ -1,8 +1,8 @@
-// From int32 sums to outputs, by the numeric contract of backend/gemm.h: every step is one IEEE
-// operation (the _rn intrinsics are never contracted), so all backends give the same bits.
+// From int32 accumulators to outputs, by the numeric contract of backend/gemm.h: every step is one
+// IEEE operation (the _rn intrinsics are never contracted), so all backends give the same bits.
 //
 // A fusion is one specialisation of FusedColumns: what it needs to know about eight neighbouring
-// columns, and what becomes of eight scaled sums of one row.
+// columns, and what becomes of eight scaled accumulators of one row.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -26,7 +26,7 @@ inline constexpr int kNeighbours = 8;  // columns that a thread holds side by si
 
 // Columns that are finished at a time: 16 bytes of outputs, unless the fusion halves them.
 template <OutType kType>
-inline constexpr int kPiece = 16 / kBytesOf<kType>;
+inline constexpr int kChunk = 16 / kBytesOf<kType>;
 
 // Floats, or zeros if they are not wanted. Vectors of n can be read up to the next multiple of
 // eight, see params.h.
@@ -78,17 +78,17 @@ struct FusedColumns<Fusion::swiglu> {
   }
 };
 
-// Neighbouring scaled sums of one row as outputs.
+// Neighbouring scaled accumulators of one row as outputs.
 template <Fusion F, OutType kType>
-__device__ __forceinline__ void finish_piece(const GemmParams& params, const FusedColumns<F>& fused,
-                                             const float (&col_scale)[kPiece<kType>],
-                                             float row_scale, const int32_t (&sums)[kPiece<kType>],
+__device__ __forceinline__ void finish_chunk(const GemmParams& params, const FusedColumns<F>& fused,
+                                             const float (&col_scale)[kChunk<kType>],
+                                             float row_scale, const int32_t (&acc)[kChunk<kType>],
                                              bool wanted, void* to) {
-  constexpr int kOutputs = kPiece<kType> / FusedColumns<F>::kShrink;
-  float y[kPiece<kType>];
+  constexpr int kOutputs = kChunk<kType> / FusedColumns<F>::kShrink;
+  float y[kChunk<kType>];
 #pragma unroll
-  for (int i = 0; i < kPiece<kType>; ++i) {
-    y[i] = __fmul_rn(__fmul_rn(__int2float_rn(sums[i]), row_scale), col_scale[i]);
+  for (int i = 0; i < kChunk<kType>; ++i) {
+    y[i] = __fmul_rn(__fmul_rn(__int2float_rn(acc[i]), row_scale), col_scale[i]);
   }
   fused.apply(y);
   uint32_t words[kOutputs * kBytesOf<kType> / 4];
@@ -96,7 +96,7 @@ __device__ __forceinline__ void finish_piece(const GemmParams& params, const Fus
 #pragma unroll
     for (int i = 0; i < kOutputs; ++i) {
       const bool bare = F == Fusion::none && params.out_type == OutType::i32;
-      words[i] = bare ? static_cast<uint32_t>(sums[i]) : __float_as_uint(y[i]);
+      words[i] = bare ? static_cast<uint32_t>(acc[i]) : __float_as_uint(y[i]);
     }
   } else {
 #pragma unroll
@@ -118,10 +118,10 @@ __device__ __forceinline__ void finish_piece(const GemmParams& params, const Fus
 // only conditions are predicates of the stores: it runs once per tile, so each branch and each
 // further kilobyte would be fetched anew.
 template <Fusion F, OutType kType, int kColumns>
-__device__ __forceinline__ void store_sums(const GemmParams& params, int row, int column,
-                                           const int32_t (&sums)[kColumns][4]) {
+__device__ __forceinline__ void store_accumulators(const GemmParams& params, int row, int column,
+                                                   const int32_t (&acc)[kColumns][4]) {
   constexpr int kShrink = FusedColumns<F>::kShrink;
-  constexpr int kPieces = kNeighbours / kPiece<kType>;  // of a thread's eight columns of 32
+  constexpr int kChunks = kNeighbours / kChunk<kType>;  // of a thread's eight columns of 32
   const int lane = static_cast<int>(ptx::thread_read_anew() % 32);
   const int first_row = row + lane / 4;
   const int first_column = column + lane % 4 * kNeighbours;
@@ -136,21 +136,21 @@ __device__ __forceinline__ void store_sums(const GemmParams& params, int row, in
             (own_row * params.out_stride + first_column / kShrink) * kBytesOf<kType>;
   }
 #pragma unroll
-  for (int piece = 0; piece < kColumns / 4 * kPieces; ++piece) {
-    const int offset = piece / kPieces * 32 + piece % kPieces * kPiece<kType>;
+  for (int chunk = 0; chunk < kColumns / 4 * kChunks; ++chunk) {
+    const int offset = chunk / kChunks * 32 + chunk % kChunks * kChunk<kType>;
     const bool has_columns = first_column + offset / 32 * 32 < params.n;
-    float col_scale[kPiece<kType>];
+    float col_scale[kChunk<kType>];
     load_columns(col_scale, has_columns, col_scales + offset);
     const FusedColumns<F> fused(params, first_column + offset, has_columns);
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      int32_t of_row[kPiece<kType>];
+      int32_t of_row[kChunk<kType>];
 #pragma unroll
-      for (int j = 0; j < kPiece<kType>; ++j) {
-        of_row[j] = sums[(piece * kPiece<kType> + j) / 2][h * 2 + j % 2];
+      for (int j = 0; j < kChunk<kType>; ++j) {
+        of_row[j] = acc[(chunk * kChunk<kType> + j) / 2][h * 2 + j % 2];
       }
       const bool wanted = first_row + 8 * h < params.m && has_columns;
-      finish_piece<F, kType>(params, fused, col_scale, row_scale[h], of_row, wanted,
+      finish_chunk<F, kType>(params, fused, col_scale, row_scale[h], of_row, wanted,
                              to[h] + offset / kShrink * kBytesOf<kType>);
     }
   }

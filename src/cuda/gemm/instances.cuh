@@ -17,7 +17,7 @@ __global__ void __launch_bounds__(tiles_of<C>()[kRow].threads(), tiles_of<C>()[k
   run_block<tiles_of<C>()[kRow], F>(params);
 }
 
-// With the 1, the registers of a block are known, and can be dealt out anew in it.
+// With the 1, the registers of a block are known, and can be redistributed in it.
 template <int kRow, Fusion F>
 __global__ void __launch_bounds__(kHopperTiles[kRow].threads(), 1)
     gemm_sm90(const __grid_constant__ GemmParams params, const __grid_constant__ OperandMaps maps) {

@@ -11,7 +11,7 @@
 
 namespace octet::cuda {
 
-// A shared tile's sums belong to the whole block.
+// A shared tile's accumulators belong to the whole block.
 template <Tile T>
 struct BlockTeam {
   static constexpr int kThreads = T.threads();
@@ -23,12 +23,12 @@ struct BlockTeam {
   __device__ void sync() const { __syncthreads(); }
 };
 
-// The sums of warps that share outputs and differ in k. True for the warps that get them.
+// The accumulators of warps that share outputs and differ in k. True for the warps that get them.
 template <Tile T>
-__device__ bool add_slices(int32_t* slices, typename Mainloop<T>::Sums& sums) {
-  constexpr int kCount = sizeof(sums) / sizeof(int32_t);
+__device__ bool add_slices(int32_t* slices, typename Mainloop<T>::Accumulators& acc) {
+  constexpr int kCount = sizeof(acc) / sizeof(int32_t);
   constexpr int kThreads = T.threads() / T.warps_k;
-  auto* flat = &sums[0][0][0];
+  auto* flat = &acc[0][0][0];
   const WarpPlace<T> warp(threadIdx.x);
   int32_t* place = slices + static_cast<int>(threadIdx.x) % kThreads;
   __syncthreads();  // the last tile's have been read
@@ -59,14 +59,15 @@ __device__ __forceinline__ void run_block(const GemmParams& params) {
   WorkList<1> list;
   Work work;
   while (list.next(params, work)) {
-    typename Mainloop<T>::Sums sums = {};
+    typename Mainloop<T>::Accumulators acc = {};
     const int steps = work.k_end - work.k_begin;
-    mainloop.run(params, steps, sums);
+    mainloop.run(params, steps, acc);
     if constexpr (T.warps_k > 1) {
       auto* slices = reinterpret_cast<int32_t*>(stages + T.stages * T.stage_bytes());
-      if (!add_slices<T>(slices, sums)) continue;
+      if (!add_slices<T>(slices, acc)) continue;
     } else {
-      if (steps < params.k_steps && !share_sums(params, work, BlockTeam<T>{&arrived}, sums)) {
+      if (steps < params.k_steps &&
+          !share_accumulators(params, work, BlockTeam<T>{&arrived}, acc)) {
         continue;
       }
     }
@@ -75,8 +76,8 @@ __device__ __forceinline__ void run_block(const GemmParams& params) {
     with_out_type(params, [&](auto type) {
 #pragma unroll
       for (int i = 0; i < Mainloop<T>::kRows; ++i) {
-        store_sums<F, type>(params, place.row * T.m + warp.m * T.warp_m() + 16 * i,
-                            place.column * T.n + warp.n * T.warp_n(), sums[i]);
+        store_accumulators<F, type>(params, place.row * T.m + warp.m * T.warp_m() + 16 * i,
+                                    place.column * T.n + warp.n * T.warp_n(), acc[i]);
       }
     });
   }

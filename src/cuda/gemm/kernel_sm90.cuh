@@ -20,7 +20,7 @@ struct GroupWords {
 };
 static_assert(sizeof(uint64_t) + sizeof(uint32_t) == HopperTile::kGroupWordBytes);
 
-// A shared tile's sums belong to a warpgroup each.
+// A shared tile's accumulators belong to a warpgroup each.
 template <HopperTile T>
 struct GroupTeam {
   static constexpr int kThreads = kGroupThreads;
@@ -31,7 +31,7 @@ struct GroupTeam {
   uint32_t* arrived = &words.arrived[group];
   __device__ int number() const {
     const int rank = T.cluster() == 1 ? 0 : static_cast<int>(ptx::cluster_rank());
-    return T.in_turns() ? rank : rank * T.groups() + group;
+    return T.is_pingpong() ? rank : rank * T.groups() + group;
   }
   __device__ int rank() const { return static_cast<int>(threadIdx.x % kGroupThreads); }
   __device__ void sync() const { ptx::named_sync(1 + group, kThreads); }
@@ -41,7 +41,7 @@ struct GroupTeam {
 template <HopperTile T, Fusion F, OutType kType>
 __device__ __forceinline__ void multiply_tiles(const GemmParams& params, uint32_t stages,
                                                GroupWords<T>& words, int group) {
-  constexpr int kYieldBarrier = 1 + T.groups();  // behind those of GroupTeam
+  constexpr int kStaggerBarrier = 1 + T.groups();  // behind those of GroupTeam
   Multiplier<T> multiplier(stages, GroupPlace<T>(group));
   WorkList<T.cluster()> list;
   Work work;
@@ -49,9 +49,9 @@ __device__ __forceinline__ void multiply_tiles(const GemmParams& params, uint32_
     const int steps = work.k_end - work.k_begin;
     // On tiles that are longer than the pipeline, the first warpgroup cannot be a tile ahead, and
     // never arrives twice for one arrival of the second.
-    const bool may_yield = steps > T.stages;
-    typename Multiplier<T>::Sums sums;
-    if constexpr (T.in_turns()) {
+    const bool may_stagger = steps > T.stages;
+    typename Multiplier<T>::Accumulators acc;
+    if constexpr (T.is_pingpong()) {
       if (turn % T.groups() != group) {
         multiplier.skip(steps);
         continue;
@@ -62,26 +62,27 @@ __device__ __forceinline__ void multiply_tiles(const GemmParams& params, uint32_
       const uint32_t parity = turn / T.groups() & 1;
       ptx::mbarrier_sleep(barrier_of(group), group == 0 ? parity ^ 1 : parity);
       multiplier.template run<0>(
-          steps, sums, [] {},
+          steps, acc, [] {},
           [&] {
             const int next = group + 1 == T.groups() ? 0 : group + 1;
             if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(barrier_of(next));
           });
-    } else if (T.yields > 0 && group == 0) {
+    } else if (T.stagger > 0 && group == 0) {
       multiplier.template run<0>(
-          steps, sums, [] {},
+          steps, acc, [] {},
           [&] {
-            if (may_yield) ptx::named_arrive(kYieldBarrier, 2 * kGroupThreads);
+            if (may_stagger) ptx::named_arrive(kStaggerBarrier, 2 * kGroupThreads);
           });
     } else {
-      multiplier.template run<T.yields>(
-          steps, sums,
+      multiplier.template run<T.stagger>(
+          steps, acc,
           [&] {
-            if (T.yields > 0 && may_yield) ptx::named_sync(kYieldBarrier, 2 * kGroupThreads);
+            if (T.stagger > 0 && may_stagger) ptx::named_sync(kStaggerBarrier, 2 * kGroupThreads);
           },
           [] {});
     }
-    if (steps < params.k_steps && !share_sums(params, work, GroupTeam<T>{words, group}, sums)) {
+    if (steps < params.k_steps &&
+        !share_accumulators(params, work, GroupTeam<T>{words, group}, acc)) {
       continue;
     }
     const BlockPlace<T> block(params, work.tile);
@@ -89,7 +90,7 @@ __device__ __forceinline__ void multiply_tiles(const GemmParams& params, uint32_
     const int row = block.row + part.row + static_cast<int>(threadIdx.x % kGroupThreads / 32 * 16);
 #pragma unroll
     for (int i = 0; i < Multiplier<T>::kRows; ++i) {
-      store_sums<F, kType>(params, row + 64 * i, block.column + part.column, sums[i]);
+      store_accumulators<F, kType>(params, row + 64 * i, block.column + part.column, acc[i]);
     }
   }
 }
@@ -111,8 +112,8 @@ __device__ __forceinline__ void run_block(const GemmParams& params, const Operan
   }
   const int group = static_cast<int>(threadIdx.x / kGroupThreads);
   if (group == T.groups()) {
-    // The registers belong to those who multiply and hold the sums: with two groups of them 240 per
-    // thread, which leaves 24 here. A single group has enough as it is.
+    // The registers belong to those who multiply and hold the accumulators: with two groups of them
+    // 240 per thread, which leaves 24 here. A single group has enough as it is.
     if constexpr (T.groups() > 1) ptx::give_registers_away<24>();
     if (threadIdx.x == kGroupThreads * T.groups()) fetch<T>(params, maps, Pipeline<T>(stages));
     __syncwarp();

@@ -16,9 +16,9 @@ constexpr int64_t kAlignment = 16;   // of rows of a and out
 constexpr int64_t kColumnGroup = 8;  // of w, stored together
 constexpr int kMostArrivals = 8192;  // counters: teams of all workers, see share.cuh
 // Rows of workers' tiles that are walked together. On an H200 at m = 16384, n = 13824, k = 4608,
-// with 128x192 in turns: 16 had 1669 TOPS, 8 had 1672, 4 had 1639, 64 had 1386.
+// with 128x192 ping-pong: 16 had 1669 TOPS, 8 had 1672, 4 had 1639, 64 had 1386.
 constexpr int kRowsWalkedTogether = 16;
-// A block that shares a tile should have more to do than to add up its sums.
+// A block that shares a tile should have more to do than to add up its accumulators.
 constexpr int64_t kFewestSharedSteps = 2;
 
 bool is_aligned(const void* pointer, int64_t stride_bytes) {

@@ -1,5 +1,5 @@
 // Multiplies the stages that the loader fills: ldmatrix from shared memory into fragments, mma.sync
-// into the int32 sums of this warp's outputs.
+// into the int32 accumulators of this warp's outputs.
 //
 // Fragments of the next multiplications are loaded while the present ones run, also across the
 // border of stages. Every warp both copies and multiplies. Two barriers per stage, `full` (all
@@ -46,7 +46,7 @@ class Mainloop {
 
   // Of thread t = lane % 4, g = lane / 4: [i][4 j + c / 2][2 h + c % 2] is the sum at row
   // 16 i + 8 h + g and column 32 j + 8 t + c of the warp's part of the tile.
-  using Sums = int32_t[kRows][kColumns][4];
+  using Accumulators = int32_t[kRows][kColumns][4];
 
   __device__ Mainloop(const GemmParams& params, uint32_t stages, uint32_t barriers)
       : loader_(params, stages), barriers_(barriers) {
@@ -80,14 +80,14 @@ class Mainloop {
     ptx::mbarrier_wait(full(0), 0);
   }
 
-  // sums += the next `steps` stages.
-  __device__ __forceinline__ void run(const GemmParams& params, int steps, Sums& sums) {
+  // acc += the next `steps` stages.
+  __device__ __forceinline__ void run(const GemmParams& params, int steps, Accumulators& acc) {
     // Anew for each tile: kept over the epilogue, these registers would be missing there.
 #pragma unroll
     for (int i = 0; i < kRows; ++i) load_a(i, 0);
     load_w(0, 0, 0);
     for (; steps > 0; --steps) {
-      run_stage(params, sums, std::make_integer_sequence<int, kParts>());
+      run_stage(params, acc, std::make_integer_sequence<int, kParts>());
     }
   }
 
@@ -101,13 +101,13 @@ class Mainloop {
   static_assert(kPairs * kParts % 2 == 0, "the two buffers of w alternate over stages");
 
   template <int... kPart>
-  __device__ __forceinline__ void run_stage(const GemmParams& params, Sums& sums,
+  __device__ __forceinline__ void run_stage(const GemmParams& params, Accumulators& acc,
                                             std::integer_sequence<int, kPart...>) {
-    (run_part<kPart>(params, sums), ...);
+    (run_part<kPart>(params, acc), ...);
   }
 
   template <int kPart>
-  __device__ __forceinline__ void run_part(const GemmParams& params, Sums& sums) {
+  __device__ __forceinline__ void run_part(const GemmParams& params, Accumulators& acc) {
     constexpr bool kLast = kPart == kParts - 1;
     // The slot to fill is kAhead after the one being read. It has been read once more than it has
     // been filled, but for the very first time, which the barrier's parity 1 stands for.
@@ -130,8 +130,8 @@ class Mainloop {
       }
 #pragma unroll
       for (int i = 0; i < kRows; ++i) {
-        ptx::mma_16x8x32(sums[i][2 * pair], a_[i], w_[buffer][0], w_[buffer][1]);
-        ptx::mma_16x8x32(sums[i][2 * pair + 1], a_[i], w_[buffer][2], w_[buffer][3]);
+        ptx::mma_16x8x32(acc[i][2 * pair], a_[i], w_[buffer][0], w_[buffer][1]);
+        ptx::mma_16x8x32(acc[i][2 * pair + 1], a_[i], w_[buffer][2], w_[buffer][3]);
         if (pair == kPairs - 1) load_a(i, kLast ? 0 : kPart + 1);
       }
     }

@@ -1,6 +1,6 @@
-// How operands come into shared memory and sums into registers on Hopper: one thread fetches stage
-// after stage by TMA, warpgroups multiply them by wgmma, and two barriers per stage keep them
-// apart.
+// How operands come into shared memory and accumulators into registers on Hopper: one thread
+// fetches stage after stage by TMA, warpgroups multiply them by wgmma, and two barriers per stage
+// keep them apart.
 #pragma once
 
 #include "cuda/gemm/operand_maps.h"
@@ -122,7 +122,7 @@ template <HopperTile T>
 struct GroupPlace {
   int row = 0, column = 0;
   __device__ explicit GroupPlace(int group) {
-    if constexpr (!T.in_turns()) {
+    if constexpr (!T.is_pingpong()) {
       row = group % T.groups_m * T.group_m();
       column = group / T.groups_m * T.group_n();
     }
@@ -135,7 +135,8 @@ class Multiplier {
  public:
   static constexpr int kRows = T.group_m() / 64;  // blocks of one multiplication
   static constexpr int kColumns = T.group_n() / 8;
-  using Sums = int32_t[kRows][kColumns][4];  // see epilogue.cuh; blocks of rows are 64 apart
+  using Accumulators =
+      int32_t[kRows][kColumns][4];  // see epilogue.cuh; blocks of rows are 64 apart
 
   __device__ Multiplier(uint32_t stages, GroupPlace<T> part)
       : pipeline_(stages), a_(part.row * T.k), w_(T.a_bytes() + part.column * T.k) {}
@@ -143,17 +144,17 @@ class Multiplier {
   // Stages that are another's.
   __device__ void skip(int steps) { pipeline_.skip(steps); }
 
-  // sums = the next `steps` stages, at least one. Before the last kLast of them, but after the
+  // acc = the next `steps` stages, at least one. Before the last kLast of them, but after the
   // first, `before_last` is called; and when the last has been issued, `issued`.
   template <int kLast, class BeforeLast, class Issued>
-  __device__ __forceinline__ void run(int steps, Sums& sums, BeforeLast before_last,
+  __device__ __forceinline__ void run(int steps, Accumulators& acc, BeforeLast before_last,
                                       Issued issued) {
     uint32_t previous = pipeline_.empty();
-    multiply(sums, false);
+    multiply(acc, false);
     const int last = min(kLast, steps - 1);
-    add(steps - 1 - last, previous, sums);
+    add(steps - 1 - last, previous, acc);
     before_last();
-    add(last, previous, sums);
+    add(last, previous, acc);
     issued();
     ptx::wgmma_wait<0>();
     Pipeline<T>::release(previous);
@@ -162,18 +163,18 @@ class Multiplier {
  private:
   // `previous` is the slot that was multiplied last, now and in the end: it is left when the next
   // one has been issued and the tensor cores have something to do meanwhile.
-  __device__ __forceinline__ void add(int steps, uint32_t& previous, Sums& sums) {
+  __device__ __forceinline__ void add(int steps, uint32_t& previous, Accumulators& acc) {
 #pragma unroll 1
     for (; steps > 0; --steps) {
       const uint32_t current = pipeline_.empty();
-      multiply(sums, true);
+      multiply(acc, true);
       ptx::wgmma_wait<1>();
       Pipeline<T>::release(previous);
       previous = current;
     }
   }
 
-  __device__ __forceinline__ void multiply(Sums& sums, bool adds) {
+  __device__ __forceinline__ void multiply(Accumulators& acc, bool adds) {
     ptx::mbarrier_sleep(pipeline_.full(), pipeline_.parity);
     const uint64_t a = ptx::wgmma_operand(pipeline_.stage() + a_);
     const uint64_t w = ptx::wgmma_operand(pipeline_.stage() + w_);
@@ -182,7 +183,7 @@ class Multiplier {
     for (int part = 0; part < T.k / 32; ++part) {
 #pragma unroll
       for (int i = 0; i < kRows; ++i) {
-        ptx::wgmma_64xNx32(sums[i], a + (part * 32 + i * 64 * T.k) / 16, w + part * 32 / 16,
+        ptx::wgmma_64xNx32(acc[i], a + (part * 32 + i * 64 * T.k) / 16, w + part * 32 / 16,
                            adds || part > 0);
       }
     }

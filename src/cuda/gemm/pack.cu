@@ -9,7 +9,7 @@ constexpr int kThreads = 256;
 constexpr int kChunk = 16;  // bytes per thread
 constexpr int64_t kChunksPerBlock = kBlockBytes / kChunk;
 
-// Where a row is dealt to, see pack.h.
+// Where a row is permuted to, see pack.h.
 __device__ int64_t place_of_row(int64_t row) {
   return (row & ~int64_t{31}) | (row & 6) << 2 | (row & 24) >> 2 | (row & 1);
 }
@@ -43,7 +43,7 @@ __global__ void pack_rows(const int8_t* from, int64_t rows, int8_t* packed, int6
 
 }  // namespace
 
-int64_t packed_rows(int64_t n) { return (n + kDealtRows - 1) / kDealtRows * kDealtRows; }
+int64_t packed_rows(int64_t n) { return (n + kPermutedRows - 1) / kPermutedRows * kPermutedRows; }
 
 int64_t packed_bytes(int64_t n, int64_t k) {
   const int64_t blocks = std::max<int64_t>(1, (k + kBlockBytes - 1) / kBlockBytes);

@@ -1,12 +1,12 @@
 // How a weight lies in GPU memory, for every kernel family.
 //
 // Blocks of 128 bytes of k: [ceil(k / 128)][packed_rows(n)][128], zeros past the end of k (one
-// block of zeros when there is no k at all). The rows of a tile are then one contiguous piece per
+// block of zeros when there is no k at all). The rows of a tile are then one contiguous chunk per
 // stage, at constant distances for each thread, whatever n and k. Behind the last row there are
 // kReadPast bytes that may be read: the last tile of n need not ask which rows exist, since rows
 // past n only reach columns that are never stored.
 //
-// Rows are dealt out, 32 at a time. The tensor cores leave columns 2t and 2t + 1 of eight in thread
+// Rows are permuted, 32 at a time. The tensor cores leave columns 2t and 2t + 1 of eight in thread
 // t; stored as they are, a thread would write 4 bytes at a time. Row 8 j + r of 32 in memory is
 // hence row 8 (r / 2) + 2 j + r % 2 of w: after four multiplications by eight columns thread t
 // holds columns 8 t to 8 t + 7, one 16-byte store in bf16, straight from the registers, without a
@@ -19,13 +19,13 @@ struct CUstream_st;
 
 namespace octet::cuda {
 
-inline constexpr const char* kWeightLayout = "cuda_k128_dealt32";
+inline constexpr const char* kWeightLayout = "cuda_k128_permuted32";
 inline constexpr int64_t kBlockBytes = 128;
 inline constexpr int64_t kReadPast = 256 * kBlockBytes;  // the widest tile
 
-inline constexpr int64_t kDealtRows = 32;
+inline constexpr int64_t kPermutedRows = 32;
 
-// n, up to the next multiple of kDealtRows.
+// n, up to the next multiple of kPermutedRows.
 int64_t packed_rows(int64_t n);
 int64_t packed_bytes(int64_t n, int64_t k);
 

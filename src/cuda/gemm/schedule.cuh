@@ -4,9 +4,9 @@
 // grid is as large as the device can hold at once, and each worker walks its share of the work:
 // first whole tiles, as many apart as there are workers; then an equal part of the k steps of the
 // remaining tiles ("stream-k"), which may begin and end inside a tile. The workers of such a tile
-// leave their int32 sums in memory, and the last to arrive adds them up and runs the epilogue (see
-// share.cuh). Integer sums do not depend on the order, so the result is the same bits in any case,
-// and no worker ever waits for another.
+// leave their int32 accumulators in memory, and the last to arrive adds them up and runs the
+// epilogue (see share.cuh). Integer sums do not depend on the order, so the result is the same bits
+// in any case, and no worker ever waits for another.
 //
 // Tiles are numbered so that those that run at the same time form a compact rectangle:
 // `rows_together` rows of tiles at a time, column by column, which keeps both operands' panels in

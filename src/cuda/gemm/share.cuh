@@ -1,20 +1,21 @@
-// Tiles that several workers compute, each a part of k: their sums meet in memory.
+// Tiles that several workers compute, each a part of k: their accumulators meet in memory.
 #pragma once
 
 #include "cuda/gemm/schedule.cuh"
 
 namespace octet::cuda {
 
-// This team's sums of a shared tile. True for the last team to arrive: it gets all the sums.
+// This team's accumulators of a shared tile. True for the last team to arrive: it gets all the
+// accumulators.
 //
-// A team is the threads whose sums form one rectangle of outputs: a block, or a warpgroup. It has
-// kThreads of them, in which this one has rank(); kTeams of them form a worker, in which this one
-// has number(); sync() lets its threads meet, and `arrived` is a word of shared memory of its own.
-// A worker has at most two parts of tiles, one that begins inside a tile and one that begins with
-// it, so it has two places for partial sums.
+// A team is the threads whose accumulators form one rectangle of outputs: a block, or a warpgroup.
+// It has kThreads of them, in which this one has rank(); kTeams of them form a worker, in which
+// this one has number(); sync() lets its threads meet, and `arrived` is a word of shared memory of
+// its own. A worker has at most two parts of tiles, one that begins inside a tile and one that
+// begins with it, so it has two places for partial sums.
 template <class Team, int kRows, int kColumns>
-__device__ bool share_sums(const GemmParams& params, const Work& work, const Team& team,
-                           int32_t (&sums)[kRows][kColumns][4]) {
+__device__ bool share_accumulators(const GemmParams& params, const Work& work, const Team& team,
+                                   int32_t (&acc)[kRows][kColumns][4]) {
   constexpr int kVectors = kRows * kColumns;
   constexpr int kTeamVectors = kVectors * Team::kThreads;
   using Workers = cuda::Workers<Team::kBlocksPerWorker>;
@@ -22,7 +23,7 @@ __device__ bool share_sums(const GemmParams& params, const Work& work, const Tea
   const auto steps = static_cast<uint32_t>(work.k_end - work.k_begin);
   const auto all = static_cast<uint32_t>(params.k_steps);
   uint32_t* arrivals = params.arrivals + index * Team::kTeams + team.number();
-  auto* vectors = reinterpret_cast<int4*>(&sums[0][0][0]);
+  auto* vectors = reinterpret_cast<int4*>(&acc[0][0][0]);
   const auto place = [&](uint32_t worker, bool begins) {
     const int64_t part = 2 * worker + (begins ? 1 : 0);
     return reinterpret_cast<int4*>(params.partial_sums) +
@@ -36,7 +37,7 @@ __device__ bool share_sums(const GemmParams& params, const Work& work, const Tea
     team.sync();  // `arrived` of the last shared tile has been read
     if (team.rank() == 0) {
       *team.arrived = *static_cast<volatile uint32_t*>(arrivals);
-      __threadfence();  // for the whole team: whoever has arrived, its sums are there
+      __threadfence();  // for the whole team: whoever has arrived, its accumulators are there
     }
     team.sync();
   }
@@ -60,15 +61,15 @@ __device__ bool share_sums(const GemmParams& params, const Work& work, const Tea
   const uint32_t last_worker = shared.worker_of(first_step + all - 1);
   const auto theirs = [&](uint32_t worker) -> const int4* {  // null when there is nothing to add
     const uint32_t begin = shared.first_of(worker);
-    const bool has_sums = worker != Workers::self() && begin != shared.first_of(worker + 1);
-    return has_sums ? place(worker, begin <= first_step) : nullptr;
+    const bool has_acc = worker != Workers::self() && begin != shared.first_of(worker + 1);
+    return has_acc ? place(worker, begin <= first_step) : nullptr;
   };
   const auto add = [](int4& to, const int4& more) {
     to.x += more.x, to.y += more.y, to.z += more.z, to.w += more.w;
   };
   uint32_t worker = shared.worker_of(first_step);
   if constexpr (kVectors <= 16) {
-    // A chain of trips to L2, so the sums of small tiles come from two workers at a time.
+    // A chain of trips to L2, so the accumulators of small tiles come from two workers at a time.
     for (; worker < last_worker; worker += 2) {
       const int4* first = theirs(worker);
       const int4* second = theirs(worker + 1);

@@ -56,10 +56,10 @@ std::string name_of(const Tile& tile) {
 
 std::string name_of(const HopperTile& tile) {
   std::string name = fmt::format("sm90_{}x{}x{}_s{}", tile.m, tile.n, HopperTile::k, tile.stages);
-  name += tile.in_turns() ? fmt::format("_turns{}", tile.groups())
-                          : fmt::format("_g{}x{}", tile.groups_m, tile.groups_n);
+  name += tile.is_pingpong() ? fmt::format("_pingpong{}", tile.groups())
+                             : fmt::format("_g{}x{}", tile.groups_m, tile.groups_n);
   if (tile.cluster() > 1) name += fmt::format("_c{}x{}", tile.cluster_m, tile.cluster_n);
-  if (tile.yields > 0) name += fmt::format("_y{}", tile.yields);
+  if (tile.stagger > 0) name += fmt::format("_y{}", tile.stagger);
   return name;
 }
 

@@ -8,7 +8,7 @@ namespace octet::cuda {
 // A block computes m x n outputs, k bytes of both operands per pipeline stage. Its warps stand
 // warps_m x warps_n x warps_k; each computes warp_m() x warp_n() outputs in registers, from its
 // share of each stage's k. More than one along k serve few tokens: there the tiles must be small to
-// be many, and their sums are added up in shared memory at the end.
+// be many, and their accumulators are added up in shared memory at the end.
 struct Tile {
   int m, n, k;
   int stages;

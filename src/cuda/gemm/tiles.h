@@ -42,14 +42,14 @@ inline constexpr Tile kMediumTiles[] = {
     {128, 256, 128, 3, 2, 4, 1, 1},  // large m and n on sm_80
 };
 inline constexpr HopperTile kHopperTiles[] = {
-    //  m   n stages  warpgroups        m n  cluster m n  yields
-    {256, 192, 4, Sharing::together, 2, 1, 1, 2, 2},  // long k: the fewest bytes per operation
-    {128, 256, 4, Sharing::together, 2, 1, 2, 1, 2},  // other last waves; a head's 256 columns
-    {128, 192, 5, Sharing::in_turns, 2, 1, 2, 1, 0},  // short k: the epilogue is hidden
-    {128, 128, 6, Sharing::in_turns, 2, 1, 2, 1, 0},  // some hundred tokens
-    {64, 256, 5, Sharing::together, 1, 2, 1, 1, 0},   // texts, large n
-    {64, 128, 8, Sharing::together, 1, 2, 1, 1, 0},   // texts
-    {64, 64, 12, Sharing::together, 1, 1, 1, 1, 0},   // the same, n too small to fill the device
+    //  m   n stages  warpgroups        m n  cluster m n  stagger
+    {256, 192, 4, Sharing::cooperative, 2, 1, 1, 2, 2},  // long k: the fewest bytes per operation
+    {128, 256, 4, Sharing::cooperative, 2, 1, 2, 1, 2},  // other last waves; a head's 256 columns
+    {128, 192, 5, Sharing::pingpong, 2, 1, 2, 1, 0},     // short k: the epilogue is hidden
+    {128, 128, 6, Sharing::pingpong, 2, 1, 2, 1, 0},     // some hundred tokens
+    {64, 256, 5, Sharing::cooperative, 1, 2, 1, 1, 0},   // texts, large n
+    {64, 128, 8, Sharing::cooperative, 1, 2, 1, 1, 0},   // texts
+    {64, 64, 12, Sharing::cooperative, 1, 1, 1, 1, 0},   // the same, n too small to fill the device
 };
 
 template <TileClass C>

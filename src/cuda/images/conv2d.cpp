@@ -31,17 +31,17 @@ void conv2d(Device& device, Matmul& matmul, const ConvArgs& args) {
   const int64_t element = bits_of(args.x.dtype) / 8;
   // Aligned rows, whatever the channels.
   const int64_t stride = round_up(std::max<int64_t>(k, 1), 16 / element);
-  // Pieces of one size, whole tiles each: the library plans once for all but the last.
+  // Chunks of one size, whole tiles each: the library plans once for all but the last.
   const int64_t fitting = std::max<int64_t>(kUnfoldedBytes / (stride * element), 1);
   const int64_t even = ceil_div(pixels, ceil_div(pixels, fitting));
   const int64_t rows = std::min(round_up(even, 256), pixels);
   const Buffer unfolded = device.allocate(static_cast<size_t>(rows * stride * element));
   for (int64_t first = 0; first < pixels; first += rows) {
     const int64_t count = std::min(rows, pixels - first);
-    const TensorView piece = TensorView::rows(unfolded.data(), args.x.dtype, count, k, stride);
-    launch_unfold(args.x, args.height, args.width, first, piece, device.stream());
+    const TensorView chunk = TensorView::rows(unfolded.data(), args.x.dtype, count, k, stride);
+    launch_unfold(args.x, args.height, args.width, first, chunk, device.stream());
     check_launch("conv2d");
-    matmul.run(piece, args.weight, some_rows(args.out, first, count), args.bias);
+    matmul.run(chunk, args.weight, some_rows(args.out, first, count), args.bias);
   }
 }
 

@@ -48,9 +48,9 @@ __device__ __forceinline__ void wgmma_wait() {
   ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110" \
   ", %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124"   \
   ", %125, %126, %127"
-#define OCTET_SUMS_4(j) "+r"(sums[j][0]), "+r"(sums[j][1]), "+r"(sums[j][2]), "+r"(sums[j][3])
+#define OCTET_ACC_4(j) "+r"(acc[j][0]), "+r"(acc[j][1]), "+r"(acc[j][2]), "+r"(acc[j][3])
 #define OCTET_SUMS_16(j) \
-  OCTET_SUMS_4(j), OCTET_SUMS_4((j) + 1), OCTET_SUMS_4((j) + 2), OCTET_SUMS_4((j) + 3)
+  OCTET_ACC_4(j), OCTET_ACC_4((j) + 1), OCTET_ACC_4((j) + 2), OCTET_ACC_4((j) + 3)
 #define OCTET_SUMS_32(j) OCTET_SUMS_16(j), OCTET_SUMS_16((j) + 4)
 #define OCTET_SUMS_64(j) OCTET_SUMS_32(j), OCTET_SUMS_32((j) + 8)
 // n columns; `names` of n / 2 registers, then the numbers of the three operands that follow.
@@ -62,12 +62,12 @@ __device__ __forceinline__ void wgmma_wait() {
                : __VA_ARGS__                                                                \
                : "l"(a), "l"(b), "r"(static_cast<int>(adds)))
 
-// sums [64, 8 kBlocks] (+)= a [64, 32] times b [8 kBlocks, 32] transposed, exact in int32. Warp w
+// acc [64, 8 kBlocks] (+)= a [64, 32] times b [8 kBlocks, 32] transposed, exact in int32. Warp w
 // of the four holds rows 16 w to 16 w + 15; within them lane l, g = l / 4, t = l % 4, holds of
-// sums[j] the columns 8 j + 2 t and 8 j + 2 t + 1 of rows g (0, 1) and g + 8 (2, 3). Nobody may
-// touch the sums before wgmma_wait.
+// acc[j] the columns 8 j + 2 t and 8 j + 2 t + 1 of rows g (0, 1) and g + 8 (2, 3). Nobody may
+// touch the accumulators before wgmma_wait.
 template <int kBlocks>
-__device__ __forceinline__ void wgmma_64xNx32(int32_t (&sums)[kBlocks][4], uint64_t a, uint64_t b,
+__device__ __forceinline__ void wgmma_64xNx32(int32_t (&acc)[kBlocks][4], uint64_t a, uint64_t b,
                                               bool adds) {
   static_assert(kBlocks == 8 || kBlocks == 16 || kBlocks == 24 || kBlocks == 32);
   if constexpr (kBlocks == 8) {
@@ -85,7 +85,7 @@ __device__ __forceinline__ void wgmma_64xNx32(int32_t (&sums)[kBlocks][4], uint6
 #undef OCTET_NAMES_64
 #undef OCTET_NAMES_96
 #undef OCTET_NAMES_128
-#undef OCTET_SUMS_4
+#undef OCTET_ACC_4
 #undef OCTET_SUMS_16
 #undef OCTET_SUMS_32
 #undef OCTET_SUMS_64

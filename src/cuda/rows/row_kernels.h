@@ -36,13 +36,14 @@ void launch_quantize_rows_searched(const ConstTensorView& x, const ActivationTra
 void launch_dequantize_rows(const QTensor& q, const TensorView& out, int multiprocessors,
                             CUstream_st* stream);
 
-// The epilogue of the numeric contract as a pass of its own, for an INT8 GEMM that leaves its sums
-// in memory: out[i, j] = (float(sums[i, j]) * row_scale[i]) * col_scale[j], then + bias[j] unless
-// bias is null.
-// sums: I32 [m, n] dense; row_scale: F32 [m]; col_scale, bias: F32 [n]; out: F32, BF16, F16 [m, n].
-void launch_dequantize_sums(const int32_t* sums, const float* row_scale, const float* col_scale,
-                            const float* bias, const TensorView& out, int multiprocessors,
-                            CUstream_st* stream);
+// The epilogue of the numeric contract as a pass of its own, for an INT8 GEMM that leaves its
+// accumulators in memory: out[i, j] = (float(acc[i, j]) * row_scale[i]) * col_scale[j], then +
+// bias[j] unless bias is null. acc: I32 [m, n] dense; row_scale: F32 [m]; col_scale, bias: F32 [n];
+// out: F32, BF16, F16 [m, n].
+void launch_dequantize_accumulators(const int32_t* acc, const float* row_scale,
+                                    const float* col_scale, const float* bias,
+                                    const TensorView& out, int multiprocessors,
+                                    CUstream_st* stream);
 
 // Values in [-127, 127], about normal with a deviation of 30; each depends on its index and the
 // seed alone.

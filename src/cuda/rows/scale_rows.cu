@@ -1,6 +1,6 @@
 // Integers to floats by rows: dequantization of int8, and the GEMM epilogue as a pass of its own
-// over int32 sums. Bound by memory: a thread keeps the factors of its 4 columns in registers and
-// walks down the rows, with the loads of several rows in flight.
+// over int32 accumulators. Bound by memory: a thread keeps the factors of its 4 columns in
+// registers and walks down the rows, with the loads of several rows in flight.
 #include <algorithm>
 #include <limits>
 #include <type_traits>
@@ -183,11 +183,11 @@ void launch_dequantize_rows(const QTensor& q, const TensorView& out, int multipr
                       nullptr, out, multiprocessors, stream);
 }
 
-void launch_dequantize_sums(const int32_t* sums, const float* row_scale, const float* col_scale,
-                            const float* bias, const TensorView& out, int multiprocessors,
-                            CUstream_st* stream) {
-  launch_into<int32_t>(sums, out.shape[1], row_scale, col_scale, bias, out, multiprocessors,
-                       stream);
+void launch_dequantize_accumulators(const int32_t* acc, const float* row_scale,
+                                    const float* col_scale, const float* bias,
+                                    const TensorView& out, int multiprocessors,
+                                    CUstream_st* stream) {
+  launch_into<int32_t>(acc, out.shape[1], row_scale, col_scale, bias, out, multiprocessors, stream);
 }
 
 }  // namespace octet::cuda

@@ -28,7 +28,7 @@ inline constexpr int kNoRow = 1 << 30;    // larger than any row
 inline constexpr int kMaxRows = 1 << 28;  // so that sums of rows do not overflow
 inline constexpr float kTinyAmax = 0x1p-60f;
 
-// How rows are dealt to teams and blocks.
+// How rows are distributed over teams and blocks.
 struct TeamGrid {
   int rows;
   int k;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/regular_file.h"
 #include "formats/json.h"
 #include "formats/text.h"
 
@@ -202,8 +203,8 @@ std::string find_config(const std::string& path) {
   std::error_code ignored;
   const std::filesystem::path given(path);
   const bool is_folder = std::filesystem::is_directory(given, ignored);
-  const std::filesystem::path file = (is_folder ? given : given.parent_path()) / "config.json";
-  return std::filesystem::is_regular_file(file, ignored) ? file.string() : "";
+  const std::string file = ((is_folder ? given : given.parent_path()) / "config.json").string();
+  return is_file_there(file) ? file : "";
 }
 
 }  // namespace octet::ideogram4

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/regular_file.h"
 #include "formats/json.h"
 #include "formats/text.h"
 #include "quant/dialect.h"
@@ -39,8 +40,7 @@ void check_groups(const json& groups, const std::string& path) {
 
 void check_config(const Checkpoint& checkpoint) {
   const auto path = std::filesystem::path(checkpoint.path()).parent_path() / "config.json";
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return;
+  if (!is_file_there(path.string())) return;
   const json config = read_json_file(path.string());
   if (!config.is_object()) return;  // whoever reads the configuration says so
   const auto quantization = config.find("quantization_config");
@@ -48,6 +48,8 @@ void check_config(const Checkpoint& checkpoint) {
   const auto groups = quantization->find("config_groups");
   if (groups != quantization->end() && groups->is_object()) check_groups(*groups, path.string());
 }
+
+struct CheckedConfig {};
 
 // Symmetric weights have none, or zeros.
 void check_zero_point(const Checkpoint& checkpoint, const std::string& name) {
@@ -80,7 +82,10 @@ bool stores_compressed(const Checkpoint& checkpoint, const std::string& module) 
 
 std::unique_ptr<StoredWeight> open_compressed(const Checkpoint& checkpoint,
                                               const std::string& module, int64_t rows, int64_t k) {
-  check_config(checkpoint);
+  checkpoint.once<CheckedConfig>([&] {
+    check_config(checkpoint);
+    return CheckedConfig();
+  });
   check(checkpoint.find(module + ".weight_g_idx") == nullptr,
         "{}: tensor {}: weights of compressed-tensors in groups of inputs are not read",
         checkpoint.path(), in_quotes(module + ".weight_g_idx"));

@@ -111,8 +111,11 @@ std::optional<SmoothDirection> written_direction(const Checkpoint& checkpoint) {
 StoredTransform smooth_of(const Checkpoint& checkpoint, const std::string& module, int64_t k) {
   const std::string name = module + ".smooth";
   StoredTransform made = read_smooth(checkpoint, name, k);
-  const auto written = written_direction(checkpoint);
-  if ((written ? *written : judge(checkpoint)) == SmoothDirection::multiply) return made;
+  const auto direction = checkpoint.once<SmoothDirection>([&] {
+    const auto written = written_direction(checkpoint);
+    return written ? *written : judge(checkpoint);
+  });
+  if (direction == SmoothDirection::multiply) return made;
   for (float& value : made.smooth) {
     value = 1 / value;
     check(std::isfinite(value), "{}: tensor {} holds a number too small to divide by",

@@ -1,0 +1,12 @@
+#include "octet/devices.h"
+
+#include "api/boundary.h"
+#include "devices/select.h"
+
+namespace octet {
+
+std::vector<DeviceInfo> list_devices() try { return find_devices(); } catch (...) {
+  api::rethrow_as_error();
+}
+
+}  // namespace octet
