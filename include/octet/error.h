@@ -1,5 +1,8 @@
 // The exception type of the library. Its message is one sentence: what went wrong, what was
 // expected, what was found and, if there is one, the remedy.
+//
+// Public functions throw nothing else: if memory runs out, a thread cannot start or a callback of
+// yours throws, that is an Error, too.
 #pragma once
 
 #include <stdexcept>

@@ -31,7 +31,7 @@ bool is_group(int64_t group) {
 
 // `*` stands for any text, also for none. Texts between two stars are taken where they come first:
 // a later place leaves less for the rest.
-bool matches(std::string_view pattern, std::string_view name) {
+bool fits_pattern(std::string_view pattern, std::string_view name) {
   size_t star = pattern.find('*');
   if (star == pattern.npos) return pattern == name;
   if (!name.starts_with(pattern.substr(0, star))) return false;
@@ -96,7 +96,7 @@ int64_t group_for(const Recipe& recipe, int64_t k) {
 
 bool Protection::matches(const std::string& module) const {
   return std::any_of(patterns.begin(), patterns.end(),
-                     [&](const std::string& pattern) { return quant::matches(pattern, module); });
+                     [&](const std::string& pattern) { return fits_pattern(pattern, module); });
 }
 
 Protection parse_protection(const std::string& text) {

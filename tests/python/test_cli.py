@@ -1,4 +1,4 @@
-"""The program as a user meets it: exit codes, sentences, tables, JSON."""
+"""The program as a user meets it: failures, tables, JSON."""
 
 import json
 import os
@@ -6,32 +6,7 @@ import struct
 import subprocess
 
 import pytest
-
-
-@pytest.fixture
-def octet(built_program):
-    program = built_program("octet")
-
-    def run(*arguments, **environment):
-        return subprocess.run(
-            [program, *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            env={**os.environ, **environment},
-        )
-
-    return run
-
-
-def only_sentence(done, code=1):
-    """The one line of a failed run on standard error, with nothing on standard output."""
-    assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
-    assert done.stdout == ""
-    lines = done.stderr.splitlines()
-    assert len(lines) == 1, done.stderr
-    assert lines[0].startswith("octet: ")
-    return lines[0]
+from running import octet, only_sentence  # noqa: F401
 
 
 def write_safetensors(path, header, data=b""):
@@ -56,90 +31,6 @@ def test_help_and_version(octet):
         assert done.returncode == 0
         assert "--device" in done.stdout and "--json" in done.stdout
     assert octet("--version").stdout.startswith("octet ")
-
-
-COMMANDS = ("generate, caption, demo, pull, inspect, quantize, compare, devices, bench, tune, "
-            "completion or man")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "parts"),
-    [
-        ([], ["a command is missing", COMMANDS, "see octet --help"]),
-        (["nope"], ["'nope'", COMMANDS, "see octet --help"]),
-        (["nope", "--json", "-"], ["'nope'", COMMANDS]),
-        (["--nope"], ["'--nope' was not expected"]),
-        (["bench"], ["bench: a command is missing, expected gemm, linear, quantize or step",
-                    "see octet bench --help"]),
-        (["bench", "nope"], ["bench: 'nope'", "expected gemm, linear, quantize or step"]),
-        (["genrate"], ["'genrate' is not a command; did you mean generate?"]),
-        (["bench", "gem"], ["bench: 'gem' is not a command; did you mean gemm?"]),
-        (["help"], ["'help' is not a command; use octet --help"]),
-        (["download", "a/b"], ["use octet pull"]),
-        (["demo", "--sede", "3"], ["demo: the argument '--sede' was not expected; did you mean "
-                                   "--seed?"]),
-        (["demo", "-seed", "3"], ["did you mean --seed?"]),
-        (["demo", "--sed=3"], ["did you mean --seed?"]),
-        (["demo", "--output", "a.png"], ["'--output' was not expected; use -o"]),
-        (["demo", "--gpu"], ["use --device cuda"]),
-        (["bench", "gemm", "--shape", "1,2,3"], ["did you mean --shapes?"]),
-        (["bench", "linear", "--shapes", "1,2,3"], ["did you mean --shape?"]),
-        (["bench", "linear", "--sizes", "1,2,3"], ["use --shape m,n,k"]),
-        (["bench", "linear", "--shape", "1,2,3;4,5,6"], ["--shape has 2 shapes, expected one"]),
-        (["quantize", "a", "b", "--calib", "x"], ["did you mean --calibration-"]),
-        (["compare", "a", "b", "--width", "512"], ["--size WIDTHxHEIGHT"]),
-        (["compare", "a", "b", "--height=512"], ["--size WIDTHxHEIGHT"]),
-        (["compare", "a", "b", "--cfg", "3"], ["'--cfg' was not expected; use --guidance"]),
-        (["compare", "a", "b", "--cfg-scale", "3"], ["use --guidance"]),
-        (["compare", "a", "b", "--negative-prompt", "x"], ["there is no negative prompt"]),
-        (["compare", "a", "b", "--batch", "2"], ["use -n"]),
-        (["inspect"], ["inspect: ", "file"]),
-        (["inspect", ""], ["inspect: the path is empty"]),
-        (["inspect", "a", "b"], ["inspect: ", "'b' was not expected"]),
-        (["inspect", "a", "--device", "cpu"], ["'--device' was not expected"]),
-        (["devices", "--threads", "2"], ["'--threads' was not expected"]),
-        (["devices", "--no-such-flag"], ["'--no-such-flag'", "see octet devices --help"]),
-        (["devices", "--json", ""], ["--json", "empty"]),
-        (["devices", "-v", "-q"], ["--quiet", "--verbose"]),
-        (["demo", "--threads", "0"], ["'0'", "from 1 to "]),
-        (["demo", "--threads", "many"], ["'many'", "from 1 to "]),
-        (["demo", "--threads", "4096"], ["--threads is '4096'", "from 1 to "]),
-        (["demo", "--threads", "9" * 30], ["from 1 to "]),
-        (["demo", "--seed", "-1"], ["--seed", "'-1'", "from 0 to"]),
-        (["demo", "--seed", "9" * 20], ["--seed", "from 0 to"]),
-        (["demo", "--device", "tpu"], ["'tpu'", "cuda:<number>"]),
-        (["demo", "--device", "cuda:"], ["'cuda:'", "cuda:<number>"]),
-        (["demo", "--device", "cuda:x\x1b\n"], ["cuda:x\\u001b\\u000a", "cuda:<number>"]),
-        (["bench", "gemm", "--seconds", "nan"], ["--seconds", "'nan'", "0 to 3600"]),
-        (["bench", "gemm", "--seconds", "-1"], ["--seconds", "'-1'", "0 to 3600"]),
-        (["bench", "gemm", "--dtype", "int4"], ["bench gemm: --dtype", "'int4'", "bf16 or f32"]),
-        (["bench", "gemm", "--shapes", "1,2"], ["'1,2'", "m,n,k"]),
-        (["bench", "gemm", "--shapes", ""], ["''", "m,n,k"]),
-        (["bench", "gemm", "--shapes", "1,2,3;"], ["item 2 of '1,2,3;' is empty", "';'"]),
-        (["bench", "gemm", "--shapes", "1,2,3;;4,5,6"], ["item 2 of '1,2,3;;4,5,6' is empty"]),
-        (["bench", "gemm", "--shapes", "1,2,x"], ["'x'", "whole number"]),
-        (["bench", "gemm", "--shapes", "1,2,999999999"], ["too large", "132104"]),
-        (["bench", "gemm", "--shapes", "1,2," + "9" * 30], ["too large", "132104"]),
-        (["bench", "gemm", "--shapes", "1,2,-" + "9" * 30], ["whole number"]),
-        (["bench", "gemm", "--shapes", "ideogram4@1000"], ["1000", "multiple of 16"]),
-        (["bench", "gemm", "--tune", "always"], ["--tune", "'always'", "off, missing or all"]),
-        (["bench", "gemm", "--path", "fp8"], ["--path", "'fp8'", "auto, int8 or bf16"]),
-        (["bench", "gemm", "--path", "auto", "--dtype", "f32"], ["--path auto", "--dtype bf16"]),
-        (["bench", "gemm", "--peers", "--only-native"], ["--peers", "--only-native"]),
-        (["bench", "gemm", "--peers", "--path", "bf16"], ["--peers", "got --path bf16"]),
-        (["bench", "quantize", "--rows", "0"], ["--rows", "'0'", "1 to 16777216"]),
-        (["bench", "quantize", "--rows", "1,2"], ["--rows", "2 numbers", "at most 1"]),
-        (["bench", "quantize", "--k", "4608,"], ["--k", "''", "whole number"]),
-        (["bench", "quantize", "--k", "132105"], ["'132105'", "1 to 132104"]),
-        (["bench", "quantize", "--shapes", "1,2,3"], ["'--shapes' was not expected"]),
-        (["tune", "--tune", "off"], ["tune: --tune", "'off'", "missing or all"]),
-        (["tune", "--shapes", "ideogram4@"], ["tune: ", "whole number"]),
-    ],
-)
-def test_wrong_usage_is_one_sentence(octet, arguments, parts):
-    sentence = only_sentence(octet(*arguments), code=2)
-    for part in parts:
-        assert part in sentence
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def test_a_way_around_through_a_relative_path_is_seen(repository: Path, tmp_path
 def test_public_functions_let_nothing_but_errors_out(repository: Path) -> None:
     """Each is defined as a function-try-block that ends in api::rethrow_as_error()."""
     # Only a std::string can fail in these.
-    plain = {"remove_temporary_files", "version", "commit", "printable", "error_by_recipe", 
+    plain = {"remove_temporary_files", "version", "commit", "printable", "error_by_recipe",
              "set_sink", "level_from_environment"}
     names = set()
     for header in (repository / "include/octet").glob("*.h"):

@@ -55,8 +55,8 @@ def models_flags():
     return [word for pair in SETTINGS.items() for word in pair]
 
 
-def test_fields_of_what_runs_a_model(octet, documented, model,  # noqa: F811
-                                     models_flags, tmp_path):
+def test_fields_of_what_runs_a_model(
+        octet, documented, model, models_flags, tmp_path):  # noqa: F811
     generated = octet("generate", "--model", model, *models_flags, stdin=tiny.CAPTION)
     check_against(documented, "generate", generated)
     compared = octet("compare", model, model, *models_flags, stdin=tiny.CAPTION)
