@@ -140,7 +140,8 @@ std::string caption_for_model(std::string_view text, const std::string& what, bo
   CaptionReport report = check_caption(text);
   if (report.valid()) return std::move(report.canonical);
   if (any && !report.as_given.empty()) return std::move(report.as_given);
-  const std::string remedy = any                         ? ""
+  const char* const remedy = any ? "; not even --any-caption takes text that is empty, too long, "
+                                   "not UTF-8 or has NUL bytes"
                              : !report.canonical.empty() ? "; `octet caption check --fix` mends it"
                              : !report.as_given.empty()  ? "; --any-caption runs it all the same"
                                                          : "";

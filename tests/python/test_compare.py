@@ -49,10 +49,10 @@ def command(program, a, b, flags) -> list[str]:
 def compare(built_program):
     """compare(a, b, "--flag", value, ...) runs the program with SETTINGS of generating.py."""
 
-    def run(a, b, *flags, environment=None, **options):
+    def run(a, b, *flags, caption=tiny.CAPTION, environment=None, **options):
         return subprocess.run(
             [*command(built_program("octet"), a, b, flags), "-q"],
-            input=tiny.CAPTION,
+            input=caption,
             capture_output=True,
             text=True,
             timeout=60,
@@ -89,6 +89,8 @@ FLOAT_AND_INT8 = ("--a-linears", "float", "--json", "-")
 def test_a_model_against_itself_is_equal(compare, model):
     done = report(compare(model, model, "--json", "-", "-n", 2))
     assert done["equal"] is True
+    assert done["size"] == "8x6" and done["caption"] == tiny.CAPTION and done["version"]
+    assert done["a"]["model"] == done["b"]["model"] == str(model) and "model" not in done
     assert done["a"]["checkpoint"] == done["b"]["checkpoint"]
     assert done["tokens"] == 12 and done["channels"] == SHAPE.token_channels
     assert len(done["steps"]) == 2 and len(done["images"]) == 2
@@ -300,7 +302,8 @@ def test_gates(compare, model, tmp_path, flag):
     ("--model", "x"), ("--out", "x.png"), ("--steps", "0")])
 def test_wrong_usage(compare, model, flag, value):
     sentence = refusal(compare(model, model, flag, value), code=2)
-    assert flag in sentence and "octet compare --help" in sentence
+    assert flag in sentence
+    assert "octet compare --help" in sentence or "did you mean --a-linears?" in sentence
 
 
 def test_two_models_are_needed(built_program, model):
@@ -348,7 +351,12 @@ def test_latents_of_other_shapes(compare, model, tmp_path):
 def test_bad_captions_and_sizes(compare, model):
     nowhere = model / "nowhere.json"
     assert str(nowhere) in refusal(compare(model, model, "--caption", nowhere))
-    assert "image size" in refusal(compare(model, model, "--size", "7x8"))
+    assert "image size" in refusal(compare(model, model, "--size", "7x8"), code=2)
+    # Once for both, not once for each.
+    odd = tiny.CAPTION.replace('"high_level_description"', '"descripton"')
+    done = compare(model, model, caption=odd)
+    assert done.returncode == 0 and len(done.stderr.splitlines()) == 1
+    assert 'unknown key "descripton"' in done.stderr
     assert "--require-int8" in refusal(
         compare(model, model, "--require-int8", "--b-device", "ref"))
     assert compare(model, model, "--require-int8", "--a-linears", "float").returncode == 0

@@ -83,15 +83,15 @@ def test_nothing_is_finished_yet(built_program, generate, model, stage, which):
 
 @pytest.mark.parametrize("which", CODES)
 def test_finished_latents_become_pictures(built_program, generate, model, which):
-    flags = ("--size", "32x32", "--steps", 20, "--images", 1000)
+    flags = ("--size", "32x32", "--steps", 10, "--images", 100)
     run = generating(built_program, model, generate.out, *flags)
-    run.wait_for(r"denoising: 20\d\d/20000")  # the first tenth: a hundred pictures
+    run.wait_for(r"denoising: 1\d\d/1000")  # the first tenth: ten pictures
     run.send(which)
     code, sentences = run.end()
     assert code == CODES[which]
     (sentence,) = sentences
-    complete = int(re.search(r"stopped on request; (\d+) of 1000", sentence).group(1))
-    assert 100 <= complete == whole_pictures(generate.out)
+    complete = int(re.search(r"stopped on request; (\d+) of 100 ", sentence).group(1))
+    assert 10 <= complete == whole_pictures(generate.out)
 
 
 @pytest.mark.parametrize("which", CODES)
@@ -107,7 +107,7 @@ def test_a_signal_while_decoding_loses_nothing(built_program, generate, model, w
 
 @pytest.mark.parametrize("which", CODES)
 def test_the_second_signal_ends_it_at_once(built_program, generate, model, which):
-    run = generating(built_program, model, generate.out, "--size", "64x64", "--images", 600,
+    run = generating(built_program, model, generate.out, "--size", "64x64", "--images", 50,
                      "--steps", 1)
     run.wait_for("decoding")
     run.send(signal.SIGINT)
@@ -117,7 +117,7 @@ def test_the_second_signal_ends_it_at_once(built_program, generate, model, which
     code, sentences = run.end()
     assert code == CODES[which]
     assert sentences == ["octet: ended by a signal"]
-    assert 0 < whole_pictures(generate.out) < 600
+    assert 0 < whole_pictures(generate.out) < 50
 
 
 def test_nohup_is_obeyed(built_program, generate, model):
