@@ -1,6 +1,6 @@
-# GoogleTest programs, run through CTest with labels. A cross build compiles GoogleTest itself from
-# Debian's source package, and runs its programs under the emulator that the toolchain file names.
-if(CMAKE_CROSSCOMPILING)
+# GoogleTest programs, run through CTest with labels. A cross build without a system root compiles
+# GoogleTest itself from Debian's source package; its programs run under the toolchain's emulator.
+if(CMAKE_CROSSCOMPILING AND NOT CMAKE_SYSROOT)
   add_subdirectory(/usr/src/googletest ${PROJECT_BINARY_DIR}/googletest EXCLUDE_FROM_ALL)
 else()
   find_package(GTest REQUIRED)

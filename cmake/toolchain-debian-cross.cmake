@@ -2,6 +2,8 @@
 #
 # fmt comes from the host's /usr/include. Debian's cross compilers look there of themselves, after
 # the headers of the target's own libc; naming the folder with -I would put it before them.
+#
+# With CMAKE_SYSROOT, a folder with the other architecture's packages, everything comes from there.
 set(CMAKE_SYSTEM_NAME Linux)
 set(target ${CMAKE_SYSTEM_PROCESSOR}-linux-gnu)
 
@@ -16,5 +18,17 @@ set(CMAKE_C_COMPILER ${octet_cross_c})  # GoogleTest's own project asks for C as
 find_program(octet_emulator NAMES
   qemu-${CMAKE_SYSTEM_PROCESSOR} qemu-${CMAKE_SYSTEM_PROCESSOR}-static)
 if(octet_emulator)
-  set(CMAKE_CROSSCOMPILING_EMULATOR ${octet_emulator} -L /usr/${target} -cpu max)
+  set(octet_emulated_root /usr/${target})
+  if(CMAKE_SYSROOT)
+    set(octet_emulated_root ${CMAKE_SYSROOT})
+  endif()
+  set(CMAKE_CROSSCOMPILING_EMULATOR ${octet_emulator} -L ${octet_emulated_root} -cpu max)
+endif()
+
+if(CMAKE_SYSROOT)
+  set(CMAKE_LIBRARY_ARCHITECTURE ${target})
+  set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+  foreach(kind LIBRARY INCLUDE PACKAGE)
+    set(CMAKE_FIND_ROOT_PATH_MODE_${kind} ONLY)
+  endforeach()
 endif()

@@ -4,6 +4,9 @@ Every function takes networks as from_pretrained loads them and returns float32 
 names) without a batch dimension, whatever the networks compute in: that is the contract of the
 files that run_model reads and writes. A grid is (rows, columns) of image tokens; token
 k = y * columns + x; the channels of a token are ordered (ph, pw, c).
+
+Frequencies and angles are exactly rounded, when a network is made and when it runs; see
+exact_functions.py.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from diffusers.models.transformers.transformer_ideogram4 import (
     OUTPUT_IMAGE_INDICATOR,
 )
 from diffusers.pipelines.ideogram4 import pipeline_ideogram4
+from exact_functions import exactly_rounded
 
 Grid = tuple[int, int]
 
@@ -37,6 +41,7 @@ T_MIN = 1 / (1 + math.exp(9.0))
 T_MAX = 1 / (1 + math.exp(-7.5))
 
 
+@exactly_rounded()
 def load(folder: Path, dtype: torch.dtype = torch.float32) -> Ideogram4Pipeline:
     """The pipeline as users load it. Not `.to(dtype)`: that would round the rotary frequencies
     and leave image positions indistinguishable, which from_pretrained does not."""
@@ -63,6 +68,7 @@ def token_ids(pipeline: Ideogram4Pipeline, caption: str) -> torch.Tensor:
     return torch.tensor(ids, dtype=torch.int32)
 
 
+@exactly_rounded()
 @torch.no_grad()
 def text_features(pipeline: Ideogram4Pipeline, ids: torch.Tensor) -> torch.Tensor:
     """F32 [n, taps * hidden] of the ids alone, unpadded; entry c * taps + k: channel c of tap k."""
@@ -73,6 +79,7 @@ def text_features(pipeline: Ideogram4Pipeline, ids: torch.Tensor) -> torch.Tenso
     return torch.stack(taps, dim=-1)[0].flatten(1).float()
 
 
+@exactly_rounded()
 @torch.no_grad()
 def text_features_as_padded(
     pipeline: Ideogram4Pipeline, caption: str, max_sequence_length: int
@@ -95,6 +102,7 @@ def image_positions(grid: Grid) -> torch.Tensor:
     return torch.stack([torch.zeros_like(y), y, x], dim=1) + IMAGE_POSITION_OFFSET
 
 
+@exactly_rounded()
 @torch.no_grad()
 def velocity(
     transformer: torch.nn.Module,
@@ -234,6 +242,7 @@ class Sampled:
     pixels: torch.Tensor  # U8 [H, W, 3]
 
 
+@exactly_rounded()
 def sample(
     pipeline: Ideogram4Pipeline,
     caption: str,

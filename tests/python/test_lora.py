@@ -17,6 +17,7 @@ pytest.importorskip("transformers")
 import reference
 import tiny_ideogram4 as tiny
 import torch
+from code_flips import count_flips
 from diffusers import Ideogram4Pipeline
 from safetensors.torch import load_file, save_file
 
@@ -259,19 +260,20 @@ def test_networks(run, split, pipeline, tmp_path):
 
 def test_int8_is_that_of_the_merged_weights(run, split, pipeline, tmp_path):
     """The LoRA is in the codes: the same as quantizing the merged weights in torch, so its error
-    is that of W8A8 and no more. See test_int8_linears for the median."""
+    is that of W8A8 and no more."""
     state = make_lora(modules(pipeline.transformer))
     save_file(prefixed("transformer.", state), tmp_path / "a.safetensors")
     theirs = merged(pipeline.transformer, state)
-    quantized = reference.quantize_transformer(copy.deepcopy(theirs))
-    same, exact = [], []
+
+    def quantized():  # anew, for codes of weights are counted too: Octet merges in float32
+        return reference.quantize_transformer(copy.deepcopy(theirs))
+
+    exact = []
     for seed in range(5):
         tensors = inputs(seed=seed)
         got = run("dit", split, tensors, tmp_path / "a.safetensors", linears="int8")
-        same.append(relative_error(got, their_velocity(quantized, tensors)))
+        count_flips(got, lambda: their_velocity(quantized(), tensors), VELOCITY_F32, most=3)
         exact.append(relative_error(got, their_velocity(theirs, tensors)))
-    assert statistics.median(same) < 1e-4
-    assert max(same) < 1e-2
     assert 1e-3 < statistics.median(exact) < 0.1
 
 

@@ -7,7 +7,6 @@ safetensors. Tolerances are relative errors ||ours - theirs|| / ||theirs||.
 from __future__ import annotations
 
 import os
-import statistics
 import subprocess
 
 import pytest
@@ -18,14 +17,14 @@ pytest.importorskip("transformers")
 import reference
 import tiny_ideogram4 as tiny
 import torch
+from code_flips import count_flips
 from safetensors.torch import load_file, save_file
 
 DEVICES = os.environ.get("OCTET_PARITY_DEVICES", "cpu,ref").split(",")
 GRIDS = [(3, 4), (5, 2)]
 
-# Float32 on both sides, sums in another order: some 1e-7 per operation. What magnifies it: 36
-# layers in the text tower; angles of 65536 rad and of 1e4 * t rad, whose sine and cosine differ in
-# the last place; guidance of 7 over the steps.
+# Float32 on both sides, frequencies and angles exactly rounded, sums in another order: some 1e-7
+# per operation. What magnifies it: 36 layers in the text tower; guidance of 7 over the steps.
 TEXT_F32 = 1e-5
 VELOCITY_F32 = 1e-5
 IMAGE_F32 = 1e-5
@@ -119,6 +118,12 @@ def dit_inputs(name, grid, time, count=None, seed=11):
     if count is not None:
         tensors["features"] = features_for(name, count)
     return tensors
+
+
+def check_codes(got, quantized, tensors):
+    """The velocity is that of a quantized network of torch, but for codes of values that lie next
+    to a half."""
+    return count_flips(got, lambda: their_velocity(quantized, tensors), VELOCITY_F32, most=3)
 
 
 def their_velocity(transformer, tensors):
@@ -253,17 +258,12 @@ def test_bfloat16_rounds_the_time(run_model, models, theirs, device):
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", sorted(tiny.SHAPES))
 def test_int8_linears(run_model, models, theirs, name, device):
-    """Against the same codes and scales in torch. A value that lies next to a half may get the
-    neighbouring code, which moves everything behind it by about a thousandth; most inputs have
-    none, so the median is as close as in float32."""
+    """Against the same codes and scales in torch."""
     quantized = reference.quantize_transformer(reference.load(models(name)).transformer)
-    errors = []
     for seed in range(5):
         tensors = dit_inputs(name, GRIDS[0], 0.3, 7, seed=seed)
         got = run_model("dit", models(name), tensors, device=device, linears="int8")["velocity"]
-        errors.append(relative_error(got, their_velocity(quantized, tensors)))
-    assert statistics.median(errors) < 1e-4
-    assert max(errors) < 1e-2
+        check_codes(got, quantized, tensors)
 
 
 @pytest.mark.parametrize("device", DEVICES)

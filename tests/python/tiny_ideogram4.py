@@ -19,6 +19,7 @@ from diffusers import (
     Ideogram4Pipeline,
     Ideogram4Transformer2DModel,
 )
+from exact_functions import exactly_rounded
 from safetensors.torch import load_file, save_file
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 from tokenizers.trainers import BpeTrainer
@@ -188,6 +189,7 @@ def _randomise(module: torch.nn.Module, generator: torch.Generator) -> None:
             tensor.copy_(value)
 
 
+@exactly_rounded()
 def make_transformer(shape: Shape, seed: int) -> Ideogram4Transformer2DModel:
     model = Ideogram4Transformer2DModel(
         in_channels=shape.token_channels,
@@ -204,6 +206,7 @@ def make_transformer(shape: Shape, seed: int) -> Ideogram4Transformer2DModel:
     return model.eval()
 
 
+@exactly_rounded()
 def make_text_encoder(shape: Shape, vocabulary: int, seed: int) -> Qwen3VLModel:
     rotary = {
         "rope_type": "default",
