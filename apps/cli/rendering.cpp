@@ -49,6 +49,7 @@ bool RenderingProgress::operator()(const GenerateStep& step) {
 
 void add_picture_path(CLI::App& command, std::string& path, const std::string& help) {
   command.add_option("-o,--out", path, help)
+      ->type_name("FILE")
       ->capture_default_str()
       ->check([](const std::string& given) {
         const std::string extension = std::filesystem::path(given).extension().string();
