@@ -105,7 +105,7 @@ void check_one(const CommonFlags& flags, const CaptionArguments& arguments) {
 }  // namespace
 
 void add_caption(CLI::App& program, CommonFlags& flags) {
-  CLI::App* caption = program.add_subcommand("caption", "Work on JSON captions");
+  CLI::App* caption = program.add_subcommand("caption", "Check and mend JSON captions");
   caption->require_subcommand(1);
   CLI::App* command = caption->add_subcommand(
       "check", "Check a caption against the model's schema; exit code 1 when it has errors");

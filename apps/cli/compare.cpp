@@ -228,7 +228,7 @@ void add_side(CLI::App& command, const std::string& name, SideArguments& side,
 
 void add_compare(CLI::App& program, CommonFlags& flags) {
   CLI::App* command = program.add_subcommand(
-      "compare", "How far two models, or two paths of one, are apart: latents and pictures");
+      "compare", "Measure how far two models, or two paths of one, are apart");
   add_device_flags(*command, flags);
   add_output_flags(*command, flags);
   const auto arguments = std::make_shared<CompareArguments>();
@@ -250,6 +250,7 @@ void add_compare(CLI::App& program, CommonFlags& flags) {
              "Exit 1 when the final latents' mean cosine is below");
   add_number(*command, "--min-psnr", arguments->min_psnr, 0, 1000,
              "Exit 1 when the pictures' mean PSNR in dB is below");
+  set_group(*command, kPictureOptions, {"--pictures"});
   set_examples(
       *command,
       {"octet compare ideogram-ai/ideogram-4-fp8 ideogram-4-int8 --caption caption.json",

@@ -10,6 +10,7 @@
 
 #include "command_tree.h"
 #include "commands.h"
+#include "help_page.h"
 
 namespace octet::cli {
 namespace {
@@ -237,6 +238,10 @@ void add_completion(CLI::App& program, CommonFlags&) {
   const auto shell = std::make_shared<std::string>();
   add_choice(*command, "shell", *shell, {"bash", "zsh", "fish"}, "The shell that will read it");
   command->get_option("shell")->required();
+  set_examples(*command,
+               {"octet completion bash > ~/.local/share/bash-completion/completions/octet",
+                "octet completion zsh > ~/.zfunc/_octet",
+                "octet completion fish > ~/.config/fish/completions/octet.fish"});
   command->callback([&program, shell] {
     const Command root = describe(program);
     const std::string script = *shell == "bash"  ? bash_script(root)

@@ -49,8 +49,8 @@ void render_demo(const CommonFlags& flags, const DemoArguments& arguments) {
 }  // namespace
 
 void add_demo(CLI::App& program, CommonFlags& flags) {
-  CLI::App* command = program.add_subcommand(
-      "demo", "A picture through the whole pipeline, from a small model of random weights");
+  CLI::App* command =
+      program.add_subcommand("demo", "Render a picture with a small model of random weights");
   add_device_flags(*command, flags);
   add_output_flags(*command, flags);
   const auto arguments = std::make_shared<DemoArguments>();

@@ -86,6 +86,8 @@ void add_generate(CLI::App& program, CommonFlags& flags) {
   command->add_flag("--require-int8", request.require_int8,
                     "Fail when they would not run in native INT8");
   add_choice(*command, "--dtype", request.dtype, {"bf16", "f32"}, "Activations");
+  set_group(*command, kModelOptions, {"--model", "--lora", "--cache-weights"});
+  set_group(*command, kPictureOptions, {"--out"});
   set_examples(
       *command,
       {"octet generate --model ideogram-ai/ideogram-4-fp8 --caption poster.json -o poster.png",

@@ -13,18 +13,19 @@ namespace {
 
 constexpr size_t kWidth = 88;
 constexpr size_t kIndent = 2;
-constexpr size_t kHelpColumn = 28;
+constexpr size_t kOptionColumn = 28;
+constexpr size_t kCommandColumn = 14;
 
-// `text` in lines that end before kWidth, all but the first indented to kHelpColumn.
-std::string wrapped(const std::string& text) {
+// `text` in lines that end before kWidth, all but the first indented to column `begin`.
+std::string wrapped(const std::string& text, size_t begin) {
   std::istringstream words(text);
   std::string lines;
-  size_t column = kHelpColumn;
+  size_t column = begin;
   for (std::string word; words >> word;) {
-    const bool is_first = column == kHelpColumn;
+    const bool is_first = column == begin;
     if (!is_first && column + 1 + word.size() > kWidth) {
-      lines += "\n" + std::string(kHelpColumn, ' ');
-      column = kHelpColumn;
+      lines += "\n" + std::string(begin, ' ');
+      column = begin;
     } else if (!is_first) {
       lines += ' ';
       ++column;
@@ -36,26 +37,26 @@ std::string wrapped(const std::string& text) {
 }
 
 // A name on the left, what it is on the right, below a name that is too long.
-std::string entry(const std::string& left, const std::string& right) {
+std::string entry(const std::string& left, const std::string& right, size_t column) {
   std::string line = std::string(kIndent, ' ') + left;
-  if (line.size() + 2 > kHelpColumn)
-    line += "\n" + std::string(kHelpColumn, ' ');
-  else
-    line.resize(kHelpColumn, ' ');
-  line += wrapped(right);
+  if (line.size() + 2 > column) {
+    line += "\n" + std::string(column, ' ');
+  } else {
+    line.resize(column, ' ');
+  }
+  line += wrapped(right, column);
   line.erase(line.find_last_not_of(' ') + 1);
   return line + "\n";
 }
 
 std::string entry(const Argument& argument) {
-  if (argument.is_positional) return entry(argument.usage(), argument.help);
+  if (argument.is_positional) return entry(argument.usage(), argument.help, kOptionColumn);
   std::string left = fmt::format("{}", fmt::join(argument.names, ", "));
   if (!argument.value.empty()) left += " " + argument.value;
   std::string right = argument.help;
   if (argument.is_required) right += " (required)";
-  if (argument.repeats) right += " (may be repeated)";
   if (!argument.default_value.empty()) right += " [" + argument.default_value + "]";
-  return entry(left, right);
+  return entry(left, right, kOptionColumn);
 }
 
 // The groups of `items` in the order in which they appear, `last` at the end.
@@ -86,7 +87,7 @@ std::string HelpPage::make_help(const CLI::App* app, std::string, CLI::AppFormat
   for (const std::string& group : groups_of(command.commands, "Other")) {
     page += fmt::format("\n{}:\n", group);
     for (const Command& sub : command.commands) {
-      if (sub.group == group) page += entry(sub.last_word(), sub.summary);
+      if (sub.group == group) page += entry(sub.last_word(), sub.summary, kCommandColumn);
     }
   }
   for (const std::string& group : groups_of(options, kCommonOptions)) {
@@ -97,6 +98,11 @@ std::string HelpPage::make_help(const CLI::App* app, std::string, CLI::AppFormat
   }
   if (!command.footer.empty()) page += "\n" + command.footer + "\n";
   return page;
+}
+
+void set_group(CLI::App& command, const std::string& heading,
+               const std::vector<std::string>& options) {
+  for (const std::string& name : options) command.get_option(name)->group(heading);
 }
 
 void set_examples(CLI::App& command, const std::vector<std::string>& lines) {

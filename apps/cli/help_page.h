@@ -17,6 +17,10 @@ class HelpPage : public CLI::FormatterBase {
 // Options that all commands share stand last, under this heading.
 inline constexpr const char* kCommonOptions = "Common options";
 
+// Puts options under a heading of their own; others stand under "Options".
+void set_group(CLI::App& command, const std::string& heading,
+               const std::vector<std::string>& options);
+
 // The last lines of a command's help: commands that work as they stand.
 void set_examples(CLI::App& command, const std::vector<std::string>& lines);
 

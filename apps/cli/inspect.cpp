@@ -155,7 +155,7 @@ nlohmann::ordered_json to_json(const std::vector<ModelPart>& parts) {
 
 void add_inspect(CLI::App& program, CommonFlags& flags) {
   CLI::App* command = program.add_subcommand(
-      "inspect", "List the tensors of a checkpoint, and how a model's linears will run");
+      "inspect", "List a checkpoint's tensors, and how a model's linears will run");
   add_output_flags(*command, flags);
   const auto path = std::make_shared<std::string>();
   command

@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "help_page.h"
 #include "octet/caption.h"
 #include "octet/error.h"
 
@@ -131,6 +132,7 @@ void add_picture_flags(CLI::App& command, PictureArguments& arguments) {
   command
       .add_option("--guidance", request.guidance,
                   "Guidance of all steps, or one number per step (default: the preset's)")
+      ->type_name("FLOAT,...")
       ->delimiter(',')
       ->allow_extra_args(false)  // what follows may be a model
       ->check([](const std::string& number) {
@@ -146,6 +148,11 @@ void add_picture_flags(CLI::App& command, PictureArguments& arguments) {
              "End of the schedule and statistics of latents");
   add_choice(command, "--tune", request.tune, {"off", "missing", "all"},
              "Kernels chosen by measuring");
+  set_group(command, kModelOptions,
+            {"--base", "--uncond", "--text-encoder", "--vae", "--tokenizer"});
+  set_group(command, kPictureOptions,
+            {"--caption", "--prompt", "--wrap-text", "--any-caption", "--size", "--preset",
+             "--steps", "--guidance", "--seed", "--noise", "--images", "--convention"});
 }
 
 GenerateRequest request_from(const PictureArguments& arguments, const CommonFlags& flags) {

@@ -31,6 +31,10 @@ struct PictureArguments {
   bool wrap_text = false;
 };
 
+// Headings of the help.
+inline constexpr const char* kModelOptions = "Model";
+inline constexpr const char* kPictureOptions = "Picture";
+
 // Parts of the model, caption, size, preset, noise, number; not the model or its linears.
 void add_picture_flags(CLI::App& command, PictureArguments& arguments);
 

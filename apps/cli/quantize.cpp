@@ -228,6 +228,10 @@ void add_quantize(CLI::App& program, CommonFlags& flags) {
        {"--any-caption", "--calibration-steps", "--calibration-size", "--seed"}) {
     command->get_option(flag)->needs("--captions");
   }
+  set_group(*command, "Calibration",
+            {"--captions", "--any-caption", "--statistics", "--calibration-steps",
+             "--calibration-size", "--seed"});
+  set_group(*command, "Checks", {"--measure", "--report", "--verify"});
   set_examples(
       *command,
       {"octet quantize ideogram-ai/ideogram-4-fp8 ideogram-4-int8 --recipe convrot --verify",

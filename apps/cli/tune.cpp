@@ -86,8 +86,8 @@ std::string to_text(const TuneReport& report) {
 }  // namespace
 
 void add_tune(CLI::App& program, CommonFlags& flags) {
-  CLI::App* command = program.add_subcommand(
-      "tune", "Choose the kernels of a device by measuring them, and keep the choice");
+  CLI::App* command =
+      program.add_subcommand("tune", "Measure the kernels of a device, and keep the choice");
   add_device_flags(*command, flags);
   add_output_flags(*command, flags);
   const auto request = std::make_shared<TuneRequest>();
