@@ -20,7 +20,7 @@ double number(const nlohmann::json& value, const std::string& what, const std::s
 
 // PEFT takes these as regular expressions at the end of a module's name. Trainers write plain
 // names, with ^ before whole ones, and only those are understood.
-bool matches(std::string_view pattern, std::string_view module) {
+bool names_module(std::string_view pattern, std::string_view module) {
   if (pattern.starts_with('^')) return pattern.substr(1) == module;
   return module.ends_with(pattern) &&
          (module.size() == pattern.size() || module[module.size() - pattern.size() - 1] == '.');
@@ -61,7 +61,7 @@ std::optional<double> LoraConfig::alpha(const LoraName& name) const {
       check(pattern.find_first_of("*+?[](){}|$\\") == pattern.npos,
             "{}: {} of \"alpha_pattern\" is a regular expression, expected the name of a module",
             what_, in_quotes(pattern));
-      if (matches(pattern, name.module)) return number(value, what_, pattern);
+      if (names_module(pattern, name.module)) return number(value, what_, pattern);
     }
   }
   const nlohmann::json* alpha = entry(name, "lora_alpha");
