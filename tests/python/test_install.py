@@ -103,6 +103,12 @@ def test_the_example_of_the_documentation_is_the_one_compiled_here(repository: P
     assert example == (repository / "tests/package/picture.cpp").read_text()
 
 
+def test_every_public_header_is_in_the_documentation(repository: Path) -> None:
+    page = (repository / "docs/library.md").read_text()
+    headers = {path.name for path in public_headers(repository)} - {"export.h"}
+    assert {name for name in headers if f"`{name}`" not in page} == set()
+
+
 def assert_takes_no_flag_of_ours(build: Path, repository: Path) -> None:
     """The numeric contract's flags and the folder of our own headers stay in our own files."""
     commands = json.loads((build / "compile_commands.json").read_text())
