@@ -64,7 +64,8 @@ def count_flips(
     while error >= tolerance and len(flipped) < most:
         best = error, near, None
         for value in sorted(near.keys() - flipped.keys(), key=near.__getitem__):
-            best = min(best, (*run(frozenset({*flipped, value})), value), key=lambda tried: tried[0])
+            tried = (*run(frozenset({*flipped, value})), value)
+            best = min(best, tried, key=lambda result: result[0])
             if best[0] < tolerance:
                 break
         if best[2] is None:  # a wrong one adds its own error to that which is there

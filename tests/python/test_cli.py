@@ -89,7 +89,7 @@ def test_broken_files_name_file_tensor_and_fault(octet, tmp_path):
     (b"PK\x03\x04" + b"\0" * 60, "a PyTorch or zip archive"),
     (b"version https://git-lfs.github.com/spec/v1\n", "a pointer of Git LFS"),
     (b"<!DOCTYPE html><html>", "a web page"),
-    (b"GGUF" + b"\0" * 60, "a name that ends with .gguf"),
+    (b"GGUF" + b"\0" * 60, "a GGUF file; give it a name that ends with .gguf"),
 ])
 def test_what_is_no_checkpoint_is_named_first(octet, tmp_path, content, kind):
     path = tmp_path / "README.md"

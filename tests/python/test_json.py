@@ -45,7 +45,7 @@ def test_fields_of_what_needs_no_file(octet, documented, command, flags):
 
 def test_fields_of_caption_check(octet, documented, tmp_path):
     caption = json.loads(tiny.CAPTION)
-    caption.setdefault("style_description", {})["lighting"] = 3  # a warning: there is a finding
+    caption["mood"] = "calm"  # an unknown key is a warning: there is a finding
     result = octet("caption", "check", "-", stdin=json.dumps(caption))
     check_against(documented, "caption.check", result)
 

@@ -205,7 +205,7 @@ def test_statistics_of_another_model(refused, planted, statistics_file, tmp_path
 @pytest.mark.parametrize("group", ["9223372036854775807", "4611686018427387905", "0", "-4", "5"])
 def test_groups_that_are_none(refused, planted, tmp_path, group):
     words = ["--recipe", f"convrot:{group}"]
-    assert "4, 16, 64, 256" in refused(planted, tmp_path / "out", *words)
+    assert "4, 16, 64, 256" in refused(planted, tmp_path / "out", *words, code=2)
 
 
 def test_a_folder_with_another_dialect(quantize, refused, planted, tmp_path):
@@ -237,7 +237,7 @@ def test_captions_that_are_none(refused, planted, caption, tmp_path):
         planted, tmp_path / "out", *words, "--captions", tmp_path / "bad.json"
     )
     words = ["--captions", caption, "--calibration-size", "17x4"]
-    assert "17x4" in refused(planted, tmp_path / "out", *words)
+    assert "17x4" in refused(planted, tmp_path / "out", *words, code=2)
     assert "--statistics" in refused(planted, "--captions", caption)  # where would they be kept
     assert "base" in refused(planted / "transformer", tmp_path / "out", "--captions", caption)
 
