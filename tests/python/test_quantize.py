@@ -280,10 +280,10 @@ def test_statistics_are_kept_and_used_again(
     made = tmp_path / "activations.safetensors"
     report = quantize(planted, out, *words, *calibration(caption, made))
     assert report["activations"] == str(made)
-    # The same work, done by another run. (The header also names the source, by its inode and times.)
+    # The same work, done by another run; the header also names the source, by inode and time.
     kept, other = load_file(statistics_file), load_file(made)
     assert kept.keys() == other.keys()
-    assert all(np.array_equal(kept[name], other[name]) for name in kept)
+    assert all(torch.equal(kept[name], other[name]) for name in kept)
     quantize(planted, again, *words, "--statistics", statistics_file)
     for part in PARTS:
         assert (out / part / WEIGHTS).read_bytes() == (again / part / WEIGHTS).read_bytes()
