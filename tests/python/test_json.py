@@ -46,7 +46,7 @@ def test_fields_of_what_needs_no_file(octet, documented, command, flags):
 def test_fields_of_caption_check(octet, documented, tmp_path):
     caption = json.loads(tiny.CAPTION)
     caption["mood"] = "calm"  # an unknown key is a warning: there is a finding
-    result = octet("caption", "check", "-", stdin=json.dumps(caption))
+    result = octet("caption", "check", "-", stdin=json.dumps(caption, ensure_ascii=False))
     check_against(documented, "caption.check", result)
 
 
