@@ -8,6 +8,7 @@
 
 #include "base/mapped_file.h"
 #include "formats/error_message.h"
+#include "models/ideogram4/unicode.h"
 #include "octet/generate.h"
 #include "pipeline/quantizing.h"
 
@@ -64,6 +65,9 @@ TEST_F(ShrinkingSource, IsNotMeasured) {
 
 class ShrinkingModel : public testing::Test {
  protected:
+  void SetUp() override {
+    if (!ideogram4::has_unicode_tables()) GTEST_SKIP() << "this build has no utf8proc";
+  }
   ShrinkingModel() {
     fs::copy(golden_path("model"), folder_.file("model"), fs::copy_options::recursive);
     request_.model = folder_.file("model");
