@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 from pathlib import Path
 
@@ -122,18 +123,17 @@ def configure(repository: Path, build: Path, *arguments: str) -> None:
     run("cmake", "-S", repository / "tests/package", "-B", build, *arguments)
 
 
-def test_find_package(prefix: Path, environment, repository: Path, tmp_path: Path) -> None:
+def test_find_package(
+    prefix: Path, environment, built_program, repository: Path, tmp_path: Path
+) -> None:
     configure(repository, tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}")
     assert_takes_no_flag_of_ours(tmp_path, repository)
     run("cmake", "--build", tmp_path)
-    # The demo's model is a small one; it lies in the cache after a demo.
-    demo = tmp_path / "demo.png"
-    run(prefix / "bin/octet", "demo", "--device", "cpu", "-o", demo, env=environment)
+    run(built_program("write_demo_model"), tmp_path / "model")
     (tmp_path / "caption.json").write_text(CAPTION)
-    model = Path(environment["OCTET_CACHE_DIR"]) / "demo-model"
-    run(tmp_path / "picture", model, "caption.json", "out.png", cwd=tmp_path, env=environment)
-    header = demo.read_bytes()[:24]  # signature, width, height
-    assert (tmp_path / "out.png").read_bytes()[:24] == header
+    run(tmp_path / "picture", "model", "caption.json", "out.png", cwd=tmp_path, env=environment)
+    png = (tmp_path / "out.png").read_bytes()
+    assert png[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">II", png[16:24]) == (512, 512)
 
 
 def test_find_package_refuses_another_minor_version(prefix: Path, tmp_path: Path) -> None:
