@@ -13,8 +13,8 @@ file(GLOB fuzzed_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/formats/*.c
   ${PROJECT_SOURCE_DIR}/src/tensor/*.cpp)
 list(FILTER fuzzed_sources EXCLUDE REGEX "/png\\.cpp$")
 file(GLOB caption_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/pipeline/caption*.cpp)
-list(APPEND fuzzed_sources ${caption_sources} ${PROJECT_SOURCE_DIR}/src/base/error.cpp
-  ${PROJECT_SOURCE_DIR}/src/base/mapped_file.cpp ${PROJECT_SOURCE_DIR}/src/base/atomic_file.cpp)
+file(GLOB base_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/base/*.cpp)
+list(APPEND fuzzed_sources ${caption_sources} ${base_sources})
 foreach(name bpe byte_alphabet byte_tokenizer pre_tokenizer tokenizer tokenizer_file unicode)
   list(APPEND fuzzed_sources ${PROJECT_SOURCE_DIR}/src/models/ideogram4/${name}.cpp)
 endforeach()
