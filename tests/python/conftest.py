@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
+
+# A runner started in the background, or by nohup, hands on signals that are ignored, and the
+# programs under test would rightly ignore them, too.
+for which in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    if signal.getsignal(which) == signal.SIG_IGN:
+        signal.signal(which, signal.SIG_DFL)
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
