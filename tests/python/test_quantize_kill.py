@@ -55,9 +55,9 @@ class Job:
                 out, sentence = process.communicate(timeout=seconds)
             except subprocess.TimeoutExpired:
                 process.send_signal(signal.SIGKILL)
-                process.communicate()
-                assert process.returncode == -signal.SIGKILL
-                return None
+                out, sentence = process.communicate()
+                if process.returncode == -signal.SIGKILL:
+                    return None  # else it was done just before
         assert process.returncode == 0, sentence
         return json.loads(out)
 
