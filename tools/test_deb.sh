@@ -4,8 +4,8 @@
 #
 #   tools/test_deb.sh     after `make build`; 0: passed, 77: no root can be made here, else failed
 #
-# mmdebstrap makes the root (30 MB to fetch, half a minute), runs the checks in it and deletes it,
-# whatever happens. It needs root's rights, a sudo that asks nothing, or user namespaces.
+# mmdebstrap makes the root (30 MB to fetch, half a minute) and runs the checks in it; nothing of it
+# stays, whatever happens. It needs root's rights, a sudo that asks nothing, or user namespaces.
 set -euo pipefail
 # shellcheck source=tools/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -13,9 +13,11 @@ set -euo pipefail
 as_root=()
 if [ "$(id -u)" != 0 ] && have sudo && sudo -n true 2>/dev/null; then as_root=(sudo -n); fi
 
-work=$(mktemp -d "$PWD/build/test_deb.XXXXXX")
-trap 'rm -rf "$work"' EXIT
-chmod 755 "$work"  # read by the user of another namespace
+# All temporary files are in one folder, the root as well: what mmdebstrap leaves when it is killed
+# goes with it. Not in build/: the user _apt and those of another namespace must get there.
+work=$(mktemp -d)
+trap '"${as_root[@]}" rm -rf --one-file-system "$work"' EXIT
+chmod 755 "$work"
 
 (cd build && cpack -G DEB -B "$work/packages")
 package=("$work"/packages/octet_*.deb)
@@ -45,7 +47,8 @@ components=main
 [ "$ID" != ubuntu ] || components=main,universe
 status=0
 # shellcheck disable=SC2016  # $1, the root, is for mmdebstrap's shell
-"${as_root[@]}" timeout 1800 mmdebstrap --variant=apt --components="$components" \
+"${as_root[@]}" env TMPDIR="$work" timeout 1800 mmdebstrap --variant=apt \
+  --components="$components" \
   --customize-hook="upload '${package[0]}' /octet.deb" \
   --customize-hook="upload '$work/checks.sh' /checks.sh" \
   --customize-hook='echo "octet: a clean root is made"; chroot "$1" sh /checks.sh' \
@@ -56,6 +59,7 @@ elif grep -q '^octet: a clean root is made' "$work/log"; then
   complain "the package fails in a clean $PRETTY_NAME; the last command above says where"
   exit 1
 else
-  complain "no clean root for the package: $(grep '^E: ' "$work/log" | tail -n 1)"
+  reason=$(grep '^E: ' "$work/log" || tail -n 1 "$work/log")
+  complain "no clean root to test the package in: $(tail -n 1 <<<"$reason")"
   exit 77
 fi
