@@ -127,10 +127,30 @@ TEST(DemoModel, ConcurrentCallersAllSucceed) {
   }
 }
 
-// A process that writes the model; the test looks at what it leaves when it ends early.
-class Writer {
+// A process that writes the model and was stopped in the middle: its two folders are there and
+// locked, some file is written, the model is not in its place.
+class StoppedWriter {
  public:
-  explicit Writer(const std::string& folder) : child_(::fork()) {
+  explicit StoppedWriter(const test::TemporaryFolder& temporary) {
+    constexpr int kAttempts = 100;  // on a busy machine it may be done before it is seen
+    for (int attempt = 0; attempt < kAttempts && !stopped_; ++attempt) {
+      fs::remove_all(temporary.file("demo"));
+      start(temporary.file("demo"));
+      while (!has_a_file(temporary)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      send(SIGSTOP);
+      stopped_ = WIFSTOPPED(wait(WUNTRACED)) && !fs::exists(temporary.file("demo"));
+      if (!stopped_) finish();
+    }
+    EXPECT_TRUE(stopped_) << "never seen in the middle";
+  }
+  int end_by(int signal) {
+    send(signal);
+    return wait(0);
+  }
+
+ private:
+  void start(const std::string& folder) {
+    child_ = ::fork();
     if (child_ != 0) return;
     try {
       write_demo_model(folder);
@@ -139,42 +159,46 @@ class Writer {
       ::_exit(1);
     }
   }
+  // Files are written under the locks only. (Between its making and its lock, a folder may be
+  // removed by others; its writer then makes another.)
+  static bool has_a_file(const test::TemporaryFolder& temporary) {
+    std::error_code error;  // folders come and go
+    for (fs::recursive_directory_iterator it(temporary.file(""), error), end; !error && it != end;
+         it.increment(error)) {
+      if (it->is_regular_file(error)) return true;
+    }
+    return false;
+  }
   void send(int signal) const { ::kill(child_, signal); }
-  int wait() const {
+  int wait(int options) const {
     int status = 0;
-    EXPECT_EQ(::waitpid(child_, &status, 0), child_);
+    ::waitpid(child_, &status, options);
     return status;
   }
+  void finish() {
+    send(SIGCONT);
+    wait(0);
+  }
 
- private:
-  pid_t child_;
+  pid_t child_ = 0;
+  bool stopped_ = false;
 };
-
-void wait_for_entries(const test::TemporaryFolder& folder, size_t count) {
-  while (folder.entries() < count) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-}
 
 TEST(DemoModel, AKilledWriterLeavesNothingForTheNext) {
   const test::TemporaryFolder temporary;
-  const Writer killed(temporary.file("demo"));
-  wait_for_entries(temporary, 2);
-  killed.send(SIGKILL);
-  EXPECT_TRUE(WIFSIGNALED(killed.wait()));
-  ASSERT_GE(temporary.entries(), 2u) << "it was not killed in the middle";
+  EXPECT_TRUE(WIFSIGNALED(StoppedWriter(temporary).end_by(SIGKILL)));
+  ASSERT_EQ(temporary.entries(), 2u) << "it was not killed in the middle";
   write_demo_model(temporary.file("demo"));
   EXPECT_EQ(temporary.entries(), 1u);
 }
 
 TEST(DemoModel, AWriterThatOnlyRestsIsLeftAlone) {
   const test::TemporaryFolder temporary;
-  const Writer resting(temporary.file("demo"));
-  wait_for_entries(temporary, 2);
-  resting.send(SIGSTOP);
+  StoppedWriter resting(temporary);
   write_demo_model(temporary.file("demo"));
   write_demo_model(temporary.file("demo"));
   EXPECT_EQ(temporary.entries(), 3u);
-  resting.send(SIGCONT);
-  EXPECT_EQ(resting.wait(), 0);
+  EXPECT_EQ(resting.end_by(SIGCONT), 0);
   EXPECT_EQ(temporary.entries(), 1u);
 }
 
