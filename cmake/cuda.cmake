@@ -105,23 +105,57 @@ endif()
 # Hopper's own instructions need the a.
 list(TRANSFORM archs REPLACE "^90(-real)?$" "90a")
 list(REMOVE_DUPLICATES archs)
+list(SORT archs COMPARE NATURAL)  # the oldest of a generation first
 set(ptx)
 if(archs STREQUAL "all")
   set(archs ${octet_all_archs})
   # What the driver compiles for GPUs that are newer than all of these.
   set(ptx 90-virtual)
 endif()
+# Kernels without Hopper's own instructions share the way to PTX with it.
+set(plain_archs ${archs} ${ptx})
+if("90-virtual" IN_LIST plain_archs)
+  list(TRANSFORM plain_archs REPLACE "^90a$" "90")
+endif()
 # Which of them have the shared memory that a class of tiles asks for, see gemm/tiles.h.
-set(octet_archs_small ${archs})
-set(octet_archs_medium ${archs})
+set(octet_archs_small ${plain_archs})
+set(octet_archs_medium ${plain_archs})
 list(FILTER octet_archs_medium INCLUDE REGEX "^(80|87|90a?)(-real|-virtual)?$")
 set(octet_archs_hopper ${archs})  # for no other GPU, so no PTX either
 list(FILTER octet_archs_hopper INCLUDE REGEX "^90a(-real)?$")
 
+# octet_generate_code(<variable> <architecture>...): nvcc's options for them. What is slow is the way
+# from C++ to PTX, so the GPUs of a generation share it, sm_80, 86 and 89 that of compute_80.
+function(octet_generate_code variable)
+  set(options)
+  foreach(arch ${ARGN})
+    if(NOT arch MATCHES "^([0-9]+)([0-9]a?)(-real|-virtual)?$")
+      message(FATAL_ERROR "octet: OCTET_CUDA_ARCHITECTURES has \"${arch}\"; it takes auto, all, or a"
+        " list of numbers such as 86, 90a, 120-virtual")
+    endif()
+    set(generation ${CMAKE_MATCH_1})
+    set(number ${CMAKE_MATCH_1}${CMAKE_MATCH_2})
+    if(CMAKE_MATCH_3 STREQUAL "-virtual")
+      list(APPEND options --generate-code=arch=compute_${number},code=compute_${number})
+      continue()
+    elseif(number MATCHES "a$")
+      set(source ${number})  # its PTX is for no other
+    else()
+      if(NOT oldest_${generation})
+        set(oldest_${generation} ${number})
+      endif()
+      set(source ${oldest_${generation}})
+    endif()
+    list(APPEND options --generate-code=arch=compute_${source},code=sm_${number})
+  endforeach()
+  set(${variable} ${options} PARENT_SCOPE)
+endfunction()
+
 # octet_cuda_target(<target> <architecture>...): flags and architectures of one target.
 function(octet_cuda_target target)
-  list(TRANSFORM ARGN APPEND "-real" OUTPUT_VARIABLE real REGEX "^[0-9]+a?$")
-  set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES "${real}" CUDA_STANDARD 20
+  octet_generate_code(generate_code ${ARGN})
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:${generate_code}>)
+  set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES OFF CUDA_STANDARD 20
     CUDA_STANDARD_REQUIRED ON POSITION_INDEPENDENT_CODE ON)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src
     ${PROJECT_SOURCE_DIR}/include)
@@ -148,11 +182,7 @@ foreach(tile_class small medium hopper)
     list(APPEND instances ${instance})
   endforeach()
   add_library(octet_gemm_${tile_class} OBJECT ${instances})
-  if(tile_class STREQUAL "hopper")
-    octet_cuda_target(octet_gemm_hopper ${octet_archs_hopper})
-  else()
-    octet_cuda_target(octet_gemm_${tile_class} ${octet_archs_${tile_class}} ${ptx})
-  endif()
+  octet_cuda_target(octet_gemm_${tile_class} ${octet_archs_${tile_class}})
   target_sources(octet_core PRIVATE $<TARGET_OBJECTS:octet_gemm_${tile_class}>)
   string(TOUPPER ${tile_class} upper)
   list(APPEND octet_tile_classes OCTET_TILES_${upper}=1)
@@ -160,8 +190,12 @@ endforeach()
 
 # --- the rest of src/cuda -------------------------------------------------------------------------
 file(GLOB_RECURSE cuda_kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/*.cu)
+set(ceiling ${PROJECT_SOURCE_DIR}/src/cuda/gemm/ceiling.cu)  # measures Hopper's own, too
+list(REMOVE_ITEM cuda_kernels ${ceiling})
+add_library(octet_cuda_ceiling OBJECT ${ceiling})
+octet_cuda_target(octet_cuda_ceiling ${archs} ${ptx})
 add_library(octet_cuda_kernels OBJECT ${cuda_kernels})
-octet_cuda_target(octet_cuda_kernels ${archs} ${ptx})
+octet_cuda_target(octet_cuda_kernels ${plain_archs})
 # The host's side is a library of its own, so that a build with and one without CUDA compile the
 # rest of octet_core alike: turning CUDA on in a folder adds to it, and compiles nothing anew.
 file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/*.cpp)
@@ -174,7 +208,7 @@ target_include_directories(octet_cuda_host PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
 target_compile_definitions(octet_cuda_host PRIVATE ${octet_tile_classes}
   OCTET_CUDA_LIBRARY_DIR="${CUDAToolkit_LIBRARY_DIR}")
 target_sources(octet_core PRIVATE $<TARGET_OBJECTS:octet_cuda_host>
-  $<TARGET_OBJECTS:octet_cuda_kernels>)
+  $<TARGET_OBJECTS:octet_cuda_kernels> $<TARGET_OBJECTS:octet_cuda_ceiling>)
 target_link_libraries(octet_core PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS})
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/devices/select.cpp PROPERTIES
   COMPILE_DEFINITIONS OCTET_HAS_CUDA=1)

@@ -11,6 +11,9 @@ include(GoogleTest)
 # process needs seconds before its first line, and a few shards of each program are run instead.
 set(OCTET_TEST_SHARDS 0 CACHE STRING "Processes for each test program; 0: one for each case")
 
+# What CTest runs, without the program and what the Python tests call.
+add_custom_target(test_programs)
+
 # octet_test(<name> <label> <source>...): the program <name>_tests, all of its cases under <label>.
 function(octet_test name label)
   add_executable(${name}_tests ${ARGN})
@@ -18,6 +21,7 @@ function(octet_test name label)
   target_link_libraries(${name}_tests PRIVATE octet_core octet_calls_only GTest::gtest
     GTest::gtest_main)
   octet_unity(${name}_tests)
+  add_dependencies(test_programs ${name}_tests)
   if(NOT OCTET_TEST_SHARDS)
     # Found at test time, not at build time.
     gtest_discover_tests(${name}_tests PROPERTIES LABELS ${label}

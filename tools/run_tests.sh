@@ -29,20 +29,20 @@ run_house() {
   return "$status"
 }
 
-# run_ctest PRESET FOLDER [LAUNCHER...]
+# run_ctest PRESET FOLDER TARGET [LAUNCHER...]
 run_ctest() {
-  local preset=$1 folder=$2
-  shift 2
+  local preset=$1 folder=$2 target=$3
+  shift 3
   # shellcheck disable=SC2086  # CTEST_ARGS holds several words
-  tools/build.sh "$preset" &&
+  tools/build.sh "$preset" "$target" &&
     "$@" ctest --test-dir "$folder" --output-on-failure --no-tests=error --timeout 1800 \
       --parallel "${JOBS:-$(nproc)}" ${CTEST_ARGS:-}
 }
 
 # Kernels have to compile without a GPU, too.
-run_release() { CUDA=${CUDA:-nvcc} run_ctest default build; }
-run_cross() { run_ctest "$CROSS_PRESET" "build/$CROSS_PRESET"; }
-run_cuda() { run_ctest cuda build/cuda; }
+run_release() { CUDA=${CUDA:-nvcc} run_ctest default build all; }
+run_cross() { run_ctest "$CROSS_PRESET" "build/$CROSS_PRESET" test_programs; }
+run_cuda() { run_ctest cuda build/cuda all; }
 
 # The GPU's tests once more, each launch watched: by memcheck for addresses, by racecheck for shared
 # memory, by synccheck for barriers, by initcheck for memory that nobody wrote. Under them a kernel
@@ -80,7 +80,7 @@ run_asan() {
   # The sanitizers of gcc 12 and 13 need addresses that some kernels' randomization takes.
   local launcher=(env)
   if setarch -R true 2>/dev/null; then launcher=(setarch -R); fi
-  UBSAN_OPTIONS=print_stacktrace=1 run_ctest asan build/asan "${launcher[@]}"
+  UBSAN_OPTIONS=print_stacktrace=1 run_ctest asan build/asan test_programs "${launcher[@]}"
 }
 
 run_python() {
