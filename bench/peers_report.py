@@ -170,8 +170,8 @@ def step_table(step: dict) -> str:
     return (f"{text}\n\n{step['size']} x {step['size']} pixels, {step['text_tokens']} text tokens, "
             f"{step['layers']} layers, medians of {step['steps']} steps without pause, each path "
             "alone on the GPU. All but Octet: plain PyTorch, q, k and v in one product, no mask, "
-            f"attention {step['attention']}, blocks compiled (bench/torch_dit.py). Octet is the "
-            "mean of a run before the others and one after them. The last column: how far the "
+            f"attention {step['attention']}, blocks compiled (bench/torch_dit.py). Octet: row-wise "
+            "INT8, no rotation; the mean of a run before the others and one after them. The last column: how far the "
             "quantized model is from the one in bf16, of the same random weights.")
 
 
@@ -216,6 +216,7 @@ UNDER_LOAD = ("Two passes over the contestants, the second backwards, averaged; 
 
 def markdown(report: dict) -> str:
     parts = [
+        f"# INT8 linears on an {report['device'].split(',')[0]}",
         f"{report['device']}, driver {report['driver']}; {report['date']}; commit "
         f"{report['commit']}; torch {report['torch']}, Triton {report['triton']}, CUDA "
         f"{report['cuda']}; `{report['command']}`.",
