@@ -171,8 +171,9 @@ def step_table(step: dict) -> str:
             f"{step['layers']} layers, medians of {step['steps']} steps without pause, each path "
             "alone on the GPU. All but Octet: plain PyTorch, q, k and v in one product, no mask, "
             f"attention {step['attention']}, blocks compiled (bench/torch_dit.py). Octet: row-wise "
-            "INT8, no rotation; the mean of a run before the others and one after them. The last column: how far the "
-            "quantized model is from the one in bf16, of the same random weights.")
+            "INT8, no rotation; the mean of a run before the others and one after them. The last "
+            "column: how far the quantized model is from the one in bf16, of the same random "
+            "weights.")
 
 
 def how_chosen(report: dict) -> str:
