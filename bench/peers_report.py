@@ -210,7 +210,7 @@ def left_out(report: dict) -> list:
                     for path, reason in report.get("step", {}).get("left_out", {}).items()]
 
 
-UNDER_LOAD = ("Two passes over the contestants, the second backwards, averaged; in each, everybody "
+UNDER_LOAD = ("Two passes over the contestants, the second backwards, averaged; in each, every one "
               "runs alone for a while before being timed, at the clock that the power limit "
               "leaves.")
 
