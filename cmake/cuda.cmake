@@ -124,14 +124,14 @@ list(FILTER octet_archs_medium INCLUDE REGEX "^(80|87|90a?)(-real|-virtual)?$")
 set(octet_archs_hopper ${archs})  # for no other GPU, so no PTX either
 list(FILTER octet_archs_hopper INCLUDE REGEX "^90a(-real)?$")
 
-# octet_generate_code(<variable> <architecture>...): nvcc's options for them. What is slow is the way
-# from C++ to PTX, so the GPUs of a generation share it, sm_80, 86 and 89 that of compute_80.
+# octet_generate_code(<variable> <architecture>...): nvcc's options for them. The way from C++ to
+# PTX is the slow one, so the GPUs of a generation share it: sm_80, 86 and 89 that of compute_80.
 function(octet_generate_code variable)
   set(options)
   foreach(arch ${ARGN})
     if(NOT arch MATCHES "^([0-9]+)([0-9]a?)(-real|-virtual)?$")
-      message(FATAL_ERROR "octet: OCTET_CUDA_ARCHITECTURES has \"${arch}\"; it takes auto, all, or a"
-        " list of numbers such as 86, 90a, 120-virtual")
+      message(FATAL_ERROR "octet: OCTET_CUDA_ARCHITECTURES has \"${arch}\"; it takes auto, all, or"
+        " a list of numbers such as 86, 90a, 120-virtual")
     endif()
     set(generation ${CMAKE_MATCH_1})
     set(number ${CMAKE_MATCH_1}${CMAKE_MATCH_2})

@@ -18,7 +18,7 @@ add_custom_target(test_programs)
 function(octet_test name label)
   add_executable(${name}_tests ${ARGN})
   target_include_directories(${name}_tests PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-  target_link_libraries(${name}_tests PRIVATE octet_core octet_calls_only GTest::gtest
+  target_link_libraries(${name}_tests PRIVATE octet_core octet_unoptimized GTest::gtest
     GTest::gtest_main)
   octet_unity(${name}_tests)
   add_dependencies(test_programs ${name}_tests)
@@ -70,6 +70,6 @@ if(NOT OCTET_KERNELS_ONLY)
   foreach(tool run_gemm run_model write_sample tokenize print_schedule write_demo_model
       record_latents)
     add_executable(${tool} ${PROJECT_SOURCE_DIR}/tests/tools/${tool}.cpp)
-    target_link_libraries(${tool} PRIVATE octet_core octet_calls_only)
+    target_link_libraries(${tool} PRIVATE octet_core octet_unoptimized)
   endforeach()
 endif()

@@ -84,7 +84,9 @@ run_asan() {
 }
 
 run_python() {
-  OCTET_BUILD_DIR=$PWD/build .venv/bin/python -m pytest -q -rs --color=no tests/python
+  # A file's tests share what they set up, so files are what the processes share out.
+  OCTET_BUILD_DIR=$PWD/build .venv/bin/python -m pytest -q -rs --color=no \
+    --numprocesses "${JOBS:-$(nproc)}" --maxprocesses 4 --dist loadfile tests/python
 }
 
 run_package() { tools/build.sh default octet && tools/test_deb.sh; }
@@ -171,6 +173,25 @@ provide() {
   done
 }
 
+# Filling the Python environment is mostly waiting for the network: it is done beside the builds.
+# Only where apt-get has nothing to do for it, which may not run twice at a time.
+ahead=0
+fill_venv_ahead() {
+  [[ " ${parts[*]} " == *" python "* ]] && python3 -c 'import ensurepip, venv' 2>/dev/null ||
+    return 0
+  set -m  # a group of its own, so that an interrupted run can end all of it
+  tools/setup.sh python </dev/null >"$logs/setup-python-ahead.log" 2>&1 &
+  ahead=$!
+  set +m
+  trap 'kill -- "-$ahead" 2>/dev/null || true' EXIT
+}
+
+# Whatever became of it: the part tries again, and says what is wrong.
+wait_for_venv() {
+  [ "$ahead" = 0 ] || wait "$ahead" || true
+  trap - EXIT
+}
+
 skip() {
   if [ "$strict" = 1 ]; then
     failed=$((failed + 1))
@@ -188,6 +209,7 @@ run_part() {
   before=$cpu
   title=$(title_of "$part")
   printf '\n==== %s\n' "$title"
+  [ "$part" != python ] || wait_for_venv
   # shellcheck disable=SC2046  # several words are several needs
   if ! provide $(needs_of "$part"); then
     skip "$title" "$reason"
@@ -212,6 +234,7 @@ run_part() {
 
 # Without the needs of a build nothing else can be told either: stop at once, naming them.
 tools/setup.sh build
+fill_venv_ahead
 for part in "${parts[@]}"; do run_part "$part"; done
 
 printf '\n==== summary\n'

@@ -212,8 +212,9 @@ requirements_hash() { sha256sum tests/python/requirements.txt | cut -d ' ' -f 1;
 install_requirements() {
   local quiet=(--quiet)
   if [ -t 1 ]; then quiet=(); fi  # someone is watching: show the downloads
-  .venv/bin/python -m pip install "${quiet[@]}" --no-compile --disable-pip-version-check --no-input \
-    "$@" -r tests/python/requirements.txt </dev/null
+  # --no-compile: most modules of torch and its libraries are never imported.
+  .venv/bin/python -m pip install "${quiet[@]}" --no-compile --disable-pip-version-check \
+    --no-input "$@" -r tests/python/requirements.txt </dev/null
 }
 
 provide_venv() {
