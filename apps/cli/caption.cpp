@@ -59,10 +59,12 @@ std::string closing_sentence(const std::string& name, const CaptionReport& repor
     errors += is_error(finding) ? 1 : 0;
     fixable += is_error(finding) && finding.fixable ? 1 : 0;
   }
-  return fmt::format("{}: {} error{} in the caption{}", name, errors, errors == 1 ? "" : "s",
-                     fixable == 0        ? ""
-                     : fixable == errors ? "; --fix prints it mended"
-                                         : fmt::format("; --fix can mend {} of them", fixable));
+  std::string sentence =
+      fmt::format("{}: {} error{} in the caption", name, errors, errors == 1 ? "" : "s");
+  if (fixable == errors) return sentence + "; --fix prints it mended";
+  if (fixable > 0) sentence += fmt::format("; --fix can mend {} of them", fixable);
+  if (!report.as_given.empty()) sentence += "; generate --any-caption runs it all the same";
+  return sentence;
 }
 
 // For --any-caption: errors are no more than warnings, unless nothing can be run.

@@ -62,7 +62,9 @@ std::string bash_case(const Command& command) {
     if (argument.is_positional) {
       if (positional.empty()) positional = "      " + what + "\n";
     } else {
-      values += fmt::format("        {}) flags='' {} ;;\n", fmt::join(argument.names, "|"), what);
+      // In place of what a positional argument would be.
+      values += fmt::format("        {}) flags='' files='' {} ;;\n", fmt::join(argument.names, "|"),
+                            what);
     }
   }
   if (!command.commands.empty()) {

@@ -170,7 +170,8 @@ void add_whole_number(CLI::App& command, const std::string& flag, int64_t& value
       .add_option_function<std::string>(
           flag,
           [flag, least, most, &value](const std::string& text) {
-            value = parse_whole(flag, text, least, most);
+            const std::string name = flag.substr(flag.rfind(',') + 1);  // the long one of two
+            value = parse_whole(name, text, least, most);
           },
           help)
       ->type_name("INT")
@@ -196,7 +197,7 @@ uint64_t bytes_from(const std::string& text) {
   if (unit.empty() || unit == "B") factor = 1;
   if (end == 0 || factor == 0 || !(number * factor >= 1) || !(number * factor < 1e18)) {
     throw CLI::ValidationError(
-        fmt::format("'{}' is no size in bytes, expected such as 4G or 800M", text));
+        fmt::format("'{}' is not a size in bytes, expected such as 4G or 800M", text));
   }
   return static_cast<uint64_t>(number * factor);
 }

@@ -62,7 +62,7 @@ void generate_pictures(const CommonFlags& flags, const GenerateArguments& argume
 
 void add_generate(CLI::App& program, CommonFlags& flags) {
   CLI::App* command =
-      program.add_subcommand("generate", "Make images from a JSON caption or from words");
+      program.add_subcommand("generate", "Make images from a JSON caption or plain text");
   add_device_flags(*command, flags);
   add_output_flags(*command, flags);
   const auto arguments = std::make_shared<GenerateArguments>();

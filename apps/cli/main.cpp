@@ -27,6 +27,7 @@ enum ExitCode { kDone = 0, kFailed = 1, kWrongUsage = 2 };
 
 // fputs rather than fmt::print, which throws when standard error is full or closed.
 int fail_with(const std::string& sentence, ExitCode code = kFailed) {
+  std::fflush(stdout);  // where both go to one place, the sentence comes last
   std::fputs(fmt::format("octet: {}\n", printable(sentence)).c_str(), stderr);
   return code;
 }
@@ -84,7 +85,7 @@ const Section kSections[] = {
 };
 
 constexpr const char* kClosingLines =
-    "octet COMMAND --help says more of a command.\n"
+    "octet COMMAND --help explains a command.\n"
     "Exit codes: 0 done, 1 failed, 2 wrong usage; 130, 143 and 129 when stopped by Ctrl-C,\n"
     "SIGTERM or SIGHUP. Environment variables: octet man, or docs/environment.md.";
 

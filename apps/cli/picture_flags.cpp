@@ -4,9 +4,11 @@
 
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <limits>
 #include <random>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -28,6 +30,19 @@ std::string preset_help() {
   return list;
 }
 
+// For the shells' completions.
+std::string preset_names() {
+  std::string names;
+  for (const PresetInfo& preset : list_presets()) names += (names.empty() ? "" : "|") + preset.name;
+  return names;
+}
+
+bool is_number(const std::string& text) {
+  char* end = nullptr;
+  std::strtod(text.c_str(), &end);
+  return !text.empty() && *end == '\0';
+}
+
 void add_caption_flags(CLI::App& command, PictureArguments& arguments) {
   command
       .add_option("--caption", arguments.caption,
@@ -42,7 +57,11 @@ void add_caption_flags(CLI::App& command, PictureArguments& arguments) {
                    "Warn of a caption's errors, and run it all the same");
 }
 
-bool is_json(const std::string& text) { return text.starts_with('{'); }
+bool is_json(std::string_view text) {
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  return first != text.npos && text[first] == '{';
+}
 
 // The words of the user, and what a sentence about them begins with.
 struct CaptionText {
@@ -125,7 +144,7 @@ void add_picture_flags(CLI::App& command, PictureArguments& arguments) {
       ->type_name("SIZE")
       ->capture_default_str();
   command.add_option("--preset", request.preset, preset_help())
-      ->type_name("PRESET")
+      ->type_name(preset_names())
       ->capture_default_str();
   add_whole_number(command, "--steps", arguments.steps, 1, 1000, "Steps (default: the preset's)");
   command.get_option("--steps")->default_str("");
@@ -136,7 +155,8 @@ void add_picture_flags(CLI::App& command, PictureArguments& arguments) {
       ->delimiter(',')
       ->allow_extra_args(false)  // what follows may be a model
       ->check([](const std::string& number) {
-        return number.empty() ? std::string("expected a number") : std::string();
+        if (is_number(number)) return std::string();
+        return fmt::format("'{}' is not a number, expected such as 7 or 7,7,3", number);
       });
   add_seed(command, arguments.seed);
   command

@@ -137,7 +137,7 @@ void run(const CommonFlags& flags, QuantizeArguments& arguments) {
   if (!arguments.max_memory.empty()) request.max_memory = bytes_from(arguments.max_memory);
   request.measure = request.measure || !arguments.report.empty();
   if (request.verify && request.out.empty()) {
-    throw CLI::ValidationError("--verify needs an output to read back; name one behind the source");
+    throw CLI::ValidationError("--verify needs an output to read back; name one after the source");
   }
   check_json_target(flags);
   if (!arguments.report.empty()) check_writable(arguments.report);
@@ -200,8 +200,8 @@ void add_quantize(CLI::App& program, CommonFlags& flags) {
                     "Warn of the captions' errors, and run them all the same");
   command
       ->add_option("--statistics", request.statistics,
-                   "File of activations, read; with --captions written (default: OUT with "
-                   ".activations.safetensors behind it)")
+                   "File of activations, read; with --captions written (default: "
+                   "OUT.activations.safetensors)")
       ->type_name("FILE");
   add_whole_number(*command, "--calibration-steps", arguments->steps, 1, 1000,
                    "Steps of the calibration for each caption (default: those of the preset "

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 
 #include "octet/version.h"
@@ -52,7 +54,9 @@ void add_picture_path(CLI::App& command, std::string& path, const std::string& h
       ->type_name("FILE")
       ->capture_default_str()
       ->check([](const std::string& given) {
-        const std::string extension = std::filesystem::path(given).extension().string();
+        std::string extension = std::filesystem::path(given).extension().string();
+        std::transform(extension.begin(), extension.end(), extension.begin(),
+                       [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
         for (const char* other : {".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff"}) {
           if (extension != other) continue;
           return fmt::format("'{}' would be a PNG under another name, expected .png", given);

@@ -15,7 +15,7 @@ inline std::string marked(const std::string& figure, const Steadiness& steadines
 
 // The line below a table that has such figures.
 inline constexpr const char* kUnreliableLine =
-    "~ is not reliable: its turns disagree, or it passes the peak. Run it again when the machine "
+    "~ is not reliable: its rounds disagree, or it passes the peak. Run it again when the machine "
     "has\nnothing else to do.\n";
 
 template <class Rows>

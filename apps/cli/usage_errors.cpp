@@ -47,6 +47,11 @@ constexpr ForeignWord kForeignWords[] = {
     {"-b", "--images", "use -n for the number of images"},
     {"--init-img", "--caption", "pictures are made from captions alone, not from other pictures"},
     {"--image", "--caption", "pictures are made from captions alone, not from other pictures"},
+    {"-s", "--seed", "use --seed"},
+    {"--offload-to-cpu", "--guidance",
+     "there is no offloading, docs/memory_and_speed.md says what fits"},
+    {"--max-vram", "--guidance", "there is no offloading, docs/memory_and_speed.md says what fits"},
+    {"--diffusion-fa", "--guidance", "leave it out: attention is fused already"},
     {"--diffusion-model", "--model", "use --model"},
     {"--checkpoint", "--model", "use --model"},
     {"--ckpt", "--model", "use --model"},
@@ -135,7 +140,8 @@ std::string remedy_for(const std::string& given, const Words& words) {
   const auto is_one_of = [](const std::vector<std::string>& list, std::string_view word) {
     return std::find(list.begin(), list.end(), word) != list.end();
   };
-  const std::string typed = given.substr(0, given.find('='));
+  std::string typed = given.substr(0, given.find('='));
+  std::replace(typed.begin(), typed.end(), '_', '-');  // as Python spells flags
   for (const ForeignWord& foreign : kForeignWords) {
     if (typed != foreign.word) continue;
     if (is_one_of(words.flags, foreign.ours) || is_one_of(words.commands, foreign.ours)) {
@@ -144,6 +150,25 @@ std::string remedy_for(const std::string& given, const Words& words) {
   }
   const auto meant = nearest(typed, typed.starts_with('-') ? words.flags : words.commands);
   return meant ? fmt::format("did you mean {}?", *meant) : "";
+}
+
+// What CLI11 says of a flag that lacks its value or was given again, in our words; else its own.
+std::string what_of(const CLI::App& command, const CLI::ParseError& error) {
+  const std::string what = error.what();
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr) return what;
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name();
+    if (!what.starts_with(name + ": ")) continue;
+    // Counted here: CLI11's own number has its separators in it.
+    const auto order = command.parse_order();
+    const auto times = std::count(order.begin(), order.end(), option);
+    if (times < 2 || option->get_expected_max() > 1) {
+      return fmt::format("{} has no value, expected {}", name, option->get_type_name());
+    }
+    const std::string often = times == 2 ? "twice" : fmt::format("{} times", times);
+    return fmt::format("{} was given {}, expected once", name, often);
+  }
+  return what;
 }
 
 }  // namespace
@@ -162,7 +187,7 @@ std::string usage_sentence(const CLI::App& program, const CLI::ParseError& error
   while (!chosen->get_subcommands().empty()) chosen = chosen->get_subcommands().front();
   const Command command = describe(*chosen);
   const Words words(command);
-  std::string what = error.what(), remedy;
+  std::string what = what_of(*chosen, error), remedy;
   // CLI11 says only that "a subcommand is required", even where a misspelt one was given.
   if (const auto extra = program.remaining(true); !extra.empty()) {
     const std::string& given = extra.front();

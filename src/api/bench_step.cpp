@@ -9,6 +9,7 @@
 #include "backend/host_backend.h"
 #include "base/error.h"
 #include "base/free_memory.h"
+#include "base/invalid_request.h"
 #include "base/random_value.h"
 #include "base/thread_pool.h"
 #include "base/utc.h"
@@ -48,9 +49,9 @@ void check_request(const StepBenchRequest& request) {
         "bench step: {} text tokens, expected 0 to 2048", request.text_tokens);
   check(request.steps >= 1 && request.steps <= 1000, "bench step: {} steps, expected 1 to 1000",
         request.steps);
-  check(!request.require_int8 || wants_int8(request),
-        "bench step: INT8 is required, and the linears were asked for in floating point; use "
-        "--linears int8");
+  check_value(!request.require_int8 || wants_int8(request),
+              "bench step: INT8 is required, and the linears were asked for in floating point; use "
+              "--linears int8");
 }
 
 std::vector<float> random_numbers(int64_t count, uint64_t seed) {

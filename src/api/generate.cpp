@@ -13,6 +13,7 @@
 #include "backend/host_backend.h"
 #include "base/error.h"
 #include "base/free_memory.h"
+#include "base/invalid_request.h"
 #include "base/log.h"
 #include "base/thread_pool.h"
 #include "devices/select.h"
@@ -73,20 +74,27 @@ pipeline::GenerateRequest to_pipeline(const GenerateRequest& request) {
   made.images = request.images;
   made.int8 = is_first("linears", request.linears, "int8", "float");
   made.require_int8 = request.require_int8;
+  check_value(made.int8 || !made.require_int8,
+              "--require-int8: the transformers' linears were asked for in floating point; leave "
+              "--linears out");
   made.caption =
       pipeline::caption_for_model(request.caption, request.caption_name, request.any_caption);
   for (const std::string& lora : request.loras) {
     made.loras.push_back(quant::parse_lora_request(lora));
   }
   made.keep_converted = request.cache_weights;
+  const bool guided = is_guided(made.schedule);
+  // Without guidance it is not opened, so it need not have been pulled either.
+  const std::string unconditional =
+      guided ? hub::find_model(request.unconditional) : request.unconditional;
   made.folders = pipeline::find_folders({.model = hub::find_model(request.model),
-                                         .unconditional = hub::find_model(request.unconditional),
+                                         .unconditional = unconditional,
                                          .text_encoder = hub::find_model(request.text_encoder),
                                          .vae = hub::find_model(request.vae),
                                          .tokenizer = hub::find_model(request.tokenizer),
                                          .base = hub::find_model(request.base),
                                          .fallback = hub::find_model(request.fallback),
-                                         .guided = is_guided(made.schedule)});
+                                         .guided = guided});
   // Before a warning about it.
   check_image_size(made.size, size_limits(made.folders, made.convention));
   if (request.on_latent) {
@@ -158,13 +166,14 @@ GenerateReport to_public(const pipeline::GenerateReport& from,
   return report;
 }
 
-// "attention.qkv int8 sm90_... x 3264; ...": which kernels made a picture.
+// "attention.qkv int8 sm90_...; ...": which kernels made a picture. Not how often they ran, which
+// counts the pictures before it: rendered alone it is the same file.
 std::string kernel_summary(const GenerateReport& report) {
   std::string text;
   for (const KernelUse& use : report.kernels) {
     if (!text.empty()) text += "; ";
-    text += fmt::format("{} {}{}{} x {}", use.layer, use.path, use.kernel.empty() ? "" : " ",
-                        use.kernel, use.launches);
+    text +=
+        fmt::format("{} {}{}{}", use.layer, use.path, use.kernel.empty() ? "" : " ", use.kernel);
   }
   return text;
 }

@@ -2,7 +2,7 @@
 
 #include "api/boundary.h"
 #include "base/env.h"
-#include "base/error.h"
+#include "base/invalid_request.h"
 #include "hub/names.h"
 #include "hub/pull.h"
 
@@ -15,9 +15,10 @@ PullRequest by_name(PullRequest request) {
   const hub::RepoAddress address = hub::parse_repo_address(request.repo, env::hub().endpoint);
   request.repo = address.repo;
   if (address.revision.empty()) return request;
-  check(request.revision == default_revision || request.revision == address.revision,
-        "{}: its address names the revision {}, and {} was asked for as well; name one of them",
-        address.repo, address.revision, request.revision);
+  check_value(
+      request.revision == default_revision || request.revision == address.revision,
+      "{}: its address names the revision {}, and {} was asked for as well; name one of them",
+      address.repo, address.revision, request.revision);
   request.revision = address.revision;
   return request;
 }

@@ -102,7 +102,7 @@ class Quantization {
         options_.dialect == quant::OutputDialect::transformerlab || branches_.size() == 1;
     for (const char* other : {".gguf", ".sft", ".bin", ".pt", ".pth", ".ckpt"}) {
       check(!request_.out.ends_with(other),
-            "{}: is no name of what is written, expected a folder "
+            "{}: is not a name for what is written, expected a folder "
             "or a file *.safetensors",
             request_.out);
     }

@@ -62,7 +62,11 @@ bool is_plain_file_name(const std::string& name) {
 }  // namespace
 
 ShardIndex parse_shard_index(const json& root, const std::string& path) {
-  check(root.is_object(), "{}: the index is {}, expected an object", path, describe(root));
+  check(root.is_object(), "{}: is JSON but not a shard index: it is {}, expected an object", path,
+        describe(root));
+  const auto weight_map = root.find("weight_map");
+  check(weight_map != root.end(), "{}: is JSON but not a shard index: it has no \"weight_map\"",
+        path);
   ShardIndex index;
   if (const auto metadata = root.find("metadata"); metadata != root.end()) {
     check(metadata->is_object(), "{}: \"metadata\" is {}, expected an object", path,
@@ -71,8 +75,6 @@ ShardIndex parse_shard_index(const json& root, const std::string& path) {
       index.metadata.emplace(key, value.is_string() ? value.get<std::string>() : value.dump());
     }
   }
-  const auto weight_map = root.find("weight_map");
-  check(weight_map != root.end(), "{}: the index has no \"weight_map\"", path);
   check(weight_map->is_object(), "{}: \"weight_map\" is {}, expected an object", path,
         describe(*weight_map));
   for (const auto& [tensor, shard] : weight_map->items()) {

@@ -15,6 +15,13 @@ constexpr Beginning kBeginnings[] = {
     {"GGUF", "a GGUF file; give it a name that ends with .gguf"},
     {"PK\x03\x04", "a PyTorch or zip archive"},
     {"\x80\x02", "a PyTorch or pickle file"},
+    {"\x80\x03", "a PyTorch or pickle file"},
+    {"\x80\x04", "a PyTorch or pickle file"},
+    {"\x80\x05", "a PyTorch or pickle file"},
+    {"\x89PNG", "a PNG picture"},
+    {"\xff\xd8\xff", "a JPEG picture"},
+    {"\x1f\x8b\x08", "a gzip archive; unpack it"},
+    {"\177ELF", "a program or library"},
     {"version https://git-lfs", "a pointer of Git LFS; fetch the file itself"},
     {"<!DOCTYPE", "a web page"},
     {"<!doctype", "a web page"},
@@ -40,9 +47,9 @@ std::string_view kind_if_not_safetensors(std::span<const std::byte> file) {
   for (const Beginning& beginning : kBeginnings) {
     if (text.starts_with(beginning.bytes)) return beginning.kind;
   }
-  if (text.size() <= kHeader) return "";
-  // The length of a header has bytes of 0, which no text has.
-  return is_text(text) ? "a text file" : "";
+  // The fourth byte of a header's length is 5 at most, which no text has.
+  constexpr size_t kTold = 4;
+  return text.size() >= kTold && is_text(text) ? "a text file" : "";
 }
 
 }  // namespace octet

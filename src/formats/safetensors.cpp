@@ -169,7 +169,8 @@ void check_cover(std::vector<TensorInfo>& tensors, uint64_t data_size, const std
 // The JSON text of the header, after the checks that need nothing but its length.
 std::string_view header_text(std::span<const std::byte> file, const std::string& path) {
   const std::string_view kind = kind_if_not_safetensors(file);
-  check(kind.empty(), "{}: is no safetensors file but {}", path, kind);
+  check(kind.empty(), "{}: is not a safetensors file but {}", path, kind);
+  check(!file.empty(), "{}: is empty, expected a safetensors file", path);
   check(file.size() >= kLengthBytes,
         "{}: is {} bytes long, but a safetensors file begins with an 8-byte header length; the "
         "file is truncated or of another kind",
@@ -179,9 +180,9 @@ std::string_view header_text(std::span<const std::byte> file, const std::string&
     length = (length << 8) | std::to_integer<uint64_t>(file[i]);
   }
   check(length <= kMaxSafetensorsHeader,
-        "{}: the header length is {}, above the limit of {}; the file is damaged or of another "
-        "kind",
-        path, length, kMaxSafetensorsHeader);
+        "{}: is not a safetensors file (it does not begin with a header length); the file is "
+        "damaged or of another kind",
+        path);
   const uint64_t following = file.size() - kLengthBytes;
   check(length <= following,
         "{}: the header length is {}, but only {} bytes follow it; the file is truncated or of "

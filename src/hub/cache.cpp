@@ -5,13 +5,13 @@
 
 #include <cerrno>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "base/atomic_file.h"
 #include "base/env.h"
 #include "base/error.h"
 #include "base/regular_file.h"
-#include "formats/text.h"
 #include "hub/names.h"
 
 namespace octet::hub {
@@ -42,6 +42,10 @@ void write_tag(const fs::path& cache) {
               "# This file is a cache directory tag created by octet.\n"
               "# For information about cache directory tags, see:\n"
               "#\thttps://bford.info/cachedir/\n");
+}
+
+bool has_name_of_a_file(std::string_view text) {
+  return text.ends_with(".safetensors") || text.ends_with(".gguf") || text.ends_with(".json");
 }
 
 bool has_size(const fs::path& path, uint64_t size) {
@@ -144,14 +148,22 @@ std::string find_snapshot(const std::string& repo, const std::string& revision,
   if (!commit.empty() && fs::is_directory(cache.snapshot(commit), error)) {
     return cache.snapshot(commit).string();
   }
-  fail("{} is not in {}; fetch it with: octet pull {}{}", repo, cache.cache().string(), repo,
-       revision == "main" ? "" : " --revision " + one_line(revision));
+  return {};
 }
 
 std::string find_model(const std::string& path_or_repo) {
   std::error_code error;
-  if (fs::exists(path_or_repo, error) || !is_repo_name(path_or_repo)) return path_or_repo;
-  return find_snapshot(path_or_repo);
+  const bool is_path = fs::exists(path_or_repo, error) || !is_repo_name(path_or_repo) ||
+                       has_name_of_a_file(path_or_repo);
+  if (is_path) return path_or_repo;
+  const std::string snapshot = find_snapshot(path_or_repo);
+  if (!snapshot.empty()) return snapshot;
+  // In a folder that is there it is rather a path with a slip.
+  if (fs::is_directory(fs::path(path_or_repo).parent_path(), error)) return path_or_repo;
+  fail(
+      "{}: there is no such file or folder here, and no pulled repository of this name in {}; if "
+      "it is on the Hub: octet pull {}",
+      path_or_repo, cache_folder().string(), path_or_repo);
 }
 
 }  // namespace octet::hub

@@ -47,13 +47,13 @@ class RepoCache {
   std::filesystem::path folder_;
 };
 
-// The folder of the files of a repository that were fetched before. Throws Error, with the command
-// that fetches them, when there is none.
+// The folder of the files of a repository that were fetched before; empty when there is none.
 std::string find_snapshot(const std::string& repo, const std::string& revision = "main",
                           const std::string& cache_dir = {});
 
 // What a user may call a model: a path, or owner/name when there is no such path, which is then
-// looked for in the cache. Anything else is returned as it is, for the reader to complain about.
+// looked for in the cache; Error, with the command that fetches it, when it is not there. What can
+// only be a path is returned as it is, for the reader to complain about.
 std::string find_model(const std::string& path_or_repo);
 
 }  // namespace octet::hub

@@ -254,7 +254,7 @@ Address address_of(const std::string& url) {
   address.url = part_of(parsed, CURLUPART_URL, 0);
   while (address.url.ends_with('/')) address.url.pop_back();
   check(address.url.find('@') == address.url.npos,
-        "{} has an '@' behind its host; write '/', '?' and '#' in a name or a password as %2F, %3F "
+        "{} has an '@' after its host; write '/', '?' and '#' in a name or a password as %2F, %3F "
         "and %23",
         shown_in_doubt(url));
   return address;
@@ -318,7 +318,8 @@ HttpAnswer HttpConnection::send(const HttpRequest& request,
     set(CURLOPT_FOLLOWLOCATION, 0L);
     set(CURLOPT_NOSIGNAL, 1L);
     set(CURLOPT_NOBODY, request.head_only ? 1L : 0L);
-    set(CURLOPT_BUFFERSIZE, kBufferBytes);
+    // Only a hint: libcurl 7.88 refuses it after a transfer that could not resolve its host.
+    curl_easy_setopt(handle, CURLOPT_BUFFERSIZE, kBufferBytes);
     set(CURLOPT_CONNECTTIMEOUT, std::min(kConnectSeconds, settings.idle_seconds));
     set(CURLOPT_TIMEOUT, request.most_seconds);
     set(CURLOPT_LOW_SPEED_LIMIT, 1L);

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <cstdint>
 
-#include "base/error.h"
+#include "base/invalid_request.h"
 #include "formats/text.h"
 
 namespace octet::hub {
@@ -119,10 +119,10 @@ bool is_repo_name(std::string_view text) {
 }
 
 void check_repo_name(std::string_view repo) {
-  check(is_repo_name(repo),
-        "{} is not the name of a repository on the Hub, expected owner/name, such as "
-        "ideogram-ai/ideogram-4-fp8",
-        in_quotes(repo));
+  check_value(is_repo_name(repo),
+              "{} is not the name of a repository on the Hub, expected owner/name, such as "
+              "ideogram-ai/ideogram-4-fp8",
+              in_quotes(repo));
 }
 
 RepoAddress parse_repo_address(std::string_view text, std::string_view endpoint) {
@@ -137,21 +137,23 @@ RepoAddress parse_repo_address(std::string_view text, std::string_view endpoint)
   } else if (host != std::end(kHubHosts)) {
     path.remove_prefix(host->size() + 1);
   } else {
-    check(!has_scheme,
-          "{} is an address on {}, expected one on huggingface.co, or owner/name; HF_ENDPOINT "
-          "names another hub",
-          in_quotes(without_user(path)), one_line(without_user(path.substr(0, path.find('/')))));
+    check_value(
+        !has_scheme,
+        "{} is an address on {}, expected one on huggingface.co, or owner/name; HF_ENDPOINT "
+        "names another hub",
+        in_quotes(without_user(path)), one_line(without_user(path.substr(0, path.find('/')))));
     return {std::string(text), ""};
   }
   const std::vector<std::string> parts = parts_of(path.substr(0, path.find_first_of("?#")));
-  check(parts.size() >= 2 && parts[0] != "datasets" && parts[0] != "spaces",
-        "{} is not the address of a model on the Hub, expected https://huggingface.co/owner/name",
-        in_quotes(text));
+  check_value(
+      parts.size() >= 2 && parts[0] != "datasets" && parts[0] != "spaces",
+      "{} is not the address of a model on the Hub, expected https://huggingface.co/owner/name",
+      in_quotes(text));
   RepoAddress address{parts[0] + "/" + parts[1], ""};
   if (parts.size() == 2) return address;
-  check(parts[2] == "tree" && parts.size() <= 4,
-        "{} names a part of {}; name the repository, and the part with --include", in_quotes(text),
-        address.repo);
+  check_value(parts[2] == "tree" && parts.size() <= 4,
+              "{} names a part of {}; name the repository, and the part with --include",
+              in_quotes(text), address.repo);
   if (parts.size() == 4) address.revision = parts[3];
   return address;
 }
@@ -159,8 +161,8 @@ RepoAddress parse_repo_address(std::string_view text, std::string_view endpoint)
 void check_revision(std::string_view revision) {
   const char* fault = fault_of_path(revision);
   if (fault == nullptr && revision.size() > kLongestRevision) fault = "is too long";
-  check(fault == nullptr, "the revision {} {}, expected a branch, a tag or a commit",
-        in_quotes(revision), fault == nullptr ? "" : fault);
+  check_value(fault == nullptr, "the revision {} {}, expected a branch, a tag or a commit",
+              in_quotes(revision), fault == nullptr ? "" : fault);
 }
 
 void check_file_path(std::string_view path, const std::string& what) {

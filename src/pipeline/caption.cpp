@@ -90,6 +90,13 @@ std::string listed(const CaptionReport& report, const IsToBeTold& is_to_be_told)
          fmt::format("; and {} more, which `octet caption check` lists", count - kMostListed);
 }
 
+template <class IsToBeTold>
+void log_findings(const CaptionReport& report, const std::string& what,
+                  const IsToBeTold& is_to_be_told) {
+  if (std::none_of(report.findings.begin(), report.findings.end(), is_to_be_told)) return;
+  log::warning("{}: {}", what, listed(report, is_to_be_told));
+}
+
 }  // namespace
 
 CaptionReport check_caption(std::string_view text) {
@@ -145,16 +152,14 @@ std::string caption_for_model(std::string_view text, const std::string& what, bo
                              : !report.canonical.empty() ? "; `octet caption check --fix` mends it"
                              : !report.as_given.empty()  ? "; --any-caption runs it all the same"
                                                          : "";
+  // So that one correction is enough.
+  log_findings(report, what, [](const CaptionFinding& finding) { return !is_error(finding); });
   fail("{}: {}{}", what, listed(report, is_error), remedy);
 }
 
 void log_caption_warnings(std::string_view text, const std::string& what, bool any) {
-  const CaptionReport report = check_caption(text);
-  const auto is_to_be_told = [any](const CaptionFinding& finding) {
-    return any || !is_error(finding);
-  };
-  if (std::none_of(report.findings.begin(), report.findings.end(), is_to_be_told)) return;
-  log::warning("{}: {}", what, listed(report, is_to_be_told));
+  log_findings(check_caption(text), what,
+               [any](const CaptionFinding& finding) { return any || !is_error(finding); });
 }
 
 }  // namespace octet::pipeline

@@ -100,7 +100,7 @@ std::string wrap_plain_text(std::string_view plain_text) {
         "caption: the plain text is {} bytes long, above the limit of {}", text.size(),
         kMaxCaptionBytes);
   check(text[0] != '{',
-        "caption: the text begins with '{{' and is no plain text; check it as JSON");
+        "caption: the text begins with '{{' and is not plain text; check it as JSON");
   check(is_utf8(text) && text.find('\0') == text.npos,
         "caption: the plain text is not UTF-8, expected UTF-8 without NUL bytes");
   ordered_json caption;

@@ -214,7 +214,7 @@ void write_demo_model(const std::string& folder) try {
     fs::rename(whole, target, error);  // takes the place of nothing or of an empty folder alone
     if (!error || is_current(target)) return;
     check(fs::exists(target / kManifest) || !fs::exists(target) || is_current(target),
-          "{}: is there and is no demo model; remove it, or name another folder", folder);
+          "{}: is there and is not a demo model; remove it, or name another folder", folder);
     std::error_code ignored;  // somebody else may have moved it first
     fs::rename(target, old.path() / std::to_string(attempt), ignored);
   }

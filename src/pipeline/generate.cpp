@@ -132,9 +132,6 @@ class Run {
 
   void check_native_int8() const {
     if (!request_.require_int8) return;
-    check(request_.int8,
-          "--require-int8: the transformers' linears were asked for in floating point; leave "
-          "--linears out");
     const std::string reason = ctx_.backend.why_not_native_int8();
     check(reason.empty(), "--require-int8: {}", reason);
   }

@@ -55,7 +55,7 @@ void check_image_size(ImageSize size, const SizeLimits& limits) {
       "the nearest size is {}",
       name_of(size), kLongestSide, kMostPixels * 1e-6, remedy());
   check_value(size.width % factor == 0 && size.height % factor == 0,
-              "image size: the {} of {} is no multiple of {}; the nearest size is {}",
+              "image size: the {} of {} is not a multiple of {}; the nearest size is {}",
               size.width % factor != 0 ? "width" : "height", name_of(size), factor, remedy());
 }
 
@@ -83,7 +83,15 @@ ImageSize nearest_image_size(ImageSize size, const SizeLimits& limits) {
   const auto shrunk = [&](int side) {
     return std::max(factor, static_cast<int>(side * shrink) / factor * factor);
   };
-  return {shrunk(nearest.width), shrunk(nearest.height)};
+  const ImageSize least{shrunk(nearest.width), shrunk(nearest.height)};
+  ImageSize most = least;  // rounding down may have left room for more
+  for (const int width : {least.width, std::min(least.width + factor, nearest.width)}) {
+    for (const int height : {least.height, std::min(least.height + factor, nearest.height)}) {
+      const ImageSize larger{width, height};
+      if (pixels_of(larger) <= kMostPixels && pixels_of(larger) > pixels_of(most)) most = larger;
+    }
+  }
+  return most;
 }
 
 }  // namespace octet::pipeline

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/invalid_request.h"
 #include "formats/text.h"
 #include "models/ideogram4/dit.h"
 #include "models/ideogram4/smooth_groups.h"
@@ -104,8 +105,8 @@ void check_quantizable(const std::vector<QuantizeBranch>& branches, const Quanti
   for (const auto& [name, inputs] : options.statistics) {
     least += (inputs.amax.size() + inputs.rows.size()) * sizeof(float);
   }
-  check(options.max_memory == 0 || options.max_memory >= least,
-        "max-memory: {} bytes are too few, expected {} at least", options.max_memory, least);
+  check_value(options.max_memory == 0 || options.max_memory >= least,
+              "max-memory: {} bytes are too few, expected {} at least", options.max_memory, least);
   std::vector<std::string> names;
   for (const QuantizeBranch& branch : branches) {
     const BranchPlan plan(branch);

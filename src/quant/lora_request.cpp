@@ -4,7 +4,7 @@
 #include <cmath>
 #include <optional>
 
-#include "base/error.h"
+#include "base/invalid_request.h"
 #include "formats/text.h"
 
 namespace octet::quant {
@@ -61,20 +61,20 @@ LoraRequest parse_lora_request(std::string_view text) {
   }
   if (const auto field = last_field(rest)) {
     if (const auto strength = number_in(*field)) {
-      check(std::abs(*strength) <= kMaxLoraStrength,
-            "LoRA {}: strength {} is not a number from -{} to {}", in_quotes(text),
-            in_quotes(*field), kMaxLoraStrength, kMaxLoraStrength);
+      check_value(std::abs(*strength) <= kMaxLoraStrength,
+                  "LoRA {}: strength {} is not a number from -{} to {}", in_quotes(text),
+                  in_quotes(*field), kMaxLoraStrength, kMaxLoraStrength);
       request.strength = static_cast<float>(*strength);
       rest.remove_suffix(field->size() + 1);
     } else {
       // Behind a whole file name it can only have been meant as a strength.
       const size_t name_end = rest.rfind(".safetensors:");
-      check(name_end == rest.npos || rest.find_first_of("/\\", name_end) != rest.npos,
-            "LoRA {}: {} is neither a strength nor networks; {}", in_quotes(text),
-            in_quotes(*field), kForm);
+      check_value(name_end == rest.npos || rest.find_first_of("/\\", name_end) != rest.npos,
+                  "LoRA {}: {} is neither a strength nor networks; {}", in_quotes(text),
+                  in_quotes(*field), kForm);
     }
   }
-  check(!rest.empty(), "LoRA {}: the file name is empty; {}", in_quotes(text), kForm);
+  check_value(!rest.empty(), "LoRA {}: the file name is empty; {}", in_quotes(text), kForm);
   request.path = rest;
   return request;
 }

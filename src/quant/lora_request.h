@@ -24,8 +24,8 @@ struct LoraRequest {
 
 // "a.safetensors", "a.safetensors:0.8", "a.safetensors:-1:both", "a.safetensors:uncond". Networks
 // are cond, uncond or both. What is read as strength and networks stands at the end and holds
-// neither slash nor backslash, so a path may contain colons. Throws Error for a strength that is
-// not a number within bounds, and for an empty path.
+// neither slash nor backslash, so a path may contain colons. Throws InvalidRequest for a strength
+// that is not a number within bounds, and for an empty path.
 LoraRequest parse_lora_request(std::string_view text);
 
 // "as named", "cond", "uncond" or "both".

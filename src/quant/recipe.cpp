@@ -62,14 +62,15 @@ Recipe parse_recipe(const std::string& text) {
     const bool fits =
         colon == text.npos || (parse_number(number, recipe.alpha) && std::isfinite(recipe.alpha) &&
                                recipe.alpha >= 0 && recipe.alpha <= 1);
-    check_value(
-        fits, "recipe: {} has no number from 0 to 1 behind its colon; for example smoothquant:0.5",
-        in_quotes(text));
+    check_value(fits,
+                "recipe: {}: expected a number from 0 to 1 after the colon; for example "
+                "smoothquant:0.5",
+                in_quotes(text));
   } else if (name == "convrot") {
     recipe.kind = Recipe::Kind::convrot;
     const bool fits =
         colon == text.npos || (parse_number(number, recipe.group) && is_group(recipe.group));
-    check_value(fits, "recipe: {} has no group of 4, 16, 64, 256 or {} behind its colon",
+    check_value(fits, "recipe: {}: expected a group of 4, 16, 64, 256 or {} after the colon",
                 in_quotes(text), kLargestGroup);
   } else {
     check_value(false,
@@ -106,7 +107,7 @@ Protection parse_protection(const std::string& text) {
   if (text.starts_with(kAuto)) {
     const bool fits = parse_number(std::string_view(text).substr(kAuto.size()), protection.worst) &&
                       protection.worst >= 0;
-    check_value(fits, "protect: {} has no count behind its colon; for example auto:17",
+    check_value(fits, "protect: {}: expected a count after the colon; for example auto:17",
                 in_quotes(text));
     return protection;
   }

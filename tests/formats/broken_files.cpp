@@ -42,16 +42,19 @@ std::string two_tensors(std::string_view first_offsets, std::string_view second_
 }
 
 void add_length_faults(std::vector<BrokenFile>& files) {
-  files.push_back({"empty_file", "", "", "0 bytes long"});
+  files.push_back({"empty_file", "", "", "is empty, expected a safetensors file"});
   files.push_back({"length_cut", "\x10\0\0"s, "", "3 bytes long"});
   files.push_back({"length_zero", little_endian(0), "", "length is 0"});
   files.push_back({"length_zero_with_data", little_endian(0) + "{}", "", "length is 0"});
   files.push_back({"length_too_large", little_endian(100) + "{}", "", "truncated"});
-  files.push_back({"length_all_ones", little_endian(~uint64_t{0}) + "{}", "", "limit"});
-  files.push_back({"length_over_cap", little_endian(100'000'001) + "{}", "", "limit"});
+  files.push_back(
+      {"length_all_ones", little_endian(~uint64_t{0}) + "{}", "", "does not begin with a header"});
+  files.push_back(
+      {"length_over_cap", little_endian(100'000'001) + "{}", "", "does not begin with a header"});
   files.push_back({"length_at_cap", little_endian(100'000'000) + "{}", "", "truncated"});
-  files.push_back({"length_wraps", little_endian(~uint64_t{0} - 7) + "{}", "", "limit"});
-  files.push_back({"big_endian", "\0\0\0\0\0\0\0\x02{}"s, "", "limit"});
+  files.push_back(
+      {"length_wraps", little_endian(~uint64_t{0} - 7) + "{}", "", "does not begin with a header"});
+  files.push_back({"big_endian", "\0\0\0\0\0\0\0\x02{}"s, "", "does not begin with a header"});
   files.push_back({"zip", "PK\x03\x04\x14\0\0\0\0\0\0\0"s, "", "a PyTorch or zip archive"});
 }
 
@@ -226,7 +229,7 @@ std::vector<BrokenFile> broken_indexes() {
   files.push_back({"index_empty", "", "", "is empty"});
   files.push_back({"index_array", "[]", "", "expected an object"});
   files.push_back({"index_null", "null", "", "expected an object"});
-  files.push_back({"index_no_map", "{}", "", "weight_map"});
+  files.push_back({"index_no_map", "{}", "", "not a shard index: it has no \"weight_map\""});
   files.push_back({"index_map_array", R"({"weight_map":[]})", "", "expected an object"});
   files.push_back({"index_map_null", R"({"weight_map":null})", "", "expected an object"});
   files.push_back(

@@ -90,10 +90,10 @@ TEST(DemoModel, NeverTakesThePlaceOfSomethingElse) {
   const test::TemporaryFolder temporary;
   fs::create_directory(temporary.file("mine"));
   temporary.write("mine/letter.txt", "dear");
-  EXPECT_ERROR_WITH(write_demo_model(temporary.file("mine")), "is no demo model");
+  EXPECT_ERROR_WITH(write_demo_model(temporary.file("mine")), "is not a demo model");
   EXPECT_EQ(temporary.read("mine/letter.txt"), "dear");
   temporary.write("file", "text");
-  EXPECT_ERROR_WITH(write_demo_model(temporary.file("file")), "is no demo model");
+  EXPECT_ERROR_WITH(write_demo_model(temporary.file("file")), "is not a demo model");
   EXPECT_ERROR_WITH(write_demo_model(temporary.file("file/demo")), "file/demo");
   EXPECT_EQ(temporary.read("file"), "text");
   EXPECT_EQ(temporary.entries(), 2u);

@@ -48,17 +48,19 @@ TEST(ImageSize, RefusalsNameTheNearestSize) {
     return error_of([&] { check_image_size(parse_image_size(text)); });
   };
   EXPECT_EQ(refusal("1920x1080"),
-            "image size: the height of 1920x1080 is no multiple of 16; the nearest size is "
+            "image size: the height of 1920x1080 is not a multiple of 16; the nearest size is "
             "1920x1088");
   EXPECT_EQ(refusal("1000x1000"),
-            "image size: the width of 1000x1000 is no multiple of 16; the nearest size is "
+            "image size: the width of 1000x1000 is not a multiple of 16; the nearest size is "
             "1008x1008");
-  EXPECT_EQ(refusal("100x2051"),
-            "image size: the width of 100x2051 is no multiple of 16; the nearest size is 96x2048");
+  EXPECT_EQ(
+      refusal("100x2051"),
+      "image size: the width of 100x2051 is not a multiple of 16; the nearest size is 96x2048");
   EXPECT_EQ(refusal("8208x16"),
             "image size: 8208x16 is too large, expected sides of at most 8192 and 16.8 million "
             "pixels in all; the nearest size is 8192x16");
   EXPECT_TRUE(contains(refusal("5000x5000"), "the nearest size is 4096x4096"));
+  EXPECT_TRUE(contains(refusal("4112x4096"), "the nearest size is 4096x4096"));
   EXPECT_TRUE(contains(refusal("1000000x1"), "the nearest size is 8192x16"));
 }
 

@@ -90,7 +90,8 @@ def test_errors_are_listed_and_end_in_a_sentence(check):
     assert '"\\u001b[2J"' in lines[1]
     assert "$.compositional_deconstruction.elements[0].bbox[3]: expected an integer" in lines[2]
     (sentence,) = done.stderr.splitlines()
-    assert sentence.endswith("caption.json: 3 errors in the caption; --fix can mend 1 of them")
+    assert sentence.endswith("caption.json: 3 errors in the caption; --fix can mend 1 of them; "
+                             "generate --any-caption runs it all the same")
 
     failed = check(dumps(broken), "--fix")
     assert failed.returncode == 1 and failed.stdout == ""

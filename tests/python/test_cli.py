@@ -90,12 +90,50 @@ def test_broken_files_name_file_tensor_and_fault(octet, tmp_path):
     (b"version https://git-lfs.github.com/spec/v1\n", "a pointer of Git LFS"),
     (b"<!DOCTYPE html><html>", "a web page"),
     (b"GGUF" + b"\0" * 60, "a GGUF file; give it a name that ends with .gguf"),
+    (b"8 bytes\n", "a text file"),
+    (b"\x80\x04K\x01.", "a PyTorch or pickle file"),
+    (b"\x89PNG\r\n\x1a\n" + b"\0" * 60, "a PNG picture"),
+    (b"\xff\xd8\xff\xe0" + b"\0" * 60, "a JPEG picture"),
+    (b"\x1f\x8b\x08\0" + b"\0" * 60, "a gzip archive"),
+    (b"\x7fELF\x02\x01\x01" + b"\0" * 60, "a program or library"),
 ])
 def test_what_is_no_checkpoint_is_named_first(octet, tmp_path, content, kind):
     path = tmp_path / "README.md"
     path.write_bytes(content)
     sentence = only_sentence(octet("inspect", path))
-    assert f"is no safetensors file but {kind}" in sentence and "header" not in sentence
+    assert f"is not a safetensors file but {kind}" in sentence and "header" not in sentence
+
+
+@pytest.mark.parametrize(("name", "content", "fault"), [
+    ("a.bin", b"\xfe\x01" * 20,
+     "is not a safetensors file (it does not begin with a header length)"),
+    ("a.safetensors", b"", "is empty, expected a safetensors file"),
+    ("config.json", b'{"metadata": "x"}',
+     'is JSON but not a shard index: it has no "weight_map"'),
+    ("list.json", b"[1]", "is JSON but not a shard index: it is an array"),
+])
+def test_what_is_no_checkpoint_of_a_known_kind(octet, tmp_path, name, content, fault):
+    (tmp_path / name).write_bytes(content)
+    assert f"{name}: {fault}" in only_sentence(octet("inspect", tmp_path / name))
+
+
+def test_a_mistyped_path_is_no_repository(octet, tmp_path, monkeypatch):
+    (tmp_path / "models").mkdir()
+    monkeypatch.chdir(tmp_path)
+    for path in ("models/not.safetensors", "modles/a.gguf", "models/nothing"):
+        sentence = only_sentence(octet("inspect", path, HF_HUB_CACHE=tmp_path))
+        assert f"{path}: " in sentence and "No such file" in sentence and "pull" not in sentence
+    sentence = only_sentence(octet("inspect", "owner/name", HF_HUB_CACHE=tmp_path))
+    assert "owner/name: there is no such file or folder here, and no pulled repository" in sentence
+    assert sentence.endswith("octet pull owner/name")
+
+
+def test_the_sentence_comes_after_the_findings(built_program):
+    """Where standard output and error go to one pipe."""
+    done = subprocess.run([built_program("octet"), "caption", "check", "-"], input="{}", text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert done.stdout.startswith("error: $") or done.stdout.startswith("warning: $")
+    assert done.stdout.splitlines()[-1].startswith("octet: standard input: ")
 
 
 def test_names_from_files_cannot_drive_the_terminal(octet, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shutil
@@ -56,8 +57,7 @@ def test_a_picture_and_what_it_says_of_itself(generate, model):
     assert image.text["steps"] == "2"
     assert len(image.text["checkpoint"]) == 16
     kernels = image.text["kernels"].split("; ")
-    # Two blocks of two transformers, two steps.
-    assert any(use.startswith("attention.qkv int8 ") and use.endswith(" x 8") for use in kernels)
+    assert any(use.startswith("attention.qkv int8 ") and " x " not in use for use in kernels)
     assert any(use.startswith("adaln_proj bf16") for use in kernels)
 
 
@@ -84,12 +84,13 @@ def test_each_picture_has_a_seed_that_renders_it_alone(generate, model, seed):
     report = json.loads(done.stdout)
     seeds = [(seed + i) % 2**64 for i in range(3)]
     assert report["seed"] == seed and report["seeds"] == seeds
+    files = [path.read_bytes() for path in sorted(generate.out.iterdir())]
     together = pictures(done, generate)
     assert [image.text["seed"] for image in together] == [str(each) for each in seeds]
-    for image in together:
-        alone = picture(generate(model, "--seed", image.text["seed"]), generate)
-        assert same(alone, image)
-        assert alone.text == {**image.text, "kernels": alone.text["kernels"]}
+    for image, file in zip(together, files):
+        done = generate(model, "--seed", image.text["seed"])
+        assert done.returncode == 0, done.stderr
+        assert (generate.out / "out.png").read_bytes() == file
 
 
 def test_a_random_seed_is_told_and_repeats_the_picture(built_program, generate, model, tmp_path):
@@ -216,14 +217,18 @@ def test_a_prompt_is_wrapped_text(generate, model, tmp_path):
 
 
 def test_a_caption_in_the_place_of_a_file_or_prompt(generate, model, plain):
-    for flag in ("--caption", "--prompt"):
-        image = picture(generate(model, "--caption", None, flag, tiny.CAPTION), generate)
+    for flag, before in itertools.product(("--caption", "--prompt"), ("", " \n", "\ufeff")):
+        done = generate(model, "--caption", None, flag, before + tiny.CAPTION)
+        image = picture(done, generate)
         assert same(image, plain) and image.text["caption"] == tiny.CAPTION
 
 
 def test_any_caption(generate, model, plain):
     other = json.dumps({"scene": "a red cube", "parts": [1, {"type": "cube"}]}, indent=1)
-    assert "--any-caption" in refusal(generate(model, caption=other), generate)
+    refused = generate(model, caption=other)
+    warning, sentence = refused.stderr.splitlines()
+    assert refused.returncode == 1 and "--any-caption" in sentence
+    assert "standard input: $: unknown keys" in warning  # also seen before the errors are mended
     done = generate(model, "--any-caption", caption=other)
     assert "standard input: $: unknown keys" in done.stderr
     assert "$.compositional_deconstruction: is missing" in done.stderr
@@ -277,8 +282,9 @@ def test_without_guidance_the_other_transformer_need_not_be_there(generate, copy
     assert alone.text["checkpoint"] == unguided.text["checkpoint"] != plain.text["checkpoint"]
     # One guided step is enough to need it, and what is never run is not looked at.
     assert "--uncond" in refusal(generate(copy, "--guidance", "1,2"), generate)
-    nowhere = generate(copy, "--guidance", "1", "--uncond", copy / "nowhere")
-    assert same(picture(nowhere, generate), alone)
+    for unused in (copy / "nowhere", "owner/not-pulled"):
+        nowhere = generate(copy, "--guidance", "1", "--uncond", unused)
+        assert same(picture(nowhere, generate), alone)
 
 
 def test_required_int8(generate, model):
@@ -288,8 +294,8 @@ def test_required_int8(generate, model):
     done = generate(model, "--require-int8", environment=environment)
     assert "scalar_4x16" in refusal(done, generate)
     assert picture(generate(model, environment=environment), generate).size == (8, 6)
-    sentence = refusal(generate(model, "--require-int8", "--linears", "float"), generate)
-    assert "--linears" in sentence
+    done = generate(model, "--require-int8", "--linears", "float")
+    assert "--linears" in refusal(done, generate, code=2)
 
 
 def test_other_kernels_give_the_same_picture(generate, model):

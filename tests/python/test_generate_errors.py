@@ -271,6 +271,13 @@ def test_official_statistics_are_for_128_channels(generate, model):
 # --- the request ---------------------------------------------------------------------------------
 
 
+def caption_refusal(done, run):
+    """The sentence of a bad caption, and the warnings before it."""
+    *warnings, sentence = done.stderr.splitlines(keepends=True)
+    done.stderr = sentence
+    return refusal(done, run), warnings
+
+
 def with_box(box):
     caption = json.loads(tiny.CAPTION)
     caption["compositional_deconstruction"]["elements"][0]["bbox"] = box
@@ -292,7 +299,7 @@ def with_box(box):
     ],
 )
 def test_bad_caption(generate, model, caption, word):
-    assert word in refusal(generate(model, caption=caption), generate)
+    assert word in caption_refusal(generate(model, caption=caption), generate)[0]
 
 
 def test_all_errors_of_a_caption_are_named(generate, model):
@@ -301,7 +308,9 @@ def test_all_errors_of_a_caption_are_named(generate, model):
         {"type": "object", "desc": "d"},
         {"type": "obj", "description": "d", "bbox": [1, 2]},
     ]
-    sentence = refusal(generate(model, caption=json.dumps(caption)), generate)
+    done = generate(model, caption=json.dumps(caption))
+    sentence, (warning,) = caption_refusal(done, generate)
+    assert 'unknown key "description"' in warning  # all at once, not after the errors are mended
     for error in ('.elements[0].type: expected "obj" or "text", got "object"; did you mean "obj"?',
                   '.elements[1]: desc is missing', 'did you mean desc by "description"?',
                   '.elements[1].bbox: expected an array of 4 integers', "--any-caption"):

@@ -279,21 +279,21 @@ def test_int8_files_need_no_cache(run, whole, folders, cache):  # noqa: F811
 
 
 @pytest.mark.parametrize(
-    ("words", "part"),
+    ("words", "part", "code"),
     [
-        ("{}:nan", "strength"),
-        ("{}:1e9", "strength"),
-        ("{}:x", "strength"),
-        ("{}:1:all", "networks"),
-        ("{}:1:1:1", ""),
-        (":1", "file name"),
-        ("", "file name"),
-        ("{}.no", ".no"),
+        ("{}:nan", "strength", 2),
+        ("{}:1e9", "strength", 2),
+        ("{}:x", "strength", 2),
+        ("{}:1:all", "networks", 2),
+        ("{}:1:1:1", "", 1),  # a file of this name
+        (":1", "file name", 2),
+        ("", "file name", 2),
+        ("{}.no", ".no", 1),
     ],
 )
-def test_wrong_words(generate, whole, lora, words, part):  # noqa: F811
+def test_wrong_words(generate, whole, lora, words, part, code):  # noqa: F811
     done = generate(whole, "--lora", words.format(lora))
-    sentence = refusal(done, generate)
+    sentence = refusal(done, generate, code)
     assert part in sentence
 
 

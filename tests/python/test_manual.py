@@ -144,6 +144,10 @@ def test_completion_is_valid_for_its_shell(octet, shell):
     ("octet caption check -", {"--fix"}, {"FILES"}),
     ("octet demo --out ", {"FILES"}, {"--seed"}),
     ("octet devices --json ", {"FILES"}, set()),
+    ("octet compare --a-linears ", {"int8", "float"}, {"FILES", "--size"}),
+    ("octet inspect a --json ", {"FILES"}, set()),
+    ("octet quantize a b --seed ", set(), {"FILES"}),
+    ("octet generate --preset ", {"quality", "default", "turbo"}, {"FILES", "--size"}),
 ])
 def test_bash_completes(octet, tmp_path, line, offered, kept_back):
     """As readline calls it, but for compopt, which works within readline alone."""

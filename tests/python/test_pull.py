@@ -48,9 +48,9 @@ def test_addresses_of_the_hub_name_the_repository(pull, home):
             report = json.loads(pull(server, "--json", "-", "-q", repo=address).stdout)
             assert (report["repo"], report["revision"]) == ("owner/name", "main")
         refused = pull(server, repo="https://example.com/owner/name")
-        assert refused.returncode == 1 and "an address on example.com" in refused.stderr
+        assert refused.returncode == 2 and "an address on example.com" in refused.stderr
         twice = pull(server, "--revision", "v2", repo=f"{server.url}/owner/name/tree/v1")
-        assert twice.returncode == 1 and "names the revision v1" in twice.stderr
+        assert twice.returncode == 2 and "names the revision v1" in twice.stderr
 
 
 def test_a_large_file_comes_in_ranges(pull, home):

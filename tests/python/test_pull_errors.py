@@ -122,13 +122,14 @@ def test_a_server_that_stays_so(pull, status, part):
 @pytest.mark.parametrize("repo", ["name", "a/b/c", "../x", "a/..", "/etc", "a/b\n", "a--b/c", "",
                                   "a/.b", "x" * 200 + "/y"])
 def test_names_that_are_none(pull, repo):
-    sentence = sentence_of(pull("http://127.0.0.1:1", repo=repo))
+    sentence = sentence_of(pull("http://127.0.0.1:1", repo=repo), code=2)
     assert "owner/name" in sentence
 
 
 @pytest.mark.parametrize("revision", ["../x", "/x", "a//b", "a\x1b"])
 def test_revisions_that_are_none(pull, revision):
-    assert "revision" in sentence_of(pull("http://127.0.0.1:1", f"--revision={revision}"))
+    done = pull("http://127.0.0.1:1", f"--revision={revision}")
+    assert "revision" in sentence_of(done, code=2)
 
 
 @pytest.mark.parametrize("endpoint", ["file:///etc", "ftp://127.0.0.1/", "nonsense", "http://"])
@@ -143,6 +144,13 @@ def test_no_network(pull, home):
     sentence = sentence_of(pull(f"http://127.0.0.1:{port}", "--retries", "1"))
     assert "network" in sentence
     assert not home.exists()
+
+
+def test_a_host_that_is_not_found_is_asked_for_again(pull):
+    """The second attempt is on a connection that never came about."""
+    done = pull("http://no-such-host.invalid", "--retries", "1", "-v")
+    assert "attempt 2 of 2" in done.stderr
+    assert "resolve host: no-such-host.invalid" in sentence_of(done)
 
 
 @pytest.mark.parametrize(("fault", "part"), [

@@ -42,7 +42,7 @@ from safetensors.torch import load_file, save_file
         ("--protect", "layers.0.attention.qkv,", 2),
         ("--protect", "layers.7.attention.qkv", 1),
         ("--protect", "input_proj", 1),  # small ones are never quantized
-        ("--max-memory", "1M", 1),
+        ("--max-memory", "1M", 2),
         ("--max-memory", "much", 2),
         ("--max-memory", "-4G", 2),
         ("--max-memory", "0.1", 2),
