@@ -92,7 +92,7 @@ def run_quantize(program, *words, code=0, environment=None, **options):
         [str(program), "quantize", "--device", "cpu", *threads, *words],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         env={**os.environ, **(environment or {})},
         **options,
     )

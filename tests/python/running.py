@@ -15,7 +15,7 @@ def octet(built_program):
             [program, *map(str, arguments)],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
             env={**os.environ, **environment},
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 import struct
 import sys
@@ -43,10 +44,19 @@ def test_made_anew_they_are_the_same(goldens, tmp_path):
         for key, tensor in ours.items():
             if name.parts[0] == "model" or not tensor.is_floating_point():
                 assert torch.equal(tensor, theirs[key]), (name, key)
-            else:  # sums in another order on another processor; see golden_run.h on INT8
-                bound = 1e-2 if key.startswith("int8") or "bf16" in key else 1e-5
+            else:
                 error = (tensor - theirs[key]).norm() / theirs[key].norm()
-                assert error < bound, (name, key)
+                assert error < allowed(key, ours), (name, key)
+
+
+def allowed(key, tensors):
+    """Sums have another order on another processor; see golden_run.h on INT8."""
+    if key.endswith(".bf16_error"):
+        # The length of n rounding errors. Another order draws them anew, and the length of n
+        # random numbers varies by 1 / sqrt(2 n): three times that.
+        draws = tensors[key.removesuffix(".bf16_error")].numel()
+        return 3 / math.sqrt(2 * draws)
+    return 1e-2 if key.startswith("int8") else 1e-5
 
 
 def without_versions(path):

@@ -23,7 +23,7 @@ def octet(built_program, tmp_path):
     def run(*arguments, stdin=None):
         done = subprocess.run(
             [built_program("octet"), *map(str, arguments), "-q", "--json", "-"], input=stdin,
-            capture_output=True, text=True, timeout=120, cwd=tmp_path,
+            capture_output=True, text=True, timeout=600, cwd=tmp_path,
             env={**os.environ, "OCTET_CACHE_DIR": str(tmp_path / "cache")})
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
