@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
 import struct
 import sys
@@ -46,16 +45,16 @@ def test_made_anew_they_are_the_same(goldens, tmp_path):
                 assert torch.equal(tensor, theirs[key]), (name, key)
             else:
                 error = (tensor - theirs[key]).norm() / theirs[key].norm()
-                assert error < allowed(key, ours), (name, key)
+                assert error < allowed(key), (name, key)
 
 
-def allowed(key, tensors):
+def allowed(key):
     """Sums have another order on another processor; see golden_run.h on INT8."""
     if key.endswith(".bf16_error"):
-        # The length of n rounding errors. Another order draws them anew, and the length of n
-        # random numbers varies by 1 / sqrt(2 n): three times that.
-        draws = tensors[key.removesuffix(".bf16_error")].numel()
-        return 3 / math.sqrt(2 * draws)
+        # The length of many rounding errors, which another order draws anew. Of 192 numbers, the
+        # fewest, it varies by 1 / sqrt(2 * 192) = 5 %: twice that. The bound that golden_run.h
+        # makes of it has five times that to spare.
+        return 0.1
     return 1e-2 if key.startswith("int8") else 1e-5
 
 
