@@ -41,20 +41,30 @@ def test_made_anew_they_are_the_same(goldens, tmp_path):
         ours, theirs = load_file(path), load_file(goldens / name)
         assert ours.keys() == theirs.keys()
         for key, tensor in ours.items():
-            if name.parts[0] == "model" or not tensor.is_floating_point():
+            if not tensor.is_floating_point():
                 assert torch.equal(tensor, theirs[key]), (name, key)
+            elif name.parts[0] == "model":
+                assert differing(tensor, theirs[key]) <= 1 + tensor.numel() / 1000, (name, key)
             else:
                 error = (tensor - theirs[key]).norm() / theirs[key].norm()
                 assert error < allowed(key), (name, key)
+
+
+def differing(ours, theirs):
+    """How many weights differ, by a step of bfloat16 at most. torch's normal numbers differ in the
+    last place of float32 between processors, and one in some thousands is rounded to another."""
+    steps = [each.bfloat16().view(torch.int16).int() for each in (ours, theirs)]
+    assert (steps[0] - steps[1]).abs().max() <= 1
+    return torch.count_nonzero(ours != theirs)
 
 
 def allowed(key):
     """Sums have another order on another processor; see golden_run.h on INT8."""
     if key.endswith(".bf16_error"):
         # The length of many rounding errors, which another order draws anew. Of 192 numbers, the
-        # fewest, it varies by 1 / sqrt(2 * 192) = 5 %: twice that. The bound that golden_run.h
-        # makes of it has five times that to spare.
-        return 0.1
+        # fewest, it varies by 1 / sqrt(2 * 192) = 5 %: three times that. The bound that
+        # golden_run.h makes of it has 50 % to spare.
+        return 0.15
     return 1e-2 if key.startswith("int8") else 1e-5
 
 
