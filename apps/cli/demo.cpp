@@ -14,6 +14,7 @@
 #include "output.h"
 #include "picture_flags.h"
 #include "rendering.h"
+#include "stop_signal.h"
 
 namespace octet::cli {
 namespace {
@@ -26,7 +27,10 @@ struct DemoArguments {
 void render_demo(const CommonFlags& flags, const DemoArguments& arguments) {
   check_json_target(flags);
   check_writable(arguments.out);
-  GenerateRequest request = demo_request();
+  GenerateRequest request = [] {
+    const StopSignal whole;  // a signal meanwhile stops the rendering, and no folder stays behind
+    return demo_request();
+  }();
   request.device = flags.device;
   request.threads = flags.threads;
   request.seed = seed_from(arguments.seed, flags);

@@ -7,21 +7,14 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
-#include <thread>
 
 #include "help_page.h"
+#include "octet/devices.h"
 #include "octet/error.h"
 #include "usage_errors.h"
 
 namespace octet::cli {
 namespace {
-
-// More than this brings nothing, and starting thousands takes minutes.
-int most_threads() {
-  constexpr int kAlwaysAllowed = 64, kPerHardwareThread = 4;
-  const auto hardware = static_cast<int>(std::thread::hardware_concurrency());
-  return std::max(kAlwaysAllowed, kPerHardwareThread * hardware);
-}
 
 bool is_device(const std::string& name) {
   const std::string gpu = "cuda:";
@@ -108,7 +101,7 @@ void add_device_flags(CLI::App& command, CommonFlags& flags) {
       .add_option_function<std::string>(
           "--threads",
           [&flags](const std::string& text) {
-            flags.threads = static_cast<int>(parse_whole("--threads", text, 1, most_threads()));
+            flags.threads = static_cast<int>(parse_whole("--threads", text, 1, max_threads()));
           },
           "CPU threads (default: one per physical core)")
       ->group(kCommonOptions)

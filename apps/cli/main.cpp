@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -151,5 +152,6 @@ int guarded_run(int argc, char** argv) {
 int main(int argc, char** argv) {
   octet::cli::open_standard_descriptors();
   octet::cli::handle_stop_signals();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file above the limit is a failed write, not the end
   return octet::cli::exit_code_after_signals(octet::cli::guarded_run(argc, argv));
 }

@@ -1,10 +1,12 @@
 #include "stop_signal.h"
 
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 
 #include "octet/files.h"
@@ -15,11 +17,23 @@ namespace {
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 constexpr int kShellOffset = 128;
 
+// One wish may come as several signals: a terminal that closes sends SIGHUP by its shell and by the
+// kernel, timeout(1) signals the program and then its group. What comes this soon is the same wish.
+constexpr int64_t kOneWish = 1'000'000'000;  // ns
+
 // Read and written by handlers, in whichever thread they run.
 std::atomic<int> sent = 0;
+std::atomic<int64_t> sent_at = 0;
 std::atomic<bool> listening = false;
 std::atomic<bool> on_terminal = false;
-static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free &&
+              std::atomic<int64_t>::is_always_lock_free);
+
+int64_t now() {
+  struct timespec time = {};
+  ::clock_gettime(CLOCK_MONOTONIC, &time);  // allowed in a handler
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
 
 // write() alone is allowed in a handler. The line is lost where standard error is closed.
 void say(const char* line) {
@@ -29,13 +43,18 @@ void say(const char* line) {
 
 void on_signal(int signal) {
   const int error_number = errno;
+  ::signal(SIGPIPE, SIG_IGN);  // a log that nobody reads must not change the exit code
   if (listening && sent == 0) {
     sent = signal;
+    sent_at = now();
     if (on_terminal) say("\noctet: stopping; press Ctrl-C again to end at once\n");
     errno = error_number;
     return;
   }
-  ::signal(SIGPIPE, SIG_IGN);  // a log that nobody reads must not change the exit code
+  if (sent != 0 && now() - sent_at < kOneWish) {
+    errno = error_number;
+    return;
+  }
   remove_temporary_files();
   say("octet: ended by a signal\n");
   ::_exit(kShellOffset + signal);

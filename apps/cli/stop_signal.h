@@ -2,8 +2,8 @@
 // signal, as shells count: 130, 143 and 129.
 //
 // Work that has something to save holds a StopSignal: the first signal is noted then, and the work
-// ends where it is whole. A second one ends the program at once, and so does the first where nobody
-// listens; no file that has its name is half-written even then.
+// ends where it is whole. Another one, a second later or more, ends the program at once, and so
+// does the first where nobody listens; no file that has its name is half-written even then.
 #pragma once
 
 namespace octet::cli {

@@ -23,4 +23,7 @@ struct DeviceInfo {
 // "cuda" entry whose `unavailable` says so.
 OCTET_API std::vector<DeviceInfo> list_devices();
 
+// The largest number that `threads` of a request may be: four for each hardware thread, or 64.
+OCTET_API int max_threads();
+
 }  // namespace octet

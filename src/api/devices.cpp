@@ -1,6 +1,7 @@
 #include "octet/devices.h"
 
 #include "api/boundary.h"
+#include "base/thread_pool.h"
 #include "devices/select.h"
 
 namespace octet {
@@ -8,5 +9,7 @@ namespace octet {
 std::vector<DeviceInfo> list_devices() try { return find_devices(); } catch (...) {
   api::rethrow_as_error();
 }
+
+int max_threads() { return most_threads(); }
 
 }  // namespace octet

@@ -1,9 +1,14 @@
 #include "octet/files.h"
 
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
 #include <span>
 
 #include "api/boundary.h"
 #include "base/atomic_file.h"
+#include "base/error.h"
 
 namespace octet {
 
@@ -16,6 +21,15 @@ void write_text_file(const std::string& path, const std::string& text) try {
 }
 
 void check_writable(const std::string& path) try {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (fs::is_fifo(status)) {
+    // Opening and closing a pipe would be the end of its text for whoever reads it.
+    check(::access(path.c_str(), W_OK) == 0, "{}: cannot be opened: {}", path,
+          system_error_text(errno));
+    return;
+  }
   // Without commit() the destructor takes the temporary away again.
   const AtomicFile file(path);
 } catch (...) {

@@ -21,6 +21,7 @@
 #include "formats/safetensors.h"
 #include "formats/text.h"
 #include "hub/cache.h"
+#include "octet/text.h"
 #include "octet/version.h"
 #include "pipeline/caption.h"
 #include "pipeline/generate.h"
@@ -191,7 +192,7 @@ Picture to_picture(const pipeline::GeneratedImage& image, const GenerateRequest&
       {"caption", report.caption},
       request.noise_file.empty()
           ? std::pair<std::string, std::string>{"seed", std::to_string(image.seed)}
-          : std::pair<std::string, std::string>{"noise", request.noise_file},
+          : std::pair<std::string, std::string>{"noise", printable(request.noise_file)},
       {"preset", request.preset},
       {"steps", std::to_string(report.steps)},
       {"guidance",
@@ -199,7 +200,9 @@ Picture to_picture(const pipeline::GeneratedImage& image, const GenerateRequest&
       {"checkpoint", report.checkpoint},
       {"device", report.device},
       {"linears", request.linears},
-      {"loras", request.loras.empty() ? "none" : fmt::format("{}", fmt::join(request.loras, ", "))},
+      {"loras", request.loras.empty()
+                    ? "none"
+                    : printable(fmt::format("{}", fmt::join(request.loras, ", ")))},
       {"dtype", request.dtype},
       {"convention", request.convention},
       {"kernels", kernel_summary(report)},

@@ -86,6 +86,12 @@ void MappedFile::check_intact() const {
         "{}: a part of it could not be read (it has {} bytes): its disk failed, or something wrote "
         "to it meanwhile; start again when nothing does",
         path_, size);
+  // A copy over it makes it empty first: pages touched behind that hold other bytes, without a
+  // fault. The time of its status is of no use here, as chmod and links set it, too.
+  check(nanoseconds(status.st_mtim) == stamp_.modified_ns,
+        "{}: something wrote to it while it was being read (its time of modification is another "
+        "than when it was opened); wait until nothing writes to it, then start again",
+        path_);
 }
 
 void MappedFile::release(std::span<const std::byte> part) const {

@@ -37,8 +37,8 @@ class MappedFile {
   const Stamp& stamp() const { return stamp_; }
   const std::string& path() const { return path_; }
 
-  // Throws Error when the file is shorter than it was, or a part of it could not be read: bytes
-  // that were read up to now may be zeros that it never held.
+  // Throws Error when the file is shorter than it was, a part of it could not be read, or it was
+  // written to: bytes that were read up to now may be zeros that it never held, or a mixture.
   void check_intact() const;
 
   // What `reader` makes of bytes(), which were intact to the end. When they were not, the Error

@@ -127,8 +127,16 @@ int physical_cores() {
   return std::max(1, count);
 }
 
+int most_threads() {
+  constexpr int kAlwaysAllowed = 64, kPerHardwareThread = 4;
+  const auto hardware = static_cast<int>(std::thread::hardware_concurrency());
+  return std::max(kAlwaysAllowed, kPerHardwareThread * hardware);
+}
+
 ThreadPool::ThreadPool(int threads) {
   if (threads <= 0) threads = physical_cores();
+  check(threads <= most_threads(), "cpu: {} threads, expected at most {} on this machine", threads,
+        most_threads());
   try {
     workers_.reserve(static_cast<size_t>(threads - 1));
     for (int thread = 1; thread < threads; ++thread) {

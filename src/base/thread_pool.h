@@ -29,9 +29,13 @@ int physical_cores();
 int quota_cores(const std::string& membership = "/proc/self/cgroup",
                 const std::string& root = "/sys/fs/cgroup");
 
+// More than this brings nothing, and starting thousands takes minutes.
+int most_threads();
+
 class ThreadPool {
  public:
-  // threads <= 0 means physical_cores(). The calling thread is one of them.
+  // threads <= 0 means physical_cores(). The calling thread is one of them. Throws Error for more
+  // than most_threads().
   explicit ThreadPool(int threads = 0);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;

@@ -171,8 +171,9 @@ class CpuBackend final : public HostBackend {
 }  // namespace
 
 std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options) {
-  check(options.threads >= 0 && options.threads <= 4096,
-        "cpu: {} threads, expected 1 to 4096, or 0 for one per physical core", options.threads);
+  check(options.threads >= 0 && options.threads <= most_threads(),
+        "cpu: {} threads, expected 1 to {}, or 0 for one per physical core", options.threads,
+        most_threads());
   return std::make_unique<CpuBackend>(options);
 }
 

@@ -78,6 +78,8 @@ enum ValueType : uint32_t {
 };
 
 constexpr uint64_t kMaxText = 16'000'000;
+// Of all keys, values and names together: many texts below their limits still fill the memory.
+constexpr uint64_t kMaxAllTexts = 64'000'000;
 constexpr uint64_t kMaxName = 65'535;
 constexpr uint32_t kMaxRank = 8;
 constexpr uint64_t kDefaultAlignment = 32;
@@ -134,6 +136,13 @@ class GgufParser {
       reject(fmt::format("a {} is {} bytes long, above the limit of {}; the file is damaged", what,
                          length, limit));
     }
+    if (length > kMaxAllTexts - kept_) {
+      reject(
+          fmt::format("its keys, values and tensor names have more than {} bytes, the limit for "
+                      "all of them together; the file is damaged",
+                      kMaxAllTexts));
+    }
+    kept_ += length;
     const auto bytes = take(length, what);
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
@@ -381,6 +390,7 @@ class GgufParser {
   const std::string& path_;
   uint64_t at_ = 0;
   uint64_t walked_ = 0;  // texts and arrays in arrays
+  uint64_t kept_ = 0;    // bytes of texts
   uint64_t alignment_ = kDefaultAlignment;
   std::set<std::string> names_;
   TensorFileHeader header_;

@@ -82,7 +82,7 @@ ResumableSafetensors::ResumableSafetensors(const std::string& path,
 ResumableSafetensors::~ResumableSafetensors() {
   try {
     if (usable_) sync_batch();
-  } catch (const Error&) {
+  } catch (...) {
     // The tensors of the last batch are made again by the next run.
   }
   if (fd_ >= 0) ::close(fd_);
@@ -344,7 +344,7 @@ void ResumableSafetensors::tidy_up(const std::string& path) noexcept {
     if (holds_work) return;
     remove_journal(journal_of(target));
     if (part.fd >= 0) remove_file(part_of(target));
-  } catch (const Error&) {
+  } catch (...) {
     // Another process is at it, or the folder cannot be written: it stays.
   }
 }

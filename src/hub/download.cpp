@@ -97,8 +97,14 @@ void Download::run(const OnPullStep& on_step) {
     threads_left_ = static_cast<int>(threads.size());
   }
   if (std::ssize(threads) < settings_.connections) {
-    log::info("pull: no more threads can be started; {} of {} connections are used",
-              std::max<ptrdiff_t>(std::ssize(threads), 1), settings_.connections);
+    try {
+      log::info("pull: no more threads can be started; {} of {} connections are used",
+                std::max<ptrdiff_t>(std::ssize(threads), 1), settings_.connections);
+    } catch (...) {  // the log's; the threads must end before it is passed on
+      const std::lock_guard lock(mutex_);
+      if (!error_) error_ = std::current_exception();
+      stopped_ = true;
+    }
   }
   tell(on_step);
   if (threads.empty()) {
@@ -203,22 +209,22 @@ void Download::open(Job& job) {
 
 void Download::fetch(Job& job, size_t range, HttpConnection& connection) {
   uint64_t best = job.file->range(range).done;
+  // Since the last progress, not since the last attempt: the pauses between attempts count.
   Stopwatch watch;
-  int64_t fetched_before = 0;
+  int64_t fetched_before = fetched_;
   try {
     try_until_done(
         {settings_.retries, [this] { return is_wanted(); }},
-        [&] {
-          watch = Stopwatch();
-          fetched_before = fetched_;
-          attempt(job, range, connection);
-        },
+        [&] { attempt(job, range, connection); },
         [&] {
           const uint64_t before = std::exchange(best, std::max(best, job.file->range(range).done));
           // A few bytes now and then are no progress, or this could go on for ever.
           const double due =
               static_cast<double>(kSlowestBytesPerSecond) * watch.microseconds() / 1e6;
-          return best > before && static_cast<double>(fetched_ - fetched_before) >= due;
+          if (best <= before || static_cast<double>(fetched_ - fetched_before) < due) return false;
+          watch = Stopwatch();
+          fetched_before = fetched_;
+          return true;
         });
   } catch (const RangesIgnored&) {
     log::info("{}: the server does not give parts of files; fetching it as one",

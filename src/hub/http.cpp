@@ -13,6 +13,7 @@
 #endif
 
 #include "formats/text.h"
+#include "hub/url.h"
 
 namespace octet::hub {
 
@@ -175,55 +176,30 @@ bool is_transient(CURLcode code) {
   }
 }
 
-// For a sentence: without the name and password, which end with the last '@' before `limit`, and
-// without what stands behind '?', since signatures of a CDN are nobody's business.
-std::string without_secrets(std::string url, size_t limit) {
-  const size_t scheme = url.find("://");
-  const size_t begin = scheme == url.npos ? 0 : scheme + 3;
-  const size_t at = url.rfind('@', limit);
-  if (at != url.npos && at >= begin) url.erase(begin, at + 1 - begin);
-  return url.substr(0, url.find('?'));
+// libcurl's words on a proxy that it cannot use repeat the variable, its password included.
+bool is_about_proxy(CURLcode code, std::string_view details) {
+  return code == CURLE_COULDNT_RESOLVE_PROXY || details.starts_with("Unsupported proxy") ||
+         details.find('@') != details.npos;
 }
 
-std::string shown(const std::string& url) {
-  const size_t scheme = url.find("://");
-  const size_t host = scheme == url.npos ? 0 : scheme + 3;
-  return one_line(without_secrets(url, url.find_first_of("/?#", host)));
-}
-
-// Of what is no URL: nothing says where a password ends there.
-std::string shown_in_doubt(const std::string& url) {
-  return in_quotes(without_secrets(url, url.npos));
+// libcurl looks up each host in a thread of its own, which a limit of threads may forbid.
+bool lacks_thread(CURLcode code, std::string_view details) {
+  return code == CURLE_COULDNT_RESOLVE_HOST && details.find("thread failed") != details.npos;
 }
 
 [[noreturn]] void fail_as(CURLcode code, const std::string& url, const char* details) {
-  const std::string reason = one_line(*details != '\0' ? details : curl_easy_strerror(code));
-  const bool is_certificate = code == CURLE_PEER_FAILED_VERIFICATION;
+  const bool is_of_proxy = is_about_proxy(code, details);
+  const bool is_plain = *details != '\0' && !is_of_proxy;
+  const char* hint = "is there a network? What was fetched is kept, pull again to go on";
+  if (code == CURLE_PEER_FAILED_VERIFICATION) {
+    hint = "is there a proxy between, or are the ca-certificates missing?";
+  } else if (is_of_proxy) {
+    hint = "check http_proxy, https_proxy and all_proxy";
+  }
   const std::string sentence = fmt::format(
-      "{}: {}; {}", shown(url), reason,
-      is_certificate ? "is there a proxy between, or are the ca-certificates missing?"
-                     : "is there a network? What was fetched is kept, pull again to go on");
+      "{}: {}; {}", shown(url), one_line(is_plain ? details : curl_easy_strerror(code)), hint);
   if (is_transient(code)) throw Transient(sentence, 0);
   throw Error(sentence);
-}
-
-using Url = std::unique_ptr<CURLU, decltype(&curl_url_cleanup)>;
-
-// Nothing when it is no URL.
-Url parse_url(const std::string& url) {
-  Url parsed(curl_url(), curl_url_cleanup);
-  const bool is_url = parsed != nullptr && curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(),
-                                                        CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK;
-  if (!is_url) parsed.reset();
-  return parsed;
-}
-
-std::string part_of(const Url& url, CURLUPart part, unsigned flags) {
-  char* text = nullptr;
-  if (curl_url_get(url.get(), part, &text, flags) != CURLUE_OK) return {};
-  std::string copy(text);
-  curl_free(text);
-  return copy;
 }
 
 std::string scheme_of(const std::string& url) { return url.substr(0, url.find(':')); }
@@ -231,34 +207,6 @@ std::string scheme_of(const std::string& url) { return url.substr(0, url.find(':
 }  // namespace
 
 void require_http() { start_curl(); }
-
-std::string origin_of(const std::string& url) {
-  const Url parsed = parse_url(url);
-  const std::string scheme = parsed != nullptr ? part_of(parsed, CURLUPART_SCHEME, 0) : "";
-  check(scheme == "http" || scheme == "https",
-        "{} is not an address that files are fetched from, expected http:// or https://",
-        shown_in_doubt(url));
-  std::string host = part_of(parsed, CURLUPART_HOST, 0);
-  std::transform(host.begin(), host.end(), host.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return scheme + "://" + host + ":" + part_of(parsed, CURLUPART_PORT, CURLU_DEFAULT_PORT);
-}
-
-Address address_of(const std::string& url) {
-  origin_of(url);
-  const Url parsed = parse_url(url);
-  Address address{.user = part_of(parsed, CURLUPART_USER, CURLU_URLDECODE),
-                  .password = part_of(parsed, CURLUPART_PASSWORD, CURLU_URLDECODE)};
-  curl_url_set(parsed.get(), CURLUPART_USER, nullptr, 0);
-  curl_url_set(parsed.get(), CURLUPART_PASSWORD, nullptr, 0);
-  address.url = part_of(parsed, CURLUPART_URL, 0);
-  while (address.url.ends_with('/')) address.url.pop_back();
-  check(address.url.find('@') == address.url.npos,
-        "{} has an '@' after its host; write '/', '?' and '#' in a name or a password as %2F, %3F "
-        "and %23",
-        shown_in_doubt(url));
-  return address;
-}
 
 struct HttpConnection::State {
   HttpSettings settings;
@@ -331,7 +279,15 @@ HttpAnswer HttpConnection::send(const HttpRequest& request,
     set(CURLOPT_XFERINFOFUNCTION, ask_to_go_on);
     set(CURLOPT_XFERINFODATA, static_cast<void*>(&transfer));
     set(CURLOPT_NOPROGRESS, 0L);
-    const CURLcode code = curl_easy_perform(handle);
+    CURLcode code = curl_easy_perform(handle);
+    HeaderList hosts;
+    const std::string host = lacks_thread(code, state_->details) ? look_up(url) : "";
+    if (!host.empty()) {
+      add_header(hosts, host);
+      set(CURLOPT_RESOLVE, hosts.get());
+      state_->details[0] = '\0';
+      code = curl_easy_perform(handle);
+    }
     if (transfer.error) std::rethrow_exception(transfer.error);
     if (transfer.was_stopped) return {};
     if (transfer.was_slow && !transfer.skips_body) {
@@ -347,8 +303,10 @@ HttpAnswer HttpConnection::send(const HttpRequest& request,
     if (!transfer.is_redirect()) return transfer.answer;
     char* next = nullptr;
     curl_easy_getinfo(handle, CURLINFO_REDIRECT_URL, &next);
-    check(next != nullptr, "{}: redirects without saying where to", shown(url));
-    const std::string next_url = next;
+    // libcurl says so only behind the body's end, which may not have been waited for.
+    const std::string next_url =
+        next != nullptr ? next : joined(url, transfer.answer.header("location"));
+    check(!next_url.empty(), "{}: redirects without saying where to", shown(url));
     if (request.head_only && origin_of(next_url) != origin) return transfer.answer;
     check(redirects < kMostRedirects, "{}: more than {} redirects; is HF_ENDPOINT right?",
           shown(request.url), kMostRedirects);

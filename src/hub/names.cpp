@@ -81,6 +81,13 @@ std::string_view without_user(std::string_view host) {
   return at == host.npos ? host : host.substr(at + 1);
 }
 
+// Of what is no address of a hub that is known: a password may have any character, '/' too, so
+// that nothing of such text can be shown. "owner/name@v1" is only a name that is none.
+bool may_have_password(std::string_view text) {
+  const size_t at = text.find('@');
+  return at != text.npos && (text.find(':') < text.rfind('@') || text.find('/', at) != text.npos);
+}
+
 std::string unescape_url(std::string_view text) {
   std::string plain;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -137,11 +144,14 @@ RepoAddress parse_repo_address(std::string_view text, std::string_view endpoint)
   } else if (host != std::end(kHubHosts)) {
     path.remove_prefix(host->size() + 1);
   } else {
+    check_value(!may_have_password(text),
+                "the address of the repository has a name or a password before an '@'; leave them "
+                "out, HF_TOKEN or HF_ENDPOINT may hold them");
     check_value(
         !has_scheme,
         "{} is an address on {}, expected one on huggingface.co, or owner/name; HF_ENDPOINT "
         "names another hub",
-        in_quotes(without_user(path)), one_line(without_user(path.substr(0, path.find('/')))));
+        in_quotes(path), one_line(path.substr(0, path.find('/'))));
     return {std::string(text), ""};
   }
   const std::vector<std::string> parts = parts_of(path.substr(0, path.find_first_of("?#")));

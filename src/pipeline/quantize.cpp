@@ -84,7 +84,9 @@ class Writing {
         to_string(options_.recipe), options_.clip, !can_say(options_.dialect, Transform::smooth),
         fingerprint(options_.statistics));
     for (const Branch& branch : branches_) {
-      text += branch.plan.branch() + branch.plan.source().weights.identity();
+      const auto& source = branch.plan.source();
+      // The file says its configuration, which is no part of the weights' identity.
+      text += branch.plan.branch() + source.weights.identity() + config_text(source.config) + "\n";
     }
     return text;
   }

@@ -1,6 +1,8 @@
 #include "quant/converted_cache.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <charconv>
@@ -95,27 +97,57 @@ bool is_ours(const fs::directory_entry& entry) {
   }
 }
 
+// Uses are kept as times of access: to a process that has the file mapped, a new time of
+// modification says that somebody writes to it (MappedFile::check_intact).
+void set_access_time(const std::string& path, timespec time) {
+  const timespec times[] = {time, {.tv_sec = 0, .tv_nsec = UTIME_OMIT}};
+  // A cache that cannot be written can still be read.
+  [[maybe_unused]] const int ignored = ::utimensat(AT_FDCWD, path.c_str(), times, 0);
+}
+
+// In nanoseconds since 1970. Making a file sets only its time of modification everywhere.
+int64_t last_use(const struct stat& status) {
+  const auto nanoseconds = [](const timespec& time) {
+    return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+  };
+  return std::max(nanoseconds(status.st_atim), nanoseconds(status.st_mtim));
+}
+
+bool is_link(const std::string& path) {
+  std::error_code error;
+  return fs::symlink_status(path, error).type() == fs::file_type::symlink;
+}
+
+// Whether the part beside a journal is somebody else's.
+bool is_foreign_part(const std::string& target) {
+  std::error_code error;
+  const fs::directory_entry part(target + ".part", error);
+  return part.symlink_status(error).type() != fs::file_type::not_found && !is_ours(part);
+}
+
 // Files of the cache, those that were not used for longest first. A file that is being made counts
 // with what belongs to it, under the name that it will have.
 struct CachedFile {
   std::string path;
   uint64_t bytes = 0;
-  fs::file_time_type used = fs::file_time_type::min();
+  int64_t used = 0;
   bool is_whole = false;    // the file itself is there
   bool is_partial = false;  // its part or a journal is
 };
 std::vector<CachedFile> cached_files(const fs::path& folder) {
   std::map<std::string, CachedFile> found;
   for (const auto& entry : fs::directory_iterator(folder)) {
-    if (!is_ours(entry)) continue;
     const std::string path = entry.path().string();
+    struct stat status = {};
+    if (::lstat(path.c_str(), &status) != 0) continue;  // it is gone by now
+    if (!is_ours(entry)) continue;
+    set_access_time(path, status.st_atim);  // to look at it is not to use it
     const size_t end = path.rfind(kCacheSuffix) + kCacheSuffix.size();
-    CachedFile& file = found[path.substr(0, end)];
-    std::error_code error;  // it may be gone by now
-    const uint64_t bytes = entry.file_size(error);
-    if (!error) file.bytes += bytes;
-    const auto time = entry.last_write_time(error);
-    if (!error) file.used = std::max(file.used, time);
+    const std::string target = path.substr(0, end);
+    if (is_link(target)) continue;  // part and journal of a linked file lie where the link leads
+    CachedFile& file = found[target];
+    file.bytes += static_cast<uint64_t>(status.st_size);
+    file.used = std::max(file.used, last_use(status));
     (end == path.size() ? file.is_whole : file.is_partial) = true;
   }
   std::vector<CachedFile> files;
@@ -193,8 +225,7 @@ std::shared_ptr<const Checkpoint> ConvertedCache::find() const {
         return nullptr;
       }
     }
-    std::error_code ignored;  // a cache that cannot be written can still be read
-    fs::last_write_time(path_, fs::file_time_type::clock::now(), ignored);
+    set_access_time(path_, {.tv_sec = 0, .tv_nsec = UTIME_NOW});
     ResumableSafetensors::tidy_up(path_);
     return found;
   } catch (const std::exception& error) {
@@ -212,14 +243,18 @@ void ConvertedCache::make_room(uint64_t bytes) const {
   uint64_t total = bytes;
   const std::vector<CachedFile> files = cached_files(options_.folder);
   for (const CachedFile& file : files) {
-    if (file.is_partial) ResumableSafetensors::tidy_up(file.path);
+    if (file.is_partial && !is_link(file.path + ".part")) {
+      ResumableSafetensors::tidy_up(file.path);
+    }
     if (file.path != path_) total += file.bytes;
   }
   for (const CachedFile& file : files) {
     if (total <= options_.max_bytes) return;
     if (file.path == path_) continue;
+    const bool keeps_part = file.is_partial && is_foreign_part(file.path);
+    if (keeps_part && !file.is_whole) continue;
     try {
-      if (file.is_partial) ResumableSafetensors::discard(file.path);
+      if (file.is_partial && !keeps_part) ResumableSafetensors::discard(file.path);
     } catch (const Error&) {
       continue;
     }

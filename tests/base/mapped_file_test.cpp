@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <numeric>
 #include <thread>
@@ -52,8 +53,23 @@ TEST_F(MappedFiles, AreIntactWhenNothingHappened) {
   const MappedFile file = map(3 * kPage);
   EXPECT_EQ(sum_of(file.bytes()), int64_t{'x'} * static_cast<int64_t>(3 * kPage));
   file.check_intact();
-  shrink(5 * kPage);  // longer
+  // Neither is a change of what it holds.
+  fs::permissions(folder_.file("data"), fs::perms::owner_read);
+  fs::create_hard_link(folder_.file("data"), folder_.file("link"));
   file.check_intact();
+}
+
+// As a copy over it does, before any page of it was touched.
+TEST_F(MappedFiles, ThatWereWrittenToSaySo) {
+  const std::string path = folder_.write("data", std::string(2 * kPage, 'x'));
+  // Of long ago: a file system's clock may take milliseconds to go on.
+  fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(1));
+  const MappedFile file(path);
+  file.check_intact();
+  shrink(0);
+  shrink(2 * kPage);
+  EXPECT_EQ(sum_of(file.bytes()), 0);
+  EXPECT_ERROR_WITH(file.check_intact(), "something wrote to it");
 }
 
 TEST_F(MappedFiles, ThatBecomeShorterReadAsZerosAndSaySo) {

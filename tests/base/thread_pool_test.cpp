@@ -140,11 +140,11 @@ int start_too_many_threads() {
     return kNoLimit;
   }
   try {
-    const ThreadPool pool(1000);
+    const ThreadPool pool(most_threads());
   } catch (const Error& error) {
     const std::string text = error.what();
     const bool expected = text.starts_with("cpu: only ") &&
-                          text.find(" of 1000 threads could be started: ") != text.npos &&
+                          text.find(" threads could be started: ") != text.npos &&
                           text.ends_with("; ask for fewer threads");
     return expected ? kSaidSo : kOtherWords;
   }
@@ -161,6 +161,10 @@ TEST(ThreadPoolTest, ThreadsThatCannotStartAreAnError) {
   ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
   if (WEXITSTATUS(status) == kNoLimit) GTEST_SKIP() << "address space cannot be limited here";
   EXPECT_EQ(WEXITSTATUS(status), kSaidSo);
+}
+
+TEST(ThreadPoolTest, ThousandsOfThreadsAreRefused) {
+  EXPECT_THROW(ThreadPool pool(most_threads() + 1), Error);
 }
 
 TEST(CoresTest, TheAffinityMaskCounts) {

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "formats/checkpoint.h"
@@ -129,6 +130,23 @@ TEST_F(SparseGguf, TextsAndArraysInArraysAreCounted) {
   const std::string inner = raw<uint32_t>(8) + raw<uint64_t>(1'000'000);
   for (int i = 0; i < 9; ++i) parts.pairs[0] += inner + std::string(8'000'000, '\0');
   EXPECT_ERROR_WITH(GgufFile(folder_.write("a.gguf", parts.bytes())), "above the limit");
+}
+
+TEST_F(SparseGguf, TextsAreLimitedTogether) {
+  constexpr uint64_t kLength = 16'000'000, kTexts = 5;  // each is as long as one may be
+  std::string head = GgufParts().bytes().substr(0, 24);
+  head.replace(16, 8, raw(kTexts));
+  const std::string path = folder_.write("a.gguf", head);
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  uint64_t at = head.size();
+  for (uint64_t i = 0; i < kTexts; ++i) {
+    const std::string begin = gguf_text(fmt::format("k{}", i)) + raw<uint32_t>(8) + raw(kLength);
+    file.seekp(static_cast<std::streamoff>(at)) << begin;
+    at += begin.size() + kLength;
+  }
+  file.close();
+  std::filesystem::resize_file(path, at);
+  EXPECT_ERROR_WITH(GgufFile(path), "more than 64000000 bytes");
 }
 
 TEST_F(SparseGguf, PairsAndTensorsAreCounted) {

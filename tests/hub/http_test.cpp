@@ -140,6 +140,20 @@ TEST_F(Http, AnAnswerMayHaveALimitAsAWhole) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(25));
 }
 
+// libcurl itself says where a redirect leads only when its body was read to the end.
+TEST_F(Http, ARedirectWithALongBodyIsFollowed) {
+  const Server server([](const Server& self, int socket) {
+    if (self.request().starts_with("GET /next?a=1 ")) {
+      self.send(socket, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\nhere");
+      return;
+    }
+    self.send(socket,
+              "HTTP/1.1 302 Found\r\nLocation: /next?a=1\r\nContent-Length: 500000\r\n\r\n" +
+                  std::string(500'000, 'x'));
+  });
+  EXPECT_EQ(get({.url = server.url() + "/first"}), "here");
+}
+
 // --- names and passwords ---
 
 TEST_F(Http, CredentialsAreTakenOutOfAnAddress) {

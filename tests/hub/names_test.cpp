@@ -57,7 +57,15 @@ TEST(RepoAddress, OfOtherPlacesIsRefusedWithASentence) {
   };
   EXPECT_TRUE(holds("https://example.com/a/b", "an address on example.com"));
   EXPECT_TRUE(holds("https://huggingface.co.evil.com/a/b", "on huggingface.co.evil.com"));
-  EXPECT_TRUE(holds("https://huggingface.co@evil.com/a/b", "on evil.com"));
+  for (const char* text :
+       {"https://huggingface.co@evil.com/a/b", "https://user:secret@huggingface.co/a/b",
+        "https://user:a/secret@huggingface.co/a/b", "user:secret@huggingface.co/a/b",
+        "secret@huggingface.co/a/b", "ftp://user:secret@host", "https://user:secret@"}) {
+    EXPECT_TRUE(holds(text, "a name or a password")) << text;
+    EXPECT_FALSE(holds(text, "secret") || holds(text, "user") || holds(text, "evil")) << text;
+  }
+  EXPECT_EQ(sentence("https://huggingface.co/a/b/tree/v@1"), "");
+  EXPECT_EQ(sentence("a/b@v1"), "");  // check_repo_name() speaks of it
   EXPECT_TRUE(holds("https://huggingface.co/a", "not the address of a model"));
   EXPECT_TRUE(holds("https://huggingface.co/datasets/a/b", "not the address of a model"));
   EXPECT_TRUE(holds("https://huggingface.co/a/b/blob/main/x.safetensors", "--include"));

@@ -1,6 +1,7 @@
 // Quantizing a transformer that is interrupted: what is gone on with, and what begins anew.
 #include <algorithm>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "pipeline/measured_errors.h"
@@ -137,6 +138,19 @@ TEST_F(Interrupted, ASourceThatKeptItsSizeAndTimeStartsAnew) {
   fs::rename(folder_.file("copy"), path);
   EXPECT_EQ(quantize(out_, options_).resumed_tensors, 0u) << "the old output was kept";
   EXPECT_TRUE(same_tensors("out", "whole"));
+}
+
+// The output says the configuration, which the weights' file knows nothing of.
+TEST_F(Interrupted, AnotherConfigurationStartsAnew) {
+  const std::string config = folder_.read("source/config.json");
+  auto changed = nlohmann::json::parse(config);
+  changed["rope_theta"] = 4321;
+  interrupt(15);
+  folder_.write("source/config.json", changed.dump());
+  EXPECT_EQ(quantize(out_, options_).resumed_tensors, 0u) << "the part was gone on with";
+  folder_.write("source/config.json", config);
+  EXPECT_EQ(quantize(out_, options_).resumed_tensors, 0u) << "the old output was kept";
+  EXPECT_EQ(folder_.read("out"), folder_.read("whole"));
 }
 
 TEST_F(Interrupted, AnywhereToTheSameResult) {

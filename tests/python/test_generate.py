@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -331,6 +332,10 @@ def test_given_noise(generate, model, plain, tmp_path):
     assert first.text["noise"].endswith("noise.safetensors") and "seed" not in first.text
     assert same(first, picture(generate(model, *given, "--seed", 9), generate))
     assert not same(first, plain)
+    odd = os.fsdecode(os.fsencode(tmp_path) + b"/odd\xff.safetensors")  # PNG takes UTF-8 alone
+    shutil.copy(tmp_path / "noise.safetensors", odd)
+    text = picture(generate(model, "--noise", odd), generate).text
+    assert text["noise"].endswith(r"odd\xff.safetensors")
     for tensors in (
         {"noise": noise[:, 1:].contiguous()},
         {"noise": noise.bfloat16()},

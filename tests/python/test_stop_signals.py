@@ -1,11 +1,14 @@
 """SIGINT, SIGTERM and SIGHUP end the program alike: what is finished is saved, nothing is
-half-written, and the exit code says which signal it was. Some ten seconds in all."""
+half-written, and the exit code says which signal it was. Some fifteen seconds in all."""
 
 from __future__ import annotations
 
+import os
 import re
+import resource
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -107,17 +110,31 @@ def test_a_signal_while_decoding_loses_nothing(built_program, generate, model, w
 
 @pytest.mark.parametrize("which", CODES)
 def test_the_second_signal_ends_it_at_once(built_program, generate, model, which):
-    run = generating(built_program, model, generate.out, "--size", "64x64", "--images", 50,
+    run = generating(built_program, model, generate.out, "--size", "64x64", "--images", 400,
                      "--steps", 1)
     run.wait_for("decoding")
     run.send(signal.SIGINT)
+    time.sleep(1.1)  # before that it is the same wish
     while not any(generate.out.iterdir()):
         assert run.process.poll() is None
     run.send(which)
     code, sentences = run.end()
     assert code == CODES[which]
     assert sentences == ["octet: ended by a signal"]
-    assert 0 < whole_pictures(generate.out) < 50
+    assert 0 < whole_pictures(generate.out) < 400
+
+
+@pytest.mark.parametrize("which", CODES)
+def test_signals_that_come_together_are_one_wish(built_program, generate, model, which):
+    run = generating(built_program, model, generate.out, "--size", "32x32", "--images", 50)
+    run.wait_for("decoding")
+    for _ in range(3):
+        run.send(which)
+        time.sleep(0.005)
+    code, sentences = run.end()
+    assert code == CODES[which]
+    assert sentences == ["octet: stopped on request; 50 of 50 pictures are complete"]
+    assert whole_pictures(generate.out) == 50
 
 
 def test_nohup_is_obeyed(built_program, generate, model):
@@ -162,3 +179,24 @@ def test_a_calibration_can_be_stopped_before_its_first_step(built_program, plant
     run.send(signal.SIGTERM)
     code, (sentence,) = run.end()
     assert code == 143 and "0 of 1000 steps of calibration are done" in sentence
+
+
+@pytest.mark.parametrize("which", CODES)
+def test_a_demo_that_is_stopped_leaves_no_folder(built_program, tmp_path, which):
+    cache = tmp_path / "cache"
+    run = Running([built_program("octet"), "demo", "-o", tmp_path / "demo.png"],
+                  env={**os.environ, "OCTET_CACHE_DIR": str(cache)})
+    while not cache.is_dir() or not any(cache.iterdir()):
+        assert run.process.poll() is None
+    run.send(which)
+    code, sentences = run.end()
+    assert code == CODES[which]
+    assert sentences == ["octet: stopped on request; 0 of 1 pictures are complete"]
+    assert [path.name for path in cache.iterdir()] == ["demo-model"]
+
+
+def test_a_limit_on_the_size_of_files_is_an_error(generate, model):
+    limit = (1000, 1000)
+    done = generate(model, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit))
+    assert done.returncode == 1 and "out.png" in done.stderr
+    assert whole_pictures(generate.out) == 0

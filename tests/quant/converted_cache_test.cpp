@@ -1,7 +1,9 @@
 // Codes that are kept from one load for the next, and everything that makes them useless.
 #include "quant/converted_cache.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <chrono>
@@ -224,8 +226,9 @@ TEST_F(ConvertedCacheTest, TheOldestMakesRoom) {
   const auto age = [&](const std::string& change, int hours) {
     const auto found = cache(source(), change).find();
     ASSERT_NE(found, nullptr);
-    fs::last_write_time(found->path(),
-                        fs::file_time_type::clock::now() - std::chrono::hours(hours));
+    const timespec time = {.tv_sec = ::time(nullptr) - hours * 3600, .tv_nsec = 0};
+    const timespec times[] = {time, time};
+    ASSERT_EQ(::utimensat(AT_FDCWD, found->path().c_str(), times, 0), 0);
   };
   age("1", 5);
   age("2", 7);
@@ -235,6 +238,16 @@ TEST_F(ConvertedCacheTest, TheOldestMakesRoom) {
   EXPECT_EQ(cache(source(), "1").find(), nullptr);
   EXPECT_NE(cache(source(), "2").find(), nullptr);
   EXPECT_NE(cache(source(), "3").find(), nullptr);
+}
+
+// Else a second process that finds it would end the first one's work.
+TEST_F(ConvertedCacheTest, FindingItIsNoChangeToWhoReadsIt) {
+  load();
+  fs::last_write_time(files().front(), fs::file_time_type::clock::now() - std::chrono::hours(1));
+  const auto first = cache(source()).find();
+  ASSERT_NE(first, nullptr);
+  ASSERT_NE(cache(source()).find(), nullptr);
+  first->check_intact();
 }
 
 TEST_F(ConvertedCacheTest, OnlyItsOwnFilesMakeRoom) {
@@ -289,6 +302,34 @@ TEST_F(ConvertedCacheTest, JournalsWithoutAPartAreRemoved) {
   }
   load("2");
   EXPECT_EQ(files().size(), 2u);
+}
+
+TEST_F(ConvertedCacheTest, OthersPartsBesideItsJournalsStay) {
+  max_bytes_ = 5'000;  // one of 4.5 KB
+  fs::create_directory(cache_folder());
+  const std::string journal = "octet finished tensors of job 0123456789abcdef\n";
+  fs::create_directory(folder_.file("mine"));
+  // A link to a file elsewhere, which has a part (an empty one, too) and a journal of its own.
+  for (const std::string name : {"0123456789abcdef", "fedcba9876543210"}) {
+    const std::string mine = "mine/" + name + ".safetensors";
+    folder_.write(mine, "mine");
+    folder_.write(mine + ".part", name.starts_with("0") ? "mine" : "");
+    folder_.write(mine + ".part.journal", journal);
+    fs::create_symlink(folder_.file(mine), cache_folder() / (name + ".safetensors"));
+    folder_.write("cache/" + name + ".safetensors.part.journal", journal);
+  }
+  const std::string part = "cache/00000000000000aa.safetensors.part";
+  folder_.write(part, "mine");
+  folder_.write(part + ".journal", journal);
+  load("1");  // newer than all these, so they come first when room is made
+  load("2");
+  EXPECT_EQ(cache(source(), "1").find(), nullptr) << "there was no need for room";
+  for (const auto* name : {"0123456789abcdef", "fedcba9876543210"}) {
+    const std::string mine = folder_.file("mine/") + name + ".safetensors";
+    EXPECT_TRUE(fs::exists(mine + ".part")) << name;
+    EXPECT_TRUE(fs::exists(mine + ".part.journal")) << name;
+  }
+  EXPECT_EQ(folder_.read(part), "mine");
 }
 
 TEST_F(ConvertedCacheTest, NothingBreaksALoad) {
