@@ -10,6 +10,8 @@ std::vector<DeviceInfo> list_devices() try { return find_devices(); } catch (...
   api::rethrow_as_error();
 }
 
-int max_threads() { return most_threads(); }
+int max_threads() try { return most_threads(); } catch (...) {
+  api::rethrow_as_error();
+}
 
 }  // namespace octet
