@@ -169,7 +169,7 @@ void add_bench_gemm(CLI::App& bench, CommonFlags& flags) {
       throw CLI::ValidationError(
           "--peers compares INT8 GEMMs, expected --path int8 or auto, got --path bf16");
     }
-    check_json_target(flags);
+    check_outputs(flags);
     const GemmBench result = [&] {
       ProgressReports progress(flags, "bench gemm", "shapes");
       return bench_gemm(*request, std::ref(progress));

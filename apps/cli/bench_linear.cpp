@@ -72,7 +72,7 @@ void add_bench_linear(CLI::App& bench, CommonFlags& flags) {
     if (!shape->empty()) request->shape = one_shape_from("--shape", *shape);
     request->device = flags.device;
     request->threads = flags.threads;
-    check_json_target(flags);
+    check_outputs(flags);
     const LinearComparison comparison = [&] {
       ProgressReports progress(flags, "bench linear", "parts");
       return compare_linear(*request, std::ref(progress));

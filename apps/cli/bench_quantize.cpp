@@ -70,7 +70,7 @@ void add_bench_quantize(CLI::App& bench, CommonFlags& flags) {
     request->rows = rows->front();
     request->device = flags.device;
     request->threads = flags.threads;
-    check_json_target(flags);
+    check_outputs(flags);
     const QuantizeBench result = [&] {
       ProgressReports progress(flags, "bench quantize", "sizes");
       return bench_quantize(*request, std::ref(progress));

@@ -219,7 +219,7 @@ void add_bench_step(CLI::App& bench, CommonFlags& flags) {
     request->device = flags.device;
     request->threads = flags.threads;
     request->steps = static_cast<int>(*steps);
-    check_json_target(flags);
+    check_outputs(flags);
     const StepBench result = [&] {
       StepReports progress(flags);
       return bench_step(*request, std::ref(progress));

@@ -78,7 +78,7 @@ CaptionReport without_errors(CaptionReport report) {
 }
 
 void check_one(const CommonFlags& flags, const CaptionArguments& arguments) {
-  check_json_target(flags);
+  check_outputs(flags, {}, {arguments.path});
   std::string text = read_caption(arguments.path);
   if (arguments.wrap_text) text = wrap_plain_text(text);
   const CaptionReport found = check_caption(text);

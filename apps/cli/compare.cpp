@@ -12,7 +12,6 @@
 #include "commands.h"
 #include "help_page.h"
 #include "octet/error.h"
-#include "octet/files.h"
 #include "octet/text.h"
 #include "output.h"
 #include "picture_flags.h"
@@ -158,16 +157,19 @@ void check_reached(const CompareArguments& arguments, const CompareReport& repor
 }
 
 void compare_pictures(const CommonFlags& flags, const CompareArguments& arguments) {
-  check_json_target(flags);
   const GenerateRequest shared = request_from(arguments.picture, flags);
   const GenerateRequest a = request_of(arguments.a, shared), b = request_of(arguments.b, shared);
   const auto path_of = [&](const std::string& name, int index) {
     return picture_path(arguments.pictures + "-" + name + ".png", index, shared.images);
   };
   const bool with_pictures = !arguments.pictures.empty();
+  std::vector<std::string> outputs;
   for (int i = 0; with_pictures && i < shared.images; ++i) {
-    for (const char* name : {"a", "b", "difference"}) check_writable(path_of(name, i));
+    for (const char* name : {"a", "b", "difference"}) outputs.push_back(path_of(name, i));
   }
+  std::vector<std::string> inputs = inputs_of(arguments.picture, a);
+  for (std::string& file : inputs_of(arguments.picture, b)) inputs.push_back(std::move(file));
+  check_outputs(flags, std::move(outputs), inputs);
   std::vector<std::string> written;
   const CompareReport report = [&] {
     RenderingProgress progress(flags);

@@ -9,7 +9,6 @@
 
 #include "commands.h"
 #include "help_page.h"
-#include "octet/files.h"
 #include "octet/text.h"
 #include "output.h"
 #include "picture_flags.h"
@@ -25,8 +24,7 @@ struct DemoArguments {
 };
 
 void render_demo(const CommonFlags& flags, const DemoArguments& arguments) {
-  check_json_target(flags);
-  check_writable(arguments.out);
+  check_outputs(flags, {arguments.out});
   GenerateRequest request = [] {
     const StopSignal whole;  // a signal meanwhile stops the rendering, and no folder stays behind
     return demo_request();

@@ -45,7 +45,7 @@ void add_devices(CLI::App& program, CommonFlags& flags) {
   add_output_flags(*command, flags);
   set_examples(*command, {"octet devices"});
   command->callback([&flags] {
-    check_json_target(flags);
+    check_outputs(flags);
     const auto devices = list_devices();
     show(flags, to_text(devices), to_json(devices));
   });

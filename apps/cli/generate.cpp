@@ -9,7 +9,6 @@
 
 #include "commands.h"
 #include "help_page.h"
-#include "octet/files.h"
 #include "octet/text.h"
 #include "output.h"
 #include "picture_flags.h"
@@ -24,12 +23,13 @@ struct GenerateArguments {
 };
 
 void generate_pictures(const CommonFlags& flags, const GenerateArguments& arguments) {
-  check_json_target(flags);
   const GenerateRequest request = request_from(arguments.picture, flags);
   const auto path_of = [&](int index) {
     return picture_path(arguments.out, index, request.images);
   };
-  for (int i = 0; i < request.images; ++i) check_writable(path_of(i));
+  std::vector<std::string> outputs;
+  for (int i = 0; i < request.images; ++i) outputs.push_back(path_of(i));
+  check_outputs(flags, std::move(outputs), inputs_of(arguments.picture, request));
   std::vector<std::string> written;
   std::vector<uint64_t> seeds;
   const GenerateReport report = [&] {

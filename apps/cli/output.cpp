@@ -2,13 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 
 #include "octet/files.h"
+#include "octet/text.h"
 
 namespace octet::cli {
 namespace {
+
+namespace fs = std::filesystem;
 
 // Characters on a screen: every byte of UTF-8 but the continuation bytes.
 size_t width_of(const std::string& text) {
@@ -22,6 +27,15 @@ std::string schema_of(const CommonFlags& flags) {
   std::string command = flags.command;
   std::replace(command.begin(), command.end(), ' ', '.');
   return fmt::format("octet.{}/1", command);
+}
+
+// Devices and pipes are not: whoever names /dev/null twice means it.
+bool is_same_file(const fs::path& a, const fs::path& b) {
+  std::error_code error;
+  if (fs::equivalent(a, b, error)) return fs::is_regular_file(a, error);
+  if (fs::exists(a, error) || fs::exists(b, error)) return false;
+  const fs::path whole = fs::weakly_canonical(fs::absolute(a, error), error);
+  return !whole.empty() && whole == fs::weakly_canonical(fs::absolute(b, error), error);
 }
 
 }  // namespace
@@ -96,8 +110,21 @@ void ProgressReports::operator()(int done, int total) {
   progress_->update(done);
 }
 
-void check_json_target(const CommonFlags& flags) {
-  if (!flags.json.empty() && flags.json != "-") check_writable(flags.json);
+void check_outputs(const CommonFlags& flags, std::vector<std::string> outputs,
+                   const std::vector<std::string>& others) {
+  if (!flags.json.empty() && flags.json != "-") outputs.push_back(flags.json);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const auto is_this = [&](const std::string& file) { return is_same_file(outputs[i], file); };
+    const auto before = outputs.begin() + static_cast<ptrdiff_t>(i);
+    if (std::any_of(outputs.begin(), before, is_this) ||
+        std::any_of(others.begin(), others.end(), is_this)) {
+      throw CLI::ValidationError(fmt::format(
+          "{}: another argument names this file too, and one would replace the other; give the "
+          "output a name of its own",
+          printable(outputs[i])));
+    }
+    check_writable(outputs[i]);
+  }
 }
 
 void show(const CommonFlags& flags, const std::string& text, const nlohmann::ordered_json& result) {

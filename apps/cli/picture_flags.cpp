@@ -188,4 +188,20 @@ GenerateRequest request_from(const PictureArguments& arguments, const CommonFlag
   return request;
 }
 
+std::vector<std::string> inputs_of(const PictureArguments& arguments,
+                                   const GenerateRequest& request) {
+  std::vector<std::string> inputs = {request.model,        request.base, request.unconditional,
+                                     request.text_encoder, request.vae,  request.tokenizer,
+                                     request.noise_file};
+  if (arguments.caption) inputs.push_back(*arguments.caption);
+  for (const std::string& lora : request.loras) {
+    // FILE[:strength[:branch]], and the file's own name may have colons.
+    for (size_t end = lora.find(':'); end != std::string::npos; end = lora.find(':', end + 1)) {
+      inputs.push_back(lora.substr(0, end));
+    }
+    inputs.push_back(lora);
+  }
+  return inputs;
+}
+
 }  // namespace octet::cli

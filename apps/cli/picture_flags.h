@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "flags.h"
 #include "octet/generate.h"
@@ -40,5 +41,10 @@ void add_picture_flags(CLI::App& command, PictureArguments& arguments);
 
 // Reads the caption.
 GenerateRequest request_from(const PictureArguments& arguments, const CommonFlags& flags);
+
+// What the user named as inputs of the request that was made from the arguments: files, folders and
+// what is neither.
+std::vector<std::string> inputs_of(const PictureArguments& arguments,
+                                   const GenerateRequest& request);
 
 }  // namespace octet::cli

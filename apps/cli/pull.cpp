@@ -130,7 +130,7 @@ void add_pull(CLI::App& program, CommonFlags& flags) {
   command->callback([&flags, request, connections, retries] {
     request->connections = static_cast<int>(*connections);
     request->retries = static_cast<int>(*retries);
-    check_json_target(flags);
+    check_outputs(flags);
     const PullReport report = [&] {
       PullProgress progress(flags);
       return pull(*request, std::ref(progress));

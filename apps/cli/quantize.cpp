@@ -139,8 +139,10 @@ void run(const CommonFlags& flags, QuantizeArguments& arguments) {
   if (request.verify && request.out.empty()) {
     throw CLI::ValidationError("--verify needs an output to read back; name one after the source");
   }
-  check_json_target(flags);
-  if (!arguments.report.empty()) check_writable(arguments.report);
+  std::vector<std::string> outputs, others = request.captions;
+  if (!arguments.report.empty()) outputs.push_back(arguments.report);
+  others.insert(others.end(), {request.source, request.base, request.out});
+  check_outputs(flags, std::move(outputs), others);
   const QuantizeReport report = [&] {
     RenderingProgress progress(flags);
     return quantize(request, [&](const QuantizeStep& step) {

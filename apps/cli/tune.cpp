@@ -100,7 +100,7 @@ void add_tune(CLI::App& program, CommonFlags& flags) {
     request->shapes = shapes_from(*shapes);
     request->device = flags.device;
     request->threads = flags.threads;
-    check_json_target(flags);
+    check_outputs(flags);
     const TuneReport report = [&] {
       ProgressReports progress(flags, "tune", "problems");
       return tune_gemm(*request, std::ref(progress));

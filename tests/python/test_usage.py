@@ -1,5 +1,7 @@
 """Wrong usage: exit code 2 and one sentence, with the word that was probably meant."""
 
+import subprocess
+
 import pytest
 from running import octet, only_sentence  # noqa: F401
 
@@ -109,3 +111,37 @@ def test_wrong_usage_is_one_sentence(octet, arguments, parts):
     sentence = only_sentence(octet(*arguments), code=2)
     for part in parts:
         assert part in sentence
+
+
+# OLD is a file that exists, NEW one that does not.
+@pytest.mark.parametrize("arguments", [
+    "inspect OLD --json OLD",
+    "inspect OLD --json folder/../OLD",
+    "inspect OLD --json link-to-OLD",
+    "caption check OLD --json OLD",
+    "demo -o NEW.png --json ./NEW.png",
+    "generate --model OLD -p x --json OLD",
+    "generate --model a --caption OLD --json OLD",
+    "generate --model a -p x --lora OLD:0.5 --json OLD",
+    "generate --model a -p x -n 2 -o NEW.png --json NEW-2.png",
+    "compare a OLD -p x --json OLD",
+    "quantize OLD NEW --json OLD",
+    "quantize a NEW --json NEW",
+    "quantize a b --captions OLD --report OLD",
+    "quantize a b --report NEW --json NEW",
+])
+def test_no_output_replaces_another_file_of_the_command(built_program, tmp_path, arguments):
+    (tmp_path / "OLD").write_text("{}")
+    (tmp_path / "link-to-OLD").symlink_to("OLD")
+    (tmp_path / "folder").mkdir()
+    before = sorted(tmp_path.iterdir())
+    done = subprocess.run([built_program("octet"), *arguments.split()], capture_output=True,
+                          text=True, timeout=600, cwd=tmp_path)
+    assert "another argument names this file too" in only_sentence(done, code=2)
+    assert (tmp_path / "OLD").read_text() == "{}" and sorted(tmp_path.iterdir()) == before
+
+
+def test_outputs_that_nobody_keeps_may_be_the_same(octet, tmp_path):
+    nowhere = ["--report", "/dev/null", "--json", "/dev/null"]
+    sentence = only_sentence(octet("quantize", tmp_path / "none", tmp_path / "out", *nowhere))
+    assert "none" in sentence
