@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <set>
 
 #include "octet/files.h"
 #include "octet/text.h"
@@ -29,13 +30,13 @@ std::string schema_of(const CommonFlags& flags) {
   return fmt::format("octet.{}/1", command);
 }
 
-// Devices and pipes are not: whoever names /dev/null twice means it.
-bool is_same_file(const fs::path& a, const fs::path& b) {
+// The same for two names of one file. Nothing for devices, pipes and what cannot be looked at: no
+// output replaces them, and whoever names /dev/null twice means it.
+std::string identity_of(const std::string& path) {
   std::error_code error;
-  if (fs::equivalent(a, b, error)) return fs::is_regular_file(a, error);
-  if (fs::exists(a, error) || fs::exists(b, error)) return false;
-  const fs::path whole = fs::weakly_canonical(fs::absolute(a, error), error);
-  return !whole.empty() && whole == fs::weakly_canonical(fs::absolute(b, error), error);
+  const fs::path whole = fs::weakly_canonical(fs::absolute(path, error), error);
+  const fs::file_status status = fs::status(whole, error);
+  return fs::is_regular_file(status) || !fs::exists(status) ? whole.string() : "";
 }
 
 }  // namespace
@@ -113,17 +114,17 @@ void ProgressReports::operator()(int done, int total) {
 void check_outputs(const CommonFlags& flags, std::vector<std::string> outputs,
                    const std::vector<std::string>& others) {
   if (!flags.json.empty() && flags.json != "-") outputs.push_back(flags.json);
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const auto is_this = [&](const std::string& file) { return is_same_file(outputs[i], file); };
-    const auto before = outputs.begin() + static_cast<ptrdiff_t>(i);
-    if (std::any_of(outputs.begin(), before, is_this) ||
-        std::any_of(others.begin(), others.end(), is_this)) {
+  std::set<std::string> taken;
+  for (const std::string& file : others) taken.insert(identity_of(file));
+  for (const std::string& file : outputs) {
+    const std::string identity = identity_of(file);
+    if (!taken.insert(identity).second && !identity.empty()) {
       throw CLI::ValidationError(fmt::format(
           "{}: another argument names this file too, and one would replace the other; give the "
           "output a name of its own",
-          printable(outputs[i])));
+          printable(file)));
     }
-    check_writable(outputs[i]);
+    check_writable(file);
   }
 }
 
