@@ -18,7 +18,7 @@ PREFIX ?= /usr/local
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | \
 		while IFS="$$(printf '\t')" read -r target text; do \
-			printf '  make %-11s %s\n' "$$target" "$$text"; done
+			printf '  make %-12s %s\n' "$$target" "$$text"; done
 
 build: ## install what is missing and build the program: build/octet
 	@tools/setup.sh build
@@ -30,7 +30,9 @@ demo: build ## build, then render demo.png through the whole INT8 pipeline
 install: ## install program and library into PREFIX (default /usr/local); DESTDIR is honoured
 	@tools/install.sh "$(PREFIX)"
 
-package: build ## an archive and, on Debian and Ubuntu, .deb packages: build/packages
+package: ## an archive and, on Debian and Ubuntu, .deb packages: build/packages
+	@tools/setup.sh build package
+	@tools/build.sh default octet
 	@cd build && cpack
 
 test: ## everything that can be tested on this machine; ends with a summary

@@ -15,8 +15,9 @@ set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXE
 set(CPACK_COMPONENTS_ALL program development)
 
 find_program(octet_shlibdeps dpkg-shlibdeps)
-mark_as_advanced(octet_shlibdeps)
-if(octet_shlibdeps)
+find_program(octet_file file)  # CPack asks it which files to show to dpkg-shlibdeps
+mark_as_advanced(octet_shlibdeps octet_file)
+if(octet_shlibdeps AND octet_file)
   list(APPEND CPACK_GENERATOR DEB)
 endif()
 set(CPACK_DEB_COMPONENT_INSTALL ON)

@@ -96,7 +96,7 @@ needs_of() {
     house) echo house ;;
     cross) echo build cross ;;
     python) echo build python ;;
-    package) echo build package ;;
+    package) echo build package root ;;
     *) echo build ;;
   esac
 }
@@ -183,7 +183,8 @@ fill_venv_ahead() {
   tools/setup.sh python </dev/null >"$logs/setup-python-ahead.log" 2>&1 &
   ahead=$!
   set +m
-  trap 'kill -- "-$ahead" 2>/dev/null || true' EXIT
+  # Only while it runs: its number may be another's by now.
+  trap 'if jobs -pr | grep -qx "$ahead"; then kill -- "-$ahead" 2>/dev/null || true; fi' EXIT
 }
 
 # Whatever became of it: the part tries again, and says what is wrong.

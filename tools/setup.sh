@@ -6,7 +6,8 @@
 #   tools/setup.sh python    .venv with the packages of tests/python/requirements.txt
 #   tools/setup.sh house     a Python 3 for the checks of the source tree
 #   tools/setup.sh fuzz      clang with libFuzzer
-#   tools/setup.sh package   what makes a .deb, and a clean root to install it in
+#   tools/setup.sh package   what makes a .deb
+#   tools/setup.sh root      what makes a clean root to install it in
 #
 # A need is tested by the thing itself (a header the compiler finds, a command that runs), so a
 # machine that has it from elsewhere, or without apt, passes untouched. What is missing is
@@ -90,9 +91,11 @@ missing_packages() {
     house) have python3 || echo python3 ;;
     fuzz) has_libfuzzer || printf '%s\n' clang libclang-rt-dev ;;
     package)
+      have dpkg || return 0  # elsewhere cpack makes an archive alone
       have dpkg-shlibdeps || echo dpkg-dev
-      have mmdebstrap || echo mmdebstrap
+      have file || echo file
       ;;
+    root) have mmdebstrap || echo mmdebstrap ;;
   esac
 }
 
