@@ -158,12 +158,12 @@ std::string to_text(const StepBench& bench) {
       "{}\n{} x {} pixels, {} text tokens, layers: {}, linears {}, activations {}\n"
       "{:.2f} billion random weights in {}, at most {} in use during a step\n\n"
       "{}\n{}\n{}"
-      "\nMedians of {} steps; a step is one pass of each transformer. gemm: native INT8; matmul: "
+      "\nMedians of {} step{}; a step is one pass of each transformer. gemm: native INT8; matmul: "
       "not\nquantized. {}\n{}",
       bench.device, bench.width, bench.height, bench.text_tokens, bench.layers, bench.linears,
       bench.dtype, static_cast<double>(bench.parameters) * 1e-9, human_bytes(bench.weight_bytes),
       human_bytes(bench.peak_bytes), branch_table(bench, speed), op_table(bench, speed, watched_ms),
-      kernel_table(bench, speed), bench.steps,
+      kernel_table(bench, speed), bench.steps, bench.steps == 1 ? "" : "s",
       is_disturbed ? fmt::format("Ops were timed in passes of their own, at {} ms per step.",
                                  short_number(watched_ms))
                    : "Ops were timed in passes of their own.",

@@ -253,10 +253,10 @@ void add_compare(CLI::App& program, CommonFlags& flags) {
   add_number(*command, "--min-psnr", arguments->min_psnr, 0, 1000,
              "Exit 1 when the pictures' mean PSNR in dB is below");
   set_group(*command, kPictureOptions, {"--pictures"});
-  set_examples(
-      *command,
-      {"octet compare ideogram-ai/ideogram-4-fp8 ideogram-4-int8 --caption caption.json",
-       "octet compare ideogram-4-int8 ideogram-4-int8 --a-linears float --caption caption.json"});
+  set_examples(*command,
+               {"octet compare ideogram-ai/ideogram-4-fp8 ideogram-4-int8 --caption caption.json",
+                "octet compare ideogram-4-int8 ideogram-4-int8 --a-linears float --base "
+                "ideogram-ai/ideogram-4-fp8 --caption caption.json"});
   command->callback([&flags, arguments] { compare_pictures(flags, *arguments); });
 }
 

@@ -238,7 +238,8 @@ void add_completion(CLI::App& program, CommonFlags&) {
   CLI::App* command =
       program.add_subcommand("completion", "Print the completion script of a shell");
   const auto shell = std::make_shared<std::string>();
-  add_choice(*command, "shell", *shell, {"bash", "zsh", "fish"}, "The shell that will read it");
+  add_choice(*command, "shell", *shell, {"bash", "zsh", "fish"},
+             "The shell that will read it: bash, zsh or fish");
   command->get_option("shell")->required();
   set_examples(*command,
                {"octet completion bash > ~/.local/share/bash-completion/completions/octet",

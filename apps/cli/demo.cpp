@@ -57,7 +57,7 @@ void add_demo(CLI::App& program, CommonFlags& flags) {
   add_output_flags(*command, flags);
   const auto arguments = std::make_shared<DemoArguments>();
   add_picture_path(*command, arguments->out, "PNG file");
-  add_seed(*command, arguments->seed);
+  add_seed(*command, arguments->seed, "Seed of the noise, or random");
   set_examples(*command, {"octet demo", "octet demo --seed random -o shapes.png --device cpu"});
   command->callback([&flags, arguments] { render_demo(flags, *arguments); });
 }

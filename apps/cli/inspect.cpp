@@ -171,7 +171,7 @@ void add_inspect(CLI::App& program, CommonFlags& flags) {
                           "octet inspect ideogram-ai/ideogram-4-fp8 --json model.json"});
   command->callback([&flags, path, base] {
     if (path->empty()) throw CLI::ValidationError("the path is empty, expected a file or a folder");
-    check_outputs(flags, {}, {*path});
+    check_outputs(flags, {}, {*path, *base});
     const ModelSummary model = inspect_model(*path, *base);
     std::string text;
     nlohmann::ordered_json json;

@@ -28,7 +28,8 @@ enum ExitCode { kDone = 0, kFailed = 1, kWrongUsage = 2 };
 
 // fputs rather than fmt::print, which throws when standard error is full or closed.
 int fail_with(const std::string& sentence, ExitCode code = kFailed) {
-  std::fflush(stdout);  // where both go to one place, the sentence comes last
+  std::signal(SIGPIPE, SIG_IGN);  // nobody may read standard output any more
+  std::fflush(stdout);            // where both go to one place, the sentence comes last
   std::fputs(fmt::format("octet: {}\n", printable(sentence)).c_str(), stderr);
   return code;
 }

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <set>
+#include <string_view>
 
 #include "octet/files.h"
 #include "octet/text.h"
@@ -30,14 +32,53 @@ std::string schema_of(const CommonFlags& flags) {
   return fmt::format("octet.{}/1", command);
 }
 
-// The same for two names of one file. Nothing for devices, pipes and what cannot be looked at: no
-// output replaces them, and whoever names /dev/null twice means it.
-std::string identity_of(const std::string& path) {
+constexpr int kMostLinks = 40;  // of a chain, as in the kernel
+
+// The same for two names of one file, also where it is not there yet.
+fs::path whole_path(const std::string& path) {
   std::error_code error;
-  const fs::path whole = fs::weakly_canonical(fs::absolute(path, error), error);
-  const fs::file_status status = fs::status(whole, error);
-  return fs::is_regular_file(status) || !fs::exists(status) ? whole.string() : "";
+  fs::path whole = fs::absolute(path, error);
+  // A link whose file is not there: weakly_canonical() would take it for a file.
+  for (int links = 0; links < kMostLinks && fs::is_symlink(whole, error); ++links) {
+    whole = whole.parent_path() / fs::read_symlink(whole, error);
+  }
+  return fs::weakly_canonical(whole, error);
 }
+
+// What may be written again in a folder of inputs, where somebody may work.
+bool is_former_output(const fs::path& file) {
+  char begin[24] = {};
+  std::ifstream(file, std::ios::binary).read(begin, sizeof(begin) - 1);
+  const std::string_view text = begin;
+  return text.starts_with("\x89PNG") || text.starts_with("{\n  \"schema\": \"octet.") ||
+         text.starts_with("<!doctype html>");
+}
+
+// The files that an output must not replace.
+class TakenFiles {
+ public:
+  void add(const std::string& path) {
+    std::error_code error;
+    const fs::path whole = whole_path(path);
+    (fs::is_directory(whole, error) ? folders_ : files_).insert(whole.string());
+  }
+
+  // Devices and pipes are nobody's: whoever names /dev/null twice means it.
+  bool holds(const std::string& path) const {
+    std::error_code error;
+    const fs::path whole = whole_path(path);
+    const fs::file_status status = fs::status(whole, error);
+    if (fs::exists(status) && !fs::is_regular_file(status)) return false;
+    if (files_.contains(whole.string())) return !whole.empty();
+    if (!fs::exists(status) || is_former_output(whole)) return false;
+    return std::any_of(folders_.begin(), folders_.end(), [&](const std::string& folder) {
+      return whole.string().starts_with(folder + "/");
+    });
+  }
+
+ private:
+  std::set<std::string> files_, folders_;
+};
 
 }  // namespace
 
@@ -114,16 +155,16 @@ void ProgressReports::operator()(int done, int total) {
 void check_outputs(const CommonFlags& flags, std::vector<std::string> outputs,
                    const std::vector<std::string>& others) {
   if (!flags.json.empty() && flags.json != "-") outputs.push_back(flags.json);
-  std::set<std::string> taken;
-  for (const std::string& file : others) taken.insert(identity_of(file));
+  TakenFiles taken;
+  for (const std::string& file : others) taken.add(file);
   for (const std::string& file : outputs) {
-    const std::string identity = identity_of(file);
-    if (!taken.insert(identity).second && !identity.empty()) {
+    if (taken.holds(file)) {
       throw CLI::ValidationError(fmt::format(
-          "{}: another argument names this file too, and one would replace the other; give the "
+          "{}: belongs to what another argument names, and one would replace the other; give the "
           "output a name of its own",
           printable(file)));
     }
+    taken.add(file);
     check_writable(file);
   }
 }

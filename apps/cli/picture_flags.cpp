@@ -70,12 +70,13 @@ struct CaptionText {
 
 CaptionText caption_from(const PictureArguments& arguments) {
   if (arguments.caption.has_value() == arguments.prompt.has_value()) {
-    throw CLI::ValidationError(arguments.prompt ? "--caption and --prompt exclude each other"
+    throw CLI::ValidationError(arguments.prompt ? "--caption and --prompt cannot be used together"
                                                 : "--caption FILE or --prompt TEXT is missing");
   }
   if (arguments.prompt) {
     // A caption in the place of words, as other programs take it.
     const std::string& prompt = *arguments.prompt;
+    if (prompt.empty()) throw CLI::ValidationError("--prompt is empty, expected a description");
     return {is_json(prompt) ? prompt : wrap_plain_text(prompt), "the prompt"};
   }
   const std::string& path = *arguments.caption;
@@ -97,7 +98,7 @@ CaptionText caption_from(const PictureArguments& arguments) {
 
 }  // namespace
 
-void add_seed(CLI::App& command, SeedArgument& argument) {
+void add_seed(CLI::App& command, SeedArgument& argument, const std::string& help) {
   command
       .add_option_function<std::string>(
           "--seed",
@@ -111,7 +112,7 @@ void add_seed(CLI::App& command, SeedArgument& argument) {
                               kRandom, std::numeric_limits<uint64_t>::max()));
             }
           },
-          "Seed of the noise, or random; picture i of several has the seed + i - 1")
+          help)
       ->type_name("INT|random")
       ->default_str(fmt::format("{}", argument.seed));
 }
@@ -158,7 +159,8 @@ void add_picture_flags(CLI::App& command, PictureArguments& arguments) {
         if (is_number(number)) return std::string();
         return fmt::format("'{}' is not a number, expected such as 7 or 7,7,3", number);
       });
-  add_seed(command, arguments.seed);
+  add_seed(command, arguments.seed,
+           "Seed of the noise, or random; picture i of several has the seed + i - 1");
   command
       .add_option("--noise", request.noise_file,
                   "Safetensors file with the noise in place of the seed's, to compare with others")

@@ -18,7 +18,7 @@ struct SeedArgument {
   bool is_random = false;
 };
 
-void add_seed(CLI::App& command, SeedArgument& argument);
+void add_seed(CLI::App& command, SeedArgument& argument, const std::string& help);
 
 // Draws a random one, and says so unless the flags are quiet.
 uint64_t seed_from(const SeedArgument& argument, const CommonFlags& flags);

@@ -141,7 +141,8 @@ void run(const CommonFlags& flags, QuantizeArguments& arguments) {
   }
   std::vector<std::string> outputs, others = request.captions;
   if (!arguments.report.empty()) outputs.push_back(arguments.report);
-  others.insert(others.end(), {request.source, request.base, request.out});
+  others.insert(others.end(),
+                {request.source, request.base, request.out, statistics_path(request)});
   check_outputs(flags, std::move(outputs), others);
   const QuantizeReport report = [&] {
     RenderingProgress progress(flags);
@@ -237,7 +238,9 @@ void add_quantize(CLI::App& program, CommonFlags& flags) {
   set_examples(
       *command,
       {"octet quantize ideogram-ai/ideogram-4-fp8 ideogram-4-int8 --recipe convrot --verify",
-       "octet quantize ideogram-ai/ideogram-4-fp8 --captions captions/ --report errors.html"});
+       "octet quantize ideogram-ai/ideogram-4-fp8 --captions captions/ --statistics "
+       "seen.safetensors "
+       "--report errors.html"});
   command->callback([&flags, arguments] { run(flags, *arguments); });
 }
 

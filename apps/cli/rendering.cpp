@@ -54,6 +54,7 @@ void add_picture_path(CLI::App& command, std::string& path, const std::string& h
       ->type_name("FILE")
       ->capture_default_str()
       ->check([](const std::string& given) {
+        if (given.empty()) return std::string("the path is empty, expected a PNG file");
         std::string extension = std::filesystem::path(given).extension().string();
         std::transform(extension.begin(), extension.end(), extension.begin(),
                        [](unsigned char c) { return static_cast<char>(std::tolower(c)); });

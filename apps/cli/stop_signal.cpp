@@ -45,9 +45,9 @@ void on_signal(int signal) {
   const int error_number = errno;
   ::signal(SIGPIPE, SIG_IGN);  // a log that nobody reads must not change the exit code
   if (listening && sent == 0) {
+    sent_at = now();  // first: another thread may take the next signal meanwhile
     sent = signal;
-    sent_at = now();
-    if (on_terminal) say("\noctet: stopping; press Ctrl-C again to end at once\n");
+    if (on_terminal) say("\noctet: stopping; Ctrl-C again, after a second, ends it at once\n");
     errno = error_number;
     return;
   }
@@ -71,13 +71,15 @@ void handle_stop_signals() {
     struct sigaction action = {};
     action.sa_handler = on_signal;
     action.sa_flags = SA_RESTART;
-    // One at a time: the second finds what the first noted.
+    // One at a time in a thread: the second finds what the first noted.
     for (const int other : kSignals) ::sigaddset(&action.sa_mask, other);
     ::sigaction(signal, &action, nullptr);
   }
 }
 
-int exit_code_after_signals(int code) { return sent == 0 ? code : kShellOffset + sent; }
+int exit_code_after_signals(int code) {
+  return sent == 0 || code == 0 ? code : kShellOffset + sent;
+}
 
 StopSignal::StopSignal() { listening = true; }
 

@@ -11,7 +11,7 @@ namespace octet::cli {
 // For main(), before any work. A SIGHUP that is ignored already stays so: nohup.
 void handle_stop_signals();
 
-// 128 + the signal that was sent, else `code`.
+// 128 + the signal that was sent, else `code`; work that was completed all the same is 0.
 int exit_code_after_signals(int code);
 
 // Listens while it exists; one at a time.

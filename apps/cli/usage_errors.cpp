@@ -60,6 +60,10 @@ constexpr ForeignWord kForeignWords[] = {
     {"--llm", "--text-encoder", "use --text-encoder"},
     {"--clip", "--text-encoder", "use --text-encoder"},
     {"--output", "--out", "use -o"},
+    {"--output", "--recipe", "name the output after the source, without a flag"},
+    {"--out", "--recipe", "name the output after the source, without a flag"},
+    {"-o", "--recipe", "name the output after the source, without a flag"},
+    {"--token", "--revision", "set HF_TOKEN, which no list of processes shows"},
     {"--save", "--out", "use -o"},
     {"--precision", "--dtype", "use --dtype for activations and --linears for the large linears"},
     {"--fp16", "--dtype", "activations are bf16 or f32: --dtype"},
@@ -75,7 +79,6 @@ constexpr ForeignWord kForeignWords[] = {
     {"--quantize", "--recipe", "use --recipe"},
     {"--sizes", "--shape", "use --shape m,n,k"},
     {"--sizes", "--shapes", "use --shapes m,n,k"},
-    {"help", "generate", "use octet --help"},
     {"version", "generate", "use octet --version"},
     {"txt2img", "generate", "use octet generate"},
     {"run", "generate", "use octet generate"},
@@ -142,19 +145,31 @@ std::string remedy_for(const std::string& given, const Words& words) {
   };
   std::string typed = given.substr(0, given.find('='));
   std::replace(typed.begin(), typed.end(), '_', '-');  // as Python spells flags
+  std::vector<std::string> foreign_flags;
   for (const ForeignWord& foreign : kForeignWords) {
-    if (typed != foreign.word) continue;
-    if (is_one_of(words.flags, foreign.ours) || is_one_of(words.commands, foreign.ours)) {
-      return std::string(foreign.remedy);
-    }
+    if (!is_one_of(words.flags, foreign.ours) && !is_one_of(words.commands, foreign.ours)) continue;
+    if (typed == foreign.word) return std::string(foreign.remedy);
+    if (foreign.word.starts_with('-')) foreign_flags.emplace_back(foreign.word);
   }
-  const auto meant = nearest(typed, typed.starts_with('-') ? words.flags : words.commands);
-  return meant ? fmt::format("did you mean {}?", *meant) : "";
+  if (!typed.starts_with('-') && is_one_of(words.flags, "--prompt")) {
+    return "describe the picture with --prompt TEXT";
+  }
+  const bool is_flag = typed.starts_with('-');
+  const auto meant = nearest(typed, is_flag ? words.flags : words.commands);
+  if (meant) return fmt::format("did you mean {}?", *meant);
+  // A word of other programs, misspelt.
+  const auto foreign = is_flag ? nearest(typed, foreign_flags) : std::nullopt;
+  return foreign ? remedy_for(*foreign, words) : "";
 }
 
-// What CLI11 says of a flag that lacks its value or was given again, in our words; else its own.
-std::string what_of(const CLI::App& command, const CLI::ParseError& error) {
+// What CLI11 says of an argument that is missing, lacks its value or was given again, in our words;
+// else its own.
+std::string what_of(const CLI::App& command, const Command& words, const CLI::ParseError& error) {
   const std::string what = error.what();
+  for (const Argument& argument : words.arguments) {
+    if (!argument.is_positional || what != argument.names.front() + " is required") continue;
+    return argument.usage() + " is missing";  // as the help calls it
+  }
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr) return what;
   for (const CLI::Option* option : command.get_options()) {
     const std::string name = option->get_name();
@@ -187,11 +202,12 @@ std::string usage_sentence(const CLI::App& program, const CLI::ParseError& error
   while (!chosen->get_subcommands().empty()) chosen = chosen->get_subcommands().front();
   const Command command = describe(*chosen);
   const Words words(command);
-  std::string what = what_of(*chosen, error), remedy;
+  std::string what = what_of(*chosen, command, error), remedy;
   // CLI11 says only that "a subcommand is required", even where a misspelt one was given.
   if (const auto extra = program.remaining(true); !extra.empty()) {
     const std::string& given = extra.front();
-    remedy = remedy_for(given, words);
+    remedy =
+        given == "help" ? fmt::format("use {} --help", command.name) : remedy_for(given, words);
     if (words.commands.empty() || given.starts_with('-')) {
       what = fmt::format("the argument '{}' was not expected", given);
     } else {

@@ -20,8 +20,8 @@ namespace octet {
 struct Steadiness {
   // The largest interquartile range over the median, of all that was timed for the row.
   double spread = 0;
-  // False when the turns disagree, or when the figures contradict each other: the machine was busy
-  // with something else, and they say little.
+  // False when the turns disagree or are fewer than three, or when the figures contradict each
+  // other: the machine was busy with something else, and they say little.
   bool reliable = true;
 };
 

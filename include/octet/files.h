@@ -11,7 +11,8 @@ namespace octet {
 OCTET_API void write_text_file(const std::string& path, const std::string& text);
 
 // Throws the same Error when the file could not be created, and changes nothing otherwise. For the
-// start of long work, whose result would be lost at its end.
+// start of long work, whose result would be lost at its end. Of a pipe only the rights are asked
+// for, not whether somebody reads it: opening it would be the end of the text for its reader.
 OCTET_API void check_writable(const std::string& path);
 
 // Removes what unfinished files have on disk. For a signal handler, as the last thing before the

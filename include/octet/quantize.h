@@ -41,6 +41,9 @@ struct QuantizeRequest {
   int threads = 0;
 };
 
+// The file for what is seen in calibration: `statistics`, else beside `out`; empty without both.
+OCTET_API std::string statistics_path(const QuantizeRequest& request);
+
 struct QuantizeStep {
   std::string stage;   // "calibrate", "measure", "write", "verify"
   std::string branch;  // that is worked on, where each is on its own

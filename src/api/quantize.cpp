@@ -10,6 +10,7 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/free_memory.h"
+#include "base/invalid_request.h"
 #include "base/thread_pool.h"
 #include "devices/select.h"
 #include "hub/cache.h"
@@ -117,6 +118,9 @@ class Quantization {
               "{}: is where the source lies, which would be lost; name another output",
               request_.out);
       }
+      check_value(!is_same_file(file_of(branch), request_.statistics),
+                  "{}: is the file of the statistics, which would be lost; name another output",
+                  request_.out);
     }
   }
 
@@ -141,6 +145,13 @@ class Quantization {
     }
   }
 
+  // Whether or not they are there yet.
+  static bool is_same_file(const fs::path& a, const fs::path& b) {
+    std::error_code ignored;
+    return !b.empty() && fs::weakly_canonical(fs::absolute(a, ignored), ignored) ==
+                             fs::weakly_canonical(fs::absolute(b, ignored), ignored);
+  }
+
   // Whether a file would be `source`, or one of its files when that is a folder.
   static bool lies_in(const std::string& file, const std::string& source) {
     std::error_code ignored;  // what does not exist is not the same
@@ -162,13 +173,11 @@ class Quantization {
 
   // The file of activations is kept: another recipe can be tried with it.
   std::string statistics_file() const {
-    if (!request_.statistics.empty()) return request_.statistics;
-    check(!request_.out.empty(),
-          "captions: there is no output beside which their activations could be kept; name a file "
-          "with --statistics");
-    fs::path out = request_.out;
-    if (!out.has_filename()) out = out.parent_path();  // "folder/"
-    return out.string() + ".activations.safetensors";
+    std::string path = statistics_path(request_);
+    check_value(!path.empty(),
+                "captions: there is no output beside which their activations could be kept; name a "
+                "file with --statistics");
+    return path;
   }
 
   // The source's own transformers, with the base's for what it has not.
@@ -317,6 +326,15 @@ class Quantization {
 };
 
 }  // namespace
+
+std::string statistics_path(const QuantizeRequest& request) try {
+  if (!request.statistics.empty() || request.out.empty()) return request.statistics;
+  fs::path out = request.out;
+  if (!out.has_filename()) out = out.parent_path();  // "folder/"
+  return out.string() + ".activations.safetensors";
+} catch (...) {
+  api::rethrow_as_error();
+}
 
 QuantizeReport quantize(const QuantizeRequest& request, const OnQuantizeStep& on_step) try {
   return Quantization(request, on_step).run();

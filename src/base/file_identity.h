@@ -15,7 +15,7 @@
 
 namespace octet {
 
-// Of the file that was mapped, whatever has its name by now. Reads some hundred kilobytes.
+// Of the file that was mapped, whatever has its name by now.
 std::string identity_of(const MappedFile& file);
 
 }  // namespace octet

@@ -5,11 +5,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
+#include "base/hash.h"
 
 namespace octet {
 namespace {
@@ -18,9 +22,35 @@ int64_t nanoseconds(const timespec& time) {
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
+// Headers stand at the begin of a file, and GGUF's last tensors at its end.
+constexpr size_t kEndBytes = 64 * 1024;
+constexpr size_t kSamples = 16, kSampleBytes = 16 * 1024;
+
+// Of all bytes where the file is no larger than what would be sampled. Read, not looked at through
+// the mapping: that would make megabytes around each sample resident.
+uint64_t hash_of_samples(int fd, size_t size) {
+  uint64_t hash = size;
+  std::vector<std::byte> piece(kEndBytes);
+  const auto add = [&](size_t from, size_t bytes) {
+    const ssize_t count = ::pread(fd, piece.data(), bytes, static_cast<off_t>(from));
+    hash =
+        hash_bytes(std::span(piece).first(static_cast<size_t>(std::max<ssize_t>(count, 0))), hash);
+  };
+  if (size <= 2 * kEndBytes + kSamples * kSampleBytes) {
+    for (size_t at = 0; at < size; at += kEndBytes) add(at, std::min(kEndBytes, size - at));
+    return hash;
+  }
+  add(0, kEndBytes);
+  const size_t step = (size - 2 * kEndBytes - kSampleBytes) / (kSamples - 1);
+  for (size_t i = 0; i < kSamples; ++i) add(kEndBytes + step * i, kSampleBytes);
+  add(size - kEndBytes, kEndBytes);
+  return hash;
+}
+
 }  // namespace
 
 MappedFile::MappedFile(const std::string& path) : path_(path) {
+  check(path.find('\0') == path.npos, "the path of a file to read, {}, has a NUL byte in it", path);
   // O_NONBLOCK: opening a FIFO must answer "not a regular file" instead of waiting for a writer.
   fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd_ < 0) fail("{}: cannot be opened: {}", path, system_error_text(errno));
@@ -31,7 +61,8 @@ MappedFile::MappedFile(const std::string& path) : path_(path) {
     }
     check(S_ISREG(status.st_mode), "{}: is not a regular file", path);
     size_ = static_cast<size_t>(status.st_size);
-    stamp_ = {status.st_ino, nanoseconds(status.st_mtim), nanoseconds(status.st_ctim)};
+    stamp_ = {status.st_ino, nanoseconds(status.st_mtim), nanoseconds(status.st_ctim),
+              hash_of_samples(fd_, size_)};
     if (size_ == 0) return;
     void* mapping = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd_, 0);
     if (mapping == MAP_FAILED) {
@@ -87,10 +118,14 @@ void MappedFile::check_intact() const {
         "to it meanwhile; start again when nothing does",
         path_, size);
   // A copy over it makes it empty first: pages touched behind that hold other bytes, without a
-  // fault. The time of its status is of no use here, as chmod and links set it, too.
-  check(nanoseconds(status.st_mtim) == stamp_.modified_ns,
-        "{}: something wrote to it while it was being read (its time of modification is another "
-        "than when it was opened); wait until nothing writes to it, then start again",
+  // fault. cp -p sets the time of modification back, but not that of the status, which by itself
+  // says little: chmod, links and renaming change it, too.
+  const bool is_changed = nanoseconds(status.st_mtim) != stamp_.modified_ns ||
+                          (nanoseconds(status.st_ctim) != stamp_.changed_ns &&
+                           hash_of_samples(fd_, size_) != stamp_.samples);
+  check(!is_changed,
+        "{}: something wrote to it while it was being read; wait until nothing writes to it, then "
+        "start again",
         path_);
 }
 

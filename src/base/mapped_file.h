@@ -27,10 +27,11 @@ class MappedFile {
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
-  // What the system said of the file when it was opened; times in nanoseconds since 1970.
+  // Of the file when it was opened; times in nanoseconds since 1970.
   struct Stamp {
     uint64_t inode = 0;
     int64_t modified_ns = 0, changed_ns = 0;
+    uint64_t samples = 0;  // a hash of some of its bytes
   };
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }

@@ -88,8 +88,12 @@ void RepoCache::make_folders(const std::string& commit) const {
   make_folder(cache_ / ".locks" / name_);
 }
 
-bool RepoCache::has_file(const std::string& commit, const std::string& path, uint64_t size) const {
-  return has_size(snapshot(commit) / path, size);
+bool RepoCache::has_file(const std::string& commit, const std::string& path, uint64_t size,
+                         const std::string& etag) const {
+  const fs::path file = snapshot(commit) / path;
+  std::error_code is_no_link;
+  const fs::path target = fs::read_symlink(file, is_no_link);
+  return has_size(file, size) && (is_no_link || target.filename() == etag);
 }
 
 bool RepoCache::has_blob(const std::string& etag, uint64_t size) const {
@@ -155,6 +159,10 @@ std::string find_model(const std::string& path_or_repo) {
   std::error_code error;
   const bool is_path = fs::exists(path_or_repo, error) || !is_repo_name(path_or_repo) ||
                        has_name_of_a_file(path_or_repo);
+  // Not repeated: it may hold a password.
+  check(fs::exists(path_or_repo, error) || path_or_repo.find("://") == path_or_repo.npos,
+        "the model is named by an address, expected a path, or owner/name of what octet pull "
+        "fetched from there");
   if (is_path) return path_or_repo;
   const std::string snapshot = find_snapshot(path_or_repo);
   if (!snapshot.empty()) return snapshot;

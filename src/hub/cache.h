@@ -28,8 +28,10 @@ class RepoCache {
   // Makes blobs/, the snapshot's folder and that of the locks.
   void make_folders(const std::string& commit) const;
 
-  // Whether the snapshot has the file with this size.
-  bool has_file(const std::string& commit, const std::string& path, uint64_t size) const;
+  // Whether the snapshot has the file with this size: a link to this blob, or a copy, which
+  // huggingface_hub makes where there are no symbolic links.
+  bool has_file(const std::string& commit, const std::string& path, uint64_t size,
+                const std::string& etag) const;
   bool has_blob(const std::string& etag, uint64_t size) const;
 
   // Lets the snapshot's `path` lead to the blob. Folders on the way are made; one that is a link is

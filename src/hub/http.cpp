@@ -55,22 +55,22 @@ void add_header(HeaderList& list, const std::string& line) {
 class SpeedWatch {
  public:
   explicit SpeedWatch(const HttpSettings& settings)
-      : stretch_(settings.idle_seconds), received_(settings.received) {
-    if (received_) before_ = received_();
+      : stretch_(settings.idle_seconds), received_(&settings.received) {
+    if (*received_) before_ = (*received_)();
   }
 
   bool is_too_slow(int64_t received_here) {
     const auto now = Clock::now();
     if (now - begin_ < stretch_) return false;
     begin_ = now;
-    const int64_t received = received_ ? received_() : received_here;
+    const int64_t received = *received_ ? (*received_)() : received_here;
     return received - std::exchange(before_, received) < kSlowestBytesPerSecond * stretch_.count();
   }
 
  private:
   using Clock = std::chrono::steady_clock;
   std::chrono::seconds stretch_;
-  const std::function<int64_t()>& received_;
+  const std::function<int64_t()>* received_;
   Clock::time_point begin_ = Clock::now();
   int64_t before_ = 0;
 };
@@ -286,6 +286,7 @@ HttpAnswer HttpConnection::send(const HttpRequest& request,
       add_header(hosts, host);
       set(CURLOPT_RESOLVE, hosts.get());
       state_->details[0] = '\0';
+      speed = SpeedWatch(settings);  // looking up may have taken long
       code = curl_easy_perform(handle);
     }
     if (transfer.error) std::rethrow_exception(transfer.error);

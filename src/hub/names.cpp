@@ -132,7 +132,9 @@ void check_repo_name(std::string_view repo) {
               in_quotes(repo));
 }
 
-RepoAddress parse_repo_address(std::string_view text, std::string_view endpoint) {
+RepoAddress parse_repo_address(std::string_view given, std::string_view endpoint) {
+  // Behind them may be a token, and nothing that says which repository it is.
+  const std::string_view text = given.substr(0, given.find_first_of("?#"));
   const bool has_scheme = without_scheme(text).size() < text.size();
   std::string_view path = without_scheme(text);
   const auto host = std::find_if(
@@ -144,7 +146,7 @@ RepoAddress parse_repo_address(std::string_view text, std::string_view endpoint)
   } else if (host != std::end(kHubHosts)) {
     path.remove_prefix(host->size() + 1);
   } else {
-    check_value(!may_have_password(text),
+    check_value(!may_have_password(given),
                 "the address of the repository has a name or a password before an '@'; leave them "
                 "out, HF_TOKEN or HF_ENDPOINT may hold them");
     check_value(
@@ -154,7 +156,7 @@ RepoAddress parse_repo_address(std::string_view text, std::string_view endpoint)
         in_quotes(path), one_line(path.substr(0, path.find('/'))));
     return {std::string(text), ""};
   }
-  const std::vector<std::string> parts = parts_of(path.substr(0, path.find_first_of("?#")));
+  const std::vector<std::string> parts = parts_of(path);
   check_value(
       parts.size() >= 2 && parts[0] != "datasets" && parts[0] != "spaces",
       "{} is not the address of a model on the Hub, expected https://huggingface.co/owner/name",

@@ -67,13 +67,12 @@ bool is_in_cache(const RepoCache& cache, const std::string& commit, const Blob& 
     // A pull that is ended right behind the renaming leaves its journal.
     PartialFile::remove_leftovers(cache.blob(blob.etag).string());
     for (const std::string& path : blob.paths) {
-      if (!cache.has_file(commit, path, blob.size)) cache.link(commit, path, blob.etag);
+      if (!cache.has_file(commit, path, blob.size, blob.etag)) cache.link(commit, path, blob.etag);
     }
     return true;
   }
-  // Without blobs: huggingface_hub copies files where there are no symbolic links.
   return std::all_of(blob.paths.begin(), blob.paths.end(), [&](const std::string& path) {
-    return cache.has_file(commit, path, blob.size);
+    return cache.has_file(commit, path, blob.size, blob.etag);
   });
 }
 
@@ -113,7 +112,7 @@ PullReport report_offline(const PullRequest& request, const RepoCache& cache) {
     }
   }
   check(!report.files.empty(),
-        "{}: is not in {}, and HF_HUB_OFFLINE forbids to fetch it; unset that and pull again",
+        "{}: is not in {}, and HF_HUB_OFFLINE forbids fetching it; unset that and pull again",
         request.repo, cache.cache().string());
   std::sort(report.files.begin(), report.files.end(),
             [](const PulledFile& a, const PulledFile& b) { return a.path < b.path; });

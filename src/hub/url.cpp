@@ -26,9 +26,13 @@ std::string without_secrets(std::string url, size_t limit) {
   return url.substr(0, url.find('?'));
 }
 
-// Of what is no URL: nothing says where a password ends there.
+// Of what is no URL: nothing says where a password begins or ends there.
 std::string shown_in_doubt(const std::string& url) {
-  return in_quotes(without_secrets(url, url.npos));
+  std::string text = without_secrets(url, url.npos);
+  const size_t scheme = text.find("://");
+  text.resize(
+      std::min(text.size(), text.find_first_of(":#", scheme == text.npos ? 0 : scheme + 3)));
+  return in_quotes(text);
 }
 
 using Url = std::unique_ptr<CURLU, decltype(&curl_url_cleanup)>;
@@ -72,6 +76,9 @@ std::string origin_of(const std::string& url) {
 
 Address address_of(const std::string& url) {
   origin_of(url);
+  check(url.find_first_of("?#") == url.npos,
+        "{} has a '?' or a '#' in it, expected the address of a hub: its host, and perhaps a path",
+        shown_in_doubt(url));
   const Url parsed = parse_url(url);
   Address address{.user = part_of(parsed, CURLUPART_USER, CURLU_URLDECODE),
                   .password = part_of(parsed, CURLUPART_PASSWORD, CURLU_URLDECODE)};

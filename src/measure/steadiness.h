@@ -12,12 +12,16 @@ namespace octet::measure {
 // Of a machine that does nothing else it is below 0.05; a busy neighbour makes it 0.3 and more.
 inline constexpr double kMostSpread = 0.15;
 
+// Fewer say nothing about it.
+inline constexpr size_t kFewestRounds = 3;
+
 inline Steadiness steadiness_of(const std::vector<Timing>& timings) {
   Steadiness steadiness;
   for (const Timing& timing : timings) {
     steadiness.spread = std::max(steadiness.spread, timing.spread);
+    steadiness.reliable = steadiness.reliable && timing.rounds >= kFewestRounds;
   }
-  steadiness.reliable = steadiness.spread <= kMostSpread;
+  steadiness.reliable = steadiness.reliable && steadiness.spread <= kMostSpread;
   return steadiness;
 }
 

@@ -19,6 +19,7 @@ Timing timing_of(std::vector<double> values) {
     return std::lerp(values[below], values[above], place - static_cast<double>(below));
   };
   Timing timing;
+  timing.rounds = values.size();
   timing.median = quantile(0.5);
   if (timing.median > 0) timing.spread = (quantile(0.75) - quantile(0.25)) / timing.median;
   return timing;

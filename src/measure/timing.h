@@ -12,6 +12,7 @@ namespace octet::measure {
 struct Timing {
   double median = 0;
   double spread = 0;  // interquartile range over the median
+  size_t rounds = 0;
 };
 Timing timing_of(std::vector<double> values);
 

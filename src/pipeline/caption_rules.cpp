@@ -228,14 +228,15 @@ class Rules {
     }
   }
 
-  // "; did you mean desc by "descr"?" for each of the missing keys that an unknown one resembles.
+  // "; "descr" seems to stand for desc" for each of the missing keys that an unknown one resembles.
   static std::string meant_by(const ordered_json& object, Keys missing, Keys known) {
     std::string hints;
+    int64_t named = 0;
     for (const auto& item : object.items()) {
       if (has(known, item.key())) continue;
       const auto meant = closest_word(item.key(), missing);
-      if (!meant || std::count(hints.begin(), hints.end(), '?') >= kMostNamed) continue;
-      hints += fmt::format("; did you mean {} by {}?", *meant, in_quotes(item.key()));
+      if (!meant || ++named > kMostNamed) continue;
+      hints += fmt::format("; {} seems to stand for {}", in_quotes(item.key()), *meant);
     }
     return hints;
   }

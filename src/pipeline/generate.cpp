@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/invalid_request.h"
 #include "base/stopwatch.h"
 #include "models/ideogram4/chat_prompt.h"
 #include "models/ideogram4/text_encoder.h"
@@ -103,6 +104,9 @@ class Run {
   void check_all() {
     check(request_.images >= 1 && request_.images <= kMostImages, "images: {}, expected 1 to {}",
           request_.images, kMostImages);
+    check_value(request_.noise.empty() || request_.images == 1,
+                "noise: given noise makes one picture, got {} images; leave their number out",
+                request_.images);
     check_native_int8();
     const ModelFolders& folders = request_.folders;
     check_image_size(request_.size, size_limits(folders, request_.convention));
@@ -122,9 +126,9 @@ class Run {
     schedule.convention = request_.convention;
     schedule_ = make_schedule(schedule);
     report_.steps = schedule_.steps();
-    check(request_.noise.empty() || (request_.images == 1 && request_.noise.size() == elements()),
-          "noise: {} numbers for {} images, expected {} for one", request_.noise.size(),
-          request_.images, elements());
+    check(request_.noise.empty() || request_.noise.size() == elements(),
+          "noise: {} numbers, expected {} for a picture of this size", request_.noise.size(),
+          elements());
     check(std::all_of(request_.noise.begin(), request_.noise.end(),
                       [](float value) { return std::isfinite(value); }),
           "noise: holds a NaN or an infinity, expected numbers around 0");

@@ -95,6 +95,10 @@ class Search {
   ModelFolders folders() const {
     ModelFolders found;
     found.transformer = {part_in(choices_.model, "transformer"), base_of("transformer")};
+    check(ideogram4::noted_branch(found.transformer.path).value_or(true),
+          "{}: was taken for the conditional transformer, but is the unconditional one; expected "
+          "the file of the other with --model",
+          found.transformer.path);
     if (choices_.guided) found.unconditional = unconditional(found.transformer.path);
     found.text_encoder = part(choices_.text_encoder, "text_encoder", "--text-encoder");
     found.vae = part(choices_.vae, "vae", "--vae");
@@ -129,8 +133,14 @@ class Search {
     const auto holds = [&](bool conditional) {
       return ideogram4::has_branch(files.path, conditional);
     };
-    const bool is_conditional = is_same(files.path, transformer) || holds(/*conditional=*/true);
-    check(!is_conditional || holds(/*conditional=*/false),
+    const bool holds_both = holds(/*conditional=*/true) && holds(/*conditional=*/false);
+    check(!is_same(files.path, transformer) || holds_both,
+          "{}: was taken for both transformers, and holds one; expected the file of the other with "
+          "--uncond",
+          files.path);
+    const bool is_conditional =
+        holds(/*conditional=*/true) || ideogram4::noted_branch(files.path).value_or(false);
+    check(!is_conditional || holds_both,
           "{}: was taken for the unconditional transformer, but is the conditional one; expected "
           "the file of the other with --uncond",
           files.path);

@@ -92,15 +92,15 @@ uint64_t BranchPlan::source_bytes(bool large_only) const {
 void check_quantizable(const std::vector<QuantizeBranch>& branches, const QuantizeOptions& options,
                        bool calibrates) {
   check(!branches.empty(), "quantize: there is no transformer");
-  check(options.recipe.kind != quant::Recipe::Kind::convrot ||
-            can_say(options.dialect, Transform::rotate),
-        "recipe {}: the dialect {} has no word for a rotation; take rowwise or smoothquant, "
-        "or write the dialect comfyui",
-        to_string(options.recipe), to_string(options.dialect));
-  check(options.recipe.kind != quant::Recipe::Kind::smoothquant || calibrates ||
-            !options.statistics.empty(),
-        "recipe smoothquant: needs activations; give captions to calibrate with, or the statistics "
-        "of an earlier calibration");
+  check_value(options.recipe.kind != quant::Recipe::Kind::convrot ||
+                  can_say(options.dialect, Transform::rotate),
+              "recipe {}: the dialect {} has no word for a rotation; take rowwise or smoothquant, "
+              "or write the dialect comfyui",
+              to_string(options.recipe), to_string(options.dialect));
+  check_value(options.recipe.kind != quant::Recipe::Kind::smoothquant || calibrates ||
+                  !options.statistics.empty(),
+              "recipe smoothquant: needs activations; give --captions to calibrate with, or "
+              "--statistics of an earlier calibration");
   uint64_t least = kLeastQuantizeMemory;  // and the activations, which stay in memory
   for (const auto& [name, inputs] : options.statistics) {
     least += (inputs.amax.size() + inputs.rows.size()) * sizeof(float);

@@ -266,7 +266,9 @@ void ConvertedCache::make_room(uint64_t bytes) const {
 }
 
 void ConvertedCache::start() {
-  fs::create_directories(options_.folder);
+  std::error_code error;
+  fs::create_directories(options_.folder, error);
+  check(!error, "the folder {} cannot be made: {}", options_.folder.string(), error.message());
   uint64_t bytes = 0;
   for (const auto& tensor : tensors_) {
     bytes += storage_bytes(path_, tensor.name, tensor.dtype, tensor.shape);

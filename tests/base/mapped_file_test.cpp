@@ -72,6 +72,17 @@ TEST_F(MappedFiles, ThatWereWrittenToSaySo) {
   EXPECT_ERROR_WITH(file.check_intact(), "something wrote to it");
 }
 
+// cp -p and rsync --inplace -t.
+TEST_F(MappedFiles, ThatWereWrittenToWithTheirTimeKeptSaySo) {
+  const std::string path = folder_.write("data", std::string(2 * kPage, 'x'));
+  const MappedFile file(path);
+  const auto time = fs::last_write_time(path);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the file system's clock goes on
+  folder_.write("data", std::string(2 * kPage, 'y'));
+  fs::last_write_time(path, time);
+  EXPECT_ERROR_WITH(file.check_intact(), "something wrote to it");
+}
+
 TEST_F(MappedFiles, ThatBecomeShorterReadAsZerosAndSaySo) {
   const MappedFile file = map(5 * kPage);
   shrink(2 * kPage);

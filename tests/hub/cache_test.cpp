@@ -58,8 +58,11 @@ TEST_F(CacheTest, FindsTheSnapshotOfARevision) {
   EXPECT_EQ(find_snapshot("owner/name", kCommit, root_), found);
   EXPECT_EQ(content_of(found + "/a/b/file"), "abc");
   EXPECT_EQ(fs::read_symlink(found + "/a/b/file"), "../../../../blobs/" + kEtag);
-  EXPECT_TRUE(cache_.has_file(kCommit, "a/b/file", 3));
-  EXPECT_FALSE(cache_.has_file(kCommit, "a/b/file", 4));
+  EXPECT_TRUE(cache_.has_file(kCommit, "a/b/file", 3, kEtag));
+  EXPECT_FALSE(cache_.has_file(kCommit, "a/b/file", 4, kEtag));
+  EXPECT_FALSE(cache_.has_file(kCommit, "a/b/file", 3, std::string(40, 'e')));
+  std::ofstream(found + "/copy") << "abc";
+  EXPECT_TRUE(cache_.has_file(kCommit, "copy", 3, kEtag));
   EXPECT_EQ(find_snapshot("owner/name", "v2", root_), "");
 }
 

@@ -46,8 +46,14 @@ TEST(Steadiness, TheWorstOfARowCounts) {
 }
 
 TEST(Steadiness, TheLimitItselfIsReliable) {
-  EXPECT_TRUE(steadiness_of({{100, kMostSpread}}).reliable);
-  EXPECT_FALSE(steadiness_of({{100, kMostSpread * 1.0001}}).reliable);
+  EXPECT_TRUE(steadiness_of({{100, kMostSpread, 7}}).reliable);
+  EXPECT_FALSE(steadiness_of({{100, kMostSpread * 1.0001, 7}}).reliable);
+}
+
+TEST(Steadiness, TwoRoundsSayNothing) {
+  EXPECT_TRUE(steadiness_of({timing_of({1, 1, 1})}).reliable);
+  EXPECT_FALSE(steadiness_of({timing_of({1, 1, 1}), timing_of({1, 1})}).reliable);
+  EXPECT_FALSE(steadiness_of({timing_of({1})}).reliable);
 }
 
 // 811 % of the peak: the load ended between the two, and each was steady by itself.

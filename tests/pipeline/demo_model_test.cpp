@@ -136,14 +136,18 @@ class StoppedWriter {
     for (int attempt = 0; attempt < kAttempts && !stopped_; ++attempt) {
       fs::remove_all(temporary.file("demo"));
       start(temporary.file("demo"));
-      while (!has_a_file(temporary)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      while (!has_a_file(temporary) && is_running()) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      if (child_ == 0) continue;
       send(SIGSTOP);
       stopped_ = WIFSTOPPED(wait(WUNTRACED)) && !fs::exists(temporary.file("demo"));
-      if (!stopped_) finish();
+      if (!stopped_) end_by(SIGCONT);
     }
     EXPECT_TRUE(stopped_) << "never seen in the middle";
   }
   int end_by(int signal) {
+    if (child_ == 0) return 0;
     send(signal);
     return wait(0);
   }
@@ -170,14 +174,16 @@ class StoppedWriter {
     return false;
   }
   void send(int signal) const { ::kill(child_, signal); }
-  int wait(int options) const {
+  // Whoever was waited for to the end is no child any more, and its number anybody's.
+  int wait(int options) {
     int status = 0;
-    ::waitpid(child_, &status, options);
+    const pid_t changed = ::waitpid(child_, &status, options);
+    if (changed == child_ && !WIFSTOPPED(status)) child_ = 0;
     return status;
   }
-  void finish() {
-    send(SIGCONT);
-    wait(0);
+  bool is_running() {
+    wait(WNOHANG);
+    return child_ != 0;
   }
 
   pid_t child_ = 0;

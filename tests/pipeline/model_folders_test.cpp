@@ -136,7 +136,7 @@ TEST_F(ModelFoldersTest, OneTransformerIsNotTwo) {
   model("b");
   for (const std::string& other : {one, path("link.safetensors"), path("./one.safetensors")}) {
     EXPECT_ERROR_WITH(find_folders({.model = one, .unconditional = other, .base = path("b")}),
-                      "was taken for the unconditional transformer, but is the conditional one");
+                      "was taken for both transformers, and holds one");
   }
   EXPECT_ERROR_WITH(
       find_folders({.model = one, .text_encoder = path("b"), .vae = path("b"), .base = one}),

@@ -37,10 +37,8 @@ class Interrupted : public Quantizing {
     EXPECT_FALSE(fs::exists(out_));
   }
 
-  // Other numbers in a module of the source, whose size and time stay.
-  void change(const std::string& tensor) {
-    const std::string path = source_ + "/diffusion_pytorch_model.safetensors";
-    const auto time = fs::last_write_time(path);
+  // Other numbers at the begin of a tensor.
+  static void overwrite(const std::string& path, const std::string& tensor) {
     uint64_t at = 0;
     {
       const SafetensorsFile file(path);
@@ -50,16 +48,22 @@ class Interrupted : public Quantizing {
     file.seekp(static_cast<std::streamoff>(at));
     const float large = 1000;
     file.write(reinterpret_cast<const char*>(&large), sizeof large);
-    file.close();
+  }
+
+  // In a module of the source, whose size and time stay.
+  void change(const std::string& tensor) {
+    const std::string path = source_ + "/diffusion_pytorch_model.safetensors";
+    const auto time = fs::last_write_time(path);
+    overwrite(path, tensor);
     fs::last_write_time(path, time);
   }
 
-  // Changes the source as soon as the work has begun, when nobody looks at it as a whole any more:
-  // what is read from then on has other numbers.
-  QuantizeReport quantize_and_change() {
-    bool is_changed = false;
+  // Marks a tensor of the output as soon as the work has begun, when finished ones are not looked
+  // at any more: one that is made again loses its mark.
+  QuantizeReport quantize_and_mark(const std::string& tensor) {
+    bool is_marked = false;
     return quantize(out_, options_, [&](const QuantizeProgress&) {
-      if (!std::exchange(is_changed, true)) change("layers.0.attention.to_q.weight");
+      if (!std::exchange(is_marked, true)) overwrite(out_ + ".part", tensor);
       return true;
     });
   }
@@ -97,14 +101,16 @@ TEST_F(Interrupted, GoesOnWithoutDoingItAgain) {
   }
   interrupt(modules);
   EXPECT_TRUE(fs::exists(out_ + ".part"));
-  const QuantizeReport report = quantize_and_change();
-  EXPECT_EQ(report.resumed_tensors, tensors);
-  EXPECT_EQ(folder_.read("out"), folder_.read("whole")) << "a finished tensor was made again";
+  const std::string finished = "layers.0.attention.qkv.weight";
+  EXPECT_EQ(quantize_and_mark(finished).resumed_tensors, tensors);
   EXPECT_EQ(folder_.entries(), 3u);
-  // The proof sees it: from the beginning, the changed weight is read.
+  EXPECT_NE(folder_.read("out"), folder_.read("whole")) << "a finished tensor was made again";
+  overwrite(folder_.file("whole"), finished);
+  EXPECT_EQ(folder_.read("out"), folder_.read("whole"));
+  // The proof sees it: from the beginning, the mark is lost.
   fs::remove(out_);
-  quantize(out_, options_);
-  EXPECT_TRUE(folder_.read("out") != folder_.read("whole"));
+  quantize_and_mark(finished);
+  EXPECT_NE(folder_.read("out"), folder_.read("whole"));
 }
 
 TEST_F(Interrupted, ACompleteFileIsNotMadeAgain) {
@@ -207,19 +213,24 @@ TEST_F(Interrupted, MeasuredErrorsAreKept) {
   options_.measure = true;
   const auto whole = quantize(folder_.file("whole"), options_).branches[0].errors;
   interrupt(3);
-  EXPECT_TRUE(fs::exists(out_ + ".part.errors"));
-  const auto kept = quantize_and_change().branches[0].errors;
+  // Other numbers in the file tell those that were kept.
+  auto noted = nlohmann::json::parse(folder_.read("out.part.errors"));
+  for (auto& [name, error] : noted.at("errors").items()) {
+    error["convrot"] = error["convrot"].get<double>() + 1;
+  }
+  folder_.write("out.part.errors", noted.dump());
+  const auto kept = quantize(out_, options_).branches[0].errors;
   ASSERT_EQ(kept.size(), whole.size());
   for (size_t i = 0; i < kept.size(); ++i) {
     EXPECT_EQ(kept[i].module, whole[i].module);
-    EXPECT_EQ(kept[i].convrot, whole[i].convrot) << "was measured again";
+    EXPECT_EQ(kept[i].convrot, whole[i].convrot + 1) << "was measured again";
     EXPECT_EQ(kept[i].worst_rows[0].index, whole[i].worst_rows[0].index);
   }
   // Until all files of a job are complete, which only the caller knows.
   EXPECT_TRUE(fs::exists(out_ + ".part.errors"));
   pipeline::MeasuredErrors::forget(out_);
   EXPECT_FALSE(fs::exists(out_ + ".part.errors"));
-  EXPECT_NE(quantize(out_, options_).branches[0].errors[0].convrot, whole[0].convrot);
+  EXPECT_EQ(quantize(out_, options_).branches[0].errors[0].convrot, whole[0].convrot);
 }
 
 TEST_F(Interrupted, DamagedErrorsAreMeasuredAgain) {

@@ -213,10 +213,10 @@ class Server(ThreadingHTTPServer):
 class RunningHub:
     """`with RunningHub(hub) as server:` serves it at server.url."""
 
-    def __init__(self, hub: Hub):
+    def __init__(self, hub: Hub, address: str = "127.0.0.1"):
         self.hub = hub
-        self.server = Server(("127.0.0.1", 0), type("Bound", (Handler,), {"hub": hub}))
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        self.server = Server((address, 0), type("Bound", (Handler,), {"hub": hub}))
+        self.url = f"http://{address}:{self.server.server_address[1]}"
         self.thread = threading.Thread(
             target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
 

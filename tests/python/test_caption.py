@@ -124,8 +124,8 @@ def test_misspelt_keys_and_types_are_named(check):
     assert 'unknown key "colour_palette" (did you mean color_palette?)' in done.stdout
     done = check(text.replace('"background"', '"backgorund"').replace('"obj"', '"object"'))
     assert done.returncode == 1
-    assert '.background: is missing, expected a string; did you mean background by "backg' in (
-        done.stdout)
+    assert ('.background: is missing, expected a string; "backgorund" seems to stand for '
+            'background' in done.stdout)
     assert 'got "object"; did you mean "obj"?' in done.stdout
     assert "2 errors in the caption" in done.stderr
 
@@ -214,7 +214,7 @@ def test_files_that_cannot_be_read(built_program, tmp_path):
     assert "65536 bytes" in sentence("check", "/dev/zero")
     assert "65536 bytes" in sentence("check", "-", input="x" * 70_000)
     assert "caption: a command is missing, expected check" in sentence(code=2)
-    assert "file" in sentence("check", code=2)
+    assert "FILE is missing" in sentence("check", code=2)
     assert "path is empty" in sentence("check", "", code=2)
 
 

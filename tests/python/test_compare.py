@@ -307,7 +307,7 @@ def test_wrong_usage(compare, model, flag, value):
 
 
 def test_two_models_are_needed(built_program, model):
-    for models, word in (([], "A is required"), ([model], "B is required"),
+    for models, word in (([], "A is missing"), ([model], "B is missing"),
                          ([model] * 3, "was not expected")):
         words = [built_program("octet"), "compare", "--caption", "-", *models]
         done = subprocess.run(words, input="", capture_output=True, text=True, timeout=60)

@@ -45,11 +45,15 @@ def test_fields_of_what_needs_no_file(octet, documented, command, flags):
 
 def test_a_pipe_takes_it(built_program, tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    reader = subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE, text=True)
     words = [built_program("octet"), "devices", "--json", tmp_path / "pipe"]
-    while (done := subprocess.run(words, capture_output=True, text=True)).returncode != 0:
-        assert "without a reader" in done.stderr  # cat has not opened it yet
-    assert json.loads(reader.communicate(timeout=60)[0])["devices"]
+    run = {"capture_output": True, "text": True, "timeout": 60}
+    reader = subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE, text=True)
+    try:
+        while (done := subprocess.run(words, **run)).returncode != 0:
+            assert "without a reader" in done.stderr  # cat has not opened it yet
+        assert json.loads(reader.communicate(timeout=60)[0])["devices"]
+    finally:
+        reader.kill()
 
 
 def test_fields_of_caption_check(octet, documented, tmp_path):

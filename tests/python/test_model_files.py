@@ -292,7 +292,7 @@ def test_one_file_for_both(generate, whole, tmp_path, monkeypatch):  # noqa: F81
     monkeypatch.chdir(tmp_path)
     for other in (path, tmp_path / "link.safetensors", "one.safetensors", "./one.safetensors"):
         sentence = refusal(generate(path, "--uncond", other, "--base", whole), generate)
-        assert "is the conditional one" in sentence and "--uncond" in sentence
+        assert "was taken for both transformers" in sentence and "--uncond" in sentence
     flags = ("--text-encoder", whole, "--vae", whole)
     for base in ((), ("--base", path)):
         assert "--uncond" in refusal(generate(path, *flags, *base), generate)

@@ -107,9 +107,27 @@ def test_a_password_in_the_endpoint_is_sent_and_never_shown(pull, home, tmp_path
             assert SECRET not in text and "user" not in text
 
 
+@pytest.mark.parametrize("endpoint", [
+    "http://127.0.0.1:1/?token={}", "http://127.0.0.1:1/#{}", "http://user:{}",
+    "http://user:{}%40127.0.0.1", "user:{}"])
+def test_a_secret_in_an_endpoint_that_is_none(pull, endpoint):
+    done = pull(endpoint.format(SECRET), "-v", *ONE_TRY)
+    assert "HF_ENDPOINT" in sentence_of(done)
+    assert SECRET not in done.stderr
+
+
+@pytest.mark.parametrize("repo", [
+    "https://other.example/o/n?token={}", "https://huggingface.co/o?token={}",
+    "https://huggingface.co/o/n/blob/main/x?token={}", "https://huggingface.co/o/n/blob/main#{}"])
+def test_a_secret_behind_the_address_of_a_repository(pull, repo):
+    done = pull("http://127.0.0.1:1", repo=repo.format(SECRET))
+    sentence_of(done, code=2)
+    assert SECRET not in done.stderr
+
+
 @pytest.mark.parametrize("proxy", [
     "foo://user:{}@127.0.0.1:1", "http://user:{}@127.0.0.1:x", "user:a {}@127.0.0.1:1",
-    "http://user:a/{}@127.0.0.1:1", "http://{}.invalid/@127.0.0.1:1"])
+    "http://user:a/{}@127.0.0.1:1", "http://{}" + "x" * 64 + ".invalid/@127.0.0.1:1"])
 def test_a_password_of_a_proxy_is_never_shown(pull, proxy):
     done = pull("http://127.0.0.1:1", "-v", *ONE_TRY, http_proxy=proxy.format(SECRET))
     assert "http_proxy" in sentence_of(done)
@@ -188,27 +206,33 @@ def open_folder():
         yield Path(folder)
 
 
-def name_of_this_machine() -> str:
-    """Where it leads to the server: libcurl would look it up in a thread of its own."""
-    try:
-        name = socket.gethostname()
-        return name if socket.gethostbyname(name) == "127.0.0.1" else "127.0.0.1"
-    except OSError:
-        return "127.0.0.1"
+def name_on_loopback() -> tuple[str, str]:
+    """A name of this machine that has to be looked up, which libcurl does in a thread, and its
+    address. (It needs no thread for localhost.)"""
+    for name in (socket.gethostname(), "localhost.localdomain"):
+        try:
+            address = socket.gethostbyname(name)
+        except OSError:
+            continue
+        if address.startswith("127."):
+            return name, address
+    pytest.skip("no name but localhost leads to this machine alone")
 
 
+@pytest.mark.parametrize("by_name", [False, True])
 @pytest.mark.parametrize("threads", [1, 3])
-def test_threads_that_cannot_be_started(built_program, open_folder, threads):
+def test_threads_that_cannot_be_started(built_program, open_folder, threads, by_name):
     limit = Unprivileged(threads)
     if not Unprivileged(1).is_held():
         pytest.skip("this system does not hold to a limit of threads")
+    name, address = name_on_loopback() if by_name else ("127.0.0.1", "127.0.0.1")
     program = shutil.copy(built_program("octet"), open_folder)
     hub = some_hub()
-    with RunningHub(hub) as server:
+    with RunningHub(hub, address) as server:
         done = subprocess.run(
             [program, "pull", "owner/name", "--connections", "64"], preexec_fn=limit, text=True,
             capture_output=True, timeout=120,
-            env={"HF_ENDPOINT": server.url.replace("127.0.0.1", name_of_this_machine()),
+            env={"HF_ENDPOINT": server.url.replace(address, name),
                  "HF_HOME": str(open_folder / "home")})
     if "has no libcurl" in done.stderr:
         pytest.skip(done.stderr.strip())

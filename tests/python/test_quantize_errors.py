@@ -7,6 +7,7 @@ import json
 import os
 import resource
 import shutil
+import subprocess
 from html.parser import HTMLParser
 
 import pytest
@@ -17,6 +18,8 @@ pytest.importorskip("transformers")
 import tiny_ideogram4 as tiny
 from generating import copy_of, edit_json, edit_tensors, rewrite, weights_of
 from quantizing import (
+    PARTS,
+    WEIGHTS,
     calibration,
     caption,  # noqa: F401: fixtures
     planted,  # noqa: F401
@@ -60,14 +63,14 @@ def test_wrong_words(refused, planted, tmp_path, flag, word, code):
 
 def test_no_source(built_program):
     done = run_quantize(built_program("octet"), code=2)
-    assert "source" in done.stderr
+    assert "SOURCE is missing" in done.stderr
 
 
 def test_recipes_that_do_not_go_with_the_rest(refused, planted, tmp_path):
-    sentence = refused(planted, tmp_path / "out", "--recipe", "smoothquant")
-    assert "activations" in sentence and "captions" in sentence
+    sentence = refused(planted, tmp_path / "out", "--recipe", "smoothquant", code=2)
+    assert "activations" in sentence and "--captions" in sentence
     words = ["--recipe", "convrot", "--dialect", "transformerlab"]
-    assert "rotation" in refused(planted, tmp_path / "out", *words)
+    assert "rotation" in refused(planted, tmp_path / "out", *words, code=2)
 
 
 # --- sources -------------------------------------------------------------------------------------
@@ -238,8 +241,17 @@ def test_captions_that_are_none(refused, planted, caption, tmp_path):
     )
     words = ["--captions", caption, "--calibration-size", "17x4"]
     assert "17x4" in refused(planted, tmp_path / "out", *words, code=2)
-    assert "--statistics" in refused(planted, "--captions", caption)  # where would they be kept
+    assert "--statistics" in refused(planted, "--captions", caption, code=2)  # kept where?
     assert "base" in refused(planted / "transformer", tmp_path / "out", "--captions", caption)
+
+
+def test_an_output_that_would_replace_the_statistics(
+        refused, planted, caption, statistics_file, tmp_path):
+    shutil.copy(statistics_file, tmp_path / "seen.safetensors")
+    source, new = planted / "transformer", tmp_path / "new.safetensors"
+    for out, words in ((tmp_path / "seen.safetensors", []), (new, ["--captions", caption])):
+        sentence = refused(source, out, "--base", planted, "--statistics", out, *words, code=2)
+        assert f"{out}: is the file of the statistics" in sentence
 
 
 # --- the page ------------------------------------------------------------------------------------
@@ -302,3 +314,22 @@ def test_page_of_errors(built_program, planted, statistics_file, tmp_path, recip
     assert max(row["rowwise"] for row in rows) == 100
     assert sum(row["protected"] for row in rows) == 4
     assert any(str(statistics) in text for text in read.texts)  # escaped, and whole
+
+
+# --- its output in the wrong place ---------------------------------------------------------------
+
+
+def test_the_output_says_which_branch_it_is(built_program, quantize, planted, caption, tmp_path):
+    quantize(planted, tmp_path / "out")
+    one, other = (tmp_path / f"{part}.safetensors" for part in PARTS)
+    for part, copied in zip(PARTS, (one, other)):  # under names that say nothing
+        shutil.copy(tmp_path / "out" / part / WEIGHTS, copied)
+    command = [built_program("octet"), "generate", "-q", "--base", planted, "--caption", caption]
+    for flags, wrong, sentence in (
+            (["--model", other, "--uncond", one], other, "but is the unconditional one"),
+            (["--model", planted, "--uncond", one], one, "but is the conditional one"),
+            (["--model", other, "--uncond", other], other, "but is the unconditional one")):
+        done = subprocess.run(list(map(str, command + flags)), capture_output=True, text=True)
+        assert done.returncode == 1 and done.stderr.count("\n") == 1
+        assert done.stderr.startswith(f"octet: {wrong}: was taken for the ")
+        assert sentence in done.stderr

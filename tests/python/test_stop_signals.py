@@ -110,21 +110,21 @@ def test_a_signal_while_decoding_loses_nothing(built_program, generate, model, w
 
 @pytest.mark.parametrize("which", CODES)
 def test_the_second_signal_ends_it_at_once(built_program, generate, model, which):
-    run = generating(built_program, model, generate.out, "--size", "64x64", "--images", 50,
+    run = generating(built_program, model, generate.out, "--size", "64x64", "--images", 100,
                      "--steps", 1)
     run.wait_for("decoding")
     run.send(signal.SIGINT)
-    time.sleep(0.1)  # so that it is noted
+    seen = len(list(generate.out.iterdir()))
+    while len(list(generate.out.iterdir())) < seen + 2:  # by then it was taken
+        assert run.process.poll() is None
     run.send(signal.SIGSTOP)
     time.sleep(1.1)  # before that it is the same wish
+    run.send(which)  # waits there, and is the first thing that the program meets
     run.send(signal.SIGCONT)
-    while not any(generate.out.iterdir()):
-        assert run.process.poll() is None
-    run.send(which)
     code, sentences = run.end()
     assert code == CODES[which]
     assert sentences == ["octet: ended by a signal"]
-    assert 0 < whole_pictures(generate.out) < 50
+    assert 0 < whole_pictures(generate.out) < 100
 
 
 @pytest.mark.parametrize("which", CODES)

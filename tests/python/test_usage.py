@@ -64,7 +64,15 @@ COMMANDS = ("generate, caption, demo, pull, inspect, quantize, compare, devices,
         (["pull", "a"], ['"a" is not the name of a repository', "owner/name"]),
         (["pull", "https://example.com/a/b"], ["expected one on huggingface.co"]),
         (["pull", "a/b", "--revision", "../x"], ['the revision "../x"']),
-        (["inspect"], ["inspect: ", "file"]),
+        (["inspect"], ["inspect: FILE is missing; see octet inspect --help"]),
+        (["pull"], ["pull: REPO is missing"]),
+        (["pull", "a/b", "--token", "hf_x"], ["set HF_TOKEN"]),
+        (["help", "generate"], ["use octet generate --help"]),
+        (["generate", "a cat"], ["'a cat' was not expected; describe the picture with --prompt"]),
+        (["generate", "--widht", "512"], ["--size WIDTHxHEIGHT"]),
+        (["generate", "--model", "a", "-p", ""], ["--prompt is empty"]),
+        (["demo", "-o", ""], ["the path is empty"]),
+        (["quantize", "a", "--output", "b"], ["name the output after the source"]),
         (["inspect", ""], ["inspect: the path is empty"]),
         (["inspect", "a", "b"], ["inspect: ", "'b' was not expected"]),
         (["inspect", "a", "--device", "cpu"], ["'--device' was not expected"]),
@@ -118,8 +126,10 @@ def test_wrong_usage_is_one_sentence(octet, arguments, parts):
     "inspect OLD --json OLD",
     "inspect OLD --json folder/../OLD",
     "inspect OLD --json link-to-OLD",
+    "inspect a --base OLD --json OLD",
     "caption check OLD --json OLD",
     "demo -o NEW.png --json ./NEW.png",
+    "demo -o NEW.png --json link-to-NEW",
     "generate --model OLD -p x --json OLD",
     "generate --model a --caption OLD --json OLD",
     "generate --model a -p x --lora OLD:0.5 --json OLD",
@@ -127,18 +137,38 @@ def test_wrong_usage_is_one_sentence(octet, arguments, parts):
     "compare a OLD -p x --json OLD",
     "quantize OLD NEW --json OLD",
     "quantize a NEW --json NEW",
+    "quantize a b --statistics OLD --json OLD",
+    "quantize a NEW --captions c --json NEW.activations.safetensors",
+    "inspect folder --json folder/old",
+    "generate --model . -p x --json OLD",
+    "quantize a b --captions folder --report folder/old",
+    "quantize a folder --json folder/old",
     "quantize a b --captions OLD --report OLD",
     "quantize a b --report NEW --json NEW",
 ])
 def test_no_output_replaces_another_file_of_the_command(built_program, tmp_path, arguments):
     (tmp_path / "OLD").write_text("{}")
     (tmp_path / "link-to-OLD").symlink_to("OLD")
+    (tmp_path / "link-to-NEW").symlink_to("NEW.png")
     (tmp_path / "folder").mkdir()
+    (tmp_path / "folder/old").write_text("{}")
     before = sorted(tmp_path.iterdir())
     done = subprocess.run([built_program("octet"), *arguments.split()], capture_output=True,
                           text=True, timeout=600, cwd=tmp_path)
-    assert "another argument names this file too" in only_sentence(done, code=2)
-    assert (tmp_path / "OLD").read_text() == "{}" and sorted(tmp_path.iterdir()) == before
+    assert "belongs to what another argument names" in only_sentence(done, code=2)
+    assert (tmp_path / "OLD").read_text() == (tmp_path / "folder/old").read_text() == "{}"
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_former_outputs_may_be_written_again_among_inputs(built_program, tmp_path):
+    (tmp_path / "caption.json").write_text("{}")
+    for _ in range(2):
+        done = subprocess.run([built_program("octet"), "devices", "--json", "report.json"],
+                              cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0
+        done = subprocess.run([built_program("octet"), "inspect", ".", "--json", "report.json"],
+                              cwd=tmp_path, capture_output=True, text=True)
+        assert "belongs to" not in only_sentence(done)  # a folder without a model
 
 
 def test_outputs_that_nobody_keeps_may_be_the_same(octet, tmp_path):

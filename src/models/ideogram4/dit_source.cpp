@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "base/error.h"
 #include "formats/json.h"
@@ -139,6 +138,18 @@ bool has_branch(const std::string& path, bool conditional) {
   const auto of_branch = prefixes_of(conditional);
   return std::any_of(of_branch.begin(), of_branch.end(),
                      [&](std::string_view prefix) { return has_prefix(checkpoint, prefix); });
+}
+
+std::optional<bool> noted_branch(const std::string& path) try {
+  const Checkpoint checkpoint(path);
+  const auto entry = checkpoint.metadata().find(std::string(quant::kQuantizationEntry));
+  if (entry == checkpoint.metadata().end()) return std::nullopt;
+  const auto branches = nlohmann::json::parse(entry->second).at("protected");
+  const bool conditional = branches.contains("conditional");
+  if (conditional == branches.contains("unconditional")) return std::nullopt;
+  return conditional;
+} catch (const std::exception&) {
+  return std::nullopt;  // whoever opens it next says why
 }
 
 bool has_text_weights(const std::string& path) {

@@ -3,6 +3,7 @@
 // that hold only what was quantized and need a base for the rest.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -38,6 +39,10 @@ std::string config_text(const DitConfig& config);
 
 // Whether the checkpoint at `path` has this branch, whatever the prefix of its names.
 bool has_branch(const std::string& path, bool conditional);
+
+// Which one branch a file is, where octet quantize noted it: true for the conditional one. Nothing
+// for all others, and for what cannot be read.
+std::optional<bool> noted_branch(const std::string& path);
 
 // Whether it has weights that only the conditional branch uses. Files of the unconditional one may
 // have them too, but one without them cannot be the conditional one.
