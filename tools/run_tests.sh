@@ -95,7 +95,7 @@ needs_of() {
   case "$1" in
     house) echo house ;;
     cross) echo build cross ;;
-    python) echo build python ;;
+    python) echo build library python ;;
     package) echo build package root ;;
     *) echo build ;;
   esac

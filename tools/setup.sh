@@ -4,6 +4,7 @@
 #   tools/setup.sh build     compiler, CMake and the libraries: everything `make build` needs
 #   tools/setup.sh cross     cross compiler, emulator and GoogleTest's source
 #   tools/setup.sh python    .venv with the packages of tests/python/requirements.txt
+#   tools/setup.sh library   what other projects find the library with
 #   tools/setup.sh house     a Python 3 for the checks of the source tree
 #   tools/setup.sh fuzz      clang with libFuzzer
 #   tools/setup.sh package   what makes a .deb
@@ -88,6 +89,7 @@ missing_packages() {
       [ -f "$GOOGLETEST_SOURCE/CMakeLists.txt" ] || echo googletest
       ;;
     python) has_venv_module || printf '%s\n' python3 python3-venv ;;
+    library) have pkg-config || echo pkg-config ;;
     house) have python3 || echo python3 ;;
     fuzz) has_libfuzzer || printf '%s\n' clang libclang-rt-dev ;;
     package)
@@ -246,10 +248,10 @@ provide_venv() {
 for group in "$@"; do
   case "$group" in
     python) provide_venv ;;
-    build | cross | house | fuzz | package) provide_packages "$group" ;;
+    build | cross | library | house | fuzz | package | root) provide_packages "$group" ;;
     *)
-      complain "setup: '$group' is no group; the groups are build, cross, python, house, fuzz" \
-        "and package"
+      complain "setup: '$group' is no group; the groups are build, cross, python, library, house," \
+        "fuzz, package and root"
       exit 2
       ;;
   esac

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -112,3 +113,12 @@ def test_without_apt_the_packages_are_named(repository: Path, tmp_path: Path) ->
         "octet: missing: python3; there is no apt-get on this machine; "
         "these are Debian's names of them\n"
     )
+
+
+def test_every_need_of_a_part_is_a_group(repository):
+    tools = repository / "tools"
+    parts = (tools / "run_tests.sh").read_text().split("needs_of() {")[1].split("esac")[0]
+    needs = {word for words in re.findall(r"\) echo ([a-z ]+) ;;", parts) for word in words.split()}
+    assert {"build", "python", "package"} <= needs
+    groups = (tools / "setup.sh").read_text().split('case "$group" in')[1].split("*)")[0]
+    assert needs <= set(re.findall(r"[a-z]+", groups))
