@@ -9,6 +9,7 @@
 #include "help_page.h"
 #include "octet/bench.h"
 #include "output.h"
+#include "output_files.h"
 #include "steadiness.h"
 
 namespace octet::cli {

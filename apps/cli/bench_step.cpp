@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "help_page.h"
 #include "output.h"
+#include "output_files.h"
 #include "steadiness.h"
 
 namespace octet::cli {

@@ -11,6 +11,7 @@
 #include "octet/error.h"
 #include "octet/text.h"
 #include "output.h"
+#include "output_files.h"
 
 namespace octet::cli {
 namespace {

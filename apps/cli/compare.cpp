@@ -14,6 +14,7 @@
 #include "octet/error.h"
 #include "octet/text.h"
 #include "output.h"
+#include "output_files.h"
 #include "picture_flags.h"
 #include "rendering.h"
 

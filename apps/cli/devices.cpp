@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "help_page.h"
 #include "output.h"
+#include "output_files.h"
 
 namespace octet::cli {
 namespace {

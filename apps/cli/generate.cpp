@@ -11,6 +11,7 @@
 #include "help_page.h"
 #include "octet/text.h"
 #include "output.h"
+#include "output_files.h"
 #include "picture_flags.h"
 #include "rendering.h"
 

@@ -15,6 +15,7 @@
 #include "octet/inspect_model.h"
 #include "octet/text.h"
 #include "output.h"
+#include "output_files.h"
 
 namespace octet::cli {
 namespace {

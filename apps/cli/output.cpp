@@ -2,21 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <set>
-#include <string_view>
 
 #include "octet/files.h"
-#include "octet/text.h"
 
 namespace octet::cli {
 namespace {
-
-namespace fs = std::filesystem;
 
 // Characters on a screen: every byte of UTF-8 but the continuation bytes.
 size_t width_of(const std::string& text) {
@@ -31,54 +23,6 @@ std::string schema_of(const CommonFlags& flags) {
   std::replace(command.begin(), command.end(), ' ', '.');
   return fmt::format("octet.{}/1", command);
 }
-
-constexpr int kMostLinks = 40;  // of a chain, as in the kernel
-
-// The same for two names of one file, also where it is not there yet.
-fs::path whole_path(const std::string& path) {
-  std::error_code error;
-  fs::path whole = fs::absolute(path, error);
-  // A link whose file is not there: weakly_canonical() would take it for a file.
-  for (int links = 0; links < kMostLinks && fs::is_symlink(whole, error); ++links) {
-    whole = whole.parent_path() / fs::read_symlink(whole, error);
-  }
-  return fs::weakly_canonical(whole, error);
-}
-
-// What may be written again in a folder of inputs, where somebody may work.
-bool is_former_output(const fs::path& file) {
-  char begin[24] = {};
-  std::ifstream(file, std::ios::binary).read(begin, sizeof(begin) - 1);
-  const std::string_view text = begin;
-  return text.starts_with("\x89PNG") || text.starts_with("{\n  \"schema\": \"octet.") ||
-         text.starts_with("<!doctype html>");
-}
-
-// The files that an output must not replace.
-class TakenFiles {
- public:
-  void add(const std::string& path) {
-    std::error_code error;
-    const fs::path whole = whole_path(path);
-    (fs::is_directory(whole, error) ? folders_ : files_).insert(whole.string());
-  }
-
-  // Devices and pipes are nobody's: whoever names /dev/null twice means it.
-  bool holds(const std::string& path) const {
-    std::error_code error;
-    const fs::path whole = whole_path(path);
-    const fs::file_status status = fs::status(whole, error);
-    if (fs::exists(status) && !fs::is_regular_file(status)) return false;
-    if (files_.contains(whole.string())) return !whole.empty();
-    if (!fs::exists(status) || is_former_output(whole)) return false;
-    return std::any_of(folders_.begin(), folders_.end(), [&](const std::string& folder) {
-      return whole.string().starts_with(folder + "/");
-    });
-  }
-
- private:
-  std::set<std::string> files_, folders_;
-};
 
 }  // namespace
 
@@ -150,23 +94,6 @@ void ProgressReports::operator()(int done, int total) {
   if (quiet_) return;
   if (!progress_) progress_.emplace(title_, total, unit_);
   progress_->update(done);
-}
-
-void check_outputs(const CommonFlags& flags, std::vector<std::string> outputs,
-                   const std::vector<std::string>& others) {
-  if (!flags.json.empty() && flags.json != "-") outputs.push_back(flags.json);
-  TakenFiles taken;
-  for (const std::string& file : others) taken.add(file);
-  for (const std::string& file : outputs) {
-    if (taken.holds(file)) {
-      throw CLI::ValidationError(fmt::format(
-          "{}: belongs to what another argument names, and one would replace the other; give the "
-          "output a name of its own",
-          printable(file)));
-    }
-    taken.add(file);
-    check_writable(file);
-  }
 }
 
 void show(const CommonFlags& flags, const std::string& text, const nlohmann::ordered_json& result) {

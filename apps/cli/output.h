@@ -55,12 +55,6 @@ class ProgressReports {
   std::optional<Progress> progress_;
 };
 
-// Called before the work, with the files that the command writes besides that of --json, and the
-// other files that it was given: fails where an output cannot be written, and with wrong usage
-// where it would replace another output or an input.
-void check_outputs(const CommonFlags& flags, std::vector<std::string> outputs = {},
-                   const std::vector<std::string>& others = {});
-
 // The result of a command: `text` on standard output, or the JSON there for `--json -`, with the
 // name and version of its schema as the first field (docs/json.md). A JSON file
 // is written after the text, so that a full disk does not cost the user the result as well.

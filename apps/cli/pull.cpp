@@ -14,6 +14,7 @@
 #include "help_page.h"
 #include "octet/text.h"
 #include "output.h"
+#include "output_files.h"
 #include "stop_signal.h"
 
 namespace octet::cli {

@@ -12,6 +12,7 @@
 #include "octet/files.h"
 #include "octet/text.h"
 #include "output.h"
+#include "output_files.h"
 #include "rendering.h"
 
 namespace octet::cli {
@@ -238,9 +239,8 @@ void add_quantize(CLI::App& program, CommonFlags& flags) {
   set_examples(
       *command,
       {"octet quantize ideogram-ai/ideogram-4-fp8 ideogram-4-int8 --recipe convrot --verify",
-       "octet quantize ideogram-ai/ideogram-4-fp8 --captions captions/ --statistics "
-       "seen.safetensors "
-       "--report errors.html"});
+       "octet quantize ideogram-ai/ideogram-4-fp8 --captions captions/ "
+       "--statistics seen.safetensors --report errors.html"});
   command->callback([&flags, arguments] { run(flags, *arguments); });
 }
 

@@ -10,6 +10,7 @@
 #include "help_page.h"
 #include "octet/text.h"
 #include "output.h"
+#include "output_files.h"
 
 namespace octet::cli {
 namespace {

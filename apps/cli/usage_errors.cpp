@@ -63,7 +63,7 @@ constexpr ForeignWord kForeignWords[] = {
     {"--output", "--recipe", "name the output after the source, without a flag"},
     {"--out", "--recipe", "name the output after the source, without a flag"},
     {"-o", "--recipe", "name the output after the source, without a flag"},
-    {"--token", "--revision", "set HF_TOKEN, which no list of processes shows"},
+    {"--token", "--revision", "set HF_TOKEN; as a flag, every list of processes would show it"},
     {"--save", "--out", "use -o"},
     {"--precision", "--dtype", "use --dtype for activations and --linears for the large linears"},
     {"--fp16", "--dtype", "activations are bf16 or f32: --dtype"},

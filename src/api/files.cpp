@@ -36,4 +36,14 @@ void check_writable(const std::string& path) try {
   api::rethrow_as_error();
 }
 
+std::string written_file(const std::string& path) try {
+  namespace fs = std::filesystem;
+  if (path.empty()) return {};
+  std::error_code error;
+  const fs::path whole = fs::absolute(follow_links(path), error);
+  return error ? "" : fs::weakly_canonical(whole, error).string();
+} catch (...) {
+  api::rethrow_as_error();
+}
+
 }  // namespace octet

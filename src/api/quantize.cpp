@@ -118,7 +118,8 @@ class Quantization {
               "{}: is where the source lies, which would be lost; name another output",
               request_.out);
       }
-      check_value(!is_same_file(file_of(branch), request_.statistics),
+      check_value(request_.statistics.empty() ||
+                      written_file(file_of(branch)) != written_file(request_.statistics),
                   "{}: is the file of the statistics, which would be lost; name another output",
                   request_.out);
     }
@@ -143,13 +144,6 @@ class Quantization {
       if (into_folder()) make_folder(fs::path(file).parent_path());
       check_writable(file);
     }
-  }
-
-  // Whether or not they are there yet.
-  static bool is_same_file(const fs::path& a, const fs::path& b) {
-    std::error_code ignored;
-    return !b.empty() && fs::weakly_canonical(fs::absolute(a, ignored), ignored) ==
-                             fs::weakly_canonical(fs::absolute(b, ignored), ignored);
   }
 
   // Whether a file would be `source`, or one of its files when that is a folder.

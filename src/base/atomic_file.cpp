@@ -66,8 +66,8 @@ std::string link_to(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   check(!path_.empty(), "the path of a file to write is empty, expected a file name");
-  check(path_.find('\0') == path_.npos, "the path of a file to write, {}, has a NUL byte in it",
-        path_);
+  check(path_.find('\0') == path_.npos,
+        "the path of a file to write has a NUL byte in it, behind {}", path_.c_str());
   struct stat status = {};
   const bool exists = ::stat(path_.c_str(), &status) == 0;
   if (!exists && errno != ENOENT) {

@@ -50,7 +50,8 @@ uint64_t hash_of_samples(int fd, size_t size) {
 }  // namespace
 
 MappedFile::MappedFile(const std::string& path) : path_(path) {
-  check(path.find('\0') == path.npos, "the path of a file to read, {}, has a NUL byte in it", path);
+  check(path.find('\0') == path.npos, "the path of a file to read has a NUL byte in it, behind {}",
+        path.c_str());
   // O_NONBLOCK: opening a FIFO must answer "not a regular file" instead of waiting for a writer.
   fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd_ < 0) fail("{}: cannot be opened: {}", path, system_error_text(errno));

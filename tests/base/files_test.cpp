@@ -93,6 +93,14 @@ TEST_F(Files, MappedFileNamesWhatItCannotOpen) {
   EXPECT_EQ(open_error(path("fifo")), path("fifo") + ": is not a regular file");
 }
 
+// The system's calls would take what stands before it for the path.
+TEST_F(Files, ANulByteDoesNotEndAPath) {
+  std::ofstream(path("a")) << "old";
+  const std::string name = path("a") + '\0' + "b";
+  EXPECT_NE(open_error(name).find("has a NUL byte"), std::string::npos);
+  EXPECT_THROW(AtomicFile file(name), Error);
+}
+
 // Pages of this process in memory that files back (the third number of statm counts them alone).
 int64_t resident_file_bytes() {
   int64_t total = 0, resident = 0, shared = 0;

@@ -128,6 +128,11 @@ def test_a_mistyped_path_is_no_repository(octet, tmp_path, monkeypatch):
     assert sentence.endswith("octet pull owner/name")
 
 
+def test_a_model_that_is_named_by_an_address(octet):
+    sentence = only_sentence(octet("inspect", "https://user:secret@huggingface.co/owner/name"))
+    assert "owner/name of what octet pull fetched" in sentence and "secret" not in sentence
+
+
 def test_the_sentence_comes_after_the_findings(built_program):
     """Where standard output and error go to one pipe."""
     done = subprocess.run([built_program("octet"), "caption", "check", "-"], input="{}", text=True,

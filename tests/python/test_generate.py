@@ -332,6 +332,8 @@ def test_given_noise(generate, model, plain, tmp_path):
     assert first.text["noise"].endswith("noise.safetensors") and "seed" not in first.text
     assert same(first, picture(generate(model, *given, "--seed", 9), generate))
     assert not same(first, plain)
+    done = generate(model, *given, "-n", 2)
+    assert done.returncode == 2 and "makes one picture, got 2" in done.stderr
     odd = os.fsdecode(os.fsencode(tmp_path) + b"/odd\xff.safetensors")  # PNG takes UTF-8 alone
     shutil.copy(tmp_path / "noise.safetensors", odd)
     text = picture(generate(model, "--noise", odd), generate).text
