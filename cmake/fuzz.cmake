@@ -12,14 +12,14 @@ endif()
 file(GLOB fuzzed_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/formats/*.cpp
   ${PROJECT_SOURCE_DIR}/src/tensor/*.cpp)
 list(FILTER fuzzed_sources EXCLUDE REGEX "/png\\.cpp$")
-file(GLOB caption_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/pipeline/caption*.cpp)
+file(GLOB caption_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/models/ideogram4/caption*.cpp)
 file(GLOB base_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/base/*.cpp)
 list(APPEND fuzzed_sources ${caption_sources} ${base_sources})
 foreach(name bpe byte_alphabet byte_tokenizer pre_tokenizer tokenizer tokenizer_file unicode)
-  list(APPEND fuzzed_sources ${PROJECT_SOURCE_DIR}/src/models/ideogram4/${name}.cpp)
+  list(APPEND fuzzed_sources ${PROJECT_SOURCE_DIR}/src/models/tokenizer/${name}.cpp)
 endforeach()
-foreach(name recipe_json dialects/comfy_quant dialects/nf4_state)
-  list(APPEND fuzzed_sources ${PROJECT_SOURCE_DIR}/src/quant/${name}.cpp)
+foreach(name dialects/recipe_json dialects/comfy_quant dialects/nf4_state)
+  list(APPEND fuzzed_sources ${PROJECT_SOURCE_DIR}/src/weights/${name}.cpp)
 endforeach()
 
 set(fuzz_options -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
@@ -33,7 +33,7 @@ if(TARGET utf8proc::utf8proc)
 endif()
 
 add_executable(write_seeds ${PROJECT_SOURCE_DIR}/tests/fuzz/write_seeds.cpp
-  ${PROJECT_SOURCE_DIR}/tests/pipeline/sample_captions.cpp
+  ${PROJECT_SOURCE_DIR}/tests/models/sample_captions.cpp
   ${PROJECT_SOURCE_DIR}/tests/formats/broken_files.cpp ${PROJECT_SOURCE_DIR}/src/base/error.cpp
   ${PROJECT_SOURCE_DIR}/src/formats/text.cpp ${PROJECT_SOURCE_DIR}/src/models/ideogram4/unicode.cpp
   ${PROJECT_SOURCE_DIR}/src/models/ideogram4/byte_alphabet.cpp)

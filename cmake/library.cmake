@@ -2,8 +2,8 @@
 set(layers base tensor backend ref cpu)
 set(calling_layers)  # those that call ops and read files, and hold no loops over numbers
 if(NOT OCTET_KERNELS_ONLY)
-  list(APPEND layers formats tune devices nn quant)
-  set(calling_layers hub models pipeline measure api)
+  list(APPEND layers formats tune devices nn weights quant)
+  set(calling_layers hub models engine convert demo measure api)
 endif()
 
 # octet_sources(<variable> <layer>...): the files of layers.

@@ -47,20 +47,23 @@ if(NOT OCTET_KERNELS_ONLY)
   octet_test(hub formats ${hub_tests})
   file(GLOB tune_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/tune/*.cpp)
   octet_test(tune cpu ${tune_tests})
-  file(GLOB model_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/models/*.cpp
-    ${PROJECT_SOURCE_DIR}/tests/quant/*.cpp
-    ${PROJECT_SOURCE_DIR}/tests/pipeline/sample_captions.cpp)
+  file(GLOB weight_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/weights/*.cpp
+    ${PROJECT_SOURCE_DIR}/tests/quant/*.cpp)
+  octet_test(weights cpu ${weight_tests})
+  file(GLOB model_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/models/*.cpp)
   octet_test(models cpu ${model_tests})
+  file(GLOB engine_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/engine/*.cpp
+    ${PROJECT_SOURCE_DIR}/tests/convert/*.cpp ${PROJECT_SOURCE_DIR}/tests/demo/*.cpp
+    ${PROJECT_SOURCE_DIR}/tests/models/sample_captions.cpp)
+  octet_test(engine cpu ${engine_tests})
   file(GLOB api_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/api/*.cpp
     ${PROJECT_SOURCE_DIR}/tests/measure/*.cpp)
   octet_test(api cpu ${api_tests})
-  file(GLOB pipeline_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/pipeline/*.cpp)
-  octet_test(pipeline cpu ${pipeline_tests})
   if(octet_with_cuda)
     file(GLOB cuda_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/cuda/*.cpp)
     octet_test(cuda cuda ${cuda_tests})
   endif()
-  foreach(program models_tests pipeline_tests cuda_tests)
+  foreach(program models_tests engine_tests cuda_tests)
     if(TARGET ${program})
       target_compile_definitions(${program} PRIVATE
         OCTET_GOLDEN_DIR="${PROJECT_SOURCE_DIR}/tests/golden")

@@ -23,6 +23,7 @@ from source_files import cpp_files
 
 _GROUND = {"base", "tensor"}
 _KERNELS = {"backend", "tune"} | _GROUND
+_MODEL = {"weights", "nn", "formats", "backend"} | _GROUND
 
 # A layer may always include itself and include/octet. Only `devices` names ref, cpu and cuda:
 # everybody else gets a Backend from it.
@@ -38,12 +39,15 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "cuda": _KERNELS,
     "devices": {"ref", "cpu", "cuda"} | _KERNELS,
     "nn": {"backend"} | _GROUND,
-    "quant": {"nn", "formats", "backend"} | _GROUND,
-    "models": {"nn", "quant", "formats", "backend"} | _GROUND,
-    "pipeline": {"models", "nn", "quant", "formats", "backend"} | _GROUND,
+    "weights": {"nn", "formats", "backend"} | _GROUND,
+    "quant": {"weights", "nn", "formats", "backend"} | _GROUND,
+    "models": {"nn", "weights", "quant", "formats", "backend"} | _GROUND,
+    "demo": {"models"} | _MODEL,
+    "engine": {"models", "devices", "tune"} | _MODEL,
+    "convert": {"engine", "models", "quant"} | _MODEL,
     "measure": {"devices", "nn", "formats"} | _KERNELS,
-    "api": {"measure", "pipeline", "models", "quant", "nn", "hub", "formats", "devices"}
-    | _KERNELS,
+    "api": {"measure", "demo", "convert", "engine", "models", "quant", "hub", "devices", "tune"}
+    | _MODEL,
 }
 PYTHON_MAY_INCLUDE = {"devices", "backend"} | _GROUND
 CHECKED_FOLDERS = ("src", "include", "apps", "python")

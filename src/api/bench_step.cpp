@@ -16,9 +16,9 @@
 #include "devices/select.h"
 #include "measure/steadiness.h"
 #include "models/ideogram4/dit.h"
+#include "models/image_size.h"
 #include "octet/version.h"
-#include "pipeline/image_size.h"
-#include "quant/random_weights.h"
+#include "weights/random_weights.h"
 
 namespace octet {
 namespace {
@@ -27,7 +27,7 @@ using ideogram4::Dit;
 using ideogram4::DitConfig;
 using ideogram4::DitPrompt;
 
-constexpr int kPixelsPerToken = pipeline::SizeLimits{}.token_side;
+constexpr int kPixelsPerToken = models::SizeLimits{}.token_side;
 constexpr int kWatchedForwards = 3;
 constexpr float kTime = 0.5f;  // any moment takes as long
 
@@ -44,7 +44,7 @@ bool wants_int8(const StepBenchRequest& request) {
 }
 
 void check_request(const StepBenchRequest& request) {
-  pipeline::check_image_size({request.width, request.height});
+  models::check_image_size({request.width, request.height});
   check(request.text_tokens >= 0 && request.text_tokens <= 2048,
         "bench step: {} text tokens, expected 0 to 2048", request.text_tokens);
   check(request.steps >= 1 && request.steps <= 1000, "bench step: {} steps, expected 1 to 1000",
@@ -121,7 +121,7 @@ class StepBencher {
 };
 
 void StepBencher::count_weights() {
-  quant::WeightCount count(ctx_.dtype, int8_);
+  weights::WeightCount count(ctx_.dtype, int8_);
   for (Branch& branch : branches_) visit_weights(branch.dit, branch.conditional, count);
   parameters_ = count.parameters();
   if (!keeps_data_on_host(*backend_)) return;
@@ -149,11 +149,11 @@ void StepBencher::make_weights() {
   };
   progress(0);
   for (Branch& branch : branches_) {
-    quant::RandomWeights make(*backend_, pool_,
-                              {.seed = branch.conditional ? 1u : 2u,
-                               .dtype = ctx_.dtype,
-                               .int8 = int8_,
-                               .progress = progress});
+    weights::RandomWeights make(*backend_, pool_,
+                                {.seed = branch.conditional ? 1u : 2u,
+                                 .dtype = ctx_.dtype,
+                                 .int8 = int8_,
+                                 .progress = progress});
     visit_weights(branch.dit, branch.conditional, make);
   }
 }

@@ -6,7 +6,7 @@
 
 #include "api/boundary.h"
 #include "base/error.h"
-#include "pipeline/caption.h"
+#include "models/ideogram4/caption.h"
 
 namespace octet {
 namespace {
@@ -20,13 +20,13 @@ struct CloseFile {
 }  // namespace
 
 CaptionReport check_caption(std::string_view text) try {
-  return pipeline::check_caption(text);
+  return ideogram4::check_caption(text);
 } catch (...) {
   api::rethrow_as_error();
 }
 
 std::string wrap_plain_text(std::string_view plain_text) try {
-  return pipeline::wrap_plain_text(plain_text);
+  return ideogram4::wrap_plain_text(plain_text);
 } catch (...) {
   api::rethrow_as_error();
 }
@@ -37,11 +37,11 @@ std::string read_caption(const std::string& path) try {
   const std::unique_ptr<std::FILE, CloseFile> file(path == "-" ? stdin
                                                                : std::fopen(path.c_str(), "rbe"));
   check(file != nullptr, "{}: cannot be opened: {}", name, system_error_text(errno));
-  std::string text(pipeline::kMaxCaptionBytes + 1, '\0');
+  std::string text(ideogram4::kMaxCaptionBytes + 1, '\0');
   text.resize(std::fread(text.data(), 1, text.size(), file.get()));
   check(std::ferror(file.get()) == 0, "{}: cannot be read: {}", name, system_error_text(errno));
-  check(text.size() <= pipeline::kMaxCaptionBytes,
-        "{}: is longer than {} bytes, the limit for captions", name, pipeline::kMaxCaptionBytes);
+  check(text.size() <= ideogram4::kMaxCaptionBytes,
+        "{}: is longer than {} bytes, the limit for captions", name, ideogram4::kMaxCaptionBytes);
   return text;
 } catch (...) {
   api::rethrow_as_error();

@@ -14,9 +14,9 @@
 #include "api/generate.h"
 #include "base/error.h"
 #include "base/scratch_file.h"
+#include "engine/sampler.h"
 #include "formats/text.h"
 #include "measure/difference.h"
-#include "pipeline/sampler.h"
 
 namespace octet {
 namespace {
@@ -129,8 +129,8 @@ class Comparison {
     check(a.images == b.images && a.size == b.size && a.seed == b.seed &&
               a.noise_file == b.noise_file,
           "compare: A and B are to differ in images, size or noise, expected the same");
-    const pipeline::LatentShape shape = check_request(a, /*warn=*/true),
-                                other = check_request(b, /*warn=*/a.caption != b.caption);
+    const engine::LatentShape shape = check_request(a, /*warn=*/true),
+                              other = check_request(b, /*warn=*/a.caption != b.caption);
     check(shape == other,
           "compare: the latents of {} are {} tokens of {} channels after {} steps, those of {} are "
           "{} of {} after {}; expected models whose latents are alike",
@@ -155,7 +155,7 @@ class Comparison {
         if (stopped) fail("{}", sentence);  // generate() goes on with what is complete
         on_picture(picture);
       });
-    } catch (const pipeline::Cancelled&) {
+    } catch (const engine::Cancelled&) {
       fail("{}", sentence);
     }
   }

@@ -3,7 +3,7 @@
 #include "api/boundary.h"
 #include "base/env.h"
 #include "base/error.h"
-#include "pipeline/demo_model.h"
+#include "demo/demo_model.h"
 
 namespace octet {
 namespace {
@@ -22,7 +22,7 @@ GenerateRequest demo_request() try {
         "demo: there is no folder for its model; set OCTET_CACHE_DIR or HOME to one");
   GenerateRequest request;
   request.model = (*cache / "demo-model").string();
-  pipeline::write_demo_model(request.model);
+  demo::write_demo_model(request.model);
   request.caption = kCaption;
   request.size = "512x512";
   request.preset = "turbo";

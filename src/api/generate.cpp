@@ -17,15 +17,15 @@
 #include "base/log.h"
 #include "base/thread_pool.h"
 #include "devices/select.h"
+#include "engine/generate.h"
 #include "formats/png.h"
 #include "formats/safetensors.h"
 #include "formats/text.h"
 #include "hub/cache.h"
+#include "models/ideogram4/caption.h"
 #include "octet/text.h"
 #include "octet/version.h"
-#include "pipeline/caption.h"
-#include "pipeline/generate.h"
-#include "quant/random_weights.h"
+#include "weights/random_weights.h"
 
 namespace octet {
 namespace {
@@ -55,21 +55,21 @@ std::vector<float> read_noise(const std::string& path) {
 }
 
 // A wrong request is refused before anybody looks for the model.
-void check_schedule(const pipeline::GenerateRequest& request) {
-  pipeline::ScheduleRequest schedule = request.schedule;
+void check_schedule(const engine::GenerateRequest& request) {
+  ideogram4::ScheduleRequest schedule = request.schedule;
   schedule.width = request.size.width;
   schedule.height = request.size.height;
   make_schedule(schedule);
 }
 
-pipeline::GenerateRequest to_pipeline(const GenerateRequest& request) {
-  pipeline::GenerateRequest made;
-  made.size = pipeline::parse_image_size(request.size);
-  made.schedule.preset = pipeline::preset_named(request.preset);
+engine::GenerateRequest to_pipeline(const GenerateRequest& request) {
+  engine::GenerateRequest made;
+  made.size = models::parse_image_size(request.size);
+  made.schedule.preset = ideogram4::preset_named(request.preset);
   made.schedule.steps = request.steps;
   made.schedule.guidance = request.guidance;
   check_schedule(made);
-  made.convention = pipeline::convention_named(request.convention);
+  made.convention = ideogram4::convention_named(request.convention);
   made.seed = request.seed;
   if (!request.noise_file.empty()) made.noise = read_noise(request.noise_file);
   made.images = request.images;
@@ -79,27 +79,27 @@ pipeline::GenerateRequest to_pipeline(const GenerateRequest& request) {
               "--require-int8: the transformers' linears were asked for in floating point; leave "
               "--linears out");
   made.caption =
-      pipeline::caption_for_model(request.caption, request.caption_name, request.any_caption);
+      ideogram4::caption_for_model(request.caption, request.caption_name, request.any_caption);
   for (const std::string& lora : request.loras) {
-    made.loras.push_back(quant::parse_lora_request(lora));
+    made.loras.push_back(weights::parse_lora_request(lora));
   }
   made.keep_converted = request.cache_weights;
   const bool guided = is_guided(made.schedule);
   // Without guidance it is not opened, so it need not have been pulled either.
   const std::string unconditional =
       guided ? hub::find_model(request.unconditional) : request.unconditional;
-  made.folders = pipeline::find_folders({.model = hub::find_model(request.model),
-                                         .unconditional = unconditional,
-                                         .text_encoder = hub::find_model(request.text_encoder),
-                                         .vae = hub::find_model(request.vae),
-                                         .tokenizer = hub::find_model(request.tokenizer),
-                                         .base = hub::find_model(request.base),
-                                         .fallback = hub::find_model(request.fallback),
-                                         .guided = guided});
+  made.folders = ideogram4::find_folders({.model = hub::find_model(request.model),
+                                          .unconditional = unconditional,
+                                          .text_encoder = hub::find_model(request.text_encoder),
+                                          .vae = hub::find_model(request.vae),
+                                          .tokenizer = hub::find_model(request.tokenizer),
+                                          .base = hub::find_model(request.base),
+                                          .fallback = hub::find_model(request.fallback),
+                                          .guided = guided});
   // Before a warning about it.
-  check_image_size(made.size, size_limits(made.folders, made.convention));
+  check_image_size(made.size, engine::size_limits(made.folders, made.convention));
   if (request.on_latent) {
-    made.on_latent = [&request](int image, const pipeline::SamplerStep& step) {
+    made.on_latent = [&request](int image, const engine::SamplerStep& step) {
       request.on_latent({image, step.done, step.total, step.velocity, step.latent});
     };
   }
@@ -107,9 +107,9 @@ pipeline::GenerateRequest to_pipeline(const GenerateRequest& request) {
 }
 
 // On a host backend the transformers lie in the host's memory; a GPU says itself when it is full.
-void check_memory(const Backend& backend, const pipeline::GenerateRequest& request, DType dtype) {
+void check_memory(const Backend& backend, const engine::GenerateRequest& request, DType dtype) {
   if (!keeps_data_on_host(backend)) return;
-  quant::WeightCount weights(dtype, request.int8);
+  weights::WeightCount weights(dtype, request.int8);
   for (const bool conditional : {true, false}) {
     if (!conditional && !is_guided(request.schedule)) continue;
     ideogram4::Dit dit;
@@ -125,26 +125,25 @@ struct StageWords {
   const char* unit;
 };
 
-StageWords words_of(pipeline::Stage stage) {
+StageWords words_of(engine::Stage stage) {
   switch (stage) {
-    case pipeline::Stage::text: return {"text", "layers"};
-    case pipeline::Stage::load: return {"load", "bytes"};
-    case pipeline::Stage::denoise: return {"denoise", "steps"};
-    case pipeline::Stage::decode: return {"decode", "images"};
+    case engine::Stage::text: return {"text", "layers"};
+    case engine::Stage::load: return {"load", "bytes"};
+    case engine::Stage::denoise: return {"denoise", "steps"};
+    case engine::Stage::decode: return {"decode", "images"};
   }
   return {"", ""};
 }
 
-void log_warnings(const GenerateRequest& request, const pipeline::GenerateRequest& inner) {
-  pipeline::log_caption_warnings(request.caption, request.caption_name, request.any_caption);
-  const auto limits = pipeline::size_limits(inner.folders, inner.convention);
-  const std::string about_size = pipeline::size_warning(inner.size, limits);
+void log_warnings(const GenerateRequest& request, const engine::GenerateRequest& inner) {
+  ideogram4::log_caption_warnings(request.caption, request.caption_name, request.any_caption);
+  const auto limits = engine::size_limits(inner.folders, inner.convention);
+  const std::string about_size = models::size_warning(inner.size, limits);
   if (!about_size.empty()) log::warning("{}", about_size);
 }
 
-GenerateReport to_public(const pipeline::GenerateReport& from,
-                         const pipeline::GenerateRequest& request, const Backend& backend,
-                         const std::string& dtype) {
+GenerateReport to_public(const engine::GenerateReport& from, const engine::GenerateRequest& request,
+                         const Backend& backend, const std::string& dtype) {
   GenerateReport report;
   report.device = backend.description();
   report.width = request.size.width;
@@ -179,7 +178,7 @@ std::string kernel_summary(const GenerateReport& report) {
   return text;
 }
 
-Picture to_picture(const pipeline::GeneratedImage& image, const GenerateRequest& request,
+Picture to_picture(const engine::GeneratedImage& image, const GenerateRequest& request,
                    const GenerateReport& report) {
   Picture picture;
   picture.index = image.index;
@@ -224,7 +223,7 @@ struct Job {
   }
 
   DType dtype;
-  pipeline::GenerateRequest inner;
+  engine::GenerateRequest inner;
   std::unique_ptr<Backend> backend;
   ThreadPool pool;
   nn::Context ctx;
@@ -232,25 +231,25 @@ struct Job {
 
 GenerateReport run(Job& job, const GenerateRequest& request, const OnGenerateStep& on_step,
                    const std::function<void(const Picture&)>& on_picture) {
-  const auto tell = [&](const pipeline::GenerateProgress& progress) {
+  const auto tell = [&](const engine::GenerateProgress& progress) {
     const auto [stage, unit] = words_of(progress.stage);
     return !on_step || on_step({stage, unit, progress.done, progress.total, progress.seconds});
   };
-  const auto report_of = [&](const pipeline::GenerateReport& report) {
+  const auto report_of = [&](const engine::GenerateReport& report) {
     return to_public(report, job.inner, *job.backend, request.dtype);
   };
-  const auto hand_over = [&](const pipeline::GeneratedImage& image,
-                             const pipeline::GenerateReport& so_far) {
+  const auto hand_over = [&](const engine::GeneratedImage& image,
+                             const engine::GenerateReport& so_far) {
     on_picture(to_picture(image, request, report_of(so_far)));
   };
-  return report_of(pipeline::generate(job.ctx, job.pool, job.inner, tell, hand_over));
+  return report_of(engine::generate(job.ctx, job.pool, job.inner, tell, hand_over));
 }
 
 }  // namespace
 
-pipeline::LatentShape check_request(const GenerateRequest& request, bool warn) {
+engine::LatentShape check_request(const GenerateRequest& request, bool warn) {
   Job job(request);
-  const pipeline::LatentShape shape = pipeline::check_request(job.ctx, job.pool, job.inner);
+  const engine::LatentShape shape = engine::check_request(job.ctx, job.pool, job.inner);
   if (warn) log_warnings(request, job.inner);
   return shape;
 }
@@ -273,7 +272,7 @@ GenerateReport generate(const GenerateRequest& request, const OnGenerateStep& on
 
 std::vector<PresetInfo> list_presets() try {
   std::vector<PresetInfo> list;
-  for (const pipeline::Preset& preset : pipeline::presets()) {
+  for (const ideogram4::Preset& preset : ideogram4::presets()) {
     list.push_back({std::string(preset.name), std::string(preset.official_name), preset.steps});
   }
   return list;

@@ -3,13 +3,13 @@
 
 #include <functional>
 
+#include "engine/generate.h"
 #include "octet/generate.h"
-#include "pipeline/generate.h"
 
 namespace octet {
 
 // Throws what generate() would throw before it loads anything; with `warn` also logs its warnings.
-pipeline::LatentShape check_request(const GenerateRequest& request, bool warn);
+engine::LatentShape check_request(const GenerateRequest& request, bool warn);
 
 // generate() of a request whose warnings were logged before.
 GenerateReport generate_checked(const GenerateRequest& request, const OnGenerateStep& on_step,

@@ -9,11 +9,11 @@
 #include "base/error.h"
 #include "hub/cache.h"
 #include "models/ideogram4/load.h"
-#include "models/ideogram4/text_encoder.h"
-#include "pipeline/model_folders.h"
-#include "quant/dialect.h"
-#include "quant/loader.h"
-#include "quant/random_weights.h"
+#include "models/ideogram4/model_folders.h"
+#include "models/qwen3/text_encoder.h"
+#include "weights/dialect.h"
+#include "weights/loader.h"
+#include "weights/random_weights.h"
 
 namespace octet {
 namespace {
@@ -24,13 +24,13 @@ constexpr int64_t kBf16 = 2, kF32 = 4;
 // Lists the linears of a part as its checkpoint stores them.
 class LinearList : public nn::WeightVisitor {
  public:
-  LinearList(const quant::WeightSource& source, bool int8, ModelPart& into)
+  LinearList(const weights::WeightSource& source, bool int8, ModelPart& into)
       : source_(source), int8_(int8), into_(into) {}
 
   uint64_t memory() const { return memory_; }
 
   void linear(nn::Linear&, const nn::LinearSpec& spec) override {
-    const quant::StoredParts stored = quant::stored_parts(source_, spec);
+    const weights::StoredParts stored = weights::stored_parts(source_, spec);
     for (const auto& part : stored) {
       StoredLinear linear;
       linear.name = part->module();
@@ -40,7 +40,7 @@ class LinearList : public nn::WeightVisitor {
       linear.n = part->rows();
       linear.k = part->k();
       linear.file_bytes = part->bytes();
-      const bool int8 = int8_ && quant::runs_in_int8(source_, spec, *part);
+      const bool int8 = int8_ && weights::runs_in_int8(source_, spec, *part);
       linear.runs = !int8 ? "bf16" : part->for_int8() ? "int8" : "int8 on load";
       linear.memory_bytes = static_cast<uint64_t>(linear.n * linear.k * (int8 ? 1 : kBf16));
       if (int8) linear.memory_bytes += static_cast<uint64_t>(linear.n) * sizeof(float);
@@ -65,7 +65,7 @@ class LinearList : public nn::WeightVisitor {
   }
 
  private:
-  const quant::WeightSource& source_;
+  const weights::WeightSource& source_;
   bool int8_;
   ModelPart& into_;
   uint64_t memory_ = 0;
@@ -86,9 +86,9 @@ void name_dialects(ModelPart& part) {
   }
 }
 
-uint64_t file_bytes(const quant::WeightSource& source,
+uint64_t file_bytes(const weights::WeightSource& source,
                     const std::function<void(nn::WeightVisitor&)>& visit) {
-  quant::CheckpointCheck present(source);
+  weights::CheckpointCheck present(source);
   visit(present);
   return present.bytes();
 }
@@ -110,12 +110,12 @@ ModelPart transformer(const ideogram4::DitFiles& files, bool conditional) {
 }
 
 ModelPart text_encoder(const std::string& path) {
-  const ideogram4::TextEncoder encoder(path);
+  const qwen3::TextEncoder encoder(path);
   ModelPart part{.part = "text_encoder", .path = encoder.source().path()};
-  for (int64_t i = -1; i < ideogram4::kRunLayers; ++i) {
+  for (int64_t i = -1; i < qwen3::kRunLayers; ++i) {
     const auto visit = [&](nn::WeightVisitor& visitor) {
       nn::Table embedding;
-      ideogram4::TextLayer layer;
+      qwen3::TextLayer layer;
       if (i < 0) return visit_embedding(embedding, encoder.config(), visitor);
       visit_layer(layer, encoder.config(), i, visitor);
     };
@@ -130,8 +130,8 @@ ModelPart text_encoder(const std::string& path) {
 
 ModelPart vae(const std::string& path) {
   ideogram4::check_vae(path);
-  const ideogram4::VaeSource source = ideogram4::open_vae(path);
-  ideogram4::VaeDecoder decoder;
+  const flux2_vae::VaeSource source = flux2_vae::open_vae(path);
+  flux2_vae::VaeDecoder decoder;
   decoder.config = source.config;
   ModelPart part{.part = "vae", .path = source.weights.path()};
   LinearList list(source.weights, /*int8=*/false, part);
@@ -166,7 +166,7 @@ void add_transformers(const std::string& path, const std::string& base,
   // A base may have the text's weights that a file lacks, unless the names say what it is.
   const bool unconditional = !has_part(path, "transformer") && !ideogram4::has_text_weights(path) &&
                              (base.empty() || ideogram4::has_branch(path, /*conditional=*/false));
-  const auto found = pipeline::find_transformers(path, base, unconditional);
+  const auto found = ideogram4::find_transformers(path, base, unconditional);
   if (!found.conditional.path.empty()) parts.push_back(transformer(found.conditional, true));
   if (!found.unconditional.path.empty()) parts.push_back(transformer(found.unconditional, false));
 }

@@ -12,21 +12,21 @@
 #include "base/free_memory.h"
 #include "base/invalid_request.h"
 #include "base/thread_pool.h"
+#include "convert/calibrate.h"
+#include "convert/calibration_state.h"
+#include "convert/caption_files.h"
+#include "convert/measured_errors.h"
+#include "convert/quantize.h"
 #include "devices/select.h"
 #include "hub/cache.h"
+#include "models/ideogram4/model_folders.h"
 #include "octet/files.h"
-#include "pipeline/calibrate.h"
-#include "pipeline/calibration_state.h"
-#include "pipeline/caption_files.h"
-#include "pipeline/measured_errors.h"
-#include "pipeline/model_folders.h"
-#include "pipeline/quantize.h"
 
 namespace octet {
 namespace {
 
 namespace fs = std::filesystem;
-using pipeline::QuantizeBranch;
+using convert::QuantizeBranch;
 
 // Both transformers in Transformer Lab's dialect.
 constexpr const char* kOneFile = "ideogram4-int8-w8a8.safetensors";
@@ -54,10 +54,10 @@ class Quantization {
     options_.recipe = quant::parse_recipe(request.recipe);
     options_.protection = quant::parse_protection(request.protect);
     options_.clip = request.clip;
-    options_.dialect = quant::parse_output_dialect(request.dialect);
+    options_.dialect = weights::parse_output_dialect(request.dialect);
     options_.measure = request.measure || request.out.empty();
     options_.max_memory = request.max_memory;
-    const auto found = pipeline::find_transformers(
+    const auto found = ideogram4::find_transformers(
         hub::find_model(request.source), hub::find_model(request.base), request.unconditional);
     if (!found.conditional.path.empty()) branches_.push_back({found.conditional, true});
     if (!found.unconditional.path.empty()) branches_.push_back({found.unconditional, false});
@@ -78,7 +78,7 @@ class Quantization {
       make_out();
     }
     report_.activations = options_.statistics_name.empty() ? "synthetic" : options_.statistics_name;
-    if (options_.dialect == quant::OutputDialect::transformerlab || request_.out.empty()) {
+    if (options_.dialect == weights::OutputDialect::transformerlab || request_.out.empty()) {
       write(*backend, pool, branches_, request_.out.empty() ? "" : file_of(branches_.front()));
     } else {
       for (const QuantizeBranch& branch : branches_) {
@@ -87,7 +87,7 @@ class Quantization {
     }
     if (!request_.out.empty()) {
       for (const QuantizeBranch& branch : branches_) {
-        pipeline::MeasuredErrors::forget(file_of(branch));
+        convert::MeasuredErrors::forget(file_of(branch));
       }
     }
     return std::move(report_);
@@ -100,7 +100,7 @@ class Quantization {
   void check_out() const {
     if (request_.out.empty()) return;
     const bool one =
-        options_.dialect == quant::OutputDialect::transformerlab || branches_.size() == 1;
+        options_.dialect == weights::OutputDialect::transformerlab || branches_.size() == 1;
     for (const char* other : {".gguf", ".sft", ".bin", ".pt", ".pth", ".ckpt"}) {
       check(!request_.out.ends_with(other),
             "{}: is not a name for what is written, expected a folder "
@@ -128,7 +128,7 @@ class Quantization {
   // Both in one folder would leave a reader to choose.
   void check_other_dialect() const {
     if (!into_folder()) return;
-    const bool one_file = options_.dialect == quant::OutputDialect::transformerlab;
+    const bool one_file = options_.dialect == weights::OutputDialect::transformerlab;
     const std::string other = one_file ? "transformer" : kOneFile;
     std::error_code ignored;
     check(!fs::exists(fs::path(request_.out) / other, ignored),
@@ -156,7 +156,7 @@ class Quantization {
 
   // A calibration that was interrupted leaves a file, too.
   void read_statistics() {
-    check(pipeline::is_complete(request_.statistics),
+    check(convert::is_complete(request_.statistics),
           "{}: is of a calibration that did not end; give the same captions to finish it",
           request_.statistics);
     options_.statistics = quant::read_statistics(request_.statistics);
@@ -175,11 +175,11 @@ class Quantization {
   }
 
   // The source's own transformers, with the base's for what it has not.
-  pipeline::ModelFolders folders_to_calibrate() const {
+  ideogram4::ModelFolders folders_to_calibrate() const {
     const std::string source = hub::find_model(request_.source);
     const std::string base = hub::find_model(request_.base);
     const bool conditional = branches_.front().conditional;
-    auto folders = pipeline::find_folders({.model = conditional ? source : base, .base = base});
+    auto folders = ideogram4::find_folders({.model = conditional ? source : base, .base = base});
     for (const QuantizeBranch& branch : branches_) {
       (branch.conditional ? folders.transformer : folders.unconditional) = branch.files;
     }
@@ -190,11 +190,11 @@ class Quantization {
     check(branches_.size() == 2 || !request_.base.empty(),
           "{}: is one transformer, and captions take a whole model; name one as the base",
           request_.source);
-    pipeline::CalibrateRequest calibration;
-    calibration.captions = pipeline::read_captions(request_.captions, request_.any_caption);
+    convert::CalibrateRequest calibration;
+    calibration.captions = convert::read_captions(request_.captions, request_.any_caption);
     calibration.folders = folders_to_calibrate();
-    calibration.size = pipeline::parse_image_size(request_.calibration_size);
-    calibration.schedule.preset = pipeline::preset_named("turbo");
+    calibration.size = models::parse_image_size(request_.calibration_size);
+    calibration.schedule.preset = ideogram4::preset_named("turbo");
     calibration.schedule.steps = request_.calibration_steps;
     calibration.seed = request_.seed;
     calibration.state_path = statistics_file();
@@ -211,21 +211,21 @@ class Quantization {
     const int steps = request_.calibration_steps == 0 ? calibration.schedule.preset.steps
                                                       : request_.calibration_steps;
     QuantizeStep shown{"calibrate", "", "steps", 0, std::ssize(calibration.captions) * steps};
-    const auto tell = [&](const pipeline::GenerateProgress& progress) {
-      if (progress.stage == pipeline::Stage::denoise) {
+    const auto tell = [&](const engine::GenerateProgress& progress) {
+      if (progress.stage == engine::Stage::denoise) {
         shown.done = progress.done;
         shown.total = progress.total;
       }
       return !on_step_ || on_step_(shown);
     };
-    options_.statistics = pipeline::calibrate(ctx, pool, calibration, tell);
+    options_.statistics = convert::calibrate(ctx, pool, calibration, tell);
     options_.statistics_name = calibration.state_path;
   }
 
   std::string file_of(const QuantizeBranch& branch) const {
     if (!into_folder()) return request_.out;
     const fs::path folder = request_.out;
-    if (options_.dialect == quant::OutputDialect::transformerlab) {
+    if (options_.dialect == weights::OutputDialect::transformerlab) {
       return (folder / kOneFile).string();
     }
     return (folder / (branch.conditional ? "transformer" : "unconditional_transformer") /
@@ -237,7 +237,7 @@ class Quantization {
              const std::string& path) {
     const bool alone = branches.size() < branches_.size();
     const std::string branch = alone ? name_of_branch(branches.front().conditional) : "";
-    const pipeline::OnQuantize tell = [&](const pipeline::QuantizeProgress& progress) {
+    const convert::OnQuantize tell = [&](const convert::QuantizeProgress& progress) {
       return !on_step_ ||
              on_step_({progress.stage, branch, "bytes", static_cast<int64_t>(progress.done),
                        static_cast<int64_t>(progress.total)});
@@ -253,10 +253,10 @@ class Quantization {
 
   // What readers of the two dialects look for beside the weights.
   void write_beside(const std::string& path, const std::vector<QuantizeBranch>& branches,
-                    const pipeline::QuantizeReport& made) const {
+                    const convert::QuantizeReport& made) const {
     if (!into_folder()) return;
     const fs::path folder = fs::path(path).parent_path();
-    if (options_.dialect == quant::OutputDialect::comfyui) {
+    if (options_.dialect == weights::OutputDialect::comfyui) {
       const auto config =
           ideogram4::find_dit_config(branches.front().files, branches.front().conditional);
       const auto text = nlohmann::json::parse(ideogram4::config_text(config)).dump(2) + "\n";
@@ -277,7 +277,7 @@ class Quantization {
     write_text((folder / "recipe.json").string(), recipe.dump(2) + "\n");
   }
 
-  void add(const pipeline::QuantizeReport& made) {
+  void add(const convert::QuantizeReport& made) {
     report_.files.insert(report_.files.end(), made.files.begin(), made.files.end());
     report_.source_bytes += made.source_bytes;
     report_.output_bytes += made.output_bytes;
@@ -291,7 +291,7 @@ class Quantization {
     }
   }
 
-  void add(const std::string& name, const pipeline::QuantizedBranch& branch,
+  void add(const std::string& name, const convert::QuantizedBranch& branch,
            const quant::LinearError& error) {
     LinearErrorReport& made = report_.errors.emplace_back();
     made.branch = name;
@@ -314,7 +314,7 @@ class Quantization {
 
   const QuantizeRequest& request_;
   const OnQuantizeStep& on_step_;
-  pipeline::QuantizeOptions options_;
+  convert::QuantizeOptions options_;
   std::vector<QuantizeBranch> branches_;
   QuantizeReport report_;
 };

@@ -47,7 +47,7 @@ std::vector<Place> worst_columns(std::span<const float> amax) {
 
 // One way to quantize, with the activations already quantized for it.
 struct Way {
-  StoredTransform activations, weights;
+  weights::StoredTransform activations, weights;
   Buffer values, scales, smooth;
   double squared_error = 0;
   std::vector<double> of_rows;  // squared errors by output channel
@@ -75,8 +75,9 @@ class Measurement {
     make(rowwise_, {}, {});
     make(smoothquant_, {Transform::smooth, reciprocal(), 0},
          {Transform::smooth, {smooth.begin(), smooth.end()}, 0});
-    const StoredTransform rotation =
-        group > 0 ? StoredTransform{Transform::rotate, {}, group} : StoredTransform{};
+    const weights::StoredTransform rotation =
+        group > 0 ? weights::StoredTransform{Transform::rotate, {}, group}
+                  : weights::StoredTransform{};
     make(convrot_, rotation, rotation);
     unquantized_.of_rows.resize(static_cast<size_t>(rows.rows()));
   }
@@ -104,7 +105,7 @@ class Measurement {
   }
 
  private:
-  void make(Way& way, StoredTransform activations, StoredTransform weights) {
+  void make(Way& way, weights::StoredTransform activations, weights::StoredTransform weights) {
     const int64_t count = inputs_.row_count(), k = rows_.k();
     way.activations = std::move(activations);
     way.weights = std::move(weights);
@@ -143,7 +144,7 @@ class Measurement {
       rows_.read(first + row, stored.data());
       const float scale = rows_.scale(first + row);
       for (int64_t j = 0; j < k; ++j) {
-        into[j] = load_as_f32(rows_.dtype(), stored.data(), j) * scale;
+        into[j] = weights::load_as_f32(rows_.dtype(), stored.data(), j) * scale;
       }
     });
     const Buffer weight = upload(backend_, std::as_bytes(std::span(wide)));

@@ -8,8 +8,8 @@
 
 namespace octet::quant {
 
-WeightRows::WeightRows(std::span<const std::unique_ptr<StoredWeight>> weights, int64_t first,
-                       int64_t rows)
+WeightRows::WeightRows(std::span<const std::unique_ptr<weights::StoredWeight>> weights,
+                       int64_t first, int64_t rows)
     : weights_(weights), first_(first), rows_(rows) {
   check(!weights.empty(), "weight rows: there are no weights to take them from");
   k_ = weights.front()->k();
@@ -54,9 +54,9 @@ void WeightRows::read_as(int64_t row, DType dtype, const std::vector<float>* col
   stored.resize(static_cast<size_t>(k_ * (bits_of(dtype_) / 8)));
   read(row, stored.data());
   for (int64_t j = 0; j < k_; ++j) {
-    float value = load_as_f32(dtype_, stored.data(), j) * factor;
+    float value = weights::load_as_f32(dtype_, stored.data(), j) * factor;
     if (columns != nullptr) value *= (*columns)[static_cast<size_t>(j)];
-    store_f32(value, dtype, into, j);
+    weights::store_f32(value, dtype, into, j);
   }
 }
 
@@ -134,7 +134,7 @@ std::vector<float> column_amax(ThreadPool& pool, const WeightRows& rows) {
       rows.read(row, stored.data());
       const float scale = std::abs(rows.scale(row));
       for (int64_t j = 0; j < k; ++j) {
-        const float value = std::abs(load_as_f32(rows.dtype(), stored.data(), j)) * scale;
+        const float value = std::abs(weights::load_as_f32(rows.dtype(), stored.data(), j)) * scale;
         most[static_cast<size_t>(j)] = std::max(most[static_cast<size_t>(j)], value);
       }
     }

@@ -9,14 +9,15 @@
 
 #include "backend/backend.h"
 #include "base/thread_pool.h"
-#include "quant/stored_weight.h"
+#include "weights/stored_weight.h"
 
 namespace octet::quant {
 
 class WeightRows {
  public:
   // Rows [first, first + rows) of the weights in their order, which must outlive this object.
-  WeightRows(std::span<const std::unique_ptr<StoredWeight>> weights, int64_t first, int64_t rows);
+  WeightRows(std::span<const std::unique_ptr<weights::StoredWeight>> weights, int64_t first,
+             int64_t rows);
 
   int64_t rows() const { return rows_; }
   int64_t k() const { return k_; }
@@ -29,18 +30,18 @@ class WeightRows {
   // whole over `divisor`.
   void read_as(int64_t row, DType dtype, const std::vector<float>* columns, float divisor,
                std::byte* into) const;
-  void check_intact() const;  // see StoredWeight
+  void check_intact() const;  // see weights::StoredWeight
   // Bytes of the files that the rows take, about.
   uint64_t bytes() const;
 
  private:
   struct Place {
-    const StoredWeight* weight;
+    const weights::StoredWeight* weight;
     int64_t row;
   };
   Place find(int64_t row) const;
 
-  std::span<const std::unique_ptr<StoredWeight>> weights_;
+  std::span<const std::unique_ptr<weights::StoredWeight>> weights_;
   int64_t first_, rows_, k_ = 0;
   DType dtype_ = DType::f32;
   bool stored_ = true;  // values are read as they are stored

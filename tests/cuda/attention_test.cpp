@@ -3,7 +3,7 @@
 #include <set>
 
 #include "cuda/attention/flash.h"
-#include "cuda_support.h"
+#include "cuda/cuda_support.h"
 #include "ops/attention_run.h"
 
 namespace octet::test {

@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "cuda_support.h"
+#include "cuda/cuda_support.h"
 #include "formats/temporary_folder.h"
 #include "octet/log.h"
 

@@ -1,5 +1,5 @@
 // Rows gigabytes apart: offsets that no 32 bits hold, in all ops on rows and images.
-#include "cuda_support.h"
+#include "cuda/cuda_support.h"
 #include "ops/model_run.h"
 
 namespace octet::test::model {

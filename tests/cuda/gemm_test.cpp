@@ -1,5 +1,5 @@
 // Every row of the tile table, whole tiles and shared ones, forced by name: the bits of ref.
-#include "cuda_support.h"
+#include "cuda/cuda_support.h"
 #include "ops/gemm_run.h"
 
 namespace octet::test {

@@ -1,5 +1,5 @@
 // What diffusers and transformers computed, recorded, on the GPU.
-#include "cuda_support.h"
+#include "cuda/cuda_support.h"
 #include "models/golden_run.h"
 
 namespace octet::test {

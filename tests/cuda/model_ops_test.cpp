@@ -1,6 +1,6 @@
 // The ops between a model's linears on the GPU: the checks of every backend, and what is its own:
 // kernels for aligned rows, images of several chunks, rows gigabytes apart.
-#include "cuda_support.h"
+#include "cuda/cuda_support.h"
 #include "ops/model_ops_run.h"
 
 namespace octet::test::model {

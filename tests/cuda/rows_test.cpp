@@ -1,5 +1,5 @@
 // quantize_rows, dequantize_rows and matmul on the GPU.
-#include "cuda_support.h"
+#include "cuda/cuda_support.h"
 #include "ops/matmul_run.h"
 #include "ops/quantize_cases.h"
 #include "ops/search_cases.h"

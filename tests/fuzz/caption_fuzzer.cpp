@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "formats/text.h"
-#include "pipeline/caption.h"
+#include "models/ideogram4/caption.h"
 
 namespace {
 
@@ -17,7 +17,7 @@ void demand(bool condition) {
 }
 
 void check_report(std::string_view text) {
-  const octet::CaptionReport report = octet::pipeline::check_caption(text);
+  const octet::CaptionReport report = octet::ideogram4::check_caption(text);
   bool mendable = true;
   for (const octet::CaptionFinding& finding : report.findings) {
     demand(finding.path.starts_with("$") && finding.path.find('\n') == std::string::npos);
@@ -31,7 +31,7 @@ void check_report(std::string_view text) {
   demand(!mendable || report.as_given == report.canonical);
   if (!mendable) return;
   demand(octet::is_utf8(report.canonical));
-  const octet::CaptionReport again = octet::pipeline::check_caption(report.canonical);
+  const octet::CaptionReport again = octet::ideogram4::check_caption(report.canonical);
   demand(again.valid() && again.canonical == report.canonical);
 }
 
@@ -41,8 +41,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   check_report(text);
   try {
-    const std::string wrapped = octet::pipeline::wrap_plain_text(text);
-    demand(octet::pipeline::caption_for_model(wrapped, "fuzz") == wrapped);
+    const std::string wrapped = octet::ideogram4::wrap_plain_text(text);
+    demand(octet::ideogram4::caption_for_model(wrapped, "fuzz") == wrapped);
   } catch (const octet::Error& error) {
     demand(std::string_view(error.what()).find('\n') == std::string_view::npos);
   }

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "quant/dialects/comfy_quant.h"
-#include "quant/dialects/nf4_state.h"
+#include "weights/dialects/comfy_quant.h"
+#include "weights/dialects/nf4_state.h"
 
 namespace {
 
@@ -38,7 +38,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     demand(group == 0 || group == 4 || group == 16 || group == 64 || group == 256 || group == 1024);
   });
   one_line_at_most([&] {
-    const Nf4State state = parse_nf4_state(octet::parse_json(text, "fuzz"), "fuzz");
+    const weights::Nf4State state = parse_nf4_state(octet::parse_json(text, "fuzz"), "fuzz");
     demand(state.block > 0 && state.rows > 0 && state.k > 0 && state.nested_block >= 0);
     demand(std::isfinite(state.nested_offset));
   });

@@ -6,13 +6,13 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "quant/recipe_json.h"
+#include "weights/dialects/recipe_json.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   try {
-    const octet::quant::StoredRecipe recipe =
-        octet::quant::parse_recipe(octet::parse_json(text, "fuzz"), "fuzz");
+    const octet::weights::StoredRecipe recipe =
+        octet::weights::parse_recipe(octet::parse_json(text, "fuzz"), "fuzz");
     if (recipe.alpha && !(*recipe.alpha >= 0 && *recipe.alpha <= 1)) std::abort();
   } catch (const octet::Error& error) {
     const std::string message = error.what();

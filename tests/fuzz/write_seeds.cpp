@@ -7,8 +7,8 @@
 
 #include "formats/broken_files.h"
 #include "formats/gguf_bytes.h"
+#include "models/sample_captions.h"
 #include "models/tokenizer_json.h"
-#include "pipeline/sample_captions.h"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // The config.json of each part: what is read, and every wrong number with its key in the sentence.
-#include "models/ideogram4/config.h"
+#include "models/flux2_vae/config.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,13 @@
 
 #include "formats/error_message.h"
 #include "formats/temporary_folder.h"
+#include "models/config_fields.h"
+#include "models/ideogram4/config.h"
+#include "models/qwen3/config.h"
 
 namespace octet::test {
+using namespace octet::qwen3;
+using namespace octet::flux2_vae;
 namespace {
 
 using namespace ideogram4;  // NOLINT: this file is about it

@@ -5,7 +5,7 @@
 
 #include "formats/error_message.h"
 #include "formats/temporary_folder.h"
-#include "quant/written_tensors.h"
+#include "weights/written_tensors.h"
 
 namespace octet::test {
 namespace {

@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "engine/generate.h"
 #include "formats/safetensors.h"
 #include "models/ideogram4/load.h"
-#include "models/ideogram4/text_encoder.h"
-#include "models/ideogram4/unicode.h"
-#include "pipeline/generate.h"
+#include "models/qwen3/text_encoder.h"
+#include "models/tokenizer/unicode.h"
 
 namespace octet::test {
 
@@ -75,7 +75,7 @@ inline void expect_golden_text(Backend& backend, DType dtype) {
   const Expected expected;
   nn::Context ctx{backend, dtype};
   ThreadPool pool(2);
-  ideogram4::TextEncoder encoder(golden_path("model/text_encoder"));
+  qwen3::TextEncoder encoder(golden_path("model/text_encoder"));
   const auto features = encoder.encode(ctx, pool, expected.read<int32_t>("ids"));
   EXPECT_LE(relative_error(features, expected.floats("text.features")),
             expected.bound("text.features", dtype));
@@ -145,8 +145,8 @@ inline void expect_golden_decoding(Backend& backend, DType dtype) {
   const Expected expected;
   nn::Context ctx{backend, dtype};
   ThreadPool pool(2);
-  const pipeline::Decoder decoder(ctx, golden_path("model/vae"), pipeline::Convention::diffusers,
-                                  {pool});
+  const engine::Decoder decoder(ctx, golden_path("model/vae"), ideogram4::Convention::diffusers,
+                                {pool});
   const auto image =
       decoder.decode(ctx, expected.floats("latent"), expected.grid_height(), expected.grid_width());
   EXPECT_LE(relative_error(image, expected.floats("vae.image")),
@@ -155,7 +155,7 @@ inline void expect_golden_decoding(Backend& backend, DType dtype) {
 
 // From the caption to bytes. A value next to a half may become the neighbouring byte.
 inline void expect_golden_image(Backend& backend) {
-  if (!ideogram4::has_unicode_tables()) {
+  if (!tokenizer::has_unicode_tables()) {
     GTEST_SKIP() << "this build has no utf8proc, so no tokenizer reads the caption";
   }
   const Expected expected;
@@ -163,11 +163,11 @@ inline void expect_golden_image(Backend& backend) {
   ThreadPool pool(2);
   const auto caption = expected.read<char>("image.caption");
   const auto mu_std = expected.floats("image.mu_std");
-  pipeline::GenerateRequest request;
-  request.folders = pipeline::find_folders({.model = golden_path("model")});
+  engine::GenerateRequest request;
+  request.folders = ideogram4::find_folders({.model = golden_path("model")});
   request.caption.assign(caption.begin(), caption.end());
-  request.convention = pipeline::Convention::diffusers;
-  const int side = pipeline::size_limits(request.folders, request.convention).token_side;
+  request.convention = ideogram4::Convention::diffusers;
+  const int side = engine::size_limits(request.folders, request.convention).token_side;
   request.size = {static_cast<int>(expected.grid_width()) * side,
                   static_cast<int>(expected.grid_height()) * side};
   request.schedule.preset.mu = mu_std[0];
@@ -177,19 +177,18 @@ inline void expect_golden_image(Backend& backend) {
   request.noise = expected.floats("image.noise");
   request.int8 = false;
   int images = 0;
-  pipeline::generate(
-      ctx, pool, request, {}, [&](const pipeline::GeneratedImage& image, const auto&) {
-        ++images;
-        EXPECT_LE(relative_error(image.latent, expected.floats("image.latent")), kSampledF32);
-        const auto pixels = expected.read<uint8_t>("image.pixels");
-        ASSERT_EQ(image.pixels.size(), pixels.size());
-        size_t apart = 0;
-        for (size_t i = 0; i < pixels.size(); ++i) {
-          EXPECT_LE(std::abs(int{image.pixels[i]} - int{pixels[i]}), 1) << "byte " << i;
-          apart += image.pixels[i] != pixels[i];
-        }
-        EXPECT_LE(apart, pixels.size() / 50);
-      });
+  engine::generate(ctx, pool, request, {}, [&](const engine::GeneratedImage& image, const auto&) {
+    ++images;
+    EXPECT_LE(relative_error(image.latent, expected.floats("image.latent")), kSampledF32);
+    const auto pixels = expected.read<uint8_t>("image.pixels");
+    ASSERT_EQ(image.pixels.size(), pixels.size());
+    size_t apart = 0;
+    for (size_t i = 0; i < pixels.size(); ++i) {
+      EXPECT_LE(std::abs(int{image.pixels[i]} - int{pixels[i]}), 1) << "byte " << i;
+      apart += image.pixels[i] != pixels[i];
+    }
+    EXPECT_LE(apart, pixels.size() / 50);
+  });
   EXPECT_EQ(images, 1);
 }
 

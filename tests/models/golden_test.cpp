@@ -1,8 +1,8 @@
 // What diffusers and transformers computed, recorded, on the backends of this machine.
 #include "cpu/cpu_backend.h"
 #include "models/golden_run.h"
-#include "models/ideogram4/chat_prompt.h"
-#include "pipeline/schedule.h"
+#include "models/ideogram4/schedule.h"
+#include "models/qwen3/chat_prompt.h"
 #include "ref/ref_backend.h"
 #include "support.h"
 
@@ -27,11 +27,11 @@ TEST_P(Golden, DecodedImageInBf16) { expect_golden_decoding(*backend_, DType::bf
 TEST_P(Golden, ImageFromCaptionAndNoise) { expect_golden_image(*backend_); }
 
 TEST(GoldenTokens, OfTheCaption) {
-  if (!ideogram4::has_unicode_tables()) GTEST_SKIP() << "this build has no utf8proc";
+  if (!tokenizer::has_unicode_tables()) GTEST_SKIP() << "this build has no utf8proc";
   const Expected expected;
   const auto caption = expected.read<char>("image.caption");
-  const ideogram4::Tokenizer tokenizer(golden_path("model/tokenizer/tokenizer.json"));
-  EXPECT_EQ(ideogram4::encode_caption(tokenizer, {caption.data(), caption.size()}),
+  const tokenizer::Tokenizer tokenizer(golden_path("model/tokenizer/tokenizer.json"));
+  EXPECT_EQ(qwen3::encode_caption(tokenizer, {caption.data(), caption.size()}),
             expected.read<int32_t>("ids"));
 }
 
@@ -43,13 +43,13 @@ TEST(GoldenSchedules, OfEveryPresetAndConvention) {
     for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 0x1p-23) << i;
   };
   for (const std::string convention : {"official", "diffusers"}) {
-    for (const pipeline::Preset& preset : pipeline::presets()) {
+    for (const ideogram4::Preset& preset : ideogram4::presets()) {
       SCOPED_TRACE(convention + " " + std::string(preset.name));
       const auto made =
-          pipeline::make_schedule({.preset = preset,
-                                   .width = 1920,
-                                   .height = 1088,
-                                   .convention = pipeline::convention_named(convention)});
+          ideogram4::make_schedule({.preset = preset,
+                                    .width = 1920,
+                                    .height = 1088,
+                                    .convention = ideogram4::convention_named(convention)});
       const std::string name = "schedule." + convention + "." + std::string(preset.name);
       expect_near(std::span(made.times).first(made.deltas.size()),
                   expected.floats(name + ".times"));

@@ -4,11 +4,12 @@
 #include <cmath>
 
 #include "formats/error_message.h"
+#include "models/flux2_vae/vae.h"
 #include "models/ideogram4/dit.h"
-#include "models/ideogram4/vae.h"
 #include "support.h"
 
 namespace octet::test {
+using namespace octet::flux2_vae;
 namespace {
 
 using namespace ideogram4;  // NOLINT: this file is about it
@@ -110,25 +111,26 @@ TEST(Unpatchify, LaysTokensOutAsPixels) {
     for (int at = 0; at < 8; ++at) z.push_back(token + static_cast<float>(at));
   }
   const std::vector<float> side_by_side = {0, 1, 2, 3, 10, 11, 12, 13, 4, 5, 6, 7, 14, 15, 16, 17};
-  EXPECT_EQ(unpatchify(z, plain, 1, 2), side_by_side);
+  EXPECT_EQ(flux2_vae::unpatchify(z, plain, 1, 2), side_by_side);
   const std::vector<float> stacked = {0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12, 13, 14, 15, 16, 17};
-  EXPECT_EQ(unpatchify(z, plain, 2, 1), stacked);
+  EXPECT_EQ(flux2_vae::unpatchify(z, plain, 2, 1), stacked);
 }
 
 TEST(Unpatchify, UndoesTheNormalisationPerChannelOfAToken) {
   const LatentStatistics statistics{{1, 2, 3, 4}, {10, 20, 30, 40}};
-  EXPECT_EQ(unpatchify({1, 1, 1, -1}, statistics, 1, 1), (std::vector<float>{11, 22, 33, -36}));
+  EXPECT_EQ(flux2_vae::unpatchify({1, 1, 1, -1}, statistics, 1, 1),
+            (std::vector<float>{11, 22, 33, -36}));
 }
 
 TEST(Unpatchify, RefusesALatentOfAnotherSize) {
   const LatentStatistics statistics{std::vector<float>(4), std::vector<float>(4)};
-  EXPECT_ERROR_WITH(unpatchify({1, 2, 3}, statistics, 1, 1), "3 numbers");
+  EXPECT_ERROR_WITH(flux2_vae::unpatchify({1, 2, 3}, statistics, 1, 1), "3 numbers");
 }
 
 TEST(ToBytes, ClampsAndRoundsToTheNearest) {
   // 0 is 127.5 exactly, the only tie; the last two are 1.49 and 1.51.
   const std::vector<float> image = {-1, 1, -7, 7, 0, 1.49f / 127.5f - 1, 1.51f / 127.5f - 1};
-  EXPECT_EQ(to_bytes(image), (std::vector<uint8_t>{0, 255, 0, 255, 128, 1, 2}));
+  EXPECT_EQ(flux2_vae::to_bytes(image), (std::vector<uint8_t>{0, 255, 0, 255, 128, 1, 2}));
 }
 
 }  // namespace

@@ -9,10 +9,12 @@
 #include "formats/error_message.h"
 #include "formats/temporary_folder.h"
 #include "formats/tensor_info.h"
-#include "models/ideogram4/text_source.h"
-#include "models/ideogram4/vae_source.h"
+#include "models/flux2_vae/vae_source.h"
+#include "models/qwen3/text_source.h"
 
 namespace octet::test {
+using namespace octet::qwen3;
+using namespace octet::flux2_vae;
 namespace {
 
 using namespace ideogram4;  // NOLINT: this file is about it
@@ -88,32 +90,32 @@ TEST_F(PartSource, OtherShapesOfATextEncoderAskForAConfiguration) {
     for (const FileShape& shape : shapes) {
       Shapes all = text_shapes("model.", "model.visual.");
       all[name] = shape;
-      EXPECT_ERROR_WITH(open_text_encoder(write(all)), "put its config.json beside it");
+      EXPECT_ERROR_WITH(qwen3::open_text_encoder(write(all)), "put its config.json beside it");
     }
     if (name == "model.embed_tokens.weight") continue;
     Shapes all = text_shapes("model.", "model.visual.");
     all.erase(name);
-    EXPECT_ERROR_WITH(open_text_encoder(write(all)), "put its config.json beside it");
+    EXPECT_ERROR_WITH(qwen3::open_text_encoder(write(all)), "put its config.json beside it");
   }
 }
 
 TEST_F(PartSource, AnotherNumberOfLayers) {
   Shapes shapes = text_shapes("model.", "model.visual.");
   shapes["model.layers.36.input_layernorm.weight"] = {4096};
-  EXPECT_ERROR_WITH(open_text_encoder(write(shapes)), "the number of layers is 37");
+  EXPECT_ERROR_WITH(qwen3::open_text_encoder(write(shapes)), "the number of layers is 37");
   shapes.erase("model.layers.7.input_layernorm.weight");
-  EXPECT_ERROR_WITH(open_text_encoder(write(shapes)), "the number of layers is 7");
+  EXPECT_ERROR_WITH(qwen3::open_text_encoder(write(shapes)), "the number of layers is 7");
 }
 
 TEST_F(PartSource, AModelOfTheSameShapesWithAnotherRotaryBase) {
   Shapes shapes = text_shapes("model.", "model.visual.");
   shapes.erase("model.visual.patch_embed.proj.bias");
-  EXPECT_ERROR_WITH(open_text_encoder(write(shapes)), "no vision tower");
+  EXPECT_ERROR_WITH(qwen3::open_text_encoder(write(shapes)), "no vision tower");
 }
 
 TEST_F(PartSource, AConfigurationBesideATextEncoderCounts) {
   const std::string path = write({{"model.embed_tokens.weight", {256, 64}}});
-  EXPECT_ERROR_WITH(open_text_encoder(path), "config.json");
+  EXPECT_ERROR_WITH(qwen3::open_text_encoder(path), "config.json");
   folder_.write("config.json", R"({"hidden_size": 64, "rope_theta": 10000})");
   for (const std::string& given : {path, folder_.path()}) {
     const TextSource source = open_text_encoder(given);
@@ -124,9 +126,10 @@ TEST_F(PartSource, AConfigurationBesideATextEncoderCounts) {
 }
 
 TEST_F(PartSource, WhatIsNoTextEncoder) {
-  EXPECT_ERROR_WITH(open_text_encoder(write({{"decoder.conv_in.weight", {512, 32, 3, 3}}})),
+  EXPECT_ERROR_WITH(qwen3::open_text_encoder(write({{"decoder.conv_in.weight", {512, 32, 3, 3}}})),
                     "embed_tokens.weight");
-  EXPECT_ERROR_WITH(open_text_encoder(folder_.file("absent.safetensors")), "absent.safetensors");
+  EXPECT_ERROR_WITH(qwen3::open_text_encoder(folder_.file("absent.safetensors")),
+                    "absent.safetensors");
 }
 
 // --- VAEs ---
@@ -151,13 +154,14 @@ Shapes vae_shapes(const std::vector<int64_t>& widths, bool of_authors) {
 
 TEST_F(PartSource, ChannelsOfAVae) {
   for (const bool of_authors : {false, true}) {
-    VaeConfig config = find_vae_config(write(vae_shapes({512, 512, 256, 128}, of_authors)));
+    flux2_vae::VaeConfig config =
+        find_vae_config(write(vae_shapes({512, 512, 256, 128}, of_authors)));
     EXPECT_EQ(config.channels, VaeConfig().channels);
     EXPECT_EQ(config.latent_channels, 32);
     EXPECT_EQ(config.groups, 32);
     EXPECT_EQ(config.resnets, 3);
     EXPECT_TRUE(config.mid_attention && config.post_quant_conv);
-    config = find_vae_config(write(vae_shapes({384, 320, 192, 96}, of_authors)));
+    config = flux2_vae::find_vae_config(write(vae_shapes({384, 320, 192, 96}, of_authors)));
     EXPECT_EQ(config.channels, (std::vector<int64_t>{96, 192, 320, 384}));
   }
 }
@@ -165,7 +169,7 @@ TEST_F(PartSource, ChannelsOfAVae) {
 TEST_F(PartSource, NamesOfFluxAuthors) {
   Shapes shapes = vae_shapes({512, 512, 256, 128}, true);
   shapes["decoder.post_quant_conv.weight"] = {32, 32, 1, 1};
-  quant::WeightSource weights = open_vae(write(shapes)).weights;
+  weights::WeightSource weights = flux2_vae::open_vae(write(shapes)).weights;
   const std::pair<const char*, const char*> names[] = {
       {"post_quant_conv.weight", "decoder.post_quant_conv.weight"},
       {"decoder.conv_in.bias", "decoder.conv_in.bias"},
@@ -200,28 +204,29 @@ TEST_F(PartSource, ImpossibleShapesOfAVae) {
       for (const FileShape& shape : impossible) {
         Shapes shapes = vae_shapes({512, 512, 256, 128}, of_authors);
         shapes[name] = shape;
-        EXPECT_ERROR_WITH(open_vae(write(shapes)), "part.safetensors: ");
+        EXPECT_ERROR_WITH(flux2_vae::open_vae(write(shapes)), "part.safetensors: ");
       }
       Shapes shapes = vae_shapes({512, 512, 256, 128}, of_authors);
       shapes.erase(name);
-      EXPECT_ERROR_WITH(open_vae(write(shapes)), name);
+      EXPECT_ERROR_WITH(flux2_vae::open_vae(write(shapes)), name);
     }
-    EXPECT_ERROR_WITH(open_vae(write(vae_shapes({512, 512, 256, 100}, of_authors))),
+    EXPECT_ERROR_WITH(flux2_vae::open_vae(write(vae_shapes({512, 512, 256, 100}, of_authors))),
                       "100 channels do not divide into 32 groups");
-    EXPECT_ERROR_WITH(open_vae(write(vae_shapes({512, 256, 128}, of_authors))), "config.json");
+    EXPECT_ERROR_WITH(flux2_vae::open_vae(write(vae_shapes({512, 256, 128}, of_authors))),
+                      "config.json");
   }
 }
 
 TEST_F(PartSource, AConfigurationBesideAVaeCounts) {
   const std::string path = write(vae_shapes({16, 8}, true));
-  EXPECT_ERROR_WITH(open_vae(path), "config.json");
+  EXPECT_ERROR_WITH(flux2_vae::open_vae(path), "config.json");
   folder_.write("config.json", R"({"block_out_channels": [8, 16], "norm_num_groups": 4})");
   const VaeSource source = open_vae(path);
   EXPECT_EQ(source.config.groups, 4);
   EXPECT_EQ(source.weights.full_name("decoder.up_blocks.1.resnets.0.conv1.weight"),
             "decoder.up.0.block.0.conv1.weight");
   folder_.write("config.json", R"({"_class_name": "AutoencoderKL"})");
-  EXPECT_ERROR_WITH(open_vae(path), "AutoencoderKLFlux2");
+  EXPECT_ERROR_WITH(flux2_vae::open_vae(path), "AutoencoderKLFlux2");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // What a tokenizer.json may say and what is refused, with which sentence.
-#include "models/ideogram4/tokenizer_file.h"
+#include "models/tokenizer/tokenizer_file.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@
 namespace octet::test {
 namespace {
 
-using ideogram4::kSplitRegex;
-using ideogram4::parse_tokenizer;
+using tokenizer::kSplitRegex;
+using tokenizer::parse_tokenizer;
 using Json = nlohmann::json;
 
 struct Change {

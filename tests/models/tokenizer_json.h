@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "models/ideogram4/byte_alphabet.h"
-#include "models/ideogram4/pre_tokenizer.h"
+#include "models/tokenizer/byte_alphabet.h"
+#include "models/tokenizer/pre_tokenizer.h"
 
 namespace octet::test {
 
@@ -15,7 +15,7 @@ inline nlohmann::json small_tokenizer() {
   using nlohmann::json;
   json vocab = json::object();
   for (int byte = 0; byte < 256; ++byte) {
-    vocab[ideogram4::in_byte_alphabet(std::string(1, static_cast<char>(byte)))] = byte;
+    vocab[tokenizer::in_byte_alphabet(std::string(1, static_cast<char>(byte)))] = byte;
   }
   vocab["ab"] = 256;
   vocab["bc"] = 257;
@@ -32,7 +32,7 @@ inline nlohmann::json small_tokenizer() {
                      {"special", true}});
   }
   const json split = {{"type", "Split"},
-                      {"pattern", {{"Regex", ideogram4::kSplitRegex}}},
+                      {"pattern", {{"Regex", tokenizer::kSplitRegex}}},
                       {"behavior", "Isolated"},
                       {"invert", false}};
   const json bytes = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}};

@@ -1,6 +1,6 @@
 // The tokenizer on texts: units, normal form, added tokens, merges, the prompt template, and with
 // Qwen's own vocabulary where OCTET_QWEN_TOKENIZER names it.
-#include "models/ideogram4/tokenizer.h"
+#include "models/tokenizer/tokenizer.h"
 
 #include <gtest/gtest.h>
 
@@ -10,13 +10,15 @@
 
 #include "formats/error_message.h"
 #include "formats/temporary_folder.h"
-#include "models/ideogram4/byte_tokenizer.h"
-#include "models/ideogram4/chat_prompt.h"
-#include "models/ideogram4/unicode.h"
+#include "models/qwen3/chat_prompt.h"
+#include "models/sample_captions.h"
+#include "models/tokenizer/byte_tokenizer.h"
+#include "models/tokenizer/unicode.h"
 #include "models/tokenizer_json.h"
-#include "pipeline/sample_captions.h"
 
 namespace octet::test {
+using namespace octet::tokenizer;
+using namespace octet::qwen3;
 namespace {
 
 using namespace ideogram4;
@@ -26,7 +28,7 @@ using Units = std::vector<std::string>;
 class TokenizerTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (!has_unicode_tables()) GTEST_SKIP() << "this build has no utf8proc";
+    if (!tokenizer::has_unicode_tables()) GTEST_SKIP() << "this build has no utf8proc";
   }
 };
 
@@ -39,12 +41,12 @@ Ids bytes_of(std::string_view text) {
 }
 
 Units units_of(std::string_view text) {
-  const std::u32string points = decode_utf8(text);
+  const std::u32string points = tokenizer::decode_utf8(text);
   Units units;
   for (size_t begin = 0; begin < points.size();) {
-    const size_t end = end_of_unit(points, begin);
+    const size_t end = tokenizer::end_of_unit(points, begin);
     std::string& unit = units.emplace_back();
-    for (; begin < end; ++begin) append_utf8(unit, points[begin]);
+    for (; begin < end; ++begin) tokenizer::append_utf8(unit, points[begin]);
   }
   return units;
 }
@@ -82,13 +84,15 @@ TEST_F(TokenizerTest, CutsWhiteSpaceBeforeTheLastOne) {
 TEST_F(TokenizerTest, WhiteSpaceIsThePropertyOfUnicode) {
   size_t spaces = 0;
   for (char32_t point = 0; point < 0x110000; ++point) {
-    spaces += class_of(point) == CharClass::space ? 1 : 0;
+    spaces += tokenizer::class_of(point) == CharClass::space ? 1 : 0;
   }
   EXPECT_EQ(spaces, 25u);
 }
 
 TEST_F(TokenizerTest, ComposesCharacters) {
-  const auto composed = [](std::string_view text) { return to_nfc(decode_utf8(text)); };
+  const auto composed = [](std::string_view text) {
+    return tokenizer::to_nfc(tokenizer::decode_utf8(text));
+  };
   EXPECT_EQ(composed("cafe\u0301"), U"caf\u00e9");
   EXPECT_EQ(composed("\u1112\u1161\u11ab"), U"\ud55c");
   EXPECT_EQ(composed("q\u0307\u0323"), U"q\u0323\u0307");  // marks are ordered
@@ -101,7 +105,7 @@ TEST_F(TokenizerTest, ComposesCharacters) {
 TEST_F(TokenizerTest, ManyMarksAreOrderedInReasonableTime) {
   std::u32string marks = U"e";
   for (int i = 0; i < 200'000; ++i) marks += i % 2 == 0 ? U'\u0308' : U'\u0323';
-  const std::u32string composed = to_nfc(marks);  // hours, if it took quadratic time
+  const std::u32string composed = tokenizer::to_nfc(marks);  // hours, if it took quadratic time
   ASSERT_EQ(composed.size(), 200'000u);
   EXPECT_EQ(composed[0], U'\u1eb9');  // e with the first dot below
   EXPECT_EQ(composed[1], U'\u0323');
@@ -120,7 +124,7 @@ TEST_F(TokenizerTest, MergesByRankAndFromTheLeft) {
 }
 
 TEST_F(TokenizerTest, OfEqualRanksTheLeftmostMergesFirst) {
-  MergeTable table;
+  tokenizer::MergeTable table;
   ASSERT_TRUE(table.add(1, 1, 2));
   ASSERT_TRUE(table.add(2, 2, 3));
   EXPECT_FALSE(table.add(1, 1, 4));
@@ -173,8 +177,9 @@ TEST_F(TokenizerTest, TextThatIsNotUtf8IsRefused) {
 }
 
 TEST_F(TokenizerTest, TextOfTooManyBytesIsRefused) {
-  EXPECT_ERROR_WITH(load(small_tokenizer()).encode(std::string(Tokenizer::kMaxTextBytes + 1, 'a')),
-                    "the text is 16777217 bytes long, above the limit of 16777216");
+  EXPECT_ERROR_WITH(
+      load(small_tokenizer()).encode(std::string(tokenizer::Tokenizer::kMaxTextBytes + 1, 'a')),
+      "the text is 16777217 bytes long, above the limit of 16777216");
 }
 
 TEST_F(TokenizerTest, AByteThatTheVocabularyLacksIsRefusedWhenItComes) {
@@ -188,7 +193,7 @@ TEST_F(TokenizerTest, AByteThatTheVocabularyLacksIsRefusedWhenItComes) {
 }
 
 TEST_F(TokenizerTest, PutsTheCaptionIntoTheTemplate) {
-  EXPECT_EQ(chat_prompt("a {} cat"),
+  EXPECT_EQ(qwen3::chat_prompt("a {} cat"),
             "<|im_start|>user\na {} cat<|im_end|>\n<|im_start|>assistant\n");
   const Tokenizer tokenizer = load(small_tokenizer());
   Ids expected = {300};
@@ -198,29 +203,31 @@ TEST_F(TokenizerTest, PutsTheCaptionIntoTheTemplate) {
   append(bytes_of("user\n"));
   append({258, 301, '\n', 300});
   append(bytes_of("assistant\n"));
-  EXPECT_EQ(encode_caption(tokenizer, "abc"), expected);
+  EXPECT_EQ(qwen3::encode_caption(tokenizer, "abc"), expected);
 }
 
 TEST_F(TokenizerTest, ACaptionThatBeginsWithALineEndIsCutWithTheTemplates) {
   nlohmann::json json = small_tokenizer();
   json["model"]["vocab"]["\u010a\u010a"] = 260;
   json["model"]["merges"].push_back("\u010a \u010a");
-  const Ids ids = encode_caption(load(json), "\nabc");
+  const Ids ids = qwen3::encode_caption(load(json), "\nabc");
   EXPECT_EQ(Ids(ids.begin() + 5, ids.begin() + 7), (Ids{260, 258}));
 }
 
 TEST_F(TokenizerTest, APromptOfTooManyTokensIsRefusedWithTheirNumber) {
   const Tokenizer tokenizer = load(small_tokenizer());
-  const size_t around = encode_caption(tokenizer, "").size();
-  EXPECT_EQ(encode_caption(tokenizer, std::string(kMaxPromptTokens - around, '1')).size(), 2048u);
-  EXPECT_ERROR_WITH(encode_caption(tokenizer, std::string(kMaxPromptTokens - around + 1, '1')),
-                    "the caption has 2049 tokens with the prompt template, at most 2048");
+  const size_t around = qwen3::encode_caption(tokenizer, "").size();
+  EXPECT_EQ(encode_caption(tokenizer, std::string(qwen3::kMaxPromptTokens - around, '1')).size(),
+            2048u);
+  EXPECT_ERROR_WITH(
+      encode_caption(tokenizer, std::string(qwen3::kMaxPromptTokens - around + 1, '1')),
+      "the caption has 2049 tokens with the prompt template, at most 2048");
 }
 
 TEST_F(TokenizerTest, ATokenizerWithoutTheTemplatesTokensIsRefused) {
   nlohmann::json json = small_tokenizer();
   json["added_tokens"].erase(1);
-  EXPECT_ERROR_WITH(encode_caption(load(json), "a"), "no added token <|im_end|>");
+  EXPECT_ERROR_WITH(qwen3::encode_caption(load(json), "a"), "no added token <|im_end|>");
 }
 
 TEST_F(TokenizerTest, OurOwnTokenizerKnowsTheWordsOfCaptions) {
@@ -235,23 +242,23 @@ TEST_F(TokenizerTest, OurOwnTokenizerKnowsTheWordsOfCaptions) {
   EXPECT_EQ(tokenizer.encode("入"), bytes_of("入"));
   EXPECT_EQ(tokenizer.added_token("<|im_end|>"), tokenizer.largest_id());
   EXPECT_EQ(tokenizer.added_token("<|endoftext|>"), tokenizer.largest_id() - 2);
-  EXPECT_EQ(encode_caption(tokenizer, "").front(), tokenizer.added_token("<|im_start|>"));
+  EXPECT_EQ(qwen3::encode_caption(tokenizer, "").front(), tokenizer.added_token("<|im_start|>"));
 }
 
 TEST_F(TokenizerTest, ReadsAFile) {
   const TemporaryFolder folder;
   const Tokenizer tokenizer(folder.write("tokenizer.json", small_tokenizer().dump()));
   EXPECT_EQ(tokenizer.encode("abc"), Ids{258});
-  EXPECT_ERROR_WITH(Tokenizer(folder.file("none.json")), "none.json");
+  EXPECT_ERROR_WITH(tokenizer::Tokenizer(folder.file("none.json")), "none.json");
 }
 
 TEST(Tokenizer, ABuildWithoutUnicodeTablesSaysHowToGetThem) {
-  if (has_unicode_tables()) {
+  if (tokenizer::has_unicode_tables()) {
     EXPECT_NO_THROW(load(small_tokenizer()));
     return;
   }
   EXPECT_ERROR_WITH(load(small_tokenizer()), "install libutf8proc-dev and build again");
-  EXPECT_ERROR_WITH(Tokenizer("none.json"), "install libutf8proc-dev and build again");
+  EXPECT_ERROR_WITH(tokenizer::Tokenizer("none.json"), "install libutf8proc-dev and build again");
 }
 
 struct Vector {
@@ -289,14 +296,15 @@ TEST_F(TokenizerTest, EncodesAsQwenDoes) {
     Ids expected = vector.ids;
     expected.insert(expected.begin(), 151644);
     for (const int32_t id : {151645, 198, 151644, 77091, 198}) expected.push_back(id);
-    EXPECT_EQ(encode_caption(tokenizer, vector.caption), expected) << vector.caption;
+    EXPECT_EQ(qwen3::encode_caption(tokenizer, vector.caption), expected) << vector.caption;
   }
   size_t found = 0;
   for (const ValidCaption& caption : valid_captions()) {
     const auto tokens = kTokensOfCaptions.find(caption.label);
     if (tokens == kTokensOfCaptions.end()) continue;
     ++found;
-    EXPECT_EQ(encode_caption(tokenizer, caption.text).size(), tokens->second) << caption.label;
+    EXPECT_EQ(qwen3::encode_caption(tokenizer, caption.text).size(), tokens->second)
+        << caption.label;
   }
   EXPECT_EQ(found, kTokensOfCaptions.size());
 }

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "formats/error_message.h"
-#include "quant/tensor_files.h"
+#include "weights/tensor_files.h"
 
 namespace octet::test {
 namespace {

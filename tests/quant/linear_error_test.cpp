@@ -9,10 +9,10 @@
 
 #include "cpu/cpu_backend.h"
 #include "formats/error_message.h"
-#include "quant/dialect.h"
 #include "quant/smoothing.h"
-#include "quant/tensor_files.h"
 #include "ref/ref_backend.h"
+#include "weights/dialect.h"
+#include "weights/tensor_files.h"
 
 namespace octet::test {
 namespace {
@@ -64,8 +64,8 @@ class LinearErrorTest : public testing::Test {
                       const quant::ErrorOptions& options) {
     const Checkpoint file =
         write_checkpoint(folder_, {f32("a.weight", {kOut, kIn}, planted.weight)});
-    std::vector<std::unique_ptr<quant::StoredWeight>> weights;
-    weights.push_back(quant::open_weight(file, "a", kOut, kIn));
+    std::vector<std::unique_ptr<weights::StoredWeight>> weights;
+    weights.push_back(weights::open_weight(file, "a", kOut, kIn));
     const quant::WeightRows rows(weights, 0, kOut);
     ThreadPool pool(1);
     return measure_error(backend, pool, "a", rows, planted.inputs, planted.smooth, options);

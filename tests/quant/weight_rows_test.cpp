@@ -8,16 +8,16 @@
 
 #include "cpu/cpu_backend.h"
 #include "formats/error_message.h"
-#include "quant/dialect.h"
 #include "quant/recipe.h"
-#include "quant/tensor_files.h"
+#include "weights/dialect.h"
+#include "weights/tensor_files.h"
 
 namespace octet::test {
 namespace {
 
 using quant::ChunkLimit;
 using quant::WeightRows;
-using Weights = std::vector<std::unique_ptr<quant::StoredWeight>>;
+using Weights = std::vector<std::unique_ptr<weights::StoredWeight>>;
 
 constexpr int64_t kColumns = 8;
 
@@ -51,7 +51,7 @@ class WeightRowsTest : public testing::Test {
   void open(const std::vector<Tensor>& tensors, const std::vector<int64_t>& sizes) {
     file_.emplace(write_checkpoint(folder_, tensors));
     for (size_t i = 0; i < sizes.size(); ++i) {
-      weights_.push_back(quant::open_weight(*file_, std::to_string(i), sizes[i], kColumns));
+      weights_.push_back(weights::open_weight(*file_, std::to_string(i), sizes[i], kColumns));
     }
   }
 

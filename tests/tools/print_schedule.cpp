@@ -4,8 +4,8 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "pipeline/image_size.h"
-#include "pipeline/schedule.h"
+#include "models/ideogram4/schedule.h"
+#include "models/image_size.h"
 
 int main(int argument_count, char** arguments) {
   if (argument_count < 5) {
@@ -13,17 +13,17 @@ int main(int argument_count, char** arguments) {
     return 2;
   }
   try {
-    octet::pipeline::ScheduleRequest request;
-    request.convention = octet::pipeline::convention_named(arguments[1]);
-    request.preset = octet::pipeline::preset_named(arguments[2]);
-    const auto size = octet::pipeline::parse_image_size(arguments[3]);
+    octet::ideogram4::ScheduleRequest request;
+    request.convention = octet::ideogram4::convention_named(arguments[1]);
+    request.preset = octet::ideogram4::preset_named(arguments[2]);
+    const auto size = octet::models::parse_image_size(arguments[3]);
     request.width = size.width;
     request.height = size.height;
     request.steps = std::atoi(arguments[4]);
     for (int i = 5; i < argument_count; ++i) {
       request.guidance.push_back(std::strtof(arguments[i], nullptr));
     }
-    const octet::pipeline::Schedule schedule = octet::pipeline::make_schedule(request);
+    const octet::ideogram4::Schedule schedule = octet::ideogram4::make_schedule(request);
     std::cout << nlohmann::ordered_json{{"times", schedule.times},
                                         {"deltas", schedule.deltas},
                                         {"guidance", schedule.guidance}}

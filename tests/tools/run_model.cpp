@@ -21,11 +21,11 @@
 
 #include "base/error.h"
 #include "devices/select.h"
+#include "engine/generate.h"
 #include "formats/safetensors.h"
 #include "formats/safetensors_writer.h"
 #include "models/ideogram4/load.h"
-#include "models/ideogram4/text_encoder.h"
-#include "pipeline/generate.h"
+#include "models/qwen3/text_encoder.h"
 
 namespace octet {
 namespace {
@@ -48,7 +48,7 @@ class Job {
         in_(option("in")),
         backend_(select_backend({.device = option("device", "cpu")})),
         ctx_{*backend_, option("dtype", "f32") == "bf16" ? DType::bf16 : DType::f32},
-        convention_(pipeline::convention_named(option("convention", "official"))) {}
+        convention_(ideogram4::convention_named(option("convention", "official"))) {}
 
   std::vector<Output> run(const std::string& component) {
     if (component == "text") return text();
@@ -76,14 +76,14 @@ class Job {
   }
   Numbers floats(const std::string& name) const { return read<float>(name); }
   std::string folder(const char* part) const { return option("model") + "/" + part; }
-  std::vector<quant::LoraRequest> loras() const {
+  std::vector<weights::LoraRequest> loras() const {
     if (!options_.contains("lora")) return {};
-    return {quant::parse_lora_request(option("lora"))};
+    return {weights::parse_lora_request(option("lora"))};
   }
   bool int8() const { return option("linears", "float") == "int8"; }
 
   std::vector<Output> text() {
-    TextEncoder encoder(folder("text_encoder"));
+    qwen3::TextEncoder encoder(folder("text_encoder"));
     const auto ids = read<int32_t>("ids");
     return {{"features",
              {static_cast<int64_t>(ids.size()), encoder.features()},
@@ -107,7 +107,7 @@ class Job {
 
   std::vector<Output> image_of(const Numbers& latent) {
     const auto grid = read<int32_t>("grid");
-    pipeline::Decoder decoder(ctx_, folder("vae"), convention_, {pool_});
+    engine::Decoder decoder(ctx_, folder("vae"), convention_, {pool_});
     const int64_t side = decoder.token_side();
     return {{"image",
              {grid[0] * side, grid[1] * side, 3},
@@ -117,14 +117,14 @@ class Job {
   std::vector<Output> schedule() {
     const auto size = read<int32_t>("size");
     const Numbers mu_std = floats("mu_std");
-    pipeline::ScheduleRequest request;
+    ideogram4::ScheduleRequest request;
     request.preset.mu = mu_std[0];
     request.preset.std = mu_std[1];
     request.height = size[0];
     request.width = size[1];
     request.steps = read<int32_t>("count")[0];
     request.convention = convention_;
-    const pipeline::Schedule made = pipeline::make_schedule(request);
+    const ideogram4::Schedule made = ideogram4::make_schedule(request);
     const auto count = static_cast<int64_t>(made.deltas.size());
     return {{"times", {count}, Numbers(made.times.begin(), made.times.end() - 1)},
             {"steps", {count}, made.deltas}};
@@ -134,9 +134,9 @@ class Job {
     const auto grid = read<int32_t>("grid");
     const auto caption = read<char>("caption");
     const Numbers mu_std = floats("mu_std");
-    pipeline::GenerateRequest request;
-    request.folders = pipeline::find_folders({.model = option("model")});
-    const int side = pipeline::size_limits(request.folders, convention_).token_side;
+    engine::GenerateRequest request;
+    request.folders = ideogram4::find_folders({.model = option("model")});
+    const int side = engine::size_limits(request.folders, convention_).token_side;
     request.size = {grid[1] * side, grid[0] * side};
     request.caption.assign(caption.begin(), caption.end());
     request.schedule.preset.mu = mu_std[0];
@@ -147,8 +147,8 @@ class Job {
     request.int8 = int8();
     request.noise = floats("noise");
     std::vector<Output> outputs;
-    pipeline::generate(
-        ctx_, pool_, request, {}, [&](const pipeline::GeneratedImage& image, const auto&) {
+    engine::generate(
+        ctx_, pool_, request, {}, [&](const engine::GeneratedImage& image, const auto&) {
           outputs.push_back({"latent",
                              {static_cast<int64_t>(grid[0]) * grid[1],
                               static_cast<int64_t>(image.latent.size()) / (grid[0] * grid[1])},
@@ -165,7 +165,7 @@ class Job {
   SafetensorsFile in_;
   std::unique_ptr<Backend> backend_;
   nn::Context ctx_;
-  pipeline::Convention convention_;
+  ideogram4::Convention convention_;
   ThreadPool pool_;
 };
 

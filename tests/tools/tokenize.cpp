@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 #include "formats/json.h"
-#include "models/ideogram4/byte_tokenizer.h"
-#include "models/ideogram4/tokenizer.h"
+#include "models/tokenizer/byte_tokenizer.h"
+#include "models/tokenizer/tokenizer.h"
 
 namespace octet {
 namespace {
@@ -24,7 +24,7 @@ void write(const std::string& path, const std::string& text) {
 }
 
 void run(const std::string& tokenizer_path, const std::string& in, const std::string& out) {
-  const ideogram4::Tokenizer tokenizer(tokenizer_path);
+  const tokenizer::Tokenizer tokenizer(tokenizer_path);
   nlohmann::json ids = nlohmann::json::array();
   for (const nlohmann::json& text : read_json_file(in)) {
     ids.push_back(tokenizer.encode(text.get<std::string>()));
@@ -38,7 +38,7 @@ void run(const std::string& tokenizer_path, const std::string& in, const std::st
 int main(int argc, char** argv) {
   try {
     if (argc == 3 && std::string(argv[1]) == "--make") {
-      octet::write(argv[2], octet::ideogram4::make_byte_tokenizer_json());
+      octet::write(argv[2], octet::tokenizer::make_byte_tokenizer_json());
       return 0;
     }
     octet::check(argc == 4, "usage: tokenize TOKENIZER TEXTS OUT, or tokenize --make OUT");

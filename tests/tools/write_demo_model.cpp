@@ -2,7 +2,7 @@
 #include <exception>
 #include <iostream>
 
-#include "pipeline/demo_model.h"
+#include "demo/demo_model.h"
 
 int main(int argc, char** argv) {
   if (argc != 2) {
@@ -10,7 +10,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    octet::pipeline::write_demo_model(argv[1]);
+    octet::demo::write_demo_model(argv[1]);
   } catch (const std::exception& error) {
     std::cerr << "write_demo_model: " << error.what() << "\n";
     return 1;

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "formats/json.h"
 #include "formats/text.h"
+#include "models/config_fields.h"
 
 namespace octet::ideogram4 {
 namespace {
@@ -64,7 +65,7 @@ std::string prefix_in(const Checkpoint& checkpoint, bool conditional) {
 
 // That of the folder; beside a file, one that names this architecture: other parts may lie there.
 std::string config_in(const std::string& path) {
-  const std::string file = find_config(path);
+  const std::string file = models::find_config(path);
   std::error_code ignored;
   if (file.empty() || fs::is_directory(path, ignored)) return file;
   try {
@@ -78,7 +79,7 @@ std::string config_in(const std::string& path) {
 }
 
 // Extent `axis` of the first of these tensors that is there with this rank; 0 without.
-int64_t extent(const quant::WeightSource& source, std::initializer_list<const char*> names,
+int64_t extent(const weights::WeightSource& source, std::initializer_list<const char*> names,
                size_t rank, size_t axis) {
   for (const char* name : names) {
     const TensorInfo* info = source.find(name);
@@ -89,7 +90,7 @@ int64_t extent(const quant::WeightSource& source, std::initializer_list<const ch
 
 // The FFN's rows. NF4 packs a matrix into one column of bytes, two weights in each, whose rows say
 // nothing.
-int64_t ffn_of_shapes(const quant::WeightSource& source, int64_t hidden) {
+int64_t ffn_of_shapes(const weights::WeightSource& source, int64_t hidden) {
   const TensorInfo* info = source.find("layers.0.feed_forward.w1.weight");
   const bool packed = info != nullptr && info->dtype == DType::u8 && info->shape.size() == 2 &&
                       info->shape[1] == 1 && hidden > 1;
@@ -98,7 +99,7 @@ int64_t ffn_of_shapes(const quant::WeightSource& source, int64_t hidden) {
 }
 
 // Rotary frequencies and eps leave no trace in a file: they are the published ones.
-DitConfig dit_config_of_shapes(const quant::WeightSource& source) {
+DitConfig dit_config_of_shapes(const weights::WeightSource& source) {
   const int64_t hidden = extent(source,
                                 {"embed_image_indicator.weight", "layers.0.attention.o.weight",
                                  "layers.0.attention.to_out.0.weight", "layers.0.attention.o.wq"},
@@ -142,7 +143,7 @@ bool has_branch(const std::string& path, bool conditional) {
 
 std::optional<bool> noted_branch(const std::string& path) try {
   const Checkpoint checkpoint(path);
-  const auto entry = checkpoint.metadata().find(std::string(quant::kQuantizationEntry));
+  const auto entry = checkpoint.metadata().find(std::string(weights::kQuantizationEntry));
   if (entry == checkpoint.metadata().end()) return std::nullopt;
   const auto branches = nlohmann::json::parse(entry->second).at("protected");
   const bool conditional = branches.contains("conditional");

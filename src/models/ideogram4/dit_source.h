@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "models/ideogram4/config.h"
-#include "quant/weight_source.h"
+#include "weights/weight_source.h"
 
 namespace octet::ideogram4 {
 
@@ -24,7 +24,7 @@ struct DitFiles {
 
 struct DitSource {
   DitConfig config;
-  quant::WeightSource weights;
+  weights::WeightSource weights;
 };
 
 DitSource open_dit(const DitFiles& files, bool conditional);

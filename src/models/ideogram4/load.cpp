@@ -1,9 +1,9 @@
 #include "models/ideogram4/load.h"
 
 #include "nn/linear_list.h"
-#include "quant/converted_cache.h"
-#include "quant/loader.h"
-#include "quant/lora.h"
+#include "weights/converted_cache.h"
+#include "weights/loader.h"
+#include "weights/lora/lora.h"
 
 namespace octet::ideogram4 {
 namespace {
@@ -11,9 +11,9 @@ namespace {
 using Visit = std::function<void(nn::WeightVisitor&)>;
 
 // Visits the weights of a model twice: first whether all are there, then loading them.
-void load(nn::Context& ctx, const quant::WeightSource& source, quant::LoadOptions options,
+void load(nn::Context& ctx, const weights::WeightSource& source, weights::LoadOptions options,
           const Loading& loading, const Visit& visit) {
-  quant::CheckpointCheck present(source);
+  weights::CheckpointCheck present(source);
   visit(present);
   uint64_t done = 0;
   options.dtype = ctx.dtype;
@@ -21,39 +21,39 @@ void load(nn::Context& ctx, const quant::WeightSource& source, quant::LoadOption
     done += bytes;
     if (loading.progress) loading.progress(done, present.bytes());
   };
-  quant::Loader loader(source, ctx.backend, loading.pool, options);
+  weights::Loader loader(source, ctx.backend, loading.pool, options);
   visit(loader);
   if (loading.fingerprint != nullptr) loading.fingerprint->add(loader.fingerprint());
 }
 
-using Loras = std::vector<std::shared_ptr<const quant::Lora>>;
+using Loras = std::vector<std::shared_ptr<const weights::Lora>>;
 
 // They may change linears that only the conditional transformer uses.
-Loras open_loras(const std::vector<quant::LoraRequest>& requests, const DitConfig& config) {
+Loras open_loras(const std::vector<weights::LoraRequest>& requests, const DitConfig& config) {
   Dit dit;
   dit.config = config;
   nn::LinearList list;
   visit_weights(dit, /*conditional=*/true, list);
   Loras loras;
   for (const auto& request : requests) {
-    loras.push_back(std::make_shared<quant::Lora>(request, list.linears()));
+    loras.push_back(std::make_shared<weights::Lora>(request, list.linears()));
   }
   return loras;
 }
 
 // Codes that this run makes are kept for the next one, which then reads them in place of the
 // weights that they were made from.
-void load_with_cache(nn::Context& ctx, quant::WeightSource weights, const Loras& loras,
+void load_with_cache(nn::Context& ctx, weights::WeightSource weights, const Loras& loras,
                      const Loading& loading, const Visit& visit) {
   std::vector<std::string> changes;
   for (const auto& lora : loras) changes.push_back(lora->identity(loading.pool));
-  quant::ConvertedCache cache(quant::default_converted_cache(), weights, visit, changes);
-  quant::LoadOptions options;
+  weights::ConvertedCache cache(weights::default_converted_cache(), weights, visit, changes);
+  weights::LoadOptions options;
   if (const auto found = cache.find()) {
     weights.add_converted(found, "");
     load(ctx, weights, options, loading, visit);
     if (loading.fingerprint != nullptr) {
-      loading.fingerprint->add(quant::ConvertedCache::made_from(*found));
+      loading.fingerprint->add(weights::ConvertedCache::made_from(*found));
     }
     return;
   }
@@ -66,7 +66,7 @@ void load_with_cache(nn::Context& ctx, quant::WeightSource weights, const Loras&
 
 }  // namespace
 
-void check_loras(const std::vector<quant::LoraRequest>& requests, const DitConfig& config) {
+void check_loras(const std::vector<weights::LoraRequest>& requests, const DitConfig& config) {
   open_loras(requests, config);
 }
 
@@ -74,10 +74,10 @@ Dit load_dit(nn::Context& ctx, const DitSource& source, bool conditional, bool i
              const Loading& loading) {
   Dit dit;
   dit.config = source.config;
-  quant::WeightSource weights = source.weights;
+  weights::WeightSource weights = source.weights;
   Loras loras = open_loras(loading.loras, dit.config);
   std::erase_if(loras, [&](const auto& lora) { return !lora->changes(conditional); });
-  if (!loras.empty()) weights.set_change(quant::merge_loras(loras, conditional));
+  if (!loras.empty()) weights.set_change(weights::merge_loras(loras, conditional));
   const Visit visit = [&](nn::WeightVisitor& visitor) { visit_weights(dit, conditional, visitor); };
   if (int8 && (loading.keep_converted || !loras.empty())) {
     load_with_cache(ctx, weights, loras, loading, visit);
@@ -92,9 +92,9 @@ Dit load_dit(nn::Context& ctx, const DitFiles& files, bool conditional, bool int
   return load_dit(ctx, open_dit(files, conditional), conditional, int8, loading);
 }
 
-VaeDecoder load_vae(nn::Context& ctx, const std::string& path, const Loading& loading) {
-  const VaeSource source = open_vae(path);
-  VaeDecoder vae;
+flux2_vae::VaeDecoder load_vae(nn::Context& ctx, const std::string& path, const Loading& loading) {
+  const flux2_vae::VaeSource source = flux2_vae::open_vae(path);
+  flux2_vae::VaeDecoder vae;
   vae.config = source.config;
   load(ctx, source.weights, {.int8 = false}, loading,
        [&](nn::WeightVisitor& visitor) { visit_weights(vae, visitor); });
@@ -105,18 +105,18 @@ DitConfig check_dit(const DitFiles& files, bool conditional) {
   const DitSource source = open_dit(files, conditional);
   Dit dit;
   dit.config = source.config;
-  quant::CheckpointCheck present(source.weights);
+  weights::CheckpointCheck present(source.weights);
   visit_weights(dit, conditional, present);
   present.check_nothing_is_left(
       [&](std::string_view name) { return is_ignored(name, conditional); });
   return dit.config;
 }
 
-VaeConfig check_vae(const std::string& path) {
-  const VaeSource source = open_vae(path);
-  VaeDecoder vae;
+flux2_vae::VaeConfig check_vae(const std::string& path) {
+  const flux2_vae::VaeSource source = flux2_vae::open_vae(path);
+  flux2_vae::VaeDecoder vae;
   vae.config = source.config;
-  quant::CheckpointCheck present(source.weights);
+  weights::CheckpointCheck present(source.weights);
   visit_weights(vae, present);
   // The encoder's half, and statistics that are read on their own.
   present.check_nothing_is_left([](std::string_view name) {

@@ -7,20 +7,20 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "models/flux2_vae/vae.h"
+#include "models/flux2_vae/vae_source.h"
 #include "models/ideogram4/dit.h"
 #include "models/ideogram4/dit_source.h"
-#include "models/ideogram4/vae.h"
-#include "models/ideogram4/vae_source.h"
-#include "quant/fingerprint.h"
-#include "quant/lora_request.h"
+#include "weights/fingerprint.h"
+#include "weights/lora/lora_request.h"
 
 namespace octet::ideogram4 {
 
 struct Loading {
   ThreadPool& pool;                                             // converts what the files hold
-  quant::Fingerprint* fingerprint = nullptr;                    // of what was loaded is added
+  weights::Fingerprint* fingerprint = nullptr;                  // of what was loaded is added
   std::function<void(uint64_t done, uint64_t total)> progress;  // bytes of files; may throw
-  std::vector<quant::LoraRequest> loras = {};                   // merged into transformers
+  std::vector<weights::LoraRequest> loras = {};                 // merged into transformers
   // INT8 codes of weights that are not stored so are kept on disk for the next time; with LoRAs
   // always.
   bool keep_converted = false;
@@ -34,13 +34,13 @@ Dit load_dit(nn::Context& ctx, const DitSource& source, bool conditional, bool i
              const Loading& loading);
 
 // `path` as open_vae() takes it.
-VaeDecoder load_vae(nn::Context& ctx, const std::string& path, const Loading& loading);
+flux2_vae::VaeDecoder load_vae(nn::Context& ctx, const std::string& path, const Loading& loading);
 
 // Throws what load_dit() would about LoRAs.
-void check_loras(const std::vector<quant::LoraRequest>& requests, const DitConfig& config);
+void check_loras(const std::vector<weights::LoraRequest>& requests, const DitConfig& config);
 
 // Whether a checkpoint has all that its configuration promises, and nothing else; reads no weights.
 DitConfig check_dit(const DitFiles& files, bool conditional);
-VaeConfig check_vae(const std::string& path);
+flux2_vae::VaeConfig check_vae(const std::string& path);
 
 }  // namespace octet::ideogram4

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "quant/loader.h"
-#include "quant/random_weights.h"
+#include "weights/loader.h"
+#include "weights/random_weights.h"
 
 namespace octet::ideogram4 {
 
@@ -11,7 +11,7 @@ DitMemory memory_of(const DitConfig& config, bool conditional, DType dtype) {
   Dit dit;
   dit.config = config;
   DitBlock block;
-  quant::WeightCount of_frame(dtype, /*int8=*/false), of_block(dtype, /*int8=*/false);
+  weights::WeightCount of_frame(dtype, /*int8=*/false), of_block(dtype, /*int8=*/false);
   visit_frame(dit, conditional, of_frame);
   visit_block(block, config, 0, of_block);
   return {static_cast<uint64_t>(of_frame.bytes()), static_cast<uint64_t>(of_block.bytes())};
@@ -22,8 +22,8 @@ StreamedDit::StreamedDit(nn::Context& ctx, ThreadPool& pool, const DitFiles& fil
                          const std::function<void(int64_t)>& progress)
     : pool_(pool), source_(open_dit(files, conditional)) {
   dit_.config = source_.config;
-  quant::Loader load(source_.weights, ctx.backend, pool_,
-                     {.dtype = ctx.dtype, .int8 = false, .fingerprint = false});
+  weights::Loader load(source_.weights, ctx.backend, pool_,
+                       {.dtype = ctx.dtype, .int8 = false, .fingerprint = false});
   visit_frame(dit_, conditional, load);
   dit_.blocks.resize(static_cast<size_t>(std::min(resident, dit_.config.layers)));
   for (size_t i = 0; i < dit_.blocks.size(); ++i) {
@@ -35,8 +35,8 @@ StreamedDit::StreamedDit(nn::Context& ctx, ThreadPool& pool, const DitFiles& fil
 
 nn::Matrix StreamedDit::forward(nn::Context& ctx, const DitPrompt& prompt, const ConstTensorView& z,
                                 float time) const {
-  quant::Loader load(source_.weights, ctx.backend, pool_,
-                     {.dtype = ctx.dtype, .int8 = false, .fingerprint = false});
+  weights::Loader load(source_.weights, ctx.backend, pool_,
+                       {.dtype = ctx.dtype, .int8 = false, .fingerprint = false});
   DitBlock passing;
   const auto block_at = [&](int64_t i) -> const DitBlock& {
     if (i < std::ssize(dit_.blocks)) return dit_.blocks[static_cast<size_t>(i)];

@@ -1,0 +1,53 @@
+// Calibration: runs captions through a model in floating point and gathers what goes into each
+// linear of its transformers.
+//
+// Blocks that do not fit into memory are read again for each forward. The work can be interrupted
+// at any moment and goes on behind the last step that was saved, to the same result.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "engine/generate.h"
+#include "models/ideogram4/convention.h"
+#include "models/ideogram4/model_folders.h"
+#include "models/ideogram4/schedule.h"
+#include "models/image_size.h"
+#include "nn/context.h"
+#include "quant/activations.h"
+
+namespace octet::convert {
+
+struct CalibrateRequest {
+  ideogram4::ModelFolders folders;
+  std::vector<std::string> captions;  // as the tokenizer is to get them: see read_captions()
+  models::ImageSize size;
+  ideogram4::ScheduleRequest schedule;  // its size and convention are those of the request
+  ideogram4::Convention convention = ideogram4::Convention::official;
+  uint64_t seed = 0;  // of the noise; each caption has its own
+  // Without the unconditional transformer: nothing is guided, and nothing gathered of it.
+  bool conditional_only = false;
+  int64_t rows = 64;  // that are kept of each linear
+
+  uint64_t max_memory = 0;   // bytes, see memory_for(); 0: all blocks stay in memory
+  std::string state_path;    // see calibration_state.h; empty: nothing is kept
+  double save_every_s = 20;  // steps may be faster than the disk; 0: after each
+};
+
+// Bytes that a calibration takes with all blocks in memory, and with one at a time: weights, and
+// about what the networks work with.
+struct CalibrateMemory {
+  uint64_t most = 0, least = 0;
+};
+CalibrateMemory memory_for(const CalibrateRequest& request, DType dtype);
+
+// The statistics of all linears, under "conditional." or "unconditional." and nn::Linear::name, and
+// the same in the file at state_path; at once, when it is there. `on_progress` is told about text,
+// load (blocks) and denoise (steps of all captions). When it stops the work, what is done is saved.
+quant::ActivationStatistics calibrate(nn::Context& ctx, ThreadPool& pool,
+                                      const CalibrateRequest& request,
+                                      const engine::OnProgress& on_progress = {});
+
+}  // namespace octet::convert

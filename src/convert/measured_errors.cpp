@@ -1,0 +1,118 @@
+#include "convert/measured_errors.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/regular_file.h"
+#include "formats/json.h"
+
+namespace octet::convert {
+namespace {
+
+std::string file_of(const std::string& path) { return path.empty() ? "" : path + ".part.errors"; }
+
+std::vector<quant::Place> places(const nlohmann::json& list, const char* key) {
+  std::vector<quant::Place> made;
+  for (const auto& entry : list) {
+    made.push_back({entry.at("index").get<int64_t>(), entry.at(key).get<double>()});
+  }
+  return made;
+}
+
+quant::LinearError from_json(const nlohmann::json& json) {
+  quant::LinearError error;
+  error.module = json.at("module").get<std::string>();
+  error.n = json.at("n").get<int64_t>();
+  error.k = json.at("k").get<int64_t>();
+  error.rowwise = json.at("rowwise").get<double>();
+  error.smoothquant = json.at("smoothquant").get<double>();
+  error.convrot = json.at("convrot").get<double>();
+  error.unquantized = json.at("protected").get<double>();
+  error.worst_rows = places(json.at("worst_rows"), "share");
+  error.worst_columns = places(json.at("worst_columns"), "reach");
+  return error;
+}
+
+}  // namespace
+
+nlohmann::ordered_json to_json(const quant::LinearError& error) {
+  nlohmann::ordered_json rows = nlohmann::json::array(), columns = nlohmann::json::array();
+  for (const auto& place : error.worst_rows) {
+    rows.push_back({{"index", place.index}, {"share", place.value}});
+  }
+  for (const auto& place : error.worst_columns) {
+    columns.push_back({{"index", place.index}, {"reach", place.value}});
+  }
+  return {{"module", error.module},
+          {"n", error.n},
+          {"k", error.k},
+          {"rowwise", error.rowwise},
+          {"smoothquant", error.smoothquant},
+          {"convrot", error.convrot},
+          {"protected", error.unquantized},
+          {"worst_rows", rows},
+          {"worst_columns", columns}};
+}
+
+MeasuredErrors::MeasuredErrors(const std::string& path, const std::string& key)
+    : file_(file_of(path)), key_(fmt::format("{:016x}", hash_text(key))) {
+  try {
+    read();
+  } catch (const std::exception&) {
+    errors_.clear();
+  }
+}
+
+void MeasuredErrors::read() {
+  if (file_.empty() || !is_file_there(file_)) return;
+  const nlohmann::json root = read_json_file(file_);
+  if (root.at("key") != key_) return;
+  for (const auto& [name, error] : root.at("errors").items()) errors_[name] = from_json(error);
+}
+
+const quant::LinearError* MeasuredErrors::find(const std::string& name) const {
+  const auto found = errors_.find(name);
+  return found == errors_.end() ? nullptr : &found->second;
+}
+
+void MeasuredErrors::add(const std::string& name, const quant::LinearError& error) {
+  errors_[name] = error;
+  written_ = false;
+  constexpr double kEverySeconds = 1;
+  if (since_written_.microseconds() * 1e-6 >= kEverySeconds) try_to_write();
+}
+
+MeasuredErrors::~MeasuredErrors() {
+  if (!written_) try_to_write();
+}
+
+void MeasuredErrors::try_to_write() {
+  try {
+    write();
+  } catch (const std::exception&) {
+    // They are measured again by the next run.
+  }
+}
+
+void MeasuredErrors::write() {
+  written_ = true;
+  since_written_ = Stopwatch();
+  if (file_.empty()) return;
+  nlohmann::ordered_json root = {{"key", key_}};  // a hash: what it is of may be no UTF-8
+  for (const auto& [name, error] : errors_) root["errors"][name] = to_json(error);
+  const std::string text = root.dump();
+  AtomicFile file(file_);
+  file.write(std::as_bytes(std::span(text)));
+  file.commit();
+}
+
+void MeasuredErrors::forget(const std::string& path) {
+  std::error_code ignored;
+  std::filesystem::remove(file_of(path), ignored);
+}
+
+}  // namespace octet::convert

@@ -1,0 +1,100 @@
+// What quantize() writes of one transformer: its modules in the fused layout and its vectors, and
+// the factors by which smoothing changes them.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "convert/quantize.h"
+#include "quant/smoothing.h"
+#include "weights/loader.h"
+
+namespace octet::convert {
+
+struct PlannedModule {
+  std::string name;    // in the fused layout
+  std::string inputs;  // of its activations, in the statistics
+  size_t linear = 0;   // of BranchPlan::specs
+  int64_t first = 0;   // its rows among those of the linear
+  int64_t rows = 0, k = 0;
+  bool large = false;
+  bool is_linear = true;  // or an embedding
+};
+
+struct PlannedVector {
+  std::string name;
+  FileShape shape;
+};
+
+// Lists everything in the source that is written.
+class BranchPlan : public nn::WeightVisitor {
+ public:
+  explicit BranchPlan(const QuantizeBranch& branch);
+
+  const ideogram4::DitSource& source() const { return source_; }
+  bool conditional() const { return conditional_; }
+  const char* branch() const { return conditional_ ? "conditional." : "unconditional."; }
+  const std::vector<PlannedModule>& modules() const { return modules_; }
+  const std::vector<PlannedVector>& vectors() const { return vectors_; }
+  const std::vector<quant::SmoothGroup>& groups() const { return groups_; }
+
+  weights::StoredParts open(const PlannedModule& module) const;
+  static quant::WeightRows rows_of(const PlannedModule& module, const weights::StoredParts& parts) {
+    return {parts, module.first, module.rows};
+  }
+  uint64_t source_bytes(bool large_only) const;
+
+  void linear(nn::Linear& into, const nn::LinearSpec& spec) override;
+  void conv(nn::Conv& into, const nn::ConvSpec& spec) override;
+  void vector(nn::Vector& into, const std::string& name, int64_t length) override;
+  void table(nn::Table& into, const std::string& name, int64_t rows, int64_t columns) override;
+
+ private:
+  bool conditional_;
+  ideogram4::DitSource source_;
+  std::vector<nn::LinearSpec> specs_;
+  std::vector<PlannedModule> modules_;
+  std::vector<PlannedVector> vectors_;
+  std::vector<quant::SmoothGroup> groups_;
+};
+
+// The rows that a linear saw: those of the statistics, or synthetic ones where there are none.
+quant::LinearInputs inputs_of(const BranchPlan& plan, const QuantizeOptions& options,
+                              const std::string& linear, int64_t k);
+
+// Factors of smoothing, made when they are asked for: they need a pass over the weights of a group.
+class Smoothing {
+ public:
+  // Factors are folded into others, as powers of two, in a dialect that cannot say them.
+  Smoothing(ThreadPool& pool, const BranchPlan& plan, const QuantizeOptions& options);
+
+  bool folds() const { return folds_; }
+  // By which the columns of a module are multiplied, [k].
+  const std::vector<float>& columns(const std::string& module);
+  // By which a row of a module is divided: 1 unless factors are folded there.
+  float row_divisor(const std::string& module, int64_t row);
+  // By which a vector is divided, or none.
+  const std::vector<float>* divisors(const std::string& vector);
+
+ private:
+  const std::vector<float>& factors(size_t group);
+
+  ThreadPool& pool_;
+  const BranchPlan& plan_;
+  const QuantizeOptions& options_;
+  bool folds_;
+  std::map<std::string, size_t> group_of_module_, group_of_vector_, group_of_rows_;
+  std::map<size_t, std::vector<float>> factors_;
+};
+
+// How a large module is written: what is done to activations, and to the rows of its weight.
+struct ModuleTransform {
+  weights::StoredTransform activations;  // as the dialect says it
+  weights::StoredTransform weights;      // of Transform::smooth, what columns are multiplied by
+};
+ModuleTransform transform_of(const PlannedModule& module, const QuantizeOptions& options,
+                             Smoothing& smoothing);
+
+}  // namespace octet::convert

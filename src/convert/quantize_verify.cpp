@@ -1,0 +1,161 @@
+// Reading back what quantize() wrote.
+#include <cmath>
+
+#include "base/error.h"
+#include "convert/quantize_plan.h"
+#include "engine/sampler.h"
+#include "formats/text.h"
+#include "models/ideogram4/dit.h"
+
+namespace octet::convert {
+namespace {
+
+// Half a step, and what F32 loses when rows are rotated in another order of additions.
+constexpr float kStep = 0.51f;
+// The deepest clip of quant::clip_ratios().
+constexpr float kDeepestClip = 0.75f * 0.999f;
+
+class Verification {
+ public:
+  Verification(ThreadPool& pool, const QuantizeBranch& branch, const std::string& path,
+               const QuantizeOptions& options)
+      : pool_(pool),
+        options_(options),
+        plan_(branch),
+        made_(ideogram4::open_dit({path}, branch.conditional)),
+        smoothing_(pool, plan_, options) {
+    check(made_.config == plan_.source().config, "{}: its configuration is not that of {}", path,
+          branch.files.path);
+    ideogram4::Dit dit;
+    dit.config = made_.config;
+    weights::CheckpointCheck present(made_.weights);
+    visit_weights(dit, branch.conditional, present);
+    present.check_nothing_is_left(
+        [&](std::string_view name) { return ideogram4::is_ignored(name, branch.conditional); });
+  }
+
+  const BranchPlan& plan() const { return plan_; }
+  bool folds() const {
+    return options_.recipe.kind == quant::Recipe::Kind::smoothquant && smoothing_.folds();
+  }
+
+  void module(const PlannedModule& module) {
+    const auto made = made_.weights.weight(module.name, module.rows, module.k);
+    const weights::StoredParts parts = plan_.open(module);
+    const quant::WeightRows rows = BranchPlan::rows_of(module, parts);
+    const ModuleTransform transform =
+        module.large ? transform_of(module, options_, smoothing_) : ModuleTransform();
+    check(module.large || !made->is_int8(), "{}: is INT8, expected floating point", module.name);
+    check(!made->is_int8() || made->transform() == transform.activations,
+          "{}: was written for other activations than the recipe's", module.name);
+    if (folds()) smoothing_.row_divisor(module.name, module.rows - 1);  // made before threads ask
+    pool_.run(module.rows, [&](int64_t row, int) {
+      if (made->is_int8()) {
+        int8_row(module, transform, rows, *made, row);
+      } else {
+        float_row(module, rows, *made, row);
+      }
+    });
+    for (const auto& part : parts) part->finish_reading();
+    made->finish_reading();
+  }
+
+  void vector(const PlannedVector& vector) {
+    std::vector<float> was(1), is(1);
+    size_t count = 1;
+    for (const int64_t extent : vector.shape) count *= static_cast<size_t>(extent);
+    was.resize(count);
+    is.resize(count);
+    plan_.source().weights.read_vector(vector.name, vector.shape, was.data());
+    made_.weights.read_vector(vector.name, vector.shape, is.data());
+    const std::vector<float>* divisors = folds() ? smoothing_.divisors(vector.name) : nullptr;
+    for (size_t j = 0; j < count; ++j) {
+      const float expected = divisors == nullptr ? was[j] : was[j] / (*divisors)[j];
+      check(is[j] == expected, "{}: element {} is {}, expected {}", vector.name, j, is[j],
+            expected);
+    }
+  }
+
+ private:
+  std::vector<float> expected_row(const PlannedModule& module, const quant::WeightRows& rows,
+                                  int64_t row, DType dtype) {
+    const bool changed = folds() && module.large;
+    const float divisor = changed ? smoothing_.row_divisor(module.name, row) : 1;
+    const auto k = static_cast<size_t>(rows.k());
+    std::vector<std::byte> bytes(k * static_cast<size_t>(bits_of(dtype) / 8));
+    rows.read_as(row, dtype, changed ? &smoothing_.columns(module.name) : nullptr, divisor,
+                 bytes.data());
+    std::vector<float> values(k);
+    for (size_t j = 0; j < k; ++j) {
+      values[j] = weights::load_as_f32(dtype, bytes.data(), static_cast<int64_t>(j));
+    }
+    return values;
+  }
+
+  void float_row(const PlannedModule& module, const quant::WeightRows& rows,
+                 const weights::StoredWeight& made, int64_t row) {
+    const std::vector<float> expected = expected_row(module, rows, row, made.dtype());
+    std::vector<float> got(expected.size());
+    made.read(row, got.data());
+    for (size_t j = 0; j < got.size(); ++j) {
+      check(got[j] == expected[j], "{}: row {} column {} is {}, expected {}", module.name, row, j,
+            got[j], expected[j]);
+    }
+  }
+
+  void int8_row(const PlannedModule& module, const ModuleTransform& transform,
+                const quant::WeightRows& rows, const weights::StoredWeight& made, int64_t row) {
+    std::vector<float> expected = expected_row(module, rows, row, DType::f32);
+    if (transform.weights.kind == Transform::rotate) {
+      transform.weights.apply(expected.data(), rows.k());
+    } else if (transform.weights.kind == Transform::smooth && !folds()) {
+      for (size_t j = 0; j < expected.size(); ++j) expected[j] *= transform.weights.smooth[j];
+    }
+    std::vector<std::byte> codes(expected.size());
+    made.read_stored(row, codes.data());
+    const float scale = made.scale(row);
+    // Rows so small that no scale holds them are zero; see Backend::quantize_rows().
+    constexpr float kSmallest = 1e-36f;
+    for (size_t j = 0; j < codes.size(); ++j) {
+      const auto code = static_cast<float>(static_cast<int8_t>(codes[j]));
+      const float error = std::abs(expected[j] - code * scale);
+      const bool clipped = std::abs(code) == 127 && expected[j] * code > 0 &&
+                           std::abs(expected[j]) <= 127 * scale / kDeepestClip;
+      const bool lost = scale == 0 && code == 0 && error < kSmallest;
+      check(error <= kStep * scale || clipped || lost,
+            "{}: row {} column {} is {} times {}, too far from {}; write the file anew",
+            module.name, row, j, code, scale, expected[j]);
+    }
+  }
+
+  ThreadPool& pool_;
+  const QuantizeOptions& options_;
+  BranchPlan plan_;
+  ideogram4::DitSource made_;
+  Smoothing smoothing_;
+};
+
+}  // namespace
+
+void verify(ThreadPool& pool, const std::vector<QuantizeBranch>& branches, const std::string& path,
+            const QuantizeOptions& options, const OnQuantize& on_progress) {
+  std::vector<std::unique_ptr<Verification>> all;
+  QuantizeProgress progress{"verify", 0, 0};
+  for (const QuantizeBranch& branch : branches) {
+    all.push_back(std::make_unique<Verification>(pool, branch, path, options));
+    progress.total += all.back()->plan().source_bytes(/*large_only=*/false);
+  }
+  for (const auto& verification : all) {
+    for (const PlannedModule& module : verification->plan().modules()) {
+      verification->module(module);
+      const auto parts = verification->plan().open(module);
+      progress.done += BranchPlan::rows_of(module, parts).bytes();
+      if (on_progress && !on_progress(progress)) throw engine::Cancelled("stopped while verifying");
+    }
+    for (const PlannedVector& vector : verification->plan().vectors()) {
+      verification->vector(vector);
+    }
+  }
+}
+
+}  // namespace octet::convert

@@ -1,0 +1,111 @@
+// The decoder, in the order of its layers. Images are matrices with one row per pixel.
+#include "models/flux2_vae/vae.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/error.h"
+
+namespace octet::flux2_vae {
+namespace {
+
+using nn::Context;
+using nn::Matrix;
+
+constexpr float kNormEps = 1e-6f;
+
+struct Image {
+  Matrix pixels;  // [height * width, channels]
+  int64_t height, width;
+};
+
+Matrix normed(Context& ctx, const VaeConfig& config, const Matrix& x, const Norm& norm, bool silu) {
+  Matrix out = ctx.matrix(x.row_count(), x.column_count());
+  ctx.backend.group_norm(x, {config.groups, kNormEps, norm.weight.view(), norm.bias.view(), silu},
+                         out);
+  return out;
+}
+
+// By value, so that the input is released as soon as the last layer has read it.
+Image run_resnet(Context& ctx, const VaeConfig& config, const Resnet& w, Image x) {
+  const auto conv = [&](const Matrix& pixels, const nn::Conv& kernel) {
+    return conv2d(ctx, pixels, x.height, x.width, kernel);
+  };
+  const Matrix inner = conv(normed(ctx, config, x.pixels, w.norm1, true), w.conv1);
+  Matrix y = conv(normed(ctx, config, inner, w.norm2, true), w.conv2);
+  ctx.backend.add(y, w.has_shortcut ? conv(x.pixels, w.shortcut).view() : x.pixels.view());
+  return {std::move(y), x.height, x.width};
+}
+
+// x + attention over all pixels, one head.
+void add_attention(Context& ctx, const VaeConfig& config, const MidAttention& w, const Image& x) {
+  const Matrix y = normed(ctx, config, x.pixels, w.norm, false);
+  const Matrix q = linear(ctx, y, w.q), k = linear(ctx, y, w.k), v = linear(ctx, y, w.v);
+  const Matrix mixed = ctx.matrix(y.row_count(), y.column_count());
+  ctx.backend.attention({q, k, v, mixed, 1, 1});
+  ctx.backend.add(x.pixels, linear(ctx, mixed, w.out));
+}
+
+Image run_up_block(Context& ctx, const VaeConfig& config, const UpBlock& block, Image x) {
+  for (const Resnet& resnet : block.resnets) x = run_resnet(ctx, config, resnet, std::move(x));
+  if (!block.doubles) return x;
+  Matrix doubled = ctx.matrix(4 * x.pixels.row_count(), x.pixels.column_count());
+  ctx.backend.upsample(x.pixels, x.height, x.width, doubled);
+  x = {std::move(doubled), 2 * x.height, 2 * x.width};
+  Matrix y = conv2d(ctx, x.pixels, x.height, x.width, block.upsample);
+  return {std::move(y), x.height, x.width};
+}
+
+}  // namespace
+
+Matrix decode(Context& ctx, const VaeDecoder& vae, const Matrix& latent, int64_t height,
+              int64_t width) {
+  const VaeConfig& config = vae.config;
+  const auto first = [&] {
+    if (!config.post_quant_conv) return conv2d(ctx, latent, height, width, vae.conv_in);
+    return conv2d(ctx, conv2d(ctx, latent, height, width, vae.post_quant), height, width,
+                  vae.conv_in);
+  };
+  Image x = {first(), height, width};
+  x = run_resnet(ctx, config, vae.mid1, std::move(x));
+  if (config.mid_attention) add_attention(ctx, config, vae.mid_attention, x);
+  x = run_resnet(ctx, config, vae.mid2, std::move(x));
+  for (const UpBlock& block : vae.up) x = run_up_block(ctx, config, block, std::move(x));
+  return conv2d(ctx, normed(ctx, config, x.pixels, vae.norm_out, true), x.height, x.width,
+                vae.conv_out);
+}
+
+std::vector<float> unpatchify(const std::vector<float>& z, const LatentStatistics& statistics,
+                              int64_t grid_height, int64_t grid_width) {
+  const auto of_token = static_cast<int64_t>(statistics.scale.size());
+  const int64_t channels = of_token / (kPatch * kPatch);
+  check(static_cast<int64_t>(z.size()) == grid_height * grid_width * of_token,
+        "latent: {} numbers, expected {} x {} tokens of {} channels", z.size(), grid_height,
+        grid_width, of_token);
+  std::vector<float> pixels(z.size());
+  for (int64_t token = 0; token < grid_height * grid_width; ++token) {
+    const int64_t grid_y = token / grid_width, grid_x = token % grid_width;
+    for (int64_t at = 0; at < of_token; ++at) {
+      const int64_t patch = at / channels, c = at % channels;
+      const int64_t y = kPatch * grid_y + patch / kPatch, x = kPatch * grid_x + patch % kPatch;
+      const auto from = static_cast<size_t>(token * of_token + at);
+      const auto to = static_cast<size_t>((y * kPatch * grid_width + x) * channels + c);
+      const auto entry = static_cast<size_t>(at);
+      pixels[to] = z[from] * statistics.scale[entry] + statistics.shift[entry];
+    }
+  }
+  return pixels;
+}
+
+std::vector<uint8_t> to_bytes(const std::vector<float>& image) {
+  std::vector<uint8_t> bytes;
+  bytes.reserve(image.size());
+  for (const float value : image) {
+    const float clamped = std::clamp(value, -1.0f, 1.0f);
+    bytes.push_back(static_cast<uint8_t>(std::nearbyint((clamped + 1.0f) * 127.5f)));
+  }
+  return bytes;
+}
+
+}  // namespace octet::flux2_vae

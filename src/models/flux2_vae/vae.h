@@ -1,0 +1,76 @@
+// The decoder of the FLUX.2 VAE: a latent becomes an image.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "formats/checkpoint.h"
+#include "models/flux2_vae/config.h"
+#include "nn/linear.h"
+
+namespace octet::flux2_vae {
+
+struct Norm {
+  nn::Vector weight, bias;
+};
+
+// conv2(silu(norm2(conv1(silu(norm1(x)))))) + shortcut(x)
+struct Resnet {
+  Norm norm1, norm2;
+  nn::Conv conv1, conv2;
+  nn::Conv shortcut;  // only where the number of channels changes
+  bool has_shortcut = false;
+};
+
+struct MidAttention {
+  Norm norm;
+  nn::Linear q, k, v, out;
+};
+
+struct UpBlock {
+  std::vector<Resnet> resnets;
+  nn::Conv upsample;  // after doubling; none in the last block
+  bool doubles = false;
+};
+
+struct VaeDecoder {
+  VaeConfig config;
+  nn::Conv post_quant;
+  nn::Conv conv_in;
+  Resnet mid1, mid2;
+  MidAttention mid_attention;
+  std::vector<UpBlock> up;
+  Norm norm_out;
+  nn::Conv conv_out;
+};
+
+// The one list of its weights.
+void visit_weights(VaeDecoder& vae, nn::WeightVisitor& visit);
+
+// How latents were normalised for training: z = (latent - shift) / scale, per channel of a token.
+struct LatentStatistics {
+  std::vector<float> shift, scale;
+};
+
+// The model's own tables, of 128 channels.
+LatentStatistics published_statistics();
+
+// What the VAE's file stores in their place. Diffusers takes these, computed in the type of its
+// activations; whether they are the model's own depends on who made the file.
+LatentStatistics stored_statistics(const Checkpoint& vae, const VaeConfig& config, DType dtype);
+
+// z [tokens, 4 * channels] of a grid, one row per token -> [latent pixels, channels]: undoes the
+// normalisation and lays each token out as two by two pixels.
+std::vector<float> unpatchify(const std::vector<float>& z, const LatentStatistics& statistics,
+                              int64_t grid_height, int64_t grid_width);
+
+// An image as the network gives it, F32 [height * width, 3], about -1 to 1; latent [height *
+// width, channels] of the latent.
+nn::Matrix decode(nn::Context& ctx, const VaeDecoder& vae, const nn::Matrix& latent, int64_t height,
+                  int64_t width);
+
+// Values from -1 to 1 as bytes, ties to even.
+std::vector<uint8_t> to_bytes(const std::vector<float>& image);
+
+}  // namespace octet::flux2_vae

@@ -1,0 +1,145 @@
+// The forward pass, in the order of its equations. H: hidden, n: tokens.
+#include "models/qwen3/text_encoder.h"
+
+#include <charconv>
+
+#include "base/error.h"
+#include "nn/rope.h"
+#include "weights/loader.h"
+
+namespace octet::qwen3 {
+namespace {
+
+using nn::Context;
+using nn::Matrix;
+
+// "layers.36.mlp.up_proj.weight": of a layer behind those that run.
+bool is_later_layer(std::string_view name) {
+  constexpr std::string_view kLayers = "layers.";
+  if (!name.starts_with(kLayers)) return false;
+  int64_t index = 0;
+  const char* end = name.data() + name.size();
+  return std::from_chars(name.data() + kLayers.size(), end, index).ec == std::errc() &&
+         index >= kRunLayers;
+}
+
+// h [n, H] in place.
+void run_layer(Context& ctx, const TextConfig& config, const TextLayer& layer, const Matrix& h,
+               const nn::Rotary& rotary) {
+  const int64_t hd = config.head_dim, of_q = config.heads * hd, of_kv = config.kv_heads * hd;
+  const auto rms = [&](const nn::Vector& weight) -> RowNorm {
+    return {.eps = config.norm_eps, .weight = weight.view()};
+  };
+
+  const Matrix qkv = linear(ctx, normed(ctx, h, rms(layer.input_norm), layer.qkv), layer.qkv);
+  const TensorView q = columns_of(qkv, 0, of_q), k = columns_of(qkv, of_q, of_kv),
+                   v = columns_of(qkv, of_q + of_kv, of_kv);
+  ctx.backend.rotate_heads(
+      q, {config.heads, config.norm_eps, layer.norm_q.view(), rotary.cos, rotary.sin});
+  ctx.backend.rotate_heads(
+      k, {config.kv_heads, config.norm_eps, layer.norm_k.view(), rotary.cos, rotary.sin});
+  const Matrix mixed = ctx.matrix(h.row_count(), of_q);
+  ctx.backend.attention({q, k, v, mixed, config.heads, config.kv_heads, /*causal=*/true});
+  ctx.backend.add(h, linear(ctx, mixed, layer.attention_out));
+
+  const nn::Operand x = normed(ctx, h, rms(layer.attention_norm), layer.gate_up);
+  ctx.backend.add(h, linear(ctx, swiglu(ctx, x, layer.gate_up), layer.down));
+}
+
+}  // namespace
+
+void visit_embedding(nn::Table& embedding, const TextConfig& config, nn::WeightVisitor& visit) {
+  visit.table(embedding, "embed_tokens.weight", config.vocabulary, config.hidden);
+}
+
+void visit_layer(TextLayer& layer, const TextConfig& config, int64_t i, nn::WeightVisitor& visit) {
+  const std::string at = "layers." + std::to_string(i) + ".";
+  const int64_t h = config.hidden, f = config.ffn;
+  const int64_t of_q = config.heads * config.head_dim, of_kv = config.kv_heads * config.head_dim;
+  visit.vector(layer.input_norm, at + "input_layernorm.weight", h);
+  visit.vector(layer.attention_norm, at + "post_attention_layernorm.weight", h);
+  visit.linear(layer.qkv, {.layer = "text.self_attn.qkv",
+                           .k = h,
+                           .layouts = {{{at + "self_attn.q_proj", of_q},
+                                        {at + "self_attn.k_proj", of_kv},
+                                        {at + "self_attn.v_proj", of_kv}}}});
+  visit.vector(layer.norm_q, at + "self_attn.q_norm.weight", config.head_dim);
+  visit.vector(layer.norm_k, at + "self_attn.k_norm.weight", config.head_dim);
+  visit.linear(
+      layer.attention_out,
+      {.layer = "text.self_attn.o_proj", .k = of_q, .layouts = {{{at + "self_attn.o_proj", h}}}});
+  visit.linear(layer.gate_up, {.layer = "text.mlp.gate+up",
+                               .k = h,
+                               .layouts = {{{at + "mlp.gate_proj", f}, {at + "mlp.up_proj", f}}},
+                               .order = RowOrder::gate_up});
+  visit.linear(layer.down,
+               {.layer = "text.mlp.down_proj", .k = f, .layouts = {{{at + "mlp.down_proj", h}}}});
+}
+
+TextEncoder::TextEncoder(const std::string& path) : source_(open_text_encoder(path)) {
+  check(config().layers >= kRunLayers,
+        "{}: num_hidden_layers is {}, expected at least {}: the features come from the layers 0 to "
+        "{}",
+        source_.described_by, config().layers, kRunLayers, kRunLayers - 1);
+  weights::CheckpointCheck present(source());
+  nn::Table embedding;
+  visit_embedding(embedding, config(), present);
+  for (int64_t i = 0; i < kRunLayers; ++i) {
+    TextLayer layer;
+    visit_layer(layer, config(), i, present);
+  }
+  // Beside the text tower a file may hold the vision tower, and what comes after the last tap.
+  present.check_nothing_is_left([](std::string_view name) {
+    return name.starts_with("visual.") || name.starts_with("model.visual.") ||
+           name.starts_with("lm_head.") || name.starts_with("norm.") || name == "scaled_fp8" ||
+           is_later_layer(name);
+  });
+}
+
+std::vector<float> TextEncoder::encode(Context& ctx, ThreadPool& pool,
+                                       const std::vector<int32_t>& tokens,
+                                       const std::function<void(int64_t)>& progress) {
+  const auto n = static_cast<int64_t>(tokens.size());
+  check(n > 0, "text encoder: there are no tokens");
+  for (const int32_t token : tokens) {
+    check(token >= 0 && token < config().vocabulary,
+          "text encoder: token {} is outside of its vocabulary of {}; the tokenizer belongs to "
+          "another model",
+          token, config().vocabulary);
+  }
+  weights::Loader load(source(), ctx.backend, pool, {.dtype = ctx.dtype, .int8 = false});
+
+  const Matrix h = ctx.matrix(n, config().hidden);
+  {
+    nn::Table embedding;
+    visit_embedding(embedding, config(), load);
+    ctx.backend.embed(embedding.view(), tokens, h);
+  }
+  // Text has one position on all axes: ordinary rotary embedding.
+  const auto frequencies = nn::rotary_frequencies(config().rope_theta, config().head_dim);
+  std::vector<nn::Position> positions;
+  for (int64_t i = 0; i < n; ++i) positions.push_back({static_cast<float>(i)});
+  const nn::Rotary rotary =
+      nn::make_rotary(ctx.backend, positions, frequencies, std::vector<int>(frequencies.size(), 0));
+
+  std::vector<float> features(static_cast<size_t>(n * config().hidden * kTaps));
+  std::vector<float> tapped(static_cast<size_t>(n * config().hidden));
+  size_t tap = 0;
+  for (int64_t i = 0; i < kRunLayers; ++i) {
+    TextLayer layer;
+    visit_layer(layer, config(), i, load);
+    run_layer(ctx, config(), layer, h, rotary);
+    if (i == kTappedLayers[tap]) {
+      download_matrix(ctx, h, tapped.data());
+      for (size_t at = 0; at < tapped.size(); ++at) {
+        features[at * static_cast<size_t>(kTaps) + tap] = tapped[at];
+      }
+      ++tap;
+    }
+    if (progress) progress(i + 1);
+  }
+  fingerprint_ = load.fingerprint();
+  return features;
+}
+
+}  // namespace octet::qwen3

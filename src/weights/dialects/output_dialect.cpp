@@ -1,0 +1,58 @@
+#include "weights/dialects/output_dialect.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "formats/text.h"
+
+namespace octet::weights {
+
+OutputDialect parse_output_dialect(const std::string& text) {
+  if (text == "comfyui") return OutputDialect::comfyui;
+  if (text == "transformerlab") return OutputDialect::transformerlab;
+  fail("dialect: {} is unknown, expected comfyui or transformerlab", in_quotes(text));
+}
+
+const char* to_string(OutputDialect dialect) {
+  return dialect == OutputDialect::comfyui ? "comfyui" : "transformerlab";
+}
+
+bool can_say(OutputDialect dialect, Transform transform) {
+  if (transform == Transform::none) return true;
+  return (transform == Transform::rotate) == (dialect == OutputDialect::comfyui);
+}
+
+Int8Names int8_names(OutputDialect dialect, const std::string& module,
+                     const StoredTransform& transform) {
+  if (dialect == OutputDialect::comfyui) {
+    return {module + ".weight", module + ".weight_scale", "", module + ".comfy_quant"};
+  }
+  return {module + ".wq", module + ".ws",
+          transform.kind == Transform::smooth ? module + ".smooth" : "", ""};
+}
+
+std::vector<TensorDeclaration> declare_int8(OutputDialect dialect, const std::string& module,
+                                            int64_t rows, int64_t k,
+                                            const StoredTransform& transform) {
+  check(can_say(dialect, transform.kind), "{}: the dialect {} has no word for its transform",
+        module, to_string(dialect));
+  const Int8Names names = int8_names(dialect, module, transform);
+  std::vector<TensorDeclaration> tensors;
+  tensors.push_back({names.codes, DType::i8, {rows, k}});
+  const bool with_column = dialect == OutputDialect::comfyui;
+  tensors.push_back({names.scales, DType::f32, with_column ? FileShape{rows, 1} : FileShape{rows}});
+  if (!names.smooth.empty()) tensors.push_back({names.smooth, DType::f32, {k}});
+  if (!names.marker.empty()) {
+    tensors.push_back(
+        {names.marker, DType::u8, {static_cast<int64_t>(comfy_quant(transform).size())}});
+  }
+  return tensors;
+}
+
+std::string comfy_quant(const StoredTransform& transform) {
+  if (transform.kind != Transform::rotate) return R"({"format": "int8_tensorwise"})";
+  return fmt::format(R"({{"format": "int8_tensorwise", "convrot": true, "convrot_groupsize": {}}})",
+                     transform.group);
+}
+
+}  // namespace octet::weights

@@ -1,0 +1,110 @@
+// From a checkpoint into a backend's memory, one weight at a time.
+//
+// INT8 weights of a file go to the backend as they are, under the transform that the file asks for.
+// Where a file has none, large linears are quantized on the way, by the backend itself. The other
+// weights are converted to the type of the activations. Nothing of a checkpoint is kept in host
+// memory.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "backend/backend.h"
+#include "base/thread_pool.h"
+#include "nn/weights.h"
+#include "weights/fingerprint.h"
+#include "weights/weight_source.h"
+
+namespace octet::weights {
+
+// A linear as a source stores it: the modules of one layout.
+using StoredParts = std::vector<std::unique_ptr<StoredWeight>>;
+// The layout in which the source has all modules of a linear. Throws Error when it has none.
+const std::vector<nn::LinearSpec::Part>& layout_in(const WeightSource& source,
+                                                   const nn::LinearSpec& spec);
+StoredParts stored_parts(const WeightSource& source, const nn::LinearSpec& spec);
+
+// Whether a weight runs in INT8, given that linears may.
+bool runs_in_int8(const WeightSource& source, const nn::LinearSpec& spec,
+                  const StoredWeight& weight);
+
+struct LoadOptions {
+  DType dtype = DType::bf16;  // of activations, and of weights that are not INT8
+  bool int8 = true;           // linears that the file has in INT8, else the large ones
+  bool fingerprint = true;    // costs a pass over all bytes
+  // Told the bytes of the checkpoint that were read, after each tensor; may throw to stop.
+  std::function<void(uint64_t)> progress;
+  // Gets the codes [rows, k] and scales of each weight that was not INT8 in the file and is now,
+  // with the fingerprint of what they were made from.
+  std::function<void(const StoredWeight& weight, const QTensor& codes,
+                     const Fingerprint& made_from)>
+      converted;
+};
+
+// Whether a checkpoint has everything that is asked for, in the right shapes: no data is read.
+class CheckpointCheck : public nn::WeightVisitor {
+ public:
+  explicit CheckpointCheck(const WeightSource& source) : source_(source) {}
+
+  void linear(nn::Linear& into, const nn::LinearSpec& spec) override;
+  void conv(nn::Conv& into, const nn::ConvSpec& spec) override;
+  void vector(nn::Vector& into, const std::string& name, int64_t length) override;
+  void table(nn::Table& into, const std::string& name, int64_t rows, int64_t columns) override;
+
+  uint64_t bytes() const { return bytes_; }  // of the checkpoint that will be read
+  // Throws Error with the list when the source has tensors that nobody asked for and `ignored`
+  // (asked with the name behind the prefix) does not know.
+  void check_nothing_is_left(const std::function<bool(std::string_view)>& ignored) const;
+
+ private:
+  void count(const std::string& name, const FileShape& shape);
+  void count(const StoredWeight& weight);
+
+  const WeightSource& source_;
+  uint64_t bytes_ = 0;
+  std::set<std::string> used_;
+};
+
+class Loader : public nn::WeightVisitor {
+ public:
+  Loader(const WeightSource& source, Backend& backend, ThreadPool& pool, LoadOptions options)
+      : source_(source), backend_(backend), pool_(pool), options_(std::move(options)) {}
+
+  void linear(nn::Linear& into, const nn::LinearSpec& spec) override;
+  void conv(nn::Conv& into, const nn::ConvSpec& spec) override;
+  void vector(nn::Vector& into, const std::string& name, int64_t length) override;
+  void table(nn::Table& into, const std::string& name, int64_t rows, int64_t columns) override;
+
+  // Of everything that was loaded so far, but for what was converted before: that is not a part of
+  // the model's files.
+  const Fingerprint& fingerprint() const { return fingerprint_; }
+
+ private:
+  using Stored = std::span<const std::unique_ptr<StoredWeight>>;
+  // Weights whose rows follow one another, with their bias F32 [n] or none, as one part.
+  nn::LinearPart load_part(Stored weights, std::span<const float> bias, bool int8, RowOrder order);
+  QWeight load_int8(Stored weights, std::span<const float> bias, RowOrder order);
+  Buffer load_plain(Stored weights);
+  // Rows of a weight as codes and scales in host memory; the backend makes those that are not.
+  void read_codes(const StoredWeight& weight, const QTensor& into);
+  void quantize(const StoredWeight& weight, const QTensor& into);
+  // F32 [length], of parts that follow one another; empty without a bias.
+  std::vector<float> load_bias(const nn::LinearSpec& spec,
+                               const std::vector<nn::LinearSpec::Part>& layout);
+  Buffer upload_vector(std::span<const float> values, DType dtype);
+  Fingerprint loaded(const StoredWeight& weight);
+  void loaded(const std::string& name);
+
+  const WeightSource& source_;
+  Backend& backend_;
+  ThreadPool& pool_;
+  LoadOptions options_;
+  Fingerprint fingerprint_;
+};
+
+}  // namespace octet::weights

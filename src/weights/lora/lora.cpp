@@ -1,0 +1,211 @@
+#include "weights/lora/lora.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+
+#include "base/error.h"
+#include "formats/text.h"
+#include "weights/fingerprint.h"
+#include "weights/lora/lora_config.h"
+
+namespace octet::weights {
+namespace {
+
+constexpr size_t kShownProblems = 8;
+
+FileShape matrix_shape(FileShape shape) {
+  while (shape.size() > 2 && shape.back() == 1) shape.pop_back();  // as of a 1x1 convolution
+  return shape;
+}
+
+template <class T>
+double load(std::span<const std::byte> bytes) {
+  T value;
+  std::memcpy(&value, bytes.data(), sizeof(T));
+  return static_cast<double>(value);
+}
+
+// Trainers write alpha in the type of the weights or as the integer that they were given. A NaN
+// stands for what is no single number.
+double alpha_in(const TensorInfo& info, std::span<const std::byte> bytes) {
+  if (info.elements() != 1) return NAN;
+  switch (info.dtype) {
+    case DType::f64: return load<double>(bytes);
+    case DType::i64: return load<int64_t>(bytes);
+    case DType::i32: return load<int32_t>(bytes);
+    default: return is_plain_float(info.dtype) ? load_as_f32(info.dtype, bytes.data(), 0) : NAN;
+  }
+}
+
+void refuse_other_methods(const Checkpoint& file) {
+  for (const auto& [name, entry] : file.tensors()) {
+    const char* method = other_method_of(name);
+    check(method == nullptr,
+          "{}: tensor {} is part of a {}, which cannot be merged as a LoRA; merge it into the "
+          "checkpoint with the program that trained it",
+          file.path(), in_quotes(name), method == nullptr ? "" : method);
+  }
+}
+
+[[noreturn]] void fail_with(const std::string& path, const std::vector<std::string>& problems) {
+  std::string list;
+  for (size_t i = 0; i < std::min(kShownProblems, problems.size()); ++i) {
+    list += (i > 0 ? "; " : "") + problems[i];
+  }
+  if (problems.size() > kShownProblems) {
+    list += fmt::format("; and {} more", problems.size() - kShownProblems);
+  }
+  fail("{}: the LoRA does not fit the model: {}", path, list);
+}
+
+}  // namespace
+
+struct Lora::Group {
+  LoraName name;
+  std::map<LoraRole, std::string> tensors;  // their names
+};
+
+LoraMatrix Lora::matrix(const std::string& name) const {
+  const TensorInfo& info = file_.info(name);
+  check(is_plain_float(info.dtype), "{}: tensor {} is {}, expected F32, BF16 or F16", path(),
+        in_quotes(name), octet::name_of(info.dtype));
+  return {name, info.dtype, file_.bytes(name), &file_.file_of(name)};
+}
+
+bool Lora::overlaps(const LoraPart& part) const {
+  return std::any_of(parts_.begin(), parts_.end(), [&](const LoraPart& other) {
+    return other.linear == part.linear && other.first < part.first + part.rows &&
+           part.first < other.first + other.rows &&
+           ((other.conditional && part.conditional) || (other.unconditional && part.unconditional));
+  });
+}
+
+void Lora::add(const Group& group, const LoraConfig& config, std::vector<std::string>& problems) {
+  const auto problem = [&](std::string_view what) {
+    problems.push_back(in_quotes(group.name.base) + " " + std::string(what));
+  };
+  const auto tensor = [&](LoraRole role) -> const std::string* {
+    const auto found = group.tensors.find(role);
+    return found == group.tensors.end() ? nullptr : &found->second;
+  };
+  const std::vector<const LoraModule*> named = modules_.named(group.name);
+  if (named.empty()) return problem("is no linear of the model");
+  if (named.size() > 1) {
+    return problem(fmt::format("may be {} or {}", named[0]->name, named[1]->name));
+  }
+  const LoraModule& module = *named.front();
+  LoraPart part{.linear = module.linear, .first = module.first, .rows = module.rows, .k = module.k};
+  part.unconditional = group.name.network == NamedNetwork::unconditional;
+  part.conditional = !part.unconditional;
+  const std::string *down = tensor(LoraRole::down), *up = tensor(LoraRole::up),
+                    *alpha = tensor(LoraRole::alpha), *difference = tensor(LoraRole::difference);
+  double factor = 1;
+  if (difference != nullptr) {
+    if (down != nullptr || up != nullptr) return problem("has a difference and matrices too");
+    const FileShape shape = matrix_shape(file_.info(*difference).shape);
+    if (shape != FileShape{part.rows, part.k}) {
+      return problem(fmt::format("has a difference {}, expected [{}, {}]", to_string(shape),
+                                 part.rows, part.k));
+    }
+    part.up = matrix(*difference);
+  } else {
+    if (down == nullptr && up == nullptr) return problem("has an alpha and no matrices");
+    if (down == nullptr) return problem("has no down matrix (lora_A)");
+    if (up == nullptr) return problem("has no up matrix (lora_B)");
+    const FileShape down_shape = matrix_shape(file_.info(*down).shape);
+    const FileShape up_shape = matrix_shape(file_.info(*up).shape);
+    part.rank = down_shape.empty() ? 0 : down_shape.front();
+    if (part.rank == 0 || down_shape != FileShape{part.rank, part.k} ||
+        up_shape != FileShape{part.rows, part.rank}) {
+      return problem(fmt::format("has matrices {} and {}, expected [rank, {}] and [{}, rank]",
+                                 to_string(down_shape), to_string(up_shape), part.k, part.rows));
+    }
+    part.down = matrix(*down);
+    part.up = matrix(*up);
+    factor = config.factor(group.name, part.rank).value_or(1);
+    if (alpha != nullptr) {
+      factor = alpha_in(file_.info(*alpha), file_.bytes(*alpha)) / static_cast<double>(part.rank);
+    }
+  }
+  part.factor = static_cast<float>(factor * static_cast<double>(request_.strength));
+  if (!std::isfinite(part.factor)) return problem("has an alpha that is not one finite number");
+  if (overlaps(part)) return problem("changes rows that another tensor changes too");
+  parts_.push_back(part);
+}
+
+// A file for one network goes where the user says, else where its names say, else to the
+// conditional one, as other programs do. A file for both has a part for each, of which the user may
+// choose.
+void Lora::choose_networks() {
+  const bool for_both = std::any_of(parts_.begin(), parts_.end(),
+                                    [](const auto& part) { return part.conditional; }) &&
+                        std::any_of(parts_.begin(), parts_.end(),
+                                    [](const auto& part) { return part.unconditional; });
+  if (request_.networks == LoraNetworks::as_named) return;
+  const bool conditional = request_.networks != LoraNetworks::unconditional;
+  const bool unconditional = request_.networks != LoraNetworks::conditional;
+  for (LoraPart& part : parts_) {
+    part.conditional = conditional && (part.conditional || !for_both);
+    part.unconditional = unconditional && (part.unconditional || !for_both);
+  }
+}
+
+Lora::Lora(const LoraRequest& request, std::span<const nn::LinearSpec> linears)
+    : request_(request), file_(request.path), modules_(linears) {
+  refuse_other_methods(file_);
+  std::map<std::string, Group> groups;
+  std::vector<std::string> problems;
+  for (const auto& [name, entry] : file_.tensors()) {
+    const auto parsed = parse_lora_name(name);
+    if (!parsed) {
+      problems.push_back(in_quotes(name) + " is no tensor of a LoRA");
+      continue;
+    }
+    Group& group = groups[parsed->base];
+    group.name = *parsed;
+    if (!group.tensors.emplace(parsed->role, name).second) {
+      problems.push_back(in_quotes(name) + " is there under another name too");
+    }
+  }
+  check(!groups.empty() || !problems.empty(), "{}: the LoRA has no tensors", path());
+  const LoraConfig config(file_);
+  for (const auto& [base, group] : groups) add(group, config, problems);
+  if (!problems.empty()) fail_with(path(), problems);
+  choose_networks();
+}
+
+bool Lora::changes(bool conditional) const {
+  return request_.strength != 0 && std::any_of(parts_.begin(), parts_.end(), [&](const auto& part) {
+           return conditional ? part.conditional : part.unconditional;
+         });
+}
+
+std::vector<const LoraPart*> Lora::parts_of(const LoraModule& module, bool conditional) const {
+  std::vector<const LoraPart*> found;
+  if (request_.strength == 0) return found;
+  for (const LoraPart& part : parts_) {
+    if (part.linear == module.linear && part.first < module.first + module.rows &&
+        module.first < part.first + part.rows &&
+        (conditional ? part.conditional : part.unconditional)) {
+      found.push_back(&part);
+    }
+  }
+  return found;
+}
+
+std::string Lora::identity(ThreadPool& pool) const {
+  Fingerprint fingerprint;
+  for (const LoraPart& part : parts_) {
+    fingerprint.add(part.up.name, part.up.bytes, pool);
+    fingerprint.add(part.down.name, part.down.bytes, pool);
+    // The factor holds the alpha, which may come from another file.
+    fingerprint.add(part.up.name + " factor", std::as_bytes(std::span(&part.factor, 1)), pool);
+  }
+  file_.check_intact();
+  return fmt::format("{} strength {} networks {}", fingerprint.to_string(), request_.strength,
+                     name_of(request_.networks));
+}
+
+}  // namespace octet::weights

@@ -1,0 +1,74 @@
+// A LoRA file: low-rank changes of a model's linears, W + factor * B A.
+//
+// The file is untrusted, and nothing in it is passed over: a tensor that belongs to no linear of
+// the model, a shape that does not fit or one matrix without the other is an error with the list.
+// Rows are what counts, not how they are split: a LoRA of a fused qkv changes the rows of weights
+// that are stored apart, and three of q, k and v those of a fused weight.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "formats/checkpoint.h"
+#include "weights/lora/lora_names.h"
+#include "weights/lora/lora_request.h"
+#include "weights/weight_source.h"
+
+namespace octet::weights {
+
+class LoraConfig;
+
+// A matrix in a LoRA file: F32, BF16 or F16.
+struct LoraMatrix {
+  std::string name;  // of the tensor
+  DType dtype = DType::f32;
+  std::span<const std::byte> bytes;
+  const TensorFile* file = nullptr;
+};
+
+// The change of some rows of one linear.
+struct LoraPart {
+  size_t linear = 0;  // of the model's list
+  int64_t first = 0, rows = 0, k = 0;
+  bool conditional = false, unconditional = false;  // the networks that it changes
+  float factor = 0;                                 // strength * alpha / rank
+  int64_t rank = 0;                                 // 0: `up` is the whole difference [rows, k]
+  LoraMatrix down, up;                              // [rank, k] and [rows, rank]
+};
+
+class Lora {
+ public:
+  // `linears`: all of the model, of both networks.
+  Lora(const LoraRequest& request, std::span<const nn::LinearSpec> linears);
+
+  const std::string& path() const { return file_.path(); }
+  bool changes(bool conditional) const;
+  // Those that change rows of this module in a network; with strength 0, none.
+  std::vector<const LoraPart*> parts_of(const LoraModule& module, bool conditional) const;
+  const LoraModules& modules() const { return modules_; }
+
+  // Names what it does to a model: the content of the file, strength, networks.
+  std::string identity(ThreadPool& pool) const;
+
+ private:
+  struct Group;  // the tensors of one module
+  void add(const Group& group, const LoraConfig& config, std::vector<std::string>& problems);
+  bool overlaps(const LoraPart& part) const;
+  LoraMatrix matrix(const std::string& name) const;
+  void choose_networks();
+
+  LoraRequest request_;
+  Checkpoint file_;
+  LoraModules modules_;
+  std::vector<LoraPart> parts_;
+};
+
+// For WeightSource::set_change: merges LoRAs, in this order, into the weights of one network.
+// Weights that none of them changes stay as they are. An INT8 weight becomes one in F32 that is to
+// be INT8 again under the same transform.
+WeightSource::Change merge_loras(std::vector<std::shared_ptr<const Lora>> loras, bool conditional);
+
+}  // namespace octet::weights

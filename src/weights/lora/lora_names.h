@@ -1,0 +1,68 @@
+// The names of tensors in LoRA files, as trainers write them, and the modules of a model that they
+// mean.
+//
+//   diffusers   transformer.layers.0.attention.to_q.lora_A.weight
+//   PEFT        base_model.model.layers.0.attention.to_q.lora_A.default.weight
+//   ComfyUI     diffusion_model.layers.0.attention.qkv.lora_down.weight, also .alpha and .diff
+//   kohya       lora_unet_layers_0_attention_qkv.lora_down.weight
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nn/weights.h"
+
+namespace octet::weights {
+
+enum class LoraRole {
+  down,        // A [rank, k]
+  up,          // B [rows, rank]
+  alpha,       // one number
+  difference,  // of whole weights, [rows, k]
+};
+
+// Which network a name speaks of.
+enum class NamedNetwork { none, conditional, unconditional };
+
+struct LoraName {
+  std::string base;       // the name without its role: what the tensors of one module share
+  std::string component;  // what stands before the module, without its dot: "transformer"
+  std::string module;     // "layers.0.attention.qkv", or with underscores where `flat`
+  bool flat = false;
+  NamedNetwork network = NamedNetwork::none;
+  LoraRole role = LoraRole::down;
+};
+
+// Nothing when the end of the name is not that of a LoRA's tensor.
+std::optional<LoraName> parse_lora_name(std::string_view name);
+
+// "DoRA", "LoKr", ...: another way to change weights that the tensor belongs to; nullptr for none.
+const char* other_method_of(std::string_view name);
+
+// A module of a model: rows [first, first + rows) of one of its linears, by one of its layouts.
+struct LoraModule {
+  std::string name;
+  size_t linear = 0;
+  int64_t first = 0, rows = 0, k = 0;
+};
+
+class LoraModules {
+ public:
+  explicit LoraModules(std::span<const nn::LinearSpec> linears);
+
+  const LoraModule* find(const std::string& name) const;  // nullptr when absent
+  // Those that the name of a LoRA may mean. More than one only where underscores for dots make them
+  // equal.
+  std::vector<const LoraModule*> named(const LoraName& name) const;
+
+ private:
+  std::map<std::string, LoraModule> modules_;
+  std::multimap<std::string, const LoraModule*> flat_;  // looks at modules_
+};
+
+}  // namespace octet::weights

@@ -1,0 +1,140 @@
+#include "engine/sampler.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "formats/error_message.h"
+
+namespace octet::test {
+namespace {
+
+using engine::Branch;
+using engine::Cancelled;
+using engine::sample;
+using engine::SamplerStep;
+using ideogram4::Schedule;
+
+const Schedule kTwoSteps = {{0.125f, 0.5f, 1.0f}, {0.375f, 0.5f}, {7.0f, 3.0f}};
+
+std::vector<float> constant(std::span<const float> z, float value) {
+  return std::vector<float>(z.size(), value);
+}
+
+TEST(Sampler, IsEulersMethodWithGuidance) {
+  // All values are binary fractions, so the results are exact.
+  std::vector<float> times;
+  const auto velocity = [&](std::span<const float> z, float t, Branch branch) {
+    times.push_back(t);
+    std::vector<float> v(z.begin(), z.end());
+    for (float& value : v) value = branch == Branch::conditional ? value + 0.5f : value - t;
+    return v;
+  };
+  const std::vector<float> latent = sample({1.0f, -2.0f}, kTwoSteps, velocity);
+  std::vector<float> expected = {1.0f, -2.0f};
+  for (float& z : expected) {
+    z += 0.375f * (7 * (z + 0.5f) - 6 * (z - 0.125f));
+    z += 0.5f * (3 * (z + 0.5f) - 2 * (z - 0.5f));
+  }
+  EXPECT_EQ(latent, expected);
+  EXPECT_EQ(times, (std::vector<float>{0.125f, 0.125f, 0.5f, 0.5f}));
+}
+
+TEST(Sampler, ConstantVelocityIsIntegratedExactly) {
+  ideogram4::ScheduleRequest request;
+  request.preset = ideogram4::preset_named("default");
+  request.width = request.height = 1024;
+  const Schedule schedule = ideogram4::make_schedule(request);
+  const auto velocity = [](std::span<const float> z, float, Branch) { return constant(z, 1.0f); };
+  const float travelled = sample({0.0f}, schedule, velocity)[0];
+  // Twenty additions below 1, each rounding by at most half an ulp of 1.
+  EXPECT_NEAR(travelled, schedule.times.back() - schedule.times.front(), 20 * 0x1p-24);
+}
+
+TEST(Sampler, GuidanceOfOneAsksTheConditionalNetworkAlone) {
+  Schedule schedule = kTwoSteps;
+  schedule.guidance = {1.0f, 2.0f};
+  std::vector<Branch> asked;
+  const auto velocity = [&](std::span<const float> z, float, Branch branch) {
+    asked.push_back(branch);
+    return constant(z, branch == Branch::conditional ? 1.0f : 100.0f);
+  };
+  EXPECT_EQ(sample({0.0f}, schedule, velocity)[0], 0.375f + 0.5f * (2 - 100));
+  EXPECT_EQ(asked, (std::vector{Branch::conditional, Branch::conditional, Branch::unconditional}));
+}
+
+TEST(Sampler, ReportsEveryStep) {
+  std::vector<int> done;
+  const auto velocity = [](std::span<const float> z, float, Branch) { return constant(z, 0.0f); };
+  sample({0.0f}, kTwoSteps, velocity, [&](const SamplerStep& step) {
+    EXPECT_EQ(step.total, 2);
+    EXPECT_GE(step.seconds, 0.0);
+    done.push_back(step.done);
+    return true;
+  });
+  EXPECT_EQ(done, (std::vector{0, 1, 2}));
+}
+
+TEST(Sampler, ShowsTheGuidedVelocityAndTheLatentOfEachStep) {
+  const auto velocity = [](std::span<const float> z, float, Branch branch) {
+    return constant(z, branch == Branch::conditional ? 2.0f : 1.0f);
+  };
+  std::vector<float> velocities, latents;
+  const std::vector<float> last = sample({1.0f}, kTwoSteps, velocity, [&](const SamplerStep& step) {
+    EXPECT_EQ(step.velocity.size(), step.done == 0 ? 0u : 1u);
+    velocities.insert(velocities.end(), step.velocity.begin(), step.velocity.end());
+    latents.insert(latents.end(), step.latent.begin(), step.latent.end());
+    return true;
+  });
+  // 7 * 2 - 6 * 1 over 0.375, then 3 * 2 - 2 * 1 over 0.5.
+  EXPECT_EQ(velocities, (std::vector{8.0f, 4.0f}));
+  EXPECT_EQ(latents, (std::vector{1.0f, 4.0f, 6.0f}));
+  EXPECT_EQ(last, (std::vector{6.0f}));
+}
+
+TEST(Sampler, CanBeCancelledAfterAnyStep) {
+  for (const int last : {0, 1, 2}) {
+    int calls = 0;
+    const auto velocity = [&](std::span<const float> z, float, Branch) {
+      ++calls;
+      return constant(z, 0.0f);
+    };
+    const auto until_last = [&](const SamplerStep& step) { return step.done < last; };
+    EXPECT_THROW(sample({0.0f}, kTwoSteps, velocity, until_last), Cancelled);
+    EXPECT_EQ(calls, 2 * last);
+    EXPECT_ERROR_WITH(sample({0.0f}, kTwoSteps, velocity, until_last),
+                      "cancelled after " + std::to_string(last) + " of 2 steps");
+  }
+}
+
+TEST(Sampler, BrokenVelocitiesNameStepAndNetwork) {
+  for (const float broken :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+        -std::numeric_limits<float>::infinity()}) {
+    const auto velocity = [&](std::span<const float> z, float t, Branch branch) {
+      std::vector<float> v = constant(z, 0.0f);
+      if (t == 0.5f && branch == Branch::unconditional) v[1] = broken;
+      return v;
+    };
+    EXPECT_ERROR_WITH(sample({0.0f, 0.0f, 0.0f}, kTwoSteps, velocity),
+                      "the unconditional network returned");
+    EXPECT_ERROR_WITH(sample({0.0f, 0.0f, 0.0f}, kTwoSteps, velocity),
+                      "at step 2 of 2 (t = 0.5, value 1 of 3)");
+  }
+  const auto huge = [](std::span<const float> z, float, Branch) { return constant(z, 3e38f); };
+  EXPECT_ERROR_WITH(sample({0.0f}, kTwoSteps, huge), "overflows at step 1 of 2");
+}
+
+TEST(Sampler, RefusesWhatDoesNotFit) {
+  const auto short_one = [](std::span<const float>, float, Branch) {
+    return std::vector<float>(1);
+  };
+  EXPECT_ERROR_WITH(sample({0.0f, 0.0f}, kTwoSteps, short_one),
+                    "has 1 values at step 1, expected 2");
+  EXPECT_ERROR_WITH(sample({0.0f}, {{0.0f}, {0.5f}, {1.0f}}, short_one), "1 times");
+  EXPECT_ERROR_WITH(sample({0.0f}, {{0.0f, 1.0f}, {0.5f}, {}}, short_one), "0 guidance values");
+  EXPECT_EQ(sample({2.0f}, {{0.5f}, {}, {}}, short_one)[0], 2.0f);
+}
+
+}  // namespace
+}  // namespace octet::test
