@@ -62,7 +62,7 @@ if ! has_gpu; then
   complain "gpu-bench: no NVIDIA GPU here: neither nvidia-smi nor build/octet devices shows one"
   exit 1
 fi
-tools/build.sh default octet octet_bench_library
+tools/build.sh default octet octet_shared
 say "choosing kernels"
 build/octet tune --device cuda --shapes "$shapes" --json build/tune.json
 say "linears"

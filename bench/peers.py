@@ -11,7 +11,7 @@ NaNs; Octet's own against the product in float64. The step: see step_peers.py.
                    [--plots [FOLDER]]
     bench/peers.py --from-json F [--markdown F] [--plots [FOLDER]]      without a GPU
 
-Needs torch with CUDA, Triton, build/liboctet_bench.so and build/octet. What is missing or fails is
+Needs torch with CUDA, Triton, build/liboctet.so and build/octet. What is missing or fails is
 left out, with the reason, and counted at the end.
 """
 

@@ -63,6 +63,8 @@ foreach(dependency ${octet_dependencies})
     list(APPEND octet_pc_libs -l${dependency})
   endif()
 endforeach()
+# Named for programs in C: g++ adds them of itself.
+list(APPEND octet_pc_libs -lstdc++ -lm)
 list(JOIN modules " " modules)
 list(JOIN octet_pc_libs " " octet_pc_libs)
 # Requires, not Requires.private: those need `pkg-config --static`, which would also ask for static

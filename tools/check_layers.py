@@ -50,6 +50,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     | _MODEL,
 }
 PYTHON_MAY_INCLUDE = {"devices", "backend"} | _GROUND
+C_HEADERS = {"stddef.h", "stdint.h", "string.h"}  # octet.h is for C, too
 CHECKED_FOLDERS = ("src", "include", "apps", "python")
 
 # Header patterns, the one layer that may include them, and what they are called in the message.
@@ -97,7 +98,7 @@ def offence_of(root: Path, includer: PurePosixPath, quote: str, header: str) -> 
     is_public = parts[:2] == ("include", "octet")
 
     if top == "include":
-        is_standard = quote == "<" and not re.search(r"[./]", header)
+        is_standard = quote == "<" and (header in C_HEADERS or not re.search(r"[./]", header))
         if is_public or is_standard:
             return None
         return f'"{header}": a public header includes only the standard library and "octet/..."'

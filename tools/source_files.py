@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-CPP_SUFFIXES = (".h", ".hpp", ".cpp", ".cc", ".cu", ".cuh", ".cu.in")
+CPP_SUFFIXES = (".h", ".hpp", ".c", ".cpp", ".cc", ".cu", ".cuh", ".cu.in")
 SCRIPT_SUFFIXES = (".py", ".sh", ".cmake", ".js", ".css", ".html")
 SCRIPT_NAMES = ("CMakeLists.txt", "Makefile")
 

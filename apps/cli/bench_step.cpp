@@ -11,6 +11,7 @@
 
 #include "commands.h"
 #include "help_page.h"
+#include "model_flags.h"
 #include "output.h"
 #include "output_files.h"
 #include "steadiness.h"
@@ -53,8 +54,8 @@ Json to_json(const StepBench& bench) {
   return {{"device", bench.device},
           {"date", bench.date},
           {"commit", bench.commit},
-          {"dtype", bench.dtype},
-          {"linears", bench.linears},
+          {"dtype", word_of(dtype_words(), bench.activations)},
+          {"linears", word_of(linears_words(), bench.linears)},
           {"threads", bench.threads},
           {"width", bench.width},
           {"height", bench.height},
@@ -161,8 +162,9 @@ std::string to_text(const StepBench& bench) {
       "{}\n{}\n{}"
       "\nMedians of {} step{}; a step is one pass of each transformer. gemm: native INT8; matmul: "
       "not\nquantized. {}\n{}",
-      bench.device, bench.width, bench.height, bench.text_tokens, bench.layers, bench.linears,
-      bench.dtype, static_cast<double>(bench.parameters) * 1e-9, human_bytes(bench.weight_bytes),
+      bench.device, bench.width, bench.height, bench.text_tokens, bench.layers,
+      word_of(linears_words(), bench.linears), word_of(dtype_words(), bench.activations),
+      static_cast<double>(bench.parameters) * 1e-9, human_bytes(bench.weight_bytes),
       human_bytes(bench.peak_bytes), branch_table(bench, speed), op_table(bench, speed, watched_ms),
       kernel_table(bench, speed), bench.steps, bench.steps == 1 ? "" : "s",
       is_disturbed ? fmt::format("Ops were timed in passes of their own, at {} ms per step.",
@@ -206,12 +208,11 @@ void add_bench_step(CLI::App& bench, CommonFlags& flags) {
   add_whole_number(*step, "--text-tokens", request->text_tokens, 0, 2048, "Tokens of the caption");
   add_whole_number(*step, "--layers", request->layers, 1, request->layers,
                    "Shorten the transformer, where memory or patience is short");
-  add_choice(*step, "--dtype", request->dtype, {"bf16", "f32"},
+  add_choice(*step, "--dtype", request->activations, dtype_words(),
              "Of activations, and of weights that are not INT8");
-  add_choice(*step, "--linears", request->linears, {"int8", "float"}, "What large linears run in");
-  step->add_flag("--require-int8", request->require_int8,
-                 "Fail when a large linear runs as anything but native INT8");
-  add_choice(*step, "--tune", request->tune, {"off", "missing", "all"},
+  add_choice(*step, "--linears", request->linears, linears_words(), "What large linears run in");
+  add_require_int8(*step, request->require_int8);
+  add_choice(*step, "--tune", request->tuning, tuning_words(),
              "Measure the kernels first: never, where the plan file lacks a shape, or always");
   add_whole_number(*step, "--steps", *steps, 1, 1000, "Steps to measure");
   set_examples(*step, {"octet bench step --device cuda --size 1024",

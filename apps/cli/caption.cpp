@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "commands.h"
+#include "field_names.h"
 #include "help_page.h"
 #include "octet/error.h"
 #include "octet/text.h"
@@ -68,6 +69,13 @@ std::string closing_sentence(const std::string& name, const CaptionReport& repor
   return sentence;
 }
 
+CaptionReport said_to_users(CaptionReport report, const CommonFlags& flags) {
+  for (CaptionFinding& finding : report.findings) {
+    finding.rule = with_flags(finding.rule, *flags.app);
+  }
+  return report;
+}
+
 // For --any-caption: errors are no more than warnings, unless nothing can be run.
 CaptionReport without_errors(CaptionReport report) {
   if (report.as_given.empty()) return report;
@@ -82,7 +90,7 @@ void check_one(const CommonFlags& flags, const CaptionArguments& arguments) {
   check_outputs(flags, {}, {arguments.path});
   std::string text = read_caption(arguments.path);
   if (arguments.wrap_text) text = wrap_plain_text(text);
-  const CaptionReport found = check_caption(text);
+  const CaptionReport found = said_to_users(check_caption(text), flags);
   const CaptionReport report = arguments.any_caption ? without_errors(found) : found;
   const std::string lines = lines_of(report, flags.quiet);
   const std::string name = arguments.path == "-" ? "standard input" : arguments.path;

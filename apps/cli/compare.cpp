@@ -11,11 +11,13 @@
 
 #include "commands.h"
 #include "help_page.h"
+#include "model_flags.h"
 #include "octet/error.h"
 #include "octet/text.h"
 #include "output.h"
 #include "output_files.h"
 #include "picture_flags.h"
+#include "picture_paths.h"
 #include "rendering.h"
 
 namespace octet::cli {
@@ -26,7 +28,8 @@ using Json = nlohmann::ordered_json;
 // What the two differ in.
 struct SideArguments {
   std::string model, device;
-  std::string linears = "int8", dtype = "bf16";
+  Linears linears = Linears::int8;
+  Activations dtype = Activations::bf16;
   std::vector<std::string> loras;
 };
 
@@ -38,12 +41,13 @@ struct CompareArguments {
 };
 
 GenerateRequest request_of(const SideArguments& side, GenerateRequest shared) {
-  shared.model = side.model;
-  shared.linears = side.linears;
-  shared.dtype = side.dtype;
-  shared.loras = side.loras;
-  if (!side.device.empty()) shared.device = side.device;
-  shared.require_int8 = shared.require_int8 && side.linears == "int8";
+  ModelOptions& model = shared.model;
+  model.model = side.model;
+  model.linears = side.linears;
+  model.activations = side.dtype;
+  model.loras = loras_from(side.loras);
+  if (!side.device.empty()) model.device = side.device;
+  model.require_int8 = model.require_int8 && side.linears == Linears::int8;
   return shared;
 }
 
@@ -73,7 +77,7 @@ Json to_json(const DifferenceStatistics& statistics) {
 Json to_json(const ComparedImage& image);
 
 template <class Each>
-Json list_of(const std::vector<Each>& all) {
+Json json_list(const std::vector<Each>& all) {
   auto list = Json::array();
   for (const Each& each : all) list.push_back(to_json(each));
   return list;
@@ -81,16 +85,16 @@ Json list_of(const std::vector<Each>& all) {
 
 Json to_json(const ComparedImage& image) {
   return {{"first_velocity", to_json(image.first_velocity)},
-          {"steps", list_of(image.steps)},
+          {"steps", json_list(image.steps)},
           {"psnr_db", finite(image.psnr_db)},
           {"ssim", finite(image.ssim)}};
 }
 
-Json side_json(const GenerateRequest& request, const GenerateReport& report) {
-  Json json = {{"model", request.model},
-               {"linears", request.linears},
-               {"dtype", request.dtype},
-               {"loras", request.loras}};
+Json side_json(const SideArguments& side, const RenderReport& report) {
+  Json json = {{"model", side.model},
+               {"linears", word_of(linears_words(), side.linears)},
+               {"dtype", word_of(dtype_words(), side.dtype)},
+               {"loras", side.loras}};
   json.update(report_json(report));
   return json;
 }
@@ -131,11 +135,10 @@ std::string table_of(const CompareReport& report) {
   return table.text();
 }
 
-std::string side_text(const char* name, const GenerateRequest& request,
-                      const GenerateReport& report) {
+std::string side_text(const char* name, const SideArguments& side, const RenderReport& report) {
   return fmt::format("{}  {}: linears {}, activations {}, on {}; checkpoint {}\n", name,
-                     printable(request.model), request.linears, request.dtype, report.device,
-                     report.checkpoint);
+                     printable(side.model), word_of(linears_words(), side.linears),
+                     word_of(dtype_words(), side.dtype), report.device, report.checkpoint);
 }
 
 std::string picture_text(const CompareReport& report) {
@@ -158,14 +161,16 @@ void check_reached(const CompareArguments& arguments, const CompareReport& repor
 }
 
 void compare_pictures(const CommonFlags& flags, const CompareArguments& arguments) {
-  const GenerateRequest shared = request_from(arguments.picture, flags);
+  const Captions captions = read_captions(arguments.picture.captions);
+  GenerateRequest shared = request_from(arguments.picture, flags);
+  shared.picture = with_caption(shared.picture, captions.all.front());
   const GenerateRequest a = request_of(arguments.a, shared), b = request_of(arguments.b, shared);
   const auto path_of = [&](const std::string& name, int index) {
-    return picture_path(arguments.pictures + "-" + name + ".png", index, shared.images);
+    return picture_path(arguments.pictures + "-" + name + ".png", index, shared.picture.images);
   };
   const bool with_pictures = !arguments.pictures.empty();
   std::vector<std::string> outputs;
-  for (int i = 0; with_pictures && i < shared.images; ++i) {
+  for (int i = 0; with_pictures && i < shared.picture.images; ++i) {
     for (const char* name : {"a", "b", "difference"}) outputs.push_back(path_of(name, i));
   }
   std::vector<std::string> inputs = inputs_of(arguments.picture, a);
@@ -174,7 +179,7 @@ void compare_pictures(const CommonFlags& flags, const CompareArguments& argument
   std::vector<std::string> written;
   const CompareReport report = [&] {
     RenderingProgress progress(flags);
-    const auto on_step = [&](ComparedSide side, const GenerateStep& step) {
+    const auto on_step = [&](ComparedSide side, const RenderProgress& step) {
       progress.begin(side == ComparedSide::a ? "A: " : "B: ");
       return progress(step);
     };
@@ -186,21 +191,21 @@ void compare_pictures(const CommonFlags& flags, const CompareArguments& argument
   }();
   Json json = request_json(shared, report.a);
   json.erase("model");  // each has its own
-  json.update(Json{{"a", side_json(a, report.a)},
-                   {"b", side_json(b, report.b)},
+  json.update(Json{{"a", side_json(arguments.a, report.a)},
+                   {"b", side_json(arguments.b, report.b)},
                    {"tokens", report.tokens},
                    {"channels", report.channels},
                    {"equal", is_equal(report)},
                    {"first_velocity", to_json(report.first_velocity)},
-                   {"steps", list_of(report.steps)},
+                   {"steps", json_list(report.steps)},
                    {"psnr_db", to_json(report.psnr_db)},
                    {"ssim", to_json(report.ssim)},
-                   {"images", list_of(report.images)},
+                   {"images", json_list(report.images)},
                    {"pictures", written}});
   std::string text = picture_text(report);
   if (!flags.quiet) {
-    text = fmt::format("{}{}\n{}\nPictures: {}", side_text("A", a, report.a),
-                       side_text("B", b, report.b), table_of(report), text);
+    text = fmt::format("{}{}\n{}\nPictures: {}", side_text("A", arguments.a, report.a),
+                       side_text("B", arguments.b, report.b), table_of(report), text);
   }
   if (flags.verbose) text += "\n" + report_text(report.a) + "\n" + report_text(report.b);
   for (const std::string& path : written) text += printable(path) + "\n";
@@ -214,9 +219,9 @@ void add_side(CLI::App& command, const std::string& name, SideArguments& side,
   command.add_option(name, side.model, role + ": a model as --model of generate takes it")
       ->type_name("MODEL")
       ->required();
-  add_choice(command, flag + "linears", side.linears, {"int8", "float"},
+  add_choice(command, flag + "linears", side.linears, linears_words(),
              fmt::format("{}'s large linears", name));
-  add_choice(command, flag + "dtype", side.dtype, {"bf16", "f32"},
+  add_choice(command, flag + "dtype", side.dtype, dtype_words(),
              fmt::format("{}'s activations", name));
   // One file at a time: A and B may follow.
   command
@@ -237,9 +242,8 @@ void add_compare(CLI::App& program, CommonFlags& flags) {
   const auto arguments = std::make_shared<CompareArguments>();
   add_side(*command, "A", arguments->a, "The reference");
   add_side(*command, "B", arguments->b, "The candidate");
-  add_picture_flags(*command, arguments->picture);
-  command->add_flag("--require-int8", arguments->picture.request.require_int8,
-                    "Fail when int8 linears would not run in native INT8");
+  add_picture_flags(*command, arguments->picture, /*several_captions=*/false);
+  add_require_int8(*command, arguments->picture.request.model.require_int8);
   command
       ->add_option("--pictures", arguments->pictures,
                    fmt::format("Write PREFIX-a.png, PREFIX-b.png and PREFIX-difference.png ({} "

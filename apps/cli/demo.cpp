@@ -9,10 +9,12 @@
 
 #include "commands.h"
 #include "help_page.h"
+#include "model_flags.h"
 #include "octet/text.h"
 #include "output.h"
 #include "output_files.h"
 #include "picture_flags.h"
+#include "picture_paths.h"
 #include "rendering.h"
 #include "stop_signal.h"
 
@@ -22,6 +24,7 @@ namespace {
 struct DemoArguments {
   std::string out = "demo.png";
   SeedArgument seed{.seed = 7};
+  ModelOptions memory;  // no more of a model than this is asked for
 };
 
 void render_demo(const CommonFlags& flags, const DemoArguments& arguments) {
@@ -30,22 +33,26 @@ void render_demo(const CommonFlags& flags, const DemoArguments& arguments) {
     const StopSignal whole;  // a signal meanwhile stops the rendering, and no folder stays behind
     return demo_request();
   }();
-  request.device = flags.device;
-  request.threads = flags.threads;
-  request.seed = seed_from(arguments.seed, flags);
-  const GenerateReport report = [&] {
+  request.model.device = flags.device;
+  request.model.threads = flags.threads;
+  request.model.keep = arguments.memory.keep;
+  request.model.max_memory = arguments.memory.max_memory;
+  request.picture.seed = seed_from(arguments.seed, flags);
+  const RenderReport report = [&] {
     RenderingProgress progress(flags);
-    return generate(request, std::ref(progress),
-                    [&](const Picture& picture) { write_picture(arguments.out, picture); });
+    RenderCallbacks callbacks;
+    callbacks.progress = std::ref(progress);
+    callbacks.picture = [&](const Picture& picture) { write_picture(arguments.out, picture); };
+    return generate(request, callbacks);
   }();
   nlohmann::ordered_json json = request_json(request, report);
   json.update(report_json(report));
   json["pictures"] = {arguments.out};
   const std::string text = fmt::format(
-      "{}\n{} ({}, seed {}), from the model of random weights in {}\n\n"
+      "{}\n{} ({}x{}, seed {}), from the model of random weights in {}\n\n"
       "With the weights of Ideogram 4: octet generate --model FOLDER --caption FILE -o out.png\n",
-      report_text(report), printable(arguments.out), request.size, request.seed,
-      printable(request.model));
+      report_text(report), printable(arguments.out), report.width, report.height,
+      request.picture.seed, printable(request.model.model));
   show(flags, flags.quiet ? printable(arguments.out) + "\n" : text, json);
 }
 
@@ -59,6 +66,7 @@ void add_demo(CLI::App& program, CommonFlags& flags) {
   const auto arguments = std::make_shared<DemoArguments>();
   add_picture_path(*command, arguments->out, "PNG file");
   add_seed(*command, arguments->seed, "Seed of the noise, or random");
+  add_memory_flags(*command, arguments->memory);
   set_examples(*command, {"octet demo", "octet demo --seed random -o shapes.png --device cpu"});
   command->callback([&flags, arguments] { render_demo(flags, *arguments); });
 }

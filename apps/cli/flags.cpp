@@ -133,15 +133,19 @@ void add_seconds(CLI::App& command, const std::string& flag, double& seconds, do
       ->default_str(fmt::format("{}", seconds));
 }
 
-void add_choice(CLI::App& command, const std::string& flag, std::string& value,
-                const std::vector<std::string>& words, const std::string& help) {
-  command.add_option(flag, value, help)
-      ->type_name(fmt::format("{}", fmt::join(words, "|")))
-      ->capture_default_str()
+void choose_from(CLI::Option* option, const std::vector<std::string>& words,
+                 const std::string& default_word) {
+  option->type_name(fmt::format("{}", fmt::join(words, "|")))
+      ->default_str(default_word)
       ->check([words](const std::string& given) {
         if (std::find(words.begin(), words.end(), given) != words.end()) return std::string();
         return fmt::format("'{}' is not a choice, expected {}", given, list_of(words));
       });
+}
+
+void add_choice(CLI::App& command, const std::string& flag, std::string& value,
+                const std::vector<std::string>& words, const std::string& help) {
+  choose_from(command.add_option(flag, value, help), words, value);
 }
 
 void add_whole_numbers(CLI::App& command, const std::string& flag, std::vector<int64_t>& values,
@@ -193,6 +197,13 @@ uint64_t bytes_from(const std::string& text) {
         fmt::format("'{}' is not a size in bytes, expected such as 4G or 800M", text));
   }
   return static_cast<uint64_t>(number * factor);
+}
+
+void add_max_memory(CLI::App& command, uint64_t& bytes, const std::string& help) {
+  command
+      .add_option_function<std::string>(
+          "--max-memory", [&bytes](const std::string& text) { bytes = bytes_from(text); }, help)
+      ->type_name("BYTES");
 }
 
 void add_image_size(CLI::App& command, int& width, int& height) {

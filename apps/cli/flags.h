@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "octet/shapes.h"
@@ -12,7 +13,8 @@
 namespace octet::cli {
 
 struct CommonFlags {
-  std::string command;  // that was chosen: "bench gemm"
+  std::string command;            // that was chosen: "bench gemm"
+  const CLI::App* app = nullptr;  // its definition
   std::string device = "auto";
   std::string json;  // path, "-" or empty
   int threads = 0;   // 0: one per physical core
@@ -38,9 +40,39 @@ void add_number(CLI::App& command, const std::string& flag, std::optional<double
 void add_seconds(CLI::App& command, const std::string& flag, double& seconds, double most,
                  const std::string& help);
 
+// The option takes one of these words.
+void choose_from(CLI::Option* option, const std::vector<std::string>& words,
+                 const std::string& default_word);
+
 // One of several words.
 void add_choice(CLI::App& command, const std::string& flag, std::string& value,
                 const std::vector<std::string>& words, const std::string& help);
+
+// The same for an enum: what each word stands for.
+template <class Enum>
+using EnumWords = std::vector<std::pair<std::string, Enum>>;
+
+template <class Enum>
+std::string word_of(const EnumWords<Enum>& words, Enum value) {
+  for (const auto& [word, each] : words) {
+    if (each == value) return word;
+  }
+  return "";
+}
+
+template <class Enum>
+void add_choice(CLI::App& command, const std::string& flag, Enum& value,
+                const EnumWords<Enum>& words, const std::string& help) {
+  std::vector<std::string> names;
+  for (const auto& [word, each] : words) names.push_back(word);
+  const auto set = [words, &value](const std::string& given) {
+    for (const auto& [word, each] : words) {
+      if (word == given) value = each;
+    }
+  };
+  choose_from(command.add_option_function<std::string>(flag, set, help), names,
+              word_of(words, value));
+}
 
 // Whole numbers from 1 to `most`, separated by commas; at most `count` of them.
 void add_whole_numbers(CLI::App& command, const std::string& flag, std::vector<int64_t>& values,
@@ -52,6 +84,9 @@ void add_whole_number(CLI::App& command, const std::string& flag, int64_t& value
 
 // A size in bytes: "4G", "800M", "1.5GiB", "1000000". Other words are wrong usage.
 uint64_t bytes_from(const std::string& text);
+
+// --max-memory, in bytes.
+void add_max_memory(CLI::App& command, uint64_t& bytes, const std::string& help);
 
 // --size: pixels of an image, <width>x<height> or the side of a square.
 void add_image_size(CLI::App& command, int& width, int& height);

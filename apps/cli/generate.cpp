@@ -3,16 +3,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <vector>
 
+#include "caption_list.h"
 #include "commands.h"
 #include "help_page.h"
+#include "model_flags.h"
 #include "octet/text.h"
 #include "output.h"
 #include "output_files.h"
 #include "picture_flags.h"
+#include "picture_paths.h"
 #include "rendering.h"
 
 namespace octet::cli {
@@ -20,82 +24,140 @@ namespace {
 
 struct GenerateArguments {
   PictureArguments picture;
+  std::vector<std::string> loras;
   std::string out = "out.png";
+  std::string preview;  // a file; empty: none
 };
 
-void generate_pictures(const CommonFlags& flags, const GenerateArguments& arguments) {
-  const GenerateRequest request = request_from(arguments.picture, flags);
-  const auto path_of = [&](int index) {
-    return picture_path(arguments.out, index, request.images);
+// Each step's rough picture takes the place of the one before it.
+std::function<void(const Preview&)> preview_to(const std::string& path) {
+  if (path.empty()) return {};
+  return [path](const Preview& preview) {
+    Picture picture;
+    picture.width = preview.width;
+    picture.height = preview.height;
+    picture.rgb = preview.rgb;
+    write_picture(path, picture);
   };
-  std::vector<std::string> outputs;
-  for (int i = 0; i < request.images; ++i) outputs.push_back(path_of(i));
-  check_outputs(flags, std::move(outputs), inputs_of(arguments.picture, request));
-  std::vector<std::string> written;
-  std::vector<uint64_t> seeds;
-  const GenerateReport report = [&] {
-    RenderingProgress progress(flags);
-    return generate(request, std::ref(progress), [&](const Picture& picture) {
-      write_picture(path_of(picture.index), picture);
-      written.push_back(path_of(picture.index));
-      seeds.push_back(picture.seed);
-    });
-  }();
-  const bool seeded = request.noise_file.empty();
+}
+
+// The one caption of a command: the model is released as it is used.
+CaptionResult render_one(const CommonFlags& flags, const GenerateRequest& request,
+                         const std::string& name, const PicturePaths& paths,
+                         const RenderCallbacks& others) {
+  CaptionResult result{.name = name};
+  RenderingProgress progress(flags);
+  RenderCallbacks callbacks = others;
+  callbacks.progress = std::ref(progress);
+  callbacks.picture = [&](const Picture& picture) {
+    write_picture(paths.of(0, picture.index), picture);
+    result.add(paths.of(0, picture.index), picture);
+  };
+  result.report = generate(request, callbacks);
+  return result;
+}
+
+nlohmann::ordered_json to_json(const GenerateRequest& request,
+                               const std::vector<std::string>& loras,
+                               const std::vector<CaptionResult>& results) {
+  const bool seeded = request.picture.noise.empty();
+  const RenderReport report = total_of(results);
   nlohmann::ordered_json json = request_json(request, report);
+  if (results.size() > 1) json["caption"] = nullptr;
   json.update(report_json(report));
-  json["loras"] = request.loras;
-  json["pictures"] = written;
-  json["seeds"] = seeded ? nlohmann::ordered_json(seeds) : nlohmann::ordered_json(nullptr);
-  std::string names;
-  for (const std::string& lora : request.loras) {
-    if (!flags.quiet) names += "LoRA " + printable(lora) + "\n";
+  json["loras"] = loras;
+  json["pictures"] = nlohmann::ordered_json::array();
+  json["seeds"] = seeded ? nlohmann::ordered_json::array() : nlohmann::ordered_json(nullptr);
+  json["captions"] = nlohmann::ordered_json::array();
+  for (const CaptionResult& result : results) {
+    for (const std::string& path : result.pictures) json["pictures"].push_back(path);
+    for (const uint64_t seed : result.seeds) {
+      if (seeded) json["seeds"].push_back(seed);
+    }
+    json["captions"].push_back(caption_json(result, seeded));
   }
-  for (size_t i = 0; i < written.size(); ++i) {
-    names += printable(written[i]);
-    if (!flags.quiet && seeded) names += fmt::format(" (seed {})", seeds[i]);
-    names += "\n";
+  return json;
+}
+
+void generate_pictures(const CommonFlags& flags, const GenerateArguments& arguments) {
+  const Captions captions = read_captions(arguments.picture.captions);
+  GenerateRequest request = request_from(arguments.picture, flags);
+  request.model.loras = loras_from(arguments.loras);
+  const bool seeded = request.picture.noise.empty();
+  PicturePaths::Pictures pictures{.is_list = captions.is_list, .images = request.picture.images};
+  for (const NamedCaption& caption : captions.all) pictures.captions.push_back(caption.name);
+  if (seeded) pictures.seed = request.picture.seed;
+  const PicturePaths paths(arguments.out, pictures);
+  std::vector<std::string> outputs = paths.all();
+  if (!arguments.preview.empty()) outputs.push_back(arguments.preview);
+  check_outputs(flags, std::move(outputs), inputs_of(arguments.picture, request));
+
+  RenderCallbacks callbacks;
+  callbacks.preview = preview_to(arguments.preview);
+  std::vector<CaptionResult> results;
+  if (captions.is_list) {
+    results = render_list(flags, request, captions.all, paths, callbacks);
+  } else {
+    request.picture = with_caption(request.picture, captions.all.front());
+    results.push_back(render_one(flags, request, captions.all.front().name, paths, callbacks));
   }
-  show(flags, flags.quiet ? names : report_text(report) + "\n" + names, json);
+  std::string text;
+  const bool any = std::any_of(results.begin(), results.end(),
+                               [](const CaptionResult& each) { return each.report.has_value(); });
+  if (any && !flags.quiet) {
+    if (captions.is_list) text += "\n";
+    text += report_text(total_of(results)) + "\n";
+    for (const std::string& lora : arguments.loras) text += "LoRA " + printable(lora) + "\n";
+  }
+  if (!captions.is_list) text += lines_of(flags, results.front(), seeded);
+  show(flags, text, to_json(request, arguments.loras, results));
+  check_none_failed(results);
 }
 
 }  // namespace
 
 void add_generate(CLI::App& program, CommonFlags& flags) {
   CLI::App* command =
-      program.add_subcommand("generate", "Make images from a JSON caption or plain text");
+      program.add_subcommand("generate", "Make images from JSON captions or plain text");
   add_device_flags(*command, flags);
   add_output_flags(*command, flags);
   const auto arguments = std::make_shared<GenerateArguments>();
-  GenerateRequest& request = arguments->picture.request;
+  ModelOptions& model = arguments->picture.request.model;
   command
-      ->add_option("--model", request.model,
+      ->add_option("--model", model.model,
                    "The model: a folder as Hugging Face lays it out, owner/name of one that was "
                    "pulled, or the file or folder of its transformer in any dialect")
       ->type_name("MODEL")
       ->required();
   command
-      ->add_option("--lora", request.loras,
+      ->add_option("--lora", arguments->loras,
                    "FILE[:strength[:cond|uncond|both]], merged into the weights; several stack")
       ->type_name("FILE");
-  command->add_flag("--cache-weights", request.cache_weights,
+  command->add_flag("--cache-weights", model.cache_weights,
                     "Keep the INT8 weights of a model that is stored otherwise, for the next time");
-  add_picture_flags(*command, arguments->picture);
-  add_picture_path(*command, arguments->out, "PNG file; several get -1, -2, ... in their name");
-  add_choice(*command, "--linears", request.linears, {"int8", "float"},
+  add_picture_flags(*command, arguments->picture, /*several_captions=*/true);
+  add_picture_path(*command, arguments->out,
+                   "PNG file, also with {name} (of the caption), {index} (of the picture), {image} "
+                   "(of the caption's) and {seed}; several get names and numbers at the end");
+  command
+      ->add_option("--preview", arguments->preview,
+                   "PNG file that shows after each step, roughly, what the picture becomes")
+      ->type_name("FILE");
+  add_choice(*command, "--linears", model.linears, linears_words(),
              "The transformers' large linears");
-  command->add_flag("--require-int8", request.require_int8,
-                    "Fail when they would not run in native INT8");
-  add_choice(*command, "--dtype", request.dtype, {"bf16", "f32"}, "Activations");
+  add_require_int8(*command, model.require_int8);
+  add_choice(*command, "--dtype", model.activations, dtype_words(), "Activations");
   set_group(*command, kModelOptions, {"--model", "--lora", "--cache-weights"});
-  set_group(*command, kPictureOptions, {"--out"});
+  set_group(*command, kPictureOptions, {"--out", "--preview"});
   set_examples(
       *command,
       {"octet generate --model ideogram-ai/ideogram-4-fp8 --caption poster.json -o poster.png",
        "octet generate --model ideogram-ai/ideogram-4-fp8 -p 'a red fox in snow' --seed random -n "
        "4",
        "octet generate --model ideogram-4-int8 --base ideogram-ai/ideogram-4-fp8 --preset turbo "
-       "--caption poster.json"});
+       "--caption poster.json",
+       "octet generate --model ideogram-ai/ideogram-4-fp8 --caption posters/ --caption more.jsonl "
+       "-o 'out/{name}-{seed}.png'"});
   command->callback([&flags, arguments] { generate_pictures(flags, *arguments); });
 }
 

@@ -16,8 +16,8 @@
 #include "octet/error.h"
 #include "octet/invalid_request.h"
 #include "octet/log.h"
-#include "octet/text.h"
 #include "octet/version.h"
+#include "output.h"
 #include "stop_signal.h"
 #include "usage_errors.h"
 
@@ -26,11 +26,10 @@ namespace {
 
 enum ExitCode { kDone = 0, kFailed = 1, kWrongUsage = 2 };
 
-// fputs rather than fmt::print, which throws when standard error is full or closed.
-int fail_with(const std::string& sentence, ExitCode code = kFailed) {
+int fail_with(const CommonFlags& flags, const std::string& sentence, ExitCode code = kFailed) {
   std::signal(SIGPIPE, SIG_IGN);  // nobody may read standard output any more
   std::fflush(stdout);            // where both go to one place, the sentence comes last
-  std::fputs(fmt::format("octet: {}\n", printable(sentence)).c_str(), stderr);
+  say(flags, sentence);
   return code;
 }
 
@@ -56,19 +55,18 @@ void send_log_lines_to_stderr(const CommonFlags& flags) {
   }
   if (flags.verbose) lowest = log::Level::debug;
   if (flags.quiet) lowest = log::Level::warning;
-  log::set_sink([lowest](log::Level level, std::string_view line) {
-    if (level >= lowest) std::fputs(fmt::format("octet: {}\n", printable(line)).c_str(), stderr);
+  log::set_sink([lowest, flags](log::Level level, std::string_view line) {
+    if (level >= lowest) say(flags, line);
   });
 }
 
-// "bench gemm"
-std::string chosen_command(const CLI::App& program) {
-  std::string name;
-  for (const CLI::App* app = &program; !app->get_subcommands().empty();) {
-    app = app->get_subcommands().front();
-    name += (name.empty() ? "" : " ") + app->get_name();
+// Notes which command it is: "bench gemm", and where it is defined.
+void choose_command(const CLI::App& program, CommonFlags& flags) {
+  flags.app = &program;
+  while (!flags.app->get_subcommands().empty()) {
+    flags.app = flags.app->get_subcommands().front();
+    flags.command += (flags.command.empty() ? "" : " ") + flags.app->get_name();
   }
-  return name;
 }
 
 using AddCommand = void (*)(CLI::App& program, CommonFlags& flags);
@@ -102,14 +100,21 @@ void add_commands(CLI::App& program, CommonFlags& flags) {
   program.footer(kClosingLines);
 }
 
+// Log lines name the flags of a command, which is gone when the program is.
+struct LogLinesEnd {
+  ~LogLinesEnd() { log::set_sink({}); }
+};
+
+// The commands' own errors are caught where the program is still defined, for `say`.
 int run(int argc, char** argv) {
   CLI::App program("Ideogram 4 in native INT8", "octet");
   program.formatter(std::make_shared<HelpPage>());
   program.set_version_flag("--version", fmt::format("octet {} ({})", version(), commit()));
   program.require_subcommand(1);
+  const LogLinesEnd no_lines_later;
   CommonFlags flags;
   program.parse_complete_callback([&program, &flags] {
-    flags.command = chosen_command(program);
+    choose_command(program, flags);
     send_log_lines_to_stderr(flags);
   });
   add_commands(program, flags);
@@ -117,16 +122,19 @@ int run(int argc, char** argv) {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     const bool asked_for_help = error.get_exit_code() == 0;
-    if (!asked_for_help) return fail_with(usage_sentence(program, error), kWrongUsage);
+    if (!asked_for_help) return fail_with(flags, usage_sentence(program, error), kWrongUsage);
     std::ostringstream text;
     program.exit(error, text, text);
     std::fputs(text.str().c_str(), stdout);
   } catch (const InvalidRequest& error) {
-    return fail_with(usage_sentence(program, CLI::ValidationError(error.what())), kWrongUsage);
+    const CLI::ValidationError usage(error.what());
+    return fail_with(flags, usage_sentence(program, usage), kWrongUsage);
+  } catch (const Error& error) {
+    return fail_with(flags, error.what());
   }
   // Both: an earlier write that failed leaves nothing to flush.
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    return fail_with("standard output could not be written to its end; is the disk full?");
+    return fail_with(flags, "standard output could not be written to its end; is the disk full?");
   }
   return kDone;
 }
@@ -135,14 +143,12 @@ int run(int argc, char** argv) {
 int guarded_run(int argc, char** argv) {
   try {
     return run(argc, argv);
-  } catch (const Error& error) {
-    return fail_with(error.what());
   } catch (const std::bad_alloc&) {
     // As it is: formatting would ask for memory again.
     std::fputs("octet: out of memory; close programs or use a smaller problem\n", stderr);
     return kFailed;
   } catch (const std::exception& error) {
-    return fail_with(fmt::format("unexpected failure: {}", error.what()));
+    return fail_with({}, fmt::format("unexpected failure: {}", error.what()));
   }
 }
 

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "field_names.h"
 #include "octet/files.h"
+#include "octet/text.h"
 
 namespace octet::cli {
 namespace {
@@ -94,6 +96,13 @@ void ProgressReports::operator()(int done, int total) {
   if (quiet_) return;
   if (!progress_) progress_.emplace(title_, total, unit_);
   progress_->update(done);
+}
+
+void say(const CommonFlags& flags, std::string_view sentence) {
+  const std::string said =
+      flags.app == nullptr ? std::string(sentence) : with_flags(sentence, *flags.app);
+  // fputs rather than fmt::print, which throws when standard error is full or closed.
+  std::fputs(fmt::format("octet: {}\n", printable(said)).c_str(), stderr);
 }
 
 void show(const CommonFlags& flags, const std::string& text, const nlohmann::ordered_json& result) {

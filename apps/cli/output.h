@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "flags.h"
@@ -54,6 +55,9 @@ class ProgressReports {
   std::string unit_;
   std::optional<Progress> progress_;
 };
+
+// A sentence on standard error, with flags for the fields that it names.
+void say(const CommonFlags& flags, std::string_view sentence);
 
 // The result of a command: `text` on standard output, or the JSON there for `--json -`, with the
 // name and version of its schema as the first field (docs/json.md). A JSON file

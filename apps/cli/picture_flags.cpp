@@ -2,19 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <limits>
 #include <random>
-#include <string_view>
 #include <system_error>
-#include <utility>
 
 #include "help_page.h"
-#include "octet/caption.h"
-#include "octet/error.h"
+#include "model_flags.h"
 
 namespace octet::cli {
 namespace {
@@ -41,59 +38,6 @@ bool is_number(const std::string& text) {
   char* end = nullptr;
   std::strtod(text.c_str(), &end);
   return !text.empty() && *end == '\0';
-}
-
-void add_caption_flags(CLI::App& command, PictureArguments& arguments) {
-  command
-      .add_option("--caption", arguments.caption,
-                  "JSON caption: a file, - for stdin, or the JSON itself")
-      ->type_name("FILE");
-  command
-      .add_option("-p,--prompt", arguments.prompt,
-                  "Plain text in place of a caption, wrapped into one")
-      ->type_name("TEXT");
-  command.add_flag("--wrap-text", arguments.wrap_text, "The caption is plain text: wrap it");
-  command.add_flag("--any-caption", arguments.request.any_caption,
-                   "Warn of a caption's errors, and run it all the same");
-}
-
-bool is_json(std::string_view text) {
-  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark
-  const size_t first = text.find_first_not_of(" \t\r\n");
-  return first != text.npos && text[first] == '{';
-}
-
-// The words of the user, and what a sentence about them begins with.
-struct CaptionText {
-  std::string text, name;
-};
-
-CaptionText caption_from(const PictureArguments& arguments) {
-  if (arguments.caption.has_value() == arguments.prompt.has_value()) {
-    throw CLI::ValidationError(arguments.prompt ? "--caption and --prompt cannot be used together"
-                                                : "--caption FILE or --prompt TEXT is missing");
-  }
-  if (arguments.prompt) {
-    // A caption in the place of words, as other programs take it.
-    const std::string& prompt = *arguments.prompt;
-    if (prompt.empty()) throw CLI::ValidationError("--prompt is empty, expected a description");
-    return {is_json(prompt) ? prompt : wrap_plain_text(prompt), "the prompt"};
-  }
-  const std::string& path = *arguments.caption;
-  if (path.empty()) throw CLI::ValidationError("--caption is empty, expected a file or -");
-  std::error_code error;
-  const bool is_there =
-      path == "-" || std::filesystem::exists(path, error) || error == std::errc::permission_denied;
-  if (!is_there && is_json(path)) return {path, "the caption"};
-  if (!is_there) {
-    throw Error(fmt::format(
-        "'{}': there is no such file; --caption takes a file with JSON, and --prompt the "
-        "description itself",
-        path));
-  }
-  CaptionText caption{read_caption(path), path == "-" ? "standard input" : path};
-  if (arguments.wrap_text) caption.text = wrap_plain_text(caption.text);
-  return caption;
 }
 
 }  // namespace
@@ -124,33 +68,24 @@ uint64_t seed_from(const SeedArgument& argument, const CommonFlags& flags) {
   return seed;
 }
 
-void add_picture_flags(CLI::App& command, PictureArguments& arguments) {
-  GenerateRequest& request = arguments.request;
-  command
-      .add_option("--base", request.base,
-                  "A whole model, for the parts and weights that the model lacks")
-      ->type_name("MODEL");
-  const auto add_part = [&](const char* flag, std::string& path, const char* help) {
-    command.add_option(flag, path, help)->type_name("FILE|FOLDER");
-  };
-  add_part("--uncond", request.unconditional,
-           "The unconditional transformer; not needed with --guidance 1");
-  add_part("--text-encoder", request.text_encoder, "The text encoder");
-  add_part("--vae", request.vae, "The VAE");
-  add_part("--tokenizer", request.tokenizer,
-           "tokenizer.json, or a folder with it (default: in the model's folder, or beside the "
-           "text encoder)");
-  add_caption_flags(command, arguments);
-  command.add_option("--size", request.size, "Pixels: <width>x<height>, or the side of a square")
+void add_picture_flags(CLI::App& command, PictureArguments& arguments, bool several_captions) {
+  ModelOptions& model = arguments.request.model;
+  PictureRequest& picture = arguments.request.picture;
+  picture.preset = list_presets().front().name;
+  add_part_flags(command, model);
+  add_caption_flags(command, arguments.captions, several_captions);
+  command.add_flag("--any-caption", picture.any_caption,
+                   "Warn of a caption's errors, and run it all the same");
+  command.add_option("--size", arguments.size, "Pixels: <width>x<height>, or the side of a square")
       ->type_name("SIZE")
       ->capture_default_str();
-  command.add_option("--preset", request.preset, preset_help())
+  command.add_option("--preset", picture.preset, preset_help())
       ->type_name(preset_names())
       ->capture_default_str();
   add_whole_number(command, "--steps", arguments.steps, 1, 1000, "Steps (default: the preset's)");
   command.get_option("--steps")->default_str("");
   command
-      .add_option("--guidance", request.guidance,
+      .add_option("--guidance", picture.guidance,
                   "Guidance of all steps, or one number per step (default: the preset's)")
       ->type_name("FLOAT,...")
       ->delimiter(',')
@@ -160,18 +95,19 @@ void add_picture_flags(CLI::App& command, PictureArguments& arguments) {
         return fmt::format("'{}' is not a number, expected such as 7 or 7,7,3", number);
       });
   add_seed(command, arguments.seed,
-           "Seed of the noise, or random; picture i of several has the seed + i - 1");
+           several_captions
+               ? "Seed of the noise, or random; picture i of a caption has the seed + i - 1"
+               : "Seed of the noise, or random; picture i of several has the seed + i - 1");
   command
-      .add_option("--noise", request.noise_file,
+      .add_option("--noise", arguments.noise,
                   "Safetensors file with the noise in place of the seed's, to compare with others")
       ->type_name("FILE");
-  add_whole_number(command, "-n,--images", arguments.images, 1, 1000, "Number of images");
-  add_choice(command, "--convention", request.convention, {"official", "diffusers"},
+  add_whole_number(command, "-n,--images", arguments.images, 1, 1000,
+                   several_captions ? "Number of images of each caption" : "Number of images");
+  add_choice(command, "--convention", model.convention, convention_words(),
              "End of the schedule and statistics of latents");
-  add_choice(command, "--tune", request.tune, {"off", "missing", "all"},
-             "Kernels chosen by measuring");
-  set_group(command, kModelOptions,
-            {"--base", "--uncond", "--text-encoder", "--vae", "--tokenizer"});
+  add_choice(command, "--tune", model.tuning, tuning_words(), "Kernels chosen by measuring");
+  add_memory_flags(command, model);
   set_group(command, kPictureOptions,
             {"--caption", "--prompt", "--wrap-text", "--any-caption", "--size", "--preset",
              "--steps", "--guidance", "--seed", "--noise", "--images", "--convention"});
@@ -179,30 +115,35 @@ void add_picture_flags(CLI::App& command, PictureArguments& arguments) {
 
 GenerateRequest request_from(const PictureArguments& arguments, const CommonFlags& flags) {
   GenerateRequest request = arguments.request;
-  request.steps = static_cast<int>(arguments.steps);
-  request.images = static_cast<int>(arguments.images);
-  request.device = flags.device;
-  request.threads = flags.threads;
-  CaptionText caption = caption_from(arguments);
-  request.caption = std::move(caption.text);
-  request.caption_name = std::move(caption.name);
-  request.seed = seed_from(arguments.seed, flags);
+  request.model.device = flags.device;
+  request.model.threads = flags.threads;
+  PictureRequest& picture = request.picture;
+  const std::vector<float>& guidance = picture.guidance;
+  request.model.guided = guidance.empty() || std::any_of(guidance.begin(), guidance.end(),
+                                                         [](float by) { return by != 1; });
+  picture.size = parse_size(arguments.size);
+  picture.steps = static_cast<int>(arguments.steps);
+  picture.images = static_cast<int>(arguments.images);
+  if (!arguments.noise.empty()) {
+    picture.noise = read_noise(arguments.noise);
+    picture.noise_name = arguments.noise;
+  }
+  picture.seed = seed_from(arguments.seed, flags);
+  return request;
+}
+
+PictureRequest with_caption(PictureRequest request, const NamedCaption& caption) {
+  request.caption = caption.text;
+  request.caption_name = caption.where;
   return request;
 }
 
 std::vector<std::string> inputs_of(const PictureArguments& arguments,
                                    const GenerateRequest& request) {
-  std::vector<std::string> inputs = {request.model,        request.base, request.unconditional,
-                                     request.text_encoder, request.vae,  request.tokenizer,
-                                     request.noise_file};
-  if (arguments.caption) inputs.push_back(*arguments.caption);
-  for (const std::string& lora : request.loras) {
-    // FILE[:strength[:branch]], and the file's own name may have colons.
-    for (size_t end = lora.find(':'); end != std::string::npos; end = lora.find(':', end + 1)) {
-      inputs.push_back(lora.substr(0, end));
-    }
-    inputs.push_back(lora);
-  }
+  std::vector<std::string> inputs = files_of(request.model);
+  inputs.push_back(arguments.noise);
+  const std::vector<std::string>& captions = arguments.captions.captions;
+  inputs.insert(inputs.end(), captions.begin(), captions.end());
   return inputs;
 }
 

@@ -3,10 +3,10 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "caption_flags.h"
 #include "flags.h"
 #include "octet/generate.h"
 
@@ -25,25 +25,27 @@ uint64_t seed_from(const SeedArgument& argument, const CommonFlags& flags);
 
 struct PictureArguments {
   GenerateRequest request;  // without what stands below
+  CaptionWords captions;
+  std::string size = "1024x1024";
+  std::string noise;  // its file
   SeedArgument seed;
   int64_t steps = 0, images = 1;
-  std::optional<std::string> caption;  // a file, - or the JSON itself
-  std::optional<std::string> prompt;   // plain text; one of the two is given
-  bool wrap_text = false;
 };
 
-// Headings of the help.
-inline constexpr const char* kModelOptions = "Model";
+// The heading of the help.
 inline constexpr const char* kPictureOptions = "Picture";
 
-// Parts of the model, caption, size, preset, noise, number; not the model or its linears.
-void add_picture_flags(CLI::App& command, PictureArguments& arguments);
+// Parts of the model and its memory, captions (several or one), size, preset, noise, number; not
+// the model or its linears.
+void add_picture_flags(CLI::App& command, PictureArguments& arguments, bool several_captions);
 
-// Reads the caption.
+// All but the captions. Reads the noise.
 GenerateRequest request_from(const PictureArguments& arguments, const CommonFlags& flags);
 
-// What the user named as inputs of the request that was made from the arguments: files, folders and
-// what is neither.
+// The same with the words of a caption.
+PictureRequest with_caption(PictureRequest request, const NamedCaption& caption);
+
+// What the user named as inputs: files, folders and what is neither.
 std::vector<std::string> inputs_of(const PictureArguments& arguments,
                                    const GenerateRequest& request);
 

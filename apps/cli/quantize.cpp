@@ -20,10 +20,21 @@ namespace {
 
 struct QuantizeArguments {
   QuantizeRequest request;
-  std::string max_memory, report;
+  std::string recipe = "convrot", protect = "none";
+  std::string calibration_size = "512x512";
+  std::string report;
+  bool unconditional = false;
   int64_t steps = 0, seed = 0;
   bool no_clip = false;
 };
+
+EnumWords<OutputDialect> dialect_words() {
+  EnumWords<OutputDialect> words;
+  for (const OutputDialect dialect : {OutputDialect::comfyui, OutputDialect::transformerlab}) {
+    words.emplace_back(to_string(dialect), dialect);
+  }
+  return words;
+}
 
 std::string percent(double value) { return fmt::format("{:.2f} %", 100 * value); }
 
@@ -35,18 +46,17 @@ std::string first_place(const std::vector<ErrorPlace>& list, double factor, cons
 // The worst first, within 100 columns; everything is in the JSON and on the page.
 std::string error_table(const QuantizeReport& report) {
   constexpr size_t kShown = 24;
-  std::vector<const LinearErrorReport*> sorted;
-  for (const LinearErrorReport& error : report.errors) sorted.push_back(&error);
+  std::vector<const LinearError*> sorted;
+  for (const LinearError& error : report.errors) sorted.push_back(&error);
   std::stable_sort(sorted.begin(), sorted.end(), [&](const auto* a, const auto* b) {
-    return error_by_recipe(report, *a) > error_by_recipe(report, *b);
+    return a->of(report.recipe.kind) > b->of(report.recipe.kind);
   });
   Table table({"linear", "rowwise", "smoothq.", "convrot", "bf16", "row", "column"}, 1);
   bool stars = false;
   for (size_t i = 0; i < std::min(kShown, sorted.size()); ++i) {
-    const LinearErrorReport& error = *sorted[i];
+    const LinearError& error = *sorted[i];
     stars = stars || error.is_protected;
-    table.add({fmt::format("{}{}{}", error.branch == "conditional" ? "" : "uncond. ", error.module,
-                           error.is_protected ? " *" : ""),
+    table.add({linear_title(report, error) + (error.is_protected ? " *" : ""),
                percent(error.rowwise), percent(error.smoothquant), percent(error.convrot),
                percent(error.unquantized), first_place(error.worst_rows, 100, " %"),
                first_place(error.worst_columns, 1, "x")});
@@ -57,18 +67,19 @@ std::string error_table(const QuantizeReport& report) {
                     "NRMSE of the outputs (activations: {}), the worst by {} first{}.\n"
                     "row: the output channel with the largest share of the squared error; column: "
                     "the input\nchannel that reaches furthest, over the median.\n",
-                    printable(report.activations), report.recipe, stars ? "; * is protected" : "");
+                    printable(report.activations), to_string(report.recipe),
+                    stars ? "; * is protected" : "");
 }
 
 std::string to_text(const QuantizeReport& report, const QuantizeRequest& request, bool quiet) {
   std::string text;
   const bool asked_for_errors = request.measure || request.out.empty();
   if (!report.errors.empty() && (asked_for_errors || !quiet)) text += error_table(report) + "\n";
-  for (const QuantizeBranchReport& branch : report.branches) {
+  for (const QuantizedNetwork& network : report.networks) {
     if (quiet) break;
     text += fmt::format("{}: {} linears {}in INT8 ({}), {} protected, {} small ones kept\n",
-                        branch.branch, branch.int8, report.files.empty() ? "would be " : "",
-                        report.recipe, branch.protected_, branch.kept);
+                        network.network, network.int8, report.files.empty() ? "would be " : "",
+                        to_string(report.recipe), network.protected_, network.kept);
   }
   for (const std::string& file : report.files) text += printable(file) + "\n";
   if (!report.files.empty() && !quiet) {
@@ -80,7 +91,7 @@ std::string to_text(const QuantizeReport& report, const QuantizeRequest& request
                         : "",
                     report.verified ? ", verified" : "");
   }
-  if (report.branches.size() == 2 && !report.files.empty() && !quiet) {
+  if (report.networks.size() > 1 && !report.files.empty() && !quiet) {
     // Text encoder, tokenizer and VAE are not copied.
     text += fmt::format("Pictures with it: octet generate --model {} --base {} ...\n",
                         printable(request.out), printable(request.source));
@@ -96,7 +107,7 @@ nlohmann::ordered_json places_json(const std::vector<ErrorPlace>& list, const ch
 
 nlohmann::ordered_json to_json(const QuantizeReport& report) {
   nlohmann::ordered_json json = {{"device", report.device},
-                                 {"recipe", report.recipe},
+                                 {"recipe", to_string(report.recipe)},
                                  {"activations", report.activations},
                                  {"files", report.files},
                                  {"source_bytes", report.source_bytes},
@@ -104,16 +115,16 @@ nlohmann::ordered_json to_json(const QuantizeReport& report) {
                                  {"resumed_tensors", report.resumed_tensors},
                                  {"verified", report.verified},
                                  {"seconds", report.seconds}};
-  for (const QuantizeBranchReport& branch : report.branches) {
-    json["branches"].push_back({{"branch", branch.branch},
-                                {"int8", branch.int8},
-                                {"protected", branch.protected_},
-                                {"kept", branch.kept},
-                                {"protected_modules", branch.protected_modules}});
+  for (const QuantizedNetwork& network : report.networks) {
+    json["branches"].push_back({{"branch", network.network},
+                                {"int8", network.int8},
+                                {"protected", network.protected_},
+                                {"kept", network.kept},
+                                {"protected_modules", network.protected_modules}});
   }
   json["errors"] = nlohmann::ordered_json::array();
-  for (const LinearErrorReport& error : report.errors) {
-    json["errors"].push_back({{"branch", error.branch},
+  for (const LinearError& error : report.errors) {
+    json["errors"].push_back({{"branch", error.network},
                               {"module", error.module},
                               {"n", error.n},
                               {"k", error.k},
@@ -132,10 +143,13 @@ void run(const CommonFlags& flags, QuantizeArguments& arguments) {
   QuantizeRequest& request = arguments.request;
   request.device = flags.device;
   request.threads = flags.threads;
+  request.recipe = parse_recipe(arguments.recipe);
+  request.protect = parse_protection(arguments.protect);
+  request.calibration_size = parse_size(arguments.calibration_size);
+  if (arguments.unconditional) request.network = "unconditional";
   request.clip = !arguments.no_clip;
   request.calibration_steps = static_cast<int>(arguments.steps);
   request.seed = static_cast<uint64_t>(arguments.seed);
-  if (!arguments.max_memory.empty()) request.max_memory = bytes_from(arguments.max_memory);
   request.measure = request.measure || !arguments.report.empty();
   if (request.verify && request.out.empty()) {
     throw CLI::ValidationError("--verify needs an output to read back; name one after the source");
@@ -148,9 +162,11 @@ void run(const CommonFlags& flags, QuantizeArguments& arguments) {
   const QuantizeReport report = [&] {
     RenderingProgress progress(flags);
     return quantize(request, [&](const QuantizeStep& step) {
-      const std::string of = step.branch.empty() ? "" : " " + step.branch;
-      return progress(
-          {.stage = step.stage + of, .unit = step.unit, .done = step.done, .total = step.total});
+      const std::string of = step.network.empty() ? "" : " " + step.network;
+      return progress.show({.title = to_string(step.stage) + of,
+                            .unit = step.stage == QuantizeStage::calibrate ? "steps" : "bytes",
+                            .done = step.done,
+                            .total = step.total});
     });
   }();
   if (!arguments.report.empty()) write_text_file(arguments.report, error_page(report));
@@ -180,20 +196,21 @@ void add_quantize(CLI::App& program, CommonFlags& flags) {
       ->type_name("FILE|FOLDER");
   command->add_option("--base", request.base, "A model that gives what the source lacks")
       ->type_name("MODEL");
-  command->add_flag("--unconditional", request.unconditional,
+  command->add_flag("--unconditional", arguments->unconditional,
                     "The one transformer is the unconditional one");
-  command->add_option("--recipe", request.recipe, "rowwise, smoothquant[:alpha] or convrot[:group]")
+  command
+      ->add_option("--recipe", arguments->recipe, "rowwise, smoothquant[:alpha] or convrot[:group]")
       ->type_name("RECIPE")
       ->capture_default_str();
   command
-      ->add_option("--protect", request.protect,
+      ->add_option("--protect", arguments->protect,
                    "Large linears kept in floating point: none, auto:N (of each transformer the N "
                    "with the largest error), or names with *, separated by commas")
       ->type_name("none|auto:N|NAMES")
       ->capture_default_str();
   command->add_flag("--no-clip", arguments->no_clip,
                     "Scales of weights by their largest value, not searched");
-  add_choice(*command, "--dialect", request.dialect, {"comfyui", "transformerlab"},
+  add_choice(*command, "--dialect", request.dialect, dialect_words(),
              "How files are written, one for each transformer or one for both");
   command
       ->add_option("--captions", request.captions,
@@ -212,15 +229,13 @@ void add_quantize(CLI::App& program, CommonFlags& flags) {
                    "turbo)");
   command->get_option("--calibration-steps")->default_str("");
   command
-      ->add_option("--calibration-size", request.calibration_size,
+      ->add_option("--calibration-size", arguments->calibration_size,
                    "Size of the calibration's images")
       ->type_name("SIZE")
       ->capture_default_str();
   add_whole_number(*command, "--seed", arguments->seed, 0, std::numeric_limits<int64_t>::max(),
                    "Seed of the calibration's noise");
-  command
-      ->add_option("--max-memory", arguments->max_memory, "Most memory to take, such as 4G or 800M")
-      ->type_name("BYTES");
+  add_max_memory(*command, request.max_memory, "Most memory to take, such as 4G or 800M");
   command->add_flag("--measure", request.measure,
                     "Measure the error of each large linear by every recipe");
   command->add_option("--report", arguments->report, "These errors as an HTML page")

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cctype>
-#include <filesystem>
+#include <cmath>
+#include <utility>
+#include <vector>
 
 #include "octet/version.h"
 #include "output.h"
@@ -12,69 +12,84 @@
 namespace octet::cli {
 namespace {
 
-std::string title_of(const std::string& stage) {
-  if (stage == "text") return "text encoder";
-  if (stage == "load") return "transformer";
-  if (stage == "denoise") return "denoising";
-  if (stage == "decode") return "decoding";
-  return stage;  // of other commands: "measure", "write", ...
+struct StageWords {
+  const char *title, *unit;
+};
+
+StageWords words_for(Stage stage) {
+  switch (stage) {
+    case Stage::text: return {"text encoder", "layers"};
+    case Stage::load: return {"loading", "bytes"};
+    case Stage::denoise: return {"denoising", "steps"};
+    case Stage::decode: return {"decoding", "images"};
+  }
+  return {"", ""};
 }
 
 // Bytes are counted in a unit of which there are some.
-std::pair<std::string, int64_t> unit_for(const GenerateStep& step) {
-  if (step.unit != "bytes") return {step.unit, 1};
+std::pair<std::string, int64_t> unit_for(const RenderingProgress::Work& work) {
+  if (work.unit != "bytes") return {work.unit, 1};
   constexpr int64_t kKilobyte = 1000, kMegabyte = 1'000'000;
-  if (step.total < 100 * kKilobyte) return {"bytes", 1};
-  if (step.total < 100 * kMegabyte) return {"kB", kKilobyte};
+  if (work.total < 100 * kKilobyte) return {"bytes", 1};
+  if (work.total < 100 * kMegabyte) return {"kB", kKilobyte};
   return {"MB", kMegabyte};
+}
+
+// "45 s", "3 min", "1 h 20 min"
+std::string rough_time(double seconds) {
+  const auto whole = static_cast<int64_t>(std::ceil(seconds));
+  constexpr int64_t kMinute = 60, kHour = 3600;
+  if (whole < 2 * kMinute) return fmt::format("{} s", whole);
+  if (whole < 2 * kHour) return fmt::format("{} min", (whole + kMinute - 1) / kMinute);
+  return fmt::format("{} h {} min", whole / kHour, whole % kHour / kMinute);
+}
+
+std::string note_of(const RenderProgress& progress) {
+  if (progress.stage != Stage::denoise || !(progress.seconds > 0)) return "";
+  std::string note = fmt::format("{:.2f} s per step", progress.seconds);
+  if (progress.eta_s >= 0) note += fmt::format(", all done in {}", rough_time(progress.eta_s));
+  return note;
+}
+
+// "Linears: 136 INT8, 4 protected, 16 kept in floating point"
+std::string linears_text(const LinearCount& linears) {
+  std::string text = fmt::format("Linears: {} INT8, {} protected, {} kept in floating point",
+                                 linears.int8, linears.protected_, linears.kept);
+  if (linears.floating > 0)
+    text += fmt::format(", {} in floating point as asked", linears.floating);
+  return text;
 }
 
 }  // namespace
 
 RenderingProgress::RenderingProgress(const CommonFlags& flags) : quiet_(flags.quiet) {}
 
-bool RenderingProgress::operator()(const GenerateStep& step) {
+bool RenderingProgress::operator()(const RenderProgress& progress) {
+  const StageWords words = words_for(progress.stage);
+  return show({.title = words.title,
+               .unit = words.unit,
+               .done = progress.done,
+               .total = progress.total,
+               .note = note_of(progress)});
+}
+
+bool RenderingProgress::show(const Work& work) {
   if (stop_signal_.was_sent()) return false;
   if (quiet_) return true;
-  const auto [unit, divisor] = unit_for(step);
-  // The two transformers are loaded one after the other: each has a bar.
-  if (stage_ != step.stage || step.done < done_) {
+  const auto [unit, divisor] = unit_for(work);
+  const std::string title = prefix_ + work.title;
+  // The parts are loaded one after the other: each has a bar.
+  if (!progress_ || title_ != title || work.done < done_) {
     progress_.reset();
-    progress_.emplace(prefix_ + title_of(step.stage), step.total / divisor, unit);
+    progress_.emplace(title, work.total / divisor, unit);
   }
-  stage_ = step.stage;
-  done_ = step.done;
-  progress_->update(step.done / divisor,
-                    step.seconds > 0 ? fmt::format("{:.2f} s per step", step.seconds) : "");
+  title_ = title;
+  done_ = work.done;
+  progress_->update(work.done / divisor, work.note);
   return true;
 }
 
-void add_picture_path(CLI::App& command, std::string& path, const std::string& help) {
-  command.add_option("-o,--out", path, help)
-      ->type_name("FILE")
-      ->capture_default_str()
-      ->check([](const std::string& given) {
-        if (given.empty()) return std::string("the path is empty, expected a PNG file");
-        std::string extension = std::filesystem::path(given).extension().string();
-        std::transform(extension.begin(), extension.end(), extension.begin(),
-                       [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-        for (const char* other : {".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff"}) {
-          if (extension != other) continue;
-          return fmt::format("'{}' would be a PNG under another name, expected .png", given);
-        }
-        return std::string();
-      });
-}
-
-std::string picture_path(const std::string& path, int index, int images) {
-  if (images == 1) return path;
-  const std::filesystem::path whole(path);
-  const std::string name =
-      fmt::format("{}-{}{}", whole.stem().string(), index + 1, whole.extension().string());
-  return (whole.parent_path() / name).string();
-}
-
-std::string report_text(const GenerateReport& report) {
+std::string report_text(const RenderReport& report) {
   Table kernels({"layer", "path", "kernel", "launches", "ms", "TOPS"}, 3);
   for (const KernelUse& use : report.kernels) {
     kernels.add({use.layer, use.path, use.kernel.empty() ? "-" : use.kernel,
@@ -82,13 +97,15 @@ std::string report_text(const GenerateReport& report) {
                  short_number(use.tops)});
   }
   return fmt::format(
-      "{}\n\n{}\nText encoder {:.1f} s ({} tokens), loading {:.1f} s, {} steps {:.1f} s, decoding "
-      "{:.1f} s; peak memory {}; checkpoint {}\n",
-      report.device, kernels.text(), report.text_s, report.text_tokens, report.load_s, report.steps,
-      report.denoise_s, report.decode_s, human_bytes(report.peak_bytes), report.checkpoint);
+      "{}\n\n{}\n{}\nWeights: {}\nText encoder {:.1f} s ({} tokens), loading {:.1f} s, {} steps "
+      "{:.1f} s, "
+      "decoding {:.1f} s; peak memory {}; checkpoint {}\n",
+      report.device, kernels.text(), linears_text(report.linears), report.places, report.text_s,
+      report.text_tokens, report.load_s, report.steps, report.denoise_s, report.decode_s,
+      human_bytes(report.peak_bytes), report.checkpoint);
 }
 
-nlohmann::ordered_json report_json(const GenerateReport& report) {
+nlohmann::ordered_json report_json(const RenderReport& report) {
   auto kernels = nlohmann::ordered_json::array();
   for (const KernelUse& use : report.kernels) {
     kernels.push_back({{"layer", use.layer},
@@ -111,22 +128,28 @@ nlohmann::ordered_json report_json(const GenerateReport& report) {
           {"denoise_s", report.denoise_s},
           {"decode_s", report.decode_s},
           {"peak_bytes", report.peak_bytes},
+          {"linears_ran",
+           {{"int8", report.linears.int8},
+            {"protected", report.linears.protected_},
+            {"kept", report.linears.kept},
+            {"floating", report.linears.floating}}},
           {"kernels", kernels},
           {"ops", ops}};
 }
 
-nlohmann::ordered_json request_json(const GenerateRequest& request, const GenerateReport& report) {
-  using Json = nlohmann::ordered_json;
-  const bool seeded = request.noise_file.empty();
+nlohmann::ordered_json request_json(const GenerateRequest& request, const RenderReport& report) {
+  const PictureRequest& picture = request.picture;
+  const bool seeded = picture.noise.empty();
   return {{"version", version()},
           {"commit", commit()},
-          {"model", request.model},
-          {"size", fmt::format("{}x{}", report.width, report.height)},
+          {"model", request.model.model},
+          {"size", fmt::format("{}x{}", picture.size.width, picture.size.height)},
           {"caption", report.caption},
-          {"preset", request.preset},
-          {"guidance", request.guidance.empty() ? Json(nullptr) : Json(request.guidance)},
-          {"seed", seeded ? Json(request.seed) : Json(nullptr)},
-          {"noise", known(request.noise_file)}};
+          {"preset", picture.preset},
+          {"guidance", picture.guidance.empty() ? nlohmann::ordered_json(nullptr)
+                                                : nlohmann::ordered_json(picture.guidance)},
+          {"seed", seeded ? nlohmann::ordered_json(picture.seed) : nlohmann::ordered_json(nullptr)},
+          {"noise", known(picture.noise_name)}};
 }
 
 }  // namespace octet::cli

@@ -1,7 +1,6 @@
 // What the commands share that make pictures: progress, signals to stop, the report.
 #pragma once
 
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -20,28 +19,32 @@ class RenderingProgress {
 
   // Titles begin with this from now on: "A: ".
   void begin(const std::string& prefix) { prefix_ = prefix; }
-  bool operator()(const GenerateStep& step);
+  bool operator()(const RenderProgress& progress);
+
+  struct Work {
+    std::string title, unit;
+    int64_t done = 0, total = 0;
+    std::string note;  // at the end of the line
+  };
+  bool show(const Work& work);
+
+  // Ends the line of the bar, so that another one can be written.
+  void end() { progress_.reset(); }
 
  private:
   StopSignal stop_signal_;
   bool quiet_;
   std::string prefix_;
-  std::string stage_;
+  std::string title_;
   int64_t done_ = 0;
   std::optional<Progress> progress_;
 };
 
-// -o; the names of other kinds of pictures are wrong usage.
-void add_picture_path(CLI::App& command, std::string& path, const std::string& help);
-
-// "out.png" alone, "out-1.png", "out-2.png", ... of several.
-std::string picture_path(const std::string& path, int index, int images);
-
 // Which kernels ran, how often and how fast, and where the time went.
-std::string report_text(const GenerateReport& report);
-nlohmann::ordered_json report_json(const GenerateReport& report);
+std::string report_text(const RenderReport& report);
+nlohmann::ordered_json report_json(const RenderReport& report);
 
 // What was asked for, in JSON: version, model, size, caption, preset, guidance, seed.
-nlohmann::ordered_json request_json(const GenerateRequest& request, const GenerateReport& report);
+nlohmann::ordered_json request_json(const GenerateRequest& request, const RenderReport& report);
 
 }  // namespace octet::cli

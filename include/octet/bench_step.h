@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "octet/bench.h"
+#include "octet/engine.h"
 #include "octet/export.h"
 
 namespace octet {
@@ -23,11 +24,12 @@ struct StepBenchRequest {
   int64_t layers = 34;              // of the transformer, fewer to shorten it
   std::string device = "auto";      // auto, ref, cpu, cuda[:i]
   int threads = 0;                  // 0: one per physical core
-  std::string dtype = "bf16";       // of activations and of weights that are not INT8: bf16, f32
-  std::string linears = "int8";     // the large ones: int8, float (of that dtype)
-  std::string tune = "missing";     // off, missing, all: kernels chosen by measuring first
-  int steps = 7;                    // measured, 1 to 1000; the medians are reported
-  bool require_int8 = false;        // fail when a large linear runs as anything else
+  Activations activations = Activations::bf16;
+  Linears linears = Linears::int8;  // the large ones
+  Tuning tuning = Tuning::missing;
+  int steps = 7;              // measured, 1 to 1000; the medians are reported
+  bool require_int8 = false;  // an Error when a large linear ran as anything else
+  std::string family = "ideogram4";
 };
 
 // One class of ops in one forward pass.
@@ -51,7 +53,7 @@ struct StepKernel {
 
 // One forward pass of one of the two transformers.
 struct StepBranch {
-  std::string name;         // conditional: sees text and image; unconditional: the image alone
+  std::string name;         // of the network: "conditional"
   int64_t tokens = 0;       // that it sees
   double ms = 0;            // median
   Steadiness steadiness;    // of ms
@@ -65,7 +67,8 @@ struct StepBench {
   std::string device;
   std::string date;    // UTC, ISO 8601
   std::string commit;  // of the build
-  std::string dtype, linears;
+  Activations activations = Activations::bf16;
+  Linears linears = Linears::int8;
   int threads = 0;
   int width = 0, height = 0;
   int64_t text_tokens = 0;

@@ -34,7 +34,7 @@ struct DifferenceStatistics {
 };
 
 struct CompareReport {
-  GenerateReport a, b;
+  RenderReport a, b;
   int64_t tokens = 0, channels = 0;  // of a latent
   std::vector<ComparedImage> images;
   // Over all images.
@@ -45,7 +45,7 @@ struct CompareReport {
 
 enum class ComparedSide { a, b };
 // False ends the work: compare() throws an Error that says so.
-using OnCompareStep = std::function<bool(ComparedSide, const GenerateStep&)>;
+using OnCompareStep = std::function<bool(ComparedSide, const RenderProgress&)>;
 
 // |b - a| of every channel is shown this many times as bright, in pictures named "difference".
 inline constexpr int kDifferenceAmplification = 8;

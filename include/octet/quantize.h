@@ -3,7 +3,7 @@
 //   octet::QuantizeRequest request;
 //   request.source = "ideogram-4-fp8";
 //   request.out = "ideogram-4-int8";
-//   request.recipe = "convrot";
+//   request.recipe = octet::parse_recipe("convrot");
 //   const octet::QuantizeReport report = octet::quantize(request, nullptr);
 #pragma once
 
@@ -13,26 +13,30 @@
 #include <vector>
 
 #include "octet/export.h"
+#include "octet/picture.h"
+#include "octet/recipe.h"
 
 namespace octet {
 
 struct QuantizeRequest {
-  // A model's folder as Hugging Face lays it out (both transformers are quantized), or one
-  // transformer: its folder or file.
+  // A model's folder as Hugging Face lays it out (all of its networks are quantized), or one
+  // network: its folder or file.
   std::string source;
   std::string base;  // gives what `source` lacks
   // A folder for a model's folder; else a .safetensors file. Empty: errors are measured, no more.
   std::string out;
-  bool unconditional = false;         // a single transformer is the unconditional one
-  std::string recipe = "convrot";     // rowwise, smoothquant[:alpha], convrot[:group]
-  std::string protect = "none";       // none, auto:N, or names of linears, with *
-  bool clip = true;                   // scales of weights are searched for the smallest error
-  std::string dialect = "comfyui";    // or transformerlab
+  // Which one a single network is, where nothing in its file says so: "unconditional". Empty: the
+  // first of its family.
+  std::string network;
+  Recipe recipe = {.kind = Recipe::Kind::convrot};
+  Protection protect;
+  bool clip = true;  // scales of weights are searched for the smallest error
+  OutputDialect dialect = OutputDialect::comfyui;
   std::string statistics;             // file with activations, read, or written by calibration
   std::vector<std::string> captions;  // files to calibrate with; none: no calibration
   bool any_caption = false;           // warn of their errors, and run them all the same
-  int calibration_steps = 0;          // 0: those of the preset turbo
-  std::string calibration_size = "512x512";
+  int calibration_steps = 0;          // 0: those of the shortest preset
+  PictureSize calibration_size = {512, 512};
   uint64_t seed = 0;
   uint64_t max_memory = 0;  // bytes, 0: as much as is useful
   bool measure = false;     // errors of all large linears
@@ -44,11 +48,13 @@ struct QuantizeRequest {
 // The file for what is seen in calibration: `statistics`, else beside `out`; empty without both.
 OCTET_API std::string statistics_path(const QuantizeRequest& request);
 
+enum class QuantizeStage : uint8_t { calibrate, measure, write, verify };
+OCTET_API std::string to_string(QuantizeStage stage);
+
 struct QuantizeStep {
-  std::string stage;   // "calibrate", "measure", "write", "verify"
-  std::string branch;  // that is worked on, where each is on its own
-  std::string unit;    // "steps", "bytes"
-  int64_t done = 0, total = 0;
+  QuantizeStage stage = QuantizeStage::measure;
+  int64_t done = 0, total = 0;  // steps when calibrating, else bytes of the source
+  std::string network = {};     // that is worked on, where each is on its own
 };
 using OnQuantizeStep = std::function<bool(const QuantizeStep&)>;  // false ends the work
 
@@ -57,28 +63,39 @@ struct ErrorPlace {
   double value = 0;
 };
 
-struct LinearErrorReport {
-  std::string branch, module;
+// How far a linear's output in INT8 is from its output in F32. NRMSE: the root of the squared error
+// of all outputs over their squares.
+struct LinearError {
+  std::string network, module;
   int64_t n = 0, k = 0;
-  // NRMSE of the output by each way; `unquantized` is BF16.
-  double rowwise = 0, smoothquant = 0, convrot = 0, unquantized = 0;
+  double rowwise = 0, smoothquant = 0, convrot = 0;
+  double unquantized = 0;  // in BF16, which is what protection costs
   bool is_protected = false;
   std::vector<ErrorPlace> worst_rows;     // output channels: share of the squared error
   std::vector<ErrorPlace> worst_columns;  // input channels: reach over the median channel's
+
+  double of(Recipe::Kind kind) const {
+    switch (kind) {
+      case Recipe::Kind::smoothquant: return smoothquant;
+      case Recipe::Kind::convrot: return convrot;
+      default: return rowwise;
+    }
+  }
 };
 
-struct QuantizeBranchReport {
-  std::string branch;                          // "conditional"
+struct QuantizedNetwork {
+  std::string network;                         // "conditional"
   int64_t int8 = 0, protected_ = 0, kept = 0;  // linears; the last are small ones
   std::vector<std::string> protected_modules;
 };
 
 struct QuantizeReport {
-  std::string device, recipe;
+  std::string device;
+  Recipe recipe;
   std::string activations;  // where the rows come from that errors were measured with
   std::vector<std::string> files;
-  std::vector<QuantizeBranchReport> branches;
-  std::vector<LinearErrorReport> errors;  // in the order of the model
+  std::vector<QuantizedNetwork> networks;
+  std::vector<LinearError> errors;  // where they were measured, in the order of the model
   uint64_t source_bytes = 0, output_bytes = 0;
   uint64_t resumed_tensors = 0;  // finished by an earlier run
   bool verified = false;         // read back and compared
@@ -89,8 +106,9 @@ struct QuantizeReport {
 // with the same request.
 OCTET_API QuantizeReport quantize(const QuantizeRequest& request, const OnQuantizeStep& on_step);
 
-// A linear's error by the recipe of the report.
-OCTET_API double error_by_recipe(const QuantizeReport& report, const LinearErrorReport& error);
+// A linear's name in a list of them: that of its network stands before it, shortened, unless it is
+// the first of the report.
+OCTET_API std::string linear_title(const QuantizeReport& report, const LinearError& error);
 
 // The errors as a page to look at: bars, sorted by the error of the recipe.
 OCTET_API std::string error_page(const QuantizeReport& report);

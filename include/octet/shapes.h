@@ -16,8 +16,9 @@ struct GemmShape {
   bool gate_up = false;  // two linears of a model side by side whose outputs a SwiGLU joins
 };
 
-// Items separated by ';', each either "m,n,k" or "ideogram4@<pixels>[,<pixels>...]", the linears of
-// one unconditional forward pass at that image size. Throws Error naming the item that is wrong.
+// Items separated by ';', each either "m,n,k" or "<family>@<pixels>[,<pixels>...]", the large
+// linears of one forward pass without text at that image size: "ideogram4@1024". Throws Error
+// naming the item that is wrong.
 OCTET_API std::vector<GemmShape> parse_shapes(const std::string& text);
 
 }  // namespace octet

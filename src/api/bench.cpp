@@ -1,9 +1,10 @@
 #include "octet/bench.h"
 
 #include "api/boundary.h"
+#include "backend/gemm_tuning.h"
+#include "backend/kernel_watch.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "base/thread_pool.h"
 #include "base/utc.h"
 #include "devices/select.h"
 #include "measure/linear_case.h"
@@ -47,14 +48,13 @@ class GemmBencher {
         dtype_(bench_dtype(request.dtype)),
         backend_(select_backend({.device = request.device,
                                  .threads = request.threads,
-                                 .tune = tune::parse_tune_mode(request.tune)})),
-        pool_(request.threads) {
+                                 .tune = tune::parse_tune_mode(request.tune)})) {
     if (!request.peers) return;
-    peers_ = backend_->gemm_peers();
+    peers_ = backend_->tuning().gemm_peers();
     if (peers_.empty()) {
       log::warning(
           "bench: {} has no library with an INT8 GEMM, so there are no peers to compare "
-          "with; leave --peers out",
+          "with; leave `peers` out",
           backend_->name());
     }
   }
@@ -76,7 +76,6 @@ class GemmBencher {
   const GemmBenchRequest& request_;
   DType dtype_;
   std::unique_ptr<Backend> backend_;
-  ThreadPool pool_;  // makes the operands; the backend has its own
   std::vector<GemmPeer> peers_;
 };
 
@@ -93,7 +92,7 @@ void GemmBencher::time(const std::vector<Timed>& timed, GemmBenchRow& row) {
   std::vector<double> ceilings;
   // In turns with the rest: on shared machines the ceiling itself changes from second to second.
   const auto ask_ceiling = [&] {
-    if (row.path == measure::kInt8) ceilings.push_back(backend_->int8_ceiling());
+    if (row.path == measure::kInt8) ceilings.push_back(backend_->tuning().int8_ceiling());
   };
   auto times =
       measure::time_in_turns(*backend_, works, request_.seconds, /*min_rounds=*/7, ask_ceiling);
@@ -110,9 +109,9 @@ GemmBenchRow GemmBencher::measure_shape(const GemmShape& shape) {
   GemmPlan plan;
   // Before the operands are there: measuring kernels takes memory of its own.
   if (row.path != measure::kBf16) {
-    plan = backend_->plan_gemm(measure::plain_problem(shape, dtype_));
+    plan = backend_->tuning().plan_gemm(measure::plain_problem(shape, dtype_));
   }
-  measure::LinearCase linear(*backend_, pool_, shape, dtype_,
+  measure::LinearCase linear(*backend_, shape, dtype_,
                              {.unquantized = request_.compare || row.path != measure::kInt8,
                               .fake = request_.compare,
                               .peers = !peers_.empty()});
@@ -144,12 +143,9 @@ GemmBenchRow GemmBencher::measure_shape(const GemmShape& shape) {
   for (size_t i = 0; i < able.size(); ++i) {
     timed.push_back({&row.peers[i].us, [&linear, peer = able[i]] { linear.peer(*peer); }});
   }
-  if (is_int8) {
-    backend_->set_gemm_observer(
-        [&row](const GemmProblem&, std::string_view kernel) { row.kernel = kernel; });
-  }
+  const KernelWatch watch(*backend_);
   time(timed, row);
-  backend_->set_gemm_observer({});
+  if (is_int8) row.kernel = watch.kernel();
 
   if (!is_int8) {
     row.linear_us = row.us;

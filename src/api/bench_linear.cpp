@@ -3,8 +3,8 @@
 #include <functional>
 
 #include "api/boundary.h"
+#include "backend/kernel_watch.h"
 #include "base/error.h"
-#include "base/thread_pool.h"
 #include "devices/select.h"
 #include "measure/linear_case.h"
 #include "measure/steadiness.h"
@@ -35,7 +35,6 @@ LinearComparison compare_linear(const LinearRequest& request,
   check(request.seconds >= 0 && request.seconds <= 3600, "bench: {} seconds, expected 0 to 3600",
         request.seconds);
   const auto backend = select_backend({.device = request.device, .threads = request.threads});
-  ThreadPool pool(request.threads);
   LinearComparison comparison;
   comparison.device = backend->description();
   comparison.shape = request.shape.m > 0 ? request.shape : shape_for(*backend);
@@ -48,11 +47,10 @@ LinearComparison compare_linear(const LinearRequest& request,
     if (progress) progress(std::min(done++, kTotal), kTotal);
   };
   report();
-  measure::LinearCase linear(*backend, pool, comparison.shape, DType::bf16,
+  measure::LinearCase linear(*backend, comparison.shape, DType::bf16,
                              {.unquantized = true, .fake = true});
   report();
-  backend->set_gemm_observer(
-      [&comparison](const GemmProblem&, std::string_view kernel) { comparison.kernel = kernel; });
+  const KernelWatch watch(*backend);
   const Way ways[kWays] = {
       {"fake INT8", "quantize, dequantize both to bf16, multiply in bf16", [&] { linear.fake(); }},
       {"unquantized", "multiply in bf16", [&] { linear.unquantized(); }},
@@ -68,6 +66,7 @@ LinearComparison compare_linear(const LinearRequest& request,
   const auto times =
       measure::time_in_turns(*backend, works, request.seconds, kRounds, [&] { report(); });
   for (size_t i = 0; i < times.size(); ++i) comparison.paths[i].us = times[i].median;
+  comparison.kernel = watch.kernel();
   comparison.steadiness = measure::steadiness_of(times);
   return comparison;
 } catch (...) {

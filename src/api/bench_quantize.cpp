@@ -6,7 +6,6 @@
 #include "backend/host_backend.h"
 #include "base/error.h"
 #include "base/free_memory.h"
-#include "base/thread_pool.h"
 #include "base/utc.h"
 #include "devices/select.h"
 #include "measure/random_matrix.h"
@@ -35,14 +34,13 @@ Buffer smooth_vector(Backend& backend, int64_t k) {
   return device;
 }
 
-std::vector<QuantizeBenchRow> measure_k(Backend& backend, ThreadPool& pool, int64_t rows, int64_t k,
-                                        double seconds) {
+std::vector<QuantizeBenchRow> measure_k(Backend& backend, int64_t rows, int64_t k, double seconds) {
   // The rows as they are made and as they are kept, int8, and the two buffers of the copy; for a
   // GPU only the rows as they are made.
   const double bytes_per_element = keeps_data_on_host(backend) ? 8 : 2;
   check_free_memory(fmt::format("bench: rows={} k={}", rows, k),
                     bytes_per_element * static_cast<double>(rows) * static_cast<double>(k));
-  const Buffer input = measure::random_matrix(backend, pool, kDType, rows, k, measure::activation);
+  const Buffer input = measure::random_matrix(backend, kDType, rows, k, measure::activation);
   const Buffer values = backend.allocate(bytes_of(DType::i8, {rows, k}));
   const Buffer scales = backend.allocate(bytes_of(DType::f32, {rows}));
   const Buffer smooth = smooth_vector(backend, k);
@@ -107,7 +105,6 @@ QuantizeBench bench_quantize(const QuantizeBenchRequest& request,
     check(k > 0 && k <= kMaxK, "bench: k={}, expected 1 to {}", k, kMaxK);
   }
   const auto backend = select_backend({.device = request.device, .threads = request.threads});
-  ThreadPool pool(request.threads);
   const int total = static_cast<int>(request.ks.size());
   if (progress) progress(0, total);
   QuantizeBench bench;
@@ -118,7 +115,7 @@ QuantizeBench bench_quantize(const QuantizeBenchRequest& request,
   bench.threads = backend->threads();
   int done = 0;
   for (const int64_t k : request.ks) {
-    for (auto& row : measure_k(*backend, pool, request.rows, k, request.seconds)) {
+    for (auto& row : measure_k(*backend, request.rows, k, request.seconds)) {
       bench.rows.push_back(std::move(row));
     }
     if (progress) progress(++done, total);

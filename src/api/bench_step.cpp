@@ -11,47 +11,42 @@
 #include "base/free_memory.h"
 #include "base/invalid_request.h"
 #include "base/random_value.h"
-#include "base/thread_pool.h"
 #include "base/utc.h"
 #include "devices/select.h"
 #include "measure/steadiness.h"
-#include "models/ideogram4/dit.h"
-#include "models/image_size.h"
+#include "nn/linear_list.h"
+#include "nn/profile.h"
 #include "octet/version.h"
 #include "weights/random_weights.h"
 
 namespace octet {
 namespace {
 
-using ideogram4::Dit;
-using ideogram4::DitConfig;
-using ideogram4::DitPrompt;
-
-constexpr int kPixelsPerToken = models::SizeLimits{}.token_side;
 constexpr int kWatchedForwards = 3;
 constexpr float kTime = 0.5f;  // any moment takes as long
 
 DType dtype_of(const StepBenchRequest& request) {
-  if (request.dtype == "bf16") return DType::bf16;
-  if (request.dtype == "f32") return DType::f32;
-  fail("bench step: dtype '{}' is not one of bf16, f32", request.dtype);
+  return request.activations == Activations::bf16 ? DType::bf16 : DType::f32;
 }
 
-bool wants_int8(const StepBenchRequest& request) {
-  if (request.linears == "int8") return true;
-  if (request.linears == "float") return false;
-  fail("bench step: linears '{}' is not one of int8, float", request.linears);
+tune::TuneMode tune_mode_of(const StepBenchRequest& request) {
+  switch (request.tuning) {
+    case Tuning::off: return tune::TuneMode::off;
+    case Tuning::missing: return tune::TuneMode::missing;
+    default: return tune::TuneMode::all;
+  }
 }
 
 void check_request(const StepBenchRequest& request) {
-  models::check_image_size({request.width, request.height});
+  models::check_image_size({request.width, request.height},
+                           models::family_named(request.family).sizes);
   check(request.text_tokens >= 0 && request.text_tokens <= 2048,
         "bench step: {} text tokens, expected 0 to 2048", request.text_tokens);
   check(request.steps >= 1 && request.steps <= 1000, "bench step: {} steps, expected 1 to 1000",
         request.steps);
-  check_value(!request.require_int8 || wants_int8(request),
-              "bench step: INT8 is required, and the linears were asked for in floating point; use "
-              "--linears int8");
+  check_value(!request.require_int8 || request.linears == Linears::int8, "require_int8",
+              "`require_int8`: the networks' linears were asked for in floating point; leave "
+              "`linears` out");
 }
 
 std::vector<float> random_numbers(int64_t count, uint64_t seed) {
@@ -60,38 +55,41 @@ std::vector<float> random_numbers(int64_t count, uint64_t seed) {
   return numbers;
 }
 
-// One transformer with what it works on.
-struct Branch {
+// One network with what it works on.
+struct BenchedNetwork {
   std::string name;
-  bool conditional;
-  int64_t text_tokens;
-  Dit dit;
-  std::optional<DitPrompt> prompt;
+  std::unique_ptr<models::Network> network;
+  int64_t text_tokens = 0;
+  std::unique_ptr<models::Conditioning> conditioning;
   std::vector<double> us;  // of each measured forward pass
 };
 
 class StepBencher {
  public:
-  StepBencher(const StepBenchRequest& request, const DitConfig& config,
+  StepBencher(const StepBenchRequest& request, const MakeNetwork& make,
               const StepProgress& progress)
       : request_(request),
         progress_(progress),
-        int8_(wants_int8(request)),
-        backend_(select_backend({.device = request.device,
-                                 .threads = request.threads,
-                                 .tune = tune::parse_tune_mode(request.tune)})),
-        pool_(request.threads),
+        int8_(request.linears == Linears::int8),
+        backend_(select_backend(
+            {.device = request.device, .threads = request.threads, .tune = tune_mode_of(request)})),
         ctx_{*backend_, dtype_of(request)} {
-    branches_.push_back({"conditional", true, request.text_tokens});
-    branches_.push_back({"unconditional", false, 0});
-    for (Branch& branch : branches_) branch.dit.config = config;
+    const models::Family& family = models::family_named(request.family);
+    token_side_ = family.sizes.token_side;
+    const auto& networks = family.networks;
+    for (size_t i = 0; i < networks.size(); ++i) {
+      BenchedNetwork& branch = branches_.emplace_back();
+      branch.name = networks[i].name;
+      branch.network = make(i);
+      if (branch.network->sees_text()) branch.text_tokens = request.text_tokens;
+    }
   }
 
   StepBench run();
 
  private:
   int64_t image_tokens() const {
-    return int64_t{request_.width / kPixelsPerToken} * (request_.height / kPixelsPerToken);
+    return int64_t{request_.width / token_side_} * (request_.height / token_side_);
   }
   void report(const char* phase, int64_t done, int64_t total) const {
     if (progress_) progress_(phase, static_cast<int>(done), static_cast<int>(total));
@@ -102,40 +100,49 @@ class StepBencher {
   void prepare();
   void warm_up();
   void measure();
-  StepBranch watch(Branch& branch);
-  nn::Matrix forward(Branch& branch) {
-    return ideogram4::forward(ctx_, branch.dit, *branch.prompt, *latent_, kTime);
+  StepBranch watch(BenchedNetwork& branch);
+  nn::Matrix forward(BenchedNetwork& branch) {
+    return branch.network->velocity(ctx_, *branch.conditioning, *latent_, kTime);
   }
   // Microseconds of one forward pass in the order of the device's own work.
-  double time_forward(Branch& branch);
+  double time_forward(BenchedNetwork& branch);
 
   const StepBenchRequest& request_;
   const StepProgress& progress_;
   bool int8_;
+  int token_side_ = 0;  // pixels
   std::unique_ptr<Backend> backend_;
-  ThreadPool pool_;  // makes the weights; the backend has its own
   nn::Context ctx_;
-  std::vector<Branch> branches_;
+  std::vector<BenchedNetwork> branches_;
   std::optional<nn::Matrix> latent_;
   int64_t parameters_ = 0;
 };
 
 void StepBencher::count_weights() {
   weights::WeightCount count(ctx_.dtype, int8_);
-  for (Branch& branch : branches_) visit_weights(branch.dit, branch.conditional, count);
+  for (BenchedNetwork& branch : branches_) branch.network->visit_all(count);
   parameters_ = count.parameters();
   if (!keeps_data_on_host(*backend_)) return;
-  // The widest moment of a block holds its input, q, k and v, the attention's output and the next
-  // linear's, or the two halves of the FFN; each also as INT8.
-  const DitConfig& config = branches_[0].dit.config;
+  // What the linears of the widest unit read and write, and the largest weight twice: it is there
+  // in two forms while it is made.
+  double columns = 0, staged = 0;
+  models::Network& network = *branches_.front().network;
+  for (int64_t unit = 0; unit < network.unit_count(); ++unit) {
+    nn::LinearList list;
+    network.visit(unit, list);
+    double of_unit = 0;
+    for (const nn::LinearSpec& spec : list.linears()) {
+      if (!spec.large) continue;
+      of_unit += static_cast<double>(spec.n() + spec.k);
+      staged = std::max(staged, static_cast<double>(spec.n()) * static_cast<double>(spec.k));
+    }
+    columns = std::max(columns, of_unit);
+  }
   const auto tokens = static_cast<double>(request_.text_tokens + image_tokens());
-  const double activations =
-      tokens * static_cast<double>(8 * config.hidden() + 3 * config.ffn) * bits_of(ctx_.dtype) / 8;
+  const double activations = tokens * columns * bits_of(ctx_.dtype) / 8;
   const double features =
-      4 * static_cast<double>(request_.text_tokens) * static_cast<double>(config.text_features);
-  // The largest weight is in memory twice while it is made.
-  const double staged = static_cast<double>(2 * config.ffn) * static_cast<double>(config.hidden());
-  check_free_memory(fmt::format("bench step: {} layers at {} x {} pixels", config.layers,
+      4 * static_cast<double>(request_.text_tokens) * static_cast<double>(network.text_features());
+  check_free_memory(fmt::format("bench step: {} layers at {} x {} pixels", request_.layers,
                                 request_.width, request_.height),
                     static_cast<double>(count.bytes()) + activations + 2 * features + staged);
 }
@@ -148,30 +155,28 @@ void StepBencher::make_weights() {
     report("million weights", done / kUnit, parameters_ / kUnit);
   };
   progress(0);
-  for (Branch& branch : branches_) {
-    weights::RandomWeights make(*backend_, pool_,
-                                {.seed = branch.conditional ? 1u : 2u,
-                                 .dtype = ctx_.dtype,
-                                 .int8 = int8_,
-                                 .progress = progress});
-    visit_weights(branch.dit, branch.conditional, make);
+  uint64_t seed = 0;
+  for (BenchedNetwork& branch : branches_) {
+    weights::RandomWeights make(
+        *backend_, {.seed = ++seed, .dtype = ctx_.dtype, .int8 = int8_, .progress = progress});
+    branch.network->visit_all(make);
   }
 }
 
 void StepBencher::prepare() {
   constexpr uint64_t kFeatureSeed = 3, kLatentSeed = 4;
-  const DitConfig& config = branches_[0].dit.config;
-  for (Branch& branch : branches_) {
-    const auto features = random_numbers(branch.text_tokens * config.text_features, kFeatureSeed);
-    branch.prompt.emplace(ideogram4::prepare(ctx_, branch.dit, features,
-                                             request_.height / kPixelsPerToken,
-                                             request_.width / kPixelsPerToken));
+  const models::Grid grid{request_.height / token_side_, request_.width / token_side_};
+  for (BenchedNetwork& branch : branches_) {
+    const auto features =
+        random_numbers(branch.text_tokens * branch.network->text_features(), kFeatureSeed);
+    branch.conditioning = branch.network->prepare(ctx_, features, grid);
   }
-  const auto latent = random_numbers(image_tokens() * config.latent_channels, kLatentSeed);
-  latent_.emplace(upload_matrix(ctx_, latent.data(), image_tokens(), config.latent_channels));
+  const int64_t channels = branches_.front().network->latent_channels();
+  const auto latent = random_numbers(image_tokens() * channels, kLatentSeed);
+  latent_.emplace(upload_matrix(ctx_, latent.data(), image_tokens(), channels));
 }
 
-double StepBencher::time_forward(Branch& branch) {
+double StepBencher::time_forward(BenchedNetwork& branch) {
   const size_t begin = backend_->mark();
   const nn::Matrix velocity = forward(branch);
   const size_t end = backend_->mark();
@@ -180,13 +185,13 @@ double StepBencher::time_forward(Branch& branch) {
   return us;
 }
 
-void check_native_int8(const nn::Profile& profile, const std::string& name) {
-  for (const auto& use : profile.kernels()) {
-    const auto& kept = ideogram4::kKeptInFloat;
-    const bool is_kept = std::find(std::begin(kept), std::end(kept), use.layer) != std::end(kept);
-    check(use.op == "gemm" || is_kept,
-          "bench step: INT8 is required, and {} of the {} transformer ran as {}", use.layer, name,
-          use.op);
+// As generate() does: of every linear that the family does not keep in floating point.
+void check_native_int8(const nn::Profile& profile, const Backend& backend) {
+  const std::string reason = backend.why_not_native_int8();
+  check(reason.empty(), "`require_int8`: {}", reason);
+  for (const auto& [name, use] : profile.linears()) {
+    check(use.precision == nn::Precision::kept || (use.int8 > 0 && use.floating == 0),
+          "`require_int8`: the linear {} ran in floating point", name);
   }
 }
 
@@ -195,13 +200,14 @@ void check_native_int8(const nn::Profile& profile, const std::string& name) {
 void StepBencher::warm_up() {
   int done = 0;
   report("forward passes to warm up", done, 2);
-  for (Branch& branch : branches_) {
+  for (BenchedNetwork& branch : branches_) {
     nn::Profile profile(*backend_);
+    profile.enter_network(branch.name);
     ctx_.profile = &profile;
     const nn::Matrix velocity = forward(branch);
     ctx_.profile = nullptr;
     profile.collect();
-    if (request_.require_int8) check_native_int8(profile, branch.name);
+    if (request_.require_int8) check_native_int8(profile, *backend_);
     std::vector<float> values(static_cast<size_t>(velocity.view().shape.elements()));
     download_matrix(ctx_, velocity, values.data());
     check(std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); }),
@@ -214,7 +220,7 @@ void StepBencher::warm_up() {
 void StepBencher::measure() {
   report("measured steps", 0, request_.steps);
   for (int step = 0; step < request_.steps; ++step) {
-    for (Branch& branch : branches_) branch.us.push_back(time_forward(branch));
+    for (BenchedNetwork& branch : branches_) branch.us.push_back(time_forward(branch));
     report("measured steps", step + 1, request_.steps);
   }
 }
@@ -223,7 +229,7 @@ double tops_of(const nn::OpTime& time) {
   return time.us > 0 ? time.operations / time.us * 1e-6 : 0;
 }
 
-StepBranch StepBencher::watch(Branch& branch) {
+StepBranch StepBencher::watch(BenchedNetwork& branch) {
   StepBranch result;
   result.name = branch.name;
   result.tokens = branch.text_tokens + image_tokens();
@@ -272,18 +278,18 @@ StepBench StepBencher::run() {
   backend_->reset_peak();  // choosing kernels takes memory that a step does not
   measure();
   bench.peak_bytes = backend_->memory().peak;
-  for (Branch& branch : branches_) bench.branches.push_back(watch(branch));
+  for (BenchedNetwork& branch : branches_) bench.branches.push_back(watch(branch));
   bench.device = backend_->description();
   bench.date = utc_now();
   bench.commit = commit();
-  bench.dtype = request_.dtype;
+  bench.activations = request_.activations;
   bench.linears = request_.linears;
   bench.threads = backend_->threads();
   bench.width = request_.width;
   bench.height = request_.height;
   bench.text_tokens = request_.text_tokens;
   bench.parameters = parameters_;
-  bench.layers = branches_[0].dit.config.layers;
+  bench.layers = branches_[0].network->unit_count() - 2;
   bench.steps = request_.steps;
   return bench;
 }
@@ -296,18 +302,18 @@ double StepBench::ms() const {
   return sum;
 }
 
-StepBench bench_step(const StepBenchRequest& request, const DitConfig& config,
+StepBench bench_step(const StepBenchRequest& request, const MakeNetwork& make,
                      const StepProgress& progress) {
   check_request(request);
-  return StepBencher(request, config, progress).run();
+  return StepBencher(request, make, progress).run();
 }
 
 StepBench bench_step(const StepBenchRequest& request, const StepProgress& progress) try {
-  DitConfig config;
-  check(request.layers >= 1 && request.layers <= config.layers,
-        "bench step: {} layers, expected 1 to {}", request.layers, config.layers);
-  config.layers = request.layers;
-  return bench_step(request, config, progress);
+  const models::Family& family = models::family_named(request.family);
+  check(request.layers >= 1, "bench step: {} layers, expected at least 1", request.layers);
+  return bench_step(
+      request, [&](size_t network) { return family.synthetic_network(network, request.layers); },
+      progress);
 } catch (...) {
   api::rethrow_as_error();
 }

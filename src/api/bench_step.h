@@ -1,13 +1,17 @@
-// octet::bench_step for any size of the transformer.
+// octet::bench_step with networks of any size, for tests.
 #pragma once
 
-#include "models/ideogram4/config.h"
+#include <functional>
+#include <memory>
+
+#include "models/family.h"
 #include "octet/bench_step.h"
 
 namespace octet {
 
-// StepBenchRequest::layers is not used: `config` has them.
-StepBench bench_step(const StepBenchRequest& request, const ideogram4::DitConfig& config,
+using MakeNetwork = std::function<std::unique_ptr<models::Network>(size_t network)>;
+
+StepBench bench_step(const StepBenchRequest& request, const MakeNetwork& make,
                      const StepProgress& progress);
 
 }  // namespace octet

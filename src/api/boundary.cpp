@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "base/out_of_memory.h"
 #include "formats/text.h"
 #include "octet/error.h"
 
@@ -22,9 +23,9 @@ void rethrow_as_error() {
   } catch (const Error&) {
     throw;
   } catch (const std::bad_alloc&) {
-    throw Error("out of memory; close programs or use a smaller problem");
+    throw OutOfMemory("out of memory; close programs or use a smaller problem");
   } catch (const std::length_error&) {  // of a container that would pass all memory
-    throw Error("out of memory; close programs or use a smaller problem");
+    throw OutOfMemory("out of memory; close programs or use a smaller problem");
   } catch (const std::filesystem::filesystem_error& error) {
     const std::string path = error.path1().empty() ? "a path" : error.path1().string();
     throw Error(fmt::format("{}: {}", one_line(path), error.code().message()));

@@ -11,10 +11,9 @@
 #include <utility>
 
 #include "api/boundary.h"
-#include "api/generate.h"
+#include "api/engine.h"
 #include "base/error.h"
 #include "base/scratch_file.h"
-#include "engine/sampler.h"
 #include "formats/text.h"
 #include "measure/difference.h"
 
@@ -104,21 +103,25 @@ class Comparison {
       : on_step_(on_step), on_picture_(on_picture) {}
 
   CompareReport run(GenerateRequest a, GenerateRequest b) {
-    if (a.fallback.empty()) a.fallback = b.model;
-    if (b.fallback.empty()) b.fallback = a.model;
+    if (a.model.fallback.empty()) a.model.fallback = b.model.model;
+    if (b.model.fallback.empty()) b.model.fallback = a.model.model;
     check_both(a, b);
-    a.on_latent = [&](const LatentStep& step) { record_.write(step); };
-    report_.a = generate(ComparedSide::a, a, [&](const Picture& picture) {
+    RenderCallbacks of_a;
+    of_a.latent = [&](const LatentStep& step) { record_.write(step); };
+    of_a.picture = [&](const Picture& picture) {
       record_.write(picture);
       hand_over("a", picture);
-    });
+    };
+    report_.a = render(ComparedSide::a, a, of_a);
     record_.rewind();
-    report_.images.resize(static_cast<size_t>(b.images));
-    b.on_latent = [&](const LatentStep& step) { compare_step(step); };
-    report_.b = generate(ComparedSide::b, b, [&](const Picture& picture) {
+    report_.images.resize(static_cast<size_t>(b.picture.images));
+    RenderCallbacks of_b;
+    of_b.latent = [&](const LatentStep& step) { compare_step(step); };
+    of_b.picture = [&](const Picture& picture) {
       hand_over("b", picture);
       compare_picture(picture);
-    });
+    };
+    report_.b = render(ComparedSide::b, b, of_b);
     add_statistics(report_);
     return std::move(report_);
   }
@@ -126,36 +129,38 @@ class Comparison {
  private:
   // Before either is loaded.
   void check_both(const GenerateRequest& a, const GenerateRequest& b) {
-    check(a.images == b.images && a.size == b.size && a.seed == b.seed &&
-              a.noise_file == b.noise_file,
+    const PictureRequest &of_a = a.picture, &of_b = b.picture;
+    check(of_a.images == of_b.images && of_a.size == of_b.size && of_a.seed == of_b.seed &&
+              of_a.noise == of_b.noise,
           "compare: A and B are to differ in images, size or noise, expected the same");
-    const engine::LatentShape shape = check_request(a, /*warn=*/true),
-                              other = check_request(b, /*warn=*/a.caption != b.caption);
+    const LatentShape shape = api::OneShot(a).check(/*warn=*/true),
+                      other = api::OneShot(b).check(/*warn=*/of_a.caption != of_b.caption);
     check(shape == other,
           "compare: the latents of {} are {} tokens of {} channels after {} steps, those of {} are "
           "{} of {} after {}; expected models whose latents are alike",
-          in_quotes(a.model), shape.tokens, shape.channels, shape.steps, in_quotes(b.model),
-          other.tokens, other.channels, other.steps);
+          in_quotes(a.model.model), shape.tokens, shape.channels, shape.steps,
+          in_quotes(b.model.model), other.tokens, other.channels, other.steps);
     report_.tokens = shape.tokens;
     report_.channels = shape.channels;
   }
 
-  GenerateReport generate(ComparedSide side, const GenerateRequest& request,
-                          const std::function<void(const Picture&)>& on_picture) {
+  RenderReport render(ComparedSide side, const GenerateRequest& request,
+                      RenderCallbacks callbacks) {
     bool stopped = false;
-    const auto tell = [&](const GenerateStep& step) {
-      stopped = stopped || (on_step_ && !on_step_(side, step));
-      return !stopped;
-    };
     const std::string sentence = fmt::format(
         "compare: stopped on request while {} ran; a comparison takes both to their end",
         side == ComparedSide::a ? "A" : "B");
+    callbacks.progress = [&](const RenderProgress& progress) {
+      stopped = stopped || (on_step_ && !on_step_(side, progress));
+      return !stopped;
+    };
+    callbacks.picture = [&, on_picture = std::move(callbacks.picture)](const Picture& picture) {
+      if (stopped) fail("{}", sentence);  // what is complete is still handed over
+      on_picture(picture);
+    };
     try {
-      return generate_checked(request, tell, [&](const Picture& picture) {
-        if (stopped) fail("{}", sentence);  // generate() goes on with what is complete
-        on_picture(picture);
-      });
-    } catch (const engine::Cancelled&) {
+      return api::OneShot(request).run(callbacks, /*warn=*/false);
+    } catch (const Cancelled&) {
       fail("{}", sentence);
     }
   }

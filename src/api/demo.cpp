@@ -21,12 +21,12 @@ GenerateRequest demo_request() try {
   check(cache.has_value(),
         "demo: there is no folder for its model; set OCTET_CACHE_DIR or HOME to one");
   GenerateRequest request;
-  request.model = (*cache / "demo-model").string();
-  demo::write_demo_model(request.model);
-  request.caption = kCaption;
-  request.size = "512x512";
-  request.preset = "turbo";
-  request.seed = 7;
+  request.model.model = (*cache / "demo-model").string();
+  demo::write_demo_model(request.model.model);
+  request.picture.caption = kCaption;
+  request.picture.size = {512, 512};
+  request.picture.preset = "turbo";
+  request.picture.seed = 7;
   return request;
 } catch (...) {
   api::rethrow_as_error();

@@ -1,19 +1,16 @@
 #include "octet/inspect_model.h"
 
 #include <algorithm>
+#include <exception>
 #include <filesystem>
-#include <functional>
 #include <map>
 
 #include "api/boundary.h"
 #include "base/error.h"
 #include "hub/cache.h"
-#include "models/ideogram4/load.h"
-#include "models/ideogram4/model_folders.h"
-#include "models/qwen3/text_encoder.h"
+#include "models/family.h"
 #include "weights/dialect.h"
 #include "weights/loader.h"
-#include "weights/random_weights.h"
 
 namespace octet {
 namespace {
@@ -22,9 +19,9 @@ namespace fs = std::filesystem;
 constexpr int64_t kBf16 = 2, kF32 = 4;
 
 // Lists the linears of a part as its checkpoint stores them.
-class LinearList : public nn::WeightVisitor {
+class StoredLinears : public nn::WeightVisitor {
  public:
-  LinearList(const weights::WeightSource& source, bool int8, ModelPart& into)
+  StoredLinears(const weights::WeightSource& source, bool int8, ModelPart& into)
       : source_(source), int8_(int8), into_(into) {}
 
   uint64_t memory() const { return memory_; }
@@ -71,7 +68,7 @@ class LinearList : public nn::WeightVisitor {
   uint64_t memory_ = 0;
 };
 
-// The dialects, the commonest first.
+// The dialects, the commonest first; a part may have no linears.
 void name_dialects(ModelPart& part) {
   std::map<std::string, int> counts;
   for (const StoredLinear& linear : part.linears) {
@@ -84,114 +81,85 @@ void name_dialects(ModelPart& part) {
     if (!part.dialect.empty()) part.dialect += ", ";
     part.dialect += name;
   }
+  if (part.dialect.empty()) part.dialect = "plain";
 }
 
-uint64_t file_bytes(const weights::WeightSource& source,
-                    const std::function<void(nn::WeightVisitor&)>& visit) {
-  weights::CheckpointCheck present(source);
-  visit(present);
-  return present.bytes();
-}
-
-ModelPart transformer(const ideogram4::DitFiles& files, bool conditional) {
-  ideogram4::check_dit(files, conditional);
-  const ideogram4::DitSource source = open_dit(files, conditional);
-  ModelPart part{.part = conditional ? "transformer" : "unconditional_transformer",
-                 .path = source.weights.path()};
-  LinearList list(source.weights, /*int8=*/true, part);
-  ideogram4::Dit dit;
-  dit.config = source.config;
-  const auto visit = [&](nn::WeightVisitor& visitor) { visit_weights(dit, conditional, visitor); };
-  visit(list);
-  part.memory_bytes = list.memory();
-  part.file_bytes = file_bytes(source.weights, visit);
-  name_dialects(part);
-  return part;
-}
-
-ModelPart text_encoder(const std::string& path) {
-  const qwen3::TextEncoder encoder(path);
-  ModelPart part{.part = "text_encoder", .path = encoder.source().path()};
-  for (int64_t i = -1; i < qwen3::kRunLayers; ++i) {
-    const auto visit = [&](nn::WeightVisitor& visitor) {
-      nn::Table embedding;
-      qwen3::TextLayer layer;
-      if (i < 0) return visit_embedding(embedding, encoder.config(), visitor);
-      visit_layer(layer, encoder.config(), i, visitor);
-    };
-    LinearList list(encoder.source(), /*int8=*/false, part);
-    visit(list);
-    part.memory_bytes = std::max(part.memory_bytes, list.memory());
-    part.file_bytes += file_bytes(encoder.source(), visit);
+ModelPart summary_of(models::Part& part) {
+  ModelPart made{.part = std::string(part.name()), .path = part.source().path()};
+  const bool int8 = dynamic_cast<models::Network*>(&part) != nullptr;
+  const bool passes = dynamic_cast<models::TextEncoder*>(&part) != nullptr;
+  for (int64_t unit = 0; unit < part.unit_count(); ++unit) {
+    StoredLinears list(part.source(), int8, made);
+    part.visit(unit, list);
+    made.memory_bytes =
+        passes ? std::max(made.memory_bytes, list.memory()) : made.memory_bytes + list.memory();
   }
-  name_dialects(part);
-  return part;
+  weights::CheckpointCheck present(part.source());
+  part.visit_all(present);
+  made.file_bytes = present.bytes();
+  name_dialects(made);
+  return made;
 }
 
-ModelPart vae(const std::string& path) {
-  ideogram4::check_vae(path);
-  const flux2_vae::VaeSource source = flux2_vae::open_vae(path);
-  flux2_vae::VaeDecoder decoder;
-  decoder.config = source.config;
-  ModelPart part{.part = "vae", .path = source.weights.path()};
-  LinearList list(source.weights, /*int8=*/false, part);
-  const auto visit = [&](nn::WeightVisitor& visitor) { visit_weights(decoder, visitor); };
-  visit(list);
-  part.memory_bytes = list.memory();
-  part.file_bytes = file_bytes(source.weights, visit);
-  part.dialect = "plain";
-  return part;
-}
-
-// A text encoder or a VAE on its own; nothing for what is neither, or of another model: any file
+// A part beside the networks on its own; nothing for what is none, or of another model: any file
 // has tensors to list.
 std::vector<ModelPart> lone_part(const std::string& path) {
-  for (const auto read : {text_encoder, vae}) {
-    try {
-      return {read(path)};
-    } catch (const Error&) {
-      continue;
+  for (const models::Family* family : models::families()) {
+    for (const std::string_view part : family->other_parts) {
+      try {
+        return {summary_of(*family->open_part(part, {.path = path}))};
+      } catch (const Error&) {
+        continue;
+      }
     }
   }
   return {};
 }
 
-bool has_part(const std::string& path, const char* part) {
+bool has_part(const std::string& path, std::string_view part) {
   std::error_code ignored;
   return fs::is_directory(fs::path(path) / part, ignored);
 }
 
-void add_transformers(const std::string& path, const std::string& base,
-                      std::vector<ModelPart>& parts) {
-  // A base may have the text's weights that a file lacks, unless the names say what it is.
-  const bool unconditional = !has_part(path, "transformer") && !ideogram4::has_text_weights(path) &&
-                             (base.empty() || ideogram4::has_branch(path, /*conditional=*/false));
-  const auto found = ideogram4::find_transformers(path, base, unconditional);
-  if (!found.conditional.path.empty()) parts.push_back(transformer(found.conditional, true));
-  if (!found.unconditional.path.empty()) parts.push_back(transformer(found.unconditional, false));
+// Nothing in a file need say which network it is: it is the first as which it is complete.
+std::vector<ModelPart> networks_of(const models::Family& family, const std::string& path,
+                                   const std::string& base) {
+  std::exception_ptr problem;
+  for (const models::NetworkInfo& only : family.networks) {
+    try {
+      std::vector<ModelPart> parts;
+      for (const auto& [network, files] : family.find_networks(path, base, only.name)) {
+        parts.push_back(summary_of(*family.open_network(network, files)));
+      }
+      return parts;
+    } catch (const Error&) {
+      if (!problem) problem = std::current_exception();
+    }
+  }
+  std::rethrow_exception(problem);
 }
 
 }  // namespace
 
 ModelSummary inspect_model(const std::string& model, const std::string& base_model) try {
   const std::string path = hub::find_model(model), base = hub::find_model(base_model);
+  const models::Family& family = models::family_of(path);
+  const bool has_networks = has_part(path, family.networks.front().part);
   ModelSummary summary;
-  summary.is_checkpoint =
-      !has_part(path, "transformer") && !has_part(path, "text_encoder") && !has_part(path, "vae");
-  if (!summary.is_checkpoint) {
-    if (has_part(path, "transformer")) add_transformers(path, base, summary.parts);
-    if (has_part(path, "text_encoder")) {
-      summary.parts.push_back(text_encoder((fs::path(path) / "text_encoder").string()));
-    }
-    if (has_part(path, "vae")) summary.parts.push_back(vae((fs::path(path) / "vae").string()));
-  } else if (auto lone = lone_part(path); !lone.empty()) {
-    summary.parts = std::move(lone);
-  } else if (ideogram4::is_dit(path)) {
+  if (has_networks) summary.parts = networks_of(family, path, base);
+  for (const std::string_view part : family.other_parts) {
+    if (!has_part(path, part)) continue;
+    const auto opened = family.open_part(part, {.path = (fs::path(path) / part).string()});
+    summary.parts.push_back(summary_of(*opened));
+  }
+  summary.is_checkpoint = summary.parts.empty();
+  if (!summary.is_checkpoint) return summary;
+  summary.parts = lone_part(path);
+  if (summary.parts.empty() && family.recognise(path)) {
     try {
-      add_transformers(path, base, summary.parts);
+      summary.parts = networks_of(family, path, base);
     } catch (const Error& error) {
       // Its tensors can be listed all the same, and show what is wrong.
-      summary.parts.clear();
       summary.problem = error.what();
     }
   }

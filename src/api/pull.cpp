@@ -16,7 +16,7 @@ PullRequest by_name(PullRequest request) {
   request.repo = address.repo;
   if (address.revision.empty()) return request;
   check_value(
-      request.revision == default_revision || request.revision == address.revision,
+      request.revision == default_revision || request.revision == address.revision, "revision",
       "{}: its address names the revision {}, and {} was asked for as well; name one of them",
       address.repo, address.revision, request.revision);
   request.revision = address.revision;

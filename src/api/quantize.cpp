@@ -1,7 +1,8 @@
-// octet::quantize: finds the transformers, calibrates where that is asked for, and writes the
+// octet::quantize: finds the networks, calibrates where that is asked for, and writes the
 // files.
 #include "octet/quantize.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -11,7 +12,6 @@
 #include "base/error.h"
 #include "base/free_memory.h"
 #include "base/invalid_request.h"
-#include "base/thread_pool.h"
 #include "convert/calibrate.h"
 #include "convert/calibration_state.h"
 #include "convert/caption_files.h"
@@ -19,21 +19,14 @@
 #include "convert/quantize.h"
 #include "devices/select.h"
 #include "hub/cache.h"
-#include "models/ideogram4/model_folders.h"
+#include "models/family.h"
 #include "octet/files.h"
 
 namespace octet {
 namespace {
 
 namespace fs = std::filesystem;
-using convert::QuantizeBranch;
-
-// Both transformers in Transformer Lab's dialect.
-constexpr const char* kOneFile = "ideogram4-int8-w8a8.safetensors";
-
-const char* name_of_branch(bool conditional) {
-  return conditional ? "conditional" : "unconditional";
-}
+using models::NetworkFiles;
 
 void write_text(const std::string& path, const std::string& text) {
   AtomicFile file(path);
@@ -50,57 +43,60 @@ void make_folder(const fs::path& folder) {
 class Quantization {
  public:
   Quantization(const QuantizeRequest& request, const OnQuantizeStep& on_step)
-      : request_(request), on_step_(on_step) {
-    options_.recipe = quant::parse_recipe(request.recipe);
-    options_.protection = quant::parse_protection(request.protect);
+      : request_(request),
+        on_step_(on_step),
+        source_(hub::find_model(request.source)),
+        base_(hub::find_model(request.base)),
+        family_(models::family_of(source_)) {
+    options_.recipe = request.recipe;
+    options_.protection = request.protect;
     options_.clip = request.clip;
-    options_.dialect = weights::parse_output_dialect(request.dialect);
+    options_.dialect = request.dialect;
     options_.measure = request.measure || request.out.empty();
     options_.max_memory = request.max_memory;
-    const auto found = ideogram4::find_transformers(
-        hub::find_model(request.source), hub::find_model(request.base), request.unconditional);
-    if (!found.conditional.path.empty()) branches_.push_back({found.conditional, true});
-    if (!found.unconditional.path.empty()) branches_.push_back({found.unconditional, false});
+    const size_t only =
+        request.network.empty() ? 0 : network_named(family_, request.network, "network");
+    networks_ = family_.find_networks(source_, base_, info(only).name);
   }
 
   QuantizeReport run() {
     check_out();
     const bool calibrates = !request_.captions.empty();
     if (!calibrates && !request_.statistics.empty()) read_statistics();
-    check_quantizable(branches_, options_, calibrates);
+    check_quantizable(family_, networks_, options_, calibrates);
     const auto backend = select_backend({.device = request_.device, .threads = request_.threads});
-    ThreadPool pool(request_.threads);
     report_.device = backend->description();
-    report_.recipe = to_string(options_.recipe);
+    report_.recipe = options_.recipe;
     if (calibrates) {
-      calibrate(*backend, pool);
+      calibrate(*backend);
     } else {
       make_out();
     }
     report_.activations = options_.statistics_name.empty() ? "synthetic" : options_.statistics_name;
-    if (options_.dialect == weights::OutputDialect::transformerlab || request_.out.empty()) {
-      write(*backend, pool, branches_, request_.out.empty() ? "" : file_of(branches_.front()));
+    if (into_one_file() || request_.out.empty()) {
+      write(*backend, networks_, request_.out.empty() ? "" : file_of(networks_.front()));
     } else {
-      for (const QuantizeBranch& branch : branches_) {
-        write(*backend, pool, {branch}, file_of(branch));
-      }
+      for (const NetworkFiles& network : networks_) write(*backend, {network}, file_of(network));
     }
     if (!request_.out.empty()) {
-      for (const QuantizeBranch& branch : branches_) {
-        convert::MeasuredErrors::forget(file_of(branch));
+      for (const NetworkFiles& network : networks_) {
+        convert::MeasuredErrors::forget(file_of(network));
       }
     }
     return std::move(report_);
   }
 
  private:
+  const models::NetworkInfo& info(size_t network) const { return family_.networks[network]; }
+  bool into_one_file() const { return options_.dialect == OutputDialect::transformerlab; }
+  std::string one_file() const { return std::string(family_.name) + "-int8-w8a8.safetensors"; }
+
   // Names of folders may have dots: "ideogram-4.0-int8".
   bool into_folder() const { return !request_.out.ends_with(".safetensors"); }
 
   void check_out() const {
     if (request_.out.empty()) return;
-    const bool one =
-        options_.dialect == weights::OutputDialect::transformerlab || branches_.size() == 1;
+    const bool one = into_one_file() || networks_.size() == 1;
     for (const char* other : {".gguf", ".sft", ".bin", ".pt", ".pth", ".ckpt"}) {
       check(!request_.out.ends_with(other),
             "{}: is not a name for what is written, expected a folder "
@@ -108,18 +104,20 @@ class Quantization {
             request_.out);
     }
     check(one || into_folder(),
-          "{}: two transformers cannot go into one file of this dialect; name a folder, or one "
-          "transformer as the source",
+          "{}: several networks cannot go into one file of this dialect; name a folder, or one "
+          "network "
+          "as the source",
           request_.out);
     check_other_dialect();
-    for (const QuantizeBranch& branch : branches_) {
-      for (const std::string& source : {branch.files.path, branch.files.base}) {
-        check(!lies_in(file_of(branch), source),
+    for (const NetworkFiles& network : networks_) {
+      for (const std::string& source : {network.files.path, network.files.base}) {
+        check(!lies_in(file_of(network), source),
               "{}: is where the source lies, which would be lost; name another output",
               request_.out);
       }
       check_value(request_.statistics.empty() ||
-                      written_file(file_of(branch)) != written_file(request_.statistics),
+                      written_file(file_of(network)) != written_file(request_.statistics),
+                  "out",
                   "{}: is the file of the statistics, which would be lost; name another output",
                   request_.out);
     }
@@ -128,8 +126,7 @@ class Quantization {
   // Both in one folder would leave a reader to choose.
   void check_other_dialect() const {
     if (!into_folder()) return;
-    const bool one_file = options_.dialect == weights::OutputDialect::transformerlab;
-    const std::string other = one_file ? "transformer" : kOneFile;
+    const std::string other = into_one_file() ? std::string(info(0).part) : one_file();
     std::error_code ignored;
     check(!fs::exists(fs::path(request_.out) / other, ignored),
           "{}: holds {} of another dialect; remove it, or name another folder", request_.out,
@@ -139,8 +136,8 @@ class Quantization {
   // Before any work, which would be lost.
   void make_out() const {
     if (request_.out.empty()) return;
-    for (const QuantizeBranch& branch : branches_) {
-      const std::string file = file_of(branch);
+    for (const NetworkFiles& network : networks_) {
+      const std::string file = file_of(network);
       if (into_folder()) make_folder(fs::path(file).parent_path());
       check_writable(file);
     }
@@ -168,33 +165,35 @@ class Quantization {
   // The file of activations is kept: another recipe can be tried with it.
   std::string statistics_file() const {
     std::string path = statistics_path(request_);
-    check_value(!path.empty(),
+    check_value(!path.empty(), "statistics",
                 "captions: there is no output beside which their activations could be kept; name a "
-                "file with --statistics");
+                "file as `statistics`");
     return path;
   }
 
-  // The source's own transformers, with the base's for what it has not.
-  ideogram4::ModelFolders folders_to_calibrate() const {
-    const std::string source = hub::find_model(request_.source);
-    const std::string base = hub::find_model(request_.base);
-    const bool conditional = branches_.front().conditional;
-    auto folders = ideogram4::find_folders({.model = conditional ? source : base, .base = base});
-    for (const QuantizeBranch& branch : branches_) {
-      (branch.conditional ? folders.transformer : folders.unconditional) = branch.files;
+  // The source's own networks, with the base's for what it has not.
+  models::ModelFiles files_to_calibrate() const {
+    const bool has_first = networks_.front().network == 0;
+    models::ModelFiles files = family_.find({.model = has_first ? source_ : base_, .base = base_});
+    for (const NetworkFiles& network : networks_) {
+      files[std::string(info(network.network).part)] = network.files;
     }
-    return folders;
+    return files;
   }
 
-  void calibrate(Backend& backend, ThreadPool& pool) {
-    check(branches_.size() == 2 || !request_.base.empty(),
-          "{}: is one transformer, and captions take a whole model; name one as the base",
+  void calibrate(Backend& backend) {
+    check(networks_.size() == family_.networks.size() || !request_.base.empty(),
+          "{}: is one network, and captions take a whole model; name one as the `base`",
           request_.source);
+    const auto preset = std::min_element(
+        family_.presets.begin(), family_.presets.end(),
+        [](const models::Preset& a, const models::Preset& b) { return a.steps < b.steps; });
     convert::CalibrateRequest calibration;
-    calibration.captions = convert::read_captions(request_.captions, request_.any_caption);
-    calibration.folders = folders_to_calibrate();
-    calibration.size = models::parse_image_size(request_.calibration_size);
-    calibration.schedule.preset = ideogram4::preset_named("turbo");
+    calibration.family = &family_;
+    calibration.captions = convert::read_captions(family_, request_.captions, request_.any_caption);
+    calibration.files = files_to_calibrate();
+    calibration.size = request_.calibration_size;
+    calibration.schedule.preset = *preset;
     calibration.schedule.steps = request_.calibration_steps;
     calibration.seed = request_.seed;
     calibration.state_path = statistics_file();
@@ -208,59 +207,52 @@ class Quantization {
     memory_for(calibration, ctx.dtype);  // refuses what cannot be run
     make_out();
     // Encoding and loading are no steps, but whoever wants to stop is heard there, too.
-    const int steps = request_.calibration_steps == 0 ? calibration.schedule.preset.steps
-                                                      : request_.calibration_steps;
-    QuantizeStep shown{"calibrate", "", "steps", 0, std::ssize(calibration.captions) * steps};
-    const auto tell = [&](const engine::GenerateProgress& progress) {
-      if (progress.stage == engine::Stage::denoise) {
+    const int steps = request_.calibration_steps == 0 ? preset->steps : request_.calibration_steps;
+    QuantizeStep shown{.stage = QuantizeStage::calibrate,
+                       .total = std::ssize(calibration.captions) * steps};
+    const auto tell = [&](const RenderProgress& progress) {
+      if (progress.stage == Stage::denoise) {
         shown.done = progress.done;
         shown.total = progress.total;
       }
       return !on_step_ || on_step_(shown);
     };
-    options_.statistics = convert::calibrate(ctx, pool, calibration, tell);
+    options_.statistics = convert::calibrate(ctx, calibration, tell);
     options_.statistics_name = calibration.state_path;
   }
 
-  std::string file_of(const QuantizeBranch& branch) const {
+  std::string file_of(const NetworkFiles& network) const {
     if (!into_folder()) return request_.out;
     const fs::path folder = request_.out;
-    if (options_.dialect == weights::OutputDialect::transformerlab) {
-      return (folder / kOneFile).string();
-    }
-    return (folder / (branch.conditional ? "transformer" : "unconditional_transformer") /
-            "diffusion_pytorch_model.safetensors")
-        .string();
+    if (into_one_file()) return (folder / one_file()).string();
+    return (folder / info(network.network).part / "diffusion_pytorch_model.safetensors").string();
   }
 
-  void write(Backend& backend, ThreadPool& pool, const std::vector<QuantizeBranch>& branches,
-             const std::string& path) {
-    const bool alone = branches.size() < branches_.size();
-    const std::string branch = alone ? name_of_branch(branches.front().conditional) : "";
-    const convert::OnQuantize tell = [&](const convert::QuantizeProgress& progress) {
-      return !on_step_ ||
-             on_step_({progress.stage, branch, "bytes", static_cast<int64_t>(progress.done),
-                       static_cast<int64_t>(progress.total)});
+  void write(Backend& backend, const std::vector<NetworkFiles>& networks, const std::string& path) {
+    const bool alone = networks.size() < networks_.size();
+    const std::string network(alone ? info(networks.front().network).name : "");
+    const OnQuantizeStep tell = [&](QuantizeStep step) {
+      step.network = network;
+      return !on_step_ || on_step_(step);
     };
-    const auto made = quantize(backend, pool, branches, path, options_, tell);
+    const auto made = convert::quantize(backend, family_, networks, path, options_, tell);
     add(made);
     if (path.empty()) return;
-    write_beside(path, branches, made);
+    write_beside(path, networks, made);
     if (!request_.verify) return;
-    verify(pool, branches, path, options_, tell);
+    convert::verify(backend.pool(), family_, networks, path, options_, tell);
     report_.verified = true;
   }
 
   // What readers of the two dialects look for beside the weights.
-  void write_beside(const std::string& path, const std::vector<QuantizeBranch>& branches,
-                    const convert::QuantizeReport& made) const {
+  void write_beside(const std::string& path, const std::vector<NetworkFiles>& networks,
+                    const QuantizeReport& made) const {
     if (!into_folder()) return;
     const fs::path folder = fs::path(path).parent_path();
-    if (options_.dialect == weights::OutputDialect::comfyui) {
-      const auto config =
-          ideogram4::find_dit_config(branches.front().files, branches.front().conditional);
-      const auto text = nlohmann::json::parse(ideogram4::config_text(config)).dump(2) + "\n";
-      write_text((folder / "config.json").string(), text);
+    if (!into_one_file()) {
+      const auto& [network, files] = networks.front();
+      const std::string config = family_.open_network(network, files)->config_text();
+      write_text((folder / "config.json").string(), nlohmann::json::parse(config).dump(2) + "\n");
       return;
     }
     nlohmann::ordered_json recipe = {{"format", "octet-w8a8"},
@@ -268,58 +260,46 @@ class Quantization {
                                      {"alpha", options_.recipe.alpha},
                                      {"smooth", "divide"},
                                      {"protected", nlohmann::json::array()}};
-    for (const auto& branch : made.branches) {
-      for (const std::string& module : branch.protected_modules) {
-        recipe["protected"].push_back(std::string(name_of_branch(branch.conditional)) + "." +
-                                      module);
+    for (const QuantizedNetwork& network : made.networks) {
+      for (const std::string& module : network.protected_modules) {
+        recipe["protected"].push_back(network.network + "." + module);
       }
     }
     write_text((folder / "recipe.json").string(), recipe.dump(2) + "\n");
   }
 
-  void add(const convert::QuantizeReport& made) {
-    report_.files.insert(report_.files.end(), made.files.begin(), made.files.end());
+  void add(const QuantizeReport& made) {
+    const auto append = [](auto& to, const auto& from) {
+      to.insert(to.end(), from.begin(), from.end());
+    };
+    append(report_.files, made.files);
+    append(report_.networks, made.networks);
+    append(report_.errors, made.errors);
     report_.source_bytes += made.source_bytes;
     report_.output_bytes += made.output_bytes;
     report_.resumed_tensors += made.resumed_tensors;
     report_.seconds += made.seconds;
-    for (const auto& branch : made.branches) {
-      const std::string name = name_of_branch(branch.conditional);
-      report_.branches.push_back(
-          {name, branch.int8, branch.protected_, branch.kept, branch.protected_modules});
-      for (const quant::LinearError& error : branch.errors) add(name, branch, error);
-    }
-  }
-
-  void add(const std::string& name, const convert::QuantizedBranch& branch,
-           const quant::LinearError& error) {
-    LinearErrorReport& made = report_.errors.emplace_back();
-    made.branch = name;
-    made.module = error.module;
-    made.n = error.n;
-    made.k = error.k;
-    made.rowwise = error.rowwise;
-    made.smoothquant = error.smoothquant;
-    made.convrot = error.convrot;
-    made.unquantized = error.unquantized;
-    made.is_protected = std::find(branch.protected_modules.begin(), branch.protected_modules.end(),
-                                  error.module) != branch.protected_modules.end();
-    for (const auto& place : error.worst_rows) {
-      made.worst_rows.push_back({place.index, place.value});
-    }
-    for (const auto& place : error.worst_columns) {
-      made.worst_columns.push_back({place.index, place.value});
-    }
   }
 
   const QuantizeRequest& request_;
   const OnQuantizeStep& on_step_;
+  std::string source_, base_;  // paths
+  const models::Family& family_;
   convert::QuantizeOptions options_;
-  std::vector<QuantizeBranch> branches_;
+  std::vector<NetworkFiles> networks_;
   QuantizeReport report_;
 };
 
 }  // namespace
+
+std::string to_string(QuantizeStage stage) {
+  switch (stage) {
+    case QuantizeStage::calibrate: return "calibrate";
+    case QuantizeStage::measure: return "measure";
+    case QuantizeStage::write: return "write";
+    default: return "verify";
+  }
+}
 
 std::string statistics_path(const QuantizeRequest& request) try {
   if (!request.statistics.empty() || request.out.empty()) return request.statistics;

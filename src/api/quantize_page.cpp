@@ -59,9 +59,9 @@ std::string places(const std::vector<ErrorPlace>& list, double factor, const cha
 }
 
 // Geometric, so that no layer counts for more than another.
-double mean(const QuantizeReport& report, double LinearErrorReport::*value) {
+double mean(const QuantizeReport& report, double LinearError::*value) {
   double sum = 0;
-  for (const LinearErrorReport& error : report.errors) {
+  for (const LinearError& error : report.errors) {
     sum += std::log(std::max(error.*value, 1e-12));
   }
   return report.errors.empty() ? 0 : std::exp(sum / static_cast<double>(report.errors.size()));
@@ -69,31 +69,32 @@ double mean(const QuantizeReport& report, double LinearErrorReport::*value) {
 
 }  // namespace
 
-double error_by_recipe(const QuantizeReport& report, const LinearErrorReport& error) {
-  if (report.recipe.starts_with("smoothquant")) return error.smoothquant;
-  return report.recipe.starts_with("convrot") ? error.convrot : error.rowwise;
+std::string linear_title(const QuantizeReport& report, const LinearError& error) try {
+  constexpr size_t kLetters = 6;
+  const bool is_first = report.networks.empty() || error.network == report.networks.front().network;
+  return (is_first ? "" : error.network.substr(0, kLetters) + ". ") + error.module;
+} catch (...) {
+  api::rethrow_as_error();
 }
 
 std::string error_page(const QuantizeReport& report) try {
-  std::vector<const LinearErrorReport*> sorted;
+  std::vector<const LinearError*> sorted;
   double most = 0;
-  for (const LinearErrorReport& error : report.errors) {
+  for (const LinearError& error : report.errors) {
     sorted.push_back(&error);
     most = std::max({most, error.rowwise, error.smoothquant, error.convrot});
   }
   std::stable_sort(sorted.begin(), sorted.end(), [&](const auto* a, const auto* b) {
-    return error_by_recipe(report, *a) > error_by_recipe(report, *b);
+    return a->of(report.recipe.kind) > b->of(report.recipe.kind);
   });
   std::string page = kHead;
   page += fmt::format(
       "<h1>Quantization errors, {}</h1>\n<p>NRMSE of each linear's output in INT8 against F32 on "
       "{} (activations: {}). Geometric means: row-wise {:.3f} %, SmoothQuant {:.3f} %, ConvRot "
       "{:.3f} %, BF16 {:.3f} %.</p>\n",
-      escaped(report.recipe), escaped(report.device), escaped(report.activations),
-      100 * mean(report, &LinearErrorReport::rowwise),
-      100 * mean(report, &LinearErrorReport::smoothquant),
-      100 * mean(report, &LinearErrorReport::convrot),
-      100 * mean(report, &LinearErrorReport::unquantized));
+      escaped(to_string(report.recipe)), escaped(report.device), escaped(report.activations),
+      100 * mean(report, &LinearError::rowwise), 100 * mean(report, &LinearError::smoothquant),
+      100 * mean(report, &LinearError::convrot), 100 * mean(report, &LinearError::unquantized));
   page +=
       "<p>The worst by the chosen recipe come first. Beside an output channel stands its share of "
       "the "
@@ -106,12 +107,11 @@ std::string error_page(const QuantizeReport& report) try {
       "</p>\n<table><tr><th>linear</th><th>error</th><th>row-wise</th><th>SmoothQuant</th>"
       "<th>ConvRot</th><th>BF16</th><th>worst output channels</th><th>furthest input channels"
       "</th></tr>\n";
-  for (const LinearErrorReport* error : sorted) {
+  for (const LinearError* error : sorted) {
     page += fmt::format(
-        "<tr{}><td>{}{}{}</td><td class=\"bars\">{}{}{}{}</td><td>{:.3f} %</td><td>{:.3f} %</td>"
+        "<tr{}><td>{}{}</td><td class=\"bars\">{}{}{}{}</td><td>{:.3f} %</td><td>{:.3f} %</td>"
         "<td>{:.3f} %</td><td>{:.3f} %</td><td>{}</td><td>{}</td></tr>\n",
-        error->is_protected ? " class=\"protected\"" : "",
-        error->branch == "conditional" ? "" : "uncond. ", escaped(error->module),
+        error->is_protected ? " class=\"protected\"" : "", escaped(linear_title(report, *error)),
         error->is_protected ? " (protected)" : "", bar("rowwise", error->rowwise, most),
         bar("smoothquant", error->smoothquant, most), bar("convrot", error->convrot, most),
         bar("bf16", error->unquantized, most), 100 * error->rowwise, 100 * error->smoothquant,

@@ -7,27 +7,38 @@
 #include "backend/gemm.h"
 #include "base/error.h"
 #include "formats/text.h"
+#include "models/family.h"
+#include "nn/linear_list.h"
 
 namespace octet {
 namespace {
 
 constexpr int64_t kLargest = int64_t{1} << 24;  // m and n
 
-// qkv, o, w1 and w3 side by side, w2 of one DiT block, for a square image without text tokens.
-std::vector<GemmShape> ideogram4_shapes(int64_t pixels) {
-  constexpr int64_t kTokenPixels = 16;  // 8 of the VAE times a patch of 2
-  constexpr int64_t kHidden = 4608;
-  constexpr int64_t kFeedForward = 12288;
-  check(pixels > 0 && pixels <= 8192 && pixels % kTokenPixels == 0,
-        "shapes: ideogram4@{}: expected pixels as a multiple of {} up to 8192", pixels,
-        kTokenPixels);
-  const int64_t tokens = (pixels / kTokenPixels) * (pixels / kTokenPixels);
-  return {
-      {tokens, 3 * kHidden, kHidden},
-      {tokens, kHidden, kHidden},
-      {tokens, 2 * kFeedForward, kHidden, /*gate_up=*/true},
-      {tokens, kHidden, kFeedForward},
-  };
+// The large linears of one block of its first network, for a square image without text tokens.
+std::vector<GemmShape> shapes_of(const models::Family& family, int64_t pixels) {
+  const int64_t side = family.sizes.token_side;
+  check(pixels > 0 && pixels <= models::kLongestSide && pixels % side == 0,
+        "shapes: {}@{}: expected pixels as a multiple of {} up to {}", family.name, pixels, side,
+        models::kLongestSide);
+  const int64_t tokens = (pixels / side) * (pixels / side);
+  nn::LinearList list;
+  family.synthetic_network(0, /*layers=*/1)->visit_all(list);
+  std::vector<GemmShape> shapes;
+  for (const nn::LinearSpec& spec : list.linears()) {
+    if (!spec.large) continue;
+    shapes.push_back({tokens, spec.n(), spec.k, spec.order == RowOrder::gate_up});
+  }
+  return shapes;
+}
+
+// That whose name stands before "@", or none.
+const models::Family* family_in(const std::string& item) {
+  const size_t at = item.find('@');
+  for (const models::Family* family : models::families()) {
+    if (at != item.npos && item.substr(0, at) == family->name) return family;
+  }
+  return nullptr;
 }
 
 std::vector<std::string> split(const std::string& text, char separator) {
@@ -56,25 +67,24 @@ int64_t number(const std::string& text, const std::string& item) {
 }  // namespace
 
 std::vector<GemmShape> parse_shapes(const std::string& text) try {
-  constexpr const char* kModel = "ideogram4@";
+  const std::string model = std::string(models::families().front()->name) + "@<pixels>";
   std::vector<GemmShape> shapes;
   const std::vector<std::string> items = split(text, ';');
   for (size_t i = 0; i < items.size(); ++i) {
     const std::string& item = items[i];
     check(!item.empty() || items.size() == 1,
-          "shapes: item {} of '{}' is empty, expected m,n,k or ideogram4@<pixels>; leave out the "
-          "';' that is too many",
-          i + 1, one_line(text));
-    if (item.rfind(kModel, 0) == 0) {
-      for (const std::string& pixels : split(item.substr(std::string(kModel).size()), ',')) {
-        const auto more = ideogram4_shapes(number(pixels, item));
+          "shapes: item {} of '{}' is empty, expected m,n,k or {}; leave out the ';' that is too "
+          "many",
+          i + 1, one_line(text), model);
+    if (const models::Family* family = family_in(item)) {
+      for (const std::string& pixels : split(item.substr(item.find('@') + 1), ',')) {
+        const auto more = shapes_of(*family, number(pixels, item));
         shapes.insert(shapes.end(), more.begin(), more.end());
       }
       continue;
     }
     const auto parts = split(item, ',');
-    check(parts.size() == 3, "shapes: '{}' is neither m,n,k nor ideogram4@<pixels>",
-          one_line(item));
+    check(parts.size() == 3, "shapes: '{}' is neither m,n,k nor {}", one_line(item), model);
     const GemmShape shape{number(parts[0], item), number(parts[1], item), number(parts[2], item)};
     check(shape.m <= kLargest && shape.n <= kLargest && shape.k <= kMaxK,
           "shapes: '{}' is too large; m and n go up to {}, k up to {}", one_line(item), kLargest,

@@ -57,11 +57,12 @@ TuneReport tune_gemm(const TuneRequest& request,
   const auto problems = measure::model_problems(request.shapes);
   const auto backend =
       select_backend({.device = request.device, .threads = request.threads, .tune = mode});
+  GemmTuning& tuning = backend->tuning();
   const int total = static_cast<int>(problems.size());
   const bool measures = may_measure(*backend);
   const bool shows_progress = progress && measures;
   TuneReport report;
-  report.plan_file = backend->plan_file();
+  report.plan_file = tuning.plan_file();
   if (measures && report.plan_file.empty()) {
     log::warning(
         "tune: there is no folder for the plan file, so the plans are lost when this program "
@@ -74,7 +75,7 @@ TuneReport tune_gemm(const TuneRequest& request,
   report.mode = request.mode;
   int estimates = 0;
   for (const GemmProblem& problem : problems) {
-    const GemmPlan plan = backend->plan_gemm(problem);
+    const GemmPlan plan = tuning.plan_gemm(problem);
     report.has_choice = report.has_choice || is_choice(plan);
     report.is_forced = report.is_forced || plan.source == GemmPlan::Source::forced;
     estimates += plan.source == GemmPlan::Source::estimate ? 1 : 0;

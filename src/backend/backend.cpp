@@ -1,48 +1,13 @@
 #include "backend/backend.h"
 
-#include <cstring>
-#include <vector>
-
 #include "backend/argument_checks.h"
-#include "base/checked.h"
 #include "base/env.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/thread_pool.h"
 
 namespace octet {
 namespace {
-
-// Zeros follow up to a multiple of eight floats: kernels read whole vectors.
-Buffer upload_vector(Backend& backend, const ConstTensorView& vector) {
-  const auto* values = vector.as<float>();
-  std::vector<float> padded(values, values + vector.shape[0]);
-  padded.resize(static_cast<size_t>(round_up(vector.shape[0], 8)));
-  const size_t bytes = padded.size() * sizeof(float);
-  Buffer buffer = backend.allocate(bytes);
-  backend.copy_to_device(buffer.data(), reinterpret_cast<const std::byte*>(padded.data()), bytes);
-  return buffer;
-}
-
-// A host copy of a weight whose gate rows are followed by its up rows, with the two alternating.
-struct Alternated {
-  Buffer values, scales;
-  QTensor weight;
-
-  explicit Alternated(const QTensor& halves)
-      : values(allocate_host(static_cast<size_t>(halves.rows() * halves.k()))),
-        scales(allocate_host(static_cast<size_t>(halves.rows()) * sizeof(float))),
-        weight{values.view(DType::i8, halves.values.shape),
-               scales.view(DType::f32, halves.scales.shape)} {
-    const int64_t half = halves.rows() / 2;
-    for (int64_t row = 0; row < 2 * half; ++row) {
-      const int64_t from = row % 2 * half + row / 2;
-      weight.scales.as<float>()[row] = halves.scales.as<float>()[from];
-      if (halves.k() == 0) continue;
-      std::memcpy(weight.values.row<int8_t>(row), halves.values.row<int8_t>(from),
-                  static_cast<size_t>(halves.k()));
-    }
-  }
-};
 
 void check_quantizing(const std::string& what, const ConstTensorView& x,
                       const ActivationTransform& transform, const QTensor& out) {
@@ -55,7 +20,15 @@ void check_quantizing(const std::string& what, const ConstTensorView& x,
 
 }  // namespace
 
-Backend::Backend() : trace_gemm_(env::trace("gemm")) {}
+Backend::Backend(int threads) : pool_threads_(threads), trace_gemm_(env::trace("gemm")) {}
+
+Backend::~Backend() = default;
+
+ThreadPool& Backend::pool() {
+  const std::lock_guard lock(pool_mutex_);
+  if (!pool_) pool_ = std::make_unique<ThreadPool>(pool_threads_);
+  return *pool_;
+}
 
 void Backend::quantize_rows(const ConstTensorView& x, const ActivationTransform& transform,
                             const QTensor& out) {
@@ -90,49 +63,15 @@ void Backend::dequantize_rows(const QTensor& q, const TensorView& out) {
   do_dequantize_rows(q, out);
 }
 
-QWeight Backend::pack(const QTensor& weight, const ConstTensorView& bias,
-                      const ActivationTransform& transform, RowOrder order) {
-  check_quantized("pack: weight", weight);
-  if (order == RowOrder::gate_up) {
-    check(weight.rows() % 2 == 0,
-          "pack: a gate_up weight has n={}, expected an even n: the gate's rows, then as many of "
-          "the up projection",
-          weight.rows());
-    check(bias.data == nullptr, "pack: a gate_up weight takes no bias, got {}; leave it out",
-          bias.to_string());
-    QWeight packed = pack(Alternated(weight).weight, bias, transform);
-    packed.gated = true;
-    return packed;
-  }
-  check_transform("pack", transform, weight.k());
-  check(weight.k() <= kMaxK, "pack: k={} could overflow the int32 sum; the largest k is {}",
-        weight.k(), kMaxK);
-  QWeight packed;
-  packed.n = weight.rows();
-  packed.k = weight.k();
-  packed.transform = transform;
-  packed.col_scale = upload_vector(*this, weight.scales);
-  if (bias.data != nullptr) {
-    check_vector("pack: bias", bias, packed.n);
-    packed.bias = upload_vector(*this, bias);
-  }
-  if (transform.kind == Transform::smooth) {
-    packed.smooth = upload_vector(*this, transform.smooth);
-    packed.transform.smooth = packed.smooth.view(DType::f32, {packed.k});
-  }
-  do_pack(weight, packed);
-  return packed;
-}
-
 void Backend::gemm(const GemmArgs& args, Fusion fusion) {
   const GemmProblem problem = describe_gemm(args, fusion);
   if (problem.m == 0 || problem.n == 0) return;
   do_prepare_gemm(problem);
   const Observed observed(op_observer_, "gemm");
   const std::string_view kernel = do_gemm(problem, args);
-  observed.done(kernel, 2.0 * static_cast<double>(problem.m) * static_cast<double>(problem.n) *
-                            static_cast<double>(problem.k));
-  if (gemm_observer_) gemm_observer_(problem, kernel);
+  const double operations = 2.0 * static_cast<double>(problem.m) * static_cast<double>(problem.n) *
+                            static_cast<double>(problem.k);
+  observed.done(kernel, operations, &problem);
   if (trace_gemm_) log::trace("gemm {}: {}", problem.to_string(), kernel);
 }
 

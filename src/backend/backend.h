@@ -9,32 +9,35 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "backend/gemm.h"
 #include "backend/observer.h"
 #include "backend/ops.h"
+#include "backend/transfer.h"
 #include "tensor/quantized.h"
 #include "tensor/tensor.h"
 
 namespace octet {
 
-// Told after each gemm which kernel ran: what tests and kernel reports are made of.
-using GemmObserver = std::function<void(const GemmProblem&, std::string_view kernel)>;
+class GemmTuning;
+class ThreadPool;
 
 class Backend {
  public:
-  Backend();
-  virtual ~Backend() = default;
+  explicit Backend(int threads);  // of pool(); 0: one per physical core
+  virtual ~Backend();
 
   virtual std::string name() const = 0;         // "ref", "cpu", "cuda:0"
   virtual std::string description() const = 0;  // the device in words, for reports
-  virtual int threads() const = 0;              // of the host that work for it
+  virtual int threads() const = 0;              // of the host that compute its ops
+  // The host's threads that work for it: the cpu backend computes with them, all read and convert
+  // checkpoints with them. Made by the first call, which any thread may make.
+  ThreadPool& pool();
 
   // Memory. copy_to_device and copy_to_host move bytes between the host and this backend's memory,
   // copy within it; the two ranges do not overlap.
@@ -44,9 +47,23 @@ class Backend {
   virtual void copy(std::byte* to, const std::byte* from, size_t bytes) = 0;
   virtual void synchronize() = 0;
 
-  // Microseconds that `work` takes on the device, without the time to launch it where the device
-  // runs asynchronously.
-  virtual double time_us(const std::function<void()>& work) = 0;
+  // New memory with bytes of the host, for ops that follow. `fill` is called for disjoint ranges
+  // that are the whole together, by several threads of pool() at once; each begins at a multiple of
+  // upload_piece(granule). On a GPU filling and transfer overlap, and ops called before run on
+  // meanwhile: that is why the memory is new. It is meant to be used soon and released; what was
+  // released and is still in use on the device is bounded, by waiting.
+  Buffer upload(size_t bytes, const Fill& fill, size_t granule = 1);
+  // The same for a few bytes, copied before it returns.
+  Buffer upload(std::span<const std::byte> bytes);
+
+  // For weights that stay with the host and come to the device while it computes. Host memory that
+  // the device copies from at full speed:
+  virtual Buffer allocate_pinned(size_t bytes) = 0;
+  // Begins a copy from such memory, which is not to change until it is done. It starts after the
+  // ops called before, so `device` may be what they use, and runs beside those that follow,
+  virtual Transfer prefetch(std::byte* device, const std::byte* pinned, size_t bytes) = 0;
+  // which find the bytes after this. The device waits, the host does not.
+  virtual void wait(const Transfer& transfer) = 0;
 
   // Row quantization: amax over the transformed row in f32, scale = amax / 127,
   // q = rint(x * (127 / amax)). A row that is all zero (or so small that 127 / amax overflows)
@@ -66,31 +83,32 @@ class Backend {
   // out[i, j] = float(q) * scale[i], rounded to F32, BF16 or F16.
   void dequantize_rows(const QTensor& q, const TensorView& out);
 
-  // Arranges a weight for this backend's kernels, once, at load. `weight` [n, k] with its scales
-  // per output channel, `bias` F32 [n] or no data, and the transform are in host memory, and are
-  // copied. A gate_up weight takes part in swiglu alone, and has no bias.
+  // out[i, j] = float(x[i, j]), times row_scale[i] (F32 [rows], or no data) in f32, rounded to F32
+  // or BF16. x: F8_E4M3, F16, BF16 or F32 [rows, k]. A NaN stays one.
+  void convert(const ConstTensorView& x, const TensorView& out,
+               const ConstTensorView& row_scale = {});
+
+  // Arranges a weight for this backend's kernels, once, at load: begin_pack(), then pack_rows() for
+  // all of its rows, each once and in any order. `bias` F32 [n] or no data, and the transform's
+  // vector are in host memory, and are copied. A gate_up weight takes part in swiglu alone, and has
+  // no bias.
+  QWeight begin_pack(int64_t n, int64_t k, const ConstTensorView& bias,
+                     const ActivationTransform& transform, RowOrder order = RowOrder::plain);
+  // Rows from `first` on, as RowOrder counts them, in this backend's memory: their codes, and
+  // scales that are multiplied by `factors` (F32 [rows], or no data).
+  void pack_rows(QWeight& weight, int64_t first, const QTensor& rows,
+                 const ConstTensorView& factors = {});
+  // Both for a weight that is in host memory.
   QWeight pack(const QTensor& weight, const ConstTensorView& bias,
                const ActivationTransform& transform, RowOrder order = RowOrder::plain);
 
   // See gemm.h.
   void gemm(const GemmArgs& args, Fusion fusion);
-  // The kernel that gemm() would run for a problem (its layout is filled in here), after measuring
-  // where this backend was made to do so.
-  virtual GemmPlan plan_gemm(const GemmProblem& problem) = 0;
-  // The file in which measured plans are kept; empty when they are not.
-  virtual std::string plan_file() const { return ""; }
-  // What else this device offers for the same GEMM.
-  virtual std::vector<GemmPeer> gemm_peers() { return {}; }
-  void set_gemm_observer(GemmObserver observer) { gemm_observer_ = std::move(observer); }
-
   // Why gemm() does not run on an instruction that multiplies int8; empty where it does.
   virtual std::string why_not_native_int8() const { return ""; }
 
-  // Integer operations per second that the multiply instruction of gemm() reaches when it works on
-  // registers alone, at this moment: the ceiling of any gemm here. Takes a few milliseconds, so it
-  // can be asked again and again between measurements while clocks and neighbours change. 0 where
-  // it means nothing (ref).
-  virtual double int8_ceiling() = 0;
+  // For tuners and benchmarks, see gemm_tuning.h.
+  virtual GemmTuning& tuning() = 0;
 
   // Unquantized: out[m, n] = a [m, k] times b [n, k] transposed, plus bias [n] (of out's type, or
   // no data) in each row; a and b both F32 or both BF16, out F32, BF16 or F16, products summed in
@@ -110,6 +128,8 @@ class Backend {
   void activate(const ConstTensorView& x, Activation how, const TensorView& out);
   // h += x
   void add(const TensorView& h, const ConstTensorView& x);
+  // h[i] += row [channels], for every row of h
+  void add_row(const TensorView& h, const ConstTensorView& row);
   // h += tanh(gate [channels]) * norm(x)
   void add_gated(const TensorView& h, const ConstTensorView& x, const RowNorm& how,
                  const ConstTensorView& gate);
@@ -128,8 +148,16 @@ class Backend {
   virtual size_t mark() = 0;
   virtual double microseconds_between(size_t begin, size_t end) = 0;
   virtual void forget_marks() = 0;
+  // One at a time; null for none.
   void set_op_observer(OpObserver* observer) { op_observer_ = observer; }
 
+  // Before each layer of a network: where ops run behind the calls, waits until the layer before
+  // the last one is done. So work that is not wanted any more ends soon, and nothing idles
+  // meanwhile.
+  virtual void limit_queue() {}
+
+  // Bytes of its own memory that can still be taken; nothing where that is the host's.
+  virtual std::optional<uint64_t> free_memory() const { return std::nullopt; }
   // Of allocate(): bytes in use, and the most since the last reset_peak().
   virtual MemoryUse memory() const = 0;
   virtual void reset_peak() = 0;
@@ -141,8 +169,16 @@ class Backend {
                                          const ActivationTransform& transform,
                                          std::span<const float> ratios, const QTensor& out) = 0;
   virtual void do_dequantize_rows(const QTensor& q, const TensorView& out) = 0;
-  // Fills layout and values; the rest of the weight is already there.
-  virtual void do_pack(const QTensor& weight, QWeight& packed) = 0;
+  virtual void do_convert(const ConstTensorView& x, const TensorView& out,
+                          const ConstTensorView& row_scale) = 0;
+  // `pool`: or null, then the calling thread fills.
+  virtual Buffer do_upload(size_t bytes, const Fill& fill, ThreadPool* pool, size_t granule) = 0;
+  // Makes layout, values and col_scale, with zeros where no row comes to lie; the rest of the
+  // weight is already there. col_scale has room for a multiple of eight floats: kernels read whole
+  // vectors.
+  virtual void do_begin_pack(QWeight& weight) = 0;
+  virtual void do_pack_rows(QWeight& weight, int64_t first, const QTensor& rows,
+                            const ConstTensorView& factors) = 0;
   // What a problem needs once, such as choosing its kernel by measuring: no part of its time.
   virtual void do_prepare_gemm(const GemmProblem&) {}
   // Returns the name of the kernel that ran.
@@ -171,7 +207,9 @@ class Backend {
                            const TensorView& out) = 0;
 
  private:
-  GemmObserver gemm_observer_;
+  int pool_threads_;
+  std::mutex pool_mutex_;
+  std::unique_ptr<ThreadPool> pool_;
   OpObserver* op_observer_ = nullptr;
   bool trace_gemm_;  // OCTET_TRACE=gemm
 };

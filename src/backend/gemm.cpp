@@ -5,15 +5,6 @@
 
 namespace octet {
 
-std::string_view name_of(Fusion fusion) {
-  switch (fusion) {
-    case Fusion::none: return "none";
-    case Fusion::bias: return "bias";
-    case Fusion::swiglu: return "swiglu";
-  }
-  return "?";
-}
-
 std::string GemmProblem::to_string() const {
   std::string text = fmt::format("m{} n{} k{} {}", m, n, k, name_of(out));
   if (fusion != Fusion::none) text += fmt::format("+{}", name_of(fusion));
@@ -24,15 +15,17 @@ namespace {
 
 // Gate and up rows alternate in a gated weight: any other fusion would return them mixed.
 void check_gating(const QWeight& w, Fusion fusion) {
-  if (fusion == Fusion::swiglu) {
+  if (traits_of(fusion).gated) {
     check(w.gated,
-          "gemm: the fusion swiglu needs a weight of gate and up rows, got a plain one; pack it "
-          "with RowOrder::gate_up");
+          "gemm: the fusion {} needs a weight of gate and up rows, got a plain one; pack it with "
+          "RowOrder::gate_up",
+          name_of(fusion));
     check(w.n % 2 == 0,
           "gemm: a weight of gate and up rows has n={}, expected an even n; pack() makes one", w.n);
   } else {
     check(!w.gated,
-          "gemm: a weight of gate and up rows takes the fusion swiglu alone, got {}; pack it with "
+          "gemm: a weight of gate and up rows takes a gated fusion such as swiglu, got {}; pack it "
+          "with "
           "RowOrder::plain",
           name_of(fusion));
   }
@@ -54,12 +47,12 @@ GemmProblem describe_gemm(const GemmArgs& args, Fusion fusion) {
   problem.layout = w.layout;
   check(problem.k == w.k, "gemm: a has k={}, but the weight was packed with k={}", problem.k, w.k);
   check_gating(w, fusion);
-  const int64_t columns = fusion == Fusion::swiglu ? problem.n / 2 : problem.n;
+  const int64_t columns = output_columns(fusion, problem.n);
   check(args.out.shape == Shape({problem.m, columns}), "gemm: out is {}, expected [{}, {}]",
         args.out.shape.to_string(), problem.m, columns);
   check(problem.k <= kMaxK, "gemm: k={} could overflow the int32 sum; the largest k is {}",
         problem.k, kMaxK);
-  check(fusion != Fusion::bias || w.bias || w.n == 0,
+  check(!traits_of(fusion).biased || w.bias || w.n == 0,
         "gemm: the fusion asks for a bias that the weight lacks");
   check(fusion == Fusion::none || problem.out != DType::i32,
         "gemm: an I32 output is the bare accumulator and takes no fusion, got {}", name_of(fusion));

@@ -11,7 +11,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <string>
 
 #include "backend/fusion.h"
@@ -32,33 +31,9 @@ struct GemmProblem {
 };
 
 struct GemmArgs {
-  QTensor a;                   // I8 [m, k] in [-127, 127], F32 [m]; -128 gives undefined sums
+  QTensor a;                   // I8 [m, k] in [-127, 127], F32 [m]; -128 gives undefined outputs
   const QWeight* w = nullptr;  // [n, k]
   TensorView out;              // [m, n], rows may be apart; [m, n / 2] for swiglu
-};
-
-// Which kernel runs a problem, and what is known about that choice.
-struct GemmPlan {
-  enum class Source : uint8_t { only, forced, estimate, file, tuned };
-
-  std::string kernel;            // printable, its identity everywhere
-  Source source = Source::only;  // only: the backend has one kernel; forced: by the user
-  double us = 0;                 // measured; 0 when it never was
-  std::string runner_up;         // empty when there was no other
-  double runner_up_us = 0;
-  std::map<std::string, double> reference_us;  // other ways to the same result, by name
-  std::string date;                            // UTC, of the measurement
-};
-
-// Names in GemmPlan::reference_us.
-inline constexpr const char* kUnquantized = "unquantized";  // the same product in bf16
-inline constexpr const char* kQuantize = "quantize";        // quantizing its activations
-
-// Another implementation of the GEMM without a fusion, only to be compared with. It takes the
-// weight in plain rows, I8 [n, k] with its scales, in the backend's memory.
-struct GemmPeer {
-  std::string name;
-  std::function<void(const QTensor& a, const QTensor& w, const TensorView& out)> run;
 };
 
 // Activations are in [-127, 127]; weights that other tools made may also hold -128. A sum of k such

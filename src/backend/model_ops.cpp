@@ -122,6 +122,19 @@ void Backend::add(const TensorView& h, const ConstTensorView& x) {
   observed.done();
 }
 
+// A matrix whose rows are all the same one.
+void Backend::add_row(const TensorView& h, const ConstTensorView& row) {
+  check_float("add_row: h", h);
+  check_vector("add_row: row", row, h.shape[1], h.dtype);
+  if (is_empty(h)) return;
+  const Observed observed(op_observer_, "residual");
+  ConstTensorView rows = h;
+  rows.data = row.data;
+  rows.strides[0] = 0;
+  do_add(h, rows);
+  observed.done();
+}
+
 void Backend::add_gated(const TensorView& h, const ConstTensorView& x, const RowNorm& how,
                         const ConstTensorView& gate) {
   check_norm("add_gated", x, how);

@@ -6,16 +6,24 @@
 
 namespace octet {
 
+struct GemmProblem;
+
+// An op that was done.
+struct OpRecord {
+  // Its class, a literal: gemm, matmul, quantize, norm, rotary, attention, activation, residual,
+  // embed, convolution.
+  std::string_view op;
+  std::string_view kernel;  // where the backend chooses among several, else empty
+  double operations = 0;    // multiplications and additions of gemm, matmul, attention, convolution
+  const GemmProblem* problem = nullptr;  // of a gemm, else null; gone after the call
+};
+
 // Told around each op: what profiles and kernel reports are made of.
 class OpObserver {
  public:
   virtual ~OpObserver() = default;
-  // `op`: its class: gemm, matmul, quantize, norm, rotary, attention, activation, residual, embed,
-  // convolution.
   virtual void before(std::string_view op) = 0;
-  // `kernel`: where the backend chooses among several, else empty. `operations`: multiplications
-  // and additions of gemm, matmul, attention and convolution, else 0. Not told when the op threw.
-  virtual void after(std::string_view op, std::string_view kernel, double operations) = 0;
+  virtual void after(const OpRecord& record) = 0;  // not told when the op threw
 };
 
 // One op as its observer sees it; the observer may be null.
@@ -24,8 +32,9 @@ class Observed {
   Observed(OpObserver* observer, std::string_view op) : observer_(observer), op_(op) {
     if (observer_ != nullptr) observer_->before(op_);
   }
-  void done(std::string_view kernel = {}, double operations = 0) const {
-    if (observer_ != nullptr) observer_->after(op_, kernel, operations);
+  void done(std::string_view kernel = {}, double operations = 0,
+            const GemmProblem* problem = nullptr) const {
+    if (observer_ != nullptr) observer_->after({op_, kernel, operations, problem});
   }
 
  private:

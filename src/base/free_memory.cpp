@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/error.h"
+#include "base/out_of_memory.h"
 
 namespace octet {
 namespace {
@@ -138,9 +138,11 @@ std::optional<FreeMemory> free_memory(const fs::path& root) {
 void check_free_memory(const std::string& what, double bytes) {
   const auto free = free_memory();
   if (!free || bytes <= free->bytes) return;
-  fail("{} needs about {:.1f} GB of memory, and {:.1f} GB are free{}; take something smaller", what,
-       bytes * 1e-9, free->bytes * 1e-9,
-       free->is_limited ? " below its control group's limit" : "");
+  throw OutOfMemory(
+      fmt::format("{} needs about {:.1f} GB of memory, and {:.1f} GB are free{}; take something "
+                  "smaller",
+                  what, bytes * 1e-9, free->bytes * 1e-9,
+                  free->is_limited ? " below its control group's limit" : ""));
 }
 
 }  // namespace octet

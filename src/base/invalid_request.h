@@ -8,10 +8,12 @@
 
 namespace octet {
 
+// `field`: of the request, that is wrong.
 template <class... Args>
-void check_value(bool condition, fmt::format_string<Args...> sentence, Args&&... args) {
+void check_value(bool condition, const char* field, fmt::format_string<Args...> sentence,
+                 Args&&... args) {
   if (!condition) [[unlikely]] {
-    throw InvalidRequest(fmt::format(sentence, std::forward<Args>(args)...));
+    throw InvalidRequest(field, fmt::format(sentence, std::forward<Args>(args)...));
   }
 }
 

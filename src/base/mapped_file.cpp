@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <utility>
 #include <vector>
@@ -130,12 +131,31 @@ void MappedFile::check_intact() const {
         path_);
 }
 
-void MappedFile::release(std::span<const std::byte> part) const {
-  if (part.empty()) return;
+size_t MappedFile::offset_of(std::span<const std::byte> part, const char* to_be) const {
   const auto begin = reinterpret_cast<uintptr_t>(part.data());
   const auto mapped = reinterpret_cast<uintptr_t>(data_);
   check(begin >= mapped && begin - mapped <= size_ && part.size() <= size_ - (begin - mapped),
-        "{}: {} bytes to release are not a part of the mapped file", path_, part.size());
+        "{}: {} bytes to {} are not a part of the mapped file", path_, part.size(), to_be);
+  return begin - mapped;
+}
+
+void MappedFile::copy(std::span<const std::byte> part, std::byte* into) const {
+  if (part.empty()) return;
+  const size_t offset = offset_of(part, "copy");
+  size_t done = 0;
+  while (done < part.size()) {
+    const ssize_t count =
+        ::pread(fd_, into + done, part.size() - done, static_cast<off_t>(offset + done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    done += static_cast<size_t>(count);
+  }
+  if (done < part.size()) std::memcpy(into + done, part.data() + done, part.size() - done);
+}
+
+void MappedFile::release(std::span<const std::byte> part) const {
+  if (part.empty()) return;
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(data_) + offset_of(part, "release");
   // Neighbours share the first and the last page, so those stay.
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   const uintptr_t first = (begin + page - 1) / page * page;

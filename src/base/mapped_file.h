@@ -56,6 +56,12 @@ class MappedFile {
     }
   }
 
+  // Copies `part`, which is a part of bytes(), by reading the file: it is in the system's memory
+  // already or comes there, and no page of it has to be mapped and released again, which for
+  // gigabytes costs more than the copy. What cannot be read is taken from the mapping, so that
+  // check_intact() tells of it. Several threads may call it.
+  void copy(std::span<const std::byte> part, std::byte* into) const;
+
   // Gives the whole pages inside `part`, which is a part of bytes(), back to the system, so that
   // reading a file once does not make all of it resident. The bytes stay valid: a page that is
   // touched again is read again.
@@ -63,6 +69,8 @@ class MappedFile {
 
  private:
   void close();
+  // Where `part` begins. Throws Error when it is not inside, saying what was `to be` done with it.
+  size_t offset_of(std::span<const std::byte> part, const char* to_be) const;
 
   std::string path_;
   int fd_ = -1;  // stays open: a path may lead to another file by now

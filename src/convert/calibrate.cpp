@@ -1,7 +1,7 @@
 #include "convert/calibrate.h"
 
 #include <algorithm>
-#include <optional>
+#include <memory>
 #include <span>
 #include <utility>
 
@@ -12,35 +12,34 @@
 #include "convert/calibration_state.h"
 #include "convert/input_recorder.h"
 #include "engine/noise.h"
+#include "engine/part_store.h"
 #include "engine/sampler.h"
 #include "formats/text.h"
-#include "models/ideogram4/streamed_dit.h"
+#include "octet/cancelled.h"
 
 namespace octet::convert {
 namespace {
 
-using ideogram4::StreamedDit;
-
 class Calibration {
  public:
-  Calibration(nn::Context& ctx, ThreadPool& pool, const CalibrateRequest& request,
-              const engine::OnProgress& on_progress)
+  Calibration(nn::Context& ctx, const CalibrateRequest& request,
+              const OnRenderProgress& on_progress)
       : ctx_{ctx.backend, ctx.dtype},
         watched_{ctx.backend, ctx.dtype, nullptr, &recorder_},
-        pool_(pool),
         request_(request),
         on_progress_(on_progress),
         job_(request, ctx.dtype),
-        key_(job_.key(pool)),
+        key_(job_.key(ctx.backend.pool())),
         widths_(job_.input_widths()),
         resident_(resident_blocks()),
-        recorder_(ctx.backend, pool, request.rows, state_.statistics) {}
+        recorder_(ctx.backend, request.rows, state_.statistics),
+        text_store_(streamed(*job_.model.text_encoder)) {}
 
   quant::ActivationStatistics run() {
     if (!request_.state_path.empty()) state_ = read_state(request_.state_path, key_);
     check_state();
     if (state_.statistics.empty()) save();  // whether that works is better known now than later
-    tell({engine::Stage::denoise, steps_done(), job_.steps()});
+    tell({Stage::denoise, steps_done(), job_.steps()});
     while (state_.captions < job_.captions()) run_caption();
     if (!state_.complete) {
       check_complete();
@@ -51,6 +50,13 @@ class Calibration {
   }
 
  private:
+  // Its units come for each use, in floating point, as the recorder wants them.
+  std::unique_ptr<engine::PartStore> streamed(models::Part& part) const {
+    auto store = std::make_unique<engine::PartStore>(part, ctx_, Residency::streamed);
+    store->rules().int8 = false;
+    return store;
+  }
+
   // A file with the right key may still have been changed by hand.
   void check_state() const {
     const std::string& path = request_.state_path;
@@ -111,134 +117,150 @@ class Calibration {
       saved_ = false;
       const bool is_due = since_saved_.microseconds() * 1e-6 >= request_.save_every_s;
       if (is_due) save();
-      tell({engine::Stage::denoise, steps_done(), job_.steps(), seconds});
+      tell({Stage::denoise, steps_done(), job_.steps(), seconds});
     }
   }
 
   std::vector<float> encode() {
-    constexpr int64_t kLayers = qwen3::kRunLayers;
+    const models::TextEncoder& encoder = *job_.model.text_encoder;
+    const int64_t layers = encoder.unit_count() - 1;  // behind the embedding
     const auto& tokens = job_.tokens[static_cast<size_t>(state_.captions)];
-    return job_.parts.text_encoder.encode(ctx_, pool_, tokens, [&](int64_t done) {
-      tell({engine::Stage::text, done, kLayers});
+    auto features = encoder.encode(ctx_, tokens, [&](int64_t done) {
+      tell({Stage::text, done, layers});
     });
+    text_store_->end_use();
+    return features;
   }
 
-  // The transformers, once.
+  // The networks, once: what stands before their blocks, and those that stay.
   void load() {
-    if (conditional_) return;
-    const ideogram4::ModelFolders& folders = request_.folders;
-    const auto [first, second] = resident_;
-    const auto told = [&, in_all = first + second](int64_t before) {
-      return [this, before, in_all](int64_t done) {
-        tell({engine::Stage::load, before + done, in_all});
-      };
-    };
-    conditional_.emplace(ctx_, pool_, folders.transformer, /*conditional=*/true, first, told(0));
-    if (request_.conditional_only) return;
-    unconditional_.emplace(ctx_, pool_, folders.unconditional, /*conditional=*/false, second,
-                           told(first));
-    unconditional_prompt_.emplace(
-        unconditional_->prepare(ctx_, {}, job_.grid_height, job_.grid_width));
+    if (!stores_.empty()) return;
+    int64_t done = 0, in_all = 0;
+    for (const int64_t count : resident_) in_all += count;
+    for (size_t i = 0; i < job_.networks(); ++i) {
+      models::Network& network = *job_.model.networks[i];
+      engine::PartStore& store = *stores_.emplace_back(streamed(network));
+      const bool all = resident_[i] == job_.blocks(i);
+      const int64_t staying = all ? network.unit_count() : 1 + resident_[i];
+      store.set_resident_units(staying);
+      for (int64_t unit = 0; unit < staying; ++unit) {
+        store.bring(unit);
+        if (unit >= 1 && unit <= resident_[i]) tell({Stage::load, ++done, in_all});
+      }
+    }
+    conditionings_.resize(job_.networks());
   }
 
-  // How many blocks of each transformer stay in memory.
-  std::pair<int64_t, int64_t> resident_blocks() const {
-    const int64_t layers = job_.parts.dit.layers, branches = job_.branches();
+  // How many blocks of each network stay in memory.
+  std::vector<int64_t> resident_blocks() const {
     const CalibrateMemory memory = job_.memory();
     const uint64_t bound = request_.max_memory;
-    int64_t blocks = branches * layers;
+    int64_t left = 0;
+    for (size_t i = 0; i < job_.networks(); ++i) left += job_.blocks(i);
     if (bound != 0 && bound < memory.most) {
       check(bound >= memory.least,
             "calibration: takes {} bytes at least, and {} are allowed; allow more, or take a "
             "smaller image or shorter captions",
             memory.least, bound);
-      blocks = static_cast<int64_t>((bound - memory.least) / job_.block_bytes());
+      left = static_cast<int64_t>((bound - memory.least) / job_.block_bytes());
     }
-    const int64_t first = std::min(layers, ceil_div(blocks, branches));
-    return {first, blocks - first};
+    std::vector<int64_t> resident;
+    for (size_t i = 0; i < job_.networks(); ++i) {
+      const auto others = static_cast<int64_t>(job_.networks() - i);
+      resident.push_back(std::min(job_.blocks(i), ceil_div(left, others)));
+      left -= resident.back();
+    }
+    return resident;
   }
 
-  void prepare(const std::vector<float>& features) {
-    // What the text's linear gets is recorded with the first step, and not when going on behind it.
-    nn::Context& ctx = state_.steps == 0 ? watched_ : ctx_;
-    recorder_.begin({.branch = kConditional, .index = state_.captions, .count = job_.captions()});
-    prompt_.reset();
-    prompt_.emplace(conditional_->prepare(ctx, features, job_.grid_height, job_.grid_width));
+  void prepare(std::span<const float> features) {
+    for (size_t i = 0; i < job_.networks(); ++i) {
+      const models::Network& network = *job_.model.networks[i];
+      if (!network.sees_text() && conditionings_[i] != nullptr) continue;  // the same for all
+      // What the text's linear gets is recorded with the first step, and not when going on behind
+      // it.
+      nn::Context& ctx = state_.steps == 0 ? watched_ : ctx_;
+      recorder_.begin(
+          {.network = job_.name_of_network(i), .index = state_.captions, .count = job_.captions()});
+      conditionings_[i].reset();
+      conditionings_[i] = network.prepare(
+          ctx, network.sees_text() ? features : std::span<const float>(), job_.grid);
+    }
   }
 
   std::vector<float> step(std::vector<float> z) {
     const auto at = static_cast<size_t>(state_.steps);
-    const ideogram4::Schedule& all = job_.schedule;
-    const ideogram4::Schedule one = {.times = {all.times[at], all.times[at + 1]},
-                                     .deltas = {all.deltas[at]},
-                                     .guidance = {all.guidance[at]}};
+    const models::Schedule& all = job_.schedule;
+    const models::Schedule one = {.times = {all.times[at], all.times[at + 1]},
+                                  .deltas = {all.deltas[at]},
+                                  .guidance = {all.guidance[at]}};
     return engine::sample(std::move(z), one,
-                          [&](std::span<const float> latent, float time, engine::Branch branch) {
-                            return velocity(latent, time, branch);
+                          [&](std::span<const float> latent, float time, size_t network) {
+                            return velocity(latent, time, network);
                           });
   }
 
-  std::vector<float> velocity(std::span<const float> z, float time, engine::Branch branch) {
-    const bool conditional = branch == engine::Branch::conditional;
-    const ideogram4::DitPrompt& prompt = conditional ? *prompt_ : *unconditional_prompt_;
-    recorder_.begin(conditional ? conditional_turn() : unconditional_turn());
+  std::vector<float> velocity(std::span<const float> z, float time, size_t index) {
+    const models::Network& network = *job_.model.networks[index];
+    recorder_.begin(turn_of(index));
     const nn::Matrix uploaded =
-        nn::upload_matrix(ctx_, z.data(), prompt.image_tokens(), job_.parts.dit.latent_channels);
+        nn::upload_matrix(ctx_, z.data(), job_.grid.tokens(), network.latent_channels());
     std::vector<float> velocity(z.size());
-    const StreamedDit& dit = conditional ? *conditional_ : *unconditional_;
-    download_matrix(ctx_, dit.forward(watched_, prompt, uploaded, time), velocity.data());
+    download_matrix(ctx_, network.velocity(watched_, *conditionings_[index], uploaded, time),
+                    velocity.data());
+    stores_[index]->end_use();
     return velocity;
   }
 
-  RecorderTurn conditional_turn() const {
-    return {.branch = kConditional,
-            .index = steps_done(),
-            .count = job_.steps(),
-            .text_rows = prompt_->text_tokens(),
-            .image_rows = prompt_->image_tokens()};
-  }
-
-  RecorderTurn unconditional_turn() const {
-    const auto begin = job_.schedule.guidance.begin();
-    const int64_t unguided = std::count(begin, begin + state_.steps, 1.0f);
-    return {.branch = kUnconditional,
-            .index = state_.captions * job_.guided_steps + state_.steps - unguided,
-            .count = job_.captions() * job_.guided_steps,
-            .image_rows = unconditional_prompt_->image_tokens()};
+  // The first network runs in every step, the other in those that are guided.
+  RecorderTurn turn_of(size_t network) const {
+    RecorderTurn turn{.network = job_.name_of_network(network),
+                      .index = steps_done(),
+                      .count = job_.steps(),
+                      .text_rows = conditionings_[network]->text_tokens(),
+                      .image_rows = job_.grid.tokens()};
+    if (network > 0) {
+      const auto begin = job_.schedule.guidance.begin();
+      const int64_t unguided = std::count(begin, begin + state_.steps, 1.0f);
+      turn.index = state_.captions * job_.guided_steps + state_.steps - unguided;
+      turn.count = job_.captions() * job_.guided_steps;
+    }
+    return turn;
   }
 
   void save() {
     if (!request_.state_path.empty()) {
-      write_state(request_.state_path, key_, job_.parts.dit.latent_channels, state_);
+      write_state(request_.state_path, key_, job_.latent_channels(), state_);
     }
     saved_ = true;
     since_saved_ = Stopwatch();
   }
 
-  void tell(const engine::GenerateProgress& progress) {
+  void tell(const RenderProgress& progress) {
     if (!on_progress_ || on_progress_(progress)) return;
     if (!saved_) save();
-    throw engine::Cancelled(fmt::format(
-        "stopped on request; {} of {} steps of calibration are done", steps_done(), job_.steps()));
+    throw Cancelled(fmt::format("stopped on request; {} of {} steps of calibration are done",
+                                steps_done(), job_.steps()));
   }
 
   int64_t steps_done() const { return state_.captions * job_.schedule.steps() + state_.steps; }
 
   nn::Context ctx_;      // the caller's, which nobody watches
   nn::Context watched_;  // the same with the recorder
-  ThreadPool& pool_;
   const CalibrateRequest& request_;
-  const engine::OnProgress& on_progress_;
+  const OnRenderProgress& on_progress_;
   CalibrationJob job_;
   std::string key_;
   std::map<std::string, int64_t> widths_;  // of the inputs of all linears
-  std::pair<int64_t, int64_t> resident_;
+  std::vector<int64_t> resident_;          // blocks of each network that stay in memory
   CalibrationState state_;
   InputRecorder recorder_;
   bool saved_ = true;  // nothing was done since the last time
   Stopwatch since_saved_;
-  std::optional<StreamedDit> conditional_, unconditional_;
-  std::optional<ideogram4::DitPrompt> prompt_, unconditional_prompt_;
+  std::unique_ptr<engine::PartStore> text_store_;
+  // Of each network.
+  std::vector<std::unique_ptr<engine::PartStore>> stores_;
+  std::vector<std::unique_ptr<models::Conditioning>> conditionings_;
 };
 
 }  // namespace
@@ -247,10 +269,9 @@ CalibrateMemory memory_for(const CalibrateRequest& request, DType dtype) {
   return CalibrationJob(request, dtype).memory();
 }
 
-quant::ActivationStatistics calibrate(nn::Context& ctx, ThreadPool& pool,
-                                      const CalibrateRequest& request,
-                                      const engine::OnProgress& on_progress) {
-  return Calibration(ctx, pool, request, on_progress).run();
+quant::ActivationStatistics calibrate(nn::Context& ctx, const CalibrateRequest& request,
+                                      const OnRenderProgress& on_progress) {
+  return Calibration(ctx, request, on_progress).run();
 }
 
 }  // namespace octet::convert

@@ -1,5 +1,5 @@
 // Calibration: runs captions through a model in floating point and gathers what goes into each
-// linear of its transformers.
+// linear of its networks.
 //
 // Blocks that do not fit into memory are read again for each forward. The work can be interrupted
 // at any moment and goes on behind the last step that was saved, to the same result.
@@ -9,26 +9,22 @@
 #include <string>
 #include <vector>
 
-#include "base/thread_pool.h"
-#include "engine/generate.h"
-#include "models/ideogram4/convention.h"
-#include "models/ideogram4/model_folders.h"
-#include "models/ideogram4/schedule.h"
-#include "models/image_size.h"
+#include "models/family.h"
 #include "nn/context.h"
+#include "octet/engine.h"
 #include "quant/activations.h"
 
 namespace octet::convert {
 
 struct CalibrateRequest {
-  ideogram4::ModelFolders folders;
+  const models::Family* family = nullptr;
+  // With the first network alone, nothing is guided, and nothing gathered of another.
+  models::ModelFiles files;
   std::vector<std::string> captions;  // as the tokenizer is to get them: see read_captions()
-  models::ImageSize size;
-  ideogram4::ScheduleRequest schedule;  // its size and convention are those of the request
-  ideogram4::Convention convention = ideogram4::Convention::official;
+  PictureSize size;
+  models::ScheduleRequest schedule;  // its size and convention are those of the request
+  Convention convention = Convention::official;
   uint64_t seed = 0;  // of the noise; each caption has its own
-  // Without the unconditional transformer: nothing is guided, and nothing gathered of it.
-  bool conditional_only = false;
   int64_t rows = 64;  // that are kept of each linear
 
   uint64_t max_memory = 0;   // bytes, see memory_for(); 0: all blocks stay in memory
@@ -43,11 +39,10 @@ struct CalibrateMemory {
 };
 CalibrateMemory memory_for(const CalibrateRequest& request, DType dtype);
 
-// The statistics of all linears, under "conditional." or "unconditional." and nn::Linear::name, and
+// The statistics of all linears, under the name of their network, a dot and nn::Linear::name, and
 // the same in the file at state_path; at once, when it is there. `on_progress` is told about text,
 // load (blocks) and denoise (steps of all captions). When it stops the work, what is done is saved.
-quant::ActivationStatistics calibrate(nn::Context& ctx, ThreadPool& pool,
-                                      const CalibrateRequest& request,
-                                      const engine::OnProgress& on_progress = {});
+quant::ActivationStatistics calibrate(nn::Context& ctx, const CalibrateRequest& request,
+                                      const OnRenderProgress& on_progress = {});
 
 }  // namespace octet::convert

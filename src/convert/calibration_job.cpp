@@ -7,9 +7,9 @@
 
 #include "base/error.h"
 #include "base/file_identity.h"
-#include "models/ideogram4/streamed_dit.h"
-#include "models/qwen3/chat_prompt.h"
+#include "nn/linear_list.h"
 #include "weights/fingerprint.h"
+#include "weights/random_weights.h"
 
 namespace octet::convert {
 namespace {
@@ -17,23 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kMostRows = 65536;
-
-class InputWidths : public nn::WeightVisitor {
- public:
-  explicit InputWidths(std::string branch) : branch_(std::move(branch)) {}
-  const std::map<std::string, int64_t>& widths() const { return widths_; }
-
-  void linear(nn::Linear&, const nn::LinearSpec& spec) override {
-    widths_[branch_ + "." + spec.name()] = spec.k;
-  }
-  void conv(nn::Conv&, const nn::ConvSpec&) override {}
-  void vector(nn::Vector&, const std::string&, int64_t) override {}
-  void table(nn::Table&, const std::string&, int64_t, int64_t) override {}
-
- private:
-  std::string branch_;
-  std::map<std::string, int64_t> widths_;
-};
 
 // Name and identity of each file of a part.
 nlohmann::json files_of(const std::string& path) {
@@ -57,51 +40,81 @@ nlohmann::json files_of(const std::string& path) {
   return list;
 }
 
+// In a backend's memory, in floating point.
+uint64_t bytes_of_unit(models::Part& part, int64_t unit, DType dtype) {
+  weights::WeightCount count(dtype, /*int8=*/false);
+  part.visit(unit, count);
+  return static_cast<uint64_t>(count.bytes());
+}
+
+// Channels of all that goes into the large linears of a unit, and comes out.
+int64_t channels_of_unit(models::Part& part, int64_t unit) {
+  nn::LinearList list;
+  part.visit(unit, list);
+  int64_t channels = 0;
+  for (const nn::LinearSpec& spec : list.linears()) {
+    if (spec.large) channels += spec.n() + spec.k;
+  }
+  return channels;
+}
+
 }  // namespace
 
 CalibrationJob::CalibrationJob(const CalibrateRequest& request_, DType dtype_)
     : request(request_),
       dtype(dtype_),
-      parts(open_parts(request.folders, !request.conditional_only)) {
+      model(request.family->open(
+          request.files, {.convention = request.convention,
+                          .activations = dtype == DType::f32 ? Activations::f32 : Activations::bf16,
+                          .decodes = false})) {
   check(!request.captions.empty(), "calibration: there are no captions, expected one or more");
   check(request.rows >= 1 && request.rows <= kMostRows,
         "calibration: {} rows of each linear, expected 1 to {}", request.rows, kMostRows);
-  check_image_size(request.size, engine::size_limits(request.folders, request.convention));
-  for (const std::string& caption : request.captions) {
-    tokens.push_back(qwen3::encode_caption(parts.tokenizer, caption));
-  }
-  grid_height = request.size.height / parts.token_side();
-  grid_width = request.size.width / parts.token_side();
-  ideogram4::ScheduleRequest asked = request.schedule;
-  asked.width = request.size.width;
-  asked.height = request.size.height;
+  check_image_size(request.size, model.sizes);
+  for (const std::string& caption : request.captions) tokens.push_back(model.tokenize(caption));
+  grid = {request.size.height / model.sizes.token_side,
+          request.size.width / model.sizes.token_side};
+  models::ScheduleRequest asked = request.schedule;
+  asked.size = request.size;
   asked.convention = request.convention;
-  if (request.conditional_only) asked.guidance = {1};
-  schedule = make_schedule(asked);
+  if (networks() == 1) asked.guidance = {1};
+  schedule = request.family->make_schedule(asked);
   guided_steps =
       schedule.steps() - std::count(schedule.guidance.begin(), schedule.guidance.end(), 1.0f);
-  check(request.conditional_only || guided_steps > 0,
-        "calibration: no step is guided, and the unconditional transformer would not run; give a "
-        "guidance other than 1");
+  check(networks() == 1 || guided_steps > 0,
+        "calibration: no step is guided, and the {} network would not run; give a guidance other "
+        "than 1",
+        name_of_network(networks() - 1));
 }
 
 std::string CalibrationJob::key(ThreadPool& pool) const {
-  const ideogram4::ModelFolders& folders = request.folders;
+  // Of the networks first, as earlier releases listed them, whose files go on. What becomes of
+  // latents is none of a calibration's.
   nlohmann::json files;
-  for (const std::string* path :
-       {&folders.transformer.path, &folders.transformer.base, &folders.unconditional.path,
-        &folders.unconditional.base, &folders.text_encoder, &folders.tokenizer}) {
-    files.push_back(path->empty() ? nlohmann::json() : files_of(*path));
+  models::ModelFiles others = request.files;
+  others.erase(std::string(model.decoder->name()));
+  const auto add = [&](const std::string& path) {
+    files.push_back(path.empty() ? nlohmann::json() : files_of(path));
+  };
+  for (const models::NetworkInfo& network : request.family->networks) {
+    const auto found = others.extract(std::string(network.part));
+    const models::PartFiles of_network = found ? found.mapped() : models::PartFiles();
+    add(of_network.path);
+    add(of_network.base);
+  }
+  for (const auto& [part, of_part] : others) {
+    add(of_part.path);
+    if (!of_part.base.empty()) add(of_part.base);
   }
   const nlohmann::json about = {{"files", files},
                                 {"captions", request.captions},
-                                {"grid", {grid_height, grid_width}},
+                                {"grid", {grid.height, grid.width}},
                                 {"times", schedule.times},
                                 {"deltas", schedule.deltas},
                                 {"guidance", schedule.guidance},
                                 {"seed", request.seed},
                                 {"rows", request.rows},
-                                {"conditional_only", request.conditional_only},
+                                {"conditional_only", networks() == 1},
                                 {"dtype", name_of(dtype)}};
   // Names of files need not be UTF-8.
   const std::string text = about.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -112,41 +125,54 @@ std::string CalibrationJob::key(ThreadPool& pool) const {
 
 std::map<std::string, int64_t> CalibrationJob::input_widths() const {
   std::map<std::string, int64_t> widths;
-  for (int64_t branch = 0; branch < branches(); ++branch) {
-    const bool conditional = branch == 0;
-    ideogram4::Dit dit;
-    dit.config = parts.dit;
-    InputWidths list(conditional ? kConditional : kUnconditional);
-    visit_weights(dit, conditional, list);
-    widths.insert(list.widths().begin(), list.widths().end());
+  for (size_t i = 0; i < networks(); ++i) {
+    nn::LinearList list;
+    model.networks[i]->visit_all(list);
+    for (const nn::LinearSpec& spec : list.linears()) {
+      widths[name_of_network(i) + "." + spec.name()] = spec.k;
+    }
   }
   return widths;
 }
 
 uint64_t CalibrationJob::block_bytes() const {
-  return ideogram4::memory_of(parts.dit, /*conditional=*/true, dtype).block;
+  uint64_t most = 0;
+  for (const auto& network : model.networks) {
+    for (int64_t unit = 1; unit + 1 < network->unit_count(); ++unit) {
+      most = std::max(most, bytes_of_unit(*network, unit, dtype));
+    }
+  }
+  return most;
 }
 
 CalibrateMemory CalibrationJob::memory() const {
-  const ideogram4::DitConfig& dit = parts.dit;
-  const qwen3::TextConfig& text = parts.text_encoder.config();
   const int64_t each = bits_of(dtype) / 8;
   int64_t most_text = 0;
   for (const auto& ids : tokens) most_text = std::max(most_text, std::ssize(ids));
-  // The largest part of the text encoder, and its features, twice on their way.
-  const int64_t encoding =
-      text.vocabulary * text.hidden * each + 2 * most_text * dit.text_features * 4;
-  // In a block: the hidden state, its norm, q, k, v, their mixture and what becomes of it, or
-  // gate, up and their product.
-  const int64_t denoising = (most_text + image_tokens()) * (7 * dit.hidden() + 3 * dit.ffn) * each;
+  // The largest unit of the text encoder, and its features, twice on their way.
+  models::TextEncoder& text = *model.text_encoder;
+  uint64_t working = 0;
+  for (int64_t unit = 0; unit < text.unit_count(); ++unit) {
+    working = std::max(working, bytes_of_unit(text, unit, dtype));
+  }
+  working += static_cast<uint64_t>(2 * most_text * text.feature_count() * 4);
   int64_t kept = 0;
   for (const auto& [name, k] : input_widths()) kept += (request.rows + 1) * k * 4;
-  auto least = static_cast<uint64_t>(kept + std::max(encoding, denoising)) + block_bytes();
-  for (int64_t branch = 0; branch < branches(); ++branch) {
-    least += ideogram4::memory_of(dit, /*conditional=*/branch == 0, dtype).frame;
+  uint64_t least = static_cast<uint64_t>(kept) + block_bytes();
+  int64_t all_blocks = 0;
+  for (size_t i = 0; i < networks(); ++i) {
+    models::Network& network = *model.networks[i];
+    const int64_t last = network.unit_count() - 1;
+    least += bytes_of_unit(network, 0, dtype) + bytes_of_unit(network, last, dtype);
+    all_blocks += blocks(i);
+    for (int64_t unit = 1; unit < last; ++unit) {
+      const int64_t channels = channels_of_unit(network, unit);
+      working =
+          std::max(working, static_cast<uint64_t>((most_text + grid.tokens()) * channels * each));
+    }
   }
-  const auto blocks = static_cast<uint64_t>(branches() * dit.layers);
-  return {.most = least + (blocks - 1) * block_bytes(), .least = least};
+  least += working;
+  return {.most = least + static_cast<uint64_t>(all_blocks - 1) * block_bytes(), .least = least};
 }
 
 }  // namespace octet::convert

@@ -9,13 +9,8 @@
 
 #include "base/thread_pool.h"
 #include "convert/calibrate.h"
-#include "models/ideogram4/model_parts.h"
 
 namespace octet::convert {
-
-// What stands before the names of linears in the statistics, with a dot.
-inline constexpr const char* kConditional = "conditional";
-inline constexpr const char* kUnconditional = "unconditional";
 
 struct CalibrationJob {
   // Throws Error when the model does not fit together or the request makes no sense.
@@ -23,26 +18,30 @@ struct CalibrationJob {
 
   const CalibrateRequest& request;
   DType dtype;  // of activations and weights
-  ideogram4::ModelParts parts;
+  models::Model model;
   std::vector<std::vector<int32_t>> tokens;  // of each caption
-  int64_t grid_height = 0, grid_width = 0;
-  ideogram4::Schedule schedule;
+  models::Grid grid;
+  models::Schedule schedule;
   int64_t guided_steps = 0;  // of one caption
 
   int64_t captions() const { return std::ssize(tokens); }
   int64_t steps() const { return captions() * schedule.steps(); }  // of all captions
-  int64_t branches() const { return request.conditional_only ? 1 : 2; }
-  int64_t image_tokens() const { return grid_height * grid_width; }
-  size_t elements() const {
-    return static_cast<size_t>(image_tokens() * parts.dit.latent_channels);
+  size_t networks() const { return model.networks.size(); }
+  // What stands before the names of its linears in the statistics, with a dot.
+  std::string name_of_network(size_t network) const {
+    return std::string(request.family->networks[network].name);
   }
+  int64_t latent_channels() const { return model.networks.front()->latent_channels(); }
+  size_t elements() const { return static_cast<size_t>(grid.tokens() * latent_channels()); }
+  // All units of a network but the first and the last, which stay in memory.
+  int64_t blocks(size_t network) const { return model.networks[network]->unit_count() - 2; }
 
   // Tells jobs apart whose results differ: files are known by identity_of().
   std::string key(ThreadPool& pool) const;
   // k of each linear, by its name in the statistics.
   std::map<std::string, int64_t> input_widths() const;
   CalibrateMemory memory() const;
-  uint64_t block_bytes() const;  // of one block in memory
+  uint64_t block_bytes() const;  // of the largest block in memory
 };
 
 }  // namespace octet::convert

@@ -6,72 +6,66 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/mapped_file.h"
 #include "formats/text.h"
-#include "models/ideogram4/caption.h"
 
 namespace octet::convert {
 namespace {
 
 namespace fs = std::filesystem;
 
-// What `reader` makes of a file's text.
-template <class Reader>
-auto read_text(const std::string& path, const Reader& reader) {
-  return MappedFile(path).read([&](std::span<const std::byte> bytes) {
-    return reader(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+template <class Use>
+void read_text(const std::string& path, const Use& use) {
+  MappedFile(path).read([&](std::span<const std::byte> bytes) {
+    use(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+    return true;  // what read() returns is of no use here
   });
 }
 
-std::string read_caption(std::string_view text, const std::string& what, bool any) {
-  std::string caption = ideogram4::caption_for_model(text, what, any);
-  ideogram4::log_caption_warnings(text, what, any);
-  return caption;
-}
-
-std::vector<std::string> captions_in_lines(std::string_view rest, const std::string& path,
-                                           bool any) {
-  std::vector<std::string> captions;
-  for (int64_t line = 1; !rest.empty(); ++line) {
-    const std::string_view text = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(text.size() + 1, rest.size()));
-    if (text.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    captions.push_back(read_caption(text, fmt::format("{}, line {}", path, line), any));
-  }
-  check(!captions.empty(), "{}: has no captions, expected one in each line", path);
-  return captions;
-}
-
-std::vector<std::string> json_files(const std::string& folder) {
+std::vector<std::string> files_in(const std::string& folder, std::string_view suffix) {
   std::vector<std::string> files;
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    if (it->path().extension() == ".json") files.push_back(it->path().string());
+    if (it->path().extension() == suffix) files.push_back(it->path().string());
   }
   check(!error, "{}: cannot be read: {}", folder, error.message());
-  check(!files.empty(), "{}: has no files that end with .json, expected captions", folder);
+  check(!files.empty(), "{}: has no files that end with {}, expected captions", folder, suffix);
   std::sort(files.begin(), files.end());
   return files;
 }
 
 }  // namespace
 
-std::vector<std::string> read_captions(const std::vector<std::string>& paths, bool any) {
+std::vector<std::string> read_captions(const models::Family& family,
+                                       const std::vector<std::string>& paths, bool any) {
   std::vector<std::string> captions;
-  const auto read_one = [&](const std::string& path) {
-    captions.push_back(
-        read_text(path, [&](std::string_view text) { return read_caption(text, path, any); }));
+  const auto add = [&](std::string_view text, const std::string& what) {
+    models::PromptText prompt = family.read_prompt(std::string(text), what, any);
+    for (const std::string& warning : prompt.warnings) log::warning("{}", warning);
+    captions.push_back(std::move(prompt.text));
+  };
+  const auto add_file = [&](const std::string& path) {
+    read_text(path, [&](std::string_view text) { add(text, path); });
+  };
+  const auto add_lines = [&](std::string_view rest, const std::string& path) {
+    const size_t before = captions.size();
+    for (int64_t line = 1; !rest.empty(); ++line) {
+      const std::string_view text = rest.substr(0, rest.find('\n'));
+      rest.remove_prefix(std::min(text.size() + 1, rest.size()));
+      if (text.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+      add(text, fmt::format("{}, line {}", path, line));
+    }
+    check(captions.size() > before, "{}: has no captions, expected one in each line", path);
   };
   for (const std::string& path : paths) {
     std::error_code ignored;
     if (fs::is_directory(path, ignored)) {
-      for (const std::string& file : json_files(path)) read_one(file);
+      for (const std::string& file : files_in(path, family.prompt_suffix)) add_file(file);
     } else if (path.ends_with(".jsonl")) {
-      const auto found = read_text(
-          path, [&](std::string_view text) { return captions_in_lines(text, path, any); });
-      captions.insert(captions.end(), found.begin(), found.end());
+      read_text(path, [&](std::string_view text) { add_lines(text, path); });
     } else {
-      read_one(path);
+      add_file(path);
     }
   }
   check(!captions.empty(), "captions: no file was named, expected one or more");

@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/thread_pool.h"
 #include "nn/weights.h"
 
 namespace octet::convert {
@@ -66,7 +67,7 @@ void InputRecorder::begin(RecorderTurn turn) {
 }
 
 void InputRecorder::input(const nn::Linear& w, const ConstTensorView& x) {
-  const std::string name = turn_.branch + "." + w.name;
+  const std::string name = turn_.network + "." + w.name;
   check(seen_.insert(name).second, "calibration: linear {} ran twice in one turn", name);
   quant::LinearInputs& inputs = statistics_[name];
   const int64_t k = x.shape[1];
@@ -103,7 +104,7 @@ void InputRecorder::record(const std::string& name, const ConstTensorView& x,
     if (piece_.size() < bytes) piece_.resize(bytes);
     backend_.copy_to_host(piece_.data(), x.data + first * row_bytes, bytes);
     const auto* values = reinterpret_cast<const Word*>(piece_.data());
-    pool_.run(ceil_div(k, kColumns), [&](int64_t task, int) {
+    backend_.pool().run(ceil_div(k, kColumns), [&](int64_t task, int) {
       const int64_t begin = task * kColumns;
       raise(most.data(), values, count, stride, begin, std::min(k, begin + kColumns));
     });

@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "base/thread_pool.h"
 #include "nn/context.h"
 #include "quant/activations.h"
 
@@ -19,7 +18,7 @@ namespace octet::convert {
 
 // One run of a network, in which each of its linears is seen once.
 struct RecorderTurn {
-  std::string branch;                     // stands before the names of its linears, with a dot
+  std::string network;                    // stands before the names of its linears, with a dot
   int64_t index = 0, count = 1;           // of all turns in which these linears are seen
   int64_t text_rows = 0, image_rows = 0;  // tokens: linears see both in this order, or other rows
 };
@@ -32,9 +31,8 @@ std::vector<int64_t> kept_rows(const RecorderTurn& turn, int64_t rows, int64_t w
 class InputRecorder : public nn::InputTap {
  public:
   // Adds to `statistics`, which the caller owns. `rows`: that are kept of each linear.
-  InputRecorder(Backend& backend, ThreadPool& pool, int64_t rows,
-                quant::ActivationStatistics& statistics)
-      : backend_(backend), pool_(pool), wanted_(rows), statistics_(statistics) {}
+  InputRecorder(Backend& backend, int64_t rows, quant::ActivationStatistics& statistics)
+      : backend_(backend), wanted_(rows), statistics_(statistics) {}
 
   void begin(RecorderTurn turn);
   // Throws Error when a linear is seen twice in a turn, or sees a NaN or an infinity.
@@ -46,7 +44,6 @@ class InputRecorder : public nn::InputTap {
   void record(const std::string& name, const ConstTensorView& x, quant::LinearInputs& inputs);
 
   Backend& backend_;
-  ThreadPool& pool_;
   int64_t wanted_;
   quant::ActivationStatistics& statistics_;
   RecorderTurn turn_;

@@ -15,16 +15,16 @@ namespace {
 
 std::string file_of(const std::string& path) { return path.empty() ? "" : path + ".part.errors"; }
 
-std::vector<quant::Place> places(const nlohmann::json& list, const char* key) {
-  std::vector<quant::Place> made;
+std::vector<ErrorPlace> places(const nlohmann::json& list, const char* key) {
+  std::vector<ErrorPlace> made;
   for (const auto& entry : list) {
     made.push_back({entry.at("index").get<int64_t>(), entry.at(key).get<double>()});
   }
   return made;
 }
 
-quant::LinearError from_json(const nlohmann::json& json) {
-  quant::LinearError error;
+LinearError from_json(const nlohmann::json& json) {
+  LinearError error;
   error.module = json.at("module").get<std::string>();
   error.n = json.at("n").get<int64_t>();
   error.k = json.at("k").get<int64_t>();
@@ -39,7 +39,7 @@ quant::LinearError from_json(const nlohmann::json& json) {
 
 }  // namespace
 
-nlohmann::ordered_json to_json(const quant::LinearError& error) {
+nlohmann::ordered_json to_json(const LinearError& error) {
   nlohmann::ordered_json rows = nlohmann::json::array(), columns = nlohmann::json::array();
   for (const auto& place : error.worst_rows) {
     rows.push_back({{"index", place.index}, {"share", place.value}});
@@ -74,12 +74,12 @@ void MeasuredErrors::read() {
   for (const auto& [name, error] : root.at("errors").items()) errors_[name] = from_json(error);
 }
 
-const quant::LinearError* MeasuredErrors::find(const std::string& name) const {
+const LinearError* MeasuredErrors::find(const std::string& name) const {
   const auto found = errors_.find(name);
   return found == errors_.end() ? nullptr : &found->second;
 }
 
-void MeasuredErrors::add(const std::string& name, const quant::LinearError& error) {
+void MeasuredErrors::add(const std::string& name, const LinearError& error) {
   errors_[name] = error;
   written_ = false;
   constexpr double kEverySeconds = 1;

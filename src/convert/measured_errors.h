@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/stopwatch.h"
-#include "quant/linear_error.h"
+#include "octet/quantize.h"
 
 namespace octet::convert {
 
@@ -20,9 +20,9 @@ class MeasuredErrors {
   MeasuredErrors(const MeasuredErrors&) = delete;
   MeasuredErrors& operator=(const MeasuredErrors&) = delete;
 
-  const quant::LinearError* find(const std::string& name) const;
+  const LinearError* find(const std::string& name) const;
   // Written to the disk now and then: small linears are measured faster than it works.
-  void add(const std::string& name, const quant::LinearError& error);
+  void add(const std::string& name, const LinearError& error);
   static void forget(const std::string& path);
 
  private:
@@ -32,11 +32,11 @@ class MeasuredErrors {
 
   std::string file_;
   std::string key_;
-  std::map<std::string, quant::LinearError> errors_;
+  std::map<std::string, LinearError> errors_;
   bool written_ = true;
   Stopwatch since_written_;
 };
 
-nlohmann::ordered_json to_json(const quant::LinearError& error);
+nlohmann::ordered_json to_json(const LinearError& error);
 
 }  // namespace octet::convert

@@ -1,14 +1,15 @@
-// What quantize() writes of one transformer: its modules in the fused layout and its vectors, and
+// What quantize() writes of one network: its modules in the fused layout and its vectors, and
 // the factors by which smoothing changes them.
 #pragma once
 
 #include <map>
-#include <set>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "convert/quantize.h"
 #include "quant/smoothing.h"
+#include "quant/weight_rows.h"
 #include "weights/loader.h"
 
 namespace octet::convert {
@@ -16,7 +17,7 @@ namespace octet::convert {
 struct PlannedModule {
   std::string name;    // in the fused layout
   std::string inputs;  // of its activations, in the statistics
-  size_t linear = 0;   // of BranchPlan::specs
+  size_t linear = 0;   // of NetworkPlan::specs
   int64_t first = 0;   // its rows among those of the linear
   int64_t rows = 0, k = 0;
   bool large = false;
@@ -29,13 +30,14 @@ struct PlannedVector {
 };
 
 // Lists everything in the source that is written.
-class BranchPlan : public nn::WeightVisitor {
+class NetworkPlan : public nn::WeightVisitor {
  public:
-  explicit BranchPlan(const QuantizeBranch& branch);
+  NetworkPlan(const models::Family& family, const NetworkFiles& files);
 
-  const ideogram4::DitSource& source() const { return source_; }
-  bool conditional() const { return conditional_; }
-  const char* branch() const { return conditional_ ? "conditional." : "unconditional."; }
+  const weights::WeightSource& source() const { return network_->source(); }
+  std::string config_text() const { return network_->config_text(); }
+  const std::string& name() const { return name_; }   // "conditional"
+  std::string prefix() const { return name_ + "."; }  // before its names, where there are several
   const std::vector<PlannedModule>& modules() const { return modules_; }
   const std::vector<PlannedVector>& vectors() const { return vectors_; }
   const std::vector<quant::SmoothGroup>& groups() const { return groups_; }
@@ -52,8 +54,8 @@ class BranchPlan : public nn::WeightVisitor {
   void table(nn::Table& into, const std::string& name, int64_t rows, int64_t columns) override;
 
  private:
-  bool conditional_;
-  ideogram4::DitSource source_;
+  std::string name_;
+  std::unique_ptr<models::Network> network_;
   std::vector<nn::LinearSpec> specs_;
   std::vector<PlannedModule> modules_;
   std::vector<PlannedVector> vectors_;
@@ -61,17 +63,17 @@ class BranchPlan : public nn::WeightVisitor {
 };
 
 // The rows that a linear saw: those of the statistics, or synthetic ones where there are none.
-quant::LinearInputs inputs_of(const BranchPlan& plan, const QuantizeOptions& options,
+quant::LinearInputs inputs_of(const NetworkPlan& plan, const QuantizeOptions& options,
                               const std::string& linear, int64_t k);
 
 // Factors of smoothing, made when they are asked for: they need a pass over the weights of a group.
 class Smoothing {
  public:
   // Factors are folded into others, as powers of two, in a dialect that cannot say them.
-  Smoothing(ThreadPool& pool, const BranchPlan& plan, const QuantizeOptions& options);
+  Smoothing(ThreadPool& pool, const NetworkPlan& plan, const QuantizeOptions& options);
 
   bool folds() const { return folds_; }
-  // By which the columns of a module are multiplied, [k].
+  // By which the columns of a module are multiplied, [k]: ones where it cannot be smoothed.
   const std::vector<float>& columns(const std::string& module);
   // By which a row of a module is divided: 1 unless factors are folded there.
   float row_divisor(const std::string& module, int64_t row);
@@ -82,11 +84,13 @@ class Smoothing {
   const std::vector<float>& factors(size_t group);
 
   ThreadPool& pool_;
-  const BranchPlan& plan_;
+  const NetworkPlan& plan_;
   const QuantizeOptions& options_;
   bool folds_;
+  std::vector<quant::SmoothGroup> groups_;
   std::map<std::string, size_t> group_of_module_, group_of_vector_, group_of_rows_;
   std::map<size_t, std::vector<float>> factors_;
+  std::map<std::string, std::vector<float>> unsmoothed_;  // ones
 };
 
 // How a large module is written: what is done to activations, and to the rows of its weight.

@@ -3,9 +3,7 @@
 
 #include "base/error.h"
 #include "convert/quantize_plan.h"
-#include "engine/sampler.h"
-#include "formats/text.h"
-#include "models/ideogram4/dit.h"
+#include "octet/cancelled.h"
 
 namespace octet::convert {
 namespace {
@@ -17,32 +15,26 @@ constexpr float kDeepestClip = 0.75f * 0.999f;
 
 class Verification {
  public:
-  Verification(ThreadPool& pool, const QuantizeBranch& branch, const std::string& path,
-               const QuantizeOptions& options)
+  Verification(ThreadPool& pool, const models::Family& family, const NetworkFiles& files,
+               const std::string& path, const QuantizeOptions& options)
       : pool_(pool),
         options_(options),
-        plan_(branch),
-        made_(ideogram4::open_dit({path}, branch.conditional)),
+        plan_(family, files),
+        made_(family.open_network(files.network, {.path = path})),
         smoothing_(pool, plan_, options) {
-    check(made_.config == plan_.source().config, "{}: its configuration is not that of {}", path,
-          branch.files.path);
-    ideogram4::Dit dit;
-    dit.config = made_.config;
-    weights::CheckpointCheck present(made_.weights);
-    visit_weights(dit, branch.conditional, present);
-    present.check_nothing_is_left(
-        [&](std::string_view name) { return ideogram4::is_ignored(name, branch.conditional); });
+    check(made_->config_text() == plan_.config_text(), "{}: its configuration is not that of {}",
+          path, files.files.path);
   }
 
-  const BranchPlan& plan() const { return plan_; }
+  const NetworkPlan& plan() const { return plan_; }
   bool folds() const {
-    return options_.recipe.kind == quant::Recipe::Kind::smoothquant && smoothing_.folds();
+    return options_.recipe.kind == Recipe::Kind::smoothquant && smoothing_.folds();
   }
 
   void module(const PlannedModule& module) {
-    const auto made = made_.weights.weight(module.name, module.rows, module.k);
+    const auto made = made_->source().weight(module.name, module.rows, module.k);
     const weights::StoredParts parts = plan_.open(module);
-    const quant::WeightRows rows = BranchPlan::rows_of(module, parts);
+    const quant::WeightRows rows = NetworkPlan::rows_of(module, parts);
     const ModuleTransform transform =
         module.large ? transform_of(module, options_, smoothing_) : ModuleTransform();
     check(module.large || !made->is_int8(), "{}: is INT8, expected floating point", module.name);
@@ -66,8 +58,8 @@ class Verification {
     for (const int64_t extent : vector.shape) count *= static_cast<size_t>(extent);
     was.resize(count);
     is.resize(count);
-    plan_.source().weights.read_vector(vector.name, vector.shape, was.data());
-    made_.weights.read_vector(vector.name, vector.shape, is.data());
+    plan_.source().read_vector(vector.name, vector.shape, was.data());
+    made_->source().read_vector(vector.name, vector.shape, is.data());
     const std::vector<float>* divisors = folds() ? smoothing_.divisors(vector.name) : nullptr;
     for (size_t j = 0; j < count; ++j) {
       const float expected = divisors == nullptr ? was[j] : was[j] / (*divisors)[j];
@@ -130,27 +122,28 @@ class Verification {
 
   ThreadPool& pool_;
   const QuantizeOptions& options_;
-  BranchPlan plan_;
-  ideogram4::DitSource made_;
+  NetworkPlan plan_;
+  std::unique_ptr<models::Network> made_;
   Smoothing smoothing_;
 };
 
 }  // namespace
 
-void verify(ThreadPool& pool, const std::vector<QuantizeBranch>& branches, const std::string& path,
-            const QuantizeOptions& options, const OnQuantize& on_progress) {
+void verify(ThreadPool& pool, const models::Family& family,
+            const std::vector<NetworkFiles>& networks, const std::string& path,
+            const QuantizeOptions& options, const OnQuantizeStep& on_step) {
   std::vector<std::unique_ptr<Verification>> all;
-  QuantizeProgress progress{"verify", 0, 0};
-  for (const QuantizeBranch& branch : branches) {
-    all.push_back(std::make_unique<Verification>(pool, branch, path, options));
-    progress.total += all.back()->plan().source_bytes(/*large_only=*/false);
+  QuantizeStep step{.stage = QuantizeStage::verify};
+  for (const NetworkFiles& network : networks) {
+    all.push_back(std::make_unique<Verification>(pool, family, network, path, options));
+    step.total += static_cast<int64_t>(all.back()->plan().source_bytes(/*large_only=*/false));
   }
   for (const auto& verification : all) {
     for (const PlannedModule& module : verification->plan().modules()) {
       verification->module(module);
       const auto parts = verification->plan().open(module);
-      progress.done += BranchPlan::rows_of(module, parts).bytes();
-      if (on_progress && !on_progress(progress)) throw engine::Cancelled("stopped while verifying");
+      step.done += static_cast<int64_t>(NetworkPlan::rows_of(module, parts).bytes());
+      if (on_step && !on_step(step)) throw Cancelled("stopped while verifying");
     }
     for (const PlannedVector& vector : verification->plan().vectors()) {
       verification->vector(vector);

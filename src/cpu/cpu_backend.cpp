@@ -24,10 +24,10 @@ namespace {
 class CpuBackend final : public HostBackend {
  public:
   explicit CpuBackend(const CpuOptions& options)
-      : kernel_(cpu::select_micro_kernel(options.force_kernel)),
+      : HostBackend(options.threads),
+        kernel_(cpu::select_micro_kernel(options.force_kernel)),
         layout_(cpu::weight_layout(kernel_)),
-        rows_(cpu::row_ops(kernel_.simd)),
-        pool_(options.threads) {
+        rows_(cpu::row_ops(kernel_.simd)) {
     if (options.force_matmul.empty()) return;
     forced_matmul_ = &cpu::matmul_kernel_named(options.force_matmul, cpu::cpu_features());
   }
@@ -39,7 +39,6 @@ class CpuBackend final : public HostBackend {
                        pool_.threads() == 1 ? "" : "s", kernel_.name);
   }
 
-  GemmPlan plan_gemm(const GemmProblem&) override { return {.kernel = kernel_.name}; }
   std::string why_not_native_int8() const override {
     if (kernel_.simd != cpu::Simd::scalar) return "";
     return fmt::format("the kernel {} is portable C++, for CPUs without int8 instructions",
@@ -54,6 +53,9 @@ class CpuBackend final : public HostBackend {
       std::memcpy(to + at, from + at, static_cast<size_t>(std::min(kChunk, total - at)));
     });
   }
+
+ protected:
+  GemmPlan plan_gemm(const GemmProblem&) override { return {.kernel = kernel_.name}; }
 
   // All threads spin at once, since cores share power and sometimes multiply units.
   double int8_ceiling() override {
@@ -73,7 +75,6 @@ class CpuBackend final : public HostBackend {
     return static_cast<double>(operations) / (watch.microseconds() - begin) * 1e6;
   }
 
- protected:
   void do_quantize_rows(const ConstTensorView& x, const ActivationTransform& transform,
                         const QTensor& out) override {
     cpu::quantize_rows(workers_, x, transform, out);
@@ -88,13 +89,30 @@ class CpuBackend final : public HostBackend {
     cpu::dequantize_rows(workers_, q, out);
   }
 
-  void do_pack(const QTensor& weight, QWeight& packed) override {
-    packed.layout = layout_;
-    packed.values = allocate(static_cast<size_t>(cpu::weight_bytes(kernel_, packed.n, packed.k)));
-    auto* to = reinterpret_cast<int8_t*>(packed.values.data());
-    pool_.run(ceil_div(packed.n, kernel_.nr), [&](int64_t panel, int) {
-      cpu::pack_weight_panel(kernel_, weight.values, panel, to);
+  void do_convert(const ConstTensorView& x, const TensorView& out,
+                  const ConstTensorView& row_scale) override {
+    cpu::convert(workers_, x, out, row_scale);
+  }
+
+  void do_begin_pack(QWeight& weight) override {
+    weight.layout = layout_;
+    weight.values = allocate(static_cast<size_t>(cpu::weight_bytes(kernel_, weight.n, weight.k)));
+    cpu::clear_padding(kernel_, weight);
+    begin_scales(weight);
+  }
+
+  // By panels, not by rows: the rows of a panel share cache lines.
+  void do_pack_rows(QWeight& weight, int64_t first, const QTensor& rows,
+                    const ConstTensorView& factors) override {
+    const bool both_halves =
+        weight.gated && first < weight.n / 2 && first + rows.rows() > weight.n / 2;
+    const int64_t last = first + rows.rows() - 1;
+    const int64_t begin = both_halves ? 0 : weight.channel_of(first) / kernel_.nr;
+    const int64_t end = (both_halves ? weight.n - 1 : weight.channel_of(last)) / kernel_.nr + 1;
+    pool_.run(end - begin, [&](int64_t panel, int) {
+      cpu::pack_weight_panel(kernel_, weight, first, rows.values, begin + panel);
     });
+    pack_scales(weight, first, rows.scales, factors);
   }
 
   std::string_view do_gemm(const GemmProblem& problem, const GemmArgs& args) override {
@@ -163,7 +181,7 @@ class CpuBackend final : public HostBackend {
   std::string layout_;
   const cpu::RowOps& rows_;
   const cpu::MatmulKernel* forced_matmul_ = nullptr;
-  ThreadPool pool_;
+  ThreadPool& pool_ = pool();
   cpu::Workers workers_{pool_, rows_};
   cpu::GemmWorkspace workspace_;
 };

@@ -1,14 +1,18 @@
 #include "cuda/cuda_backend.h"
 
-#include <cstring>
+#include <iterator>
+#include <optional>
 #include <unordered_map>
 
+#include "backend/gemm_tuning.h"
+#include "base/checked.h"
 #include "base/env.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "cuda/attention/attention.h"
 #include "cuda/check.h"
 #include "cuda/device.h"
+#include "cuda/event.h"
 #include "cuda/gemm/ceiling.h"
 #include "cuda/gemm/launcher.h"
 #include "cuda/gemm/pack.h"
@@ -20,6 +24,7 @@
 #include "cuda/rows/model_kernels.h"
 #include "cuda/rows/norm_kernels.h"
 #include "cuda/rows/row_kernels.h"
+#include "cuda/uploads.h"
 #include "octet/version.h"
 
 namespace octet {
@@ -41,11 +46,13 @@ tune::PlanCache open_plans(const tune::PlanHeader& header) {
   return {tune::default_plan_path(header), header};
 }
 
-class CudaBackend final : public Backend {
+class CudaBackend final : public Backend, private GemmTuning {
  public:
   explicit CudaBackend(const CudaOptions& options)
-      : device_(
+      : Backend(options.threads),
+        device_(
             std::make_shared<Device>(options.device, static_cast<cudaStream_t>(options.stream))),
+        uploads_(std::make_shared<Uploads>(device_)),
         launcher_(*device_),
         matmul_(*device_),
         attention_(*device_, matmul_, options.force_attention),
@@ -70,21 +77,40 @@ class CudaBackend final : public Backend {
   }
   void copy_to_host(std::byte* host, const std::byte* device, size_t bytes) override {
     device_->download(host, device, bytes);
+    uploads_->tidy_up();
   }
   void copy(std::byte* to, const std::byte* from, size_t bytes) override {
     const Active active(traits().index);
     check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream()), "copying");
   }
-  void synchronize() override { device_->synchronize(); }
-  double time_us(const std::function<void()>& work) override { return device_->time_cold_us(work); }
+  void synchronize() override {
+    device_->synchronize();
+    uploads_->tidy_up();
+  }
+  Buffer allocate_pinned(size_t bytes) override { return uploads_->allocate_pinned(bytes); }
+  Transfer prefetch(std::byte* device, const std::byte* pinned, size_t bytes) override {
+    return uploads_->prefetch(device, pinned, bytes);
+  }
+  void wait(const Transfer& transfer) override { uploads_->wait(transfer); }
+  void limit_queue() override {
+    const Active active(traits().index);
+    std::optional<Event>& before_last = layers_[layer_++ % std::size(layers_)];
+    if (!before_last) before_last.emplace();  // here, where this device is the current one
+    before_last->synchronize();
+    before_last->record(stream());
+  }
   size_t mark() override { return marks_.mark(); }
   double microseconds_between(size_t begin, size_t end) override {
     return marks_.microseconds_between(begin, end);
   }
   void forget_marks() override { marks_.forget(); }
+  std::optional<uint64_t> free_memory() const override { return device_->free_memory(); }
   MemoryUse memory() const override { return device_->memory(); }
   void reset_peak() override { device_->reset_peak(); }
 
+  GemmTuning& tuning() override { return *this; }
+
+ protected:
   GemmPlan plan_gemm(const GemmProblem& asked) override {
     const Active active(traits().index);
     check(asked.m > 0 && asked.n > 0, "plan_gemm: m={} n={}, expected both to be positive", asked.m,
@@ -121,8 +147,8 @@ class CudaBackend final : public Backend {
     check_launch("measuring the ceiling");
     return operations / us * 1e6;
   }
+  double time_us(const std::function<void()>& work) override { return device_->time_cold_us(work); }
 
- protected:
   void do_quantize_rows(const ConstTensorView& x, const ActivationTransform& transform,
                         const QTensor& out) override {
     enqueue("quantize_rows", launch_quantize_rows, x, transform, out, processors());
@@ -136,35 +162,40 @@ class CudaBackend final : public Backend {
     enqueue("dequantize_rows", launch_dequantize_rows, q, out, processors());
   }
 
-  void do_pack(const QTensor& weight, QWeight& packed) override {
+  void do_convert(const ConstTensorView& x, const TensorView& out,
+                  const ConstTensorView& row_scale) override {
+    enqueue("convert", launch_convert, x, out, row_scale.as<float>(), processors());
+  }
+  Buffer do_upload(size_t bytes, const Fill& fill, ThreadPool* pool, size_t granule) override {
+    return uploads_->upload(bytes, fill, pool, granule);
+  }
+
+  void do_begin_pack(QWeight& weight) override {
     const Active active(traits().index);
-    packed.layout = kWeightLayout;
-    const auto [n, k] = std::pair(packed.n, packed.k);
+    weight.layout = kWeightLayout;
+    const auto [n, k] = std::pair(weight.n, weight.k);
     const auto bytes = static_cast<size_t>(packed_bytes(n, k));
-    packed.values = allocate(bytes);
-    auto* to = reinterpret_cast<int8_t*>(packed.values.data());
+    weight.values = allocate(bytes);
     // What no row is copied to: the bytes behind the last row; or everything, when there is no k or
     // places between blocks stay empty.
     const bool has_gaps = k == 0 || n != packed_rows(n);
     const size_t cleared = has_gaps ? bytes : static_cast<size_t>(kReadPast);
-    check_cuda(cudaMemsetAsync(to + bytes - cleared, 0, cleared, stream()), "clearing");
-    // In chunks: a second copy of a large weight need not fit.
-    constexpr int64_t kChunkBytes = int64_t{32} << 20;
-    const int64_t rows =
-        std::clamp<int64_t>(kChunkBytes / std::max<int64_t>(k, 1), 1, std::max<int64_t>(n, 1));
-    const Buffer host = allocate_host(static_cast<size_t>(rows * k));
-    const Buffer chunk = allocate(static_cast<size_t>(rows * k));
-    for (int64_t first = 0; first < n && k > 0; first += rows) {
-      const int64_t count = std::min(rows, n - first);
-      for (int64_t i = 0; i < count; ++i) {
-        std::memcpy(host.data() + i * k, weight.values.row<int8_t>(first + i),
-                    static_cast<size_t>(k));
-      }
-      copy_to_device(chunk.data(), host.data(), static_cast<size_t>(count * k));
-      launch_pack_rows(reinterpret_cast<const int8_t*>(chunk.data()), count, to, first, n, k,
-                       stream());
-      check_launch("packing a weight");
-    }
+    check_cuda(cudaMemsetAsync(weight.values.data() + bytes - cleared, 0, cleared, stream()),
+               "clearing");
+    weight.col_scale = allocate(static_cast<size_t>(round_up(n, 8)) * sizeof(float));
+    check_cuda(cudaMemsetAsync(weight.col_scale.data(), 0, weight.col_scale.bytes(), stream()),
+               "clearing");
+  }
+  void do_pack_rows(QWeight& weight, int64_t first, const QTensor& rows,
+                    const ConstTensorView& factors) override {
+    const PackTarget to{.values = reinterpret_cast<int8_t*>(weight.values.data()),
+                        .col_scale = reinterpret_cast<float*>(weight.col_scale.data()),
+                        .n = weight.n,
+                        .k = weight.k,
+                        .first = first,
+                        .gated = weight.gated};
+    enqueue("packing a weight", launch_pack_rows, rows.values, rows.scales.as<float>(),
+            factors.as<float>(), to);
   }
 
   void do_prepare_gemm(const GemmProblem& problem) override {
@@ -306,10 +337,13 @@ class CudaBackend final : public Backend {
   }
 
   std::shared_ptr<Device> device_;
+  std::shared_ptr<Uploads> uploads_;
   GemmLauncher launcher_;
   Matmul matmul_;
   Attention attention_;
   Marks marks_;
+  std::optional<Event> layers_[2];  // their beginnings, see limit_queue()
+  size_t layer_ = 0;
   tune::Planner planner_;
   bool trace_;
   const GemmCandidate* forced_ = nullptr;

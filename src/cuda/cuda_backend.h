@@ -11,6 +11,7 @@ namespace octet {
 
 struct CudaOptions {
   int device = 0;
+  int threads = 0;         // of Backend::pool(); 0: one per physical core
   void* stream = nullptr;  // a cudaStream_t of the caller; null: one of its own
   tune::TuneMode tune = tune::TuneMode::missing;
   std::string force_kernel;     // the only GEMM kernel that may run; empty: the planner chooses

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/out_of_memory.h"
 #include "cuda/check.h"
 #include "cuda/cuda_devices.h"
 
@@ -19,7 +20,7 @@ DeviceTraits read_traits(int index) {
         found.devices.size() - 1);
   const CudaDevice& device = found.devices[static_cast<size_t>(index)];
   const std::string reason = why_unsupported(device.major, device.minor);
-  check(reason.empty(), "device cuda:{}: {}: {}; use --device cpu", index, device.name, reason);
+  check(reason.empty(), "device cuda:{}: {}: {}; use the `device` cpu", index, device.name, reason);
   DeviceTraits traits;
   traits.index = index;
   traits.name = device.name;
@@ -68,6 +69,11 @@ Device::Device(int index, cudaStream_t stream) : traits_(read_traits(index)), st
       uint64_t keep = UINT64_MAX;
       check_cuda(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep),
                  "setting up the memory pool");
+      // A stream for copies would wait for the ops to get memory that they are about to release.
+      int no_waiting = 0;
+      check_cuda(
+          cudaMemPoolSetAttribute(pool_, cudaMemPoolReuseAllowInternalDependencies, &no_waiting),
+          "setting up the memory pool");
     }
   } catch (...) {
     release_all();
@@ -96,44 +102,57 @@ void Device::release_all() noexcept {
   if (owns_stream_) cudaStreamDestroy(stream_);
 }
 
-cudaError_t Device::try_to_allocate(void** memory, size_t bytes) {
-  const cudaError_t status = pool_ != nullptr
-                                 ? cudaMallocFromPoolAsync(memory, bytes, pool_, stream_)
-                                 : cudaMalloc(memory, bytes);
+cudaError_t Device::try_to_allocate(void** memory, size_t bytes, cudaStream_t user) {
+  const cudaError_t status = pool_ != nullptr ? cudaMallocFromPoolAsync(memory, bytes, pool_, user)
+                                              : cudaMalloc(memory, bytes);
   if (status != cudaSuccess) cudaGetLastError();  // taken notice of: the next call must not see it
   return status;
 }
 
-Buffer Device::allocate(size_t bytes) {
+Buffer Device::allocate_on(cudaStream_t user, cudaStream_t releaser, size_t bytes) {
   const Active active(traits_.index);
   // Never nothing: a view of no elements still wants an address.
   const size_t rounded =
       static_cast<size_t>(std::max<int64_t>(round_up(static_cast<int64_t>(bytes), 256), 256));
   void* memory = nullptr;
-  cudaError_t status = try_to_allocate(&memory, rounded);
+  cudaError_t status = try_to_allocate(&memory, rounded, user);
   if (status == cudaErrorMemoryAllocation) {
     give_back_unused();
-    status = try_to_allocate(&memory, rounded);
+    status = try_to_allocate(&memory, rounded, user);
   }
   if (status == cudaErrorMemoryAllocation) {
     size_t free = 0, total = 0;
     check_cuda(cudaMemGetInfo(&free, &total), "asking for the free memory");
     const auto gigabytes = [](size_t count) { return static_cast<double>(count) * 1e-9; };
-    fail(
+    throw OutOfMemory(fmt::format(
         "cuda:{}: out of memory: {:.3f} GB were asked for, {:.3f} of {:.1f} GB are free; use a "
-        "smaller --size, or close other programs that use this GPU",
-        traits_.index, gigabytes(bytes), gigabytes(free), gigabytes(total));
+        "smaller `size`, or close other programs that use this GPU",
+        traits_.index, gigabytes(bytes), gigabytes(free), gigabytes(total)));
   }
   check_cuda(status, fmt::format("allocating {:.1f} MB", static_cast<double>(bytes) * 1e-6));
   // The device outlives its buffers.
-  return counter_->count(
-      {static_cast<std::byte*>(memory), bytes, [device = shared_from_this()](std::byte* at) {
-         if (device->pool_ != nullptr) {
-           cudaFreeAsync(at, device->stream_);
-         } else {
-           cudaFree(at);
-         }
-       }});
+  return counter_->count({static_cast<std::byte*>(memory), bytes,
+                          [device = shared_from_this(), releaser](std::byte* at) {
+                            if (device->pool_ != nullptr) {
+                              cudaFreeAsync(at, releaser);
+                            } else {
+                              cudaFree(at);
+                            }
+                          }});
+}
+
+uint64_t Device::free_memory() const {
+  const Active active(traits_.index);
+  size_t free = 0, total = 0;
+  check_cuda(cudaMemGetInfo(&free, &total), "asking for the free memory");
+  uint64_t reserved = 0, used = 0;
+  if (pool_ != nullptr) {
+    check_cuda(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrReservedMemCurrent, &reserved),
+               "asking for the memory in reserve");
+    check_cuda(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrUsedMemCurrent, &used),
+               "asking for the memory in use");
+  }
+  return free + (reserved - used);
 }
 
 MemoryUse Device::memory() const {

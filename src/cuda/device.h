@@ -60,7 +60,11 @@ class Device : public std::enable_shared_from_this<Device> {
   // for work on the stream, in order, and so is its release. Rounded up to 256 bytes, of which all
   // may be read. When there is too little, gives back what the pool keeps and tries once more; an
   // Error for lack of memory leaves the device usable.
-  Buffer allocate(size_t bytes);
+  Buffer allocate(size_t bytes) { return allocate_on(stream_, stream_, bytes); }
+  // The same, ready for work on one stream and released in the order of another.
+  Buffer allocate_on(cudaStream_t user, cudaStream_t releaser, size_t bytes);
+  // Bytes that allocate() may still hand out: free ones, and those that the pool keeps.
+  uint64_t free_memory() const;
   MemoryUse memory() const;
   void reset_peak();
 
@@ -87,7 +91,7 @@ class Device : public std::enable_shared_from_this<Device> {
   };
   static constexpr size_t kPinnedBytes = size_t{4} << 20;
 
-  cudaError_t try_to_allocate(void** memory, size_t bytes);
+  cudaError_t try_to_allocate(void** memory, size_t bytes, cudaStream_t user);
   void prepare_pinned();
   void release_all() noexcept;
 

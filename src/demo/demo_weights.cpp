@@ -8,6 +8,8 @@
 
 #include "models/flux2_vae/vae.h"
 #include "models/ideogram4/dit.h"
+#include "models/ideogram4/latent_statistics.h"
+#include "models/ideogram4/text_features.h"
 #include "models/qwen3/text_encoder.h"
 #include "weights/random_weights.h"
 
@@ -45,7 +47,7 @@ float head_weight(int64_t channel, int64_t head_dim) {
 }
 
 // The encoder's later layers tell the tokens of a caption less apart.
-float tap_weight(int64_t feature) { return feature % qwen3::kTaps < 4 ? 1.8f : 0.2f; }
+float tap_weight(int64_t feature) { return feature % ideogram4::kTaps < 4 ? 1.8f : 0.2f; }
 
 // Calls change(value, row, column) for each element of a matrix.
 template <class Change>
@@ -170,7 +172,7 @@ void shape_vae(const RandomTensor& tensor, std::span<float> values) {
     for (float& value : values) value *= factor;
   };
   if (name == "bn.running_mean" || name == "bn.running_var") {
-    const auto statistics = flux2_vae::published_statistics();
+    const auto statistics = ideogram4::published_statistics();
     for (size_t i = 0; i < values.size(); ++i) {
       const float variance = statistics.scale[i] * statistics.scale[i];
       values[i] = name == "bn.running_mean" ? statistics.shift[i]
@@ -255,7 +257,7 @@ ideogram4::DitConfig demo_dit_config() {
   config.head_dim = kHidden / config.heads;
   config.ffn = 640;
   config.modulation = 64;
-  config.text_features = qwen3::kTaps * demo_text_config(1).hidden;
+  config.text_features = ideogram4::kTaps * demo_text_config(1).hidden;
   config.mrope_section = {12, 10, 10};
   return config;
 }

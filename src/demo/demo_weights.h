@@ -10,7 +10,9 @@
 #include <cstdint>
 #include <string>
 
+#include "models/flux2_vae/config.h"
 #include "models/ideogram4/config.h"
+#include "models/qwen3/config.h"
 
 namespace octet::demo {
 

@@ -1,7 +1,5 @@
 #include "devices/select.h"
 
-#include <algorithm>
-
 #include "base/env.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -41,10 +39,12 @@ std::vector<DeviceInfo> cuda_device_infos() {
     info.unavailable = why_unsupported(device.major, device.minor);
     if (info.unavailable.empty()) info.unavailable = cuda::why_no_kernels(device.index);
     if (info.unavailable.empty()) {
-      const auto rows = cuda::gemm_rows();
-      const auto wgmma = static_cast<size_t>(std::count_if(
-          rows.begin(), rows.end(), [](const cuda::GemmRow& row) { return row.hopper; }));
-      info.int8_kernel = gpu_kernel_text(device.major, device.minor, wgmma, rows.size() - wgmma);
+      size_t wgmma = 0, mma = 0;  // tiles that fit its shared memory
+      for (const cuda::GemmRow& row : cuda::gemm_rows()) {
+        const auto needed = static_cast<uint64_t>(row.shared_bytes);
+        if (needed <= device.shared_bytes_per_block) ++(row.hopper ? wgmma : mma);
+      }
+      info.int8_kernel = gpu_kernel_text(device.major, device.minor, wgmma, mma);
     }
     infos.push_back(std::move(info));
   }
@@ -60,6 +60,7 @@ std::unique_ptr<Backend> make_cuda([[maybe_unused]] const std::string& name,
 #if OCTET_HAS_CUDA
   CudaOptions options;
   options.device = std::stoi(name.substr(name.find(':') + 1));
+  options.threads = request.threads;
   options.stream = request.stream;
   options.tune = request.tune;
   options.force_kernel = env::force_kernel().value_or("");
@@ -98,7 +99,7 @@ std::vector<DeviceInfo> find_devices() {
 }
 
 std::unique_ptr<Backend> select_backend(const DeviceRequest& request) {
-  if (request.device == "ref") return make_ref_backend();
+  if (request.device == "ref") return make_ref_backend(request.threads);
   if (request.device == "cpu") return make_cpu(request);
   const std::vector<DeviceInfo> gpus = cuda_device_infos();
   if (request.device == "auto") {
@@ -113,7 +114,7 @@ std::unique_ptr<Backend> select_backend(const DeviceRequest& request) {
       if (request.device != "cuda" && gpu.name != request.device && gpu.name != "cuda") continue;
       const bool is_last = &gpu == &gpus.back();
       if (request.device == "cuda" && !gpu.unavailable.empty() && !is_last) continue;
-      check(gpu.unavailable.empty(), "device {}: {}; use --device cpu", request.device,
+      check(gpu.unavailable.empty(), "device {}: {}; use the `device` cpu", request.device,
             gpu.unavailable);
       return make_cuda(gpu.name, request);
     }

@@ -13,7 +13,7 @@ namespace octet {
 
 struct DeviceRequest {
   std::string device = "auto";                    // auto, ref, cpu, cuda[:i]
-  int threads = 0;                                // of a CPU backend; 0: one per physical core
+  int threads = 0;                                // of Backend::pool(); 0: one per physical core
   tune::TuneMode tune = tune::TuneMode::missing;  // of backends that choose kernels by measuring
   // Of CUDA, a cudaStream_t of the caller to work on, which must outlive the backend and its
   // buffers; null: one of its own. (The legacy default stream is cudaStreamLegacy here.)

@@ -9,29 +9,27 @@
 namespace octet::engine {
 namespace {
 
-const char* name_of(Branch branch) {
-  return branch == Branch::conditional ? "conditional" : "unconditional";
-}
+const char* name_of(size_t network) { return network == 0 ? "first" : "second"; }
 
 // The velocity, checked: a checkpoint with broken weights shows here first.
 std::vector<float> velocity_at(const Velocity& velocity, std::span<const float> z,
-                               const ideogram4::Schedule& schedule, int step, Branch branch) {
+                               const models::Schedule& schedule, int step, size_t network) {
   const float t = schedule.times[static_cast<size_t>(step)];
-  std::vector<float> v = velocity(z, t, branch);
+  std::vector<float> v = velocity(z, t, network);
   check(v.size() == z.size(), "sampler: the {} velocity has {} values at step {}, expected {}",
-        name_of(branch), v.size(), step + 1, z.size());
+        name_of(network), v.size(), step + 1, z.size());
   for (size_t i = 0; i < v.size(); ++i) {
     check(std::isfinite(v[i]),
           "sampler: the {} network returned {} at step {} of {} (t = {}, value {} of {}); its "
           "weights are broken or overflow",
-          name_of(branch), v[i], step + 1, schedule.steps(), t, i, v.size());
+          name_of(network), v[i], step + 1, schedule.steps(), t, i, v.size());
   }
   return v;
 }
 
 }  // namespace
 
-std::vector<float> sample(std::vector<float> z, const ideogram4::Schedule& schedule,
+std::vector<float> sample(std::vector<float> z, const models::Schedule& schedule,
                           const Velocity& velocity, const OnStep& on_step) {
   const int steps = schedule.steps();
   const auto count = static_cast<size_t>(steps);
@@ -48,12 +46,11 @@ std::vector<float> sample(std::vector<float> z, const ideogram4::Schedule& sched
     const Stopwatch stopwatch;
     const float guidance = schedule.guidance[static_cast<size_t>(step)];
     const float delta = schedule.deltas[static_cast<size_t>(step)];
-    std::vector<float> v = velocity_at(velocity, z, schedule, step, Branch::conditional);
+    std::vector<float> v = velocity_at(velocity, z, schedule, step, 0);
     if (guidance != 1.0f) {
-      const std::vector<float> unconditional =
-          velocity_at(velocity, z, schedule, step, Branch::unconditional);
+      const std::vector<float> second = velocity_at(velocity, z, schedule, step, 1);
       for (size_t i = 0; i < v.size(); ++i) {
-        v[i] = guidance * v[i] + (1.0f - guidance) * unconditional[i];
+        v[i] = guidance * v[i] + (1.0f - guidance) * second[i];
       }
     }
     bool finite = true;

@@ -1,6 +1,6 @@
 // Euler's method from noise to picture, on the host in fp32: the networks are a function.
 //
-//   v = g * conditional(z, t) + (1 - g) * unconditional(z, t)
+//   v = g * first(z, t) + (1 - g) * second(z, t)
 //   z = z + delta * v
 //
 // Each operation rounds once, as in the official code and in diffusers, so that given the same
@@ -12,17 +12,15 @@
 #include <string>
 #include <vector>
 
-#include "models/ideogram4/schedule.h"
-#include "octet/error.h"
+#include "models/schedule.h"
+#include "octet/cancelled.h"
 
 namespace octet::engine {
 
-// Two networks of one shape with weights of their own; the unconditional one sees no caption.
-enum class Branch { conditional, unconditional };
-
-// The velocity of every element of z at the time t.
+// The velocity of every element of z at the time t by one of a model's networks: 0, or 1 for that
+// which guidance leads away from.
 using Velocity =
-    std::function<std::vector<float>(std::span<const float> z, float t, Branch branch)>;
+    std::function<std::vector<float>(std::span<const float> z, float t, size_t network)>;
 
 struct SamplerStep {
   int done = 0;
@@ -35,15 +33,10 @@ struct SamplerStep {
 // Called before the first step and after each; false ends the sampling with Cancelled.
 using OnStep = std::function<bool(const SamplerStep& step)>;
 
-class Cancelled : public Error {
- public:
-  using Error::Error;
-};
-
 // `z` is the noise; returns the latent. A step whose guidance is exactly 1 asks for no
-// unconditional velocity. Throws Error naming the step when a velocity has another size than z, or
+// second velocity. Throws Error naming the step when a velocity has another size than z, or
 // when a NaN or an infinity appears.
-std::vector<float> sample(std::vector<float> z, const ideogram4::Schedule& schedule,
+std::vector<float> sample(std::vector<float> z, const models::Schedule& schedule,
                           const Velocity& velocity, const OnStep& on_step = {});
 
 }  // namespace octet::engine

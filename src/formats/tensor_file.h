@@ -50,6 +50,8 @@ class TensorFile {
   // Throws Error when the file became shorter, so that bytes may have been read as zeros. To be
   // asked after reading, before the result is used; see MappedFile::check_intact.
   void check_intact() const { file_.check_intact(); }
+  // Copies a part of a tensor's bytes; see MappedFile::copy.
+  void copy(std::span<const std::byte> bytes, std::byte* into) const { file_.copy(bytes, into); }
   // Gives the memory of the pages of a tensor's bytes back; they stay valid. See
   // MappedFile::release.
   void release(std::span<const std::byte> bytes) const { file_.release(bytes); }

@@ -61,7 +61,7 @@ fs::path cache_folder(const std::string& given) {
   const auto cache = env::hub().cache_dir;
   check(cache.has_value(),
         "there is no folder for the files of the Hub: none of HF_HUB_CACHE, HF_HOME, "
-        "XDG_CACHE_HOME and HOME is set; set one, or use --cache-dir");
+        "XDG_CACHE_HOME and HOME is set; set one, or give `cache_dir`");
   return *cache;
 }
 

@@ -126,7 +126,7 @@ bool is_repo_name(std::string_view text) {
 }
 
 void check_repo_name(std::string_view repo) {
-  check_value(is_repo_name(repo),
+  check_value(is_repo_name(repo), "model",
               "{} is not the name of a repository on the Hub, expected owner/name, such as "
               "ideogram-ai/ideogram-4-fp8",
               in_quotes(repo));
@@ -146,11 +146,11 @@ RepoAddress parse_repo_address(std::string_view given, std::string_view endpoint
   } else if (host != std::end(kHubHosts)) {
     path.remove_prefix(host->size() + 1);
   } else {
-    check_value(!may_have_password(given),
+    check_value(!may_have_password(given), "model",
                 "the address of the repository has a name or a password before an '@'; leave them "
                 "out, HF_TOKEN or HF_ENDPOINT may hold them");
     check_value(
-        !has_scheme,
+        !has_scheme, "model",
         "{} is an address on {}, expected one on huggingface.co, or owner/name; HF_ENDPOINT "
         "names another hub",
         in_quotes(path), one_line(path.substr(0, path.find('/'))));
@@ -158,13 +158,13 @@ RepoAddress parse_repo_address(std::string_view given, std::string_view endpoint
   }
   const std::vector<std::string> parts = parts_of(path);
   check_value(
-      parts.size() >= 2 && parts[0] != "datasets" && parts[0] != "spaces",
+      parts.size() >= 2 && parts[0] != "datasets" && parts[0] != "spaces", "model",
       "{} is not the address of a model on the Hub, expected https://huggingface.co/owner/name",
       in_quotes(text));
   RepoAddress address{parts[0] + "/" + parts[1], ""};
   if (parts.size() == 2) return address;
-  check_value(parts[2] == "tree" && parts.size() <= 4,
-              "{} names a part of {}; name the repository, and the part with --include",
+  check_value(parts[2] == "tree" && parts.size() <= 4, "model",
+              "{} names a part of {}; name the repository, and the part as `include`",
               in_quotes(text), address.repo);
   if (parts.size() == 4) address.revision = parts[3];
   return address;
@@ -173,8 +173,9 @@ RepoAddress parse_repo_address(std::string_view given, std::string_view endpoint
 void check_revision(std::string_view revision) {
   const char* fault = fault_of_path(revision);
   if (fault == nullptr && revision.size() > kLongestRevision) fault = "is too long";
-  check_value(fault == nullptr, "the revision {} {}, expected a branch, a tag or a commit",
-              in_quotes(revision), fault == nullptr ? "" : fault);
+  check_value(fault == nullptr, "revision",
+              "the revision {} {}, expected a branch, a tag or a commit", in_quotes(revision),
+              fault == nullptr ? "" : fault);
 }
 
 void check_file_path(std::string_view path, const std::string& what) {

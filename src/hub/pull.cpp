@@ -85,7 +85,7 @@ void check_space(const RepoCache& cache, const std::vector<Blob>& blobs) {
   std::error_code error;
   const fs::space_info space = fs::space(cache.cache(), error);
   check(error || needed <= space.available,
-        "{}: {} bytes are free, {} are needed; free some, or name another disk with --cache-dir "
+        "{}: {} bytes are free, {} are needed; free some, or name another disk as `cache_dir` "
         "or HF_HUB_CACHE",
         cache.cache().string(), space.available, needed);
 }

@@ -53,13 +53,12 @@ int64_t even_step(int64_t size, double share) {
 
 }  // namespace
 
-LinearCase::LinearCase(Backend& backend, ThreadPool& pool, const GemmShape& shape, DType dtype,
-                       const OtherWays& ways)
+LinearCase::LinearCase(Backend& backend, const GemmShape& shape, DType dtype, const OtherWays& ways)
     : backend_(backend), shape_(shape), dtype_(dtype) {
   check_memory(backend, shape, dtype, ways);
   const int64_t m = shape.m, n = shape.n, k = shape.k;
-  activations_ = random_matrix(backend, pool, dtype, m, k, activation);
-  weight_ = random_matrix(backend, pool, dtype, n, k, weight);
+  activations_ = random_matrix(backend, dtype, m, k, activation);
+  weight_ = random_matrix(backend, dtype, n, k, weight);
   q_activations_ = backend.allocate(bytes_of(DType::i8, {m, k}));
   row_scale_ = backend.allocate(bytes_of(DType::f32, {m}));
   q_weight_ = backend.allocate(bytes_of(DType::i8, {n, k}));
@@ -195,7 +194,7 @@ bool LinearCase::try_peer(const GemmPeer& other) {
   const bool fits = error <= kMost * kMost * norm;
   check(fits,
         "bench: the peer {} is off by {:.3g} of the result for m={} n={} k={}, expected at most "
-        "{}; leave --peers out",
+        "{}; leave `peers` out",
         other.name, std::sqrt(error / norm), shape_.m, shape_.n, shape_.k, kMost);
   return true;
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "base/thread_pool.h"
+#include "backend/gemm_tuning.h"
 #include "octet/shapes.h"
 
 namespace octet::measure {
@@ -15,15 +15,13 @@ namespace octet::measure {
 struct OtherWays {
   bool unquantized = false;
   bool fake = false;   // implies unquantized
-  bool peers = false;  // of Backend::gemm_peers()
+  bool peers = false;  // of GemmTuning::gemm_peers()
 };
 
 class LinearCase {
  public:
-  // dtype: BF16 or F32, of activations, outputs and the unquantized weight. The pool only makes the
-  // operands.
-  LinearCase(Backend& backend, ThreadPool& pool, const GemmShape& shape, DType dtype,
-             const OtherWays& ways);
+  // dtype: BF16 or F32, of activations, outputs and the unquantized weight.
+  LinearCase(Backend& backend, const GemmShape& shape, DType dtype, const OtherWays& ways);
 
   void quantize();  // activations -> int8; done once by the constructor
   void gemm();      // int8 x int8 -> output

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "backend/gemm.h"
+#include "backend/gemm_tuning.h"
 #include "octet/shapes.h"
 
 namespace octet::measure {

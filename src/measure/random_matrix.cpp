@@ -27,13 +27,12 @@ float weight(int64_t row, int64_t column, int64_t k) {
   return 0.02f * random_value(kWeightSeed, static_cast<uint64_t>(row * k + column));
 }
 
-Buffer random_matrix(Backend& backend, ThreadPool& pool, DType dtype, int64_t rows, int64_t k,
-                     ElementAt element) {
+Buffer random_matrix(Backend& backend, DType dtype, int64_t rows, int64_t k, ElementAt element) {
   constexpr int64_t kElementsPerTask = 32 * 1024;  // enough to outweigh taking a task
   const int64_t rows_per_task = std::max<int64_t>(1, kElementsPerTask / std::max<int64_t>(k, 1));
   Buffer host = allocate_host(bytes_of(dtype, {rows, k}));
   const TensorView view = host.view(dtype, {rows, k});
-  pool.run(ceil_div(rows, rows_per_task), [&](int64_t task, int) {
+  backend.pool().run(ceil_div(rows, rows_per_task), [&](int64_t task, int) {
     const int64_t end = std::min(rows, (task + 1) * rows_per_task);
     for (int64_t row = task * rows_per_task; row < end; ++row) {
       if (dtype == DType::bf16) {

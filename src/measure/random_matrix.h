@@ -18,7 +18,6 @@ float activation(int64_t row, int64_t column, int64_t k);
 float weight(int64_t row, int64_t column, int64_t k);
 
 // dtype: BF16 or F32. The matrix [rows, k] in the backend's memory.
-Buffer random_matrix(Backend& backend, ThreadPool& pool, DType dtype, int64_t rows, int64_t k,
-                     ElementAt element);
+Buffer random_matrix(Backend& backend, DType dtype, int64_t rows, int64_t k, ElementAt element);
 
 }  // namespace octet::measure

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "backend/gemm_tuning.h"
 #include "base/stopwatch.h"
 
 namespace octet::measure {
@@ -28,13 +29,14 @@ Timing timing_of(std::vector<double> values) {
 std::vector<Timing> time_in_turns(Backend& backend, const std::vector<std::function<void()>>& works,
                                   double seconds, int min_rounds,
                                   const std::function<void()>& after_round) {
-  for (const auto& work : works) backend.time_us(work);
+  GemmTuning& clock = backend.tuning();
+  for (const auto& work : works) clock.time_us(work);
   std::vector<std::vector<double>> times(works.size());
   const Stopwatch watch;
   for (int round = 0; round < min_rounds || watch.microseconds() < seconds * 1e6; ++round) {
     for (size_t turn = 0; turn < works.size(); ++turn) {
       const size_t index = round % 2 == 0 ? turn : works.size() - 1 - turn;
-      times[index].push_back(backend.time_us(works[index]));
+      times[index].push_back(clock.time_us(works[index]));
     }
     if (after_round) after_round();
   }

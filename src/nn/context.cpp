@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "octet/cancelled.h"
 
 namespace octet::nn {
 namespace {
@@ -15,6 +16,13 @@ TensorView part_of(const TensorView& matrix, int64_t at, Shape shape) {
 }
 
 }  // namespace
+
+void Context::begin_layer() const {
+  backend.limit_queue();
+  if (stop != nullptr && stop->load(std::memory_order_relaxed)) {
+    throw Cancelled("stopped on request");
+  }
+}
 
 TensorView rows_of(const TensorView& matrix, int64_t first, int64_t count) {
   check(first >= 0 && count >= 0 && first + count <= matrix.shape[0],

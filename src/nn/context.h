@@ -4,6 +4,7 @@
 // from a pool in the order of the stream, so a forward function simply declares what it needs.
 #pragma once
 
+#include <atomic>
 #include <utility>
 
 #include "backend/backend.h"
@@ -42,6 +43,10 @@ struct Context {
   DType dtype = DType::bf16;   // of activations and of unquantized weights: F32 or BF16
   Profile* profile = nullptr;  // or nobody
   InputTap* tap = nullptr;     // or nobody; asks for linears that are not INT8
+  const std::atomic<bool>* stop = nullptr;  // set by another thread to end the work, or nobody
+
+  // Before each layer: throws Cancelled when the work is to end.
+  void begin_layer() const;
 
   Matrix matrix(int64_t rows, int64_t columns) const {
     return Matrix(backend, dtype, rows, columns);

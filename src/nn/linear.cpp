@@ -5,7 +5,8 @@
 namespace octet::nn {
 namespace {
 
-void enter(Context& ctx, const std::string& layer) {
+template <class Layer>
+void enter(Context& ctx, const Layer& layer) {
   if (ctx.profile != nullptr) ctx.profile->enter(layer);
 }
 
@@ -36,7 +37,7 @@ Operand::Quantized Operand::quantized(Context& ctx, int64_t rows, int64_t k) {
 }
 
 Operand operand(Context& ctx, const ConstTensorView& x, const Linear& w) {
-  enter(ctx, w.layer);
+  enter(ctx, w);
   Operand made;
   made.rows_ = x.shape[0];
   for (const LinearPart& part : w.parts) {
@@ -52,7 +53,7 @@ Operand operand(Context& ctx, const ConstTensorView& x, const Linear& w) {
 }
 
 Operand normed(Context& ctx, const ConstTensorView& x, const RowNorm& how, const Linear& w) {
-  enter(ctx, w.layer);
+  enter(ctx, w);
   Operand made;
   made.rows_ = x.shape[0];
   for (const LinearPart& part : w.parts) {
@@ -73,7 +74,7 @@ Operand normed(Context& ctx, const ConstTensorView& x, const RowNorm& how, const
 void linear_into(Context& ctx, const Operand& x, const Linear& w, const TensorView& out) {
   check(x.fits(w), "linear {}: the operand was made for another weight", w.layer);
   tell_tap(ctx, x, w);
-  enter(ctx, w.layer);
+  enter(ctx, w);
   int64_t first = 0;
   for (size_t i = 0; i < w.parts.size(); ++i) {
     const LinearPart& part = w.parts[i];
@@ -103,7 +104,7 @@ Matrix swiglu(Context& ctx, const Operand& x, const Linear& gate_up) {
   Matrix out = ctx.matrix(x.row_count(), columns);
   if (gate_up.parts.size() == 1 && gate_up.is_int8()) {
     check(x.fits(gate_up), "linear {}: the operand was made for another weight", gate_up.layer);
-    enter(ctx, gate_up.layer);
+    enter(ctx, gate_up);
     ctx.backend.gemm({x.quantized(0), &*gate_up.parts.front().quantized, out}, Fusion::swiglu);
   } else {
     const Matrix both = linear(ctx, x, gate_up);

@@ -8,8 +8,23 @@ Profile::~Profile() { backend_.set_op_observer(nullptr); }
 
 void Profile::before(std::string_view) { begin_ = backend_.mark(); }
 
-void Profile::after(std::string_view op, std::string_view kernel, double operations) {
-  events_.push_back({op, layer_, std::string(kernel), operations, begin_, backend_.mark()});
+void Profile::enter(const Linear& linear) {
+  enter(linear.layer);
+  if (network_.empty()) return;
+  linear_ = &linears_[network_ + "." + linear.name];
+  linear_->precision = linear.precision;
+}
+
+void Profile::enter(std::string_view layer) {
+  layer_ = layer;
+  linear_ = nullptr;
+}
+
+void Profile::after(const OpRecord& record) {
+  if (linear_ != nullptr && record.op == "gemm") ++linear_->int8;
+  if (linear_ != nullptr && record.op == "matmul") ++linear_->floating;
+  events_.push_back(
+      {record.op, layer_, std::string(record.kernel), record.operations, begin_, backend_.mark()});
 }
 
 void Profile::collect() {
@@ -33,6 +48,8 @@ void Profile::clear() {
   collect();
   ops_.clear();
   kernels_.clear();
+  linears_.clear();
+  linear_ = nullptr;
 }
 
 std::vector<Profile::KernelUse> Profile::kernels() const {

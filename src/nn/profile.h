@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "nn/weights.h"
 
 namespace octet::nn {
 
@@ -36,11 +37,20 @@ class Profile : public OpObserver {
   Profile(const Profile&) = delete;
   Profile& operator=(const Profile&) = delete;
 
-  // The class of layers that the next ops belong to.
-  void enter(std::string_view layer) { layer_ = layer; }
+  // Which of a linear's runs were what.
+  struct LinearUse {
+    Precision precision = Precision::kept;
+    int64_t int8 = 0, floating = 0;  // launches of gemm, and of matmul
+  };
+
+  // The network that the next linears belong to; empty: none whose linears are counted.
+  void enter_network(std::string_view name) { network_ = name; }
+  // The linear, or the class of layers, that the next ops belong to.
+  void enter(const Linear& linear);
+  void enter(std::string_view layer);
 
   void before(std::string_view op) override;
-  void after(std::string_view op, std::string_view kernel, double operations) override;
+  void after(const OpRecord& record) override;
 
   // Waits for the device, and counts what was marked since the last time.
   void collect();
@@ -49,6 +59,8 @@ class Profile : public OpObserver {
   // As of the last collect().
   const std::map<std::string, OpTime>& ops() const { return ops_; }
   std::vector<KernelUse> kernels() const;  // by layer
+  // Of networks, by "<network>.<linear>"; these are known at once.
+  const std::map<std::string, LinearUse>& linears() const { return linears_; }
 
  private:
   struct Event {
@@ -60,11 +72,13 @@ class Profile : public OpObserver {
   using Key = std::pair<std::string, std::pair<std::string, std::string>>;  // layer, op, kernel
 
   Backend& backend_;
-  std::string layer_;
+  std::string network_, layer_;
+  LinearUse* linear_ = nullptr;  // of linears_
   size_t begin_ = 0;
   std::vector<Event> events_;
   std::map<std::string, OpTime> ops_;
   std::map<Key, OpTime> kernels_;
+  std::map<std::string, LinearUse> linears_;
 };
 
 }  // namespace octet::nn

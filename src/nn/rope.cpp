@@ -1,6 +1,8 @@
 #include "nn/rope.h"
 
 #include <cmath>
+#include <tuple>
+#include <unordered_map>
 
 namespace octet::nn {
 namespace {
@@ -23,15 +25,29 @@ std::vector<float> rotary_frequencies(double theta, int64_t head_dim) {
   return frequencies;
 }
 
+// Tokens of a picture share their rows and columns: of 4096 positions on an axis 64 are distinct,
+// and only for these a cosine and a sine are worked out.
 Rotary make_rotary(Backend& backend, const std::vector<Position>& positions,
                    const std::vector<float>& frequencies, const std::vector<int>& axes) {
   const size_t half = frequencies.size();
   std::vector<float> cosines(positions.size() * half), sines(positions.size() * half);
-  for (size_t row = 0; row < positions.size(); ++row) {
-    for (size_t i = 0; i < half; ++i) {
-      const float angle = frequencies[i] * positions[row][static_cast<size_t>(axes[i])];
-      cosines[row * half + i] = static_cast<float>(std::cos(static_cast<double>(angle)));
-      sines[row * half + i] = static_cast<float>(std::sin(static_cast<double>(angle)));
+  for (size_t axis = 0; axis < std::tuple_size_v<Position>; ++axis) {
+    std::unordered_map<float, size_t> first_row;  // that has this position
+    for (size_t row = 0; row < positions.size(); ++row) {
+      const float position = positions[row][axis];
+      const size_t known = first_row.try_emplace(position, row).first->second;
+      for (size_t i = 0; i < half; ++i) {
+        if (static_cast<size_t>(axes[i]) != axis) continue;
+        const size_t at = row * half + i;
+        if (known < row) {
+          cosines[at] = cosines[known * half + i];
+          sines[at] = sines[known * half + i];
+          continue;
+        }
+        const float angle = frequencies[i] * position;
+        cosines[at] = static_cast<float>(std::cos(static_cast<double>(angle)));
+        sines[at] = static_cast<float>(std::sin(static_cast<double>(angle)));
+      }
     }
   }
   const auto rows = static_cast<int64_t>(positions.size());

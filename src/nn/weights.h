@@ -29,6 +29,14 @@ struct LinearPart {
   }
 };
 
+// Why a linear runs as it does.
+enum class Precision : uint8_t {
+  int8,
+  protected_,  // large, and in floating point by the choice of its checkpoint
+  kept,        // small: the model keeps it in floating point
+  floating,    // large, and asked for in floating point
+};
+
 // out = x W^T + bias. W is one part, unless a checkpoint has rows that cannot be joined: some in
 // INT8 and some not, or with different transforms of their activations. Each part then gives its
 // columns of the output.
@@ -36,6 +44,7 @@ struct Linear {
   std::string layer;  // its class, for reports: "attention.qkv"
   std::string name;   // its own: "layers.3.attention.qkv"
   int64_t n = 0, k = 0;
+  Precision precision = Precision::kept;
   std::vector<LinearPart> parts;
 
   bool is_int8() const {

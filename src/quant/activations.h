@@ -19,8 +19,8 @@ struct LinearInputs {
   int64_t row_count() const { return k == 0 ? 0 : static_cast<int64_t>(rows.size()) / k; }
 };
 
-// By the name of the linear (nn::Linear::name), behind the name of its branch: "conditional" or
-// "unconditional" and a dot.
+// By the name of the linear (nn::Linear::name), behind that of its network and a dot:
+// "conditional.layers.3.attention.qkv".
 using ActivationStatistics = std::map<std::string, LinearInputs>;
 
 // A file that appears whole or not at all: `<name>.amax` F32 [k], `<name>.rows` F32 [count, k].

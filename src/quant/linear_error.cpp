@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "quant/recipe.h"
 
 namespace octet::quant {
 namespace {
@@ -23,19 +24,19 @@ std::vector<bf16_t> narrowed(std::span<const float> values) {
   return narrow;
 }
 
-std::vector<Place> largest(std::span<const double> values) {
-  std::vector<Place> places;
+std::vector<ErrorPlace> largest(std::span<const double> values) {
+  std::vector<ErrorPlace> places;
   for (size_t i = 0; i < values.size(); ++i) places.push_back({static_cast<int64_t>(i), values[i]});
   const size_t count = std::min(kWorst, places.size());
   std::partial_sort(places.begin(), places.begin() + static_cast<std::ptrdiff_t>(count),
-                    places.end(), [](const Place& a, const Place& b) {
+                    places.end(), [](const ErrorPlace& a, const ErrorPlace& b) {
                       return a.value > b.value || (a.value == b.value && a.index < b.index);
                     });
   places.resize(count);
   return places;
 }
 
-std::vector<Place> worst_columns(std::span<const float> amax) {
+std::vector<ErrorPlace> worst_columns(std::span<const float> amax) {
   std::vector<float> sorted(amax.begin(), amax.end());
   const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
   std::nth_element(sorted.begin(), middle, sorted.end());
@@ -55,11 +56,9 @@ struct Way {
 
 class Measurement {
  public:
-  Measurement(Backend& backend, ThreadPool& pool, const WeightRows& rows,
-              const LinearInputs& inputs, std::span<const float> smooth,
-              const ErrorOptions& options)
+  Measurement(Backend& backend, const WeightRows& rows, const LinearInputs& inputs,
+              std::span<const float> smooth, const ErrorOptions& options)
       : backend_(backend),
-        pool_(pool),
         rows_(rows),
         inputs_(inputs),
         options_(options),
@@ -137,7 +136,7 @@ class Measurement {
   void measure(int64_t first, int64_t count) {
     const int64_t k = rows_.k(), samples = inputs_.row_count();
     std::vector<float> wide(static_cast<size_t>(count * k));
-    pool_.run(count, [&](int64_t row, int) {
+    backend_.pool().run(count, [&](int64_t row, int) {
       float* into = wide.data() + row * k;
       thread_local std::vector<std::byte> stored;
       stored.resize(static_cast<size_t>(k * (bits_of(rows_.dtype()) / 8)));
@@ -206,7 +205,6 @@ class Measurement {
   }
 
   Backend& backend_;
-  ThreadPool& pool_;
   const WeightRows& rows_;
   const LinearInputs& inputs_;
   const ErrorOptions& options_;
@@ -218,22 +216,14 @@ class Measurement {
 
 }  // namespace
 
-double LinearError::of(Recipe::Kind kind) const {
-  switch (kind) {
-    case Recipe::Kind::smoothquant: return smoothquant;
-    case Recipe::Kind::convrot: return convrot;
-    default: return rowwise;
-  }
-}
-
-LinearError measure_error(Backend& backend, ThreadPool& pool, const std::string& module,
-                          const WeightRows& rows, const LinearInputs& inputs,
-                          std::span<const float> smooth, const ErrorOptions& options) {
+LinearError measure_error(Backend& backend, const std::string& module, const WeightRows& rows,
+                          const LinearInputs& inputs, std::span<const float> smooth,
+                          const ErrorOptions& options) {
   check(inputs.k == rows.k() && static_cast<int64_t>(smooth.size()) == rows.k() &&
             inputs.row_count() > 0,
         "{}: {} rows of {} channels to measure it with, expected some of {}", module,
         inputs.row_count(), inputs.k, rows.k());
-  LinearError error = Measurement(backend, pool, rows, inputs, smooth, options).run();
+  LinearError error = Measurement(backend, rows, inputs, smooth, options).run();
   error.module = module;
   return error;
 }

@@ -11,7 +11,7 @@
 #include "base/invalid_request.h"
 #include "formats/text.h"
 
-namespace octet::quant {
+namespace octet {
 namespace {
 
 constexpr int64_t kLargestGroup = 1024;
@@ -48,21 +48,21 @@ bool fits_pattern(std::string_view pattern, std::string_view name) {
 
 }  // namespace
 
-Recipe parse_recipe(const std::string& text) {
+Recipe quant::recipe_from(const std::string& text) {
   const size_t colon = text.find(':');
   const std::string_view name = std::string_view(text).substr(0, colon);
   const std::string_view number =
       colon == text.npos ? std::string_view() : std::string_view(text).substr(colon + 1);
   Recipe recipe;
   if (name == "rowwise") {
-    check_value(colon == text.npos, "recipe: {} takes no number; expected rowwise",
+    check_value(colon == text.npos, "recipe", "recipe: {} takes no number; expected rowwise",
                 in_quotes(text));
   } else if (name == "smoothquant") {
     recipe.kind = Recipe::Kind::smoothquant;
     const bool fits =
         colon == text.npos || (parse_number(number, recipe.alpha) && std::isfinite(recipe.alpha) &&
                                recipe.alpha >= 0 && recipe.alpha <= 1);
-    check_value(fits,
+    check_value(fits, "recipe",
                 "recipe: {}: expected a number from 0 to 1 after the colon; for example "
                 "smoothquant:0.5",
                 in_quotes(text));
@@ -70,17 +70,18 @@ Recipe parse_recipe(const std::string& text) {
     recipe.kind = Recipe::Kind::convrot;
     const bool fits =
         colon == text.npos || (parse_number(number, recipe.group) && is_group(recipe.group));
-    check_value(fits, "recipe: {}: expected a group of 4, 16, 64, 256 or {} after the colon",
+    check_value(fits, "recipe",
+                "recipe: {}: expected a group of 4, 16, 64, 256 or {} after the colon",
                 in_quotes(text), kLargestGroup);
   } else {
-    check_value(false,
+    check_value(false, "recipe",
                 "recipe: {} is unknown, expected rowwise, smoothquant[:alpha] or convrot[:group]",
                 in_quotes(text));
   }
   return recipe;
 }
 
-std::string to_string(const Recipe& recipe) {
+std::string quant::text_of(const Recipe& recipe) {
   switch (recipe.kind) {
     case Recipe::Kind::smoothquant: return fmt::format("smoothquant:{}", recipe.alpha);
     case Recipe::Kind::convrot: return fmt::format("convrot:{}", recipe.group);
@@ -88,32 +89,21 @@ std::string to_string(const Recipe& recipe) {
   }
 }
 
-int64_t group_for(const Recipe& recipe, int64_t k) {
-  if (recipe.kind != Recipe::Kind::convrot) return 0;
-  int64_t group = recipe.group;
-  while (group >= 4 && k % group != 0) group /= 4;
-  return group >= 4 ? group : 0;
-}
-
-bool Protection::matches(const std::string& module) const {
-  return std::any_of(patterns.begin(), patterns.end(),
-                     [&](const std::string& pattern) { return fits_pattern(pattern, module); });
-}
-
-Protection parse_protection(const std::string& text) {
+Protection quant::protection_from(const std::string& text) {
   Protection protection;
   if (text.empty() || text == "none") return protection;
   constexpr std::string_view kAuto = "auto:";
   if (text.starts_with(kAuto)) {
     const bool fits = parse_number(std::string_view(text).substr(kAuto.size()), protection.worst) &&
                       protection.worst >= 0;
-    check_value(fits, "protect: {}: expected a count after the colon; for example auto:17",
+    check_value(fits, "protect",
+                "protect: {}: expected a count after the colon; for example auto:17",
                 in_quotes(text));
     return protection;
   }
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());
-    check_value(end > begin,
+    check_value(end > begin, "protect",
                 "protect: {} has an empty name; expected none, auto:N or names of linears",
                 in_quotes(text));
     protection.patterns.push_back(text.substr(begin, end - begin));
@@ -122,10 +112,24 @@ Protection parse_protection(const std::string& text) {
   return protection;
 }
 
-std::string to_string(const Protection& protection) {
+std::string quant::text_of(const Protection& protection) {
   if (protection.worst > 0) return fmt::format("auto:{}", protection.worst);
   if (protection.patterns.empty()) return "none";
   return fmt::format("{}", fmt::join(protection.patterns, ","));
+}
+
+namespace quant {
+
+int64_t group_for(const Recipe& recipe, int64_t k) {
+  if (recipe.kind != Recipe::Kind::convrot) return 0;
+  int64_t group = recipe.group;
+  while (group >= 4 && k % group != 0) group /= 4;
+  return group >= 4 ? group : 0;
+}
+
+bool matches(const Protection& protection, const std::string& module) {
+  return std::any_of(protection.patterns.begin(), protection.patterns.end(),
+                     [&](const std::string& pattern) { return fits_pattern(pattern, module); });
 }
 
 std::span<const float> clip_ratios(bool clip) {
@@ -134,4 +138,5 @@ std::span<const float> clip_ratios(bool clip) {
   return std::span(kRatios).first(clip ? std::size(kRatios) : 1);
 }
 
-}  // namespace octet::quant
+}  // namespace quant
+}  // namespace octet

@@ -80,9 +80,9 @@ int64_t ChunkLimit::rows(const WeightRows& of) const {
   return std::clamp<int64_t>(bytes / std::max<int64_t>(row_bytes, 1), 1, of.rows());
 }
 
-void quantize_chunks(Backend& backend, ThreadPool& pool, const WeightRows& rows,
-                     const ActivationTransform& transform, std::span<const float> ratios,
-                     const ChunkLimit& limit, const OnCodes& on_codes) {
+void quantize_chunks(Backend& backend, const WeightRows& rows, const ActivationTransform& transform,
+                     std::span<const float> ratios, const ChunkLimit& limit,
+                     const OnCodes& on_codes) {
   const int64_t k = rows.k(), row_bytes = k * (bits_of(rows.dtype()) / 8);
   const int64_t at_once = limit.rows(rows);
   const Buffer host = allocate_host(static_cast<size_t>(at_once * row_bytes));
@@ -100,8 +100,8 @@ void quantize_chunks(Backend& backend, ThreadPool& pool, const WeightRows& rows,
   }
   for (int64_t first = 0; first < rows.rows(); first += at_once) {
     const int64_t count = std::min(at_once, rows.rows() - first);
-    pool.run(count,
-             [&](int64_t row, int) { rows.read(first + row, host.data() + row * row_bytes); });
+    backend.pool().run(
+        count, [&](int64_t row, int) { rows.read(first + row, host.data() + row * row_bytes); });
     backend.copy_to_device(values.data(), host.data(), static_cast<size_t>(count * row_bytes));
     backend.quantize_rows_searched(
         values.view(rows.dtype(), {count, k}), here, ratios,

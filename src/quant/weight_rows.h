@@ -59,9 +59,9 @@ struct ChunkLimit {
 // The rows as INT8, chunk by chunk: `transform` is done to them, of `ratios` the best is taken (see
 // Backend::quantize_rows_searched). Codes and scales are in host memory, for the time of the call.
 using OnCodes = std::function<void(int64_t first, const QTensor& codes)>;
-void quantize_chunks(Backend& backend, ThreadPool& pool, const WeightRows& rows,
-                     const ActivationTransform& transform, std::span<const float> ratios,
-                     const ChunkLimit& limit, const OnCodes& on_codes);
+void quantize_chunks(Backend& backend, const WeightRows& rows, const ActivationTransform& transform,
+                     std::span<const float> ratios, const ChunkLimit& limit,
+                     const OnCodes& on_codes);
 
 // The largest magnitude in each column, [k].
 std::vector<float> column_amax(ThreadPool& pool, const WeightRows& rows);

@@ -9,6 +9,7 @@ inline float load(const ConstTensorView& matrix, int64_t row, int64_t column) {
   switch (matrix.dtype) {
     case DType::bf16: return to_f32(matrix.row<bf16_t>(row)[column]);
     case DType::f16: return to_f32(matrix.row<f16_t>(row)[column]);
+    case DType::f8_e4m3: return f8_e4m3_to_f32(matrix.row<uint8_t>(row)[column]);
     default: return matrix.row<float>(row)[column];
   }
 }

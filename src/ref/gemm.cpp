@@ -21,30 +21,33 @@ void gemm(const GemmProblem& problem, const GemmArgs& args) {
       }
       float y = static_cast<float>(acc) * args.a.scales.as<float>()[i];
       y = y * col_scale[j];
-      if (problem.fusion == Fusion::bias) y = y + bias[j];
-      if (problem.fusion != Fusion::swiglu) {
-        store(args.out, i, j, y);
-      } else if (j % 2 == 0) {
-        gate = y;
-      } else {
-        store(args.out, i, j / 2, exact_silu(gate) * y);
+      static_assert(kFusionCount == 3, "a new fusion needs its definition here");
+      switch (problem.fusion) {
+        case Fusion::none: store(args.out, i, j, y); break;
+        case Fusion::bias: store(args.out, i, j, y + bias[j]); break;
+        case Fusion::swiglu:
+          if (j % 2 == 0) {
+            gate = y;
+          } else {
+            store(args.out, i, j / 2, exact_silu(gate) * y);
+          }
       }
     }
   }
 }
 
-// Sums in f64: the nearest to the true value that is cheap to have.
+// Accumulates in f64: the nearest to the true value that is cheap to have.
 void matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,
             const ConstTensorView& bias) {
   const int64_t k = a.shape[1];
   for (int64_t i = 0; i < out.shape[0]; ++i) {
     for (int64_t j = 0; j < out.shape[1]; ++j) {
-      double sum = 0;
+      double acc = 0;
       for (int64_t p = 0; p < k; ++p) {
-        sum += static_cast<double>(load(a, i, p)) * static_cast<double>(load(b, j, p));
+        acc += static_cast<double>(load(a, i, p)) * static_cast<double>(load(b, j, p));
       }
-      if (bias.data != nullptr) sum += load_at(bias, j);
-      store(out, i, j, static_cast<float>(sum));
+      if (bias.data != nullptr) acc += load_at(bias, j);
+      store(out, i, j, static_cast<float>(acc));
     }
   }
 }

@@ -14,7 +14,8 @@ void quantize_rows(const ConstTensorView& x, const ActivationTransform& transfor
 void quantize_rows_searched(const ConstTensorView& x, const ActivationTransform& transform,
                             std::span<const float> ratios, const QTensor& out);
 void dequantize_rows(const QTensor& q, const TensorView& out);
-void gemm(const GemmProblem& problem, const GemmArgs& args);  // weight rows as they came
+void convert(const ConstTensorView& x, const TensorView& out, const ConstTensorView& row_scale);
+void gemm(const GemmProblem& problem, const GemmArgs& args);  // weight rows by output channel
 void matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,
             const ConstTensorView& bias);
 

@@ -148,4 +148,13 @@ void dequantize_rows(const QTensor& q, const TensorView& out) {
   }
 }
 
+void convert(const ConstTensorView& x, const TensorView& out, const ConstTensorView& row_scale) {
+  for (int64_t i = 0; i < x.shape[0]; ++i) {
+    for (int64_t j = 0; j < x.shape[1]; ++j) {
+      const float value = load(x, i, j);
+      store(out, i, j, row_scale.data == nullptr ? value : value * row_scale.as<float>()[i]);
+    }
+  }
+}
+
 }  // namespace octet::ref

@@ -7,21 +7,23 @@
 namespace octet {
 namespace {
 
-constexpr const char* kLayout = "ref_rows";  // int8 [n, k] as it came
+constexpr const char* kLayout = "ref_rows";  // int8 [n, k], a row per output channel
 
 class RefBackend final : public HostBackend {
  public:
+  using HostBackend::HostBackend;
   std::string name() const override { return "ref"; }
   int threads() const override { return 1; }
   std::string description() const override { return "plain loops on one CPU thread"; }
 
-  GemmPlan plan_gemm(const GemmProblem&) override { return {.kernel = "ref"}; }
-  double int8_ceiling() override { return 0; }
   std::string why_not_native_int8() const override {
-    return "ref multiplies in plain loops; choose another --device";
+    return "ref multiplies in plain loops; choose another `device`";
   }
 
  protected:
+  GemmPlan plan_gemm(const GemmProblem&) override { return {.kernel = "ref"}; }
+  double int8_ceiling() override { return 0; }
+
   void do_quantize_rows(const ConstTensorView& x, const ActivationTransform& transform,
                         const QTensor& out) override {
     ref::quantize_rows(x, transform, out);
@@ -36,14 +38,26 @@ class RefBackend final : public HostBackend {
     ref::dequantize_rows(q, out);
   }
 
-  void do_pack(const QTensor& weight, QWeight& packed) override {
-    packed.layout = kLayout;
-    packed.values = allocate(static_cast<size_t>(packed.n * packed.k));
-    auto* to = reinterpret_cast<int8_t*>(packed.values.data());
-    for (int64_t row = 0; row < packed.n; ++row) {
-      const int8_t* from = weight.values.row<int8_t>(row);
-      for (int64_t j = 0; j < packed.k; ++j) to[row * packed.k + j] = from[j];
+  void do_convert(const ConstTensorView& x, const TensorView& out,
+                  const ConstTensorView& row_scale) override {
+    ref::convert(x, out, row_scale);
+  }
+
+  void do_begin_pack(QWeight& weight) override {
+    weight.layout = kLayout;
+    weight.values = allocate(static_cast<size_t>(weight.n * weight.k));
+    begin_scales(weight);
+  }
+
+  void do_pack_rows(QWeight& weight, int64_t first, const QTensor& rows,
+                    const ConstTensorView& factors) override {
+    auto* to = reinterpret_cast<int8_t*>(weight.values.data());
+    for (int64_t row = 0; row < rows.rows(); ++row) {
+      const int8_t* from = rows.values.row<int8_t>(row);
+      const int64_t channel = weight.channel_of(first + row);
+      for (int64_t j = 0; j < weight.k; ++j) to[channel * weight.k + j] = from[j];
     }
+    pack_scales(weight, first, rows.scales, factors);
   }
 
   std::string_view do_gemm(const GemmProblem& problem, const GemmArgs& args) override {
@@ -101,6 +115,8 @@ class RefBackend final : public HostBackend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_ref_backend() { return std::make_unique<RefBackend>(); }
+std::unique_ptr<Backend> make_ref_backend(int threads) {
+  return std::make_unique<RefBackend>(threads);
+}
 
 }  // namespace octet

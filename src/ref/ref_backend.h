@@ -7,6 +7,7 @@
 
 namespace octet {
 
-std::unique_ptr<Backend> make_ref_backend();
+// threads: of Backend::pool(), 0: one per physical core. Ops run on the calling thread alone.
+std::unique_ptr<Backend> make_ref_backend(int threads = 0);
 
 }  // namespace octet

@@ -31,7 +31,7 @@ struct ActivationTransform {
   int64_t group = 0;       // 4, 16, 64, 256 or 1024 and a divisor of k, when kind is rotate
 };
 
-// How the rows of a weight are given to Backend::pack().
+// How the rows of a weight are given to Backend::pack() and pack_rows().
 enum class RowOrder : uint8_t {
   plain,    // row j is output channel j
   gate_up,  // the gate's rows (w1), then as many rows of the up projection (w3), for swiglu
@@ -50,6 +50,16 @@ struct QWeight {
   Buffer bias;       // F32 [n], or empty
   Buffer smooth;     // F32 [k], or empty
   ActivationTransform transform;
+
+  // The output channel, among those of `values` and col_scale, of a row as RowOrder counts them.
+  int64_t channel_of(int64_t row) const {
+    if (!gated) return row;
+    return row < n / 2 ? 2 * row : 2 * (row - n / 2) + 1;
+  }
+  // And back.
+  int64_t row_of(int64_t channel) const {
+    return gated ? channel % 2 * (n / 2) + channel / 2 : channel;
+  }
 };
 
 }  // namespace octet

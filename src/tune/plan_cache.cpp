@@ -34,13 +34,13 @@ std::optional<std::string> read_file(const std::string& path) {
   check(::fstat(fd, &status) == 0 && S_ISREG(status.st_mode), "is not a regular file");
 
   std::string text;
-  char piece[1 << 16];
-  while (text.size() <= kMaxPlanFileBytes) {  // one piece above it is enough to be refused
-    const ssize_t got = ::read(fd, piece, sizeof(piece));
+  char chunk[1 << 16];
+  while (text.size() <= kMaxPlanFileBytes) {  // one chunk above it is enough to be refused
+    const ssize_t got = ::read(fd, chunk, sizeof(chunk));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail("cannot be read: {}", system_error_text(errno));
     if (got == 0) break;
-    text.append(piece, static_cast<size_t>(got));
+    text.append(chunk, static_cast<size_t>(got));
   }
   return text;
 }

@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-#include "backend/gemm.h"
+#include "backend/gemm_tuning.h"
 
 namespace octet::tune {
 

@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "backend/gemm.h"
+#include "backend/gemm_tuning.h"
 #include "tune/candidate.h"
 #include "tune/plan_cache.h"
 #include "tune/tuner.h"

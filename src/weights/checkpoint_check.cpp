@@ -21,7 +21,7 @@ std::string hint_of(const std::vector<std::string>& names) {
     return std::any_of(names.begin(), names.end(),
                        [&](const std::string& name) { return name.find(word) != name.npos; });
   };
-  if (any("lora_")) return "they are those of a LoRA, which --lora takes";
+  if (any("lora_")) return "they are those of a LoRA, which `loras` takes";
   if (any(".qweight") || any(".qzeros")) return "GPTQ and AWQ checkpoints are not read";
   if (any(".weight_packed")) return "packed weights of fewer than 8 bits are not read";
   return "the file belongs to another model, or to a dialect that is not read; octet inspect "

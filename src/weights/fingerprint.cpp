@@ -5,21 +5,41 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/checked.h"
 #include "base/hash.h"
 
 namespace octet::weights {
 
-void Fingerprint::add(std::string_view name, std::span<const std::byte> bytes, ThreadPool& pool) {
-  constexpr int64_t kChunk = int64_t{1} << 20;
-  const auto size = static_cast<int64_t>(bytes.size());
-  std::vector<uint64_t> chunks(static_cast<size_t>(ceil_div(size, kChunk)));
-  pool.run(static_cast<int64_t>(chunks.size()), [&](int64_t chunk, int) {
-    const auto at = static_cast<size_t>(chunk * kChunk);
-    const size_t count = std::min(static_cast<size_t>(kChunk), bytes.size() - at);
-    chunks[static_cast<size_t>(chunk)] = hash_bytes(bytes.subspan(at, count), at);
+void ChunkHashes::add(size_t at, std::span<const std::byte> bytes) {
+  const size_t end = at + bytes.size();
+  for (size_t chunk = (at + kChunk - 1) / kChunk; chunk < chunks_.size(); ++chunk) {
+    const size_t begin = chunk * kChunk, size = std::min(kChunk, bytes_ - begin);
+    if (begin + size > end) break;
+    chunks_[chunk] = hash_bytes(bytes.subspan(begin - at, size), begin);
+  }
+}
+
+std::vector<size_t> ChunkHashes::missing() const {
+  std::vector<size_t> found;
+  for (size_t chunk = 0; chunk < chunks_.size(); ++chunk) {
+    if (!chunks_[chunk]) found.push_back(chunk);
+  }
+  return found;
+}
+
+uint64_t ChunkHashes::finish(std::span<const std::byte> tensor, ThreadPool& pool) {
+  const std::vector<size_t> left = missing();
+  pool.run(static_cast<int64_t>(left.size()), [&](int64_t i, int) {
+    const size_t begin = left[static_cast<size_t>(i)] * kChunk;
+    add(begin, tensor.subspan(begin, std::min(kChunk, bytes_ - begin)));
   });
-  const uint64_t content = hash_bytes(std::as_bytes(std::span(chunks)), bytes.size());
+  std::vector<uint64_t> hashes;
+  for (const auto& chunk : chunks_) hashes.push_back(*chunk);
+  return hash_bytes(std::as_bytes(std::span(hashes)), bytes_);
+}
+
+void Fingerprint::add(std::string_view name, std::span<const std::byte> bytes, ChunkHashes hashes,
+                      ThreadPool& pool) {
+  const uint64_t content = hashes.finish(bytes, pool);
   sum_ += mixed_bits(content ^ hash_bytes(std::as_bytes(std::span(name)), kHashFactor));
 }
 

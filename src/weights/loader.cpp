@@ -1,11 +1,9 @@
 #include "weights/loader.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
+#include <optional>
 #include <vector>
 
-#include "base/checked.h"
 #include "base/error.h"
 
 namespace octet::weights {
@@ -14,29 +12,80 @@ namespace {
 using nn::LinearSpec;
 using Layout = std::vector<LinearSpec::Part>;
 
-constexpr int64_t kChunkBytes = int64_t{64} << 20;  // on its way to a device at a time
-
 int64_t rows_of(std::span<const std::unique_ptr<StoredWeight>> weights) {
   int64_t rows = 0;
   for (const auto& weight : weights) rows += weight->rows();
   return rows;
 }
 
-// Rows [first, first + count) of codes and scales.
-QTensor rows_of(const QTensor& all, int64_t first, int64_t count) {
-  return {TensorView(all.values.data + first * all.k(), DType::i8, {count, all.k()}),
-          TensorView(all.scales.data + first * static_cast<int64_t>(sizeof(float)), DType::f32,
-                     {count})};
+std::span<const std::byte> float_bytes(const std::vector<float>& values) {
+  return std::as_bytes(std::span(values));
 }
+
+// Quantizes rows in a backend's memory, some at a time, in memory that is taken once.
+class RowQuantizer {
+ public:
+  // Of rows that are stored as `stored`, and whose numbers `dtype` holds, too.
+  RowQuantizer(Backend& backend, DType stored, DType dtype, int64_t at_once, int64_t k)
+      : backend_(backend),
+        dtype_(dtype),
+        values_(backend.allocate(static_cast<size_t>(at_once * k))),
+        scales_(backend.allocate(static_cast<size_t>(at_once) * sizeof(float))) {
+    if (stored != dtype) wide_ = backend.allocate(bytes_of(dtype, {at_once, k}));
+  }
+
+  // Until the next call.
+  QTensor run(const ConstTensorView& rows) {
+    const QTensor codes{values_.view(DType::i8, rows.shape),
+                        scales_.view(DType::f32, {rows.shape[0]})};
+    if (rows.dtype == dtype_) {
+      backend_.quantize_rows(rows, {}, codes);
+    } else {
+      const TensorView wide = wide_.view(dtype_, rows.shape);
+      backend_.convert(rows, wide);
+      backend_.quantize_rows(wide, {}, codes);
+    }
+    return codes;
+  }
+
+ private:
+  Backend& backend_;
+  DType dtype_;
+  Buffer values_, scales_, wide_;
+};
+
+// Codes and scales of a whole weight in host memory, for those who keep them.
+class KeptCodes {
+ public:
+  KeptCodes(int64_t rows, int64_t k)
+      : values_(allocate_host(static_cast<size_t>(rows * k))),
+        scales_(allocate_host(static_cast<size_t>(rows) * sizeof(float))),
+        all_{values_.view(DType::i8, {rows, k}), scales_.view(DType::f32, {rows})} {}
+
+  // Rows from `first` on, whose scales are still to be multiplied by `factors`.
+  void download(Backend& backend, int64_t first, const QTensor& rows,
+                const std::vector<float>& factors) {
+    auto* scales = all_.scales.as<float>() + first;
+    backend.copy_to_host(all_.values.data + first * all_.k(), rows.values.data,
+                         static_cast<size_t>(rows.rows() * rows.k()));
+    backend.copy_to_host(reinterpret_cast<std::byte*>(scales), rows.scales.data,
+                         factors.size() * sizeof(float));
+    for (size_t i = 0; i < factors.size(); ++i) scales[i] *= factors[i];
+  }
+  const QTensor& all() const { return all_; }
+
+ private:
+  Buffer values_, scales_;
+  QTensor all_;
+};
 
 }  // namespace
 
-Fingerprint Loader::loaded(const StoredWeight& weight) {
+Fingerprint Loader::loaded(const StoredWeight& weight, WeightUpload& upload) {
   Fingerprint of_weight;
-  for (const UsedTensor& tensor : weight.tensors()) {
-    const bool counts = options_.fingerprint && !source_.is_converted(weight);
-    if (counts) of_weight.add(tensor.name, tensor.bytes, pool_);
-    if (options_.progress) options_.progress(tensor.bytes.size());
+  if (counts(weight)) of_weight = upload.fingerprint();
+  if (options_.progress) {
+    for (const UsedTensor& tensor : weight.tensors()) options_.progress(tensor.bytes.size());
   }
   fingerprint_.add(of_weight);
   weight.finish_reading();
@@ -45,7 +94,7 @@ Fingerprint Loader::loaded(const StoredWeight& weight) {
 
 void Loader::loaded(const std::string& name) {
   const std::span<const std::byte> bytes = source_.bytes(name);
-  if (options_.fingerprint) fingerprint_.add(source_.full_name(name), bytes, pool_);
+  if (options_.fingerprint) fingerprint_.add(source_.full_name(name), bytes, backend_.pool());
   source_.file_of(name).check_intact();
   if (options_.progress) options_.progress(bytes.size());
 }
@@ -59,9 +108,7 @@ Buffer Loader::upload_vector(std::span<const float> values, DType dtype) {
       reinterpret_cast<float*>(bytes.data())[i] = values[i];
     }
   }
-  Buffer buffer = backend_.allocate(bytes.size());
-  backend_.copy_to_device(buffer.data(), bytes.data(), bytes.size());
-  return buffer;
+  return backend_.upload(bytes);
 }
 
 std::vector<float> Loader::load_bias(const LinearSpec& spec, const Layout& layout) {
@@ -78,87 +125,95 @@ std::vector<float> Loader::load_bias(const LinearSpec& spec, const Layout& layou
   return bias;
 }
 
-// In chunks through host memory, converted by all threads.
+// The backend converts where that gives the same bits: what the file holds is smaller, most times.
+void Loader::convert(const StoredWeight& weight, std::byte* into) {
+  WeightUpload upload(weight, backend_, counts(weight));
+  const DType to = options_.dtype;
+  const int64_t k = weight.k();
+  const bool by_backend = upload.backend_can_convert();
+  const DType from = by_backend ? upload.stored_dtype() : to;
+  const int64_t at_once = upload.rows_at_once(from);
+  for (int64_t first = 0; first < weight.rows(); first += at_once) {
+    const int64_t count = std::min(at_once, weight.rows() - first);
+    const TensorView out(into + first * k * (bits_of(to) / 8), to, {count, k});
+    if (!by_backend) {
+      const Buffer rows = upload.converted(first, count, to);
+      backend_.copy(out.data, rows.data(), rows.bytes());
+      continue;
+    }
+    const Buffer rows = upload.stored(first, count, to);
+    if (from == to) {
+      backend_.copy(out.data, rows.data(), rows.bytes());
+      continue;
+    }
+    const Buffer scales = backend_.upload(float_bytes(upload.scales(first, count)));
+    const TensorView values = rows.view(from, {count, k}),
+                     factors = scales.view(DType::f32, {count});
+    if (from == DType::i8) {
+      backend_.dequantize_rows({values, factors}, out);
+    } else {
+      backend_.convert(values, out, factors);
+    }
+  }
+  loaded(weight, upload);
+}
+
 Buffer Loader::load_plain(Stored weights) {
   const int64_t row_bytes = weights.front()->k() * (bits_of(options_.dtype) / 8);
-  const int64_t rows = rows_of(weights);
-  Buffer buffer = backend_.allocate(static_cast<size_t>(rows * row_bytes));
-  const int64_t at_once =
-      std::clamp<int64_t>(kChunkBytes / std::max<int64_t>(row_bytes, 1), 1, rows);
-  const Buffer chunk = allocate_host(static_cast<size_t>(at_once * row_bytes));
-  std::byte* to = buffer.data();
+  Buffer buffer = backend_.allocate(static_cast<size_t>(rows_of(weights) * row_bytes));
+  std::byte* into = buffer.data();
   for (const auto& weight : weights) {
-    for (int64_t first = 0; first < weight->rows(); first += at_once) {
-      const int64_t count = std::min(at_once, weight->rows() - first);
-      pool_.run(count, [&](int64_t row, int) {
-        weight->read(first + row, options_.dtype, chunk.data() + row * row_bytes);
-      });
-      backend_.copy_to_device(to, chunk.data(), static_cast<size_t>(count * row_bytes));
-      to += count * row_bytes;
-    }
-    loaded(*weight);
+    convert(*weight, into);
+    into += weight->rows() * row_bytes;
   }
   return buffer;
 }
 
 // The backend quantizes: on a GPU that takes less time than bringing the rows there. Stored values
 // are in the space of the weight's transform already.
-void Loader::quantize(const StoredWeight& weight, const QTensor& into) {
-  const DType dtype = weight.dtype();
-  const int64_t k = weight.k(), row_bytes = k * (bits_of(dtype) / 8);
-  const int64_t at_once = std::clamp<int64_t>(kChunkBytes / row_bytes, 1, weight.rows());
-  const Buffer host = allocate_host(static_cast<size_t>(at_once * row_bytes));
-  const Buffer rows = backend_.allocate(host.bytes());
-  const Buffer values = backend_.allocate(static_cast<size_t>(at_once * k));
-  const Buffer row_scales = backend_.allocate(static_cast<size_t>(at_once) * sizeof(float));
+void Loader::pack(const StoredWeight& weight, QWeight& packed, int64_t first_packed) {
+  WeightUpload upload(weight, backend_, counts(weight));
+  const int64_t k = weight.k();
+  const DType stored = upload.stored_dtype();
+  const int64_t at_once = upload.rows_at_once(stored);
+  std::optional<RowQuantizer> quantizer;
+  std::optional<KeptCodes> kept;
+  if (!weight.is_int8()) {
+    quantizer.emplace(backend_, stored, weight.dtype(), at_once, k);
+    if (options_.converted) kept.emplace(weight.rows(), k);
+  }
   for (int64_t first = 0; first < weight.rows(); first += at_once) {
     const int64_t count = std::min(at_once, weight.rows() - first);
-    pool_.run(count, [&](int64_t row, int) {
-      weight.read_stored(first + row, host.data() + row * row_bytes);
-    });
-    backend_.copy_to_device(rows.data(), host.data(), static_cast<size_t>(count * row_bytes));
-    backend_.quantize_rows(
-        rows.view(dtype, {count, k}), {},
-        {values.view(DType::i8, {count, k}), row_scales.view(DType::f32, {count})});
-    const QTensor here = rows_of(into, first, count);
-    backend_.copy_to_host(here.values.data, values.data(), static_cast<size_t>(count * k));
-    backend_.copy_to_host(here.scales.data, row_scales.data(),
-                          static_cast<size_t>(count) * sizeof(float));
-    auto* scales = here.scales.as<float>();
-    for (int64_t row = 0; row < count; ++row) scales[row] *= weight.scale(first + row);
+    const std::vector<float> scales = upload.scales(first, count);
+    const Buffer rows = upload.stored(first, count, stored);
+    const Buffer factors = backend_.upload(float_bytes(scales));
+    const TensorView values = rows.view(stored, {count, k});
+    const TensorView of_rows = factors.view(DType::f32, {count});
+    if (!quantizer) {
+      backend_.pack_rows(packed, first_packed + first, {values, of_rows});
+      continue;
+    }
+    const QTensor codes = quantizer->run(values);
+    backend_.pack_rows(packed, first_packed + first, codes, of_rows);
+    if (kept) kept->download(backend_, first, codes, scales);
   }
-}
-
-void Loader::read_codes(const StoredWeight& weight, const QTensor& into) {
-  if (weight.is_int8()) {
-    auto* scales = into.scales.as<float>();
-    pool_.run(weight.rows(), [&](int64_t row, int) {
-      weight.read_stored(row, into.values.data + row * weight.k());
-      scales[row] = weight.scale(row);
-    });
-  } else {
-    quantize(weight, into);
-  }
+  const Fingerprint made_from = loaded(weight, upload);
+  if (kept) options_.converted(weight, kept->all(), made_from);
 }
 
 QWeight Loader::load_int8(Stored weights, std::span<const float> bias, RowOrder order) {
   const int64_t k = weights.front()->k(), n = rows_of(weights);
-  const Buffer codes = allocate_host(static_cast<size_t>(n * k));
-  const Buffer scales = allocate_host(static_cast<size_t>(n) * sizeof(float));
-  const QTensor all{codes.view(DType::i8, {n, k}), scales.view(DType::f32, {n})};
-  int64_t first = 0;
-  for (const auto& weight : weights) {
-    const QTensor rows = rows_of(all, first, weight->rows());
-    read_codes(*weight, rows);
-    const Fingerprint made_from = loaded(*weight);
-    if (!weight->is_int8() && options_.converted) options_.converted(*weight, rows, made_from);
-    first += weight->rows();
-  }
   ConstTensorView bias_view;
   if (!bias.empty()) {
     bias_view = ConstTensorView(reinterpret_cast<const std::byte*>(bias.data()), DType::f32, {n});
   }
-  return backend_.pack(all, bias_view, weights.front()->transform().view(), order);
+  QWeight packed = backend_.begin_pack(n, k, bias_view, weights.front()->transform().view(), order);
+  int64_t first = 0;
+  for (const auto& weight : weights) {
+    pack(*weight, packed, first);
+    first += weight->rows();
+  }
+  return packed;
 }
 
 nn::LinearPart Loader::load_part(Stored weights, std::span<const float> bias, bool int8,
@@ -180,6 +235,11 @@ void Loader::linear(nn::Linear& into, const LinearSpec& spec) {
     return options_.int8 && runs_in_int8(source_, spec, *weight);
   };
   into = {.layer = spec.layer, .name = spec.name(), .n = spec.n(), .k = spec.k};
+  const bool all_int8 = std::all_of(stored.begin(), stored.end(), int8);
+  into.precision = all_int8        ? nn::Precision::int8
+                   : !spec.large   ? nn::Precision::kept
+                   : options_.int8 ? nn::Precision::protected_
+                                   : nn::Precision::floating;
   // One product for all rows, unless they differ in what they multiply.
   const bool joined = std::all_of(stored.begin(), stored.end(), [&](const auto& weight) {
     return int8(weight) == int8(stored.front()) &&

@@ -3,7 +3,8 @@
 // INT8 weights of a file go to the backend as they are, under the transform that the file asks for.
 // Where a file has none, large linears are quantized on the way, by the backend itself. The other
 // weights are converted to the type of the activations. Nothing of a checkpoint is kept in host
-// memory.
+// memory, and nothing here waits for the device: reading one weight, moving the one before it and
+// the device's work on those before that overlap.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +20,7 @@
 #include "nn/weights.h"
 #include "weights/fingerprint.h"
 #include "weights/weight_source.h"
+#include "weights/weight_upload.h"
 
 namespace octet::weights {
 
@@ -72,8 +74,8 @@ class CheckpointCheck : public nn::WeightVisitor {
 
 class Loader : public nn::WeightVisitor {
  public:
-  Loader(const WeightSource& source, Backend& backend, ThreadPool& pool, LoadOptions options)
-      : source_(source), backend_(backend), pool_(pool), options_(std::move(options)) {}
+  Loader(const WeightSource& source, Backend& backend, LoadOptions options)
+      : source_(source), backend_(backend), options_(std::move(options)) {}
 
   void linear(nn::Linear& into, const nn::LinearSpec& spec) override;
   void conv(nn::Conv& into, const nn::ConvSpec& spec) override;
@@ -89,20 +91,23 @@ class Loader : public nn::WeightVisitor {
   // Weights whose rows follow one another, with their bias F32 [n] or none, as one part.
   nn::LinearPart load_part(Stored weights, std::span<const float> bias, bool int8, RowOrder order);
   QWeight load_int8(Stored weights, std::span<const float> bias, RowOrder order);
+  // All rows of a weight, which are those from `first_packed` on of the packed one.
+  void pack(const StoredWeight& weight, QWeight& packed, int64_t first_packed);
   Buffer load_plain(Stored weights);
-  // Rows of a weight as codes and scales in host memory; the backend makes those that are not.
-  void read_codes(const StoredWeight& weight, const QTensor& into);
-  void quantize(const StoredWeight& weight, const QTensor& into);
+  // All rows of a weight, of options_.dtype.
+  void convert(const StoredWeight& weight, std::byte* into);
   // F32 [length], of parts that follow one another; empty without a bias.
   std::vector<float> load_bias(const nn::LinearSpec& spec,
                                const std::vector<nn::LinearSpec::Part>& layout);
   Buffer upload_vector(std::span<const float> values, DType dtype);
-  Fingerprint loaded(const StoredWeight& weight);
+  bool counts(const StoredWeight& weight) const {  // for the fingerprint
+    return options_.fingerprint && !source_.is_converted(weight);
+  }
+  Fingerprint loaded(const StoredWeight& weight, WeightUpload& upload);
   void loaded(const std::string& name);
 
   const WeightSource& source_;
   Backend& backend_;
-  ThreadPool& pool_;
   LoadOptions options_;
   Fingerprint fingerprint_;
 };

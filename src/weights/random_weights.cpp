@@ -165,7 +165,7 @@ Buffer RandomWeights::make(const std::vector<RandomTensor>& parts, DType dtype) 
     const int64_t count = elements_of(part.shape);
     for (int64_t first = 0; first < count; first += kChunkElements) {
       const int64_t chunk = std::min(kChunkElements, count - first);
-      pool_.run(ceil_div(chunk, kTaskElements), [&](int64_t task, int) {
+      backend_.pool().run(ceil_div(chunk, kTaskElements), [&](int64_t task, int) {
         const int64_t at = task * kTaskElements;
         std::vector<float> values(static_cast<size_t>(std::min(kTaskElements, chunk - at)));
         fill_random(options_.seed, part, spread, first + at, values);
@@ -189,7 +189,7 @@ QWeight RandomWeights::make_int8(const LinearSpec& spec) {
   for (const RandomTensor& part : weights_of(spec)) {
     const uint64_t own = seed_of(options_.seed, part.name);
     const int64_t rows = part.shape[0];
-    pool_.run(rows, [&](int64_t row, int) {
+    backend_.pool().run(rows, [&](int64_t row, int) {
       auto* row_codes = reinterpret_cast<int8_t*>(to + row * k);
       for (int64_t j = 0; j < k; ++j) {
         const float value = random_value(own, static_cast<uint64_t>(row * k + j));
@@ -221,7 +221,10 @@ void RandomWeights::linear(nn::Linear& into, const LinearSpec& spec) {
   whole.n = into.n;
   whole.k = into.k;
   whole.dtype = options_.dtype;
-  if (spec.large && options_.int8) {
+  into.precision = !spec.large     ? nn::Precision::kept
+                   : options_.int8 ? nn::Precision::int8
+                                   : nn::Precision::floating;
+  if (into.precision == nn::Precision::int8) {
     whole.quantized = make_int8(spec);
     return;
   }

@@ -76,8 +76,8 @@ struct RandomOptions {
 // Makes a model in a backend's memory.
 class RandomWeights : public nn::WeightVisitor {
  public:
-  RandomWeights(Backend& backend, ThreadPool& pool, RandomOptions options)
-      : backend_(backend), pool_(pool), options_(std::move(options)) {}
+  RandomWeights(Backend& backend, RandomOptions options)
+      : backend_(backend), options_(std::move(options)) {}
 
   void linear(nn::Linear& into, const nn::LinearSpec& spec) override;
   void conv(nn::Conv& into, const nn::ConvSpec& spec) override;
@@ -90,7 +90,6 @@ class RandomWeights : public nn::WeightVisitor {
   void made(int64_t weights);
 
   Backend& backend_;
-  ThreadPool& pool_;
   RandomOptions options_;
 };
 

@@ -102,6 +102,15 @@ void StoredTransform::apply(float* row, int64_t k) const {
 
 // --- weights ---
 
+void UsedTensor::copy(size_t first, size_t count, std::byte* into) const {
+  const std::span<const std::byte> part = bytes.subspan(first, count);
+  if (file != nullptr) {
+    file->copy(part, into);
+  } else if (count > 0) {
+    std::memcpy(into, part.data(), count);
+  }
+}
+
 StoredWeight::StoredWeight(std::string path, std::string module, int64_t rows, int64_t k)
     : path_(std::move(path)), module_(std::move(module)), rows_(rows), k_(k) {}
 

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,6 +38,15 @@ struct UsedTensor {
   std::string name;
   std::span<const std::byte> bytes;
   const TensorFile* file = nullptr;  // that the bytes are in, if any
+
+  void copy(size_t first, size_t count, std::byte* into) const;
+};
+
+// Rows as they lie in a file, dense and one behind the other: converted to F32, each times
+// scale(row) is the row of the weight, in the space of its transform.
+struct RawRows {
+  DType dtype = DType::f32;  // I8, F8_E4M3, F16, BF16 or F32
+  size_t tensor = 0;         // that holds them and nothing else, among tensors()
 };
 
 class StoredWeight {
@@ -59,6 +69,8 @@ class StoredWeight {
   bool for_int8() const { return for_int8_ || is_int8(); }
   const StoredTransform& transform() const { return transform_; }
   const std::vector<UsedTensor>& tensors() const { return tensors_; }
+  // Where the rows can be had without read_stored(), which also says whether they are finite.
+  const std::optional<RawRows>& raw() const { return raw_; }
   uint64_t bytes() const;  // of all its tensors
   // Throws Error when one of its files became shorter: to be asked after reading, before what was
   // read is used.
@@ -92,6 +104,8 @@ class StoredWeight {
   // live as long as this object does.
   void use(const StoredWeight& other);
   void use(UsedTensor tensor) { tensors_.push_back(std::move(tensor)); }
+  // The tensor that was used last is raw().
+  void last_is_raw(DType dtype) { raw_ = {dtype, tensors_.size() - 1}; }
   [[noreturn]] void fail_damaged(const std::string& tensor, int64_t row) const;
 
   std::string format_;
@@ -103,6 +117,7 @@ class StoredWeight {
   std::string path_, module_;
   int64_t rows_, k_;
   std::vector<UsedTensor> tensors_;
+  std::optional<RawRows> raw_;
 };
 
 // Scales beside a weight: F32, BF16 or F16, one for all rows or one per row ([rows] or [rows, 1]).

@@ -19,6 +19,8 @@ std::string state_of(const Checkpoint& checkpoint);
 
 // What `octet quantize` did, in the metadata of a file that it wrote: JSON.
 inline constexpr std::string_view kQuantizationEntry = "octet.quantization";
+// And there, the configuration of the network: what its config.json would say.
+inline constexpr std::string_view kConfigEntry = "octet.config";
 
 class WeightSource {
  public:

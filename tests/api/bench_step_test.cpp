@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "formats/error_message.h"
+#include "models/ideogram4/transformer.h"
 #include "models/small_dit.h"
 
 namespace octet {
@@ -23,6 +24,12 @@ StepBenchRequest small_request() {
   return request;
 }
 
+MakeNetwork small_networks(const ideogram4::DitConfig& config) {
+  return [config](size_t network) {
+    return std::make_unique<ideogram4::Transformer>(config, /*conditional=*/network == 0);
+  };
+}
+
 const StepKernel* find(const StepBranch& branch, const std::string& layer) {
   for (const StepKernel& use : branch.kernels) {
     if (use.layer == layer) return &use;
@@ -32,7 +39,7 @@ const StepKernel* find(const StepBranch& branch, const std::string& layer) {
 
 TEST(BenchStep, ReportsBothTransformers) {
   std::map<std::string, std::pair<int, int>> phases;
-  const StepBench bench = bench_step(small_request(), test::small_dit(3, 192),
+  const StepBench bench = bench_step(small_request(), small_networks(test::small_dit(3, 192)),
                                      [&](const std::string& phase, int done, int total) {
                                        phases[phase] = {done, total};
                                      });
@@ -41,7 +48,7 @@ TEST(BenchStep, ReportsBothTransformers) {
   EXPECT_EQ(bench.branches[0].tokens, 16 * 20 + 5);
   EXPECT_EQ(bench.branches[1].tokens, 16 * 20);
   EXPECT_EQ(bench.layers, 3);
-  EXPECT_EQ(bench.dtype, "bf16");
+  EXPECT_EQ(bench.activations, Activations::bf16);
   EXPECT_GT(bench.weight_bytes, 0u);
   EXPECT_GT(bench.peak_bytes, bench.weight_bytes);
   EXPECT_GT(bench.ms(), 0);
@@ -75,10 +82,10 @@ TEST(BenchStep, ReportsBothTransformers) {
 
 TEST(BenchStep, FloatLinearsRunNoGemm) {
   StepBenchRequest request = small_request();
-  request.linears = "float";
-  request.dtype = "f32";
+  request.linears = Linears::floating;
+  request.activations = Activations::f32;
   request.text_tokens = 0;
-  const StepBench bench = bench_step(request, test::small_dit(3, 192), {});
+  const StepBench bench = bench_step(request, small_networks(test::small_dit(3, 192)), {});
   for (const StepBranch& branch : bench.branches) {
     EXPECT_EQ(branch.int8_tops, 0);
     ASSERT_NE(find(branch, "attention.qkv"), nullptr);
@@ -91,9 +98,10 @@ TEST(BenchStep, FloatLinearsRunNoGemm) {
 TEST(BenchStep, RequiredInt8) {
   StepBenchRequest request = small_request();
   request.require_int8 = true;
-  EXPECT_GT(bench_step(request, test::small_dit(3, 192), {}).ms(), 0);
-  request.linears = "float";
-  EXPECT_ERROR_WITH(bench_step(request, test::small_dit(3, 192), {}), "INT8 is required");
+  EXPECT_GT(bench_step(request, small_networks(test::small_dit(3, 192)), {}).ms(), 0);
+  request.linears = Linears::floating;
+  EXPECT_ERROR_WITH(bench_step(request, small_networks(test::small_dit(3, 192)), {}),
+                    "`require_int8`");
 }
 
 TEST(BenchStep, RefusesWhatIsOutOfRange) {
@@ -109,10 +117,7 @@ TEST(BenchStep, RefusesWhatIsOutOfRange) {
   EXPECT_TRUE(test::contains(sentence([](auto& r) { r.text_tokens = 2049; }), "0 to 2048"));
   EXPECT_TRUE(test::contains(sentence([](auto& r) { r.steps = 0; }), "1 to 1000"));
   EXPECT_TRUE(test::contains(sentence([](auto& r) { r.layers = 35; }), "1 to 34"));
-  EXPECT_TRUE(test::contains(sentence([](auto& r) { r.layers = 0; }), "1 to 34"));
-  EXPECT_TRUE(test::contains(sentence([](auto& r) { r.dtype = "f16"; }), "bf16, f32"));
-  EXPECT_TRUE(test::contains(sentence([](auto& r) { r.linears = "int4"; }), "int8, float"));
-  EXPECT_TRUE(test::contains(sentence([](auto& r) { r.tune = "never"; }), "never"));
+  EXPECT_TRUE(test::contains(sentence([](auto& r) { r.layers = 0; }), "at least 1"));
   EXPECT_TRUE(test::contains(sentence([](auto& r) { r.device = "tpu"; }), "tpu"));
 }
 

@@ -130,8 +130,8 @@ TEST(Boundary, HoldsForThePublicFunctions) {
       },
       [&] {
         GenerateRequest request;
-        request.model = too_long;
-        generate(request, nullptr, [](const Picture&) {});
+        request.model.model = too_long;
+        generate(request, {.picture = [](const Picture&) {}});
       },
       [&] {
         TuneRequest request;

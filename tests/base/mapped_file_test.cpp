@@ -59,6 +59,30 @@ TEST_F(MappedFiles, AreIntactWhenNothingHappened) {
   file.check_intact();
 }
 
+TEST_F(MappedFiles, AreCopiedInParts) {
+  std::string text(3 * kPage + 5, 'x');
+  for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i * 7);
+  const MappedFile file(folder_.write("data", text));
+  std::string copied(kPage + 3, '-');
+  file.copy(file.bytes().subspan(kPage - 1, copied.size()),
+            reinterpret_cast<std::byte*>(copied.data()));
+  EXPECT_EQ(copied, text.substr(kPage - 1, copied.size()));
+  file.copy(file.bytes().last(0), nullptr);
+  file.check_intact();
+  std::byte elsewhere[8];
+  EXPECT_ERROR_WITH(file.copy(elsewhere, elsewhere), "are not a part of the mapped file");
+}
+
+// What is missing reads as zeros, as through the mapping, and is told of.
+TEST_F(MappedFiles, ThatShrankAreCopiedWithZeros) {
+  const MappedFile file = map(4 * kPage);
+  shrink(kPage + 10);
+  std::vector<std::byte> copied(4 * kPage, std::byte{1});
+  file.copy(file.bytes(), copied.data());
+  EXPECT_EQ(sum_of(copied), int64_t{'x'} * static_cast<int64_t>(kPage + 10));
+  EXPECT_ERROR_WITH(file.check_intact(), "became shorter");
+}
+
 // As a copy over it does, before any page of it was touched.
 TEST_F(MappedFiles, ThatWereWrittenToSaySo) {
   const std::string path = folder_.write("data", std::string(2 * kPage, 'x'));

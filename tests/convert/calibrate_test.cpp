@@ -7,13 +7,12 @@
 #include "engine/noise.h"
 #include "engine/sampler.h"
 #include "formats/error_message.h"
-#include "models/qwen3/chat_prompt.h"
+#include "weights/loader.h"
 
 namespace octet::test {
 namespace {
 
 using convert::CalibrateRequest;
-using engine::Branch;
 using quant::ActivationStatistics;
 
 // All rows that each linear saw.
@@ -39,40 +38,38 @@ class KeepAll : public nn::InputTap {
   nn::Context ctx_;
 };
 
-// The same work with other means: both transformers in memory, whole schedules.
+// The same work with other means: all parts in memory, whole schedules.
 void run_watched(const CalibrateRequest& request, DType dtype, KeepAll& tap, Backend& backend) {
   nn::Context ctx{backend, dtype};
   nn::Context watched{backend, dtype, nullptr, &tap};
-  ThreadPool pool(1);
-  const auto& folders = request.folders;
-  const tokenizer::Tokenizer tokenizer(folders.tokenizer);
-  qwen3::TextEncoder encoder(folders.text_encoder);
-  const auto dit = load_dit(ctx, folders.transformer, true, /*int8=*/false, {pool});
-  const auto other = load_dit(ctx, folders.unconditional, false, /*int8=*/false, {pool});
+  const models::Model model = request.family->open(request.files, {request.convention});
+  const auto load = [&](models::Part& part) {
+    weights::Loader loader(part.source(), backend, {.dtype = dtype, .int8 = false});
+    part.visit_all(loader);
+  };
+  load(*model.text_encoder);
+  for (const auto& network : model.networks) load(*network);
   auto schedule = request.schedule;
-  schedule.width = request.size.width;
-  schedule.height = request.size.height;
+  schedule.size = request.size;
   schedule.convention = request.convention;
+  const models::Grid grid{4, 5};
   for (size_t i = 0; i < request.captions.size(); ++i) {
-    const auto features =
-        encoder.encode(ctx, pool, qwen3::encode_caption(tokenizer, request.captions[i]));
+    const auto features = model.text_encoder->encode(ctx, model.tokenize(request.captions[i]), {});
     tap.branch = "conditional";
-    const auto prompt = prepare(watched, dit, features, 4, 5);
-    const auto no_prompt = prepare(watched, other, {}, 4, 5);
-    const auto velocity = [&](std::span<const float> z, float time, Branch branch) {
-      const bool conditional = branch == Branch::conditional;
-      tap.branch = conditional ? "conditional" : "unconditional";
-      const auto uploaded = nn::upload_matrix(ctx, z.data(), 20, dit.config.latent_channels);
+    const auto prompt = model.networks[0]->prepare(watched, features, grid);
+    const auto no_prompt = model.networks[1]->prepare(watched, {}, grid);
+    const auto velocity = [&](std::span<const float> z, float time, size_t network) {
+      tap.branch = request.family->networks[network].name;
+      const models::Network& runs = *model.networks[network];
+      const auto uploaded = nn::upload_matrix(ctx, z.data(), grid.tokens(), runs.latent_channels());
       std::vector<float> out(z.size());
-      download_matrix(ctx,
-                      forward(watched, conditional ? dit : other, conditional ? prompt : no_prompt,
-                              uploaded, time),
-                      out.data());
+      const auto& conditioning = network == 0 ? *prompt : *no_prompt;
+      download_matrix(ctx, runs.velocity(watched, conditioning, uploaded, time), out.data());
       return out;
     };
-    const auto count = static_cast<size_t>(20 * dit.config.latent_channels);
-    engine::sample(engine::make_noise(request.seed, i, count), ideogram4::make_schedule(schedule),
-                   velocity);
+    const auto count = static_cast<size_t>(grid.tokens() * model.networks[0]->latent_channels());
+    engine::sample(engine::make_noise(request.seed, i, count),
+                   request.family->make_schedule(schedule), velocity);
   }
 }
 
@@ -167,8 +164,7 @@ TEST_F(Calibrating, StreamedBlocksGiveTheSame) {
 
 TEST_F(Calibrating, OneBranchAlone) {
   CalibrateRequest request = small_calibration();
-  request.conditional_only = true;
-  request.folders.unconditional = {};
+  request.files.erase("unconditional_transformer");
   const ActivationStatistics statistics = calibrate(request);
   EXPECT_EQ(statistics.size(), 17u);
   for (const auto& [name, inputs] : statistics) EXPECT_TRUE(name.starts_with("conditional."));
@@ -176,29 +172,28 @@ TEST_F(Calibrating, OneBranchAlone) {
 
 TEST_F(Calibrating, ThreadsDoNotShow) {
   const CalibrateRequest request = small_calibration();
-  const auto backend = make_cpu_backend({.threads = 1});
+  const auto backend = make_cpu_backend({.threads = 3});
   nn::Context ctx{*backend, DType::f32};
-  ThreadPool pool(3);
-  expect_same(convert::calibrate(ctx, pool, request), calibrate(request));
+  expect_same(convert::calibrate(ctx, request), calibrate(request));
 }
 
 TEST_F(Calibrating, TellsHowFarItIs) {
   std::vector<int64_t> steps;
   int64_t layers = 0, blocks = 0;
-  calibrate(small_calibration(), DType::f32, [&](const engine::GenerateProgress& progress) {
-    if (progress.stage == engine::Stage::denoise) {
+  calibrate(small_calibration(), DType::f32, [&](const RenderProgress& progress) {
+    if (progress.stage == Stage::denoise) {
       EXPECT_EQ(progress.total, 6);
       steps.push_back(progress.done);
     }
-    if (progress.stage == engine::Stage::text) ++layers;
-    if (progress.stage == engine::Stage::load) {
+    if (progress.stage == Stage::text) ++layers;
+    if (progress.stage == Stage::load) {
       EXPECT_EQ(progress.total, 4);
       EXPECT_EQ(progress.done, ++blocks);
     }
     return true;
   });
   EXPECT_EQ(steps, (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6}));
-  EXPECT_EQ(layers, 2 * qwen3::kRunLayers);
+  EXPECT_EQ(layers, 2 * 36) << "of both captions";
   EXPECT_EQ(blocks, 4);
 }
 
@@ -223,7 +218,7 @@ TEST_F(Calibrating, RefusesWhatMakesNoSense) {
   expect("2048", [](auto& request) { request.captions[1] = std::string(5000, 'x'); });
   expect("/nowhere/state", [](auto& request) { request.state_path = "/nowhere/state"; });
   expect("/nowhere: cannot be opened",
-         [](auto& request) { request.folders.transformer = {"/nowhere"}; });
+         [](auto& request) { request.files["transformer"] = {"/nowhere"}; });
 }
 
 TEST_F(Calibrating, Int8LinearsCannotBeWatched) {
@@ -231,11 +226,13 @@ TEST_F(Calibrating, Int8LinearsCannotBeWatched) {
   const auto backend = make_cpu_backend({.threads = 1});
   KeepAll tap(nn::Context{*backend, DType::f32});
   nn::Context ctx{*backend, DType::f32, nullptr, &tap};
-  ThreadPool pool(1);
-  const auto dit = load_dit(ctx, request.folders.unconditional, false, /*int8=*/true, {pool});
-  const auto prompt = prepare(ctx, dit, {}, 4, 5);
-  const nn::Matrix z = ctx.matrix(20, dit.config.latent_channels);
-  EXPECT_ERROR_WITH(forward(ctx, dit, prompt, z, 0.5f), "must not be quantized");
+  const auto network =
+      request.family->open_network(1, request.files.at("unconditional_transformer"));
+  weights::Loader loader(network->source(), *backend, {.dtype = DType::f32});
+  network->visit_all(loader);
+  const auto prompt = network->prepare(ctx, {}, {4, 5});
+  const nn::Matrix z = ctx.matrix(20, network->latent_channels());
+  EXPECT_ERROR_WITH(network->velocity(ctx, *prompt, z, 0.5f), "must not be quantized");
 }
 
 }  // namespace

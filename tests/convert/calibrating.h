@@ -16,11 +16,14 @@ namespace octet::test {
 
 inline convert::CalibrateRequest small_calibration(const std::string& state_path = "") {
   convert::CalibrateRequest request;
-  request.folders = ideogram4::find_folders({.model = golden_path("model")});
+  request.family = &models::family_named("ideogram4");
+  request.files = request.family->find({.model = golden_path("model")});
   request.captions = {with_elements(""), with_elements(R"({"type":"obj","desc":"A door."})")};
-  request.convention = ideogram4::Convention::diffusers;
-  const int side = engine::size_limits(request.folders, request.convention).token_side;
+  request.convention = Convention::diffusers;
+  const int side =
+      request.family->open(request.files, {.convention = request.convention}).sizes.token_side;
   request.size = {5 * side, 4 * side};
+  request.schedule.preset = request.family->presets.front();
   request.schedule.guidance = {7, 1, 3};
   request.schedule.steps = 3;
   request.seed = 3;
@@ -40,11 +43,10 @@ class Calibrating : public testing::Test {
 
   quant::ActivationStatistics calibrate(const convert::CalibrateRequest& request,
                                         DType dtype = DType::f32,
-                                        const engine::OnProgress& on_progress = {}) {
+                                        const OnRenderProgress& on_progress = {}) {
     const auto backend = make_cpu_backend({.threads = 1});
     nn::Context ctx{*backend, dtype};
-    ThreadPool pool(1);
-    auto statistics = convert::calibrate(ctx, pool, request, on_progress);
+    auto statistics = convert::calibrate(ctx, request, on_progress);
     peak_ = backend->memory().peak;
     return statistics;
   }

@@ -9,8 +9,8 @@
 
 #include "convert/calibrating.h"
 #include "convert/calibration_state.h"
-#include "engine/sampler.h"
 #include "formats/error_message.h"
+#include "formats/safetensors.h"
 #include "formats/safetensors_writer.h"
 
 namespace octet::test {
@@ -19,7 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 using convert::CalibrateRequest;
 using convert::CalibrationState;
-using engine::GenerateProgress;
 
 class Resuming : public Calibrating {
  protected:
@@ -45,10 +44,9 @@ class Resuming : public Calibrating {
   template <class Stop>
   void run_until(int calls, const CalibrateRequest& request, Stop stop) {
     try {
-      calibrate(request, DType::f32,
-                [&](const GenerateProgress&) { return --calls > 0 || stop(); });
+      calibrate(request, DType::f32, [&](const RenderProgress&) { return --calls > 0 || stop(); });
       ADD_FAILURE() << "was not interrupted";
-    } catch (const engine::Cancelled&) {
+    } catch (const Cancelled&) {
     } catch (const std::runtime_error&) {
     }
   }
@@ -58,10 +56,10 @@ class Resuming : public Calibrating {
   std::vector<int> moments() {
     std::vector<int> found;
     int calls = 0;
-    calibrate(small_calibration(), DType::f32, [&](const GenerateProgress& progress) {
+    calibrate(small_calibration(), DType::f32, [&](const RenderProgress& progress) {
       ++calls;
       const bool is_within = progress.done > 1 && progress.done < progress.total;
-      if (progress.stage != engine::Stage::text || !is_within) found.push_back(calls);
+      if (progress.stage != Stage::text || !is_within) found.push_back(calls);
       return true;
     });
     return found;
@@ -105,12 +103,12 @@ TEST_F(Resuming, AgainAndAgain) {
     CalibrateRequest asked = request();
     asked.save_every_s = every;
     for (int64_t done = 1; done < 6; ++done) {
-      const auto until = [&](const GenerateProgress& progress) {
-        if (progress.stage != engine::Stage::denoise) return true;
+      const auto until = [&](const RenderProgress& progress) {
+        if (progress.stage != Stage::denoise) return true;
         EXPECT_GE(progress.done, done - 1);
         return progress.done < done;
       };
-      EXPECT_THROW(calibrate(asked, DType::f32, until), engine::Cancelled);
+      EXPECT_THROW(calibrate(asked, DType::f32, until), Cancelled);
     }
     expect_same(calibrate(asked), statistics_);
     EXPECT_TRUE(folder_.read("state") == whole_);
@@ -121,7 +119,7 @@ TEST_F(Resuming, WhatIsDoneIsNotDoneAgain) {
   const auto time = fs::last_write_time(folder_.file("whole"));
   const auto statistics =
       calibrate(small_calibration(folder_.file("whole")), DType::f32, [](const auto& progress) {
-        EXPECT_EQ(progress.stage, engine::Stage::denoise);
+        EXPECT_EQ(progress.stage, Stage::denoise);
         EXPECT_EQ(progress.done, 6);
         return true;
       });
@@ -146,7 +144,7 @@ TEST_F(Resuming, AnotherJobStartsAnew) {
   EXPECT_TRUE(expect_anew([](auto& asked) { std::swap(asked.captions[0], asked.captions[1]); }));
   EXPECT_TRUE(expect_anew([](auto& asked) { asked.schedule.guidance = {7, 2, 3}; }));
   EXPECT_TRUE(expect_anew([](auto& asked) { asked.size.width -= asked.size.width / 5; }));
-  EXPECT_TRUE(expect_anew([](auto& asked) { asked.conditional_only = true; }));
+  EXPECT_TRUE(expect_anew([](auto& asked) { asked.files.erase("unconditional_transformer"); }));
   // What changes nothing about the result is the same job.
   EXPECT_FALSE(expect_anew([](auto& asked) { asked.save_every_s = 5; }));
 }
@@ -179,7 +177,7 @@ TEST_F(Resuming, AnotherFileIsAnotherJob) {
   const std::string copy = folder_.file("model");
   fs::copy(golden_path("model"), copy, fs::copy_options::recursive);
   CalibrateRequest asked = request();
-  asked.folders = ideogram4::find_folders({.model = copy});
+  asked.files = asked.family->find({.model = copy});
   folder_.write("state", interrupted());
   calibrate(asked);
   EXPECT_TRUE(folder_.read("state") != whole_) << "another path";
@@ -194,7 +192,7 @@ TEST_F(Resuming, AFileThatKeptItsSizeAndTimeIsAnotherJob) {
   const std::string copy = folder_.file("model");
   fs::copy(golden_path("model"), copy, fs::copy_options::recursive);
   CalibrateRequest asked = request();
-  asked.folders = ideogram4::find_folders({.model = copy});
+  asked.files = asked.family->find({.model = copy});
   calibrate(asked);
   const std::string weights = copy + "/transformer/diffusion_pytorch_model.safetensors";
   const auto time = fs::last_write_time(weights);

@@ -11,7 +11,9 @@
 namespace octet::test {
 namespace {
 
-using convert::read_captions;
+std::vector<std::string> read_captions(const std::vector<std::string>& paths) {
+  return convert::read_captions(models::family_named("ideogram4"), paths);
+}
 
 class CaptionFiles : public testing::Test {
  protected:

@@ -81,15 +81,14 @@ class Recorder : public testing::TestWithParam<DType> {
  protected:
   Recorder() {
     linear_.name = "some.linear";
-    recorder_.begin({.branch = "branch", .count = 2});
+    recorder_.begin({.network = "branch", .count = 2});
   }
 
   const quant::LinearInputs& inputs() { return statistics_.at("branch.some.linear"); }
 
-  std::unique_ptr<Backend> backend_ = make_cpu_backend({.threads = 1});
-  ThreadPool pool_{2};
+  std::unique_ptr<Backend> backend_ = make_cpu_backend({.threads = 2});
   quant::ActivationStatistics statistics_;
-  InputRecorder recorder_{*backend_, pool_, 6, statistics_};
+  InputRecorder recorder_{*backend_, 6, statistics_};
   nn::Linear linear_;
   std::mt19937 random_{5};
 };
@@ -116,7 +115,7 @@ TEST_P(Recorder, SeesAllPieces) {
     }
   }
   EXPECT_EQ(inputs().amax, amax);
-  const auto kept = kept_rows({.branch = "branch", .count = 2}, kRows, 6);
+  const auto kept = kept_rows({.network = "branch", .count = 2}, kRows, 6);
   ASSERT_EQ(inputs().row_count(), 3);
   for (size_t i = 0; i < 3; ++i) {
     for (int64_t j = 0; j < kColumns; ++j) {
@@ -126,7 +125,7 @@ TEST_P(Recorder, SeesAllPieces) {
   }
 
   // Another turn adds; smaller magnitudes change nothing.
-  recorder_.begin({.branch = "branch", .index = 1, .count = 2});
+  recorder_.begin({.network = "branch", .index = 1, .count = 2});
   GuardedMatrix zeros(GetParam(), 4, kColumns);
   for (int64_t i = 0; i < 4; ++i) {
     for (int64_t j = 0; j < kColumns; ++j) write_element(zeros.view(), i, j, 0);
@@ -142,11 +141,11 @@ TEST_P(Recorder, RefusesWhatCannotBe) {
   fill_activations(x.view(), random_);
   recorder_.input(linear_, x.view());
   EXPECT_ERROR_WITH(recorder_.input(linear_, x.view()), "branch.some.linear ran twice");
-  recorder_.begin({.branch = "branch", .index = 1, .count = 2});
+  recorder_.begin({.network = "branch", .index = 1, .count = 2});
   GuardedMatrix wider(GetParam(), 3, 6);
   EXPECT_ERROR_WITH(recorder_.input(linear_, wider.view()), "6 channels, and had 5");
   for (const float value : {NAN, -std::numeric_limits<float>::infinity()}) {
-    recorder_.begin({.branch = "branch", .index = 1, .count = 2});
+    recorder_.begin({.network = "branch", .index = 1, .count = 2});
     write_element(x.view(), 1, 2, value);
     EXPECT_ERROR_WITH(recorder_.input(linear_, x.view()), "channel 2");
   }

@@ -12,10 +12,6 @@ namespace octet::test {
 namespace {
 
 using convert::QuantizeOptions;
-using convert::QuantizeProgress;
-using convert::QuantizeReport;
-using quant::parse_protection;
-using quant::parse_recipe;
 
 namespace fs = std::filesystem;
 
@@ -29,8 +25,8 @@ class Interrupted : public Quantizing {
   // Ends after so many reports of writing.
   void interrupt(int reports) {
     const std::string message = error_of([&] {
-      quantize(out_, options_, [&](const QuantizeProgress& progress) {
-        return std::string(progress.stage) != "write" || --reports >= 0;
+      quantize(out_, options_, [&](const QuantizeStep& progress) {
+        return progress.stage != QuantizeStage::write || --reports >= 0;
       });
     });
     EXPECT_NE(message.find("the same command goes on from here"), std::string::npos) << message;
@@ -62,7 +58,7 @@ class Interrupted : public Quantizing {
   // at any more: one that is made again loses its mark.
   QuantizeReport quantize_and_mark(const std::string& tensor) {
     bool is_marked = false;
-    return quantize(out_, options_, [&](const QuantizeProgress&) {
+    return quantize(out_, options_, [&](const QuantizeStep&) {
       if (!std::exchange(is_marked, true)) overwrite(out_ + ".part", tensor);
       return true;
     });
@@ -70,10 +66,9 @@ class Interrupted : public Quantizing {
 
   // Leaves the part of a job with other wishes beside a complete file.
   void interrupt_other() {
-    const QuantizeOptions other{.recipe = quant::parse_recipe("rowwise")};
+    const QuantizeOptions other{.recipe = parse_recipe("rowwise")};
     int reports = 15;
-    error_of(
-        [&] { quantize(out_, other, [&](const QuantizeProgress&) { return --reports >= 0; }); });
+    error_of([&] { quantize(out_, other, [&](const QuantizeStep&) { return --reports >= 0; }); });
   }
 
   // But for what the metadata say about the source.
@@ -85,13 +80,13 @@ class Interrupted : public Quantizing {
            });
   }
 
-  QuantizeOptions options_{.recipe = quant::parse_recipe("convrot:16")};
+  QuantizeOptions options_{.recipe = parse_recipe("convrot:16")};
   std::string out_ = folder_.file("out");
 };
 
 TEST_F(Interrupted, GoesOnWithoutDoingItAgain) {
   // The first report comes before any work, the others behind each module.
-  const convert::BranchPlan plan({source_, true});
+  const convert::NetworkPlan plan(family(), files());
   int modules = 0;
   uint64_t tensors = 0;
   for (const auto& module : plan.modules()) {
@@ -177,7 +172,7 @@ TEST_F(Interrupted, ManyTimes) {
 
 TEST_F(Interrupted, OtherWishesStartAnew) {
   const auto resumed_with = [&](const std::function<void()>& change) {
-    options_ = {.recipe = quant::parse_recipe("convrot:16")};
+    options_ = {.recipe = parse_recipe("convrot:16")};
     interrupt(15);
     change();
     const uint64_t resumed = quantize(out_, options_).resumed_tensors;
@@ -186,8 +181,8 @@ TEST_F(Interrupted, OtherWishesStartAnew) {
     return resumed;
   };
   EXPECT_GT(resumed_with([] {}), 0u);
-  EXPECT_EQ(resumed_with([&] { options_.recipe = quant::parse_recipe("convrot:4"); }), 0u);
-  EXPECT_EQ(resumed_with([&] { options_.recipe = quant::parse_recipe("rowwise"); }), 0u);
+  EXPECT_EQ(resumed_with([&] { options_.recipe = parse_recipe("convrot:4"); }), 0u);
+  EXPECT_EQ(resumed_with([&] { options_.recipe = parse_recipe("rowwise"); }), 0u);
   EXPECT_EQ(resumed_with([&] { options_.clip = false; }), 0u);
   EXPECT_EQ(resumed_with([&] { options_.protection = parse_protection("*.w2"); }), 0u);
   EXPECT_EQ(resumed_with([&] { options_.statistics = make_statistics(); }), 0u);
@@ -201,7 +196,7 @@ TEST_F(Interrupted, OtherWishesStartAnew) {
 }
 
 TEST_F(Interrupted, OtherActivationsUnderTheSameNameStartAnew) {
-  options_ = {.recipe = quant::parse_recipe("smoothquant"), .statistics_name = "statistics"};
+  options_ = {.recipe = parse_recipe("smoothquant"), .statistics_name = "statistics"};
   options_.statistics = make_statistics();
   interrupt(15);
   options_.statistics = make_statistics(50);
@@ -211,7 +206,7 @@ TEST_F(Interrupted, OtherActivationsUnderTheSameNameStartAnew) {
 
 TEST_F(Interrupted, MeasuredErrorsAreKept) {
   options_.measure = true;
-  const auto whole = quantize(folder_.file("whole"), options_).branches[0].errors;
+  const auto whole = quantize(folder_.file("whole"), options_).errors;
   interrupt(3);
   // Other numbers in the file tell those that were kept.
   auto noted = nlohmann::json::parse(folder_.read("out.part.errors"));
@@ -219,7 +214,7 @@ TEST_F(Interrupted, MeasuredErrorsAreKept) {
     error["convrot"] = error["convrot"].get<double>() + 1;
   }
   folder_.write("out.part.errors", noted.dump());
-  const auto kept = quantize(out_, options_).branches[0].errors;
+  const auto kept = quantize(out_, options_).errors;
   ASSERT_EQ(kept.size(), whole.size());
   for (size_t i = 0; i < kept.size(); ++i) {
     EXPECT_EQ(kept[i].module, whole[i].module);
@@ -230,16 +225,16 @@ TEST_F(Interrupted, MeasuredErrorsAreKept) {
   EXPECT_TRUE(fs::exists(out_ + ".part.errors"));
   convert::MeasuredErrors::forget(out_);
   EXPECT_FALSE(fs::exists(out_ + ".part.errors"));
-  EXPECT_EQ(quantize(out_, options_).branches[0].errors[0].convrot, whole[0].convrot);
+  EXPECT_EQ(quantize(out_, options_).errors[0].convrot, whole[0].convrot);
 }
 
 TEST_F(Interrupted, DamagedErrorsAreMeasuredAgain) {
   options_.measure = true;
-  const auto whole = quantize(folder_.file("whole"), options_).branches[0].errors;
+  const auto whole = quantize(folder_.file("whole"), options_).errors;
   for (const char* text : {"", "{", "[]", "{\"key\": 3}", "\xff"}) {
     interrupt(3);
     folder_.write("out.part.errors", text);
-    const auto again = quantize(out_, options_).branches[0].errors;
+    const auto again = quantize(out_, options_).errors;
     ASSERT_EQ(again.size(), whole.size());
     EXPECT_EQ(again[0].convrot, whole[0].convrot);
     fs::remove(out_);
@@ -250,7 +245,7 @@ TEST_F(Interrupted, TheOldOutputStaysUntilTheEnd) {
   folder_.write("out", "old");
   int reports = 10;
   EXPECT_NE(error_of([&] {
-              quantize(out_, options_, [&](const QuantizeProgress&) { return --reports >= 0; });
+              quantize(out_, options_, [&](const QuantizeStep&) { return --reports >= 0; });
             }),
             "");
   EXPECT_EQ(folder_.read("out"), "old");

@@ -7,10 +7,6 @@ namespace octet::test {
 namespace {
 
 using convert::QuantizeOptions;
-using convert::QuantizeProgress;
-using convert::QuantizeReport;
-using quant::parse_protection;
-using quant::parse_recipe;
 
 namespace fs = std::filesystem;
 
@@ -19,12 +15,12 @@ namespace fs = std::filesystem;
 TEST_F(Quantizing, CountsWhatItWrites) {
   write_source();
   const QuantizeReport report = quantize(folder_.file("out"), {});
-  ASSERT_EQ(report.branches.size(), 1u);
-  EXPECT_EQ(report.branches[0].int8, 10);  // five in each of two blocks
-  EXPECT_EQ(report.branches[0].protected_, 0);
+  ASSERT_EQ(report.networks.size(), 1u);
+  EXPECT_EQ(report.networks[0].int8, 10);  // five in each of two blocks
+  EXPECT_EQ(report.networks[0].protected_, 0);
   EXPECT_EQ(report.files, std::vector<std::string>{folder_.file("out")});
   EXPECT_EQ(report.output_bytes, fs::file_size(folder_.file("out")));
-  EXPECT_TRUE(report.branches[0].errors.empty()) << "nobody asked to measure";
+  EXPECT_TRUE(report.errors.empty()) << "nobody asked to measure";
   EXPECT_EQ(report.resumed_tensors, 0u);
   EXPECT_EQ(folder_.entries(), 2u) << "something is left beside the output";
   verify(folder_.file("out"), {});
@@ -33,9 +29,9 @@ TEST_F(Quantizing, CountsWhatItWrites) {
 TEST_F(Quantizing, MeasuresWithoutAnOutput) {
   write_source();
   const QuantizeReport report = quantize("", {.measure = true});
-  EXPECT_EQ(report.branches[0].errors.size(), 10u);
-  EXPECT_EQ(report.branches[0].errors[0].module, "layers.0.attention.qkv");
-  for (const auto& error : report.branches[0].errors) {
+  EXPECT_EQ(report.errors.size(), 10u);
+  EXPECT_EQ(report.errors[0].module, "layers.0.attention.qkv");
+  for (const auto& error : report.errors) {
     EXPECT_GT(error.rowwise, 0) << error.module;
     EXPECT_LT(error.unquantized, error.rowwise) << error.module;
   }
@@ -49,7 +45,7 @@ TEST_F(Quantizing, VerifyFindsDamage) {
   const QuantizeOptions options = {.statistics = make_statistics()};
   for (const char* recipe : {"rowwise", "convrot", "smoothquant"}) {
     QuantizeOptions chosen = options;
-    chosen.recipe = quant::parse_recipe(recipe);
+    chosen.recipe = parse_recipe(recipe);
     quantize(out, chosen);
     verify(out, chosen);
     const std::string whole = folder_.read("out");
@@ -70,7 +66,7 @@ TEST_F(Quantizing, VerifyFindsDamage) {
     }
     // Made by another recipe.
     QuantizeOptions other = chosen;
-    other.recipe = quant::parse_recipe(std::string(recipe) == "rowwise" ? "convrot" : "rowwise");
+    other.recipe = parse_recipe(std::string(recipe) == "rowwise" ? "convrot" : "rowwise");
     EXPECT_NE(error_of([&] { verify(out, other); }), "");
   }
 }
@@ -98,10 +94,10 @@ TEST_F(Quantizing, ProtectsThePlantedFragileLinears) {
     inputs.amax = quant::column_amax(inputs.rows, inputs.k);
   }
   const QuantizeReport report = quantize(folder_.file("out"), options);
-  const auto& modules = report.branches[0].protected_modules;
+  const auto& modules = report.networks[0].protected_modules;
   EXPECT_EQ(std::set<std::string>(modules.begin(), modules.end()), fragile);
-  EXPECT_EQ(report.branches[0].int8, 8);
-  EXPECT_EQ(report.branches[0].protected_, 2);
+  EXPECT_EQ(report.networks[0].int8, 8);
+  EXPECT_EQ(report.networks[0].protected_, 2);
   const SafetensorsFile file(folder_.file("out"));
   for (const std::string& name : fragile) {
     EXPECT_EQ(file.info(name + ".weight").dtype, DType::f32) << name;
@@ -114,7 +110,7 @@ TEST_F(Quantizing, ProtectsByName) {
   write_source();
   const QuantizeReport report =
       quantize(folder_.file("out"), {.protection = parse_protection("*.w2,layers.1.attention.*")});
-  EXPECT_EQ(report.branches[0].protected_modules,
+  EXPECT_EQ(report.networks[0].protected_modules,
             (std::vector<std::string>{"layers.0.feed_forward.w2", "layers.1.attention.qkv",
                                       "layers.1.attention.o", "layers.1.feed_forward.w2"}));
 }
@@ -128,7 +124,7 @@ TEST_F(Quantizing, HalfPrecisionHasNoRoomForFactors) {
         if (name == "layers.0.feed_forward.w2.weight") values[0] = 60000;
       },
       DType::f16);
-  QuantizeOptions options = {.recipe = quant::parse_recipe("smoothquant:1"),
+  QuantizeOptions options = {.recipe = parse_recipe("smoothquant:1"),
                              .protection = parse_protection("*")};
   options.statistics = make_statistics();
   for (auto& [name, inputs] : options.statistics) inputs.amax[0] = 1000;
@@ -196,7 +192,7 @@ TEST_F(Quantizing, RefusesBeforeItWorks) {
   write_source();
   const auto refusal_of = [&](const QuantizeOptions& options) {
     const std::string message = error_of([&] {
-      quantize(folder_.file("out"), options, [](const QuantizeProgress&) {
+      quantize(folder_.file("out"), options, [](const QuantizeStep&) {
         ADD_FAILURE() << "work began";
         return false;
       });
@@ -207,15 +203,14 @@ TEST_F(Quantizing, RefusesBeforeItWorks) {
   const auto has = [](const std::string& message, const char* part) {
     EXPECT_NE(message.find(part), std::string::npos) << message;
   };
-  has(refusal_of({.recipe = quant::parse_recipe("smoothquant")}), "needs activations");
-  has(refusal_of({.recipe = quant::parse_recipe("convrot"),
-                  .dialect = weights::OutputDialect::transformerlab}),
+  has(refusal_of({.recipe = parse_recipe("smoothquant")}), "needs activations");
+  has(refusal_of({.recipe = parse_recipe("convrot"), .dialect = OutputDialect::transformerlab}),
       "has no word for a rotation");
   has(refusal_of({.protection = parse_protection("layers.0.attention.qkv,layers.9.*")}),
       "\"layers.9.*\" names no large linear");
   has(refusal_of({.protection = parse_protection("input_proj")}), "names no large linear");
   has(refusal_of({.max_memory = convert::kLeastQuantizeMemory - 1}), "too few");
-  QuantizeOptions options{.recipe = quant::parse_recipe("smoothquant"), .statistics_name = "s"};
+  QuantizeOptions options{.recipe = parse_recipe("smoothquant"), .statistics_name = "s"};
   options.statistics = make_statistics();
   options.statistics.erase("conditional.layers.1.feed_forward.w2");
   has(refusal_of(options), "another model");

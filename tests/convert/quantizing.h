@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "convert/quantize.h"
 #include "convert/quantize_plan.h"
 #include "cpu/cpu_backend.h"
@@ -49,25 +50,27 @@ class Quantizing : public testing::Test {
                                std::filesystem::copy_options::overwrite_existing);
   }
 
-  convert::QuantizeReport quantize(const std::string& path, const convert::QuantizeOptions& options,
-                                   const convert::OnQuantize& on_progress = {}) {
+  // The first network of its family.
+  static const models::Family& family() { return models::family_named("ideogram4"); }
+  convert::NetworkFiles files() const { return {.network = 0, .files = {.path = source_}}; }
+
+  QuantizeReport quantize(const std::string& path, const convert::QuantizeOptions& options,
+                          const OnQuantizeStep& on_step = {}) {
     const auto backend = make_cpu_backend({.threads = 1});
-    ThreadPool pool(1);
-    const auto report =
-        convert::quantize(*backend, pool, {{source_, true}}, path, options, on_progress);
+    const auto report = convert::quantize(*backend, family(), {files()}, path, options, on_step);
     peak_ = backend->memory().peak;
     return report;
   }
 
   void verify(const std::string& path, const convert::QuantizeOptions& options) {
     ThreadPool pool(1);
-    convert::verify(pool, {{source_, true}}, path, options, {});
+    convert::verify(pool, family(), {files()}, path, options, {});
   }
 
   // Normal numbers for all large linears; `outliers` times as large in one channel of each.
   quant::ActivationStatistics make_statistics(float outliers = 1) {
     quant::ActivationStatistics statistics;
-    const convert::BranchPlan plan({source_, true});
+    const convert::NetworkPlan plan(family(), files());
     std::mt19937 random(3);
     std::normal_distribution<float> normal;
     for (const auto& module : plan.modules()) {

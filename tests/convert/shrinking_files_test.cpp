@@ -22,11 +22,11 @@ namespace fs = std::filesystem;
 class ShrinkingSource : public Quantizing {
  protected:
   // The sentence when the source loses its second half as soon as `stage` has begun.
-  std::string quantize_until(const std::string& stage, const convert::QuantizeOptions& options) {
+  std::string quantize_until(QuantizeStage stage, const convert::QuantizeOptions& options) {
     const std::string weights = source_ + "/diffusion_pytorch_model.safetensors";
     const auto whole = fs::file_size(weights);
     return error_of([&] {
-      quantize(folder_.file("out"), options, [&](const convert::QuantizeProgress& progress) {
+      quantize(folder_.file("out"), options, [&](const QuantizeStep& progress) {
         if (progress.stage == stage) fs::resize_file(weights, whole / 2);
         return true;
       });
@@ -40,9 +40,9 @@ TEST_F(ShrinkingSource, IsNotQuantized) {
       SCOPED_TRACE(std::string(recipe) + (protects ? ", all in floating point" : ""));
       write_source();
       convert::QuantizeOptions options = {.statistics = make_statistics()};
-      options.recipe = quant::parse_recipe(recipe);
-      if (protects) options.protection = quant::parse_protection("*");
-      const std::string message = quantize_until("write", options);
+      options.recipe = parse_recipe(recipe);
+      if (protects) options.protection = parse_protection("*");
+      const std::string message = quantize_until(QuantizeStage::write, options);
       EXPECT_TRUE(contains(message, "source/diffusion_pytorch_model.safetensors: became shorter"))
           << message;
       EXPECT_FALSE(fs::exists(folder_.file("out")));
@@ -57,7 +57,8 @@ TEST_F(ShrinkingSource, IsNotQuantized) {
 
 TEST_F(ShrinkingSource, IsNotMeasured) {
   write_source();
-  EXPECT_TRUE(contains(quantize_until("measure", {.measure = true}), "became shorter"));
+  EXPECT_TRUE(
+      contains(quantize_until(QuantizeStage::measure, {.measure = true}), "became shorter"));
   EXPECT_FALSE(fs::exists(folder_.file("out")));
 }
 
@@ -70,28 +71,28 @@ class ShrinkingModel : public testing::Test {
   }
   ShrinkingModel() {
     fs::copy(golden_path("model"), folder_.file("model"), fs::copy_options::recursive);
-    request_.model = folder_.file("model");
-    request_.caption = R"({"high_level_description": "a cat", "compositional_deconstruction":
+    request_.model.model = folder_.file("model");
+    request_.picture.caption =
+        R"({"high_level_description": "a cat", "compositional_deconstruction":
                            {"background": "a wall", "elements": []}})";
-    request_.convention = "diffusers";
-    request_.size = "16x16";
-    request_.steps = 1;
-    request_.device = "cpu";
-    request_.threads = 1;
+    request_.model.convention = Convention::diffusers;
+    request_.picture.size = {16, 16};
+    request_.picture.steps = 1;
+    request_.model.device = "cpu";
+    request_.model.threads = 1;
   }
 
   // The sentence when a file loses its second half as soon as a stage has begun.
-  std::string generate_until(const std::string& stage, const std::string& file) {
-    const std::string path = request_.model + "/" + file;
+  std::string generate_until(Stage stage, const std::string& file) {
+    const std::string path = request_.model.model + "/" + file;
     const auto whole = fs::file_size(path);
     const std::string message = error_of([&] {
-      generate(
-          request_,
-          [&](const GenerateStep& step) {
-            if (step.stage == stage) fs::resize_file(path, whole / 2);
-            return true;
-          },
-          [&](const Picture&) { ++pictures_; });
+      RenderCallbacks callbacks{.picture = [&](const Picture&) { ++pictures_; }};
+      callbacks.progress = [&](const RenderProgress& progress) {
+        if (progress.stage == stage) fs::resize_file(path, whole / 2);
+        return true;
+      };
+      generate(request_, callbacks);
     });
     return message;
   }
@@ -102,19 +103,19 @@ class ShrinkingModel : public testing::Test {
 };
 
 TEST_F(ShrinkingModel, MakesAPictureWhenNothingHappens) {
-  generate(request_, {}, [&](const Picture&) { ++pictures_; });
+  generate(request_, {.picture = [&](const Picture&) { ++pictures_; }});
   EXPECT_EQ(pictures_, 1);
 }
 
 TEST_F(ShrinkingModel, MakesNoPictureOfATruncatedTransformer) {
   const std::string file = "transformer/diffusion_pytorch_model.safetensors";
-  EXPECT_TRUE(contains(generate_until("load", file), file + ": became shorter"));
+  EXPECT_TRUE(contains(generate_until(Stage::load, file), file + ": became shorter"));
   EXPECT_EQ(pictures_, 0);
 }
 
 TEST_F(ShrinkingModel, MakesNoPictureOfATruncatedTextEncoder) {
   const std::string file = "text_encoder/model.safetensors";
-  EXPECT_TRUE(contains(generate_until("text", file), file + ": became shorter"));
+  EXPECT_TRUE(contains(generate_until(Stage::text, file), file + ": became shorter"));
   EXPECT_EQ(pictures_, 0);
 }
 

@@ -2,6 +2,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "backend/gemm_tuning.h"
+#include "base/thread_pool.h"
 #include "cuda/cuda_support.h"
 #include "formats/temporary_folder.h"
 #include "octet/log.h"
@@ -44,7 +46,7 @@ TEST_F(CudaBackendTest, TooMuchMemoryIsOneSentence) {
       EXPECT_NE(what.find("out of memory"), std::string::npos) << what;
       EXPECT_NE(what.find("were asked for"), std::string::npos) << what;
       EXPECT_NE(what.find("are free"), std::string::npos) << what;
-      EXPECT_NE(what.find("smaller --size"), std::string::npos) << what;
+      EXPECT_NE(what.find("smaller `size`"), std::string::npos) << what;
     }
   }
   // And the next calls do not see the error again.
@@ -95,10 +97,10 @@ TEST_F(CudaBackendTest, PlansOfNothingAreRefused) {
   const auto backend = make_gpu();
   GemmProblem problem;
   problem.m = 0, problem.n = 512, problem.k = 64;
-  EXPECT_THROW(backend->plan_gemm(problem), Error);
+  EXPECT_THROW(backend->tuning().plan_gemm(problem), Error);
   problem.m = 1 << 24, problem.k = 100'000;  // activations of more than 4 GB
   try {
-    backend->plan_gemm(problem);
+    backend->tuning().plan_gemm(problem);
     FAIL() << "accepted";
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("4 GB"), std::string::npos) << error.what();
@@ -110,18 +112,24 @@ TEST_F(CudaBackendTest, NoSuchDevice) {
   EXPECT_THROW(make_cuda_backend({.device = -1}), Error);
 }
 
+TEST_F(CudaBackendTest, ThePoolHasTheThreadsThatWereAskedFor) {
+  const auto backend = make_cuda_backend({.threads = 2});
+  EXPECT_EQ(backend->pool().threads(), 2);
+}
+
 TEST_F(CudaBackendTest, TimesAndCeilingArePositive) {
   const auto backend = make_gpu();
   const Buffer memory = backend->allocate(1 << 20), other = backend->allocate(1 << 20);
   const std::vector<std::byte> zeros(1 << 20);
   backend->copy_to_device(memory.data(), zeros.data(), zeros.size());
-  EXPECT_GT(backend->time_us([&] { backend->copy(other.data(), memory.data(), 1 << 20); }), 0.0);
-  EXPECT_GT(backend->int8_ceiling(), 1e12);
+  EXPECT_GT(backend->tuning().time_us([&] { backend->copy(other.data(), memory.data(), 1 << 20); }),
+            0.0);
+  EXPECT_GT(backend->tuning().int8_ceiling(), 1e12);
 }
 
 TEST_F(CudaBackendTest, PeersGiveOurBits) {
   const auto backend = make_gpu();
-  const auto peers = backend->gemm_peers();
+  const auto peers = backend->tuning().gemm_peers();
   if (peers.empty()) GTEST_SKIP() << "skipped, because cuBLASLt is not installed";
   constexpr int64_t kM = 96, kN = 128, kK = 256;
   std::mt19937 random(11);
@@ -166,7 +174,7 @@ class PlanFile : public OnGpu {
   GemmPlan plan(tune::TuneMode mode) {
     GemmProblem problem;
     problem.m = 200, problem.n = 512, problem.k = 768;
-    return make_cuda_backend({.tune = mode})->plan_gemm(problem);
+    return make_cuda_backend({.tune = mode})->tuning().plan_gemm(problem);
   }
   std::filesystem::path file() const {
     for (const auto& entry : std::filesystem::directory_iterator(folder_.file("plans"))) {

@@ -1,4 +1,5 @@
 // Every row of the tile table, whole tiles and shared ones, forced by name: the bits of ref.
+#include "backend/kernel_watch.h"
 #include "cuda/cuda_support.h"
 #include "ops/gemm_run.h"
 
@@ -35,11 +36,10 @@ class EveryCudaKernel : public OnGpu, public testing::WithParamInterface<std::st
 INSTANTIATE_TEST_SUITE_P(Gemm, EveryCudaKernel, testing::ValuesIn(candidate_names()), print_name);
 
 TEST_P(EveryCudaKernel, RunsWhenForced) {
-  std::vector<std::string> ran;
-  backend_->set_gemm_observer(
-      [&](const GemmProblem&, std::string_view kernel) { ran.emplace_back(kernel); });
+  const KernelWatch watch(*backend_);
   GemmRun({3, 8, 16}, 1).run(*backend_, DType::f32, Fusion::none);
-  EXPECT_EQ(ran, std::vector<std::string>{GetParam()});
+  EXPECT_EQ(watch.kernel(), GetParam());
+  EXPECT_EQ(watch.gemms(), 1);
 }
 
 TEST_P(EveryCudaKernel, EqualsRefOnRaggedShapes) {

@@ -13,10 +13,11 @@
 
 #include "formats/error_message.h"
 #include "formats/temporary_folder.h"
-#include "models/ideogram4/load.h"
-#include "models/ideogram4/model_folders.h"
+#include "models/flux2_vae/decoder.h"
+#include "models/ideogram4/files.h"
+#include "models/ideogram4/text_features.h"
+#include "models/ideogram4/transformer.h"
 #include "models/qwen3/text_encoder.h"
-#include "models/tokenizer/tokenizer.h"
 
 namespace octet::demo {
 namespace {
@@ -36,15 +37,18 @@ TEST(DemoModel, HasEveryPartThatThePipelineReads) {
   const test::TemporaryFolder temporary;
   const std::string folder = temporary.file("a/b/demo/");
   write_demo_model(folder);
-  const ideogram4::ModelFolders found = ideogram4::find_folders({.model = folder});
-  const auto dit = ideogram4::check_dit(found.transformer, /*conditional=*/true);
-  EXPECT_EQ(ideogram4::check_dit(found.unconditional, /*conditional=*/false), dit);
-  const auto vae = ideogram4::check_vae(found.vae);
+  models::ModelFiles found = ideogram4::find_files({.model = folder});
+  const ideogram4::Transformer first(found["transformer"], /*conditional=*/true);
+  const auto dit = first.config();
+  EXPECT_EQ(
+      ideogram4::Transformer(found["unconditional_transformer"], /*conditional=*/false).config(),
+      dit);
+  const auto vae = flux2_vae::Decoder(found["vae"].path, {}).config();
   EXPECT_EQ(dit.latent_channels, 128);
   EXPECT_EQ(vae.latent_channels * 4, dit.latent_channels);
   EXPECT_EQ(vae.factor() * 2, 16);
-  const qwen3::TextEncoder encoder(found.text_encoder);
-  EXPECT_EQ(encoder.features(), dit.text_features);
+  const qwen3::TextEncoder encoder(found["text_encoder"].path, ideogram4::kTappedLayers);
+  EXPECT_EQ(encoder.feature_count(), dit.text_features);
   // What INT8 kernels like best.
   EXPECT_EQ(dit.hidden() % 64, 0);
   EXPECT_EQ(dit.ffn % 64, 0);

@@ -5,15 +5,14 @@
 #include <limits>
 
 #include "formats/error_message.h"
+#include "models/ideogram4/schedule.h"
 
 namespace octet::test {
 namespace {
 
-using engine::Branch;
-using engine::Cancelled;
 using engine::sample;
 using engine::SamplerStep;
-using ideogram4::Schedule;
+using models::Schedule;
 
 const Schedule kTwoSteps = {{0.125f, 0.5f, 1.0f}, {0.375f, 0.5f}, {7.0f, 3.0f}};
 
@@ -24,10 +23,10 @@ std::vector<float> constant(std::span<const float> z, float value) {
 TEST(Sampler, IsEulersMethodWithGuidance) {
   // All values are binary fractions, so the results are exact.
   std::vector<float> times;
-  const auto velocity = [&](std::span<const float> z, float t, Branch branch) {
+  const auto velocity = [&](std::span<const float> z, float t, size_t branch) {
     times.push_back(t);
     std::vector<float> v(z.begin(), z.end());
-    for (float& value : v) value = branch == Branch::conditional ? value + 0.5f : value - t;
+    for (float& value : v) value = branch == size_t{0} ? value + 0.5f : value - t;
     return v;
   };
   const std::vector<float> latent = sample({1.0f, -2.0f}, kTwoSteps, velocity);
@@ -41,11 +40,11 @@ TEST(Sampler, IsEulersMethodWithGuidance) {
 }
 
 TEST(Sampler, ConstantVelocityIsIntegratedExactly) {
-  ideogram4::ScheduleRequest request;
-  request.preset = ideogram4::preset_named("default");
-  request.width = request.height = 1024;
+  models::ScheduleRequest request;
+  request.preset = models::preset_named(ideogram4::presets(), "default");
+  request.size = {1024, 1024};
   const Schedule schedule = ideogram4::make_schedule(request);
-  const auto velocity = [](std::span<const float> z, float, Branch) { return constant(z, 1.0f); };
+  const auto velocity = [](std::span<const float> z, float, size_t) { return constant(z, 1.0f); };
   const float travelled = sample({0.0f}, schedule, velocity)[0];
   // Twenty additions below 1, each rounding by at most half an ulp of 1.
   EXPECT_NEAR(travelled, schedule.times.back() - schedule.times.front(), 20 * 0x1p-24);
@@ -54,18 +53,18 @@ TEST(Sampler, ConstantVelocityIsIntegratedExactly) {
 TEST(Sampler, GuidanceOfOneAsksTheConditionalNetworkAlone) {
   Schedule schedule = kTwoSteps;
   schedule.guidance = {1.0f, 2.0f};
-  std::vector<Branch> asked;
-  const auto velocity = [&](std::span<const float> z, float, Branch branch) {
+  std::vector<size_t> asked;
+  const auto velocity = [&](std::span<const float> z, float, size_t branch) {
     asked.push_back(branch);
-    return constant(z, branch == Branch::conditional ? 1.0f : 100.0f);
+    return constant(z, branch == size_t{0} ? 1.0f : 100.0f);
   };
   EXPECT_EQ(sample({0.0f}, schedule, velocity)[0], 0.375f + 0.5f * (2 - 100));
-  EXPECT_EQ(asked, (std::vector{Branch::conditional, Branch::conditional, Branch::unconditional}));
+  EXPECT_EQ(asked, (std::vector{size_t{0}, size_t{0}, size_t{1}}));
 }
 
 TEST(Sampler, ReportsEveryStep) {
   std::vector<int> done;
-  const auto velocity = [](std::span<const float> z, float, Branch) { return constant(z, 0.0f); };
+  const auto velocity = [](std::span<const float> z, float, size_t) { return constant(z, 0.0f); };
   sample({0.0f}, kTwoSteps, velocity, [&](const SamplerStep& step) {
     EXPECT_EQ(step.total, 2);
     EXPECT_GE(step.seconds, 0.0);
@@ -76,8 +75,8 @@ TEST(Sampler, ReportsEveryStep) {
 }
 
 TEST(Sampler, ShowsTheGuidedVelocityAndTheLatentOfEachStep) {
-  const auto velocity = [](std::span<const float> z, float, Branch branch) {
-    return constant(z, branch == Branch::conditional ? 2.0f : 1.0f);
+  const auto velocity = [](std::span<const float> z, float, size_t branch) {
+    return constant(z, branch == size_t{0} ? 2.0f : 1.0f);
   };
   std::vector<float> velocities, latents;
   const std::vector<float> last = sample({1.0f}, kTwoSteps, velocity, [&](const SamplerStep& step) {
@@ -95,7 +94,7 @@ TEST(Sampler, ShowsTheGuidedVelocityAndTheLatentOfEachStep) {
 TEST(Sampler, CanBeCancelledAfterAnyStep) {
   for (const int last : {0, 1, 2}) {
     int calls = 0;
-    const auto velocity = [&](std::span<const float> z, float, Branch) {
+    const auto velocity = [&](std::span<const float> z, float, size_t) {
       ++calls;
       return constant(z, 0.0f);
     };
@@ -111,22 +110,22 @@ TEST(Sampler, BrokenVelocitiesNameStepAndNetwork) {
   for (const float broken :
        {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
         -std::numeric_limits<float>::infinity()}) {
-    const auto velocity = [&](std::span<const float> z, float t, Branch branch) {
+    const auto velocity = [&](std::span<const float> z, float t, size_t branch) {
       std::vector<float> v = constant(z, 0.0f);
-      if (t == 0.5f && branch == Branch::unconditional) v[1] = broken;
+      if (t == 0.5f && branch == size_t{1}) v[1] = broken;
       return v;
     };
     EXPECT_ERROR_WITH(sample({0.0f, 0.0f, 0.0f}, kTwoSteps, velocity),
-                      "the unconditional network returned");
+                      "the second network returned");
     EXPECT_ERROR_WITH(sample({0.0f, 0.0f, 0.0f}, kTwoSteps, velocity),
                       "at step 2 of 2 (t = 0.5, value 1 of 3)");
   }
-  const auto huge = [](std::span<const float> z, float, Branch) { return constant(z, 3e38f); };
+  const auto huge = [](std::span<const float> z, float, size_t) { return constant(z, 3e38f); };
   EXPECT_ERROR_WITH(sample({0.0f}, kTwoSteps, huge), "overflows at step 1 of 2");
 }
 
 TEST(Sampler, RefusesWhatDoesNotFit) {
-  const auto short_one = [](std::span<const float>, float, Branch) {
+  const auto short_one = [](std::span<const float>, float, size_t) {
     return std::vector<float>(1);
   };
   EXPECT_ERROR_WITH(sample({0.0f, 0.0f}, kTwoSteps, short_one),

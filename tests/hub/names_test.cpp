@@ -68,8 +68,8 @@ TEST(RepoAddress, OfOtherPlacesIsRefusedWithASentence) {
   EXPECT_EQ(sentence("a/b@v1"), "");  // check_repo_name() speaks of it
   EXPECT_TRUE(holds("https://huggingface.co/a", "not the address of a model"));
   EXPECT_TRUE(holds("https://huggingface.co/datasets/a/b", "not the address of a model"));
-  EXPECT_TRUE(holds("https://huggingface.co/a/b/blob/main/x.safetensors", "--include"));
-  EXPECT_TRUE(holds("https://huggingface.co/a/b/tree/main/vae", "--include"));
+  EXPECT_TRUE(holds("https://huggingface.co/a/b/blob/main/x.safetensors", "`include`"));
+  EXPECT_TRUE(holds("https://huggingface.co/a/b/tree/main/vae", "`include`"));
 }
 
 TEST(FilePath, StaysInItsFolder) {

@@ -96,7 +96,7 @@ TEST_F(DitSourceTest, WhatCannotBeToldIsNamed) {
   EXPECT_TRUE(contains(without("final_layer.linear.bias"), "latent channels"));
   EXPECT_TRUE(contains(without("adaln_proj.bias"), "the conditioning size"));
   EXPECT_TRUE(contains(without("layers.0.feed_forward.w1.weight"), "the FFN's size"));
-  EXPECT_TRUE(contains(without("adaln_proj.bias"), "--base"));
+  EXPECT_TRUE(contains(without("adaln_proj.bias"), "`base`"));
 }
 
 TEST_F(DitSourceTest, HostileShapes) {
@@ -129,7 +129,7 @@ TEST_F(DitSourceTest, HostileShapes) {
 TEST_F(DitSourceTest, ConfigurationIsTakenFromTheNearest) {
   DitConfig told = config({});
   told.rope_theta = 7;
-  const std::string entry(kConfigEntry);
+  const std::string entry(weights::kConfigEntry);
   const std::string file = write(kTelling, "", {{entry, config_text(told)}});
   EXPECT_EQ(find_dit_config({file}, true), told);
   // Of a base, only where the file says nothing.

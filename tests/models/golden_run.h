@@ -7,16 +7,22 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "backend/backend.h"
-#include "engine/generate.h"
+#include "engine/part_store.h"
+#include "engine/session.h"
 #include "formats/safetensors.h"
-#include "models/ideogram4/load.h"
+#include "models/family.h"
+#include "models/flux2_vae/decoder.h"
+#include "models/ideogram4/text_features.h"
+#include "models/ideogram4/transformer.h"
 #include "models/qwen3/text_encoder.h"
 #include "models/tokenizer/unicode.h"
 
@@ -71,46 +77,68 @@ inline double relative_error(const std::vector<float>& got, const std::vector<fl
   return std::isfinite(error) ? error : INFINITY;
 }
 
+// A part with all of its weights in a backend's memory.
+template <class P>
+struct Loaded {
+  std::unique_ptr<P> part;
+  std::unique_ptr<engine::PartStore> store;
+};
+
+template <class P>
+Loaded<P> load_all(nn::Context& ctx, std::unique_ptr<P> part, bool int8) {
+  auto store = std::make_unique<engine::PartStore>(*part, ctx, Residency::device);
+  store->rules().int8 = int8;
+  store->load();
+  return {std::move(part), std::move(store)};
+}
+
+inline Loaded<ideogram4::Transformer> load_network(nn::Context& ctx, const std::string& path,
+                                                   bool conditional, bool int8) {
+  return load_all(
+      ctx, std::make_unique<ideogram4::Transformer>(models::PartFiles{path, ""}, conditional),
+      int8);
+}
+
 inline void expect_golden_text(Backend& backend, DType dtype) {
   const Expected expected;
   nn::Context ctx{backend, dtype};
-  ThreadPool pool(2);
-  qwen3::TextEncoder encoder(golden_path("model/text_encoder"));
-  const auto features = encoder.encode(ctx, pool, expected.read<int32_t>("ids"));
+  const auto loaded = load_all(ctx,
+                               std::make_unique<qwen3::TextEncoder>(
+                                   golden_path("model/text_encoder"), ideogram4::kTappedLayers),
+                               /*int8=*/false);
+  const auto features = loaded.part->encode(ctx, expected.read<int32_t>("ids"));
   EXPECT_LE(relative_error(features, expected.floats("text.features")),
             expected.bound("text.features", dtype));
 }
 
 // One forward of a transformer that was loaded.
-inline std::vector<float> velocity_of(nn::Context& ctx, const ideogram4::Dit& dit,
+inline std::vector<float> velocity_of(nn::Context& ctx, const ideogram4::Transformer& network,
                                       const std::vector<float>& features,
                                       const std::vector<float>& latent, float time,
                                       const Expected& expected) {
-  const auto prompt =
-      ideogram4::prepare(ctx, dit, features, expected.grid_height(), expected.grid_width());
+  const models::Grid grid{expected.grid_height(), expected.grid_width()};
+  const auto prompt = network.prepare(ctx, features, grid);
   const nn::Matrix z =
-      nn::upload_matrix(ctx, latent.data(), prompt.image_tokens(), dit.config.latent_channels);
+      nn::upload_matrix(ctx, latent.data(), grid.tokens(), network.latent_channels());
   std::vector<float> velocity(latent.size());
-  download_matrix(ctx, forward(ctx, dit, prompt, z, time), velocity.data());
+  download_matrix(ctx, network.velocity(ctx, *prompt, z, time), velocity.data());
   return velocity;
 }
 
 inline void expect_golden_velocities(Backend& backend, DType dtype) {
   const Expected expected;
   nn::Context ctx{backend, dtype};
-  ThreadPool pool(2);
   const auto latent = expected.floats("latent");
   const float time = expected.floats("time")[0];
-  const auto conditional = ideogram4::load_dit(ctx, golden_path("model/transformer"),
-                                               /*conditional=*/true, /*int8=*/false, {pool});
-  EXPECT_LE(relative_error(
-                velocity_of(ctx, conditional, expected.floats("features"), latent, time, expected),
-                expected.floats("dit.velocity")),
+  const auto conditional = load_network(ctx, golden_path("model/transformer"),
+                                        /*conditional=*/true, /*int8=*/false);
+  EXPECT_LE(relative_error(velocity_of(ctx, *conditional.part, expected.floats("features"), latent,
+                                       time, expected),
+                           expected.floats("dit.velocity")),
             expected.bound("dit.velocity", dtype));
-  const auto unconditional =
-      ideogram4::load_dit(ctx, golden_path("model/unconditional_transformer"),
-                          /*conditional=*/false, /*int8=*/false, {pool});
-  EXPECT_LE(relative_error(velocity_of(ctx, unconditional, {}, latent, time, expected),
+  const auto unconditional = load_network(ctx, golden_path("model/unconditional_transformer"),
+                                          /*conditional=*/false, /*int8=*/false);
+  EXPECT_LE(relative_error(velocity_of(ctx, *unconditional.part, {}, latent, time, expected),
                            expected.floats("uncond.velocity")),
             expected.bound("uncond.velocity", dtype));
 }
@@ -121,9 +149,8 @@ inline void expect_golden_velocities(Backend& backend, DType dtype) {
 inline void expect_golden_int8(Backend& backend) {
   const Expected expected;
   nn::Context ctx{backend, DType::f32};
-  ThreadPool pool(2);
-  const auto dit = ideogram4::load_dit(ctx, golden_path("model/transformer"), /*conditional=*/true,
-                                       /*int8=*/true, {pool});
+  const auto loaded = load_network(ctx, golden_path("model/transformer"), /*conditional=*/true,
+                                   /*int8=*/true);
   const auto latents = expected.floats("int8.latents");
   const auto velocities = expected.floats("int8.velocities");
   const auto one = static_cast<ptrdiff_t>(expected.floats("latent").size());
@@ -131,7 +158,7 @@ inline void expect_golden_int8(Backend& backend) {
   for (ptrdiff_t at = 0; at < std::ssize(latents); at += one) {
     const std::vector<float> latent(latents.begin() + at, latents.begin() + at + one);
     const std::vector<float> want(velocities.begin() + at, velocities.begin() + at + one);
-    const auto got = velocity_of(ctx, dit, expected.floats("int8.features"), latent,
+    const auto got = velocity_of(ctx, *loaded.part, expected.floats("int8.features"), latent,
                                  expected.floats("int8.time")[0], expected);
     errors.push_back(relative_error(got, want));
   }
@@ -144,51 +171,63 @@ inline void expect_golden_int8(Backend& backend) {
 inline void expect_golden_decoding(Backend& backend, DType dtype) {
   const Expected expected;
   nn::Context ctx{backend, dtype};
-  ThreadPool pool(2);
-  const engine::Decoder decoder(ctx, golden_path("model/vae"), ideogram4::Convention::diffusers,
-                                {pool});
-  const auto image =
-      decoder.decode(ctx, expected.floats("latent"), expected.grid_height(), expected.grid_width());
+  const std::string path = golden_path("model/vae");
+  const auto loaded =
+      load_all(ctx,
+               std::make_unique<flux2_vae::Decoder>(path,
+                                                    [&](const flux2_vae::VaeConfig& config) {
+                                                      return flux2_vae::stored_statistics(
+                                                          Checkpoint(path), config, dtype);
+                                                    }),
+               /*int8=*/false);
+  const auto image = loaded.part->decode(ctx, expected.floats("latent"),
+                                         {expected.grid_height(), expected.grid_width()});
   EXPECT_LE(relative_error(image, expected.floats("vae.image")),
             expected.bound("vae.image", dtype));
 }
 
 // From the caption to bytes. A value next to a half may become the neighbouring byte.
-inline void expect_golden_image(Backend& backend) {
+inline void expect_golden_image(std::unique_ptr<Backend> backend) {
   if (!tokenizer::has_unicode_tables()) {
     GTEST_SKIP() << "this build has no utf8proc, so no tokenizer reads the caption";
   }
   const Expected expected;
-  nn::Context ctx{backend, DType::f32};
-  ThreadPool pool(2);
   const auto caption = expected.read<char>("image.caption");
   const auto mu_std = expected.floats("image.mu_std");
-  engine::GenerateRequest request;
-  request.folders = ideogram4::find_folders({.model = golden_path("model")});
-  request.caption.assign(caption.begin(), caption.end());
-  request.convention = ideogram4::Convention::diffusers;
-  const int side = engine::size_limits(request.folders, request.convention).token_side;
-  request.size = {static_cast<int>(expected.grid_width()) * side,
-                  static_cast<int>(expected.grid_height()) * side};
-  request.schedule.preset.mu = mu_std[0];
-  request.schedule.preset.std = mu_std[1];
-  request.schedule.guidance = expected.floats("image.guidance");
-  request.schedule.steps = static_cast<int>(request.schedule.guidance.size());
-  request.noise = expected.floats("image.noise");
-  request.int8 = false;
+  engine::SessionOptions options{.once = true};
+  options.model.model = golden_path("model");
+  options.model.activations = Activations::f32;
+  options.model.linears = Linears::floating;
+  options.model.convention = Convention::diffusers;
+  const std::atomic<bool> stop{false};
+  engine::Session session(options, stop, std::move(backend), models::family_named("ideogram4"));
+  const int side = session.model().sizes.token_side;
+  engine::RenderJob job;
+  job.prompt.assign(caption.begin(), caption.end());
+  job.schedule.preset = session.family().presets.front();
+  job.schedule.preset.mu = mu_std[0];
+  job.schedule.preset.std = mu_std[1];
+  job.schedule.size = {static_cast<int>(expected.grid_width()) * side,
+                       static_cast<int>(expected.grid_height()) * side};
+  job.schedule.guidance = expected.floats("image.guidance");
+  job.schedule.steps = static_cast<int>(job.schedule.guidance.size());
+  job.schedule.convention = Convention::diffusers;
+  job.noise = expected.floats("image.noise");
   int images = 0;
-  engine::generate(ctx, pool, request, {}, [&](const engine::GeneratedImage& image, const auto&) {
+  engine::SessionCallbacks callbacks;
+  callbacks.image = [&](const engine::RenderedImage& image, const RenderReport&) {
     ++images;
     EXPECT_LE(relative_error(image.latent, expected.floats("image.latent")), kSampledF32);
     const auto pixels = expected.read<uint8_t>("image.pixels");
-    ASSERT_EQ(image.pixels.size(), pixels.size());
+    ASSERT_EQ(image.rgb.size(), pixels.size());
     size_t apart = 0;
     for (size_t i = 0; i < pixels.size(); ++i) {
-      EXPECT_LE(std::abs(int{image.pixels[i]} - int{pixels[i]}), 1) << "byte " << i;
-      apart += image.pixels[i] != pixels[i];
+      EXPECT_LE(std::abs(int{image.rgb[i]} - int{pixels[i]}), 1) << "byte " << i;
+      apart += image.rgb[i] != pixels[i];
     }
     EXPECT_LE(apart, pixels.size() / 50);
-  });
+  };
+  session.render(job, callbacks);
   EXPECT_EQ(images, 1);
 }
 

@@ -24,7 +24,7 @@ TEST_P(Golden, VelocitiesInBf16) { expect_golden_velocities(*backend_, DType::bf
 TEST_P(Golden, VelocitiesOfInt8Linears) { expect_golden_int8(*backend_); }
 TEST_P(Golden, DecodedImage) { expect_golden_decoding(*backend_, DType::f32); }
 TEST_P(Golden, DecodedImageInBf16) { expect_golden_decoding(*backend_, DType::bf16); }
-TEST_P(Golden, ImageFromCaptionAndNoise) { expect_golden_image(*backend_); }
+TEST_P(Golden, ImageFromCaptionAndNoise) { expect_golden_image(std::move(backend_)); }
 
 TEST(GoldenTokens, OfTheCaption) {
   if (!tokenizer::has_unicode_tables()) GTEST_SKIP() << "this build has no utf8proc";
@@ -43,13 +43,12 @@ TEST(GoldenSchedules, OfEveryPresetAndConvention) {
     for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 0x1p-23) << i;
   };
   for (const std::string convention : {"official", "diffusers"}) {
-    for (const ideogram4::Preset& preset : ideogram4::presets()) {
+    for (const models::Preset& preset : ideogram4::presets()) {
       SCOPED_TRACE(convention + " " + std::string(preset.name));
-      const auto made =
-          ideogram4::make_schedule({.preset = preset,
-                                    .width = 1920,
-                                    .height = 1088,
-                                    .convention = ideogram4::convention_named(convention)});
+      const auto made = ideogram4::make_schedule(
+          {.preset = preset,
+           .size = {1920, 1088},
+           .convention = convention == "official" ? Convention::official : Convention::diffusers});
       const std::string name = "schedule." + convention + "." + std::string(preset.name);
       expect_near(std::span(made.times).first(made.deltas.size()),
                   expected.floats(name + ".times"));
@@ -65,11 +64,10 @@ TEST(GoldenBounds, TellTheTwoTransformersApart) {
   const Expected expected;
   const auto backend = make_ref_backend();
   nn::Context ctx{*backend, DType::f32};
-  ThreadPool pool(1);
-  const auto other = ideogram4::load_dit(ctx, golden_path("model/unconditional_transformer"),
-                                         /*conditional=*/true, /*int8=*/false, {pool});
+  const auto other = load_network(ctx, golden_path("model/unconditional_transformer"),
+                                  /*conditional=*/true, /*int8=*/false);
   const auto velocity =
-      velocity_of(ctx, other, expected.floats("features"), expected.floats("latent"),
+      velocity_of(ctx, *other.part, expected.floats("features"), expected.floats("latent"),
                   expected.floats("time")[0], expected);
   EXPECT_GT(relative_error(velocity, expected.floats("dit.velocity")),
             expected.bound("dit.velocity", DType::bf16));

@@ -10,7 +10,6 @@ namespace octet::test {
 namespace {
 
 using models::check_image_size;
-using models::ImageSize;
 using models::kLongestSide;
 using models::kMostPixels;
 using models::nearest_image_size;
@@ -19,9 +18,9 @@ using models::size_warning;
 using models::SizeLimits;
 
 TEST(ImageSize, Parses) {
-  EXPECT_EQ(parse_image_size("1536x1024"), (ImageSize{1536, 1024}));
-  EXPECT_EQ(parse_image_size("16X1"), (ImageSize{16, 1}));
-  EXPECT_EQ(name_of(ImageSize{1536, 1024}), "1536x1024");
+  EXPECT_EQ(parse_image_size("1536x1024"), (PictureSize{1536, 1024}));
+  EXPECT_EQ(parse_image_size("16X1"), (PictureSize{16, 1}));
+  EXPECT_EQ(models::name_of(PictureSize{1536, 1024}), "1536x1024");
 }
 
 TEST(ImageSize, RefusesOtherTexts) {
@@ -37,15 +36,15 @@ TEST(ImageSize, RefusesOtherTexts) {
 TEST(ImageSize, TakesTheDocumentedSizes) {
   for (const char* text : {"1024x1024", "1536x1024", "1024x1536", "1920x1088", "2048x768",
                            "1024x1792", "1600x400", "256x256", "2048x2048", "1536x256"}) {
-    EXPECT_NO_THROW(check_image_size(parse_image_size(text))) << text;
-    EXPECT_EQ(size_warning(parse_image_size(text)), "");
-    EXPECT_EQ(name_of(nearest_image_size(parse_image_size(text))), text);
+    EXPECT_NO_THROW(check_image_size(parse_image_size(text), SizeLimits())) << text;
+    EXPECT_EQ(size_warning(parse_image_size(text), SizeLimits()), "");
+    EXPECT_EQ(models::name_of(nearest_image_size(parse_image_size(text), SizeLimits())), text);
   }
 }
 
 TEST(ImageSize, RefusalsNameTheNearestSize) {
   const auto refusal = [](const char* text) {
-    return error_of([&] { check_image_size(parse_image_size(text)); });
+    return error_of([&] { check_image_size(parse_image_size(text), SizeLimits()); });
   };
   EXPECT_EQ(refusal("1920x1080"),
             "image size: the height of 1920x1080 is not a multiple of 16; the nearest size is "
@@ -67,20 +66,20 @@ TEST(ImageSize, RefusalsNameTheNearestSize) {
 // The reference documents a range and does not enforce it.
 TEST(ImageSize, SizesOutsideOfTheDocumentedRangeAreWarnedOf) {
   for (const char* text : {"128x512", "16x16", "4096x2160", "2064x2064", "2048x256", "256x1552"}) {
-    EXPECT_NO_THROW(check_image_size(parse_image_size(text))) << text;
+    EXPECT_NO_THROW(check_image_size(parse_image_size(text), SizeLimits())) << text;
   }
-  EXPECT_EQ(size_warning({128, 512}),
+  EXPECT_EQ(size_warning({128, 512}, {.title = "Ideogram 4"}),
             "image size: 128x512 is smaller than what Ideogram 4 is documented for, sides of 256 "
             "to 2048 pixels and at most 6:1; the picture may be worse");
-  EXPECT_TRUE(contains(size_warning({4096, 2160}), "is larger than"));
-  EXPECT_TRUE(contains(size_warning({2048, 256}), "is longer than"));
+  EXPECT_TRUE(contains(size_warning({4096, 2160}, SizeLimits()), "is larger than"));
+  EXPECT_TRUE(contains(size_warning({2048, 256}, SizeLimits()), "is longer than"));
 }
 
 TEST(ImageSize, TheNearestSizeIsTaken) {
   for (const SizeLimits& limits : {SizeLimits{}, SizeLimits{2}, SizeLimits{24}, SizeLimits{100}}) {
     for (int width = 1; width < 12'000; width += 137) {
       for (int height = 1; height < 12'000; height += 141) {
-        const ImageSize nearest = nearest_image_size({width, height}, limits);
+        const PictureSize nearest = nearest_image_size({width, height}, limits);
         EXPECT_NO_THROW(check_image_size(nearest, limits)) << width << "x" << height;
         const bool fits = width <= kLongestSide - 100 && height <= kLongestSide - 100 &&
                           (width + 100) * (height + 100) <= kMostPixels;

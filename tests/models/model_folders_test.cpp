@@ -1,23 +1,59 @@
 // Where the parts of a model are found, in all ways in which they may be named.
-#include "models/ideogram4/model_folders.h"
-
 #include <gtest/gtest.h>
 
 #include <set>
 
 #include "formats/error_message.h"
 #include "formats/temporary_folder.h"
+#include "models/ideogram4/files.h"
 #include "weights/written_tensors.h"
 
 namespace octet::test {
 namespace {
 
 namespace fs = std::filesystem;
-using ideogram4::DitFiles;
-using ideogram4::find_folders;
-using ideogram4::find_transformers;
-using ideogram4::ModelFolders;
-using ideogram4::Transformers;
+
+models::PartFiles DitFiles(const std::string& path, const std::string& base = "") {
+  return {path, base};
+}
+
+// The choices and the parts of Ideogram 4 under names of their own.
+struct Choices {
+  std::string model, unconditional, text_encoder, vae, tokenizer, base, fallback;
+  bool guided = true;
+};
+
+struct ModelFolders {
+  models::PartFiles transformer, unconditional;
+  std::string text_encoder, vae, tokenizer;
+};
+
+ModelFolders find_folders(const Choices& choices) {
+  models::FileChoices asked{
+      .model = choices.model, .base = choices.base, .fallback = choices.fallback};
+  asked.guided = choices.guided;
+  asked.parts = {{"unconditional_transformer", choices.unconditional},
+                 {"text_encoder", choices.text_encoder},
+                 {"vae", choices.vae},
+                 {"tokenizer", choices.tokenizer}};
+  models::ModelFiles found = ideogram4::find_files(asked);
+  return {found["transformer"], found["unconditional_transformer"], found["text_encoder"].path,
+          found["vae"].path, found["tokenizer"].path};
+}
+
+struct Transformers {
+  models::PartFiles conditional, unconditional;
+};
+
+Transformers find_transformers(const std::string& model, const std::string& base,
+                               bool single_is_unconditional) {
+  Transformers found;
+  for (const auto& [network, files] :
+       ideogram4::find_networks(model, base, single_is_unconditional ? "unconditional" : "")) {
+    (network == 0 ? found.conditional : found.unconditional) = files;
+  }
+  return found;
+}
 
 class ModelFoldersTest : public testing::Test {
  protected:
@@ -100,7 +136,7 @@ TEST_F(ModelFoldersTest, AFile) {
                         .text_encoder = path("b/text_encoder"),
                         .vae = path("b")});
   EXPECT_EQ(found.unconditional, DitFiles(path("b/unconditional_transformer")));
-  EXPECT_ERROR_WITH(find_folders({.model = one, .unconditional = other}), "--base");
+  EXPECT_ERROR_WITH(find_folders({.model = one, .unconditional = other}), "`base`");
 }
 
 TEST_F(ModelFoldersTest, AFolderWithNothingButAFile) {

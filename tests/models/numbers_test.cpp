@@ -3,9 +3,11 @@
 
 #include <cmath>
 
+#include "engine/pixels.h"
 #include "formats/error_message.h"
 #include "models/flux2_vae/vae.h"
 #include "models/ideogram4/dit.h"
+#include "models/ideogram4/latent_statistics.h"
 #include "support.h"
 
 namespace octet::test {
@@ -43,7 +45,7 @@ TEST(Rotary, OfTheFirstAndTheLastTokenOf64x64) {
   const auto backend = make_ref_backend();
   nn::Context ctx{*backend, DType::f32};
   const Dit published;  // the prompt of an unconditional one takes no weights
-  const DitPrompt prompt = prepare(ctx, published, {}, 64, 64);
+  const DitPrompt prompt = prepare(ctx, published, {}, {64, 64});
   EXPECT_EQ(prompt.text_tokens(), 0);
   ASSERT_EQ(prompt.rotary.cos.row_count(), 4096);
   ASSERT_EQ(prompt.rotary.cos.column_count(), 128);
@@ -95,7 +97,7 @@ TEST(TimeEmbedding, HasTheSinesFirst) {
 
 // All numbers of both tables are compared by tests/python/test_goldens.py.
 TEST(LatentStatistics, ArePublishedFor128Channels) {
-  const LatentStatistics published = published_statistics();
+  const LatentStatistics published = ideogram4::published_statistics();
   ASSERT_EQ(published.shift.size(), 128u);
   ASSERT_EQ(published.scale.size(), 128u);
   EXPECT_EQ(published.shift[0], 0.01984364f);
@@ -118,19 +120,20 @@ TEST(Unpatchify, LaysTokensOutAsPixels) {
 
 TEST(Unpatchify, UndoesTheNormalisationPerChannelOfAToken) {
   const LatentStatistics statistics{{1, 2, 3, 4}, {10, 20, 30, 40}};
-  EXPECT_EQ(flux2_vae::unpatchify({1, 1, 1, -1}, statistics, 1, 1),
+  EXPECT_EQ(flux2_vae::unpatchify(std::vector<float>{1, 1, 1, -1}, statistics, 1, 1),
             (std::vector<float>{11, 22, 33, -36}));
 }
 
 TEST(Unpatchify, RefusesALatentOfAnotherSize) {
   const LatentStatistics statistics{std::vector<float>(4), std::vector<float>(4)};
-  EXPECT_ERROR_WITH(flux2_vae::unpatchify({1, 2, 3}, statistics, 1, 1), "3 numbers");
+  const std::vector<float> latent = {1, 2, 3};
+  EXPECT_ERROR_WITH(flux2_vae::unpatchify(latent, statistics, 1, 1), "3 numbers");
 }
 
 TEST(ToBytes, ClampsAndRoundsToTheNearest) {
   // 0 is 127.5 exactly, the only tie; the last two are 1.49 and 1.51.
   const std::vector<float> image = {-1, 1, -7, 7, 0, 1.49f / 127.5f - 1, 1.51f / 127.5f - 1};
-  EXPECT_EQ(flux2_vae::to_bytes(image), (std::vector<uint8_t>{0, 255, 0, 255, 128, 1, 2}));
+  EXPECT_EQ(engine::to_bytes(image), (std::vector<uint8_t>{0, 255, 0, 255, 128, 1, 2}));
 }
 
 }  // namespace

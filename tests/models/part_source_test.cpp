@@ -17,8 +17,6 @@ using namespace octet::qwen3;
 using namespace octet::flux2_vae;
 namespace {
 
-using namespace ideogram4;  // NOLINT: this file is about it
-
 using Shapes = std::map<std::string, FileShape>;
 
 class PartSource : public testing::Test {

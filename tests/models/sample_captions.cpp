@@ -84,7 +84,7 @@ std::vector<FaultyCaption> faulty_captions() {
       {"ascii_pair", with_elements(R"({"type":"obj","desc":"\ud83d\ude00"})"), root, "UTF-8", true},
       // 2: no JSON
       {"empty", "", root, "is empty"},
-      {"plain", "a red fox in the snow", root, "--wrap-text"},
+      {"plain", "a red fox in the snow", root, "`wrap_text`"},
       {"number", "12", root, "expected an object, got 12"},
       {"cut", std::string(kPhoto).substr(0, 300), root, "invalid JSON at byte"},
       {"comma", R"({"compositional_deconstruction":{"background":"b","elements":[],}})", root,

@@ -14,17 +14,15 @@
 namespace octet::test {
 namespace {
 
-using ideogram4::Convention;
 using ideogram4::make_schedule;
 using ideogram4::normal_quantile;
-using ideogram4::preset_named;
-using ideogram4::Schedule;
-using ideogram4::ScheduleRequest;
+using models::Schedule;
+using models::ScheduleRequest;
 
 ScheduleRequest request_of(std::string_view preset, int side = 1024) {
   ScheduleRequest request;
-  request.preset = preset_named(preset);
-  request.width = request.height = side;
+  request.preset = models::preset_named(ideogram4::presets(), preset);
+  request.size = {side, side};
   return request;
 }
 
@@ -104,7 +102,7 @@ TEST(Schedule, GuidanceOfTheUser) {
 }
 
 TEST(Schedule, EndPoints) {
-  for (const ideogram4::Preset& preset : ideogram4::presets()) {
+  for (const models::Preset& preset : ideogram4::presets()) {
     for (const int steps : {1, 2, 3, 7, 1000}) {
       ScheduleRequest request = request_of(preset.name, 2048);
       request.steps = steps;
@@ -153,11 +151,9 @@ TEST(Schedule, OnlyAGuidanceOfOneIsNone) {
 }
 
 TEST(Schedule, RefusesWhatMakesNoSchedule) {
-  EXPECT_ERROR_WITH(preset_named("fast\n"),
+  EXPECT_ERROR_WITH(models::preset_named(ideogram4::presets(), "fast\n"),
                     "\"fast\\u000a\" is unknown, expected quality (V4_QUALITY_48), default "
                     "(V4_DEFAULT_20) or turbo (V4_TURBO_12)");
-  EXPECT_ERROR_WITH(ideogram4::convention_named("comfy"), "expected official or diffusers");
-  EXPECT_EQ(ideogram4::convention_named("diffusers"), Convention::diffusers);
   ScheduleRequest request = request_of("turbo");
   request.steps = -1;
   EXPECT_ERROR_WITH(make_schedule(request), "-1 steps, expected 1 to 1000");

@@ -21,7 +21,6 @@ using namespace octet::tokenizer;
 using namespace octet::qwen3;
 namespace {
 
-using namespace ideogram4;
 using Ids = std::vector<int32_t>;
 using Units = std::vector<std::string>;
 

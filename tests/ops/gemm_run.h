@@ -34,11 +34,11 @@ class GemmRun {
   std::vector<float>& col_scale() { return col_scale_; }
 
   GuardedMatrix run(Backend& backend, DType out_type, Fusion fusion) {
-    const bool gated = fusion == Fusion::swiglu;
+    const bool gated = traits_of(fusion).gated;
     const QTensor weight{w_.view(), vector_view(col_scale_)};
     const QWeight packed = gated ? backend.pack(weight, {}, {}, RowOrder::gate_up)
                                  : backend.pack(weight, vector_view(bias_), {});
-    GuardedMatrix out(out_type, shape_.m, gated ? shape_.n / 2 : shape_.n, shape_.out_stride);
+    GuardedMatrix out(out_type, shape_.m, output_columns(fusion, shape_.n), shape_.out_stride);
     const OnDevice a(backend, a_), row_scale(backend, row_scale_);
     OnDevice device_out(backend, out);
     GemmArgs args;
@@ -50,10 +50,10 @@ class GemmRun {
     return out;
   }
 
-  // Accumulator, and all outputs and fusions, against ref. Swiglu where n is even.
+  // Accumulator, and all outputs and fusions, against ref; the gated ones where n is even.
   void compare(Backend& backend) {
-    for (const auto fusion : {Fusion::none, Fusion::bias, Fusion::swiglu}) {
-      if (fusion == Fusion::swiglu && shape_.n % 2 != 0) continue;
+    for (const auto& [fusion, name, gated, biased] : kFusions) {
+      if (gated && shape_.n % 2 != 0) continue;
       for (const auto type : {DType::i32, DType::f32, DType::bf16, DType::f16}) {
         if (fusion != Fusion::none && type == DType::i32) continue;
         compare(backend, type, fusion);
@@ -88,7 +88,7 @@ class GemmRun {
 };
 
 // Gates of every kind of bits (denormals, infinities and NaN among them) and all through the range
-// where silu bends: with sums of one and row scales of one, the gate is its column's scale.
+// where silu bends: with accumulators of one and row scales of one, the gate is its column's scale.
 inline GemmRun run_of_all_gates() {
   constexpr int64_t kGates = 3000;
   GemmRun run({2, 2 * kGates, 1}, 23);

@@ -1,6 +1,8 @@
 // The int8 GEMM: every microkernel of this architecture, forced by name, gives the bits of ref.
 #include <limits>
 
+#include "backend/gemm_tuning.h"
+#include "backend/kernel_watch.h"
 #include "ops/gemm_run.h"
 
 namespace octet::test {
@@ -22,12 +24,11 @@ INSTANTIATE_TEST_SUITE_P(Gemm, EveryKernel, testing::ValuesIn(all_kernel_names()
 
 TEST_P(EveryKernel, RunsWhenForced) {
   auto forced = backend(1);
-  std::vector<std::string> ran;
-  forced->set_gemm_observer(
-      [&](const GemmProblem&, std::string_view kernel) { ran.emplace_back(kernel); });
+  const KernelWatch watch(*forced);
   GemmRun run({3, 5, 7}, 1);
   run.run(*forced, DType::f32, Fusion::none);
-  EXPECT_EQ(ran, std::vector<std::string>{GetParam()});
+  EXPECT_EQ(watch.kernel(), GetParam());
+  EXPECT_EQ(watch.gemms(), 1);
 }
 
 TEST_P(EveryKernel, EqualsRefOnTinyShapes) {
@@ -77,7 +78,7 @@ TEST_P(EveryKernel, EqualsRefOnRaggedShapes) {
 
 TEST_P(EveryKernel, ManyTasksAndBlocks) { GemmRun({530, 270, 70}, 11).compare(*backend(2)); }
 
-// Sums of equal signs at the ends of the range: saturating instructions would show here.
+// Products of equal signs at the ends of the range: saturating instructions would show here.
 TEST_P(EveryKernel, ExtremeValuesDoNotSaturate) {
   auto forced = backend(1);
   for (const auto& [a_value, w_value] :
@@ -126,11 +127,11 @@ TEST_P(EveryKernel, SwigluOfSmallAndLargeRows) {
 }
 
 TEST_P(EveryKernel, IsItsBackendsPlanForEverything) {
-  const GemmPlan plan = backend(1)->plan_gemm({.m = 3, .n = 5, .k = 7});
+  const GemmPlan plan = backend(1)->tuning().plan_gemm({.m = 3, .n = 5, .k = 7});
   EXPECT_EQ(plan.kernel, GetParam());
   EXPECT_EQ(plan.source, GemmPlan::Source::only);
   EXPECT_EQ(plan.us, 0);
-  EXPECT_TRUE(backend(1)->gemm_peers().empty());
+  EXPECT_TRUE(backend(1)->tuning().gemm_peers().empty());
 }
 
 TEST_P(EveryKernel, EmptyProblemsWriteNothing) {
@@ -236,17 +237,17 @@ TEST(GemmChecks, SwigluAndItsWeightBelongTogether) {
   EXPECT_EQ(gemm_error(backend, bad, Fusion::swiglu),
             "gemm: the fusion swiglu needs a weight of gate and up rows, got a plain one; pack it "
             "with RowOrder::gate_up");
-  GuardedMatrix wide(DType::f32, 4, 6), sums(DType::i32, 4, 3);
+  GuardedMatrix wide(DType::f32, 4, 6), acc(DType::i32, 4, 3);
   bad = arguments.good;
   bad.out = wide.view();
   for (const auto fusion : {Fusion::none, Fusion::bias}) {
     EXPECT_EQ(gemm_error(backend, bad, fusion),
-              fmt::format("gemm: a weight of gate and up rows takes the fusion swiglu alone, got "
-                          "{}; pack it with RowOrder::plain",
+              fmt::format("gemm: a weight of gate and up rows takes a gated fusion such as swiglu, "
+                          "got {}; pack it with RowOrder::plain",
                           name_of(fusion)));
   }
   EXPECT_EQ(gemm_error(backend, bad, Fusion::swiglu), "gemm: out is [4, 6], expected [4, 3]");
-  bad.out = sums.view();
+  bad.out = acc.view();
   EXPECT_EQ(gemm_error(backend, bad, Fusion::swiglu),
             "gemm: an I32 output is the bare accumulator and takes no fusion, got swiglu");
   arguments.gated.n = 5;
@@ -275,7 +276,7 @@ TEST(GemmRef, SwigluMultipliesTheFirstHalfsSiluByTheSecondHalf) {
   ref->gemm({{a.view(), vector_view(row_scale)}, &packed, out.view()}, Fusion::swiglu);
   EXPECT_NEAR(read_element(out.view(), 0, 0), 1.0 / (1.0 + std::exp(-1.0)) * 30.0, 1e-4);
   EXPECT_NEAR(read_element(out.view(), 0, 1), 2.0 / (1.0 + std::exp(-2.0)) * 400.0, 1e-3);
-  EXPECT_EQ(ref->plan_gemm({}).kernel, "ref");
+  EXPECT_EQ(ref->tuning().plan_gemm({}).kernel, "ref");
 }
 
 TEST(GemmChecks, TooLargeKIsRefused) {

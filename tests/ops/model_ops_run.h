@@ -5,7 +5,8 @@
 //                    expect_norm_keeps_nan_in_its_row, expect_norm_quantize_right,
 //                    expect_rotate_heads_right, expect_add_gated_right
 //   rows_run.h       expect_swiglu_right, expect_activate_right, expect_add_right,
-//                    expect_embed_right, expect_sinusoids_right, expect_matmul_bias_right
+//                    expect_add_row_right, expect_embed_right, expect_sinusoids_right,
+//                    expect_matmul_bias_right
 //   attention_run.h  expect_attention_right, expect_causal_attention_right,
 //                    expect_attention_of_large_scores_right, expect_attention_keeps_nan_in_place
 //   image_run.h      expect_group_norm_right, expect_group_norm_of_hard_images_right,
@@ -73,6 +74,7 @@ inline constexpr ModelOpCheck kModelOpChecks[] = {
     {"Swiglu", expect_swiglu_right},
     {"Activate", expect_activate_right},
     {"Add", expect_add_right},
+    {"AddRow", expect_add_row_right},
     {"Embed", expect_embed_right},
     {"Sinusoids", expect_sinusoids_right},
     {"MatmulBias", expect_matmul_bias_right},

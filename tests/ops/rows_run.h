@@ -73,6 +73,14 @@ inline void expect_activate_right(Backend& backend) {
   }
 }
 
+// One row of a matrix, as a matrix.
+inline TensorView row_view(const TensorView& matrix, int64_t row) {
+  TensorView one = matrix;
+  one.data += row * matrix.row_stride() * (bits_of(matrix.dtype) / 8);
+  one.shape[0] = 1;
+  return one;
+}
+
 inline void expect_add_right(Backend& backend) {
   std::mt19937 random(13);
   for (const DType type : kTypes) {
@@ -84,6 +92,25 @@ inline void expect_add_right(Backend& backend) {
       const Operand device_x(backend, x);
       Operand h(backend, got);
       backend.add(h.view(), device_x.view());
+      h.download();
+      EXPECT_TRUE(same_bits(got.view(), want.view()));
+    }
+  }
+}
+
+// As adding a matrix whose rows are all the same one.
+inline void expect_add_row_right(Backend& backend) {
+  std::mt19937 random(15);
+  for (const DType type : kTypes) {
+    for (const auto& [rows, columns] : kRowShapes) {
+      SCOPED_TRACE(fmt::format("{} [{}, {}]", name_of(type), rows, columns));
+      GuardedMatrix got = values_of_all_sizes(type, rows, columns, random), want = got;
+      GuardedMatrix row = random_matrix(type, 1, columns, random, 100);
+      const auto ref = make_ref_backend();
+      for (int64_t i = 0; i < rows; ++i) ref->add(row_view(want.view(), i), row.view());
+      const Operand device_row(backend, row);
+      Operand h(backend, got);
+      backend.add_row(h.view(), ConstTensorView(device_row.view().data, type, {columns}));
       h.download();
       EXPECT_TRUE(same_bits(got.view(), want.view()));
     }

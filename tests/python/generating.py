@@ -42,13 +42,14 @@ def copy(model, tmp_path) -> Path:
 @pytest.fixture
 def generate(built_program, tmp_path):
     """generate(model, "--flag", value, ...) runs the program; a flag given here replaces that of
-    SETTINGS, and None takes it away. Pictures go to generate.out."""
+    SETTINGS, and None takes it away; `more` are words as they stand. Pictures go to
+    generate.out."""
     out = tmp_path / "out"
     out.mkdir()
 
-    def run(folder, *flags, caption=tiny.CAPTION, environment=None, **options):
+    def run(folder, *flags, caption=tiny.CAPTION, environment=None, more=(), **options):
         done = subprocess.run(
-            command(built_program("octet"), folder, out, flags),
+            [*command(built_program("octet"), folder, out, flags), *map(str, more)],
             input=caption if isinstance(caption, bytes) else caption.encode(),
             capture_output=True,
             timeout=60,

@@ -1,4 +1,4 @@
-"""liboctet_bench.so, the C interface that bench/peers.py times: here on the CPU."""
+"""liboctet.so through bench/octet_library.py, as bench/peers.py times it: here on the CPU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def octet(repository, built_program, monkeypatch):
     monkeypatch.syspath_prepend(str(repository / "bench"))
     from octet_library import Octet
 
-    opened = Octet("cpu", library=built_program("liboctet_bench.so"))
+    opened = Octet("cpu", library=built_program("liboctet.so"))
     yield opened
     opened.close()
 
@@ -118,7 +118,7 @@ def test_a_type_without_a_name_and_a_damaged_library_are_sentences(octet, operan
     with pytest.raises(OctetError, match="torch.float64, expected one of torch.bfloat16"):
         octet.gemm(weight, a, row_scale, torch.empty(37, 50, dtype=torch.float64))
     weight.close()
-    damaged = tmp_path / "liboctet_bench.so"
+    damaged = tmp_path / "liboctet.so"
     for content in (b"", b"no library"):
         damaged.write_bytes(content)
         with pytest.raises(OctetError, match="cannot be used .*; build it anew"):

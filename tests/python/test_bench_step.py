@@ -65,7 +65,7 @@ def test_text_and_json_of_one_layer(bench_step, repository, tmp_path):
         (["--text-tokens", "2049"], 2, "--text-tokens is '2049'"),
         (["--steps", "0"], 2, "--steps is '0'"),
         (["--linears", "int4"], 2, "int8 or float"),
-        (["--linears", "float", "--require-int8"], 2, "INT8 is required"),
+        (["--linears", "float", "--require-int8"], 2, "--require-int8: the networks' linears"),
     ],
 )
 def test_wrong_usage_is_one_sentence(bench_step, arguments, code, part):

@@ -141,7 +141,7 @@ def test_contestants_are_right_on_a_cpu(contestants, built_program, bias):
     from octet_library import Octet
 
     torch.manual_seed(0)
-    octet = Octet("cpu", library=built_program("liboctet_bench.so"))
+    octet = Octet("cpu", library=built_program("liboctet.so"))
     passes = contestants.compile_passes()
     weight = contestants.WeightOperand(octet, 96, 512, bias)
     rows = contestants.Rows(octet, weight, 40)
@@ -168,7 +168,7 @@ def test_wrong_results_are_found(contestants, built_program):
     from octet_library import Octet, WrongResult
 
     torch.manual_seed(0)
-    octet = Octet("cpu", library=built_program("liboctet_bench.so"))
+    octet = Octet("cpu", library=built_program("liboctet.so"))
     weight = contestants.WeightOperand(octet, 32, 256, False)
     rows = contestants.Rows(octet, weight, 8)
     ours = torch.randn(8, 32).bfloat16()

@@ -23,7 +23,15 @@ def without_line_breaks(text: str) -> str:
 def sources_of(repository: Path) -> str:
     paths = [path for pattern in SOURCES for path in sorted(repository.glob(pattern))]
     assert len(paths) > 200
-    return "\n".join(without_line_breaks(path.read_text(encoding="utf-8")) for path in paths)
+    text = "\n".join(without_line_breaks(path.read_text(encoding="utf-8")) for path in paths)
+    return with_flags(text, repository)
+
+
+def with_flags(text: str, repository: Path) -> str:
+    """The fields that the library names in backquotes as the program says them."""
+    table = (repository / "apps/cli/field_names.cpp").read_text(encoding="utf-8")
+    flags = dict(reversed(re.findall(r'^    \{"(\w+)", "(--[\w-]+)"\}', table, re.M)))
+    return re.sub(r"`(\w+)`", lambda field: flags.get(field[1], field[0]), text)
 
 
 def explained_messages(page: str) -> list[str]:

@@ -284,7 +284,7 @@ def test_int8_files_need_no_cache(run, whole, folders, cache):  # noqa: F811
         ("{}:nan", "strength", 2),
         ("{}:1e9", "strength", 2),
         ("{}:x", "strength", 2),
-        ("{}:1:all", "networks", 2),
+        ("{}:1:every", "networks", 2),
         ("{}:1:1:1", "", 1),  # a file of this name
         (":1", "file name", 2),
         ("", "file name", 2),

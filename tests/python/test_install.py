@@ -104,6 +104,19 @@ def test_the_example_of_the_documentation_is_the_one_compiled_here(repository: P
     assert example == (repository / "tests/package/picture.cpp").read_text()
 
 
+def test_the_example_in_c_is_the_one_compiled_here(repository: Path) -> None:
+    page = (repository / "docs/c.md").read_text()
+    (example,) = re.findall(r"```c\n(.*?)```", page, re.DOTALL)
+    assert example == (repository / "tests/package/picture.c").read_text()
+
+
+def test_every_function_in_c_is_in_the_documentation(repository: Path) -> None:
+    page = (repository / "docs/c.md").read_text()
+    functions = {name for name in declared_functions(repository) if name.startswith("octet_")}
+    assert len(functions) > 20
+    assert {name for name in functions if f"`{name}`" not in page} == set()
+
+
 def test_every_public_header_is_in_the_documentation(repository: Path) -> None:
     page = (repository / "docs/library.md").read_text()
     headers = {path.name for path in public_headers(repository)} - {"export.h"}
@@ -129,6 +142,7 @@ def test_find_package(
     configure(repository, tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}")
     assert_takes_no_flag_of_ours(tmp_path, repository)
     run("cmake", "--build", tmp_path)
+    assert_runs_in_c(tmp_path / "picture_in_c", environment, tmp_path)
     run(built_program("write_demo_model"), tmp_path / "model")
     (tmp_path / "caption.json").write_text(CAPTION)
     run(tmp_path / "picture", "model", "caption.json", "out.png", cwd=tmp_path, env=environment)
@@ -167,10 +181,27 @@ def assert_runs(program: Path, environment: dict[str, str], folder: Path) -> Non
     assert done.stderr.startswith("picture: ") and str(missing) in done.stderr
 
 
+def assert_runs_in_c(program: Path, environment: dict[str, str], folder: Path) -> None:
+    missing = folder / "missing"
+    done = subprocess.run([program, missing, "out.png"], env=environment, capture_output=True,
+                          text=True, check=False)  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.startswith("picture: ") and str(missing) in done.stderr
+
+
 def test_pkg_config(example_object: Path, environment, tmp_path: Path) -> None:
     libraries = run("pkg-config", "--libs", "octet", env=environment).stdout.split()
     run("g++", example_object, *libraries, "-o", tmp_path / "picture")
     assert_runs(tmp_path / "picture", environment, tmp_path)
+
+
+def test_pkg_config_for_c(environment, repository: Path, tmp_path: Path) -> None:
+    """Also linked by the C compiler, which adds no library of C++ of itself."""
+    flags = run("pkg-config", "--cflags", "octet", env=environment).stdout.split()
+    libraries = run("pkg-config", "--libs", "octet", env=environment).stdout.split()
+    run("gcc", "-std=c11", "-pedantic", "-Wall", "-Wextra", "-Werror", *flags,
+        repository / "tests/package/picture.c", *libraries, "-o", tmp_path / "picture")  # fmt: skip
+    assert_runs_in_c(tmp_path / "picture", environment, tmp_path)
 
 
 def test_add_subdirectory(repository: Path, tmp_path: Path) -> None:
@@ -206,13 +237,14 @@ def shared_library(built_program, build_dir: Path) -> Path:
 
 def declared_functions(repository: Path) -> set[str]:
     """Qualified names of the functions that the public headers declare: what stands before the
-    first parenthesis of a line that begins at its margin, whether marked OCTET_API or not."""
+    first parenthesis of a line that begins at its margin, whether marked OCTET_API or not. Those of
+    octet.h are C's, and in no namespace."""
     names = set()
     for header in public_headers(repository):
         text = header.read_text()
         space = (re.findall(r"^namespace (\S+) {", text, re.MULTILINE) or [""])[0]
         functions = re.findall(r"^(?!using|inline|#|//)\w[^(\n]* (\w+)\(", text, re.MULTILINE)
-        names |= {f"{space}::{name}" for name in functions}
+        names |= {f"{space}::{name}" if space else name for name in functions}
     return names
 
 
@@ -221,13 +253,15 @@ def test_what_the_shared_library_shows(shared_library: Path, repository: Path) -
     inner symbol, no template of the standard library and no symbol of a dependency is visible."""
     lines = run("nm", "-DC", "--defined-only", shared_library).stdout.splitlines()
     symbols = {re.sub(r"\[abi:\w+\]", "", line.split(maxsplit=2)[2]) for line in lines}
-    functions = {name.split("(")[0] for name in symbols if "(" in name}
+    of_c = {name for name in symbols if re.fullmatch(r"octet_\w+", name)}
+    assert "octet_engine_render" in of_c
+    functions = of_c | {name.split("(")[0] for name in symbols if "(" in name}
     of_classes = {name for name in functions if re.match(r"octet::[A-Z]", name)}
     assert functions - of_classes == declared_functions(repository)
     headers = "".join(header.read_text() for header in public_headers(repository))
     classes = re.findall(r"^(?:struct|class)(?: OCTET_API)? (\w+)", headers, re.MULTILINE)
     assert {name.split("::")[1] for name in of_classes} <= set(classes)
-    rest = {name for name in symbols if "(" not in name}
+    rest = {name for name in symbols - of_c if "(" not in name}
     assert "typeinfo for octet::Error" in rest  # it is caught on the other side
     assert all(re.match(r"(typeinfo|typeinfo name|vtable) for octet::", name) for name in rest)
 
@@ -242,6 +276,15 @@ def test_the_shared_library_serves_the_example(
     needed = run("readelf", "-d", tmp_path / "picture").stdout
     assert re.search(r"NEEDED.*\[liboctet\.so\.\d+\.\d+\]", needed)
     assert_runs(tmp_path / "picture", environment, tmp_path)
+
+
+def test_the_shared_library_serves_the_example_in_c(
+    shared_library: Path, environment, repository: Path, tmp_path: Path
+) -> None:
+    folder = shared_library.parent
+    run("gcc", "-std=c11", f"-I{repository}/include", repository / "tests/package/picture.c",
+        f"-L{folder}", "-l:liboctet.so", f"-Wl,-rpath,{folder}", "-o", tmp_path / "picture")
+    assert_runs_in_c(tmp_path / "picture", environment, tmp_path)
 
 
 # --- make install ---------------------------------------------------------------------------------

@@ -147,6 +147,8 @@ def test_completion_is_valid_for_its_shell(octet, shell):
     ("octet compare --a-linears ", {"int8", "float"}, {"FILES", "--size"}),
     ("octet inspect a --json ", {"FILES"}, set()),
     ("octet quantize a b --seed ", set(), {"FILES"}),
+    ("octet generate --keep ", {"device", "host", "stream"}, {"FILES", "--size"}),
+    ("octet generate --caption ", {"FILES"}, {"--size"}),
     ("octet generate --preset ", {"quality", "default", "turbo"}, {"FILES", "--size"}),
 ])
 def test_bash_completes(octet, tmp_path, line, offered, kept_back):

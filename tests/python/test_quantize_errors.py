@@ -142,7 +142,7 @@ def test_the_source_is_never_overwritten(refused, planted, tmp_path):
 def test_outputs_of_the_wrong_form(refused, planted, tmp_path):
     for name in ("out.gguf", "out.bin", "out.ckpt"):
         assert name in refused(planted, tmp_path / name)
-    assert "two transformers" in refused(planted, tmp_path / "out.safetensors")
+    assert "several networks" in refused(planted, tmp_path / "out.safetensors")
 
 
 def test_names_with_dots_are_folders(quantize, planted, tmp_path):

@@ -27,6 +27,9 @@ from quantizing import (
     planted,  # noqa: F401: a fixture
 )
 
+# A VAE that stays in memory decodes each picture as soon as it is denoised.
+DECODED_LAST = ("--keep", "vae=stream")
+
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 
@@ -99,7 +102,8 @@ def test_finished_latents_become_pictures(built_program, generate, model, which)
 
 @pytest.mark.parametrize("which", CODES)
 def test_a_signal_while_decoding_loses_nothing(built_program, generate, model, which):
-    run = generating(built_program, model, generate.out, "--size", "32x32", "--images", 50)
+    run = generating(built_program, model, generate.out, "--size", "32x32", "--images", 50,
+                     *DECODED_LAST)
     run.wait_for("decoding")
     run.send(which)
     code, sentences = run.end()
@@ -111,7 +115,7 @@ def test_a_signal_while_decoding_loses_nothing(built_program, generate, model, w
 @pytest.mark.parametrize("which", CODES)
 def test_the_second_signal_ends_it_at_once(built_program, generate, model, which):
     run = generating(built_program, model, generate.out, "--size", "64x64", "--images", 100,
-                     "--steps", 1)
+                     "--steps", 1, *DECODED_LAST)
     run.wait_for("decoding")
     run.send(signal.SIGINT)
     seen = len(list(generate.out.iterdir()))
@@ -129,7 +133,8 @@ def test_the_second_signal_ends_it_at_once(built_program, generate, model, which
 
 @pytest.mark.parametrize("which", CODES)
 def test_signals_that_come_together_are_one_wish(built_program, generate, model, which):
-    run = generating(built_program, model, generate.out, "--size", "32x32", "--images", 50)
+    run = generating(built_program, model, generate.out, "--size", "32x32", "--images", 50,
+                     *DECODED_LAST)
     run.wait_for("decoding")
     for _ in range(3):
         run.send(which)

@@ -17,9 +17,6 @@
 namespace octet::test {
 namespace {
 
-using quant::LinearError;
-using quant::Recipe;
-
 constexpr int64_t kOut = 96, kIn = 256, kSamples = 40;
 
 // A weight and the rows that it sees; `outliers` plants channels in both.
@@ -67,8 +64,7 @@ class LinearErrorTest : public testing::Test {
     std::vector<std::unique_ptr<weights::StoredWeight>> weights;
     weights.push_back(weights::open_weight(file, "a", kOut, kIn));
     const quant::WeightRows rows(weights, 0, kOut);
-    ThreadPool pool(1);
-    return measure_error(backend, pool, "a", rows, planted.inputs, planted.smooth, options);
+    return measure_error(backend, "a", rows, planted.inputs, planted.smooth, options);
   }
 
   TemporaryFolder folder_;

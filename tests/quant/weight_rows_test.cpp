@@ -143,12 +143,11 @@ TEST_F(WeightRowsTest, ChunksKeepToTheirLimit) {
 TEST_F(WeightRowsTest, CodesDoNotDependOnTheChunks) {
   write({5, 6});
   const auto backend = make_cpu_backend({.threads = 1});
-  ThreadPool pool(1);
   const WeightRows rows(weights_, 1, 10);
   const auto codes_in_chunks = [&](int64_t bytes, size_t chunks) {
     std::vector<float> values;
     size_t calls = 0;
-    quantize_chunks(*backend, pool, rows, {}, quant::clip_ratios(false), {.bytes = bytes},
+    quantize_chunks(*backend, rows, {}, quant::clip_ratios(false), {.bytes = bytes},
                     [&](int64_t first, const QTensor& codes) {
                       EXPECT_EQ(static_cast<size_t>(first * kColumns), values.size());
                       ++calls;
@@ -173,7 +172,6 @@ TEST_F(WeightRowsTest, CodesDoNotDependOnTheChunks) {
 
 TEST_F(WeightRowsTest, RowsWithoutANumberOrTooLargeAreRefused) {
   const auto backend = make_cpu_backend({.threads = 1});
-  ThreadPool pool(1);
   for (const float bad : {NAN, INFINITY}) {
     std::vector<float> values = random_rows(3, 0);
     values[kColumns + 2] = bad;
@@ -181,7 +179,7 @@ TEST_F(WeightRowsTest, RowsWithoutANumberOrTooLargeAreRefused) {
     open({f32("0.weight", {3, kColumns}, values)}, {3});
     const WeightRows rows(weights_, 0, 3);
     EXPECT_NE(error_of([&] {
-                quantize_chunks(*backend, pool, rows, {}, quant::clip_ratios(true), {},
+                quantize_chunks(*backend, rows, {}, quant::clip_ratios(true), {},
                                 [](int64_t, const QTensor&) {});
               }),
               "");

@@ -13,17 +13,16 @@ int main(int argument_count, char** arguments) {
     return 2;
   }
   try {
-    octet::ideogram4::ScheduleRequest request;
-    request.convention = octet::ideogram4::convention_named(arguments[1]);
-    request.preset = octet::ideogram4::preset_named(arguments[2]);
-    const auto size = octet::models::parse_image_size(arguments[3]);
-    request.width = size.width;
-    request.height = size.height;
+    octet::models::ScheduleRequest request;
+    request.convention = std::string(arguments[1]) == "official" ? octet::Convention::official
+                                                                 : octet::Convention::diffusers;
+    request.preset = octet::models::preset_named(octet::ideogram4::presets(), arguments[2]);
+    request.size = octet::models::parse_image_size(arguments[3]);
     request.steps = std::atoi(arguments[4]);
     for (int i = 5; i < argument_count; ++i) {
       request.guidance.push_back(std::strtof(arguments[i], nullptr));
     }
-    const octet::ideogram4::Schedule schedule = octet::ideogram4::make_schedule(request);
+    const octet::models::Schedule schedule = octet::ideogram4::make_schedule(request);
     std::cout << nlohmann::ordered_json{{"times", schedule.times},
                                         {"deltas", schedule.deltas},
                                         {"guidance", schedule.guidance}}

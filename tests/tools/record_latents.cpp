@@ -21,23 +21,24 @@ namespace {
 void run(int argc, char** argv) {
   check(argc == 9, "usage: record_latents MODEL CAPTION LINEARS SIZE STEPS IMAGES SEED OUT");
   GenerateRequest request;
-  request.model = argv[1];
-  request.caption = read_caption(argv[2]);
-  request.linears = argv[3];
-  request.size = argv[4];
-  request.steps = std::stoi(argv[5]);
-  request.images = std::stoi(argv[6]);
-  request.seed = std::stoull(argv[7]);
-  request.device = "cpu";
-  request.threads = 1;
-  request.convention = "diffusers";
+  request.model.model = argv[1];
+  request.model.linears = std::string(argv[3]) == "int8" ? Linears::int8 : Linears::floating;
+  request.model.device = "cpu";
+  request.model.threads = 1;
+  request.model.convention = Convention::diffusers;
+  request.picture.caption = read_caption(argv[2]);
+  request.picture.size = parse_size(argv[4]);
+  request.picture.steps = std::stoi(argv[5]);
+  request.picture.images = std::stoi(argv[6]);
+  request.picture.seed = std::stoull(argv[7]);
   std::map<std::string, std::vector<float>> seen;
-  request.on_latent = [&](const LatentStep& step) {
+  RenderCallbacks callbacks{.picture = [](const Picture&) {}};
+  callbacks.latent = [&](const LatentStep& step) {
     const std::string at = fmt::format("{}.{}", step.image, step.step);
     seen["velocity." + at].assign(step.velocity.begin(), step.velocity.end());
     seen["latent." + at].assign(step.latent.begin(), step.latent.end());
   };
-  generate(request, {}, [](const Picture&) {});
+  generate(request, callbacks);
   std::vector<TensorDeclaration> tensors;
   for (const auto& [name, values] : seen) {
     tensors.push_back({name, DType::f32, {static_cast<int64_t>(values.size())}});

@@ -21,11 +21,18 @@
 
 #include "base/error.h"
 #include "devices/select.h"
-#include "engine/generate.h"
+#include "engine/part_store.h"
+#include "engine/session.h"
 #include "formats/safetensors.h"
 #include "formats/safetensors_writer.h"
-#include "models/ideogram4/load.h"
+#include "models/flux2_vae/decoder.h"
+#include "models/ideogram4/schedule.h"
+#include "models/ideogram4/text_features.h"
+#include "models/ideogram4/transformer.h"
 #include "models/qwen3/text_encoder.h"
+#include "nn/linear_list.h"
+#include "octet/lora.h"
+#include "weights/lora/lora.h"
 
 namespace octet {
 namespace {
@@ -48,7 +55,8 @@ class Job {
         in_(option("in")),
         backend_(select_backend({.device = option("device", "cpu")})),
         ctx_{*backend_, option("dtype", "f32") == "bf16" ? DType::bf16 : DType::f32},
-        convention_(ideogram4::convention_named(option("convention", "official"))) {}
+        convention_(option("convention", "official") == "official" ? Convention::official
+                                                                   : Convention::diffusers) {}
 
   std::vector<Output> run(const std::string& component) {
     if (component == "text") return text();
@@ -76,55 +84,81 @@ class Job {
   }
   Numbers floats(const std::string& name) const { return read<float>(name); }
   std::string folder(const char* part) const { return option("model") + "/" + part; }
-  std::vector<weights::LoraRequest> loras() const {
-    if (!options_.contains("lora")) return {};
-    return {weights::parse_lora_request(option("lora"))};
-  }
   bool int8() const { return option("linears", "float") == "int8"; }
 
+  // All of its weights are in memory for as long as the store is there.
+  std::unique_ptr<engine::PartStore> load(models::Part& part, bool in_int8) {
+    auto store = std::make_unique<engine::PartStore>(part, ctx_, Residency::device);
+    store->rules().int8 = in_int8;
+    store->load();
+    return store;
+  }
+
   std::vector<Output> text() {
-    qwen3::TextEncoder encoder(folder("text_encoder"));
+    qwen3::TextEncoder encoder(folder("text_encoder"), kTappedLayers);
+    const auto store = load(encoder, false);
     const auto ids = read<int32_t>("ids");
     return {{"features",
-             {static_cast<int64_t>(ids.size()), encoder.features()},
-             encoder.encode(ctx_, pool_, ids)}};
+             {static_cast<int64_t>(ids.size()), encoder.feature_count()},
+             encoder.encode(ctx_, ids)}};
+  }
+
+  void merge_lora(models::Network& network, size_t index) const {
+    if (!options_.contains("lora")) return;
+    nn::LinearList list;
+    Transformer first(models::PartFiles{folder("transformer"), ""}, /*conditional=*/true);
+    first.visit_all(list);
+    std::vector<weights::NetworkNames> names;
+    for (const auto& info : models::family_named("ideogram4").networks) {
+      names.push_back({info.name, info.aliases});
+    }
+    const auto lora =
+        std::make_shared<weights::Lora>(parse_lora(option("lora")), names, list.linears());
+    if (lora->changes(index)) network.source().set_change(weights::merge_loras({lora}, index));
   }
 
   std::vector<Output> velocity(bool conditional) {
-    const Dit dit =
-        load_dit(ctx_, folder(conditional ? "transformer" : "unconditional_transformer"),
-                 conditional, int8(), {.pool = pool_, .loras = loras()});
-    const auto grid = read<int32_t>("grid");
-    const DitPrompt prompt =
-        prepare(ctx_, dit, conditional ? floats("features") : Numbers(), grid[0], grid[1]);
+    Transformer network(
+        models::PartFiles{folder(conditional ? "transformer" : "unconditional_transformer"), ""},
+        conditional);
+    merge_lora(network, conditional ? 0 : 1);
+    const auto store = load(network, int8());
+    const auto sides = read<int32_t>("grid");
+    const models::Grid grid{sides[0], sides[1]};
+    const auto prompt = network.prepare(ctx_, conditional ? floats("features") : Numbers(), grid);
     const Numbers latent = floats("latent");
-    const int64_t tokens = prompt.image_tokens(), channels = dit.config.latent_channels;
-    const nn::Matrix z = nn::upload_matrix(ctx_, latent.data(), tokens, channels);
+    const int64_t channels = network.latent_channels();
+    const nn::Matrix z = nn::upload_matrix(ctx_, latent.data(), grid.tokens(), channels);
     Numbers out(latent.size());
-    download_matrix(ctx_, forward(ctx_, dit, prompt, z, floats("time")[0]), out.data());
-    return {{"velocity", {tokens, channels}, out}};
+    download_matrix(ctx_, network.velocity(ctx_, *prompt, z, floats("time")[0]), out.data());
+    return {{"velocity", {grid.tokens(), channels}, out}};
   }
 
   std::vector<Output> image_of(const Numbers& latent) {
     const auto grid = read<int32_t>("grid");
-    engine::Decoder decoder(ctx_, folder("vae"), convention_, {pool_});
-    const int64_t side = decoder.token_side();
+    const std::string path = folder("vae");
+    const models::Family& family = models::family_named("ideogram4");
+    models::Model model = family.open(
+        family.find({.model = option("model")}),
+        {.convention = convention_,
+         .activations = ctx_.dtype == DType::bf16 ? Activations::bf16 : Activations::f32});
+    const auto store = load(*model.decoder, false);
+    const int64_t side = model.decoder->token_side();
     return {{"image",
              {grid[0] * side, grid[1] * side, 3},
-             decoder.decode(ctx_, latent, grid[0], grid[1])}};
+             model.decoder->decode(ctx_, latent, {grid[0], grid[1]})}};
   }
 
   std::vector<Output> schedule() {
     const auto size = read<int32_t>("size");
     const Numbers mu_std = floats("mu_std");
-    ideogram4::ScheduleRequest request;
+    models::ScheduleRequest request;
     request.preset.mu = mu_std[0];
     request.preset.std = mu_std[1];
-    request.height = size[0];
-    request.width = size[1];
-    request.steps = read<int32_t>("count")[0];
+    request.preset.steps = request.steps = read<int32_t>("count")[0];
+    request.size = {size[1], size[0]};
     request.convention = convention_;
-    const ideogram4::Schedule made = ideogram4::make_schedule(request);
+    const models::Schedule made = ideogram4::make_schedule(request);
     const auto count = static_cast<int64_t>(made.deltas.size());
     return {{"times", {count}, Numbers(made.times.begin(), made.times.end() - 1)},
             {"steps", {count}, made.deltas}};
@@ -134,30 +168,38 @@ class Job {
     const auto grid = read<int32_t>("grid");
     const auto caption = read<char>("caption");
     const Numbers mu_std = floats("mu_std");
-    engine::GenerateRequest request;
-    request.folders = ideogram4::find_folders({.model = option("model")});
-    const int side = engine::size_limits(request.folders, convention_).token_side;
-    request.size = {grid[1] * side, grid[0] * side};
-    request.caption.assign(caption.begin(), caption.end());
-    request.schedule.preset.mu = mu_std[0];
-    request.schedule.preset.std = mu_std[1];
-    request.schedule.guidance = floats("guidance");
-    request.schedule.steps = static_cast<int>(request.schedule.guidance.size());
-    request.convention = convention_;
-    request.int8 = int8();
-    request.noise = floats("noise");
+    engine::SessionOptions options{.once = true};
+    options.model.model = option("model");
+    options.model.activations = ctx_.dtype == DType::bf16 ? Activations::bf16 : Activations::f32;
+    options.model.linears = int8() ? Linears::int8 : Linears::floating;
+    options.model.convention = convention_;
+    options.model.device = option("device", "cpu");
+    const std::atomic<bool> stop{false};
+    engine::Session session(options, stop);
+    const int side = session.model().sizes.token_side;
+    engine::RenderJob job;
+    job.prompt.assign(caption.begin(), caption.end());
+    job.schedule.preset = session.family().presets.front();
+    job.schedule.preset.mu = mu_std[0];
+    job.schedule.preset.std = mu_std[1];
+    job.schedule.size = {grid[1] * side, grid[0] * side};
+    job.schedule.guidance = floats("guidance");
+    job.schedule.steps = static_cast<int>(job.schedule.guidance.size());
+    job.schedule.convention = convention_;
+    job.noise = floats("noise");
     std::vector<Output> outputs;
-    engine::generate(
-        ctx_, pool_, request, {}, [&](const engine::GeneratedImage& image, const auto&) {
-          outputs.push_back({"latent",
-                             {static_cast<int64_t>(grid[0]) * grid[1],
-                              static_cast<int64_t>(image.latent.size()) / (grid[0] * grid[1])},
-                             image.latent});
-          outputs.push_back({"image",
-                             {image.size.height, image.size.width, 3},
-                             Numbers(image.pixels.begin(), image.pixels.end()),
-                             true});
-        });
+    engine::SessionCallbacks callbacks;
+    callbacks.image = [&](const engine::RenderedImage& image, const RenderReport& report) {
+      outputs.push_back({"latent",
+                         {static_cast<int64_t>(grid[0]) * grid[1],
+                          static_cast<int64_t>(image.latent.size()) / (grid[0] * grid[1])},
+                         image.latent});
+      outputs.push_back({"image",
+                         {report.height, report.width, 3},
+                         Numbers(image.rgb.begin(), image.rgb.end()),
+                         true});
+    };
+    session.render(job, callbacks);
     return outputs;
   }
 
@@ -165,8 +207,7 @@ class Job {
   SafetensorsFile in_;
   std::unique_ptr<Backend> backend_;
   nn::Context ctx_;
-  ideogram4::Convention convention_;
-  ThreadPool pool_;
+  Convention convention_;
 };
 
 void write(const std::string& path, const std::vector<Output>& outputs) {

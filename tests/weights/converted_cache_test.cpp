@@ -69,7 +69,7 @@ class ConvertedCacheTest : public testing::Test {
       codes_[weight.module()].assign(bytes, bytes + kRows * kWide);
       kept.keep(weight, codes, made_from);
     };
-    weights::Loader loader(from, *backend_, pool_, options);
+    weights::Loader loader(from, *backend_, options);
     visit(loader);
     kept.commit();
   }
@@ -85,13 +85,12 @@ class ConvertedCacheTest : public testing::Test {
   TemporaryFolder folder_;
   uint64_t max_bytes_ = 1'000'000;
   std::unique_ptr<Backend> backend_ = select_backend({.device = "ref"});
-  ThreadPool pool_{2};
   std::map<std::string, std::vector<std::byte>> codes_;
 };
 
 TEST_F(ConvertedCacheTest, FingerprintIsTheSameWithAndWithoutIt) {
   const auto fingerprint = [&](const weights::WeightSource& from, auto... changes) {
-    weights::Loader loader(from, *backend_, pool_, {});
+    weights::Loader loader(from, *backend_, {});
     visit(loader);
     weights::Fingerprint sum = loader.fingerprint();
     (sum.add(changes), ...);
@@ -358,7 +357,7 @@ TEST_F(ConvertedCacheTest, GoesOnWhereARunWasEnded) {
       check(weight.module() != "x.b", "stopped");
       kept.keep(weight, codes, made_from);
     };
-    weights::Loader loader(from, *backend_, pool_, options);
+    weights::Loader loader(from, *backend_, options);
     EXPECT_ERROR_WITH(visit(loader), "stopped");
   }
   EXPECT_EQ(cache(source()).find(), nullptr);

@@ -283,12 +283,12 @@ TEST_F(TransformerLabTest, RecipesOfOurOwn) {
 
 // Columns that smoothing made large tell which way the vector goes.
 TEST_F(TransformerLabTest, DirectionByTheNumbers) {
-  constexpr int64_t kRows = 40, kK = 256;
-  std::vector<int8_t> wide(kRows * kK);
+  constexpr int64_t kHeight = 40, kK = 256;
+  std::vector<int8_t> wide(kHeight * kK);
   Values grows(kK), shrinks(kK), flat(kK, 3.0f), unrelated(kK);
   for (int64_t j = 0; j < kK; ++j) {
     const auto at = static_cast<size_t>(j);
-    for (int64_t row = 0; row < kRows; ++row) {
+    for (int64_t row = 0; row < kHeight; ++row) {
       wide[static_cast<size_t>(row * kK + j)] =
           static_cast<int8_t>((row % 2 == 0 ? 1 : -1) * (2 + j / 3));
     }
@@ -297,9 +297,9 @@ TEST_F(TransformerLabTest, DirectionByTheNumbers) {
     unrelated[at] = j % 2 == 0 ? 1.0f : 2.0f;
   }
   const auto stored_smooth = [&](const Values& smooth) {
-    const Checkpoint file = write({tensor("a.wq", DType::i8, {kRows, kK}, wide),
+    const Checkpoint file = write({tensor("a.wq", DType::i8, {kHeight, kK}, wide),
                                    f32("a.ws", {}, {0.5f}), f32("a.smooth", {kK}, smooth)});
-    return open_weight(file, "a", kRows, kK)->transform().smooth[9];
+    return open_weight(file, "a", kHeight, kK)->transform().smooth[9];
   };
   EXPECT_EQ(stored_smooth(grows), 1 / grows[9]);
   EXPECT_EQ(stored_smooth(shrinks), shrinks[9]);

@@ -21,6 +21,12 @@ using weights::StoredWeight;
 
 inline constexpr int64_t kK = 3;
 
+// Of a model with two networks.
+inline constexpr std::string_view kFirstAliases[] = {"cond", "conditional_transformer"};
+inline constexpr std::string_view kSecondAliases[] = {"uncond", "unconditional_transformer"};
+inline constexpr weights::NetworkNames kNetworks[] = {{"conditional", kFirstAliases},
+                                                      {"unconditional", kSecondAliases}};
+
 // Rows of `fused` are those of a, b and c; `o` has another name; `in` has one only.
 inline std::vector<nn::LinearSpec> model() {
   return {{.layer = "fused",
@@ -71,18 +77,18 @@ inline std::vector<float> values_of(const StoredWeight& weight) {
 class LoraTest : public testing::Test {
  protected:
   std::shared_ptr<const Lora> lora(const std::vector<WrittenTensor>& tensors,
-                                   weights::LoraRequest request = {},
+                                   octet::Lora request = {},
                                    const std::map<std::string, std::string>& metadata = {}) {
-    request.path = folder_.file(std::to_string(count_++) + ".safetensors");
-    write_tensors(request.path, tensors, metadata);
-    return std::make_shared<Lora>(request, model());
+    request.file = folder_.file(std::to_string(count_++) + ".safetensors");
+    write_tensors(request.file, tensors, metadata);
+    return std::make_shared<Lora>(request, kNetworks, model());
   }
 
   // What is added to zeros of this module.
   std::vector<float> change(const std::shared_ptr<const Lora>& from, const std::string& module,
-                            int64_t rows, bool conditional = true) {
+                            int64_t rows, size_t network = 0) {
     auto base = std::make_unique<GivenWeight>(rows, std::vector<float>(rows * kK));
-    return values_of(*weights::merge_loras({from}, conditional)(std::move(base), module));
+    return values_of(*weights::merge_loras({from}, network)(std::move(base), module));
   }
 
   std::string refusal(const std::vector<WrittenTensor>& tensors,

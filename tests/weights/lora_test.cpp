@@ -13,8 +13,6 @@
 namespace octet::test {
 namespace {
 
-using weights::LoraNetworks;
-
 TEST_F(LoraTest, AllDialects) {
   const std::vector<WrittenTensor> files[] = {
       pair("transformer.layers.0.at.o"),
@@ -38,10 +36,10 @@ TEST_F(LoraTest, AllDialects) {
     const auto read = lora(file);
     EXPECT_EQ(change(read, "layers.0.at.o", 2), kProduct);
     EXPECT_EQ(change(read, "layers.0.at.to_o.0", 2), kProduct);
-    EXPECT_EQ(change(read, "layers.0.at.o", 2, /*conditional=*/false), kNothing);
+    EXPECT_EQ(change(read, "layers.0.at.o", 2, /*network=*/1), kNothing);
     EXPECT_EQ(change(read, "mlp_in", 2), kNothing);
-    EXPECT_TRUE(read->changes(true));
-    EXPECT_FALSE(read->changes(false));
+    EXPECT_TRUE(read->changes(0));
+    EXPECT_FALSE(read->changes(1));
   }
   EXPECT_EQ(change(lora(pair("lora_unet_mlp_in")), "mlp_in", 2), kProduct);
 }
@@ -73,7 +71,7 @@ TEST_F(LoraTest, StrengthAndAlphaAreFactors) {
   EXPECT_EQ(change(lora(pair("mlp_in"), {.strength = 0.25f}), "mlp_in", 2), times(0.25f, kProduct));
   const auto none = lora(pair("mlp_in"), {.strength = 0});
   EXPECT_EQ(change(none, "mlp_in", 2), kNothing);
-  EXPECT_FALSE(none->changes(true));
+  EXPECT_FALSE(none->changes(0));
 }
 
 // alpha / rank with a rank above 1: five rows, so that one is left over after four.
@@ -114,24 +112,27 @@ TEST_F(LoraTest, WholeDifferences) {
 }
 
 TEST_F(LoraTest, Networks) {
-  const auto nets = [&](const std::vector<WrittenTensor>& tensors, LoraNetworks networks) {
+  const auto nets = [&](const std::vector<WrittenTensor>& tensors,
+                        const std::vector<std::string>& networks) {
     const auto read = lora(tensors, {.networks = networks});
-    return std::pair(change(read, "mlp_in", 2), change(read, "mlp_in", 2, false));
+    return std::pair(change(read, "mlp_in", 2), change(read, "mlp_in", 2, 1));
   };
+  const std::vector<std::string> as_named, of_first = {"cond"}, of_second = {"unconditional"},
+                                           of_all = {"all"};
   using Both = std::pair<std::vector<float>, std::vector<float>>;
   const Both first{kProduct, kNothing}, second{kNothing, kProduct}, both{kProduct, kProduct};
   for (const char* prefix : {"transformer.", "diffusion_model.", "", "conditional_transformer."}) {
     const auto file = pair(std::string(prefix) + "mlp_in");
-    EXPECT_EQ(nets(file, LoraNetworks::as_named), first);
-    EXPECT_EQ(nets(file, LoraNetworks::conditional), first);
-    EXPECT_EQ(nets(file, LoraNetworks::unconditional), second);
-    EXPECT_EQ(nets(file, LoraNetworks::both), both);
+    EXPECT_EQ(nets(file, as_named), first);
+    EXPECT_EQ(nets(file, of_first), first);
+    EXPECT_EQ(nets(file, of_second), second);
+    EXPECT_EQ(nets(file, of_all), both);
   }
   for (const char* prefix : {"unconditional_transformer.", "unconditional.", "uncond."}) {
     const auto file = pair(std::string(prefix) + "mlp_in");
-    EXPECT_EQ(nets(file, LoraNetworks::as_named), second);
-    EXPECT_EQ(nets(file, LoraNetworks::conditional), first);
-    EXPECT_EQ(nets(file, LoraNetworks::both), both);
+    EXPECT_EQ(nets(file, as_named), second);
+    EXPECT_EQ(nets(file, of_first), first);
+    EXPECT_EQ(nets(file, of_all), both);
   }
   // A part for each: the user chooses among them, they are not moved.
   auto file = pair("transformer.mlp_in");
@@ -140,16 +141,26 @@ TEST_F(LoraTest, Networks) {
     file.push_back(each);
   }
   const std::vector<float> other = times(-1, kProduct);
-  EXPECT_EQ(nets(file, LoraNetworks::as_named), Both(kProduct, other));
-  EXPECT_EQ(nets(file, LoraNetworks::both), Both(kProduct, other));
-  EXPECT_EQ(nets(file, LoraNetworks::conditional), first);
-  EXPECT_EQ(nets(file, LoraNetworks::unconditional), Both(kNothing, other));
+  EXPECT_EQ(nets(file, as_named), Both(kProduct, other));
+  EXPECT_EQ(nets(file, of_all), Both(kProduct, other));
+  EXPECT_EQ(nets(file, of_first), first);
+  EXPECT_EQ(nets(file, of_second), Both(kNothing, other));
+  EXPECT_EQ(nets(file, {"conditional", "uncond"}), Both(kProduct, other));
+  EXPECT_ERROR_WITH(lora(file, {.networks = {"third"}}),
+                    "\"third\", which the model does not have; expected conditional, "
+                    "unconditional, or all");
+}
+
+TEST_F(LoraTest, StrengthsBeyondAllReasonAreRefused) {
+  for (const float strength : {101.0f, -1e9f, INFINITY, NAN}) {
+    EXPECT_ERROR_WITH(lora(pair("mlp_in"), {.strength = strength}), "from -100 to 100");
+  }
 }
 
 TEST_F(LoraTest, SeveralStack) {
   const auto first = lora(pair("mlp_in")), second = lora(pair("mlp_in"), {.strength = -3});
   auto base = std::make_unique<GivenWeight>(2, std::vector<float>{1, 2, 3, 4, 5, 6});
-  const auto merged = weights::merge_loras({first, second}, true)(std::move(base), "mlp_in");
+  const auto merged = weights::merge_loras({first, second}, 0)(std::move(base), "mlp_in");
   EXPECT_EQ(values_of(*merged), (std::vector<float>{-19, -38, -57, -36, -75, -114}));
   EXPECT_EQ(merged->format(), "F32 + LoRA");
 }
@@ -184,7 +195,7 @@ TEST_F(LoraTest, ConfigurationOfDiffusersAndPeft) {
   write_tensors(folder_.file("adapter_model.safetensors"), pair("base_model.model.mlp_in"));
   folder_.write("adapter_config.json", R"({"lora_alpha": 16, "use_dora": false})");
   const auto peft = std::make_shared<Lora>(
-      weights::LoraRequest{.path = folder_.file("adapter_model.safetensors")}, model());
+      octet::Lora{.file = folder_.file("adapter_model.safetensors")}, kNetworks, model());
   EXPECT_EQ(change(peft, "mlp_in", 2), times(16, kProduct));
 }
 
@@ -192,8 +203,9 @@ TEST_F(LoraTest, ConfigurationsThatAreNoFilesAreNamed) {
   const std::string config = folder_.file("adapter_config.json");
   write_tensors(folder_.file("adapter_model.safetensors"), pair("base_model.model.mlp_in"));
   const auto sentence = [&] {
-    return error_of(
-        [&] { Lora({.path = folder_.file("adapter_model.safetensors")}, octet::test::model()); });
+    return error_of([&] {
+      Lora({.file = folder_.file("adapter_model.safetensors")}, kNetworks, octet::test::model());
+    });
   };
   std::filesystem::create_symlink("adapter_config.json", config);
   EXPECT_TRUE(contains(sentence(), config + ": cannot be opened: ")) << sentence();
@@ -212,14 +224,14 @@ TEST_F(LoraTest, MergesBeforeTheTransform) {
   const std::vector<nn::LinearSpec> linears = {{.layer = "m", .k = 16, .layouts = {{{"m", 2}}}}};
   write_tensors(folder_.file("m.safetensors"), {written("m.lora_A.weight", {1, 16}, down),
                                                 written("m.lora_B.weight", {2, 1}, up)});
-  const auto read =
-      std::make_shared<Lora>(weights::LoraRequest{.path = folder_.file("m.safetensors")}, linears);
+  const auto read = std::make_shared<Lora>(octet::Lora{.file = folder_.file("m.safetensors")},
+                                           kNetworks, linears);
   weights::StoredTransform rotated{.kind = Transform::rotate, .group = 16};
   weights::StoredTransform smoothed{.kind = Transform::smooth, .smooth = std::vector<float>(16, 4)};
   smoothed.smooth[3] = 0.5f;
   for (const auto& transform : {weights::StoredTransform{}, rotated, smoothed}) {
     const GivenWeight base(2, codes, transform, /*int8=*/true);
-    const auto merged = weights::merge_loras({read}, true)(
+    const auto merged = weights::merge_loras({read}, 0)(
         std::make_unique<GivenWeight>(2, codes, transform, /*int8=*/true), "m");
     EXPECT_TRUE(merged->for_int8());
     EXPECT_FALSE(merged->is_int8());
@@ -252,16 +264,15 @@ TEST_F(LoraTest, RequantizesOnceUnderTheSameTransform) {
   write_tensors(folder_.file("base.safetensors"), {written("m.weight", {n, k}, codes)});
   write_tensors(folder_.file("m.safetensors"),
                 {written("m.lora_A.weight", {1, k}, down), written("m.lora_B.weight", {n, 1}, up)});
-  const auto read =
-      std::make_shared<Lora>(weights::LoraRequest{.path = folder_.file("m.safetensors")}, linears);
+  const auto read = std::make_shared<Lora>(octet::Lora{.file = folder_.file("m.safetensors")},
+                                           kNetworks, linears);
   const weights::StoredTransform rotated{.kind = Transform::rotate, .group = 16};
   weights::WeightSource source(std::make_shared<Checkpoint>(folder_.file("base.safetensors")), "");
-  const auto merge = weights::merge_loras({read}, true);
+  const auto merge = weights::merge_loras({read}, 0);
   source.set_change([&](std::unique_ptr<StoredWeight>, const std::string& module) {
     return merge(std::make_unique<GivenWeight>(n, codes, rotated, /*int8=*/true), module);
   });
   const auto backend = select_backend({.device = "ref"});
-  ThreadPool pool(2);
   int calls = 0;
   weights::LoadOptions options;
   options.converted = [&](const StoredWeight& weight, const QTensor& made, const auto&) {
@@ -280,7 +291,7 @@ TEST_F(LoraTest, RequantizesOnceUnderTheSameTransform) {
       }
     }
   };
-  weights::Loader loader(source, *backend, pool, options);
+  weights::Loader loader(source, *backend, options);
   nn::Linear linear;
   loader.linear(linear, linears.front());
   EXPECT_EQ(calls, 1);
@@ -291,7 +302,7 @@ TEST_F(LoraTest, FingerprintAndIdentityFollowContentStrengthAndNetworks) {
   ThreadPool pool(2);
   const auto fingerprint = [&](const std::shared_ptr<const Lora>& from) {
     weights::Fingerprint sum;
-    const auto merged = weights::merge_loras({from}, true)(
+    const auto merged = weights::merge_loras({from}, 0)(
         std::make_unique<GivenWeight>(2, std::vector<float>(6)), "mlp_in");
     for (const auto& tensor : merged->tensors()) sum.add(tensor.name, tensor.bytes, pool);
     return sum.to_string();
@@ -304,7 +315,7 @@ TEST_F(LoraTest, FingerprintAndIdentityFollowContentStrengthAndNetworks) {
   tensors = pair("mlp_in");
   tensors.push_back(written("mlp_in.alpha", {}, {2}));
   const auto scaled = lora(tensors);
-  const auto moved = lora(pair("mlp_in"), {.networks = LoraNetworks::both});
+  const auto moved = lora(pair("mlp_in"), {.networks = {"all"}});
   EXPECT_EQ(fingerprint(one), fingerprint(same));
   EXPECT_EQ(one->identity(pool), same->identity(pool));
   for (const auto& each : {weaker, other, scaled}) {

@@ -59,14 +59,13 @@ void expect_file_equals_memory(const Visit& visit, const Model& empty, DType dty
   const std::string path = folder.file("model.safetensors");
   const auto owned = make_ref_backend();
   Backend& backend = *owned;
-  ThreadPool pool(2);
   Model made{empty.config}, loaded{empty.config};
   write_random_checkpoint(
       path, [&](nn::WeightVisitor& v) { visit(made, v); }, 7, dtype);
-  RandomWeights make(backend, pool, {.seed = 7, .dtype = dtype, .int8 = false});
+  RandomWeights make(backend, {.seed = 7, .dtype = dtype, .int8 = false});
   visit(made, make);
   const WeightSource source(std::make_shared<Checkpoint>(path), "");
-  Loader loader(source, backend, pool, {.dtype = dtype, .int8 = false});
+  Loader loader(source, backend, {.dtype = dtype, .int8 = false});
   visit(loaded, loader);
   Contents expected, got;
   visit(loaded, expected);
@@ -150,21 +149,20 @@ TEST(RandomWeights, MeanAndDeviationAreAsAskedFor) {
 TEST(RandomWeights, Int8IsTheSameModelButForItsRounding) {
   const auto owned = make_ref_backend();
   Backend& backend = *owned;
-  ThreadPool pool(2);
   std::vector<std::vector<float>> velocities;
   for (const bool int8 : {false, true}) {
     nn::Context ctx{backend, DType::f32};
     ideogram4::Dit dit;
     dit.config = test::small_dit(2, 96);
-    RandomWeights make(backend, pool, {.seed = 5, .dtype = DType::f32, .int8 = int8});
+    RandomWeights make(backend, {.seed = 5, .dtype = DType::f32, .int8 = int8});
     visit_weights(dit, true, make);
     EXPECT_EQ(dit.blocks[0].qkv.is_int8(), int8);
     EXPECT_EQ(dit.blocks[1].gate_up.is_int8(), int8);
-    EXPECT_FALSE(dit.text.is_int8());
+    EXPECT_FALSE(dit.entry.text.is_int8());
     std::vector<float> features(3 * 40), latent(6 * 16);
     fill_random(1, {"features", {}, 0}, {0, 1}, 0, features);
     fill_random(1, {"latent", {}, 0}, {0, 1}, 0, latent);
-    const auto prompt = prepare(ctx, dit, features, 2, 3);
+    const auto prompt = prepare(ctx, dit, features, {2, 3});
     const auto velocity = forward(ctx, dit, prompt, upload_matrix(ctx, latent.data(), 6, 16), 0.5f);
     velocities.emplace_back(6 * 16);
     download_matrix(ctx, velocity, velocities.back().data());

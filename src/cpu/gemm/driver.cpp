@@ -81,8 +81,8 @@ struct Job {
 EpilogueTile output_tile(const Job& job, int64_t m_panel, int64_t n_panel, const int32_t* acc) {
   const int64_t row = m_panel * job.kernel.mr;
   const int64_t column = n_panel * job.kernel.nr;
-  const bool gated = job.problem.fusion == Fusion::swiglu;
-  const int64_t out_column = gated ? column / 2 : column;
+  const FusionRow& fusion = traits_of(job.problem.fusion);
+  const int64_t out_column = output_columns(fusion.fusion, column);
   const int64_t element_bytes = bits_of(job.problem.out) / 8;
   const TensorView& out = job.args.out;
   EpilogueTile tile = {};
@@ -92,11 +92,11 @@ EpilogueTile output_tile(const Job& job, int64_t m_panel, int64_t n_panel, const
   tile.columns = std::min<int64_t>(job.kernel.nr, job.problem.n - column);
   tile.row_scale = job.args.a.scales.as<float>() + row;
   tile.col_scale = reinterpret_cast<const float*>(job.args.w->col_scale.data()) + column;
-  if (job.problem.fusion == Fusion::bias) {
+  tile.fusion = fusion.fusion;
+  if (fusion.biased) {
     tile.bias = reinterpret_cast<const float*>(job.args.w->bias.data()) + column;
   }
-  tile.gated = gated;
-  tile.out_columns = gated ? tile.columns / 2 : tile.columns;
+  tile.out_columns = output_columns(fusion.fusion, tile.columns);
   tile.out =
       reinterpret_cast<char*>(out.data + (row * out.row_stride() + out_column) * element_bytes);
   tile.out_stride_bytes = out.row_stride() * element_bytes;
@@ -109,7 +109,7 @@ Ahead::Stream spread(const int8_t* at, int64_t bytes, int64_t steps) {
   return {at, steps > 0 ? ceil_div(bytes, steps * kLine) : 0};
 }
 
-// Sums of kernels with an activation offset begin at what cancels it.
+// Accumulators of kernels with an activation offset begin at what cancels it.
 void start_accumulators(const Job& job, int64_t n_panel, int32_t* acc) {
   const int32_t* starts = job.starts + n_panel * job.kernel.nr;
   for (int i = 0; i < job.kernel.mr; ++i) {
@@ -171,8 +171,8 @@ void gemm(ThreadPool& pool, const Int8MicroKernel& kernel, const GemmProblem& pr
   std::byte* activations =
       workspace.activations.at_least(activation_bytes(kernel, problem.m, problem.k));
   workspace.accumulators.resize(static_cast<size_t>(pool.threads()));
-  const int64_t sum_bytes = blocks.m_panels * blocks.n_panels * kernel.mr * kernel.nr *
-                            static_cast<int64_t>(sizeof(int32_t));
+  const int64_t accumulator_bytes = blocks.m_panels * blocks.n_panels * kernel.mr * kernel.nr *
+                                    static_cast<int64_t>(sizeof(int32_t));
 
   const auto* weights = reinterpret_cast<const int8_t*>(args.w->values.data());
   const Job job = {
@@ -197,7 +197,7 @@ void gemm(ThreadPool& pool, const Int8MicroKernel& kernel, const GemmProblem& pr
   });
   pool.run(blocks.m_tasks * blocks.n_tasks, [&](int64_t index, int thread) {
     std::byte* accumulators =
-        workspace.accumulators[static_cast<size_t>(thread)].at_least(sum_bytes);
+        workspace.accumulators[static_cast<size_t>(thread)].at_least(accumulator_bytes);
     if (kernel.begin != nullptr) kernel.begin();  // nothing throws from here to end
     run_task(job, index, reinterpret_cast<int32_t*>(accumulators));
     if (kernel.end != nullptr) kernel.end();

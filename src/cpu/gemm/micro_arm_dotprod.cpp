@@ -15,51 +15,51 @@ constexpr int kStep = 16;
 constexpr int kBGroup = 4;
 
 template <int kLane>
-[[gnu::always_inline]] inline void multiply(int32x4_t (&sum)[kMr][2], const int8x16_t (&rows)[kMr],
+[[gnu::always_inline]] inline void multiply(int32x4_t (&c)[kMr][2], const int8x16_t (&rows)[kMr],
                                             const int8_t* b) {
   const int8x16_t b0 = vld1q_s8(b);
   const int8x16_t b1 = vld1q_s8(b + 16);
 #pragma GCC unroll 16
   for (int i = 0; i < kMr; ++i) {
-    sum[i][0] = vdotq_laneq_s32(sum[i][0], b0, rows[i], kLane);
-    sum[i][1] = vdotq_laneq_s32(sum[i][1], b1, rows[i], kLane);
+    c[i][0] = vdotq_laneq_s32(c[i][0], b0, rows[i], kLane);
+    c[i][1] = vdotq_laneq_s32(c[i][1], b1, rows[i], kLane);
   }
 }
 
 void run(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumulate, const Ahead&) {
-  int32x4_t sum[kMr][2];
+  int32x4_t c[kMr][2];
 #pragma GCC unroll 16
   for (int i = 0; i < kMr; ++i) {
 #pragma GCC unroll 16
     for (int j = 0; j < 2; ++j) {
-      sum[i][j] = accumulate ? vld1q_s32(acc + i * kNr + j * 4) : vdupq_n_s32(0);
+      c[i][j] = accumulate ? vld1q_s32(acc + i * kNr + j * 4) : vdupq_n_s32(0);
     }
   }
   for (int64_t k0 = 0; k0 < k; k0 += kStep, a += kMr * kStep, b += kNr * kStep) {
     int8x16_t rows[kMr];
 #pragma GCC unroll 16
     for (int i = 0; i < kMr; ++i) rows[i] = vld1q_s8(a + i * kStep);
-    multiply<0>(sum, rows, b);
-    multiply<1>(sum, rows, b + kNr * kBGroup);
-    multiply<2>(sum, rows, b + 2 * kNr * kBGroup);
-    multiply<3>(sum, rows, b + 3 * kNr * kBGroup);
+    multiply<0>(c, rows, b);
+    multiply<1>(c, rows, b + kNr * kBGroup);
+    multiply<2>(c, rows, b + 2 * kNr * kBGroup);
+    multiply<3>(c, rows, b + 3 * kNr * kBGroup);
   }
 #pragma GCC unroll 16
   for (int i = 0; i < kMr; ++i) {
 #pragma GCC unroll 16
-    for (int j = 0; j < 2; ++j) vst1q_s32(acc + i * kNr + j * 4, sum[i][j]);
+    for (int j = 0; j < 2; ++j) vst1q_s32(acc + i * kNr + j * 4, c[i][j]);
   }
 }
 
 int64_t spin(int64_t iterations) {
-  int32x4_t sum[16];
+  int32x4_t c[16];
 #pragma GCC unroll 16
-  for (auto& lane : sum) lane = vdupq_n_s32(0);
+  for (auto& lane : c) lane = vdupq_n_s32(0);
   const int8x16_t a = vdupq_n_s8(5);
   const int8x16_t b = vdupq_n_s8(-7);
   for (int64_t i = 0; i < iterations; ++i) {
 #pragma GCC unroll 16
-    for (auto& lane : sum) {
+    for (auto& lane : c) {
       asm volatile("sdot %0.4s, %1.16b, %2.16b" : "+w"(lane) : "w"(a), "w"(b));
     }
   }

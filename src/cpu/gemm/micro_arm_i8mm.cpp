@@ -17,13 +17,13 @@ constexpr int kColumnPairs = kNr / 2;
 
 void run(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumulate, const Ahead&) {
   // A block holds (row 0: column 0, 1; row 1: column 0, 1).
-  int32x4_t sum[kRowPairs][kColumnPairs];
+  int32x4_t c[kRowPairs][kColumnPairs];
 #pragma GCC unroll 16
   for (int i = 0; i < kRowPairs; ++i) {
 #pragma GCC unroll 16
     for (int j = 0; j < kColumnPairs; ++j) {
       const int32_t* at = acc + 2 * i * kNr + 2 * j;
-      sum[i][j] = accumulate ? vcombine_s32(vld1_s32(at), vld1_s32(at + kNr)) : vdupq_n_s32(0);
+      c[i][j] = accumulate ? vcombine_s32(vld1_s32(at), vld1_s32(at + kNr)) : vdupq_n_s32(0);
     }
   }
   for (int64_t k0 = 0; k0 < k; k0 += kStep, a += kMr * kStep, b += kNr * kStep) {
@@ -34,7 +34,7 @@ void run(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumul
     for (int j = 0; j < kColumnPairs; ++j) {
       const int8x16_t columns = vld1q_s8(b + j * 16);
 #pragma GCC unroll 16
-      for (int i = 0; i < kRowPairs; ++i) sum[i][j] = vmmlaq_s32(sum[i][j], rows[i], columns);
+      for (int i = 0; i < kRowPairs; ++i) c[i][j] = vmmlaq_s32(c[i][j], rows[i], columns);
     }
   }
 #pragma GCC unroll 16
@@ -42,21 +42,21 @@ void run(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumul
 #pragma GCC unroll 16
     for (int j = 0; j < kColumnPairs; ++j) {
       int32_t* at = acc + 2 * i * kNr + 2 * j;
-      vst1_s32(at, vget_low_s32(sum[i][j]));
-      vst1_s32(at + kNr, vget_high_s32(sum[i][j]));
+      vst1_s32(at, vget_low_s32(c[i][j]));
+      vst1_s32(at + kNr, vget_high_s32(c[i][j]));
     }
   }
 }
 
 int64_t spin(int64_t iterations) {
-  int32x4_t sum[16];
+  int32x4_t c[16];
 #pragma GCC unroll 16
-  for (auto& lane : sum) lane = vdupq_n_s32(0);
+  for (auto& lane : c) lane = vdupq_n_s32(0);
   const int8x16_t a = vdupq_n_s8(5);
   const int8x16_t b = vdupq_n_s8(-7);
   for (int64_t i = 0; i < iterations; ++i) {
 #pragma GCC unroll 16
-    for (auto& lane : sum) {
+    for (auto& lane : c) {
       asm volatile("smmla %0.4s, %1.16b, %2.16b" : "+w"(lane) : "w"(a), "w"(b));
     }
   }

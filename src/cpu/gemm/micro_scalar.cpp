@@ -10,9 +10,9 @@ constexpr int kAGroup = 64;
 constexpr int kBGroup = 4;
 
 void run(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumulate, const Ahead&) {
-  int32_t sum[kMr][kNr];
+  int32_t c[kMr][kNr];
   for (int i = 0; i < kMr; ++i) {
-    for (int j = 0; j < kNr; ++j) sum[i][j] = accumulate ? acc[i * kNr + j] : 0;
+    for (int j = 0; j < kNr; ++j) c[i][j] = accumulate ? acc[i * kNr + j] : 0;
   }
   for (int64_t k0 = 0; k0 < k; k0 += kBGroup) {
     const int8_t* a_at = a + (k0 / kAGroup) * kMr * kAGroup + k0 % kAGroup;
@@ -20,13 +20,13 @@ void run(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumul
     for (int i = 0; i < kMr; ++i) {
       for (int j = 0; j < kNr; ++j) {
         for (int p = 0; p < kBGroup; ++p) {
-          sum[i][j] += a_at[i * kAGroup + p] * b_at[j * kBGroup + p];
+          c[i][j] += a_at[i * kAGroup + p] * b_at[j * kBGroup + p];
         }
       }
     }
   }
   for (int i = 0; i < kMr; ++i) {
-    for (int j = 0; j < kNr; ++j) acc[i * kNr + j] = sum[i][j];
+    for (int j = 0; j < kNr; ++j) acc[i * kNr + j] = c[i][j];
   }
 }
 

@@ -17,19 +17,19 @@ constexpr int kNr = 16;
 constexpr int kAGroup = 64;
 constexpr int kBGroup = 4;
 
-[[gnu::always_inline]] inline __m256i dot(__m256i sum, __m256i a, __m256i b, __m256i b_magnitude) {
+[[gnu::always_inline]] inline __m256i dot(__m256i c, __m256i a, __m256i b, __m256i b_magnitude) {
   const __m256i pairs = _mm256_maddubs_epi16(b_magnitude, _mm256_sign_epi8(a, b));
-  return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+  return _mm256_add_epi32(c, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
 
 void run(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumulate, const Ahead&) {
-  __m256i sum[kMr][2];
+  __m256i c[kMr][2];
   auto* acc_vec = reinterpret_cast<__m256i*>(acc);
 #pragma GCC unroll 16
   for (int i = 0; i < kMr; ++i) {
 #pragma GCC unroll 16
     for (int j = 0; j < 2; ++j) {
-      sum[i][j] = accumulate ? _mm256_load_si256(acc_vec + i * 2 + j) : _mm256_setzero_si256();
+      c[i][j] = accumulate ? _mm256_load_si256(acc_vec + i * 2 + j) : _mm256_setzero_si256();
     }
   }
   for (int64_t k0 = 0; k0 < k; k0 += kAGroup, a += kMr * kAGroup) {
@@ -43,35 +43,35 @@ void run(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumul
         int32_t four;
         __builtin_memcpy(&four, a + i * kAGroup + p, sizeof(four));
         const __m256i a_all = _mm256_set1_epi32(four);
-        sum[i][0] = dot(sum[i][0], a_all, b0, magnitude0);
-        sum[i][1] = dot(sum[i][1], a_all, b1, magnitude1);
+        c[i][0] = dot(c[i][0], a_all, b0, magnitude0);
+        c[i][1] = dot(c[i][1], a_all, b1, magnitude1);
       }
     }
   }
 #pragma GCC unroll 16
   for (int i = 0; i < kMr; ++i) {
 #pragma GCC unroll 16
-    for (int j = 0; j < 2; ++j) _mm256_store_si256(acc_vec + i * 2 + j, sum[i][j]);
+    for (int j = 0; j < 2; ++j) _mm256_store_si256(acc_vec + i * 2 + j, c[i][j]);
   }
 }
 
 // The four instructions of one product, on eight independent accumulators.
 int64_t spin(int64_t iterations) {
-  __m256i sum[8];
+  __m256i c[8];
 #pragma GCC unroll 16
-  for (auto& lane : sum) lane = _mm256_setzero_si256();
+  for (auto& lane : c) lane = _mm256_setzero_si256();
   __m256i a = _mm256_set1_epi32(0x05fd0211);
   __m256i b = _mm256_set1_epi32(0x7f83fe01);
   const __m256i magnitude = _mm256_abs_epi8(b);
   for (int64_t i = 0; i < iterations; ++i) {
 #pragma GCC unroll 16
-    for (auto& lane : sum) {
+    for (auto& lane : c) {
       asm volatile("" : "+x"(a));
       lane = dot(lane, a, b, magnitude);
     }
   }
 #pragma GCC unroll 16
-  for (auto& lane : sum) asm volatile("" : : "x"(lane));
+  for (auto& lane : c) asm volatile("" : : "x"(lane));
   return iterations * 8 * 32 * 2;
 }
 

@@ -18,12 +18,12 @@ constexpr int kAGroup = 64;
 constexpr int kBGroup = 4;
 
 void run(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumulate, const Ahead&) {
-  __m512i sum[kMr][kVectors];
+  __m512i c[kMr][kVectors];
 #pragma GCC unroll 16
   for (int i = 0; i < kMr; ++i) {
 #pragma GCC unroll 16
     for (int j = 0; j < kVectors; ++j) {
-      sum[i][j] = accumulate ? _mm512_load_si512(acc + i * kNr + j * 16) : _mm512_setzero_si512();
+      c[i][j] = accumulate ? _mm512_load_si512(acc + i * kNr + j * 16) : _mm512_setzero_si512();
     }
   }
   for (int64_t k0 = 0; k0 < k; k0 += kAGroup, a += kMr * kAGroup) {
@@ -38,7 +38,7 @@ void run(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumul
         const __m512i a_all = _mm512_set1_epi32(four);
 #pragma GCC unroll 16
         for (int j = 0; j < kVectors; ++j) {
-          sum[i][j] = _mm512_dpbusd_epi32(sum[i][j], a_all, weights[j]);
+          c[i][j] = _mm512_dpbusd_epi32(c[i][j], a_all, weights[j]);
         }
       }
     }
@@ -46,19 +46,19 @@ void run(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumul
 #pragma GCC unroll 16
   for (int i = 0; i < kMr; ++i) {
 #pragma GCC unroll 16
-    for (int j = 0; j < kVectors; ++j) _mm512_store_si512(acc + i * kNr + j * 16, sum[i][j]);
+    for (int j = 0; j < kVectors; ++j) _mm512_store_si512(acc + i * kNr + j * 16, c[i][j]);
   }
 }
 
 int64_t spin(int64_t iterations) {
-  __m512i sum[16];
+  __m512i c[16];
 #pragma GCC unroll 16
-  for (auto& lane : sum) lane = _mm512_setzero_si512();
+  for (auto& lane : c) lane = _mm512_setzero_si512();
   __m512i a = _mm512_set1_epi32(0x05fd0211);
   __m512i b = _mm512_set1_epi32(0x7f83fe01);
   for (int64_t i = 0; i < iterations; ++i) {
 #pragma GCC unroll 16
-    for (auto& lane : sum) {
+    for (auto& lane : c) {
       asm volatile("vpdpbusd %2, %1, %0" : "+v"(lane) : "v"(a), "v"(b));
     }
   }

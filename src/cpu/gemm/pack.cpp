@@ -69,23 +69,46 @@ int64_t activation_bytes(const Int8MicroKernel& kernel, int64_t m, int64_t k) {
   return round_up(m, kernel.mr) * padded_k(kernel, k);
 }
 
-void pack_weight_panel(const Int8MicroKernel& kernel, const ConstTensorView& weight, int64_t panel,
-                       int8_t* packed) {
-  const int64_t k = weight.shape[1];
-  const int64_t k_padded = padded_k(kernel, k);
-  pack_panel(weight, panel, kernel.nr, kernel.b_group, 0, k_padded,
-             packed + panel * kernel.nr * k_padded);
-  auto* starts =
-      reinterpret_cast<int32_t*>(packed + weight_panel_bytes(kernel, weight.shape[0], k));
-  for (int j = 0; j < kernel.nr; ++j) {
-    const int64_t column = panel * kernel.nr + j;
+namespace {
+
+// The parts of a packed weight that belong to one output channel.
+struct PackedChannel {
+  int8_t* values;  // its first group; the next ones are `nr` groups apart
+  int32_t* start;
+
+  PackedChannel(const Int8MicroKernel& kernel, const QWeight& weight, int64_t channel) {
+    auto* packed = reinterpret_cast<int8_t*>(weight.values.data());
+    values = packed + channel / kernel.nr * kernel.nr * padded_k(kernel, weight.k) +
+             channel % kernel.nr * kernel.b_group;
+    start = reinterpret_cast<int32_t*>(packed + weight_panel_bytes(kernel, weight.n, weight.k)) +
+            channel;
+  }
+};
+
+}  // namespace
+
+void clear_padding(const Int8MicroKernel& kernel, const QWeight& weight) {
+  for (int64_t channel = weight.n; channel < round_up(weight.n, kernel.nr); ++channel) {
+    const PackedChannel to(kernel, weight, channel);
+    scatter_row(kernel.b_group, nullptr, 0, padded_k(kernel, weight.k), kernel.nr, to.values);
+    *to.start = 0;
+  }
+}
+
+void pack_weight_panel(const Int8MicroKernel& kernel, const QWeight& weight, int64_t first,
+                       const ConstTensorView& rows, int64_t panel) {
+  const int64_t k = weight.k;
+  const int64_t end = std::min(weight.n, (panel + 1) * kernel.nr);
+  for (int64_t channel = panel * kernel.nr; channel < end; ++channel) {
+    const int64_t row = weight.row_of(channel) - first;
+    if (row < 0 || row >= rows.shape[0]) continue;
+    const int8_t* values = rows.row<int8_t>(row);
+    const PackedChannel to(kernel, weight, channel);
+    scatter_row(kernel.b_group, values, k, padded_k(kernel, k), kernel.nr, to.values);
     int32_t sum = 0;
-    if (column < weight.shape[0]) {
-      const int8_t* values = weight.row<int8_t>(column);
-      for (int64_t p = 0; p < k; ++p) sum += values[p];
-    }
-    // Wraps for long columns of one sign; so do the sums that it starts, and both cancel.
-    starts[column] =
+    for (int64_t p = 0; p < k; ++p) sum += values[p];
+    // Wraps for long columns of one sign; so do the accumulators that it starts, and both cancel.
+    *to.start =
         static_cast<int32_t>(static_cast<uint32_t>(-kernel.a_offset) * static_cast<uint32_t>(sum));
   }
 }

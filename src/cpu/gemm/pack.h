@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cpu/gemm/int8_microkernel.h"
+#include "tensor/quantized.h"
 #include "tensor/tensor.h"
 
 namespace octet::cpu {
@@ -19,9 +20,12 @@ int64_t weight_panel_bytes(const Int8MicroKernel& kernel, int64_t n, int64_t k);
 int64_t weight_bytes(const Int8MicroKernel& kernel, int64_t n, int64_t k);
 int64_t activation_bytes(const Int8MicroKernel& kernel, int64_t m, int64_t k);
 
-// One panel: rows [panel * nr, ...) of the weight [n, k]. `packed` is the start of the whole.
-void pack_weight_panel(const Int8MicroKernel& kernel, const ConstTensorView& weight, int64_t panel,
-                       int8_t* packed);
+// Zeros behind the last output channel, in its panel and in the sums.
+void clear_padding(const Int8MicroKernel& kernel, const QWeight& weight);
+// Of `rows` I8 [count, k], which are the rows from `first` on of the weight, those whose output
+// channels are in this panel.
+void pack_weight_panel(const Int8MicroKernel& kernel, const QWeight& weight, int64_t first,
+                       const ConstTensorView& rows, int64_t panel);
 
 // One panel of one k block: rows [panel * mr, ...) and columns [k0, k0 + k) of the activations,
 // where k is a multiple of k_step and may reach past the last column.

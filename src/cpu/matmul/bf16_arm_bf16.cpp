@@ -40,13 +40,13 @@ template <int kPairs>  // of rows of a
 void multiply_pairs(const MultiplyArgs& args) {
   const auto* a = static_cast<const uint16_t*>(args.a_panel);
   const auto* b = static_cast<const uint16_t*>(args.b_panel);
-  float32x4_t sum[kPairs][6];
+  float32x4_t c[kPairs][6];
 #pragma GCC unroll 4
   for (int i = 0; i < kPairs; ++i) {
 #pragma GCC unroll 6
     for (int j = 0; j < 6; ++j) {
       const float* at = args.acc + i * 2 * kTileN + j * 2;
-      sum[i][j] =
+      c[i][j] =
           args.accumulate ? vcombine_f32(vld1_f32(at), vld1_f32(at + kTileN)) : vdupq_n_f32(0);
     }
   }
@@ -58,7 +58,7 @@ void multiply_pairs(const MultiplyArgs& args) {
     for (int i = 0; i < kPairs; ++i) {
       const bfloat16x8_t rows = load_pair(a + i * 8);
 #pragma GCC unroll 6
-      for (int j = 0; j < 6; ++j) sum[i][j] = vbfmmlaq_f32(sum[i][j], rows, columns[j]);
+      for (int j = 0; j < 6; ++j) c[i][j] = vbfmmlaq_f32(c[i][j], rows, columns[j]);
     }
   }
 #pragma GCC unroll 4
@@ -66,8 +66,8 @@ void multiply_pairs(const MultiplyArgs& args) {
 #pragma GCC unroll 6
     for (int j = 0; j < 6; ++j) {
       float* at = args.acc + i * 2 * kTileN + j * 2;
-      vst1_f32(at, vget_low_f32(sum[i][j]));
-      vst1_f32(at + kTileN, vget_high_f32(sum[i][j]));
+      vst1_f32(at, vget_low_f32(c[i][j]));
+      vst1_f32(at + kTileN, vget_high_f32(c[i][j]));
     }
   }
 }

@@ -51,13 +51,13 @@ void pack_b(const PanelSource& source, void* panel) {
 }
 
 // Four rows of accumulators gain one column of a times one row of b.
-inline void multiply_four(float32x4_t (&sum)[4][3], float32x4_t a, const float32x4_t (&b)[3]) {
+inline void multiply_four(float32x4_t (&c)[4][3], float32x4_t a, const float32x4_t (&b)[3]) {
 #pragma GCC unroll 3
   for (int j = 0; j < 3; ++j) {
-    sum[0][j] = vfmaq_laneq_f32(sum[0][j], b[j], a, 0);
-    sum[1][j] = vfmaq_laneq_f32(sum[1][j], b[j], a, 1);
-    sum[2][j] = vfmaq_laneq_f32(sum[2][j], b[j], a, 2);
-    sum[3][j] = vfmaq_laneq_f32(sum[3][j], b[j], a, 3);
+    c[0][j] = vfmaq_laneq_f32(c[0][j], b[j], a, 0);
+    c[1][j] = vfmaq_laneq_f32(c[1][j], b[j], a, 1);
+    c[2][j] = vfmaq_laneq_f32(c[2][j], b[j], a, 2);
+    c[3][j] = vfmaq_laneq_f32(c[3][j], b[j], a, 3);
   }
 }
 
@@ -65,21 +65,21 @@ template <int kFours>
 void multiply_fours(const MultiplyArgs& args) {
   const auto* a = static_cast<const float*>(args.a_panel);
   const auto* b = static_cast<const float*>(args.b_panel);
-  float32x4_t sum[kFours][4][3];
+  float32x4_t c[kFours][4][3];
 #pragma GCC unroll 24
   for (int i = 0; i < kFours * 12; ++i) {
-    sum[i / 12][i / 3 % 4][i % 3] = args.accumulate ? vld1q_f32(args.acc + i * 4) : vdupq_n_f32(0);
+    c[i / 12][i / 3 % 4][i % 3] = args.accumulate ? vld1q_f32(args.acc + i * 4) : vdupq_n_f32(0);
   }
   for (int64_t p = 0; p < args.k; ++p, a += kTileM, b += kTileN) {
     const float32x4_t row[3] = {vld1q_f32(b), vld1q_f32(b + 4), vld1q_f32(b + 8)};
 #pragma GCC unroll 2
     for (int four = 0; four < kFours; ++four) {
-      multiply_four(sum[four], vld1q_f32(a + four * 4), row);
+      multiply_four(c[four], vld1q_f32(a + four * 4), row);
     }
   }
 #pragma GCC unroll 24
   for (int i = 0; i < kFours * 12; ++i) {
-    vst1q_f32(args.acc + i * 4, sum[i / 12][i / 3 % 4][i % 3]);
+    vst1q_f32(args.acc + i * 4, c[i / 12][i / 3 % 4][i % 3]);
   }
 }
 

@@ -81,11 +81,11 @@ template <int kRows>
 void multiply_rows(const MultiplyArgs& args) {
   const auto* a = static_cast<const float*>(args.a_panel);
   const auto* b = static_cast<const float*>(args.b_panel);
-  __m256 sum[kRows][2];
+  __m256 c[kRows][2];
 #pragma GCC unroll 6
   for (int i = 0; i < kRows; ++i) {
-    sum[i][0] = args.accumulate ? _mm256_loadu_ps(args.acc + i * kTileN) : _mm256_setzero_ps();
-    sum[i][1] = args.accumulate ? _mm256_loadu_ps(args.acc + i * kTileN + 8) : _mm256_setzero_ps();
+    c[i][0] = args.accumulate ? _mm256_loadu_ps(args.acc + i * kTileN) : _mm256_setzero_ps();
+    c[i][1] = args.accumulate ? _mm256_loadu_ps(args.acc + i * kTileN + 8) : _mm256_setzero_ps();
   }
   for (int64_t p = 0; p < args.k; ++p, a += kTileM, b += kTileN) {
     const __m256 b0 = _mm256_loadu_ps(b);
@@ -93,14 +93,14 @@ void multiply_rows(const MultiplyArgs& args) {
 #pragma GCC unroll 6
     for (int i = 0; i < kRows; ++i) {
       const __m256 broadcast = _mm256_broadcast_ss(a + i);
-      sum[i][0] = _mm256_fmadd_ps(broadcast, b0, sum[i][0]);
-      sum[i][1] = _mm256_fmadd_ps(broadcast, b1, sum[i][1]);
+      c[i][0] = _mm256_fmadd_ps(broadcast, b0, c[i][0]);
+      c[i][1] = _mm256_fmadd_ps(broadcast, b1, c[i][1]);
     }
   }
 #pragma GCC unroll 6
   for (int i = 0; i < kRows; ++i) {
-    _mm256_storeu_ps(args.acc + i * kTileN, sum[i][0]);
-    _mm256_storeu_ps(args.acc + i * kTileN + 8, sum[i][1]);
+    _mm256_storeu_ps(args.acc + i * kTileN, c[i][0]);
+    _mm256_storeu_ps(args.acc + i * kTileN + 8, c[i][1]);
   }
 }
 

@@ -58,11 +58,11 @@ template <int kRows>
 void multiply_rows(const MultiplyArgs& args) {
   const auto* a = static_cast<const float*>(args.a_panel);
   const auto* b = static_cast<const float*>(args.b_panel);
-  __m512 sum[kRows][2];
+  __m512 c[kRows][2];
 #pragma GCC unroll 14
   for (int i = 0; i < kRows; ++i) {
-    sum[i][0] = args.accumulate ? _mm512_loadu_ps(args.acc + i * kTileN) : _mm512_setzero_ps();
-    sum[i][1] = args.accumulate ? _mm512_loadu_ps(args.acc + i * kTileN + 16) : _mm512_setzero_ps();
+    c[i][0] = args.accumulate ? _mm512_loadu_ps(args.acc + i * kTileN) : _mm512_setzero_ps();
+    c[i][1] = args.accumulate ? _mm512_loadu_ps(args.acc + i * kTileN + 16) : _mm512_setzero_ps();
   }
   for (int64_t p = 0; p < args.k; ++p, a += kTileM, b += kTileN) {
     const __m512 b0 = _mm512_loadu_ps(b);
@@ -70,14 +70,14 @@ void multiply_rows(const MultiplyArgs& args) {
 #pragma GCC unroll 14
     for (int i = 0; i < kRows; ++i) {
       const __m512 broadcast = _mm512_set1_ps(a[i]);
-      sum[i][0] = _mm512_fmadd_ps(broadcast, b0, sum[i][0]);
-      sum[i][1] = _mm512_fmadd_ps(broadcast, b1, sum[i][1]);
+      c[i][0] = _mm512_fmadd_ps(broadcast, b0, c[i][0]);
+      c[i][1] = _mm512_fmadd_ps(broadcast, b1, c[i][1]);
     }
   }
 #pragma GCC unroll 14
   for (int i = 0; i < kRows; ++i) {
-    _mm512_storeu_ps(args.acc + i * kTileN, sum[i][0]);
-    _mm512_storeu_ps(args.acc + i * kTileN + 16, sum[i][1]);
+    _mm512_storeu_ps(args.acc + i * kTileN, c[i][0]);
+    _mm512_storeu_ps(args.acc + i * kTileN + 16, c[i][1]);
   }
 }
 

@@ -42,6 +42,10 @@ void embed(const Workers& workers, const ConstTensorView& table, std::span<const
 void sinusoids(std::span<const float> times, const ConstTensorView& frequencies,
                const TensorView& out);
 
+// convert.cpp
+void convert(const Workers& workers, const ConstTensorView& x, const TensorView& out,
+             const ConstTensorView& row_scale);
+
 // attention.cpp
 void attention(const Workers& workers, const MatmulKernel& kernel, const AttentionArgs& args);
 

@@ -47,22 +47,22 @@ template <class V>
 // is f64: a row may be 50,000 channels long.
 template <class V, class Add>
 [[gnu::always_inline]] inline double sum_over(int64_t count, Add add) {
-  constexpr int kSums = 4;
-  constexpr int64_t kBlock = 16 * kSums * V::kWidth;
+  constexpr int kAccumulators = 4;
+  constexpr int64_t kBlock = 16 * kAccumulators * V::kWidth;
   double total = 0;
   int64_t j = 0;
-  while (j + kSums * V::kWidth <= count) {
-    typename V::F sum[kSums] = {V::set(0), V::set(0), V::set(0), V::set(0)};
+  while (j + kAccumulators * V::kWidth <= count) {
+    typename V::F acc[kAccumulators] = {V::set(0), V::set(0), V::set(0), V::set(0)};
     const int64_t end = count - j < kBlock ? count : j + kBlock;
-    for (; j + kSums * V::kWidth <= end; j += kSums * V::kWidth) {
+    for (; j + kAccumulators * V::kWidth <= end; j += kAccumulators * V::kWidth) {
 #pragma GCC unroll 4
-      for (int i = 0; i < kSums; ++i) sum[i] = add(V{}, sum[i], j + i * V::kWidth);
+      for (int i = 0; i < kAccumulators; ++i) acc[i] = add(V{}, acc[i], j + i * V::kWidth);
     }
-    total += sum_of_lanes<V>(V::add(V::add(sum[0], sum[1]), V::add(sum[2], sum[3])));
+    total += sum_of_lanes<V>(V::add(V::add(acc[0], acc[1]), V::add(acc[2], acc[3])));
   }
-  auto sum = V::set(0);
-  for (; j + V::kWidth <= count; j += V::kWidth) sum = add(V{}, sum, j);
-  total += sum_of_lanes<V>(sum);
+  auto acc = V::set(0);
+  for (; j + V::kWidth <= count; j += V::kWidth) acc = add(V{}, acc, j);
+  total += sum_of_lanes<V>(acc);
   for (; j < count; ++j) total += static_cast<double>(add(VecScalar{}, 0.0f, j));
   return total;
 }

@@ -142,7 +142,7 @@ template <class V>
 int64_t squared_residuals(const float* x, int64_t k, float inverse) {
   constexpr float kUlpIsOne = 12582912.0f;    // 1.5 * 2^23
   constexpr float kUlpIsFraction = 49152.0f;  // 1.5 * 2^15
-  auto sums = V::zero_sums();
+  auto acc = V::zero_acc();
   int64_t tail = 0;
   for_each_vec<V>(k, [&](auto v, int64_t j) {
     using W = decltype(v);
@@ -152,12 +152,12 @@ int64_t squared_residuals(const float* x, int64_t k, float inverse) {
     const auto fraction = W::bits(W::add(residual, W::set(kUlpIsFraction)));
     const auto whole = W::sub_bits(fraction, W::bits(W::set(kUlpIsFraction)));
     if constexpr (W::kWidth == V::kWidth) {
-      sums = V::add_squares(sums, whole);
+      acc = V::add_squares(acc, whole);
     } else {
       tail = VecScalar::add_squares(tail, whole);
     }
   });
-  return V::total(sums) + tail;
+  return V::total(acc) + tail;
 }
 
 // Gives up where the error has reached `enough`: it only grows, and its roundings keep the order.
@@ -276,12 +276,11 @@ template <class V, class T>
 
 template <class V, class T>
 [[gnu::always_inline]] inline void epilogue_of_type(const EpilogueTile& tile) {
-  if (tile.gated) {
-    swiglu_typed<V, T>(tile);
-  } else if (tile.bias != nullptr) {
-    epilogue_typed<V, T, true>(tile);
-  } else {
-    epilogue_typed<V, T, false>(tile);
+  static_assert(octet::kFusionCount == 3, "a new fusion needs its epilogue here");
+  switch (tile.fusion) {
+    case octet::Fusion::none: epilogue_typed<V, T, false>(tile); break;
+    case octet::Fusion::bias: epilogue_typed<V, T, true>(tile); break;
+    case octet::Fusion::swiglu: swiglu_typed<V, T>(tile); break;
   }
 }
 

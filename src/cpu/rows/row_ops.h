@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "backend/fusion.h"
 #include "tensor/dtype.h"
 
 namespace octet::cpu {
@@ -31,9 +32,9 @@ struct EpilogueTile {
   int64_t columns;
   const float* row_scale;  // [rows]
   const float* col_scale;  // [columns]
-  const float* bias;       // [columns], or null
-  bool gated;              // gate and up columns alternate: swiglu halves them
-  int64_t out_columns;     // columns, or half of them
+  Fusion fusion;
+  const float* bias;    // [columns], or null where the fusion reads none
+  int64_t out_columns;  // see output_columns()
   char* out;
   int64_t out_stride_bytes;
   DType dtype;  // i32 copies the accumulators

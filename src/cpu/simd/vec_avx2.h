@@ -90,17 +90,17 @@ struct VecAvx2 {
     return static_cast<uint32_t>(_mm_cvtsi128_si32(half));
   }
 
-  using Sums = __m256i;  // four int64
-  static Sums zero_sums() { return _mm256_setzero_si256(); }
+  using Acc = __m256i;  // four int64
+  static Acc zero_acc() { return _mm256_setzero_si256(); }
   // The instruction multiplies the even lanes.
-  static Sums add_squares(Sums sums, U x) {
+  static Acc add_squares(Acc acc, U x) {
     const U odd = _mm256_srli_epi64(x, 32);
-    const Sums squares = _mm256_add_epi64(_mm256_mul_epi32(x, x), _mm256_mul_epi32(odd, odd));
-    return _mm256_add_epi64(sums, squares);
+    const Acc squares = _mm256_add_epi64(_mm256_mul_epi32(x, x), _mm256_mul_epi32(odd, odd));
+    return _mm256_add_epi64(acc, squares);
   }
-  static int64_t total(Sums sums) {
+  static int64_t total(Acc acc) {
     const __m128i two =
-        _mm_add_epi64(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+        _mm_add_epi64(_mm256_castsi256_si128(acc), _mm256_extracti128_si256(acc, 1));
     return _mm_cvtsi128_si64(two) + _mm_extract_epi64(two, 1);
   }
 

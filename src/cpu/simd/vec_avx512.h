@@ -80,18 +80,18 @@ struct VecAvx512 {
   }
   static uint32_t reduce(U bits) { return _mm512_reduce_max_epu32(bits); }
 
-  using Sums = __m512i;  // eight int64
-  static Sums zero_sums() { return _mm512_setzero_si512(); }
+  using Acc = __m512i;  // eight int64
+  static Acc zero_acc() { return _mm512_setzero_si512(); }
   // The instruction multiplies the even lanes.
-  static Sums add_squares(Sums sums, U x) {
+  static Acc add_squares(Acc acc, U x) {
     const U odd = _mm512_srli_epi64(x, 32);
-    const Sums squares = _mm512_add_epi64(_mm512_mul_epi32(x, x), _mm512_mul_epi32(odd, odd));
-    return _mm512_add_epi64(sums, squares);
+    const Acc squares = _mm512_add_epi64(_mm512_mul_epi32(x, x), _mm512_mul_epi32(odd, odd));
+    return _mm512_add_epi64(acc, squares);
   }
   // Not _mm512_reduce_add_epi64: gcc 12 warns of what it leaves undefined on purpose.
-  static int64_t total(Sums sums) {
+  static int64_t total(Acc acc) {
     int64_t lanes[8];
-    _mm512_storeu_si512(lanes, sums);
+    _mm512_storeu_si512(lanes, acc);
     int64_t all = 0;
     for (const int64_t lane : lanes) all += lane;
     return all;

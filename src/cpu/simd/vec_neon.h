@@ -76,14 +76,14 @@ struct VecNeon {
   }
   static uint32_t reduce(U bits) { return vmaxvq_u32(bits); }
 
-  using Sums = int64x2_t;
-  static Sums zero_sums() { return vdupq_n_s64(0); }
-  static Sums add_squares(Sums sums, U x) {
+  using Acc = int64x2_t;
+  static Acc zero_acc() { return vdupq_n_s64(0); }
+  static Acc add_squares(Acc acc, U x) {
     const int32x4_t lanes = vreinterpretq_s32_u32(x);
-    const Sums low = vmlal_s32(sums, vget_low_s32(lanes), vget_low_s32(lanes));
+    const Acc low = vmlal_s32(acc, vget_low_s32(lanes), vget_low_s32(lanes));
     return vmlal_high_s32(low, lanes, lanes);
   }
-  static int64_t total(Sums sums) { return vaddvq_s64(sums); }
+  static int64_t total(Acc acc) { return vaddvq_s64(acc); }
 
   // See VecAvx512::butterfly_1. The pairs (s, d) and (t, u) are regrouped by duplicating them.
   static F butterfly_1(F x) {

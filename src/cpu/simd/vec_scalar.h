@@ -63,13 +63,13 @@ struct VecScalar {
   static uint32_t reduce(U bits) { return bits; }
 
   // Exact sums of squares of lanes as signed integers.
-  using Sums = int64_t;
-  static Sums zero_sums() { return 0; }
-  static Sums add_squares(Sums sums, U x) {
+  using Acc = int64_t;
+  static Acc zero_acc() { return 0; }
+  static Acc add_squares(Acc acc, U x) {
     const int64_t lane = static_cast<int32_t>(x);
-    return sums + lane * lane;
+    return acc + lane * lane;
   }
-  static int64_t total(Sums sums) { return sums; }
+  static int64_t total(Acc acc) { return acc; }
 };
 
 }  // namespace

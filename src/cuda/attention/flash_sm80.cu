@@ -9,11 +9,18 @@ namespace {
 
 // With heads of 256, for the 227 KB of shared memory that Hopper has, the 163 KB of A100, and the
 // 99 KB of all others.
+// clang-format off
 constexpr FlashTile kTiles[] = {
-    // head  rows keys stages
-    {64, 128, 64, 4},  {128, 128, 64, 4}, {256, 128, 64, 4}, {256, 128, 64, 3},
-    {256, 128, 32, 4}, {256, 64, 32, 4},  {256, 64, 64, 2},
+    // head rows keys stages
+    { 64, 128, 64, 4},
+    {128, 128, 64, 4},
+    {256, 128, 64, 4},
+    {256, 128, 64, 3},
+    {256, 128, 32, 4},
+    {256,  64, 32, 4},
+    {256,  64, 64, 2},
 };
+// clang-format on
 
 // A tile is named by its number here because nvcc 13 cannot pass a struct of a namespace to a
 // __global__ template; the number goes no further than this file.

@@ -5,9 +5,8 @@
 // to the output, which is divided by the sum of P at the end. What mma.sync leaves in a lane's
 // registers as S is what it wants there as P, so P needs no exchange.
 //
-// All warps copy (cp.async), into a ring of stages K0 V0 K1 V1 ...; barriers `full` (all copies
-// have arrived) and `empty` (all warps have read it) per stage, and none of the whole block, let
-// warps drift apart: one computes exponentials while its neighbour multiplies.
+// All warps copy (cp.async), into a ring of stages K0 V0 K1 V1 ..., in which they may drift apart:
+// one computes exponentials while its neighbour multiplies.
 //
 // Rows in shared memory are chunks of 16 bytes, exchanged (chunk ^ row % 8) such that the eight
 // rows of one ldmatrix phase lie in eight different bank groups.
@@ -19,19 +18,12 @@
 #include "cuda/ptx/cp_async.cuh"
 #include "cuda/ptx/exp2.cuh"
 #include "cuda/ptx/ldmatrix.cuh"
-#include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/mma_bf16.cuh"
 #include "cuda/ptx/shared.cuh"
 #include "cuda/rows/row_ptx.cuh"
+#include "cuda/stage_ring.cuh"
 
 namespace octet::cuda {
-
-// One lane speaks for its warp; compute-sanitizer's racecheck wants to hear all of them.
-#if OCTET_RACECHECK
-inline constexpr bool kEveryLaneSpeaks = true;
-#else
-inline constexpr bool kEveryLaneSpeaks = false;
-#endif
 
 // This thread's share of the copies of `T.keys` or more rows: chunk `chunk` of every kStep-th row.
 template <FlashTile T>
@@ -58,17 +50,12 @@ struct FlashCopies {
   }
 };
 
-// The ring of stages as one warp sees it: number 2 i is block i of K, number 2 i + 1 that of V.
+// The ring of stages: number 2 i is block i of K, number 2 i + 1 that of V.
 template <FlashTile T>
 class FlashRing {
  public:
-  // Stages that the copies run ahead: with four, the one that is filled next is the one before
-  // last, which slower warps have left as well.
-  static constexpr int kAhead = T.stages > 3 ? T.stages - 2 : T.stages - 1;
-  static_assert(T.stages >= 2 && kAhead <= 2);
-
   __device__ FlashRing(const FlashParams& params, uint32_t stages, int head, int key_blocks)
-      : stages_(stages), key_blocks_(key_blocks) {
+      : stages_(stages), key_blocks_(key_blocks), ring_(stages + T.stages * T.stage_bytes()) {
     const int64_t column = int64_t{head} * params.head_bytes + copies_.chunk * 16;
     k_ = params.k + copies_.row * params.k_stride + column;
     v_ = params.v + copies_.row * params.v_stride + column;
@@ -78,49 +65,31 @@ class FlashRing {
   // Sets up the barriers and fills the first stages. What this thread copied before counts as part
   // of the first.
   __device__ void begin(const FlashParams& params) {
-    if (threadIdx.x == 0) {
-#pragma unroll
-      for (int slot = 0; slot < T.stages; ++slot) {
-        ptx::mbarrier_init(full(slot), T.threads());
-        ptx::mbarrier_init(empty(slot), kEveryLaneSpeaks ? T.threads() : T.warps());
-      }
-    }
-    __syncthreads();
+    ring_.init();
     fill<0>(params, 0);
-    if constexpr (kAhead > 1) fill<1>(params, 1);
+    if constexpr (Ring::kAhead > 1) fill<1>(params, 1);
   }
 
   // Starts the copies of a later stage, then waits for the present one, which is K (kKind 0) or V
   // (1) of `key_block`: the address where it lies.
   template <int kKind>
   __device__ __forceinline__ uint32_t next(const FlashParams& params, int key_block) {
-    constexpr int kAhead2 = kKind + kAhead;
-    if (key_block + kAhead2 / 2 < key_blocks_) {
-      // The slot has been read once more than it has been filled, but for the very first time,
-      // which the barrier's parity 1 stands for.
-      const bool wraps = slot_ + kAhead >= T.stages;
-      const uint32_t write = slot_ + kAhead - (wraps ? T.stages : 0);
-      ptx::mbarrier_wait(empty(write), parity_ ^ (wraps ? 0 : 1));
-      fill<kAhead2 % 2>(params, write);
+    constexpr int kLater = kKind + Ring::kAhead;
+    if (key_block + kLater / 2 < key_blocks_) {
+      ring_.producer_acquire();
+      fill<kLater % 2>(params, ring_.producer_slot());
     }
-    ptx::mbarrier_wait(full(slot_), parity_);
-    return stages_ + slot_ * T.stage_bytes();
+    ring_.consumer_wait();
+    return stages_ + ring_.consumer_slot() * T.stage_bytes();
   }
 
   // This warp has read the present stage.
-  __device__ __forceinline__ void leave() {
-    if constexpr (kEveryLaneSpeaks) {
-      ptx::mbarrier_arrive(empty(slot_));
-    } else {
-      __syncwarp();
-      if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(empty(slot_));
-    }
-    const bool wraps = slot_ + 1 == T.stages;
-    slot_ = wraps ? 0 : slot_ + 1;
-    parity_ ^= wraps ? 1 : 0;
-  }
+  __device__ __forceinline__ void leave() { ring_.consumer_release(); }
 
  private:
+  using Ring = StageRing<T.stages, T.threads()>;
+  static_assert(T.stages >= 2 && Ring::kAhead <= 2);
+
   template <int kKind>
   __device__ __forceinline__ void fill(const FlashParams& params, uint32_t slot) {
     const std::byte*& from = kKind == 0 ? k_ : v_;
@@ -128,23 +97,17 @@ class FlashRing {
     const int64_t stride = kKind == 0 ? params.k_stride : params.v_stride;
     copies_.template copy<T.keys>(stages_ + slot * T.stage_bytes(), from, stride, left,
                                   params.head_bytes);
-    ptx::mbarrier_arrive_after_copies(full(slot));
+    ring_.producer_commit(slot);
     from += T.keys * stride;
     left -= T.keys;
   }
-
-  __device__ __forceinline__ uint32_t full(uint32_t slot) const {
-    return stages_ + T.stages * T.stage_bytes() + slot * 16;
-  }
-  __device__ __forceinline__ uint32_t empty(uint32_t slot) const { return full(slot) + 8; }
 
   FlashCopies<T> copies_;
   uint32_t stages_;
   const std::byte *k_, *v_;  // this thread's next copies
   int left_k_, left_v_;      // rows that exist from there on
   int key_blocks_;
-  uint32_t slot_ = 0;    // of the present stage
-  uint32_t parity_ = 0;  // of its barrier `full`
+  Ring ring_;  // the last: as the first, heads of 128 took six registers more on sm_80
 };
 
 // One warp's 16 rows. A lane, g = lane / 4 and t = lane % 4, has of a row of 8 columns those
@@ -248,7 +211,7 @@ class FlashWarp {
     }
   }
 
-  // sums_ += P V
+  // acc_ += P V
   __device__ __forceinline__ void multiply_values(uint32_t values) {
     constexpr int kParts = T.keys / 16, kPairs = T.head_dim / 16, kSteps = kParts * kPairs;
     const uint32_t from = values + v_;

@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor)
   int32_t any = 0;
   for (auto& row : acc) {
     for (auto& block : row) {
-      for (const int32_t sum : block) any |= sum;
+      for (const int32_t acc : block) any |= acc;
     }
   }
   if (any == 0x7fffffff) *sink = any;  // all but never, and the compiler cannot know
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(kThreads, 1) multiply_shared(int repeats, int*
   ptx::wgmma_wait<0>();
   int32_t any = 0;
   for (auto& block : acc) {
-    for (const int32_t sum : block) any |= sum;
+    for (const int32_t acc : block) any |= acc;
   }
   if (any == 0x7fffffff) *sink = any;
 #endif

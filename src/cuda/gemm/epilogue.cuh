@@ -18,7 +18,7 @@
 
 namespace octet::cuda {
 
-// Outputs that one piece of code serves: bf16; f16; f32 and i32.
+// Outputs that the same code serves: bf16; f16; f32 and i32.
 template <OutType kType>
 inline constexpr int kBytesOf = kType == OutType::bf16 || kType == OutType::f16 ? 2 : 4;
 
@@ -40,9 +40,17 @@ __device__ __forceinline__ void load_columns(float (&values)[kCount], bool wante
   }
 }
 
+// Accumulators of which one output is made.
 template <Fusion F>
-struct FusedColumns {  // none
-  static constexpr int kShrink = 1;
+inline constexpr int kShrink = kFusions[static_cast<int>(F)].gated ? 2 : 1;
+
+template <Fusion F>
+struct FusedColumns {
+  static_assert(F != F, "a new fusion needs its specialisation of FusedColumns");
+};
+
+template <>
+struct FusedColumns<Fusion::none> {
   __device__ FusedColumns(const GemmParams&, int, bool) {}
   template <int kCount>
   __device__ __forceinline__ void apply(float (&)[kCount]) const {}
@@ -50,7 +58,6 @@ struct FusedColumns {  // none
 
 template <>
 struct FusedColumns<Fusion::bias> {
-  static constexpr int kShrink = 1;
   const float* bias;
   bool wanted;
   __device__ FusedColumns(const GemmParams& params, int column, bool wanted_)
@@ -69,7 +76,6 @@ struct FusedColumns<Fusion::bias> {
 
 template <>
 struct FusedColumns<Fusion::swiglu> {
-  static constexpr int kShrink = 2;
   __device__ FusedColumns(const GemmParams&, int, bool) {}
   template <int kCount>
   __device__ __forceinline__ void apply(float (&y)[kCount]) const {
@@ -84,7 +90,7 @@ __device__ __forceinline__ void finish_chunk(const GemmParams& params, const Fus
                                              const float (&col_scale)[kChunk<kType>],
                                              float row_scale, const int32_t (&acc)[kChunk<kType>],
                                              bool wanted, void* to) {
-  constexpr int kOutputs = kChunk<kType> / FusedColumns<F>::kShrink;
+  constexpr int kOutputs = kChunk<kType> / kShrink<F>;
   float y[kChunk<kType>];
 #pragma unroll
   for (int i = 0; i < kChunk<kType>; ++i) {
@@ -114,13 +120,12 @@ __device__ __forceinline__ void finish_chunk(const GemmParams& params, const Fus
 }
 
 // A warp's outputs of 16 rows. [4 j + c / 2][2 h + c % 2] of thread t = lane % 4, g = lane / 4 is
-// the sum at row 8 h + g and column 32 j + 8 t + c from (row, column) on. Straight-line code whose
-// only conditions are predicates of the stores: it runs once per tile, so each branch and each
-// further kilobyte would be fetched anew.
+// the accumulator at row 8 h + g and column 32 j + 8 t + c from (row, column) on. Straight-line
+// code whose only conditions are predicates of the stores: it runs once per tile, so each branch
+// and each further kilobyte would be fetched anew.
 template <Fusion F, OutType kType, int kColumns>
 __device__ __forceinline__ void store_accumulators(const GemmParams& params, int row, int column,
                                                    const int32_t (&acc)[kColumns][4]) {
-  constexpr int kShrink = FusedColumns<F>::kShrink;
   constexpr int kChunks = kNeighbours / kChunk<kType>;  // of a thread's eight columns of 32
   const int lane = static_cast<int>(ptx::thread_read_anew() % 32);
   const int first_row = row + lane / 4;
@@ -133,7 +138,7 @@ __device__ __forceinline__ void store_accumulators(const GemmParams& params, int
     const int own_row = first_row + 8 * h;
     row_scale[h] = __ldg(params.row_scale + static_cast<uint32_t>(min(own_row, params.m - 1)));
     to[h] = static_cast<unsigned char*>(params.out) +
-            (own_row * params.out_stride + first_column / kShrink) * kBytesOf<kType>;
+            (own_row * params.out_stride + first_column / kShrink<F>)*kBytesOf<kType>;
   }
 #pragma unroll
   for (int chunk = 0; chunk < kColumns / 4 * kChunks; ++chunk) {
@@ -151,7 +156,7 @@ __device__ __forceinline__ void store_accumulators(const GemmParams& params, int
       }
       const bool wanted = first_row + 8 * h < params.m && has_columns;
       finish_chunk<F, kType>(params, fused, col_scale, row_scale[h], of_row, wanted,
-                             to[h] + offset / kShrink * kBytesOf<kType>);
+                             to[h] + offset / kShrink<F> * kBytesOf<kType>);
     }
   }
 }

@@ -15,9 +15,9 @@ namespace {
 constexpr int64_t kAlignment = 16;   // of rows of a and out
 constexpr int64_t kColumnGroup = 8;  // of w, stored together
 constexpr int kMostArrivals = 8192;  // counters: teams of all workers, see share.cuh
-// Rows of workers' tiles that are walked together. On an H200 at m = 16384, n = 13824, k = 4608,
-// with 128x192 ping-pong: 16 had 1669 TOPS, 8 had 1672, 4 had 1639, 64 had 1386.
-constexpr int kRowsWalkedTogether = 16;
+// Rows of workers' tiles that are walked column by column. On an H200 at m = 16384, n = 13824, k =
+// 4608, with 128x192 ping-pong: 16 had 1669 TOPS, 8 had 1672, 4 had 1639, 64 had 1386.
+constexpr int kRasterRows = 16;
 // A block that shares a tile should have more to do than to add up its accumulators.
 constexpr int64_t kFewestSharedSteps = 2;
 
@@ -190,7 +190,7 @@ double GemmLauncher::estimate_us(const GemmCandidate& candidate, const GemmProbl
   double clocks_extra = whole_rounds * 1500 * resident;  // epilogues
   if (candidate.streams && shares.workers > 0) {
     steps += std::ceil(double(shares.shared_tiles()) * shares.k_steps / shares.workers);
-    clocks_extra += 6000 + row.m * row.n * 4.0 / 16;  // partial sums to memory and back
+    clocks_extra += 6000 + row.m * row.n * 4.0 / 16;  // partials to memory and back
   }
   return (steps * step + clocks_extra) / (traits.clock_ghz * 1e3) + 3;
 }
@@ -259,7 +259,7 @@ void GemmLauncher::launch(const GemmCandidate& candidate, const GemmProblem& pro
   params.w = operands.w;
   params.row_scale = operands.row_scale;
   params.col_scale = operands.col_scale;
-  params.bias = problem.fusion == Fusion::bias ? operands.bias : nullptr;
+  params.bias = traits_of(problem.fusion).biased ? operands.bias : nullptr;
   params.m = static_cast<int>(problem.m);
   params.n = static_cast<int>(problem.n);
   params.k = static_cast<int>(problem.k);
@@ -267,21 +267,21 @@ void GemmLauncher::launch(const GemmCandidate& candidate, const GemmProblem& pro
   params.out_type = out_type(problem.out);
   params.tiles_m = shares.tiles_m;
   params.tiles_n = shares.tiles_n;
-  params.rows_together = kRowsWalkedTogether;
+  params.raster_rows = kRasterRows;
   params.k_steps = shares.k_steps;
   params.whole_tiles = shares.whole_tiles;
   params.arrivals = reinterpret_cast<uint32_t*>(arrivals_.data());
   if (shares.shared_tiles() > 0) {
     const size_t bytes =
         size_t{2} * shares.workers * row.worker_m() * row.worker_n() * sizeof(int32_t);
-    params.partial_sums = reinterpret_cast<int32_t*>(workspace(partial_sums_, bytes));
+    params.partials = reinterpret_cast<int32_t*>(workspace(partials_, bytes));
   }
 
   // Groups of eight columns are stored whole, 16 bytes at a time. Where rows do not allow it, the
   // outputs take a detour.
   const int64_t element = bits_of(problem.out) / 8;
   const int64_t columns = operands.out.shape[1];
-  const int64_t group = problem.fusion == Fusion::swiglu ? kColumnGroup / 2 : kColumnGroup;
+  const int64_t group = output_columns(problem.fusion, kColumnGroup);
   // The stride of a single row says nothing.
   const int64_t out_stride = problem.m == 1 ? columns : operands.out.row_stride();
   const bool direct =

@@ -59,7 +59,7 @@ class GemmLauncher {
   Device& device_;
   std::map<const void*, int> room_;  // by kernel
   TensorMaps maps_;
-  Buffer partial_sums_, arrivals_, aligned_a_, aligned_out_;
+  Buffer partials_, arrivals_, aligned_a_, aligned_out_;
 };
 
 }  // namespace octet::cuda

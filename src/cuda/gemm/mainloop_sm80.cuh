@@ -2,29 +2,18 @@
 // into the int32 accumulators of this warp's outputs.
 //
 // Fragments of the next multiplications are loaded while the present ones run, also across the
-// border of stages. Every warp both copies and multiplies. Two barriers per stage, `full` (all
-// copies have arrived) and `empty` (all warps have loaded their last fragments from it), keep them
-// together as loosely as the stages allow: a warp that waits for shared memory or runs its epilogue
-// leaves the tensor cores to its neighbour. (With one __syncthreads per stage the tile 128x256x128
-// had 862 TOPS instead of 929, m = 16384, n = 24576, k = 4608 on an H200.)
+// border of stages. Every warp both copies and multiplies, see stage_ring.cuh: while one runs its
+// epilogue, its neighbour has the tensor cores.
 #pragma once
 
 #include <utility>
 
 #include "cuda/gemm/loader_sm80.cuh"
 #include "cuda/ptx/ldmatrix.cuh"
-#include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/mma_s8.cuh"
+#include "cuda/stage_ring.cuh"
 
 namespace octet::cuda {
-
-// One lane speaks for its warp. compute-sanitizer's racecheck does not understand that: it takes a
-// barrier to cover those threads that arrive themselves. Letting all of them costs 2 %.
-#if OCTET_RACECHECK
-inline constexpr bool kEveryLaneArrives = true;
-#else
-inline constexpr bool kEveryLaneArrives = false;
-#endif
 
 // Where this warp stands in its block.
 template <Tile T>
@@ -44,12 +33,12 @@ class Mainloop {
   static constexpr int kRows = T.warp_m() / 16;  // blocks of one mma
   static constexpr int kColumns = T.warp_n() / 8;
 
-  // Of thread t = lane % 4, g = lane / 4: [i][4 j + c / 2][2 h + c % 2] is the sum at row
+  // Of thread t = lane % 4, g = lane / 4: [i][4 j + c / 2][2 h + c % 2] is the accumulator at row
   // 16 i + 8 h + g and column 32 j + 8 t + c of the warp's part of the tile.
   using Accumulators = int32_t[kRows][kColumns][4];
 
   __device__ Mainloop(const GemmParams& params, uint32_t stages, uint32_t barriers)
-      : loader_(params, stages), barriers_(barriers) {
+      : loader_(params, stages), ring_(barriers) {
     const WarpPlace<T> warp(threadIdx.x);
     const int lane = static_cast<int>(threadIdx.x) % 32;
     // a: rows 0-7 and 8-15 of the first 16 bytes, then of the second. w: both halves of 8 rows,
@@ -63,21 +52,14 @@ class Mainloop {
 
   // Fills the pipeline. Once, before the first run().
   __device__ void begin(const GemmParams& params) {
-    if (threadIdx.x == 0) {
-#pragma unroll
-      for (int slot = 0; slot < T.stages; ++slot) {
-        ptx::mbarrier_init(full(slot), T.threads());
-        ptx::mbarrier_init(empty(slot), kEveryLaneArrives ? T.threads() : T.threads() / 32);
-      }
-    }
-    __syncthreads();
+    ring_.init();
 #pragma unroll 1
-    for (int stage = 0; stage < kAhead; ++stage) {
+    for (int stage = 0; stage < Ring::kAhead; ++stage) {
       loader_.template copy_part<0, 1>(params, stage);
-      ptx::mbarrier_arrive_after_copies(full(stage));
+      ring_.producer_commit(stage);
       loader_.end_stage(params);
     }
-    ptx::mbarrier_wait(full(0), 0);
+    ring_.consumer_wait();
   }
 
   // acc += the next `steps` stages.
@@ -92,12 +74,9 @@ class Mainloop {
   }
 
  private:
+  using Ring = StageRing<T.stages, T.threads()>;
   static constexpr int kPairs = kColumns / 2;          // one ldmatrix feeds two blocks of columns
   static constexpr int kParts = T.k / 32 / T.warps_k;  // multiplications of k = 32 per stage
-  // Stages that the copies run ahead. Of four or more, one less than there could be: the slot that
-  // is filled next is then the one before last, which slower warps have left as well (128x256x128,
-  // k = 12288: 969 against 907 TOPS).
-  static constexpr int kAhead = T.stages > 3 ? T.stages - 2 : T.stages - 1;
   static_assert(kPairs * kParts % 2 == 0, "the two buffers of w alternate over stages");
 
   template <int... kPart>
@@ -109,14 +88,11 @@ class Mainloop {
   template <int kPart>
   __device__ __forceinline__ void run_part(const GemmParams& params, Accumulators& acc) {
     constexpr bool kLast = kPart == kParts - 1;
-    // The slot to fill is kAhead after the one being read. It has been read once more than it has
-    // been filled, but for the very first time, which the barrier's parity 1 stands for.
-    const bool wraps = read_ + kAhead >= T.stages;
-    const uint32_t write = read_ + kAhead - (wraps ? T.stages : 0);
-    if constexpr (kPart == 0) ptx::mbarrier_wait(empty(write), parity_ ^ (wraps ? 0 : 1));
+    const uint32_t write = ring_.producer_slot();
+    if constexpr (kPart == 0) ring_.producer_acquire();
     loader_.template copy_part<kPart, kParts>(params, write);
     if constexpr (kLast) {
-      ptx::mbarrier_arrive_after_copies(full(write));
+      ring_.producer_commit(write);
       loader_.end_stage(params);
     }
 #pragma unroll
@@ -139,22 +115,11 @@ class Mainloop {
 
   // Every fragment of this stage is loaded or on its way.
   __device__ __forceinline__ void next_stage() {
-    if constexpr (kEveryLaneArrives) {
-      ptx::mbarrier_arrive(empty(read_));
-    } else {
-      __syncwarp();
-      if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(empty(read_));
-    }
-    const bool wraps = read_ + 1 == T.stages;
-    read_ = wraps ? 0 : read_ + 1;
-    parity_ ^= wraps ? 1 : 0;
+    const bool wraps = ring_.consumer_release();
     from_a_ += wraps ? (1 - T.stages) * T.stage_bytes() : T.stage_bytes();
     from_w_ += wraps ? (1 - T.stages) * T.stage_bytes() : T.stage_bytes();
-    ptx::mbarrier_wait(full(read_), parity_);
+    ring_.consumer_wait();
   }
-
-  __device__ __forceinline__ uint32_t full(uint32_t slot) const { return barriers_ + slot * 16; }
-  __device__ __forceinline__ uint32_t empty(uint32_t slot) const { return full(slot) + 8; }
 
   // Chunks 2 part and 2 part + 1 of the rows: the swizzle makes an exclusive or of what would be a
   // sum.
@@ -166,10 +131,8 @@ class Mainloop {
   }
 
   Loader<T> loader_;
-  uint32_t barriers_;
+  Ring ring_;
   uint32_t from_a_, from_w_;  // this lane's first rows in the slot being multiplied
-  uint32_t read_ = 0;         // that slot
-  uint32_t parity_ = 0;       // of its barrier `full`
   uint32_t a_[kRows][4];
   uint32_t w_[2][4];
 };

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/checked.h"
 #include "cuda/gemm/pack.h"
 
 namespace octet::cuda {
@@ -14,20 +15,30 @@ __device__ int64_t place_of_row(int64_t row) {
   return (row & ~int64_t{31}) | (row & 6) << 2 | (row & 24) >> 2 | (row & 1);
 }
 
-__global__ void pack_rows(const int8_t* from, int64_t rows, int8_t* packed, int64_t first,
-                          int64_t packed_n, int64_t k) {
+// The output channel of a row, see QWeight::channel_of().
+__device__ int64_t channel_of_row(const PackTarget& to, int64_t row) {
+  const int64_t half = to.n / 2;
+  if (!to.gated) return row;
+  return row < half ? 2 * row : 2 * (row - half) + 1;
+}
+
+// kVectors: every chunk of a row is an aligned vector.
+template <bool kVectors>
+__global__ void pack_rows_kernel(const int8_t* from, int64_t stride, int64_t rows,
+                                 const PackTarget to, int64_t packed_n) {
+  const int64_t k = to.k;
   const int64_t chunks = (k + kBlockBytes - 1) / kBlockBytes * kChunksPerBlock;  // of a row
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < rows * chunks;
        i += step) {
     const int64_t row = i / chunks;
     const int64_t chunk = i % chunks;
-    const int8_t* source = from + row * k + chunk * kChunk;
+    const int8_t* source = from + row * stride + chunk * kChunk;
     union {
       int8_t bytes[kChunk];
       int4 vector;
     } value;
-    if (k % kChunk == 0 && chunk * kChunk < k) {
+    if (kVectors && chunk * kChunk < k) {
       value.vector = *reinterpret_cast<const int4*>(source);
     } else {
 #pragma unroll
@@ -36,9 +47,18 @@ __global__ void pack_rows(const int8_t* from, int64_t rows, int8_t* packed, int6
       }
     }
     const int64_t block = chunk / kChunksPerBlock;
-    int8_t* to = packed + (block * packed_n + place_of_row(first + row)) * kBlockBytes;
-    reinterpret_cast<int4*>(to)[chunk % kChunksPerBlock] = value.vector;
+    const int64_t place = place_of_row(channel_of_row(to, to.first + row));
+    int8_t* packed = to.values + (block * packed_n + place) * kBlockBytes;
+    reinterpret_cast<int4*>(packed)[chunk % kChunksPerBlock] = value.vector;
   }
+}
+
+__global__ void pack_scales_kernel(const float* scales, const float* factors, int64_t rows,
+                                   const PackTarget to) {
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (row >= rows) return;
+  const float scale = factors == nullptr ? scales[row] : __fmul_rn(scales[row], factors[row]);
+  to.col_scale[channel_of_row(to, to.first + row)] = scale;
 }
 
 }  // namespace
@@ -50,13 +70,22 @@ int64_t packed_bytes(int64_t n, int64_t k) {
   return blocks * packed_rows(n) * kBlockBytes + kReadPast;
 }
 
-void launch_pack_rows(const int8_t* from, int64_t rows, int8_t* packed, int64_t first, int64_t n,
-                      int64_t k, CUstream_st* stream) {
-  const int64_t chunks = rows * ((k + kBlockBytes - 1) / kBlockBytes) * kChunksPerBlock;
+void launch_pack_rows(const ConstTensorView& rows, const float* scales, const float* factors,
+                      const PackTarget& to, CUstream_st* stream) {
+  const int64_t count = rows.shape[0];
+  if (count == 0) return;
+  pack_scales_kernel<<<static_cast<unsigned>(ceil_div(count, kThreads)), kThreads, 0, stream>>>(
+      scales, factors, count, to);
+  const int64_t chunks = count * ceil_div(to.k, kBlockBytes) * kChunksPerBlock;
   if (chunks == 0) return;
-  const int64_t blocks = std::min<int64_t>((chunks + kThreads - 1) / kThreads, 8192);
-  pack_rows<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(from, rows, packed, first,
-                                                                    packed_rows(n), k);
+  const auto* from = rows.as<int8_t>();
+  const int64_t stride = count == 1 ? 0 : rows.row_stride();  // of one row it may be anything
+  const bool vectors =
+      to.k % kChunk == 0 && stride % kChunk == 0 && reinterpret_cast<uintptr_t>(from) % kChunk == 0;
+  const auto kernel = vectors ? pack_rows_kernel<true> : pack_rows_kernel<false>;
+  const int64_t blocks = std::min<int64_t>(ceil_div(chunks, kThreads), 8192);
+  kernel<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(from, stride, count, to,
+                                                                 packed_rows(to.n));
 }
 
 }  // namespace octet::cuda

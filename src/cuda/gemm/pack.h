@@ -15,6 +15,8 @@
 
 #include <cstdint>
 
+#include "tensor/tensor.h"
+
 struct CUstream_st;
 
 namespace octet::cuda {
@@ -29,8 +31,18 @@ inline constexpr int64_t kPermutedRows = 32;
 int64_t packed_rows(int64_t n);
 int64_t packed_bytes(int64_t n, int64_t k);
 
-// Rows [first, first + rows) of n, dense I8 [rows, k] on the device, to their places in `packed`.
-void launch_pack_rows(const int8_t* from, int64_t rows, int8_t* packed, int64_t first, int64_t n,
-                      int64_t k, CUstream_st* stream);
+// Where rows of a weight go: see QWeight and Backend::pack_rows().
+struct PackTarget {
+  int8_t* values;
+  float* col_scale;
+  int64_t n, k;
+  int64_t first;  // of the rows
+  bool gated;     // rows of the gate and of the up projection alternate
+};
+
+// Codes I8 [rows, k] and scales F32 [rows], all on the device, to their places; the scales times
+// `factors` [rows], unless that is null.
+void launch_pack_rows(const ConstTensorView& rows, const float* scales, const float* factors,
+                      const PackTarget& to, CUstream_st* stream);
 
 }  // namespace octet::cuda

@@ -23,11 +23,11 @@ struct GemmParams {
 
   // The schedule, see schedule.cuh.
   int tiles_m, tiles_n;
-  int rows_together;      // of tiles, walked column by column
-  int k_steps;            // per tile
-  int whole_tiles;        // the first tiles, each computed by one worker
-  int32_t* partial_sums;  // [2 * workers][tile's outputs], of tiles that workers share
-  uint32_t* arrivals;     // zeros [tiles - whole_tiles][teams], before and after
+  int raster_rows;     // of tiles, walked column by column
+  int k_steps;         // per tile
+  int whole_tiles;     // the first tiles, each computed by one worker
+  int32_t* partials;   // [2 * workers][tile's outputs], of tiles that workers share
+  uint32_t* arrivals;  // zeros [tiles - whole_tiles][teams], before and after
 };
 
 }  // namespace octet::cuda

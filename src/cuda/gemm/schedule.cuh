@@ -9,7 +9,7 @@
 // in any case, and no worker ever waits for another.
 //
 // Tiles are numbered so that those that run at the same time form a compact rectangle:
-// `rows_together` rows of tiles at a time, column by column, which keeps both operands' panels in
+// `raster_rows` rows of tiles at a time, column by column, which keeps both operands' panels in
 // L2.
 #pragma once
 
@@ -85,9 +85,9 @@ struct TilePlace {
 };
 
 __device__ __forceinline__ TilePlace place_of(const GemmParams& params, int tile) {
-  const int per_group = params.rows_together * params.tiles_n;
-  const int first = tile / per_group * params.rows_together;
-  const int rows = min(params.rows_together, params.tiles_m - first);
+  const int per_group = params.raster_rows * params.tiles_n;
+  const int first = tile / per_group * params.raster_rows;
+  const int rows = min(params.raster_rows, params.tiles_m - first);
   const int index = tile % per_group;
   return {first + index % rows, index / rows};
 }

@@ -12,7 +12,7 @@ namespace octet::cuda {
 // It has kThreads of them, in which this one has rank(); kTeams of them form a worker, in which
 // this one has number(); sync() lets its threads meet, and `arrived` is a word of shared memory of
 // its own. A worker has at most two parts of tiles, one that begins inside a tile and one that
-// begins with it, so it has two places for partial sums.
+// begins with it, so it has two places for its partial accumulators.
 template <class Team, int kRows, int kColumns>
 __device__ bool share_accumulators(const GemmParams& params, const Work& work, const Team& team,
                                    int32_t (&acc)[kRows][kColumns][4]) {
@@ -26,7 +26,7 @@ __device__ bool share_accumulators(const GemmParams& params, const Work& work, c
   auto* vectors = reinterpret_cast<int4*>(&acc[0][0][0]);
   const auto place = [&](uint32_t worker, bool begins) {
     const int64_t part = 2 * worker + (begins ? 1 : 0);
-    return reinterpret_cast<int4*>(params.partial_sums) +
+    return reinterpret_cast<int4*>(params.partials) +
            (part * Team::kTeams + team.number()) * kTeamVectors + team.rank();
   };
 

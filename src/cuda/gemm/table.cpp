@@ -1,5 +1,7 @@
 #include "cuda/gemm/table.h"
 
+#include <utility>
+
 #include "base/error.h"
 #include "cuda/device.h"
 #include "cuda/gemm/instances.h"
@@ -7,19 +9,22 @@
 namespace octet::cuda {
 namespace {
 
-template <TileClass C>
-void add_rows(std::vector<GemmRow>& rows) {
-  const auto none = gemm_kernels<C, Fusion::none>();
-  const auto bias = gemm_kernels<C, Fusion::bias>();
-  const auto swiglu = gemm_kernels<C, Fusion::swiglu>();
+template <TileClass C, size_t... kFusion>
+void add_rows(std::vector<GemmRow>& rows, std::index_sequence<kFusion...>) {
+  const std::span<const void* const> kernels[] = {gemm_kernels<C, kFusions[kFusion].fusion>()...};
   size_t i = 0;
   for (const auto& tile : tiles_of<C>()) {
     GemmRow& row = rows.emplace_back(tile);
-    row.kernels[static_cast<int>(Fusion::none)] = none[i];
-    row.kernels[static_cast<int>(Fusion::bias)] = bias[i];
-    row.kernels[static_cast<int>(Fusion::swiglu)] = swiglu[i];
+    for (size_t fusion = 0; fusion < kFusionCount; ++fusion) {
+      row.kernels[fusion] = kernels[fusion][i];
+    }
     ++i;
   }
+}
+
+template <TileClass C>
+void add_rows(std::vector<GemmRow>& rows) {
+  add_rows<C>(rows, std::make_index_sequence<kFusionCount>());
 }
 
 std::vector<GemmRow> make_rows() {

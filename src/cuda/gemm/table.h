@@ -19,12 +19,12 @@ struct GemmRow {
   bool hopper = false;
   int m, n, k;  // of a block, k per stage
   int stages;
-  int cluster_m = 1, cluster_n = 1;  // blocks
-  int threads, shared_bytes;         // of a block
-  int teams = 1;                     // see share.cuh
-  bool can_stream = true;            // tiles can be shared along k
-  int read_bytes;                    // of shared memory, per stage and block
-  const void* kernels[3] = {};       // by Fusion
+  int cluster_m = 1, cluster_n = 1;        // blocks
+  int threads, shared_bytes;               // of a block
+  int teams = 1;                           // see share.cuh
+  bool can_stream = true;                  // tiles can be shared along k
+  int read_bytes;                          // of shared memory, per stage and block
+  const void* kernels[kFusionCount] = {};  // by Fusion
 
   int cluster() const { return cluster_m * cluster_n; }
   int worker_m() const { return m * cluster_m; }

@@ -26,31 +26,34 @@ constexpr int shared_limit(TileClass tile_class) {
   return 0;
 }
 
+// clang-format off
 inline constexpr Tile kSmallTiles[] = {
-    //  m    n    k stages warps m n k  blocks per multiprocessor
-    {128, 256, 64, 4, 2, 4, 1, 1},   // large m, wide n
+    // m    n    k  stages warps m, n, k  blocks per multiprocessor
+    {128, 256,  64, 4, 2, 4, 1, 1},  // large m, wide n
     {128, 128, 128, 3, 2, 2, 1, 1},  // two blocks where shared memory allows it, better last waves
-    {64, 128, 128, 4, 1, 4, 1, 1},   // some 64 tokens
-    {64, 64, 128, 3, 2, 2, 1, 3},    // the same, n too small to fill the device
-    {64, 64, 128, 6, 1, 2, 1, 2},   {32, 128, 128, 4, 1, 4, 1, 2},  // short texts
-    {16, 128, 128, 3, 1, 4, 1, 4},                                  // a few tokens
-    {16, 64, 128, 6, 1, 2, 1, 3},                                   // a few tokens, k short
-    {16, 64, 128, 8, 1, 2, 2, 2},                                   // a few tokens, k long
-    {16, 64, 128, 4, 1, 2, 2, 4},
+    { 64, 128, 128, 4, 1, 4, 1, 1},  // some 64 tokens
+    { 64,  64, 128, 3, 2, 2, 1, 3},  // the same, n too small to fill the device
+    { 64,  64, 128, 6, 1, 2, 1, 2},  // the same with more stages in fewer blocks
+    { 32, 128, 128, 4, 1, 4, 1, 2},  // short texts
+    { 16, 128, 128, 3, 1, 4, 1, 4},  // a few tokens
+    { 16,  64, 128, 6, 1, 2, 1, 3},  // a few tokens, k short
+    { 16,  64, 128, 8, 1, 2, 2, 2},  // a few tokens, k long
+    { 16,  64, 128, 4, 1, 2, 2, 4},  // the same with fewer stages in more blocks
 };
 inline constexpr Tile kMediumTiles[] = {
     {128, 256, 128, 3, 2, 4, 1, 1},  // large m and n on sm_80
 };
 inline constexpr HopperTile kHopperTiles[] = {
-    //  m   n stages  warpgroups        m n  cluster m n  stagger
-    {256, 192, 4, Sharing::cooperative, 2, 1, 1, 2, 2},  // long k: the fewest bytes per operation
-    {128, 256, 4, Sharing::cooperative, 2, 1, 2, 1, 2},  // other last waves; a head's 256 columns
-    {128, 192, 5, Sharing::pingpong, 2, 1, 2, 1, 0},     // short k: the epilogue is hidden
-    {128, 128, 6, Sharing::pingpong, 2, 1, 2, 1, 0},     // some hundred tokens
-    {64, 256, 5, Sharing::cooperative, 1, 2, 1, 1, 0},   // texts, large n
-    {64, 128, 8, Sharing::cooperative, 1, 2, 1, 1, 0},   // texts
-    {64, 64, 12, Sharing::cooperative, 1, 1, 1, 1, 0},   // the same, n too small to fill the device
+    // m    n stages  warpgroups      m, n  cluster m, n  stagger
+    {256, 192,  4, Sharing::cooperative, 2, 1, 1, 2, 2},  // long k: the fewest bytes per operation
+    {128, 256,  4, Sharing::cooperative, 2, 1, 2, 1, 2},  // other last waves; a head's 256 columns
+    {128, 192,  5, Sharing::pingpong,    2, 1, 2, 1, 0},  // short k: the epilogue is hidden
+    {128, 128,  6, Sharing::pingpong,    2, 1, 2, 1, 0},  // some hundred tokens
+    { 64, 256,  5, Sharing::cooperative, 1, 2, 1, 1, 0},  // texts, large n
+    { 64, 128,  8, Sharing::cooperative, 1, 2, 1, 1, 0},  // texts
+    { 64,  64, 12, Sharing::cooperative, 1, 1, 1, 1, 0},  // texts, n too small to fill the device
 };
+// clang-format on
 
 template <TileClass C>
 constexpr const auto& tiles_of() {

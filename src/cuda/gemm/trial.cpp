@@ -76,9 +76,7 @@ class Operands {
 
  private:
   int64_t a_bytes() const { return problem_.m * round_up(problem_.k, 16); }
-  int64_t out_columns() const {
-    return problem_.fusion == Fusion::swiglu ? problem_.n / 2 : problem_.n;
-  }
+  int64_t out_columns() const { return output_columns(problem_.fusion, problem_.n); }
   int64_t out_bytes() const { return problem_.m * out_columns() * bits_of(problem_.out) / 8; }
   TensorView rows(const Buffer& buffer, DType dtype, int64_t count, int64_t columns) const {
     return TensorView(buffer.data(), dtype, {count, columns});

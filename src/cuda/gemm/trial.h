@@ -2,7 +2,7 @@
 // than the L2 holds, as the layers of a model would find them.
 #pragma once
 
-#include "backend/gemm.h"
+#include "backend/gemm_tuning.h"
 #include "cuda/device.h"
 #include "cuda/gemm/launcher.h"
 #include "cuda/matmul/cublaslt.h"

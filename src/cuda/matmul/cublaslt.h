@@ -24,9 +24,9 @@ class CublasLt {
   CublasLt(const CublasLt&) = delete;
   CublasLt& operator=(const CublasLt&) = delete;
 
-  // out[m, n] = a[m, k] times b[n, k] transposed: BF16 or F32 with sums in f32 and one rounding, to
-  // BF16 or F32, or I8 to I32. False when the library has no algorithm for these types, shapes or
-  // strides.
+  // out[m, n] = a[m, k] times b[n, k] transposed: BF16 or F32 accumulated in f32 and rounded once,
+  // to BF16 or F32, or I8 to I32. False when the library has no algorithm for these types, shapes
+  // or strides.
   bool matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out);
 
  private:

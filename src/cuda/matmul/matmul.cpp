@@ -17,13 +17,13 @@ void Matmul::run(const ConstTensorView& a, const ConstTensorView& b, const Tenso
   CublasLt* lt = a.shape[1] > 0 ? library() : nullptr;
   if (lt != nullptr && bias.data == nullptr && lt->matmul(a, b, out)) return;
   if (lt != nullptr && bias.data != nullptr) {
-    // The library rounds a sum to bf16 before it adds a bias, in its epilogue as well as to what
-    // out holds: so the sums stay in f32 until then.
-    Buffer sums;
+    // The library rounds to bf16 before it adds a bias, in its epilogue as well as to what out
+    // holds: so the accumulators stay in f32 until then.
+    Buffer acc;
     TensorView wide = out;
     if (out.dtype != DType::f32) {
-      sums = device_.allocate(bytes_of(DType::f32, out.shape));
-      wide = sums.view(DType::f32, out.shape);
+      acc = device_.allocate(bytes_of(DType::f32, out.shape));
+      wide = acc.view(DType::f32, out.shape);
     }
     if (lt->matmul(a, b, wide)) {
       launch_add_bias(wide, bias, out, device_.stream());

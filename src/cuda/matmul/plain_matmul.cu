@@ -39,7 +39,7 @@ __global__ void multiply(Matrix a, Matrix b, Matrix out, const void* bias) {
   const int64_t tiles_n = (out.columns + kTile - 1) / kTile;
   const int64_t row = blockIdx.x / tiles_n * kTile + y;
   const int64_t first_column = blockIdx.x % tiles_n * kTile;
-  float sum = 0;
+  float acc = 0;
   for (int64_t k = 0; k < a.columns; k += kTile) {
     const bool inside = k + x < a.columns;
     const int64_t row_b = first_column + y;
@@ -48,24 +48,24 @@ __global__ void multiply(Matrix a, Matrix b, Matrix out, const void* bias) {
     __syncthreads();
     // Only what exists: zero times infinity would be NaN.
     const int count = static_cast<int>(min(static_cast<int64_t>(kTile), a.columns - k));
-    for (int i = 0; i < count; ++i) sum = __fmaf_rn(tile_a[y][i], tile_b[x][i], sum);
+    for (int i = 0; i < count; ++i) acc = __fmaf_rn(tile_a[y][i], tile_b[x][i], acc);
     __syncthreads();
   }
   if (row < out.rows && first_column + x < out.columns) {
-    if (bias != nullptr) sum += load(bias, out.dtype, first_column + x);
-    store(out.data, out.dtype, row * out.stride + first_column + x, sum);
+    if (bias != nullptr) acc += load(bias, out.dtype, first_column + x);
+    store(out.data, out.dtype, row * out.stride + first_column + x, acc);
   }
 }
 
 // One thread per element, neighbours side by side.
-__global__ void add_bias(const float* sums, int64_t sums_stride, const void* bias, Matrix out) {
+__global__ void add_bias(const float* acc, int64_t acc_stride, const void* bias, Matrix out) {
   const int64_t elements = out.rows * out.columns;
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; at < elements;
        at += step) {
     const int64_t row = at / out.columns, column = at % out.columns;
-    const float sum = sums[row * sums_stride + column] + load(bias, out.dtype, column);
-    store(out.data, out.dtype, row * out.stride + column, sum);
+    const float y = acc[row * acc_stride + column] + load(bias, out.dtype, column);
+    store(out.data, out.dtype, row * out.stride + column, y);
   }
 }
 
@@ -84,13 +84,13 @@ void launch_plain_matmul(const ConstTensorView& a, const ConstTensorView& b, con
       matrix(a), matrix(b), matrix(out), bias.data);
 }
 
-void launch_add_bias(const TensorView& sums, const ConstTensorView& bias, const TensorView& out,
+void launch_add_bias(const TensorView& acc, const ConstTensorView& bias, const TensorView& out,
                      CUstream_st* stream) {
   constexpr int kThreads = 256;
   constexpr int64_t kMostBlocks = 65'536;
   const int64_t blocks = (out.shape.elements() + kThreads - 1) / kThreads;
   add_bias<<<static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks), kThreads, 0,
-             stream>>>(sums.as<float>(), sums.row_stride(), bias.data, matrix(out));
+             stream>>>(acc.as<float>(), acc.row_stride(), bias.data, matrix(out));
 }
 
 }  // namespace octet::cuda

@@ -36,6 +36,11 @@ void launch_quantize_rows_searched(const ConstTensorView& x, const ActivationTra
 void launch_dequantize_rows(const QTensor& q, const TensorView& out, int multiprocessors,
                             CUstream_st* stream);
 
+// x: F8_E4M3, F16, BF16 or F32 [rows, k], times row_scale F32 [rows] unless that is null -> out:
+// F32 or BF16 [rows, k]. Fast where rows of both start at multiples of 16 bytes.
+void launch_convert(const ConstTensorView& x, const TensorView& out, const float* row_scale,
+                    int multiprocessors, CUstream_st* stream);
+
 // The epilogue of the numeric contract as a pass of its own, for an INT8 GEMM that leaves its
 // accumulators in memory: out[i, j] = (float(acc[i, j]) * row_scale[i]) * col_scale[j], then +
 // bias[j] unless bias is null. acc: I32 [m, n] dense; row_scale: F32 [m]; col_scale, bias: F32 [n];

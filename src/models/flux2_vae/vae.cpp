@@ -29,6 +29,7 @@ Matrix normed(Context& ctx, const VaeConfig& config, const Matrix& x, const Norm
 
 // By value, so that the input is released as soon as the last layer has read it.
 Image run_resnet(Context& ctx, const VaeConfig& config, const Resnet& w, Image x) {
+  ctx.begin_layer();
   const auto conv = [&](const Matrix& pixels, const nn::Conv& kernel) {
     return conv2d(ctx, pixels, x.height, x.width, kernel);
   };
@@ -76,7 +77,7 @@ Matrix decode(Context& ctx, const VaeDecoder& vae, const Matrix& latent, int64_t
                 vae.conv_out);
 }
 
-std::vector<float> unpatchify(const std::vector<float>& z, const LatentStatistics& statistics,
+std::vector<float> unpatchify(std::span<const float> z, const LatentStatistics& statistics,
                               int64_t grid_height, int64_t grid_width) {
   const auto of_token = static_cast<int64_t>(statistics.scale.size());
   const int64_t channels = of_token / (kPatch * kPatch);
@@ -96,16 +97,6 @@ std::vector<float> unpatchify(const std::vector<float>& z, const LatentStatistic
     }
   }
   return pixels;
-}
-
-std::vector<uint8_t> to_bytes(const std::vector<float>& image) {
-  std::vector<uint8_t> bytes;
-  bytes.reserve(image.size());
-  for (const float value : image) {
-    const float clamped = std::clamp(value, -1.0f, 1.0f);
-    bytes.push_back(static_cast<uint8_t>(std::nearbyint((clamped + 1.0f) * 127.5f)));
-  }
-  return bytes;
 }
 
 }  // namespace octet::flux2_vae

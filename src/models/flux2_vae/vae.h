@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -53,24 +54,18 @@ struct LatentStatistics {
   std::vector<float> shift, scale;
 };
 
-// The model's own tables, of 128 channels.
-LatentStatistics published_statistics();
-
-// What the VAE's file stores in their place. Diffusers takes these, computed in the type of its
-// activations; whether they are the model's own depends on who made the file.
+// What the VAE's file stores. Diffusers takes these, computed in the type of its activations;
+// whether they are those that a model was trained with depends on who made the file.
 LatentStatistics stored_statistics(const Checkpoint& vae, const VaeConfig& config, DType dtype);
 
 // z [tokens, 4 * channels] of a grid, one row per token -> [latent pixels, channels]: undoes the
 // normalisation and lays each token out as two by two pixels.
-std::vector<float> unpatchify(const std::vector<float>& z, const LatentStatistics& statistics,
+std::vector<float> unpatchify(std::span<const float> z, const LatentStatistics& statistics,
                               int64_t grid_height, int64_t grid_width);
 
 // An image as the network gives it, F32 [height * width, 3], about -1 to 1; latent [height *
 // width, channels] of the latent.
 nn::Matrix decode(nn::Context& ctx, const VaeDecoder& vae, const nn::Matrix& latent, int64_t height,
                   int64_t width);
-
-// Values from -1 to 1 as bytes, ties to even.
-std::vector<uint8_t> to_bytes(const std::vector<float>& image);
 
 }  // namespace octet::flux2_vae

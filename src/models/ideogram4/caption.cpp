@@ -90,13 +90,6 @@ std::string listed(const CaptionReport& report, const IsToBeTold& is_to_be_told)
          fmt::format("; and {} more, which `octet caption check` lists", count - kMostListed);
 }
 
-template <class IsToBeTold>
-void log_findings(const CaptionReport& report, const std::string& what,
-                  const IsToBeTold& is_to_be_told) {
-  if (std::none_of(report.findings.begin(), report.findings.end(), is_to_be_told)) return;
-  log::warning("{}: {}", what, listed(report, is_to_be_told));
-}
-
 }  // namespace
 
 CaptionReport check_caption(std::string_view text) {
@@ -122,7 +115,7 @@ CaptionReport check_caption(std::string_view text) {
       add_error(report, "the caption is neither JSON nor text in UTF-8");
     } else {
       add_error(report, fmt::format("{}; a caption is a JSON object, and plain text becomes one "
-                                    "with --prompt or --wrap-text",
+                                    "with `prompt` or `wrap_text`",
                                     fault));
     }
     const std::string_view plain = without_space_around(text);
@@ -147,19 +140,25 @@ std::string caption_for_model(std::string_view text, const std::string& what, bo
   CaptionReport report = check_caption(text);
   if (report.valid()) return std::move(report.canonical);
   if (any && !report.as_given.empty()) return std::move(report.as_given);
-  const char* const remedy = any ? "; not even --any-caption takes text that is empty, too long, "
+  const char* const remedy = any ? "; not even `any_caption` takes text that is empty, too long, "
                                    "not UTF-8 or has NUL bytes"
                              : !report.canonical.empty() ? "; `octet caption check --fix` mends it"
-                             : !report.as_given.empty()  ? "; --any-caption runs it all the same"
+                             : !report.as_given.empty()  ? "; `any_caption` runs it all the same"
                                                          : "";
   // So that one correction is enough.
-  log_findings(report, what, [](const CaptionFinding& finding) { return !is_error(finding); });
+  const std::string warnings =
+      listed(report, [](const CaptionFinding& finding) { return !is_error(finding); });
+  if (!warnings.empty()) log::warning("{}: {}", what, warnings);
   fail("{}: {}{}", what, listed(report, is_error), remedy);
 }
 
-void log_caption_warnings(std::string_view text, const std::string& what, bool any) {
-  log_findings(check_caption(text), what,
-               [any](const CaptionFinding& finding) { return any || !is_error(finding); });
+std::vector<std::string> caption_warnings(std::string_view text, const std::string& what,
+                                          bool any) {
+  const std::string list = listed(check_caption(text), [any](const CaptionFinding& finding) {
+    return any || !is_error(finding);
+  });
+  if (list.empty()) return {};
+  return {fmt::format("{}: {}", what, list)};
 }
 
 }  // namespace octet::ideogram4

@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "octet/caption.h"
 
@@ -31,8 +32,9 @@ CaptionReport check_caption(std::string_view text);
 // begins the sentence: a file name, say.
 std::string caption_for_model(std::string_view text, const std::string& what, bool any = false);
 
-// Logs the warnings about it, with `any` also the errors.
-void log_caption_warnings(std::string_view text, const std::string& what, bool any = false);
+// The warnings about it as sentences, with `any` also the errors.
+std::vector<std::string> caption_warnings(std::string_view text, const std::string& what,
+                                          bool any = false);
 
 // Compact JSON with literal UTF-8, as Python's json.dumps(ensure_ascii=False, separators=(",",":"))
 // writes it. Known keys that are not in canonical order are sorted before unknown ones. Takes any

@@ -36,10 +36,9 @@ std::vector<int> rotary_axes(const DitConfig& config) {
 
 // x + the embedding of its role, for every row.
 void add_role(Context& ctx, const Dit& dit, Role role, const TensorView& x) {
-  const std::vector<int32_t> rows(static_cast<size_t>(x.shape[0]), role);
-  const Matrix embedded = ctx.matrix(x.shape[0], x.shape[1]);
-  ctx.backend.embed(dit.roles.view(), rows, embedded);
-  ctx.backend.add(x, embedded);
+  const nn::Table& roles = dit.entry.roles;
+  const int64_t at = role * roles.columns * (bits_of(roles.dtype) / 8);
+  ctx.backend.add_row(x, ConstTensorView(roles.memory.data() + at, roles.dtype, {roles.columns}));
 }
 
 Matrix silu(Context& ctx, const Matrix& x) {
@@ -48,24 +47,30 @@ Matrix silu(Context& ctx, const Matrix& x) {
   return out;
 }
 
-// [1, D]. The reference rounds the time to the type of its activations, which moves the fastest
-// sines by whole turns: the network knows nothing else.
-Matrix time_embedding(Context& ctx, const Dit& dit, float time) {
-  const float rounded = ctx.dtype == DType::bf16 ? to_f32(from_f32<bf16_t>(time)) : time;
-  const int64_t d = dit.config.hidden(), half = d / 2;
+// Of the time's sines and cosines, F32 [D / 2].
+Buffer time_frequencies(Context& ctx, const DitConfig& config) {
+  const int64_t half = config.hidden() / 2;
   std::vector<float> frequencies(static_cast<size_t>(half));
   const auto step = static_cast<float>(std::log(1e4) / static_cast<double>(half - 1));
   for (int64_t i = 0; i < half; ++i) {
     frequencies[static_cast<size_t>(i)] =
         static_cast<float>(std::exp(static_cast<double>(static_cast<float>(i) * -step)));
   }
-  const Buffer memory = ctx.backend.allocate(frequencies.size() * sizeof(float));
+  Buffer memory = ctx.backend.allocate(frequencies.size() * sizeof(float));
   ctx.backend.copy_to_device(memory.data(), reinterpret_cast<const std::byte*>(frequencies.data()),
                              memory.bytes());
+  return memory;
+}
+
+// [1, D]. The reference rounds the time to the type of its activations, which moves the fastest
+// sines by whole turns: the network knows nothing else.
+Matrix time_embedding(Context& ctx, const Dit& dit, const Buffer& frequencies, float time) {
+  const float rounded = ctx.dtype == DType::bf16 ? to_f32(from_f32<bf16_t>(time)) : time;
+  const int64_t d = dit.config.hidden();
   const Matrix waves = ctx.matrix(1, d);
   const float angle = kTimeScale * rounded;
-  ctx.backend.sinusoids({&angle, 1}, memory.view(DType::f32, {half}), waves);
-  return linear(ctx, silu(ctx, linear(ctx, waves, dit.time_in)), dit.time_out);
+  ctx.backend.sinusoids({&angle, 1}, frequencies.view(DType::f32, {d / 2}), waves);
+  return linear(ctx, silu(ctx, linear(ctx, waves, dit.entry.time_in)), dit.entry.time_out);
 }
 
 // x [L, D] -> [L, D]
@@ -111,8 +116,8 @@ void run_block(Context& ctx, const DitConfig& config, const DitBlock& block, con
 
 }  // namespace
 
-DitPrompt prepare(Context& ctx, const Dit& dit, const std::vector<float>& features,
-                  int64_t grid_height, int64_t grid_width) {
+DitPrompt prepare(Context& ctx, const Dit& dit, std::span<const float> features,
+                  const models::Grid& grid) {
   const DitConfig& config = dit.config;
   const auto n = static_cast<int64_t>(features.size()) / config.text_features;
   check(static_cast<int64_t>(features.size()) == n * config.text_features,
@@ -122,8 +127,8 @@ DitPrompt prepare(Context& ctx, const Dit& dit, const std::vector<float>& featur
     const auto at = static_cast<float>(i);
     positions.push_back({at, at, at});
   }
-  for (int64_t y = 0; y < grid_height; ++y) {
-    for (int64_t x = 0; x < grid_width; ++x) {
+  for (int64_t y = 0; y < grid.height; ++y) {
+    for (int64_t x = 0; x < grid.width; ++x) {
       positions.push_back({kImagePosition, kImagePosition + static_cast<float>(y),
                            kImagePosition + static_cast<float>(x)});
     }
@@ -133,49 +138,50 @@ DitPrompt prepare(Context& ctx, const Dit& dit, const std::vector<float>& featur
                                       rotary_axes(config));
   Matrix text = ctx.matrix(n, config.hidden());
   if (n > 0) {
+    const DitEntry& entry = dit.entry;
     const Matrix uploaded = upload_matrix(ctx, features.data(), n, config.text_features);
-    linear_into(ctx, normed(ctx, uploaded, rms(dit.text_norm, kTextNormEps), dit.text), dit.text,
-                text);
+    linear_into(ctx, normed(ctx, uploaded, rms(entry.text_norm, kTextNormEps), entry.text),
+                entry.text, text);
     add_role(ctx, dit, kNotImage, text);
   }
-  return {std::move(text), std::move(rotary), grid_height, grid_width};
+  return {std::move(text), std::move(rotary), time_frequencies(ctx, config), grid};
 }
 
 Matrix forward(Context& ctx, const Dit& dit, const DitPrompt& prompt, const ConstTensorView& z,
-               float time) {
-  const auto block_at = [&](int64_t i) -> const DitBlock& {
-    return dit.blocks[static_cast<size_t>(i)];
-  };
-  return forward(ctx, dit, block_at, prompt, z, time);
-}
-
-Matrix forward(Context& ctx, const Dit& dit, const BlockSource& block_at, const DitPrompt& prompt,
-               const ConstTensorView& z, float time) {
+               float time, const NeedUnit& need) {
   const DitConfig& config = dit.config;
-  const int64_t n = prompt.text_tokens(), image_tokens = prompt.image_tokens();
+  const int64_t n = prompt.text_tokens(), image_tokens = prompt.grid().tokens();
   check(z.shape == Shape({image_tokens, config.latent_channels}),
         "the latent is {}, expected [{}, {}]", z.shape.to_string(), image_tokens,
         config.latent_channels);
+  const auto begin_unit = [&](int64_t unit) {
+    ctx.begin_layer();
+    if (need) need(unit);
+  };
 
   // One sequence: the text's tokens, which never change, then the image's.
+  begin_unit(0);
   const Matrix h = ctx.matrix(n + image_tokens, config.hidden());
   const TensorView image = rows_of(h, n, image_tokens);
   ctx.backend.copy(h.view().data, prompt.text.view().data,
                    bytes_of(ctx.dtype, prompt.text.view().shape));
-  linear_into(ctx, operand(ctx, z, dit.input), dit.input, image);
+  linear_into(ctx, operand(ctx, z, dit.entry.input), dit.entry.input, image);
   add_role(ctx, dit, kImage, image);
 
-  const Matrix c = silu(ctx, linear(ctx, time_embedding(ctx, dit, time), dit.conditioning));
+  const Matrix time_features = time_embedding(ctx, dit, prompt.frequencies, time);
+  const Matrix c = silu(ctx, linear(ctx, time_features, dit.entry.conditioning));
   for (int64_t i = 0; i < config.layers; ++i) {
-    run_block(ctx, config, block_at(i), h, c, prompt.rotary);
+    begin_unit(1 + i);
+    run_block(ctx, config, dit.blocks[static_cast<size_t>(i)], h, c, prompt.rotary);
   }
 
   // The blocks take c as it is, the final layer applies SiLU once more.
-  const Matrix scale = linear(ctx, silu(ctx, c), dit.final_modulation);
+  begin_unit(1 + config.layers);
+  const Matrix scale = linear(ctx, silu(ctx, c), dit.exit.modulation);
   const RowNorm final_norm = {.kind = RowNorm::Kind::layer,
                               .eps = kFinalNormEps,
                               .scale = vector_of(scale, 0, config.hidden())};
-  return linear(ctx, normed(ctx, image, final_norm, dit.final), dit.final);
+  return linear(ctx, normed(ctx, image, final_norm, dit.exit.linear), dit.exit.linear);
 }
 
 }  // namespace octet::ideogram4

@@ -7,10 +7,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "models/ideogram4/config.h"
+#include "models/part.h"
 #include "nn/linear.h"
 #include "nn/rope.h"
 
@@ -33,48 +35,58 @@ struct DitBlock {
   nn::Linear down;                                                    // [D, F]: w2
 };
 
-struct Dit {
-  DitConfig config;
+// What runs before the blocks.
+struct DitEntry {
   nn::Linear input;              // [D, C]
   nn::Vector text_norm;          // [T]; with `text` only in the conditional one
   nn::Linear text;               // [D, T]
   nn::Linear time_in, time_out;  // [D, D]
   nn::Linear conditioning;       // [A, D]
   nn::Table roles;               // [2, D]: not image, image
-  std::vector<DitBlock> blocks;  // all, or none where they are handed to forward() one by one
-  nn::Linear final_modulation;   // [D, A]
-  nn::Linear final;              // [C, D]
+};
+
+// And after them.
+struct DitExit {
+  nn::Linear modulation;  // [D, A]
+  nn::Linear linear;      // [C, D]
+};
+
+struct Dit {
+  DitConfig config;
+  DitEntry entry;
+  std::vector<DitBlock> blocks;
+  DitExit exit;
 };
 
 // The one list of its weights. The unconditional one never reads those of the text.
 void visit_weights(Dit& dit, bool conditional, nn::WeightVisitor& visit);
-// The same in two parts: all but the blocks, and block i into `block`.
-void visit_frame(Dit& dit, bool conditional, nn::WeightVisitor& visit);
-void visit_block(DitBlock& block, const DitConfig& config, int64_t i, nn::WeightVisitor& visit);
+// The same in units: what runs before the blocks, each block, what runs after them.
+int64_t unit_count(const DitConfig& config);
+void visit_unit(Dit& dit, bool conditional, int64_t unit, nn::WeightVisitor& visit);
 
-// What does not change from step to step: the text as tokens, and the positions of all tokens.
-struct DitPrompt {
-  nn::Matrix text;    // [n, D], n may be 0
-  nn::Rotary rotary;  // of n + grid_height * grid_width tokens
-  int64_t grid_height = 0, grid_width = 0;
+// What does not change from step to step: the text as tokens, the positions of all tokens, and the
+// frequencies of the time.
+struct DitPrompt : models::Conditioning {
+  DitPrompt(nn::Matrix text_, nn::Rotary rotary_, Buffer frequencies_, const models::Grid& grid)
+      : Conditioning(text_.row_count(), grid),
+        text(std::move(text_)),
+        rotary(std::move(rotary_)),
+        frequencies(std::move(frequencies_)) {}
 
-  int64_t text_tokens() const { return text.row_count(); }
-  int64_t image_tokens() const { return grid_height * grid_width; }
+  nn::Matrix text;     // [n, D], n may be 0
+  nn::Rotary rotary;   // of n + grid.tokens() tokens
+  Buffer frequencies;  // F32 [D / 2]
 };
 
+// Told each unit before it is used.
+using NeedUnit = std::function<void(int64_t unit)>;
+
 // `features` F32 [n, T] in host memory, as the text encoder left them; none for the unconditional.
-DitPrompt prepare(nn::Context& ctx, const Dit& dit, const std::vector<float>& features,
-                  int64_t grid_height, int64_t grid_width);
+DitPrompt prepare(nn::Context& ctx, const Dit& dit, std::span<const float> features,
+                  const models::Grid& grid);
 
 // The velocity [image tokens, C] at `time`, 0 for noise to 1 for an image; z has the same shape.
 nn::Matrix forward(nn::Context& ctx, const Dit& dit, const DitPrompt& prompt,
-                   const ConstTensorView& z, float time);
-
-// Block i, asked for in order; it stays where it is until the next is asked for.
-using BlockSource = std::function<const DitBlock&(int64_t i)>;
-
-// The same with blocks from elsewhere.
-nn::Matrix forward(nn::Context& ctx, const Dit& dit, const BlockSource& block_at,
-                   const DitPrompt& prompt, const ConstTensorView& z, float time);
+                   const ConstTensorView& z, float time, const NeedUnit& need = {});
 
 }  // namespace octet::ideogram4

@@ -108,7 +108,7 @@ DitConfig dit_config_of_shapes(const weights::WeightSource& source) {
   const auto take = [&](int64_t& into, const char* what, int64_t value) {
     check(value > 0,
           "{}: {} of the transformer cannot be told from the shapes of its tensors; put its "
-          "config.json beside it, or give a folder that has one with --base",
+          "config.json beside it, or give a folder that has one as `base`",
           source.path(), what);
     into = value;
   };
@@ -196,7 +196,7 @@ std::string config_text(const DitConfig& config) {
       .dump();
 }
 
-DitSource open_dit(const DitFiles& files, bool conditional) {
+DitSource open_dit(const PartFiles& files, bool conditional) {
   DitSource opened;
   const auto checkpoint = std::make_shared<const Checkpoint>(files.path);
   opened.weights.add(checkpoint, prefix_in(*checkpoint, conditional));
@@ -207,8 +207,10 @@ DitSource open_dit(const DitFiles& files, bool conditional) {
   const auto& metadata = checkpoint->metadata();
   if (const std::string file = config_in(files.path); !file.empty()) {
     opened.config = read_dit_config(file);
-  } else if (const auto entry = metadata.find(std::string(kConfigEntry)); entry != metadata.end()) {
-    const std::string where = checkpoint->path() + ": metadata " + std::string(kConfigEntry);
+  } else if (const auto entry = metadata.find(std::string(weights::kConfigEntry));
+             entry != metadata.end()) {
+    const std::string where =
+        checkpoint->path() + ": metadata " + std::string(weights::kConfigEntry);
     opened.config = parse_dit_config(parse_json(entry->second, where), where);
   } else if (const std::string of_base = files.base.empty() ? "" : config_in(files.base);
              !of_base.empty()) {
@@ -219,7 +221,7 @@ DitSource open_dit(const DitFiles& files, bool conditional) {
   return opened;
 }
 
-DitConfig find_dit_config(const DitFiles& files, bool conditional) {
+DitConfig find_dit_config(const PartFiles& files, bool conditional) {
   const std::string file = config_in(files.path);
   return file.empty() ? open_dit(files, conditional).config : read_dit_config(file);
 }

@@ -7,34 +7,26 @@
 #include <string>
 #include <string_view>
 
+#include "models/family.h"
 #include "models/ideogram4/config.h"
 #include "weights/weight_source.h"
 
 namespace octet::ideogram4 {
 
-struct DitFiles {
-  std::string path;  // a checkpoint, or a folder with one and, perhaps, its config.json
-  std::string base;  // likewise: gives what `path` lacks; or empty
-
-  DitFiles() = default;
-  DitFiles(std::string path_, std::string base_ = "")
-      : path(std::move(path_)), base(std::move(base_)) {}
-  bool operator==(const DitFiles&) const = default;
-};
+using models::PartFiles;
 
 struct DitSource {
   DitConfig config;
   weights::WeightSource weights;
 };
 
-DitSource open_dit(const DitFiles& files, bool conditional);
+DitSource open_dit(const PartFiles& files, bool conditional);
 
 // The configuration alone: config.json where there is one, else what a file says about itself in
 // its metadata, else what the shapes of its tensors say.
-DitConfig find_dit_config(const DitFiles& files, bool conditional);
+DitConfig find_dit_config(const PartFiles& files, bool conditional);
 
-// The text under which a checkpoint keeps the configuration in its metadata, as config.json's.
-inline constexpr std::string_view kConfigEntry = "octet.config";
+// As a checkpoint keeps it in its metadata, see weights::kConfigEntry.
 std::string config_text(const DitConfig& config);
 
 // Whether the checkpoint at `path` has this branch, whatever the prefix of its names.

@@ -26,29 +26,25 @@ LinearSpec plain(const std::string& before, const std::string& layer, int64_t n,
 }
 
 // What runs before the blocks, and after them.
-void visit_entry(Dit& dit, bool conditional, nn::WeightVisitor& visit) {
-  const DitConfig& config = dit.config;
+void visit_entry(DitEntry& entry, const DitConfig& config, bool conditional,
+                 nn::WeightVisitor& visit) {
   const int64_t d = config.hidden(), c = config.latent_channels, a = config.modulation;
-  visit.linear(dit.input, plain("", "input_proj", d, c, /*bias=*/true));
+  visit.linear(entry.input, plain("", "input_proj", d, c, /*bias=*/true));
   if (conditional) {
-    visit.vector(dit.text_norm, "llm_cond_norm.weight", config.text_features);
-    visit.linear(dit.text, plain("", "llm_cond_proj", d, config.text_features, /*bias=*/true));
+    visit.vector(entry.text_norm, "llm_cond_norm.weight", config.text_features);
+    visit.linear(entry.text, plain("", "llm_cond_proj", d, config.text_features, /*bias=*/true));
   }
-  visit.linear(dit.time_in, plain("", "t_embedding.mlp_in", d, d, /*bias=*/true));
-  visit.linear(dit.time_out, plain("", "t_embedding.mlp_out", d, d, /*bias=*/true));
-  visit.linear(dit.conditioning, plain("", "adaln_proj", a, d, /*bias=*/true));
-  visit.table(dit.roles, "embed_image_indicator.weight", 2, d);
+  visit.linear(entry.time_in, plain("", "t_embedding.mlp_in", d, d, /*bias=*/true));
+  visit.linear(entry.time_out, plain("", "t_embedding.mlp_out", d, d, /*bias=*/true));
+  visit.linear(entry.conditioning, plain("", "adaln_proj", a, d, /*bias=*/true));
+  visit.table(entry.roles, "embed_image_indicator.weight", 2, d);
 }
 
-void visit_exit(Dit& dit, nn::WeightVisitor& visit) {
-  const DitConfig& config = dit.config;
+void visit_exit(DitExit& exit, const DitConfig& config, nn::WeightVisitor& visit) {
   const int64_t d = config.hidden(), c = config.latent_channels, a = config.modulation;
-  visit.linear(dit.final_modulation,
-               plain("", "final_layer.adaln_modulation", d, a, /*bias=*/true));
-  visit.linear(dit.final, plain("", "final_layer.linear", c, d, /*bias=*/true));
+  visit.linear(exit.modulation, plain("", "final_layer.adaln_modulation", d, a, /*bias=*/true));
+  visit.linear(exit.linear, plain("", "final_layer.linear", c, d, /*bias=*/true));
 }
-
-}  // namespace
 
 void visit_block(DitBlock& block, const DitConfig& config, int64_t i, nn::WeightVisitor& visit) {
   const std::string at = "layers." + std::to_string(i) + ".";
@@ -82,18 +78,22 @@ void visit_block(DitBlock& block, const DitConfig& config, int64_t i, nn::Weight
   visit.linear(block.down, plain(at, "feed_forward.w2", d, f));
 }
 
-void visit_frame(Dit& dit, bool conditional, nn::WeightVisitor& visit) {
-  visit_entry(dit, conditional, visit);
-  visit_exit(dit, visit);
+}  // namespace
+
+int64_t unit_count(const DitConfig& config) { return config.layers + 2; }
+
+void visit_unit(Dit& dit, bool conditional, int64_t unit, nn::WeightVisitor& visit) {
+  const DitConfig& config = dit.config;
+  dit.blocks.resize(static_cast<size_t>(config.layers));
+  if (unit == 0) return visit_entry(dit.entry, config, conditional, visit);
+  if (unit == config.layers + 1) return visit_exit(dit.exit, config, visit);
+  visit_block(dit.blocks[static_cast<size_t>(unit - 1)], config, unit - 1, visit);
 }
 
 void visit_weights(Dit& dit, bool conditional, nn::WeightVisitor& visit) {
-  visit_entry(dit, conditional, visit);
-  dit.blocks.resize(static_cast<size_t>(dit.config.layers));
-  for (size_t i = 0; i < dit.blocks.size(); ++i) {
-    visit_block(dit.blocks[i], dit.config, static_cast<int64_t>(i), visit);
+  for (int64_t unit = 0; unit < unit_count(dit.config); ++unit) {
+    visit_unit(dit, conditional, unit, visit);
   }
-  visit_exit(dit, visit);
 }
 
 }  // namespace octet::ideogram4

@@ -5,13 +5,12 @@
 #include <cstddef>
 
 #include "base/invalid_request.h"
-#include "formats/text.h"
 #include "models/ideogram4/normal_quantile.h"
 
 namespace octet::ideogram4 {
 namespace {
 
-constexpr Preset kPresets[] = {
+constexpr models::Preset kPresets[] = {
     {"quality", "V4_QUALITY_48", 48, 7.0f, 3.0f, 3, 0.0, 1.5},
     {"default", "V4_DEFAULT_20", 20, 7.0f, 3.0f, 2, 0.0, 1.75},
     {"turbo", "V4_TURBO_12", 12, 7.0f, 3.0f, 1, 0.5, 1.75},
@@ -38,71 +37,28 @@ double time_at(double u, double mean, double std) {
   return std::clamp(time, kFirstTime, kLastTime);
 }
 
-std::vector<float> guidance_of(const ScheduleRequest& request, int steps) {
-  const Preset& preset = request.preset;
-  const auto count = static_cast<size_t>(steps);
-  const auto given = request.guidance.size();
-  if (given == 0) {
-    std::vector<float> pattern(count, preset.guidance);
-    int polish = static_cast<int>(
-        std::lround(static_cast<double>(steps) * preset.polish_steps / preset.steps));
-    if (preset.polish_steps > 0) polish = std::max(polish, 1);
-    polish = std::min(polish, steps - 1);
-    std::fill_n(pattern.rbegin(), polish, preset.polish_guidance);
-    return pattern;
-  }
-  for (const float value : request.guidance) {
-    check_value(std::isfinite(value),
-                "schedule: a guidance of {} was given, expected a finite number", value);
-  }
-  if (given == 1) return std::vector<float>(count, request.guidance[0]);
-  check_value(given == count,
-              "schedule: {} guidance values for {} steps; give one, or one per step", given, steps);
-  return request.guidance;
-}
-
 }  // namespace
 
-std::span<const Preset> presets() { return kPresets; }
+std::span<const models::Preset> presets() { return kPresets; }
 
-const Preset& preset_named(std::string_view name) {
-  for (const Preset& preset : kPresets) {
-    if (name == preset.name || name == preset.official_name) return preset;
-  }
-  std::string known;
-  for (const Preset& preset : kPresets) {
-    if (!known.empty()) known += &preset == std::end(kPresets) - 1 ? " or " : ", ";
-    known += fmt::format("{} ({})", preset.name, preset.official_name);
-  }
-  throw InvalidRequest(
-      fmt::format("schedule: the preset {} is unknown, expected {}", in_quotes(name), known));
-}
-
-bool is_guided(const ScheduleRequest& request) {
-  const auto guides = [](float guidance) { return guidance != 1; };
-  if (request.guidance.empty()) {
-    return guides(request.preset.guidance) || guides(request.preset.polish_guidance);
-  }
-  return std::any_of(request.guidance.begin(), request.guidance.end(), guides);
-}
-
-Schedule make_schedule(const ScheduleRequest& request) {
-  const Preset& preset = request.preset;
+models::Schedule make_schedule(const models::ScheduleRequest& request) {
+  const models::Preset& preset = request.preset;
   const int steps = request.steps == 0 ? preset.steps : request.steps;
-  check_value(steps >= 1 && steps <= kMostSteps, "schedule: {} steps, expected 1 to {}", steps,
-              kMostSteps);
+  check_value(steps >= 1 && steps <= models::kMostSteps, "steps",
+              "schedule: {} steps, expected 1 to {}", steps, models::kMostSteps);
   check(preset.steps >= 1 && preset.polish_steps >= 0 && preset.polish_steps <= preset.steps,
         "schedule: a preset of {} steps, {} of them polishing", preset.steps, preset.polish_steps);
-  check(request.width > 0 && request.height > 0, "schedule: the image is {}x{}, expected pixels",
-        request.width, request.height);
+  check_value(request.size.width > 0 && request.size.height > 0, "size",
+              "schedule: the image is {}x{}, expected pixels", request.size.width,
+              request.size.height);
   check(std::isfinite(preset.mu) && std::isfinite(preset.std) && preset.std > 0,
         "schedule: mu is {} and std {}, expected finite numbers and std above 0", preset.mu,
         preset.std);
 
-  const double pixels = static_cast<double>(request.width) * request.height;
+  const double pixels = static_cast<double>(request.size.width) * request.size.height;
   const double mean = preset.mu + 0.5 * std::log(pixels / kBasePixels);
-  Schedule schedule;
-  schedule.guidance = guidance_of(request, steps);
+  models::Schedule schedule;
+  schedule.guidance = models::guidance_of(request, steps);
   if (request.convention == Convention::official) {
     for (int k = steps; k >= 0; --k) {
       const double u = linspace_element<float>(k, steps);

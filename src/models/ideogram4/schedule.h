@@ -1,5 +1,4 @@
-// The noise schedule: at which model times the networks run, how far each step goes, and how
-// strongly it is guided. Model time is 0 for noise and 1 for the picture.
+// The noise schedule of Ideogram 4.
 //
 //   tau(u) = clamp(1 / (1 + exp(mean + std * quantile(u))), t_min, t_max)
 //   mean   = mu + ln(width * height / 512^2) / 2
@@ -10,56 +9,15 @@
 #pragma once
 
 #include <span>
-#include <string_view>
-#include <vector>
 
-#include "models/ideogram4/convention.h"
+#include "models/schedule.h"
 
 namespace octet::ideogram4 {
 
 // What Ideogram publishes. All of them run the same weights.
-struct Preset {
-  std::string_view name;           // quality, default, turbo
-  std::string_view official_name;  // V4_QUALITY_48, ...
-  int steps = 0;
-  float guidance = 0;  // of the first steps
-  float polish_guidance = 0;
-  int polish_steps = 0;  // the last ones, which run with polish_guidance
-  double mu = 0;
-  double std = 1;
-};
-
-std::span<const Preset> presets();
-
-// By either name; throws InvalidRequest listing the names.
-const Preset& preset_named(std::string_view name);
-
-inline constexpr int kMostSteps = 1000;
-
-struct ScheduleRequest {
-  Preset preset = presets()[0];
-  int width = 0;  // pixels
-  int height = 0;
-  // 0: the preset's. Another number keeps the preset's share of polishing steps, rounded to the
-  // nearest number but at least one, unless there is one step alone.
-  int steps = 0;
-  // Empty: the preset's; one value: that for every step; otherwise one value per step.
-  std::vector<float> guidance;
-  Convention convention = Convention::official;
-};
-
-struct Schedule {
-  std::vector<float> times;     // [steps + 1] rising; the networks see all but the last
-  std::vector<float> deltas;    // [steps] z += delta * velocity
-  std::vector<float> guidance;  // [steps]
-
-  int steps() const { return static_cast<int>(deltas.size()); }
-};
-
-// Whether any step may ask for the unconditional velocity: one of a guidance other than exactly 1.
-bool is_guided(const ScheduleRequest& request);
+std::span<const models::Preset> presets();
 
 // Throws Error for numbers that make no schedule, InvalidRequest for those of a user.
-Schedule make_schedule(const ScheduleRequest& request);
+models::Schedule make_schedule(const models::ScheduleRequest& request);
 
 }  // namespace octet::ideogram4

@@ -14,13 +14,13 @@ using nn::Context;
 using nn::Matrix;
 
 // "layers.36.mlp.up_proj.weight": of a layer behind those that run.
-bool is_later_layer(std::string_view name) {
+bool is_later_layer(std::string_view name, int64_t run_layers) {
   constexpr std::string_view kLayers = "layers.";
   if (!name.starts_with(kLayers)) return false;
   int64_t index = 0;
   const char* end = name.data() + name.size();
   return std::from_chars(name.data() + kLayers.size(), end, index).ec == std::errc() &&
-         index >= kRunLayers;
+         index >= run_layers;
 }
 
 // h [n, H] in place.
@@ -44,6 +44,34 @@ void run_layer(Context& ctx, const TextConfig& config, const TextLayer& layer, c
 
   const nn::Operand x = normed(ctx, h, rms(layer.attention_norm), layer.gate_up);
   ctx.backend.add(h, linear(ctx, swiglu(ctx, x, layer.gate_up), layer.down));
+}
+
+Matrix copy_of(Context& ctx, const Matrix& h) {
+  Matrix made = ctx.matrix(h.row_count(), h.column_count());
+  ctx.backend.copy(made.view().data, h.view().data, bytes_of(ctx.dtype, h.view().shape));
+  return made;
+}
+
+// Matrices [n, H], as F32 [n, H, taps] in host memory.
+std::vector<float> interleaved(Context& ctx, ThreadPool& pool, const std::vector<Matrix>& tapped) {
+  const TensorView& first = tapped.front().view();
+  const int64_t columns = first.shape[1];
+  std::vector<Buffer> on_host;
+  for (const Matrix& tap : tapped) {
+    on_host.push_back(allocate_host(bytes_of(ctx.dtype, first.shape)));
+    ctx.backend.copy_to_host(on_host.back().data(), tap.view().data, on_host.back().bytes());
+  }
+  std::vector<float> features(static_cast<size_t>(first.shape.elements()) * tapped.size());
+  pool.run(first.shape[0], [&](int64_t row, int) {
+    float* out = features.data() + row * columns * static_cast<int64_t>(tapped.size());
+    for (int64_t at = row * columns; at < (row + 1) * columns; ++at) {
+      for (const Buffer& tap : on_host) {
+        *out++ = ctx.dtype == DType::bf16 ? to_f32(reinterpret_cast<bf16_t*>(tap.data())[at])
+                                          : reinterpret_cast<float*>(tap.data())[at];
+      }
+    }
+  });
+  return features;
 }
 
 }  // namespace
@@ -76,70 +104,77 @@ void visit_layer(TextLayer& layer, const TextConfig& config, int64_t i, nn::Weig
                {.layer = "text.mlp.down_proj", .k = f, .layouts = {{{at + "mlp.down_proj", h}}}});
 }
 
-TextEncoder::TextEncoder(const std::string& path) : source_(open_text_encoder(path)) {
-  check(config().layers >= kRunLayers,
+TextEncoder::TextEncoder(const std::string& path, std::span<const int64_t> taps)
+    : TextEncoder(open_text_encoder(path), taps) {}
+
+TextEncoder::TextEncoder(TextSource source, std::span<const int64_t> taps)
+    : models::TextEncoder(std::move(source.weights)),
+      config_(source.config),
+      taps_(taps.begin(), taps.end()) {
+  check(config_.layers >= run_layers(),
         "{}: num_hidden_layers is {}, expected at least {}: the features come from the layers 0 to "
         "{}",
-        source_.described_by, config().layers, kRunLayers, kRunLayers - 1);
-  weights::CheckpointCheck present(source());
-  nn::Table embedding;
-  visit_embedding(embedding, config(), present);
-  for (int64_t i = 0; i < kRunLayers; ++i) {
-    TextLayer layer;
-    visit_layer(layer, config(), i, present);
-  }
-  // Beside the text tower a file may hold the vision tower, and what comes after the last tap.
-  present.check_nothing_is_left([](std::string_view name) {
-    return name.starts_with("visual.") || name.starts_with("model.visual.") ||
-           name.starts_with("lm_head.") || name.starts_with("norm.") || name == "scaled_fp8" ||
-           is_later_layer(name);
-  });
+        source.described_by, config_.layers, run_layers(), run_layers() - 1);
+  layers_.resize(static_cast<size_t>(run_layers()));
+  weights::CheckpointCheck present(this->source());
+  visit_all(present);
+  present.check_nothing_is_left([&](std::string_view name) { return is_ignored(name); });
 }
 
-std::vector<float> TextEncoder::encode(Context& ctx, ThreadPool& pool,
-                                       const std::vector<int32_t>& tokens,
-                                       const std::function<void(int64_t)>& progress) {
+void TextEncoder::visit(int64_t unit, nn::WeightVisitor& visitor) {
+  if (unit == 0) return visit_embedding(embedding_, config_, visitor);
+  visit_layer(layers_[static_cast<size_t>(unit - 1)], config_, unit - 1, visitor);
+}
+
+void TextEncoder::release(int64_t unit) {
+  if (unit == 0) {
+    embedding_ = {};
+  } else {
+    layers_[static_cast<size_t>(unit - 1)] = {};
+  }
+}
+
+// Beside the text tower a file may hold the vision tower, and what comes after the last tap.
+bool TextEncoder::is_ignored(std::string_view name) const {
+  return name.starts_with("visual.") || name.starts_with("model.visual.") ||
+         name.starts_with("lm_head.") || name.starts_with("norm.") || name == "scaled_fp8" ||
+         is_later_layer(name, run_layers());
+}
+
+std::vector<float> TextEncoder::encode(Context& ctx, const std::vector<int32_t>& tokens,
+                                       const std::function<void(int64_t)>& progress) const {
   const auto n = static_cast<int64_t>(tokens.size());
   check(n > 0, "text encoder: there are no tokens");
   for (const int32_t token : tokens) {
-    check(token >= 0 && token < config().vocabulary,
+    check(token >= 0 && token < config_.vocabulary,
           "text encoder: token {} is outside of its vocabulary of {}; the tokenizer belongs to "
           "another model",
-          token, config().vocabulary);
+          token, config_.vocabulary);
   }
-  weights::Loader load(source(), ctx.backend, pool, {.dtype = ctx.dtype, .int8 = false});
-
-  const Matrix h = ctx.matrix(n, config().hidden);
-  {
-    nn::Table embedding;
-    visit_embedding(embedding, config(), load);
-    ctx.backend.embed(embedding.view(), tokens, h);
-  }
+  const auto begin_unit = [&](int64_t unit) {
+    ctx.begin_layer();
+    need(unit);
+  };
+  begin_unit(0);
+  const Matrix h = ctx.matrix(n, config_.hidden);
+  ctx.backend.embed(embedding_.view(), tokens, h);
   // Text has one position on all axes: ordinary rotary embedding.
-  const auto frequencies = nn::rotary_frequencies(config().rope_theta, config().head_dim);
+  const auto frequencies = nn::rotary_frequencies(config_.rope_theta, config_.head_dim);
   std::vector<nn::Position> positions;
   for (int64_t i = 0; i < n; ++i) positions.push_back({static_cast<float>(i)});
   const nn::Rotary rotary =
       nn::make_rotary(ctx.backend, positions, frequencies, std::vector<int>(frequencies.size(), 0));
 
-  std::vector<float> features(static_cast<size_t>(n * config().hidden * kTaps));
-  std::vector<float> tapped(static_cast<size_t>(n * config().hidden));
-  size_t tap = 0;
-  for (int64_t i = 0; i < kRunLayers; ++i) {
-    TextLayer layer;
-    visit_layer(layer, config(), i, load);
-    run_layer(ctx, config(), layer, h, rotary);
-    if (i == kTappedLayers[tap]) {
-      download_matrix(ctx, h, tapped.data());
-      for (size_t at = 0; at < tapped.size(); ++at) {
-        features[at * static_cast<size_t>(kTaps) + tap] = tapped[at];
-      }
-      ++tap;
-    }
+  // Taps stay on the device to the end: bringing one to the host would wait for its layer, while
+  // the next could be loaded.
+  std::vector<Matrix> tapped;
+  for (int64_t i = 0; i < run_layers(); ++i) {
+    begin_unit(1 + i);
+    run_layer(ctx, config_, layers_[static_cast<size_t>(i)], h, rotary);
+    if (i == taps_[tapped.size()]) tapped.push_back(copy_of(ctx, h));
     if (progress) progress(i + 1);
   }
-  fingerprint_ = load.fingerprint();
-  return features;
+  return interleaved(ctx, ctx.backend.pool(), tapped);
 }
 
 }  // namespace octet::qwen3

@@ -1,27 +1,19 @@
-// The text tower of Qwen3-VL: a caption's tokens become features for the transformer.
-//
-// It runs once per caption, so its layers never meet in memory: each is loaded, used and released,
-// and the whole takes little more than its largest part.
+// The text tower of Qwen3-VL: a caption's tokens become features, the outputs of some of its
+// layers.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "base/thread_pool.h"
+#include "models/part.h"
 #include "models/qwen3/config.h"
 #include "models/qwen3/text_source.h"
 #include "nn/linear.h"
-#include "weights/fingerprint.h"
 
 namespace octet::qwen3 {
-
-// Layers whose output is kept.
-inline constexpr int64_t kTappedLayers[] = {0, 3, 6, 9, 12, 15, 18, 21, 24, 27, 30, 33, 35};
-inline constexpr int64_t kTaps = std::size(kTappedLayers);
-// Layers that run: later ones, if there are any, give nothing.
-inline constexpr int64_t kRunLayers = kTappedLayers[kTaps - 1] + 1;
 
 struct TextLayer {
   nn::Vector input_norm, attention_norm;  // [H], before attention and before the FFN
@@ -36,25 +28,33 @@ struct TextLayer {
 void visit_embedding(nn::Table& embedding, const TextConfig& config, nn::WeightVisitor& visit);
 void visit_layer(TextLayer& layer, const TextConfig& config, int64_t i, nn::WeightVisitor& visit);
 
-class TextEncoder {
+class TextEncoder : public models::TextEncoder {
  public:
-  // `path` as open_text_encoder() takes it. Checks that all weights are there; loads nothing.
-  TextEncoder(const std::string& path);
+  // `path` as open_text_encoder() takes it; `taps`: the layers whose output is kept, ascending.
+  // Later layers do not run. Checks that all weights are there.
+  TextEncoder(const std::string& path, std::span<const int64_t> taps);
 
-  const TextConfig& config() const { return source_.config; }
-  const weights::WeightSource& source() const { return source_.weights; }
-  int64_t features() const { return kTaps * config().hidden; }
+  const TextConfig& config() const { return config_; }
 
-  // Features F32 [tokens, H * taps]: channel c of tap k at c * taps + k. `progress` is told the
-  // layers done; may throw to stop.
-  std::vector<float> encode(nn::Context& ctx, ThreadPool& pool, const std::vector<int32_t>& tokens,
-                            const std::function<void(int64_t)>& progress = {});
-  // Of the weights that the last encode() read.
-  const weights::Fingerprint& fingerprint() const { return fingerprint_; }
+  std::string_view name() const override { return "text_encoder"; }
+  int64_t unit_count() const override { return 1 + run_layers(); }  // the embedding, then layers
+  void visit(int64_t unit, nn::WeightVisitor& visitor) override;
+  void release(int64_t unit) override;
+  bool is_ignored(std::string_view name) const override;
+
+  // Channel c of tap k is at c * taps + k.
+  int64_t feature_count() const override { return std::ssize(taps_) * config_.hidden; }
+  std::vector<float> encode(nn::Context& ctx, const std::vector<int32_t>& tokens,
+                            const std::function<void(int64_t)>& progress = {}) const override;
 
  private:
-  TextSource source_;
-  weights::Fingerprint fingerprint_;
+  TextEncoder(TextSource source, std::span<const int64_t> taps);
+  int64_t run_layers() const { return taps_.back() + 1; }
+
+  TextConfig config_;
+  std::vector<int64_t> taps_;
+  nn::Table embedding_;
+  std::vector<TextLayer> layers_;
 };
 
 }  // namespace octet::qwen3

@@ -38,6 +38,7 @@ Fp8Weight::Fp8Weight(const Checkpoint& checkpoint, const std::string& module, in
   format_ = scales_.is_per_row() ? "FP8 row-wise" : "FP8 tensor-wise";
   use(checkpoint, scales_name_);
   codes_ = use(checkpoint, codes_name_);
+  last_is_raw(DType::f8_e4m3);
   use_present(checkpoint, layout.siblings);
 }
 

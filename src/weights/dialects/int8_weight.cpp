@@ -24,6 +24,7 @@ Int8Weight::Int8Weight(const Checkpoint& checkpoint, const std::string& module, 
   if (transform_.kind == Transform::smooth) format_ += ", SmoothQuant";
   if (layout.full_precision) format_ += ", for floating point";
   codes_ = use(checkpoint, layout.codes);
+  last_is_raw(DType::i8);
   use(checkpoint, scales_name_);
   use_present(checkpoint, layout.siblings);
 }

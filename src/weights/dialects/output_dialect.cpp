@@ -2,20 +2,23 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/invalid_request.h"
 #include "formats/text.h"
 
-namespace octet::weights {
+namespace octet {
 
-OutputDialect parse_output_dialect(const std::string& text) {
+OutputDialect weights::output_dialect_from(const std::string& text) {
   if (text == "comfyui") return OutputDialect::comfyui;
-  if (text == "transformerlab") return OutputDialect::transformerlab;
-  fail("dialect: {} is unknown, expected comfyui or transformerlab", in_quotes(text));
+  check_value(text == "transformerlab", "dialect",
+              "dialect: {} is unknown, expected comfyui or transformerlab", in_quotes(text));
+  return OutputDialect::transformerlab;
 }
 
-const char* to_string(OutputDialect dialect) {
+std::string weights::text_of(OutputDialect dialect) {
   return dialect == OutputDialect::comfyui ? "comfyui" : "transformerlab";
 }
+
+namespace weights {
 
 bool can_say(OutputDialect dialect, Transform transform) {
   if (transform == Transform::none) return true;
@@ -35,7 +38,7 @@ std::vector<TensorDeclaration> declare_int8(OutputDialect dialect, const std::st
                                             int64_t rows, int64_t k,
                                             const StoredTransform& transform) {
   check(can_say(dialect, transform.kind), "{}: the dialect {} has no word for its transform",
-        module, to_string(dialect));
+        module, text_of(dialect));
   const Int8Names names = int8_names(dialect, module, transform);
   std::vector<TensorDeclaration> tensors;
   tensors.push_back({names.codes, DType::i8, {rows, k}});
@@ -55,4 +58,5 @@ std::string comfy_quant(const StoredTransform& transform) {
                      transform.group);
 }
 
-}  // namespace octet::weights
+}  // namespace weights
+}  // namespace octet

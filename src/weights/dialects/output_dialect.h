@@ -1,7 +1,7 @@
 // How quantized linears are written, so that others can read them.
 //
 // comfyui: <module>.weight I8, .weight_scale F32 [rows, 1] and a comfy_quant blob; one file for
-// each transformer. transformerlab: <branch>.<module>.wq, .ws and .smooth; one file for both.
+// each network. transformerlab: <network>.<module>.wq, .ws and .smooth; one file for all.
 #pragma once
 
 #include <span>
@@ -9,15 +9,14 @@
 #include <vector>
 
 #include "formats/safetensors_header.h"
+#include "octet/recipe.h"
 #include "weights/stored_weight.h"
 
 namespace octet::weights {
 
-using octet::to_string;  // of shapes, which the one below must not hide
-
-enum class OutputDialect : uint8_t { comfyui, transformerlab };
-OutputDialect parse_output_dialect(const std::string& text);
-const char* to_string(OutputDialect dialect);
+// parse_output_dialect() and to_string() of octet/recipe.h.
+OutputDialect output_dialect_from(const std::string& text);
+std::string text_of(OutputDialect dialect);
 
 // Whether a transform of activations can be said in the dialect.
 bool can_say(OutputDialect dialect, Transform transform);

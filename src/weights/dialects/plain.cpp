@@ -42,6 +42,7 @@ class PlainWeight : public StoredWeight {
     dtype_ = info.dtype;
     format_ = name_of(info.dtype);
     bytes_ = use(checkpoint, name_);
+    last_is_raw(dtype_);
   }
 
   void read_stored(int64_t row, std::byte* into) const override {

@@ -1,11 +1,14 @@
 #include "weights/lora/lora.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
 
 #include "base/error.h"
+#include "base/invalid_request.h"
 #include "formats/text.h"
 #include "weights/fingerprint.h"
 #include "weights/lora/lora_config.h"
@@ -60,6 +63,26 @@ void refuse_other_methods(const Checkpoint& file) {
   fail("{}: the LoRA does not fit the model: {}", path, list);
 }
 
+// Those that the user names; none: as the file does.
+std::set<size_t> chosen_networks(const octet::Lora& request,
+                                 std::span<const NetworkNames> networks) {
+  std::set<size_t> chosen;
+  for (const std::string& name : request.networks) {
+    if (name == "all") {
+      for (size_t i = 0; i < networks.size(); ++i) chosen.insert(i);
+      continue;
+    }
+    const auto found = find_network(networks, name);
+    std::string known;
+    for (const NetworkNames& network : networks) known += std::string(network.name) + ", ";
+    check_value(found.has_value(), "loras",
+                "{}: is to change the network {}, which the model does not have; expected {}or all",
+                request.file, in_quotes(name), known);
+    chosen.insert(*found);
+  }
+  return chosen;
+}
+
 }  // namespace
 
 struct Lora::Group {
@@ -77,8 +100,7 @@ LoraMatrix Lora::matrix(const std::string& name) const {
 bool Lora::overlaps(const LoraPart& part) const {
   return std::any_of(parts_.begin(), parts_.end(), [&](const LoraPart& other) {
     return other.linear == part.linear && other.first < part.first + part.rows &&
-           part.first < other.first + other.rows &&
-           ((other.conditional && part.conditional) || (other.unconditional && part.unconditional));
+           part.first < other.first + other.rows && other.networks == part.networks;
   });
 }
 
@@ -97,8 +119,7 @@ void Lora::add(const Group& group, const LoraConfig& config, std::vector<std::st
   }
   const LoraModule& module = *named.front();
   LoraPart part{.linear = module.linear, .first = module.first, .rows = module.rows, .k = module.k};
-  part.unconditional = group.name.network == NamedNetwork::unconditional;
-  part.conditional = !part.unconditional;
+  part.networks = {group.name.network.value_or(0)};
   const std::string *down = tensor(LoraRole::down), *up = tensor(LoraRole::up),
                     *alpha = tensor(LoraRole::alpha), *difference = tensor(LoraRole::difference);
   double factor = 1;
@@ -135,30 +156,34 @@ void Lora::add(const Group& group, const LoraConfig& config, std::vector<std::st
   parts_.push_back(part);
 }
 
-// A file for one network goes where the user says, else where its names say, else to the
-// conditional one, as other programs do. A file for both has a part for each, of which the user may
-// choose.
-void Lora::choose_networks() {
-  const bool for_both = std::any_of(parts_.begin(), parts_.end(),
-                                    [](const auto& part) { return part.conditional; }) &&
-                        std::any_of(parts_.begin(), parts_.end(),
-                                    [](const auto& part) { return part.unconditional; });
-  if (request_.networks == LoraNetworks::as_named) return;
-  const bool conditional = request_.networks != LoraNetworks::unconditional;
-  const bool unconditional = request_.networks != LoraNetworks::conditional;
+// A file for one network goes where the user says, else where its names say, else to the first one,
+// as other programs do. A file for several has a part for each, of which the user may choose.
+void Lora::choose_networks(const std::set<size_t>& chosen) {
+  if (chosen.empty()) return;
+  const bool for_several = std::any_of(parts_.begin(), parts_.end(), [&](const LoraPart& part) {
+    return part.networks != parts_.front().networks;
+  });
   for (LoraPart& part : parts_) {
-    part.conditional = conditional && (part.conditional || !for_both);
-    part.unconditional = unconditional && (part.unconditional || !for_both);
+    if (for_several) {
+      std::erase_if(part.networks, [&](size_t network) { return !chosen.contains(network); });
+    } else {
+      part.networks = chosen;
+    }
   }
 }
 
-Lora::Lora(const LoraRequest& request, std::span<const nn::LinearSpec> linears)
-    : request_(request), file_(request.path), modules_(linears) {
+Lora::Lora(const octet::Lora& request, std::span<const NetworkNames> networks,
+           std::span<const nn::LinearSpec> linears)
+    : request_(request), file_(request.file), modules_(linears) {
+  check_value(std::abs(request.strength) <= kMaxLoraStrength, "loras",
+              "{}: a strength of {} was given, expected a number from -{} to {}", path(),
+              request.strength, kMaxLoraStrength, kMaxLoraStrength);
+  const std::set<size_t> chosen = chosen_networks(request, networks);
   refuse_other_methods(file_);
   std::map<std::string, Group> groups;
   std::vector<std::string> problems;
   for (const auto& [name, entry] : file_.tensors()) {
-    const auto parsed = parse_lora_name(name);
+    const auto parsed = parse_lora_name(name, networks);
     if (!parsed) {
       problems.push_back(in_quotes(name) + " is no tensor of a LoRA");
       continue;
@@ -173,22 +198,21 @@ Lora::Lora(const LoraRequest& request, std::span<const nn::LinearSpec> linears)
   const LoraConfig config(file_);
   for (const auto& [base, group] : groups) add(group, config, problems);
   if (!problems.empty()) fail_with(path(), problems);
-  choose_networks();
+  choose_networks(chosen);
 }
 
-bool Lora::changes(bool conditional) const {
-  return request_.strength != 0 && std::any_of(parts_.begin(), parts_.end(), [&](const auto& part) {
-           return conditional ? part.conditional : part.unconditional;
-         });
+bool Lora::changes(size_t network) const {
+  return request_.strength != 0 &&
+         std::any_of(parts_.begin(), parts_.end(),
+                     [&](const LoraPart& part) { return part.networks.contains(network); });
 }
 
-std::vector<const LoraPart*> Lora::parts_of(const LoraModule& module, bool conditional) const {
+std::vector<const LoraPart*> Lora::parts_of(const LoraModule& module, size_t network) const {
   std::vector<const LoraPart*> found;
   if (request_.strength == 0) return found;
   for (const LoraPart& part : parts_) {
     if (part.linear == module.linear && part.first < module.first + module.rows &&
-        module.first < part.first + part.rows &&
-        (conditional ? part.conditional : part.unconditional)) {
+        module.first < part.first + part.rows && part.networks.contains(network)) {
       found.push_back(&part);
     }
   }
@@ -205,7 +229,9 @@ std::string Lora::identity(ThreadPool& pool) const {
   }
   file_.check_intact();
   return fmt::format("{} strength {} networks {}", fingerprint.to_string(), request_.strength,
-                     name_of(request_.networks));
+                     request_.networks.empty()
+                         ? "as named"
+                         : fmt::format("{}", fmt::join(request_.networks, " ")));
 }
 
 }  // namespace octet::weights

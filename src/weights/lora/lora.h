@@ -7,14 +7,15 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/thread_pool.h"
 #include "formats/checkpoint.h"
+#include "octet/engine.h"
 #include "weights/lora/lora_names.h"
-#include "weights/lora/lora_request.h"
 #include "weights/weight_source.h"
 
 namespace octet::weights {
@@ -33,21 +34,26 @@ struct LoraMatrix {
 struct LoraPart {
   size_t linear = 0;  // of the model's list
   int64_t first = 0, rows = 0, k = 0;
-  bool conditional = false, unconditional = false;  // the networks that it changes
-  float factor = 0;                                 // strength * alpha / rank
-  int64_t rank = 0;                                 // 0: `up` is the whole difference [rows, k]
-  LoraMatrix down, up;                              // [rank, k] and [rows, rank]
+  std::set<size_t> networks;  // that it changes
+  float factor = 0;           // strength * alpha / rank
+  int64_t rank = 0;           // 0: `up` is the whole difference [rows, k]
+  LoraMatrix down, up;        // [rank, k] and [rows, rank]
 };
+
+// Either way; larger ones are mistakes.
+inline constexpr float kMaxLoraStrength = 100;
 
 class Lora {
  public:
-  // `linears`: all of the model, of both networks.
-  Lora(const LoraRequest& request, std::span<const nn::LinearSpec> linears);
+  // `networks`: all of the model, and `linears` theirs. Throws InvalidRequest for a strength beyond
+  // kMaxLoraStrength, and for networks that the model does not have.
+  Lora(const octet::Lora& request, std::span<const NetworkNames> networks,
+       std::span<const nn::LinearSpec> linears);
 
   const std::string& path() const { return file_.path(); }
-  bool changes(bool conditional) const;
+  bool changes(size_t network) const;
   // Those that change rows of this module in a network; with strength 0, none.
-  std::vector<const LoraPart*> parts_of(const LoraModule& module, bool conditional) const;
+  std::vector<const LoraPart*> parts_of(const LoraModule& module, size_t network) const;
   const LoraModules& modules() const { return modules_; }
 
   // Names what it does to a model: the content of the file, strength, networks.
@@ -58,9 +64,9 @@ class Lora {
   void add(const Group& group, const LoraConfig& config, std::vector<std::string>& problems);
   bool overlaps(const LoraPart& part) const;
   LoraMatrix matrix(const std::string& name) const;
-  void choose_networks();
+  void choose_networks(const std::set<size_t>& chosen);
 
-  LoraRequest request_;
+  octet::Lora request_;
   Checkpoint file_;
   LoraModules modules_;
   std::vector<LoraPart> parts_;
@@ -69,6 +75,6 @@ class Lora {
 // For WeightSource::set_change: merges LoRAs, in this order, into the weights of one network.
 // Weights that none of them changes stay as they are. An INT8 weight becomes one in F32 that is to
 // be INT8 again under the same transform.
-WeightSource::Change merge_loras(std::vector<std::shared_ptr<const Lora>> loras, bool conditional);
+WeightSource::Change merge_loras(std::vector<std::shared_ptr<const Lora>> loras, size_t network);
 
 }  // namespace octet::weights

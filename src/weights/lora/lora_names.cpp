@@ -24,23 +24,9 @@ constexpr Ending kEndings[] = {
 
 constexpr std::string_view kPeft = "base_model.model.";
 
-struct Component {
-  std::string_view name;
-  NamedNetwork network;
-};
-constexpr Component kComponents[] = {
-    {"unconditional_transformer", NamedNetwork::unconditional},
-    {"uncond_transformer", NamedNetwork::unconditional},
-    {"unconditional", NamedNetwork::unconditional},
-    {"uncond", NamedNetwork::unconditional},
-    {"conditional_transformer", NamedNetwork::conditional},
-    {"cond_transformer", NamedNetwork::conditional},
-    {"conditional", NamedNetwork::conditional},
-    {"cond", NamedNetwork::conditional},
-    {"transformer", NamedNetwork::none},
-    {"diffusion_model", NamedNetwork::none},
-    {"model.diffusion_model", NamedNetwork::none},
-};
+// Before modules of a network, without saying which.
+constexpr std::string_view kAnyNetwork[] = {"transformer", "diffusion_model",
+                                            "model.diffusion_model"};
 
 // Before modules whose dots have become underscores.
 constexpr std::string_view kFlatPrefixes[] = {"lora_unet_", "lora_transformer_", "lycoris_"};
@@ -64,9 +50,39 @@ std::string flattened(std::string name) {
   return name;
 }
 
+bool is_component(std::string_view name, std::string_view component) {
+  return name.starts_with(component) && name.substr(component.size()).starts_with('.');
+}
+
+// What stands before the module, and the network that it names.
+std::string_view component_of(std::string_view name, std::span<const NetworkNames> networks,
+                              std::optional<size_t>& network) {
+  for (size_t i = 0; i < networks.size(); ++i) {
+    network = i;
+    if (is_component(name, networks[i].name)) return networks[i].name;
+    for (const std::string_view alias : networks[i].aliases) {
+      if (is_component(name, alias)) return alias;
+    }
+  }
+  network.reset();
+  for (const std::string_view component : kAnyNetwork) {
+    if (is_component(name, component)) return component;
+  }
+  return "";
+}
+
 }  // namespace
 
-std::optional<LoraName> parse_lora_name(std::string_view name) {
+std::optional<size_t> find_network(std::span<const NetworkNames> networks, std::string_view name) {
+  for (size_t i = 0; i < networks.size(); ++i) {
+    const auto& [own, aliases] = networks[i];
+    if (name == own || std::find(aliases.begin(), aliases.end(), name) != aliases.end()) return i;
+  }
+  return std::nullopt;
+}
+
+std::optional<LoraName> parse_lora_name(std::string_view name,
+                                        std::span<const NetworkNames> networks) {
   const auto ending = std::find_if(std::begin(kEndings), std::end(kEndings),
                                    [&](const Ending& each) { return name.ends_with(each.text); });
   if (ending == std::end(kEndings)) return std::nullopt;
@@ -81,13 +97,8 @@ std::optional<LoraName> parse_lora_name(std::string_view name) {
     return parsed;
   }
   if (rest.starts_with(kPeft)) rest.remove_prefix(kPeft.size());
-  for (const auto& [component, network] : kComponents) {
-    if (!rest.starts_with(component) || !rest.substr(component.size()).starts_with('.')) continue;
-    parsed.component = component;
-    parsed.network = network;
-    rest.remove_prefix(component.size() + 1);
-    break;
-  }
+  parsed.component = component_of(rest, networks, parsed.network);
+  if (!parsed.component.empty()) rest.remove_prefix(parsed.component.size() + 1);
   parsed.module = rest;
   return parsed;
 }

@@ -26,20 +26,27 @@ enum class LoraRole {
   difference,  // of whole weights, [rows, k]
 };
 
-// Which network a name speaks of.
-enum class NamedNetwork { none, conditional, unconditional };
+// What one of a model's networks is called, in files and by users.
+struct NetworkNames {
+  std::string_view name;
+  std::span<const std::string_view> aliases;
+};
+
+// The number of the network with this name or alias.
+std::optional<size_t> find_network(std::span<const NetworkNames> networks, std::string_view name);
 
 struct LoraName {
   std::string base;       // the name without its role: what the tensors of one module share
   std::string component;  // what stands before the module, without its dot: "transformer"
   std::string module;     // "layers.0.attention.qkv", or with underscores where `flat`
   bool flat = false;
-  NamedNetwork network = NamedNetwork::none;
+  std::optional<size_t> network;  // that the component names
   LoraRole role = LoraRole::down;
 };
 
 // Nothing when the end of the name is not that of a LoRA's tensor.
-std::optional<LoraName> parse_lora_name(std::string_view name);
+std::optional<LoraName> parse_lora_name(std::string_view name,
+                                        std::span<const NetworkNames> networks);
 
 // "DoRA", "LoKr", ...: another way to change weights that the tensor belongs to; nullptr for none.
 const char* other_method_of(std::string_view name);

@@ -115,14 +115,14 @@ class MergedWeight : public StoredWeight {
 
 }  // namespace
 
-WeightSource::Change merge_loras(std::vector<std::shared_ptr<const Lora>> loras, bool conditional) {
-  return [loras = std::move(loras), conditional](std::unique_ptr<StoredWeight> base,
-                                                 const std::string& name) {
+WeightSource::Change merge_loras(std::vector<std::shared_ptr<const Lora>> loras, size_t network) {
+  return [loras = std::move(loras), network](std::unique_ptr<StoredWeight> base,
+                                             const std::string& name) {
     MergedParts parts;
     for (const auto& lora : loras) {
       const LoraModule* module = lora->modules().find(name);
       if (module == nullptr) continue;
-      for (const LoraPart* part : lora->parts_of(*module, conditional)) {
+      for (const LoraPart* part : lora->parts_of(*module, network)) {
         parts.push_back(std::make_unique<MergedPart>(lora, *part, part->first - module->first));
       }
     }

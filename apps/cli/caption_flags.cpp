@@ -1,0 +1,219 @@
+#include "caption_flags.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "octet/caption.h"
+#include "octet/error.h"
+
+namespace octet::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_json(std::string_view text) {
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  return first != text.npos && text[first] == '{';
+}
+
+// One word of the command line, as it was given.
+struct GivenCaption {
+  bool is_prompt = false;
+  std::string text;
+};
+
+// Each option alone keeps its order; the command knows that of both.
+std::vector<GivenCaption> in_order(const CaptionWords& words) {
+  std::vector<GivenCaption> given;
+  size_t captions = 0, prompts = 0;
+  for (const CLI::Option* option : words.command->parse_order()) {
+    if (option->check_lname("caption")) given.push_back({false, words.captions[captions++]});
+    if (option->check_lname("prompt")) given.push_back({true, words.prompts[prompts++]});
+  }
+  return given;
+}
+
+void check_given(const std::vector<GivenCaption>& given) {
+  if (given.empty()) throw CLI::ValidationError("--caption FILE or --prompt TEXT is missing");
+  int inputs = 0;
+  for (const GivenCaption& each : given) {
+    if (each.text.empty()) {
+      throw CLI::ValidationError(each.is_prompt ? "--prompt is empty, expected a description"
+                                                : "--caption is empty, expected a file or -");
+    }
+    if (!each.is_prompt && each.text == "-" && ++inputs > 1) {
+      throw CLI::ValidationError("--caption - was given twice, but standard input is read once");
+    }
+  }
+}
+
+bool is_lines(const std::string& path) { return path.ends_with(".jsonl"); }
+
+bool is_folder(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+// What is missing, or which may not be looked at, is left to the reader to complain about.
+bool is_there(const std::string& path) {
+  std::error_code error;
+  return path == "-" || fs::exists(path, error) || error == std::errc::permission_denied;
+}
+
+// Reads the words of one command line into a list.
+class CaptionReader {
+ public:
+  CaptionReader(bool wrap_text, bool is_list) : wrap_text_(wrap_text), is_list_(is_list) {}
+
+  void read(const GivenCaption& given) {
+    if (given.is_prompt) {
+      const std::string name = numbered("prompt");
+      // A caption in the place of words, as other programs take it.
+      add(name, is_list_ ? name : "the prompt",
+          [&] { return is_json(given.text) ? given.text : wrap_plain_text(given.text); });
+    } else if (is_list_ && is_folder(given.text)) {
+      read_folder(given.text);
+    } else if (!is_there(given.text) && is_json(given.text)) {
+      const std::string name = numbered("caption");
+      add(name, is_list_ ? name : "the caption", [&] { return given.text; });
+    } else if (is_list_ && is_lines(given.text)) {
+      read_lines(given.text);
+    } else {
+      read_file(given.text);
+    }
+  }
+
+  std::vector<NamedCaption> captions() { return std::move(captions_); }
+
+ private:
+  // Why there is none is told of the one caption of a list, and ends a command that has no list.
+  template <class Read>
+  void add(const std::string& name, const std::string& where, const Read& read) {
+    NamedCaption caption{.name = name, .where = where};
+    try {
+      caption.text = read();
+    } catch (const Error& error) {
+      if (!is_list_) throw;
+      caption.error = error.what();
+      if (caption.error.find(where) == std::string::npos) {
+        caption.error = fmt::format("{}: {}", where, caption.error);
+      }
+    }
+    captions_.push_back(std::move(caption));
+  }
+
+  void read_file(const std::string& path) {
+    const bool is_input = path == "-";
+    add(is_input ? "stdin" : fs::path(path).stem().string(), is_input ? "standard input" : path,
+        [&] {
+          if (!is_there(path)) {
+            throw Error(fmt::format(
+                "'{}': there is no such file; --caption takes a file with JSON, and --prompt the "
+                "description itself",
+                path));
+          }
+          return wrapped(octet::read_caption(path));
+        });
+  }
+
+  void read_folder(const std::string& folder) {
+    std::vector<std::string> files;
+    std::error_code error;
+    for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+      if (it->path().extension() == ".json") files.push_back(it->path().string());
+    }
+    if (error || files.empty()) {
+      add(fs::path(folder).stem().string(), folder, [&]() -> std::string {
+        throw Error(
+            error ? fmt::format("{}: cannot be read: {}", folder, error.message())
+                  : fmt::format("{}: has no files that end with .json, expected captions", folder));
+      });
+    }
+    std::sort(files.begin(), files.end());
+    for (const std::string& file : files) read_file(file);
+  }
+
+  void read_lines(const std::string& path) {
+    std::ifstream file(path);
+    const size_t before = captions_.size();
+    int64_t number = 0;
+    for (std::string line; std::getline(file, line);) {
+      ++number;
+      if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+      if (line.back() == '\r') line.pop_back();
+      add(fmt::format("line-{}", number), fmt::format("{}, line {}", path, number),
+          [&] { return wrapped(line); });
+    }
+    if (captions_.size() > before && !file.bad()) return;
+    add(fs::path(path).stem().string(), path, [&]() -> std::string {
+      const bool was_read = file.eof() && !file.bad();
+      throw Error(was_read ? fmt::format("{}: has no captions, expected one in each line", path)
+                           : fmt::format("{}: cannot be read", path));
+    });
+  }
+
+  std::string wrapped(const std::string& text) const {
+    return wrap_text_ ? wrap_plain_text(text) : text;
+  }
+
+  // "prompt-2"
+  std::string numbered(const std::string& kind) {
+    return fmt::format("{}-{}", kind, ++numbers_[kind]);
+  }
+
+  bool wrap_text_, is_list_;
+  std::map<std::string, int> numbers_;
+  std::vector<NamedCaption> captions_;
+};
+
+}  // namespace
+
+void add_caption_flags(CLI::App& command, CaptionWords& words, bool several) {
+  words.command = &command;
+  CLI::Option* caption = command.add_option(
+      "--caption", words.captions,
+      several ? "JSON captions: a file, a folder of .json files, a .jsonl file with one in each "
+                "line, - for stdin, or the JSON itself; may be repeated"
+              : "JSON caption: a file, - for stdin, or the JSON itself");
+  CLI::Option* prompt = command.add_option(
+      "-p,--prompt", words.prompts,
+      several ? "Plain text in place of a caption, wrapped into one; may be repeated"
+              : "Plain text in place of a caption, wrapped into one");
+  caption->type_name(several ? "FILE|FOLDER" : "FILE");
+  prompt->type_name("TEXT");
+  for (CLI::Option* option : {caption, prompt}) {
+    if (!several) option->expected(1);
+    option->allow_extra_args(false);
+  }
+  command.add_flag(
+      "--wrap-text", words.wrap_text,
+      several ? "The captions are plain text: wrap them" : "The caption is plain text: wrap it");
+}
+
+Captions read_captions(const CaptionWords& words) {
+  const std::vector<GivenCaption> given = in_order(words);
+  check_given(given);
+  const bool takes_one = words.command->get_option("--caption")->get_expected_max() == 1;
+  if (takes_one && given.size() > 1) {
+    throw CLI::ValidationError("--caption and --prompt cannot be used together");
+  }
+  const GivenCaption& first = given.front();
+  const bool is_list_file = is_folder(first.text) || (is_lines(first.text) && is_there(first.text));
+  Captions captions;
+  captions.is_list = !takes_one && (given.size() > 1 || (!first.is_prompt && is_list_file));
+  CaptionReader reader(words.wrap_text, captions.is_list);
+  for (const GivenCaption& each : given) reader.read(each);
+  captions.all = reader.captions();
+  return captions;
+}
+
+}  // namespace octet::cli

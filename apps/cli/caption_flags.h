@@ -1,0 +1,37 @@
+// --caption and --prompt: the words of the user, and the captions that they stand for.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace octet::cli {
+
+struct CaptionWords {
+  std::vector<std::string> captions;  // files, folders, -, or the JSON itself
+  std::vector<std::string> prompts;   // plain text
+  bool wrap_text = false;
+  const CLI::App* command = nullptr;  // knows the order in which they came
+};
+
+// For one caption, or for several from files and folders.
+void add_caption_flags(CLI::App& command, CaptionWords& words, bool several);
+
+struct NamedCaption {
+  std::string name;   // for files: "poster", "prompt-1", "line-3"
+  std::string where;  // begins a sentence about it: "poster.json", "list.jsonl, line 3"
+  std::string text;   // JSON
+  std::string error;  // why there is no text
+};
+
+struct Captions {
+  std::vector<NamedCaption> all;  // in the order given
+  // They came from a list that may have any length: what is wrong with one does not concern the
+  // others, and pictures are named after their captions.
+  bool is_list = false;
+};
+
+// Reads them. Throws Error where one that is not of a list cannot be read.
+Captions read_captions(const CaptionWords& words);
+
+}  // namespace octet::cli

@@ -1,0 +1,49 @@
+// Pictures of several captions, by a model that is loaded once.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "caption_flags.h"
+#include "flags.h"
+#include "octet/generate.h"
+#include "picture_paths.h"
+
+namespace octet::cli {
+
+// What became of a caption.
+struct CaptionResult {
+  std::string name, where;  // as NamedCaption has them
+  std::string error;        // why there are no pictures
+  std::vector<std::string> pictures;
+  std::vector<uint64_t> seeds;
+  std::optional<RenderReport> report;
+
+  void add(const std::string& path, const Picture& picture) {
+    pictures.push_back(path);
+    seeds.push_back(picture.seed);
+  }
+};
+
+// Renders them, and prints the names of the pictures of each as soon as they are written. What is
+// wrong with a caption is said at once, and leaves the others alone; other errors end the work.
+// `callbacks` are those that progress and pictures are not told by.
+std::vector<CaptionResult> render_list(const CommonFlags& flags, const GenerateRequest& request,
+                                       const std::vector<NamedCaption>& captions,
+                                       const PicturePaths& paths, const RenderCallbacks& callbacks);
+
+// Times, launches and tokens of all together.
+RenderReport total_of(const std::vector<CaptionResult>& results);
+
+// The pictures' names, and unless quiet their seeds.
+std::string lines_of(const CommonFlags& flags, const CaptionResult& result, bool seeded);
+
+nlohmann::ordered_json caption_json(const CaptionResult& result, bool seeded);
+
+// Throws Error naming the captions that failed.
+void check_none_failed(const std::vector<CaptionResult>& results);
+
+}  // namespace octet::cli

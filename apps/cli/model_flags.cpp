@@ -1,0 +1,125 @@
+#include "model_flags.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "help_page.h"
+#include "octet/lora.h"
+#include "usage_errors.h"
+
+namespace octet::cli {
+namespace {
+
+const EnumWords<Residency>& residency_words() {
+  static const EnumWords<Residency> words = {
+      {"device", Residency::device}, {"host", Residency::host}, {"stream", Residency::streamed}};
+  return words;
+}
+
+// "device", "text_encoder=host"
+KeepRule keep_rule_from(const std::string& text) {
+  const size_t equals = text.find('=');
+  KeepRule rule;
+  if (equals != std::string::npos) rule.part = text.substr(0, equals);
+  std::replace(rule.part.begin(), rule.part.end(), '-', '_');  // as flags spell it
+  const std::string where = equals == std::string::npos ? text : text.substr(equals + 1);
+  std::vector<std::string> known;
+  for (const auto& [word, residency] : residency_words()) {
+    if (word == where && equals != 0) {
+      rule.where = residency;
+      return rule;
+    }
+    known.push_back(word);
+  }
+  throw CLI::ValidationError(
+      fmt::format("--keep is '{}', expected {}, alone or after PART=, such as text_encoder=host",
+                  text, list_of(known)));
+}
+
+}  // namespace
+
+const EnumWords<Linears>& linears_words() {
+  static const EnumWords<Linears> words = {{"int8", Linears::int8}, {"float", Linears::floating}};
+  return words;
+}
+
+const EnumWords<Activations>& dtype_words() {
+  static const EnumWords<Activations> words = {{"bf16", Activations::bf16},
+                                               {"f32", Activations::f32}};
+  return words;
+}
+
+const EnumWords<Tuning>& tuning_words() {
+  static const EnumWords<Tuning> words = {
+      {"off", Tuning::off}, {"missing", Tuning::missing}, {"all", Tuning::all}};
+  return words;
+}
+
+const EnumWords<Convention>& convention_words() {
+  static const EnumWords<Convention> words = {{"official", Convention::official},
+                                              {"diffusers", Convention::diffusers}};
+  return words;
+}
+
+void add_part_flags(CLI::App& command, ModelOptions& options) {
+  command
+      .add_option("--base", options.base,
+                  "A whole model, for the parts and weights that the model lacks")
+      ->type_name("MODEL");
+  const auto add = [&](const char* flag, const char* part, const char* help) {
+    command
+        .add_option_function<std::string>(
+            flag, [&options, part](const std::string& path) { options.parts[part] = path; }, help)
+        ->type_name("FILE|FOLDER");
+  };
+  add("--uncond", "unconditional_transformer",
+      "The unconditional transformer; not needed with --guidance 1");
+  add("--text-encoder", "text_encoder", "The text encoder");
+  add("--vae", "vae", "The VAE");
+  add("--tokenizer", "tokenizer",
+      "tokenizer.json, or a folder with it (default: in the model's folder, or beside the text "
+      "encoder)");
+  set_group(command, kModelOptions,
+            {"--base", "--uncond", "--text-encoder", "--vae", "--tokenizer"});
+}
+
+void add_memory_flags(CLI::App& command, ModelOptions& options) {
+  constexpr const char* kMemory = "Memory";
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--keep",
+          [&options](const std::vector<std::string>& texts) {
+            for (const std::string& text : texts) options.keep.push_back(keep_rule_from(text));
+          },
+          "Where weights wait between two uses: in the device's memory, in the host's, or in "
+          "their files; PART=... for one part, such as text_encoder=host (default: by what is "
+          "free)")
+      ->type_name("device|host|stream")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  add_max_memory(command, options.max_memory,
+                 "Most memory of the device to take, such as 16GB (default: what is free)");
+  set_group(command, kMemory, {"--keep", "--max-memory"});
+}
+
+void add_require_int8(CLI::App& command, bool& required) {
+  command.add_flag("--require-int8", required,
+                   "Check what ran: fail when a large linear that its checkpoint does not protect "
+                   "was anything but native INT8");
+}
+
+std::vector<Lora> loras_from(const std::vector<std::string>& texts) {
+  std::vector<Lora> loras;
+  for (const std::string& text : texts) loras.push_back(parse_lora(text));
+  return loras;
+}
+
+std::vector<std::string> files_of(const ModelOptions& options) {
+  std::vector<std::string> files = {options.model, options.base, options.fallback};
+  for (const auto& [part, path] : options.parts) files.push_back(path);
+  for (const Lora& lora : options.loras) files.push_back(lora.file);
+  return files;
+}
+
+}  // namespace octet::cli

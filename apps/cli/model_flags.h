@@ -1,0 +1,36 @@
+// The flags that say what a model is and how it runs.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "flags.h"
+#include "octet/engine.h"
+
+namespace octet::cli {
+
+// The words of the command line, of JSON and of reports.
+const EnumWords<Linears>& linears_words();
+const EnumWords<Activations>& dtype_words();
+const EnumWords<Tuning>& tuning_words();
+const EnumWords<Convention>& convention_words();
+
+// The heading of the help.
+inline constexpr const char* kModelOptions = "Model";
+
+// --base, --uncond, --text-encoder, --vae and --tokenizer.
+void add_part_flags(CLI::App& command, ModelOptions& options);
+
+// --keep and --max-memory.
+void add_memory_flags(CLI::App& command, ModelOptions& options);
+
+void add_require_int8(CLI::App& command, bool& required);
+
+// What --lora and its like mean.
+std::vector<Lora> loras_from(const std::vector<std::string>& texts);
+
+// Files and folders that the options name.
+std::vector<std::string> files_of(const ModelOptions& options);
+
+}  // namespace octet::cli

@@ -1,0 +1,133 @@
+#include "picture_paths.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string_view>
+
+#include "usage_errors.h"
+
+namespace octet::cli {
+namespace {
+
+const std::vector<std::string> kPlaceholders = {"{name}", "{index}", "{image}", "{seed}"};
+
+using Values = std::map<std::string, std::string, std::less<>>;
+
+// The placeholders of a pattern: lower-case words in braces. Other braces are part of a name.
+std::set<std::string, std::less<>> placeholders_in(std::string_view pattern) {
+  std::set<std::string, std::less<>> found;
+  for (size_t open = pattern.find('{'); open != pattern.npos; open = pattern.find('{', open + 1)) {
+    size_t end = open + 1;
+    while (end < pattern.size() && std::islower(static_cast<unsigned char>(pattern[end]))) ++end;
+    if (end == open + 1 || end == pattern.size() || pattern[end] != '}') continue;
+    found.emplace(pattern.substr(open, end + 1 - open));
+  }
+  return found;
+}
+
+void check_placeholders(const std::string& pattern, bool has_seed) {
+  for (const std::string& placeholder : placeholders_in(pattern)) {
+    if (std::find(kPlaceholders.begin(), kPlaceholders.end(), placeholder) == kPlaceholders.end()) {
+      throw CLI::ValidationError(
+          fmt::format("--out has {}, expected {}", placeholder, list_of(kPlaceholders)));
+    }
+    if (placeholder == "{seed}" && !has_seed) {
+      throw CLI::ValidationError("--out has {seed}, but with --noise there is none");
+    }
+  }
+}
+
+// In one pass: a name may hold what looks like a placeholder.
+std::string filled(std::string_view pattern, const Values& values) {
+  std::string path;
+  while (!pattern.empty()) {
+    const size_t close = pattern.front() == '{' ? pattern.find('}') : pattern.npos;
+    const auto value =
+        close == pattern.npos ? values.end() : values.find(pattern.substr(0, close + 1));
+    if (value == values.end()) {
+      path += pattern.front();
+      pattern.remove_prefix(1);
+    } else {
+      path += value->second;
+      pattern.remove_prefix(close + 1);
+    }
+  }
+  return path;
+}
+
+// Part of a file's name: no way to another folder, nothing that drives a terminal, not hidden.
+std::string safe_name(std::string name) {
+  for (char& c : name) {
+    if (c == '/' || c == '\\' || std::iscntrl(static_cast<unsigned char>(c))) c = '_';
+  }
+  if (name.empty() || name.front() == '.') name.insert(0, "_");
+  return name;
+}
+
+std::string with_suffix(const std::string& path, const std::string& suffix) {
+  const std::filesystem::path whole(path);
+  const std::string name =
+      fmt::format("{}-{}{}", whole.stem().string(), suffix, whole.extension().string());
+  return (whole.parent_path() / name).string();
+}
+
+}  // namespace
+
+void add_picture_path(CLI::App& command, std::string& path, const std::string& help) {
+  command.add_option("-o,--out", path, help)
+      ->type_name("FILE")
+      ->capture_default_str()
+      ->check([](const std::string& given) {
+        if (given.empty()) return std::string("the path is empty, expected a PNG file");
+        std::string extension = std::filesystem::path(given).extension().string();
+        std::transform(extension.begin(), extension.end(), extension.begin(),
+                       [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+        for (const char* other : {".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff"}) {
+          if (extension != other) continue;
+          return fmt::format("'{}' would be a PNG under another name, expected .png", given);
+        }
+        return std::string();
+      });
+}
+
+std::string picture_path(const std::string& path, int index, int images) {
+  return images == 1 ? path : with_suffix(path, std::to_string(index + 1));
+}
+
+PicturePaths::PicturePaths(const std::string& pattern, const Pictures& pictures)
+    : images_(pictures.images) {
+  check_placeholders(pattern, pictures.seed.has_value());
+  const auto found = placeholders_in(pattern);
+  const auto has = [&](std::string_view placeholder) { return found.contains(placeholder); };
+  const bool lacks_name = pictures.is_list && !has("{name}") && !has("{index}");
+  const bool lacks_image = !has("{image}") && !has("{index}") && !has("{seed}");
+  std::map<std::string, std::string> taken;  // by which caption
+  for (const std::string& caption : pictures.captions) {
+    const std::string name = safe_name(caption);
+    for (int image = 0; image < images_; ++image) {
+      Values values = {{"{name}", name},
+                       {"{index}", std::to_string(paths_.size() + 1)},
+                       {"{image}", std::to_string(image + 1)}};
+      if (pictures.seed) {
+        values["{seed}"] = std::to_string(*pictures.seed + static_cast<uint64_t>(image));
+      }
+      std::string path = filled(pattern, values);
+      if (lacks_name) path = with_suffix(path, name);
+      if (lacks_image) path = picture_path(path, image, images_);
+      if (const auto [other, is_new] = taken.emplace(path, caption); !is_new) {
+        throw CLI::ValidationError(
+            fmt::format("two pictures would be {}, those of the captions {} and {}; give --out "
+                        "{{index}} in its name",
+                        path, other->second, caption));
+      }
+      paths_.push_back(std::move(path));
+    }
+  }
+}
+
+}  // namespace octet::cli

@@ -1,0 +1,42 @@
+// Where pictures are written.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace octet::cli {
+
+// -o; the names of other kinds of pictures are wrong usage.
+void add_picture_path(CLI::App& command, std::string& path, const std::string& help);
+
+// "out.png" alone, "out-1.png", "out-2.png", ... of several.
+std::string picture_path(const std::string& path, int index, int images);
+
+// Names by a pattern with {name}, {index}, {image} and {seed}. Captions that it does not tell apart
+// get their names at the end, images of a caption their numbers.
+class PicturePaths {
+ public:
+  struct Pictures {
+    std::vector<std::string> captions;  // their names
+    bool is_list = false;               // though it may have one caption
+    int images = 1;                     // of each
+    std::optional<uint64_t> seed;       // of the first of each; none with noise
+  };
+
+  // Wrong usage are a placeholder that is none, and two pictures of the same name.
+  PicturePaths(const std::string& pattern, const Pictures& pictures);
+
+  const std::string& of(size_t caption, int image) const {
+    return paths_[caption * static_cast<size_t>(images_) + static_cast<size_t>(image)];
+  }
+  const std::vector<std::string>& all() const { return paths_; }
+
+ private:
+  int images_;
+  std::vector<std::string> paths_;
+};
+
+}  // namespace octet::cli

@@ -1,0 +1,18 @@
+// LoRAs as people write them.
+#pragma once
+
+#include <string>
+
+#include "octet/engine.h"
+#include "octet/export.h"
+
+namespace octet {
+
+// "a.safetensors", "a.safetensors:0.8", "a.safetensors:-1:both", "a.safetensors:uncond". Networks
+// are given by a name or an alias that some family knows ("conditional", "cond"), "all" or "both".
+// What is read as strength and networks stands at the end and holds neither slash nor backslash, so
+// a path may contain colons. Throws InvalidRequest for a strength that is not a number within
+// bounds, and for an empty path.
+OCTET_API Lora parse_lora(const std::string& text);
+
+}  // namespace octet

@@ -1,0 +1,321 @@
+// Octet from C, and from every language that can call C: an engine that makes pictures, and the
+// INT8 linear by itself. docs/c.md has an example and the rules in one place.
+//
+// Functions return OCTET_OK or what went wrong; octet_last_error() then says it in one sentence.
+// Pointers must be to what they say they are; NULL, a size or a type that makes no sense and a
+// struct of another version are errors. Text is UTF-8.
+//
+// Structs: those that begin with `struct_size` may grow. Get one from its function octet_..._init()
+// (or fill it with zeros and set struct_size to its size): a field that is 0 or NULL has its
+// default, also those that a later version adds. All other structs stay as they are.
+#ifndef OCTET_OCTET_H
+#define OCTET_OCTET_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "octet/export.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Rises when a function or a field is added. What is there keeps its meaning: a program runs with
+// every library whose octet_abi_version() is at least this.
+#define OCTET_ABI_VERSION 1
+OCTET_API int32_t octet_abi_version(void);
+OCTET_API const char* octet_version(void);  // "0.1.0"
+OCTET_API const char* octet_commit(void);   // of the build
+
+// --- errors ---
+
+typedef int32_t octet_status;
+enum {
+  OCTET_OK = 0,
+  OCTET_ERROR = 1,            // what has no number of its own
+  OCTET_INVALID_REQUEST = 2,  // an argument or a field is wrong by itself
+  OCTET_CANCELLED = 3,
+  OCTET_OUT_OF_MEMORY = 4  // the device's, or the host's
+};
+
+// About the last function of this thread that returned a status or a text: what went wrong, and
+// which field or argument was wrong where that is known. Else "". Valid until the next such call.
+OCTET_API const char* octet_last_error(void);
+OCTET_API const char* octet_last_error_field(void);
+
+// --- the engine: a model that stays loaded ---
+
+typedef struct octet_engine octet_engine;
+
+typedef int32_t octet_dtype;
+enum { OCTET_F32 = 1, OCTET_BF16 = 2, OCTET_F16 = 3, OCTET_I8 = 4, OCTET_I32 = 5 };
+
+// The GEMM kernels of a GPU are chosen by measuring those that no file has yet, or never, or all.
+enum { OCTET_TUNE_MISSING = 0, OCTET_TUNE_OFF = 1, OCTET_TUNE_ALL = 2 };
+enum { OCTET_LINEARS_INT8 = 0, OCTET_LINEARS_FLOAT = 1 };
+// Whose arithmetic is followed where the public implementations differ.
+enum { OCTET_CONVENTION_OFFICIAL = 0, OCTET_CONVENTION_DIFFUSERS = 1 };
+// Where the weights of a part are between two uses; streamed: in their files.
+enum { OCTET_KEEP_DEVICE = 0, OCTET_KEEP_HOST = 1, OCTET_KEEP_STREAMED = 2 };
+
+typedef struct octet_pair {
+  const char* key;
+  const char* value;
+} octet_pair;
+
+typedef struct octet_lora {
+  const char* file;
+  // Names of the networks that it changes; none: those that the file names, or the first.
+  const char* const* networks;
+  size_t network_count;
+  float strength;
+} octet_lora;
+
+typedef struct octet_keep {
+  const char* part;  // "text_encoder", "transformer", ...; NULL: all
+  int32_t where;     // OCTET_KEEP_...
+} octet_keep;
+
+typedef struct octet_options {
+  size_t struct_size;
+  // A folder as Hugging Face lays out a pipeline, owner/name of one that was pulled, or the
+  // transformer alone.
+  const char* model;
+  const char* base;         // such a folder, for parts and weights that `model` lacks
+  const char* fallback;     // another, for parts that neither has
+  const octet_pair* parts;  // from elsewhere: key "vae", "text_encoder", ...; value its path
+  size_t part_count;
+  const octet_lora* loras;
+  size_t lora_count;
+  const octet_keep* keep;  // the last that fits counts; parts without one: by free memory
+  size_t keep_count;
+  const char* device;       // "auto" (default), "ref", "cpu", "cuda", "cuda:1"
+  uint64_t max_memory;      // bytes of the device's that may be taken; 0: what is free
+  int32_t threads;          // of the host; 0: one per physical core
+  octet_dtype activations;  // OCTET_BF16 (default) or OCTET_F32
+  int32_t linears;          // OCTET_LINEARS_...
+  int32_t tuning;           // OCTET_TUNE_...
+  int32_t convention;       // OCTET_CONVENTION_...
+  int32_t unguided;         // 1: no picture is guided; the network for that need not be there
+  int32_t require_int8;     // 1: an error when a large linear ran as anything but native INT8
+  int32_t cache_weights;    // 1: keep INT8 codes that are made here on disk, for the next time
+  int32_t lazy;             // 1: parts are loaded when the first picture needs them
+  int32_t reserved;
+} octet_options;
+
+typedef struct octet_request {
+  size_t struct_size;
+  const char* caption;       // JSON text, docs/captions.md
+  const char* caption_name;  // what begins a sentence about it; default "caption"
+  const char* preset;        // default: the model's first
+  const float* guidance;     // one for all steps, or one for each; none: the preset's
+  size_t guidance_count;
+  const float* noise;  // in place of the seed's, F32 [tokens, channels]
+  size_t noise_count;
+  const char* noise_name;  // where it comes from, for the picture's metadata
+  uint64_t seed;           // of the first image; the others count on from it
+  int32_t width, height;   // both 0: 1024 x 1024
+  int32_t steps;           // 0: the preset's
+  int32_t images;          // 0: one
+  int32_t any_caption;     // 1: warn of the caption's errors, and run it all the same
+  int32_t reserved;
+} octet_request;
+
+enum {
+  OCTET_STAGE_TEXT = 0,
+  OCTET_STAGE_LOAD = 1,
+  OCTET_STAGE_DENOISE = 2,
+  OCTET_STAGE_DECODE = 3
+};
+
+typedef struct octet_progress {
+  size_t struct_size;
+  int64_t done, total;  // layers, bytes, steps of all images, images
+  double seconds;       // of the last step, when denoising
+  double eta_s;         // until the call ends; negative: unknown
+  int32_t stage;        // OCTET_STAGE_...
+  int32_t reserved;
+} octet_progress;
+
+// A small, rough picture of what a step led to.
+typedef struct octet_preview {
+  size_t struct_size;
+  const uint8_t* rgb;  // rows from the top, 3 bytes per pixel
+  int32_t width, height;
+  int32_t image;
+  int32_t step, steps;  // the first is 1
+  int32_t reserved;
+} octet_preview;
+
+typedef struct octet_picture {
+  size_t struct_size;
+  const uint8_t* rgb;
+  int32_t width, height;
+  uint64_t seed;  // its own: asked for by it alone, the picture is the same to the last bit
+  const octet_pair* metadata;
+  size_t metadata_count;
+  int32_t index;  // of the images of the request
+  int32_t reserved;
+} octet_picture;
+
+// What they are given is valid during the call. Nonzero ends the work: pictures that are denoised
+// by then are still handed over, and the function returns OCTET_CANCELLED. They run on the thread
+// that called, and may call octet_engine_cancel(), _info() and _text() of this engine alone. They
+// must return: no longjmp, no exception.
+typedef int (*octet_on_progress)(void* user, const octet_progress* progress);
+typedef int (*octet_on_preview)(void* user, const octet_preview* preview);
+typedef int (*octet_on_picture)(void* user, const octet_picture* picture);
+
+typedef struct octet_callbacks {
+  size_t struct_size;
+  void* user;  // handed to each
+  octet_on_progress progress;
+  octet_on_preview preview;  // after each step
+  octet_on_picture picture;  // each as soon as it is ready
+} octet_callbacks;
+
+typedef struct octet_report {
+  size_t struct_size;
+  uint64_t peak_bytes;  // of the device's memory, the most that was taken
+  double text_s, load_s, denoise_s, decode_s;
+  int32_t width, height;
+  int32_t text_tokens, steps;
+  int32_t text_cached;  // 1: the caption was encoded for an earlier picture
+  // Linears of the networks: in native INT8; large ones that their checkpoint protects from it;
+  // small ones that the model keeps in floating point; and those that were asked for there.
+  int32_t linears_int8, linears_protected, linears_kept, linears_float;
+  int32_t reserved;
+} octet_report;
+
+typedef struct octet_info {
+  size_t struct_size;
+  uint64_t work_bytes;       // reckoned for activations at 1024 x 1024 pixels
+  uint64_t available_bytes;  // of the device, when the plan was made
+  uint64_t used_bytes;       // of the device, now
+  int32_t token_side;        // pixels: both sides of a picture are multiples of it
+  int32_t reserved;
+} octet_info;
+
+// `progress` may be NULL, `*engine` is NULL after an error. octet_engine_free() takes NULL, too; no
+// other call may be under way.
+OCTET_API octet_status octet_engine_create(const octet_options* options, octet_on_progress progress,
+                                           void* user, octet_engine** engine);
+OCTET_API void octet_engine_free(octet_engine* engine);
+
+// `callbacks` and `report` may be NULL. The engine stays loaded whatever is returned.
+OCTET_API octet_status octet_engine_render(octet_engine* engine, const octet_request* request,
+                                           const octet_callbacks* callbacks, octet_report* report);
+// What octet_engine_render() would say about the request alone.
+OCTET_API octet_status octet_engine_check(octet_engine* engine, const octet_request* request);
+
+// These in place of those before; after an error, those before are still there.
+OCTET_API octet_status octet_engine_set_loras(octet_engine* engine, const octet_lora* loras,
+                                              size_t lora_count, octet_on_progress progress,
+                                              void* user);
+
+// Ends the call that is under way, if there is one; from any thread.
+OCTET_API void octet_engine_cancel(octet_engine* engine);
+
+OCTET_API octet_status octet_engine_info(const octet_engine* engine, octet_info* info);
+
+// Text about the engine: its model family, its device in words, where its parts lie (a table), its
+// networks (a line for each). Functions with `text` and `size` write as snprintf does: at most
+// `size` bytes with the final NUL, and return the length of the whole; 0 after an error.
+enum { OCTET_TEXT_FAMILY = 0, OCTET_TEXT_DEVICE = 1, OCTET_TEXT_PLAN = 2, OCTET_TEXT_NETWORKS = 3 };
+OCTET_API size_t octet_engine_text(const octet_engine* engine, int32_t what, char* text,
+                                   size_t size);
+
+// Pictures as files, which appear whole or not at all; the second keeps the picture's metadata.
+OCTET_API octet_status octet_write_png(const char* path, const uint8_t* rgb, int32_t width,
+                                       int32_t height);
+OCTET_API octet_status octet_write_picture(const char* path, const octet_picture* picture);
+
+// --- operations: the INT8 linear by itself ---
+//
+// Pointers are into the memory of the device (of "cpu" and "ref": the host's). Work is put on the
+// device's stream and not waited for: what it reads and writes must stay until it is done. A device
+// may be used by several threads, in turns.
+
+typedef struct octet_device octet_device;
+typedef struct octet_weight octet_weight;
+
+// `stream`: a cudaStream_t of the caller to work on, which outlives the device and its weights;
+// NULL: its own. `threads` as in octet_options, `tuning` one of OCTET_TUNE_....
+OCTET_API octet_status octet_device_open(const char* name, void* stream, int32_t threads,
+                                         int32_t tuning, octet_device** device);
+OCTET_API void octet_device_free(octet_device* device);
+OCTET_API octet_status octet_device_synchronize(octet_device* device);
+OCTET_API size_t octet_device_describe(const octet_device* device, char* text, size_t size);
+// The kernel that the last linear ran.
+OCTET_API size_t octet_last_kernel(const octet_device* device, char* text, size_t size);
+
+typedef struct octet_matrix {
+  void* data;
+  int64_t rows, columns;
+  int64_t row_stride;  // elements from one row to the next; 0: the columns
+  octet_dtype dtype;
+  int32_t reserved;
+} octet_matrix;
+
+// codes[i, j] = rint(x[i, j] * 127 / amax of row i), scales[i] = amax / 127. x: F32, BF16 or F16;
+// codes: I8 of the same shape; scales: F32 [rows]. Before that, x[:, j] is multiplied by smooth[j]
+// (F32 [columns] or NULL), or rotated within groups of 4, 16, 64, 256 or 1024 columns (or 0).
+OCTET_API octet_status octet_quantize_rows(octet_device* device, const octet_matrix* x,
+                                           const float* smooth, int64_t rotation_group,
+                                           const octet_matrix* codes, float* scales);
+
+// How a weight is given; it is copied.
+typedef struct octet_weight_rows {
+  size_t struct_size;
+  const int8_t* codes;  // [n, k]
+  const float* scales;  // [n]
+  const float* bias;    // [n], or NULL
+  const float* smooth;  // [k], or NULL: what octet_linear() does to activations first
+  int64_t n, k;
+  int64_t rotation_group;  // or 0; the same
+  int32_t on_host;         // 1: these pointers are into the host's memory
+  int32_t gate_up;  // 1: n / 2 rows of a gate, then as many of the up projection; without a bias
+} octet_weight_rows;
+
+// A weight is for its device alone; octet_weight_free() takes NULL, too.
+OCTET_API octet_status octet_weight_create(octet_device* device, const octet_weight_rows* rows,
+                                           octet_weight** weight);
+OCTET_API void octet_weight_free(octet_weight* weight);
+
+// Swiglu, silu(gate) * up, is for gate_up weights alone, and the only one for these.
+enum { OCTET_FUSION_NONE = 0, OCTET_FUSION_BIAS = 1, OCTET_FUSION_SWIGLU = 2 };
+
+// y[i, j] = scales[i] * weight scales[j] * sum over k of codes[i, k] * weight codes[j, k], and the
+// fusion. codes: I8 [m, k], never -128; y: [m, n] (swiglu: [m, n / 2]) in F32, BF16 or F16, or in
+// I32, the bare sums.
+OCTET_API octet_status octet_linear_int8(octet_device* device, const octet_weight* weight,
+                                         const octet_matrix* codes, const float* scales,
+                                         int32_t fusion, const octet_matrix* y);
+// The same of activations in F32, BF16 or F16, which are quantized as the weight asks for.
+OCTET_API octet_status octet_linear(octet_device* device, const octet_weight* weight,
+                                    const octet_matrix* x, int32_t fusion, const octet_matrix* y);
+
+// --- structs with their defaults ---
+// Here and not in the library, which may know a larger struct than the program has.
+
+#define OCTET_DEFINE_INIT(type)          \
+  static inline type type##_init(void) { \
+    type made;                           \
+    memset(&made, 0, sizeof made);       \
+    made.struct_size = sizeof made;      \
+    return made;                         \
+  }
+OCTET_DEFINE_INIT(octet_options)
+OCTET_DEFINE_INIT(octet_request)
+OCTET_DEFINE_INIT(octet_callbacks)
+OCTET_DEFINE_INIT(octet_report)
+OCTET_DEFINE_INIT(octet_info)
+OCTET_DEFINE_INIT(octet_weight_rows)
+#undef OCTET_DEFINE_INIT
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,129 @@
+// Pictures: what is asked for, what is made, and what is said about it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "octet/export.h"
+
+namespace octet {
+
+struct PictureSize {
+  int width = 0, height = 0;  // pixels
+  bool operator==(const PictureSize&) const = default;
+};
+
+// "<width>x<height>", or the side of a square; throws InvalidRequest for anything else.
+OCTET_API PictureSize parse_size(const std::string& text);
+
+struct PictureRequest {
+  std::string caption;                   // JSON text, see octet/caption.h
+  bool any_caption = false;              // warn of its errors, and run it all the same
+  std::string caption_name = "caption";  // what begins a sentence about it
+  PictureSize size = {1024, 1024};
+  std::string preset;  // of list_presets(), by either name; empty: the first
+  int steps = 0;       // 0: the preset's
+  // None: the preset's; one for all steps, or one for each. Where all are 1, only the first network
+  // runs.
+  std::vector<float> guidance;
+  // Of the first image; the others count on from it. Picture::seed as the seed of a request gives
+  // that picture alone, to the last bit.
+  uint64_t seed = 0;
+  // In place of the seed's, for one image and for comparisons: [tokens, channels].
+  std::vector<float> noise;
+  std::string noise_name;  // where it comes from, for the picture's metadata
+  int images = 1;
+};
+
+// A safetensors file with one tensor, F32 [tokens, channels] (or [1, tokens, channels], as
+// diffusers takes it).
+OCTET_API std::vector<float> read_noise(const std::string& path);
+
+// Steps, guidance and times that a model's makers publish; all of them run the same weights.
+struct PresetInfo {
+  std::string name;           // "quality"
+  std::string official_name;  // "V4_QUALITY_48"
+  int steps = 0;
+};
+OCTET_API std::vector<PresetInfo> list_presets(const std::string& family = "ideogram4");
+
+struct LatentShape {
+  int64_t tokens = 0, channels = 0;
+  int steps = 0;  // that lead to it
+  bool operator==(const LatentShape&) const = default;
+};
+
+// What a step of denoising did to one image: F32 [tokens, channels].
+struct LatentStep {
+  int image = 0;
+  int step = 0, steps = 0;          // the first is 1
+  std::span<const float> velocity;  // that the step went along, guided
+  std::span<const float> latent;    // where it led to
+};
+
+// A small, rough picture of a latent.
+struct Preview {
+  int image = 0;
+  int step = 0, steps = 0;
+  int width = 0, height = 0;
+  std::vector<uint8_t> rgb;  // rows from the top
+};
+
+struct Picture {
+  int index = 0;      // of the images of the request
+  uint64_t seed = 0;  // its own; not with noise
+  int width = 0, height = 0;
+  std::vector<uint8_t> rgb;  // rows from the top
+  // What a file keeps beside the pixels: caption, seed, preset, checkpoint, kernels.
+  std::vector<std::pair<std::string, std::string>> metadata;
+};
+
+// As PNG. The file appears whole or not at all.
+OCTET_API void write_picture(const std::string& path, const Picture& picture);
+
+// --- the report ---
+
+// What the linears of a class of layers ran on.
+struct KernelUse {
+  std::string layer;   // "attention.qkv"
+  std::string path;    // "int8": native; "bf16" or "f32": unquantized
+  std::string kernel;  // of the INT8 path
+  int64_t launches = 0;
+  double us = 0;  // of all launches
+  double tops = 0;
+};
+
+struct OpShare {
+  std::string op;  // "gemm", "attention", ...
+  int64_t calls = 0;
+  double us = 0;
+};
+
+// How the linears of the networks ran, by number of linears.
+struct LinearCount {
+  int int8 = 0;        // native INT8
+  int protected_ = 0;  // large ones that their checkpoint keeps in floating point
+  int kept = 0;        // small ones, which the family keeps there
+  int floating = 0;    // large ones that were asked for in floating point
+};
+
+struct RenderReport {
+  std::string device;
+  int width = 0, height = 0;
+  std::string caption;  // as the model got it
+  int text_tokens = 0;
+  int steps = 0;
+  std::string checkpoint;  // a fingerprint of all weights
+  LinearCount linears;
+  std::string places;  // of the parts: "text_encoder streamed, transformer on the device, ..."
+  std::vector<KernelUse> kernels;
+  std::vector<OpShare> ops;
+  bool text_cached = false;  // the caption was encoded for an earlier picture
+  double text_s = 0, load_s = 0, denoise_s = 0, decode_s = 0;
+  uint64_t peak_bytes = 0;  // of the device's memory, the most that was taken
+};
+
+}  // namespace octet

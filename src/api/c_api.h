@@ -1,0 +1,113 @@
+// What the functions of octet/octet.h share: no exception leaves them, structs of other versions
+// are understood or refused, and arguments that make no sense are sentences.
+#pragma once
+
+#include <cstring>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/invalid_request.h"
+#include "octet/octet.h"
+
+namespace octet::c_api {
+
+void forget_error() noexcept;
+// The exception that is being handled, for octet_last_error(); its status.
+octet_status keep_error() noexcept;
+
+template <class Work>
+octet_status guarded(Work&& work) noexcept {
+  try {
+    work();
+    forget_error();  // of an earlier call, or of one that a callback made
+    return OCTET_OK;
+  } catch (...) {
+    return keep_error();
+  }
+}
+
+inline void check_given(const void* pointer, const char* field) {
+  check_value(pointer != nullptr, field, "`{}` is NULL", field);
+}
+
+// As snprintf writes.
+size_t write_text(const std::string& from, char* text, size_t size);
+
+template <class Make>
+size_t guarded_text(char* text, size_t size, Make&& make) noexcept {
+  size_t length = 0;
+  const octet_status status = guarded([&] {
+    check_value(text != nullptr || size == 0, "text", "`text` is NULL, but `size` is {}", size);
+    length = write_text(make(), text, size);
+  });
+  if (status != OCTET_OK && text != nullptr && size > 0) text[0] = '\0';
+  return length;
+}
+
+inline bool flag_of(int32_t flag, const char* field) {
+  check_value(flag == 0 || flag == 1, field, "`{}` is {}, expected 0 or 1", field, flag);
+  return flag == 1;
+}
+
+inline std::string text_or(const char* text, const char* otherwise = "") {
+  return text != nullptr ? text : otherwise;
+}
+
+template <class T>
+std::span<const T> list_of(const T* items, size_t count, const char* field) {
+  check_value(items != nullptr || count == 0, field, "`{}` is NULL, but its count is {}", field,
+              count);
+  return {items, count};
+}
+
+// Bytes of a struct in version 1 of the interface: a program's may never be smaller.
+template <class T>
+constexpr size_t kFirstSize = 0;
+template <>
+inline constexpr size_t kFirstSize<octet_options> = 136;
+template <>
+inline constexpr size_t kFirstSize<octet_request> = 104;
+template <>
+inline constexpr size_t kFirstSize<octet_callbacks> = 40;
+template <>
+inline constexpr size_t kFirstSize<octet_picture> = 56;
+template <>
+inline constexpr size_t kFirstSize<octet_report> = 88;
+template <>
+inline constexpr size_t kFirstSize<octet_info> = 40;
+template <>
+inline constexpr size_t kFirstSize<octet_weight_rows> = 72;
+
+template <class T>
+void check_struct(const T* given, const char* field) {
+  static_assert(kFirstSize<T> != 0 && kFirstSize<T> <= sizeof(T));
+  check_given(given, field);
+  const size_t size = given->struct_size;
+  check_value(size >= kFirstSize<T>, "struct_size",
+              "`struct_size` of `{}` is {}, expected {}; begin with what the struct's function "
+              "octet_..._init() returns",
+              field, size, sizeof(T));
+  check_value(size <= sizeof(T), "struct_size",
+              "`struct_size` of `{}` is {}, and this library knows {}: the program was made for "
+              "a newer one",
+              field, size, sizeof(T));
+}
+
+// A program's struct; fields that its version lacks are zero.
+template <class T>
+T read_struct(const T* given, const char* field) {
+  check_struct(given, field);
+  T whole = {};
+  std::memcpy(&whole, given, given->struct_size);
+  return whole;
+}
+
+// Fills a program's struct as far as it goes.
+template <class T>
+void write_struct(T from, T* to) {
+  from.struct_size = to->struct_size;
+  std::memcpy(to, &from, to->struct_size);
+}
+
+}  // namespace octet::c_api

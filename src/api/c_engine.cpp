@@ -1,0 +1,303 @@
+// The engine of octet/octet.h: structs of C become those of octet/engine.h, and back.
+#include <iterator>
+#include <memory>
+#include <vector>
+
+#include "api/c_api.h"
+#include "octet/engine.h"
+
+struct octet_engine {
+  octet::Engine engine;
+};
+
+namespace octet::c_api {
+namespace {
+
+// What an enumerator of C, 0 and up, stands for.
+template <class T, size_t N>
+T choice(const T (&choices)[N], int32_t given, const char* field) {
+  check_value(given >= 0 && static_cast<size_t>(given) < N, field, "`{}` is {}, expected 0 to {}",
+              field, given, N - 1);
+  return choices[given];
+}
+
+constexpr Linears kLinears[] = {Linears::int8, Linears::floating};
+constexpr Tuning kTunings[] = {Tuning::missing, Tuning::off, Tuning::all};
+constexpr Convention kConventions[] = {Convention::official, Convention::diffusers};
+constexpr Residency kResidencies[] = {Residency::device, Residency::host, Residency::streamed};
+
+Activations activations_of(octet_dtype dtype) {
+  check_value(dtype == 0 || dtype == OCTET_BF16 || dtype == OCTET_F32, "activations",
+              "`activations` is {}, expected OCTET_BF16 or OCTET_F32", dtype);
+  return dtype == OCTET_F32 ? Activations::f32 : Activations::bf16;
+}
+
+// A field that a later version may give a meaning.
+void check_reserved(int32_t reserved) {
+  check_value(reserved == 0, "reserved", "`reserved` is {}, expected 0", reserved);
+}
+
+std::vector<Lora> loras_of(const octet_lora* loras, size_t count) {
+  std::vector<Lora> made;
+  for (const octet_lora& lora : list_of(loras, count, "loras")) {
+    check_value(lora.file != nullptr, "loras", "`file` of one of the `loras` is NULL");
+    Lora& one = made.emplace_back();
+    one.file = lora.file;
+    one.strength = lora.strength;
+    for (const char* network : list_of(lora.networks, lora.network_count, "networks")) {
+      check_value(network != nullptr, "networks", "one of the `networks` of a LoRA is NULL");
+      one.networks.emplace_back(network);
+    }
+  }
+  return made;
+}
+
+ModelOptions options_of(const octet_options& given) {
+  check_reserved(given.reserved);
+  check_given(given.model, "model");
+  check_value(given.threads >= 0, "threads", "`threads` is {}, expected 0 or more", given.threads);
+  ModelOptions made;
+  made.model = given.model;
+  made.base = text_or(given.base);
+  made.fallback = text_or(given.fallback);
+  for (const octet_pair& part : list_of(given.parts, given.part_count, "parts")) {
+    check_value(part.key != nullptr && part.value != nullptr, "parts",
+                "one of the `parts` has no key or no value");
+    made.parts[part.key] = part.value;
+  }
+  made.loras = loras_of(given.loras, given.lora_count);
+  for (const octet_keep& rule : list_of(given.keep, given.keep_count, "keep")) {
+    made.keep.push_back({text_or(rule.part), choice(kResidencies, rule.where, "keep")});
+  }
+  made.guided = !flag_of(given.unguided, "unguided");
+  made.device = text_or(given.device, "auto");
+  made.threads = given.threads;
+  made.activations = activations_of(given.activations);
+  made.linears = choice(kLinears, given.linears, "linears");
+  made.tuning = choice(kTunings, given.tuning, "tuning");
+  made.convention = choice(kConventions, given.convention, "convention");
+  made.require_int8 = flag_of(given.require_int8, "require_int8");
+  made.cache_weights = flag_of(given.cache_weights, "cache_weights");
+  made.max_memory = given.max_memory;
+  return made;
+}
+
+PictureRequest request_of(const octet_request& given) {
+  check_reserved(given.reserved);
+  check_given(given.caption, "caption");
+  PictureRequest made;
+  made.caption = given.caption;
+  made.any_caption = flag_of(given.any_caption, "any_caption");
+  if (given.caption_name != nullptr) made.caption_name = given.caption_name;
+  if (given.width != 0 || given.height != 0) made.size = {given.width, given.height};
+  made.preset = text_or(given.preset);
+  made.steps = given.steps;
+  const auto guidance = list_of(given.guidance, given.guidance_count, "guidance");
+  made.guidance.assign(guidance.begin(), guidance.end());
+  made.seed = given.seed;
+  const auto noise = list_of(given.noise, given.noise_count, "noise");
+  made.noise.assign(noise.begin(), noise.end());
+  made.noise_name = text_or(given.noise_name);
+  if (given.images != 0) made.images = given.images;
+  return made;
+}
+
+octet_progress progress_of(const RenderProgress& from) {
+  octet_progress made = {};
+  made.struct_size = sizeof(made);
+  made.stage = static_cast<int32_t>(from.stage);
+  made.done = from.done;
+  made.total = from.total;
+  made.seconds = from.seconds;
+  made.eta_s = from.eta_s;
+  return made;
+}
+static_assert(static_cast<int>(Stage::text) == OCTET_STAGE_TEXT);
+static_assert(static_cast<int>(Stage::load) == OCTET_STAGE_LOAD);
+static_assert(static_cast<int>(Stage::denoise) == OCTET_STAGE_DENOISE);
+static_assert(static_cast<int>(Stage::decode) == OCTET_STAGE_DECODE);
+
+octet_preview preview_of(const Preview& from) {
+  octet_preview made = {};
+  made.struct_size = sizeof(made);
+  made.rgb = from.rgb.data();
+  made.width = from.width;
+  made.height = from.height;
+  made.image = from.image;
+  made.step = from.step;
+  made.steps = from.steps;
+  return made;
+}
+
+// `metadata` holds what the struct points to.
+octet_picture picture_of(const Picture& from, std::vector<octet_pair>& metadata) {
+  for (const auto& [key, value] : from.metadata) metadata.push_back({key.c_str(), value.c_str()});
+  octet_picture made = {};
+  made.struct_size = sizeof(made);
+  made.rgb = from.rgb.data();
+  made.width = from.width;
+  made.height = from.height;
+  made.seed = from.seed;
+  made.metadata = metadata.data();
+  made.metadata_count = metadata.size();
+  made.index = from.index;
+  return made;
+}
+
+octet_report report_of(const RenderReport& from) {
+  octet_report made = {};
+  made.peak_bytes = from.peak_bytes;
+  made.text_s = from.text_s;
+  made.load_s = from.load_s;
+  made.denoise_s = from.denoise_s;
+  made.decode_s = from.decode_s;
+  made.width = from.width;
+  made.height = from.height;
+  made.text_tokens = from.text_tokens;
+  made.steps = from.steps;
+  made.text_cached = from.text_cached ? 1 : 0;
+  made.linears_int8 = from.linears.int8;
+  made.linears_protected = from.linears.protected_;
+  made.linears_kept = from.linears.kept;
+  made.linears_float = from.linears.floating;
+  return made;
+}
+
+OnRenderProgress told_by(octet_on_progress progress, void* user) {
+  if (progress == nullptr) return {};
+  return [progress, user](const RenderProgress& step) {
+    const octet_progress given = progress_of(step);
+    return progress(user, &given) == 0;
+  };
+}
+
+// The callbacks of one render. Those of C may end the work, but of the engine's own only `progress`
+// can: it passes on what the others answered.
+class Callbacks {
+ public:
+  explicit Callbacks(const octet_callbacks& given) : given_(given) {}
+
+  RenderCallbacks for_engine() {
+    RenderCallbacks made;
+    made.progress = [this,
+                     progress = told_by(given_.progress, given_.user)](const RenderProgress& step) {
+      if (progress && !progress(step)) stopped_ = true;
+      return !stopped_;
+    };
+    if (given_.preview != nullptr) {
+      made.preview = [this](const Preview& from) {
+        const octet_preview preview = preview_of(from);
+        if (given_.preview(given_.user, &preview) != 0) stopped_ = true;
+      };
+    }
+    if (given_.picture != nullptr) {
+      made.picture = [this](const Picture& from) {
+        std::vector<octet_pair> metadata;
+        const octet_picture picture = picture_of(from, metadata);
+        if (given_.picture(given_.user, &picture) != 0) stopped_ = true;
+      };
+    }
+    return made;
+  }
+
+  // The last answer of all, after which the engine asked no more.
+  void check_stopped() const {
+    if (stopped_) throw Cancelled("render: a callback ended it");
+  }
+
+ private:
+  octet_callbacks given_;
+  bool stopped_ = false;
+};
+
+std::string engine_text(const EngineInfo& info, int32_t what) {
+  switch (what) {
+    case OCTET_TEXT_FAMILY: return info.family;
+    case OCTET_TEXT_DEVICE: return info.device;
+    case OCTET_TEXT_PLAN: return plan_text(info);
+    case OCTET_TEXT_NETWORKS: {
+      std::string lines;
+      for (const std::string& network : info.networks) {
+        lines += (lines.empty() ? "" : "\n") + network;
+      }
+      return lines;
+    }
+    default: break;
+  }
+  throw InvalidRequest("what", fmt::format("`what` is {}, which is no OCTET_TEXT_...", what));
+}
+
+}  // namespace
+}  // namespace octet::c_api
+
+namespace c_api = octet::c_api;
+
+octet_status octet_engine_create(const octet_options* options, octet_on_progress progress,
+                                 void* user, octet_engine** engine) {
+  if (engine != nullptr) *engine = nullptr;
+  return c_api::guarded([&] {
+    c_api::check_given(engine, "engine");
+    const octet_options given = c_api::read_struct(options, "options");
+    auto made = std::make_unique<octet_engine>();
+    made->engine.load(c_api::options_of(given), c_api::told_by(progress, user),
+                      c_api::flag_of(given.lazy, "lazy"));
+    *engine = made.release();
+  });
+}
+
+void octet_engine_free(octet_engine* engine) { delete engine; }
+
+octet_status octet_engine_render(octet_engine* engine, const octet_request* request,
+                                 const octet_callbacks* callbacks, octet_report* report) {
+  return c_api::guarded([&] {
+    c_api::check_given(engine, "engine");
+    const octet_request given = c_api::read_struct(request, "request");
+    if (report != nullptr) c_api::check_struct(report, "report");
+    c_api::Callbacks told(callbacks != nullptr ? c_api::read_struct(callbacks, "callbacks")
+                                               : octet_callbacks{});
+    const octet::RenderReport done =
+        engine->engine.render(c_api::request_of(given), told.for_engine());
+    if (report != nullptr) c_api::write_struct(c_api::report_of(done), report);
+    told.check_stopped();
+  });
+}
+
+octet_status octet_engine_check(octet_engine* engine, const octet_request* request) {
+  return c_api::guarded([&] {
+    c_api::check_given(engine, "engine");
+    engine->engine.check(c_api::request_of(c_api::read_struct(request, "request")));
+  });
+}
+
+octet_status octet_engine_set_loras(octet_engine* engine, const octet_lora* loras,
+                                    size_t lora_count, octet_on_progress progress, void* user) {
+  return c_api::guarded([&] {
+    c_api::check_given(engine, "engine");
+    engine->engine.set_loras(c_api::loras_of(loras, lora_count), c_api::told_by(progress, user));
+  });
+}
+
+void octet_engine_cancel(octet_engine* engine) {
+  if (engine != nullptr) engine->engine.cancel();
+}
+
+octet_status octet_engine_info(const octet_engine* engine, octet_info* info) {
+  return c_api::guarded([&] {
+    c_api::check_given(engine, "engine");
+    c_api::check_struct(info, "info");
+    const octet::EngineInfo known = engine->engine.info();
+    octet_info made = {};
+    made.work_bytes = known.work_bytes;
+    made.available_bytes = known.available_bytes;
+    made.used_bytes = known.used_bytes;
+    made.token_side = known.token_side;
+    c_api::write_struct(made, info);
+  });
+}
+
+size_t octet_engine_text(const octet_engine* engine, int32_t what, char* text, size_t size) {
+  return c_api::guarded_text(text, size, [&] {
+    c_api::check_given(engine, "engine");
+    return c_api::engine_text(engine->engine.info(), what);
+  });
+}

@@ -1,0 +1,63 @@
+// What only tuners and benchmarks ask of a backend: which kernel its GEMM takes, how long work
+// takes on the device, and how fast a GEMM could be.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "backend/gemm.h"
+
+namespace octet {
+
+// Which kernel runs a problem, and what is known about that choice.
+struct GemmPlan {
+  enum class Source : uint8_t { only, forced, estimate, file, tuned };
+
+  std::string kernel;            // printable, its identity everywhere
+  Source source = Source::only;  // only: the backend has one kernel; forced: by the user
+  double us = 0;                 // measured; 0 when it never was
+  std::string runner_up;         // empty when there was no other
+  double runner_up_us = 0;
+  std::map<std::string, double> reference_us;  // other ways to the same result, by name
+  std::string date;                            // UTC, of the measurement
+};
+
+// Names in GemmPlan::reference_us.
+inline constexpr const char* kUnquantized = "unquantized";  // the same product in bf16
+inline constexpr const char* kQuantize = "quantize";        // quantizing its activations
+
+// Another implementation of the GEMM without a fusion, only to be compared with. It takes the
+// weight in plain rows, I8 [n, k] with its scales, in the backend's memory.
+struct GemmPeer {
+  std::string name;
+  std::function<void(const QTensor& a, const QTensor& w, const TensorView& out)> run;
+};
+
+// Handed out by Backend::tuning(), and used by the backend's thread alone, as the backend is.
+class GemmTuning {
+ public:
+  virtual ~GemmTuning() = default;
+
+  // The kernel that gemm() would run for a problem (its layout is filled in here), after measuring
+  // where the backend was made to do so.
+  virtual GemmPlan plan_gemm(const GemmProblem& problem) = 0;
+  // The file in which measured plans are kept; empty when they are not.
+  virtual std::string plan_file() const { return ""; }
+  // What else the device offers for the same GEMM.
+  virtual std::vector<GemmPeer> gemm_peers() { return {}; }
+
+  // Integer operations per second that the multiply instruction of gemm() reaches when it works on
+  // registers alone, at this moment: the ceiling of any gemm here. Takes a few milliseconds, so it
+  // can be asked again and again between measurements while clocks and neighbours change. 0 where
+  // it means nothing (ref).
+  virtual double int8_ceiling() = 0;
+
+  // Microseconds that `work` takes on the device, without the time to launch it where the device
+  // runs asynchronously.
+  virtual double time_us(const std::function<void()>& work) = 0;
+};
+
+}  // namespace octet

@@ -1,0 +1,63 @@
+// Stored floats to those that the ops take.
+#include <array>
+
+#include "cpu/ops/ops.h"
+#include "cpu/ops/row_tasks.h"
+
+namespace octet::cpu {
+namespace {
+
+struct f8_t {
+  uint8_t code;
+};
+
+// Every code's value: a table is several times as fast as taking the bits apart.
+const std::array<float, 256>& values_of_f8() {
+  static const std::array<float, 256> values = [] {
+    std::array<float, 256> made{};
+    for (size_t code = 0; code < made.size(); ++code) {
+      made[code] = f8_e4m3_to_f32(static_cast<uint8_t>(code));
+    }
+    return made;
+  }();
+  return values;
+}
+
+// Times 1 changes no bit but those of a NaN, and those do not count.
+template <class In, class Out>
+void convert_row(const std::byte* from, int64_t count, float scale, std::byte* to) {
+  const auto* in = reinterpret_cast<const In*>(from);
+  auto* out = reinterpret_cast<Out*>(to);
+  if constexpr (std::is_same_v<In, f8_t>) {
+    const float* values = values_of_f8().data();
+    for (int64_t j = 0; j < count; ++j) out[j] = from_f32<Out>(values[in[j].code] * scale);
+  } else {
+    for (int64_t j = 0; j < count; ++j) out[j] = from_f32<Out>(to_f32(in[j]) * scale);
+  }
+}
+
+using ConvertRow = void (*)(const std::byte*, int64_t, float, std::byte*);
+
+template <class Out>
+ConvertRow converter_from(DType type) {
+  switch (type) {
+    case DType::f8_e4m3: return convert_row<f8_t, Out>;
+    case DType::f16: return convert_row<f16_t, Out>;
+    case DType::bf16: return convert_row<bf16_t, Out>;
+    default: return convert_row<float, Out>;
+  }
+}
+
+}  // namespace
+
+void convert(const Workers& workers, const ConstTensorView& x, const TensorView& out,
+             const ConstTensorView& row_scale) {
+  const ConvertRow row =
+      out.dtype == DType::bf16 ? converter_from<bf16_t>(x.dtype) : converter_from<float>(x.dtype);
+  for_each_row(workers.pool, x.shape[0], x.shape[1], [&](int64_t i) {
+    const float scale = row_scale.data == nullptr ? 1 : row_scale.as<float>()[i];
+    row(row_bytes(x, i), x.shape[1], scale, row_bytes(out, i));
+  });
+}
+
+}  // namespace octet::cpu

@@ -1,0 +1,260 @@
+#include "engine/part_store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "weights/converted_cache.h"
+#include "weights/loader.h"
+#include "weights/random_weights.h"
+
+namespace octet::engine {
+namespace {
+
+using weights::Fingerprint;
+using weights::WeightSource;
+
+// Passes those linears on that are to be loaded anew, and nothing else.
+class ChangedLinears : public nn::WeightVisitor {
+ public:
+  ChangedLinears(nn::WeightVisitor& next, const std::function<bool(const nn::LinearSpec&)>& changed)
+      : next_(next), changed_(changed) {}
+
+  void linear(nn::Linear& into, const nn::LinearSpec& spec) override {
+    if (changed_(spec)) next_.linear(into, spec);
+  }
+  void conv(nn::Conv&, const nn::ConvSpec&) override {}
+  void vector(nn::Vector&, const std::string&, int64_t) override {}
+  void table(nn::Table&, const std::string&, int64_t, int64_t) override {}
+
+ private:
+  nn::WeightVisitor& next_;
+  const std::function<bool(const nn::LinearSpec&)>& changed_;
+};
+
+// The bytes of files that have been read so far, for whoever watches.
+class LoadProgress {
+ public:
+  LoadProgress(const OnLoad& told, uint64_t total) : told_(told), total_(total) {
+    if (told_) told_(0, total_);
+  }
+  void add(uint64_t bytes) {
+    done_ += bytes;
+    if (told_) told_(std::min(done_, total_), total_);
+  }
+
+ private:
+  const OnLoad& told_;
+  uint64_t total_, done_ = 0;
+};
+
+// The fingerprint that loading gives, without loading.
+class FingerprintPass : public nn::WeightVisitor {
+ public:
+  FingerprintPass(const WeightSource& source, ThreadPool& pool) : source_(source), pool_(pool) {}
+
+  void linear(nn::Linear&, const nn::LinearSpec& spec) override {
+    for (const auto& part : weights::stored_parts(source_, spec)) add(*part);
+    if (!spec.bias) return;
+    for (const auto& part : weights::layout_in(source_, spec)) add(part.name + ".bias");
+  }
+  void conv(nn::Conv&, const nn::ConvSpec& spec) override {
+    add(spec.name + ".weight");
+    add(spec.name + ".bias");
+  }
+  void vector(nn::Vector&, const std::string& name, int64_t) override { add(name); }
+  void table(nn::Table&, const std::string& name, int64_t rows, int64_t columns) override {
+    add(*source_.weight(name.substr(0, name.rfind(".weight")), rows, columns));
+  }
+
+  const Fingerprint& sum() const { return sum_; }
+
+ private:
+  void add(const weights::StoredWeight& weight) {
+    for (const auto& tensor : weight.tensors()) sum_.add(tensor.name, tensor.bytes, pool_);
+    weight.finish_reading();
+  }
+  void add(const std::string& name) {
+    sum_.add(source_.full_name(name), source_.bytes(name), pool_);
+  }
+
+  const WeightSource& source_;
+  ThreadPool& pool_;
+  Fingerprint sum_;
+};
+
+uint64_t file_bytes(const WeightSource& source, models::Part& part) {
+  weights::CheckpointCheck present(source);
+  part.visit_all(present);
+  return present.bytes();
+}
+
+}  // namespace
+
+PartStore::PartStore(models::Part& part, nn::Context ctx, Residency where)
+    : part_(part), ctx_{ctx.backend, ctx.dtype}, where_(where) {
+  const auto units = static_cast<size_t>(part_.unit_count());
+  on_device_.resize(units);
+  host_.resize(units);
+  of_units_.resize(units);
+  part_.set_bring([this](int64_t unit) { bring(unit); });
+}
+
+PartStore::~PartStore() {
+  part_.set_bring({});
+  part_.release_all();
+}
+
+const Fingerprint& PartStore::fingerprint() {
+  if (!sum_) {
+    FingerprintPass pass(part_.source(), ctx_.backend.pool());
+    part_.visit_all(pass);
+    sum_ = pass.sum();
+  }
+  return *sum_;
+}
+
+void PartStore::load(const OnLoad& progress) {
+  if (loaded_ || where_ == Residency::streamed) return;
+  try {
+    if (where_ == Residency::device) {
+      load_resident(progress);
+    } else {
+      load_host(progress);
+    }
+    loaded_ = true;
+  } catch (...) {
+    drop();
+    throw;
+  }
+}
+
+// INT8 codes that this makes are kept for the next time, which then reads them in place of the
+// weights that they were made from.
+void PartStore::load_resident(const OnLoad& progress) {
+  WeightSource source = part_.source();
+  weights::LoadOptions options{.dtype = ctx_.dtype, .int8 = rules_.int8};
+  std::unique_ptr<weights::ConvertedCache> cache;
+  std::shared_ptr<const Checkpoint> found;
+  if (rules_.int8 && (rules_.keep_converted || !rules_.changes.empty())) {
+    cache = std::make_unique<weights::ConvertedCache>(
+        weights::default_converted_cache(), source,
+        [this](nn::WeightVisitor& visitor) { part_.visit_all(visitor); }, rules_.changes);
+    found = cache->find();
+  }
+  if (found) {
+    source.add_converted(found, "");
+  } else if (cache) {
+    options.converted = [&](const auto& weight, const auto& codes, const auto& made_from) {
+      cache->keep(weight, codes, made_from);
+    };
+  }
+  LoadProgress told(progress, file_bytes(source, part_));
+  options.progress = [&](uint64_t bytes) { told.add(bytes); };
+  weights::Loader loader(source, ctx_.backend, options);
+  for (int64_t unit = 0; unit < part_.unit_count(); ++unit) {
+    on_device_[static_cast<size_t>(unit)] = true;
+    part_.visit(unit, loader);
+  }
+  sum_ = loader.fingerprint();
+  if (found) sum_->add(weights::ConvertedCache::made_from(*found));
+  if (cache && !found) cache->commit();
+}
+
+void PartStore::load_host(const OnLoad& progress) {
+  LoadProgress told(progress, file_bytes(part_.source(), part_));
+  weights::LoadOptions options{.dtype = ctx_.dtype, .int8 = rules_.int8};
+  options.progress = [&](uint64_t bytes) { told.add(bytes); };
+  Fingerprint sum;
+  for (int64_t unit = 0; unit < part_.unit_count(); ++unit) {
+    const auto at = static_cast<size_t>(unit);
+    weights::Loader loader(part_.source(), ctx_.backend, options);
+    part_.visit(unit, loader);
+    sum.add(loader.fingerprint());
+    host_[at].keep(ctx_.backend, [&](nn::WeightVisitor& visitor) { part_.visit(unit, visitor); });
+    part_.release(unit);
+  }
+  sum_ = sum;
+}
+
+// Running asks for units in ascending order: those before this one that do not stay make room.
+void PartStore::bring(int64_t unit) {
+  const auto at = static_cast<size_t>(unit);
+  if (on_device_[at]) return;
+  for (size_t other = static_cast<size_t>(std::max<int64_t>(resident_, 0));
+       other < on_device_.size(); ++other) {
+    if (!on_device_[other]) continue;
+    on_device_[other] = false;
+    part_.release(static_cast<int64_t>(other));
+  }
+  load_unit(unit);
+  on_device_[at] = true;
+}
+
+void PartStore::load_unit(int64_t unit) {
+  const auto at = static_cast<size_t>(unit);
+  const auto visit = [&](nn::WeightVisitor& visitor) { part_.visit(unit, visitor); };
+  if (host_[at].is_kept()) return host_[at].restore(ctx_.backend, visit);
+  weights::Loader loader(
+      part_.source(), ctx_.backend,
+      {.dtype = ctx_.dtype, .int8 = rules_.int8, .fingerprint = !sum_ && !of_units_[at]});
+  visit(loader);
+  if (sum_ || of_units_[at]) return;
+  of_units_[at] = loader.fingerprint();
+  Fingerprint sum;
+  for (const auto& of_unit : of_units_) {
+    if (!of_unit) return;
+    sum.add(*of_unit);
+  }
+  sum_ = sum;
+}
+
+void PartStore::end_use() {
+  if (where_ == Residency::device && loaded_) return;
+  for (size_t unit = static_cast<size_t>(resident_); unit < on_device_.size(); ++unit) {
+    if (!on_device_[unit]) continue;
+    on_device_[unit] = false;
+    part_.release(static_cast<int64_t>(unit));
+  }
+}
+
+void PartStore::drop() {
+  part_.release_all();
+  std::fill(on_device_.begin(), on_device_.end(), false);
+  for (HostWeights& host : host_) host = {};
+  loaded_ = false;
+}
+
+void PartStore::reload(const std::function<bool(const nn::LinearSpec&)>& is_changed,
+                       const OnLoad& progress) {
+  sum_.reset();
+  std::fill(of_units_.begin(), of_units_.end(), std::nullopt);
+  if (!loaded_) return end_use();
+  if (where_ != Residency::device) {
+    drop();
+    return load(progress);
+  }
+  weights::CheckpointCheck present(part_.source());
+  ChangedLinears checked(present, is_changed);
+  part_.visit_all(checked);
+  LoadProgress told(progress, present.bytes());
+  weights::Loader loader(part_.source(), ctx_.backend,
+                         {.dtype = ctx_.dtype,
+                          .int8 = rules_.int8,
+                          .fingerprint = false,
+                          .progress = [&](uint64_t bytes) { told.add(bytes); }});
+  ChangedLinears changed(loader, is_changed);
+  part_.visit_all(changed);
+}
+
+PartBytes bytes_of(models::Part& part, DType dtype, bool int8) {
+  PartBytes bytes;
+  for (int64_t unit = 0; unit < part.unit_count(); ++unit) {
+    weights::WeightCount count(dtype, int8);
+    part.visit(unit, count);
+    bytes.all += static_cast<uint64_t>(count.bytes());
+    bytes.largest_unit = std::max(bytes.largest_unit, static_cast<uint64_t>(count.bytes()));
+  }
+  return bytes;
+}
+
+}  // namespace octet::engine

@@ -1,0 +1,85 @@
+// Keeps the weights of one part of a model where a plan says, and brings them to the device when
+// the part runs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/host_weights.h"
+#include "models/part.h"
+#include "nn/context.h"
+#include "octet/engine.h"
+#include "weights/fingerprint.h"
+
+namespace octet::engine {
+
+// Told bytes of files; may throw to stop.
+using OnLoad = std::function<void(uint64_t done, uint64_t total)>;
+
+struct LoadRules {
+  bool int8 = true;             // large linears
+  bool keep_converted = false;  // INT8 codes that are made while loading are kept on disk
+  // What the part's source does to weights (Lora::identity()), for the cache of the disk.
+  std::vector<std::string> changes = {};
+};
+
+class PartStore {
+ public:
+  // The part and the context outlive the store.
+  PartStore(models::Part& part, nn::Context ctx, Residency where);
+  ~PartStore();
+  PartStore(const PartStore&) = delete;
+  PartStore& operator=(const PartStore&) = delete;
+
+  models::Part& part() const { return part_; }
+  Residency where() const { return where_; }
+  LoadRules& rules() { return rules_; }
+
+  // Of streamed parts: so many units stay on the device once they were brought.
+  void set_resident_units(int64_t count) { resident_ = count; }
+
+  // Brings all that is to stay to its place; nothing where it is there already. When it throws,
+  // nothing is kept.
+  void load(const OnLoad& progress = {});
+  bool is_loaded() const { return loaded_; }
+  // One unit to the device, as running does: those that do not stay make room.
+  void bring(int64_t unit);
+  // After the part has run: gives the device's memory back, unless the part stays there.
+  void end_use();
+  // Gives everything back.
+  void drop();
+
+  // Loads those linears anew that `is_changed` names, from the part's source as it is now.
+  void reload(const std::function<bool(const nn::LinearSpec&)>& is_changed, const OnLoad& progress);
+
+  // Of all weights. Known once they were read; after reload(), a pass over the files.
+  const weights::Fingerprint& fingerprint();
+
+ private:
+  void load_unit(int64_t unit);
+  void load_resident(const OnLoad& progress);
+  void load_host(const OnLoad& progress);
+
+  models::Part& part_;
+  nn::Context ctx_;
+  Residency where_;
+  LoadRules rules_;
+  int64_t resident_ = 0;
+  bool loaded_ = false;
+  std::vector<bool> on_device_;
+  std::vector<HostWeights> host_;
+  std::vector<std::optional<weights::Fingerprint>> of_units_;  // that were streamed
+  std::optional<weights::Fingerprint> sum_;
+};
+
+// Bytes that the weights of a part take in a device's memory.
+struct PartBytes {
+  uint64_t all = 0;
+  uint64_t largest_unit = 0;
+};
+PartBytes bytes_of(models::Part& part, DType dtype, bool int8);
+
+}  // namespace octet::engine

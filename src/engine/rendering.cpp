@@ -1,0 +1,311 @@
+#include "engine/rendering.h"
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <utility>
+
+#include "base/error.h"
+#include "base/invalid_request.h"
+#include "engine/noise.h"
+#include "engine/pixels.h"
+#include "engine/residency.h"
+
+namespace octet::engine {
+
+Checked check_job(const Session& session, const RenderJob& job) {
+  const models::Model& model = session.model();
+  check(job.images >= 1 && job.images <= kMostImages, "images: {}, expected 1 to {}", job.images,
+        kMostImages);
+  check_value(job.noise.empty() || job.images == 1, "noise",
+              "noise: given noise makes one picture, got {} images; leave their number out",
+              job.images);
+  const PictureSize size = job.schedule.size;
+  models::check_image_size(size, model.sizes);
+  Checked checked;
+  checked.guided = models::is_guided(job.schedule);
+  check_value(!checked.guided || model.networks.size() > 1, "guidance",
+              "guidance: the model is loaded with one network, and guidance takes two; set "
+              "`guidance` to 1");
+  checked.tokens = model.tokenize(job.prompt);
+  const int side = model.sizes.token_side;
+  checked.grid = {size.height / side, size.width / side};
+  checked.schedule = session.family().make_schedule(job.schedule);
+  const auto elements =
+      static_cast<size_t>(checked.grid.tokens() * model.decoder->latent_channels());
+  check(job.noise.empty() || job.noise.size() == elements,
+        "noise: {} numbers, expected {} for a picture of this size", job.noise.size(), elements);
+  check(std::all_of(job.noise.begin(), job.noise.end(), [](float v) { return std::isfinite(v); }),
+        "noise: holds a NaN or an infinity, expected numbers around 0");
+  return checked;
+}
+
+Rendering::Rendering(Session& session, const RenderJob& job, const SessionCallbacks& callbacks)
+    : session_(session),
+      job_(job),
+      callbacks_(callbacks),
+      checked_(check_job(session, job)),
+      profile_(*session.backend_),
+      ctx_(session.context()) {
+  ctx_.profile = &profile_;
+  session_.backend_->reset_peak();
+  report_.device = session_.backend_->description();
+  report_.width = job.schedule.size.width;
+  report_.height = job.schedule.size.height;
+  report_.caption = job.prompt;
+  report_.text_tokens = static_cast<int>(checked_.tokens.size());
+  report_.steps = checked_.schedule.steps();
+  report_.places = text_of(session.plan_);
+}
+
+RenderReport Rendering::run() {
+  auto seconds_since = [this, before = 0.0]() mutable {
+    const double now = watch_.microseconds() * 1e-6;
+    return now - std::exchange(before, now);
+  };
+  std::exception_ptr interruption;
+  try {
+    load_networks(encode());
+    report_.load_s = seconds_since() - report_.text_s;
+    try {
+      denoise();
+    } catch (...) {
+      // What is complete is worth a picture, also when the user stops at the ninth of ten; but
+      // somebody who calls cancel() does not want to wait.
+      if (latents_.empty() || session_.stop_) throw;
+      interruption = std::current_exception();
+    }
+    report_.denoise_s = seconds_since() - report_.decode_s;
+    decode_waiting();
+  } catch (const Cancelled&) {
+    end_use();
+    throw stopped();
+  } catch (...) {
+    end_use();
+    throw;
+  }
+  end_use();
+  if (stop_after_decoding_) throw stopped();
+  if (!interruption) return report_;
+  try {
+    std::rethrow_exception(interruption);
+  } catch (const Cancelled&) {
+    throw stopped();
+  }
+}
+
+void Rendering::end_use() {
+  session_.text_->end_use();
+  for (const auto& network : session_.networks_) network->end_use();
+  session_.decoder_->end_use();
+}
+
+PromptCache::Features Rendering::encode() {
+  const double begun = watch_.microseconds();
+  PromptCache::Features features = session_.prompts_.find(checked_.tokens);
+  report_.text_cached = features != nullptr;
+  if (features == nullptr) {
+    session_.load(*session_.text_, callbacks_.progress);
+    const models::TextEncoder& encoder = *session_.model_.text_encoder;
+    const int64_t layers = encoder.unit_count() - 1;
+    tell({.stage = Stage::text, .done = 0, .total = layers});
+    features = std::make_shared<const std::vector<float>>(encoder.encode(
+        ctx_, checked_.tokens,
+        [&](int64_t done) { tell({.stage = Stage::text, .done = done, .total = layers}); }));
+    session_.text_->end_use();
+    session_.prompts_.add(checked_.tokens, features);
+  }
+  report_.text_s = (watch_.microseconds() - begun) * 1e-6;
+  return features;
+}
+
+void Rendering::load_networks(const PromptCache::Features& features) {
+  for (size_t i = 0; i < session_.networks_.size(); ++i) {
+    if (i > 0 && !checked_.guided) break;
+    session_.load(*session_.networks_[i], callbacks_.progress);
+    prepare(i, features);
+  }
+}
+
+void Rendering::prepare(size_t network, const PromptCache::Features& features) {
+  auto& prepared = session_.prepared_[network];
+  const models::Network& model = *session_.model_.networks[network];
+  const PromptCache::Tokens tokens = model.sees_text() ? checked_.tokens : PromptCache::Tokens();
+  if (prepared && prepared->tokens == tokens && prepared->grid == checked_.grid) return;
+  prepared.reset();
+  profile_.enter_network(session_.family_.networks[network].name);
+  const std::span<const float> seen =
+      model.sees_text() ? std::span<const float>(*features) : std::span<const float>();
+  prepared.emplace(tokens, checked_.grid, model.prepare(ctx_, seen, checked_.grid));
+  profile_.enter_network("");
+}
+
+std::vector<float> Rendering::velocity(std::span<const float> z, float time, size_t network) {
+  const models::Network& model = *session_.model_.networks[network];
+  profile_.enter_network(session_.family_.networks[network].name);
+  const nn::Matrix uploaded =
+      nn::upload_matrix(ctx_, z.data(), checked_.grid.tokens(), model.latent_channels());
+  std::vector<float> velocity(z.size());
+  download_matrix(ctx_,
+                  model.velocity(ctx_, *session_.prepared_[network]->conditioning, uploaded, time),
+                  velocity.data());
+  session_.networks_[network]->end_use();
+  profile_.enter_network("");
+  return velocity;
+}
+
+void Rendering::denoise() {
+  const bool decoder_stays = session_.decoder_->where() == Residency::device;
+  for (int image = 0; image < job_.images; ++image) {
+    std::vector<float> noise = job_.noise;
+    if (noise.empty()) noise = make_noise(seed_of(job_.seed, image), /*image=*/0, elements());
+    latents_.push_back(sample(
+        std::move(noise), checked_.schedule,
+        [&](std::span<const float> z, float time, size_t network) {
+          return velocity(z, time, network);
+        },
+        [&](const SamplerStep& step) {
+          on_step(image, step);
+          return true;
+        }));
+    // The last one is decoded by whoever tells of decoding.
+    if (decoder_stays && image + 1 < job_.images) decode(image);
+  }
+}
+
+void Rendering::on_step(int image, const SamplerStep& step) {
+  profile_.collect();
+  if (step.done == 1 && image == 0) check_what_ran();
+  if (callbacks_.latent && step.done > 0) {
+    callbacks_.latent({image, step.done, step.total, step.velocity, step.latent});
+  }
+  if (callbacks_.preview && step.done > 0) show_preview(image, step);
+  tell({.stage = Stage::denoise,
+        .done = int64_t{image} * step.total + step.done,
+        .total = int64_t{job_.images} * step.total,
+        .seconds = step.seconds,
+        .eta_s = eta_s(image, step)});
+}
+
+// Where the picture would be if the rest of the way were as straight as this step.
+void Rendering::show_preview(int image, const SamplerStep& step) {
+  if (!session_.preview_) {
+    session_.load(*session_.decoder_, {});
+    session_.preview_.emplace(ctx_, *session_.model_.decoder);
+    session_.decoder_->end_use();
+    profile_.collect();
+  }
+  const auto& times = checked_.schedule.times;
+  const float left = times.back() - times[static_cast<size_t>(step.done)];
+  std::vector<float> ahead(step.latent.begin(), step.latent.end());
+  for (size_t i = 0; i < ahead.size(); ++i) ahead[i] += left * step.velocity[i];
+  callbacks_.preview({image, step.done, step.total, static_cast<int>(checked_.grid.width),
+                      static_cast<int>(checked_.grid.height), session_.preview_->rgb(ahead)});
+}
+
+double Rendering::eta_s(int image, const SamplerStep& step) const {
+  if (step.done == 0 && image == 0) return -1;
+  const double steps_done = image * step.total + step.done;
+  const double elapsed = watch_.microseconds() * 1e-6 - report_.text_s - report_.load_s;
+  const double per_step = (elapsed - report_.decode_s) / steps_done;
+  const double decode =
+      session_.decode_s_per_pixel_ * report_.width * report_.height * (job_.images - decoded_);
+  return per_step * (job_.images * step.total - steps_done) + decode;
+}
+
+// To the end even when the user wants to stop: these images took far longer to denoise.
+void Rendering::decode_waiting() {
+  const auto total = std::ssize(latents_);
+  if (session_.options_.once) {
+    for (const auto& network : session_.networks_) network->drop();
+    for (auto& prepared : session_.prepared_) prepared.reset();
+  }
+  const auto told = [&](int64_t done) {
+    const bool goes_on =
+        !callbacks_.progress ||
+        callbacks_.progress({.stage = Stage::decode, .done = done, .total = total});
+    stop_after_decoding_ = stop_after_decoding_ || !goes_on;
+  };
+  told(decoded_);
+  while (decoded_ < total) {
+    decode(decoded_);
+    told(decoded_);
+  }
+}
+
+void Rendering::decode(int index) {
+  const double begun = watch_.microseconds();
+  session_.load(*session_.decoder_, {});
+  RenderedImage image;
+  image.index = index;
+  image.seed = seed_of(job_.seed, index);
+  image.latent = std::move(latents_[static_cast<size_t>(index)]);
+  image.rgb = to_bytes(session_.model_.decoder->decode(ctx_, image.latent, checked_.grid));
+  collect();
+  check_what_ran();
+  const double seconds = (watch_.microseconds() - begun) * 1e-6;
+  report_.decode_s += seconds;
+  session_.decode_s_per_pixel_ = seconds / (static_cast<double>(report_.width) * report_.height);
+  ++decoded_;
+  if (callbacks_.image) callbacks_.image(image, report_);
+}
+
+void Rendering::collect() {
+  profile_.collect();
+  report_.kernels.clear();
+  const std::string dtype = session_.dtype_ == DType::bf16 ? "bf16" : "f32";
+  for (const auto& use : profile_.kernels()) {
+    const nn::OpTime& time = use.time;
+    report_.kernels.push_back({use.layer, use.op == "gemm" ? "int8" : dtype, use.kernel, time.calls,
+                               time.us, time.us > 0 ? time.operations / time.us * 1e-6 : 0});
+  }
+  report_.ops.clear();
+  for (const auto& [op, time] : profile_.ops()) report_.ops.push_back({op, time.calls, time.us});
+  weights::Fingerprint fingerprint = session_.text_->fingerprint();
+  fingerprint.add(session_.decoder_->fingerprint());
+  for (size_t i = 0; i < session_.networks_.size(); ++i) {
+    if (i == 0 || checked_.guided) fingerprint.add(session_.networks_[i]->fingerprint());
+  }
+  report_.checkpoint = fingerprint.to_string();
+  report_.linears = count_linears();
+  const MemoryUse memory = session_.backend_->memory();
+  report_.peak_bytes = std::max(memory.peak, memory.reserved_peak);
+}
+
+LinearCount Rendering::count_linears() const {
+  LinearCount count;
+  for (const auto& [name, use] : profile_.linears()) {
+    switch (use.precision) {
+      case nn::Precision::int8: ++count.int8; break;
+      case nn::Precision::protected_: ++count.protected_; break;
+      case nn::Precision::kept: ++count.kept; break;
+      case nn::Precision::floating: ++count.floating; break;
+    }
+  }
+  return count;
+}
+
+// Of every linear that no checkpoint and no family keeps in floating point.
+void Rendering::check_what_ran() const {
+  if (!session_.options_.model.require_int8) return;
+  for (const auto& [name, use] : profile_.linears()) {
+    const bool may_float =
+        use.precision == nn::Precision::protected_ || use.precision == nn::Precision::kept;
+    check(
+        may_float || (use.int8 > 0 && use.floating == 0),
+        "`require_int8`: the linear {} ran in floating point, {} of {} times; its checkpoint does "
+        "not protect it",
+        name, use.floating, use.int8 + use.floating);
+  }
+}
+
+Cancelled Rendering::stopped() const {
+  return Cancelled(fmt::format("stopped on request; {} of {} pictures are complete",
+                               latents_.size(), job_.images));
+}
+
+size_t Rendering::elements() const {
+  return static_cast<size_t>(checked_.grid.tokens() * session_.model_.decoder->latent_channels());
+}
+
+}  // namespace octet::engine

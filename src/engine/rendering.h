@@ -1,0 +1,62 @@
+// The making of the pictures of one request: text, networks, steps, pixels.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/stopwatch.h"
+#include "engine/sampler.h"
+#include "engine/session.h"
+#include "nn/profile.h"
+
+namespace octet::engine {
+
+// What is known of a request before anything runs.
+struct Checked {
+  std::vector<int32_t> tokens;
+  models::Grid grid;
+  models::Schedule schedule;
+  bool guided = false;
+};
+Checked check_job(const Session& session, const RenderJob& job);
+
+class Rendering {
+ public:
+  Rendering(Session& session, const RenderJob& job, const SessionCallbacks& callbacks);
+
+  RenderReport run();
+
+ private:
+  PromptCache::Features encode();
+  void load_networks(const PromptCache::Features& features);
+  void prepare(size_t network, const PromptCache::Features& features);
+  // Leaves the latents of all images, and hands over those that can be decoded at once.
+  void denoise();
+  void on_step(int image, const SamplerStep& step);
+  std::vector<float> velocity(std::span<const float> z, float time, size_t network);
+  void show_preview(int image, const SamplerStep& step);
+  void decode_waiting();
+  void decode(int image);
+  void end_use();
+  void collect();
+  void check_what_ran() const;
+  LinearCount count_linears() const;
+  double eta_s(int image, const SamplerStep& step) const;
+  void tell(const RenderProgress& progress) const { session_.tell(callbacks_.progress, progress); }
+  Cancelled stopped() const;
+  size_t elements() const;
+
+  Session& session_;
+  const RenderJob& job_;
+  const SessionCallbacks& callbacks_;
+  Checked checked_;
+  nn::Profile profile_;
+  nn::Context ctx_;
+  std::vector<std::vector<float>> latents_;  // of denoised images; empty when handed over
+  int decoded_ = 0;
+  bool stop_after_decoding_ = false;
+  RenderReport report_;
+  Stopwatch watch_;
+};
+
+}  // namespace octet::engine

@@ -1,0 +1,38 @@
+// Where the parts of a model stay: a plan made from free memory before anything is loaded.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "octet/engine.h"
+
+namespace octet::engine {
+
+// A part as the plan sees it.
+struct PartNeed {
+  std::string name;
+  uint64_t bytes = 0;         // of all of its weights
+  uint64_t largest_unit = 0;  // that is there for a moment when the part does not stay
+  bool runs_often = false;    // in every step: a network
+  bool once = false;          // used for one picture, and then never again
+};
+
+struct MemoryAtHand {
+  uint64_t device = 0;  // bytes that weights and work may take
+  uint64_t host = 0;    // likewise, for parts that stay with the host
+  bool shared = false;  // the device's memory is the host's
+  uint64_t work = 0;    // for activations
+};
+
+// Networks get the device's memory first, then what is used once per picture, the smallest first.
+// What does not fit stays with the host, or in its files where there is no room either. Rules
+// decide before that, and are not questioned.
+std::vector<PartPlace> plan_residency(const std::vector<PartNeed>& parts,
+                                      const std::vector<KeepRule>& rules,
+                                      const MemoryAtHand& memory);
+
+// "text_encoder streamed, transformer on the device"
+std::string text_of(const std::vector<PartPlace>& plan);
+
+}  // namespace octet::engine

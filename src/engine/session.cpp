@@ -1,0 +1,270 @@
+#include "engine/session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "backend/host_backend.h"
+#include "base/error.h"
+#include "base/free_memory.h"
+#include "base/invalid_request.h"
+#include "devices/select.h"
+#include "engine/rendering.h"
+#include "engine/residency.h"
+#include "nn/linear_list.h"
+
+namespace octet::engine {
+namespace {
+
+tune::TuneMode tune_mode(Tuning tuning) {
+  switch (tuning) {
+    case Tuning::off: return tune::TuneMode::off;
+    case Tuning::missing: return tune::TuneMode::missing;
+    default: return tune::TuneMode::all;
+  }
+}
+
+std::unique_ptr<Backend> backend_for(const ModelOptions& options) {
+  return select_backend(
+      {.device = options.device, .threads = options.threads, .tune = tune_mode(options.tuning)});
+}
+
+models::Model open_model(const models::Family& family, const ModelOptions& options) {
+  check_value(!options.require_int8 || options.linears == Linears::int8, "require_int8",
+              "`require_int8`: the networks' linears were asked for in floating point; leave "
+              "`linears` out");
+  const auto files = family.find({.model = options.model,
+                                  .base = options.base,
+                                  .fallback = options.fallback,
+                                  .parts = options.parts,
+                                  .guided = options.guided});
+  return family.open(files, {.convention = options.convention, .activations = options.activations});
+}
+
+// Activations of a picture of 1024 x 1024 pixels: what the linears of one unit read and write, and
+// the four widest images of a decoder.
+uint64_t work_for(models::Model& model, DType dtype) {
+  constexpr uint64_t kPixels = 1024 * 1024, kTextTokens = 512, kWidestChannels = 256;
+  const auto side = static_cast<uint64_t>(model.decoder->token_side());
+  const auto each = static_cast<uint64_t>(bits_of(dtype) / 8);
+  uint64_t columns = 0;
+  for (const auto& network : model.networks) {
+    for (int64_t unit = 0; unit < network->unit_count(); ++unit) {
+      nn::LinearList list;
+      network->visit(unit, list);
+      uint64_t of_unit = 0;
+      for (const nn::LinearSpec& spec : list.linears()) {
+        if (spec.large) of_unit += static_cast<uint64_t>(spec.n() + spec.k);
+      }
+      columns = std::max(columns, of_unit);
+    }
+  }
+  const uint64_t step = columns * (kPixels / (side * side) + kTextTokens) * each;
+  const uint64_t decode = 4 * kPixels * kWidestChannels * each;
+  return std::max(step, decode);
+}
+
+std::vector<weights::NetworkNames> names_of(const models::Family& family) {
+  std::vector<weights::NetworkNames> names;
+  for (const models::NetworkInfo& network : family.networks) {
+    names.push_back({network.name, network.aliases});
+  }
+  return names;
+}
+
+}  // namespace
+
+Session::Session(const SessionOptions& options, const std::atomic<bool>& stop)
+    : Session(options, stop, nullptr, models::family_of(options.model.model)) {}
+
+Session::Session(const SessionOptions& options, const std::atomic<bool>& stop,
+                 std::unique_ptr<Backend> backend, const models::Family& family)
+    : options_(options),
+      stop_(stop),
+      family_(family),
+      dtype_(options.model.activations == Activations::bf16 ? DType::bf16 : DType::f32),
+      model_(open_model(family, options.model)) {
+  const Loras loras = open_loras(options.model.loras);
+  backend_ = backend ? std::move(backend) : backend_for(options.model);
+  check_native_int8();
+  plan();
+  merge(loras);
+}
+
+Session::~Session() {
+  prepared_.clear();
+  networks_.clear();
+  text_.reset();
+  decoder_.reset();
+}
+
+void Session::check_native_int8() const {
+  if (!options_.model.require_int8) return;
+  const std::string reason = backend_->why_not_native_int8();
+  octet::check(reason.empty(), "`require_int8`: {}", reason);
+}
+
+void Session::plan() {
+  const bool int8 = options_.model.linears == Linears::int8;
+  const bool shared = keeps_data_on_host(*backend_);
+  std::vector<PartNeed> needs;
+  const auto add = [&](models::Part& part, bool is_network) {
+    const PartBytes bytes = engine::bytes_of(part, dtype_, is_network && int8);
+    needs.push_back({.name = std::string(part.name()),
+                     .bytes = bytes.all,
+                     .largest_unit = bytes.largest_unit,
+                     .runs_often = is_network,
+                     .once = options_.once && !is_network && &part != model_.decoder.get()});
+  };
+  add(*model_.text_encoder, false);
+  double of_networks = 0;
+  for (const auto& network : model_.networks) {
+    add(*network, true);
+    of_networks += static_cast<double>(needs.back().bytes);
+  }
+  add(*model_.decoder, false);
+
+  work_bytes_ = work_for(model_, dtype_);
+  const double free_host = free_memory().value_or(FreeMemory{}).bytes;
+  const uint64_t limit = options_.model.max_memory;
+  available_bytes_ = backend_->free_memory().value_or(static_cast<uint64_t>(free_host));
+  if (limit > 0) available_bytes_ = limit;
+  // A fifth of the host is left for what is not counted.
+  plan_ = plan_residency(needs, options_.model.keep,
+                         {.device = available_bytes_,
+                          .host = static_cast<uint64_t>(0.8 * free_host),
+                          .shared = shared,
+                          .work = work_bytes_});
+  // A GPU says itself when it is full; Linux would kill.
+  const bool stay = std::all_of(plan_.begin() + 1, plan_.end() - 1, [](const PartPlace& place) {
+    return place.where == Residency::device;
+  });
+  if (shared && stay) check_free_memory("generate: the networks", of_networks);
+
+  const auto store = [&](models::Part& part, size_t place) {
+    return std::make_unique<PartStore>(part, context(), plan_[place].where);
+  };
+  text_ = store(*model_.text_encoder, 0);
+  text_->rules().int8 = false;
+  for (size_t i = 0; i < model_.networks.size(); ++i) {
+    networks_.push_back(store(*model_.networks[i], 1 + i));
+    networks_.back()->rules().int8 = int8;
+    networks_.back()->rules().keep_converted = options_.model.cache_weights;
+  }
+  decoder_ = store(*model_.decoder, plan_.size() - 1);
+  decoder_->rules().int8 = false;
+  prepared_.resize(model_.networks.size());
+}
+
+EngineInfo Session::info() const {
+  EngineInfo info;
+  info.family = family_.name;
+  info.device = backend_->description();
+  for (size_t i = 0; i < model_.networks.size(); ++i) {
+    info.networks.emplace_back(family_.networks[i].name);
+  }
+  info.plan = plan_;
+  info.work_bytes = work_bytes_;
+  info.available_bytes = available_bytes_;
+  info.used_bytes = backend_->memory().used;
+  info.loras = options_.model.loras;
+  info.token_side = model_.sizes.token_side;
+  return info;
+}
+
+void Session::tell(const OnRenderProgress& told, const RenderProgress& progress) const {
+  if (stop_.load(std::memory_order_relaxed) || (told && !told(progress))) {
+    throw Cancelled("stopped on request");
+  }
+}
+
+void Session::load(PartStore& store, const OnRenderProgress& progress) {
+  store.load([&](uint64_t done, uint64_t total) {
+    tell(progress, {.stage = Stage::load,
+                    .done = static_cast<int64_t>(done),
+                    .total = static_cast<int64_t>(total)});
+  });
+}
+
+void Session::load(const OnRenderProgress& progress) {
+  load(*text_, progress);
+  for (const auto& network : networks_) load(*network, progress);
+  load(*decoder_, progress);
+}
+
+// --- LoRAs ---
+
+// They may change linears of any network.
+Session::Loras Session::open_loras(const std::vector<Lora>& requests) {
+  nn::LinearList list;
+  if (!requests.empty()) model_.networks.front()->visit_all(list);
+  const auto names = names_of(family_);
+  Loras opened;
+  for (const Lora& request : requests) {
+    opened.push_back(std::make_shared<weights::Lora>(request, names, list.linears()));
+  }
+  return opened;
+}
+
+void Session::merge(const Loras& loras) {
+  for (size_t i = 0; i < networks_.size(); ++i) {
+    Loras changing = loras;
+    std::erase_if(changing, [&](const auto& lora) { return !lora->changes(i); });
+    LoadRules& rules = networks_[i]->rules();
+    rules.changes.clear();
+    for (const auto& lora : changing) rules.changes.push_back(lora->identity(backend_->pool()));
+    weights::WeightSource& source = model_.networks[i]->source();
+    source.set_change(changing.empty() ? weights::WeightSource::Change()
+                                       : weights::merge_loras(changing, i));
+  }
+  loras_ = loras;
+}
+
+void Session::set_loras(const std::vector<Lora>& requests, const OnRenderProgress& progress) {
+  const Loras before = loras_, after = open_loras(requests);
+  const auto reload = [&](const OnRenderProgress& told) {
+    for (size_t i = 0; i < networks_.size(); ++i) {
+      const auto is_changed = [&](const nn::LinearSpec& spec) {
+        for (const Loras* loras : {&before, &after}) {
+          for (const auto& lora : *loras) {
+            for (const auto& layout : spec.layouts) {
+              for (const auto& part : layout) {
+                const auto* module = lora->modules().find(part.name);
+                if (module != nullptr && !lora->parts_of(*module, i).empty()) return true;
+              }
+            }
+          }
+        }
+        return false;
+      };
+      networks_[i]->reload(is_changed, [&](uint64_t done, uint64_t total) {
+        tell(told, {.stage = Stage::load,
+                    .done = static_cast<int64_t>(done),
+                    .total = static_cast<int64_t>(total)});
+      });
+    }
+  };
+  for (auto& prepared : prepared_) prepared.reset();  // a LoRA may change the text's projection
+  merge(after);
+  try {
+    reload(progress);
+  } catch (...) {
+    // Half of the linears have the new ones: all of them are loaded anew when they are needed.
+    merge(before);
+    for (const auto& network : networks_) network->drop();
+    throw;
+  }
+  options_.model.loras = requests;
+}
+
+// --- pictures ---
+
+LatentShape Session::check(const RenderJob& job) const {
+  const Checked checked = check_job(*this, job);
+  return {checked.grid.tokens(), model_.decoder->latent_channels(), checked.schedule.steps()};
+}
+
+RenderReport Session::render(const RenderJob& job, const SessionCallbacks& callbacks) {
+  return Rendering(*this, job, callbacks).run();
+}
+
+}  // namespace octet::engine

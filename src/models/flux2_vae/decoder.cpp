@@ -1,0 +1,54 @@
+#include "models/flux2_vae/decoder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/error.h"
+#include "weights/loader.h"
+
+namespace octet::flux2_vae {
+
+Decoder::Decoder(const std::string& path, const StatisticsOf& statistics)
+    : Decoder(open_vae(path), path, statistics) {}
+
+Decoder::Decoder(VaeSource source, const std::string& path, const StatisticsOf& statistics)
+    : models::Decoder(std::move(source.weights)), path_(path) {
+  vae_.config = std::move(source.config);
+  weights::CheckpointCheck present(this->source());
+  visit_all(present);
+  present.check_nothing_is_left([&](std::string_view name) { return is_ignored(name); });
+  if (statistics) statistics_ = statistics(vae_.config);
+}
+
+void Decoder::visit(int64_t, nn::WeightVisitor& visitor) { visit_weights(vae_, visitor); }
+
+void Decoder::release(int64_t) {
+  VaeConfig config = std::move(vae_.config);
+  vae_ = {};
+  vae_.config = std::move(config);
+}
+
+// The encoder's half, and statistics that are read on their own.
+bool Decoder::is_ignored(std::string_view name) const {
+  return name.starts_with("encoder.") || name.starts_with("quant_conv.") || name.starts_with("bn.");
+}
+
+std::vector<float> Decoder::decode(nn::Context& ctx, std::span<const float> latent,
+                                   const models::Grid& grid) const {
+  const std::vector<float> pixels = unpatchify(latent, statistics_, grid.height, grid.width);
+  need(0);
+  const int64_t height = kPatch * grid.height, width = kPatch * grid.width;
+  const nn::Matrix uploaded =
+      nn::upload_matrix(ctx, pixels.data(), height * width, config().latent_channels);
+  const nn::Matrix image = flux2_vae::decode(ctx, vae_, uploaded, height, width);
+  std::vector<float> values(static_cast<size_t>(image.view().shape.elements()));
+  download_matrix(ctx, image, values.data());
+  const auto is_finite = [](float value) { return std::isfinite(value); };
+  check(std::all_of(values.begin(), values.end(), is_finite),
+        "{}: decoding gave a NaN or an infinity; its weights are damaged or of another model",
+        path_);
+  return values;
+}
+
+}  // namespace octet::flux2_vae

@@ -1,0 +1,74 @@
+#include "models/ideogram4/transformer.h"
+
+#include <utility>
+
+#include "models/ideogram4/files.h"
+#include "models/ideogram4/smooth_groups.h"
+#include "weights/loader.h"
+
+namespace octet::ideogram4 {
+
+Transformer::Transformer(const PartFiles& files, bool conditional)
+    : Transformer(open_dit(files, conditional), conditional) {
+  weights::CheckpointCheck present(source());
+  visit_stored(present);
+  present.check_nothing_is_left([&](std::string_view name) { return is_ignored(name); });
+}
+
+Transformer::Transformer(DitSource source, bool conditional)
+    : Network(std::move(source.weights)), conditional_(conditional) {
+  dit_.config = source.config;
+}
+
+Transformer::Transformer(const DitConfig& config, bool conditional) : conditional_(conditional) {
+  dit_.config = config;
+}
+
+std::string_view Transformer::name() const {
+  return conditional_ ? kTransformer : kUnconditionalTransformer;
+}
+
+void Transformer::visit(int64_t unit, nn::WeightVisitor& visitor) {
+  visit_unit(dit_, conditional_, unit, visitor);
+}
+
+void Transformer::release(int64_t unit) {
+  if (unit == 0) {
+    dit_.entry = {};
+  } else if (unit == unit_count() - 1) {
+    dit_.exit = {};
+  } else if (!dit_.blocks.empty()) {
+    dit_.blocks[static_cast<size_t>(unit - 1)] = {};
+  }
+}
+
+bool Transformer::is_ignored(std::string_view name) const {
+  return ideogram4::is_ignored(name, conditional_);
+}
+
+std::unique_ptr<models::Conditioning> Transformer::prepare(nn::Context& ctx,
+                                                           std::span<const float> features,
+                                                           const models::Grid& grid) const {
+  need(0);
+  return std::make_unique<DitPrompt>(ideogram4::prepare(ctx, dit_, features, grid));
+}
+
+nn::Matrix Transformer::velocity(nn::Context& ctx, const models::Conditioning& conditioning,
+                                 const ConstTensorView& z, float time) const {
+  return forward(ctx, dit_, dynamic_cast<const DitPrompt&>(conditioning), z, time,
+                 [this](int64_t unit) { need(unit); });
+}
+
+// Files of the unconditional one have the text's weights, too, and never use them.
+void Transformer::visit_stored(nn::WeightVisitor& visitor) {
+  const bool with_text = conditional_ || source().find("llm_cond_norm.weight") != nullptr;
+  Dit listed;
+  listed.config = config();
+  visit_weights(listed, with_text, visitor);
+}
+
+std::vector<quant::SmoothGroup> Transformer::smooth_groups() const {
+  return ideogram4::smooth_groups(config());
+}
+
+}  // namespace octet::ideogram4

@@ -1,0 +1,122 @@
+// Loading on the GPU: the checks of every backend, and what is its own: copies beside the work of
+// the device, in memory that the two of them share.
+#include "cuda_support.h"
+#include "ops/loading_run.h"
+
+namespace octet::test::model {
+namespace {
+
+class CudaLoading : public OnGpu, public testing::WithParamInterface<size_t> {};
+
+TEST_P(CudaLoading, EqualsRef) {
+  const auto backend = make_gpu();
+  kLoadingChecks[GetParam()].run(*backend);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CudaLoading, testing::Range<size_t>(0, std::size(kLoadingChecks)),
+                         [](const auto& test) { return kLoadingChecks[test.param].name; });
+
+class CudaUploads : public OnGpu {
+ protected:
+  void SetUp() override {
+    OnGpu::SetUp();
+    if (IsSkipped()) return;
+    backend_ = make_gpu();
+    for (Buffer& buffer : work_) buffer = backend_->allocate(kWork);
+  }
+  // Keeps the device busy for some milliseconds, and the host for none.
+  void keep_busy() {
+    for (int i = 0; i < 20; ++i)
+      backend_->copy(work_[i % 2].data(), work_[1 - i % 2].data(), kWork);
+  }
+  Fill constant(int value) const {
+    return [value](std::byte* into, size_t, size_t count) { std::memset(into, value, count); };
+  }
+  // Whether all bytes of a copy are this value.
+  static void expect_all(const std::vector<std::byte>& bytes, int value) {
+    EXPECT_EQ(std::count(bytes.begin(), bytes.end(), static_cast<std::byte>(value)),
+              static_cast<std::ptrdiff_t>(bytes.size()));
+  }
+
+  static constexpr size_t kWork = size_t{1} << 30;
+  std::unique_ptr<Backend> backend_;
+  Buffer work_[2];
+};
+
+// Memory that was released while the device is busy must not be written before it is done with it.
+TEST_F(CudaUploads, DoNotTouchMemoryThatIsInUse) {
+  constexpr size_t kBytes = size_t{48} << 20;
+  std::vector<Buffer> kept;
+  for (int round = 0; round < 16; ++round) {
+    keep_busy();
+    const Buffer bytes = backend_->upload(kBytes, constant(round));
+    kept.push_back(backend_->allocate(kBytes));
+    backend_->copy(kept.back().data(), bytes.data(), kBytes);
+    // Of the stream of the ops: taken and given back while they are under way.
+    const Buffer scratch = backend_->allocate(kBytes);
+    backend_->copy(scratch.data(), bytes.data(), kBytes);
+  }
+  for (int round = 0; round < 16; ++round) {
+    expect_all(bytes_of_buffer(*backend_, kept[static_cast<size_t>(round)]), round);
+  }
+}
+
+// The host is never more than a bounded number of uploads ahead, so neither is the memory.
+TEST_F(CudaUploads, AreBoundedWhenTheDeviceIsSlow) {
+  constexpr size_t kBytes = size_t{64} << 20;
+  const Buffer to = backend_->allocate(kBytes);
+  backend_->reset_peak();
+  const size_t before = backend_->memory().reserved_peak;
+  for (int round = 0; round < 40; ++round) {
+    keep_busy();
+    const Buffer bytes = backend_->upload(kBytes, constant(round));
+    backend_->copy(to.data(), bytes.data(), kBytes);
+  }
+  expect_all(bytes_of_buffer(*backend_, to), 39);
+  EXPECT_LE(backend_->memory().reserved_peak, before + 8 * kBytes);
+}
+
+TEST_F(CudaUploads, RunBesideTheWork) {
+  constexpr size_t kBytes = size_t{64} << 20;
+  const Fill fill = constant(1);
+  { const Buffer first = backend_->upload(kBytes, fill); }  // pinned memory is there now
+  backend_->synchronize();
+  const size_t before = backend_->mark();
+  keep_busy();
+  const size_t after = backend_->mark();
+  // Uploaded and waited for, while ops go on that were called before.
+  const size_t begin = backend_->mark();
+  for (int i = 0; i < 10; ++i) keep_busy();
+  const size_t middle = backend_->mark();
+  const Buffer bytes = backend_->upload(kBytes, fill);
+  const size_t end = backend_->mark();
+  // Nothing of the copy is left when the work is done.
+  EXPECT_LT(backend_->microseconds_between(middle, end), 2'000);
+  EXPECT_GT(backend_->microseconds_between(begin, middle),
+            5 * backend_->microseconds_between(before, after));
+  backend_->forget_marks();
+}
+
+TEST_F(CudaUploads, PrefetchedBytesWaitForThoseBeforeThem) {
+  constexpr size_t kBytes = size_t{32} << 20;
+  const Buffer pinned = backend_->allocate_pinned(2 * kBytes);
+  std::memset(pinned.data(), 1, kBytes);
+  std::memset(pinned.data() + kBytes, 2, kBytes);
+  const Buffer slots[] = {backend_->allocate(kBytes), backend_->allocate(kBytes)};
+  const Buffer seen = backend_->allocate(kBytes * 8);
+  for (size_t layer = 0; layer < 8; ++layer) {
+    const Transfer here =
+        backend_->prefetch(slots[layer % 2].data(), pinned.data() + layer % 2 * kBytes, kBytes);
+    keep_busy();
+    backend_->wait(here);
+    backend_->copy(seen.data() + layer * kBytes, slots[layer % 2].data(), kBytes);
+  }
+  const std::vector<std::byte> got = bytes_of_buffer(*backend_, seen);
+  for (size_t layer = 0; layer < 8; ++layer) {
+    const auto begin = got.begin() + static_cast<std::ptrdiff_t>(layer * kBytes);
+    expect_all({begin, begin + kBytes}, static_cast<int>(layer % 2) + 1);
+  }
+}
+
+}  // namespace
+}  // namespace octet::test::model

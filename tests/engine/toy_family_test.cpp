@@ -1,0 +1,228 @@
+// A family that lives in the tests goes through everything that the library does with a model.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "engine/toy_fixture.h"
+#include "octet/bench_step.h"
+#include "octet/generate.h"
+#include "octet/inspect_model.h"
+#include "octet/log.h"
+#include "octet/lora.h"
+#include "octet/shapes.h"
+#include "weights/written_tensors.h"
+
+namespace octet::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ToyLora : public ToyFamily {
+ protected:
+  // [rows, k] of rank 1, for a module of the first block.
+  static std::string write_lora(const std::string& name, const std::string& module, int64_t rows,
+                                int64_t k) {
+    const std::string path = folder_->file(name);
+    const std::vector<float> down(static_cast<size_t>(k), 0.3f), up(static_cast<size_t>(rows), 1);
+    write_tensors(path, {written(module + ".lora_A.weight", {1, k}, down),
+                         written(module + ".lora_B.weight", {rows, 1}, up)});
+    return path;
+  }
+};
+
+// --- pictures ---
+
+TEST_F(ToyFamily, AllBackendsGiveTheSamePicture) {
+  for (const Activations activations : {Activations::bf16, Activations::f32}) {
+    ModelOptions cpu = options();
+    cpu.activations = activations;
+    ModelOptions ref = cpu;
+    ref.device = "ref";
+    const Rendered made = render(cpu);
+    EXPECT_GT(cosine(made.latent, render(ref).latent),
+              activations == Activations::bf16 ? kSameInBf16 : kSameInF32);
+    ModelOptions threads = cpu;
+    threads.threads = 2;
+    EXPECT_TRUE(same(made, render(threads)));
+    EXPECT_EQ(made.report.linears.int8, kLinears * kBlocks);
+    EXPECT_EQ(made.report.linears.kept, kKept);
+    EXPECT_EQ(made.report.steps, 3);
+    EXPECT_EQ(made.report.text_tokens, 11);
+  }
+}
+
+TEST_F(ToyFamily, PicturesHaveTheAskedSize) {
+  Engine engine(options());
+  EXPECT_EQ(engine.info().family, "toy");
+  EXPECT_EQ(engine.info().networks, std::vector<std::string>{"denoiser"});
+  EXPECT_EQ(engine.info().token_side, ToyShape::kTokenSide);
+  for (const PictureSize size : {PictureSize{16, 12}, PictureSize{8, 24}}) {
+    PictureRequest asked = request();
+    asked.size = size;
+    asked.images = 2;
+    const Rendered made = render(engine, asked);
+    ASSERT_EQ(made.pictures.size(), 2u);
+    for (const Picture& picture : made.pictures) {
+      EXPECT_EQ((PictureSize{picture.width, picture.height}), size);
+      EXPECT_EQ(std::ssize(picture.rgb), 3 * size.width * size.height);
+      EXPECT_GT(std::set<uint8_t>(picture.rgb.begin(), picture.rgb.end()).size(), 10u);
+    }
+    EXPECT_NE(made.pictures[0].rgb, made.pictures[1].rgb);
+  }
+  EXPECT_FALSE(same(render(engine), render(engine, request("a blue house"))));
+}
+
+TEST_F(ToyFamily, GenerateFindsItByPathAndByName) {
+  const std::string commit(40, 'a');
+  const fs::path repo = fs::path(folder_->file("HF_HUB_CACHE")) / "models--some--toy";
+  fs::create_directories(repo / "snapshots");
+  fs::create_directories(repo / "refs");
+  fs::create_directory_symlink(model_, repo / "snapshots" / commit);
+  std::ofstream(repo / "refs/main") << commit;
+  const Rendered expected = render(options());
+  for (const std::string& name : {model_, std::string("some/toy")}) {
+    Rendered made;
+    generate({options(name), request()}, into(made));
+    EXPECT_TRUE(same(made, expected)) << name;
+  }
+}
+
+TEST_F(ToyFamily, WrongRequestsNameTheirField) {
+  Engine engine(options());
+  const auto field = [&](const auto& change) {
+    PictureRequest asked = request();
+    change(asked);
+    const std::string of_engine = wrong_field([&] { engine.check(asked); });
+    EXPECT_EQ(of_engine, wrong_field([&] {
+                Rendered ignored;
+                generate({options(), asked}, into(ignored));
+              }));
+    return of_engine;
+  };
+  EXPECT_EQ(field([](PictureRequest& asked) { asked.size = {18, 12}; }), "size");
+  EXPECT_EQ(field([](PictureRequest& asked) { asked.guidance = {3}; }), "guidance");
+  EXPECT_EQ(field([](PictureRequest& asked) { asked.caption = ""; }), "caption");
+  EXPECT_EQ(field([](PictureRequest& asked) { asked.preset = "turbo"; }), "preset");
+  EXPECT_EQ(field([](PictureRequest& asked) { asked.steps = -1; }), "steps");
+  EXPECT_EQ(field([](PictureRequest&) {}), "nothing");
+  PictureRequest any = request("");
+  any.any_caption = true;
+  EXPECT_TRUE(same(render(engine, any), render(engine, request(" "))));
+}
+
+TEST_F(ToyFamily, WrongModelsNameWhatIsMissing) {
+  EXPECT_ERROR_WITH(Engine(options(model_ + "/denoiser")), "there is no byte_encoder");
+  ModelOptions wrong = options();
+  wrong.keep = {{"transformer", Residency::device}};
+  EXPECT_ERROR_WITH(Engine(wrong), "byte_encoder, denoiser, pixel_decoder");
+  wrong = options();
+  wrong.parts["pixel_decoder"] = model_ + "/byte_encoder";
+  const std::string message = error_of([&] { Engine engine(wrong); });
+  EXPECT_TRUE(contains(message, "pixels")) << message;
+  EXPECT_FALSE(contains(message, "Ideogram")) << message;
+}
+
+TEST_F(ToyFamily, OddSizesAreWarnedOfInItsName) {
+  std::string warnings;
+  log::set_sink([&](log::Level level, std::string_view line) {
+    if (level == log::Level::warning) warnings += line;
+  });
+  PictureRequest asked = request();
+  asked.size = {4, 8};
+  render(options(), asked);
+  log::set_sink({});
+  EXPECT_TRUE(contains(warnings, "4x8 is smaller than what Toy is documented for")) << warnings;
+}
+
+TEST_F(ToyFamily, PlacesOfItsPartsDoNotShow) {
+  const Rendered expected = render(options());
+  for (const Residency where : {Residency::device, Residency::host, Residency::streamed}) {
+    for (const char* part : {"denoiser", ""}) {
+      ModelOptions placed = options();
+      placed.keep = {{part, where}};
+      EXPECT_TRUE(same(render(placed), expected)) << part;
+    }
+  }
+}
+
+// --- LoRAs ---
+
+TEST_F(ToyLora, LorasChangeItsPictures) {
+  const Lora tell = parse_lora(write_lora("tell.safetensors", "stack.0.tell", 48, 48));
+  // One of three modules that are one linear, and the network in the name.
+  const Lora key =
+      parse_lora(write_lora("key.safetensors", "denoiser.stack.1.key", 48, 48) + ":0.5:denoiser");
+  EXPECT_EQ(key.networks, std::vector<std::string>{"denoiser"});
+  const Rendered plain = render(options());
+  ModelOptions with_loras = options();
+  with_loras.loras = {tell, key};
+  const Rendered changed = render(with_loras);
+  EXPECT_FALSE(same(changed, plain));
+
+  ModelOptions without_strength = options();
+  without_strength.loras = {tell};
+  without_strength.loras.front().strength = 0;
+  EXPECT_TRUE(same(render(without_strength), plain));
+
+  Engine engine(options());
+  engine.set_loras({tell, key});
+  EXPECT_TRUE(same(render(engine), changed));
+  engine.set_loras({});
+  EXPECT_TRUE(same(render(engine), plain));
+}
+
+TEST_F(ToyLora, WrongLorasAreRefused) {
+  ModelOptions wrong = options();
+  wrong.loras = {{.file = write_lora("other.safetensors", "layers.0.attention.qkv", 48, 48)}};
+  EXPECT_ERROR_WITH(Engine(wrong), "is no linear of the model");
+  wrong.loras = {{.file = write_lora("good.safetensors", "stack.0.tell", 48, 48)}};
+  wrong.loras.front().networks = {"unconditional"};
+  EXPECT_EQ(wrong_field([&] { Engine engine(wrong); }), "loras");
+  EXPECT_ERROR_WITH(parse_lora("a.safetensors:every"), "|denoiser|both");
+}
+
+// --- the rest ---
+
+TEST_F(ToyFamily, ItsPartsAreInspected) {
+  const ModelSummary summary = inspect_model(model_);
+  ASSERT_EQ(summary.parts.size(), 3u);
+  EXPECT_EQ(summary.parts[0].part, "denoiser");
+  EXPECT_EQ(summary.parts[1].part, "byte_encoder");
+  EXPECT_EQ(summary.parts[2].part, "pixel_decoder");
+  int converted = 0;
+  for (const StoredLinear& linear : summary.parts[0].linears) {
+    converted += linear.runs == "int8 on load" ? 1 : 0;
+  }
+  EXPECT_EQ(converted, (kModules + 2) * kBlocks);  // query, key and value are stored apart
+  const ModelSummary lone = inspect_model(model_ + "/byte_encoder");
+  ASSERT_EQ(lone.parts.size(), 1u);
+  EXPECT_EQ(lone.parts.front().part, "byte_encoder");
+}
+
+TEST_F(ToyFamily, ItIsMeasuredUnderItsName) {
+  ASSERT_EQ(list_presets("toy").size(), 1u);
+  EXPECT_EQ(list_presets("toy").front().steps, 3);
+  const auto shapes = parse_shapes("toy@16");
+  ASSERT_EQ(shapes.size(), size_t{kLinears});
+  EXPECT_EQ(shapes.front().m, 16);
+  EXPECT_EQ(shapes.front().n, 3 * ToyShape::kHidden);
+  StepBenchRequest asked;
+  asked.family = "toy";
+  asked.width = 20;
+  asked.height = 12;
+  asked.text_tokens = 7;
+  asked.device = "cpu";
+  asked.threads = 1;
+  asked.steps = 1;
+  asked.tuning = Tuning::off;
+  asked.layers = 1;
+  const StepBench bench = bench_step(asked);
+  ASSERT_EQ(bench.branches.size(), 1u);
+  EXPECT_EQ(bench.branches.front().name, "denoiser");
+  EXPECT_EQ(bench.branches.front().tokens, 5 * 3 + 7);
+}
+
+}  // namespace
+}  // namespace octet::test

@@ -1,0 +1,257 @@
+// The parts of the toy family: an encoder of bytes, a network of two blocks, a linear for pixels.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "models/part.h"
+#include "nn/linear.h"
+
+namespace octet::test {
+
+// Channels: of 48 INT8 kernels make whole steps and ConvRot groups of 16; 22 fit neither, and are
+// not rotated at all.
+struct ToyShape {
+  static constexpr int64_t kHidden = 48, kFfn = 22, kText = 10, kLatent = 6, kWaves = 8;
+  static constexpr int64_t kBlocks = 2;
+  static constexpr int kTokenSide = 4;
+};
+
+inline constexpr const char* kToyDenoiser = "denoiser";
+inline constexpr const char* kToyEncoder = "byte_encoder";
+inline constexpr const char* kToyDecoder = "pixel_decoder";
+inline constexpr const char* kToyDenoiserClass = "ToyDenoiser";
+inline constexpr float kToyEps = 1e-5f;
+
+inline nn::LinearSpec toy_linear(const std::string& name, int64_t n, int64_t k, bool bias,
+                                 bool large = false) {
+  const size_t dot = name.rfind('.');
+  return {.layer = dot == name.npos ? name : name.substr(dot + 1),
+          .k = k,
+          .bias = bias,
+          .layouts = {{{name, n}}},
+          .large = large};
+}
+
+// --- text ---
+
+class ToyEncoder : public models::TextEncoder {
+ public:
+  explicit ToyEncoder(weights::WeightSource source = {}) : TextEncoder(std::move(source)) {}
+
+  static constexpr int64_t kVocabulary = 257;
+  std::string_view name() const override { return kToyEncoder; }
+  int64_t unit_count() const override { return 2; }
+  void visit(int64_t unit, nn::WeightVisitor& visitor) override {
+    if (unit == 0) return visitor.table(bytes_, "bytes.weight", kVocabulary, ToyShape::kText);
+    visitor.linear(blend_, toy_linear("blend", ToyShape::kText, ToyShape::kText, /*bias=*/true));
+  }
+  void release(int64_t unit) override {
+    if (unit == 0) {
+      bytes_ = {};
+    } else {
+      blend_ = {};
+    }
+  }
+  bool is_ignored(std::string_view) const override { return false; }
+  int64_t feature_count() const override { return ToyShape::kText; }
+  std::vector<float> encode(nn::Context& ctx, const std::vector<int32_t>& tokens,
+                            const std::function<void(int64_t)>& progress) const override {
+    const auto n = static_cast<int64_t>(tokens.size());
+    need(0);
+    const nn::Matrix h = ctx.matrix(n, ToyShape::kText);
+    ctx.backend.embed(bytes_.view(), tokens, h);
+    need(1);
+    std::vector<float> features(static_cast<size_t>(n * ToyShape::kText));
+    download_matrix(ctx, linear(ctx, h, blend_), features.data());
+    if (progress) progress(1);
+    return features;
+  }
+
+ private:
+  nn::Table bytes_;
+  nn::Linear blend_;
+};
+
+// --- the network ---
+
+struct ToyConditioning : models::Conditioning {
+  ToyConditioning(nn::Matrix text_, const models::Grid& grid)
+      : Conditioning(text_.row_count(), grid), text(std::move(text_)) {}
+  nn::Matrix text;  // [n, hidden]
+};
+
+class ToyDenoiser : public models::Network {
+ public:
+  explicit ToyDenoiser(weights::WeightSource source = {}, int64_t blocks = ToyShape::kBlocks)
+      : Network(std::move(source)), blocks_(static_cast<size_t>(blocks)) {}
+
+  std::string_view name() const override { return kToyDenoiser; }
+  int64_t unit_count() const override { return std::ssize(blocks_) + 2; }
+  void visit(int64_t unit, nn::WeightVisitor& visit) override {
+    constexpr int64_t d = ToyShape::kHidden, f = ToyShape::kFfn;
+    if (unit == 0) {
+      visit.linear(entry_.lift, toy_linear("lift", d, ToyShape::kLatent, /*bias=*/true));
+      visit.linear(entry_.words, toy_linear("words", d, ToyShape::kText, /*bias=*/false));
+      visit.linear(entry_.clock, toy_linear("clock", d, ToyShape::kWaves, /*bias=*/true));
+      return;
+    }
+    if (unit == unit_count() - 1) {
+      return visit.linear(drop_, toy_linear("drop", ToyShape::kLatent, d, /*bias=*/true));
+    }
+    Block& block = blocks_[static_cast<size_t>(unit - 1)];
+    const std::string at = "stack." + std::to_string(unit - 1) + ".";
+    visit.vector(block.gain, at + "gain", d);
+    visit.linear(block.look, {.layer = "look",
+                              .k = d,
+                              .layouts = {{{at + "look", 3 * d}},
+                                          {{at + "query", d}, {at + "key", d}, {at + "value", d}}},
+                              .large = true});
+    visit.linear(block.tell, toy_linear(at + "tell", d, d, /*bias=*/true, /*large=*/true));
+    visit.linear(block.gate_up, {.layer = "gate+up",
+                                 .k = d,
+                                 .layouts = {{{at + "gate", f}, {at + "up", f}}},
+                                 .order = RowOrder::gate_up,
+                                 .large = true});
+    visit.linear(block.down, toy_linear(at + "down", d, f, /*bias=*/false, /*large=*/true));
+  }
+  void release(int64_t unit) override {
+    if (unit == 0) {
+      entry_ = {};
+    } else if (unit == unit_count() - 1) {
+      drop_ = {};
+    } else {
+      blocks_[static_cast<size_t>(unit - 1)] = {};
+    }
+  }
+  bool is_ignored(std::string_view) const override { return false; }
+
+  int64_t latent_channels() const override { return ToyShape::kLatent; }
+  bool sees_text() const override { return true; }
+  int64_t text_features() const override { return ToyShape::kText; }
+
+  std::unique_ptr<models::Conditioning> prepare(nn::Context& ctx, std::span<const float> features,
+                                                const models::Grid& grid) const override {
+    need(0);
+    const int64_t n = std::ssize(features) / ToyShape::kText;
+    const nn::Matrix uploaded = upload_matrix(ctx, features.data(), n, ToyShape::kText);
+    return std::make_unique<ToyConditioning>(linear(ctx, uploaded, entry_.words), grid);
+  }
+
+  nn::Matrix velocity(nn::Context& ctx, const models::Conditioning& conditioning,
+                      const ConstTensorView& z, float time) const override {
+    const auto& prompt = dynamic_cast<const ToyConditioning&>(conditioning);
+    const int64_t n = prompt.text_tokens(), tokens = prompt.grid().tokens();
+    need(0);
+    const nn::Matrix h = ctx.matrix(n + tokens, ToyShape::kHidden);
+    ctx.backend.copy(h.view().data, prompt.text.view().data,
+                     bytes_of(ctx.dtype, prompt.text.view().shape));
+    const TensorView image = rows_of(h, n, tokens);
+    linear_into(ctx, operand(ctx, z, entry_.lift), entry_.lift, image);
+    const nn::Matrix clock = linear(ctx, waves(ctx, time), entry_.clock);
+    for (size_t i = 0; i < blocks_.size(); ++i) {
+      ctx.begin_layer();
+      need(static_cast<int64_t>(i) + 1);
+      run(ctx, blocks_[i], h, vector_of(clock, 0, ToyShape::kHidden));
+    }
+    need(unit_count() - 1);
+    return linear(ctx, normed(ctx, image, {.eps = kToyEps}, drop_), drop_);
+  }
+
+  std::string config_text() const override {
+    return nlohmann::json{{"_class_name", kToyDenoiserClass}}.dump();
+  }
+  // What a norm makes can be made smaller there. Nothing else has a weight before it.
+  std::vector<quant::SmoothGroup> smooth_groups() const override {
+    std::vector<quant::SmoothGroup> groups;
+    for (size_t i = 0; i < blocks_.size(); ++i) {
+      const std::string at = "stack." + std::to_string(i) + ".";
+      groups.push_back({.inputs = at + "look", .modules = {at + "look"}, .vector = at + "gain"});
+    }
+    return groups;
+  }
+
+ private:
+  struct Entry {
+    nn::Linear lift, words, clock;
+  };
+  struct Block {
+    nn::Vector gain;
+    nn::Linear look, tell, gate_up, down;
+  };
+
+  static nn::Matrix waves(nn::Context& ctx, float time) {
+    const std::vector<float> frequencies = {1, 2, 4, 8};
+    const Buffer memory = ctx.backend.upload(std::as_bytes(std::span(frequencies)));
+    nn::Matrix made = ctx.matrix(1, ToyShape::kWaves);
+    ctx.backend.sinusoids({&time, 1}, memory.view(DType::f32, {ToyShape::kWaves / 2}), made);
+    return made;
+  }
+
+  static void run(nn::Context& ctx, const Block& block, const nn::Matrix& h,
+                  const ConstTensorView& clock) {
+    constexpr int64_t d = ToyShape::kHidden;
+    const nn::Matrix qkv = linear(
+        ctx,
+        normed(ctx, h, {.eps = kToyEps, .weight = block.gain.view(), .scale = clock}, block.look),
+        block.look);
+    const nn::Matrix mixed = ctx.matrix(h.row_count(), d);
+    ctx.backend.attention({columns_of(qkv, 0, d), columns_of(qkv, d, d), columns_of(qkv, 2 * d, d),
+                           mixed, /*heads=*/1, /*kv_heads=*/1});
+    ctx.backend.add(h, linear(ctx, mixed, block.tell));
+    const nn::Matrix inner =
+        swiglu(ctx, normed(ctx, h, {.eps = kToyEps, .scale = clock}, block.gate_up), block.gate_up);
+    ctx.backend.add(h, linear(ctx, inner, block.down));
+  }
+
+  Entry entry_;
+  std::vector<Block> blocks_;
+  nn::Linear drop_;
+};
+
+// --- pixels ---
+
+class ToyDecoder : public models::Decoder {
+ public:
+  explicit ToyDecoder(weights::WeightSource source = {}) : Decoder(std::move(source)) {}
+
+  std::string_view name() const override { return kToyDecoder; }
+  int64_t unit_count() const override { return 1; }
+  void visit(int64_t, nn::WeightVisitor& visitor) override {
+    visitor.linear(pixels_, toy_linear("pixels", 3 * ToyShape::kTokenSide * ToyShape::kTokenSide,
+                                       ToyShape::kLatent, /*bias=*/true));
+  }
+  void release(int64_t) override { pixels_ = {}; }
+  bool is_ignored(std::string_view) const override { return false; }
+  int64_t token_side() const override { return ToyShape::kTokenSide; }
+  int64_t latent_channels() const override { return ToyShape::kLatent; }
+
+  std::vector<float> decode(nn::Context& ctx, std::span<const float> latent,
+                            const models::Grid& grid) const override {
+    need(0);
+    const int64_t side = ToyShape::kTokenSide, width = grid.width * side;
+    const nn::Matrix uploaded = upload_matrix(ctx, latent.data(), grid.tokens(), ToyShape::kLatent);
+    const nn::Matrix made = linear(ctx, uploaded, pixels_);
+    std::vector<float> tokens(static_cast<size_t>(made.view().shape.elements()));
+    download_matrix(ctx, made, tokens.data());
+    std::vector<float> image(tokens.size());
+    for (int64_t i = 0; i < std::ssize(image); ++i) {
+      check(std::isfinite(tokens[static_cast<size_t>(i)]), "toy: a pixel is not finite");
+      const int64_t token = i / (side * side * 3), inside = i / 3 % (side * side);
+      const int64_t y = token / grid.width * side + inside / side;
+      const int64_t x = token % grid.width * side + inside % side;
+      image[static_cast<size_t>((y * width + x) * 3 + i % 3)] = tokens[static_cast<size_t>(i)];
+    }
+    return image;
+  }
+
+ private:
+  nn::Linear pixels_;
+};
+
+}  // namespace octet::test

@@ -1,0 +1,70 @@
+"""The program says its flags for the fields that the library's sentences name in backquotes."""
+
+import re
+
+from running import octet, only_sentence  # noqa: F401
+
+# What stands in backquotes and is no field of a request.
+OTHER_WORDS: set[str] = set()
+# Whose flags a sentence may name, since it names the whole command.
+COMMANDS = ("octet ", "llama-gguf-split ")
+
+
+def literals(text):
+    """The string literals of C++ source, neighbours joined, without comments."""
+    text = re.sub(r'("(?:\\.|[^"\\\n])*")|//[^\n]*|/\*.*?\*/', r"\1", text, flags=re.S)
+    text = re.sub(r'"\s*\n?\s*"(?=[^"])', "", text)
+    return re.findall(r'"((?:\\.|[^"\\\n])*)"', text)
+
+
+def fields_in(text):
+    return {name for literal in literals(text) for name in re.findall(r"`([a-z_0-9]+)`", literal)}
+
+
+def test_fields_are_found_in_literals_alone():
+    source = 'fail("`a_1` is {}, expected "\n  "`b`"); // "`c`"\n /* "`d`" */'
+    assert fields_in(source) == {"a_1", "b"}
+
+
+def test_every_field_has_its_flag(repository):
+    table = (repository / "apps/cli/field_names.cpp").read_text()
+    known = set(re.findall(r'^    \{"(\w+)", "', table, re.M))
+    assert {"guidance", "require_int8", "unconditional_transformer"} <= known
+    named = {}
+    for path in sorted((repository / "src").rglob("*")):
+        is_c_interface = path.name.startswith("c_")  # whose callers know its own names
+        if is_c_interface or path.suffix not in (".h", ".cpp", ".cu", ".cuh"):
+            continue
+        for field in fields_in(path.read_text()):
+            named.setdefault(field, path.relative_to(repository))
+    unknown = {field: str(path) for field, path in named.items()
+               if field not in known | OTHER_WORDS}
+    assert not unknown, "rows for them are missing in apps/cli/field_names.cpp"
+
+
+def test_every_flag_of_the_table_is_one(repository):
+    table = (repository / "apps/cli/field_names.cpp").read_text()
+    sources = "".join(path.read_text() for path in (repository / "apps/cli").glob("*.cpp")
+                      if path.name != "field_names.cpp")
+    for flag in re.findall(r'^    \{"\w+", "(--[\w-]+)"', table, re.M):
+        stem = re.sub("^--[ab]-", "", flag)
+        assert f'"{flag}"' in sources or f',{flag}"' in sources or f'"{stem}"' in sources, flag
+
+
+def test_no_sentence_of_the_library_names_a_flag(repository):
+    """It does not know whose words they are."""
+    named = []
+    for path in sorted((repository / "src").rglob("*")):
+        if path.suffix in (".h", ".cpp"):
+            found = [each for each in literals(path.read_text())
+                     if re.search(r"(?<![\w-])--[a-z]", each)
+                     and not any(command in each for command in COMMANDS)]
+            named += [f"{path.relative_to(repository)}: {each}" for each in found]
+    assert not named
+
+
+def test_sentences_say_flags(octet):
+    sentence = only_sentence(octet("demo", "--device", "cpu", "--keep", "attic=host"), code=2)
+    assert "--keep: " in sentence and "`" not in sentence
+    done = octet("caption", "check", "/dev/null", "--json", "-")
+    assert done.returncode == 1 and "`" not in done.stdout + done.stderr

@@ -1,0 +1,17 @@
+// The loader on the host's backends; tests/cuda runs the same checks.
+#include "weights/loading_cases.h"
+
+namespace octet::test {
+namespace {
+
+class LoaderOnHost : public testing::TestWithParam<size_t> {};
+
+TEST_P(LoaderOnHost, Ref) { kLoaderChecks[GetParam()].run(*make_ref_backend()); }
+
+TEST_P(LoaderOnHost, Cpu) { kLoaderChecks[GetParam()].run(*make_cpu_backend({.threads = 2})); }
+
+INSTANTIATE_TEST_SUITE_P(All, LoaderOnHost, testing::Range<size_t>(0, std::size(kLoaderChecks)),
+                         [](const auto& test) { return kLoaderChecks[test.param].name; });
+
+}  // namespace
+}  // namespace octet::test

@@ -1,0 +1,256 @@
+// What a Loader brings into a backend's memory, on any backend: the bits that the host reads from
+// the same file, row by row.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "ref/ref_backend.h"
+#include "support.h"
+#include "weights/loader.h"
+#include "weights/tensor_files.h"
+
+namespace octet::test {
+
+struct StoredCase {
+  const char* name;
+  DType dtype;     // of <module>.weight
+  int64_t scales;  // of <module>.weight_scale: none, one, or one for each row (-1)
+};
+inline constexpr StoredCase kStoredCases[] = {
+    {"INT8", DType::i8, -1},     {"INT8 with one scale", DType::i8, 1},
+    {"FP8", DType::f8_e4m3, -1}, {"FP8 with one scale", DType::f8_e4m3, 1},
+    {"F16", DType::f16, 0},      {"BF16", DType::bf16, 0},
+    {"F32", DType::f32, 0}};
+
+// Finite numbers of moderate size, as bytes.
+inline std::vector<std::byte> stored_bytes(DType dtype, int64_t count, std::mt19937& random) {
+  std::vector<std::byte> bytes(static_cast<size_t>(count * bits_of(dtype) / 8));
+  std::normal_distribution<float> normal(0.0f, 1.0f);
+  for (int64_t i = 0; i < count; ++i) {
+    if (bits_of(dtype) == 8) {
+      bytes[static_cast<size_t>(i)] = static_cast<std::byte>(random() & 0xbf);  // no NaN in FP8
+    } else {
+      weights::store_f32(normal(random), dtype, bytes.data(), i);
+    }
+  }
+  return bytes;
+}
+
+inline std::vector<Tensor> stored_tensors(const StoredCase& stored, const std::string& module,
+                                          int64_t rows, int64_t k, std::mt19937& random) {
+  std::vector<Tensor> tensors = {
+      {module + ".weight", stored.dtype, {rows, k}, stored_bytes(stored.dtype, rows * k, random)}};
+  if (stored.scales != 0) {
+    const int64_t count = stored.scales < 0 ? rows : 1;
+    tensors.push_back(
+        f32(module + ".weight_scale", {count}, random_floats(count, random, -0.02f, 0.02f)));
+  }
+  if (stored.dtype == DType::i8) {
+    tensors.push_back(text_tensor(module + ".comfy_quant", R"({"format": "int8_tensorwise"})"));
+  }
+  return tensors;
+}
+
+// A checkpoint with the modules "a" and "b" of one linear.
+class LoadedLinear {
+ public:
+  static constexpr int64_t kRows = 37, kInputs = 80;
+
+  LoadedLinear(Backend& backend, const StoredCase& stored,
+               const std::function<void(std::vector<Tensor>&)>& change = {})
+      : backend_(backend) {
+    std::mt19937 random(31);
+    std::vector<Tensor> tensors = stored_tensors(stored, "a", kRows, kInputs, random);
+    for (Tensor& each : stored_tensors(stored, "b", kRows, kInputs, random)) {
+      tensors.push_back(std::move(each));
+    }
+    if (change) change(tensors);
+    source_ = weights::WeightSource(
+        std::make_shared<const Checkpoint>(write_checkpoint(folder_, tensors)), "");
+    for (const Tensor& each : tensors) fingerprint_.add(each.name, each.bytes, pool_);
+  }
+
+  const nn::LinearPart& load(const weights::LoadOptions& options, RowOrder order) {
+    weights::Loader loader(source_, backend_, options);
+    loader.linear(linear_, {.layer = "ab",
+                            .k = kInputs,
+                            .layouts = {{{"a", kRows}, {"b", kRows}}},
+                            .order = order,
+                            .large = true});
+    EXPECT_EQ(loader.fingerprint().to_string(), fingerprint_.to_string());
+    EXPECT_EQ(linear_.parts.size(), 1u);
+    return linear_.parts.front();
+  }
+
+  std::unique_ptr<weights::StoredWeight> weight(const char* module) const {
+    return source_.weight(module, kRows, kInputs);
+  }
+  std::vector<std::byte> download(const Buffer& buffer) const {
+    std::vector<std::byte> bytes(buffer.bytes());
+    backend_.copy_to_host(bytes.data(), buffer.data(), bytes.size());
+    return bytes;
+  }
+
+ private:
+  Backend& backend_;
+  TemporaryFolder folder_;
+  ThreadPool pool_{3};
+  weights::WeightSource source_;
+  weights::Fingerprint fingerprint_;
+  nn::Linear linear_;
+};
+
+inline void expect_packed_right(Backend& backend) {
+  const auto ref = make_ref_backend();
+  constexpr int64_t kRows = LoadedLinear::kRows, kInputs = LoadedLinear::kInputs;
+  for (const StoredCase& stored : kStoredCases) {
+    for (const RowOrder order : {RowOrder::plain, RowOrder::gate_up}) {
+      SCOPED_TRACE(fmt::format("{} gate_up={}", stored.name, order == RowOrder::gate_up));
+      LoadedLinear linear(backend, stored);
+      GuardedMatrix codes(DType::i8, 2 * kRows, kInputs);
+      std::vector<float> scales(2 * kRows);
+      int64_t row = 0;
+      for (const char* module : {"a", "b"}) {
+        const auto weight = linear.weight(module);
+        for (int64_t i = 0; i < kRows; ++i, ++row) {
+          auto* into = reinterpret_cast<std::byte*>(codes.view().row<int8_t>(row));
+          float& scale = scales[static_cast<size_t>(row)];
+          if (weight->is_int8()) {
+            weight->read_stored(i, into);
+            scale = 1;
+          } else {
+            GuardedMatrix values(weight->dtype(), 1, kInputs);
+            weight->read_stored(i, values.view().data);
+            ref->quantize_rows(values.view(), {},
+                               {TensorView(into, DType::i8, {1, kInputs}),
+                                TensorView(reinterpret_cast<std::byte*>(&scale), DType::f32, {1})});
+          }
+          scale *= weight->scale(i);
+        }
+      }
+      std::vector<int8_t> kept;
+      weights::LoadOptions options;
+      options.converted = [&](const auto&, const QTensor& made, const auto&) {
+        const auto* values = made.values.template as<int8_t>();
+        kept.insert(kept.end(), values, values + made.rows() * made.k());
+        EXPECT_EQ(made.scales.template as<float>()[1],
+                  scales[kept.size() > kRows * kInputs ? kRows + 1 : 1]);
+      };
+      const nn::LinearPart& part = linear.load(options, order);
+      ASSERT_TRUE(part.is_int8());
+      const QWeight want = backend.pack({codes.view(), vector_view(scales)}, {}, {}, order);
+      EXPECT_EQ(linear.download(part.quantized->values), linear.download(want.values));
+      EXPECT_EQ(linear.download(part.quantized->col_scale), linear.download(want.col_scale));
+      if (stored.dtype == DType::i8) {
+        EXPECT_TRUE(kept.empty());
+      } else {
+        const auto* values = codes.view().as<int8_t>();
+        EXPECT_EQ(kept, std::vector<int8_t>(values, values + 2 * kRows * kInputs));
+      }
+    }
+  }
+}
+
+inline std::vector<std::byte> rows_read_by_host(const weights::StoredWeight& weight, DType dtype) {
+  const int64_t row_bytes = weight.k() * bits_of(dtype) / 8;
+  std::vector<std::byte> bytes(static_cast<size_t>(weight.rows() * row_bytes));
+  for (int64_t i = 0; i < weight.rows(); ++i) {
+    weight.read(i, dtype, bytes.data() + i * row_bytes);
+  }
+  return bytes;
+}
+
+inline void expect_converted_right(Backend& backend) {
+  for (const StoredCase& stored : kStoredCases) {
+    for (const DType dtype : {DType::bf16, DType::f32}) {
+      SCOPED_TRACE(fmt::format("{} to {}", stored.name, name_of(dtype)));
+      LoadedLinear linear(backend, stored);
+      const nn::LinearPart& part = linear.load({.dtype = dtype, .int8 = false}, RowOrder::plain);
+      std::vector<std::byte> want = rows_read_by_host(*linear.weight("a"), dtype);
+      const std::vector<std::byte> rest = rows_read_by_host(*linear.weight("b"), dtype);
+      want.insert(want.end(), rest.begin(), rest.end());
+      EXPECT_EQ(linear.download(part.weight), want);
+    }
+  }
+}
+
+// A weight that goes up in several parts, whose rows are no divisors of a hashed chunk.
+inline void expect_large_table_right(Backend& backend) {
+  constexpr int64_t kRows = 66'000, kInputs = 1031;
+  std::mt19937 random(32);
+  TemporaryFolder folder;
+  ThreadPool pool(3);
+  std::vector<uint8_t> codes(static_cast<size_t>(kRows * kInputs));
+  for (size_t i = 0; i < codes.size(); ++i) codes[i] = (i * 7 + (i >> 11)) & 0xbf;
+  const std::vector<Tensor> tensors = {
+      tensor("t.weight", DType::f8_e4m3, {kRows, kInputs}, codes),
+      f32("t.weight_scale", {kRows}, random_floats(kRows, random, -0.02f, 0.02f))};
+  weights::Fingerprint fingerprint;
+  for (const Tensor& each : tensors) fingerprint.add(each.name, each.bytes, pool);
+  const weights::WeightSource source(
+      std::make_shared<const Checkpoint>(write_checkpoint(folder, tensors)), "");
+  weights::Loader loader(source, backend, {});
+  nn::Table table;
+  loader.table(table, "t.weight", kRows, kInputs);
+  EXPECT_EQ(loader.fingerprint().to_string(), fingerprint.to_string());
+  std::vector<std::byte> got(table.memory.bytes());
+  backend.copy_to_host(got.data(), table.memory.data(), got.size());
+  EXPECT_TRUE(got == rows_read_by_host(*source.weight("t", kRows, kInputs), DType::bf16));
+}
+
+// Damage is told with its tensor and row, whoever converts.
+inline void expect_damage_told(Backend& backend) {
+  const auto error_of = [&](const StoredCase& stored, const char* tensor, size_t at,
+                            std::vector<uint8_t> value, bool int8) -> std::string {
+    LoadedLinear linear(backend, stored, [&](std::vector<Tensor>& tensors) {
+      for (Tensor& each : tensors) {
+        if (each.name != tensor) continue;
+        std::memcpy(each.bytes.data() + at * value.size(), value.data(), value.size());
+      }
+    });
+    try {
+      linear.load({.int8 = int8}, RowOrder::plain);
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      return text.substr(text.find(": ") + 2);
+    }
+    return "";
+  };
+  constexpr size_t kAt = 5 * LoadedLinear::kInputs + 3;  // in row 5
+  const std::string in_row_5 =
+      "tensor \"b.weight\" holds a NaN or an infinity in row 5; the checkpoint is damaged";
+  for (const bool int8 : {false, true}) {
+    EXPECT_EQ(error_of({"", DType::f8_e4m3, -1}, "b.weight", kAt, {0xff}, int8), in_row_5);
+    EXPECT_EQ(error_of({"", DType::f16, 0}, "b.weight", kAt, {0x00, 0xfc}, int8), in_row_5);
+    EXPECT_EQ(error_of({"", DType::bf16, 0}, "b.weight", kAt, {0x80, 0x7f}, int8), in_row_5);
+    EXPECT_EQ(error_of({"", DType::f32, 0}, "b.weight", kAt, {0, 0, 0xc0, 0x7f}, int8), in_row_5);
+    for (const DType dtype : {DType::i8, DType::f8_e4m3}) {
+      EXPECT_EQ(error_of({"", dtype, -1}, "b.weight_scale", 7, {0, 0, 0x80, 0x7f}, int8),
+                "tensor \"b.weight_scale\" holds a NaN or an infinity in row 7; the checkpoint is "
+                "damaged");
+    }
+  }
+  // Numbers that are none in BF16: the largest of F32, and a code under a huge scale.
+  EXPECT_EQ(error_of({"", DType::f32, 0}, "b.weight", kAt, {0xff, 0xff, 0x7f, 0x7f}, false),
+            in_row_5);
+  EXPECT_EQ(error_of({"", DType::f32, 0}, "b.weight", kAt, {0xff, 0x7f, 0x7f, 0x7f}, false), "");
+  EXPECT_EQ(error_of({"", DType::f8_e4m3, -1}, "b.weight_scale", 5, {0, 0, 0x7f, 0x7f}, false),
+            in_row_5);
+}
+
+struct LoaderCheck {
+  const char* name;
+  void (*run)(Backend&);
+};
+inline constexpr LoaderCheck kLoaderChecks[] = {{"Packed", expect_packed_right},
+                                                {"Converted", expect_converted_right},
+                                                {"LargeTable", expect_large_table_right},
+                                                {"Damage", expect_damage_told}};
+
+}  // namespace octet::test
