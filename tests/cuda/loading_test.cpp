@@ -76,27 +76,6 @@ TEST_F(CudaUploads, AreBoundedWhenTheDeviceIsSlow) {
   EXPECT_LE(backend_->memory().reserved_peak, before + 8 * kBytes);
 }
 
-TEST_F(CudaUploads, RunBesideTheWork) {
-  constexpr size_t kBytes = size_t{64} << 20;
-  const Fill fill = constant(1);
-  { const Buffer first = backend_->upload(kBytes, fill); }  // pinned memory is there now
-  backend_->synchronize();
-  const size_t before = backend_->mark();
-  keep_busy();
-  const size_t after = backend_->mark();
-  // Uploaded and waited for, while ops go on that were called before.
-  const size_t begin = backend_->mark();
-  for (int i = 0; i < 10; ++i) keep_busy();
-  const size_t middle = backend_->mark();
-  const Buffer bytes = backend_->upload(kBytes, fill);
-  const size_t end = backend_->mark();
-  // Nothing of the copy is left when the work is done.
-  EXPECT_LT(backend_->microseconds_between(middle, end), 2'000);
-  EXPECT_GT(backend_->microseconds_between(begin, middle),
-            5 * backend_->microseconds_between(before, after));
-  backend_->forget_marks();
-}
-
 TEST_F(CudaUploads, PrefetchedBytesWaitForThoseBeforeThem) {
   constexpr size_t kBytes = size_t{32} << 20;
   const Buffer pinned = backend_->allocate_pinned(2 * kBytes);
