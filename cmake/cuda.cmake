@@ -214,7 +214,8 @@ set_target_properties(octet_cuda_host PROPERTIES POSITION_INDEPENDENT_CODE ON)
 octet_unity(octet_cuda_host)
 # cuBLASLt is only included here: its library, half a gigabyte, is opened when a matmul needs it.
 target_include_directories(octet_cuda_host PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
-target_compile_definitions(octet_cuda_host PRIVATE ${octet_tile_classes}
+target_compile_definitions(octet_cuda_host PRIVATE OCTET_VERSION="${PROJECT_VERSION}"
+  ${octet_tile_classes}
   OCTET_CUDA_LIBRARY_DIR="${CUDAToolkit_LIBRARY_DIR}")
 target_sources(octet_core PRIVATE $<TARGET_OBJECTS:octet_cuda_host>
   $<TARGET_OBJECTS:octet_cuda_kernels> $<TARGET_OBJECTS:octet_cuda_ceiling>)

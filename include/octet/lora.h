@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "octet/engine.h"
+#include "octet/model_options.h"
 #include "octet/export.h"
 
 namespace octet {

@@ -1,4 +1,4 @@
-// Pictures: what is asked for, what is made, and what is said about it.
+// Pictures: what is asked for, what is made, and what is said about it. Plain data.
 #pragma once
 
 #include <cstdint>
@@ -7,17 +7,12 @@
 #include <utility>
 #include <vector>
 
-#include "octet/export.h"
-
 namespace octet {
 
 struct PictureSize {
   int width = 0, height = 0;  // pixels
   bool operator==(const PictureSize&) const = default;
 };
-
-// "<width>x<height>", or the side of a square; throws InvalidRequest for anything else.
-OCTET_API PictureSize parse_size(const std::string& text);
 
 struct PictureRequest {
   std::string caption;                   // JSON text, see octet/caption.h
@@ -38,17 +33,12 @@ struct PictureRequest {
   int images = 1;
 };
 
-// A safetensors file with one tensor, F32 [tokens, channels] (or [1, tokens, channels], as
-// diffusers takes it).
-OCTET_API std::vector<float> read_noise(const std::string& path);
-
 // Steps, guidance and times that a model's makers publish; all of them run the same weights.
 struct PresetInfo {
   std::string name;           // "quality"
   std::string official_name;  // "V4_QUALITY_48"
   int steps = 0;
 };
-OCTET_API std::vector<PresetInfo> list_presets(const std::string& family = "ideogram4");
 
 struct LatentShape {
   int64_t tokens = 0, channels = 0;
@@ -80,9 +70,6 @@ struct Picture {
   // What a file keeps beside the pixels: caption, seed, preset, checkpoint, kernels.
   std::vector<std::pair<std::string, std::string>> metadata;
 };
-
-// As PNG. The file appears whole or not at all.
-OCTET_API void write_picture(const std::string& path, const Picture& picture);
 
 // --- the report ---
 

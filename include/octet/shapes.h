@@ -1,20 +1,13 @@
-// Sizes of linears, and the notation for them.
+// The notation for sizes of linears.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "octet/export.h"
+#include "octet/gemm_shape.h"
 
 namespace octet {
-
-struct GemmShape {
-  int64_t m = 0;         // tokens
-  int64_t n = 0;         // output channels
-  int64_t k = 0;         // input channels
-  bool gate_up = false;  // two linears of a model side by side whose outputs a SwiGLU joins
-};
 
 // Items separated by ';', each either "m,n,k" or "<family>@<pixels>[,<pixels>...]", the large
 // linears of one forward pass without text at that image size: "ideogram4@1024". Throws Error

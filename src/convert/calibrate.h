@@ -11,7 +11,7 @@
 
 #include "models/family.h"
 #include "nn/context.h"
-#include "octet/engine.h"
+#include "octet/rendering.h"
 #include "quant/activations.h"
 
 namespace octet::convert {

@@ -25,7 +25,6 @@
 #include "cuda/rows/norm_kernels.h"
 #include "cuda/rows/row_kernels.h"
 #include "cuda/uploads.h"
-#include "octet/version.h"
 
 namespace octet {
 namespace {
@@ -38,7 +37,7 @@ tune::PlanHeader plan_header(const DeviceTraits& traits) {
   header.multiprocessors = traits.multiprocessors;
   header.driver = traits.driver;
   header.toolkit = traits.toolkit;
-  header.library = version();
+  header.library = OCTET_VERSION;
   return header;
 }
 

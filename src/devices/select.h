@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "octet/devices.h"
+#include "octet/device_info.h"
 #include "tune/planner.h"
 
 namespace octet {

@@ -11,7 +11,7 @@
 #include "engine/host_weights.h"
 #include "models/part.h"
 #include "nn/context.h"
-#include "octet/engine.h"
+#include "octet/model_options.h"
 #include "weights/fingerprint.h"
 
 namespace octet::engine {

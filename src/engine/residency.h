@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "octet/engine.h"
+#include "octet/rendering.h"
 
 namespace octet::engine {
 

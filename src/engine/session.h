@@ -17,7 +17,7 @@
 #include "engine/preview.h"
 #include "engine/prompt_cache.h"
 #include "models/family.h"
-#include "octet/engine.h"
+#include "octet/rendering.h"
 #include "weights/lora/lora.h"
 
 namespace octet::engine {

@@ -7,7 +7,7 @@
 
 #include "backend/backend.h"
 #include "backend/gemm_tuning.h"
-#include "octet/shapes.h"
+#include "octet/gemm_shape.h"
 
 namespace octet::measure {
 

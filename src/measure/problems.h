@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backend/gemm_tuning.h"
-#include "octet/shapes.h"
+#include "octet/gemm_shape.h"
 
 namespace octet::measure {
 

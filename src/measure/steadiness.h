@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "measure/timing.h"
-#include "octet/bench.h"
+#include "octet/steadiness.h"
 
 namespace octet::measure {
 

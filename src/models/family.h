@@ -17,7 +17,7 @@
 #include "models/image_size.h"
 #include "models/part.h"
 #include "models/schedule.h"
-#include "octet/engine.h"
+#include "octet/model_options.h"
 
 namespace octet::models {
 

@@ -6,7 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "octet/engine.h"
+#include "octet/model_options.h"
+#include "octet/picture.h"
 
 namespace octet::models {
 

@@ -14,7 +14,7 @@
 
 #include "base/thread_pool.h"
 #include "formats/checkpoint.h"
-#include "octet/engine.h"
+#include "octet/model_options.h"
 #include "weights/lora/lora_names.h"
 #include "weights/weight_source.h"
 

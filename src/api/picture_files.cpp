@@ -1,4 +1,4 @@
-#include "octet/picture.h"
+#include "octet/picture_files.h"
 
 #include <cstring>
 

@@ -1,0 +1,70 @@
+// What a model is, and how it is to run: plain data.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace octet {
+
+enum class Activations : uint8_t { bf16, f32 };   // type of activations, and of weights not in INT8
+enum class Linears : uint8_t { int8, floating };  // the large linears of the networks
+enum class Tuning : uint8_t { off, missing, all };  // GEMM kernels chosen by measuring first
+// Whose arithmetic is followed where the public implementations differ.
+enum class Convention : uint8_t { official, diffusers };
+
+// Where the weights of a part are between two uses.
+enum class Residency : uint8_t {
+  device,    // in the device's memory
+  host,      // ready for the device in (pinned) host memory
+  streamed,  // in their files: read for each use, and released
+};
+
+// A LoRA that is merged into the networks.
+struct Lora {
+  std::string file;
+  float strength = 1;
+  // Names of the networks that it changes ("conditional", or "all"); none: those that the file
+  // names, or the first where it names none.
+  std::vector<std::string> networks;
+  bool operator==(const Lora&) const = default;
+};
+
+struct KeepRule {
+  std::string part;  // "text_encoder", "transformer", ...; empty: all
+  Residency where = Residency::device;
+};
+
+// What a model is.
+struct ModelOptions {
+  // A folder as Hugging Face lays out a pipeline, owner/name of one that was pulled; or the
+  // transformer alone: a folder or a file, which may hold both networks.
+  std::string model;
+  std::string base;      // such a folder again, for parts and weights that `model` lacks
+  std::string fallback;  // another, for parts that neither has
+  // Parts from elsewhere, by name: "unconditional_transformer", "text_encoder", "vae", "tokenizer".
+  // Their files or folders, or a pipeline that has them.
+  std::map<std::string, std::string> parts;
+  std::vector<Lora> loras;
+  // False: no picture is guided, and the network that guidance takes need not be there.
+  bool guided = true;
+
+  std::string device = "auto";  // auto, ref, cpu, cuda[:i]
+  int threads = 0;              // of the host; 0: one per physical core
+  Activations activations = Activations::bf16;
+  Linears linears = Linears::int8;
+  Tuning tuning = Tuning::missing;
+  Convention convention = Convention::official;
+  // An Error when a large linear that its checkpoint does not protect ran as anything but native
+  // INT8.
+  bool require_int8 = false;
+  // Keep the INT8 codes of a model that is not stored so on disk, for the next time; with LoRAs
+  // always.
+  bool cache_weights = false;
+
+  std::vector<KeepRule> keep;  // the last that fits counts; parts without one: by free memory
+  uint64_t max_memory = 0;     // bytes of the device's that may be taken; 0: what is free
+};
+
+}  // namespace octet

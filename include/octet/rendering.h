@@ -1,0 +1,53 @@
+// What an engine tells while it works, and what is known of it: plain data.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "octet/model_options.h"
+#include "octet/picture.h"
+
+namespace octet {
+
+enum class Stage : uint8_t { text, load, denoise, decode };
+
+struct RenderProgress {
+  Stage stage = Stage::text;
+  int64_t done = 0, total = 0;  // layers, bytes, steps of all images, images
+  double seconds = 0;           // of the last step, when denoising
+  double eta_s = -1;            // until the call ends, as far as is known; negative: unknown
+};
+
+// False ends the work: pictures that are denoised by then are still decoded and handed over, and
+// the call throws Cancelled.
+using OnRenderProgress = std::function<bool(const RenderProgress&)>;
+
+struct RenderCallbacks {
+  OnRenderProgress progress;
+  // After each step: what the picture is about to become, by a linear map from the latent to RGB.
+  std::function<void(const Preview&)> preview;
+  std::function<void(const LatentStep&)> latent;  // after each step, for comparisons
+  std::function<void(const Picture&)> picture;    // each as soon as it is ready
+};
+
+struct PartPlace {
+  std::string part;
+  Residency where = Residency::device;
+  uint64_t bytes = 0;  // of its weights, as they are used
+};
+
+struct EngineInfo {
+  std::string family;  // "ideogram4"
+  std::string device;  // in words
+  std::vector<std::string> networks;
+  std::vector<PartPlace> plan;   // in the order of use
+  uint64_t work_bytes = 0;       // reckoned for activations at 1024 x 1024 pixels
+  uint64_t available_bytes = 0;  // of the device, when the plan was made
+  uint64_t used_bytes = 0;       // of the device, now
+  std::vector<Lora> loras;
+  int token_side = 0;  // pixels: both sides of a picture are multiples of it
+};
+
+}  // namespace octet
