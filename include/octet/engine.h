@@ -11,7 +11,7 @@
 //   }});
 //
 // Threads: an engine makes one picture at a time. Its functions may be called from any thread; a
-// call waits until the one before it has ended, except cancel() and info(), which never wait.
+// call waits until the one before it has ended; cancel(), info() and is_loaded() never wait.
 // Callbacks run on the thread that called, and may call nothing of the engine but cancel() and
 // info(). Several engines work side by side, but two on one device share its memory and its time:
 // one engine per device is the rule. Weights do not change once they are loaded.

@@ -130,6 +130,10 @@ struct Engine::State {
       state.stop = false;
     }
     ~Call() {
+      try {
+        state_.publish();
+      } catch (...) {  // what it last told still stands
+      }
       state_.caller = std::thread::id();
       state_.mutex.unlock();
     }
@@ -139,6 +143,11 @@ struct Engine::State {
    private:
     State& state_;
   };
+
+  static State& of(const Engine& engine) {
+    octet::check(engine.state_ != nullptr, "engine: it was moved from");
+    return *engine.state_;
+  }
 
   engine::Session& loaded() {
     octet::check(session != nullptr, "engine: no model is loaded; call load() first");
@@ -173,53 +182,55 @@ Engine::Engine(Engine&& other) noexcept = default;
 Engine& Engine::operator=(Engine&& other) noexcept = default;
 
 void Engine::load(const ModelOptions& options, const OnRenderProgress& progress, bool lazy) try {
-  const State::Call call(*state_);
-  state_->session.reset();
-  state_->publish();
-  state_->options = options;
+  State& state = State::of(*this);
+  const State::Call call(state);
+  state.session.reset();
+  state.options = options;
   auto session = std::make_unique<engine::Session>(
-      engine::SessionOptions{.model = api::with_paths(options)}, state_->stop);
+      engine::SessionOptions{.model = api::with_paths(options)}, state.stop);
   if (!lazy) session->load(progress);
-  state_->session = std::move(session);
-  state_->publish();
+  state.session = std::move(session);
 } catch (...) {
   api::rethrow_as_error();
 }
 
 void Engine::unload() try {
-  const State::Call call(*state_);
-  state_->session.reset();
-  state_->publish();
+  State& state = State::of(*this);
+  const State::Call call(state);
+  state.session.reset();
 } catch (...) {
   api::rethrow_as_error();
 }
 
 bool Engine::is_loaded() const {
+  if (!state_) return false;
   const std::lock_guard lock(state_->info_mutex);
   return state_->published.has_value();
 }
 
 RenderReport Engine::render(const PictureRequest& request, const RenderCallbacks& callbacks) try {
-  const State::Call call(*state_);
-  engine::Session& session = state_->loaded();
-  return api::render(session, request, state_->options, callbacks, /*warn=*/true);
+  State& state = State::of(*this);
+  const State::Call call(state);
+  engine::Session& session = state.loaded();
+  return api::render(session, request, state.options, callbacks, /*warn=*/true);
 } catch (...) {
   api::rethrow_as_error();
 }
 
 LatentShape Engine::check(const PictureRequest& request) try {
-  const State::Call call(*state_);
-  engine::Session& session = state_->loaded();
-  return session.check(api::job_of(session.family(), request, state_->options, /*warn=*/false));
+  State& state = State::of(*this);
+  const State::Call call(state);
+  engine::Session& session = state.loaded();
+  return session.check(api::job_of(session.family(), request, state.options, /*warn=*/false));
 } catch (...) {
   api::rethrow_as_error();
 }
 
 void Engine::set_loras(const std::vector<Lora>& loras, const OnRenderProgress& progress) try {
-  const State::Call call(*state_);
-  state_->loaded().set_loras(loras, progress);
-  state_->options.loras = loras;
-  state_->publish();
+  State& state = State::of(*this);
+  const State::Call call(state);
+  state.loaded().set_loras(loras, progress);
+  state.options.loras = loras;
 } catch (...) {
   api::rethrow_as_error();
 }
@@ -229,6 +240,7 @@ void Engine::cancel() noexcept {
 }
 
 EngineInfo Engine::info() const try {
+  octet::check(state_ != nullptr, "engine: it was moved from");
   const std::lock_guard lock(state_->info_mutex);
   octet::check(state_->published.has_value(), "engine: no model is loaded; call load() first");
   return *state_->published;

@@ -132,7 +132,12 @@ void HostWeights::keep(Backend& backend, const Visit& visit) {
 void HostWeights::restore(Backend& backend, const Visit& visit) const {
   check(kept_, "host weights: nothing was kept");
   Restorer restorer(backend, *this);
-  visit(restorer);
+  try {
+    visit(restorer);
+  } catch (...) {
+    backend.wait(restorer.last());  // before what it has is released
+    throw;
+  }
   backend.wait(restorer.last());
 }
 

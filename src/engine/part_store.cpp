@@ -186,8 +186,14 @@ void PartStore::bring(int64_t unit) {
     on_device_[other] = false;
     part_.release(static_cast<int64_t>(other));
   }
-  load_unit(unit);
   on_device_[at] = true;
+  try {
+    load_unit(unit);
+  } catch (...) {
+    on_device_[at] = false;
+    part_.release(unit);
+    throw;
+  }
 }
 
 void PartStore::load_unit(int64_t unit) {

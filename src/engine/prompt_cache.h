@@ -35,8 +35,6 @@ class PromptCache {
     }
   }
 
-  void clear() { entries_.clear(); }
-
  private:
   static constexpr size_t kMostEntries = 16;
   static constexpr size_t kMostElements = size_t{64} << 20;  // 256 MB

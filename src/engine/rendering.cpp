@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <map>
+#include <tuple>
 #include <utility>
 
 #include "base/error.h"
+#include "base/free_memory.h"
 #include "base/invalid_request.h"
 #include "engine/noise.h"
 #include "engine/pixels.h"
@@ -15,8 +18,8 @@ namespace octet::engine {
 
 Checked check_job(const Session& session, const RenderJob& job) {
   const models::Model& model = session.model();
-  check(job.images >= 1 && job.images <= kMostImages, "images: {}, expected 1 to {}", job.images,
-        kMostImages);
+  check_value(job.images >= 1 && job.images <= kMostImages, "images",
+              "images: {}, expected 1 to {}", job.images, kMostImages);
   check_value(job.noise.empty() || job.images == 1, "noise",
               "noise: given noise makes one picture, got {} images; leave their number out",
               job.images);
@@ -33,10 +36,12 @@ Checked check_job(const Session& session, const RenderJob& job) {
   checked.schedule = session.family().make_schedule(job.schedule);
   const auto elements =
       static_cast<size_t>(checked.grid.tokens() * model.decoder->latent_channels());
-  check(job.noise.empty() || job.noise.size() == elements,
-        "noise: {} numbers, expected {} for a picture of this size", job.noise.size(), elements);
-  check(std::all_of(job.noise.begin(), job.noise.end(), [](float v) { return std::isfinite(v); }),
-        "noise: holds a NaN or an infinity, expected numbers around 0");
+  check_value(job.noise.empty() || job.noise.size() == elements, "noise",
+              "noise: {} numbers, expected {} for a picture of this size", job.noise.size(),
+              elements);
+  check_value(
+      std::all_of(job.noise.begin(), job.noise.end(), [](float v) { return std::isfinite(v); }),
+      "noise", "noise: holds a NaN or an infinity, expected numbers around 0");
   return checked;
 }
 
@@ -76,7 +81,12 @@ RenderReport Rendering::run() {
       interruption = std::current_exception();
     }
     report_.denoise_s = seconds_since() - report_.decode_s;
-    decode_waiting();
+    try {
+      if (!decoding_failed_) decode_waiting();
+    } catch (...) {
+      // What went wrong first says more.
+      if (!interruption) throw;
+    }
   } catch (const Cancelled&) {
     end_use();
     throw stopped();
@@ -113,7 +123,9 @@ PromptCache::Features Rendering::encode() {
         ctx_, checked_.tokens,
         [&](int64_t done) { tell({.stage = Stage::text, .done = done, .total = layers}); }));
     session_.text_->end_use();
-    session_.prompts_.add(checked_.tokens, features);
+    profile_.collect();
+    session_.kept_kernels_["text"] = profile_.kernels();
+    if (!session_.options_.once) session_.prompts_.add(checked_.tokens, features);
   }
   report_.text_s = (watch_.microseconds() - begun) * 1e-6;
   return features;
@@ -137,7 +149,10 @@ void Rendering::prepare(size_t network, const PromptCache::Features& features) {
   const std::span<const float> seen =
       model.sees_text() ? std::span<const float>(*features) : std::span<const float>();
   prepared.emplace(tokens, checked_.grid, model.prepare(ctx_, seen, checked_.grid));
+  prepared->linears = profile_.linears();
   profile_.enter_network("");
+  profile_.collect();
+  session_.kept_kernels_[std::string(session_.family_.networks[network].name)] = profile_.kernels();
 }
 
 std::vector<float> Rendering::velocity(std::span<const float> z, float time, size_t network) {
@@ -155,7 +170,6 @@ std::vector<float> Rendering::velocity(std::span<const float> z, float time, siz
 }
 
 void Rendering::denoise() {
-  const bool decoder_stays = session_.decoder_->where() == Residency::device;
   for (int image = 0; image < job_.images; ++image) {
     std::vector<float> noise = job_.noise;
     if (noise.empty()) noise = make_noise(seed_of(job_.seed, image), /*image=*/0, elements());
@@ -169,8 +183,17 @@ void Rendering::denoise() {
           return true;
         }));
     // The last one is decoded by whoever tells of decoding.
-    if (decoder_stays && image + 1 < job_.images) decode(image);
+    if (image + 1 < job_.images && has_room_to_decode()) decode(image);
   }
+}
+
+// Beside the networks. Where there is none, pictures wait until these are released.
+bool Rendering::has_room_to_decode() const {
+  if (session_.decoder_->where() != Residency::device) return false;
+  const auto at_hand = session_.backend_->free_memory();
+  const double free =
+      at_hand ? static_cast<double>(*at_hand) : octet::free_memory().value_or(FreeMemory{}).bytes;
+  return free > static_cast<double>(decoding_bytes(job_.schedule.size, session_.dtype_));
 }
 
 void Rendering::on_step(int image, const SamplerStep& step) {
@@ -235,17 +258,20 @@ void Rendering::decode_waiting() {
 
 void Rendering::decode(int index) {
   const double begun = watch_.microseconds();
+  decoding_failed_ = true;  // until it has not
   session_.load(*session_.decoder_, {});
+  std::vector<float>& latent = latents_[static_cast<size_t>(index)];
   RenderedImage image;
   image.index = index;
   image.seed = seed_of(job_.seed, index);
-  image.latent = std::move(latents_[static_cast<size_t>(index)]);
-  image.rgb = to_bytes(session_.model_.decoder->decode(ctx_, image.latent, checked_.grid));
-  collect();
-  check_what_ran();
+  image.rgb = to_bytes(session_.model_.decoder->decode(ctx_, latent, checked_.grid));
+  image.latent = std::move(latent);
   const double seconds = (watch_.microseconds() - begun) * 1e-6;
   report_.decode_s += seconds;
   session_.decode_s_per_pixel_ = seconds / (static_cast<double>(report_.width) * report_.height);
+  collect();
+  check_what_ran();
+  decoding_failed_ = false;
   ++decoded_;
   if (callbacks_.image) callbacks_.image(image, report_);
 }
@@ -259,6 +285,21 @@ void Rendering::collect() {
     report_.kernels.push_back({use.layer, use.op == "gemm" ? "int8" : dtype, use.kernel, time.calls,
                                time.us, time.us > 0 ? time.operations / time.us * 1e-6 : 0});
   }
+  // What was kept from an earlier picture ran on these, and not for this one.
+  for (const auto& [what, kernels] : session_.kept_kernels_) {
+    for (const auto& use : kernels) {
+      const bool known = std::any_of(report_.kernels.begin(), report_.kernels.end(),
+                                     [&](const KernelUse& row) { return row.layer == use.layer; });
+      if (!known) {
+        report_.kernels.push_back(
+            {use.layer, use.op == "gemm" ? "int8" : dtype, use.kernel, 0, 0, 0});
+      }
+    }
+  }
+  std::sort(report_.kernels.begin(), report_.kernels.end(),
+            [](const KernelUse& a, const KernelUse& b) {
+              return std::tie(a.layer, a.path, a.kernel) < std::tie(b.layer, b.path, b.kernel);
+            });
   report_.ops.clear();
   for (const auto& [op, time] : profile_.ops()) report_.ops.push_back({op, time.calls, time.us});
   weights::Fingerprint fingerprint = session_.text_->fingerprint();
@@ -274,7 +315,13 @@ void Rendering::collect() {
 
 LinearCount Rendering::count_linears() const {
   LinearCount count;
-  for (const auto& [name, use] : profile_.linears()) {
+  std::map<std::string, nn::Profile::LinearUse> linears = profile_.linears();
+  for (size_t i = 0; i < session_.prepared_.size(); ++i) {
+    if (i > 0 && !checked_.guided) break;
+    if (session_.prepared_[i])
+      linears.insert(session_.prepared_[i]->linears.begin(), session_.prepared_[i]->linears.end());
+  }
+  for (const auto& [name, use] : linears) {
     switch (use.precision) {
       case nn::Precision::int8: ++count.int8; break;
       case nn::Precision::protected_: ++count.protected_; break;
@@ -300,8 +347,8 @@ void Rendering::check_what_ran() const {
 }
 
 Cancelled Rendering::stopped() const {
-  return Cancelled(fmt::format("stopped on request; {} of {} pictures are complete",
-                               latents_.size(), job_.images));
+  return Cancelled(
+      fmt::format("stopped on request; {} of {} pictures are complete", decoded_, job_.images));
 }
 
 size_t Rendering::elements() const {

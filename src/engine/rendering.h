@@ -32,6 +32,7 @@ class Rendering {
   void prepare(size_t network, const PromptCache::Features& features);
   // Leaves the latents of all images, and hands over those that can be decoded at once.
   void denoise();
+  bool has_room_to_decode() const;
   void on_step(int image, const SamplerStep& step);
   std::vector<float> velocity(std::span<const float> z, float time, size_t network);
   void show_preview(int image, const SamplerStep& step);
@@ -55,6 +56,7 @@ class Rendering {
   std::vector<std::vector<float>> latents_;  // of denoised images; empty when handed over
   int decoded_ = 0;
   bool stop_after_decoding_ = false;
+  bool decoding_failed_ = false;  // then it is not tried again
   RenderReport report_;
   Stopwatch watch_;
 };

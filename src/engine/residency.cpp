@@ -48,6 +48,17 @@ std::vector<PartPlace> plan_residency(const std::vector<PartNeed>& parts,
     if (!part.runs_often) passing = std::max(passing, part.largest_unit);
   }
   uint64_t taken = memory.work + passing, on_host = 0;
+  const auto take = [&](const PartNeed& part, Residency where) {
+    if (where == Residency::device) taken += part.bytes;
+    if (where == Residency::host) on_host += part.bytes;
+  };
+  // The host's memory is the device's: there is nothing to bring.
+  const auto placed = [&](Residency where) {
+    return memory.shared && where == Residency::host ? Residency::device : where;
+  };
+  for (const PartNeed& part : parts) {
+    if (const auto rule = rule_for(rules, part.name)) take(part, placed(*rule));
+  }
   std::vector<PartPlace> plan(parts.size());
   for (const size_t i : order) {
     const PartNeed& part = parts[i];
@@ -55,7 +66,7 @@ std::vector<PartPlace> plan_residency(const std::vector<PartNeed>& parts,
     const bool fits = taken + part.bytes <= memory.device;
     Residency where = Residency::streamed;
     if (rule) {
-      where = *rule;
+      where = placed(*rule);
     } else if (part.once && !part.runs_often) {
       where = Residency::streamed;
     } else if (fits || (memory.shared && part.runs_often)) {
@@ -63,10 +74,7 @@ std::vector<PartPlace> plan_residency(const std::vector<PartNeed>& parts,
     } else if (!memory.shared && on_host + part.bytes <= memory.host) {
       where = Residency::host;
     }
-    // The host's memory is the device's: there is nothing to bring.
-    if (memory.shared && where == Residency::host) where = Residency::device;
-    if (where == Residency::device) taken += part.bytes;
-    if (where == Residency::host) on_host += part.bytes;
+    if (!rule) take(part, where);
     plan[i] = {part.name, where, part.bytes};
   }
   return plan;

@@ -43,7 +43,7 @@ models::Model open_model(const models::Family& family, const ModelOptions& optio
 // Activations of a picture of 1024 x 1024 pixels: what the linears of one unit read and write, and
 // the four widest images of a decoder.
 uint64_t work_for(models::Model& model, DType dtype) {
-  constexpr uint64_t kPixels = 1024 * 1024, kTextTokens = 512, kWidestChannels = 256;
+  constexpr uint64_t kPixels = 1024 * 1024, kTextTokens = 512;
   const auto side = static_cast<uint64_t>(model.decoder->token_side());
   const auto each = static_cast<uint64_t>(bits_of(dtype) / 8);
   uint64_t columns = 0;
@@ -59,8 +59,7 @@ uint64_t work_for(models::Model& model, DType dtype) {
     }
   }
   const uint64_t step = columns * (kPixels / (side * side) + kTextTokens) * each;
-  const uint64_t decode = 4 * kPixels * kWidestChannels * each;
-  return std::max(step, decode);
+  return std::max(step, decoding_bytes({1024, 1024}, dtype));
 }
 
 std::vector<weights::NetworkNames> names_of(const models::Family& family) {
@@ -72,6 +71,12 @@ std::vector<weights::NetworkNames> names_of(const models::Family& family) {
 }
 
 }  // namespace
+
+uint64_t decoding_bytes(PictureSize size, DType dtype) {
+  constexpr uint64_t kImages = 4, kWidestChannels = 256;
+  return kImages * kWidestChannels * static_cast<uint64_t>(size.width) *
+         static_cast<uint64_t>(size.height) * static_cast<uint64_t>(bits_of(dtype) / 8);
+}
 
 Session::Session(const SessionOptions& options, const std::atomic<bool>& stop)
     : Session(options, stop, nullptr, models::family_of(options.model.model)) {}
@@ -87,7 +92,7 @@ Session::Session(const SessionOptions& options, const std::atomic<bool>& stop,
   backend_ = backend ? std::move(backend) : backend_for(options.model);
   check_native_int8();
   plan();
-  merge(loras);
+  merge(loras, merges_of(loras));
 }
 
 Session::~Session() {
@@ -127,7 +132,7 @@ void Session::plan() {
   const double free_host = free_memory().value_or(FreeMemory{}).bytes;
   const uint64_t limit = options_.model.max_memory;
   available_bytes_ = backend_->free_memory().value_or(static_cast<uint64_t>(free_host));
-  if (limit > 0) available_bytes_ = limit;
+  if (limit > 0 && (available_bytes_ == 0 || limit < available_bytes_)) available_bytes_ = limit;
   // A fifth of the host is left for what is not counted.
   plan_ = plan_residency(needs, options_.model.keep,
                          {.device = available_bytes_,
@@ -205,22 +210,30 @@ Session::Loras Session::open_loras(const std::vector<Lora>& requests) {
   return opened;
 }
 
-void Session::merge(const Loras& loras) {
-  for (size_t i = 0; i < networks_.size(); ++i) {
+std::vector<Session::Merge> Session::merges_of(const Loras& loras) const {
+  std::vector<Merge> merges(networks_.size());
+  for (size_t i = 0; i < merges.size(); ++i) {
     Loras changing = loras;
     std::erase_if(changing, [&](const auto& lora) { return !lora->changes(i); });
-    LoadRules& rules = networks_[i]->rules();
-    rules.changes.clear();
-    for (const auto& lora : changing) rules.changes.push_back(lora->identity(backend_->pool()));
-    weights::WeightSource& source = model_.networks[i]->source();
-    source.set_change(changing.empty() ? weights::WeightSource::Change()
-                                       : weights::merge_loras(changing, i));
+    for (const auto& lora : changing) {
+      merges[i].changes.push_back(lora->identity(backend_->pool()));
+    }
+    if (!changing.empty()) merges[i].change = weights::merge_loras(changing, i);
+  }
+  return merges;
+}
+
+void Session::merge(const Loras& loras, std::vector<Merge> merges) {
+  for (size_t i = 0; i < networks_.size(); ++i) {
+    networks_[i]->rules().changes = std::move(merges[i].changes);
+    model_.networks[i]->source().set_change(std::move(merges[i].change));
   }
   loras_ = loras;
 }
 
 void Session::set_loras(const std::vector<Lora>& requests, const OnRenderProgress& progress) {
   const Loras before = loras_, after = open_loras(requests);
+  std::vector<Merge> old = merges_of(before), merges = merges_of(after);
   const auto reload = [&](const OnRenderProgress& told) {
     for (size_t i = 0; i < networks_.size(); ++i) {
       const auto is_changed = [&](const nn::LinearSpec& spec) {
@@ -244,13 +257,13 @@ void Session::set_loras(const std::vector<Lora>& requests, const OnRenderProgres
     }
   };
   for (auto& prepared : prepared_) prepared.reset();  // a LoRA may change the text's projection
-  merge(after);
+  merge(after, std::move(merges));
   try {
     reload(progress);
   } catch (...) {
     // Half of the linears have the new ones: all of them are loaded anew when they are needed.
-    merge(before);
     for (const auto& network : networks_) network->drop();
+    merge(before, std::move(old));
     throw;
   }
   options_.model.loras = requests;

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@
 #include "engine/preview.h"
 #include "engine/prompt_cache.h"
 #include "models/family.h"
+#include "nn/profile.h"
 #include "octet/rendering.h"
 #include "weights/lora/lora.h"
 
@@ -59,6 +61,9 @@ struct SessionCallbacks {
   std::function<void(const RenderedImage&, const RenderReport&)> image;
 };
 
+// What decoding takes beside weights: the four widest images.
+uint64_t decoding_bytes(PictureSize size, DType dtype);
+
 class Session {
  public:
   // Opens and checks all files, and plans where they stay; reads no weights. `stop` may be set at
@@ -88,7 +93,13 @@ class Session {
   using Loras = std::vector<std::shared_ptr<const weights::Lora>>;
 
   Loras open_loras(const std::vector<Lora>& requests);
-  void merge(const Loras& loras);
+  // What LoRAs do to each network, worked out before anything changes.
+  struct Merge {
+    std::vector<std::string> changes;
+    weights::WeightSource::Change change;
+  };
+  std::vector<Merge> merges_of(const Loras& loras) const;
+  void merge(const Loras& loras, std::vector<Merge> merges);
   void plan();
   // Throws Cancelled when the work is to end.
   void tell(const OnRenderProgress& told, const RenderProgress& progress) const;
@@ -114,8 +125,12 @@ class Session {
     PromptCache::Tokens tokens;
     models::Grid grid;
     std::unique_ptr<models::Conditioning> conditioning;
+    std::map<std::string, nn::Profile::LinearUse> linears = {};  // that made it
   };
   std::vector<std::optional<Prepared>> prepared_;  // of each network
+  // Kernels of what is kept for later pictures: of the text encoder, and of each network's
+  // preparation.
+  std::map<std::string, std::vector<nn::Profile::KernelUse>> kept_kernels_;
   std::optional<PreviewMap> preview_;
   double decode_s_per_pixel_ = 0;  // of the last decoding
 };

@@ -165,7 +165,7 @@ bool is_dit(const std::string& path) {
   try {
     const Checkpoint checkpoint(path);
     return find_prefix(checkpoint, true).has_value() || find_prefix(checkpoint, false).has_value();
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     return false;  // whoever opens it next says why
   }
 }

@@ -216,7 +216,7 @@ bool recognise(const std::string& model) {
       const auto root = read_json_file(index.string());
       return root.is_object() && root.contains("_class_name") &&
              root["_class_name"] == "Ideogram4Pipeline";
-    } catch (const Error&) {
+    } catch (const std::exception&) {
       return false;
     }
   }
