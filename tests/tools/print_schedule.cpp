@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/ideogram4/schedule.h"
+#include "octet/error.h"
 #include "models/image_size.h"
 
 int main(int argument_count, char** arguments) {
