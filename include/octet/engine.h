@@ -54,8 +54,9 @@ class OCTET_API Engine {
   // Throws what render() would throw about the request alone; how large its latents are.
   LatentShape check(const PictureRequest& request);
 
-  // Merges these in place of those before. Weights that none of them changes stay as they are. When
-  // it throws, the LoRAs before it are still there.
+  // Merges these in place of those before. Of networks on the device, weights that none of them
+  // changes stay as they are; others are loaded anew. When it throws, the LoRAs before it are still
+  // there.
   void set_loras(const std::vector<Lora>& loras, const OnRenderProgress& progress = {});
 
   // Ends the call that is under way, if there is one, with Cancelled: within one layer of a

@@ -59,8 +59,8 @@ struct ModelOptions {
   // An Error when a large linear that its checkpoint does not protect ran as anything but native
   // INT8.
   bool require_int8 = false;
-  // Keep the INT8 codes of a model that is not stored so on disk, for the next time; with LoRAs
-  // always.
+  // Keep the INT8 codes of a model that is not stored so on disk, for the next time; of one that is
+  // loaded with LoRAs always.
   bool cache_weights = false;
 
   std::vector<KeepRule> keep;  // the last that fits counts; parts without one: by free memory

@@ -78,7 +78,7 @@ struct KernelUse {
   std::string layer;   // "attention.qkv"
   std::string path;    // "int8": native; "bf16" or "f32": unquantized
   std::string kernel;  // of the INT8 path
-  int64_t launches = 0;
+  int64_t launches = 0;  // 0: its result was kept from an earlier picture
   double us = 0;  // of all launches
   double tops = 0;
 };
