@@ -39,6 +39,7 @@
 #include "models/qwen3/text_encoder.h"
 #include "models/tokenizer/byte_tokenizer.h"
 #include "octet/caption.h"
+#include "octet/engine.h"
 
 namespace octet {
 namespace {
