@@ -7,5 +7,6 @@ target_link_libraries(octet PRIVATE octet::octet octet_flags octet_calls_only
 octet_unity(octet)
 
 # Measures loading; see the top of its source.
-add_executable(load_bench EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/bench/load_bench.cpp)
+add_executable(load_bench EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/bench/load_bench.cpp
+  ${PROJECT_SOURCE_DIR}/bench/full_size_files.cpp)
 target_link_libraries(load_bench PRIVATE octet_core)

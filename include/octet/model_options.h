@@ -10,7 +10,12 @@ namespace octet {
 
 enum class Activations : uint8_t { bf16, f32 };   // type of activations, and of weights not in INT8
 enum class Linears : uint8_t { int8, floating };  // the large linears of the networks
-enum class Tuning : uint8_t { off, missing, all };  // GEMM kernels chosen by measuring first
+// Which GEMM kernels are chosen by measuring.
+enum class Tuning : uint8_t {
+  off,      // none: the plan file or an estimate decides
+  missing,  // those that the plan file lacks
+  all,      // all, once per process
+};
 // Whose arithmetic is followed where the public implementations differ.
 enum class Convention : uint8_t { official, diffusers };
 

@@ -29,14 +29,6 @@ DType dtype_of(const StepBenchRequest& request) {
   return request.activations == Activations::bf16 ? DType::bf16 : DType::f32;
 }
 
-tune::TuneMode tune_mode_of(const StepBenchRequest& request) {
-  switch (request.tuning) {
-    case Tuning::off: return tune::TuneMode::off;
-    case Tuning::missing: return tune::TuneMode::missing;
-    default: return tune::TuneMode::all;
-  }
-}
-
 void check_request(const StepBenchRequest& request) {
   models::check_image_size({request.width, request.height},
                            models::family_named(request.family).sizes);
@@ -72,7 +64,7 @@ class StepBencher {
         progress_(progress),
         int8_(request.linears == Linears::int8),
         backend_(select_backend(
-            {.device = request.device, .threads = request.threads, .tune = tune_mode_of(request)})),
+            {.device = request.device, .threads = request.threads, .tune = request.tuning})),
         ctx_{*backend_, dtype_of(request)} {
     const models::Family& family = models::family_named(request.family);
     token_side_ = family.sizes.token_side;

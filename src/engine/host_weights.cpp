@@ -95,9 +95,14 @@ class HostWeights::Restorer : public nn::WeightVisitor {
   Restorer(Backend& backend, const HostWeights& from)
       : from_(from), move_([this, &backend](const Buffer& host) -> Buffer {
           if (!host) return {};
-          Buffer to = backend.allocate(host.bytes());
-          last_ = backend.prefetch(to.data(), host.data(), host.bytes());
-          return to;
+          try {
+            Buffer to = backend.allocate(host.bytes());
+            last_ = backend.prefetch(to.data(), host.data(), host.bytes());
+            return to;
+          } catch (...) {
+            backend.wait(last_);  // before what is half made is released
+            throw;
+          }
         }) {}
 
   void linear(nn::Linear& into, const nn::LinearSpec&) override {
@@ -132,12 +137,7 @@ void HostWeights::keep(Backend& backend, const Visit& visit) {
 void HostWeights::restore(Backend& backend, const Visit& visit) const {
   check(kept_, "host weights: nothing was kept");
   Restorer restorer(backend, *this);
-  try {
-    visit(restorer);
-  } catch (...) {
-    backend.wait(restorer.last());  // before what it has is released
-    throw;
-  }
+  visit(restorer);
   backend.wait(restorer.last());
 }
 

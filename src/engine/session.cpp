@@ -15,17 +15,9 @@
 namespace octet::engine {
 namespace {
 
-tune::TuneMode tune_mode(Tuning tuning) {
-  switch (tuning) {
-    case Tuning::off: return tune::TuneMode::off;
-    case Tuning::missing: return tune::TuneMode::missing;
-    default: return tune::TuneMode::all;
-  }
-}
-
 std::unique_ptr<Backend> backend_for(const ModelOptions& options) {
   return select_backend(
-      {.device = options.device, .threads = options.threads, .tune = tune_mode(options.tuning)});
+      {.device = options.device, .threads = options.threads, .tune = options.tuning});
 }
 
 models::Model open_model(const models::Family& family, const ModelOptions& options) {

@@ -87,4 +87,15 @@ float f8_e5m2_to_f32(uint8_t bits) {
   return small_float(bits, 5, 15);
 }
 
+const std::array<float, 256>& f8_e4m3_values() {
+  static const std::array<float, 256> values = [] {
+    std::array<float, 256> made{};
+    for (size_t code = 0; code < made.size(); ++code) {
+      made[code] = f8_e4m3_to_f32(static_cast<uint8_t>(code));
+    }
+    return made;
+  }();
+  return values;
+}
+
 }  // namespace octet

@@ -14,17 +14,14 @@
 #include <vector>
 
 #include "backend/gemm_tuning.h"
+#include "octet/model_options.h"
 #include "tune/candidate.h"
 #include "tune/plan_cache.h"
 #include "tune/tuner.h"
 
 namespace octet::tune {
 
-enum class TuneMode : uint8_t {
-  off,      // the file or the estimate
-  missing,  // what the file lacks is measured
-  all,      // everything is measured, once per process
-};
+using TuneMode = Tuning;
 
 std::string_view name_of(TuneMode mode);
 TuneMode parse_tune_mode(std::string_view text);  // throws Error with the three words

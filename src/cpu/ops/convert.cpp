@@ -1,5 +1,4 @@
 // Stored floats to those that the ops take.
-#include <array>
 
 #include "cpu/ops/ops.h"
 #include "cpu/ops/row_tasks.h"
@@ -11,25 +10,13 @@ struct f8_t {
   uint8_t code;
 };
 
-// Every code's value: a table is several times as fast as taking the bits apart.
-const std::array<float, 256>& values_of_f8() {
-  static const std::array<float, 256> values = [] {
-    std::array<float, 256> made{};
-    for (size_t code = 0; code < made.size(); ++code) {
-      made[code] = f8_e4m3_to_f32(static_cast<uint8_t>(code));
-    }
-    return made;
-  }();
-  return values;
-}
-
 // Times 1 changes no bit but those of a NaN, and those do not count.
 template <class In, class Out>
 void convert_row(const std::byte* from, int64_t count, float scale, std::byte* to) {
   const auto* in = reinterpret_cast<const In*>(from);
   auto* out = reinterpret_cast<Out*>(to);
   if constexpr (std::is_same_v<In, f8_t>) {
-    const float* values = values_of_f8().data();
+    const float* values = f8_e4m3_values().data();
     for (int64_t j = 0; j < count; ++j) out[j] = from_f32<Out>(values[in[j].code] * scale);
   } else {
     for (int64_t j = 0; j < count; ++j) out[j] = from_f32<Out>(to_f32(in[j]) * scale);
