@@ -1,0 +1,123 @@
+"""Pictures and captions from many processes, through memory that they share.
+
+Workers draw scenes of ever new seeds and write them into chunks; the trainer takes chunks. Captions
+go to one of two buckets by their length, so that little of a batch is padding.
+"""
+
+import mmap
+import multiprocessing
+import os
+import random
+
+import numpy as np
+import torch
+
+import captions
+import scenes
+import tokenizer
+
+CHUNK = 128
+BUCKETS = (128, 192)  # tokens of a caption, at most
+CELL = 16  # pixels of a token's side
+TEXT_WEIGHT, THING_WEIGHT = 4, 2  # of the loss where there are words or things
+
+
+def _shared(shape, dtype):
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    return np.frombuffer(mmap.mmap(-1, size), dtype=dtype).reshape(shape)
+
+
+def weights_of(scene) -> np.ndarray:
+    """What each token of the picture counts in the loss."""
+    cells = scenes.SIDE // CELL
+    weights = np.ones((cells, cells), np.uint8)
+    for element in scene.elements:
+        is_word = isinstance(element, scenes.Word)
+        x0, y0, x1, y1 = element.ink if is_word else element.box
+        area = weights[y0 // CELL : -(-y1 // CELL), x0 // CELL : -(-x1 // CELL)]
+        np.maximum(area, TEXT_WEIGHT if is_word else THING_WEIGHT, out=area)
+    return weights.reshape(-1)
+
+
+def make_sample(maker, encoder, seed):
+    """A picture, its caption's ids and its weights."""
+    scene = maker.make(seed)
+    picture = np.asarray(scenes.paint(scene, maker.fonts))
+    for attempt in range(4):
+        caption = captions.CaptionWriter(random.Random(seed * 7 + attempt)).write(scene)
+        ids = encoder.encode(caption)
+        if len(ids) <= BUCKETS[-1]:
+            return picture, ids, weights_of(scene), caption
+    return make_sample(maker, encoder, seed + (1 << 40))
+
+
+class Feed:
+    """`short_words`: the share of words with at most three letters, which workers read anew for
+    each chunk."""
+
+    def __init__(self, fonts, workers, first_seed, slots=96):
+        self.pictures = _shared((slots, CHUNK, scenes.SIDE, scenes.SIDE, 3), np.uint8)
+        self.ids = _shared((slots, CHUNK, BUCKETS[-1]), np.int16)
+        self.lengths = _shared((slots, CHUNK), np.int16)
+        cells = (scenes.SIDE // CELL) ** 2
+        self.weights = _shared((slots, CHUNK, cells), np.uint8)
+        context = multiprocessing.get_context("fork")  # before CUDA is touched
+        self.free, self.ready = context.Queue(), context.Queue()
+        self.next_seed = context.Value("q", first_seed)
+        self.short_words = context.Value("d", 0.0)
+        self.upload = None
+        for slot in range(slots):
+            self.free.put(slot)
+        self.processes = [
+            context.Process(target=self._work, args=(fonts,), daemon=True) for _ in range(workers)
+        ]
+        for process in self.processes:
+            process.start()
+
+    def _work(self, fonts):
+        os.nice(5)
+        maker = scenes.SceneMaker(fonts)
+        encoder = tokenizer.Encoder(tokenizer.build())
+        while True:
+            slot = self.free.get()
+            with self.next_seed.get_lock():
+                seed = self.next_seed.value
+                self.next_seed.value += CHUNK
+            maker.short_words = self.short_words.value
+            self.ids[slot] = 0
+            for i in range(CHUNK):
+                picture, ids, weights, _ = make_sample(maker, encoder, seed + i)
+                self.pictures[slot, i] = picture
+                self.ids[slot, i, : len(ids)] = ids
+                self.lengths[slot, i] = len(ids)
+                self.weights[slot, i] = weights
+            self.ready.put(slot)
+
+    def take(self, wait: bool):
+        """A chunk on the GPU, its lengths on the host; None when none is ready and nobody waits.
+        Copies go through a stream of their own: the trainer does not wait for the GPU."""
+        if not wait and self.ready.empty():
+            return None
+        slot = self.ready.get()
+        lengths = self.lengths[slot].copy()
+        parts = [torch.from_numpy(part[slot]) for part in (self.pictures, self.ids, self.weights)]
+        if DEVICE == "cuda":
+            if self.upload is None:
+                self.upload = torch.cuda.Stream()
+            with torch.cuda.stream(self.upload):
+                parts = [part.to(DEVICE) for part in parts]
+            torch.cuda.current_stream().wait_stream(self.upload)
+            for part in parts:
+                part.record_stream(torch.cuda.current_stream())
+        else:
+            parts = [part.clone() for part in parts]
+        self.free.put(slot)
+        pictures, ids, weights = parts
+        return pictures, ids, weights, lengths
+
+    def stop(self):
+        for process in self.processes:
+            process.terminate()
+
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"

@@ -1,0 +1,283 @@
+"""The networks, built from diffusers' and transformers' own classes, and how they run in training.
+
+The forward passes below are those of the classes, on the same parameters, arranged for speed: text
+and image rows are projected apart, q, k and v in one product, and padding is masked by one more
+channel of q and k, for which every attention kernel is quick. test_networks.py holds them against
+the classes.
+"""
+
+import re
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from diffusers import AutoencoderKLFlux2, Ideogram4Transformer2DModel
+from transformers import Qwen3VLTextConfig
+from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLTextModel
+
+import feed
+import tokenizer
+
+TAPS = (0, 3, 6, 9, 12, 15, 18, 21, 24, 27, 30, 33, 35)
+TEXT_HIDDEN = 96
+LATENT_CHANNELS = 32
+TOKEN_CHANNELS = 4 * LATENT_CHANNELS
+GRID = 16  # tokens along the side of a picture
+IMAGE_POSITION = 65536
+
+
+def _published_statistics():
+    """Octet's tables of Ideogram 4's latents, from its source."""
+    source = Path(__file__).parents[2] / "src/models/ideogram4/latent_statistics.cpp"
+    numbers = [float(number) for number in re.findall(r"-?\d+\.\d+", source.read_text())]
+    assert len(numbers) == 2 * TOKEN_CHANNELS
+    return {"shift": numbers[:TOKEN_CHANNELS], "scale": numbers[TOKEN_CHANNELS:]}
+
+
+STATISTICS = _published_statistics()
+
+
+def make_vae():
+    return AutoencoderKLFlux2(
+        block_out_channels=(32, 64, 128, 128),
+        layers_per_block=1,
+        latent_channels=LATENT_CHANNELS,
+        norm_num_groups=8,
+        sample_size=256,
+    )
+
+
+def make_transformer(
+    layers, head_dim=64, text_features=len(TAPS) * TEXT_HIDDEN, hidden=512, ffn=1024
+):
+    third = head_dim // 2 * 5 // 16
+    model = Ideogram4Transformer2DModel(
+        in_channels=TOKEN_CHANNELS,
+        num_layers=layers,
+        attention_head_dim=head_dim,
+        num_attention_heads=hidden // head_dim,
+        intermediate_size=ffn,
+        adaln_dim=64,
+        llm_features_dim=text_features,
+        rope_theta=2000,
+        mrope_section=(head_dim // 2 - 2 * third, third, third),
+    )
+    with torch.no_grad():
+        for block in model.layers:  # open gates, scales of one
+            block.adaln_modulation.weight.normal_(std=0.02)
+            bias = block.adaln_modulation.bias.zero_().view(4, -1)
+            bias[1] = bias[3] = 0.4
+        model.final_layer.linear.weight.zero_()
+        model.final_layer.linear.bias.zero_()
+        model.final_layer.adaln_modulation.weight.normal_(std=0.02)
+        model.final_layer.adaln_modulation.bias.zero_()
+    return model
+
+
+def text_config(vocabulary):
+    return Qwen3VLTextConfig(
+        vocab_size=-(-vocabulary // 64) * 64,
+        hidden_size=TEXT_HIDDEN,
+        intermediate_size=192,
+        num_hidden_layers=36,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=32,
+        max_position_embeddings=4096,
+        rms_norm_eps=1e-6,
+        attention_bias=False,
+        rope_parameters={
+            "rope_type": "default",
+            "rope_theta": 10000.0,
+            "mrope_section": [6, 5, 5],
+            "mrope_interleaved": True,
+        },
+    )
+
+
+def make_text_tower():
+    config = text_config(tokenizer.Encoder(tokenizer.build()).size)
+    config._attn_implementation = "sdpa"
+    model = Qwen3VLTextModel(config)
+    with torch.no_grad():
+        model.embed_tokens.weight.normal_(std=1.0)
+        for layer in model.layers:  # 36 layers add to one stream
+            layer.self_attn.o_proj.weight.mul_(0.3)
+            layer.mlp.down_proj.weight.mul_(0.3)
+    return model
+
+
+# --- rotary tables -------------------------------------------------------------------------------
+
+
+def text_rotation(tower, length, device):
+    config = tower.config
+    theta = config.rope_parameters["rope_theta"]
+    frequencies = theta ** (
+        -torch.arange(0, config.head_dim, 2, device=device).float() / config.head_dim
+    )
+    angles = torch.arange(length, device=device).float()[:, None] * frequencies
+    angles = torch.cat([angles, angles], -1)
+    return angles.cos().bfloat16(), angles.sin().bfloat16()
+
+
+def positions(text, device):
+    """Of `text` tokens and the picture's: [1, L, 3]."""
+    along = torch.arange(text, device=device)[:, None].expand(text, 3)
+    side = torch.arange(GRID, device=device)
+    y, x = torch.meshgrid(side, side, indexing="ij")
+    image = IMAGE_POSITION + torch.stack([torch.zeros_like(y), y, x], -1).view(-1, 3)
+    return torch.cat([along, image])[None]
+
+
+def rotation(model, text, device):
+    cos, sin = model.rotary_emb(positions(text, device))
+    return cos[0].to(model.dtype), sin[0].to(model.dtype)
+
+
+def rotate(x, cos, sin):
+    """x: [B, H, L, head]; cos, sin: [L, head]."""
+    first, second = x.chunk(2, -1)
+    return x * cos + torch.cat([-second, first], -1) * sin
+
+
+# --- the forward passes --------------------------------------------------------------------------
+
+
+def text_layer(layer, h, cos, sin):
+    attention, norm = layer.self_attn, layer.input_layernorm
+    batch, length, _ = h.shape
+    x = F.rms_norm(h, norm.weight.shape, norm.weight, norm.variance_epsilon)
+    q = attention.q_proj(x).view(batch, length, -1, attention.head_dim)
+    k = attention.k_proj(x).view(batch, length, -1, attention.head_dim)
+    v = attention.v_proj(x).view(batch, length, -1, attention.head_dim).transpose(1, 2)
+    q = F.rms_norm(q, q.shape[-1:], attention.q_norm.weight, 1e-6).transpose(1, 2)
+    k = F.rms_norm(k, k.shape[-1:], attention.k_norm.weight, 1e-6).transpose(1, 2)
+    groups = q.shape[1] // k.shape[1]
+    k = rotate(k, cos, sin).repeat_interleave(groups, 1)
+    mixed = F.scaled_dot_product_attention(
+        rotate(q, cos, sin), k, v.repeat_interleave(groups, 1), is_causal=True
+    )
+    h = h + attention.o_proj(mixed.transpose(1, 2).flatten(2))
+    norm = layer.post_attention_layernorm
+    x = F.rms_norm(h, norm.weight.shape, norm.weight, norm.variance_epsilon)
+    return h + layer.mlp.down_proj(F.silu(layer.mlp.gate_proj(x)) * layer.mlp.up_proj(x))
+
+
+def text_features(tower, ids, layer_function=text_layer):
+    """Channel-major, tap-minor, as the transformer takes them: [B, T, 13 * hidden]."""
+    h = tower.embed_tokens(ids)
+    cos, sin = text_rotation(tower, ids.shape[1], ids.device)
+    taps = []
+    for i, layer in enumerate(tower.layers):
+        h = layer_function(layer, h, cos, sin)
+        if i in TAPS:
+            taps.append(h)
+    return torch.stack(taps, -1).flatten(2)
+
+
+def block(layer, h, condition, cos, sin, hidden_keys):
+    """hidden_keys: [B, L], true for padding; or None."""
+    attention, ffn = layer.attention, layer.feed_forward
+    batch, length, width = h.shape
+    heads = attention.num_heads
+    mod = layer.adaln_modulation(condition)
+    scale1, gate1, scale2, gate2 = mod.chunk(4, -1)
+    x = F.rms_norm(h, (width,), layer.attention_norm1.weight, 1e-5) * (1 + scale1)
+    weight = torch.cat([attention.to_q.weight, attention.to_k.weight, attention.to_v.weight])
+    q, k, v = F.linear(x, weight).view(batch, length, 3, heads, -1).unbind(2)
+    head = q.shape[-1]
+    q = rotate(F.rms_norm(q, (head,), attention.norm_q.weight, 1e-5).transpose(1, 2), cos, sin)
+    k = rotate(F.rms_norm(k, (head,), attention.norm_k.weight, 1e-5).transpose(1, 2), cos, sin)
+    v = v.transpose(1, 2)
+    if hidden_keys is None:
+        mixed = F.scaled_dot_product_attention(q, k, v)
+    elif head > 120:
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=~hidden_keys[:, None, None, :])
+    else:  # one more channel, of eight: 1 for every query, very low for the keys to hide
+        low = torch.where(hidden_keys, -20000.0, 0.0).to(k.dtype)[:, None, :, None]
+        low = F.pad(low.expand(-1, heads, -1, -1), (0, 7))
+        one = F.pad(q.new_ones(1, 1, 1, 1).expand(batch, heads, length, 1), (0, 7))
+        mixed = F.scaled_dot_product_attention(
+            torch.cat([q, one], -1), torch.cat([k, low], -1), F.pad(v, (0, 8)), scale=head**-0.5
+        )
+        mixed = mixed[..., :head]
+    mixed = attention.to_out[0](mixed.transpose(1, 2).reshape(batch, length, width))
+    h = h + torch.tanh(gate1) * F.rms_norm(mixed, (width,), layer.attention_norm2.weight, 1e-5)
+    x = F.rms_norm(h, (width,), layer.ffn_norm1.weight, 1e-5) * (1 + scale2)
+    gate, up = F.linear(x, torch.cat([ffn.w1.weight, ffn.w3.weight])).chunk(2, -1)
+    x = ffn.w2(F.silu(gate) * up)
+    return h + torch.tanh(gate2) * F.rms_norm(x, (width,), layer.ffn_norm2.weight, 1e-5)
+
+
+def conditioning(model, t):
+    return F.silu(model.adaln_proj(model.t_embedding(t.to(model.dtype))))[:, None]
+
+
+def embed(model, z, features):
+    """z: [B, N, 128]; features: [B, T, ...] or None."""
+    roles = model.embed_image_indicator.weight
+    image = model.input_proj(z.to(model.dtype)) + roles[1]
+    if features is None:
+        return image
+    norm = model.llm_cond_norm
+    text = F.rms_norm(features, norm.weight.shape, norm.weight, 1e-6)
+    return torch.cat([model.llm_cond_proj(text) + roles[0], image], 1)
+
+
+def finish(model, h, condition, images):
+    return model.final_layer(h[:, -images:], condition)
+
+
+def velocity(model, z, t, features=None, lengths=None, block_function=block):
+    """z: [B, N, 128] float32 noise to data; t: [B] from 0 (noise) to 1; lengths: of the captions."""
+    condition = conditioning(model, t)
+    h = embed(model, z, features)
+    text = 0 if features is None else features.shape[1]
+    cos, sin = rotation(model, text, z.device)
+    hidden_keys = None
+    if text:
+        along = torch.arange(h.shape[1], device=z.device)
+        hidden_keys = (along >= lengths[:, None]) & (along < text)
+    for layer in model.layers:
+        h = block_function(layer, h, condition, cos, sin, hidden_keys)
+    return finish(model, h, condition, z.shape[1]).float()
+
+
+# --- latents -------------------------------------------------------------------------------------
+
+
+def to_tokens(latents):
+    """[B, 32, 32, 32] as the VAE has them -> normalised [B, 256, 128], channels (ph, pw, c)."""
+    batch, channels, height, width = latents.shape
+    x = latents.view(batch, channels, height // 2, 2, width // 2, 2).permute(0, 2, 4, 3, 5, 1)
+    x = x.reshape(batch, height * width // 4, 4 * channels).float()
+    shift, scale = (x.new_tensor(STATISTICS[key]) for key in ("shift", "scale"))
+    return (x - shift) / scale
+
+
+def to_latents(tokens):
+    batch, count, channels = tokens.shape
+    shift, scale = (tokens.new_tensor(STATISTICS[key]) for key in ("shift", "scale"))
+    side = int(count**0.5)
+    x = (tokens * scale + shift).view(batch, side, side, 2, 2, channels // 4)
+    return x.permute(0, 5, 1, 3, 2, 4).reshape(batch, channels // 4, 2 * side, 2 * side)
+
+
+@torch.no_grad()
+def sample(
+    transformer, unconditional, features, lengths, noise, steps=20, guidance=3.0, mu=0.5, std=1.2
+):
+    """Euler steps on Octet's schedule for 256 x 256."""
+    mean = mu + 0.5 * torch.log(torch.tensor((feed.CELL * GRID / 512.0) ** 2)).item()
+    u = torch.linspace(1, 0, steps + 1, dtype=torch.float64)
+    times = 1 / (1 + torch.exp(mean + std * torch.special.ndtri(u)))
+    times = times.clamp(1 / (1 + torch.e**9), 1 / (1 + torch.e**-7.5)).float().tolist()
+    z = noise.clone()
+    for t, following in zip(times[:-1], times[1:]):
+        now = torch.full((z.shape[0],), t, device=z.device)
+        v = velocity(transformer, z, now, features, lengths)
+        if unconditional is not None and guidance != 1:
+            v = guidance * v + (1 - guidance) * velocity(unconditional, z, now)
+        z = z + (following - t) * v
+    return z
