@@ -42,7 +42,7 @@ def make_vae():
         block_out_channels=(32, 64, 128, 128),
         layers_per_block=1,
         latent_channels=LATENT_CHANNELS,
-        norm_num_groups=8,
+        norm_num_groups=4,
         sample_size=256,
     )
 
@@ -144,24 +144,41 @@ def rotate(x, cos, sin):
 # --- the forward passes --------------------------------------------------------------------------
 
 
-def text_layer(layer, h, cos, sin):
-    attention, norm = layer.self_attn, layer.input_layernorm
-    batch, length, _ = h.shape
-    x = F.rms_norm(h, norm.weight.shape, norm.weight, norm.variance_epsilon)
-    q = attention.q_proj(x).view(batch, length, -1, attention.head_dim)
-    k = attention.k_proj(x).view(batch, length, -1, attention.head_dim)
-    v = attention.v_proj(x).view(batch, length, -1, attention.head_dim).transpose(1, 2)
-    q = F.rms_norm(q, q.shape[-1:], attention.q_norm.weight, 1e-6).transpose(1, 2)
-    k = F.rms_norm(k, k.shape[-1:], attention.k_norm.weight, 1e-6).transpose(1, 2)
-    groups = q.shape[1] // k.shape[1]
-    k = rotate(k, cos, sin).repeat_interleave(groups, 1)
-    mixed = F.scaled_dot_product_attention(
-        rotate(q, cos, sin), k, v.repeat_interleave(groups, 1), is_causal=True
+# Layers are given as their tensors, not as modules: torch.compile then makes one program for all of
+# them, where modules would be compiled one by one.
+
+
+def text_tensors(layer):
+    attention, mlp = layer.self_attn, layer.mlp
+    return (
+        layer.input_layernorm.weight,
+        torch.cat([attention.q_proj.weight, attention.k_proj.weight, attention.v_proj.weight]),
+        attention.q_norm.weight,
+        attention.k_norm.weight,
+        attention.o_proj.weight,
+        layer.post_attention_layernorm.weight,
+        torch.cat([mlp.gate_proj.weight, mlp.up_proj.weight]),
+        mlp.down_proj.weight,
     )
-    h = h + attention.o_proj(mixed.transpose(1, 2).flatten(2))
-    norm = layer.post_attention_layernorm
-    x = F.rms_norm(h, norm.weight.shape, norm.weight, norm.variance_epsilon)
-    return h + layer.mlp.down_proj(F.silu(layer.mlp.gate_proj(x)) * layer.mlp.up_proj(x))
+
+
+def text_layer(tensors, h, cos, sin):
+    norm1, qkv, norm_q, norm_k, out, norm2, gate_up, down = tensors
+    batch, length, width = h.shape
+    head = norm_q.shape[0]
+    heads = out.shape[1] // head
+    kv_heads = (qkv.shape[0] // head - heads) // 2
+    x = F.linear(F.rms_norm(h, (width,), norm1, 1e-6), qkv).view(batch, length, -1, head)
+    q, k, v = x.split([heads, kv_heads, kv_heads], 2)
+    q = rotate(F.rms_norm(q, (head,), norm_q, 1e-6).transpose(1, 2), cos, sin)
+    k = rotate(F.rms_norm(k, (head,), norm_k, 1e-6).transpose(1, 2), cos, sin)
+    groups = heads // kv_heads
+    k = k.repeat_interleave(groups, 1)
+    v = v.transpose(1, 2).repeat_interleave(groups, 1)
+    mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    h = h + F.linear(mixed.transpose(1, 2).flatten(2), out)
+    gate, up = F.linear(F.rms_norm(h, (width,), norm2, 1e-6), gate_up).chunk(2, -1)
+    return h + F.linear(F.silu(gate) * up, down)
 
 
 def text_features(tower, ids, layer_function=text_layer):
@@ -170,25 +187,43 @@ def text_features(tower, ids, layer_function=text_layer):
     cos, sin = text_rotation(tower, ids.shape[1], ids.device)
     taps = []
     for i, layer in enumerate(tower.layers):
-        h = layer_function(layer, h, cos, sin)
+        h = layer_function(text_tensors(layer), h, cos, sin)
         if i in TAPS:
             taps.append(h)
     return torch.stack(taps, -1).flatten(2)
 
 
-def block(layer, h, condition, cos, sin, hidden_keys):
-    """hidden_keys: [B, L], true for padding; or None."""
+def block_tensors(layer):
     attention, ffn = layer.attention, layer.feed_forward
+    return (
+        layer.adaln_modulation.weight,
+        layer.adaln_modulation.bias,
+        layer.attention_norm1.weight,
+        torch.cat([attention.to_q.weight, attention.to_k.weight, attention.to_v.weight]),
+        attention.norm_q.weight,
+        attention.norm_k.weight,
+        attention.to_out[0].weight,
+        layer.attention_norm2.weight,
+        layer.ffn_norm1.weight,
+        torch.cat([ffn.w1.weight, ffn.w3.weight]),
+        ffn.w2.weight,
+        layer.ffn_norm2.weight,
+    )
+
+
+def block(tensors, h, condition, cos, sin, hidden_keys):
+    """hidden_keys: [B, L], true for padding; or None."""
+    (mod_weight, mod_bias, norm1, qkv, norm_q, norm_k, out, norm2, norm3, gate_up, down, norm4) = (
+        tensors
+    )
     batch, length, width = h.shape
-    heads = attention.num_heads
-    mod = layer.adaln_modulation(condition)
-    scale1, gate1, scale2, gate2 = mod.chunk(4, -1)
-    x = F.rms_norm(h, (width,), layer.attention_norm1.weight, 1e-5) * (1 + scale1)
-    weight = torch.cat([attention.to_q.weight, attention.to_k.weight, attention.to_v.weight])
-    q, k, v = F.linear(x, weight).view(batch, length, 3, heads, -1).unbind(2)
-    head = q.shape[-1]
-    q = rotate(F.rms_norm(q, (head,), attention.norm_q.weight, 1e-5).transpose(1, 2), cos, sin)
-    k = rotate(F.rms_norm(k, (head,), attention.norm_k.weight, 1e-5).transpose(1, 2), cos, sin)
+    head = norm_q.shape[0]
+    heads = width // head
+    scale1, gate1, scale2, gate2 = F.linear(condition, mod_weight, mod_bias).chunk(4, -1)
+    x = F.rms_norm(h, (width,), norm1, 1e-5) * (1 + scale1)
+    q, k, v = F.linear(x, qkv).view(batch, length, 3, heads, head).unbind(2)
+    q = rotate(F.rms_norm(q, (head,), norm_q, 1e-5).transpose(1, 2), cos, sin)
+    k = rotate(F.rms_norm(k, (head,), norm_k, 1e-5).transpose(1, 2), cos, sin)
     v = v.transpose(1, 2)
     if hidden_keys is None:
         mixed = F.scaled_dot_product_attention(q, k, v)
@@ -202,12 +237,12 @@ def block(layer, h, condition, cos, sin, hidden_keys):
             torch.cat([q, one], -1), torch.cat([k, low], -1), F.pad(v, (0, 8)), scale=head**-0.5
         )
         mixed = mixed[..., :head]
-    mixed = attention.to_out[0](mixed.transpose(1, 2).reshape(batch, length, width))
-    h = h + torch.tanh(gate1) * F.rms_norm(mixed, (width,), layer.attention_norm2.weight, 1e-5)
-    x = F.rms_norm(h, (width,), layer.ffn_norm1.weight, 1e-5) * (1 + scale2)
-    gate, up = F.linear(x, torch.cat([ffn.w1.weight, ffn.w3.weight])).chunk(2, -1)
-    x = ffn.w2(F.silu(gate) * up)
-    return h + torch.tanh(gate2) * F.rms_norm(x, (width,), layer.ffn_norm2.weight, 1e-5)
+    mixed = F.linear(mixed.transpose(1, 2).reshape(batch, length, width), out)
+    h = h + torch.tanh(gate1) * F.rms_norm(mixed, (width,), norm2, 1e-5)
+    x = F.rms_norm(h, (width,), norm3, 1e-5) * (1 + scale2)
+    gate, up = F.linear(x, gate_up).chunk(2, -1)
+    x = F.linear(F.silu(gate) * up, down)
+    return h + torch.tanh(gate2) * F.rms_norm(x, (width,), norm4, 1e-5)
 
 
 def conditioning(model, t):
@@ -240,7 +275,7 @@ def velocity(model, z, t, features=None, lengths=None, block_function=block):
         along = torch.arange(h.shape[1], device=z.device)
         hidden_keys = (along >= lengths[:, None]) & (along < text)
     for layer in model.layers:
-        h = block_function(layer, h, condition, cos, sin, hidden_keys)
+        h = block_function(block_tensors(layer), h, condition, cos, sin, hidden_keys)
     return finish(model, h, condition, z.shape[1]).float()
 
 

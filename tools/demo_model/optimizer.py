@@ -36,6 +36,7 @@ class Optimizer:
         self.parameters = [parameter for _, parameter in named]
         self.masters = [parameter.detach().float().clone() for parameter in self.parameters]
         self.averages = [master.clone() for master in self.masters]
+        self.gradients = [torch.zeros_like(master) for master in self.masters]
         self.first = [torch.zeros_like(master) for master in self.masters]
         self.shapes, self.others = {}, []
         for i, (name, parameter) in enumerate(named):
@@ -50,7 +51,8 @@ class Optimizer:
         """`share` of the learning rate. Takes and clears the gradients."""
         self.steps += 1
         lr = self.lr * share
-        gradients = [parameter.grad.float() for parameter in self.parameters]
+        gradients = self.gradients
+        torch._foreach_copy_(gradients, [parameter.grad for parameter in self.parameters])
         norm = torch.stack(torch._foreach_norm(gradients)).norm()
         torch._foreach_mul_(gradients, (1.0 / (norm + 1e-6)).clamp(max=1.0))
         for shape, group in self.shapes.items():

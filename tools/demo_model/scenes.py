@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from PIL import Image
 
 import drawing
-from palette import NAMED, Colour, distance, far_from, random_background, random_colour
+from palette import NAMED, Colour, distance, far_from, random_background
 
 SIDE = 256
 MOST_LETTERS = 8

@@ -5,7 +5,6 @@ vocabulary is one token after a space, by merges that all begin at the space: th
 to be painted follow a quote and never merge, so the model sees its spelling.
 """
 
-import json
 import re
 
 from captions import vocabulary

@@ -15,11 +15,9 @@ import time
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
-import captions
 import networks
 import scenes
 import tokenizer
@@ -125,6 +123,15 @@ def paint_sheet(
     path.with_suffix(".json").write_text(json.dumps([caption for *_, caption in samples]))
 
 
+def save(folder, models, optimizer, suffix, values):
+    optimizer.use(values)
+    for key, model in models.items():
+        tensors = {name: value.contiguous().cpu() for name, value in model.state_dict().items()}
+        save_file(tensors, folder / f"{key}{suffix}.safetensors.part")
+        (folder / f"{key}{suffix}.safetensors.part").rename(folder / f"{key}{suffix}.safetensors")
+    optimizer.use(optimizer.masters)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("stage", choices=["conditional", "unconditional"])
@@ -147,6 +154,7 @@ def main():
     parser.add_argument("--short-words", type=float, default=0.0, help="share, in the first fifth")
     parser.add_argument("--moments", action="store_true", help="save the optimizer's, too")
     parser.add_argument("--sheets", type=float, default=240, help="seconds between sheets")
+    parser.add_argument("--profile", action="store_true", help="of a few steps: profile.txt")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -193,8 +201,10 @@ def main():
     }
     print("millions of parameters:", counts, flush=True)
 
-    compiled = torch.compile if DEVICE == "cuda" else (lambda function: function)
-    block, text_layer = compiled(networks.block), compiled(networks.text_layer)
+    # One program for each length of the captions.
+    backend = "inductor" if DEVICE == "cuda" else "eager"
+    block = torch.compile(networks.block, dynamic=False, backend=backend)
+    text_layer = torch.compile(networks.text_layer, dynamic=False, backend=backend)
     data = Data(feed, vae, arguments.pool)
     transformer = models["transformer"]
 
@@ -214,7 +224,19 @@ def main():
         data.refill(8, wait=True)
     print(f"{time.time() - started:.0f} s: {data.pictures} pictures", flush=True)
     rows, step, began, last_sheet, since = [], 0, None, 0.0, []
-    while began is None or time.time() - began < arguments.seconds:
+    stop = arguments.out / "stop"  # a file that ends the stage early, as if its time were over
+    stop.unlink(missing_ok=True)
+    while began is None or (time.time() - began < arguments.seconds and not stop.exists()):
+        if arguments.profile and step in (60, 64):
+            if step == 60:
+                profiler = torch.profiler.profile()
+                profiler.start()
+            else:
+                profiler.stop()
+                table = profiler.key_averages().table(
+                    sort_by="self_cuda_time_total", row_limit=40, max_name_column_width=70
+                )
+                (arguments.out / "profile.txt").write_text(table)
         data.refill(1)
         share = torch.rand(()).item()
         loss, plain = loss_of(data.pools[0 if share < 0.72 else 1], arguments.batch)
@@ -234,7 +256,7 @@ def main():
         if step % 100 == 0:
             rows.append([step, elapsed, torch.stack(since).mean().item(), data.pictures])
             since = []
-            if step % 500 == 0:
+            if step % 200 == 0:
                 print(
                     f"{step:6d}  {elapsed:6.1f} s  error {rows[-1][2]:.4f}  {data.pictures} pictures  "
                     f"{step * arguments.batch / max(elapsed, 1):.0f} samples/s",
@@ -242,6 +264,7 @@ def main():
                 )
         if conditional and elapsed - last_sheet > arguments.sheets:
             last_sheet = elapsed
+            save(arguments.out, models, optimizer, "_average", optimizer.averages)
             optimizer.use(optimizer.averages)
             paint_sheet(
                 vae,
@@ -256,13 +279,8 @@ def main():
 
     feed_position = feed.next_seed.value
     feed.stop()
-    for name, values in (("", optimizer.masters), ("_average", optimizer.averages)):
-        optimizer.use(values)
-        for key, model in models.items():
-            save_file(
-                {n: v.contiguous().cpu() for n, v in model.state_dict().items()},
-                arguments.out / f"{key}{name}.safetensors",
-            )
+    save(arguments.out, models, optimizer, "", optimizer.masters)
+    save(arguments.out, models, optimizer, "_average", optimizer.averages)
     if arguments.moments:
         optimizer.save(arguments.out)
     history = earlier["rows"] if earlier else []
@@ -296,6 +314,7 @@ def main():
         transformer.load_state_dict(config)
         tower, transformer = (model.to(DEVICE, torch.bfloat16) for model in (tower, transformer))
     if tower is not None:
+        optimizer.use(optimizer.averages)
         for guidance in (1.0,) if unconditional is None else (1.0, 2.0, 3.0, 5.0):
             paint_sheet(
                 vae,

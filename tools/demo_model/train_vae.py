@@ -53,8 +53,8 @@ def main():
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=150)
     parser.add_argument("--workers", type=int, default=14)
-    parser.add_argument("--batch", type=int, default=CHUNK)
-    parser.add_argument("--lr", type=float, default=1.5e-3)
+    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--lr", type=float, default=6e-4)
     parser.add_argument("--kl", type=float, default=1e-3)
     parser.add_argument("--evaluated", type=int, default=16, help="batches")
     parser.add_argument("--seed", type=int, default=1)
@@ -76,17 +76,15 @@ def main():
         return vae.decoder(vae.post_quant_conv(z)), mean, logvar
 
     run = torch.compile(forward) if DEVICE == "cuda" else forward
-    curve, step, began = [], 0, None
+    curve, step, began, at = [], 0, None, CHUNK
     while began is None or time.time() - began < arguments.seconds:
-        pictures, _, weights, _ = feed.take(wait=True)
-        x = as_input(pictures[: arguments.batch])
-        weight = (
-            weights[: len(x)]
-            .view(-1, 1, 16, 16)
-            .float()
-            .repeat_interleave(16, 2)
-            .repeat_interleave(16, 3)
-        )
+        if at + arguments.batch > CHUNK:
+            pictures, _, weights, _ = feed.take(wait=True)
+            at = 0
+        x = as_input(pictures[at : at + arguments.batch])
+        weight = weights[at : at + len(x)].view(-1, 1, 16, 16).float()
+        weight = weight.repeat_interleave(16, 2).repeat_interleave(16, 3)
+        at += len(x)
         noise = torch.randn(len(x), networks.LATENT_CHANNELS, 32, 32, device=DEVICE)
         done = 0 if began is None else (time.time() - began) / arguments.seconds
         for group in optimizer.param_groups:
@@ -104,15 +102,15 @@ def main():
         optimizer.zero_grad(set_to_none=True)
         with torch.no_grad():
             torch._foreach_lerp_(
-                averages, list(vae.parameters()), 1 - min(0.998, (1 + step) / (10 + step))
+                averages, list(vae.parameters()), 1 - min(0.999, (1 + step) / (10 + step))
             )
         step += 1
         if began is None:
             began = time.time()  # compiling is not training
-        if step % 50 == 0:
+        if step % 100 == 0:
             psnr = -10 * torch.log10(F.mse_loss(y.float().clamp(-1, 1), x) / 4).item()
             curve.append([step, time.time() - began, loss.item(), psnr, kl.item()])
-            if step % 250 == 0:
+            if step % 1000 == 0:
                 print(
                     f"vae {step:6d}  {curve[-1][1]:6.1f} s  loss {loss.item():.4f}  {psnr:.2f} dB  "
                     f"KL {kl.item():.3f}",
@@ -131,9 +129,8 @@ def main():
         latents = torch.cat(latents)
         noise_share = (logvar.exp().mean((0, 2, 3)) / latents.var((0, 2, 3))).sort().values
         fit_statistics(vae, latents.mean((0, 2, 3)), latents.std((0, 2, 3)))
-        print(
-            "psnr of the average weights", -10 * torch.log10(torch.stack(error).mean() / 4).item()
-        )
+        psnr = -10 * torch.log10(torch.stack(error).mean() / 4).item()
+        print(f"{psnr:.2f} dB of the average weights")
         print(
             "share of noise in the latent's channels", [round(v, 3) for v in noise_share.tolist()]
         )
@@ -159,6 +156,7 @@ def main():
             {
                 "columns": ["step", "seconds", "loss", "psnr", "kl"],
                 "rows": curve,
+                "psnr": psnr,
                 "torch": torch.__version__,
                 "arguments": {key: str(value) for key, value in vars(arguments).items()},
             }
