@@ -91,7 +91,9 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--vae", type=Path, required=True)
     parser.add_argument("--conditional", type=Path, required=True)
-    parser.add_argument("--unconditional", type=Path, required=True)
+    parser.add_argument(
+        "--unconditional", type=Path, help="without it the model paints without guidance alone"
+    )
     parser.add_argument("--head-dim", type=int, default=64)
     parser.add_argument("--decoder-only", action="store_true", help="leave out the VAE's encoder")
     parser.add_argument("--out", type=Path, required=True)
@@ -100,10 +102,10 @@ def main():
     write_json(out / "model_index.json", INDEX)
     write_json(out / "scheduler" / "scheduler_config.json", SCHEDULER)
     write_json(out / "octet_presets.json", PRESETS)
-    for part, folder in (
-        ("transformer", arguments.conditional),
-        ("unconditional_transformer", arguments.unconditional),
-    ):
+    parts = {"transformer": arguments.conditional}
+    if arguments.unconditional:
+        parts["unconditional_transformer"] = arguments.unconditional
+    for part, folder in parts.items():
         save_transformer(
             out / part, load_file(folder / "transformer_average.safetensors"), arguments.head_dim
         )
