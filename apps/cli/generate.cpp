@@ -110,6 +110,7 @@ void generate_pictures(const CommonFlags& flags, const GenerateArguments& argume
     for (const std::string& lora : arguments.loras) text += "LoRA " + printable(lora) + "\n";
   }
   if (!captions.is_list) text += lines_of(flags, results.front(), seeded);
+  for (const CaptionResult& result : results) warn_of_looks(flags, result);
   show(flags, text, to_json(request, arguments.loras, results));
   check_none_failed(results);
 }

@@ -23,8 +23,10 @@ void Profile::enter(std::string_view layer) {
 void Profile::after(const OpRecord& record) {
   if (linear_ != nullptr && record.op == "gemm") ++linear_->int8;
   if (linear_ != nullptr && record.op == "matmul") ++linear_->floating;
-  events_.push_back(
-      {record.op, layer_, std::string(record.kernel), record.operations, begin_, backend_.mark()});
+  const bool fake =
+      linear_ != nullptr && linear_->precision == Precision::fake && record.op == "matmul";
+  events_.push_back({record.op, layer_, std::string(record.kernel), fake, record.operations, begin_,
+                     backend_.mark()});
 }
 
 void Profile::collect() {
@@ -37,7 +39,7 @@ void Profile::collect() {
     };
     count(ops_[std::string(event.op)]);
     if (event.op == "gemm" || event.op == "matmul") {
-      count(kernels_[{event.layer, {std::string(event.op), event.kernel}}]);
+      count(kernels_[{event.layer, std::string(event.op), event.kernel, event.fake}]);
     }
   }
   events_.clear();
@@ -55,7 +57,8 @@ void Profile::clear() {
 std::vector<Profile::KernelUse> Profile::kernels() const {
   std::vector<KernelUse> uses;
   for (const auto& [key, time] : kernels_) {
-    uses.push_back({key.first, key.second.first, key.second.second, time});
+    const auto& [layer, op, kernel, fake] = key;
+    uses.push_back({layer, op, kernel, fake, time});
   }
   return uses;
 }

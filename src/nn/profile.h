@@ -8,7 +8,7 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "backend/backend.h"
@@ -28,6 +28,7 @@ class Profile : public OpObserver {
     std::string layer;   // class of layers: "attention.qkv"
     std::string op;      // gemm: native INT8; matmul: unquantized
     std::string kernel;  // of a gemm
+    bool fake = false;   // a matmul of a linear in fake INT8
     OpTime time;
   };
 
@@ -66,10 +67,11 @@ class Profile : public OpObserver {
   struct Event {
     std::string_view op;  // a literal of the Backend
     std::string layer, kernel;
+    bool fake;
     double operations;
     size_t begin, end;
   };
-  using Key = std::pair<std::string, std::pair<std::string, std::string>>;  // layer, op, kernel
+  using Key = std::tuple<std::string, std::string, std::string, bool>;  // layer, op, kernel, fake
 
   Backend& backend_;
   std::string network_, layer_;
