@@ -199,6 +199,10 @@ void add_caption_flags(CLI::App& command, CaptionWords& words, bool several) {
       several ? "The captions are plain text: wrap them" : "The caption is plain text: wrap it");
 }
 
+bool are_given(const CaptionWords& words) {
+  return !words.captions.empty() || !words.prompts.empty();
+}
+
 Captions read_captions(const CaptionWords& words) {
   const std::vector<GivenCaption> given = in_order(words);
   check_given(given);

@@ -31,6 +31,8 @@ struct Captions {
   bool is_list = false;
 };
 
+bool are_given(const CaptionWords& words);
+
 // Reads them. Throws Error where one that is not of a list cannot be read.
 Captions read_captions(const CaptionWords& words);
 
