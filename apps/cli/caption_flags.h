@@ -14,8 +14,7 @@ struct CaptionWords {
   const CLI::App* command = nullptr;  // knows the order in which they came
 };
 
-// For one caption, or for several from files and folders.
-void add_caption_flags(CLI::App& command, CaptionWords& words, bool several);
+void add_caption_flags(CLI::App& command, CaptionWords& words);
 
 struct NamedCaption {
   std::string name;   // for files: "poster", "prompt-1", "line-3"

@@ -112,7 +112,7 @@ void add_certify(CLI::App& program, CommonFlags& flags) {
                    "A model to measure it by, with linears in floating point (default: the "
                    "checkpoint itself, likewise)")
       ->type_name("MODEL");
-  add_picture_flags(*command, arguments->picture, /*several_captions=*/true);
+  add_picture_flags(*command, arguments->picture);
   add_choice(*command, "--linears", model.linears, linears_words(),
              "The checkpoint's large linears");
   add_choice(*command, "--dtype", model.activations, dtype_words(), "Activations");

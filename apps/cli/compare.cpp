@@ -246,7 +246,7 @@ void add_compare(CLI::App& program, CommonFlags& flags) {
   const auto arguments = std::make_shared<CompareArguments>();
   add_side(*command, "A", arguments->a, "The reference");
   add_side(*command, "B", arguments->b, "The candidate");
-  add_picture_flags(*command, arguments->picture, /*several_captions=*/true);
+  add_picture_flags(*command, arguments->picture);
   add_require_int8(*command, arguments->picture.request.model.require_int8);
   command
       ->add_option("--pictures", arguments->pictures,
