@@ -61,9 +61,6 @@ struct CompareReport {
   Statistic psnr_db, ssim;
 };
 
-// Equal in every bit: latents, and so pixels.
-OCTET_API bool is_equal(const CompareReport& report);
-
 // What was measured as JSON: the fields that docs/json.md has for octet.compare/1 from `tokens` to
 // `images`.
 OCTET_API std::string compare_json(const CompareReport& report);

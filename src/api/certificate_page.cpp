@@ -17,10 +17,10 @@ constexpr const char* kPageHead = R"(<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>Fidelity certificate: {}</title>
 <style>
-:root{{color-scheme:light dark;--ink:#1c2430;--dim:#5d6875;--paper:#fbfaf7;--card:#fff;--edge:#dcd9d0;
---good:#1c7c4a;--bad:#b3261e;--accent:#2b62a8}}
-@media(prefers-color-scheme:dark){{:root{{--ink:#e6e8eb;--dim:#9aa4b0;--paper:#14171c;--card:#1c2128;
---edge:#343b45;--good:#5fc58f;--bad:#ff8a80;--accent:#7fb2f0}}}}
+:root{{color-scheme:light dark;--ink:#1c2430;--dim:#5d6875;--paper:#fbfaf7;--card:#fff;
+--edge:#dcd9d0;--good:#1c7c4a;--bad:#b3261e;--accent:#2b62a8}}
+@media(prefers-color-scheme:dark){{:root{{--ink:#e6e8eb;--dim:#9aa4b0;--paper:#14171c;
+--card:#1c2128;--edge:#343b45;--good:#5fc58f;--bad:#ff8a80;--accent:#7fb2f0}}}}
 body{{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);
 margin:0 auto;max-width:72rem;padding:2rem 1.25rem 4rem}}
 h1{{font-size:1.5rem;margin:0}}h2{{font-size:1.1rem;margin:2.2rem 0 .6rem}}

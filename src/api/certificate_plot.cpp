@@ -77,9 +77,9 @@ std::string snr_plot(const CompareReport& report) {
   svg += fmt::format(R"(<polyline class="line" points="{}"/>)", line);
   for (size_t i = 0; i < axes.steps; ++i) {
     const Statistic& snr = report.steps[i].snr_db;
-    svg += fmt::format(
-        R"(<circle class="dot" cx="{:.1f}" cy="{:.1f}" r="3"><title>step {}: {:.2f} dB</title></circle>)",
-        axes.x(i), axes.y(snr.mean), i + 1, snr.mean);
+    svg += fmt::format(R"(<circle class="dot" cx="{:.1f}" cy="{:.1f}" r="3">)"
+                       "<title>step {}: {:.2f} dB</title></circle>",
+                       axes.x(i), axes.y(snr.mean), i + 1, snr.mean);
   }
   return svg + "</svg>";
 }

@@ -227,13 +227,6 @@ class Comparison {
 
 }  // namespace
 
-bool is_equal(const CompareReport& report) {
-  for (const DifferenceStatistics& step : report.steps) {
-    if (step.max_abs.mean > 0) return false;
-  }
-  return report.first_velocity.max_abs.mean == 0 && report.psnr_db.count == 0;
-}
-
 CompareReport compare(const CompareRequest& request, const CompareCallbacks& callbacks) try {
   return Comparison(callbacks).run(request);
 } catch (...) {

@@ -47,6 +47,14 @@ OrderedJson json_of(const ComparedImage& image, const CompareReport& report, boo
           {"ssim", finite(image.ssim)}};
 }
 
+// Equal in every bit: latents, and so pixels.
+bool is_equal(const CompareReport& report) {
+  for (const DifferenceStatistics& step : report.steps) {
+    if (step.max_abs.mean > 0) return false;
+  }
+  return report.first_velocity.max_abs.mean == 0 && report.psnr_db.count == 0;
+}
+
 }  // namespace
 
 const char* word_for(PictureLook look) {
