@@ -8,8 +8,9 @@
 
 namespace octet::api {
 
-// The files of all networks of a model, or those of a checkpoint that is no model.
-std::vector<std::string> network_files(const std::string& model, const std::string& base);
+// The files of the networks that a model brings itself, or that were named in their place; not
+// those that come from its base.
+std::vector<std::string> network_files(const ModelOptions& options);
 
 // The entry `json` of a certificate that is otherwise complete, and its digest.
 void write_certificate_json(Certificate& certificate);

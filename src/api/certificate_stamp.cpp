@@ -1,5 +1,4 @@
 // Stamps: what a certificate leaves in the checkpoint's files.
-#include <cmath>
 #include <limits>
 
 #include "api/boundary.h"
@@ -71,7 +70,7 @@ std::vector<std::string> stampable_files(const std::string& path) {
   } catch (const Error&) {
   }
   try {
-    return api::network_files(path, "");
+    return api::network_files({.model = path});
   } catch (const Error&) {
     return {};
   }
@@ -80,7 +79,7 @@ std::vector<std::string> stampable_files(const std::string& path) {
 }  // namespace
 
 void check_takes_stamp(const ModelOptions& model) try {
-  for (const std::string& file : api::network_files(model.model, model.base)) {
+  for (const std::string& file : api::network_files(model)) {
     check_takes_metadata(file);
   }
 } catch (...) {

@@ -6,19 +6,18 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <limits>
 #include <set>
 #include <utility>
 
 #include "api/boundary.h"
 #include "api/certificate.h"
+#include "api/engine.h"
 #include "base/error.h"
 #include "base/invalid_request.h"
 #include "base/utc.h"
 #include "formats/checkpoint.h"
 #include "formats/png.h"
 #include "formats/tensor_digest.h"
-#include "hub/cache.h"
 #include "models/family.h"
 
 namespace octet {
@@ -132,16 +131,34 @@ CompareCallbacks keeping_pictures(Certificate& certificate, const CompareCallbac
 
 namespace api {
 
-std::vector<std::string> network_files(const std::string& model, const std::string& base) {
-  const std::string path = hub::find_model(model);
-  const std::string base_path = hub::find_model(base);
+std::vector<std::string> network_files(const ModelOptions& options) {
+  const ModelOptions paths = with_paths(options);
+  const models::Family& family = models::family_of(paths.model);
   std::vector<std::string> files;
-  std::set<std::string> seen;
-  for (const auto& network : models::family_of(path).find_networks(path, base_path, "")) {
-    const Checkpoint checkpoint(network.files.path);
+  const auto add = [&](const std::string& path) {
+    const Checkpoint checkpoint(path);
     for (const TensorFile& file : checkpoint.files()) {
-      if (seen.insert(file.path()).second) files.push_back(file.path());
+      if (std::find(files.begin(), files.end(), file.path()) == files.end()) {
+        files.push_back(file.path());
+      }
     }
+  };
+  std::set<size_t> elsewhere;
+  for (size_t i = 0; i < family.networks.size(); ++i) {
+    if (paths.parts.contains(std::string(family.networks[i].part))) elsewhere.insert(i);
+  }
+  for (const auto& network : family.find_networks(paths.model, paths.base, "")) {
+    if (!elsewhere.contains(network.network)) add(network.files.path);
+  }
+  if (elsewhere.empty()) return files;
+  const models::ModelFiles found = family.find({.model = paths.model,
+                                                .base = paths.base,
+                                                .fallback = paths.fallback,
+                                                .parts = paths.parts,
+                                                .guided = paths.guided});
+  for (const size_t network : elsewhere) {
+    const auto part = found.find(family.networks[network].part);
+    if (part != found.end()) add(part->second.path);
   }
   return files;
 }
@@ -165,9 +182,9 @@ Certificate certify(const CertifyRequest& request, const CompareCallbacks& callb
   if (!asked.reference.empty()) compared.a.model = asked.reference;
   certificate.report = compare(compared, keeping_pictures(certificate, callbacks));
   certificate.date = utc_now();
-  certificate.files = digests_of(api::network_files(asked.model.model, asked.model.base));
+  certificate.files = digests_of(api::network_files(asked.model));
   if (!asked.reference.empty()) {
-    certificate.reference_files = digests_of(api::network_files(asked.reference, asked.model.base));
+    certificate.reference_files = digests_of(api::network_files(compared.a));
   }
   judge(certificate);
   api::write_certificate_json(certificate);

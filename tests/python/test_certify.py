@@ -22,6 +22,7 @@ from generating import (
     edit_tensors,
     model,  # noqa: F401: a fixture
     rewrite,
+    shard,
     weights_of,
 )
 from json_docs import check_against, documented_fields, fields_of
@@ -349,6 +350,31 @@ def test_a_failure_is_stamped_as_one(certify, octet, copy):
     own_files(copy)
     assert certify(copy, "--stamp", "--min-psnr", 1000).returncode == 1
     assert {each["verdict"] for each in inspected(octet, copy)["certificates"]} == {"fail"}
+
+
+def test_shards_are_stamped_each(certify, octet, copy):
+    shard(copy)
+    names = {str(path) for part in NETWORKS for path in (copy / part).glob("*.safetensors")}
+    assert len(names) > 2
+    done = passed(certify(copy, "--stamp", "--json", "-"))
+    assert {each["file"] for each in done["checkpoint"]["files"]} == names
+    stamps = inspected(octet, copy)["certificates"]
+    assert {each["file"] for each in stamps} == names
+    assert all(each["weights_unchanged"] for each in stamps)
+
+
+def test_networks_from_elsewhere(certify, octet, copy, model):
+    """Those that were named are certified, those of the base are not."""
+    own_files(copy)
+    alone, other = (weights_of(copy / part) for part in NETWORKS)
+    done = passed(certify(alone, "--base", model, "--json", "-"))
+    assert [each["file"] for each in done["checkpoint"]["files"]] == [str(alone)]
+    done = passed(certify(alone, "--base", model, "--uncond", other, "--stamp", "--json", "-"))
+    assert [each["file"] for each in done["checkpoint"]["files"]] == [str(alone), str(other)]
+    for path in (alone, other):
+        (stamp,) = inspected(octet, path)["certificates"]
+        assert stamp["weights_unchanged"] is True
+    assert "certificates" not in inspected(octet, model)
 
 
 def test_links_are_not_stamped(certify, copy):

@@ -162,6 +162,13 @@ def test_fake_int8_is_native_int8_but_for_rounding(compare, model, device):
         far["first_velocity"]["snr_db"]["mean"], abs=0.2)
 
 
+def test_fake_int8_in_streamed_blocks(compare, model):
+    flags = ("--a-linears", "fake", "--size", "16x12", "--json", "-")
+    resident = report(compare(model, model, *flags))
+    streamed = report(compare(model, model, *flags, "--keep", "stream"))
+    assert resident["images"] == streamed["images"]
+
+
 def test_fake_int8_says_so(compare, model):
     done = report(compare(model, model, "--a-linears", "fake", "--json", "-"))
     assert done["a"]["linears"] == "fake" and done["b"]["linears"] == "int8"
