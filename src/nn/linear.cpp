@@ -94,11 +94,11 @@ Operand normed(Context& ctx, const ConstTensorView& x, const RowNorm& how, const
 void linear_into(Context& ctx, const Operand& x, const Linear& w, const TensorView& out) {
   check(x.fits(w), "linear {}: the operand was made for another weight", w.layer);
   tell_tap(ctx, x, w);
-  enter(ctx, w);
   int64_t first = 0;
   for (size_t i = 0; i < w.parts.size(); ++i) {
     const LinearPart& part = w.parts[i];
     const TensorView columns = columns_of(out, first, part.n);
+    if (ctx.profile != nullptr) ctx.profile->enter(w, part.rounding.has_value());
     if (part.is_int8()) {
       const Fusion fusion = part.quantized->bias ? Fusion::bias : Fusion::none;
       ctx.backend.gemm({x.quantized(i), &*part.quantized, columns}, fusion);

@@ -8,8 +8,9 @@ Profile::~Profile() { backend_.set_op_observer(nullptr); }
 
 void Profile::before(std::string_view) { begin_ = backend_.mark(); }
 
-void Profile::enter(const Linear& linear) {
+void Profile::enter(const Linear& linear, bool fake) {
   enter(linear.layer);
+  fake_ = fake;
   if (network_.empty()) return;
   linear_ = &linears_[network_ + "." + linear.name];
   linear_->precision = linear.precision;
@@ -18,15 +19,14 @@ void Profile::enter(const Linear& linear) {
 void Profile::enter(std::string_view layer) {
   layer_ = layer;
   linear_ = nullptr;
+  fake_ = false;
 }
 
 void Profile::after(const OpRecord& record) {
   if (linear_ != nullptr && record.op == "gemm") ++linear_->int8;
   if (linear_ != nullptr && record.op == "matmul") ++linear_->floating;
-  const bool fake =
-      linear_ != nullptr && linear_->precision == Precision::fake && record.op == "matmul";
-  events_.push_back({record.op, layer_, std::string(record.kernel), fake, record.operations, begin_,
-                     backend_.mark()});
+  events_.push_back({record.op, layer_, std::string(record.kernel), fake_ && record.op == "matmul",
+                     record.operations, begin_, backend_.mark()});
 }
 
 void Profile::collect() {
