@@ -87,6 +87,7 @@ if(NOT OCTET_KERNELS_ONLY)
   # By itself: each commit compiles it anew.
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/api/version.cpp PROPERTIES
     SKIP_UNITY_BUILD_INCLUSION ON)
+  include(cmake/captions.cmake)
   target_include_directories(octet_calling PRIVATE ${PROJECT_BINARY_DIR}/generated)
   target_compile_definitions(octet_calling PRIVATE OCTET_VERSION="${PROJECT_VERSION}")
 endif()

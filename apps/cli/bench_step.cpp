@@ -210,7 +210,9 @@ void add_bench_step(CLI::App& bench, CommonFlags& flags) {
                    "Shorten the transformer, where memory or patience is short");
   add_choice(*step, "--dtype", request->activations, dtype_words(),
              "Of activations, and of weights that are not INT8");
-  add_choice(*step, "--linears", request->linears, linears_words(), "What large linears run in");
+  EnumWords<Linears> linears = linears_words();
+  std::erase_if(linears, [](const auto& word) { return word.second == Linears::fake; });
+  add_choice(*step, "--linears", request->linears, linears, "What large linears run in");
   add_require_int8(*step, request->require_int8);
   add_choice(*step, "--tune", request->tuning, tuning_words(),
              "Measure the kernels first: never, where the plan file lacks a shape, or always");

@@ -177,39 +177,33 @@ class CaptionReader {
 
 }  // namespace
 
-void add_caption_flags(CLI::App& command, CaptionWords& words, bool several) {
+void add_caption_flags(CLI::App& command, CaptionWords& words) {
   words.command = &command;
-  CLI::Option* caption = command.add_option(
-      "--caption", words.captions,
-      several ? "JSON captions: a file, a folder of .json files, a .jsonl file with one in each "
-                "line, - for stdin, or the JSON itself; may be repeated"
-              : "JSON caption: a file, - for stdin, or the JSON itself");
-  CLI::Option* prompt = command.add_option(
-      "-p,--prompt", words.prompts,
-      several ? "Plain text in place of a caption, wrapped into one; may be repeated"
-              : "Plain text in place of a caption, wrapped into one");
-  caption->type_name(several ? "FILE|FOLDER" : "FILE");
-  prompt->type_name("TEXT");
-  for (CLI::Option* option : {caption, prompt}) {
-    if (!several) option->expected(1);
-    option->allow_extra_args(false);
-  }
-  command.add_flag(
-      "--wrap-text", words.wrap_text,
-      several ? "The captions are plain text: wrap them" : "The caption is plain text: wrap it");
+  command
+      .add_option("--caption", words.captions,
+                  "JSON captions: a file, a folder of .json files, a .jsonl file with one in each "
+                  "line, - for stdin, or the JSON itself; may be repeated")
+      ->type_name("FILE|FOLDER")
+      ->allow_extra_args(false);
+  command
+      .add_option("-p,--prompt", words.prompts,
+                  "Plain text in place of a caption, wrapped into one; may be repeated")
+      ->type_name("TEXT")
+      ->allow_extra_args(false);
+  command.add_flag("--wrap-text", words.wrap_text, "The captions are plain text: wrap them");
+}
+
+bool are_given(const CaptionWords& words) {
+  return !words.captions.empty() || !words.prompts.empty();
 }
 
 Captions read_captions(const CaptionWords& words) {
   const std::vector<GivenCaption> given = in_order(words);
   check_given(given);
-  const bool takes_one = words.command->get_option("--caption")->get_expected_max() == 1;
-  if (takes_one && given.size() > 1) {
-    throw CLI::ValidationError("--caption and --prompt cannot be used together");
-  }
   const GivenCaption& first = given.front();
   const bool is_list_file = is_folder(first.text) || (is_lines(first.text) && is_there(first.text));
   Captions captions;
-  captions.is_list = !takes_one && (given.size() > 1 || (!first.is_prompt && is_list_file));
+  captions.is_list = given.size() > 1 || (!first.is_prompt && is_list_file);
   CaptionReader reader(words.wrap_text, captions.is_list);
   for (const GivenCaption& each : given) reader.read(each);
   captions.all = reader.captions();

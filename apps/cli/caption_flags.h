@@ -14,8 +14,7 @@ struct CaptionWords {
   const CLI::App* command = nullptr;  // knows the order in which they came
 };
 
-// For one caption, or for several from files and folders.
-void add_caption_flags(CLI::App& command, CaptionWords& words, bool several);
+void add_caption_flags(CLI::App& command, CaptionWords& words);
 
 struct NamedCaption {
   std::string name;   // for files: "poster", "prompt-1", "line-3"
@@ -30,6 +29,8 @@ struct Captions {
   // others, and pictures are named after their captions.
   bool is_list = false;
 };
+
+bool are_given(const CaptionWords& words);
 
 // Reads them. Throws Error where one that is not of a list cannot be read.
 Captions read_captions(const CaptionWords& words);

@@ -47,6 +47,13 @@ void check_captions(const CommonFlags& flags, Engine& engine, const PictureReque
   }
 }
 
+const EnumWords<PictureLook>& look_words() {
+  static const EnumWords<PictureLook> words = {{"ordinary", PictureLook::ordinary},
+                                               {"constant", PictureLook::constant},
+                                               {"refusal", PictureLook::refusal}};
+  return words;
+}
+
 void print_now(const CommonFlags& flags, const std::string& lines) {
   if (flags.json == "-") return;
   std::fputs(lines.c_str(), stdout);
@@ -54,6 +61,21 @@ void print_now(const CommonFlags& flags, const std::string& lines) {
 }
 
 }  // namespace
+
+std::vector<CaptionText> texts_of(const Captions& captions) {
+  std::vector<CaptionText> texts;
+  for (const NamedCaption& caption : captions.all) {
+    if (!caption.error.empty()) throw Error(caption.error);
+    texts.push_back({.name = caption.name, .where = caption.where, .text = caption.text});
+  }
+  return texts;
+}
+
+std::string title_of(const Captions& captions, size_t caption) {
+  if (!captions.is_list) return "";
+  return fmt::format("{}/{} {}: ", caption + 1, captions.all.size(),
+                     printable(captions.all[caption].name));
+}
 
 std::vector<CaptionResult> render_list(const CommonFlags& flags, const GenerateRequest& request,
                                        const std::vector<NamedCaption>& captions,
@@ -76,7 +98,7 @@ std::vector<CaptionResult> render_list(const CommonFlags& flags, const GenerateR
   for (size_t i = 0; i < captions.size(); ++i) {
     CaptionResult& result = results[i];
     if (!is_waiting(result)) continue;
-    progress.begin(fmt::format("{}/{} {}: ", i + 1, captions.size(), printable(result.name)));
+    progress.begin(title_of({.all = captions, .is_list = true}, i));
     RenderCallbacks callbacks = others;
     callbacks.progress = std::ref(progress);
     callbacks.picture = [&](const Picture& picture) {
@@ -102,44 +124,25 @@ RenderReport total_of(const std::vector<CaptionResult>& results) {
   bool is_first = true;
   for (const CaptionResult& result : results) {
     if (!result.report) continue;
-    const RenderReport& report = *result.report;
     if (is_first) {
-      total = report;
-      is_first = false;
-      continue;
+      total = *result.report;
+    } else {
+      add_report(total, *result.report);
     }
-    total.text_tokens += report.text_tokens;
-    total.text_s += report.text_s;
-    total.load_s += report.load_s;
-    total.denoise_s += report.denoise_s;
-    total.decode_s += report.decode_s;
-    total.peak_bytes = std::max(total.peak_bytes, report.peak_bytes);
-    for (const KernelUse& use : report.kernels) {
-      const auto same =
-          std::find_if(total.kernels.begin(), total.kernels.end(), [&](const KernelUse& each) {
-            return each.layer == use.layer && each.path == use.path && each.kernel == use.kernel;
-          });
-      if (same == total.kernels.end()) {
-        total.kernels.push_back(use);
-        continue;
-      }
-      const double operations = same->tops * same->us + use.tops * use.us;
-      same->launches += use.launches;
-      same->us += use.us;
-      same->tops = same->us > 0 ? operations / same->us : 0;
-    }
-    for (const OpShare& share : report.ops) {
-      const auto same = std::find_if(total.ops.begin(), total.ops.end(),
-                                     [&](const OpShare& each) { return each.op == share.op; });
-      if (same == total.ops.end()) {
-        total.ops.push_back(share);
-        continue;
-      }
-      same->calls += share.calls;
-      same->us += share.us;
-    }
+    is_first = false;
   }
   return total;
+}
+
+void warn_of_looks(const CommonFlags& flags, const CaptionResult& result) {
+  for (size_t i = 0; i < result.looks.size(); ++i) {
+    if (result.looks[i] == PictureLook::ordinary) continue;
+    say(flags, fmt::format("warning: {}: {}", result.pictures[i],
+                           result.looks[i] == PictureLook::constant
+                               ? "nearly all of it has one colour"
+                               : "looks like a card of text, perhaps a refusal, in place of a "
+                                 "picture"));
+  }
 }
 
 std::string lines_of(const CommonFlags& flags, const CaptionResult& result, bool seeded) {
@@ -153,11 +156,14 @@ std::string lines_of(const CommonFlags& flags, const CaptionResult& result, bool
 }
 
 nlohmann::ordered_json caption_json(const CaptionResult& result, bool seeded) {
+  auto looks = nlohmann::ordered_json::array();
+  for (const PictureLook look : result.looks) looks.push_back(word_of(look_words(), look));
   nlohmann::ordered_json json = {
       {"name", result.name},
       {"caption", nullptr},
       {"pictures", result.pictures},
       {"seeds", seeded ? nlohmann::ordered_json(result.seeds) : nlohmann::ordered_json(nullptr)},
+      {"looks", looks},
       {"error", known(result.error)}};
   if (result.report) json["caption"] = result.report->caption;
   const auto add = [&](const char* field, auto RenderReport::*value) {

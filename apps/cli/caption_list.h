@@ -9,10 +9,16 @@
 
 #include "caption_flags.h"
 #include "flags.h"
-#include "octet/generate.h"
+#include "octet/compare.h"
 #include "picture_paths.h"
 
 namespace octet::cli {
+
+// Captions that stand and fall together. Throws Error for one that cannot be read.
+std::vector<CaptionText> texts_of(const Captions& captions);
+
+// "2/8 poster: ", for the progress of a list; empty for a single caption.
+std::string title_of(const Captions& captions, size_t caption);
 
 // What became of a caption.
 struct CaptionResult {
@@ -20,11 +26,13 @@ struct CaptionResult {
   std::string error;        // why there are no pictures
   std::vector<std::string> pictures;
   std::vector<uint64_t> seeds;
+  std::vector<PictureLook> looks;
   std::optional<RenderReport> report;
 
   void add(const std::string& path, const Picture& picture) {
     pictures.push_back(path);
     seeds.push_back(picture.seed);
+    looks.push_back(picture.look);
   }
 };
 
@@ -37,6 +45,9 @@ std::vector<CaptionResult> render_list(const CommonFlags& flags, const GenerateR
 
 // Times, launches and tokens of all together.
 RenderReport total_of(const std::vector<CaptionResult>& results);
+
+// Warns of pictures that look like none; other programs hand these out as a success.
+void warn_of_looks(const CommonFlags& flags, const CaptionResult& result);
 
 // The pictures' names, and unless quiet their seeds.
 std::string lines_of(const CommonFlags& flags, const CaptionResult& result, bool seeded);

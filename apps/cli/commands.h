@@ -21,6 +21,7 @@ void add_demo(CLI::App& program, CommonFlags& flags);
 void add_quantize(CLI::App& program, CommonFlags& flags);
 void add_generate(CLI::App& program, CommonFlags& flags);
 void add_compare(CLI::App& program, CommonFlags& flags);
+void add_certify(CLI::App& program, CommonFlags& flags);
 void add_completion(CLI::App& program, CommonFlags& flags);
 void add_man(CLI::App& program, CommonFlags& flags);
 

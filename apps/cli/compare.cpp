@@ -3,12 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "caption_list.h"
 #include "commands.h"
 #include "help_page.h"
 #include "model_flags.h"
@@ -40,54 +43,14 @@ struct CompareArguments {
   std::optional<double> min_cosine, min_psnr;
 };
 
-GenerateRequest request_of(const SideArguments& side, GenerateRequest shared) {
-  ModelOptions& model = shared.model;
-  model.model = side.model;
-  model.linears = side.linears;
-  model.activations = side.dtype;
-  model.loras = loras_from(side.loras);
-  if (!side.device.empty()) model.device = side.device;
-  model.require_int8 = model.require_int8 && side.linears == Linears::int8;
+ModelOptions model_of(const SideArguments& side, ModelOptions shared) {
+  shared.model = side.model;
+  shared.linears = side.linears;
+  shared.activations = side.dtype;
+  shared.loras = loras_from(side.loras);
+  if (!side.device.empty()) shared.device = side.device;
+  shared.require_int8 = shared.require_int8 && side.linears == Linears::int8;
   return shared;
-}
-
-// JSON has no infinity and no NaN.
-Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-
-Json to_json(const Statistic& statistic) {
-  return {{"mean", finite(statistic.mean)},
-          {"standard_error", finite(statistic.standard_error)},
-          {"count", statistic.count}};
-}
-
-Json to_json(const Difference& difference) {
-  return {{"cosine", difference.cosine},
-          {"relative_rmse", finite(difference.relative_rmse)},
-          {"snr_db", finite(difference.snr_db)},
-          {"max_abs", difference.max_abs}};
-}
-
-Json to_json(const DifferenceStatistics& statistics) {
-  return {{"cosine", to_json(statistics.cosine)},
-          {"relative_rmse", to_json(statistics.relative_rmse)},
-          {"snr_db", to_json(statistics.snr_db)},
-          {"max_abs", to_json(statistics.max_abs)}};
-}
-
-Json to_json(const ComparedImage& image);
-
-template <class Each>
-Json json_list(const std::vector<Each>& all) {
-  auto list = Json::array();
-  for (const Each& each : all) list.push_back(to_json(each));
-  return list;
-}
-
-Json to_json(const ComparedImage& image) {
-  return {{"first_velocity", to_json(image.first_velocity)},
-          {"steps", json_list(image.steps)},
-          {"psnr_db", finite(image.psnr_db)},
-          {"ssim", finite(image.ssim)}};
 }
 
 Json side_json(const SideArguments& side, const RenderReport& report) {
@@ -99,16 +62,10 @@ Json side_json(const SideArguments& side, const RenderReport& report) {
   return json;
 }
 
-// Equal in every bit: latents, and so pixels.
-bool is_equal(const CompareReport& report) {
-  for (const DifferenceStatistics& step : report.steps) {
-    if (step.max_abs.mean > 0) return false;
-  }
-  return report.first_velocity.max_abs.mean == 0 && report.psnr_db.count == 0;
-}
-
+// "± 0.02"; with several captions intervals say more.
 std::string with_error(const std::string& mean, const Statistic& statistic) {
-  if (!std::isfinite(statistic.standard_error)) return mean;
+  const bool has_interval = std::isfinite(statistic.low);
+  if (has_interval || !std::isfinite(statistic.standard_error)) return mean;
   return fmt::format("{} ± {:.1g}", mean, statistic.standard_error);
 }
 
@@ -122,11 +79,26 @@ std::string number(const Statistic& statistic, int decimals) {
   return with_error(fmt::format("{:.{}f}", statistic.mean, decimals), statistic);
 }
 
+std::string interval(const Statistic& statistic, int decimals) {
+  if (!std::isfinite(statistic.low)) return "-";
+  return fmt::format("{:.{}f} to {:.{}f}", statistic.low, decimals, statistic.high, decimals);
+}
+
+std::string median(const Statistic& statistic, int decimals) {
+  return statistic.count == 0 ? "-" : fmt::format("{:.{}f}", statistic.median, decimals);
+}
+
 std::string table_of(const CompareReport& report) {
-  Table table({"", "cosine", "relative RMSE", "SNR dB", "max difference"}, 1);
+  const bool several = report.captions.size() > 1;
+  std::vector<std::string> header = {"", "cosine", "relative RMSE", "SNR dB", "max difference"};
+  if (several) header.insert(header.begin() + 4, {"95 % interval", "median"});
+  Table table(header, 1);
   const auto add = [&](const std::string& name, const DifferenceStatistics& row) {
-    table.add({name, number(row.cosine, 6), number(row.relative_rmse, 5),
-               decibels(row.snr_db, row.max_abs.mean == 0), number(row.max_abs, 4)});
+    std::vector<std::string> cells = {name, number(row.cosine, 6), number(row.relative_rmse, 5),
+                                      decibels(row.snr_db, row.max_abs.mean == 0),
+                                      number(row.max_abs, 4)};
+    if (several) cells.insert(cells.begin() + 4, {interval(row.snr_db, 2), median(row.snr_db, 2)});
+    table.add(std::move(cells));
   };
   add("velocity of step 1", report.first_velocity);
   for (size_t i = 0; i < report.steps.size(); ++i) {
@@ -142,8 +114,28 @@ std::string side_text(const char* name, const SideArguments& side, const RenderR
 }
 
 std::string picture_text(const CompareReport& report) {
-  return fmt::format("PSNR {}{}, SSIM {}\n", decibels(report.psnr_db, /*equal=*/true),
-                     report.psnr_db.count > 0 ? " dB" : "", number(report.ssim, 5));
+  const bool several = report.captions.size() > 1;
+  const auto more = [&](const Statistic& statistic, int decimals) {
+    if (!several || statistic.count == 0) return std::string();
+    return fmt::format(" ({}, median {})", interval(statistic, decimals),
+                       median(statistic, decimals));
+  };
+  return fmt::format("PSNR {}{}{}, SSIM {}{}\n", decibels(report.psnr_db, /*equal=*/true),
+                     report.psnr_db.count > 0 ? " dB" : "", more(report.psnr_db, 2),
+                     number(report.ssim, 5), more(report.ssim, 5));
+}
+
+// Pictures that say little about a model, by their number.
+std::string look_text(const CompareReport& report) {
+  const auto count = [&](PictureLook ComparedImage::*look) {
+    return std::count_if(
+        report.images.begin(), report.images.end(),
+        [&](const ComparedImage& image) { return image.*look != PictureLook::ordinary; });
+  };
+  const auto a = count(&ComparedImage::look_a), b = count(&ComparedImage::look_b);
+  if (a + b == 0) return "";
+  return fmt::format("Nearly one colour, or a card with text: {} pictures of A, {} of B, of {}\n",
+                     a, b, report.images.size());
 }
 
 void check_reached(const CompareArguments& arguments, const CompareReport& report) {
@@ -160,52 +152,64 @@ void check_reached(const CompareArguments& arguments, const CompareReport& repor
   }
 }
 
+// The names of the pictures of one kind: with the caption's name and the seed where they are many.
+PicturePaths paths_for(const CompareArguments& arguments, const Captions& captions,
+                       const PictureRequest& picture, const std::string& kind) {
+  PicturePaths::Pictures pictures{
+      .is_list = captions.is_list, .images = picture.images, .flag = "--pictures"};
+  for (const NamedCaption& caption : captions.all) pictures.captions.push_back(caption.name);
+  const bool seeded = picture.noise.empty();
+  if (seeded) pictures.seed = picture.seed;
+  const char* const names = !captions.is_list ? "" : seeded ? "-{name}-{seed}" : "-{name}";
+  return {fmt::format("{}{}-{}.png", arguments.pictures, names, kind), pictures};
+}
+
 void compare_pictures(const CommonFlags& flags, const CompareArguments& arguments) {
   const Captions captions = read_captions(arguments.picture.captions);
-  GenerateRequest shared = request_from(arguments.picture, flags);
-  shared.picture = with_caption(shared.picture, captions.all.front());
-  const GenerateRequest a = request_of(arguments.a, shared), b = request_of(arguments.b, shared);
-  const auto path_of = [&](const std::string& name, int index) {
-    return picture_path(arguments.pictures + "-" + name + ".png", index, shared.picture.images);
-  };
-  const bool with_pictures = !arguments.pictures.empty();
+  const GenerateRequest shared = request_from(arguments.picture, flags);
+  CompareRequest request{.a = model_of(arguments.a, shared.model),
+                         .b = model_of(arguments.b, shared.model),
+                         .picture = shared.picture,
+                         .captions = texts_of(captions)};
+  std::map<std::string, PicturePaths> paths;
   std::vector<std::string> outputs;
-  for (int i = 0; with_pictures && i < shared.picture.images; ++i) {
-    for (const char* name : {"a", "b", "difference"}) outputs.push_back(path_of(name, i));
+  for (const char* kind : {"a", "b", "difference"}) {
+    if (arguments.pictures.empty()) break;
+    const PicturePaths& of_kind =
+        paths.emplace(kind, paths_for(arguments, captions, shared.picture, kind)).first->second;
+    outputs.insert(outputs.end(), of_kind.all().begin(), of_kind.all().end());
   }
-  std::vector<std::string> inputs = inputs_of(arguments.picture, a);
-  for (std::string& file : inputs_of(arguments.picture, b)) inputs.push_back(std::move(file));
+  std::vector<std::string> inputs = inputs_of(arguments.picture, {request.a, shared.picture});
+  for (std::string& file : files_of(request.b)) inputs.push_back(std::move(file));
   check_outputs(flags, std::move(outputs), inputs);
   std::vector<std::string> written;
   const CompareReport report = [&] {
     RenderingProgress progress(flags);
-    const auto on_step = [&](ComparedSide side, const RenderProgress& step) {
-      progress.begin(side == ComparedSide::a ? "A: " : "B: ");
+    CompareCallbacks callbacks;
+    callbacks.progress = [&](ComparedSide side, size_t caption, const RenderProgress& step) {
+      progress.begin((side == ComparedSide::a ? "A: " : "B: ") + title_of(captions, caption));
       return progress(step);
     };
-    return compare(a, b, on_step, [&](const std::string& name, const Picture& picture) {
-      if (!with_pictures) return;
-      written.push_back(path_of(name, picture.index));
-      write_picture(written.back(), picture);
-    });
+    if (!arguments.pictures.empty()) {
+      callbacks.picture = [&](const std::string& kind, size_t caption, const Picture& picture) {
+        written.push_back(paths.at(kind).of(caption, picture.index));
+        write_picture(written.back(), picture);
+      };
+    }
+    return compare(request, callbacks);
   }();
   Json json = request_json(shared, report.a);
   json.erase("model");  // each has its own
-  json.update(Json{{"a", side_json(arguments.a, report.a)},
-                   {"b", side_json(arguments.b, report.b)},
-                   {"tokens", report.tokens},
-                   {"channels", report.channels},
-                   {"equal", is_equal(report)},
-                   {"first_velocity", to_json(report.first_velocity)},
-                   {"steps", json_list(report.steps)},
-                   {"psnr_db", to_json(report.psnr_db)},
-                   {"ssim", to_json(report.ssim)},
-                   {"images", json_list(report.images)},
-                   {"pictures", written}});
+  if (captions.all.size() > 1) json["caption"] = nullptr;
+  json.update(
+      Json{{"a", side_json(arguments.a, report.a)}, {"b", side_json(arguments.b, report.b)}});
+  json.update(Json::parse(compare_json(report)));
+  json["pictures"] = written;
   std::string text = picture_text(report);
   if (!flags.quiet) {
-    text = fmt::format("{}{}\n{}\nPictures: {}", side_text("A", arguments.a, report.a),
-                       side_text("B", arguments.b, report.b), table_of(report), text);
+    text = fmt::format("{}{}\n{}\nPictures: {}{}", side_text("A", arguments.a, report.a),
+                       side_text("B", arguments.b, report.b), table_of(report), text,
+                       look_text(report));
   }
   if (flags.verbose) text += "\n" + report_text(report.a) + "\n" + report_text(report.b);
   for (const std::string& path : written) text += printable(path) + "\n";
@@ -242,12 +246,12 @@ void add_compare(CLI::App& program, CommonFlags& flags) {
   const auto arguments = std::make_shared<CompareArguments>();
   add_side(*command, "A", arguments->a, "The reference");
   add_side(*command, "B", arguments->b, "The candidate");
-  add_picture_flags(*command, arguments->picture, /*several_captions=*/false);
+  add_picture_flags(*command, arguments->picture);
   add_require_int8(*command, arguments->picture.request.model.require_int8);
   command
       ->add_option("--pictures", arguments->pictures,
                    fmt::format("Write PREFIX-a.png, PREFIX-b.png and PREFIX-difference.png ({} "
-                               "times as bright)",
+                               "times as bright); of a list, PREFIX-<caption>-<seed>-a.png",
                                kDifferenceAmplification))
       ->type_name("PREFIX")
       ->check([](const std::string& prefix) {
@@ -261,7 +265,7 @@ void add_compare(CLI::App& program, CommonFlags& flags) {
   set_examples(*command,
                {"octet compare ideogram-ai/ideogram-4-fp8 ideogram-4-int8 --caption caption.json",
                 "octet compare ideogram-4-int8 ideogram-4-int8 --a-linears float --base "
-                "ideogram-ai/ideogram-4-fp8 --caption caption.json"});
+                "ideogram-ai/ideogram-4-fp8 --caption captions/ -n 2"});
   command->callback([&flags, arguments] { compare_pictures(flags, *arguments); });
 }
 

@@ -17,8 +17,10 @@ constexpr FieldName kFieldNames[] = {
     // What a model is.
     {"model", "--model"},
     {"model", "A", "A or B"},
+    {"model", "CHECKPOINT", "the checkpoint"},
     {"transformer", "--model"},
     {"transformer", "A", "A or B"},
+    {"transformer", "CHECKPOINT", "the checkpoint"},
     {"base", "--base"},
     {"fallback", "--base"},
     {"unconditional_transformer", "--uncond"},
@@ -52,6 +54,9 @@ constexpr FieldName kFieldNames[] = {
     {"seed", "--seed"},
     {"noise", "--noise"},
     {"images", "--images"},
+    {"reference", "--reference"},
+    {"min_psnr_db", "--min-psnr"},
+    {"min_snr_db", "--min-snr"},
     // Conversion.
     {"source", "source", "the source"},
     {"out", "out", "the output"},

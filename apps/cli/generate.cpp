@@ -110,6 +110,7 @@ void generate_pictures(const CommonFlags& flags, const GenerateArguments& argume
     for (const std::string& lora : arguments.loras) text += "LoRA " + printable(lora) + "\n";
   }
   if (!captions.is_list) text += lines_of(flags, results.front(), seeded);
+  for (const CaptionResult& result : results) warn_of_looks(flags, result);
   show(flags, text, to_json(request, arguments.loras, results));
   check_none_failed(results);
 }
@@ -135,7 +136,7 @@ void add_generate(CLI::App& program, CommonFlags& flags) {
       ->type_name("FILE");
   command->add_flag("--cache-weights", model.cache_weights,
                     "Keep the INT8 weights of a model that is stored otherwise, for the next time");
-  add_picture_flags(*command, arguments->picture, /*several_captions=*/true);
+  add_picture_flags(*command, arguments->picture);
   add_picture_path(*command, arguments->out,
                    "PNG file, also with {name} (of the caption), {index} (of the picture), {image} "
                    "(of the caption's) and {seed}; several get names and numbers at the end");

@@ -6,12 +6,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <map>
 #include <memory>
 
 #include "commands.h"
 #include "help_page.h"
+#include "octet/certify.h"
 #include "octet/inspect_model.h"
 #include "octet/text.h"
 #include "output.h"
@@ -152,6 +154,45 @@ nlohmann::ordered_json to_json(const std::vector<ModelPart>& parts) {
   return json;
 }
 
+std::string to_text(const std::vector<CertificateStamp>& stamps) {
+  std::string text;
+  const auto decibels = [](double value) {
+    return std::isfinite(value) ? fmt::format("{:.2f} dB", value) : "equal";
+  };
+  for (const CertificateStamp& stamp : stamps) {
+    if (!stamp.problem.empty()) {
+      text += fmt::format("{}: a certificate that cannot be read: {}\n", printable(stamp.file),
+                          printable(stamp.problem));
+      continue;
+    }
+    text += fmt::format("{}: certificate {} of {}: {}, PSNR {}, SNR of the first velocity {}; {}\n",
+                        printable(stamp.file), shortened(stamp.digest), shortened(stamp.date),
+                        shortened(stamp.verdict), decibels(stamp.psnr_db), decibels(stamp.snr_db),
+                        stamp.weights_unchanged
+                            ? "the weights are those that were certified"
+                            : "THE WEIGHTS HAVE CHANGED since, and it says nothing about them");
+  }
+  return text;
+}
+
+nlohmann::ordered_json to_json(const std::vector<CertificateStamp>& stamps) {
+  auto json = nlohmann::ordered_json::array();
+  const auto finite = [](double value) {
+    return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
+  };
+  for (const CertificateStamp& stamp : stamps) {
+    json.push_back({{"file", stamp.file},
+                    {"digest", stamp.digest},
+                    {"date", stamp.date},
+                    {"verdict", stamp.verdict},
+                    {"psnr_db", finite(stamp.psnr_db)},
+                    {"snr_db", finite(stamp.snr_db)},
+                    {"weights_unchanged", stamp.weights_unchanged},
+                    {"problem", known(stamp.problem)}});
+  }
+  return json;
+}
+
 }  // namespace
 
 void add_inspect(CLI::App& program, CommonFlags& flags) {
@@ -188,6 +229,10 @@ void add_inspect(CLI::App& program, CommonFlags& flags) {
     if (!model.problem.empty()) {
       text += fmt::format("\nNot a whole transformer: {}\n", printable(model.problem));
       json["problem"] = model.problem;
+    }
+    if (const auto stamps = find_stamps(*path); !stamps.empty()) {
+      text += "\n" + to_text(stamps);
+      json["certificates"] = to_json(stamps);
     }
     show(flags, text, json);
   });

@@ -79,7 +79,7 @@ struct Section {
 // The commands as the help lists them.
 const Section kSections[] = {
     {"Pictures", {add_generate, add_caption, add_demo}},
-    {"Models", {add_pull, add_inspect, add_quantize, add_compare}},
+    {"Models", {add_pull, add_inspect, add_quantize, add_compare, add_certify}},
     {"This machine", {add_devices, add_bench, add_tune}},
     {"Other", {add_completion, add_man}},
 };

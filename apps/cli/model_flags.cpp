@@ -40,7 +40,8 @@ KeepRule keep_rule_from(const std::string& text) {
 }  // namespace
 
 const EnumWords<Linears>& linears_words() {
-  static const EnumWords<Linears> words = {{"int8", Linears::int8}, {"float", Linears::floating}};
+  static const EnumWords<Linears> words = {
+      {"int8", Linears::int8}, {"float", Linears::floating}, {"fake", Linears::fake}};
   return words;
 }
 

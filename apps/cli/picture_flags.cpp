@@ -68,12 +68,12 @@ uint64_t seed_from(const SeedArgument& argument, const CommonFlags& flags) {
   return seed;
 }
 
-void add_picture_flags(CLI::App& command, PictureArguments& arguments, bool several_captions) {
+void add_picture_flags(CLI::App& command, PictureArguments& arguments) {
   ModelOptions& model = arguments.request.model;
   PictureRequest& picture = arguments.request.picture;
   picture.preset = list_presets().front().name;
   add_part_flags(command, model);
-  add_caption_flags(command, arguments.captions, several_captions);
+  add_caption_flags(command, arguments.captions);
   command.add_flag("--any-caption", picture.any_caption,
                    "Warn of a caption's errors, and run it all the same");
   command.add_option("--size", arguments.size, "Pixels: <width>x<height>, or the side of a square")
@@ -95,15 +95,13 @@ void add_picture_flags(CLI::App& command, PictureArguments& arguments, bool seve
         return fmt::format("'{}' is not a number, expected such as 7 or 7,7,3", number);
       });
   add_seed(command, arguments.seed,
-           several_captions
-               ? "Seed of the noise, or random; picture i of a caption has the seed + i - 1"
-               : "Seed of the noise, or random; picture i of several has the seed + i - 1");
+           "Seed of the noise, or random; picture i of a caption has the seed + i - 1");
   command
       .add_option("--noise", arguments.noise,
                   "Safetensors file with the noise in place of the seed's, to compare with others")
       ->type_name("FILE");
   add_whole_number(command, "-n,--images", arguments.images, 1, 1000,
-                   several_captions ? "Number of images of each caption" : "Number of images");
+                   "Number of images of each caption");
   add_choice(command, "--convention", model.convention, convention_words(),
              "End of the schedule and statistics of latents");
   add_choice(command, "--tune", model.tuning, tuning_words(), "Kernels chosen by measuring");

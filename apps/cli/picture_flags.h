@@ -35,9 +35,9 @@ struct PictureArguments {
 // The heading of the help.
 inline constexpr const char* kPictureOptions = "Picture";
 
-// Parts of the model and its memory, captions (several or one), size, preset, noise, number; not
-// the model or its linears.
-void add_picture_flags(CLI::App& command, PictureArguments& arguments, bool several_captions);
+// Parts of the model and its memory, captions, size, preset, noise, number; not the model or its
+// linears.
+void add_picture_flags(CLI::App& command, PictureArguments& arguments);
 
 // All but the captions. Reads the noise.
 GenerateRequest request_from(const PictureArguments& arguments, const CommonFlags& flags);

@@ -30,14 +30,14 @@ std::set<std::string, std::less<>> placeholders_in(std::string_view pattern) {
   return found;
 }
 
-void check_placeholders(const std::string& pattern, bool has_seed) {
+void check_placeholders(const std::string& pattern, const std::string& flag, bool has_seed) {
   for (const std::string& placeholder : placeholders_in(pattern)) {
     if (std::find(kPlaceholders.begin(), kPlaceholders.end(), placeholder) == kPlaceholders.end()) {
       throw CLI::ValidationError(
-          fmt::format("--out has {}, expected {}", placeholder, list_of(kPlaceholders)));
+          fmt::format("{} has {}, expected {}", flag, placeholder, list_of(kPlaceholders)));
     }
     if (placeholder == "{seed}" && !has_seed) {
-      throw CLI::ValidationError("--out has {seed}, but with --noise there is none");
+      throw CLI::ValidationError(flag + " has {seed}, but with --noise there is none");
     }
   }
 }
@@ -101,7 +101,7 @@ std::string picture_path(const std::string& path, int index, int images) {
 
 PicturePaths::PicturePaths(const std::string& pattern, const Pictures& pictures)
     : images_(pictures.images) {
-  check_placeholders(pattern, pictures.seed.has_value());
+  check_placeholders(pattern, pictures.flag, pictures.seed.has_value());
   const auto found = placeholders_in(pattern);
   const auto has = [&](std::string_view placeholder) { return found.contains(placeholder); };
   const bool lacks_name = pictures.is_list && !has("{name}") && !has("{index}");
@@ -121,9 +121,9 @@ PicturePaths::PicturePaths(const std::string& pattern, const Pictures& pictures)
       if (lacks_image) path = picture_path(path, image, images_);
       if (const auto [other, is_new] = taken.emplace(path, caption); !is_new) {
         throw CLI::ValidationError(
-            fmt::format("two pictures would be {}, those of the captions {} and {}; give --out "
+            fmt::format("two pictures would be {}, those of the captions {} and {}; give {} "
                         "{{index}} in its name",
-                        path, other->second, caption));
+                        path, other->second, caption, pictures.flag));
       }
       paths_.push_back(std::move(path));
     }

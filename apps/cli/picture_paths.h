@@ -24,6 +24,7 @@ class PicturePaths {
     bool is_list = false;               // though it may have one caption
     int images = 1;                     // of each
     std::optional<uint64_t> seed;       // of the first of each; none with noise
+    std::string flag = "--out";         // that the pattern is from
   };
 
   // Wrong usage are a placeholder that is none, and two pictures of the same name.

@@ -57,6 +57,7 @@ std::string linears_text(const LinearCount& linears) {
                                  linears.int8, linears.protected_, linears.kept);
   if (linears.floating > 0)
     text += fmt::format(", {} in floating point as asked", linears.floating);
+  if (linears.fake > 0) text += fmt::format(", {} in fake INT8 as asked", linears.fake);
   return text;
 }
 
@@ -132,7 +133,8 @@ nlohmann::ordered_json report_json(const RenderReport& report) {
            {{"int8", report.linears.int8},
             {"protected", report.linears.protected_},
             {"kept", report.linears.kept},
-            {"floating", report.linears.floating}}},
+            {"floating", report.linears.floating},
+            {"fake", report.linears.fake}}},
           {"kernels", kernels},
           {"ops", ops}};
 }

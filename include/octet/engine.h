@@ -32,6 +32,9 @@ namespace octet {
 // The plan as a table for people.
 OCTET_API std::string plan_text(const EngineInfo& info);
 
+// Times, launches and tokens of a further picture of the same model.
+OCTET_API void add_report(RenderReport& total, const RenderReport& further);
+
 class OCTET_API Engine {
  public:
   Engine();  // nothing is loaded

@@ -8,8 +8,15 @@
 
 namespace octet {
 
-enum class Activations : uint8_t { bf16, f32 };   // type of activations, and of weights not in INT8
-enum class Linears : uint8_t { int8, floating };  // the large linears of the networks
+enum class Activations : uint8_t { bf16, f32 };  // type of activations, and of weights not in INT8
+// The large linears of the networks.
+enum class Linears : uint8_t {
+  int8,
+  floating,
+  // Weights and activations are rounded to INT8 as for `int8`, then dequantized and multiplied in
+  // floating point: what is often sold as INT8. No faster than `floating`; for comparisons.
+  fake,
+};
 // Which GEMM kernels are chosen by measuring.
 enum class Tuning : uint8_t {
   off,      // none: the plan file or an estimate decides

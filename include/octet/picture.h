@@ -62,11 +62,22 @@ struct Preview {
   std::vector<uint8_t> rgb;  // rows from the top
 };
 
+// What can be told of a picture without knowing what was asked for.
+enum class PictureLook : uint8_t {
+  ordinary,
+  constant,  // nearly all of it has one colour
+  // A flat background with a small block in the middle that is wider than high and cut by as many
+  // strokes as a line of letters: perhaps the card that a model paints in place of what it refuses.
+  // A guess, made without a sample of such a card.
+  refusal,
+};
+
 struct Picture {
   int index = 0;      // of the images of the request
   uint64_t seed = 0;  // its own; not with noise
   int width = 0, height = 0;
   std::vector<uint8_t> rgb;  // rows from the top
+  PictureLook look = PictureLook::ordinary;
   // What a file keeps beside the pixels: caption, seed, preset, checkpoint, kernels.
   std::vector<std::pair<std::string, std::string>> metadata;
 };
@@ -75,11 +86,11 @@ struct Picture {
 
 // What the linears of a class of layers ran on.
 struct KernelUse {
-  std::string layer;   // "attention.qkv"
-  std::string path;    // "int8": native; "bf16" or "f32": unquantized
-  std::string kernel;  // of the INT8 path
+  std::string layer;     // "attention.qkv"
+  std::string path;      // "int8": native; "bf16" or "f32": unquantized; "fake int8": Linears::fake
+  std::string kernel;    // of the INT8 path
   int64_t launches = 0;  // 0: its result was kept from an earlier picture
-  double us = 0;  // of all launches
+  double us = 0;         // of all launches
   double tops = 0;
 };
 
@@ -95,6 +106,7 @@ struct LinearCount {
   int protected_ = 0;  // large ones that their checkpoint keeps in floating point
   int kept = 0;        // small ones, which the family keeps there
   int floating = 0;    // large ones that were asked for in floating point
+  int fake = 0;        // large ones that were rounded to INT8, and multiplied in floating point
 };
 
 struct RenderReport {

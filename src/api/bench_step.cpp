@@ -36,6 +36,9 @@ void check_request(const StepBenchRequest& request) {
         "bench step: {} text tokens, expected 0 to 2048", request.text_tokens);
   check(request.steps >= 1 && request.steps <= 1000, "bench step: {} steps, expected 1 to 1000",
         request.steps);
+  check_value(request.linears != Linears::fake, "linears",
+              "`linears`: fake INT8 is for pictures that are compared, expected INT8 or floating "
+              "point");
   check_value(!request.require_int8 || request.linears == Linears::int8, "require_int8",
               "`require_int8`: the networks' linears were asked for in floating point; leave "
               "`linears` out");

@@ -1,5 +1,5 @@
-// octet::compare: runs generate() twice. What the first run shows of its steps and pictures is kept
-// on disk, and the second run is measured against it as it goes.
+// octet::compare: renders the same requests twice. What the first model shows of its steps and
+// pictures is kept on disk, and the second is measured against it as it goes.
 #include "octet/compare.h"
 
 #include <fmt/format.h>
@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/scratch_file.h"
 #include "formats/text.h"
+#include "measure/bootstrap.h"
 #include "measure/difference.h"
 
 namespace octet {
@@ -67,54 +68,72 @@ Picture picture_of_difference(const Picture& b, const std::vector<uint8_t>& a) {
   return made;
 }
 
-// The statistic of one number of each image.
+// The statistic of one number of each image, in groups of one caption.
 template <class NumberOf>
-Statistic over(const std::vector<ComparedImage>& images, const NumberOf& number_of) {
-  std::vector<double> values;
-  for (const ComparedImage& image : images) values.push_back(number_of(image));
-  return measure::statistic(values);
+Statistic over(const CompareReport& report, const NumberOf& number_of) {
+  measure::Groups groups(report.captions.size());
+  for (const ComparedImage& image : report.images) {
+    groups[image.caption].push_back(number_of(image));
+  }
+  return measure::grouped_statistic(groups);
 }
 
 template <class DifferenceOf>
-DifferenceStatistics differences_over(const std::vector<ComparedImage>& images,
+DifferenceStatistics differences_over(const CompareReport& report,
                                       const DifferenceOf& difference_of) {
   const auto member = [&](double Difference::*number) {
-    return over(images, [&](const ComparedImage& image) { return difference_of(image).*number; });
+    return over(report, [&](const ComparedImage& image) { return difference_of(image).*number; });
   };
   return {member(&Difference::cosine), member(&Difference::relative_rmse),
           member(&Difference::snr_db), member(&Difference::max_abs)};
 }
 
 void add_statistics(CompareReport& report) {
-  const std::vector<ComparedImage>& images = report.images;
   report.first_velocity =
-      differences_over(images, [](const ComparedImage& image) { return image.first_velocity; });
-  for (size_t step = 0; step < images.front().steps.size(); ++step) {
+      differences_over(report, [](const ComparedImage& image) { return image.first_velocity; });
+  for (size_t step = 0; step < report.images.front().steps.size(); ++step) {
     report.steps.push_back(
-        differences_over(images, [&](const ComparedImage& image) { return image.steps[step]; }));
+        differences_over(report, [&](const ComparedImage& image) { return image.steps[step]; }));
   }
-  report.psnr_db = over(images, [](const ComparedImage& image) { return image.psnr_db; });
-  report.ssim = over(images, [](const ComparedImage& image) { return image.ssim; });
+  report.psnr_db = over(report, [](const ComparedImage& image) { return image.psnr_db; });
+  report.ssim = over(report, [](const ComparedImage& image) { return image.ssim; });
+}
+
+std::vector<PictureRequest> requests_of(const CompareRequest& request) {
+  std::vector<PictureRequest> requests;
+  for (const CaptionText& caption : request.captions) {
+    requests.push_back(request.picture);
+    requests.back().caption = caption.text;
+    requests.back().caption_name = caption.where;
+  }
+  return requests;
 }
 
 class Comparison {
  public:
-  Comparison(const OnCompareStep& on_step, const OnComparedPicture& on_picture)
-      : on_step_(on_step), on_picture_(on_picture) {}
+  explicit Comparison(const CompareCallbacks& callbacks) : callbacks_(callbacks) {}
 
-  CompareReport run(GenerateRequest a, GenerateRequest b) {
-    if (a.model.fallback.empty()) a.model.fallback = b.model.model;
-    if (b.model.fallback.empty()) b.model.fallback = a.model.model;
+  CompareReport run(const CompareRequest& request) {
+    check(!request.captions.empty(), "compare: there is no caption, expected at least one");
+    ModelOptions a = request.a, b = request.b;
+    if (a.fallback.empty()) a.fallback = b.model;
+    if (b.fallback.empty()) b.fallback = a.model;
+    requests_ = requests_of(request);
     check_both(a, b);
+    report_.captions = request.captions;
+    report_.seeded = request.picture.noise.empty();
     RenderCallbacks of_a;
     of_a.latent = [&](const LatentStep& step) { record_.write(step); };
     of_a.picture = [&](const Picture& picture) {
       record_.write(picture);
       hand_over("a", picture);
+      ComparedImage& made = report_.images.emplace_back();
+      made.caption = caption_;
+      made.seed = picture.seed;
+      made.look_a = picture.look;
     };
     report_.a = render(ComparedSide::a, a, of_a);
     record_.rewind();
-    report_.images.resize(static_cast<size_t>(b.picture.images));
     RenderCallbacks of_b;
     of_b.latent = [&](const LatentStep& step) { compare_step(step); };
     of_b.picture = [&](const Picture& picture) {
@@ -127,45 +146,56 @@ class Comparison {
   }
 
  private:
-  // Before either is loaded.
-  void check_both(const GenerateRequest& a, const GenerateRequest& b) {
-    const PictureRequest &of_a = a.picture, &of_b = b.picture;
-    check(of_a.images == of_b.images && of_a.size == of_b.size && of_a.seed == of_b.seed &&
-              of_a.noise == of_b.noise,
-          "compare: A and B are to differ in images, size or noise, expected the same");
-    const LatentShape shape = api::OneShot(a).check(/*warn=*/true),
-                      other = api::OneShot(b).check(/*warn=*/of_a.caption != of_b.caption);
+  // Before either is loaded. The captions are those of both: one of them warns.
+  void check_both(const ModelOptions& a, const ModelOptions& b) {
+    const LatentShape shape = api::RequestSession(a, requests_).check(/*warn=*/true),
+                      other = api::RequestSession(b, requests_).check(/*warn=*/false);
     check(shape == other,
           "compare: the latents of {} are {} tokens of {} channels after {} steps, those of {} are "
           "{} of {} after {}; expected models whose latents are alike",
-          in_quotes(a.model.model), shape.tokens, shape.channels, shape.steps,
-          in_quotes(b.model.model), other.tokens, other.channels, other.steps);
+          in_quotes(a.model), shape.tokens, shape.channels, shape.steps, in_quotes(b.model),
+          other.tokens, other.channels, other.steps);
     report_.tokens = shape.tokens;
     report_.channels = shape.channels;
   }
 
-  RenderReport render(ComparedSide side, const GenerateRequest& request,
-                      RenderCallbacks callbacks) {
+  // All captions, with one model that stays loaded.
+  RenderReport render(ComparedSide side, const ModelOptions& model, RenderCallbacks told) {
     bool stopped = false;
     const std::string sentence = fmt::format(
         "compare: stopped on request while {} ran; a comparison takes both to their end",
         side == ComparedSide::a ? "A" : "B");
-    callbacks.progress = [&](const RenderProgress& progress) {
-      stopped = stopped || (on_step_ && !on_step_(side, progress));
+    told.progress = [&](const RenderProgress& progress) {
+      stopped = stopped || (callbacks_.progress && !callbacks_.progress(side, caption_, progress));
       return !stopped;
     };
-    callbacks.picture = [&, on_picture = std::move(callbacks.picture)](const Picture& picture) {
+    told.picture = [&, on_picture = std::move(told.picture)](const Picture& picture) {
       if (stopped) fail("{}", sentence);  // what is complete is still handed over
       on_picture(picture);
     };
-    try {
-      return api::OneShot(request).run(callbacks, /*warn=*/false);
-    } catch (const Cancelled&) {
-      fail("{}", sentence);
+    RenderReport total;
+    api::RequestSession session(model, requests_);
+    for (caption_ = 0; caption_ < requests_.size(); ++caption_) {
+      try {
+        const RenderReport report = session.run(caption_, told, /*warn=*/false);
+        if (side == ComparedSide::a) report_.prompts.push_back(report.caption);
+        if (caption_ == 0) {
+          total = report;
+        } else {
+          add_report(total, report);
+        }
+      } catch (const Cancelled&) {
+        fail("{}", sentence);
+      }
     }
+    return total;
   }
 
-  ComparedImage& image(int index) { return report_.images[static_cast<size_t>(index)]; }
+  // Of the caption that is being rendered.
+  ComparedImage& image(int index) {
+    const auto images = static_cast<size_t>(requests_.front().images);
+    return report_.images[caption_ * images + static_cast<size_t>(index)];
+  }
 
   void compare_step(const LatentStep& step) {
     const auto apart = [&](std::span<const float> candidate) {
@@ -178,26 +208,27 @@ class Comparison {
   void compare_picture(const Picture& b) {
     const std::vector<uint8_t> pixels = record_.pixels(b.rgb.size());
     const PixelView a = {pixels, b.width, b.height};
+    image(b.index).look_b = b.look;
     image(b.index).psnr_db = measure::psnr_db(a, view_of(b));
     image(b.index).ssim = measure::ssim(a, view_of(b));
     hand_over("difference", picture_of_difference(b, pixels));
   }
 
   void hand_over(const char* name, const Picture& picture) const {
-    if (on_picture_) on_picture_(name, picture);
+    if (callbacks_.picture) callbacks_.picture(name, caption_, picture);
   }
 
-  const OnCompareStep& on_step_;
-  const OnComparedPicture& on_picture_;
+  const CompareCallbacks& callbacks_;
+  std::vector<PictureRequest> requests_;
+  size_t caption_ = 0;  // that is being rendered
   Record record_;
   CompareReport report_;
 };
 
 }  // namespace
 
-CompareReport compare(const GenerateRequest& a, const GenerateRequest& b,
-                      const OnCompareStep& on_step, const OnComparedPicture& on_picture) try {
-  return Comparison(on_step, on_picture).run(a, b);
+CompareReport compare(const CompareRequest& request, const CompareCallbacks& callbacks) try {
+  return Comparison(callbacks).run(request);
 } catch (...) {
   api::rethrow_as_error();
 }

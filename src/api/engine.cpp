@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "formats/text.h"
 #include "hub/cache.h"
+#include "measure/picture_look.h"
 #include "octet/text.h"
 #include "octet/version.h"
 
@@ -35,6 +36,15 @@ ModelOptions with_paths(ModelOptions options) {
     if (options.guided || !guides) path = hub::find_model(path);
   }
   return options;
+}
+
+const char* linears_word(Linears linears) {
+  switch (linears) {
+    case Linears::int8: return "int8";
+    case Linears::floating: return "float";
+    case Linears::fake: return "fake";
+  }
+  return "";
 }
 
 engine::RenderJob job_of(const models::Family& family, const PictureRequest& request,
@@ -94,6 +104,7 @@ Picture to_picture(engine::RenderedImage image, const PictureRequest& request,
   picture.width = report.width;
   picture.height = report.height;
   picture.rgb = std::move(image.rgb);
+  picture.look = measure::look_of({picture.rgb, picture.width, picture.height});
   using Entry = std::pair<std::string, std::string>;
   picture.metadata = {
       {"Software", fmt::format("Octet {} ({})", version(), commit())},
@@ -106,7 +117,7 @@ Picture to_picture(engine::RenderedImage image, const PictureRequest& request,
        request.guidance.empty() ? "preset" : fmt::format("{}", fmt::join(request.guidance, ","))},
       {"checkpoint", report.checkpoint},
       {"device", report.device},
-      {"linears", options.linears == Linears::int8 ? "int8" : "float"},
+      {"linears", api::linears_word(options.linears)},
       {"loras", lora_text(options.loras)},
       {"dtype", options.activations == Activations::bf16 ? "bf16" : "f32"},
       {"convention", options.convention == Convention::official ? "official" : "diffusers"},

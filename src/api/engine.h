@@ -9,6 +9,9 @@ namespace octet::api {
 // Names of the hub as paths.
 ModelOptions with_paths(ModelOptions options);
 
+// "int8", "float", "fake"
+const char* linears_word(Linears linears);
+
 // Throws InvalidRequest and Error for what can be known without a model.
 engine::RenderJob job_of(const models::Family& family, const PictureRequest& request,
                          const ModelOptions& options, bool warn);
@@ -18,18 +21,20 @@ RenderReport render(engine::Session& session, const PictureRequest& request,
 
 void log_size_warning(const engine::Session& session, const PictureRequest& request);
 
-// A request on its own: a session that keeps nothing that the request does not need any more.
-class OneShot {
+// Requests that are known beforehand, all of one size. A session for one of them keeps nothing that
+// it does not need any more; one for several stays loaded.
+class RequestSession {
  public:
-  explicit OneShot(const GenerateRequest& request);
-  ~OneShot();
+  RequestSession(const ModelOptions& model, std::vector<PictureRequest> requests);
+  ~RequestSession();
 
   // Throws what run() would throw before it loads anything; with `warn` also logs its warnings.
   LatentShape check(bool warn);
-  RenderReport run(const RenderCallbacks& callbacks, bool warn);
+  RenderReport run(size_t request, const RenderCallbacks& callbacks, bool warn);
 
  private:
-  GenerateRequest request_;
+  ModelOptions model_;
+  std::vector<PictureRequest> requests_;
   std::atomic<bool> stop_{false};
   std::unique_ptr<engine::Session> session_;
 };

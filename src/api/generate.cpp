@@ -22,39 +22,45 @@ const models::Family& family_of_named(const std::string& model) {
 }
 
 // What is wrong with a request is said before what is wrong with the model.
-GenerateRequest resolved(GenerateRequest request) {
-  const models::Family& family = family_of_named(request.model.model);
-  const engine::RenderJob job = job_of(family, request.picture, request.model, /*warn=*/false);
-  request.model.guided = request.model.guided && models::is_guided(job.schedule);
-  request.model = with_paths(request.model);
-  return request;
+ModelOptions resolved(ModelOptions model, const std::vector<PictureRequest>& requests) {
+  const models::Family& family = family_of_named(model.model);
+  bool guided = false;
+  for (const PictureRequest& request : requests) {
+    const engine::RenderJob job = job_of(family, request, model, /*warn=*/false);
+    guided = guided || models::is_guided(job.schedule);
+  }
+  model.guided = model.guided && guided;
+  return with_paths(std::move(model));
 }
 
 }  // namespace
 
-OneShot::OneShot(const GenerateRequest& request)
-    : request_(resolved(request)),
+RequestSession::RequestSession(const ModelOptions& model, std::vector<PictureRequest> requests)
+    : model_(resolved(model, requests)),
+      requests_(std::move(requests)),
       session_(std::make_unique<engine::Session>(
-          engine::SessionOptions{.model = request_.model, .once = true}, stop_)) {}
+          engine::SessionOptions{.model = model_, .once = requests_.size() == 1}, stop_)) {}
 
-OneShot::~OneShot() = default;
+RequestSession::~RequestSession() = default;
 
-LatentShape OneShot::check(bool warn) {
-  const LatentShape shape =
-      session_->check(job_of(session_->family(), request_.picture, request_.model, warn));
-  if (warn) log_size_warning(*session_, request_.picture);
+LatentShape RequestSession::check(bool warn) {
+  LatentShape shape;
+  for (const PictureRequest& request : requests_) {
+    shape = session_->check(job_of(session_->family(), request, model_, warn));
+  }
+  if (warn && !requests_.empty()) log_size_warning(*session_, requests_.front());
   return shape;
 }
 
-RenderReport OneShot::run(const RenderCallbacks& callbacks, bool warn) {
-  return render(*session_, request_.picture, request_.model, callbacks, warn);
+RenderReport RequestSession::run(size_t request, const RenderCallbacks& callbacks, bool warn) {
+  return render(*session_, requests_.at(request), model_, callbacks, warn);
 }
 
 }  // namespace api
 
 RenderReport generate(const GenerateRequest& request, const RenderCallbacks& callbacks) try {
   check(callbacks.picture != nullptr, "generate: nobody takes the pictures; expected a function");
-  return api::OneShot(request).run(callbacks, /*warn=*/true);
+  return api::RequestSession(request.model, {request.picture}).run(0, callbacks, /*warn=*/true);
 } catch (...) {
   api::rethrow_as_error();
 }

@@ -5,11 +5,14 @@
 #include <cmath>
 
 #include "api/boundary.h"
+#include "api/html.h"
 #include "octet/quantize.h"
 #include "octet/version.h"
 
 namespace octet {
 namespace {
+
+using api::html_text;
 
 constexpr const char* kHead = R"(<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
@@ -28,21 +31,6 @@ vertical-align:-.1rem;margin:0 .3rem 0 1rem}tr.protected td:first-child{font-wei
 p.note{color:#777}
 </style></head><body>
 )";
-
-// Names come from the list of the model, other text from the user: neither is HTML.
-std::string escaped(const std::string& text) {
-  std::string safe;
-  for (const char c : text) {
-    switch (c) {
-      case '<': safe += "&lt;"; break;
-      case '>': safe += "&gt;"; break;
-      case '&': safe += "&amp;"; break;
-      case '"': safe += "&quot;"; break;
-      default: safe += c;
-    }
-  }
-  return safe;
-}
 
 std::string bar(const char* kind, double value, double most) {
   return fmt::format(R"(<div class="bar {}" style="width:{:.2f}%" title="{} {:.3f} %"></div>)",
@@ -92,7 +80,7 @@ std::string error_page(const QuantizeReport& report) try {
       "<h1>Quantization errors, {}</h1>\n<p>NRMSE of each linear's output in INT8 against F32 on "
       "{} (activations: {}). Geometric means: row-wise {:.3f} %, SmoothQuant {:.3f} %, ConvRot "
       "{:.3f} %, BF16 {:.3f} %.</p>\n",
-      escaped(to_string(report.recipe)), escaped(report.device), escaped(report.activations),
+      html_text(to_string(report.recipe)), html_text(report.device), html_text(report.activations),
       100 * mean(report, &LinearError::rowwise), 100 * mean(report, &LinearError::smoothquant),
       100 * mean(report, &LinearError::convrot), 100 * mean(report, &LinearError::unquantized));
   page +=
@@ -111,7 +99,7 @@ std::string error_page(const QuantizeReport& report) try {
     page += fmt::format(
         "<tr{}><td>{}{}</td><td class=\"bars\">{}{}{}{}</td><td>{:.3f} %</td><td>{:.3f} %</td>"
         "<td>{:.3f} %</td><td>{:.3f} %</td><td>{}</td><td>{}</td></tr>\n",
-        error->is_protected ? " class=\"protected\"" : "", escaped(linear_title(report, *error)),
+        error->is_protected ? " class=\"protected\"" : "", html_text(linear_title(report, *error)),
         error->is_protected ? " (protected)" : "", bar("rowwise", error->rowwise, most),
         bar("smoothquant", error->smoothquant, most), bar("convrot", error->convrot, most),
         bar("bf16", error->unquantized, most), 100 * error->rowwise, 100 * error->smoothquant,

@@ -24,6 +24,11 @@ nn::LinearPart moved(const nn::LinearPart& from, const Move& move) {
   if (from.quantized) made.quantized = moved(*from.quantized, move);
   made.weight = move(from.weight);
   made.bias = move(from.bias);
+  if (from.rounding) {
+    made.rounding = {.transform = from.rounding->transform, .smooth = move(from.rounding->smooth)};
+    nn::LinearPart::Rounding& rounding = *made.rounding;
+    if (rounding.smooth) rounding.transform.smooth = rounding.smooth.view(DType::f32, {made.k});
+  }
   return made;
 }
 
@@ -56,6 +61,7 @@ uint64_t bytes_in(const nn::LinearPart& part) {
     bytes += part.quantized->values.bytes() + part.quantized->col_scale.bytes() +
              part.quantized->bias.bytes() + part.quantized->smooth.bytes();
   }
+  if (part.rounding) bytes += part.rounding->smooth.bytes();
   return bytes;
 }
 

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "weights/converted_cache.h"
-#include "weights/loader.h"
 #include "weights/random_weights.h"
 
 namespace octet::engine {
@@ -113,6 +112,10 @@ const Fingerprint& PartStore::fingerprint() {
   return *sum_;
 }
 
+weights::LoadOptions PartStore::load_options() const {
+  return {.dtype = ctx_.dtype, .int8 = rules_.int8, .fake = rules_.fake};
+}
+
 void PartStore::load(const OnLoad& progress) {
   if (loaded_ || where_ == Residency::streamed) return;
   try {
@@ -132,7 +135,7 @@ void PartStore::load(const OnLoad& progress) {
 // weights that they were made from.
 void PartStore::load_resident(const OnLoad& progress) {
   WeightSource source = part_.source();
-  weights::LoadOptions options{.dtype = ctx_.dtype, .int8 = rules_.int8};
+  weights::LoadOptions options = load_options();
   std::unique_ptr<weights::ConvertedCache> cache;
   std::shared_ptr<const Checkpoint> found;
   if (rules_.int8 && (rules_.keep_converted || !rules_.changes.empty())) {
@@ -162,7 +165,7 @@ void PartStore::load_resident(const OnLoad& progress) {
 
 void PartStore::load_host(const OnLoad& progress) {
   LoadProgress told(progress, file_bytes(part_.source(), part_));
-  weights::LoadOptions options{.dtype = ctx_.dtype, .int8 = rules_.int8};
+  weights::LoadOptions options = load_options();
   options.progress = [&](uint64_t bytes) { told.add(bytes); };
   Fingerprint sum;
   for (int64_t unit = 0; unit < part_.unit_count(); ++unit) {
@@ -200,9 +203,9 @@ void PartStore::load_unit(int64_t unit) {
   const auto at = static_cast<size_t>(unit);
   const auto visit = [&](nn::WeightVisitor& visitor) { part_.visit(unit, visitor); };
   if (host_[at].is_kept()) return host_[at].restore(ctx_.backend, visit);
-  weights::Loader loader(
-      part_.source(), ctx_.backend,
-      {.dtype = ctx_.dtype, .int8 = rules_.int8, .fingerprint = !sum_ && !of_units_[at]});
+  weights::LoadOptions options = load_options();
+  options.fingerprint = !sum_ && !of_units_[at];
+  weights::Loader loader(part_.source(), ctx_.backend, options);
   visit(loader);
   if (sum_ || of_units_[at]) return;
   of_units_[at] = loader.fingerprint();
@@ -243,11 +246,10 @@ void PartStore::reload(const std::function<bool(const nn::LinearSpec&)>& is_chan
   ChangedLinears checked(present, is_changed);
   part_.visit_all(checked);
   LoadProgress told(progress, present.bytes());
-  weights::Loader loader(part_.source(), ctx_.backend,
-                         {.dtype = ctx_.dtype,
-                          .int8 = rules_.int8,
-                          .fingerprint = false,
-                          .progress = [&](uint64_t bytes) { told.add(bytes); }});
+  weights::LoadOptions options = load_options();
+  options.fingerprint = false;
+  options.progress = [&](uint64_t bytes) { told.add(bytes); };
+  weights::Loader loader(part_.source(), ctx_.backend, options);
   ChangedLinears changed(loader, is_changed);
   part_.visit_all(changed);
 }

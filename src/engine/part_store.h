@@ -13,6 +13,7 @@
 #include "nn/context.h"
 #include "octet/model_options.h"
 #include "weights/fingerprint.h"
+#include "weights/loader.h"
 
 namespace octet::engine {
 
@@ -21,6 +22,7 @@ using OnLoad = std::function<void(uint64_t done, uint64_t total)>;
 
 struct LoadRules {
   bool int8 = true;             // large linears
+  bool fake = false;            // these are dequantized: Linears::fake
   bool keep_converted = false;  // INT8 codes that are made while loading are kept on disk
   // What the part's source does to weights (Lora::identity()), for the cache of the disk.
   std::vector<std::string> changes = {};
@@ -59,6 +61,7 @@ class PartStore {
   const weights::Fingerprint& fingerprint();
 
  private:
+  weights::LoadOptions load_options() const;
   void load_unit(int64_t unit);
   void load_resident(const OnLoad& progress);
   void load_host(const OnLoad& progress);

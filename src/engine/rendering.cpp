@@ -278,11 +278,14 @@ void Rendering::decode(int index) {
 void Rendering::collect() {
   profile_.collect();
   report_.kernels.clear();
-  const std::string dtype = session_.dtype_ == DType::bf16 ? "bf16" : "f32";
+  const auto path_of = [dtype = session_.dtype_](const nn::Profile::KernelUse& use) {
+    if (use.op == "gemm") return "int8";
+    return use.fake ? "fake int8" : dtype == DType::bf16 ? "bf16" : "f32";
+  };
   for (const auto& use : profile_.kernels()) {
     const nn::OpTime& time = use.time;
-    report_.kernels.push_back({use.layer, use.op == "gemm" ? "int8" : dtype, use.kernel, time.calls,
-                               time.us, time.us > 0 ? time.operations / time.us * 1e-6 : 0});
+    report_.kernels.push_back({use.layer, path_of(use), use.kernel, time.calls, time.us,
+                               time.us > 0 ? time.operations / time.us * 1e-6 : 0});
   }
   // What was kept from an earlier picture ran on these, and not for this one.
   for (const auto& [what, kernels] : session_.kept_kernels_) {
@@ -290,8 +293,7 @@ void Rendering::collect() {
       const bool known = std::any_of(report_.kernels.begin(), report_.kernels.end(),
                                      [&](const KernelUse& row) { return row.layer == use.layer; });
       if (!known) {
-        report_.kernels.push_back(
-            {use.layer, use.op == "gemm" ? "int8" : dtype, use.kernel, 0, 0, 0});
+        report_.kernels.push_back({use.layer, path_of(use), use.kernel, 0, 0, 0});
       }
     }
   }
@@ -326,6 +328,7 @@ LinearCount Rendering::count_linears() const {
       case nn::Precision::protected_: ++count.protected_; break;
       case nn::Precision::kept: ++count.kept; break;
       case nn::Precision::floating: ++count.floating; break;
+      case nn::Precision::fake: ++count.fake; break;
     }
   }
   return count;

@@ -22,8 +22,8 @@ std::unique_ptr<Backend> backend_for(const ModelOptions& options) {
 
 models::Model open_model(const models::Family& family, const ModelOptions& options) {
   check_value(!options.require_int8 || options.linears == Linears::int8, "require_int8",
-              "`require_int8`: the networks' linears were asked for in floating point; leave "
-              "`linears` out");
+              "`require_int8`: the networks' linears were asked for in {}; leave `linears` out",
+              options.linears == Linears::fake ? "fake INT8" : "floating point");
   const auto files = family.find({.model = options.model,
                                   .base = options.base,
                                   .fallback = options.fallback,
@@ -101,11 +101,11 @@ void Session::check_native_int8() const {
 }
 
 void Session::plan() {
-  const bool int8 = options_.model.linears == Linears::int8;
+  const Linears linears = options_.model.linears;
   const bool shared = keeps_data_on_host(*backend_);
   std::vector<PartNeed> needs;
   const auto add = [&](models::Part& part, bool is_network) {
-    const PartBytes bytes = engine::bytes_of(part, dtype_, is_network && int8);
+    const PartBytes bytes = engine::bytes_of(part, dtype_, is_network && linears == Linears::int8);
     needs.push_back({.name = std::string(part.name()),
                      .bytes = bytes.all,
                      .largest_unit = bytes.largest_unit,
@@ -144,7 +144,8 @@ void Session::plan() {
   text_->rules().int8 = false;
   for (size_t i = 0; i < model_.networks.size(); ++i) {
     networks_.push_back(store(*model_.networks[i], 1 + i));
-    networks_.back()->rules().int8 = int8;
+    networks_.back()->rules().int8 = linears != Linears::floating;
+    networks_.back()->rules().fake = linears == Linears::fake;
     networks_.back()->rules().keep_converted = options_.model.cache_weights;
   }
   decoder_ = store(*model_.decoder, plan_.size() - 1);

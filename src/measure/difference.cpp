@@ -90,14 +90,15 @@ Statistic statistic(std::span<const double> values) {
     sum += value;
     ++count;
   }
-  if (count == 0) return {kNaN, kNaN, 0};
+  if (count == 0) return {.mean = kNaN, .standard_error = kNaN};
   const double mean = sum / count;
-  if (count == 1) return {mean, kNaN, 1};
+  if (count == 1) return {.mean = mean, .standard_error = kNaN, .count = 1};
   double squares = 0;
   for (const double value : values) {
     if (std::isfinite(value)) squares += (value - mean) * (value - mean);
   }
-  return {mean, std::sqrt(squares / (count - 1.0) / count), count};
+  return {
+      .mean = mean, .standard_error = std::sqrt(squares / (count - 1.0) / count), .count = count};
 }
 
 double psnr_db(const PixelView& reference, const PixelView& candidate) {

@@ -11,8 +11,8 @@ namespace octet::measure {
 // Of as many elements, all finite.
 Difference difference(std::span<const float> reference, std::span<const float> candidate);
 
-// The standard error is that of independent measurements: sqrt(variance / count), the variance with
-// count - 1.
+// The mean and its standard error, that of independent measurements: sqrt(variance / count), the
+// variance with count - 1. bootstrap.h has the rest.
 Statistic statistic(std::span<const double> values);
 
 // RGB, rows from the top, of one size.

@@ -12,8 +12,15 @@ void enter(Context& ctx, const Layer& layer) {
 
 void tell_tap(Context& ctx, const Operand& x, const Linear& w) {
   if (ctx.tap == nullptr) return;
-  check(!w.is_int8(), "linear {}: its inputs are watched, and must not be quantized", w.name);
-  ctx.tap->input(w, x.plain());
+  check(x.plain() != nullptr, "linear {}: its inputs are watched, and must not be quantized",
+        w.name);
+  ctx.tap->input(w, *x.plain());
+}
+
+// Under which activations are quantized for a part; nullptr: they are not.
+const ActivationTransform* transform_of(const LinearPart& part) {
+  if (part.is_int8()) return &part.quantized->transform;
+  return part.rounding ? &part.rounding->transform : nullptr;
 }
 
 }  // namespace
@@ -21,8 +28,9 @@ void tell_tap(Context& ctx, const Operand& x, const Linear& w) {
 bool Operand::fits(const Linear& w) const {
   if (quantized_.size() != w.parts.size()) return false;
   for (size_t i = 0; i < w.parts.size(); ++i) {
-    const bool there =
-        w.parts[i].is_int8() ? static_cast<bool>(quantized_[i].values) : plain_.has_value();
+    const bool there = w.parts[i].is_int8()  ? static_cast<bool>(quantized_[i].values)
+                       : w.parts[i].rounding ? quantized_[i].rounded.has_value()
+                                             : plain_.has_value();
     if (!there) return false;
   }
   return true;
@@ -36,18 +44,29 @@ Operand::Quantized Operand::quantized(Context& ctx, int64_t rows, int64_t k) {
   return made;
 }
 
+void Operand::dequantize(Context& ctx, Quantized& made) {
+  made.rounded.emplace(ctx.matrix(made.rows.rows(), made.rows.k()));
+  ctx.backend.dequantize_rows(made.rows, *made.rounded);
+}
+
+ConstTensorView Operand::floating(size_t i) const {
+  return quantized_[i].rounded ? ConstTensorView(*quantized_[i].rounded) : *plain_;
+}
+
 Operand operand(Context& ctx, const ConstTensorView& x, const Linear& w) {
   enter(ctx, w);
   Operand made;
   made.rows_ = x.shape[0];
   for (const LinearPart& part : w.parts) {
-    if (!part.is_int8()) {
+    const ActivationTransform* transform = transform_of(part);
+    if (transform == nullptr) {
       made.plain_ = x;
       made.quantized_.emplace_back();
       continue;
     }
     made.quantized_.push_back(Operand::quantized(ctx, x.shape[0], x.shape[1]));
-    ctx.backend.quantize_rows(x, part.quantized->transform, made.quantized_.back().rows);
+    ctx.backend.quantize_rows(x, *transform, made.quantized_.back().rows);
+    if (part.rounding) Operand::dequantize(ctx, made.quantized_.back());
   }
   return made;
 }
@@ -57,9 +76,10 @@ Operand normed(Context& ctx, const ConstTensorView& x, const RowNorm& how, const
   Operand made;
   made.rows_ = x.shape[0];
   for (const LinearPart& part : w.parts) {
-    if (part.is_int8()) {
+    if (const ActivationTransform* transform = transform_of(part)) {
       made.quantized_.push_back(Operand::quantized(ctx, x.shape[0], x.shape[1]));
-      ctx.backend.norm_quantize(x, how, part.quantized->transform, made.quantized_.back().rows);
+      ctx.backend.norm_quantize(x, how, *transform, made.quantized_.back().rows);
+      if (part.rounding) Operand::dequantize(ctx, made.quantized_.back());
       continue;
     }
     made.quantized_.emplace_back();
@@ -74,16 +94,16 @@ Operand normed(Context& ctx, const ConstTensorView& x, const RowNorm& how, const
 void linear_into(Context& ctx, const Operand& x, const Linear& w, const TensorView& out) {
   check(x.fits(w), "linear {}: the operand was made for another weight", w.layer);
   tell_tap(ctx, x, w);
-  enter(ctx, w);
   int64_t first = 0;
   for (size_t i = 0; i < w.parts.size(); ++i) {
     const LinearPart& part = w.parts[i];
     const TensorView columns = columns_of(out, first, part.n);
+    if (ctx.profile != nullptr) ctx.profile->enter(w, part.rounding.has_value());
     if (part.is_int8()) {
       const Fusion fusion = part.quantized->bias ? Fusion::bias : Fusion::none;
       ctx.backend.gemm({x.quantized(i), &*part.quantized, columns}, fusion);
     } else {
-      ctx.backend.matmul(x.plain(), part.weight_view(), columns, part.bias_view());
+      ctx.backend.matmul(x.floating(i), part.weight_view(), columns, part.bias_view());
     }
     first += part.n;
   }

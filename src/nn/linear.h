@@ -14,8 +14,10 @@ namespace octet::nn {
 class Operand {
  public:
   int64_t row_count() const { return rows_; }
+  // As given; nullptr where all parts are rounded or INT8.
+  const ConstTensorView* plain() const { return plain_ ? &*plain_ : nullptr; }
   // For the part `i` of the linear that it was made for.
-  const ConstTensorView& plain() const { return *plain_; }
+  ConstTensorView floating(size_t i) const;
   const QTensor& quantized(size_t i) const { return quantized_[i].rows; }
   bool fits(const Linear& w) const;
 
@@ -24,13 +26,16 @@ class Operand {
   friend Operand normed(Context&, const ConstTensorView&, const RowNorm&, const Linear&);
   struct Quantized {
     Buffer values, scales;
-    QTensor rows;  // no data for a part that is not INT8
+    QTensor rows;                   // no data for a part that is neither INT8 nor rounded
+    std::optional<Matrix> rounded;  // what `rows` stand for, of a part that is rounded
   };
   static Quantized quantized(Context& ctx, int64_t rows, int64_t k);
+  // Once the rows of `made` are there.
+  static void dequantize(Context& ctx, Quantized& made);
 
   int64_t rows_ = 0;
   std::optional<Matrix> memory_;          // of plain_, unless it is somebody else's
-  std::optional<ConstTensorView> plain_;  // where a part is not INT8
+  std::optional<ConstTensorView> plain_;  // where a part is neither INT8 nor rounded
   std::vector<Quantized> quantized_;      // one for each part
 };
 

@@ -8,8 +8,9 @@ Profile::~Profile() { backend_.set_op_observer(nullptr); }
 
 void Profile::before(std::string_view) { begin_ = backend_.mark(); }
 
-void Profile::enter(const Linear& linear) {
+void Profile::enter(const Linear& linear, bool fake) {
   enter(linear.layer);
+  fake_ = fake;
   if (network_.empty()) return;
   linear_ = &linears_[network_ + "." + linear.name];
   linear_->precision = linear.precision;
@@ -18,13 +19,14 @@ void Profile::enter(const Linear& linear) {
 void Profile::enter(std::string_view layer) {
   layer_ = layer;
   linear_ = nullptr;
+  fake_ = false;
 }
 
 void Profile::after(const OpRecord& record) {
   if (linear_ != nullptr && record.op == "gemm") ++linear_->int8;
   if (linear_ != nullptr && record.op == "matmul") ++linear_->floating;
-  events_.push_back(
-      {record.op, layer_, std::string(record.kernel), record.operations, begin_, backend_.mark()});
+  events_.push_back({record.op, layer_, std::string(record.kernel), fake_ && record.op == "matmul",
+                     record.operations, begin_, backend_.mark()});
 }
 
 void Profile::collect() {
@@ -37,7 +39,7 @@ void Profile::collect() {
     };
     count(ops_[std::string(event.op)]);
     if (event.op == "gemm" || event.op == "matmul") {
-      count(kernels_[{event.layer, {std::string(event.op), event.kernel}}]);
+      count(kernels_[{event.layer, std::string(event.op), event.kernel, event.fake}]);
     }
   }
   events_.clear();
@@ -55,7 +57,8 @@ void Profile::clear() {
 std::vector<Profile::KernelUse> Profile::kernels() const {
   std::vector<KernelUse> uses;
   for (const auto& [key, time] : kernels_) {
-    uses.push_back({key.first, key.second.first, key.second.second, time});
+    const auto& [layer, op, kernel, fake] = key;
+    uses.push_back({layer, op, kernel, fake, time});
   }
   return uses;
 }

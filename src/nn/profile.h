@@ -8,7 +8,7 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "backend/backend.h"
@@ -28,6 +28,7 @@ class Profile : public OpObserver {
     std::string layer;   // class of layers: "attention.qkv"
     std::string op;      // gemm: native INT8; matmul: unquantized
     std::string kernel;  // of a gemm
+    bool fake = false;   // a matmul in fake INT8
     OpTime time;
   };
 
@@ -45,8 +46,9 @@ class Profile : public OpObserver {
 
   // The network that the next linears belong to; empty: none whose linears are counted.
   void enter_network(std::string_view name) { network_ = name; }
-  // The linear, or the class of layers, that the next ops belong to.
-  void enter(const Linear& linear);
+  // The linear, or the class of layers, that the next ops belong to; `fake`: products of it are of
+  // fake INT8.
+  void enter(const Linear& linear, bool fake = false);
   void enter(std::string_view layer);
 
   void before(std::string_view op) override;
@@ -66,14 +68,16 @@ class Profile : public OpObserver {
   struct Event {
     std::string_view op;  // a literal of the Backend
     std::string layer, kernel;
+    bool fake;
     double operations;
     size_t begin, end;
   };
-  using Key = std::pair<std::string, std::pair<std::string, std::string>>;  // layer, op, kernel
+  using Key = std::tuple<std::string, std::string, std::string, bool>;  // layer, op, kernel, fake
 
   Backend& backend_;
   std::string network_, layer_;
   LinearUse* linear_ = nullptr;  // of linears_
+  bool fake_ = false;
   size_t begin_ = 0;
   std::vector<Event> events_;
   std::map<std::string, OpTime> ops_;

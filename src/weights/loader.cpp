@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/checked.h"
 #include "base/error.h"
 
 namespace octet::weights {
@@ -171,7 +172,7 @@ Buffer Loader::load_plain(Stored weights) {
 
 // The backend quantizes: on a GPU that takes less time than bringing the rows there. Stored values
 // are in the space of the weight's transform already.
-void Loader::pack(const StoredWeight& weight, QWeight& packed, int64_t first_packed) {
+void Loader::quantize(const StoredWeight& weight, const UseCodes& use) {
   WeightUpload upload(weight, backend_, counts(weight));
   const int64_t k = weight.k();
   const DType stored = upload.stored_dtype();
@@ -190,11 +191,11 @@ void Loader::pack(const StoredWeight& weight, QWeight& packed, int64_t first_pac
     const TensorView values = rows.view(stored, {count, k});
     const TensorView of_rows = factors.view(DType::f32, {count});
     if (!quantizer) {
-      backend_.pack_rows(packed, first_packed + first, {values, of_rows});
+      use(first, {values, of_rows}, {});
       continue;
     }
     const QTensor codes = quantizer->run(values);
-    backend_.pack_rows(packed, first_packed + first, codes, of_rows);
+    use(first, codes, of_rows);
     if (kept) kept->download(backend_, first, codes, scales);
   }
   const Fingerprint made_from = loaded(weight, upload);
@@ -210,20 +211,57 @@ QWeight Loader::load_int8(Stored weights, std::span<const float> bias, RowOrder 
   QWeight packed = backend_.begin_pack(n, k, bias_view, weights.front()->transform().view(), order);
   int64_t first = 0;
   for (const auto& weight : weights) {
-    pack(*weight, packed, first);
+    quantize(*weight, [&](int64_t row, const QTensor& codes, const ConstTensorView& factors) {
+      backend_.pack_rows(packed, first + row, codes, factors);
+    });
     first += weight->rows();
   }
   return packed;
 }
 
+Buffer Loader::load_rounded(Stored weights) {
+  const DType to = options_.dtype;
+  const int64_t k = weights.front()->k(), row_bytes = k * (bits_of(to) / 8);
+  Buffer buffer = backend_.allocate(static_cast<size_t>(rows_of(weights) * row_bytes));
+  std::byte* into = buffer.data();
+  for (const auto& weight : weights) {
+    quantize(*weight, [&](int64_t row, QTensor codes, const ConstTensorView& factors) {
+      const int64_t count = codes.rows();
+      Buffer scales;
+      if (factors.data != nullptr) {  // one product in F32, as packing forms it
+        scales = backend_.allocate(bytes_of(DType::f32, {count}));
+        backend_.convert(TensorView(codes.scales.data, DType::f32, {count, 1}),
+                         scales.view(DType::f32, {count, 1}), factors);
+        codes.scales = scales.view(DType::f32, {count});
+      }
+      backend_.dequantize_rows(codes, TensorView(into + row * row_bytes, to, {count, k}));
+    });
+    into += weight->rows() * row_bytes;
+  }
+  return buffer;
+}
+
 nn::LinearPart Loader::load_part(Stored weights, std::span<const float> bias, bool int8,
                                  RowOrder order) {
   nn::LinearPart part{.n = rows_of(weights), .k = weights.front()->k(), .dtype = options_.dtype};
-  if (int8) {
+  if (int8 && !options_.fake) {
     part.quantized = load_int8(weights, bias, order);
     return part;
   }
-  part.weight = load_plain(weights);
+  if (int8) {
+    const StoredTransform& transform = weights.front()->transform();
+    part.rounding.emplace().transform = transform.view();
+    if (!transform.smooth.empty()) {
+      // Zeros follow up to a multiple of eight: kernels read whole vectors.
+      std::vector<float> padded = transform.smooth;
+      padded.resize(static_cast<size_t>(round_up(part.k, 8)));
+      part.rounding->smooth = backend_.upload(float_bytes(padded));
+      part.rounding->transform.smooth = part.rounding->smooth.view(DType::f32, {part.k});
+    }
+    part.weight = load_rounded(weights);
+  } else {
+    part.weight = load_plain(weights);
+  }
   if (!bias.empty()) part.bias = upload_vector(bias, options_.dtype);
   return part;
 }
@@ -236,7 +274,7 @@ void Loader::linear(nn::Linear& into, const LinearSpec& spec) {
   };
   into = {.layer = spec.layer, .name = spec.name(), .n = spec.n(), .k = spec.k};
   const bool all_int8 = std::all_of(stored.begin(), stored.end(), int8);
-  into.precision = all_int8        ? nn::Precision::int8
+  into.precision = all_int8        ? (options_.fake ? nn::Precision::fake : nn::Precision::int8)
                    : !spec.large   ? nn::Precision::kept
                    : options_.int8 ? nn::Precision::protected_
                                    : nn::Precision::floating;

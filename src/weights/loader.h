@@ -38,6 +38,7 @@ bool runs_in_int8(const WeightSource& source, const nn::LinearSpec& spec,
 struct LoadOptions {
   DType dtype = DType::bf16;  // of activations, and of weights that are not INT8
   bool int8 = true;           // linears that the file has in INT8, else the large ones
+  bool fake = false;          // these are dequantized: Linears::fake
   bool fingerprint = true;    // costs a pass over all bytes
   // Told the bytes of the checkpoint that were read, after each tensor; may throw to stop.
   std::function<void(uint64_t)> progress;
@@ -91,8 +92,14 @@ class Loader : public nn::WeightVisitor {
   // Weights whose rows follow one another, with their bias F32 [n] or none, as one part.
   nn::LinearPart load_part(Stored weights, std::span<const float> bias, bool int8, RowOrder order);
   QWeight load_int8(Stored weights, std::span<const float> bias, RowOrder order);
-  // All rows of a weight, which are those from `first_packed` on of the packed one.
-  void pack(const StoredWeight& weight, QWeight& packed, int64_t first_packed);
+  // In the backend's memory: codes of rows from `first` on, and what their scales are still to be
+  // multiplied by, or no data.
+  using UseCodes =
+      std::function<void(int64_t first, const QTensor& codes, const ConstTensorView& factors)>;
+  // The codes of all rows of a weight, some at a time.
+  void quantize(const StoredWeight& weight, const UseCodes& use);
+  // What the codes stand for, of options_.dtype.
+  Buffer load_rounded(Stored weights);
   Buffer load_plain(Stored weights);
   // All rows of a weight, of options_.dtype.
   void convert(const StoredWeight& weight, std::byte* into);

@@ -81,6 +81,8 @@ def refusal(done, code=1) -> str:
 
 
 FLOAT_AND_INT8 = ("--a-linears", "float", "--json", "-")
+# A statistic in which nothing had part.
+NONE = {"mean": None, "median": None, "interval": None, "standard_error": None, "count": 0}
 
 
 # --- numbers -------------------------------------------------------------------------------------
@@ -95,9 +97,10 @@ def test_a_model_against_itself_is_equal(compare, model):
     assert done["tokens"] == 12 and done["channels"] == SHAPE.token_channels
     assert len(done["steps"]) == 2 and len(done["images"]) == 2
     for row in (done["first_velocity"], *done["steps"]):
-        assert row["cosine"] == {"mean": 1, "standard_error": 0, "count": 2}
+        assert row["cosine"] == {"mean": 1, "median": 1, "interval": None, "standard_error": 0,
+                                 "count": 2}
         assert row["relative_rmse"]["mean"] == row["max_abs"]["mean"] == 0
-        assert row["snr_db"] == {"mean": None, "standard_error": None, "count": 0}
+        assert row["snr_db"] == NONE
     assert done["psnr_db"]["mean"] is None
     assert compare(model, model).stdout == "PSNR equal, SSIM -\n"  # 8 x 6 pixels: no window fits
 
@@ -142,6 +145,7 @@ def test_the_numbers_are_those_of_numpy(compare, model, built_program, tmp_path)
             values = columns[place, key]
             assert statistic["count"] == 3
             assert statistic["mean"] == pytest.approx(np.mean(values), rel=1e-9)
+            assert statistic["median"] == pytest.approx(np.median(values), rel=1e-9)
             error = np.std(values, ddof=1) / math.sqrt(3)
             # Of cosines near 1 the variance keeps few digits.
             assert statistic["standard_error"] == pytest.approx(error, rel=1e-5, abs=1e-12)
@@ -169,7 +173,7 @@ def test_pictures_are_measured_as_scikit_image_does(compare, model, tmp_path, si
 
 def test_small_pictures_have_no_structural_similarity(compare, model):
     done = report(compare(model, model, "--size", "10x32", *FLOAT_AND_INT8))
-    assert done["ssim"] == {"mean": None, "standard_error": None, "count": 0}
+    assert done["ssim"] == NONE
     assert done["images"][0]["ssim"] is None
 
 

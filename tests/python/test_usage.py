@@ -6,8 +6,8 @@ import pytest
 from running import octet, only_sentence  # noqa: F401
 
 
-COMMANDS = ("generate, caption, demo, pull, inspect, quantize, compare, devices, bench, tune, "
-            "completion or man")
+COMMANDS = ("generate, caption, demo, pull, inspect, quantize, compare, certify, devices, bench, "
+            "tune, completion or man")
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,6 @@ COMMANDS = ("generate, caption, demo, pull, inspect, quantize, compare, devices,
         (["compare", "a", "b", "--offload-to-cpu"], ["use --keep host or --keep stream",
                                                      "docs/memory_and_speed.md says what fits"]),
         (["compare", "a", "b", "--max-vram", "8"], ["use --max-memory"]),
-        (["compare", "a", "b", "-p", "x", "--caption", "y"], ["cannot be used together"]),
         (["compare", "a", "b", "-p", "x", "--keep", "disk"],
          ["--keep is 'disk', expected device, host or stream"]),
         (["demo", "--keep", "=host"], ["--keep is '=host'", "PART="]),
@@ -64,7 +63,9 @@ COMMANDS = ("generate, caption, demo, pull, inspect, quantize, compare, devices,
         (["compare", "a", "b", "--guidance", "abc"], ["--guidance: 'abc' is not a number"]),
         (["compare", "a", "b", "--guidance="], ["--guidance has no value, expected FLOAT,..."]),
         (["compare", "a", "b", "--preset"], ["--preset has no value, expected quality|"]),
-        (["compare", "a", "b", "-p", "x", "--prompt", "y"], [": --prompt was given twice"]),
+        (["certify"], ["certify: CHECKPOINT is missing; see octet certify --help"]),
+        (["certify", "a", "--min-snr", "x"], ["--min-snr"]),
+        (["certify", "a", "--out", ""], ["the path is empty"]),
         (["compare", "a", "b", *["--size", "8"] * 3], [": --size was given 3 times"]),
         (["compare", "a", "b", "-n", "0"], ["compare: --images is '0', expected"]),
         (["generate", "--model", "a", "-p", "x", "-o", "x.JPG"], ["'x.JPG'", "expected .png"]),

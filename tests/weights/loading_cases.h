@@ -4,12 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "nn/linear.h"
 #include "ref/ref_backend.h"
 #include "support.h"
 #include "weights/loader.h"
@@ -88,6 +90,7 @@ class LoadedLinear {
     return linear_.parts.front();
   }
 
+  const nn::Linear& linear() const { return linear_; }
   std::unique_ptr<weights::StoredWeight> weight(const char* module) const {
     return source_.weight(module, kRows, kInputs);
   }
@@ -180,6 +183,106 @@ inline void expect_converted_right(Backend& backend) {
   }
 }
 
+// Fake INT8 multiplies what native INT8 multiplies: its weight is the dequantized codes, to the
+// bit.
+inline void expect_rounded_right(Backend& backend) {
+  constexpr int64_t kRows = 2 * LoadedLinear::kRows, kInputs = LoadedLinear::kInputs;
+  for (const StoredCase& stored : kStoredCases) {
+    for (const DType dtype : {DType::bf16, DType::f32}) {
+      SCOPED_TRACE(fmt::format("{} in {}", stored.name, name_of(dtype)));
+      LoadedLinear linear(backend, stored);
+      std::vector<float> scales;
+      std::vector<int8_t> codes;
+      weights::LoadOptions native;
+      native.dtype = dtype;
+      native.converted = [&](const auto&, const QTensor& made, const auto&) {
+        const auto* values = made.values.template as<int8_t>();
+        codes.insert(codes.end(), values, values + made.rows() * made.k());
+        const auto* factors = made.scales.template as<float>();
+        scales.insert(scales.end(), factors, factors + made.rows());
+      };
+      linear.load(native, RowOrder::plain);
+      if (stored.dtype == DType::i8) {
+        for (const char* module : {"a", "b"}) {
+          const auto weight = linear.weight(module);
+          for (int64_t row = 0; row < weight->rows(); ++row) {
+            codes.resize(codes.size() + kInputs);
+            weight->read_stored(
+                row, reinterpret_cast<std::byte*>(codes.data() + codes.size() - kInputs));
+            scales.push_back(weight->scale(row));
+          }
+        }
+      }
+      weights::LoadOptions fake;
+      fake.dtype = dtype;
+      fake.fake = true;
+      const nn::LinearPart& part = linear.load(fake, RowOrder::gate_up);
+      ASSERT_TRUE(part.rounding.has_value());
+      ASSERT_FALSE(part.is_int8());
+      EXPECT_EQ(part.rounding->transform.kind, Transform::none);
+      std::vector<std::byte> want(static_cast<size_t>(kRows * kInputs * bits_of(dtype) / 8));
+      ASSERT_EQ(codes.size(), static_cast<size_t>(kRows * kInputs));
+      for (int64_t i = 0; i < kRows * kInputs; ++i) {
+        const float value = static_cast<float>(codes[static_cast<size_t>(i)]) *
+                            scales[static_cast<size_t>(i / kInputs)];
+        weights::store_f32(value, dtype, want.data(), i);
+      }
+      EXPECT_TRUE(linear.download(part.weight) == want);
+    }
+  }
+}
+
+// Native and fake INT8 see the same activations, whatever is done to these first: the products
+// differ by the rounding of sums in F32 alone.
+inline void expect_fake_products_right(Backend& backend) {
+  constexpr int64_t kTokens = 9, kInputs = LoadedLinear::kInputs;
+  std::mt19937 random(33);
+  const std::vector<float> x = random_floats(kTokens * kInputs, random, -3.0f, 3.0f);
+  const std::vector<float> smooth = random_floats(kInputs, random, 0.5f, 2.0f);
+  for (const Transform kind : {Transform::none, Transform::smooth, Transform::rotate}) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    LoadedLinear linear(backend, kStoredCases[0], [&](std::vector<Tensor>& tensors) {
+      for (Tensor& each : tensors) {
+        if (kind != Transform::rotate || !each.name.ends_with(".comfy_quant")) continue;
+        each = text_tensor(
+            each.name,
+            R"({"format": "int8_tensorwise", "convrot": true, "convrot_groupsize": 16})");
+      }
+      if (kind != Transform::smooth) return;
+      for (const char* name : {"a.pre_quant_scale", "b.pre_quant_scale"}) {
+        tensors.push_back(f32(name, {kInputs}, smooth));
+      }
+    });
+    const auto products = [&](bool fake) {
+      weights::LoadOptions options;
+      options.dtype = DType::f32;
+      options.fake = fake;
+      const nn::LinearPart& part = linear.load(options, RowOrder::plain);
+      EXPECT_EQ((fake ? part.rounding->transform : part.quantized->transform).kind, kind);
+      nn::Context ctx{backend, DType::f32};
+      const nn::Matrix rows = nn::upload_matrix(ctx, x.data(), kTokens, kInputs);
+      const nn::Matrix out = nn::linear(ctx, rows, linear.linear());
+      std::vector<float> values(static_cast<size_t>(kTokens * linear.linear().n));
+      nn::download_matrix(ctx, out, values.data());
+      linear.load(options, RowOrder::gate_up);
+      const nn::Matrix gated =
+          nn::swiglu(ctx, nn::operand(ctx, rows, linear.linear()), linear.linear());
+      values.resize(values.size() * 3 / 2);
+      nn::download_matrix(ctx, gated, values.data() + values.size() * 2 / 3);
+      return values;
+    };
+    const std::vector<float> native = products(false), fake = products(true);
+    ASSERT_EQ(native.size(), fake.size());
+    double error = 0, norm = 0;
+    for (size_t i = 0; i < native.size(); ++i) {
+      error += (fake[i] - native[i]) * (fake[i] - native[i]);
+      norm += native[i] * native[i];
+    }
+    EXPECT_GT(norm, 1);
+    EXPECT_LT(std::sqrt(error / norm), 1e-5);
+  }
+}
+
 // A weight that goes up in several parts, whose rows are no divisors of a hashed chunk.
 inline void expect_large_table_right(Backend& backend) {
   constexpr int64_t kRows = 66'000, kInputs = 1031;
@@ -248,9 +351,9 @@ struct LoaderCheck {
   const char* name;
   void (*run)(Backend&);
 };
-inline constexpr LoaderCheck kLoaderChecks[] = {{"Packed", expect_packed_right},
-                                                {"Converted", expect_converted_right},
-                                                {"LargeTable", expect_large_table_right},
-                                                {"Damage", expect_damage_told}};
+inline constexpr LoaderCheck kLoaderChecks[] = {
+    {"Packed", expect_packed_right},          {"Converted", expect_converted_right},
+    {"Rounded", expect_rounded_right},        {"FakeProducts", expect_fake_products_right},
+    {"LargeTable", expect_large_table_right}, {"Damage", expect_damage_told}};
 
 }  // namespace octet::test

@@ -1,0 +1,142 @@
+// octet certify
+#include "octet/certify.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <memory>
+#include <string>
+
+#include "caption_list.h"
+#include "commands.h"
+#include "help_page.h"
+#include "model_flags.h"
+#include "octet/error.h"
+#include "octet/files.h"
+#include "octet/text.h"
+#include "output.h"
+#include "output_files.h"
+#include "picture_flags.h"
+#include "rendering.h"
+
+namespace octet::cli {
+namespace {
+
+struct CertifyArguments {
+  PictureArguments picture;
+  std::string reference, page = "certificate.html";
+  std::optional<double> min_psnr, min_snr;
+  bool stamp = false;
+};
+
+std::string statistic_text(const Statistic& statistic, int decimals) {
+  if (statistic.count == 0) return "equal";
+  std::string text = fmt::format("{:.{}f}", statistic.mean, decimals);
+  if (!std::isfinite(statistic.low)) return text;
+  return text + fmt::format(" (95 % interval {:.{}f} to {:.{}f}, median {:.{}f})", statistic.low,
+                            decimals, statistic.high, decimals, statistic.median, decimals);
+}
+
+std::string to_text(const Certificate& certificate, const CommonFlags& flags) {
+  const CompareReport& report = certificate.report;
+  std::string text;
+  if (!flags.quiet) {
+    text += fmt::format("{} pictures of {} captions, on {}\n", report.images.size(),
+                        report.captions.size(), report.b.device);
+    text += fmt::format("PSNR of the pictures, dB: {}\n", statistic_text(report.psnr_db, 2));
+    text += fmt::format("SSIM of the pictures: {}\n", statistic_text(report.ssim, 4));
+    text += fmt::format("SNR of the first velocity, dB: {}\n",
+                        statistic_text(report.first_velocity.snr_db, 2));
+    text += fmt::format("SNR of the final latents, dB: {}\n",
+                        statistic_text(report.steps.back().snr_db, 2));
+  }
+  for (const std::string& warning : certificate.warnings) {
+    text += fmt::format("Warning: {}\n", printable(warning));
+  }
+  for (const std::string& reason : certificate.reasons) text += printable(reason) + "\n";
+  return text + fmt::format("{}, certificate {}\n", certificate.passed ? "PASS" : "FAIL",
+                            certificate.digest);
+}
+
+void certify_model(const CommonFlags& flags, const CertifyArguments& arguments) {
+  const GenerateRequest shared = request_from(arguments.picture, flags);
+  Captions captions;
+  if (are_given(arguments.picture.captions)) captions = read_captions(arguments.picture.captions);
+  CertifyRequest request{.model = shared.model,
+                         .reference = arguments.reference,
+                         .picture = shared.picture,
+                         .captions = texts_of(captions),
+                         .min_psnr_db = arguments.min_psnr.value_or(kMinPsnrDb),
+                         .min_snr_db = arguments.min_snr.value_or(kMinSnrDb)};
+  std::vector<std::string> inputs = inputs_of(arguments.picture, shared);
+  inputs.push_back(arguments.reference);
+  check_outputs(flags, {arguments.page}, inputs);
+  if (arguments.stamp) check_takes_stamp(request.model);
+  if (request.captions.empty()) request.captions = default_captions(request.model.model);
+  const Certificate certificate = [&] {
+    RenderingProgress progress(flags);
+    CompareCallbacks callbacks;
+    callbacks.progress = [&](ComparedSide side, size_t caption, const RenderProgress& step) {
+      progress.begin(fmt::format(
+          "{}: {}/{} {}: ", side == ComparedSide::a ? "reference" : "checkpoint", caption + 1,
+          request.captions.size(), printable(request.captions[caption].name)));
+      return progress(step);
+    };
+    return certify(request, callbacks);
+  }();
+  write_text_file(arguments.page, certificate_page(certificate));
+  if (arguments.stamp) stamp_checkpoint(certificate);
+  auto json = nlohmann::ordered_json::parse(certificate.json);
+  show(flags, to_text(certificate, flags) + printable(arguments.page) + "\n", json);
+  if (!certificate.passed) {
+    throw Error(fmt::format("{}: is not what its reference is: {}", request.model.model,
+                            certificate.reasons.front()));
+  }
+}
+
+}  // namespace
+
+void add_certify(CLI::App& program, CommonFlags& flags) {
+  CLI::App* command = program.add_subcommand(
+      "certify", "Test how faithfully a checkpoint runs, and write a certificate");
+  add_device_flags(*command, flags);
+  add_output_flags(*command, flags);
+  const auto arguments = std::make_shared<CertifyArguments>();
+  ModelOptions& model = arguments->picture.request.model;
+  arguments->picture.images = 2;
+  command->add_option("CHECKPOINT", model.model, "A model as --model of generate takes it")
+      ->type_name("MODEL")
+      ->required();
+  command
+      ->add_option("--reference", arguments->reference,
+                   "A model to measure it by, with linears in floating point (default: the "
+                   "checkpoint itself, likewise)")
+      ->type_name("MODEL");
+  add_picture_flags(*command, arguments->picture);
+  add_choice(*command, "--linears", model.linears, linears_words(),
+             "The checkpoint's large linears");
+  add_choice(*command, "--dtype", model.activations, dtype_words(), "Activations");
+  add_require_int8(*command, model.require_int8);
+  command->add_option("-o,--out", arguments->page, "The certificate as an HTML page")
+      ->type_name("FILE")
+      ->capture_default_str()
+      ->check([](const std::string& path) {
+        return std::string(path.empty() ? "the path is empty, expected a file" : "");
+      });
+  add_number(*command, "--min-psnr", arguments->min_psnr, 0, 1000,
+             fmt::format("Least mean PSNR of the pictures, in dB (default: {})", kMinPsnrDb));
+  add_number(
+      *command, "--min-snr", arguments->min_snr, -1000, 1000,
+      fmt::format("Least mean SNR of the first step's velocity, in dB (default: {})", kMinSnrDb));
+  command->add_flag("--stamp", arguments->stamp,
+                    "Write the certificate's digest, date, verdict and main figures into the "
+                    "metadata of the transformers' safetensors files");
+  set_group(*command, kModelOptions, {"--reference"});
+  set_group(*command, kPictureOptions, {"--out"});
+  set_examples(*command, {"octet certify ideogram-4-int8 --base ideogram-ai/ideogram-4-fp8",
+                          "octet certify ideogram-4-int8 --reference ideogram-ai/ideogram-4-fp8 "
+                          "--caption captions/ --stamp"});
+  command->callback([&flags, arguments] { certify_model(flags, *arguments); });
+}
+
+}  // namespace octet::cli

@@ -1,0 +1,21 @@
+// What the files of octet/certify.h share.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "octet/certify.h"
+
+namespace octet::api {
+
+// The files of the networks that a model brings itself, or that were named in their place; not
+// those that come from its base.
+std::vector<std::string> network_files(const ModelOptions& options);
+
+// The entry `json` of a certificate that is otherwise complete, and its digest.
+void write_certificate_json(Certificate& certificate);
+
+// SNR after each step as an inline picture; empty where nothing can be drawn.
+std::string snr_plot(const CompareReport& report);
+
+}  // namespace octet::api

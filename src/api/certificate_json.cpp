@@ -1,0 +1,88 @@
+// A certificate as JSON, and its digest.
+#include <fmt/format.h>
+
+#include "api/certificate.h"
+#include "api/compare_json.h"
+#include "api/engine.h"
+#include "base/sha256.h"
+#include "formats/json.h"
+#include "octet/version.h"
+
+namespace octet::api {
+namespace {
+
+using CertificateJson = nlohmann::ordered_json;
+
+CertificateJson file_list(const std::vector<CertifiedFile>& files) {
+  auto list = CertificateJson::array();
+  for (const CertifiedFile& file : files) {
+    list.push_back({{"file", file.path},
+                    {"bytes", file.bytes},
+                    {"sha256", file.sha256},
+                    {"tensors_sha256", file.tensors_sha256}});
+  }
+  return list;
+}
+
+CertificateJson side(const std::string& model, Linears linears, const RenderReport& report,
+                     const std::vector<CertifiedFile>& files) {
+  auto kernels = CertificateJson::array();
+  for (const KernelUse& use : report.kernels) {
+    kernels.push_back(
+        {{"layer", use.layer},
+         {"path", use.path},
+         {"kernel", use.kernel.empty() ? CertificateJson(nullptr) : CertificateJson(use.kernel)},
+         {"launches", use.launches}});
+  }
+  return {{"model", model},
+          {"linears", linears_word(linears)},
+          {"fingerprint", report.checkpoint},
+          {"device", report.device},
+          {"linears_ran",
+           {{"int8", report.linears.int8},
+            {"protected", report.linears.protected_},
+            {"kept", report.linears.kept},
+            {"floating", report.linears.floating},
+            {"fake", report.linears.fake}}},
+          {"kernels", kernels},
+          {"files", file_list(files)}};
+}
+
+// As text that another program can make from the same values: sorted keys, no spaces. File names
+// need not be UTF-8, and JSON must be.
+std::string canonical(const CertificateJson& document) {
+  const auto replace = nlohmann::json::error_handler_t::replace;
+  return nlohmann::json::parse(document.dump(-1, ' ', false, replace)).dump();
+}
+
+}  // namespace
+
+void write_certificate_json(Certificate& certificate) {
+  const CertifyRequest& request = certificate.request;
+  const PictureRequest& picture = request.picture;
+  const CompareReport& report = certificate.report;
+  const bool same = request.reference.empty();
+  CertificateJson document = {
+      {"schema", "octet.certify/1"},
+      {"version", version()},
+      {"commit", commit()},
+      {"date", certificate.date},
+      {"verdict", certificate.passed ? "pass" : "fail"},
+      {"reasons", certificate.reasons},
+      {"warnings", certificate.warnings},
+      {"min_psnr_db", request.min_psnr_db},
+      {"min_snr_db", request.min_snr_db},
+      {"size", fmt::format("{}x{}", picture.size.width, picture.size.height)},
+      {"preset", picture.preset},
+      {"guidance",
+       picture.guidance.empty() ? CertificateJson(nullptr) : CertificateJson(picture.guidance)},
+      {"checkpoint", side(request.model.model, request.model.linears, report.b, certificate.files)},
+      {"reference", side(same ? request.model.model : request.reference, Linears::floating,
+                         report.a, same ? certificate.files : certificate.reference_files)}};
+  document.update(json_of(report));
+  certificate.digest = sha256_of(canonical(document));
+  document["digest"] = certificate.digest;
+  certificate.json = document.dump(2, ' ', false, CertificateJson::error_handler_t::replace);
+}
+
+}  // namespace octet::api

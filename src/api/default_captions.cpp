@@ -1,0 +1,53 @@
+// The captions of a certificate for which none were given.
+#include <algorithm>
+#include <filesystem>
+
+#include "api/boundary.h"
+#include "base/error.h"
+#include "hub/cache.h"
+#include "models/family.h"
+#include "octet/caption.h"
+#include "octet/certify.h"
+#include "octet_captions.h"
+
+namespace octet {
+namespace {
+
+constexpr size_t kMostCaptions = 8;
+
+std::vector<std::string> caption_files(const std::filesystem::path& folder,
+                                       std::string_view suffix) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error)) {
+    if (it->path().extension() == suffix) files.push_back(it->path().string());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+}  // namespace
+
+std::vector<CaptionText> default_captions(const std::string& model) try {
+  const std::string path = hub::find_model(model);
+  const std::vector<std::string> files = caption_files(std::filesystem::path(path) / "captions",
+                                                       models::family_of(path).prompt_suffix);
+  std::vector<CaptionText> captions;
+  const size_t count = std::min(files.size(), kMostCaptions);
+  for (size_t i = 0; i < count; ++i) {
+    const std::string& file = files[i * files.size() / count];
+    captions.push_back({.name = std::filesystem::path(file).stem().string(),
+                        .where = file,
+                        .text = read_caption(file)});
+  }
+  if (!captions.empty()) return captions;
+  for (const auto& bundled : kBundledCaptions) {
+    captions.push_back({.name = bundled.name, .where = bundled.name, .text = bundled.text});
+  }
+  return captions;
+} catch (...) {
+  api::rethrow_as_error();
+}
+
+}  // namespace octet

@@ -1,0 +1,59 @@
+#include "formats/tensor_digest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/mapped_file.h"
+#include "base/sha256.h"
+
+namespace octet {
+namespace {
+
+// At a time, of which the memory is given back.
+constexpr size_t kHashedPiece = size_t{8} << 20;
+
+}  // namespace
+
+std::string tensor_digest(const TensorFile& file, ThreadPool& pool) {
+  const std::vector<TensorInfo>& tensors = file.tensors();
+  std::vector<std::string> lines(tensors.size());
+  pool.run(static_cast<int64_t>(tensors.size()), [&](int64_t index, int) {
+    const TensorInfo& info = tensors[static_cast<size_t>(index)];
+    const std::span<const std::byte> bytes = file.bytes(info.name);
+    Sha256 hash;
+    for (size_t at = 0; at < bytes.size(); at += kHashedPiece) {
+      const auto piece = bytes.subspan(at, std::min(kHashedPiece, bytes.size() - at));
+      hash.add(piece);
+      file.release(piece);
+    }
+    const std::string dtype =
+        info.packing.empty() ? std::string(name_of(info.dtype)) : info.packing;
+    lines[static_cast<size_t>(index)] =
+        fmt::format("{} {} {} {}\n", hash.digest(), dtype, to_string(info.shape), info.name);
+  });
+  file.check_intact();
+  std::vector<size_t> order(tensors.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return tensors[a].name < tensors[b].name; });
+  Sha256 all;
+  for (const size_t i : order) all.add(lines[i]);
+  return all.digest();
+}
+
+std::string file_digest(const std::string& path) {
+  const MappedFile file(path);
+  return file.read([&](std::span<const std::byte> bytes) {
+    Sha256 hash;
+    for (size_t at = 0; at < bytes.size(); at += kHashedPiece) {
+      const auto piece = bytes.subspan(at, std::min(kHashedPiece, bytes.size() - at));
+      hash.add(piece);
+      file.release(piece);
+    }
+    return hash.digest();
+  });
+}
+
+}  // namespace octet
