@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <utility>
 
@@ -164,11 +165,15 @@ class Calibration {
             memory.least, bound);
       left = static_cast<int64_t>((bound - memory.least) / job_.block_bytes());
     }
-    std::vector<int64_t> resident;
-    for (size_t i = 0; i < job_.networks(); ++i) {
-      const auto others = static_cast<int64_t>(job_.networks() - i);
-      resident.push_back(std::min(job_.blocks(i), ceil_div(left, others)));
-      left -= resident.back();
+    // Even shares, and what a smaller network leaves over goes to the others.
+    std::vector<int64_t> resident(job_.networks());
+    std::vector<size_t> order(job_.networks());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return job_.blocks(a) < job_.blocks(b); });
+    for (auto sharing = std::ssize(order); const size_t i : order) {
+      resident[i] = std::min(job_.blocks(i), ceil_div(left, int64_t{sharing--}));
+      left -= resident[i];
     }
     return resident;
   }

@@ -175,6 +175,11 @@ class Writing {
         {std::string(weights::kConfigEntry), networks_.front().plan.config_text()},
         {std::string(weights::kQuantizationEntry),
          made.dump(-1, ' ', false, Json::error_handler_t::replace)}};
+    for (const Network& network : networks_) {
+      const std::string config = network.plan.config_text();
+      if (config == entries.at(std::string(weights::kConfigEntry))) continue;
+      entries.emplace(weights::config_entry_of(network.plan.name()), config);
+    }
     // Readers would have to guess what is done to activations.
     if (options_.dialect == OutputDialect::transformerlab) entries["smooth"] = "divide";
     return entries;

@@ -193,12 +193,17 @@ void Session::load(const OnRenderProgress& progress) {
 
 // They may change linears of any network.
 Session::Loras Session::open_loras(const std::vector<Lora>& requests) {
-  nn::LinearList list;
-  if (!requests.empty()) model_.networks.front()->visit_all(list);
+  if (requests.empty()) return {};
+  std::vector<std::vector<nn::LinearSpec>> linears;
+  for (const auto& network : model_.networks) {
+    nn::LinearList list;
+    network->visit_stored(list);  // LoRAs are trained with what a file holds
+    linears.push_back(list.linears());
+  }
   const auto names = names_of(family_);
   Loras opened;
   for (const Lora& request : requests) {
-    opened.push_back(std::make_shared<weights::Lora>(request, names, list.linears()));
+    opened.push_back(std::make_shared<weights::Lora>(request, names, linears));
   }
   return opened;
 }
@@ -234,7 +239,7 @@ void Session::set_loras(const std::vector<Lora>& requests, const OnRenderProgres
           for (const auto& lora : *loras) {
             for (const auto& layout : spec.layouts) {
               for (const auto& part : layout) {
-                const auto* module = lora->modules().find(part.name);
+                const auto* module = lora->modules(i).find(part.name);
                 if (module != nullptr && !lora->parts_of(*module, i).empty()) return true;
               }
             }

@@ -21,6 +21,10 @@ std::string state_of(const Checkpoint& checkpoint);
 inline constexpr std::string_view kQuantizationEntry = "octet.quantization";
 // And there, the configuration of the network: what its config.json would say.
 inline constexpr std::string_view kConfigEntry = "octet.config";
+// Of one network of a file with several, where it differs from that of the first.
+inline std::string config_entry_of(std::string_view network) {
+  return std::string(kConfigEntry) + "." + std::string(network);
+}
 
 class WeightSource {
  public:

@@ -4,6 +4,7 @@ says of files that are not what they should be."""
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import dialect_files
 import pytest
@@ -304,10 +305,17 @@ def test_a_file_alone_names_what_it_lacks(generate, whole):  # noqa: F811
     assert "--base" in sentence and "text_encoder" in sentence
 
 
-def test_two_architectures(generate, whole, model, tmp_path):  # noqa: F811
-    path = save(tmp_path / "one.safetensors", tensors_of(model), metadata_config(model))
-    sentence = refusal(generate(path, "--uncond", whole, "--base", whole), generate)
-    assert "one architecture" in sentence
+def test_transformers_of_two_sizes(generate, whole, tmp_path):  # noqa: F811
+    """A smaller one guides as well. Of a latent that is another it can say nothing."""
+    wider = replace(SHAPE, latent_channels=2 * SHAPE.latent_channels)
+    tiny.make_transformer(wider, 1).save_pretrained(tmp_path / "wider")
+    sentence = refusal(generate(whole, "--uncond", tmp_path / "wider"), generate)
+    channels = SHAPE.token_channels
+    assert f"latents of {channels} and of {2 * channels} channels" in sentence
+    smaller = replace(SHAPE, layers=1, heads=2, head_dim=64, ffn=48, mrope_section=(8, 8, 8))
+    tiny.make_transformer(smaller, 1).save_pretrained(tmp_path / "smaller")
+    guided = picture(generate(whole, "--uncond", tmp_path / "smaller"), generate)
+    assert not same(guided, picture(generate(whole, "--guidance", 1), generate))
 
 
 def test_a_base_that_is_not_there(generate, whole, tmp_path):  # noqa: F811

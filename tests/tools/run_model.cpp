@@ -112,8 +112,8 @@ class Job {
     for (const auto& info : models::family_named("ideogram4").networks) {
       names.push_back({info.name, info.aliases});
     }
-    const auto lora =
-        std::make_shared<weights::Lora>(parse_lora(option("lora")), names, list.linears());
+    const std::vector<std::vector<nn::LinearSpec>> linears = {list.linears()};
+    const auto lora = std::make_shared<weights::Lora>(parse_lora(option("lora")), names, linears);
     if (lora->changes(index)) network.source().set_change(weights::merge_loras({lora}, index));
   }
 

@@ -39,6 +39,14 @@ inline std::vector<nn::LinearSpec> model() {
           {.layer = "alike", .k = kK, .layouts = {{{"mlp_alike", 2}}}}};
 }
 
+// The second has no mlp.alike, and its mlp_alike is larger.
+inline std::vector<std::vector<nn::LinearSpec>> both_networks() {
+  const std::vector<nn::LinearSpec> first = model();
+  std::vector<nn::LinearSpec> second = {first[0], first[1], first[2], first[4]};
+  second.back().layouts = {{{"mlp_alike", 5}}};
+  return {first, second};
+}
+
 // Any values, which a test makes a stored weight of.
 class GivenWeight : public StoredWeight {
  public:
@@ -81,7 +89,7 @@ class LoraTest : public testing::Test {
                                    const std::map<std::string, std::string>& metadata = {}) {
     request.file = folder_.file(std::to_string(count_++) + ".safetensors");
     write_tensors(request.file, tensors, metadata);
-    return std::make_shared<Lora>(request, kNetworks, model());
+    return std::make_shared<Lora>(request, kNetworks, both_networks());
   }
 
   // What is added to zeros of this module.

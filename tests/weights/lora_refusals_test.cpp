@@ -94,7 +94,9 @@ TEST_F(LoraTest, DamagedNumbers) {
 }
 
 TEST_F(LoraTest, FilesThatAreNone) {
-  const auto open = [](const std::string& path) { Lora({.file = path}, kNetworks, model()); };
+  const auto open = [](const std::string& path) {
+    Lora({.file = path}, kNetworks, both_networks());
+  };
   EXPECT_ERROR_WITH(open(folder_.file("absent.safetensors")), "absent.safetensors");
   EXPECT_ERROR_WITH(open(folder_.write("a.safetensors", "PK\x03\x04 pickled")), "a.safetensors");
 }

@@ -151,6 +151,27 @@ TEST_F(LoraTest, Networks) {
                     "unconditional, or all");
 }
 
+TEST_F(LoraTest, NetworksOfDifferentSizes) {
+  const octet::Lora of_all{.networks = {"all"}}, of_second{.networks = {"uncond"}};
+  EXPECT_EQ(change(lora(pair("mlp.alike")), "mlp.alike", 2), kProduct);
+  EXPECT_ERROR_WITH(lora(pair("mlp.alike"), of_all),
+                    "\"mlp.alike\" is no linear of the unconditional network");
+  EXPECT_ERROR_WITH(lora(pair("unconditional.mlp.alike")), "of the unconditional network");
+  EXPECT_ERROR_WITH(lora(pair("mlp.other"), of_all), "\"mlp.other\" is no linear of the model");
+  // Each matrix fits one of the two.
+  EXPECT_ERROR_WITH(lora(pair("mlp_alike"), of_second), "expected [rank, 3] and [5, rank]");
+  EXPECT_ERROR_WITH(lora(pair("mlp_alike"), of_all), "expected [rank, 3] and [5, rank]");
+  std::vector<WrittenTensor> larger = pair("mlp_alike");
+  larger[1] = written(larger[1].name, {5, 1}, {1, 2, 3, 4, 5});
+  EXPECT_ERROR_WITH(lora(larger), "expected [rank, 3] and [2, rank]");
+  const auto read = lora(larger, of_second);
+  EXPECT_EQ(change(read, "mlp_alike", 5, 1),
+            (std::vector<float>{1, 2, 3, 2, 4, 6, 3, 6, 9, 4, 8, 12, 5, 10, 15}));
+  EXPECT_EQ(change(read, "mlp_alike", 2), kNothing);
+  EXPECT_TRUE(read->changes(1));
+  EXPECT_FALSE(read->changes(0));
+}
+
 TEST_F(LoraTest, StrengthsBeyondAllReasonAreRefused) {
   for (const float strength : {101.0f, -1e9f, INFINITY, NAN}) {
     EXPECT_ERROR_WITH(lora(pair("mlp_in"), {.strength = strength}), "from -100 to 100");
@@ -195,7 +216,7 @@ TEST_F(LoraTest, ConfigurationOfDiffusersAndPeft) {
   write_tensors(folder_.file("adapter_model.safetensors"), pair("base_model.model.mlp_in"));
   folder_.write("adapter_config.json", R"({"lora_alpha": 16, "use_dora": false})");
   const auto peft = std::make_shared<Lora>(
-      octet::Lora{.file = folder_.file("adapter_model.safetensors")}, kNetworks, model());
+      octet::Lora{.file = folder_.file("adapter_model.safetensors")}, kNetworks, both_networks());
   EXPECT_EQ(change(peft, "mlp_in", 2), times(16, kProduct));
 }
 
@@ -204,7 +225,7 @@ TEST_F(LoraTest, ConfigurationsThatAreNoFilesAreNamed) {
   write_tensors(folder_.file("adapter_model.safetensors"), pair("base_model.model.mlp_in"));
   const auto sentence = [&] {
     return error_of([&] {
-      Lora({.file = folder_.file("adapter_model.safetensors")}, kNetworks, octet::test::model());
+      Lora({.file = folder_.file("adapter_model.safetensors")}, kNetworks, both_networks());
     });
   };
   std::filesystem::create_symlink("adapter_config.json", config);
@@ -221,7 +242,8 @@ TEST_F(LoraTest, MergesBeforeTheTransform) {
   std::vector<float> codes(2 * 16), down(16), up = {0.5f, -2};
   for (size_t j = 0; j < codes.size(); ++j) codes[j] = static_cast<float>((j * 37) % 255) - 127;
   for (size_t j = 0; j < down.size(); ++j) down[j] = static_cast<float>(j) - 7.5f;
-  const std::vector<nn::LinearSpec> linears = {{.layer = "m", .k = 16, .layouts = {{{"m", 2}}}}};
+  const std::vector<std::vector<nn::LinearSpec>> linears = {
+      {{.layer = "m", .k = 16, .layouts = {{{"m", 2}}}}}};
   write_tensors(folder_.file("m.safetensors"), {written("m.lora_A.weight", {1, 16}, down),
                                                 written("m.lora_B.weight", {2, 1}, up)});
   const auto read = std::make_shared<Lora>(octet::Lora{.file = folder_.file("m.safetensors")},
@@ -260,7 +282,8 @@ TEST_F(LoraTest, RequantizesOnceUnderTheSameTransform) {
   for (size_t j = 0; j < codes.size(); ++j) codes[j] = static_cast<float>((j * 91) % 255) - 127;
   for (size_t j = 0; j < down.size(); ++j) down[j] = static_cast<float>(j % 7) - 3;
   for (size_t j = 0; j < up.size(); ++j) up[j] = static_cast<float>(j % 5) - 2;
-  const std::vector<nn::LinearSpec> linears = {{.layer = "m", .k = k, .layouts = {{{"m", n}}}}};
+  const std::vector<std::vector<nn::LinearSpec>> linears = {
+      {{.layer = "m", .k = k, .layouts = {{{"m", n}}}}}};
   write_tensors(folder_.file("base.safetensors"), {written("m.weight", {n, k}, codes)});
   write_tensors(folder_.file("m.safetensors"),
                 {written("m.lora_A.weight", {1, k}, down), written("m.lora_B.weight", {n, 1}, up)});
@@ -293,7 +316,7 @@ TEST_F(LoraTest, RequantizesOnceUnderTheSameTransform) {
   };
   weights::Loader loader(source, *backend, options);
   nn::Linear linear;
-  loader.linear(linear, linears.front());
+  loader.linear(linear, linears.front().front());
   EXPECT_EQ(calls, 1);
   EXPECT_TRUE(linear.is_int8());
 }

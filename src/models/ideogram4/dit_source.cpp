@@ -205,12 +205,13 @@ DitSource open_dit(const PartFiles& files, bool conditional) {
     opened.weights.add_base(base, prefix_in(*base, conditional));
   }
   const auto& metadata = checkpoint->metadata();
+  auto entry =
+      metadata.find(weights::config_entry_of(conditional ? "conditional" : "unconditional"));
+  if (entry == metadata.end()) entry = metadata.find(std::string(weights::kConfigEntry));
   if (const std::string file = config_in(files.path); !file.empty()) {
     opened.config = read_dit_config(file);
-  } else if (const auto entry = metadata.find(std::string(weights::kConfigEntry));
-             entry != metadata.end()) {
-    const std::string where =
-        checkpoint->path() + ": metadata " + std::string(weights::kConfigEntry);
+  } else if (entry != metadata.end()) {
+    const std::string where = checkpoint->path() + ": metadata " + entry->first;
     opened.config = parse_dit_config(parse_json(entry->second, where), where);
   } else if (const std::string of_base = files.base.empty() ? "" : config_in(files.base);
              !of_base.empty()) {

@@ -100,11 +100,21 @@ LoraMatrix Lora::matrix(const std::string& name) const {
 bool Lora::overlaps(const LoraPart& part) const {
   return std::any_of(parts_.begin(), parts_.end(), [&](const LoraPart& other) {
     return other.linear == part.linear && other.first < part.first + part.rows &&
-           part.first < other.first + other.rows && other.networks == part.networks;
+           part.first < other.first + other.rows && other.network == part.network;
   });
 }
 
-void Lora::add(const Group& group, const LoraConfig& config, std::vector<std::string>& problems) {
+// The networks of a model need not have the same linears.
+std::string Lora::missing_in(size_t network, const LoraName& name) const {
+  const bool elsewhere = std::any_of(opened_.begin(), opened_.end(), [&](const Opened& other) {
+    return !other.modules.named(name).empty();
+  });
+  return elsewhere ? fmt::format("is no linear of the {} network", opened_[network].network)
+                   : "is no linear of the model";
+}
+
+void Lora::add(const Group& group, size_t network, const LoraConfig& config,
+               std::vector<std::string>& problems) {
   const auto problem = [&](std::string_view what) {
     problems.push_back(in_quotes(group.name.base) + " " + std::string(what));
   };
@@ -112,14 +122,17 @@ void Lora::add(const Group& group, const LoraConfig& config, std::vector<std::st
     const auto found = group.tensors.find(role);
     return found == group.tensors.end() ? nullptr : &found->second;
   };
-  const std::vector<const LoraModule*> named = modules_.named(group.name);
-  if (named.empty()) return problem("is no linear of the model");
+  const std::vector<const LoraModule*> named = modules(network).named(group.name);
+  if (named.empty()) return problem(missing_in(network, group.name));
   if (named.size() > 1) {
     return problem(fmt::format("may be {} or {}", named[0]->name, named[1]->name));
   }
   const LoraModule& module = *named.front();
-  LoraPart part{.linear = module.linear, .first = module.first, .rows = module.rows, .k = module.k};
-  part.networks = {group.name.network.value_or(0)};
+  LoraPart part{.network = network,
+                .linear = module.linear,
+                .first = module.first,
+                .rows = module.rows,
+                .k = module.k};
   const std::string *down = tensor(LoraRole::down), *up = tensor(LoraRole::up),
                     *alpha = tensor(LoraRole::alpha), *difference = tensor(LoraRole::difference);
   double factor = 1;
@@ -158,29 +171,35 @@ void Lora::add(const Group& group, const LoraConfig& config, std::vector<std::st
 
 // A file for one network goes where the user says, else where its names say, else to the first one,
 // as other programs do. A file for several has a part for each, of which the user may choose.
-void Lora::choose_networks(const std::set<size_t>& chosen) {
-  if (chosen.empty()) return;
-  const bool for_several = std::any_of(parts_.begin(), parts_.end(), [&](const LoraPart& part) {
-    return part.networks != parts_.front().networks;
+void Lora::add(const Groups& groups, const std::set<size_t>& chosen,
+               std::vector<std::string>& problems) {
+  const LoraConfig config(file_);
+  const auto own_network = [](const Group& group) { return group.name.network.value_or(0); };
+  const bool for_several = std::any_of(groups.begin(), groups.end(), [&](const auto& entry) {
+    return own_network(entry.second) != own_network(groups.begin()->second);
   });
-  for (LoraPart& part : parts_) {
-    if (for_several) {
-      std::erase_if(part.networks, [&](size_t network) { return !chosen.contains(network); });
-    } else {
-      part.networks = chosen;
+  for (const auto& [base, group] : groups) {
+    const size_t own = own_network(group), before = problems.size();
+    for (const size_t network : for_several || chosen.empty() ? std::set{own} : chosen) {
+      if (problems.size() == before) add(group, network, config, problems);
     }
   }
+  if (chosen.empty()) return;
+  std::erase_if(parts_, [&](const LoraPart& part) { return !chosen.contains(part.network); });
 }
 
 Lora::Lora(const octet::Lora& request, std::span<const NetworkNames> networks,
-           std::span<const nn::LinearSpec> linears)
-    : request_(request), file_(request.file), modules_(linears) {
+           std::span<const std::vector<nn::LinearSpec>> linears)
+    : request_(request), file_(request.file) {
+  for (size_t i = 0; i < linears.size(); ++i) {
+    opened_.push_back({std::string(networks[i].name), LoraModules(linears[i])});
+  }
   check_value(std::abs(request.strength) <= kMaxLoraStrength, "loras",
               "{}: a strength of {} was given, expected a number from -{} to {}", path(),
               request.strength, kMaxLoraStrength, kMaxLoraStrength);
   const std::set<size_t> chosen = chosen_networks(request, networks);
   refuse_other_methods(file_);
-  std::map<std::string, Group> groups;
+  Groups groups;
   std::vector<std::string> problems;
   for (const auto& [name, entry] : file_.tensors()) {
     const auto parsed = parse_lora_name(name, networks);
@@ -195,16 +214,14 @@ Lora::Lora(const octet::Lora& request, std::span<const NetworkNames> networks,
     }
   }
   check(!groups.empty() || !problems.empty(), "{}: the LoRA has no tensors", path());
-  const LoraConfig config(file_);
-  for (const auto& [base, group] : groups) add(group, config, problems);
+  add(groups, chosen, problems);
   if (!problems.empty()) fail_with(path(), problems);
-  choose_networks(chosen);
 }
 
 bool Lora::changes(size_t network) const {
   return request_.strength != 0 &&
          std::any_of(parts_.begin(), parts_.end(),
-                     [&](const LoraPart& part) { return part.networks.contains(network); });
+                     [&](const LoraPart& part) { return part.network == network; });
 }
 
 std::vector<const LoraPart*> Lora::parts_of(const LoraModule& module, size_t network) const {
@@ -212,7 +229,7 @@ std::vector<const LoraPart*> Lora::parts_of(const LoraModule& module, size_t net
   if (request_.strength == 0) return found;
   for (const LoraPart& part : parts_) {
     if (part.linear == module.linear && part.first < module.first + module.rows &&
-        module.first < part.first + part.rows && part.networks.contains(network)) {
+        module.first < part.first + part.rows && part.network == network) {
       found.push_back(&part);
     }
   }

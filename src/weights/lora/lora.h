@@ -6,6 +6,7 @@
 // that are stored apart, and three of q, k and v those of a fused weight.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <set>
 #include <span>
@@ -32,12 +33,12 @@ struct LoraMatrix {
 
 // The change of some rows of one linear.
 struct LoraPart {
-  size_t linear = 0;  // of the model's list
+  size_t network = 0;
+  size_t linear = 0;  // of the network's list
   int64_t first = 0, rows = 0, k = 0;
-  std::set<size_t> networks;  // that it changes
-  float factor = 0;           // strength * alpha / rank
-  int64_t rank = 0;           // 0: `up` is the whole difference [rows, k]
-  LoraMatrix down, up;        // [rank, k] and [rows, rank]
+  float factor = 0;     // strength * alpha / rank
+  int64_t rank = 0;     // 0: `up` is the whole difference [rows, k]
+  LoraMatrix down, up;  // [rank, k] and [rows, rank]
 };
 
 // Either way; larger ones are mistakes.
@@ -45,30 +46,43 @@ inline constexpr float kMaxLoraStrength = 100;
 
 class Lora {
  public:
-  // `networks`: all of the model, and `linears` theirs. Throws InvalidRequest for a strength beyond
-  // kMaxLoraStrength, and for networks that the model does not have.
+  // `networks`: all of the model, and `linears` those of each, which may differ in their sizes. A
+  // network that is not opened has none there: it is taken to be like the first. Throws
+  // InvalidRequest for a strength beyond kMaxLoraStrength, and for networks that the model does not
+  // have.
   Lora(const octet::Lora& request, std::span<const NetworkNames> networks,
-       std::span<const nn::LinearSpec> linears);
+       std::span<const std::vector<nn::LinearSpec>> linears);
 
   const std::string& path() const { return file_.path(); }
   bool changes(size_t network) const;
   // Those that change rows of this module in a network; with strength 0, none.
   std::vector<const LoraPart*> parts_of(const LoraModule& module, size_t network) const;
-  const LoraModules& modules() const { return modules_; }
+  const LoraModules& modules(size_t network) const {
+    return opened_[network < opened_.size() ? network : 0].modules;
+  }
 
   // Names what it does to a model: the content of the file, strength, networks.
   std::string identity(ThreadPool& pool) const;
 
  private:
   struct Group;  // the tensors of one module
-  void add(const Group& group, const LoraConfig& config, std::vector<std::string>& problems);
+  using Groups = std::map<std::string, Group>;
+  void add(const Groups& groups, const std::set<size_t>& chosen,
+           std::vector<std::string>& problems);
+  void add(const Group& group, size_t network, const LoraConfig& config,
+           std::vector<std::string>& problems);
   bool overlaps(const LoraPart& part) const;
   LoraMatrix matrix(const std::string& name) const;
-  void choose_networks(const std::set<size_t>& chosen);
+  std::string missing_in(size_t network, const LoraName& name) const;
+
+  struct Opened {
+    std::string network;  // its name
+    LoraModules modules;
+  };
 
   octet::Lora request_;
   Checkpoint file_;
-  LoraModules modules_;
+  std::vector<Opened> opened_;  // networks
   std::vector<LoraPart> parts_;
 };
 

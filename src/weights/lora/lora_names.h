@@ -61,6 +61,8 @@ struct LoraModule {
 class LoraModules {
  public:
   explicit LoraModules(std::span<const nn::LinearSpec> linears);
+  LoraModules(LoraModules&&) = default;
+  LoraModules& operator=(LoraModules&&) = default;
 
   const LoraModule* find(const std::string& name) const;  // nullptr when absent
   // Those that the name of a LoRA may mean. More than one only where underscores for dots make them

@@ -120,7 +120,7 @@ WeightSource::Change merge_loras(std::vector<std::shared_ptr<const Lora>> loras,
                                              const std::string& name) {
     MergedParts parts;
     for (const auto& lora : loras) {
-      const LoraModule* module = lora->modules().find(name);
+      const LoraModule* module = lora->modules(network).find(name);
       if (module == nullptr) continue;
       for (const LoraPart* part : lora->parts_of(*module, network)) {
         parts.push_back(std::make_unique<MergedPart>(lora, *part, part->first - module->first));
