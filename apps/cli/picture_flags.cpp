@@ -24,7 +24,7 @@ std::string preset_help() {
     list += fmt::format("{}{} or {} ({} steps)", list.empty() ? "" : ", ", preset.name,
                         preset.official_name, preset.steps);
   }
-  return list;
+  return list + "; a model's folder may have others (default: the first)";
 }
 
 // For the shells' completions.
@@ -71,17 +71,16 @@ uint64_t seed_from(const SeedArgument& argument, const CommonFlags& flags) {
 void add_picture_flags(CLI::App& command, PictureArguments& arguments) {
   ModelOptions& model = arguments.request.model;
   PictureRequest& picture = arguments.request.picture;
-  picture.preset = list_presets().front().name;
   add_part_flags(command, model);
   add_caption_flags(command, arguments.captions);
   command.add_flag("--any-caption", picture.any_caption,
                    "Warn of a caption's errors, and run it all the same");
-  command.add_option("--size", arguments.size, "Pixels: <width>x<height>, or the side of a square")
-      ->type_name("SIZE")
-      ->capture_default_str();
-  command.add_option("--preset", picture.preset, preset_help())
-      ->type_name(preset_names())
-      ->capture_default_str();
+  command
+      .add_option("--size", arguments.size,
+                  "Pixels: <width>x<height>, or the side of a square (default: the model's, "
+                  "1024x1024 as published)")
+      ->type_name("SIZE");
+  command.add_option("--preset", picture.preset, preset_help())->type_name(preset_names());
   add_whole_number(command, "--steps", arguments.steps, 1, 1000, "Steps (default: the preset's)");
   command.get_option("--steps")->default_str("");
   command
@@ -119,7 +118,7 @@ GenerateRequest request_from(const PictureArguments& arguments, const CommonFlag
   const std::vector<float>& guidance = picture.guidance;
   request.model.guided = guidance.empty() || std::any_of(guidance.begin(), guidance.end(),
                                                          [](float by) { return by != 1; });
-  picture.size = parse_size(arguments.size);
+  if (arguments.size) picture.size = parse_size(*arguments.size);
   picture.steps = static_cast<int>(arguments.steps);
   picture.images = static_cast<int>(arguments.images);
   if (!arguments.noise.empty()) {

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,8 @@ uint64_t seed_from(const SeedArgument& argument, const CommonFlags& flags);
 struct PictureArguments {
   GenerateRequest request;  // without what stands below
   CaptionWords captions;
-  std::string size = "1024x1024";
-  std::string noise;  // its file
+  std::optional<std::string> size;  // none: the model's
+  std::string noise;                // its file
   SeedArgument seed;
   int64_t steps = 0, images = 1;
 };

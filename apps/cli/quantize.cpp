@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <fstream>
 #include <memory>
+#include <optional>
 
 #include "commands.h"
 #include "help_page.h"
@@ -21,7 +22,7 @@ namespace {
 struct QuantizeArguments {
   QuantizeRequest request;
   std::string recipe = "convrot", protect = "none";
-  std::string calibration_size = "512x512";
+  std::optional<std::string> calibration_size;  // none: the model's
   std::string report;
   bool unconditional = false;
   int64_t steps = 0, seed = 0;
@@ -145,7 +146,9 @@ void run(const CommonFlags& flags, QuantizeArguments& arguments) {
   request.threads = flags.threads;
   request.recipe = parse_recipe(arguments.recipe);
   request.protect = parse_protection(arguments.protect);
-  request.calibration_size = parse_size(arguments.calibration_size);
+  if (arguments.calibration_size) {
+    request.calibration_size = parse_size(*arguments.calibration_size);
+  }
   if (arguments.unconditional) request.network = "unconditional";
   request.clip = !arguments.no_clip;
   request.calibration_steps = static_cast<int>(arguments.steps);
@@ -225,14 +228,14 @@ void add_quantize(CLI::App& program, CommonFlags& flags) {
                    "OUT.activations.safetensors)")
       ->type_name("FILE");
   add_whole_number(*command, "--calibration-steps", arguments->steps, 1, 1000,
-                   "Steps of the calibration for each caption (default: those of the preset "
-                   "turbo)");
+                   "Steps of the calibration for each caption (default: those of the shortest "
+                   "preset)");
   command->get_option("--calibration-steps")->default_str("");
   command
       ->add_option("--calibration-size", arguments->calibration_size,
-                   "Size of the calibration's images")
-      ->type_name("SIZE")
-      ->capture_default_str();
+                   "Size of the calibration's images (default: 512x512, or what the model's folder "
+                   "says)")
+      ->type_name("SIZE");
   add_whole_number(*command, "--seed", arguments->seed, 0, std::numeric_limits<int64_t>::max(),
                    "Seed of the calibration's noise");
   add_max_memory(*command, request.max_memory, "Most memory to take, such as 4G or 800M");

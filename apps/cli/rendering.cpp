@@ -141,13 +141,15 @@ nlohmann::ordered_json report_json(const RenderReport& report) {
 
 nlohmann::ordered_json request_json(const GenerateRequest& request, const RenderReport& report) {
   const PictureRequest& picture = request.picture;
+  const bool made = report.width > 0;  // else what was asked for is all that is known
+  const PictureSize size = made ? PictureSize{report.width, report.height} : picture.size;
   const bool seeded = picture.noise.empty();
   return {{"version", version()},
           {"commit", commit()},
           {"model", request.model.model},
-          {"size", fmt::format("{}x{}", picture.size.width, picture.size.height)},
+          {"size", known(size.width > 0 ? fmt::format("{}x{}", size.width, size.height) : "")},
           {"caption", report.caption},
-          {"preset", picture.preset},
+          {"preset", known(made ? report.preset : picture.preset)},
           {"guidance", picture.guidance.empty() ? nlohmann::ordered_json(nullptr)
                                                 : nlohmann::ordered_json(picture.guidance)},
           {"seed", seeded ? nlohmann::ordered_json(picture.seed) : nlohmann::ordered_json(nullptr)},

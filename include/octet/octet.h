@@ -115,7 +115,7 @@ typedef struct octet_request {
   size_t noise_count;
   const char* noise_name;  // where it comes from, for the picture's metadata
   uint64_t seed;           // of the first image; the others count on from it
-  int32_t width, height;   // both 0: 1024 x 1024
+  int32_t width, height;   // both 0: the model's own size
   int32_t steps;           // 0: the preset's
   int32_t images;          // 0: one
   int32_t any_caption;     // 1: warn of the caption's errors, and run it all the same
@@ -220,9 +220,16 @@ OCTET_API void octet_engine_cancel(octet_engine* engine);
 OCTET_API octet_status octet_engine_info(const octet_engine* engine, octet_info* info);
 
 // Text about the engine: its model family, its device in words, where its parts lie (a table), its
-// networks (a line for each). Functions with `text` and `size` write as snprintf does: at most
-// `size` bytes with the final NUL, and return the length of the whole; 0 after an error.
-enum { OCTET_TEXT_FAMILY = 0, OCTET_TEXT_DEVICE = 1, OCTET_TEXT_PLAN = 2, OCTET_TEXT_NETWORKS = 3 };
+// networks and the model's presets (a line for each). Functions with `text` and `size` write as
+// snprintf does: at most `size` bytes with the final NUL, and return the length of the whole; 0
+// after an error.
+enum {
+  OCTET_TEXT_FAMILY = 0,
+  OCTET_TEXT_DEVICE = 1,
+  OCTET_TEXT_PLAN = 2,
+  OCTET_TEXT_NETWORKS = 3,
+  OCTET_TEXT_PRESETS = 4
+};
 OCTET_API size_t octet_engine_text(const octet_engine* engine, int32_t what, char* text,
                                    size_t size);
 

@@ -18,9 +18,9 @@ struct PictureRequest {
   std::string caption;                   // JSON text, see octet/caption.h
   bool any_caption = false;              // warn of its errors, and run it all the same
   std::string caption_name = "caption";  // what begins a sentence about it
-  PictureSize size = {1024, 1024};
-  std::string preset;  // of list_presets(), by either name; empty: the first
-  int steps = 0;       // 0: the preset's
+  PictureSize size;                      // 0 x 0: the model's own, EngineInfo::size
+  std::string preset;                    // of EngineInfo::presets, by either name; empty: the first
+  int steps = 0;                         // 0: the preset's
   // None: the preset's; one for all steps, or one for each. Where all are 1, only the first network
   // runs.
   std::vector<float> guidance;
@@ -33,10 +33,10 @@ struct PictureRequest {
   int images = 1;
 };
 
-// Steps, guidance and times that a model's makers publish; all of them run the same weights.
+// Steps, guidance and times that go with a model; all of them run the same weights.
 struct PresetInfo {
   std::string name;           // "quality"
-  std::string official_name;  // "V4_QUALITY_48"
+  std::string official_name;  // "V4_QUALITY_48"; may be empty
   int steps = 0;
 };
 
@@ -113,6 +113,7 @@ struct RenderReport {
   std::string device;
   int width = 0, height = 0;
   std::string caption;  // as the model got it
+  std::string preset;   // its name, also where the request has none
   int text_tokens = 0;
   int steps = 0;
   std::string checkpoint;  // a fingerprint of all weights

@@ -36,7 +36,7 @@ struct QuantizeRequest {
   std::vector<std::string> captions;  // files to calibrate with; none: no calibration
   bool any_caption = false;           // warn of their errors, and run them all the same
   int calibration_steps = 0;          // 0: those of the shortest preset
-  PictureSize calibration_size = {512, 512};
+  PictureSize calibration_size;       // 0 x 0: that which the model's folder names, else 512 x 512
   uint64_t seed = 0;
   uint64_t max_memory = 0;  // bytes, 0: as much as is useful
   bool measure = false;     // errors of all large linears

@@ -48,6 +48,8 @@ struct EngineInfo {
   uint64_t used_bytes = 0;       // of the device, now
   std::vector<Lora> loras;
   int token_side = 0;  // pixels: both sides of a picture are multiples of it
+  PictureSize size;    // of pictures whose request names none
+  std::vector<PresetInfo> presets;
 };
 
 }  // namespace octet

@@ -1,4 +1,6 @@
 // The engine of octet/octet.h: structs of C become those of octet/engine.h, and back.
+#include <fmt/ranges.h>
+
 #include <iterator>
 #include <memory>
 #include <vector>
@@ -215,12 +217,11 @@ std::string engine_text(const EngineInfo& info, int32_t what) {
     case OCTET_TEXT_FAMILY: return info.family;
     case OCTET_TEXT_DEVICE: return info.device;
     case OCTET_TEXT_PLAN: return plan_text(info);
-    case OCTET_TEXT_NETWORKS: {
-      std::string lines;
-      for (const std::string& network : info.networks) {
-        lines += (lines.empty() ? "" : "\n") + network;
-      }
-      return lines;
+    case OCTET_TEXT_NETWORKS: return fmt::format("{}", fmt::join(info.networks, "\n"));
+    case OCTET_TEXT_PRESETS: {
+      std::vector<std::string> names;
+      for (const PresetInfo& preset : info.presets) names.push_back(preset.name);
+      return fmt::format("{}", fmt::join(names, "\n"));
     }
     default: break;
   }

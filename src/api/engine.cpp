@@ -47,11 +47,11 @@ const char* linears_word(Linears linears) {
   return "";
 }
 
-engine::RenderJob job_of(const models::Family& family, const PictureRequest& request,
-                         const ModelOptions& options, bool warn) {
+engine::RenderJob job_of(const models::Family& family, const models::PictureDefaults& defaults,
+                         const PictureRequest& request, const ModelOptions& options, bool warn) {
   engine::RenderJob job;
-  job.schedule = {.preset = models::preset_named(family.presets, request.preset),
-                  .size = request.size,
+  job.schedule = {.preset = models::preset_named(defaults.presets, request.preset),
+                  .size = models::size_or_default(request.size, defaults),
                   .steps = request.steps,
                   .guidance = request.guidance,
                   .convention = options.convention};
@@ -66,6 +66,11 @@ engine::RenderJob job_of(const models::Family& family, const PictureRequest& req
     if (warn) log::warning("{}", warning);
   }
   return job;
+}
+
+engine::RenderJob job_of(const engine::Session& session, const PictureRequest& request,
+                         const ModelOptions& options, bool warn) {
+  return job_of(session.family(), session.defaults(), request, options, warn);
 }
 
 }  // namespace api
@@ -96,8 +101,7 @@ std::string lora_text(const std::vector<Lora>& loras) {
 }
 
 Picture to_picture(engine::RenderedImage image, const PictureRequest& request,
-                   const ModelOptions& options, const models::Family& family,
-                   const RenderReport& report) {
+                   const ModelOptions& options, const RenderReport& report) {
   Picture picture;
   picture.index = image.index;
   picture.seed = image.seed;
@@ -111,7 +115,7 @@ Picture to_picture(engine::RenderedImage image, const PictureRequest& request,
       {"caption", report.caption},
       request.noise.empty() ? Entry{"seed", std::to_string(image.seed)}
                             : Entry{"noise", printable(request.noise_name)},
-      {"preset", std::string(models::preset_named(family.presets, request.preset).name)},
+      {"preset", report.preset},
       {"steps", std::to_string(report.steps)},
       {"guidance",
        request.guidance.empty() ? "preset" : fmt::format("{}", fmt::join(request.guidance, ","))},
@@ -232,7 +236,7 @@ LatentShape Engine::check(const PictureRequest& request) try {
   State& state = State::of(*this);
   const State::Call call(state);
   engine::Session& session = state.loaded();
-  return session.check(api::job_of(session.family(), request, state.options, /*warn=*/false));
+  return session.check(api::job_of(session, request, state.options, /*warn=*/false));
 } catch (...) {
   api::rethrow_as_error();
 }
@@ -263,21 +267,21 @@ namespace api {
 
 RenderReport render(engine::Session& session, const PictureRequest& request,
                     const ModelOptions& options, const RenderCallbacks& callbacks, bool warn) {
-  const engine::RenderJob job = job_of(session.family(), request, options, warn);
+  const engine::RenderJob job = job_of(session, request, options, warn);
   session.check(job);
-  if (warn) log_size_warning(session, request);
+  if (warn) log_size_warning(session, job.schedule.size);
   engine::SessionCallbacks inner{
       .progress = callbacks.progress, .preview = callbacks.preview, .latent = callbacks.latent};
   if (callbacks.picture) {
     inner.image = [&](const engine::RenderedImage& image, const RenderReport& so_far) {
-      callbacks.picture(to_picture(image, request, options, session.family(), so_far));
+      callbacks.picture(to_picture(image, request, options, so_far));
     };
   }
   return session.render(job, inner);
 }
 
-void log_size_warning(const engine::Session& session, const PictureRequest& request) {
-  const std::string about_size = models::size_warning(request.size, session.model().sizes);
+void log_size_warning(const engine::Session& session, PictureSize size) {
+  const std::string about_size = models::size_warning(size, session.model().sizes);
   if (!about_size.empty()) log::warning("{}", about_size);
 }
 

@@ -12,14 +12,16 @@ ModelOptions with_paths(ModelOptions options);
 // "int8", "float", "fake"
 const char* linears_word(Linears linears);
 
-// Throws InvalidRequest and Error for what can be known without a model.
-engine::RenderJob job_of(const models::Family& family, const PictureRequest& request,
+// Throws InvalidRequest and Error for what can be known without a model's weights.
+engine::RenderJob job_of(const models::Family& family, const models::PictureDefaults& defaults,
+                         const PictureRequest& request, const ModelOptions& options, bool warn);
+engine::RenderJob job_of(const engine::Session& session, const PictureRequest& request,
                          const ModelOptions& options, bool warn);
 
 RenderReport render(engine::Session& session, const PictureRequest& request,
                     const ModelOptions& options, const RenderCallbacks& callbacks, bool warn);
 
-void log_size_warning(const engine::Session& session, const PictureRequest& request);
+void log_size_warning(const engine::Session& session, PictureSize size);
 
 // Requests that are known beforehand, all of one size. A session for one of them keeps nothing that
 // it does not need any more; one for several stays loaded.

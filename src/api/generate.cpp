@@ -12,21 +12,24 @@ namespace octet {
 namespace api {
 namespace {
 
-// Of a model that may not have been pulled.
-const models::Family& family_of_named(const std::string& model) {
+// Of a model that may not have been pulled: the name itself, which is no path then.
+std::string path_or_name(const std::string& model) {
   try {
-    return models::family_of(hub::find_model(model));
+    return hub::find_model(model);
   } catch (const Error&) {
-    return models::family_of(model);
+    return model;
   }
 }
 
 // What is wrong with a request is said before what is wrong with the model.
 ModelOptions resolved(ModelOptions model, const std::vector<PictureRequest>& requests) {
-  const models::Family& family = family_of_named(model.model);
+  const std::string path = path_or_name(model.model);
+  const models::Family& family = models::family_of(path);
+  const models::PictureDefaults defaults =
+      models::defaults_of(family, {path, path_or_name(model.base), path_or_name(model.fallback)});
   bool guided = false;
   for (const PictureRequest& request : requests) {
-    const engine::RenderJob job = job_of(family, request, model, /*warn=*/false);
+    const engine::RenderJob job = job_of(family, defaults, request, model, /*warn=*/false);
     guided = guided || models::is_guided(job.schedule);
   }
   model.guided = model.guided && guided;
@@ -45,10 +48,13 @@ RequestSession::~RequestSession() = default;
 
 LatentShape RequestSession::check(bool warn) {
   LatentShape shape;
+  PictureSize size;
   for (const PictureRequest& request : requests_) {
-    shape = session_->check(job_of(session_->family(), request, model_, warn));
+    const engine::RenderJob job = job_of(*session_, request, model_, warn);
+    shape = session_->check(job);
+    size = job.schedule.size;
   }
-  if (warn && !requests_.empty()) log_size_warning(*session_, requests_.front());
+  if (warn && !requests_.empty()) log_size_warning(*session_, size);
   return shape;
 }
 

@@ -39,7 +39,7 @@ std::vector<float> read_noise(const std::string& path) try {
 std::vector<PresetInfo> list_presets(const std::string& family) try {
   std::vector<PresetInfo> list;
   for (const models::Preset& preset : models::family_named(family).presets) {
-    list.push_back({std::string(preset.name), std::string(preset.official_name), preset.steps});
+    list.push_back({preset.name, preset.official_name, preset.steps});
   }
   return list;
 } catch (...) {

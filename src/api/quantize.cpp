@@ -19,7 +19,7 @@
 #include "convert/quantize.h"
 #include "devices/select.h"
 #include "hub/cache.h"
-#include "models/family.h"
+#include "models/presets.h"
 #include "octet/files.h"
 
 namespace octet {
@@ -185,14 +185,20 @@ class Quantization {
     check(networks_.size() == family_.networks.size() || !request_.base.empty(),
           "{}: is one network, and captions take a whole model; name one as the `base`",
           request_.source);
+    const models::PictureDefaults defaults = models::defaults_of(family_, {source_, base_});
     const auto preset = std::min_element(
-        family_.presets.begin(), family_.presets.end(),
+        defaults.presets.begin(), defaults.presets.end(),
         [](const models::Preset& a, const models::Preset& b) { return a.steps < b.steps; });
     convert::CalibrateRequest calibration;
     calibration.family = &family_;
     calibration.captions = convert::read_captions(family_, request_.captions, request_.any_caption);
     calibration.files = files_to_calibrate();
+    // Of the published models a quarter of the usual size, whose activations are much the same.
+    constexpr PictureSize kCalibrationSize = {512, 512};
     calibration.size = request_.calibration_size;
+    if (calibration.size == PictureSize()) {
+      calibration.size = defaults.path.empty() ? kCalibrationSize : defaults.size;
+    }
     calibration.schedule.preset = *preset;
     calibration.schedule.steps = request_.calibration_steps;
     calibration.seed = request_.seed;

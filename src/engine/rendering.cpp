@@ -57,6 +57,7 @@ Rendering::Rendering(Session& session, const RenderJob& job, const SessionCallba
   report_.width = job.schedule.size.width;
   report_.height = job.schedule.size.height;
   report_.caption = job.prompt;
+  report_.preset = job.schedule.preset.name;
   report_.text_tokens = static_cast<int>(checked_.tokens.size());
   report_.steps = checked_.schedule.steps();
   report_.places = text_of(session.plan_);

@@ -79,7 +79,10 @@ Session::Session(const SessionOptions& options, const std::atomic<bool>& stop,
       stop_(stop),
       family_(family),
       dtype_(options.model.activations == Activations::bf16 ? DType::bf16 : DType::f32),
+      defaults_(models::defaults_of(
+          family, {options.model.model, options.model.base, options.model.fallback})),
       model_(open_model(family, options.model)) {
+  check_usual_size();
   const Loras loras = open_loras(options.model.loras);
   backend_ = backend ? std::move(backend) : backend_for(options.model);
   check_native_int8();
@@ -92,6 +95,15 @@ Session::~Session() {
   networks_.clear();
   text_.reset();
   decoder_.reset();
+}
+
+// Of a file. A user who names no size is not told that theirs is wrong.
+void Session::check_usual_size() const {
+  const auto [width, height] = defaults_.size;
+  const int side = model_.sizes.token_side;
+  octet::check(defaults_.path.empty() || (width % side == 0 && height % side == 0),
+               "{}: size is {} x {}, expected multiples of {}, the side of this model's tokens",
+               defaults_.path, width, height, side);
 }
 
 void Session::check_native_int8() const {
@@ -166,6 +178,10 @@ EngineInfo Session::info() const {
   info.used_bytes = backend_->memory().used;
   info.loras = options_.model.loras;
   info.token_side = model_.sizes.token_side;
+  info.size = defaults_.size;
+  for (const models::Preset& preset : defaults_.presets) {
+    info.presets.push_back({preset.name, preset.official_name, preset.steps});
+  }
   return info;
 }
 

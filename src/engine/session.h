@@ -18,6 +18,7 @@
 #include "engine/preview.h"
 #include "engine/prompt_cache.h"
 #include "models/family.h"
+#include "models/presets.h"
 #include "nn/profile.h"
 #include "octet/rendering.h"
 #include "weights/lora/lora.h"
@@ -76,6 +77,7 @@ class Session {
 
   const models::Family& family() const { return family_; }
   const models::Model& model() const { return model_; }
+  const models::PictureDefaults& defaults() const { return defaults_; }
   Backend& backend() { return *backend_; }
   EngineInfo info() const;
 
@@ -105,6 +107,7 @@ class Session {
   void tell(const OnRenderProgress& told, const RenderProgress& progress) const;
   void load(PartStore& store, const OnRenderProgress& progress);
   void check_native_int8() const;
+  void check_usual_size() const;
   nn::Context context() { return {*backend_, dtype_, nullptr, nullptr, &stop_}; }
 
   SessionOptions options_;
@@ -112,6 +115,7 @@ class Session {
   const models::Family& family_;
   std::unique_ptr<Backend> backend_;
   DType dtype_;
+  models::PictureDefaults defaults_;
   models::Model model_;
   Loras loras_;
   std::vector<PartPlace> plan_;  // text encoder, networks, decoder

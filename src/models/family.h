@@ -78,9 +78,10 @@ struct Family {
   std::string_view title;  // "Ideogram 4"
   std::span<const NetworkInfo> networks;
   std::span<const std::string_view> other_parts;  // with weights: "text_encoder", "vae"
-  std::span<const Preset> presets;
-  SizeLimits sizes;                // of the published model
-  std::string_view prompt_suffix;  // ".json": of the files, one prompt each, in a folder of them
+  std::span<const Preset> presets;  // of the published model; others may have their own, presets.h
+  SizeLimits sizes;                 // likewise
+  PictureSize usual_size;           // likewise: of pictures whose size nobody names
+  std::string_view prompt_suffix;   // ".json": of the files, one prompt each, in a folder of them
 
   // Whether a model's folder or file is of this family. Cheap, and throws nothing.
   bool (*recognise)(const std::string& model);

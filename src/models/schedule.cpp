@@ -40,7 +40,7 @@ const Preset& preset_named(std::span<const Preset> presets, std::string_view nam
   for (const Preset& preset : presets) {
     if (!known.empty()) known += &preset == &presets.back() ? " or " : ", ";
     known += preset.official_name.empty()
-                 ? std::string(preset.name)
+                 ? preset.name
                  : fmt::format("{} ({})", preset.name, preset.official_name);
   }
   throw InvalidRequest("preset", fmt::format("schedule: the preset {} is unknown, expected {}",
@@ -50,7 +50,8 @@ const Preset& preset_named(std::span<const Preset> presets, std::string_view nam
 bool is_guided(const ScheduleRequest& request) {
   const auto guides = [](float guidance) { return guidance != 1; };
   if (request.guidance.empty()) {
-    return guides(request.preset.guidance) || guides(request.preset.polish_guidance);
+    const Preset& preset = request.preset;
+    return guides(preset.guidance) || (preset.polish_steps > 0 && guides(preset.polish_guidance));
   }
   return std::any_of(request.guidance.begin(), request.guidance.end(), guides);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -12,8 +13,8 @@
 namespace octet::models {
 
 struct Preset {
-  std::string_view name;           // quality, default, turbo
-  std::string_view official_name;  // V4_QUALITY_48, ...; may be empty
+  std::string name;           // quality, default, turbo
+  std::string official_name;  // V4_QUALITY_48, ...; may be empty
   int steps = 0;
   float guidance = 1;  // of the first steps
   float polish_guidance = 1;

@@ -289,6 +289,8 @@ int main(int count, char** arguments) {
   CHECK(strstr(text, "transformer") != NULL);
   CHECK(octet_engine_text(engine, OCTET_TEXT_NETWORKS, text, sizeof text) > 0);
   CHECK(strchr(text, '\n') != NULL);
+  CHECK(octet_engine_text(engine, OCTET_TEXT_PRESETS, text, sizeof text) > 0);
+  CHECK(strcmp(text, "quality\ndefault\nturbo") == 0);
 
   char file[4096];
   snprintf(file, sizeof file, "%s/c_engine.png", arguments[2]);

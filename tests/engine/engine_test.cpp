@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <thread>
 
 #include "formats/error_message.h"
@@ -268,6 +269,51 @@ TEST_F(EngineTest, WrongRequestsNameTheirField) {
   EXPECT_EQ(field([](auto& r) { r.steps = 5000; }), "steps");
   EXPECT_EQ(field([](auto& r) { r.guidance = {NAN}; }), "guidance");
   EXPECT_FALSE(pixels(engine, picture_of("a cat")).empty()) << "the engine is as it was";
+}
+
+TEST_F(EngineTest, TakesPresetsAndSizeFromTheModelsFolder) {
+  const std::string model = folder_.file("model");
+  fs::copy(golden_path("model"), model, fs::copy_options::recursive);
+  const auto write = [&](const std::string& size) {
+    folder_.write("model/octet_presets.json",
+                  R"({"presets":[{"name":"brief","steps":2,"guidance":3,"mu":0.5,"std":1.2},
+                      {"name":"turbo","steps":3,"guidance":2,"mu":0,"std":1}],"size":)" +
+                      size + "}");
+  };
+  write("[24,16]");
+  options_.model = model;
+  Engine engine(options_);
+  EXPECT_EQ(engine.info().size, (PictureSize{24, 16}));
+  ASSERT_EQ(engine.info().presets.size(), 2u);
+  EXPECT_EQ(engine.info().presets.front().name, "brief");
+  PictureRequest request;
+  request.caption = caption_of("a cat");
+  std::map<std::string, std::string> metadata;
+  const RenderReport report = engine.render(request, {.picture = [&](const Picture& picture) {
+                                              for (const auto& each : picture.metadata) {
+                                                metadata.insert(each);
+                                              }
+                                            }});
+  EXPECT_EQ((PictureSize{report.width, report.height}), (PictureSize{24, 16}));
+  EXPECT_EQ(report.preset, "brief");
+  EXPECT_EQ(report.steps, 2);
+  EXPECT_EQ(metadata["preset"], "brief");
+  EXPECT_EQ(pixels(engine, request), alone(request, options_));
+  request.preset = "turbo";
+  request.size = {16, 16};
+  EXPECT_EQ(engine.render(request).steps, 3);
+  request.preset = "quality";
+  EXPECT_ERROR_WITH(engine.check(request), "expected brief or turbo");
+  EXPECT_ERROR_WITH(alone(request, options_), "expected brief or turbo");
+  // Of the base, where the model is a file or a folder without one.
+  options_.model = model + "/transformer";
+  options_.base = model;
+  EXPECT_EQ(Engine(options_).info().presets.front().name, "brief");
+  write("[26,16]");
+  EXPECT_ERROR_WITH(Engine{options_},
+                    "octet_presets.json: size is 26 x 16, expected multiples of 4");
+  write("[26,16");
+  EXPECT_ERROR_WITH(Engine{options_}, "octet_presets.json: ");
 }
 
 TEST_F(EngineTest, AFailedLoadCanBeTriedAgain) {

@@ -43,7 +43,7 @@ void check_weights(models::Part& part) {
 
 constexpr models::NetworkInfo kToyNetworks[] = {{kToyDenoiser, kToyDenoiser, {}}};
 constexpr std::string_view kToyOtherParts[] = {kToyEncoder, kToyDecoder};
-constexpr models::Preset kToyPresets[] = {{.name = "plain", .steps = 3}};
+const models::Preset kToyPresets[] = {{.name = "plain", .steps = 3}};
 constexpr models::SizeLimits kToySizes = {
     .token_side = ToyShape::kTokenSide, .smallest = 8, .largest = 64, .aspect = 4, .title = "Toy"};
 
@@ -183,6 +183,7 @@ const models::Family& toy_family() {
                                       .other_parts = kToyOtherParts,
                                       .presets = kToyPresets,
                                       .sizes = kToySizes,
+                                      .usual_size = {16, 12},
                                       .prompt_suffix = ".txt",
                                       .recognise = recognise,
                                       .find = find,

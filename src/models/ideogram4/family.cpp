@@ -152,6 +152,7 @@ const models::Family& family() {
                                       .other_parts = kOtherPartsOfModel,
                                       .presets = presets(),
                                       .sizes = kSizes,
+                                      .usual_size = {1024, 1024},
                                       .prompt_suffix = ".json",
                                       .recognise = recognise,
                                       .find = find_files,

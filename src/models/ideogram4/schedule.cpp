@@ -10,12 +10,6 @@
 namespace octet::ideogram4 {
 namespace {
 
-constexpr models::Preset kPresets[] = {
-    {"quality", "V4_QUALITY_48", 48, 7.0f, 3.0f, 3, 0.0, 1.5},
-    {"default", "V4_DEFAULT_20", 20, 7.0f, 3.0f, 2, 0.0, 1.75},
-    {"turbo", "V4_TURBO_12", 12, 7.0f, 3.0f, 1, 0.5, 1.75},
-};
-
 constexpr double kBasePixels = 512.0 * 512.0;
 
 // The model was trained on signal-to-noise ratios from e^-15 to e^18.
@@ -39,7 +33,14 @@ double time_at(double u, double mean, double std) {
 
 }  // namespace
 
-std::span<const models::Preset> presets() { return kPresets; }
+std::span<const models::Preset> presets() {
+  static const models::Preset published[] = {
+      {"quality", "V4_QUALITY_48", 48, 7.0f, 3.0f, 3, 0.0, 1.5},
+      {"default", "V4_DEFAULT_20", 20, 7.0f, 3.0f, 2, 0.0, 1.75},
+      {"turbo", "V4_TURBO_12", 12, 7.0f, 3.0f, 1, 0.5, 1.75},
+  };
+  return published;
+}
 
 models::Schedule make_schedule(const models::ScheduleRequest& request) {
   const models::Preset& preset = request.preset;
