@@ -57,11 +57,12 @@ STYLES = {
     "art_style": ["flat vector poster", "flat shapes", "simple vector illustration"],
 }
 OTHER_WORDS = """
-a an the A An The and with of in on at to from into is as by word words says reading sign says top
-bottom left right middle centre center upper lower corner side above below near large small big tiny
-wide tall round colour color colours colors gradient fading vertical transparent pattern shape shapes
-icon letters set filled evenly uppercase lowercase capital capitals digits number written showing
-pale deep light dark vivid soft warm cool olive gold golden silver maroon turquoise indigo gray
+a an the A An The and with of in on at to from into is as by word words says reading sign top
+bottom left right middle centre center upper lower corner side above below near large small big
+tiny wide tall round colour color colours colors gradient fading vertical transparent pattern
+shape shapes icon letters set filled evenly uppercase lowercase capital capitals digits number
+written showing pale deep light dark vivid soft warm cool olive gold golden silver maroon
+turquoise indigo gray
 """.split()
 
 

@@ -78,15 +78,6 @@ def write_json(path, value):
     path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
-def save_transformer(folder, tensors, head_dim):
-    layers = 1 + max(int(name.split(".")[1]) for name in tensors if name.startswith("layers."))
-    features = tensors["llm_cond_norm.weight"].shape[0]
-    hidden, ffn = tensors["layers.0.feed_forward.w2.weight"].shape
-    model = networks.make_transformer(layers, head_dim, features, hidden, ffn)
-    model.load_state_dict(tensors)
-    model.to(torch.bfloat16).save_pretrained(folder)
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--vae", type=Path, required=True)
@@ -106,9 +97,9 @@ def main():
     if arguments.unconditional:
         parts["unconditional_transformer"] = arguments.unconditional
     for part, folder in parts.items():
-        save_transformer(
-            out / part, load_file(folder / "transformer_average.safetensors"), arguments.head_dim
-        )
+        tensors = load_file(folder / "transformer_average.safetensors")
+        model = networks.transformer_from(tensors, arguments.head_dim)
+        model.to(torch.bfloat16).save_pretrained(out / part)
     vae = networks.make_vae()
     tensors = load_file(arguments.vae)
     vae.load_state_dict(tensors)

@@ -7,11 +7,13 @@ the classes.
 """
 
 import re
+from functools import lru_cache
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from diffusers import AutoencoderKLFlux2, Ideogram4Transformer2DModel
+from diffusers.models.transformers.transformer_ideogram4 import Ideogram4MRoPE
 from transformers import Qwen3VLTextConfig
 from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLTextModel
 
@@ -110,15 +112,19 @@ def make_text_tower():
 # --- rotary tables -------------------------------------------------------------------------------
 
 
-def text_rotation(tower, length, device):
-    config = tower.config
-    theta = config.rope_parameters["rope_theta"]
-    frequencies = theta ** (
-        -torch.arange(0, config.head_dim, 2, device=device).float() / config.head_dim
-    )
-    angles = torch.arange(length, device=device).float()[:, None] * frequencies
+@lru_cache
+def _text_rotation(head_dim, theta, length, device):
+    exponents = torch.arange(0, head_dim, 2, device=device).float() / head_dim
+    angles = torch.arange(length, device=device).float()[:, None] * theta**-exponents
     angles = torch.cat([angles, angles], -1)
     return angles.cos().bfloat16(), angles.sin().bfloat16()
+
+
+def text_rotation(tower, length, device):
+    config = tower.config
+    return _text_rotation(
+        config.head_dim, config.rope_parameters["rope_theta"], length, str(device)
+    )
 
 
 def positions(text, device):
@@ -130,9 +136,21 @@ def positions(text, device):
     return torch.cat([along, image])[None]
 
 
+@lru_cache
+def _rotation(head_dim, theta, section, text, dtype, device):
+    table = Ideogram4MRoPE(head_dim, theta, section).to(device)
+    cos, sin = table(positions(text, device))
+    return cos[0].to(dtype), sin[0].to(dtype)
+
+
 def rotation(model, text, device):
-    cos, sin = model.rotary_emb(positions(text, device))
-    return cos[0].to(model.dtype), sin[0].to(model.dtype)
+    """From frequencies in float32: those of a model in bf16 are rounded, which at position 65536
+    means another angle altogether."""
+    config = model.config
+    section = tuple(config.mrope_section)
+    return _rotation(
+        config.attention_head_dim, config.rope_theta, section, text, model.dtype, str(device)
+    )
 
 
 def rotate(x, cos, sin):
@@ -183,7 +201,9 @@ def text_layer(tensors, h, cos, sin):
 
 def text_features(tower, ids, layer_function=text_layer):
     """Channel-major, tap-minor, as the transformer takes them: [B, T, 13 * hidden]."""
-    h = tower.embed_tokens(ids)
+    # A product with rows of ones and zeros: its gradient is one, too, and needs no sorting.
+    words = tower.embed_tokens.weight
+    h = (ids[..., None] == torch.arange(words.shape[0], device=ids.device)).to(words.dtype) @ words
     cos, sin = text_rotation(tower, ids.shape[1], ids.device)
     taps = []
     for i, layer in enumerate(tower.layers):
@@ -265,7 +285,7 @@ def finish(model, h, condition, images):
 
 
 def velocity(model, z, t, features=None, lengths=None, block_function=block):
-    """z: [B, N, 128] float32 noise to data; t: [B] from 0 (noise) to 1; lengths: of the captions."""
+    """z: [B, N, 128] in float32; t: [B], 0 for noise to 1; lengths: of the captions."""
     condition = conditioning(model, t)
     h = embed(model, z, features)
     text = 0 if features is None else features.shape[1]
@@ -282,18 +302,23 @@ def velocity(model, z, t, features=None, lengths=None, block_function=block):
 # --- latents -------------------------------------------------------------------------------------
 
 
+@lru_cache
+def _statistics(device):
+    return [torch.tensor(STATISTICS[key], device=device) for key in ("shift", "scale")]
+
+
 def to_tokens(latents):
     """[B, 32, 32, 32] as the VAE has them -> normalised [B, 256, 128], channels (ph, pw, c)."""
     batch, channels, height, width = latents.shape
     x = latents.view(batch, channels, height // 2, 2, width // 2, 2).permute(0, 2, 4, 3, 5, 1)
     x = x.reshape(batch, height * width // 4, 4 * channels).float()
-    shift, scale = (x.new_tensor(STATISTICS[key]) for key in ("shift", "scale"))
+    shift, scale = _statistics(str(x.device))
     return (x - shift) / scale
 
 
 def to_latents(tokens):
     batch, count, channels = tokens.shape
-    shift, scale = (tokens.new_tensor(STATISTICS[key]) for key in ("shift", "scale"))
+    shift, scale = _statistics(str(tokens.device))
     side = int(count**0.5)
     x = (tokens * scale + shift).view(batch, side, side, 2, 2, channels // 4)
     return x.permute(0, 5, 1, 3, 2, 4).reshape(batch, channels // 4, 2 * side, 2 * side)
@@ -316,3 +341,13 @@ def sample(
             v = guidance * v + (1 - guidance) * velocity(unconditional, z, now)
         z = z + (following - t) * v
     return z
+
+
+def transformer_from(tensors, head_dim=64):
+    """The network that fits these weights."""
+    layers = 1 + max(int(name.split(".")[1]) for name in tensors if name.startswith("layers."))
+    hidden, ffn = tensors["layers.0.feed_forward.w2.weight"].shape
+    features = tensors["llm_cond_norm.weight"].shape[0]
+    model = make_transformer(layers, head_dim, features, hidden, ffn)
+    model.load_state_dict(tensors)
+    return model

@@ -47,12 +47,12 @@ class Optimizer:
         self.second = {i: torch.zeros_like(self.masters[i]) for i in self.others}
 
     @torch.no_grad()
-    def step(self, share):
-        """`share` of the learning rate. Takes and clears the gradients."""
+    def step(self, share, gradients):
+        """`share` of the learning rate; the gradients are those of `parameters`, in order."""
         self.steps += 1
         lr = self.lr * share
+        torch._foreach_copy_(self.gradients, gradients)
         gradients = self.gradients
-        torch._foreach_copy_(gradients, [parameter.grad for parameter in self.parameters])
         norm = torch.stack(torch._foreach_norm(gradients)).norm()
         torch._foreach_mul_(gradients, (1.0 / (norm + 1e-6)).clamp(max=1.0))
         for shape, group in self.shapes.items():
@@ -80,9 +80,6 @@ class Optimizer:
         torch._foreach_lerp_(
             self.averages, self.masters, 1 - min(self.average, (1 + self.steps) / (10 + self.steps))
         )
-        for parameter in self.parameters:
-            parameter.grad = None
-        return norm
 
     @torch.no_grad()
     def use(self, values):

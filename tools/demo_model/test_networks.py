@@ -63,3 +63,10 @@ def test_text_features_are_those_of_the_class():
 def test_tokens_become_latents_again():
     latents = torch.randn(2, networks.LATENT_CHANNELS, 32, 32)
     torch.testing.assert_close(networks.to_latents(networks.to_tokens(latents)), latents)
+
+
+def test_angles_do_not_depend_on_the_precision_of_weights():
+    model = networks.make_transformer(1)
+    exact = [table.clone() for table in networks.rotation(model, 7, "cpu")]
+    for rounded, table in zip(networks.rotation(model.bfloat16(), 7, "cpu"), exact):
+        torch.testing.assert_close(rounded.float(), table, rtol=0, atol=0.005)
