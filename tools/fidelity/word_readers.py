@@ -50,7 +50,7 @@ def _engine():
     return RapidOCR(
         params={
             "Global.log_level": "error",
-            "EngineConfig.onnxruntime.intra_op_num_threads": 2,
+            "EngineConfig.onnxruntime.intra_op_num_threads": 1,
         }
     )
 
