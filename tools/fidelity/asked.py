@@ -1,4 +1,4 @@
-"""What a caption asks for, read back from its JSON, and how the ground-truth painter would paint it.
+"""What a caption asks for, read back from its JSON, and how the ground-truth painter paints it.
 
 Only captions as tools/demo_model/captions.py writes them are understood: each element has a box and
 names a known thing or a font, and its colours are a palette or one known name.

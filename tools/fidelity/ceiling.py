@@ -20,19 +20,9 @@ import numpy as np
 import scenes
 import wrong_pictures
 from asked import FONTS_FOLDER
-from judges import judge
+from judges import SCORES, judge
 from make_captions import caption_of, scene_of
 
-SCORES = (
-    "ocr",
-    "ocr_case",
-    "template",
-    "template_case",
-    "letters",
-    "colour",
-    "iou",
-    "caption_iou",
-)
 FIRST_SEED = (1 << 52) + 10_000  # apart from the evaluation's captions
 WRONG = (
     "another_word",
@@ -53,16 +43,18 @@ def means_of(verdicts: list[dict]) -> dict[str, float]:
     }
 
 
+def judge_scene(seed: int, kind: str | None = None) -> dict:
+    """The verdict on the picture of that scene, wrong in one way or right."""
+    scene = scene_of(seed)
+    if kind is None:
+        picture = scenes.paint(scene, FONTS_FOLDER)
+    else:
+        picture = getattr(wrong_pictures, kind)(scene, random.Random(seed))
+    return judge(caption_of(seed), picture)
+
+
 def judged(kind: str | None, count: int) -> list[dict]:
-    verdicts = []
-    for seed in range(FIRST_SEED, FIRST_SEED + count):
-        scene = scene_of(seed)
-        if kind is None:
-            picture = scenes.paint(scene, FONTS_FOLDER)
-        else:
-            picture = getattr(wrong_pictures, kind)(scene, random.Random(seed))
-        verdicts.append(judge(caption_of(seed), picture))
-    return verdicts
+    return [judge_scene(seed, kind) for seed in range(FIRST_SEED, FIRST_SEED + count)]
 
 
 def main() -> None:

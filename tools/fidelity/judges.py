@@ -23,6 +23,7 @@ import pixels
 import word_readers
 from asked import Asked, Element, background_pixels, coverages, read_caption
 
+SCORES = ("ocr", "ocr_case", "template", "template_case", "letters", "colour", "iou", "caption_iou")
 SLACK = 2  # pixels that a colour may be beside where the painter puts it
 LEAST_SHARE = 1 / 3  # of the painter's pixels of a colour
 LEAST_BACKGROUND = 1 / 2  # of what lies outside all elements

@@ -66,15 +66,7 @@ def lpips(a: Image.Image, b: Image.Image) -> float:
 
 # --- intervals -----------------------------------------------------------------------------------
 
-Statistic = Callable[[np.ndarray], np.ndarray]  # over the last axis
-
-
-def mean(values: np.ndarray) -> np.ndarray:
-    return values.mean(axis=-1)
-
-
-def median(values: np.ndarray) -> np.ndarray:
-    return np.median(values, axis=-1)
+Statistic = Callable[..., np.ndarray]  # np.mean or np.median
 
 
 def _draws(count: int) -> np.ndarray:
@@ -83,13 +75,13 @@ def _draws(count: int) -> np.ndarray:
 
 
 def interval(
-    by_caption: dict[str, list[float]], statistic: Statistic = mean
+    by_caption: dict[str, list[float]], statistic: Statistic = np.mean
 ) -> tuple[float, float, float]:
-    """(value, low, high): 95 % by bootstrap over captions; the pictures of a caption stay together,
-    since they are much alike."""
-    values = np.array([np.mean(scores) for _, scores in sorted(by_caption.items())])
-    resampled = statistic(values[_draws(len(values))])
-    low, high = np.percentile(resampled, [2.5, 97.5])
+    """(value, low, high): 95 % by bootstrap over captions, of which all have as many pictures. The
+    pictures of a caption stay together, since they are much alike."""
+    values = np.array([scores for _, scores in sorted(by_caption.items())])
+    resampled = values[_draws(len(values))].reshape(RESAMPLES, -1)
+    low, high = np.percentile(statistic(resampled, axis=1), [2.5, 97.5])
     return float(statistic(values)), float(low), float(high)
 
 

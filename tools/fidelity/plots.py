@@ -9,7 +9,7 @@ import neighbours  # noqa: F401
 from bars import BAR, LABEL, NUMBER, ROW, STYLE
 
 WIDTH = LABEL + BAR + NUMBER
-LEFT, RIGHT, TOP, HEIGHT = 60, 640, 70, 320  # of the field that lines are drawn in
+LEFT, RIGHT, TOP, HEIGHT = 60, 640, 88, 320  # of the field that lines are drawn in
 # Readable on white and on black.
 COLOURS = (
     "#d9480f",
@@ -74,7 +74,7 @@ def line_chart(title: str, about: str, x_label: str, y_label: str, lines: dict) 
         parts.append(
             f'<text x="{x(step):.1f}" y="{TOP + HEIGHT + 20}" text-anchor="middle">{step}</text>'
         )
-    parts.append(f'<text class="note" x="10" y="{TOP - 8}">{escape(y_label)}</text>')
+    parts.append(f'<text class="note" x="10" y="{TOP - 16}">{escape(y_label)}</text>')
     parts.append(
         f'<text class="note" x="{(LEFT + RIGHT) / 2}" y="{TOP + HEIGHT + 40}" '
         f'text-anchor="middle">{escape(x_label)}</text>'

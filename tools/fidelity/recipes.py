@@ -31,7 +31,7 @@ class Recipe:
 def _int8(name: str, label: str) -> list[Recipe]:
     return [
         Recipe(name, f"INT8 {label}", quantize=name),
-        Recipe(f"{name}-protected", f"INT8 {label}, a tenth protected", name, protect=True),
+        Recipe(f"{name}-protected", f"INT8 {label}, protected", name, protect=True),
     ]
 
 
@@ -79,7 +79,8 @@ class Workshop:
     def _quantize(self, *arguments) -> None:
         statistics = self.folder / "activations.safetensors"
         command = [self.octet, "quantize", self.model, *arguments, "--statistics", statistics]
-        subprocess.run([*map(str, command), "--device", self.device, "-q"], check=True)
+        command += ["--device", self.device, "-q"]
+        subprocess.run(list(map(str, command)), check=True, stdout=subprocess.DEVNULL)
 
     def checkpoint(self, recipe: Recipe) -> Path:
         """A folder with everything that a model needs."""
@@ -87,10 +88,17 @@ class Workshop:
         folder = self.folder / "-".join(
             [recipe.quantize or recipe.weights, *(["protected"] if protected else [])]
         )
+        if not folder.with_suffix(".json").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            self._write(recipe, protected, folder)
+        for part in self.model.iterdir():  # text encoder, VAE, presets and so on
+            if not (folder / part.name).exists():
+                (folder / part.name).symlink_to(os.path.relpath(part.resolve(), folder))
+        return folder
+
+    def _write(self, recipe: Recipe, protected: int, folder: Path) -> None:
+        """The transformers, and last a report beside the folder."""
         report = folder.with_suffix(".json")
-        if report.exists():
-            return folder
-        shutil.rmtree(folder, ignore_errors=True)
         if recipe.weights:
             for part in TRANSFORMERS:
                 writer = WRITERS[recipe.weights]
@@ -100,10 +108,6 @@ class Workshop:
             self.statistics()
             protect = ["--protect", f"auto:{protected}"] if protected else []
             self._quantize(folder, "--recipe", recipe.quantize, *protect, "--json", report)
-        for part in self.model.iterdir():
-            if not (folder / part.name).exists():
-                (folder / part.name).symlink_to(os.path.relpath(part.resolve(), folder))
-        return folder
 
     def facts(self, recipe: Recipe) -> dict:
         """What results say about a checkpoint."""

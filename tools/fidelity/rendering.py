@@ -47,7 +47,7 @@ def picture_of(folder: Path, caption: str, seed: int) -> Path:
 
 
 def _sort_pictures(folder: Path, references: Path, caption: str, seed: int) -> None:
-    """One picture of the reference is enough: it is the same for every candidate, which is checked."""
+    """The reference paints the same for every candidate, which is checked: one picture is kept."""
     references.mkdir(exist_ok=True)
     prefix = f"p-{caption}-{seed}"
     (folder / f"{prefix}-difference.png").unlink()

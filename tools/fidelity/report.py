@@ -20,18 +20,18 @@ import plots
 
 # (field, heading, digits, factor, the statistic of it)
 DISTANCES = (
-    ("velocity_snr_db", "first velocity, SNR dB", 1, 1, metrics.mean),
-    ("final_snr_db", "final latent, SNR dB", 1, 1, metrics.mean),
-    ("psnr_db", "PSNR dB, median", 1, 1, metrics.median),
-    ("ssim", "SSIM", 4, 1, metrics.mean),
-    ("lpips", "LPIPS", 4, 1, metrics.mean),
+    ("velocity_snr_db", "first velocity, SNR dB", 1, 1, np.mean),
+    ("final_snr_db", "final latent, SNR dB", 1, 1, np.mean),
+    ("psnr_db", "PSNR dB, median", 1, 1, np.median),
+    ("ssim", "SSIM", 4, 1, np.mean),
+    ("lpips", "LPIPS", 4, 1, np.mean),
 )
 JUDGED = (
-    ("ocr", "word read by OCR, %", 1, 100, metrics.mean),
-    ("template", "word read by templates, %", 1, 100, metrics.mean),
-    ("letters", "letters right, %", 1, 100, metrics.mean),
-    ("colour", "colours right, %", 1, 100, metrics.mean),
-    ("iou", "box IoU, %", 1, 100, metrics.mean),
+    ("ocr", "word read by OCR, %", 1, 100, np.mean),
+    ("template", "word read by templates, %", 1, 100, np.mean),
+    ("letters", "letters right, %", 1, 100, np.mean),
+    ("colour", "colours right, %", 1, 100, np.mean),
+    ("iou", "box IoU, %", 1, 100, np.mean),
 )
 BY_FIELD = {column[0]: column for column in DISTANCES + JUDGED}
 # Questions that a reader has: the second against the first.
@@ -69,9 +69,9 @@ def written(value: tuple[float, float, float], digits: int, factor: float, sign:
     return f"{text} ({low:{sign}.{digits}f} to {high:{sign}.{digits}f})"
 
 
-def score_table(results: dict, columns: tuple, with_bf16: bool) -> str:
-    sources = [("bf16", results["bf16"])] if with_bf16 else []
-    sources += [(recipe["label"], recipe["pictures"]) for recipe in results["recipes"]]
+def score_table(results: dict, columns: tuple, more: list) -> str:
+    """more: (label, pictures) of rows before the recipes."""
+    sources = more + [(recipe["label"], recipe["pictures"]) for recipe in results["recipes"]]
     rows = []
     for label, pictures in sources:
         cells = []
@@ -151,19 +151,24 @@ def markdown(results: dict) -> str:
         "## The recipes",
         recipe_table(results),
         "Large linears run in INT8 but for FP8 and NF4, whose weights meet activations in bf16: "
-        "these two show what the stored weights lose, not a speed. Recipes that protect keep, in "
-        f"each transformer, the {results['protected_linears']} linears with the largest error in "
+        "these two show what the stored weights lose, not a speed. *Protected*: in each "
+        f"transformer, the {results['protected_linears']} linears with the largest error stay in "
         "bf16. Calibration saw other captions, with words and colours as in training.",
         "## Distance from bf16",
-        score_table(results, DISTANCES, with_bf16=False),
+        score_table(results, DISTANCES, []),
         f"LPIPS is {results['lpips']}: lower is nearer. Steps amplify or absorb a difference; "
         "the first velocity shows the network alone.",
         "![SNR of the latents after each step](fidelity_snr.svg)",
         "![Distribution of the pictures' PSNR](fidelity_psnr.svg)",
         "## What the pictures show",
         "Judged by code, each picture by its own caption. The difference between a recipe and "
-        "bf16 is what quantizing costs; the rest is the model's.",
-        score_table(results, JUDGED, with_bf16=True),
+        "bf16 is what quantizing costs; the rest is the model's. The first row is what the judges "
+        f"give {len(results['ground_truth'])} pictures by the painter that training learns from.",
+        score_table(
+            results,
+            JUDGED,
+            [("ground truth", results["ground_truth"]), ("bf16", results["bf16"])],
+        ),
         HOW_JUDGED,
         "### Each recipe less bf16",
         difference_table(against_bf16, tuple(column[0] for column in JUDGED)),
@@ -174,13 +179,15 @@ def markdown(results: dict) -> str:
 
 
 HOW_JUDGED = """\
-* **Word read by OCR**: PP-OCR (rapidocr) reads exactly the asked word, case aside, in its box or on the
-  whole picture. **By templates**: at each letter's place the asked letter fits better than all other
-  letters and digits, in the font that fits the word best; I, l and 1, and O and 0, count as alike.
-* **Colours right**: of each colour of each element, at least a third of the pixels that the ground-truth
-  painter gives it are there, within 2 pixels of their place and a CIE 1976 difference of 15; of the
-  background, at least half.
-* **Box IoU**: the box around the element's colours against the box of what the painter paints."""
+* **Word read by OCR**: PP-OCR (rapidocr) reads exactly the asked word, case aside, in its box or on
+  the whole picture. **By templates**: at each letter's place the asked letter fits better than all
+  other letters and digits, in the font that fits the word best; I, l and 1, and O and 0, count as
+  alike.
+* **Colours right**: of each colour of each element, at least a third of the pixels that the
+  ground-truth painter gives it are there, within 2 pixels of their place and a CIE 1976 difference
+  of 15; of the background, at least half.
+* **Box IoU**: the box around the element's colours, looked for in the caption's box and a quarter of
+  its size around, against the box of what the painter paints. Noise alone gets some 40 %."""
 
 
 # --- plots ---------------------------------------------------------------------------------------

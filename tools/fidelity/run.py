@@ -3,10 +3,10 @@
 
     tools/fidelity/run.py MODEL [--octet build/octet] [--work build/fidelity] [--docs docs]
 
-Makes a checkpoint for each recipe, renders held-out captions with it and with the model in bf16 from
-the same noise, judges all pictures by code, writes WORK/results.json, and from that alone the page
-and the plots in DOCS. What an earlier run left in WORK is used again, so that an interrupted run goes
-on; delete WORK to begin anew. Pictures can be rendered on one machine (--render-only) and, WORK
+Makes a checkpoint for each recipe, renders held-out captions with it and with the model in bf16
+from the same noise, judges all pictures by code, writes WORK/results.json, and from that alone the
+page and the plots in DOCS. What an earlier run left in WORK is used again, so that an interrupted
+run goes on; delete WORK to begin anew. Pictures can be rendered on one machine (--render-only) and, WORK
 copied, judged on another.
 """
 
@@ -22,15 +22,16 @@ from pathlib import Path
 from neighbours import ROOT
 from PIL import Image
 
+import ceiling
 import metrics
 import report
-from judges import judge
+from judges import SCORES, judge
 from make_captions import FIRST_SEED, write_captions
 from recipes import RECIPES, Recipe, Workshop, by_name
 from rendering import Rendering, picture_of
 from whole_files import write_whole
 
-SCORES = ("ocr", "ocr_case", "template", "template_case", "letters", "colour", "iou", "caption_iou")
+GROUND_TRUTH_SCENES = 200
 
 
 def _rounded(value: float | None) -> float | None:
@@ -56,7 +57,23 @@ def _judge_picture(task: tuple[str, Path, Path | None]) -> dict:
     return row
 
 
-def judged(folder: Path, references: Path | None, captions: Path, pictures: list[dict]) -> list:
+def ground_truth(pool, work: Path) -> list[dict]:
+    """Scores of pictures that are right by construction: what a perfect model would get."""
+    path = work / "ground_truth.json"
+    if path.exists():
+        return json.loads(path.read_text(encoding="utf-8"))
+    seeds = range(ceiling.FIRST_SEED, ceiling.FIRST_SEED + GROUND_TRUTH_SCENES)
+    rows = [
+        {"caption": str(seed), **{score: _rounded(verdict[score]) for score in SCORES}}
+        for seed, verdict in zip(seeds, pool.map(ceiling.judge_scene, seeds, chunksize=4))
+    ]
+    write_whole(path, json.dumps(rows))
+    return rows
+
+
+def judged(
+    pool, folder: Path, references: Path | None, captions: Path, pictures: list[dict]
+) -> list:
     """A row of scores for each picture, in the order of `pictures`; kept in the folder."""
     path = folder / "judged.json"
     if path.exists():
@@ -69,11 +86,9 @@ def judged(folder: Path, references: Path | None, captions: Path, pictures: list
         )
         for one in pictures
     ]
-    # Not forked: torch and onnxruntime have threads.
-    with multiprocessing.get_context("spawn").Pool(os.cpu_count()) as pool:
-        rows = pool.map(_judge_picture, tasks, chunksize=4)
     rows = [
-        {"caption": one["caption"], "seed": one["seed"], **row} for one, row in zip(pictures, rows)
+        {"caption": one["caption"], "seed": one["seed"], **row}
+        for one, row in zip(pictures, pool.map(_judge_picture, tasks, chunksize=4))
     ]
     write_whole(path, json.dumps(rows))
     return rows
@@ -111,37 +126,43 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def main() -> None:
-    arguments = parse_arguments()
-    work = arguments.work.resolve()
-    captions = work / "captions"
-    write_captions(captions, arguments.captions, FIRST_SEED)
-    workshop = Workshop(
-        arguments.octet, arguments.model, work / "models", arguments.device, arguments.size
-    )
-    workshop.folder.mkdir(parents=True, exist_ok=True)
+def render(arguments, workshop: Workshop, chosen: list[Recipe], work: Path) -> dict[str, dict]:
+    """Checkpoints and pictures; by recipe what `octet compare` reports."""
     rendering = Rendering(
         arguments.octet,
         arguments.model,
-        captions,
+        work / "captions",
         arguments.seeds,
         arguments.size,
         arguments.preset,
         arguments.steps,
         arguments.device,
     )
-    references = work / "pictures" / "bf16"
-    chosen = by_name(arguments.recipes.split(","))
     compared = {}
     for recipe in chosen:
         print(f"{recipe.label}: pictures", flush=True)
-        folder = work / "pictures" / recipe.name
-        checkpoint = workshop.checkpoint(recipe)
-        compared[recipe.name] = rendering.compare(checkpoint, recipe.linears, folder, references)
+        compared[recipe.name] = rendering.compare(
+            workshop.checkpoint(recipe),
+            recipe.linears,
+            work / "pictures" / recipe.name,
+            work / "pictures" / "bf16",
+        )
+    return compared
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    work = arguments.work.resolve()
+    captions, pictures = work / "captions", work / "pictures"
+    write_captions(captions, arguments.captions, FIRST_SEED)
+    workshop = Workshop(
+        arguments.octet, arguments.model, work / "models", arguments.device, arguments.size
+    )
+    chosen = by_name(arguments.recipes.split(","))
+    compared = render(arguments, workshop, chosen, work)
     if arguments.render_only:
         return
     first = next(iter(compared.values()))
-    print("bf16: judging", flush=True)
     results = {
         "schema": "octet.fidelity/1",
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
@@ -157,15 +178,20 @@ def main() -> None:
         "protected_linears": workshop.protected_count(),
         "lpips": metrics.LPIPS_NETWORK,
         "resamples": metrics.RESAMPLES,
-        "bf16": judged(references, None, captions, first["images"]),
         "recipes": [],
     }
-    for recipe in chosen:
-        print(f"{recipe.label}: judging", flush=True)
-        folder = work / "pictures" / recipe.name
-        rows = judged(folder, references, captions, compared[recipe.name]["images"])
-        facts = workshop.facts(recipe)
-        results["recipes"].append(recipe_results(recipe, facts, compared[recipe.name], rows))
+    # Not forked: torch and onnxruntime have threads.
+    with multiprocessing.get_context("spawn").Pool(os.cpu_count()) as pool:
+        print("ground truth: judging", flush=True)
+        results["ground_truth"] = ground_truth(pool, work)
+        print("bf16: judging", flush=True)
+        results["bf16"] = judged(pool, pictures / "bf16", None, captions, first["images"])
+        for recipe in chosen:
+            print(f"{recipe.label}: judging", flush=True)
+            images = compared[recipe.name]["images"]
+            rows = judged(pool, pictures / recipe.name, pictures / "bf16", captions, images)
+            facts = workshop.facts(recipe)
+            results["recipes"].append(recipe_results(recipe, facts, compared[recipe.name], rows))
     write_whole(work / "results.json", json.dumps(results, indent=1) + "\n")
     for path in report.write_report(results, arguments.docs):
         print(path)
