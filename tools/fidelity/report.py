@@ -138,6 +138,9 @@ def markdown(results: dict) -> str:
         if first in recipes and second in recipes
     ]
     pictures = len(results["bf16"])
+    equal = sum(
+        row["psnr_db"] is None for recipe in results["recipes"] for row in recipe["pictures"]
+    )
     parts = [
         "# What quantizing costs pictures",
         f"Model `{results['model']}`, {results['size']}, preset `{results['preset']}` "
@@ -157,7 +160,8 @@ def markdown(results: dict) -> str:
         "## Distance from bf16",
         score_table(results, DISTANCES, []),
         f"LPIPS is {results['lpips']}: lower is nearer. Steps amplify or absorb a difference; "
-        "the first velocity shows the network alone.",
+        "the first velocity shows the network alone."
+        + (f" {equal} pictures equal bf16's and count as {EQUAL_DB:g} dB." if equal else ""),
         "![SNR of the latents after each step](fidelity_snr.svg)",
         "![Distribution of the pictures' PSNR](fidelity_psnr.svg)",
         "## What the pictures show",
@@ -186,8 +190,9 @@ HOW_JUDGED = """\
 * **Colours right**: of each colour of each element, at least a third of the pixels that the
   ground-truth painter gives it are there, within 2 pixels of their place and a CIE 1976 difference
   of 15; of the background, at least half.
-* **Box IoU**: the box around the element's colours, looked for in the caption's box and a quarter of
-  its size around, against the box of what the painter paints. Noise alone gets some 40 %."""
+* **Box IoU**: the box around the element's colours, looked for in the caption's box and a quarter
+  of its size around it, against the box of what the painter paints. It is seldom 0, since something of
+  that colour is nearly always there."""
 
 
 # --- plots ---------------------------------------------------------------------------------------

@@ -6,16 +6,18 @@
 Makes a checkpoint for each recipe, renders held-out captions with it and with the model in bf16
 from the same noise, judges all pictures by code, writes WORK/results.json, and from that alone the
 page and the plots in DOCS. What an earlier run left in WORK is used again, so that an interrupted
-run goes on; delete WORK to begin anew. Pictures can be rendered on one machine (--render-only) and, WORK
-copied, judged on another.
+run goes on; a WORK of other settings is refused. Pictures can be rendered on one machine
+(--render-only) and, WORK copied, judged on another.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import multiprocessing
 import os
+from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -27,7 +29,7 @@ import metrics
 import report
 from judges import SCORES, judge
 from make_captions import FIRST_SEED, write_captions
-from recipes import RECIPES, Recipe, Workshop, by_name
+from recipes import RECIPES, TRANSFORMERS, Recipe, Workshop, by_name
 from rendering import Rendering, picture_of
 from whole_files import write_whole
 
@@ -57,27 +59,56 @@ def _judge_picture(task: tuple[str, Path, Path | None]) -> dict:
     return row
 
 
-def ground_truth(pool, work: Path) -> list[dict]:
-    """Scores of pictures that are right by construction: what a perfect model would get."""
-    path = work / "ground_truth.json"
+def keep_settings(arguments, work: Path) -> None:
+    """Results of one model and one set of pictures stay together."""
+    digest = hashlib.sha256()
+    for part in TRANSFORMERS:
+        for path in sorted((arguments.model / part).glob("*.safetensors")):
+            with path.open("rb") as file:
+                while chunk := file.read(1 << 20):
+                    digest.update(chunk)
+    settings = {"transformers": digest.hexdigest()} | {
+        name: getattr(arguments, name) for name in ("captions", "seeds", "size", "preset", "steps")
+    }
+    path = work / "settings.json"
+    if path.exists() and json.loads(path.read_text(encoding="utf-8")) != settings:
+        raise SystemExit(f"{work} holds results of another model or other settings: delete it")
+    work.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
+
+
+def judges_digest() -> str:
+    """Of the code that judges: what it said before it changed is not kept."""
+    names = ("asked.py", "judges.py", "metrics.py", "pixels.py", "word_readers.py")
+    sources = b"".join((Path(__file__).parent / name).read_bytes() for name in names)
+    return hashlib.sha256(sources).hexdigest()
+
+
+def kept(path: Path, judge_all: Callable[[], list[dict]]) -> list[dict]:
+    """Rows of scores from that file, or made anew and kept there."""
+    digest = judges_digest()
     if path.exists():
-        return json.loads(path.read_text(encoding="utf-8"))
+        old = json.loads(path.read_text(encoding="utf-8"))
+        if old["judges"] == digest:
+            return old["rows"]
+    rows = judge_all()
+    write_whole(path, json.dumps({"judges": digest, "rows": rows}))
+    return rows
+
+
+def ground_truth(pool) -> list[dict]:
+    """Scores of pictures that are right by construction: what a perfect model would get."""
     seeds = range(ceiling.FIRST_SEED, ceiling.FIRST_SEED + GROUND_TRUTH_SCENES)
-    rows = [
+    return [
         {"caption": str(seed), **{score: _rounded(verdict[score]) for score in SCORES}}
         for seed, verdict in zip(seeds, pool.map(ceiling.judge_scene, seeds, chunksize=4))
     ]
-    write_whole(path, json.dumps(rows))
-    return rows
 
 
 def judged(
     pool, folder: Path, references: Path | None, captions: Path, pictures: list[dict]
 ) -> list:
-    """A row of scores for each picture, in the order of `pictures`; kept in the folder."""
-    path = folder / "judged.json"
-    if path.exists():
-        return json.loads(path.read_text(encoding="utf-8"))
+    """A row of scores for each picture, in the order of `pictures`."""
     tasks = [
         (
             (captions / f"{one['caption']}.json").read_text(encoding="utf-8"),
@@ -86,12 +117,10 @@ def judged(
         )
         for one in pictures
     ]
-    rows = [
+    return [
         {"caption": one["caption"], "seed": one["seed"], **row}
         for one, row in zip(pictures, pool.map(_judge_picture, tasks, chunksize=4))
     ]
-    write_whole(path, json.dumps(rows))
-    return rows
 
 
 def recipe_results(recipe: Recipe, facts: dict, compared: dict, rows: list[dict]) -> dict:
@@ -154,6 +183,7 @@ def main() -> None:
     arguments = parse_arguments()
     work = arguments.work.resolve()
     captions, pictures = work / "captions", work / "pictures"
+    keep_settings(arguments, work)
     write_captions(captions, arguments.captions, FIRST_SEED)
     workshop = Workshop(
         arguments.octet, arguments.model, work / "models", arguments.device, arguments.size
@@ -163,6 +193,8 @@ def main() -> None:
     if arguments.render_only:
         return
     first = next(iter(compared.values()))
+    if len({(one["version"], one["commit"], one["a"]["device"]) for one in compared.values()}) > 1:
+        raise SystemExit(f"{pictures} holds pictures of several programs or devices: delete it")
     results = {
         "schema": "octet.fidelity/1",
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
@@ -183,13 +215,19 @@ def main() -> None:
     # Not forked: torch and onnxruntime have threads.
     with multiprocessing.get_context("spawn").Pool(os.cpu_count()) as pool:
         print("ground truth: judging", flush=True)
-        results["ground_truth"] = ground_truth(pool, work)
+        results["ground_truth"] = kept(work / "ground_truth.json", lambda: ground_truth(pool))
         print("bf16: judging", flush=True)
-        results["bf16"] = judged(pool, pictures / "bf16", None, captions, first["images"])
+        bf16 = pictures / "bf16"
+        results["bf16"] = kept(
+            bf16 / "judged.json", lambda: judged(pool, bf16, None, captions, first["images"])
+        )
         for recipe in chosen:
             print(f"{recipe.label}: judging", flush=True)
-            images = compared[recipe.name]["images"]
-            rows = judged(pool, pictures / recipe.name, pictures / "bf16", captions, images)
+            folder, images = pictures / recipe.name, compared[recipe.name]["images"]
+            rows = kept(
+                folder / "judged.json",
+                lambda: judged(pool, folder, bf16, captions, images),  # noqa: B023 - called at once
+            )
             facts = workshop.facts(recipe)
             results["recipes"].append(recipe_results(recipe, facts, compared[recipe.name], rows))
     write_whole(work / "results.json", json.dumps(results, indent=1) + "\n")
