@@ -53,6 +53,15 @@ def by_name(names: list[str]) -> list[Recipe]:
     return [known[name] for name in names]
 
 
+def link_missing(folder: Path, source: Path) -> None:
+    """What the folder of a model lacks, as links: text encoder, VAE, presets and so on."""
+    for part in source.iterdir():
+        link = folder / part.name
+        if not link.exists():
+            link.unlink(missing_ok=True)  # it may lead to where the model was before
+            link.symlink_to(os.path.relpath(part.resolve(), folder.resolve()))
+
+
 @dataclass(frozen=True)
 class Workshop:
     """Makes checkpoints of one model in one folder. What is there already is kept."""
@@ -91,9 +100,7 @@ class Workshop:
         if not folder.with_suffix(".json").exists():
             shutil.rmtree(folder, ignore_errors=True)
             self._write(recipe, protected, folder)
-        for part in self.model.iterdir():  # text encoder, VAE, presets and so on
-            if not (folder / part.name).exists():
-                (folder / part.name).symlink_to(os.path.relpath(part.resolve(), folder))
+        link_missing(folder, self.model)
         return folder
 
     def _write(self, recipe: Recipe, protected: int, folder: Path) -> None:

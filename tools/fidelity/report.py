@@ -191,8 +191,8 @@ HOW_JUDGED = """\
   ground-truth painter gives it are there, within 2 pixels of their place and a CIE 1976 difference
   of 15; of the background, at least half.
 * **Box IoU**: the box around the element's colours, looked for in the caption's box and a quarter
-  of its size around it, against the box of what the painter paints. It is seldom 0, since something of
-  that colour is nearly always there."""
+  of its size around it, against the box of what the painter paints. It is seldom 0, since something
+  of that colour is nearly always there."""
 
 
 # --- plots ---------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ import metrics
 import report
 from judges import SCORES, judge
 from make_captions import FIRST_SEED, write_captions
-from recipes import RECIPES, TRANSFORMERS, Recipe, Workshop, by_name
+from recipes import RECIPES, TRANSFORMERS, Recipe, Workshop, by_name, link_missing
 from rendering import Rendering, picture_of
 from whole_files import write_whole
 
@@ -141,6 +141,7 @@ def recipe_results(recipe: Recipe, facts: dict, compared: dict, rows: list[dict]
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model", type=Path, help="a model's folder, transformers in bf16")
+    parser.add_argument("--base", type=Path, help="a model with the parts that MODEL lacks")
     parser.add_argument("--octet", type=Path, default=ROOT / "build" / "octet")
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "fidelity")
     parser.add_argument("--docs", type=Path, default=ROOT / "docs")
@@ -184,6 +185,11 @@ def main() -> None:
     work = arguments.work.resolve()
     captions, pictures = work / "captions", work / "pictures"
     keep_settings(arguments, work)
+    name, master = arguments.model.name, work / "models" / "bf16"
+    master.mkdir(parents=True, exist_ok=True)
+    for source in filter(None, (arguments.model, arguments.base)):
+        link_missing(master, source)
+    arguments.model = master
     write_captions(captions, arguments.captions, FIRST_SEED)
     workshop = Workshop(
         arguments.octet, arguments.model, work / "models", arguments.device, arguments.size
@@ -200,7 +206,7 @@ def main() -> None:
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
         "version": first["version"],
         "commit": first["commit"],
-        "model": arguments.model.name,
+        "model": name,
         "device": first["a"]["device"],
         "size": first["size"],
         "preset": first["preset"],
