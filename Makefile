@@ -1,11 +1,11 @@
 # The front door. CMake does the building (CMakePresets.json); this file only knows the commands.
 # Variables: CUDA (on, off; default: on where a GPU and nvcc are), JOBS (parallel compiles, default:
 # all cores), CXX (the compiler), CTEST_ARGS (say, "-L cpu" or "-R Gemm"), PEERS_ARGS (of gpu-bench,
-# say "--quick"), PREFIX and DESTDIR (of install).
+# say "--quick"), MODEL and FIDELITY_ARGS (of fidelity), PREFIX and DESTDIR (of install).
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help build demo install package test asan-test cross-test gpu-test gpu-sanitize gpu-bench
-.PHONY: fuzz bench-cpu format clean
+.PHONY: fuzz bench-cpu fidelity format clean
 export JOBS CTEST_ARGS CUDA
 # `make` has a CXX of its own, always set: pass on only one that the user chose.
 ifneq ($(origin CXX),default)
@@ -14,6 +14,7 @@ endif
 
 FUZZ_SECONDS ?= 60
 PREFIX ?= /usr/local
+MODEL ?= models/demo-bf16
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | \
@@ -63,6 +64,11 @@ fuzz: ## sixty seconds of broken files for each fuzz target (FUZZ_SECONDS=n: ano
 bench-cpu: build ## the CPU's INT8 GEMM beside onnxruntime's and torch's
 	@tools/setup.sh python
 	@.venv/bin/python bench/cpu_peers.py
+
+fidelity: build ## what each way to quantize costs the pictures of MODEL: docs/fidelity.md
+	@tools/setup.sh python
+	@.venv/bin/python -m pip install -q -r tools/fidelity/requirements.txt
+	@.venv/bin/python tools/fidelity/run.py "$(MODEL)" $(FIDELITY_ARGS)
 
 gpu-bench: ## for a machine with a GPU: kernels and one step beside torch, FP8, Triton
 	@tools/setup.sh build
