@@ -1,8 +1,11 @@
-"""Stage 1: the VAE.  python train_vae.py --fonts FOLDER --out FOLDER --seconds N
+"""Stage 1: the VAE; and stage 4, its decoder alone, once latents must not change any more.
+
+  python train_vae.py --fonts FOLDER --out FOLDER --seconds N [--decoder-of FILE]
 
 Writes vae.safetensors (diffusers' names, bf16, both halves), with its latents scaled to the
 statistics that Ideogram 4 has built in, a sheet of pictures beside their reconstructions, and the
-curve of the loss.
+curve of the loss. Stage 4 sees latents with some noise, as a transformer's are, and learns to draw
+clean edges from them.
 """
 
 import argparse
@@ -13,7 +16,7 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 from PIL import Image
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 import networks
 from feed import CHUNK, DEVICE, Feed
@@ -47,10 +50,35 @@ def as_input(pictures):
     )
 
 
+@torch.no_grad()
+def evaluate(vae, feed, arguments):
+    """PSNR, the latents' mean and deviation, and a sheet of pictures beside what became of them."""
+    latents, error = [], []
+    for _ in range(arguments.evaluated):
+        x = as_input(feed.take(wait=True)[0][: arguments.batch])
+        with torch.autocast(DEVICE, torch.bfloat16):
+            mean, logvar = vae.quant_conv(vae.encoder(x)).float().chunk(2, 1)
+            y = vae.decoder(vae.post_quant_conv(mean)).float().clamp(-1, 1)
+        latents.append(mean + torch.randn_like(mean) * (0.5 * logvar.clamp(-14, 6)).exp())
+        error.append(F.mse_loss(y, x))
+    latents = torch.cat(latents)
+    share = (logvar.exp().mean((0, 2, 3)) / latents.var((0, 2, 3))).sort().values
+    print("share of noise in the latent's channels", [round(v, 3) for v in share.tolist()])
+    pairs = torch.cat([x[:16], y[:16]], 3).permute(0, 2, 3, 1)
+    sheet = torch.cat([torch.cat(list(pairs[i : i + 4]), 1) for i in range(0, len(pairs), 4)])
+    Image.fromarray(((sheet + 1) * 127.5).round().byte().cpu().numpy()).save(
+        arguments.out / "vae.png"
+    )
+    psnr = -10 * torch.log10(torch.stack(error).mean() / 4).item()
+    return psnr, latents.mean((0, 2, 3)), latents.std((0, 2, 3))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--fonts", default="/usr/share/fonts/truetype/dejavu")
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--decoder-of", type=Path, help="a VAE whose encoder stays as it is")
+    parser.add_argument("--noise", type=float, default=0.12, help="in the latents of --decoder-of")
     parser.add_argument("--seconds", type=float, default=150)
     parser.add_argument("--workers", type=int, default=14)
     parser.add_argument("--batch", type=int, default=16)
@@ -60,20 +88,29 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    feed = Feed(arguments.fonts, arguments.workers, first_seed=1 << 33)
+    whole = arguments.decoder_of is None
+    feed = Feed(arguments.fonts, arguments.workers, first_seed=1 << (33 if whole else 35))
     torch.manual_seed(arguments.seed)
-    vae = networks.make_vae().to(DEVICE, memory_format=torch.channels_last)
+    vae = networks.make_vae()
+    if not whole:
+        vae.load_state_dict(load_file(arguments.decoder_of))
+        vae.encoder.requires_grad_(False)
+        vae.quant_conv.requires_grad_(False)
+    vae = vae.to(DEVICE, memory_format=torch.channels_last)
+    trained = [parameter for parameter in vae.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(
-        vae.parameters(), arguments.lr, betas=(0.9, 0.99), weight_decay=1e-4, fused=DEVICE == "cuda"
+        trained, arguments.lr, betas=(0.9, 0.99), weight_decay=1e-4, fused=DEVICE == "cuda"
     )
-    averages = [p.detach().clone() for p in vae.parameters()]
+    averages = [parameter.detach().clone() for parameter in trained]
 
     def forward(x, noise):
         moments = vae.quant_conv(vae.encoder(x))
         mean, logvar = moments.chunk(2, 1)
         logvar = logvar.clamp(-14, 6)
-        z = mean + noise * (0.5 * logvar).exp()
-        return vae.decoder(vae.post_quant_conv(z)), mean, logvar
+        deviation = (0.5 * logvar).exp()
+        if not whole:
+            deviation = (deviation**2 + arguments.noise**2).sqrt()
+        return vae.decoder(vae.post_quant_conv(mean + noise * deviation)), mean, logvar
 
     run = torch.compile(forward) if DEVICE == "cuda" else forward
     curve, step, began, at = [], 0, None, CHUNK
@@ -97,13 +134,11 @@ def main():
         kl = 0.5 * (mean.float() ** 2 + logvar.float().exp() - 1 - logvar.float()).mean()
         loss = (weight * (error.abs() + error**2)).mean() / weight.mean() + arguments.kl * kl
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(vae.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(trained, 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         with torch.no_grad():
-            torch._foreach_lerp_(
-                averages, list(vae.parameters()), 1 - min(0.999, (1 + step) / (10 + step))
-            )
+            torch._foreach_lerp_(averages, trained, 1 - min(0.999, (1 + step) / (10 + step)))
         step += 1
         if began is None:
             began = time.time()  # compiling is not training
@@ -117,30 +152,11 @@ def main():
                     flush=True,
                 )
     with torch.no_grad():
-        torch._foreach_copy_(list(vae.parameters()), averages)
-        latents, error = [], []
-        for _ in range(arguments.evaluated):
-            x = as_input(feed.take(wait=True)[0][: arguments.batch])
-            with torch.autocast(DEVICE, torch.bfloat16):
-                mean, logvar = vae.quant_conv(vae.encoder(x)).float().chunk(2, 1)
-                y = vae.decoder(vae.post_quant_conv(mean)).float().clamp(-1, 1)
-            latents.append(mean + torch.randn_like(mean) * (0.5 * logvar.clamp(-14, 6)).exp())
-            error.append(F.mse_loss(y, x))
-        latents = torch.cat(latents)
-        noise_share = (logvar.exp().mean((0, 2, 3)) / latents.var((0, 2, 3))).sort().values
-        fit_statistics(vae, latents.mean((0, 2, 3)), latents.std((0, 2, 3)))
-        psnr = -10 * torch.log10(torch.stack(error).mean() / 4).item()
-        print(f"{psnr:.2f} dB of the average weights")
-        print(
-            "share of noise in the latent's channels", [round(v, 3) for v in noise_share.tolist()]
-        )
-        tokens = networks.to_tokens(vae.quant_conv(vae.encoder(x)).chunk(2, 1)[0])
-        print("tokens: mean", tokens.mean().item(), "deviation", tokens.std().item())
-        pairs = torch.cat([x[:16], y[:16]], 3).permute(0, 2, 3, 1)
-        sheet = torch.cat([torch.cat(list(pairs[i : i + 4]), 1) for i in range(0, len(pairs), 4)])
-        Image.fromarray(((sheet + 1) * 127.5).round().byte().cpu().numpy()).save(
-            arguments.out / "vae.png"
-        )
+        torch._foreach_copy_(trained, averages)
+    psnr, mean, deviation = evaluate(vae, feed, arguments)
+    print(f"{psnr:.2f} dB of the average weights")
+    if whole:
+        fit_statistics(vae, mean, deviation)
     tensors = {
         name: value.detach().bfloat16()
         if value.is_floating_point() and "bn." not in name

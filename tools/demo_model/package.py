@@ -1,0 +1,75 @@
+"""From a model in bf16 to what is shipped: INT8 transformers, an INT8 text encoder, captions.
+
+  python package.py BF16_FOLDER --octet PROGRAM --recipe convrot --out models/demo
+
+The text encoder computes in bf16 whatever its file holds; rows of INT8 make the file half as large.
+"""
+
+import argparse
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+
+WEIGHTS = {
+    "text_encoder": "model.safetensors",
+    "vae": "diffusion_pytorch_model.safetensors",
+}
+# What ComfyUI calls a weight of I8 with scales: of the tensor or, as here, of its rows.
+MARKER = json.dumps({"format": "int8_tensorwise"}).encode()
+
+
+def in_int8(tensors):
+    """Matrices as rows of INT8, but for the embedding."""
+    stored = {}
+    for name, value in tensors.items():
+        if value.ndim != 2 or "embed" in name:
+            stored[name] = value
+            continue
+        module = name.removesuffix(".weight")
+        scale = (value.float().abs().amax(1, keepdim=True) / 127).clamp(min=1e-12)
+        stored[name] = (value.float() / scale).round().to(torch.int8)
+        stored[module + ".weight_scale"] = scale
+        stored[module + ".comfy_quant"] = torch.tensor(list(MARKER), dtype=torch.uint8)
+    return stored
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("source", type=Path)
+    parser.add_argument("--octet", type=Path, required=True)
+    parser.add_argument("--recipe", default="convrot")
+    parser.add_argument("--out", type=Path, required=True)
+    arguments = parser.parse_args()
+    source, out = arguments.source, arguments.out
+    out.mkdir(parents=True, exist_ok=True)
+    for transformer in ("transformer", "unconditional_transformer"):
+        shutil.rmtree(out / transformer, ignore_errors=True)
+    made = out / "quantized"
+    command = [arguments.octet, "quantize", source, made, "--recipe", arguments.recipe, "--verify"]
+    subprocess.run(command, check=True)
+    for folder in made.iterdir():
+        folder.rename(out / folder.name)
+    made.rmdir()
+    for name in ("model_index.json", "octet_presets.json"):
+        shutil.copy(source / name, out / name)
+    for folder in ("scheduler", "tokenizer", "vae", "text_encoder"):
+        shutil.copytree(source / folder, out / folder, dirs_exist_ok=True)
+    tensors = load_file(source / "text_encoder" / WEIGHTS["text_encoder"])
+    save_file(in_int8(tensors), out / "text_encoder" / WEIGHTS["text_encoder"], {"format": "pt"})
+    tensors = load_file(source / "vae" / WEIGHTS["vae"])
+    decoder = {
+        name: value
+        for name, value in tensors.items()
+        if not name.startswith(("encoder.", "quant_conv."))
+    }
+    save_file(decoder, out / "vae" / WEIGHTS["vae"], {"format": "pt"})
+    size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+    print(f"{out}: {size / 1e6:.1f} MB")
+
+
+if __name__ == "__main__":
+    main()
