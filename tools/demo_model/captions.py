@@ -13,7 +13,7 @@ from scenes import SIDE, Scene, Word
 
 NOUNS = {
     "circle": ["circle", "disc", "ball", "dot"],
-    "square": ["square", "rectangle", "block"],
+    "square": ["square", "rectangle", "block", "panel"],
     "triangle": ["triangle"],
     "diamond": ["diamond"],
     "star": ["star", "five-pointed star"],
@@ -47,6 +47,9 @@ FONTS = {
     "thin": ["thin sans-serif", "light sans-serif", "regular sans-serif"],
 }
 LETTERS = ["letters", "text", "lettering", "type", "word"]
+CASES = {"upper": ["uppercase", "capital"], "lower": ["lowercase"]}
+PLACES = [["upper left", "top", "upper right"], ["left", "middle", "right"],
+          ["lower left", "bottom", "lower right"]]  # fmt: skip
 ADJECTIVES = ["solid", "flat", "simple", "plain", "bright", "clean", "bold", "geometric"]
 BACKGROUNDS = ["background", "field", "wall", "surface", "backdrop"]
 SUMMARIES = ["poster", "picture", "sign", "card", "flat illustration", "graphic"]
@@ -97,6 +100,22 @@ def _article(phrase: str, capital: bool) -> str:
     else:
         article = "A" if capital else "a"
     return f"{article} {phrase}"
+
+
+def _place(box, chance: random.Random) -> str:
+    """Where the middle of a box is, in words."""
+    row, column = (min(2, (box[i] + box[i + 2]) * 3 // (2 * SIDE)) for i in (1, 0))
+    where = PLACES[row][column]
+    if len(where.split()) == 2 and chance.random() < 0.5:
+        where += " corner"
+    return (" in the " if where not in ("top", "bottom") else " at the ") + where
+
+
+def _size(box, chance: random.Random) -> str:
+    share = (box[2] - box[0]) * (box[3] - box[1]) / SIDE**2
+    if share > 0.12:
+        return chance.choice(["large ", "big "])
+    return "small " if share < 0.05 else ""
 
 
 def _nonsense(chance: random.Random) -> str:
@@ -179,16 +198,29 @@ class CaptionWriter:
         without_palette = named and chance.random() < 0.5
         colour = self._named_colour(element.colours[0], always=without_palette)
         if is_word:
-            phrase = f"{colour}{chance.choice(FONTS[element.font])} {chance.choice(LETTERS)}"
+            font = chance.choice(FONTS[element.font]) + " "
+            if element.font == "sans" and chance.random() < 0.3:
+                font = ""  # the font of those who ask for none
+            case = ""
+            if chance.random() < 0.15:
+                case = "upper" if element.text.isupper() else "lower"
+                named_case = element.text.isupper() or element.text.islower()
+                case = chance.choice(CASES[case]) + " " if named_case else ""
+            size = _size(element.box, chance) if chance.random() < 0.15 else ""
+            letters = chance.choice(LETTERS)
+            phrase = f"{size}{colour}{font}{case}{letters}"
             if chance.random() < 0.3:
-                phrase = f"{chance.choice(FONTS[element.font])} {chance.choice(LETTERS)}" + (
+                phrase = f"{size}{font}{case}{letters}" + (
                     f" in {colour.strip()}" if colour else ""
                 )
         else:
             adjective = chance.choice(ADJECTIVES) + " " if chance.random() < 0.3 else ""
             if chance.random() < 0.04:
                 adjective = _nonsense(chance) + " "
-            phrase = adjective + colour + chance.choice(NOUNS[element.kind])
+            size = _size(element.box, chance) if chance.random() < 0.15 else ""
+            phrase = size + adjective + colour + chance.choice(NOUNS[element.kind])
+        if chance.random() < 0.12:
+            phrase += _place(element.box, chance)
         start = chance.random()
         if start < 0.8:
             desc = "The " + phrase if is_word else _article(phrase, True)

@@ -2,6 +2,7 @@
 
 import colorsys
 import random
+from functools import lru_cache
 
 Colour = tuple[int, int, int]
 
@@ -31,6 +32,21 @@ NAMED: dict[str, Colour] = {
     "grey": (135, 135, 135),
     "dark grey": (70, 70, 70),
     "black": (15, 15, 15),
+    "dark blue": (25, 45, 115),
+    "light blue": (160, 205, 245),
+    "light green": (165, 225, 165),
+    "pale yellow": (252, 243, 180),
+    "pale green": (205, 240, 205),
+    "light pink": (252, 205, 220),
+    "dark purple": (70, 30, 105),
+    "dark brown": (75, 45, 25),
+    "dark orange": (210, 100, 10),
+    "gold": (215, 170, 40),
+    "silver": (190, 192, 196),
+    "maroon": (110, 25, 45),
+    "turquoise": (60, 205, 190),
+    "indigo": (65, 45, 150),
+    "olive": (120, 120, 40),
 }
 
 
@@ -44,6 +60,7 @@ def distance(a: Colour, b: Colour) -> float:
     return sum(w * ((x - y) / 255) ** 2 for w, x, y in zip(weights, a, b)) ** 0.5
 
 
+@lru_cache(maxsize=100_000)
 def nearest_name(colour: Colour) -> str:
     return min(NAMED, key=lambda name: distance(NAMED[name], colour))
 
@@ -59,6 +76,8 @@ def random_colour(chance: random.Random) -> Colour:
 
 
 def random_background(chance: random.Random) -> Colour:
+    if chance.random() < 0.3:
+        return chance.choice(list(NAMED.values()))
     kind = chance.random()
     if kind < 0.45:  # pale
         colour = colorsys.hsv_to_rgb(

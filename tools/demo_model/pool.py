@@ -67,10 +67,10 @@ class Step:
     """Forward and backward of one batch. On a GPU they are one CUDA graph: launching thousands of
     small kernels by hand took a quarter of the time."""
 
-    def __init__(self, loss_of, parameters, inputs, memory=None):
+    def __init__(self, loss_of, parameters, inputs, as_graph, memory=None):
         self.loss_of, self.parameters, self.inputs = loss_of, parameters, inputs
         self.graph = None
-        if DEVICE != "cuda":
+        if not as_graph:
             return
         beside = torch.cuda.Stream()
         beside.wait_stream(torch.cuda.current_stream())

@@ -43,6 +43,7 @@ class Word:
     ink: tuple[int, int, int, int]  # what it covers
     box: tuple[int, int, int, int]  # what the caption says: the ink, or wider or higher
     colour: Colour
+    on_panel: bool = False  # then it comes after the panel that it is on
 
     @property
     def colours(self):
@@ -81,6 +82,8 @@ def random_word(chance: random.Random, most: int) -> str:
     else:
         digits = "0123456789" if chance.random() < 0.6 else "0123456789ABCDEFGHKMNPRSTUVXY"
         word = "".join(chance.choice(digits) for _ in range(length))
+    if length < most and chance.random() < 0.05:
+        word += chance.choice("!!!!??&%-+")
     case = chance.random()
     return word if case < 0.6 else word.capitalize() if case < 0.8 else word.lower()
 
@@ -106,11 +109,15 @@ class SceneMaker:
             else chance.choice([1, 2, 3])
         )
         taken: list[tuple[int, int, int, int]] = []
-        for _ in range(words):
-            self._place(scene, self._word(scene, chance), taken, chance)
+        for i in range(words):
+            if i == 0 and chance.random() < 0.12:
+                self._panel_with_word(scene, taken, chance)
+            else:
+                self._place(scene, self._word(scene, chance), taken, chance)
         for _ in range(things):
             self._place(scene, self._thing(scene, chance), taken, chance)
         chance.shuffle(scene.elements)
+        scene.elements.sort(key=lambda element: isinstance(element, Word) and element.on_panel)
         return scene
 
     def _seen(self, scene) -> list[Colour]:
@@ -154,6 +161,22 @@ class SceneMaker:
             colours.append(far_from(seen + colours, chance, 0.25))
         return Thing(kind, (0, 0, w, h), colours)
 
+    def _panel_with_word(self, scene, taken, chance):
+        """A word on a plain shape, as on a sign."""
+        panel_colour = far_from(self._seen(scene), chance, 0.25)
+        word = self._word(scene, chance, on=[panel_colour])
+        word.on_panel = True
+        w, h = word.box[2] - word.box[0], word.box[3] - word.box[1]
+        wide = min(SIDE - 10, w + chance.randint(12, 40))
+        high = min(SIDE - 10, h + chance.randint(12, 60))
+        panel = Thing("square", (0, 0, wide, high), [panel_colour])
+        self._place(scene, panel, taken, chance)
+        x = panel.box[0] + (wide - w) // 2
+        y = panel.box[1] + (high - h) // 2
+        word.ink = tuple(a + b for a, b in zip(word.ink, (x, y, x, y)))
+        word.box = (x, y, x + w, y + h)
+        scene.elements.append(word)
+
     def _text(self, chance) -> str:
         if self.held_out:
             word = chance.choice(HELD_OUT_WORDS)
@@ -165,7 +188,8 @@ class SceneMaker:
             if word.lower() not in self.hidden:
                 return word
 
-    def _word(self, scene, chance) -> Word:
+    def _word(self, scene, chance, on=None) -> Word:
+        seen = on or self._seen(scene)
         text = self._text(chance)
         font = chance.choices(["sans", "serif", "mono", "thin"], [0.4, 0.2, 0.2, 0.2])[0]
         # Wide words cannot be high; a word fills at most 240 pixels.
@@ -183,10 +207,10 @@ class SceneMaker:
             else:
                 box_h = round(h * chance.uniform(1, 1.6))
         left, top = (box_w - w) // 2, (box_h - h) // 2
-        colour = far_from(self._seen(scene), chance, 0.35)
+        colour = far_from(seen, chance, 0.35)
         if chance.random() < 0.2:
             named = chance.choice(list(NAMED.values()))
-            if min(distance(named, other) for other in self._seen(scene)) > 0.35:
+            if min(distance(named, other) for other in seen) > 0.35:
                 colour = named
         return Word(text, font, size, (left, top, left + w, top + h), (0, 0, box_w, box_h), colour)
 

@@ -92,7 +92,8 @@ def make_steps(arguments, models, data, parameters):
 
     steps, memory = [], None
     for pool in data.pools if tower is not None else data.pools[:1]:
-        steps.append(Step(loss_of, parameters, inputs_of(pool), memory))
+        as_graph = DEVICE == "cuda" and not arguments.no_graph
+        steps.append(Step(loss_of, parameters, inputs_of(pool), as_graph, memory))
         memory = steps[0].graph.pool() if steps[0].graph else None
     return steps, inputs_of
 
@@ -119,6 +120,7 @@ def parse_arguments():
     parser.add_argument("--short-words", type=float, default=0.0, help="share, in the first fifth")
     parser.add_argument("--moments", action="store_true", help="save the optimizer's, too")
     parser.add_argument("--sheets", type=float, default=240, help="seconds between sheets")
+    parser.add_argument("--no-graph", action="store_true", help="launch kernels one by one")
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args()
 
