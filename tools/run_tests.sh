@@ -86,7 +86,8 @@ run_asan() {
 run_python() {
   # A file's tests share what they set up, so files are what the processes share out.
   OCTET_BUILD_DIR=$PWD/build .venv/bin/python -m pytest -q -rs --color=no \
-    --numprocesses "${JOBS:-$(nproc)}" --maxprocesses 4 --dist loadfile tests/python
+    --numprocesses "${JOBS:-$(nproc)}" --maxprocesses 4 --dist loadfile tests/python \
+    tools/demo_model tools/fidelity/test_report.py
 }
 
 run_package() { tools/build.sh default octet && tools/test_deb.sh; }
@@ -95,7 +96,7 @@ needs_of() {
   case "$1" in
     house) echo house ;;
     cross) echo build cross ;;
-    python) echo build library python ;;
+    python) echo build library python fonts ;;
     package) echo build package root ;;
     *) echo build ;;
   esac

@@ -89,6 +89,7 @@ missing_packages() {
       [ -f "$GOOGLETEST_SOURCE/CMakeLists.txt" ] || echo googletest
       ;;
     python) has_venv_module || printf '%s\n' python3 python3-venv ;;
+    fonts) [ -f /usr/share/fonts/truetype/dejavu/DejaVuSerif-Bold.ttf ] || echo fonts-dejavu-core ;;
     library) have pkg-config || echo pkg-config ;;
     house) have python3 || echo python3 ;;
     fuzz) has_libfuzzer || printf '%s\n' clang libclang-rt-dev ;;
@@ -248,10 +249,10 @@ provide_venv() {
 for group in "$@"; do
   case "$group" in
     python) provide_venv ;;
-    build | cross | library | house | fuzz | package | root) provide_packages "$group" ;;
+    build | cross | fonts | library | house | fuzz | package | root) provide_packages "$group" ;;
     *)
-      complain "setup: '$group' is no group; the groups are build, cross, python, library, house," \
-        "fuzz, package and root"
+      complain "setup: '$group' is no group; the groups are build, cross, python, fonts, library," \
+        "house, fuzz, package and root"
       exit 2
       ;;
   esac

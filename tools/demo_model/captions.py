@@ -46,6 +46,7 @@ FONTS = {
     "mono": ["monospace", "bold monospace", "typewriter"],
     "thin": ["thin sans-serif", "light sans-serif", "regular sans-serif"],
 }
+DEFAULT_FONT = "sans"  # of captions that name none
 LETTERS = ["letters", "text", "lettering", "type", "word"]
 CASES = {"upper": ["uppercase", "capital"], "lower": ["lowercase"]}
 PLACES = [["upper left", "top", "upper right"], ["left", "middle", "right"],
@@ -199,8 +200,8 @@ class CaptionWriter:
         colour = self._named_colour(element.colours[0], always=without_palette)
         if is_word:
             font = chance.choice(FONTS[element.font]) + " "
-            if element.font == "sans" and chance.random() < 0.3:
-                font = ""  # the font of those who ask for none
+            if element.font == DEFAULT_FONT and chance.random() < 0.3:
+                font = ""
             case = ""
             if chance.random() < 0.15:
                 case = "upper" if element.text.isupper() else "lower"

@@ -1,7 +1,7 @@
 """What a caption asks for, read back from its JSON, and how the ground-truth painter paints it.
 
 Only captions as tools/demo_model/captions.py writes them are understood: each element has a box and
-names a known thing or a font, and its colours are a palette or one known name.
+names a known thing or perhaps a font, and its colours are a palette or one known name.
 """
 
 from __future__ import annotations
@@ -73,7 +73,10 @@ def _element(entry: dict, width: int, height: int) -> Element:
         round(y1 * height / 1000),
     )
     is_word = entry["type"] == "text"
-    kind = _find(_FONT_PHRASES if is_word else _NOUN_PHRASES, entry["desc"])
+    if is_word:
+        kind = _find(_FONT_PHRASES, entry["desc"]) or captions.DEFAULT_FONT
+    else:
+        kind = _find(_NOUN_PHRASES, entry["desc"])
     colours = _colours(" ".join(entry.get("color_palette", [])) or entry["desc"])
     if kind is None or colours is None:
         raise ValueError(f"cannot tell what is painted, or in which colour: {entry['desc']!r}")

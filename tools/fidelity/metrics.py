@@ -86,12 +86,12 @@ def interval(
 
 
 def difference(
-    a: dict[str, list[float]], b: dict[str, list[float]]
+    a: dict[str, list[float]], b: dict[str, list[float]], statistic: Statistic = np.mean
 ) -> tuple[float, float, float] | None:
-    """(mean of b - a, low, high) over the captions that both have; pictures of one caption and seed
-    are compared with each other alone. None without any."""
+    """(mean or median of b - a, low, high) over the captions that both have; pictures of one
+    caption and seed are compared with each other alone. None without any."""
     common = {
         caption: [second - first for first, second in zip(a[caption], b[caption], strict=True)]
         for caption in sorted(a.keys() & b.keys())
     }
-    return interval(common) if common else None
+    return interval(common, statistic) if common else None

@@ -107,7 +107,7 @@ class Workshop:
         """The transformers, and last a report beside the folder."""
         report = folder.with_suffix(".json")
         if recipe.weights:
-            for part in TRANSFORMERS:
+            for part in filter(lambda part: (self.model / part).exists(), TRANSFORMERS):
                 writer = WRITERS[recipe.weights]
                 rewrite_transformer(self.model / part, folder / part, writer)
             report.write_text("{}\n")

@@ -25,11 +25,13 @@ from neighbours import ROOT
 from PIL import Image
 
 import ceiling
+import drawing
 import metrics
 import report
+from asked import FONTS_FOLDER
 from judges import SCORES, judge
 from make_captions import FIRST_SEED, write_captions
-from recipes import RECIPES, TRANSFORMERS, Recipe, Workshop, by_name, link_missing
+from recipes import RECIPES, Recipe, Workshop, by_name, link_missing
 from rendering import Rendering, picture_of
 from whole_files import write_whole
 
@@ -59,29 +61,52 @@ def _judge_picture(task: tuple[str, Path, Path | None]) -> dict:
     return row
 
 
-def keep_settings(arguments, work: Path) -> None:
-    """Results of one model and one set of pictures stay together."""
+def check_sources(arguments) -> None:
+    """Nothing is made, and nothing in WORK is touched, before all of it is there."""
+    if not list((arguments.model / "transformer").glob("*.safetensors")):
+        raise SystemExit(
+            f"{arguments.model}: no transformer/*.safetensors there; expected a model's folder in "
+            "bf16 (tools/demo_model makes one)"
+        )
+    missing = [
+        name for name in drawing.FONT_FILES.values() if not (Path(FONTS_FOLDER) / name).exists()
+    ]
+    if missing:
+        raise SystemExit(
+            f"{FONTS_FOLDER}: {', '.join(missing)} is not there, and words are judged by it; "
+            "install Debian's fonts-dejavu-core"
+        )
+
+
+def digest_of(paths: list[Path]) -> str:
     digest = hashlib.sha256()
-    for part in TRANSFORMERS:
-        for path in sorted((arguments.model / part).glob("*.safetensors")):
-            with path.open("rb") as file:
-                while chunk := file.read(1 << 20):
-                    digest.update(chunk)
-    settings = {"transformers": digest.hexdigest()} | {
+    for path in sorted(paths):
+        digest.update(path.name.encode())
+        with path.open("rb") as file:
+            while chunk := file.read(1 << 20):
+                digest.update(chunk)
+    return digest.hexdigest()
+
+
+def keep_settings(arguments, work: Path, captions: Path) -> None:
+    """Results of one model and one set of pictures stay together."""
+    sources = [arguments.model, *filter(None, [arguments.base])]
+    files = [path for source in sources for path in source.rglob("*") if path.is_file()]
+    settings = {"model": digest_of(files), "written": digest_of(list(captions.glob("*.json")))} | {
         name: getattr(arguments, name) for name in ("captions", "seeds", "size", "preset", "steps")
     }
     path = work / "settings.json"
     if path.exists() and json.loads(path.read_text(encoding="utf-8")) != settings:
         raise SystemExit(f"{work} holds results of another model or other settings: delete it")
-    work.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
 
 
 def judges_digest() -> str:
-    """Of the code that judges: what it said before it changed is not kept."""
-    names = ("asked.py", "judges.py", "metrics.py", "pixels.py", "word_readers.py")
-    sources = b"".join((Path(__file__).parent / name).read_bytes() for name in names)
-    return hashlib.sha256(sources).hexdigest()
+    """Of the code that judges and paints: what was said before it changed is not kept."""
+    here, painter = Path(__file__).parent, Path(drawing.__file__).parent
+    names = ("asked.py", "ceiling.py", "judges.py", "metrics.py", "pixels.py", "word_readers.py")
+    painters = ("captions.py", "drawing.py", "palette.py", "scenes.py")
+    return digest_of([here / name for name in names] + [painter / name for name in painters])
 
 
 def kept(path: Path, judge_all: Callable[[], list[dict]]) -> list[dict]:
@@ -184,13 +209,14 @@ def main() -> None:
     arguments = parse_arguments()
     work = arguments.work.resolve()
     captions, pictures = work / "captions", work / "pictures"
-    keep_settings(arguments, work)
+    check_sources(arguments)
+    write_captions(captions, arguments.captions, FIRST_SEED)
+    keep_settings(arguments, work, captions)
     name, master = arguments.model.name, work / "models" / "bf16"
     master.mkdir(parents=True, exist_ok=True)
     for source in filter(None, (arguments.model, arguments.base)):
         link_missing(master, source)
     arguments.model = master
-    write_captions(captions, arguments.captions, FIRST_SEED)
     workshop = Workshop(
         arguments.octet, arguments.model, work / "models", arguments.device, arguments.size
     )
