@@ -6,6 +6,7 @@ import base64
 import hashlib
 import io
 import json
+import os
 import re
 import subprocess
 from html.parser import HTMLParser
@@ -100,7 +101,8 @@ def test_a_sound_checkpoint(certify, repository, model, tmp_path):
 
 
 def test_linears_in_floating_point_are_equal_to_the_reference(certify, model):
-    done = passed(certify(model, "--linears", "float", "--json", "-", "--min-psnr", 1000))
+    done = passed(certify(model, "--linears", "float", "--reference", model, "--json", "-",
+                          "--min-psnr", 1000))
     assert done["equal"] is True and done["verdict"] == "pass"
     assert done["psnr_db"]["mean"] is None
 
@@ -142,6 +144,44 @@ def test_a_damaged_weight_fails(certify, model, copy, tmp_path):
     assert certify(copy).returncode == 0
 
 
+def test_the_reference_runs_networks_of_its_own(certify, model, copy):
+    """--uncond is the checkpoint's."""
+    edit_tensors(copy / NETWORKS[1],
+                 lambda tensors: tensors["final_layer.linear.weight"].mul_(-30))
+    other = weights_of(copy / NETWORKS[1])
+    done = certify(model, "--uncond", other, "--reference", model, "--json", "-")
+    report = json.loads(done.stdout)
+    assert done.returncode == 1 and report["verdict"] == "fail"
+    assert [each["file"] for each in report["reference"]["files"]] == [
+        str(weights_of(model / part)) for part in NETWORKS]
+
+
+def test_floating_point_is_no_test_of_itself(certify, model):
+    sentence = refusal(certify(model, "--linears", "float", "--stamp"), code=2)
+    assert "--linears" in sentence and "--reference" in sentence
+
+
+def presets(folder, **changes):
+    preset = {"name": "brief", "steps": 2, "guidance": 3, "mu": 0.5, "std": 1.2, **changes}
+    (folder / "octet_presets.json").write_text(
+        json.dumps({"presets": [preset], "size": [16, 12]}))
+
+
+def test_what_was_not_asked_for_is_written_down(octet, copy):
+    presets(copy)
+    words = ("-q", "--device", "cpu", "--threads", "1", "--tune", "off", "-p", "a fox",
+             "--convention", "diffusers")
+    done = passed(octet("certify", copy, *words, "--json", "-"))
+    shown = {key: done[key] for key in ("size", "preset", "guidance", "noise", "dtype",
+                                        "convention", "loras")}
+    assert shown == {"size": "16x12", "preset": "brief", "guidance": None, "noise": None,
+                     "dtype": "bf16", "convention": "diffusers", "loras": []}
+    presets(copy, guidance=1)  # then the other network does not run, and nothing is said of it
+    done = passed(octet("certify", copy, *words, "--json", "-"))
+    assert [entry["file"] for entry in done["checkpoint"]["files"]] == [
+        str(weights_of(copy / NETWORKS[0]))]
+
+
 @pytest.mark.parametrize(("flag", "key"), [("--min-psnr", "psnr_db"), ("--min-snr", "snr_db")])
 def test_thresholds(certify, model, flag, key):
     done = passed(certify(model, "--json", "-"))
@@ -165,6 +205,11 @@ def test_pictures_of_one_colour_fail(certify, model, copy):
     report = json.loads(both.stdout)
     assert both.returncode == 1 and len(report["warnings"]) == 4
     assert "there is nothing to compare" in report["reasons"][0]
+    assert report["judged_pictures"] == 0 and report["judged_psnr_db"]["count"] == 0
+    # Where the reference alone is one, the distance to it does not count either.
+    report = json.loads(certify(model, "--reference", copy, "--json", "-").stdout)
+    assert report["psnr_db"]["mean"] < 15 and report["judged_pictures"] == 0
+    assert len(report["reasons"]) == 1 and "there is nothing to compare" in report["reasons"][0]
 
 
 def test_generate_warns_of_one_colour(octet, copy, tmp_path):
@@ -196,6 +241,11 @@ def test_captions_of_the_model(octet, copy, count, expected):
     settings = [word for pair in SETTINGS.items() if pair[0] != "--caption" for word in pair]
     done = octet("certify", copy, *settings, "-q", "--json", "-", "-n", "1")
     assert [int(each["name"]) for each in json.loads(done.stdout)["captions"]] == expected
+
+
+def test_captions_that_cannot_be_read(octet, copy):
+    (copy / "captions").symlink_to("captions")
+    assert "captions: cannot be read" in refusal(octet("certify", copy))
 
 
 # --- the page ------------------------------------------------------------------------------------
@@ -375,6 +425,24 @@ def test_networks_from_elsewhere(certify, octet, copy, model):
         (stamp,) = inspected(octet, path)["certificates"]
         assert stamp["weights_unchanged"] is True
     assert "certificates" not in inspected(octet, model)
+    # What neither has comes from the reference.
+    passed(certify(alone, "--uncond", other, "--reference", model, "--stamp", "--json", "-"))
+
+
+def test_networks_that_do_not_run_are_not_stamped(certify, octet, copy):
+    own_files(copy)
+    passed(certify(copy, "--guidance", 1, "--stamp", "--json", "-"))
+    (stamp,) = inspected(octet, copy)["certificates"]
+    assert stamp["file"] == str(weights_of(copy / NETWORKS[0]))
+
+
+def test_a_folder_that_cannot_be_written_to(certify, copy, tmp_path):
+    if os.geteuid() == 0:
+        pytest.skip("root may write everywhere")
+    own_files(copy)
+    (copy / NETWORKS[1]).chmod(0o500)
+    assert str(copy / NETWORKS[1]) in refusal(certify(copy, "--stamp"))
+    assert not (tmp_path / "certificate.html").exists()  # it is known before anything is rendered
 
 
 def test_links_are_not_stamped(certify, copy):
@@ -409,7 +477,8 @@ def test_a_full_disk_leaves_the_checkpoint_alone(certify, copy, tmp_path):
     done = certify(copy, "--stamp", "-o", "/dev/null", "-n", 1, "--steps", 1, "--size", "8x6",
                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
                    restore_signals=False)
-    assert str(copy) in refusal(done)
+    assert done.returncode == 1 and str(copy) in done.stderr
+    assert "PASS" in done.stdout  # what was found is not lost
     assert files_in(copy) == before
 
 
