@@ -22,6 +22,7 @@ class CertifyTest : public testing::Test {
     if (!tokenizer::has_unicode_tables()) GTEST_SKIP() << "this build has no utf8proc";
     fs::copy(golden_path("model"), folder_.file("model"), fs::copy_options::recursive);
     request_.model.model = folder_.file("model");
+    request_.model.convention = Convention::diffusers;
     request_.model.device = "cpu";
     request_.model.threads = 1;
     request_.model.tuning = Tuning::off;

@@ -254,7 +254,7 @@ def test_models_with_other_presets(compare, model, tmp_path):
     folders = [copy_of(model, tmp_path / name) for name in "ab"]
 
     def written(size=(8, 6), **changes):
-        preset = {"name": "own", "steps": 2, "guidance": 3, "mu": 0.5, "std": 1.2}
+        preset = {"name": "own", "steps": 3, "guidance": 3, "mu": 0.5, "std": 1.2}
         for folder, own in zip(folders, ({}, changes)):
             (folder / "octet_presets.json").write_text(json.dumps(
                 {"presets": [{**preset, **own}], "size": size if folder == folders[1] else [8, 6]}))
@@ -267,7 +267,7 @@ def test_models_with_other_presets(compare, model, tmp_path):
     for changes in ({"mu": 0.6}, {"std": 1}, {"guidance": 2}):
         sentence = refusal(written(**changes))
         assert "other times or another guidance" in sentence and "octet_presets.json" in sentence
-    assert "after 3" in refusal(written(steps=3))
+    assert "after 4" in refusal(written(steps=4))
 
 
 def test_parts_by_flag_are_for_both(compare, model, tmp_path):
