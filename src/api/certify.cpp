@@ -34,8 +34,9 @@ std::string digest_of_tensors(const std::string& path, ThreadPool& pool) {
   return tensor_digest(checkpoint.files().front(), pool);
 }
 
-std::vector<CertifiedFile> digests_of(const std::vector<std::string>& paths, ThreadPool& pool) {
+std::vector<CertifiedFile> digests_of(const std::vector<std::string>& paths) {
   std::vector<CertifiedFile> files(paths.size());
+  ThreadPool pool;
   pool.run(static_cast<int64_t>(paths.size()), [&](int64_t index, int) {
     const auto i = static_cast<size_t>(index);
     files[i].path = paths[i];
@@ -51,22 +52,22 @@ class FilesThatRun {
  public:
   void take(const std::vector<std::string>& paths) {
     for (const std::string& path : paths) identities_.push_back(identity_of(MappedFile(path)));
-    files_ = digests_of(paths, pool_);
+    files_ = digests_of(paths);
   }
 
   // Reads again only those that may be others by now.
-  const std::vector<CertifiedFile>& unchanged() {
+  const std::vector<CertifiedFile>& unchanged() const {
     for (size_t i = 0; i < files_.size(); ++i) {
       const CertifiedFile& file = files_[i];
-      check(identity_of(MappedFile(file.path)) == identities_[i] ||
-                digest_of_tensors(file.path, pool_) == file.tensors_sha256,
+      if (identity_of(MappedFile(file.path)) == identities_[i]) continue;
+      ThreadPool pool;
+      check(digest_of_tensors(file.path, pool) == file.tensors_sha256,
             "{}: changed while it was certified; certify it again", file.path);
     }
     return files_;
   }
 
  private:
-  ThreadPool pool_;
   std::vector<std::string> identities_;
   std::vector<CertifiedFile> files_;
 };
