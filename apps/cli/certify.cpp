@@ -37,13 +37,20 @@ std::string statistic_text(const Statistic& statistic, int decimals) {
                             decimals, statistic.high, decimals, statistic.median, decimals);
 }
 
+std::string psnr_text(const Certificate& certificate) {
+  const size_t judged = certificate.judged_pictures, all = certificate.report.images.size();
+  if (judged == 0) return "none to judge";
+  const std::string text = statistic_text(certificate.judged_psnr_db, 2);
+  return judged == all ? text : text + fmt::format(", of the {} to judge", judged);
+}
+
 std::string to_text(const Certificate& certificate, const CommonFlags& flags) {
   const CompareReport& report = certificate.report;
   std::string text;
   if (!flags.quiet) {
     text += fmt::format("{} pictures of {} captions, on {}\n", report.images.size(),
                         report.captions.size(), report.b.device);
-    text += fmt::format("PSNR of the pictures, dB: {}\n", statistic_text(report.psnr_db, 2));
+    text += fmt::format("PSNR of the pictures, dB: {}\n", psnr_text(certificate));
     text += fmt::format("SSIM of the pictures: {}\n", statistic_text(report.ssim, 4));
     text += fmt::format("SNR of the first velocity, dB: {}\n",
                         statistic_text(report.first_velocity.snr_db, 2));
@@ -71,7 +78,7 @@ void certify_model(const CommonFlags& flags, const CertifyArguments& arguments) 
   std::vector<std::string> inputs = inputs_of(arguments.picture, shared);
   inputs.push_back(arguments.reference);
   check_outputs(flags, {arguments.page}, inputs);
-  if (arguments.stamp) check_takes_stamp(request.model);
+  if (arguments.stamp) check_takes_stamp(request);
   if (request.captions.empty()) request.captions = default_captions(request.model.model);
   const Certificate certificate = [&] {
     RenderingProgress progress(flags);
@@ -85,9 +92,9 @@ void certify_model(const CommonFlags& flags, const CertifyArguments& arguments) 
     return certify(request, callbacks);
   }();
   write_text_file(arguments.page, certificate_page(certificate));
-  if (arguments.stamp) stamp_checkpoint(certificate);
   auto json = nlohmann::ordered_json::parse(certificate.json);
   show(flags, to_text(certificate, flags) + printable(arguments.page) + "\n", json);
+  if (arguments.stamp) stamp_checkpoint(certificate);  // last: what was found is not lost with it
   if (!certificate.passed) {
     throw Error(fmt::format("{}: is not what its reference is: {}", request.model.model,
                             certificate.reasons.front()));

@@ -28,7 +28,7 @@ struct CertifyRequest {
   std::string reference;
   PictureRequest picture;             // of each caption, whose words it lacks
   std::vector<CaptionText> captions;  // none: default_captions()
-  double min_psnr_db = kMinPsnrDb;    // of the pictures, mean
+  double min_psnr_db = kMinPsnrDb;    // of the pictures that are judged, mean
   double min_snr_db = kMinSnrDb;      // of the first step's velocity, mean
 };
 
@@ -51,6 +51,10 @@ struct Certificate {
   CompareReport report;                               // a: the reference, b: the checkpoint
   std::vector<CertifiedFile> files, reference_files;  // of the networks; none of the same model
   std::vector<CertifiedPictures> pictures;            // as report.images
+  // Those whose reference is neither nearly one colour nor a card of text: they alone decide by
+  // their PSNR.
+  size_t judged_pictures = 0;
+  Statistic judged_psnr_db;
   bool passed = false;
   std::vector<std::string> reasons;   // sentences: why it did not pass
   std::vector<std::string> warnings;  // likewise: what to look at all the same
@@ -83,8 +87,9 @@ struct CertificateStamp {
   std::string problem;                // why the stamp cannot be read; nothing above holds then
 };
 
-// Throws Error where the files of the model's networks cannot take a stamp: GGUF files, and links.
-OCTET_API void check_takes_stamp(const ModelOptions& model);
+// Throws Error where the files of the model's networks cannot take a stamp: GGUF files, links, and
+// those in a folder that cannot be written to.
+OCTET_API void check_takes_stamp(const CertifyRequest& request);
 
 // Writes digest, date, verdict and main figures into each of them. Tensors stay as they are to the
 // bit, and no file is ever half written. Throws Error where tensors are not those that were

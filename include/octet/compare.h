@@ -81,7 +81,8 @@ struct CompareCallbacks {
 // memory, and each is loaded once. What `a` made waits in a temporary file. A model without one of
 // the parts (text encoder, VAE, unconditional transformer) takes that of the other. Throws Error
 // with one sentence for what generate() refuses, before either is loaded, and for models whose
-// latents cannot be compared.
+// latents cannot be compared: those of other shapes or sizes, or after steps of other times or
+// another guidance.
 OCTET_API CompareReport compare(const CompareRequest& request,
                                 const CompareCallbacks& callbacks = {});
 

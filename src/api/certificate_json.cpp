@@ -1,11 +1,10 @@
 // A certificate as JSON, and its digest.
-#include <fmt/format.h>
-
 #include "api/certificate.h"
 #include "api/compare_json.h"
 #include "api/engine.h"
 #include "base/sha256.h"
-#include "formats/json.h"
+#include "formats/canonical_json.h"
+#include "models/image_size.h"
 #include "octet/version.h"
 
 namespace octet::api {
@@ -48,11 +47,9 @@ CertificateJson side(const std::string& model, Linears linears, const RenderRepo
           {"files", file_list(files)}};
 }
 
-// As text that another program can make from the same values: sorted keys, no spaces. File names
-// need not be UTF-8, and JSON must be.
-std::string canonical(const CertificateJson& document) {
-  const auto replace = nlohmann::json::error_handler_t::replace;
-  return nlohmann::json::parse(document.dump(-1, ' ', false, replace)).dump();
+// File names need not be UTF-8, and JSON must be.
+std::string valid_text(const CertificateJson& document, int indent) {
+  return document.dump(indent, ' ', false, CertificateJson::error_handler_t::replace);
 }
 
 }  // namespace
@@ -62,6 +59,8 @@ void write_certificate_json(Certificate& certificate) {
   const PictureRequest& picture = request.picture;
   const CompareReport& report = certificate.report;
   const bool same = request.reference.empty();
+  auto loras = CertificateJson::array();
+  for (const Lora& lora : request.model.loras) loras.push_back(lora_text(lora));
   CertificateJson document = {
       {"schema", "octet.certify/1"},
       {"version", version()},
@@ -72,17 +71,24 @@ void write_certificate_json(Certificate& certificate) {
       {"warnings", certificate.warnings},
       {"min_psnr_db", request.min_psnr_db},
       {"min_snr_db", request.min_snr_db},
-      {"size", fmt::format("{}x{}", picture.size.width, picture.size.height)},
-      {"preset", picture.preset},
+      {"judged_pictures", certificate.judged_pictures},
+      {"judged_psnr_db", json_of(certificate.judged_psnr_db)},
+      {"size", models::name_of({report.b.width, report.b.height})},
+      {"preset", report.b.preset},
       {"guidance",
        picture.guidance.empty() ? CertificateJson(nullptr) : CertificateJson(picture.guidance)},
+      {"noise",
+       picture.noise.empty() ? CertificateJson(nullptr) : CertificateJson(picture.noise_name)},
+      {"dtype", activations_word(request.model.activations)},
+      {"convention", convention_word(request.model.convention)},
+      {"loras", loras},
       {"checkpoint", side(request.model.model, request.model.linears, report.b, certificate.files)},
       {"reference", side(same ? request.model.model : request.reference, Linears::floating,
                          report.a, same ? certificate.files : certificate.reference_files)}};
   document.update(json_of(report));
-  certificate.digest = sha256_of(canonical(document));
+  certificate.digest = sha256_of(canonical_json(nlohmann::json::parse(valid_text(document, -1))));
   document["digest"] = certificate.digest;
-  certificate.json = document.dump(2, ' ', false, CertificateJson::error_handler_t::replace);
+  certificate.json = valid_text(document, 2);
 }
 
 }  // namespace octet::api

@@ -88,7 +88,7 @@ std::string error_table(const Certificate& certificate) {
       R"(<div class="scroll"><table><thead><tr><th scope="col">measure</th>)"
       R"(<th scope="col">mean</th><th scope="col">95 % interval</th><th scope="col">median</th>)"
       R"(<th scope="col">required</th></tr></thead><tbody>)";
-  table += row("PSNR of the pictures, dB", report.psnr_db, 2,
+  table += row("PSNR of the pictures, dB", certificate.judged_psnr_db, 2,
                fmt::format("at least {}", request.min_psnr_db));
   table += row("SSIM of the pictures", report.ssim, 4, "");
   table += row("SNR of the first velocity, dB", report.first_velocity.snr_db, 2,
@@ -110,8 +110,7 @@ std::string picture_rows(const Certificate& certificate) {
   for (size_t i = 0; i < report.images.size(); ++i) {
     const ComparedImage& image = report.images[i];
     const CertifiedPictures& shown = certificate.pictures[i];
-    std::string where = report.captions[image.caption].name;
-    if (report.seeded) where += fmt::format(", seed {}", image.seed);
+    const std::string where = api::name_of(image, report);
     std::string numbers =
         std::isfinite(image.psnr_db) ? fmt::format("PSNR {:.2f} dB", image.psnr_db) : "equal";
     if (std::isfinite(image.ssim)) numbers += fmt::format(", SSIM {:.4f}", image.ssim);
@@ -180,10 +179,11 @@ std::string certificate_page(const Certificate& certificate) try {
                       html_text(request.model.model), verdict_box(certificate));
   page += "<h2>Errors</h2>" + error_table(certificate);
   page += fmt::format(
-      "<p class=\"dim\">Of {} pictures of {} captions. Intervals are those of the mean when "
-      "captions "
-      "are drawn anew 2000 times.</p>",
-      report.images.size(), report.captions.size());
+      "<p class=\"dim\">Of {} pictures of {} captions; the PSNR of the {} whose reference is "
+      "neither "
+      "nearly one colour nor a card of text. Intervals are those of the mean when captions are "
+      "drawn anew 2000 times.</p>",
+      report.images.size(), report.captions.size(), certificate.judged_pictures);
   if (const std::string plot = api::snr_plot(report); !plot.empty()) {
     page += "<h2>SNR of the latents after each step, dB</h2>" + plot;
   }

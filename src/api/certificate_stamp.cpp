@@ -10,6 +10,7 @@
 #include "formats/safetensors_metadata.h"
 #include "formats/tensor_digest.h"
 #include "hub/cache.h"
+#include "octet/files.h"
 #include "octet/version.h"
 
 namespace octet {
@@ -25,7 +26,7 @@ std::string stamp_text(const Certificate& certificate, const std::string& tensor
   return nlohmann::json{{"digest", certificate.digest},
                         {"date", certificate.date},
                         {"verdict", certificate.passed ? "pass" : "fail"},
-                        {"psnr_db", mean_of(report.psnr_db)},
+                        {"psnr_db", mean_of(certificate.judged_psnr_db)},
                         {"snr_db", mean_of(report.first_velocity.snr_db)},
                         {"captions", report.captions.size()},
                         {"pictures", report.images.size()},
@@ -78,9 +79,12 @@ std::vector<std::string> stampable_files(const std::string& path) {
 
 }  // namespace
 
-void check_takes_stamp(const ModelOptions& model) try {
+void check_takes_stamp(const CertifyRequest& request) try {
+  ModelOptions model = request.model;
+  if (model.fallback.empty()) model.fallback = request.reference;  // as compare() has it
   for (const std::string& file : api::network_files(model)) {
     check_takes_metadata(file);
+    check_writable(file);
   }
 } catch (...) {
   api::rethrow_as_error();

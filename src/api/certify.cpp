@@ -11,19 +11,28 @@
 
 #include "api/boundary.h"
 #include "api/certificate.h"
+#include "api/comparison.h"
 #include "api/engine.h"
 #include "base/error.h"
+#include "base/file_identity.h"
 #include "base/invalid_request.h"
 #include "base/utc.h"
 #include "formats/checkpoint.h"
 #include "formats/png.h"
 #include "formats/tensor_digest.h"
+#include "hub/cache.h"
+#include "measure/bootstrap.h"
 #include "models/family.h"
 
 namespace octet {
 namespace {
 
 namespace fs = std::filesystem;
+
+std::string digest_of_tensors(const std::string& path, ThreadPool& pool) {
+  const Checkpoint checkpoint(path);
+  return tensor_digest(checkpoint.files().front(), pool);
+}
 
 std::vector<CertifiedFile> digests_of(const std::vector<std::string>& paths) {
   std::vector<CertifiedFile> files(paths.size());
@@ -34,12 +43,34 @@ std::vector<CertifiedFile> digests_of(const std::vector<std::string>& paths) {
     files[i].bytes = fs::file_size(paths[i]);
     files[i].sha256 = file_digest(paths[i]);
   });
-  for (CertifiedFile& file : files) {
-    const Checkpoint checkpoint(file.path);
-    file.tensors_sha256 = tensor_digest(checkpoint.files().front(), pool);
-  }
+  for (CertifiedFile& file : files) file.tensors_sha256 = digest_of_tensors(file.path, pool);
   return files;
 }
+
+// The files of a model's networks, whose digests are taken before they run.
+class FilesThatRun {
+ public:
+  void take(const std::vector<std::string>& paths) {
+    for (const std::string& path : paths) identities_.push_back(identity_of(MappedFile(path)));
+    files_ = digests_of(paths);
+  }
+
+  // Reads again only those that may be others by now.
+  const std::vector<CertifiedFile>& unchanged() const {
+    for (size_t i = 0; i < files_.size(); ++i) {
+      const CertifiedFile& file = files_[i];
+      if (identity_of(MappedFile(file.path)) == identities_[i]) continue;
+      ThreadPool pool;
+      check(digest_of_tensors(file.path, pool) == file.tensors_sha256,
+            "{}: changed while it was certified; certify it again", file.path);
+    }
+    return files_;
+  }
+
+ private:
+  std::vector<std::string> identities_;
+  std::vector<CertifiedFile> files_;
+};
 
 // Small enough for a page: each pixel is the mean of a square of them.
 std::vector<std::byte> small_png(const Picture& picture) {
@@ -70,11 +101,8 @@ const char* words_for(PictureLook look) {
 // caption or the model's makers want it so, and there is nothing to compare.
 void judge_looks(Certificate& certificate) {
   const CompareReport& report = certificate.report;
-  bool any_reference = false;
   for (const ComparedImage& image : report.images) {
-    const std::string where =
-        fmt::format("{}, seed {}", report.captions[image.caption].name, image.seed);
-    any_reference = any_reference || image.look_a == PictureLook::ordinary;
+    const std::string where = api::name_of(image, report);
     if (image.look_b != PictureLook::ordinary && image.look_a == PictureLook::ordinary) {
       certificate.reasons.push_back(fmt::format("{}: the picture {}, the reference's does not",
                                                 where, words_for(image.look_b)));
@@ -83,11 +111,22 @@ void judge_looks(Certificate& certificate) {
           fmt::format("{}: the reference's picture {}", where, words_for(image.look_a)));
     }
   }
-  if (!any_reference) {
+  if (certificate.judged_pictures == 0) {
     certificate.reasons.push_back(
         "All pictures of the reference are nearly one colour or cards of text: there is nothing to "
         "compare");
   }
+}
+
+// Two cards of text are alike, or are not, whatever the weights are.
+void add_judged_pictures(Certificate& certificate) {
+  measure::Groups groups(certificate.report.captions.size());
+  for (const ComparedImage& image : certificate.report.images) {
+    if (image.look_a != PictureLook::ordinary) continue;
+    groups[image.caption].push_back(image.psnr_db);
+    ++certificate.judged_pictures;
+  }
+  certificate.judged_psnr_db = measure::grouped_statistic(groups);
 }
 
 void judge(Certificate& certificate) {
@@ -98,13 +137,14 @@ void judge(Certificate& certificate) {
     certificate.reasons.push_back(
         fmt::format("{} is {:.2f} dB, expected at least {}", what, statistic.mean, least));
   };
-  expect("The PSNR of the pictures", report.psnr_db, request.min_psnr_db);
+  add_judged_pictures(certificate);
+  expect("The PSNR of the pictures", certificate.judged_psnr_db, request.min_psnr_db);
   expect("The SNR of the first velocity", report.first_velocity.snr_db, request.min_snr_db);
   for (const ComparedImage& image : report.images) {
     const Difference& velocity = image.first_velocity;
     if (std::isfinite(velocity.snr_db) || velocity.max_abs == 0) continue;
-    certificate.reasons.push_back(fmt::format("{}, seed {}: the reference's first velocity is zero",
-                                              report.captions[image.caption].name, image.seed));
+    certificate.reasons.push_back(
+        fmt::format("{}: the reference's first velocity is zero", api::name_of(image, report)));
   }
   judge_looks(certificate);
   certificate.passed = certificate.reasons.empty();
@@ -127,9 +167,22 @@ CompareCallbacks keeping_pictures(Certificate& certificate, const CompareCallbac
   return callbacks;
 }
 
+// The networks that were named are the checkpoint's: a reference runs its own.
+void erase_networks(ModelOptions& reference) {
+  const models::Family& family = models::family_of(hub::find_model(reference.model));
+  for (const models::NetworkInfo& network : family.networks) {
+    reference.parts.erase(std::string(network.part));
+  }
+}
+
 }  // namespace
 
 namespace api {
+
+std::string name_of(const ComparedImage& image, const CompareReport& report) {
+  const std::string& caption = report.captions[image.caption].name;
+  return report.seeded ? fmt::format("{}, seed {}", caption, image.seed) : caption;
+}
 
 std::vector<std::string> network_files(const ModelOptions& options) {
   const ModelOptions paths = with_paths(options);
@@ -147,8 +200,9 @@ std::vector<std::string> network_files(const ModelOptions& options) {
   for (size_t i = 0; i < family.networks.size(); ++i) {
     if (paths.parts.contains(std::string(family.networks[i].part))) elsewhere.insert(i);
   }
+  const auto runs = [&](size_t network) { return network == 0 || paths.guided; };
   for (const auto& network : family.find_networks(paths.model, paths.base, "")) {
-    if (!elsewhere.contains(network.network)) add(network.files.path);
+    if (!elsewhere.contains(network.network) && runs(network.network)) add(network.files.path);
   }
   if (elsewhere.empty()) return files;
   const models::ModelFiles found = family.find({.model = paths.model,
@@ -170,6 +224,10 @@ Certificate certify(const CertifyRequest& request, const CompareCallbacks& callb
               "`min_psnr_db` is no number, expected decibels");
   check_value(std::isfinite(request.min_snr_db), "min_snr_db",
               "`min_snr_db` is no number, expected decibels");
+  check_value(
+      request.model.linears != Linears::floating || !request.reference.empty(), "linears",
+      "`linears`: in floating point the checkpoint is its own reference, and passes whatever "
+      "it is; name another as `reference`");
   Certificate certificate{.request = request};
   CertifyRequest& asked = certificate.request;
   if (asked.captions.empty()) asked.captions = default_captions(asked.model.model);
@@ -179,13 +237,20 @@ Certificate certify(const CertifyRequest& request, const CompareCallbacks& callb
       .a = asked.model, .b = asked.model, .picture = asked.picture, .captions = asked.captions};
   compared.a.linears = Linears::floating;
   compared.a.require_int8 = false;
-  if (!asked.reference.empty()) compared.a.model = asked.reference;
-  certificate.report = compare(compared, keeping_pictures(certificate, callbacks));
-  certificate.date = utc_now();
-  certificate.files = digests_of(api::network_files(asked.model));
   if (!asked.reference.empty()) {
-    certificate.reference_files = digests_of(api::network_files(compared.a));
+    compared.a.model = asked.reference;
+    erase_networks(compared.a);
   }
+  FilesThatRun files, reference_files;
+  const auto on_checked = [&](const ModelOptions& reference, const ModelOptions& checkpoint) {
+    files.take(api::network_files(checkpoint));
+    if (!asked.reference.empty()) reference_files.take(api::network_files(reference));
+  };
+  certificate.report =
+      api::compare_models(compared, keeping_pictures(certificate, callbacks), on_checked);
+  certificate.date = utc_now();
+  certificate.files = files.unchanged();
+  certificate.reference_files = reference_files.unchanged();
   judge(certificate);
   api::write_certificate_json(certificate);
   return certificate;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "api/boundary.h"
+#include "api/comparison.h"
 #include "api/engine.h"
 #include "base/error.h"
 #include "base/scratch_file.h"
@@ -29,6 +30,12 @@ PixelView view_of(const Picture& picture) { return {picture.rgb, picture.width, 
 // and the latents of all steps; then the pixels of all images.
 class Record {
  public:
+  static uint64_t bytes_of_image(const LatentShape& shape, PictureSize size) {
+    const auto latent = static_cast<uint64_t>(shape.tokens * shape.channels) * sizeof(float);
+    const uint64_t pixels = uint64_t{3} * static_cast<uint64_t>(size.width * size.height);
+    return latent * static_cast<uint64_t>(shape.steps + 1) + pixels;
+  }
+
   void write(const LatentStep& step) {
     if (step.step == 1) steps_.write(std::as_bytes(step.velocity));
     steps_.write(std::as_bytes(step.latent));
@@ -111,7 +118,8 @@ std::vector<PictureRequest> requests_of(const CompareRequest& request) {
 
 class Comparison {
  public:
-  explicit Comparison(const CompareCallbacks& callbacks) : callbacks_(callbacks) {}
+  Comparison(const CompareCallbacks& callbacks, const api::OnChecked& checked)
+      : callbacks_(callbacks), checked_(checked) {}
 
   CompareReport run(const CompareRequest& request) {
     check(!request.captions.empty(), "compare: there is no caption, expected at least one");
@@ -148,15 +156,30 @@ class Comparison {
  private:
   // Before either is loaded. The captions are those of both: one of them warns.
   void check_both(const ModelOptions& a, const ModelOptions& b) {
-    const LatentShape shape = api::RequestSession(a, requests_).check(/*warn=*/true),
-                      other = api::RequestSession(b, requests_).check(/*warn=*/false);
+    const api::CheckedRequests of_a = api::RequestSession(a, requests_).check(/*warn=*/true),
+                               of_b = api::RequestSession(b, requests_).check(/*warn=*/false);
+    check(of_a.size == of_b.size,
+          "compare: {} makes pictures of {}, {} of {}; expected one size for both, name it as "
+          "`size`",
+          in_quotes(a.model), models::name_of(of_a.size), in_quotes(b.model),
+          models::name_of(of_b.size));
+    const LatentShape shape = of_a.latents, other = of_b.latents;
     check(shape == other,
           "compare: the latents of {} are {} tokens of {} channels after {} steps, those of {} are "
           "{} of {} after {}; expected models whose latents are alike",
           in_quotes(a.model), shape.tokens, shape.channels, shape.steps, in_quotes(b.model),
           other.tokens, other.channels, other.steps);
+    check(
+        of_a.schedule.times == of_b.schedule.times &&
+            of_a.schedule.guidance == of_b.schedule.guidance,
+        "compare: the steps of {} have other times or another guidance than those of {}; expected "
+        "presets that are alike in the {} of both folders",
+        in_quotes(a.model), in_quotes(b.model), models::kPresetsFile);
     report_.tokens = shape.tokens;
     report_.channels = shape.channels;
+    check_scratch_room(requests_.size() * static_cast<uint64_t>(requests_.front().images) *
+                       Record::bytes_of_image(shape, of_a.size));
+    if (checked_) checked_(of_a.model, of_b.model);
   }
 
   // All captions, with one model that stays loaded.
@@ -219,6 +242,7 @@ class Comparison {
   }
 
   const CompareCallbacks& callbacks_;
+  const api::OnChecked& checked_;
   std::vector<PictureRequest> requests_;
   size_t caption_ = 0;  // that is being rendered
   Record record_;
@@ -227,8 +251,13 @@ class Comparison {
 
 }  // namespace
 
+CompareReport api::compare_models(const CompareRequest& request, const CompareCallbacks& callbacks,
+                                  const OnChecked& checked) {
+  return Comparison(callbacks, checked).run(request);
+}
+
 CompareReport compare(const CompareRequest& request, const CompareCallbacks& callbacks) try {
-  return Comparison(callbacks).run(request);
+  return api::compare_models(request, callbacks, nullptr);
 } catch (...) {
   api::rethrow_as_error();
 }

@@ -23,6 +23,9 @@ std::vector<std::string> caption_files(const std::filesystem::path& folder,
        it.increment(error)) {
     if (it->path().extension() == suffix) files.push_back(it->path().string());
   }
+  const bool is_none =
+      error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory;
+  check(!error || is_none, "{}: cannot be read: {}", folder.string(), error.message());
   std::sort(files.begin(), files.end());
   return files;
 }

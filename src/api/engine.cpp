@@ -47,6 +47,21 @@ const char* linears_word(Linears linears) {
   return "";
 }
 
+const char* activations_word(Activations activations) {
+  return activations == Activations::bf16 ? "bf16" : "f32";
+}
+
+const char* convention_word(Convention convention) {
+  return convention == Convention::official ? "official" : "diffusers";
+}
+
+std::string lora_text(const Lora& lora) {
+  std::string text = lora.file;
+  if (lora.strength != 1 || !lora.networks.empty()) text += fmt::format(":{}", lora.strength);
+  if (!lora.networks.empty()) text += fmt::format(":{}", fmt::join(lora.networks, "+"));
+  return text;
+}
+
 engine::RenderJob job_of(const models::Family& family, const models::PictureDefaults& defaults,
                          const PictureRequest& request, const ModelOptions& options, bool warn) {
   engine::RenderJob job;
@@ -89,14 +104,9 @@ std::string kernel_summary(const RenderReport& report) {
   return text;
 }
 
-std::string lora_text(const std::vector<Lora>& loras) {
+std::string lora_list(const std::vector<Lora>& loras) {
   std::vector<std::string> texts;
-  for (const Lora& lora : loras) {
-    std::string text = lora.file;
-    if (lora.strength != 1 || !lora.networks.empty()) text += fmt::format(":{}", lora.strength);
-    if (!lora.networks.empty()) text += fmt::format(":{}", fmt::join(lora.networks, "+"));
-    texts.push_back(printable(text));
-  }
+  for (const Lora& lora : loras) texts.push_back(printable(api::lora_text(lora)));
   return texts.empty() ? "none" : fmt::format("{}", fmt::join(texts, ", "));
 }
 
@@ -122,9 +132,9 @@ Picture to_picture(engine::RenderedImage image, const PictureRequest& request,
       {"checkpoint", report.checkpoint},
       {"device", report.device},
       {"linears", api::linears_word(options.linears)},
-      {"loras", lora_text(options.loras)},
-      {"dtype", options.activations == Activations::bf16 ? "bf16" : "f32"},
-      {"convention", options.convention == Convention::official ? "official" : "diffusers"},
+      {"loras", lora_list(options.loras)},
+      {"dtype", api::activations_word(options.activations)},
+      {"convention", api::convention_word(options.convention)},
       {"kernels", kernel_summary(report)},
   };
   return picture;

@@ -11,6 +11,11 @@ ModelOptions with_paths(ModelOptions options);
 
 // "int8", "float", "fake"
 const char* linears_word(Linears linears);
+const char* activations_word(Activations activations);  // "bf16", "f32"
+const char* convention_word(Convention convention);     // "official", "diffusers"
+
+// "style.safetensors:0.8:cond"
+std::string lora_text(const Lora& lora);
 
 // Throws InvalidRequest and Error for what can be known without a model's weights.
 engine::RenderJob job_of(const models::Family& family, const models::PictureDefaults& defaults,
@@ -23,15 +28,24 @@ RenderReport render(engine::Session& session, const PictureRequest& request,
 
 void log_size_warning(const engine::Session& session, PictureSize size);
 
-// Requests that are known beforehand, all of one size. A session for one of them keeps nothing that
-// it does not need any more; one for several stays loaded.
+// What is known of requests before anything is loaded.
+struct CheckedRequests {
+  ModelOptions model;  // with paths; not guided where no step is
+  LatentShape latents;
+  PictureSize size;
+  models::Schedule schedule;
+};
+
+// Requests that are known beforehand, which differ in their captions alone. There is at least one.
+// A session for one of them keeps nothing that it does not need any more; one for several stays
+// loaded.
 class RequestSession {
  public:
   RequestSession(const ModelOptions& model, std::vector<PictureRequest> requests);
   ~RequestSession();
 
   // Throws what run() would throw before it loads anything; with `warn` also logs its warnings.
-  LatentShape check(bool warn);
+  CheckedRequests check(bool warn);
   RenderReport run(size_t request, const RenderCallbacks& callbacks, bool warn);
 
  private:

@@ -46,16 +46,16 @@ RequestSession::RequestSession(const ModelOptions& model, std::vector<PictureReq
 
 RequestSession::~RequestSession() = default;
 
-LatentShape RequestSession::check(bool warn) {
-  LatentShape shape;
-  PictureSize size;
+CheckedRequests RequestSession::check(bool warn) {
+  CheckedRequests checked{.model = model_};
   for (const PictureRequest& request : requests_) {
     const engine::RenderJob job = job_of(*session_, request, model_, warn);
-    shape = session_->check(job);
-    size = job.schedule.size;
+    checked.latents = session_->check(job);
+    checked.size = job.schedule.size;
+    checked.schedule = session_->family().make_schedule(job.schedule);
   }
-  if (warn && !requests_.empty()) log_size_warning(*session_, size);
-  return shape;
+  if (warn) log_size_warning(*session_, checked.size);
+  return checked;
 }
 
 RenderReport RequestSession::run(size_t request, const RenderCallbacks& callbacks, bool warn) {

@@ -11,12 +11,29 @@
 #include "base/error.h"
 
 namespace octet {
+namespace {
 
-ScratchFile::ScratchFile() {
+std::string scratch_folder() {
   std::error_code error;
-  folder_ = std::filesystem::temp_directory_path(error).string();
+  const std::string folder = std::filesystem::temp_directory_path(error).string();
   check(!error, "the folder for temporary files (TMPDIR, else /tmp) cannot be used: {}",
         error.message());
+  return folder;
+}
+
+}  // namespace
+
+void check_scratch_room(uint64_t bytes) {
+  const std::string folder = scratch_folder();
+  std::error_code unknown;
+  const std::filesystem::space_info space = std::filesystem::space(folder, unknown);
+  check(unknown || space.available >= bytes,
+        "{}: the disk has room for {} bytes, but temporary files need {}; free some, or name "
+        "another folder with TMPDIR",
+        folder, space.available, bytes);
+}
+
+ScratchFile::ScratchFile() : folder_(scratch_folder()) {
   std::string name = folder_ + "/octet.XXXXXX";
   const int fd = ::mkostemp(name.data(), O_CLOEXEC);
   if (fd < 0) fail("{}: no temporary file there: {}", folder_, system_error_text(errno));

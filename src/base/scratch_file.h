@@ -5,12 +5,16 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <span>
 #include <string>
 
 namespace octet {
+
+// Throws Error when such files cannot take so many bytes in all, where that is known.
+void check_scratch_room(uint64_t bytes);
 
 class ScratchFile {
  public:

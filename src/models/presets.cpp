@@ -91,6 +91,9 @@ PictureDefaults read_defaults(const std::string& path, PictureSize size) {
   }
   const auto sides =
       fields.integers("size", {size.width, size.height}, 2, 2, 1, int64_t{kLongestSide});
+  check(sides[0] * sides[1] <= kMostPixels,
+        "{}: size is {} x {}, expected at most {} pixels in all", path, sides[0], sides[1],
+        kMostPixels);
   defaults.size = {static_cast<int>(sides[0]), static_cast<int>(sides[1])};
   return defaults;
 }

@@ -69,5 +69,13 @@ TEST(ScratchFile, NeedsAFolder) {
   EXPECT_ERROR_WITH(ScratchFile(), "TMPDIR");
 }
 
+TEST(ScratchFile, RoomIsKnownBefore) {
+  const TemporaryFolder folder;
+  const TemporariesIn there(folder.path());
+  check_scratch_room(1);
+  EXPECT_ERROR_WITH(check_scratch_room(uint64_t{1} << 62), folder.path());
+  EXPECT_ERROR_WITH(check_scratch_room(uint64_t{1} << 62), "TMPDIR");
+}
+
 }  // namespace
 }  // namespace octet::test

@@ -109,6 +109,8 @@ TEST_F(PresetsFile, AsAWholeIsRefused) {
                            "[\"256\",256]", "null"}) {
     EXPECT_TRUE(contains(refusal("{" + one + ",\"size\":" + size + "}"), "size")) << size;
   }
+  EXPECT_EQ(refusal("{" + one + R"(,"size":[8192,4096]})"),
+            "size is 8192 x 4096, expected at most 16777216 pixels in all");
   EXPECT_EQ(refusal(R"({"presets":[{"name":"a","steps":1,"guidance":1,"mu":0,"std":1},
                                    {"name":"a","steps":2,"guidance":1,"mu":0,"std":1}]})"),
             "two presets have the name \"a\", expected one");

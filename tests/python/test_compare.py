@@ -23,6 +23,7 @@ from generating import (
     SETTINGS,
     SHAPE,
     copy,  # noqa: F401: a fixture
+    copy_of,
     edit_tensors,
     model,  # noqa: F401: a fixture
 )
@@ -246,6 +247,27 @@ def test_a_model_without_some_parts_takes_those_of_the_other(compare, model, cop
     transformer_alone = (model, copy / "transformer")
     assert report(compare(*transformer_alone, "--json", "-"))["equal"] is True
     assert "there is no" in refusal(compare(copy, copy))
+
+
+def test_models_with_other_presets(compare, model, tmp_path):
+    """Of pictures of other sizes, or after other steps, a difference says nothing."""
+    folders = [copy_of(model, tmp_path / name) for name in "ab"]
+
+    def written(size=(8, 6), **changes):
+        preset = {"name": "own", "steps": 3, "guidance": 3, "mu": 0.5, "std": 1.2}
+        for folder, own in zip(folders, ({}, changes)):
+            (folder / "octet_presets.json").write_text(json.dumps(
+                {"presets": [{**preset, **own}], "size": size if folder == folders[1] else [8, 6]}))
+        return compare(*folders, "--size", None, "--steps", None, "--json", "-")
+
+    assert report(written())["equal"] is True
+    for size in ([6, 8], [8, 8]):
+        sentence = refusal(written(size=size))
+        assert f"{size[0]}x{size[1]}" in sentence and "--size" in sentence
+    for changes in ({"mu": 0.6}, {"std": 1}, {"guidance": 2}):
+        sentence = refusal(written(**changes))
+        assert "other times or another guidance" in sentence and "octet_presets.json" in sentence
+    assert "after 4" in refusal(written(steps=4))
 
 
 def test_parts_by_flag_are_for_both(compare, model, tmp_path):

@@ -1,0 +1,17 @@
+// compare() for those who have to know what it is about to run.
+#pragma once
+
+#include <functional>
+
+#include "octet/compare.h"
+
+namespace octet::api {
+
+// Both models as they will run: with paths for names of the hub, and not guided where no step is.
+using OnChecked = std::function<void(const ModelOptions& a, const ModelOptions& b)>;
+
+// `checked` is called when nothing is wrong with the request, before either model is loaded.
+CompareReport compare_models(const CompareRequest& request, const CompareCallbacks& callbacks,
+                             const OnChecked& checked);
+
+}  // namespace octet::api
