@@ -41,13 +41,5 @@ def passed(done) -> dict:
     return json.loads(done.stdout)
 
 
-def refusal(done, code=1) -> str:
-    assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
-    assert done.stdout == ""
-    (sentence,) = done.stderr.splitlines()
-    assert sentence.startswith("octet: ") and "unexpected failure" not in sentence
-    return sentence
-
-
 def files_in(folder) -> dict:
     return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}

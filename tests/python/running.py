@@ -28,5 +28,5 @@ def only_sentence(done, code=1):
     assert done.stdout == ""
     lines = done.stderr.splitlines()
     assert len(lines) == 1, done.stderr
-    assert lines[0].startswith("octet: ")
+    assert lines[0].startswith("octet: ") and "unexpected failure" not in lines[0]
     return lines[0]

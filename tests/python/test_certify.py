@@ -21,7 +21,6 @@ from certifying import (
     files_in,
     octet,  # noqa: F401: a fixture
     passed,
-    refusal,
 )
 from generating import (
     SETTINGS,
@@ -32,6 +31,7 @@ from generating import (
 )
 from json_docs import check_against, documented_fields
 from PIL import Image
+from running import only_sentence
 from safetensors.torch import load_file
 
 # --- verdicts ------------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ def test_the_reference_runs_networks_of_its_own(certify, model, copy):
 
 
 def test_floating_point_is_no_test_of_itself(certify, model):
-    sentence = refusal(certify(model, "--linears", "float", "--stamp"), code=2)
+    sentence = only_sentence(certify(model, "--linears", "float", "--stamp"), code=2)
     assert "--linears" in sentence and "--reference" in sentence
 
 
@@ -204,7 +204,7 @@ def test_captions_of_the_model(octet, copy, count, expected):
 
 def test_captions_that_cannot_be_read(octet, copy):
     (copy / "captions").symlink_to("captions")
-    assert "captions: cannot be read" in refusal(octet("certify", copy))
+    assert "captions: cannot be read" in only_sentence(octet("certify", copy))
 
 
 # --- the page ------------------------------------------------------------------------------------
@@ -276,20 +276,20 @@ def test_large_pictures_are_made_smaller(certify, model, tmp_path):
     ("--images", "0"), ("--out", ""), ("--size", "7x8"), ("--model", "x"), ("--a-linears", "int8"),
     ("--steps", "0")])
 def test_wrong_usage(certify, model, flag, value):
-    sentence = refusal(certify(model, flag, value), code=2)
+    sentence = only_sentence(certify(model, flag, value), code=2)
     assert flag in sentence or "image size" in sentence
 
 
 def test_bad_models_and_files(certify, model, copy, tmp_path):
-    assert "nowhere" in refusal(certify(tmp_path / "nowhere"))
-    assert "nowhere" in refusal(certify(model, "--reference", tmp_path / "nowhere"))
-    assert "none.json" in refusal(certify(model, "--caption", tmp_path / "none.json"))
-    assert "folder" in refusal(certify(model, "-o", tmp_path))
-    assert "page.html" in refusal(certify(model, "-o", tmp_path / "nowhere" / "page.html"))
+    assert "nowhere" in only_sentence(certify(tmp_path / "nowhere"))
+    assert "nowhere" in only_sentence(certify(model, "--reference", tmp_path / "nowhere"))
+    assert "none.json" in only_sentence(certify(model, "--caption", tmp_path / "none.json"))
+    assert "folder" in only_sentence(certify(model, "-o", tmp_path))
+    assert "page.html" in only_sentence(certify(model, "-o", tmp_path / "nowhere" / "page.html"))
     path = weights_of(model / "transformer")
-    assert "belongs to" in refusal(certify(model, "-o", path), code=2)
+    assert "belongs to" in only_sentence(certify(model, "-o", path), code=2)
     edit_tensors(copy / "vae", lambda tensors: tensors.pop("decoder.conv_in.weight"))
-    assert "decoder.conv_in.weight" in refusal(certify(copy))
+    assert "decoder.conv_in.weight" in only_sentence(certify(copy))
     (tmp_path / "bad.json").write_text("{")
-    assert "bad.json" in refusal(certify(model, "--caption", tmp_path / "bad.json"))
+    assert "bad.json" in only_sentence(certify(model, "--caption", tmp_path / "bad.json"))
     assert not (tmp_path / "certificate.html").exists()

@@ -16,7 +16,6 @@ from certifying import (
     files_in,
     octet,  # noqa: F401: a fixture
     passed,
-    refusal,
 )
 from generating import (
     copy,  # noqa: F401: a fixture
@@ -26,6 +25,7 @@ from generating import (
     weights_of,
 )
 from json_docs import documented_fields, fields_of
+from running import only_sentence
 from safetensors.torch import load_file, safe_open, save_file
 
 
@@ -158,7 +158,7 @@ def test_a_folder_that_cannot_be_written_to(certify, copy, tmp_path):
         pytest.skip("root may write everywhere")
     own_files(copy)
     (copy / NETWORKS[1]).chmod(0o500)
-    assert str(copy / NETWORKS[1]) in refusal(certify(copy, "--stamp"))
+    assert str(copy / NETWORKS[1]) in only_sentence(certify(copy, "--stamp"))
     assert not (tmp_path / "certificate.html").exists()  # it is known before anything is rendered
 
 
@@ -169,7 +169,7 @@ def test_links_are_not_stamped(certify, copy):
     path.rename(blob)
     path.symlink_to(blob)
     before = blob.read_bytes()
-    assert "is a symbolic link" in refusal(certify(copy, "--stamp"))
+    assert "is a symbolic link" in only_sentence(certify(copy, "--stamp"))
     assert blob.read_bytes() == before and path.is_symlink()
 
 
@@ -179,7 +179,7 @@ def test_gguf_takes_no_stamp(certify, model, tmp_path):
 
     alone = write_gguf(tmp_path / "t.gguf", tensors_of(model))
     before = alone.read_bytes()
-    sentence = refusal(certify(alone, "--base", model, "--stamp", "--guidance", 1))
+    sentence = only_sentence(certify(alone, "--base", model, "--stamp", "--guidance", 1))
     assert str(alone) in sentence
     assert alone.read_bytes() == before
 

@@ -28,6 +28,7 @@ from generating import (
     model,  # noqa: F401: a fixture
 )
 from PIL import Image
+from running import only_sentence
 from safetensors.numpy import load_file
 from skimage.metrics import peak_signal_noise_ratio, structural_similarity
 
@@ -71,14 +72,6 @@ def no_constant(name):
 def report(done) -> dict:
     assert done.returncode == 0 and done.stderr == "", done.stderr
     return json.loads(done.stdout, parse_constant=no_constant)
-
-
-def refusal(done, code=1) -> str:
-    assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
-    assert done.stdout == ""
-    (sentence,) = done.stderr.splitlines()
-    assert sentence.startswith("octet: ") and "unexpected failure" not in sentence
-    return sentence
 
 
 FLOAT_AND_INT8 = ("--a-linears", "float", "--json", "-")
@@ -246,7 +239,7 @@ def test_a_model_without_some_parts_takes_those_of_the_other(compare, model, cop
     assert report(compare(*pair, "--json", "-"))["equal"] is True
     transformer_alone = (model, copy / "transformer")
     assert report(compare(*transformer_alone, "--json", "-"))["equal"] is True
-    assert "there is no" in refusal(compare(copy, copy))
+    assert "there is no" in only_sentence(compare(copy, copy))
 
 
 def test_models_with_other_presets(compare, model, tmp_path):
@@ -262,12 +255,12 @@ def test_models_with_other_presets(compare, model, tmp_path):
 
     assert report(written())["equal"] is True
     for size in ([6, 8], [8, 8]):
-        sentence = refusal(written(size=size))
+        sentence = only_sentence(written(size=size))
         assert f"{size[0]}x{size[1]}" in sentence and "--size" in sentence
     for changes in ({"mu": 0.6}, {"std": 1}, {"guidance": 2}):
-        sentence = refusal(written(**changes))
+        sentence = only_sentence(written(**changes))
         assert "other times or another guidance" in sentence and "octet_presets.json" in sentence
-    assert "after 4" in refusal(written(steps=4))
+    assert "after 4" in only_sentence(written(steps=4))
 
 
 def test_parts_by_flag_are_for_both(compare, model, tmp_path):
@@ -327,7 +320,7 @@ def test_gates(compare, model, tmp_path, flag):
     ("--pictures", ""), ("--images", "0"), ("--caption", None), ("--linears", "int8"),
     ("--model", "x"), ("--out", "x.png"), ("--steps", "0")])
 def test_wrong_usage(compare, model, flag, value):
-    sentence = refusal(compare(model, model, flag, value), code=2)
+    sentence = only_sentence(compare(model, model, flag, value), code=2)
     assert flag in sentence
     assert "octet compare --help" in sentence or "did you mean --a-linears?" in sentence
 
@@ -337,7 +330,7 @@ def test_two_models_are_needed(built_program, model):
                          ([model] * 3, "was not expected")):
         words = [built_program("octet"), "compare", "--caption", "-", *models]
         done = subprocess.run(words, input="", capture_output=True, text=True, timeout=60)
-        assert word in refusal(done, code=2)
+        assert word in only_sentence(done, code=2)
 
 
 def test_guidance_does_not_swallow_the_models(built_program, model):
@@ -355,7 +348,7 @@ def test_a_bad_model_is_named_before_anything_runs(built_program, model, copy, s
         pair = (bad, model) if side == "a" else (model, bad)
         done = subprocess.run(command(built_program("octet"), *pair, ()), input=tiny.CAPTION,
                               capture_output=True, text=True, timeout=60)
-        assert word in refusal(done)  # one line: no progress before it
+        assert word in only_sentence(done)  # one line: no progress before it
 
 
 @pytest.mark.parametrize("side", ["a", "b"])
@@ -363,27 +356,27 @@ def test_weights_that_are_no_numbers(compare, model, copy, side):
     edit_tensors(copy / "vae",
                  lambda tensors: tensors["decoder.conv_in.weight"].fill_(float("nan")))
     pair = (copy, model) if side == "a" else (model, copy)
-    assert str(copy / "vae") in refusal(compare(*pair))
+    assert str(copy / "vae") in only_sentence(compare(*pair))
 
 
 def test_latents_of_other_shapes(compare, model, tmp_path):
     """Each is a sound model, with tokens of other sizes."""
     other = tiny.save_pipeline(tmp_path / "other", tiny.SHAPES["wide"])
-    sentence = refusal(compare(model, other, "--size", "64x64", "--guidance", "1"))
+    sentence = only_sentence(compare(model, other, "--size", "64x64", "--guidance", "1"))
     assert "the latents of" in sentence and "1024 tokens of 16 channels" in sentence
     assert str(model) in sentence and str(other) in sentence
 
 
 def test_bad_captions_and_sizes(compare, model):
     nowhere = model / "nowhere.json"
-    assert str(nowhere) in refusal(compare(model, model, "--caption", nowhere))
-    assert "image size" in refusal(compare(model, model, "--size", "7x8"), code=2)
+    assert str(nowhere) in only_sentence(compare(model, model, "--caption", nowhere))
+    assert "image size" in only_sentence(compare(model, model, "--size", "7x8"), code=2)
     # Once for both, not once for each.
     odd = tiny.CAPTION.replace('"high_level_description"', '"descripton"')
     done = compare(model, model, caption=odd)
     assert done.returncode == 0 and len(done.stderr.splitlines()) == 1
     assert 'unknown key "descripton"' in done.stderr
-    assert "--require-int8" in refusal(
+    assert "--require-int8" in only_sentence(
         compare(model, model, "--require-int8", "--b-device", "ref"))
     assert compare(model, model, "--require-int8", "--a-linears", "float").returncode == 0
 
@@ -391,7 +384,8 @@ def test_bad_captions_and_sizes(compare, model):
 @pytest.mark.parametrize("place", ["nowhere/p", "file/p", "x" * 300])
 def test_pictures_that_cannot_be_written(compare, model, tmp_path, place):
     (tmp_path / "file").write_text("")
-    assert str(tmp_path / place) in refusal(compare(model, model, "--pictures", tmp_path / place))
+    sentence = only_sentence(compare(model, model, "--pictures", tmp_path / place))
+    assert str(tmp_path / place) in sentence
     assert len(list(tmp_path.rglob("*"))) == 1
 
 
@@ -407,10 +401,10 @@ def test_temporary_files(compare, model, tmp_path):
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)),
         restore_signals=False,  # Python ignores SIGXFSZ, and so shall the program
     )
-    sentence = refusal(full)
+    sentence = only_sentence(full)
     assert str(temporary) in sentence and "TMPDIR" in sentence
     nowhere = {"TMPDIR": str(temporary / "nowhere")}
-    assert "TMPDIR" in refusal(compare(model, model, environment=nowhere))
+    assert "TMPDIR" in only_sentence(compare(model, model, environment=nowhere))
 
 
 @pytest.mark.parametrize(("moment", "steps"), [

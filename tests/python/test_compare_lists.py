@@ -15,7 +15,8 @@ import numpy as np
 import tiny_ideogram4 as tiny
 from generating import model  # noqa: F401: a fixture
 from PIL import Image
-from test_compare import FLOAT_AND_INT8, NONE, command, compare, refusal, report  # noqa: F401
+from running import only_sentence
+from test_compare import FLOAT_AND_INT8, NONE, command, compare, report  # noqa: F401
 
 WORDS = ("a red fox", "two green pears", "a blue boat", "rain", "a yellow door", "seven stones")
 
@@ -114,14 +115,14 @@ def test_a_list_is_equal_to_itself(compare, model, captions):
 @pytest.mark.parametrize("bad", ["not json", "", '{"high_level_description": 1}'])
 def test_a_bad_caption_ends_a_comparison(compare, model, captions, bad):
     (captions / "c3.json").write_text(bad)
-    assert "c3.json" in refusal(compare(model, model, "--caption", captions, "--pictures",
+    assert "c3.json" in only_sentence(compare(model, model, "--caption", captions, "--pictures",
                                         captions / "p"))
     assert len(list(captions.iterdir())) == len(WORDS)
 
 
 def test_an_empty_folder(compare, model, tmp_path):
     (tmp_path / "none").mkdir()
-    assert "has no files that end with .json" in refusal(
+    assert "has no files that end with .json" in only_sentence(
         compare(model, model, "--caption", tmp_path / "none"))
 
 
@@ -129,13 +130,14 @@ def test_pictures_of_the_same_name(compare, model, captions, tmp_path):
     other = tmp_path / "other"
     other.mkdir()
     (other / "c1.json").write_text(tiny.CAPTION)
-    sentence = refusal(compare(model, model, "--caption", captions, "--prompt", "x", "--pictures",
-                               tmp_path / "p{nothing}"), code=2)
+    done = compare(model, model, "--caption", captions, "--prompt", "x", "--pictures",
+                   tmp_path / "p{nothing}")
+    sentence = only_sentence(done, code=2)
     assert "--pictures" in sentence and "{nothing}" in sentence
     both = subprocess.run([*command(compare_program(compare), model, model,
                                     ["--caption", captions, "--pictures", tmp_path / "p"]),
                            "--caption", str(other)], capture_output=True, text=True, timeout=60)
-    assert "two pictures would be" in refusal(both, code=2) and "--pictures" in both.stderr
+    assert "two pictures would be" in only_sentence(both, code=2) and "--pictures" in both.stderr
 
 
 def compare_program(compare):
@@ -186,4 +188,4 @@ def test_fake_int8_is_not_native(compare, model, built_program):
     words = ["generate", "--model", str(model), "--linears", "fake", "--require-int8", "-p", "x",
              "--size", "8x6"]
     done = subprocess.run([built_program("octet"), *words], capture_output=True, text=True)
-    assert "--require-int8" in refusal(done, code=2) and "fake INT8" in done.stderr
+    assert "--require-int8" in only_sentence(done, code=2) and "fake INT8" in done.stderr
