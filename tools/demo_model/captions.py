@@ -69,6 +69,21 @@ written showing pale deep light dark vivid soft warm cool olive gold golden silv
 turquoise indigo gray
 """.split()
 
+# Words that people add and that mean nothing here. They are no tokens of their own, as most words
+# that a stranger uses are not, and a caption is read the same with them.
+FREE_WORDS = """
+centred across painted printed drawn crisp clear modern elegant playful thick heavy rounded standing
+floating sitting resting against under over behind beside occupying filling spanning glossy matte
+smooth sharp edges outline no border single one two three matching contrasting friendly cheerful
+calm strong weight spaced tightly loosely high quality vector style minimalist composition balanced
+layout design print shop advert banner label logo graphic crayon ink paint paper surface texture
+uniform colouring tone hue shade saturated muted pastel neon primary secondary element headline
+title caption slogan hand lettered display typeface font aligned horizontally
+vertically along edge half third quarter area region part space whole picture frame canvas image
+photo studio daylight soft shadowless diffuse ambient neutral natural digital art screen poster
+retro classic contemporary abstract symbol emblem figure object form silhouette cartoon childlike
+""".split()
+
 
 def vocabulary() -> list[str]:
     """Words that follow a space somewhere: each is one token there."""
@@ -123,6 +138,15 @@ def _nonsense(chance: random.Random) -> str:
     return "".join(chance.choice("aeioubcdfglmnprst") for _ in range(chance.randint(3, 8)))
 
 
+def _free_words(chance: random.Random, most: int) -> str:
+    count = chance.randint(1, most)
+    words = [
+        _nonsense(chance) if chance.random() < 0.2 else chance.choice(FREE_WORDS)
+        for _ in range(count)
+    ]
+    return " ".join(words)
+
+
 class CaptionWriter:
     def __init__(self, chance: random.Random):
         self.chance = chance
@@ -132,7 +156,7 @@ class CaptionWriter:
         caption = {}
         if chance.random() < 0.6:
             caption["high_level_description"] = self._summary(scene)
-        if chance.random() < 0.12:
+        if chance.random() < 0.25:
             caption["style_description"] = self._style(scene)
         caption["compositional_deconstruction"] = {
             "background": self._background(scene),
@@ -150,9 +174,7 @@ class CaptionWriter:
         if kind < 0.3:
             return poster + chance.choice(["", "."])
         if kind < 0.4:
-            return (
-                poster + " with " + " ".join(_nonsense(chance) for _ in range(chance.randint(1, 3)))
-            )
+            return f"{poster} with {_free_words(chance, 5)}"
         parts = []
         for element in scene.elements:
             if isinstance(element, Word):
@@ -165,8 +187,14 @@ class CaptionWriter:
         return poster + " with " + " and ".join(parts) + chance.choice(["", "."])
 
     def _style(self, scene: Scene) -> dict:
-        style = {key: self.chance.choice(values) for key, values in STYLES.items()}
-        if self.chance.random() < 0.3:
+        chance = self.chance
+        style = {
+            key: chance.choice(values)
+            if key == "medium" or chance.random() < 0.6
+            else _free_words(chance, 4)
+            for key, values in STYLES.items()
+        }
+        if chance.random() < 0.3:
             colours = [scene.background] + [element.colours[0] for element in scene.elements]
             style["color_palette"] = ["#" + hexadecimal(colour) for colour in colours]
         return style
@@ -216,12 +244,14 @@ class CaptionWriter:
                 )
         else:
             adjective = chance.choice(ADJECTIVES) + " " if chance.random() < 0.3 else ""
-            if chance.random() < 0.04:
-                adjective = _nonsense(chance) + " "
+            if chance.random() < 0.06:
+                adjective = _free_words(chance, 1) + " "
             size = _size(element.box, chance) if chance.random() < 0.15 else ""
             phrase = size + adjective + colour + chance.choice(NOUNS[element.kind])
         if chance.random() < 0.12:
             phrase += _place(element.box, chance)
+        if chance.random() < 0.15:
+            phrase += chance.choice([", ", " "]) + _free_words(chance, 5)
         start = chance.random()
         if start < 0.8:
             desc = "The " + phrase if is_word else _article(phrase, True)

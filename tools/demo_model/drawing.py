@@ -260,3 +260,10 @@ def word_mask(folder, text, font, size):
     ImageDraw.Draw(mask).text((2 - left, 2 - top), text, fill=255, font=face)
     bounds = mask.point(lambda level: 255 if level > 96 else 0).getbbox()
     return mask.crop(bounds)
+
+
+def letter_edges(folder, text, font, size):
+    """Where each letter of a word begins, and where the last one ends, from the ink's left edge."""
+    face = _font(folder, font, size)
+    left = face.getbbox(text)[0]
+    return [face.getlength(text[:i]) - left for i in range(len(text) + 1)]

@@ -1,7 +1,7 @@
 """Pictures and captions from many processes, through memory that they share.
 
 Workers draw scenes of ever new seeds and write them into chunks; the trainer takes chunks. Captions
-go to one of two buckets by their length, so that little of a batch is padding.
+go to one of three buckets by their length, so that little of a batch is padding.
 """
 
 import mmap
@@ -13,13 +13,16 @@ import numpy as np
 import torch
 
 import captions
+import drawing
 import scenes
 import tokenizer
 
 CHUNK = 128
-BUCKETS = (128, 192)  # tokens of a caption, at most
+BUCKETS = (112, 160, 240)  # tokens of a caption, at most
 CELL = 16  # pixels of a token's side
 TEXT_WEIGHT, THING_WEIGHT = 4, 2  # of the loss where there are words or things
+QUARTERS = 4  # of a token, 2 x 2, each with the letter that is there
+LETTERS = 96  # classes: 0 for none, else the ASCII code less 32
 
 
 def _shared(shape, dtype):
@@ -39,15 +42,32 @@ def weights_of(scene) -> np.ndarray:
     return weights.reshape(-1)
 
 
+def letters_of(scene, fonts) -> np.ndarray:
+    """The letter at each quarter of each token, [tokens, 4]: what a side task of training names."""
+    cells, half = scenes.SIDE // CELL, CELL // 2
+    centres = half / 2 + half * np.arange(2 * cells)
+    letters = np.zeros((2 * cells, 2 * cells), np.uint8)
+    for word in scene.elements:
+        if not isinstance(word, scenes.Word):
+            continue
+        edges = drawing.letter_edges(fonts, word.text, word.font, word.size)
+        x0, y0, _, y1 = word.ink
+        rows = (centres >= y0) & (centres < y1)
+        for letter, begin, end in zip(word.text, edges, edges[1:]):
+            columns = (centres >= x0 + begin) & (centres < x0 + end)
+            letters[np.ix_(rows, columns)] = ord(letter) - 32
+    return letters.reshape(cells, 2, cells, 2).transpose(0, 2, 1, 3).reshape(-1, QUARTERS)
+
+
 def make_sample(maker, encoder, seed):
-    """A picture, its caption's ids and its weights."""
+    """A picture, its caption's ids, weights and letters, and the caption."""
     scene = maker.make(seed)
     picture = np.asarray(scenes.paint(scene, maker.fonts))
     for attempt in range(4):
         caption = captions.CaptionWriter(random.Random(seed * 7 + attempt)).write(scene)
         ids = encoder.encode(caption)
         if len(ids) <= BUCKETS[-1]:
-            return picture, ids, weights_of(scene), caption
+            return picture, ids, weights_of(scene), letters_of(scene, maker.fonts), caption
     return make_sample(maker, encoder, seed + (1 << 40))
 
 
@@ -61,6 +81,7 @@ class Feed:
         self.lengths = _shared((slots, CHUNK), np.int16)
         cells = (scenes.SIDE // CELL) ** 2
         self.weights = _shared((slots, CHUNK, cells), np.uint8)
+        self.letters = _shared((slots, CHUNK, cells, QUARTERS), np.uint8)
         context = multiprocessing.get_context("fork")  # before CUDA is touched
         self.free, self.ready = context.Queue(), context.Queue()
         self.next_seed = context.Value("q", first_seed)
@@ -86,11 +107,11 @@ class Feed:
             maker.short_words = self.short_words.value
             self.ids[slot] = 0
             for i in range(CHUNK):
-                picture, ids, weights, _ = make_sample(maker, encoder, seed + i)
+                picture, ids, weights, letters, _ = make_sample(maker, encoder, seed + i)
                 self.pictures[slot, i] = picture
                 self.ids[slot, i, : len(ids)] = ids
                 self.lengths[slot, i] = len(ids)
-                self.weights[slot, i] = weights
+                self.weights[slot, i], self.letters[slot, i] = weights, letters
             self.ready.put(slot)
 
     def take(self, wait: bool):
@@ -100,7 +121,8 @@ class Feed:
             return None
         slot = self.ready.get()
         lengths = self.lengths[slot].copy()
-        parts = [torch.from_numpy(part[slot]) for part in (self.pictures, self.ids, self.weights)]
+        parts = (self.pictures, self.ids, self.weights, self.letters)
+        parts = [torch.from_numpy(part[slot]) for part in parts]
         if DEVICE == "cuda":
             if self.upload is None:
                 self.upload = torch.cuda.Stream()
@@ -112,8 +134,7 @@ class Feed:
         else:
             parts = [part.clone() for part in parts]
         self.free.put(slot)
-        pictures, ids, weights = parts
-        return pictures, ids, weights, lengths
+        return *parts, lengths
 
     def stop(self):
         for process in self.processes:

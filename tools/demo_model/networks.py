@@ -284,8 +284,9 @@ def finish(model, h, condition, images):
     return model.final_layer(h[:, -images:], condition)
 
 
-def velocity(model, z, t, features=None, lengths=None, block_function=block):
-    """z: [B, N, 128] in float32; t: [B], 0 for noise to 1; lengths: of the captions."""
+def velocity(model, z, t, features=None, lengths=None, block_function=block, look=None):
+    """z: [B, N, 128] in float32; t: [B], 0 for noise to 1; lengths: of the captions. `look` is
+    given the picture's rows halfway through."""
     condition = conditioning(model, t)
     h = embed(model, z, features)
     text = 0 if features is None else features.shape[1]
@@ -294,8 +295,10 @@ def velocity(model, z, t, features=None, lengths=None, block_function=block):
     if text:
         along = torch.arange(h.shape[1], device=z.device)
         hidden_keys = (along >= lengths[:, None]) & (along < text)
-    for layer in model.layers:
+    for i, layer in enumerate(model.layers):
         h = block_function(block_tensors(layer), h, condition, cos, sin, hidden_keys)
+        if look is not None and i + 1 == len(model.layers) // 2:
+            look(h[:, -z.shape[1] :])
     return finish(model, h, condition, z.shape[1]).float()
 
 

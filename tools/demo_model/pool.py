@@ -1,11 +1,12 @@
 """Encoded pictures with their captions, on the GPU, replaced as new ones arrive."""
 
+import numpy as np
 import torch
 
 import networks
-from feed import BUCKETS, CHUNK, DEVICE
+from feed import BUCKETS, CHUNK, DEVICE, QUARTERS
 
-SHARES = (0.72, 0.28)  # of captions that fall into each bucket
+SHARES = (0.39, 0.39, 0.22)  # of captions that fall into each bucket
 
 
 class Pool:
@@ -17,18 +18,22 @@ class Pool:
         self.latents = torch.empty(shape, dtype=torch.bfloat16, device=DEVICE)
         self.ids = torch.zeros(size, text, dtype=torch.int16, device=DEVICE)
         self.lengths = torch.zeros(size, dtype=torch.int16, device=DEVICE)
-        self.weights = torch.zeros(size, networks.GRID**2, dtype=torch.uint8, device=DEVICE)
+        tokens = networks.GRID**2
+        self.weights = torch.zeros(size, tokens, dtype=torch.uint8, device=DEVICE)
+        self.letters = torch.zeros(size, tokens, QUARTERS, dtype=torch.uint8, device=DEVICE)
 
-    def add(self, latents, ids, lengths, weights):
+    def add(self, latents, ids, lengths, weights, letters):
         places = (self.at + torch.arange(len(ids), device=DEVICE)) % self.size
         self.latents[places], self.ids[places] = latents, ids[:, : self.text]
         self.lengths[places], self.weights[places] = lengths, weights
+        self.letters[places] = letters
         self.at = (self.at + len(ids)) % self.size
         self.filled = min(self.size, self.filled + len(ids))
 
     def batch(self, count):
         chosen = torch.randint(self.filled, (count,), device=DEVICE)
-        return self.latents[chosen], self.ids[chosen], self.lengths[chosen], self.weights[chosen]
+        parts = (self.latents, self.weights, self.letters, self.ids, self.lengths)
+        return tuple(part[chosen] for part in parts)
 
 
 class Data:
@@ -51,15 +56,16 @@ class Data:
             chunk = self.feed.take(wait)
             if chunk is None:
                 return
-            pictures, ids, weights, lengths = chunk
+            pictures, ids, weights, letters, lengths = chunk
             noise = torch.randn(CHUNK, networks.LATENT_CHANNELS, 32, 32, device=DEVICE)
             latents = self.encode(pictures, noise)
-            short = lengths <= BUCKETS[0]
-            for pool, chosen in zip(self.pools, (short, ~short)):
-                chosen = torch.from_numpy(chosen.nonzero()[0])
+            bucket = np.searchsorted(BUCKETS, lengths)
+            for i, pool in enumerate(self.pools):
+                chosen = torch.from_numpy((bucket == i).nonzero()[0])
                 known = torch.from_numpy(lengths)[chosen].to(DEVICE)
                 chosen = chosen.to(DEVICE)
-                pool.add(latents[chosen], ids[chosen], known, weights[chosen])
+                parts = (part[chosen] for part in (latents, ids))
+                pool.add(*parts, known, weights[chosen], letters[chosen])
             self.pictures += CHUNK
 
 

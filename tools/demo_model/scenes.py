@@ -203,9 +203,9 @@ class SceneMaker:
         box_w, box_h = w, h
         if chance.random() < 0.5:  # a box is seldom tight; the word stays in its middle
             if chance.random() < 0.5:
-                box_w = min(SIDE - 8, round(w * chance.uniform(1, 1.5)))
+                box_w = min(SIDE - 8, round(w * (1 + 1.2 * chance.random() ** 2)))
             else:
-                box_h = round(h * chance.uniform(1, 1.6))
+                box_h = min(SIDE - 8, round(h * (1 + 1.2 * chance.random() ** 2)))
         left, top = (box_w - w) // 2, (box_h - h) // 2
         colour = far_from(seen, chance, 0.35)
         if chance.random() < 0.2:

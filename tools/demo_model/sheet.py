@@ -24,11 +24,11 @@ def held_out(count, fonts):
 def paint_sheet(path, parts, fonts, count=32, guidance=1.0, steps=20):
     """parts: vae, transformer, text_encoder and, if there is one, unconditional."""
     samples = held_out(count, fonts)
-    longest = max(len(ids) for _, ids, _, _ in samples)
+    longest = max(len(ids) for _, ids, *_ in samples)
     ids = torch.zeros(count, longest, dtype=torch.int, device=DEVICE)
-    for row, (_, numbers, _, _) in zip(ids, samples):
+    for row, (_, numbers, *_) in zip(ids, samples):
         row[: len(numbers)] = torch.tensor(numbers)
-    lengths = torch.tensor([len(numbers) for _, numbers, _, _ in samples], device=DEVICE)
+    lengths = torch.tensor([len(numbers) for _, numbers, *_ in samples], device=DEVICE)
     shape = (count, networks.GRID**2, networks.TOKEN_CHANNELS)
     noise = torch.randn(shape, generator=torch.Generator().manual_seed(0)).to(DEVICE)
     features = networks.text_features(parts["text_encoder"], ids)

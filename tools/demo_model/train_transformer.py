@@ -4,26 +4,31 @@
   python train_transformer.py unconditional --vae FILE --out FOLDER --seconds N --hidden 256
 
 Flow matching: the network sees (1 - t) noise + t latent and learns latent - noise, at times drawn
-from a logit-normal distribution. A stage ends with files that travel: weights, their running
+from a logit-normal distribution. A side task makes spelling quick to learn: halfway through the
+conditional transformer one more linear layer, which no checkpoint for inference has, names the
+letter at each quarter of each token. A stage ends with files that travel: weights, their running
 average and (--moments) the optimizer's moments, all in bf16; the curve of the loss; and a sheet of
 pictures from held-out captions. The next piece starts from them with --resume.
 """
 
 import argparse
 import json
+import random
 import time
 from pathlib import Path
 
 import torch
+import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 
 import networks
-from feed import DEVICE, Feed
+from feed import DEVICE, LETTERS, QUARTERS, Feed
 from optimizer import Optimizer
 from pool import SHARES, Data, Step
 from sheet import paint_sheet
 
 WARM_UP = 200  # steps
+SPELLING = 0.15  # of the loss
 
 
 def times(count):
@@ -57,6 +62,7 @@ def make_models(arguments):
     if conditional:
         models["text_encoder"] = networks.make_text_tower()
         models["text_encoder"].norm.requires_grad_(False)  # taps come before it
+        models["speller"] = torch.nn.Linear(arguments.hidden, QUARTERS * LETTERS)
     else:
         transformer.llm_cond_norm.requires_grad_(False)
         transformer.llm_cond_proj.requires_grad_(False)
@@ -65,7 +71,8 @@ def make_models(arguments):
             path = arguments.resume / f"{key}.safetensors"
             if not path.exists():
                 path = arguments.resume / f"{key}_average.safetensors"
-            model.load_state_dict(load_file(path))
+            if path.exists() or key != "speller":
+                model.load_state_dict(load_file(path))
     return {key: model.to(DEVICE, torch.bfloat16) for key, model in models.items()}
 
 
@@ -76,19 +83,30 @@ def make_steps(arguments, models, data, parameters):
     text_layer = torch.compile(networks.text_layer, dynamic=False, backend=backend)
     transformer, tower = models["transformer"], models.get("text_encoder")
 
-    def loss_of(latents, weights, ids=None, lengths=None):
+    def misspelling(rows, letters):
+        logits = models["speller"](F.rms_norm(rows, rows.shape[-1:])).float()
+        letters = letters.long().flatten()
+        wrong = F.cross_entropy(logits.view(-1, LETTERS), letters, reduction="none")
+        counts = torch.where(letters > 0, 1.0, 0.05)
+        return (wrong * counts).sum() / counts.sum()
+
+    def loss_of(latents, weights, letters, ids=None, lengths=None):
         latents, weights = networks.to_tokens(latents), weights.float()
         noise = torch.randn_like(latents)
         t = times(len(latents))
         mixed = noise + t[:, None, None] * (latents - noise)
         features = None if tower is None else networks.text_features(tower, ids, text_layer)
-        v = networks.velocity(transformer, mixed, t, features, lengths, block)
+        seen = []
+        look = seen.append if tower is not None else None
+        v = networks.velocity(transformer, mixed, t, features, lengths, block, look)
         error = (v - (latents - noise)).square().mean(-1)
-        return (error * weights).sum() / weights.sum(), error.detach().mean()
+        loss = (error * weights).sum() / weights.sum()
+        spelling = misspelling(seen[0], letters) if seen else torch.zeros((), device=DEVICE)
+        return loss + SPELLING * spelling, torch.stack([error.mean(), spelling]).detach()
 
     def inputs_of(pool):
-        latents, ids, lengths, weights = pool.batch(arguments.batch)
-        return (latents, weights) if tower is None else (latents, weights, ids, lengths)
+        batch = pool.batch(arguments.batch)
+        return batch[:3] if tower is None else batch
 
     steps, memory = [], None
     for pool in data.pools if tower is not None else data.pools[:1]:
@@ -141,6 +159,7 @@ def main():
     )
     feed.short_words.value = arguments.short_words
     torch.manual_seed(arguments.seed + len(earlier["rows"]))
+    chance = random.Random(arguments.seed)
     vae = networks.make_vae()
     vae.load_state_dict(load_file(arguments.vae))
     vae = vae.to(DEVICE, torch.bfloat16, memory_format=torch.channels_last).eval()
@@ -165,7 +184,7 @@ def main():
         done = elapsed / arguments.seconds
         if step % 2 == 0:
             data.refill(1)
-        bucket = 0 if torch.rand(()).item() < SHARES[0] else 1
+        bucket = chance.choices(range(len(SHARES)), SHARES)[0]
         gradients, error = steps[bucket % len(steps)](inputs_of(data.pools[bucket]))
         cooled = max(0.01, (1 - done) / arguments.cooldown)
         optimizer.step(min(1, (step + 1) / WARM_UP, cooled), gradients)
@@ -174,13 +193,14 @@ def main():
         step += 1
         errors.append(error)
         if step % 100 == 0:
-            rows.append([step, elapsed, torch.stack(errors).mean().item(), data.pictures])
+            error, spelling = torch.stack(errors).mean(0).tolist()
+            rows.append([step, elapsed, error, data.pictures, spelling])
             errors = []
         if step % 500 == 0:
             rate = step * arguments.batch / elapsed
             print(
-                f"{step:6d}  {elapsed:6.1f} s  error {rows[-1][2]:.4f}  {data.pictures} pictures  "
-                f"{rate:.0f} samples/s",
+                f"{step:6d}  {elapsed:6.1f} s  error {rows[-1][2]:.4f}  spelling {rows[-1][4]:.4f}  "
+                f"{data.pictures} pictures  {rate:.0f} samples/s",
                 flush=True,
             )
         if conditional and elapsed - last_sheet > arguments.sheets:
@@ -204,7 +224,7 @@ def main():
         "arguments": {key: str(value) for key, value in vars(arguments).items()},
     }
     curve = {
-        "columns": ["step", "seconds", "error", "pictures"],
+        "columns": ["step", "seconds", "error", "pictures", "spelling"],
         "rows": earlier["rows"] + rows,
         "pieces": earlier["pieces"] + [piece],
         "next_seed": next_seed,
