@@ -116,7 +116,7 @@ def main():
     curve, step, began, at = [], 0, None, CHUNK
     while began is None or time.time() - began < arguments.seconds:
         if at + arguments.batch > CHUNK:
-            pictures, _, weights, _ = feed.take(wait=True)
+            pictures, _, weights, *_ = feed.take(wait=True)
             at = 0
         x = as_input(pictures[at : at + arguments.batch])
         weight = weights[at : at + len(x)].view(-1, 1, 16, 16).float()
