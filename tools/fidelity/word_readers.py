@@ -80,12 +80,30 @@ def ocr_readings(picture: np.ndarray, background: np.ndarray, asked: Asked, elem
 # --- templates -----------------------------------------------------------------------------------
 
 
+def _panel_behind(picture: np.ndarray, asked: Asked, element: Element):
+    """The box and the colour of the thing that a word is written on; None for the background."""
+    height, width, _ = picture.shape
+    x0, y0, x1, y1 = element.box
+    for other in asked.elements:
+        a, b, c, d = other.box
+        if other is element or not (a <= x0 and b <= y0 and c >= x1 and d >= y1):
+            continue
+        box = (a + 2, b + 2, c - 2, d - 2)  # its edge is neither
+        around = inside(box, width, height) & ~inside(element.box, width, height)
+        if around.any():
+            return box, np.median(picture[around], axis=0)
+    return None
+
+
 def found_ink(picture: np.ndarray, background: np.ndarray, asked: Asked, element: Element):
     """How much ink each pixel holds, whatever its colour, and the box around it; None without."""
     height, width, _ = picture.shape
-    distance = np.linalg.norm(picture - background, axis=-1)
-    region = grown(element.box, MARGIN, MARGIN, width, height)
-    distance *= inside(region, width, height) & ~_other_boxes(asked, element, width, height)
+    region = inside(grown(element.box, MARGIN, MARGIN, width, height), width, height)
+    region &= ~_other_boxes(asked, element, width, height)
+    if panel := _panel_behind(picture, asked, element):
+        region &= inside(panel[0], width, height)
+        background = panel[1]
+    distance = np.linalg.norm(picture - background, axis=-1) * region
     most = np.percentile(distance[inside(element.box, width, height)], 99)
     if most < 24:  # of 441: nothing stands out
         return None
