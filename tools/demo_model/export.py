@@ -44,7 +44,7 @@ PRESETS = {
         {
             "name": "default",
             "steps": 20,
-            "guidance": 3.0,
+            "guidance": 2.0,
             "polish_guidance": 1.5,
             "polish_steps": 2,
             "mu": 0.5,
@@ -53,7 +53,7 @@ PRESETS = {
         {
             "name": "quality",
             "steps": 40,
-            "guidance": 3.0,
+            "guidance": 2.0,
             "polish_guidance": 1.5,
             "polish_steps": 3,
             "mu": 0.5,
@@ -62,7 +62,7 @@ PRESETS = {
         {
             "name": "turbo",
             "steps": 12,
-            "guidance": 3.0,
+            "guidance": 2.0,
             "polish_guidance": 1.5,
             "polish_steps": 1,
             "mu": 0.5,
