@@ -25,7 +25,7 @@ build: ## install what is missing and build the program: build/octet
 	@tools/setup.sh build
 	@tools/build.sh default octet
 
-demo: build ## build, then render demo.png through the whole INT8 pipeline
+demo: build ## build, then render demo.png with the small model in models/demo
 	@build/octet demo
 
 install: ## install program and library into PREFIX (default /usr/local); DESTDIR is honoured

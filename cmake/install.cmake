@@ -81,6 +81,11 @@ configure_file(cmake/octet.pc.in ${PROJECT_BINARY_DIR}/octet.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/octet.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
   COMPONENT development)
 
+# --- the demo's model -----------------------------------------------------------------------------
+# src/api/demo.cpp looks for it there.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/models/demo DESTINATION ${CMAKE_INSTALL_DATADIR}/octet
+  COMPONENT program)
+
 # --- the program ----------------------------------------------------------------------------------
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md
   DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)

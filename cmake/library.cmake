@@ -3,7 +3,7 @@ set(layers base tensor backend ref cpu)
 set(calling_layers)  # those that call ops and read files, and hold no loops over numbers
 if(NOT OCTET_KERNELS_ONLY)
   list(APPEND layers formats tune devices nn weights quant)
-  set(calling_layers hub models engine convert demo measure api)
+  set(calling_layers hub models engine convert measure api)
 endif()
 
 # octet_sources(<variable> <layer>...): the files of layers.
@@ -88,6 +88,17 @@ if(NOT OCTET_KERNELS_ONLY)
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/api/version.cpp PROPERTIES
     SKIP_UNITY_BUILD_INCLUSION ON)
   include(cmake/captions.cmake)
+  # By itself, too: the one file that knows folders. Installed data is reached from programs and
+  # libraries in the same way in any prefix; the other two are for what is not installed.
+  include(GNUInstallDirs)
+  set(data ${CMAKE_INSTALL_FULL_DATADIR}/octet)
+  file(RELATIVE_PATH data_from_programs ${CMAKE_INSTALL_FULL_BINDIR} ${data})
+  file(RELATIVE_PATH data_from_libraries ${CMAKE_INSTALL_FULL_LIBDIR} ${data})
+  set(folders OCTET_DATA_FROM_PROGRAMS="${data_from_programs}"
+    OCTET_DATA_FROM_LIBRARIES="${data_from_libraries}"
+    OCTET_BUILD_FOLDER="${CMAKE_BINARY_DIR}" OCTET_SOURCE_FOLDER="${PROJECT_SOURCE_DIR}")
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/api/demo.cpp PROPERTIES
+    SKIP_UNITY_BUILD_INCLUSION ON COMPILE_DEFINITIONS "${folders}")
   target_include_directories(octet_calling PRIVATE ${PROJECT_BINARY_DIR}/generated)
   target_compile_definitions(octet_calling PRIVATE OCTET_VERSION="${PROJECT_VERSION}")
 endif()

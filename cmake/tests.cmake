@@ -53,7 +53,7 @@ if(NOT OCTET_KERNELS_ONLY)
   file(GLOB model_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/models/*.cpp)
   octet_test(models cpu ${model_tests})
   file(GLOB engine_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/engine/*.cpp
-    ${PROJECT_SOURCE_DIR}/tests/convert/*.cpp ${PROJECT_SOURCE_DIR}/tests/demo/*.cpp
+    ${PROJECT_SOURCE_DIR}/tests/convert/*.cpp
     ${PROJECT_SOURCE_DIR}/tests/models/sample_captions.cpp)
   octet_test(engine cpu ${engine_tests})
   file(GLOB api_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/api/*.cpp
@@ -86,8 +86,7 @@ if(NOT OCTET_KERNELS_ONLY)
   # Python tests load it, whichever kind octet::octet is.
   set_target_properties(octet_shared PROPERTIES EXCLUDE_FROM_ALL OFF)
   # Programs that the Python tests call.
-  foreach(tool run_gemm run_model write_sample tokenize print_schedule write_demo_model
-      record_latents)
+  foreach(tool run_gemm run_model write_sample tokenize print_schedule record_latents)
     add_executable(${tool} ${PROJECT_SOURCE_DIR}/tests/tools/${tool}.cpp)
     target_link_libraries(${tool} PRIVATE octet_core octet_unoptimized)
   endforeach()

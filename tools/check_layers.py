@@ -42,11 +42,10 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "weights": {"nn", "formats", "backend"} | _GROUND,
     "quant": {"weights", "nn", "formats", "backend"} | _GROUND,
     "models": {"nn", "weights", "quant", "formats", "backend"} | _GROUND,
-    "demo": {"models"} | _MODEL,
     "engine": {"models", "devices", "tune"} | _MODEL,
     "convert": {"engine", "models", "quant"} | _MODEL,
     "measure": {"devices", "nn", "formats"} | _KERNELS,
-    "api": {"measure", "demo", "convert", "engine", "models", "quant", "hub", "devices", "tune"}
+    "api": {"measure", "convert", "engine", "models", "quant", "hub", "devices", "tune"}
     | _MODEL,
 }
 PYTHON_MAY_INCLUDE = {"devices", "backend"} | _GROUND

@@ -31,14 +31,18 @@ apt-get install -y -qq --no-install-recommends /octet.deb >/dev/null
 cd /tmp
 octet --version
 octet devices
-octet demo --quiet
-head -c 4 demo.png | grep -q PNG
+test -s /usr/share/octet/demo/demo.json
+if [ -e /usr/share/octet/demo/model_index.json ]; then
+  octet demo --quiet
+  head -c 4 demo.png | grep -q PNG
+fi
 grep -q '^\.TH OCTET 1' /usr/share/man/man1/octet.1
 bash -c '. /usr/share/bash-completion/completions/octet && complete -p octet'
 grep -q '^#compdef octet' /usr/share/zsh/vendor-completions/_octet
 test -s /usr/share/fish/vendor_completions.d/octet.fish
 apt-get remove -y -qq octet >/dev/null
 test ! -e /usr/bin/octet
+test ! -e /usr/share/octet
 CHECKS
 
 # shellcheck source=/dev/null

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "caption_flags.h"
 #include "commands.h"
 #include "help_page.h"
 #include "model_flags.h"
@@ -16,28 +17,45 @@
 #include "picture_flags.h"
 #include "picture_paths.h"
 #include "rendering.h"
-#include "stop_signal.h"
 
 namespace octet::cli {
 namespace {
 
 struct DemoArguments {
+  CaptionWords captions;
+  std::string preset;
+  int64_t steps = 0;
   std::string out = "demo.png";
-  SeedArgument seed{.seed = 7};
+  SeedArgument seed{.seed = kDemoSeed};
   ModelOptions memory;  // no more of a model than this is asked for
 };
 
-void render_demo(const CommonFlags& flags, const DemoArguments& arguments) {
-  check_outputs(flags, {arguments.out});
-  GenerateRequest request = [] {
-    const StopSignal whole;  // a signal meanwhile stops the rendering, and no folder stays behind
-    return demo_request();
-  }();
+GenerateRequest demo_request_from(const CommonFlags& flags, const DemoArguments& arguments) {
+  const CaptionWords& words = arguments.captions;
+  const bool is_own = !words.captions.empty() || !words.prompts.empty();
+  const NamedCaption own = is_own ? read_captions(words).all.front() : NamedCaption();
+  GenerateRequest request = demo_request(own.text);
+  if (is_own) request.picture = with_caption(request.picture, own);
+  request.picture.preset = arguments.preset;
+  request.picture.steps = static_cast<int>(arguments.steps);
+  request.picture.seed = seed_from(arguments.seed, flags);
   request.model.device = flags.device;
   request.model.threads = flags.threads;
   request.model.keep = arguments.memory.keep;
   request.model.max_memory = arguments.memory.max_memory;
-  request.picture.seed = seed_from(arguments.seed, flags);
+  return request;
+}
+
+// What the caption says first.
+std::string description_of(const RenderReport& report) {
+  const auto caption = nlohmann::json::parse(report.caption, nullptr, /*allow_exceptions=*/false);
+  const auto found = caption.find("high_level_description");
+  return found != caption.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+void render_demo(const CommonFlags& flags, const DemoArguments& arguments) {
+  check_outputs(flags, {arguments.out}, arguments.captions.captions);
+  const GenerateRequest request = demo_request_from(flags, arguments);
   const RenderReport report = [&] {
     RenderingProgress progress(flags);
     RenderCallbacks callbacks;
@@ -49,10 +67,11 @@ void render_demo(const CommonFlags& flags, const DemoArguments& arguments) {
   json.update(report_json(report));
   json["pictures"] = {arguments.out};
   const std::string text = fmt::format(
-      "{}\n{} ({}x{}, seed {}), from the model of random weights in {}\n\n"
+      "{}\n{}\n{} ({}x{}, seed {}), by the small model in {}\n\n"
+      "With a caption of your own: octet demo --caption FILE, or --prompt TEXT\n"
       "With the weights of Ideogram 4: octet generate --model FOLDER --caption FILE -o out.png\n",
-      report_text(report), printable(arguments.out), report.width, report.height,
-      request.picture.seed, printable(request.model.model));
+      report_text(report), printable(description_of(report)), printable(arguments.out),
+      report.width, report.height, request.picture.seed, printable(request.model.model));
   show(flags, flags.quiet ? printable(arguments.out) + "\n" : text, json);
 }
 
@@ -60,14 +79,22 @@ void render_demo(const CommonFlags& flags, const DemoArguments& arguments) {
 
 void add_demo(CLI::App& program, CommonFlags& flags) {
   CLI::App* command =
-      program.add_subcommand("demo", "Render a picture with a small model of random weights");
+      program.add_subcommand("demo", "Render a picture with the small model that comes with Octet");
   add_device_flags(*command, flags);
   add_output_flags(*command, flags);
   const auto arguments = std::make_shared<DemoArguments>();
+  add_caption_flags(*command, arguments->captions, /*several=*/false);
+  command->add_option("--preset", arguments->preset, "Preset of the model (default: its first)")
+      ->type_name("NAME");
+  add_steps(*command, arguments->steps);
   add_picture_path(*command, arguments->out, "PNG file");
   add_seed(*command, arguments->seed, "Seed of the noise, or random");
   add_memory_flags(*command, arguments->memory);
-  set_examples(*command, {"octet demo", "octet demo --seed random -o shapes.png --device cpu"});
+  set_group(*command, kPictureOptions,
+            {"--caption", "--prompt", "--wrap-text", "--preset", "--steps", "--seed", "--out"});
+  set_examples(*command,
+               {"octet demo", "octet demo --caption caption.json --seed random -o own.png",
+                "octet demo -p 'a red circle on white' --device cpu"});
   command->callback([&flags, arguments] { render_demo(flags, *arguments); });
 }
 

@@ -25,8 +25,9 @@ constexpr Entry kExitCodes[] = {
 
 // docs/environment.md says more of each.
 constexpr Entry kVariables[] = {
-    {"OCTET_CACHE_DIR", "Folder of plan files, converted weights and the demo's model."},
+    {"OCTET_CACHE_DIR", "Folder of plan files and converted weights."},
     {"OCTET_CACHE_MAX_GB", "How large the converted weights kept there may be together."},
+    {"OCTET_DEMO_MODEL", "Folder of another model for octet demo."},
     {"OCTET_FORCE_KERNEL", "Name of the only INT8 GEMM kernel that may run."},
     {"OCTET_LOG", "How much is said: debug, info or quiet; -v and -q win."},
     {"OCTET_TRACE", "Topics to trace; gemm prints each problem and the kernel chosen for it."},

@@ -68,6 +68,11 @@ uint64_t seed_from(const SeedArgument& argument, const CommonFlags& flags) {
   return seed;
 }
 
+void add_steps(CLI::App& command, int64_t& steps) {
+  add_whole_number(command, "--steps", steps, 1, 1000, "Steps (default: the preset's)");
+  command.get_option("--steps")->default_str("");
+}
+
 void add_picture_flags(CLI::App& command, PictureArguments& arguments) {
   ModelOptions& model = arguments.request.model;
   PictureRequest& picture = arguments.request.picture;
@@ -81,8 +86,7 @@ void add_picture_flags(CLI::App& command, PictureArguments& arguments) {
                   "1024x1024 as published)")
       ->type_name("SIZE");
   command.add_option("--preset", picture.preset, preset_help())->type_name(preset_names());
-  add_whole_number(command, "--steps", arguments.steps, 1, 1000, "Steps (default: the preset's)");
-  command.get_option("--steps")->default_str("");
+  add_steps(command, arguments.steps);
   command
       .add_option("--guidance", picture.guidance,
                   "Guidance of all steps, or one number per step (default: the preset's)")

@@ -24,6 +24,8 @@ void add_seed(CLI::App& command, SeedArgument& argument, const std::string& help
 // Draws a random one, and says so unless the flags are quiet.
 uint64_t seed_from(const SeedArgument& argument, const CommonFlags& flags);
 
+void add_steps(CLI::App& command, int64_t& steps);
+
 struct PictureArguments {
   GenerateRequest request;  // without what stands below
   CaptionWords captions;

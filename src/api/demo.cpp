@@ -1,32 +1,81 @@
 #include "octet/demo.h"
 
+#include <algorithm>
+#include <filesystem>
+
 #include "api/boundary.h"
 #include "base/env.h"
 #include "base/error.h"
-#include "demo/demo_model.h"
+#include "base/own_file.h"
+#include "base/regular_file.h"
+#include "octet/caption.h"
 
 namespace octet {
 namespace {
 
-constexpr const char* kCaption =
-    R"({"high_level_description":"Soft coloured shapes drift over one another.",)"
-    R"("style_description":{"aesthetics":"calm, abstract","lighting":"even, without a source",)"
-    R"("medium":"painting","art_style":"flat shapes with soft edges"},)"
-    R"("compositional_deconstruction":{"background":"A wide, quiet gradient.","elements":[]}})";
+namespace fs = std::filesystem;
+
+constexpr const char* kDemoCaption = "demo.json";
+
+bool holds_model(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::is_directory(folder, ignored) && is_file_there((folder / "model_index.json").string());
+}
+
+bool lies_in(const fs::path& file, const fs::path& folder) {
+  const auto [end, ignored] = std::mismatch(folder.begin(), folder.end(), file.begin(), file.end());
+  return end == folder.end();
+}
+
+// Where it may be when nobody names it. The first two are from the folder of programs and from that
+// of libraries to the installed data.
+std::vector<fs::path> usual_places() {
+  std::vector<fs::path> places;
+  const auto own = own_file();
+  if (!own) return places;
+  for (const char* data : {OCTET_DATA_FROM_PROGRAMS, OCTET_DATA_FROM_LIBRARIES}) {
+    const fs::path place = (own->parent_path() / data / "demo").lexically_normal();
+    if (std::find(places.begin(), places.end(), place) == places.end()) places.push_back(place);
+  }
+  std::error_code ignored;
+  if (lies_in(*own, fs::weakly_canonical(OCTET_BUILD_FOLDER, ignored))) {
+    places.push_back(fs::path(OCTET_SOURCE_FOLDER) / "models" / "demo");
+  }
+  return places;
+}
+
+std::string find_demo_model() {
+  if (const auto named = env::demo_model()) {
+    check(holds_model(*named),
+          "OCTET_DEMO_MODEL: is {}, where there is no model_index.json; expected the folder of the "
+          "demo's model",
+          named->string());
+    return named->string();
+  }
+  std::string tried;
+  for (const fs::path& place : usual_places()) {
+    if (holds_model(place)) return place.string();
+    tried += (tried.empty() ? "" : " or ") + place.string();
+  }
+  fail(
+      "demo: its model is not there, expected a model_index.json in {}; set OCTET_DEMO_MODEL to "
+      "the "
+      "folder that holds it",
+      tried.empty() ? "share/octet/demo of the installation" : tried);
+}
 
 }  // namespace
 
-GenerateRequest demo_request() try {
-  const auto cache = env::cache_dir();
-  check(cache.has_value(),
-        "demo: there is no folder for its model; set OCTET_CACHE_DIR or HOME to one");
+GenerateRequest demo_request(const std::string& caption) try {
   GenerateRequest request;
-  request.model.model = (*cache / "demo-model").string();
-  demo::write_demo_model(request.model.model);
-  request.picture.caption = kCaption;
-  request.picture.size = {512, 512};
-  request.picture.preset = "turbo";
-  request.picture.seed = 7;
+  request.model.model = find_demo_model();
+  request.picture.caption = caption;
+  if (caption.empty()) {
+    const std::string file = (fs::path(request.model.model) / kDemoCaption).string();
+    request.picture.caption = read_caption(file);
+    request.picture.caption_name = file;
+  }
+  request.picture.seed = kDemoSeed;
   return request;
 } catch (...) {
   api::rethrow_as_error();

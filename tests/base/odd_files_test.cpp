@@ -1,4 +1,4 @@
-// base: files that only look like some, files that were replaced, and folders that were abandoned.
+// base: files that only look like some, files that were replaced, and our own.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -14,9 +14,9 @@
 
 #include "base/error.h"
 #include "base/file_identity.h"
+#include "base/own_file.h"
 #include "base/regular_file.h"
 #include "base/start_threads.h"
-#include "base/work_folder.h"
 #include "formats/error_message.h"
 #include "formats/temporary_folder.h"
 
@@ -161,66 +161,10 @@ TEST(StartThreads, GivesAsManyAsThereAre) {
   }
 }
 
-// --- folders ---
-
-// A child that makes a folder for `target` and stays until it is killed.
-class Maker {
- public:
-  explicit Maker(const std::string& target) {
-    int ready[2] = {};
-    EXPECT_EQ(::pipe(ready), 0);
-    child_ = ::fork();
-    if (child_ == 0) {
-      const WorkFolder made(target);
-      fs::create_directory(made.path() / "inside");
-      [[maybe_unused]] const ssize_t told = ::write(ready[1], "x", 1);
-      for (;;) ::pause();
-    }
-    char byte = 0;
-    EXPECT_EQ(::read(ready[0], &byte, 1), 1);
-    ::close(ready[0]);
-    ::close(ready[1]);
-  }
-  ~Maker() { kill(); }
-  void kill() {
-    if (child_ <= 0) return;
-    ::kill(child_, SIGKILL);
-    ::waitpid(child_, nullptr, 0);
-    child_ = -1;
-  }
-
- private:
-  pid_t child_ = -1;
-};
-
-TEST(WorkFolders, AreRemovedOnceTheirProgramIsGone) {
-  const TemporaryFolder folder;
-  const std::string target = folder.file("model");
-  Maker first(target), second(target);
-  EXPECT_EQ(folder.entries(), 2u);
-  WorkFolder::remove_abandoned(target);
-  EXPECT_EQ(folder.entries(), 2u) << "one that is in use was taken";
-  first.kill();
-  EXPECT_EQ(folder.entries(), 2u);
-  WorkFolder::remove_abandoned(target);
-  EXPECT_EQ(folder.entries(), 1u);
-  second.kill();
-  { const WorkFolder own(target); }
-  WorkFolder::remove_abandoned(target);
-  EXPECT_EQ(folder.entries(), 0u);
-}
-
-TEST(WorkFolders, OthersStay) {
-  const TemporaryFolder folder;
-  const std::string target = folder.file("model");
-  for (const char* name : {"model", "model.backup", "model.octet-", "model.octet-1234567",
-                           "other.octet-123456", "model.octet-abcde"}) {
-    fs::create_directory(folder.file(name));
-  }
-  folder.write("model.octet-abcdef", "a file of such a name");
-  fs::create_directory_symlink("model", folder.file("model.octet-ghijkl"));
-  WorkFolder::remove_abandoned(target);
-  EXPECT_EQ(folder.entries(), 8u);
+TEST(OwnFile, IsThisProgram) {
+  const auto own = own_file();
+  ASSERT_TRUE(own.has_value());
+  EXPECT_EQ(*own, fs::read_symlink("/proc/self/exe"));
 }
 
 }  // namespace

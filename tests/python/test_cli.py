@@ -386,20 +386,3 @@ def test_bench_linear_compares_three_paths(octet):
     # Both INT8 paths see the same quantized operands, so their errors agree but for bf16 rounding.
     assert abs(errors["native INT8"] - errors["fake INT8"]) < 0.005
     assert errors["native INT8"] < 0.05
-
-
-def test_demo_renders_a_picture(octet, tmp_path):
-    settings = {"OCTET_CACHE_DIR": tmp_path / "cache"}
-    run = ("demo", "--device", "cpu", "--out", tmp_path / "demo.png", "--json", "-")
-    first = json.loads(octet(*run, **settings).stdout)
-    picture = (tmp_path / "demo.png").read_bytes()
-    assert picture.startswith(b"\x89PNG") and len(picture) > 50_000  # not one colour
-    paths = {use["layer"]: use["path"] for use in first["kernels"]}
-    for layer in ("attention.qkv", "attention.o", "feed_forward.w1+w3", "feed_forward.w2"):
-        assert paths[layer] == "int8"
-    # The model is written once, and the picture is the same from run to run.
-    written = (tmp_path / "cache" / "demo-model" / "model_index.json").stat().st_mtime_ns
-    again = json.loads(octet(*run, **settings).stdout)
-    assert again["checkpoint"] == first["checkpoint"]
-    assert (tmp_path / "cache" / "demo-model" / "model_index.json").stat().st_mtime_ns == written
-    assert (tmp_path / "demo.png").read_bytes() == picture

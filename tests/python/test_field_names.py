@@ -2,6 +2,7 @@
 
 import re
 
+from demo_folder import demo_folder  # noqa: F401
 from running import octet, only_sentence  # noqa: F401
 
 # What stands in backquotes and is no field of a request.
@@ -63,8 +64,9 @@ def test_no_sentence_of_the_library_names_a_flag(repository):
     assert not named
 
 
-def test_sentences_say_flags(octet):
-    sentence = only_sentence(octet("demo", "--device", "cpu", "--keep", "attic=host"), code=2)
+def test_sentences_say_flags(octet, demo_folder):  # noqa: F811
+    words = ("demo", "--device", "cpu", "--keep", "attic=host")
+    sentence = only_sentence(octet(*words, OCTET_DEMO_MODEL=str(demo_folder)), code=2)
     assert "--keep: " in sentence and "`" not in sentence
     done = octet("caption", "check", "/dev/null", "--json", "-")
     assert done.returncode == 1 and "`" not in done.stdout + done.stderr

@@ -15,12 +15,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
-CAPTION = json.dumps({
-    "high_level_description": "A calm sea at dusk.",
-    "compositional_deconstruction": {"background": "A calm sea at dusk.", "elements": []},
-})  # fmt: skip
-
+from demo_folder import demo_folder  # noqa: F401: a fixture
 
 def run(*command: str | Path, **options) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
@@ -58,8 +53,12 @@ def public_headers(repository: Path) -> list[Path]:
     return sorted((repository / "include/octet").glob("*.h"))
 
 
+def files_in(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
 def test_what_is_installed(prefix: Path, library_folder: Path, repository: Path) -> None:
-    found = {path.relative_to(prefix).as_posix() for path in prefix.rglob("*") if path.is_file()}
+    found = files_in(prefix)
     lib = library_folder.relative_to(prefix).as_posix()
     config = {f"{lib}/cmake/octet/{name}.cmake"
               for name in ("octetConfig", "octetConfigVersion", "octetTargets", "Findutf8proc")}
@@ -70,6 +69,7 @@ def test_what_is_installed(prefix: Path, library_folder: Path, repository: Path)
         "share/doc/octet/LICENSE", "share/doc/octet/CHANGELOG.md", "share/man/man1/octet.1",
         "share/bash-completion/completions/octet", "share/zsh/site-functions/_octet",
         "share/fish/vendor_completions.d/octet.fish",
+        *(f"share/octet/demo/{path}" for path in files_in(repository / "models/demo")),
     }  # fmt: skip
     assert len(optional) == 1
 
@@ -137,15 +137,14 @@ def configure(repository: Path, build: Path, *arguments: str) -> None:
 
 
 def test_find_package(
-    prefix: Path, environment, built_program, repository: Path, tmp_path: Path
+    prefix: Path, environment, repository: Path, demo_folder: Path, tmp_path: Path  # noqa: F811
 ) -> None:
     configure(repository, tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}")
     assert_takes_no_flag_of_ours(tmp_path, repository)
     run("cmake", "--build", tmp_path)
     assert_runs_in_c(tmp_path / "picture_in_c", environment, tmp_path)
-    run(built_program("write_demo_model"), tmp_path / "model")
-    (tmp_path / "caption.json").write_text(CAPTION)
-    run(tmp_path / "picture", "model", "caption.json", "out.png", cwd=tmp_path, env=environment)
+    caption = demo_folder / "demo.json"
+    run(tmp_path / "picture", demo_folder, caption, "out.png", cwd=tmp_path, env=environment)
     png = (tmp_path / "out.png").read_bytes()
     assert png[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">II", png[16:24]) == (512, 512)
 

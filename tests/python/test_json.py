@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 import tiny_ideogram4 as tiny
+from demo_folder import demo_folder  # noqa: F401
 from generating import SETTINGS, model  # noqa: F401
 from hub_server import File, Hub, RunningHub
 from json_docs import check_against, documented_fields, fields_of
@@ -37,10 +38,14 @@ def octet(built_program, tmp_path):
     ("bench linear", ["--device", "cpu", "--shape", "3,64,64", "--seconds", "0"]),
     ("bench quantize", ["--device", "cpu", "--rows", "2", "--k", "256", "--seconds", "0"]),
     ("tune", ["--device", "cpu", "--shapes", "3,4,5"]),
-    ("demo", ["--device", "cpu"]),
 ])
 def test_fields_of_what_needs_no_file(octet, documented, command, flags):
     check_against(documented, command.replace(" ", "."), octet(*command.split(), *flags))
+
+
+def test_fields_of_demo(octet, documented, demo_folder, monkeypatch):  # noqa: F811
+    monkeypatch.setenv("OCTET_DEMO_MODEL", str(demo_folder))
+    check_against(documented, "demo", octet("demo", "--device", "cpu"))
 
 
 def test_a_pipe_takes_it(built_program, tmp_path):

@@ -143,6 +143,7 @@ def test_completion_is_valid_for_its_shell(octet, shell):
     ("octet caption check ", {"FILES"}, {"--fix"}),
     ("octet caption check -", {"--fix"}, {"FILES"}),
     ("octet demo --out ", {"FILES"}, {"--seed"}),
+    ("octet demo --caption ", {"FILES"}, {"--seed"}),
     ("octet devices --json ", {"FILES"}, set()),
     ("octet compare --a-linears ", {"int8", "float"}, {"FILES", "--size"}),
     ("octet inspect a --json ", {"FILES"}, set()),

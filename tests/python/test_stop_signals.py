@@ -189,20 +189,6 @@ def test_a_calibration_can_be_stopped_before_its_first_step(built_program, plant
     assert code == 143 and "0 of 1000 steps of calibration are done" in sentence
 
 
-@pytest.mark.parametrize("which", CODES)
-def test_a_demo_that_is_stopped_leaves_no_folder(built_program, tmp_path, which):
-    cache = tmp_path / "cache"
-    run = Running([built_program("octet"), "demo", "-o", tmp_path / "demo.png"],
-                  env={**os.environ, "OCTET_CACHE_DIR": str(cache)})
-    while not cache.is_dir() or not any(cache.iterdir()):
-        assert run.process.poll() is None
-    run.send(which)
-    code, sentences = run.end()
-    assert code == CODES[which]
-    assert sentences == ["octet: stopped on request; 0 of 1 pictures are complete"]
-    assert [path.name for path in cache.iterdir()] == ["demo-model"]
-
-
 def test_a_limit_on_the_size_of_files_is_an_error(generate, model):
     limit = (1000, 1000)
     done = generate(model, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit))

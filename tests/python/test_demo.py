@@ -1,0 +1,140 @@
+"""`octet demo`: where its model is found, what it paints and says; and the trained model itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from demo_folder import (
+    CAPTION,
+    DESCRIPTION,
+    SIZE,
+    STEPS,
+    demo_folder,  # noqa: F401: a fixture
+    trained_folder,  # noqa: F401: a fixture
+)
+from PIL import Image
+from running import octet, only_sentence  # noqa: F401: a fixture
+
+
+@pytest.fixture
+def demo(octet, demo_folder, tmp_path):  # noqa: F811
+    """demo("--flag", ...) paints with the tiny model; the picture goes to demo.out."""
+    out = tmp_path / "demo.png"
+
+    def run(*flags, model=demo_folder):
+        return octet("demo", "--device", "cpu", "-o", out, *flags, OCTET_DEMO_MODEL=str(model))
+
+    run.out = out
+    return run
+
+
+def picture(done, demo):  # noqa: F811
+    assert done.returncode == 0, done.stderr
+    return Image.open(demo.out)
+
+
+def test_paints_the_caption_of_the_models_folder(demo, demo_folder):  # noqa: F811
+    done = demo()
+    image = picture(done, demo)
+    assert image.size == SIZE
+    assert json.loads(image.text["caption"]) == CAPTION
+    assert (image.text["preset"], image.text["steps"]) == ("default", str(STEPS["default"]))
+    # What is on it, where it is, and how to go on.
+    assert f"\n{DESCRIPTION}\n{demo.out} (256x256, seed 7), by the small model in " in done.stdout
+    assert "octet demo --caption FILE" in done.stdout
+    assert "octet generate --model FOLDER" in done.stdout
+    first = demo.out.read_bytes()
+    assert demo("-q").stdout == f"{demo.out}\n"
+    assert demo.out.read_bytes() == first
+
+
+def test_the_large_linears_run_in_int8(demo):  # noqa: F811
+    result = json.loads(demo("--json", "-").stdout)
+    paths = {use["layer"]: use["path"] for use in result["kernels"]}
+    for layer in ("attention.qkv", "attention.o", "feed_forward.w1+w3", "feed_forward.w2"):
+        assert paths[layer] == "int8"
+    assert (result["preset"], result["size"]) == ("default", "256x256")
+
+
+def test_a_caption_of_ones_own(demo, demo_folder, tmp_path):  # noqa: F811
+    own = {**CAPTION, "high_level_description": "A blue square."}
+    (tmp_path / "own.json").write_text(json.dumps(own))
+    done = demo("--caption", tmp_path / "own.json", "--preset", "turbo", "--seed", 3)
+    image = picture(done, demo)
+    assert json.loads(image.text["caption"]) == own and "\nA blue square.\n" in done.stdout
+    assert (image.text["preset"], image.text["seed"]) == ("turbo", "3")
+    done = demo("--prompt", "two green triangles", "--steps", 1)
+    image = picture(done, demo)
+    assert "\ntwo green triangles\n" in done.stdout and image.text["steps"] == "1"
+    # A folder without a caption paints one that is given.
+    bare = tmp_path / "bare"
+    shutil.copytree(demo_folder, bare)
+    (bare / "demo.json").unlink()
+    assert picture(demo("-p", "a ring", model=bare), demo).size == SIZE
+    demo.out.unlink()
+    assert "demo.json" in only_sentence(demo(model=bare))
+
+
+def test_wrong_words(demo, tmp_path):  # noqa: F811
+    assert "expected default or turbo" in only_sentence(demo("--preset", "quality"), code=2)
+    missing = tmp_path / "no.json"
+    assert str(missing) in only_sentence(demo("--caption", missing))
+    both = only_sentence(demo("--caption", missing, "--prompt", "a ring"), code=2)
+    assert "cannot be used together" in both
+    assert not demo.out.exists()
+
+
+def test_a_folder_without_a_model_is_named(demo, tmp_path):  # noqa: F811
+    sentence = only_sentence(demo(model=tmp_path))
+    assert "OCTET_DEMO_MODEL" in sentence and str(tmp_path) in sentence
+    assert "model_index.json" in sentence
+
+
+def test_an_installed_program_finds_its_own(built_program, demo_folder, tmp_path):  # noqa: F811
+    """In any prefix, by any name, and not the source tree that it was built from."""
+    prefix = tmp_path / "a prefix"
+    (prefix / "bin").mkdir(parents=True)
+    shutil.copy(built_program("octet"), prefix / "bin/octet")
+    (tmp_path / "link").symlink_to(prefix / "bin/octet")
+    words = [tmp_path / "link", "demo", "--device", "cpu", "-q"]
+    environment = {name: value for name, value in os.environ.items() if name != "OCTET_DEMO_MODEL"}
+
+    def run():
+        return subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
+
+    sentence = only_sentence(run())
+    assert f"{prefix}/share/octet/demo" in sentence and "OCTET_DEMO_MODEL" in sentence
+    assert "models/demo" not in sentence
+    shutil.copytree(demo_folder, prefix / "share/octet/demo")
+    done = run()
+    assert (done.returncode, done.stdout) == (0, "demo.png\n"), done.stderr
+
+
+# --- the trained model ----------------------------------------------------------------------------
+
+
+def test_the_trained_model_paints_its_caption(octet, trained_folder, tmp_path):  # noqa: F811
+    """Noise has neighbours as different as any two pixels; a picture of flat colours has not."""
+    out = tmp_path / "demo.png"
+    environment = {"OCTET_DEMO_MODEL": ""}  # as if it was not set
+    done = octet("demo", "--device", "cpu", "-o", out, **environment)
+    assert done.returncode == 0, done.stderr
+    caption = json.loads((trained_folder / "demo.json").read_text())
+    assert f"\n{caption['high_level_description']}\n" in done.stdout
+    pixels = np.asarray(Image.open(out).convert("RGB")).astype(float)
+    assert pixels.std() > 25
+    assert np.abs(np.diff(pixels, axis=0)).mean() < 0.2 * pixels.std()
+    assert np.abs(np.diff(pixels, axis=1)).mean() < 0.2 * pixels.std()
+
+
+def test_the_captions_it_is_judged_by_are_valid(octet, trained_folder):  # noqa: F811
+    captions = sorted((trained_folder / "captions").glob("*.json"))
+    assert captions
+    for path in captions:
+        done = octet("caption", "check", path)
+        assert done.stdout == f"{path}: a valid caption\n"
