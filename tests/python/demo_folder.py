@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,13 +21,16 @@ CAPTION = {
 
 @pytest.fixture(scope="session")
 def demo_folder(tmp_path_factory) -> Path:
-    """Random weights with presets and a caption of their own; not to be changed."""
+    """Random weights with a small guide, presets and a caption of their own; not to be changed."""
     pytest.importorskip("diffusers")
     pytest.importorskip("transformers")
     import tiny_ideogram4 as tiny
 
     folder = tmp_path_factory.mktemp("demo")
-    tiny.save_pipeline(folder, tiny.SHAPES["wide"])
+    shape = tiny.SHAPES["wide"]
+    tiny.save_pipeline(folder, shape)
+    guide = replace(shape, layers=1, text_hidden=1)
+    tiny.make_transformer(guide, 1).save_pretrained(folder / "unconditional_transformer")
     presets = [
         {"name": name, "steps": steps, "guidance": 3.0, "mu": 0.5, "std": 1.2}
         for name, steps in STEPS.items()
