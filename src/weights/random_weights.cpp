@@ -62,6 +62,30 @@ void check_dtype(DType dtype) {
         "random weights: the type is {}, expected F32 or BF16", name_of(dtype));
 }
 
+// The tensors that a model lists.
+class TensorList : public nn::WeightVisitor {
+ public:
+  void linear(nn::Linear&, const LinearSpec& spec) override {
+    for (const RandomTensor& part : weights_of(spec)) tensors_.push_back(part);
+    for (const RandomTensor& part : biases_of(spec)) tensors_.push_back(part);
+  }
+  void conv(nn::Conv&, const ConvSpec& spec) override {
+    tensors_.push_back(weight_of(spec));
+    tensors_.push_back({spec.name + ".bias", {spec.out}, 0});
+  }
+  void vector(nn::Vector&, const std::string& name, int64_t length) override {
+    tensors_.push_back({name, {length}, 0});
+  }
+  void table(nn::Table&, const std::string& name, int64_t rows, int64_t columns) override {
+    tensors_.push_back({name, {rows, columns}, 1});
+  }
+
+  const std::vector<RandomTensor>& tensors() const { return tensors_; }
+
+ private:
+  std::vector<RandomTensor> tensors_;
+};
+
 }  // namespace
 
 Spread default_spread(const RandomTensor& tensor) {
@@ -78,37 +102,14 @@ void fill_random(uint64_t seed, const RandomTensor& tensor, const Spread& spread
   }
 }
 
-// --- a list of tensors, and a file of them
-// --------------------------------------------------------
-
-void TensorList::add(const std::string& name, FileShape shape, int64_t inputs) {
-  tensors_.push_back({prefix_ + name, std::move(shape), inputs});
-}
-
-void TensorList::linear(nn::Linear&, const LinearSpec& spec) {
-  for (const RandomTensor& part : weights_of(spec)) add(part.name, part.shape, part.inputs);
-  for (const RandomTensor& part : biases_of(spec)) add(part.name, part.shape, part.inputs);
-}
-
-void TensorList::conv(nn::Conv&, const ConvSpec& spec) {
-  const RandomTensor weight = weight_of(spec);
-  add(weight.name, weight.shape, weight.inputs);
-  add(spec.name + ".bias", {spec.out}, 0);
-}
-
-void TensorList::vector(nn::Vector&, const std::string& name, int64_t length) {
-  add(name, {length}, 0);
-}
-
-void TensorList::table(nn::Table&, const std::string& name, int64_t rows, int64_t columns) {
-  add(name, {rows, columns}, 1);
-}
-
-void write_tensors(const std::string& path, const std::vector<RandomTensor>& tensors, DType dtype,
-                   const Fill& fill) {
+void write_random_checkpoint(const std::string& path,
+                             const std::function<void(nn::WeightVisitor&)>& visit, uint64_t seed,
+                             DType dtype) {
   check_dtype(dtype);
+  TensorList list;
+  visit(list);
   std::vector<TensorDeclaration> declared;
-  for (const RandomTensor& tensor : tensors) {
+  for (const RandomTensor& tensor : list.tensors()) {
     declared.push_back({tensor.name, dtype, tensor.shape});
   }
   // Readers of other projects ask for this entry. All tensors have one type, so that the file keeps
@@ -116,28 +117,17 @@ void write_tensors(const std::string& path, const std::vector<RandomTensor>& ten
   SafetensorsWriter writer(path, declared, {{"format", "pt"}});
   std::vector<float> values;
   std::vector<std::byte> bytes;
-  for (const RandomTensor& tensor : tensors) {
+  for (const RandomTensor& tensor : list.tensors()) {
     const int64_t count = elements_of(tensor.shape);
     for (int64_t first = 0; first < count; first += kChunkElements) {
       values.resize(static_cast<size_t>(std::min(kChunkElements, count - first)));
       bytes.resize(values.size() * static_cast<size_t>(bits_of(dtype) / 8));
-      fill(tensor, first, values);
+      fill_random(seed, tensor, default_spread(tensor), first, values);
       narrow(values, dtype, bytes.data());
       writer.write(tensor.name, bytes);
     }
   }
   writer.commit();
-}
-
-void write_random_checkpoint(const std::string& path,
-                             const std::function<void(nn::WeightVisitor&)>& visit, uint64_t seed,
-                             DType dtype) {
-  TensorList list;
-  visit(list);
-  write_tensors(path, list.tensors(), dtype,
-                [&](const RandomTensor& tensor, int64_t first, std::span<float> values) {
-                  fill_random(seed, tensor, default_spread(tensor), first, values);
-                });
 }
 
 // --- in a backend's memory

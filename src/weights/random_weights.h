@@ -36,31 +36,8 @@ Spread default_spread(const RandomTensor& tensor);
 void fill_random(uint64_t seed, const RandomTensor& tensor, const Spread& spread, int64_t first,
                  std::span<float> values);
 
-// The tensors that a model lists.
-class TensorList : public nn::WeightVisitor {
- public:
-  explicit TensorList(std::string prefix = "") : prefix_(std::move(prefix)) {}
-
-  void linear(nn::Linear& into, const nn::LinearSpec& spec) override;
-  void conv(nn::Conv& into, const nn::ConvSpec& spec) override;
-  void vector(nn::Vector& into, const std::string& name, int64_t length) override;
-  void table(nn::Table& into, const std::string& name, int64_t rows, int64_t columns) override;
-
-  const std::vector<RandomTensor>& tensors() const { return tensors_; }
-
- private:
-  void add(const std::string& name, FileShape shape, int64_t inputs);
-
-  std::string prefix_;
-  std::vector<RandomTensor> tensors_;
-};
-
-// A safetensors file of the tensors, which appears whole or not at all. dtype: F32 or BF16. `fill`
-// gives the elements first, first + 1, ... of a tensor; without it they are random by `seed`.
-using Fill =
-    std::function<void(const RandomTensor& tensor, int64_t first, std::span<float> values)>;
-void write_tensors(const std::string& path, const std::vector<RandomTensor>& tensors, DType dtype,
-                   const Fill& fill);
+// A safetensors file of all tensors that a model lists, which appears whole or not at all. dtype:
+// F32 or BF16.
 void write_random_checkpoint(const std::string& path,
                              const std::function<void(nn::WeightVisitor&)>& visit, uint64_t seed,
                              DType dtype);

@@ -182,11 +182,10 @@ TEST(RandomWeights, Int8IsTheSameModelButForItsRounding) {
 TEST(RandomWeights, UnfinishedFileNeverAppears) {
   const test::TemporaryFolder folder;
   const std::string path = folder.file("a.safetensors");
-  const std::vector<RandomTensor> tensors = {{"x", {4}}};
-  const auto give_up = [](const RandomTensor&, int64_t, std::span<float>) { fail("no more"); };
-  EXPECT_ERROR_WITH(write_tensors(path, tensors, DType::f32, give_up), "no more");
+  const auto give_up = [](nn::WeightVisitor&) { fail("no more"); };
+  EXPECT_ERROR_WITH(write_random_checkpoint(path, give_up, 1, DType::f32), "no more");
   EXPECT_FALSE(std::filesystem::exists(path));
-  EXPECT_ERROR_WITH(write_tensors(path, tensors, DType::i8, give_up), "expected F32 or BF16");
+  EXPECT_ERROR_WITH(write_random_checkpoint(path, give_up, 1, DType::i8), "expected F32 or BF16");
 }
 
 TEST(WeightCount, PublishedModel) {
