@@ -1,7 +1,7 @@
 # The front door. CMake does the building (CMakePresets.json); this file only knows the commands.
 # Variables: CUDA (on, off; default: on where a GPU and nvcc are), JOBS (parallel compiles, default:
 # all cores), CXX (the compiler), CTEST_ARGS (say, "-L cpu" or "-R Gemm"), PEERS_ARGS (of gpu-bench,
-# say "--quick"), MODEL and FIDELITY_ARGS (of fidelity), PREFIX and DESTDIR (of install).
+# say "--quick"), MODEL, BASE and FIDELITY_ARGS (of fidelity), PREFIX and DESTDIR (of install).
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help build demo install package test asan-test cross-test gpu-test gpu-sanitize gpu-bench
@@ -15,6 +15,7 @@ endif
 FUZZ_SECONDS ?= 60
 PREFIX ?= /usr/local
 MODEL ?= models/demo-bf16
+BASE ?= models/demo
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | \
@@ -68,7 +69,7 @@ bench-cpu: build ## the CPU's INT8 GEMM beside onnxruntime's and torch's
 fidelity: build ## what each way to quantize costs the pictures of MODEL: docs/fidelity.md
 	@tools/setup.sh python
 	@.venv/bin/python -m pip install -q -r tools/fidelity/requirements.txt
-	@.venv/bin/python tools/fidelity/run.py "$(MODEL)" $(FIDELITY_ARGS)
+	@.venv/bin/python tools/fidelity/run.py "$(MODEL)" --base "$(BASE)" $(FIDELITY_ARGS)
 
 gpu-bench: ## for a machine with a GPU: kernels and one step beside torch, FP8, Triton
 	@tools/setup.sh build

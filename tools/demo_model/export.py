@@ -86,7 +86,6 @@ def main():
         "--unconditional", type=Path, help="without it the model paints without guidance alone"
     )
     parser.add_argument("--head-dim", type=int, default=64)
-    parser.add_argument("--decoder-only", action="store_true", help="leave out the VAE's encoder")
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
     out = arguments.out
@@ -104,12 +103,6 @@ def main():
     tensors = load_file(arguments.vae)
     vae.load_state_dict(tensors)
     vae.save_config(out / "vae")
-    if arguments.decoder_only:
-        tensors = {
-            name: value
-            for name, value in tensors.items()
-            if not name.startswith(("encoder.", "quant_conv."))
-        }
     save_file(tensors, out / "vae" / "diffusion_pytorch_model.safetensors", {"format": "pt"})
     text = {
         "language_model." + name: value

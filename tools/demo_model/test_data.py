@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import captions  # noqa: E402
 import drawing  # noqa: E402
+import feed  # noqa: E402
 import scenes  # noqa: E402
 import tokenizer  # noqa: E402
 
@@ -81,6 +82,28 @@ def test_elements_stay_on_the_picture_and_apart():
         for i, a in enumerate(apart):
             for b in apart[:i]:
                 assert a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
+
+
+def test_the_letters_of_the_side_task_lie_where_they_are_painted():
+    """Read from left to right they are the word, and they cover its ink and little else."""
+    compared = 0
+    for scene, _ in written(60):
+        words = [element for element in scene.elements if isinstance(element, scenes.Word)]
+        letters = feed.letters_of(scene, FONTS)
+        cells = scenes.SIDE // feed.CELL
+        grid = letters.reshape(cells, cells, 2, 2).transpose(0, 2, 1, 3).reshape(2 * cells, -1)
+        labelled = sum((grid == ord(c) - 32).sum() for c in set("".join(w.text for w in words)))
+        assert labelled == (grid > 0).sum()
+        for word in words:
+            x0, y0, x1, y1 = word.ink
+            if (x1 - x0) / len(word.text) < 24:  # narrower ones may fall between the quarters
+                continue
+            row = grid[(y0 + y1) // 16]
+            read = [chr(32 + a) for a, b in zip(row, [0, *row]) if a and a != b]
+            twice = [b for a, b in zip(" " + word.text, word.text) if a != b]
+            assert "".join(twice) in "".join(read)
+            compared += 1
+    assert compared > 10
 
 
 def test_octet_accepts_the_captions(tmp_path):

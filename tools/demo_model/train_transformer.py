@@ -199,8 +199,8 @@ def main():
         if step % 500 == 0:
             rate = step * arguments.batch / elapsed
             print(
-                f"{step:6d}  {elapsed:6.1f} s  error {rows[-1][2]:.4f}  spelling {rows[-1][4]:.4f}  "
-                f"{data.pictures} pictures  {rate:.0f} samples/s",
+                f"{step:6d}  {elapsed:6.1f} s  error {rows[-1][2]:.4f}  "
+                f"spelling {rows[-1][4]:.4f}  {data.pictures} pictures  {rate:.0f} samples/s",
                 flush=True,
             )
         if conditional and elapsed - last_sheet > arguments.sheets:

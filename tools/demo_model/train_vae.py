@@ -1,11 +1,10 @@
-"""Stage 1: the VAE; and stage 4, its decoder alone, once latents must not change any more.
+"""Stage 1: the VAE.
 
-  python train_vae.py --fonts FOLDER --out FOLDER --seconds N [--decoder-of FILE]
+  python train_vae.py --fonts FOLDER --out FOLDER --seconds N
 
 Writes vae.safetensors (diffusers' names, bf16, both halves), with its latents scaled to the
 statistics that Ideogram 4 has built in, a sheet of pictures beside their reconstructions, and the
-curve of the loss. Stage 4 sees latents with some noise, as a transformer's are, and learns to draw
-clean edges from them.
+curve of the loss.
 """
 
 import argparse
@@ -16,7 +15,7 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 from PIL import Image
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 import networks
 from feed import CHUNK, DEVICE, Feed
@@ -77,8 +76,6 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--fonts", default="/usr/share/fonts/truetype/dejavu")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--decoder-of", type=Path, help="a VAE whose encoder stays as it is")
-    parser.add_argument("--noise", type=float, default=0.12, help="in the latents of --decoder-of")
     parser.add_argument("--seconds", type=float, default=150)
     parser.add_argument("--workers", type=int, default=14)
     parser.add_argument("--batch", type=int, default=16)
@@ -88,16 +85,10 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    whole = arguments.decoder_of is None
-    feed = Feed(arguments.fonts, arguments.workers, first_seed=1 << (33 if whole else 35))
+    feed = Feed(arguments.fonts, arguments.workers, first_seed=1 << 33)
     torch.manual_seed(arguments.seed)
-    vae = networks.make_vae()
-    if not whole:
-        vae.load_state_dict(load_file(arguments.decoder_of))
-        vae.encoder.requires_grad_(False)
-        vae.quant_conv.requires_grad_(False)
-    vae = vae.to(DEVICE, memory_format=torch.channels_last)
-    trained = [parameter for parameter in vae.parameters() if parameter.requires_grad]
+    vae = networks.make_vae().to(DEVICE, memory_format=torch.channels_last)
+    trained = list(vae.parameters())
     optimizer = torch.optim.AdamW(
         trained, arguments.lr, betas=(0.9, 0.99), weight_decay=1e-4, fused=DEVICE == "cuda"
     )
@@ -107,10 +98,8 @@ def main():
         moments = vae.quant_conv(vae.encoder(x))
         mean, logvar = moments.chunk(2, 1)
         logvar = logvar.clamp(-14, 6)
-        deviation = (0.5 * logvar).exp()
-        if not whole:
-            deviation = (deviation**2 + arguments.noise**2).sqrt()
-        return vae.decoder(vae.post_quant_conv(mean + noise * deviation)), mean, logvar
+        latents = mean + noise * (0.5 * logvar).exp()
+        return vae.decoder(vae.post_quant_conv(latents)), mean, logvar
 
     run = torch.compile(forward) if DEVICE == "cuda" else forward
     curve, step, began, at = [], 0, None, CHUNK
@@ -155,8 +144,7 @@ def main():
         torch._foreach_copy_(trained, averages)
     psnr, mean, deviation = evaluate(vae, feed, arguments)
     print(f"{psnr:.2f} dB of the average weights")
-    if whole:
-        fit_statistics(vae, mean, deviation)
+    fit_statistics(vae, mean, deviation)
     tensors = {
         name: value.detach().bfloat16()
         if value.is_floating_point() and "bn." not in name

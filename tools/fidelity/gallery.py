@@ -37,30 +37,34 @@ def lines_of(asked: Asked) -> list[tuple[str, list]]:
     return lines
 
 
-def sheet(rows: list[tuple[Asked, Image.Image, Image.Image]], label: str) -> Image.Image:
+def sheet(
+    rows: list[tuple[Asked, Image.Image, Image.Image]], label: str, across: int = 1
+) -> Image.Image:
+    """`across`: captions beside each other."""
     width, height = rows[0][1].size
     face = ImageFont.truetype(f"{FONTS_FOLDER}/DejaVuSans.ttf", 14)
     bold = ImageFont.truetype(f"{FONTS_FOLDER}/DejaVuSans-Bold.ttf", 14)
     columns = (GAP, TEXT_WIDTH, TEXT_WIDTH + width + GAP)
-    size = (columns[2] + width + GAP, 2 * LINE + len(rows) * (height + GAP))
+    one_wide, one_high = columns[2] + width + GAP, height + GAP
+    size = (across * one_wide, 2 * LINE + -(-len(rows) // across) * one_high)
     page = Image.new("RGB", size, "white")
     draw = ImageDraw.Draw(page)
-    for x, heading in zip(columns, ("the caption asks for", "bf16", label)):
-        draw.text((x, GAP), heading, "black", bold)
+    for i in range(across):
+        for x, heading in zip(columns, ("the caption asks for", "bf16", label)):
+            draw.text((i * one_wide + x, GAP), heading, "black", bold)
     for i, (asked, reference, candidate) in enumerate(rows):
-        top = 2 * LINE + i * (height + GAP)
-        page.paste(reference, (columns[1], top))
-        page.paste(candidate, (columns[2], top))
-        lines = lines_of(asked)
-        for j, (words, colours) in enumerate(lines):
+        left, top = i % across * one_wide, 2 * LINE + i // across * one_high
+        page.paste(reference, (left + columns[1], top))
+        page.paste(candidate, (left + columns[2], top))
+        for j, (words, colours) in enumerate(lines_of(asked)):
             y = top + GAP + j * LINE
             for k, colour in enumerate(colours):
-                left = GAP + k * (SWATCH + 4)
-                box = (left, y, left + SWATCH, y + SWATCH)
-                draw.rectangle(box, fill=colour, outline="#8c959f")
-            draw.text((GAP + 2 * (SWATCH + 4) + 4, y), words, "black", face)
+                x = left + GAP + k * (SWATCH + 4)
+                draw.rectangle((x, y, x + SWATCH, y + SWATCH), fill=colour, outline="#8c959f")
+            draw.text((left + GAP + 2 * (SWATCH + 4) + 4, y), words, "black", face)
         psnr = metrics.psnr(reference, candidate)
-        draw.text((GAP, top + height - LINE), f"PSNR {psnr:.1f} dB", "#59636e", face)
+        place = (left + GAP, top + height - LINE)
+        draw.text(place, f"PSNR {psnr:.1f} dB", "#59636e", face)
     return page
 
 

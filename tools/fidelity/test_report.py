@@ -77,6 +77,18 @@ def test_differences_are_paired():
     assert metrics.difference(a, {}) is None
 
 
+def test_recipes_are_ranked_and_ties_are_named():
+    tie = report.ranking_table(results())
+    assert "| 1 | R |" in tie and "Not told apart by these pictures: R and C." in tie
+    made = results(shift=0.1)
+    for row in made["recipes"][0]["pictures"]:
+        row["snr_db"][-1] = 17.5  # and the other 18.5
+    sure = report.ranking_table(made)
+    assert "| 1 | C | 18.5" in sure and "+1.00 (+1.00 to +1.00) | yes |" in sure
+    assert "Each is surely ahead of the next." in sure
+    assert report.markdown(made).split("\n\n")[1].startswith("**C is the nearest of native INT8**")
+
+
 def test_psnr_and_ssim():
     picture = Image.effect_noise((64, 64), 50)
     other = picture.point(lambda level: min(255, level + 10))

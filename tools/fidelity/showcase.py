@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Captions written by hand, their pictures in bf16 and as they are shipped, side by side: the
+README's pictures.
+
+    tools/fidelity/showcase.py [--octet build/octet] [--docs docs]
+
+Writes DOCS/demo.png, the picture of `octet demo`, and DOCS/demo_gallery.png.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import tempfile
+from pathlib import Path
+
+from neighbours import ROOT
+from PIL import Image
+
+from asked import read_caption
+from gallery import sheet
+from recipes import link_missing
+from rendering import Rendering, picture_of
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--octet", type=Path, default=ROOT / "build" / "octet")
+    parser.add_argument("--docs", type=Path, default=ROOT / "docs")
+    arguments = parser.parse_args()
+    shipped, captions = ROOT / "models" / "demo", ROOT / "examples" / "demo"
+    command = [arguments.octet, "demo", "-q", "-o", arguments.docs / "demo.png"]
+    subprocess.run(command, check=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        work = Path(temporary)
+        master, references = work / "bf16", work / "references"
+        master.mkdir()
+        for source in (ROOT / "models" / "demo-bf16", shipped):
+            link_missing(master, source)
+        size = "x".join(map(str, json.loads((shipped / "octet_presets.json").read_text())["size"]))
+        rendering = Rendering(arguments.octet, master, captions, 1, size, "default", None, "auto")
+        images = rendering.compare(shipped, "int8", work / "int8", references)["images"]
+        rows = []
+        for image in images:
+            caption = (captions / f"{image['caption']}.json").read_text(encoding="utf-8")
+            pictures = [
+                Image.open(picture_of(folder, image["caption"], image["seed"])).convert("RGB")
+                for folder in (references, work / "int8")
+            ]
+            rows.append((read_caption(caption, *pictures[0].size), *pictures))
+        path = arguments.docs / "demo_gallery.png"
+        sheet(rows, "INT8", across=2).save(path, optimize=True)
+        print(path)
+
+
+if __name__ == "__main__":
+    main()
