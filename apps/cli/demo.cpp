@@ -30,10 +30,24 @@ struct DemoArguments {
   ModelOptions memory;  // no more of a model than this is asked for
 };
 
+NamedCaption only_caption(const CaptionWords& words) {
+  if (words.captions.size() + words.prompts.size() > 1) {
+    throw CLI::ValidationError(
+        "--caption and --prompt cannot be used together or twice: a demo "
+        "is one picture");
+  }
+  const Captions captions = read_captions(words);
+  if (captions.is_list) {
+    throw CLI::ValidationError(
+        "--caption is a list of captions, expected one: a demo is one "
+        "picture");
+  }
+  return captions.all.front();
+}
+
 GenerateRequest demo_request_from(const CommonFlags& flags, const DemoArguments& arguments) {
-  const CaptionWords& words = arguments.captions;
-  const bool is_own = !words.captions.empty() || !words.prompts.empty();
-  const NamedCaption own = is_own ? read_captions(words).all.front() : NamedCaption();
+  const bool is_own = are_given(arguments.captions);
+  const NamedCaption own = is_own ? only_caption(arguments.captions) : NamedCaption();
   GenerateRequest request = demo_request(own.text);
   if (is_own) request.picture = with_caption(request.picture, own);
   request.picture.preset = arguments.preset;
@@ -83,7 +97,12 @@ void add_demo(CLI::App& program, CommonFlags& flags) {
   add_device_flags(*command, flags);
   add_output_flags(*command, flags);
   const auto arguments = std::make_shared<DemoArguments>();
-  add_caption_flags(*command, arguments->captions, /*several=*/false);
+  add_caption_flags(*command, arguments->captions);
+  command->get_option("--caption")
+      ->description("JSON caption: a file, - for stdin, or the JSON itself")
+      ->type_name("FILE");
+  command->get_option("--prompt")->description("Plain text in place of a caption");
+  command->get_option("--wrap-text")->description("The caption is plain text");
   command->add_option("--preset", arguments->preset, "Preset of the model (default: its first)")
       ->type_name("NAME");
   add_steps(*command, arguments->steps);
