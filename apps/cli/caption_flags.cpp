@@ -72,14 +72,15 @@ bool is_there(const std::string& path) {
 // Reads the words of one command line into a list.
 class CaptionReader {
  public:
-  CaptionReader(bool wrap_text, bool is_list) : wrap_text_(wrap_text), is_list_(is_list) {}
+  CaptionReader(bool wrap_text, bool is_list, const CaptionOfText& caption_of_text)
+      : wrap_text_(wrap_text), is_list_(is_list), caption_of_text_(caption_of_text) {}
 
   void read(const GivenCaption& given) {
     if (given.is_prompt) {
       const std::string name = numbered("prompt");
       // A caption in the place of words, as other programs take it.
       add(name, is_list_ ? name : "the prompt",
-          [&] { return is_json(given.text) ? given.text : wrap_plain_text(given.text); });
+          [&] { return is_json(given.text) ? given.text : caption_of_text_(given.text); });
     } else if (is_list_ && is_folder(given.text)) {
       read_folder(given.text);
     } else if (!is_there(given.text) && is_json(given.text)) {
@@ -162,7 +163,7 @@ class CaptionReader {
   }
 
   std::string wrapped(const std::string& text) const {
-    return wrap_text_ ? wrap_plain_text(text) : text;
+    return wrap_text_ ? caption_of_text_(text) : text;
   }
 
   // "prompt-2"
@@ -171,6 +172,7 @@ class CaptionReader {
   }
 
   bool wrap_text_, is_list_;
+  const CaptionOfText& caption_of_text_;
   std::map<std::string, int> numbers_;
   std::vector<NamedCaption> captions_;
 };
@@ -197,14 +199,16 @@ bool are_given(const CaptionWords& words) {
   return !words.captions.empty() || !words.prompts.empty();
 }
 
-Captions read_captions(const CaptionWords& words) {
+std::string wrapped_text(const std::string& text) { return wrap_plain_text(text); }
+
+Captions read_captions(const CaptionWords& words, const CaptionOfText& caption_of_text) {
   const std::vector<GivenCaption> given = in_order(words);
   check_given(given);
   const GivenCaption& first = given.front();
   const bool is_list_file = is_folder(first.text) || (is_lines(first.text) && is_there(first.text));
   Captions captions;
   captions.is_list = given.size() > 1 || (!first.is_prompt && is_list_file);
-  CaptionReader reader(words.wrap_text, captions.is_list);
+  CaptionReader reader(words.wrap_text, captions.is_list, caption_of_text);
   for (const GivenCaption& each : given) reader.read(each);
   captions.all = reader.captions();
   return captions;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,12 @@ struct Captions {
 
 bool are_given(const CaptionWords& words);
 
+// Makes a caption of plain text.
+using CaptionOfText = std::function<std::string(const std::string&)>;
+std::string wrapped_text(const std::string& text);
+
 // Reads them. Throws Error where one that is not of a list cannot be read.
-Captions read_captions(const CaptionWords& words);
+Captions read_captions(const CaptionWords& words,
+                       const CaptionOfText& caption_of_text = wrapped_text);
 
 }  // namespace octet::cli

@@ -36,7 +36,7 @@ NamedCaption only_caption(const CaptionWords& words) {
         "--caption and --prompt cannot be used together or twice: a demo "
         "is one picture");
   }
-  const Captions captions = read_captions(words);
+  const Captions captions = read_captions(words, demo_caption);
   if (captions.is_list) {
     throw CLI::ValidationError(
         "--caption is a list of captions, expected one: a demo is one "
@@ -101,7 +101,8 @@ void add_demo(CLI::App& program, CommonFlags& flags) {
   command->get_option("--caption")
       ->description("JSON caption: a file, - for stdin, or the JSON itself")
       ->type_name("FILE");
-  command->get_option("--prompt")->description("Plain text in place of a caption");
+  command->get_option("--prompt")
+      ->description("Things, colours and words to paint, in plain English");
   command->get_option("--wrap-text")->description("The caption is plain text");
   command->add_option("--preset", arguments->preset, "Preset of the model (default: its first)")
       ->type_name("NAME");

@@ -20,4 +20,10 @@ inline constexpr uint64_t kDemoSeed = 7;
 // it was built from and not installed. Throws Error where it is in none of them.
 OCTET_API GenerateRequest demo_request(const std::string& caption = {});
 
+// A caption for that model of what plain text asks for: things, colours, places, and words to be
+// painted, which stand in quotes or in capitals. What else is in the text is left out; throws
+// InvalidRequest where nothing is left. A model whose folder has no words.json, the list of what is
+// known, gets what wrap_plain_text() makes of it.
+OCTET_API std::string demo_caption(const std::string& text);
+
 }  // namespace octet

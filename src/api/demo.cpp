@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "api/boundary.h"
+#include "api/demo_prompt/caption.h"
 #include "base/env.h"
 #include "base/error.h"
 #include "base/own_file.h"
@@ -16,6 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kDemoCaption = "demo.json";
+constexpr const char* kDemoWords = "words.json";
 
 bool holds_model(const fs::path& folder) {
   std::error_code ignored;
@@ -77,6 +79,15 @@ GenerateRequest demo_request(const std::string& caption) try {
   }
   request.picture.seed = kDemoSeed;
   return request;
+} catch (...) {
+  api::rethrow_as_error();
+}
+
+// What is wrong with a text by itself is found by wrapping it.
+std::string demo_caption(const std::string& text) try {
+  const std::string wrapped = wrap_plain_text(text);
+  const std::string words = (fs::path(find_demo_model()) / kDemoWords).string();
+  return is_file_there(words) ? demo::caption_from_text(text, demo::read_words(words)) : wrapped;
 } catch (...) {
   api::rethrow_as_error();
 }

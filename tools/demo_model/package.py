@@ -1,4 +1,4 @@
-"""From a model in bf16 to what is shipped: INT8 transformers, an INT8 text encoder, captions.
+"""From a model in bf16 to what is shipped: INT8 transformers, an INT8 text encoder, words.json.
 
   python package.py BF16_FOLDER --octet PROGRAM --recipe convrot --out models/demo
 
@@ -13,6 +13,8 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import load_file, save_file
+
+from write_words import write_words
 
 WEIGHTS = {
     "text_encoder": "model.safetensors",
@@ -67,6 +69,7 @@ def main():
         if not name.startswith(("encoder.", "quant_conv."))
     }
     save_file(decoder, out / "vae" / WEIGHTS["vae"], {"format": "pt"})
+    write_words(out)
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     print(f"{out}: {size / 1e6:.1f} MB")
 

@@ -1,0 +1,66 @@
+// What the demo's model can paint and the words for it: words.json of its folder, which
+// tools/demo_model/write_words.py writes from the tables that the model was trained with.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace octet::demo {
+
+struct Rgb {
+  int red = 0, green = 0, blue = 0;
+  bool operator==(const Rgb&) const = default;
+};
+
+// Of "#RRGGBB", in either case.
+std::optional<Rgb> parse_rgb(std::string_view text);
+std::string hexadecimal(const Rgb& colour);
+
+// Between 0 and 1; red, green and blue weighted roughly as the eye does.
+double distance(const Rgb& a, const Rgb& b);
+
+struct Thing {
+  std::string noun;  // as in the captions of the training
+  // That it has when nobody names any; none: any one colour suits it.
+  std::vector<Rgb> usual;
+};
+
+// What a phrase stands for.
+struct Meaning {
+  enum class Kind { thing, colour, font, background };
+  Kind kind = Kind::thing;
+  size_t index = 0;     // of a thing or a font
+  bool plural = false;  // of a thing
+  std::optional<Rgb> colour =
+      {};  // a colour's own; of backgrounds those that mean one, as a sky does
+};
+
+class Words {
+ public:
+  std::vector<Thing> things;
+  std::vector<std::string> fonts;    // phrases of the training; the first is the usual one
+  std::map<std::string, Rgb> names;  // of colours, as in the training
+  std::string characters;            // that words on a picture may have
+  size_t most_letters = 1;           // of such a word
+
+  // Lower-case words with single spaces.
+  const Meaning* find(const std::string& phrase) const;
+  size_t longest_phrase() const { return longest_; }  // in words
+
+  // The name of the colour that is nearest.
+  const std::string& name_of(const Rgb& colour) const;
+
+  void add(std::string phrase, const Meaning& meaning);
+
+ private:
+  std::map<std::string, Meaning> phrases_;
+  size_t longest_ = 0;
+};
+
+Words read_words(const std::string& path);
+
+}  // namespace octet::demo

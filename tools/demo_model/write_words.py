@@ -1,0 +1,130 @@
+"""Writes words.json of a model's folder: what plain words mean to `octet demo --prompt`.
+
+  python write_words.py models/demo
+
+The things, fonts and colours are those that the model was trained on. Beside their own names stand
+other words that people use for them, and the colours that a thing has when nobody names any.
+"""
+
+import json
+import string
+import sys
+from pathlib import Path
+
+from captions import BACKGROUNDS, FONTS, NOUNS
+from drawing import TWO_COLOURS
+from palette import NAMED, hexadecimal
+from scenes import MOST_LETTERS
+
+MORE_NOUNS = {
+    "circle": ["sphere", "button"],
+    "square": ["box"],
+    "diamond": ["rhombus"],
+    "cross": ["plus"],
+    "lightning bolt": ["lightning", "thunderbolt"],
+    "drop": ["droplet", "raindrop"],
+    "house": ["home", "cottage", "hut"],
+    "pine": ["fir", "fir tree", "christmas tree"],
+    "flower": ["daisy", "blossom"],
+    "face": ["smile"],
+    "mushroom": ["toadstool"],
+    "boat": ["ship", "sailboat", "sailing ship"],
+    "cup": ["coffee mug", "teacup", "cup of coffee", "cup of tea"],
+    "stripes": ["stripes"],
+    "checks": ["chessboard", "chess board"],
+}
+# Of a thing that nobody gave a colour. Shapes have none of their own.
+USUAL_COLOURS = {
+    "star": ["#F5B301"],
+    "heart": ["#DC2828"],
+    "moon": ["#F2D06B"],
+    "cloud": ["#FFFFFF"],
+    "lightning bolt": ["#FFC21A"],
+    "drop": ["#285AD7"],
+    "sun": ["#FFC21A", "#F28C1B"],
+    "house": ["#F6B26B", "#B3261E"],
+    "tree": ["#2E7D32", "#6D4C41"],
+    "pine": ["#1F6B3A", "#6D4C41"],
+    "flower": ["#D7289F", "#FFC21A"],
+    "face": ["#FFD23F", "#3B2A1A"],
+    "mushroom": ["#DC2828", "#EBDCBE"],
+    "boat": ["#7D502D", "#D64550"],
+    "car": ["#DC2828", "#1F1F1F"],
+    "cup": ["#148C8C", "#0B5757"],
+    "stripes": ["#DC2828", "#FFFFFF"],
+    "checks": ["#1F1F1F", "#FFFFFF"],
+    "dots": ["#285AD7", "#FFFFFF"],
+}
+MORE_FONTS = {
+    "sans": ["sans-serif", "sans", "heavy"],
+    "mono": ["mono", "monospaced"],
+    "thin": ["thin", "slim"],
+}
+MORE_COLOURS = {
+    "gray": "grey",
+    "light gray": "light grey",
+    "dark gray": "dark grey",
+    "golden": "gold",
+    "light yellow": "pale yellow",
+    "pale blue": "light blue",
+    "pale pink": "light pink",
+    "navy blue": "navy",
+    "royal blue": "blue",
+    "lime green": "lime",
+    "mint": "pale green",
+    "aqua": "cyan",
+    "scarlet": "red",
+    "crimson": "dark red",
+    "lavender": "violet",
+    "lilac": "violet",
+    "fuchsia": "magenta",
+    "ivory": "cream",
+    "tan": "beige",
+}
+# Words for what is behind everything, with a colour where the word alone means one.
+MORE_BACKGROUNDS = {
+    "sky": NAMED["sky blue"],
+    "night": NAMED["navy"],
+    "night sky": NAMED["navy"],
+    "paper": NAMED["cream"],
+    "canvas": None,
+    "page": None,
+    "ground": None,
+}
+
+
+def _written(colour):
+    return None if colour is None else "#" + hexadecimal(colour)
+
+
+def _thing(kind):
+    # "small" says something of any thing here.
+    own = [noun for noun in NOUNS[kind] if not noun.startswith("small ")]
+    usual = USUAL_COLOURS.get(kind, [])
+    assert kind not in TWO_COLOURS or len(usual) == 2, kind
+    return {"noun": own[0], "words": own + MORE_NOUNS.get(kind, []), "colours": usual}
+
+
+def words():
+    backgrounds = {**dict.fromkeys(BACKGROUNDS), **MORE_BACKGROUNDS}
+    return {
+        "things": [_thing(kind) for kind in NOUNS],
+        "fonts": [
+            {"phrase": phrases[0], "words": phrases + MORE_FONTS.get(font, [])}
+            for font, phrases in FONTS.items()
+        ],
+        "colours": {name: _written(colour) for name, colour in NAMED.items()},
+        "more_colours": {word: _written(NAMED[name]) for word, name in MORE_COLOURS.items()},
+        "backgrounds": {word: _written(colour) for word, colour in backgrounds.items()},
+        "characters": string.ascii_letters + string.digits + "!?&%-+",
+        "most_letters": MOST_LETTERS,
+    }
+
+
+def write_words(folder: Path):
+    text = json.dumps(words(), indent=1, ensure_ascii=False) + "\n"
+    (folder / "words.json").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write_words(Path(sys.argv[1]))
