@@ -59,6 +59,8 @@ if(NOT OCTET_KERNELS_ONLY)
   file(GLOB api_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/api/*.cpp
     ${PROJECT_SOURCE_DIR}/tests/measure/*.cpp)
   octet_test(api cpu ${api_tests})
+  target_compile_definitions(api_tests PRIVATE
+    OCTET_DEMO_WORDS="${PROJECT_SOURCE_DIR}/models/demo/words.json")
   if(octet_with_cuda)
     file(GLOB cuda_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/cuda/*.cpp)
     octet_test(cuda cuda ${cuda_tests})

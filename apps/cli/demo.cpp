@@ -114,7 +114,7 @@ void add_demo(CLI::App& program, CommonFlags& flags) {
             {"--caption", "--prompt", "--wrap-text", "--preset", "--steps", "--seed", "--out"});
   set_examples(*command,
                {"octet demo", "octet demo --caption caption.json --seed random -o own.png",
-                "octet demo -p 'a red circle on white' --device cpu"});
+                "octet demo -p 'a red heart and the word HELLO on a yellow background'"});
   command->callback([&flags, arguments] { render_demo(flags, *arguments); });
 }
 

@@ -6,9 +6,11 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 
 import numpy as np
 import pytest
+from conftest import REPOSITORY
 from demo_folder import (
     CAPTION,
     DESCRIPTION,
@@ -130,6 +132,50 @@ def test_the_trained_model_paints_its_caption(octet, trained_folder, tmp_path): 
     assert pixels.std() > 25
     assert np.abs(np.diff(pixels, axis=0)).mean() < 0.2 * pixels.std()
     assert np.abs(np.diff(pixels, axis=1)).mean() < 0.2 * pixels.std()
+
+
+def test_the_trained_model_paints_plain_words(octet, trained_folder, tmp_path):  # noqa: F811
+    """The caption that the words became is in the file, and its boxes and colours on the picture."""
+    out = tmp_path / "words.png"
+    prompt = "a red heart and the word HELLO on a yellow background"
+    flags = ("--device", "cpu", "--preset", "turbo", "-o", out, "--json", tmp_path / "words.json")
+    done = octet("demo", *flags, "--prompt", prompt, OCTET_DEMO_MODEL="")
+    assert done.returncode == 0, done.stderr
+    assert f"\n{prompt}\n" in done.stdout
+    image = Image.open(out)
+    caption = json.loads(image.text["caption"])
+    assert json.loads(json.loads((tmp_path / "words.json").read_text())["caption"]) == caption
+    heart, word = caption["compositional_deconstruction"]["elements"]
+    assert (heart["desc"], word["text"]) == ("A red heart", "HELLO")
+
+    pixels = np.asarray(image.convert("RGB")).astype(float)
+
+    def inside(element):
+        y0, x0, y1, x1 = (round(side * 256 / 1000) for side in element["bbox"])
+        return pixels[y0:y1, x0:x1]
+
+    def share(part, colour):
+        """Of pixels that are near this colour."""
+        return (np.abs(part - np.array(colour)).max(axis=-1) < 40).mean()
+
+    yellow, red, navy = (250, 210, 40), (220, 40, 40), (27, 47, 107)
+    assert share(pixels[:16], yellow) > 0.9 and share(pixels[-16:], yellow) > 0.9
+    assert share(inside(heart), red) > 0.45
+    assert 0.2 < share(inside(word), navy) < 0.8
+
+
+def test_words_that_it_does_not_know(octet, trained_folder, tmp_path):  # noqa: F811
+    out = tmp_path / "no.png"
+    done = octet("demo", "-p", "an elephant", "-o", out, OCTET_DEMO_MODEL="")
+    sentence = only_sentence(done, code=2)
+    assert '"an elephant"' in sentence and "heart" in sentence and "'HELLO'" in sentence
+    assert not out.exists()
+
+
+def test_its_words_are_those_of_its_training(trained_folder, tmp_path):  # noqa: F811
+    script = REPOSITORY / "tools" / "demo_model" / "write_words.py"
+    subprocess.run([sys.executable, script, tmp_path], check=True)
+    assert (tmp_path / "words.json").read_text() == (trained_folder / "words.json").read_text()
 
 
 def test_the_captions_it_is_judged_by_are_valid(octet, trained_folder):  # noqa: F811

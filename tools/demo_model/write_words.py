@@ -47,13 +47,25 @@ USUAL_COLOURS = {
     "pine": ["#1F6B3A", "#6D4C41"],
     "flower": ["#D7289F", "#FFC21A"],
     "face": ["#FFD23F", "#3B2A1A"],
-    "mushroom": ["#DC2828", "#EBDCBE"],
+    "mushroom": ["#DC2828", "#C8A078"],
     "boat": ["#7D502D", "#D64550"],
     "car": ["#DC2828", "#1F1F1F"],
     "cup": ["#148C8C", "#0B5757"],
     "stripes": ["#DC2828", "#FFFFFF"],
     "checks": ["#1F1F1F", "#FFFFFF"],
     "dots": ["#285AD7", "#FFFFFF"],
+}
+# Width by height, where the square that the rest has looks odd.
+SHAPES = {
+    "arrow": 1.5,
+    "boat": 1.1,
+    "car": 1.7,
+    "cloud": 1.5,
+    "drop": 0.75,
+    "lightning bolt": 0.75,
+    "moon": 0.75,
+    "pine": 0.8,
+    "tree": 0.85,
 }
 MORE_FONTS = {
     "sans": ["sans-serif", "sans", "heavy"],
@@ -102,7 +114,12 @@ def _thing(kind):
     own = [noun for noun in NOUNS[kind] if not noun.startswith("small ")]
     usual = USUAL_COLOURS.get(kind, [])
     assert kind not in TWO_COLOURS or len(usual) == 2, kind
-    return {"noun": own[0], "words": own + MORE_NOUNS.get(kind, []), "colours": usual}
+    return {
+        "noun": own[0],
+        "words": own + MORE_NOUNS.get(kind, []),
+        "colours": usual,
+        "shape": SHAPES.get(kind, 1.0),
+    }
 
 
 def words():

@@ -13,7 +13,13 @@ constexpr double kGap = 12;  // at least, between two and to the edge
 constexpr double kThing[] = {112, 60, 132};   // of a Size
 constexpr double kCapitals[] = {48, 26, 64};  // their height, of a Size
 constexpr double kLetterWidth = 0.95;         // of their height
+constexpr double kLeastHeight = 18;           // of what lies beside others
 constexpr size_t kMostThingsInARow = 3;
+
+double fit(double needed, size_t count) {
+  const double space = kSide - kGap * static_cast<double>(count + 1);
+  return std::min(1.0, space / needed);
+}
 
 struct Item {
   size_t group = 0, member = 0;
@@ -39,6 +45,12 @@ struct Line {
     return std::accumulate(items.begin(), items.end(), 0.0,
                            [](double sum, const Item& item) { return sum + item.width; });
   }
+  // Whether nothing becomes too small when another one joins.
+  bool has_room_for(const Item& other) const {
+    double least = other.height;
+    for (const Item& item : items) least = std::min(least, item.height);
+    return least * fit(width() + other.width, items.size() + 1) >= kLeastHeight;
+  }
   void scale(double factor) {
     for (Item& item : items) {
       item.width *= factor;
@@ -47,11 +59,13 @@ struct Line {
   }
 };
 
-Item item_of(const Group& group, size_t index, size_t member) {
+Item item_of(const Group& group, size_t index, size_t member, const Words& words) {
   Item item{.group = index, .member = member, .column = group.column};
   const size_t size = static_cast<size_t>(group.size);
   if (group.thing) {
-    item.width = item.height = kThing[size];
+    const double shape = words.things[*group.thing].shape;
+    item.width = kThing[size] * std::min(1.0, shape);
+    item.height = kThing[size] / std::max(1.0, shape);
   } else {
     item.height = kCapitals[size];
     item.width = kLetterWidth * item.height * static_cast<double>(group.words[member].size());
@@ -62,7 +76,7 @@ Item item_of(const Group& group, size_t index, size_t member) {
 // Puts groups into lines in the order of the text: things side by side, each word by itself.
 class Lines {
  public:
-  explicit Lines(const Scene& scene) {
+  Lines(const Scene& scene, const Words& words) : words_(words) {
     for (size_t i = 0; i < scene.groups.size(); ++i) add(scene.groups[i], i);
     split_things();
     for (Line& line : lines_) {
@@ -84,25 +98,30 @@ class Lines {
 
   void add(const Group& group, size_t index) {
     const bool is_beside = group.order == Order::left || group.order == Order::right;
-    if (!is_beside || lines_.empty()) last_ = line_for(group);
+    const Item first = item_of(group, index, 0, words_);
+    if (!is_beside || lines_.empty() || !lines_[last_].has_room_for(first)) {
+      last_ = line_for(group, first);
+    }
     const bool is_first = group.order == Order::left;
     for (size_t member = 0; member < group.elements(); ++member) {
       if (!group.thing && member > 0) insert_line(last_ + 1, group.row);
       Line& line = lines_[last_];
-      const Item item = item_of(group, index, member);
+      const Item item = item_of(group, index, member, words_);
       line.items.insert(is_first ? line.items.begin() : line.items.end(), item);
       line.has_words |= !group.thing;
     }
   }
 
-  size_t line_for(const Group& group) {
+  size_t line_for(const Group& group, const Item& item) {
     if (group.order == Order::above) return insert_line(last_, group.row);
     if (group.order == Order::below && !lines_.empty()) return insert_line(last_ + 1, group.row);
     const size_t first = group.row != Row::any || lines_.empty() ? 0 : last_;
     for (size_t i = first; i < lines_.size(); ++i) {
-      const bool suits = group.thing ? !lines_[i].has_words : false;
+      const bool suits = group.thing && !lines_[i].has_words;
       const bool both_say = group.column != Column::any && lines_[i].all_have_columns();
-      if (lines_[i].row == group.row && (suits || both_say)) return i;
+      if (lines_[i].row == group.row && (suits || both_say) && lines_[i].has_room_for(item)) {
+        return i;
+      }
     }
     return insert_line(lines_.size(), group.row);
   }
@@ -123,14 +142,10 @@ class Lines {
     lines_.push_back(std::move(second));
   }
 
+  const Words& words_;
   std::vector<Line> lines_;
   size_t last_ = 0;  // that of the last group
 };
-
-double fit(double needed, size_t count) {
-  const double space = kSide - kGap * static_cast<double>(count + 1);
-  return std::min(1.0, space / needed);
-}
 
 void fit_into_picture(std::vector<Line>& lines) {
   double height = 0;
@@ -188,10 +203,10 @@ void place(const Line& line, double top, std::vector<std::vector<Box>>& boxes) {
 
 }  // namespace
 
-std::vector<std::vector<Box>> arrange(const Scene& scene) {
+std::vector<std::vector<Box>> arrange(const Scene& scene, const Words& words) {
   std::vector<std::vector<Box>> boxes;
   for (const Group& group : scene.groups) boxes.emplace_back(group.elements());
-  std::vector<Line> lines = Lines(scene).take();
+  std::vector<Line> lines = Lines(scene, words).take();
   fit_into_picture(lines);
   const std::vector<double> edges = edges_of(lines);
   for (size_t i = 0; i < lines.size(); ++i) place(lines[i], edges[i], boxes);

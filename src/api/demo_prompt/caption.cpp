@@ -85,7 +85,7 @@ std::string caption_from_text(std::string_view text, const Words& words) {
               "word in quotes, as in: a red heart and the word 'HELLO' on yellow",
               in_quotes(text), nouns_of(words));
   choose_colours(scene, words);
-  const std::vector<std::vector<Box>> boxes = arrange(scene);
+  const std::vector<std::vector<Box>> boxes = arrange(scene, words);
   ordered_json elements = ordered_json::array();
   for (size_t i = 0; i < scene.groups.size(); ++i) {
     for (size_t member = 0; member < boxes[i].size(); ++member) {

@@ -17,6 +17,7 @@ constexpr Rgb kShapes[] = {{220, 40, 40},  {40, 90, 215},   {245, 179, 1},
 
 // Distances at which one stands out from another; those of the training scenes are similar.
 constexpr double kThingFromGround = 0.25, kInkFromGround = 0.45, kThingFromThing = 0.2;
+constexpr double kParts = 0.15;  // the two colours of a thing, its own or beside a named one
 
 double nearest(const Rgb& colour, std::span<const Rgb> others) {
   double least = std::numeric_limits<double>::max();
@@ -55,8 +56,7 @@ void choose_for_thing(Group& group, const std::vector<Rgb>& usual, std::span<con
     colours = suits ? usual : std::vector{pick(kShapes, grounds, kThingFromGround, used)};
   }
   if (colours.size() < needed) {
-    const bool suits = nearest(usual[1], colours) >= kThingFromThing &&
-                       nearest(usual[1], grounds) >= kThingFromThing;
+    const bool suits = nearest(usual[1], colours) >= kParts && nearest(usual[1], grounds) >= kParts;
     colours.push_back(suits ? usual[1] : pick(kShapes, grounds, kThingFromGround, colours));
   }
   // Several colours of things that have one each belong to one after the other.

@@ -135,7 +135,7 @@ class SceneReader {
   // Quotations and capitals; those that follow each other are one group.
   void read_text() {
     std::vector<std::string> texts;
-    for (; is_text(at_); ++at_) add_pieces(tokens_[at_].text, texts);
+    for (; is_text(at_); ++at_) append(texts, words_.pieces_of(tokens_[at_].text));
     add_words(std::move(texts));
   }
 
@@ -153,30 +153,13 @@ class SceneReader {
     while (may_be_text(at_) && (texts.empty() || takes_all) &&
            (takes_known || (phrase_at(at_).meaning == nullptr && !size_of(tokens_[at_].lower) &&
                             !is_article(tokens_[at_].lower)))) {
-      add_pieces(tokens_[at_++].text, texts);
+      append(texts, words_.pieces_of(tokens_[at_++].text));
     }
     add_words(std::move(texts));
   }
 
-  // The words of a text as the model can paint them: its characters, and not too many at once.
-  void add_pieces(const std::string& text, std::vector<std::string>& pieces) const {
-    std::string word;
-    const auto end_word = [&] {
-      const size_t parts = (word.size() + words_.most_letters - 1) / words_.most_letters;
-      for (size_t i = 0; i < parts && pieces.size() < kMostElements; ++i) {
-        const size_t begin = word.size() * i / parts, end = word.size() * (i + 1) / parts;
-        pieces.push_back(word.substr(begin, end - begin));
-      }
-      word.clear();
-    };
-    for (const char c : text) {
-      if (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
-        end_word();
-      } else if (words_.characters.find(c) != std::string::npos) {
-        word += c;
-      }
-    }
-    end_word();
+  static void append(std::vector<std::string>& texts, const std::vector<std::string>& more) {
+    texts.insert(texts.end(), more.begin(), more.end());
   }
 
   void add_words(std::vector<std::string> texts) {

@@ -49,7 +49,7 @@ struct Box {
 inline constexpr int kSide = 256;
 
 // For each element of each group, in their order: inside of the picture and apart.
-std::vector<std::vector<Box>> arrange(const Scene& scene);
+std::vector<std::vector<Box>> arrange(const Scene& scene, const Words& words);
 
 // Gives colours to all that nobody gave any: what stands out from the background and, where things
 // have no colours of their own, from each other.

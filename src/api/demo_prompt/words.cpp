@@ -36,7 +36,9 @@ Rgb rgb_from(const json& value, const std::string& path) {
 
 void add_things(Words& words, const json& list, const std::string& path) {
   for (const json& each : list) {
-    Thing thing{.noun = each.at("noun"), .usual = {}};
+    Thing thing{.noun = each.at("noun"), .usual = {}, .shape = each.at("shape")};
+    check(thing.shape > 0.4 && thing.shape < 2.5, "{}: the shape of {} is {}, expected 0.4 to 2.5",
+          path, describe(each.at("noun")), thing.shape);
     for (const json& colour : each.at("colours")) thing.usual.push_back(rgb_from(colour, path));
     const Meaning meaning{.kind = Meaning::Kind::thing, .index = words.things.size()};
     for (const json& word : each.at("words")) words.add(word, meaning);
@@ -108,6 +110,28 @@ double distance(const Rgb& a, const Rgb& b) {
 const Meaning* Words::find(const std::string& phrase) const {
   const auto found = phrases_.find(phrase);
   return found == phrases_.end() ? nullptr : &found->second;
+}
+
+std::vector<std::string> Words::pieces_of(std::string_view text) const {
+  std::vector<std::string> pieces;
+  std::string word;
+  const auto end_word = [&] {
+    const size_t parts = (word.size() + most_letters - 1) / most_letters;
+    for (size_t i = 0; i < parts; ++i) {
+      const size_t begin = word.size() * i / parts, end = word.size() * (i + 1) / parts;
+      pieces.push_back(word.substr(begin, end - begin));
+    }
+    word.clear();
+  };
+  for (const char c : text) {
+    if (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
+      end_word();
+    } else if (characters.find(c) != std::string::npos) {
+      word += c;
+    }
+  }
+  end_word();
+  return pieces;
 }
 
 const std::string& Words::name_of(const Rgb& colour) const {

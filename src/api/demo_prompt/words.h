@@ -27,6 +27,7 @@ struct Thing {
   std::string noun;  // as in the captions of the training
   // That it has when nobody names any; none: any one colour suits it.
   std::vector<Rgb> usual;
+  double shape = 1;  // width by height
 };
 
 // What a phrase stands for.
@@ -50,6 +51,9 @@ class Words {
   // Lower-case words with single spaces.
   const Meaning* find(const std::string& phrase) const;
   size_t longest_phrase() const { return longest_; }  // in words
+
+  // A text as words that can be painted: of the model's characters, and not longer than it can.
+  std::vector<std::string> pieces_of(std::string_view text) const;
 
   // The name of the colour that is nearest.
   const std::string& name_of(const Rgb& colour) const;
