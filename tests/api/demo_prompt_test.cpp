@@ -150,6 +150,11 @@ TEST(DemoPrompt, TextToPaint) {
   EXPECT_EQ(font[1]["desc"], "The monospace letters");
 }
 
+TEST(DemoPrompt, DescriptionsBeginWithNoCapitals) {
+  EXPECT_EQ(caption_of("HELLO, a star")["high_level_description"], "A picture: HELLO, a star");
+  EXPECT_EQ(caption_of(" A star\n")["high_level_description"], "A star");
+}
+
 TEST(DemoPrompt, Places) {
   json pair = elements_of("a house under a sun");
   EXPECT_TRUE(is_below(pair[0], pair[1]));

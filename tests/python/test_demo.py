@@ -182,5 +182,5 @@ def test_the_captions_it_is_judged_by_are_valid(octet, trained_folder):  # noqa:
     captions = sorted((trained_folder / "captions").glob("*.json"))
     assert captions
     for path in captions:
-        done = octet("caption", "check", path)
-        assert done.stdout == f"{path}: a valid caption\n"
+        done = octet("caption", "check", path)  # which may warn of a missing description
+        assert done.stdout.splitlines()[-1] == f"{path}: a valid caption"

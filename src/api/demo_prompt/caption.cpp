@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/demo_prompt/scene.h"
+#include "api/demo_prompt/tokens.h"
 #include "base/invalid_request.h"
 #include "formats/text.h"
 
@@ -15,18 +16,26 @@ using nlohmann::ordered_json;
 // The model reads descriptions of one sentence, and takes a limited number of tokens.
 constexpr size_t kLongestDescription = 300;
 
+// Descriptions of the training begin with an article. One that begins with a word in capitals mixes
+// up the letters of the words to paint, seen with "WELCOME in big letters, HOME in small letters".
+std::string_view lead_of(std::string_view text) {
+  const std::vector<Token> tokens = tokens_of(text);
+  return !tokens.empty() && is_shouted(tokens.front()) ? "A picture: " : "";
+}
+
 // The whole text, or its beginning.
 std::string description_from(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \t\r\n");
   text = text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
-  if (text.size() <= kLongestDescription) return std::string(text);
+  const std::string lead(lead_of(text));
+  if (text.size() <= kLongestDescription) return lead + std::string(text);
   size_t end = 0;
   while (true) {
     const size_t length = first_code_point(text.substr(end)).length;
     if (length == 0 || end + length > kLongestDescription) break;
     end += length;
   }
-  return std::string(text.substr(0, end)) + "...";
+  return lead + std::string(text.substr(0, end)) + "...";
 }
 
 ordered_json bbox(const Box& box) {

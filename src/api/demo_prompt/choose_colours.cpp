@@ -8,7 +8,7 @@ namespace octet::demo {
 namespace {
 
 // Each list begins with what is taken where nothing speaks against it.
-constexpr Rgb kGrounds[] = {{250, 243, 220}, {160, 205, 245}, {255, 255, 255},
+constexpr Rgb kGrounds[] = {{250, 243, 220}, {135, 200, 240}, {255, 255, 255},
                             {205, 240, 205}, {20, 30, 90},    {70, 70, 70}};
 constexpr Rgb kInks[] = {{27, 47, 107}, {255, 255, 255}, {139, 20, 20}, {15, 15, 15}};
 constexpr Rgb kShapes[] = {{220, 40, 40},  {40, 90, 215},   {245, 179, 1},
