@@ -135,7 +135,7 @@ def test_the_trained_model_paints_its_caption(octet, trained_folder, tmp_path): 
 
 
 def test_the_trained_model_paints_plain_words(octet, trained_folder, tmp_path):  # noqa: F811
-    """The caption that the words became is in the file, and its boxes and colours on the picture."""
+    """The caption that they became is in the file; its boxes and colours are on the picture."""
     out = tmp_path / "words.png"
     prompt = "a red heart and the word HELLO on a yellow background"
     flags = ("--device", "cpu", "--preset", "turbo", "-o", out, "--json", tmp_path / "words.json")
