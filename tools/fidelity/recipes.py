@@ -62,6 +62,14 @@ def link_missing(folder: Path, source: Path) -> None:
             link.symlink_to(os.path.relpath(part.resolve(), folder.resolve()))
 
 
+def linked_model(folder: Path, *sources: Path) -> Path:
+    """One folder with the parts of several, those of the first before those of the next."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for source in sources:
+        link_missing(folder, source)
+    return folder
+
+
 @dataclass(frozen=True)
 class Workshop:
     """Makes checkpoints of one model in one folder. What is there already is kept."""
@@ -71,6 +79,8 @@ class Workshop:
     folder: Path
     device: str
     size: str
+    calibration: Path | None = None  # a folder of captions; without one they are written
+    calibration_steps: int | None = None  # without it those of the preset turbo
 
     def protected_count(self) -> int:
         config = json.loads((self.model / "transformer" / "config.json").read_text())
@@ -80,9 +90,14 @@ class Workshop:
         """Activations of the model under captions as in training, none of them evaluated."""
         path = self.folder / "activations.safetensors"
         if not path.exists():
-            captions = self.folder / "calibration"
-            write_captions(captions, CALIBRATION_CAPTIONS, CALIBRATION_SEED, held_out=False)
-            self._quantize("--captions", captions, "--calibration-size", self.size, "--measure")
+            captions = self.calibration or self.folder / "calibration"
+            if not self.calibration:
+                write_captions(captions, CALIBRATION_CAPTIONS, CALIBRATION_SEED, held_out=False)
+            steps = self.calibration_steps
+            self._quantize(
+                *("--captions", captions, "--calibration-size", self.size, "--measure"),
+                *(("--calibration-steps", steps) if steps else ()),
+            )
         return path
 
     def _quantize(self, *arguments) -> None:

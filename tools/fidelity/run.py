@@ -31,7 +31,7 @@ import report
 from asked import FONTS_FOLDER
 from judges import SCORES, judge
 from make_captions import FIRST_SEED, write_captions
-from recipes import RECIPES, Recipe, Workshop, by_name, link_missing
+from recipes import RECIPES, Recipe, Workshop, by_name, linked_model
 from rendering import Rendering, picture_of
 from whole_files import write_whole
 
@@ -212,11 +212,8 @@ def main() -> None:
     check_sources(arguments)
     write_captions(captions, arguments.captions, FIRST_SEED)
     keep_settings(arguments, work, captions)
-    name, master = arguments.model.name, work / "models" / "bf16"
-    master.mkdir(parents=True, exist_ok=True)
-    for source in filter(None, (arguments.model, arguments.base)):
-        link_missing(master, source)
-    arguments.model = master
+    name, sources = arguments.model.name, filter(None, (arguments.model, arguments.base))
+    arguments.model = linked_model(work / "models" / "bf16", *sources)
     workshop = Workshop(
         arguments.octet, arguments.model, work / "models", arguments.device, arguments.size
     )
