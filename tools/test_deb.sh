@@ -31,11 +31,8 @@ apt-get install -y -qq --no-install-recommends /octet.deb >/dev/null
 cd /tmp
 octet --version
 octet devices
-test -s /usr/share/octet/demo/demo.json
-if [ -e /usr/share/octet/demo/model_index.json ]; then
-  octet demo --quiet
-  head -c 4 demo.png | grep -q PNG
-fi
+octet demo --quiet
+head -c 4 demo.png | grep -q PNG
 grep -q '^\.TH OCTET 1' /usr/share/man/man1/octet.1
 bash -c '. /usr/share/bash-completion/completions/octet && complete -p octet'
 grep -q '^#compdef octet' /usr/share/zsh/vendor-completions/_octet

@@ -120,20 +120,6 @@ def test_an_installed_program_finds_its_own(built_program, demo_folder, tmp_path
 # --- the trained model ----------------------------------------------------------------------------
 
 
-def test_the_trained_model_paints_its_caption(octet, trained_folder, tmp_path):  # noqa: F811
-    """Noise has neighbours as different as any two pixels; a picture of flat colours has not."""
-    out = tmp_path / "demo.png"
-    environment = {"OCTET_DEMO_MODEL": ""}  # as if it was not set
-    done = octet("demo", "--device", "cpu", "-o", out, **environment)
-    assert done.returncode == 0, done.stderr
-    caption = json.loads((trained_folder / "demo.json").read_text())
-    assert f"\n{caption['high_level_description']}\n" in done.stdout
-    pixels = np.asarray(Image.open(out).convert("RGB")).astype(float)
-    assert pixels.std() > 25
-    assert np.abs(np.diff(pixels, axis=0)).mean() < 0.2 * pixels.std()
-    assert np.abs(np.diff(pixels, axis=1)).mean() < 0.2 * pixels.std()
-
-
 def test_the_trained_model_paints_plain_words(octet, trained_folder, tmp_path):  # noqa: F811
     """The caption that they became is in the file; its boxes and colours are on the picture."""
     out = tmp_path / "words.png"
@@ -182,5 +168,5 @@ def test_the_captions_it_is_judged_by_are_valid(octet, trained_folder):  # noqa:
     captions = sorted((trained_folder / "captions").glob("*.json"))
     assert captions
     for path in captions:
-        done = octet("caption", "check", path)  # which may warn of a missing description
-        assert done.stdout.splitlines()[-1] == f"{path}: a valid caption"
+        done = octet("caption", "check", path)  # some lack a description, of which it warns
+        assert done.stdout.endswith(f"{path}: a valid caption\n"), done.stdout
