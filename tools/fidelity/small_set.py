@@ -44,7 +44,7 @@ SIZE, PRESET, STEPS = "256x256", "default", 2  # so few make pictures, only less
 # with a twentieth of one linear's weights changed it is 30 dB from it.
 LEAST_PSNR = 36.0
 # For the same reason figures may leave their intervals by this much. Means by AVX-512 and AVX2
-# differ from those on AMX by 0.2 dB of SNR and 0.4 dB of PSNR in the median, by 1.3 and 2.2 at most.
+# differ from those on AMX by 0.2 dB of SNR and 0.4 dB of PSNR in the median, 1.3 and 2.2 at most.
 ROUNDING_DB = 2.0
 
 
