@@ -274,7 +274,8 @@ def step_means(recipe: dict) -> list[float | None]:
 
 
 def write_report(results: dict, docs: Path) -> list[Path]:
-    about = f"{results['model']}, {results['captions']} captions, {counted(results['seeds'], 'seed')} each"
+    seeds = counted(results["seeds"], "seed")
+    about = f"{results['model']}, {results['captions']} captions, {seeds} each"
     steps = {recipe["label"]: step_means(recipe) for recipe in results["recipes"]}
     psnr = {
         recipe["label"]: np.percentile(
