@@ -61,8 +61,7 @@ std::string find_demo_model() {
   }
   fail(
       "demo: its model is not there, expected a model_index.json in {}; set OCTET_DEMO_MODEL to "
-      "the "
-      "folder that holds it",
+      "the folder that holds it",
       tried.empty() ? "share/octet/demo of the installation" : tried);
 }
 

@@ -18,7 +18,6 @@ import pytest
 from PIL import Image
 from running import octet  # noqa: F401: a fixture
 
-pytest.importorskip("skimage")
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 

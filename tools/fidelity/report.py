@@ -186,6 +186,12 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
+def command_of(results: dict) -> str:
+    names = ",".join(recipe["name"] for recipe in results["recipes"])
+    numbers = f"--captions {results['captions']} --seeds {results['seeds']}"
+    return f'make fidelity FIDELITY_ARGS="{numbers} --recipes {names}"'
+
+
 def markdown(results: dict) -> str:
     recipes = {recipe["name"]: recipe for recipe in results["recipes"]}
     against_bf16 = [
@@ -211,8 +217,9 @@ def markdown(results: dict) -> str:
         f"({results['steps']} steps), {results['captions']} held-out captions with "
         f"{counted(results['seeds'], 'seed')} each: {pictures} pictures of each recipe. "
         f"{results['device']}; {results['date']}; version {results['version']}, commit "
-        f"{results['commit']}. Every figure comes from the results of `make fidelity`, none is "
-        "typed in.",
+        f"{results['commit']}. Every figure comes from the results of this command, none is typed "
+        "in:",
+        f"```\n{command_of(results)}\n```",
         "In parentheses: 95 % intervals by bootstrap over captions "
         f"({results['resamples']} resamples, paired).",
         "## Ranking",

@@ -20,7 +20,7 @@ from PIL import Image
 
 from asked import read_caption
 from gallery import sheet
-from recipes import link_missing
+from recipes import linked_model
 from rendering import Rendering, picture_of
 
 
@@ -34,10 +34,8 @@ def main() -> None:
     subprocess.run(command, check=True)
     with tempfile.TemporaryDirectory() as temporary:
         work = Path(temporary)
-        master, references = work / "bf16", work / "references"
-        master.mkdir()
-        for source in (ROOT / "models" / "demo-bf16", shipped):
-            link_missing(master, source)
+        references = work / "references"
+        master = linked_model(work / "bf16", ROOT / "models" / "demo-bf16", shipped)
         size = "x".join(map(str, json.loads((shipped / "octet_presets.json").read_text())["size"]))
         rendering = Rendering(arguments.octet, master, captions, 1, size, "default", None, "auto")
         images = rendering.compare(shipped, "int8", work / "int8", references)["images"]

@@ -100,9 +100,7 @@ class SmallSet:
         model = linked_model(work / "models" / "bf16", BF16, DEMO)
         calibration = _copied(CALIBRATION, work / "calibration")
         captions = _copied(CAPTIONS, work / "captions")
-        self.workshop = Workshop(
-            octet, model, work / "models", device, SIZE, calibration, STEPS
-        )
+        self.workshop = Workshop(octet, model, work / "models", device, SIZE, calibration, STEPS)
         self.rendering = Rendering(octet, model, captions, 1, SIZE, PRESET, STEPS, device)
 
     def compare(self, recipe) -> dict:

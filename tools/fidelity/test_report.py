@@ -84,6 +84,7 @@ def test_recipes_are_ranked_and_ties_are_named():
     for row in made["recipes"][0]["pictures"]:
         row["snr_db"][-1] = 17.5  # and the other 18.5
     sure = report.ranking_table(made)
+    assert "--captions 8 --seeds 2 --recipes rowwise,convrot" in report.markdown(made)
     assert "| 1 | C | 18.5" in sure and "+1.00 (+1.00 to +1.00) | yes |" in sure
     assert "Each is surely ahead of the next." in sure
     assert report.markdown(made).split("\n\n")[1].startswith("**C is the nearest of native INT8**")

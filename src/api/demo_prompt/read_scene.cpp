@@ -130,7 +130,6 @@ class SceneReader {
   }
 
   // --- texts
-  // --------------------------------------------------------------------------------------
 
   // Quotations and capitals; those that follow each other are one group.
   void read_text() {
@@ -171,7 +170,6 @@ class SceneReader {
   }
 
   // --- things, colours, backgrounds
-  // ---------------------------------------------------------------
 
   bool read_phrase() {
     size_t taken = 0;
@@ -295,7 +293,6 @@ class SceneReader {
   }
 
   // --- places
-  // -------------------------------------------------------------------------------------
 
   bool read_place() {
     if (is(at_, "on") && is(at_ + 1, "top") && is(at_ + 2, "of"))

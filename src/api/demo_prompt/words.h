@@ -36,8 +36,8 @@ struct Meaning {
   Kind kind = Kind::thing;
   size_t index = 0;     // of a thing or a font
   bool plural = false;  // of a thing
-  std::optional<Rgb> colour =
-      {};  // a colour's own; of backgrounds those that mean one, as a sky does
+  // A colour's own; of backgrounds those that mean one, as a sky does.
+  std::optional<Rgb> colour = {};
 };
 
 class Words {
