@@ -1,7 +1,7 @@
 #include "cuda/gemm/ceiling.h"
 #include "cuda/ptx/mma_s8.cuh"
 #include "cuda/ptx/shared.cuh"
-#include "cuda/ptx/wgmma.cuh"
+#include "cuda/ptx/wgmma_s8.cuh"
 
 namespace octet::cuda {
 namespace {
@@ -60,8 +60,8 @@ __global__ void __launch_bounds__(kThreads, 1) multiply_shared(int repeats, int*
   ptx::publish_stores();
   __syncthreads();
   const uint32_t address = ptx::shared_address(operands);
-  const uint64_t a = ptx::wgmma_operand(address + threadIdx.x / 128 * 64 * 128);
-  const uint64_t w = ptx::wgmma_operand(address + 128 * 128);
+  const uint32_t a = ptx::wgmma_operand(address + threadIdx.x / 128 * 64 * 128);
+  const uint32_t w = ptx::wgmma_operand(address + 128 * 128);
   int32_t acc[kHopperColumns / 8][4] = {};
   for (int repeat = 0; repeat < repeats; ++repeat) {
     ptx::wgmma_fence();

@@ -104,6 +104,7 @@ __device__ __forceinline__ void run_block(const GemmParams& params, const Operan
   if (threadIdx.x == 0) {
     for (auto& barrier : words.turn) ptx::mbarrier_init(ptx::shared_address(&barrier), kGroupWarps);
     Pipeline<T>(stages).init();
+    ptx::mbarrier_publish_init();
   }
   if constexpr (T.cluster() > 1) {
     ptx::cluster_meet();

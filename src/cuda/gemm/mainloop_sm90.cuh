@@ -7,59 +7,16 @@
 #include "cuda/gemm/schedule.cuh"
 #include "cuda/gemm/tile_sm90.h"
 #include "cuda/ptx/cluster.cuh"
-#include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/tma.cuh"
-#include "cuda/ptx/wgmma.cuh"
+#include "cuda/ptx/wgmma_s8.cuh"
+#include "cuda/tma_ring.cuh"
 
 namespace octet::cuda {
 
-// A walk over the slots of the pipeline. A slot has two barriers: `full` (all bytes have arrived)
-// and `empty` (all warps that read it are done, those of the other block of the cluster too, since
-// what one block fetches lands in both).
+// The barriers lie behind the last stage.
 template <HopperTile T>
-struct Pipeline {
-  uint32_t stages;  // address of the first slot; the barriers lie behind the last
-  uint32_t slot = 0;
-  uint32_t parity = 0;  // of `full`
-
-  static constexpr int kReaders = kGroupWarps * T.teams();  // warps
-
-  __device__ explicit Pipeline(uint32_t stages_) : stages(stages_) {}
-
-  __device__ uint32_t stage() const { return stages + slot * T.stage_bytes(); }
-  __device__ uint32_t full() const { return stages + T.stages * T.stage_bytes() + slot * 16; }
-  __device__ uint32_t empty() const { return full() + 8; }
-
-  // By one thread.
-  __device__ void init() {
-    for (slot = 0; slot < T.stages; ++slot) {
-      ptx::mbarrier_init(full(), 1);
-      ptx::mbarrier_init(empty(), kReaders);
-    }
-    ptx::mbarrier_publish_init();
-  }
-
-  __device__ __forceinline__ void advance() {
-    const bool wraps = slot + 1 == T.stages;
-    slot = wraps ? 0 : slot + 1;
-    parity ^= wraps ? 1 : 0;
-  }
-  __device__ __forceinline__ void skip(uint32_t steps) {
-    const uint32_t to = slot + steps;
-    parity ^= to / T.stages & 1;
-    slot = to % T.stages;
-  }
-
-  // This warp has read what the slot of this barrier `empty` held.
-  __device__ __forceinline__ static void release(uint32_t barrier) {
-    const uint32_t lane = threadIdx.x % 32;
-    if constexpr (T.cluster() == 1) {
-      if (lane == 0) ptx::mbarrier_arrive(barrier);
-    } else {
-      if (lane < T.cluster()) ptx::mbarrier_arrive_at(barrier, lane);
-    }
-  }
-};
+using Pipeline = TmaRing<T.stages, T.stage_bytes(), T.stages * T.stage_bytes(),
+                         kGroupWarps * T.teams(), T.cluster()>;
 
 // Where this block stands in its cluster.
 template <HopperTile T>
@@ -106,8 +63,7 @@ __device__ __forceinline__ void fetch(const GemmParams& params, const OperandMap
     const int column = place.column + block.m * kRowsW;
 #pragma unroll 1
     for (int step = work.k_begin; step < work.k_end; ++step) {
-      ptx::mbarrier_sleep(pipeline.empty(), pipeline.parity ^ 1);
-      ptx::mbarrier_expect(pipeline.full(), T.stage_bytes());
+      pipeline.acquire(T.stage_bytes());
       ptx::tma_load<(T.cluster_n > 1)>(pipeline.stage() + block.n * kRowsA * T.k, &maps.a,
                                        pipeline.full(), step * T.k, row, kAll);
       ptx::tma_load<(T.cluster_m > 1)>(pipeline.stage() + T.a_bytes() + block.m * kRowsW * T.k,
@@ -175,9 +131,9 @@ class Multiplier {
   }
 
   __device__ __forceinline__ void multiply(Accumulators& acc, bool adds) {
-    ptx::mbarrier_sleep(pipeline_.full(), pipeline_.parity);
-    const uint64_t a = ptx::wgmma_operand(pipeline_.stage() + a_);
-    const uint64_t w = ptx::wgmma_operand(pipeline_.stage() + w_);
+    pipeline_.wait();
+    const uint32_t a = ptx::wgmma_operand(pipeline_.stage() + a_);
+    const uint32_t w = ptx::wgmma_operand(pipeline_.stage() + w_);
     ptx::wgmma_fence();
 #pragma unroll
     for (int part = 0; part < T.k / 32; ++part) {

@@ -21,13 +21,15 @@ struct GemmParams {
   int packed_n;  // rows of w as packed
   OutType out_type;
 
-  // The schedule, see schedule.cuh.
+  // The schedule, see schedule.cuh and work_list.cuh.
   int tiles_m, tiles_n;
   int raster_rows;     // of tiles, walked column by column
   int k_steps;         // per tile
   int whole_tiles;     // the first tiles, each computed by one worker
   int32_t* partials;   // [2 * workers][tile's outputs], of tiles that workers share
   uint32_t* arrivals;  // zeros [tiles - whole_tiles][teams], before and after
+
+  constexpr int tile_count() const { return tiles_m * tiles_n; }
 };
 
 }  // namespace octet::cuda

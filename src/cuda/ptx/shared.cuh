@@ -16,4 +16,11 @@ __device__ __forceinline__ void publish_stores() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+// Two floats at a multiple of eight bytes.
+__device__ __forceinline__ float2 shared_load_pair(uint32_t address) {
+  float2 pair;
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(pair.x), "=f"(pair.y) : "r"(address));
+  return pair;
+}
+
 }  // namespace octet::cuda::ptx

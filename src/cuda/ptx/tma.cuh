@@ -48,4 +48,14 @@ __device__ __forceinline__ void tma_load(uint32_t to, const CUtensorMap* map, ui
   }
 }
 
+// So many bytes in a row, a multiple of 16 and from a multiple of 16.
+__device__ __forceinline__ void bulk_load(uint32_t to, const void* from, uint32_t bytes,
+                                          uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(to),
+      "l"(from), "r"(bytes), "r"(barrier)
+      : "memory");
+}
+
 }  // namespace octet::cuda::ptx

@@ -1,0 +1,40 @@
+// THE tables of the fused attention kernels: what a person edits; nothing else lists tiles.
+#pragma once
+
+#include <span>
+
+#include "cuda/attention/flash_tile.h"
+#include "cuda/attention/flash_tile_sm90.h"
+
+namespace octet::cuda {
+
+// clang-format off
+// Family sm80, mma.sync. With heads of 256, for the 227 KB of shared memory that Hopper has, the
+// 163 KB of A100, and the 99 KB of all others.
+inline constexpr FlashTile kFlashTiles[] = {
+    // head rows keys stages
+    { 64, 128, 64, 4},
+    {128, 128, 64, 4},
+    {256, 128, 64, 4},
+    {256, 128, 64, 3},
+    {256, 128, 32, 4},
+    {256,  64, 32, 4},
+    {256,  64, 64, 2},
+};
+// Family sm90, wgmma.
+inline constexpr HopperFlashTile kHopperFlashTiles[] = {
+    // head keys stages groups cluster int8 alternates
+#ifdef OCTET_FLASH_TRIAL
+    OCTET_FLASH_TRIAL
+#else
+    {256,  80, 2, 2, 2, false, false},
+    {128, 128, 2, 2, 2, false, true},
+    { 64, 128, 2, 2, 1, false, true},
+#endif
+};
+// clang-format on
+
+// Kernels of kHopperFlashTiles, in their order.
+std::span<const void* const> hopper_flash_code();
+
+}  // namespace octet::cuda
