@@ -200,7 +200,13 @@ endforeach()
 # --- the rest of src/cuda -------------------------------------------------------------------------
 file(GLOB_RECURSE cuda_kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/*.cu)
 set(ceiling ${PROJECT_SOURCE_DIR}/src/cuda/gemm/ceiling.cu)  # measures Hopper's own, too
-list(REMOVE_ITEM cuda_kernels ${ceiling})
+set(attention_hopper ${PROJECT_SOURCE_DIR}/src/cuda/attention/flash_sm90.cu)  # Hopper alone
+list(REMOVE_ITEM cuda_kernels ${ceiling} ${attention_hopper})
+if(NOT octet_archs_hopper STREQUAL "")
+  add_library(octet_attention_hopper OBJECT ${attention_hopper})
+  octet_cuda_target(octet_attention_hopper ${octet_archs_hopper})
+  target_sources(octet_core PRIVATE $<TARGET_OBJECTS:octet_attention_hopper>)
+endif()
 add_library(octet_cuda_ceiling OBJECT ${ceiling})
 octet_cuda_target(octet_cuda_ceiling ${archs} ${ptx})
 add_library(octet_cuda_kernels OBJECT ${cuda_kernels})

@@ -41,19 +41,23 @@ TEST(FlashKernels, OneForEachHeadFitsEveryGpu) {
   constexpr int kSmallest = 99 * 1024;  // of a block on sm_86, 89 and 120
   std::set<int> heads;
   for (const FlashKernel& kernel : cuda::flash_kernels()) {
-    EXPECT_LE(kernel.tile.shared_bytes(), 227 * 1024) << kernel.name();
-    if (kernel.tile.shared_bytes() <= kSmallest) heads.insert(kernel.tile.head_dim);
+    EXPECT_LE(kernel.shared_bytes, 227 * 1024) << kernel.name;
+    if (kernel.hopper() != nullptr) continue;
+    if (kernel.shared_bytes <= kSmallest) heads.insert(kernel.head_dim);
   }
   EXPECT_EQ(heads, std::set<int>({64, 128, 256}));
 }
 
 TEST(FlashKernels, RefuseWhatTheyCannot) {
   const FlashKernel& kernel = cuda::find_flash("flash_128_128x64_s4");
-  const int enough = kernel.tile.shared_bytes();
+  const int enough = kernel.shared_bytes;
   alignas(16) std::byte memory[64] = {};
   const auto refusal = [&](DType type, int64_t head_dim, int64_t gap, int offset, int shared) {
     const auto view = TensorView::rows(memory + offset, type, 4, 2 * head_dim, 2 * head_dim + gap);
-    return kernel.refusal({view, view, view, view, 2, 2}, shared);
+    cuda::DeviceTraits device;
+    device.major = 8;
+    device.shared_bytes_per_block = shared;
+    return kernel.refusal({view, view, view, view, 2, 2}, device);
   };
   EXPECT_EQ(refusal(DType::bf16, 128, 0, 0, enough), "");
   EXPECT_EQ(refusal(DType::bf16, 8, 8, 16, enough), "");
@@ -97,23 +101,28 @@ class AttentionWay : public OnGpu, public testing::WithParamInterface<std::strin
     OnGpu::SetUp();
     if (IsSkipped()) return;
     if (GetParam() != cuda::kUnfused) {
-      const cuda::FlashTile& tile = cuda::find_flash(GetParam()).tile;
-      const auto room = find_cuda_devices().devices[0].shared_bytes_per_block;
-      if (static_cast<uint64_t>(tile.shared_bytes()) > room) {
+      const FlashKernel& kernel = cuda::find_flash(GetParam());
+      const CudaDevice device = find_cuda_devices().devices[0];
+      if (static_cast<uint64_t>(kernel.shared_bytes) > device.shared_bytes_per_block) {
         GTEST_SKIP() << "skipped, because it needs more shared memory than this GPU has";
       }
-      head_dim_ = tile.head_dim, rows_ = tile.rows, keys_ = tile.keys;
+      takes_smaller_heads_ = kernel.hopper() == nullptr;
+      if (!takes_smaller_heads_ && device.major != 9) {
+        GTEST_SKIP() << "skipped, because it runs on sm_90 alone";
+      }
+      head_dim_ = kernel.head_dim, rows_ = kernel.rows, keys_ = kernel.keys;
     }
     backend_ = make_forced(GetParam());
   }
 
   std::unique_ptr<Backend> backend_;
   int64_t head_dim_ = 128, rows_ = 128, keys_ = 64;
+  bool takes_smaller_heads_ = true;
 };
 
 std::vector<std::string> all_ways() {
   std::vector<std::string> ways = {std::string(cuda::kUnfused)};
-  for (const FlashKernel& kernel : cuda::flash_kernels()) ways.push_back(kernel.name());
+  for (const FlashKernel& kernel : cuda::flash_kernels()) ways.push_back(kernel.name);
   return ways;
 }
 
@@ -130,6 +139,7 @@ TEST_P(AttentionWay, RaggedLengths) {
 }
 
 TEST_P(AttentionWay, SmallerHeads) {
+  if (!takes_smaller_heads_) GTEST_SKIP() << "skipped, because its heads have no other size";
   for (const int64_t head_dim : {int64_t{8}, int64_t{16}, int64_t{40}, head_dim_ - 8}) {
     expect_right(*backend_, {DType::bf16, rows_ + 2, 2 * keys_ + 1, 3, 3, head_dim});
   }
@@ -192,6 +202,28 @@ TEST_P(AttentionWay, NanStaysInItsRowsAndChannels) {
   expect_nan(of_k, [&](int64_t, int64_t j) { return j < head_dim_; });
   write_element(of_v.v.view(), keys_, head_dim_ + 1, model::kNaN);
   expect_nan(of_v, [&](int64_t, int64_t j) { return j == head_dim_ + 1; });
+}
+
+// The tiles of the last round, whose keys several blocks share where there are enough; and all bits
+// are the same when it is run again, whoever was last.
+TEST_P(AttentionWay, SharedTilesAreRightAndSteady) {
+  for (const int64_t heads : {1, 3}) {
+    const AttentionCase c{DType::bf16, 300, 23 * keys_ + 7, heads, heads, head_dim_};
+    SCOPED_TRACE(c.to_string());
+    AttentionOperands operands = aligned_operands(c), again = aligned_operands(c);
+    operands.run(*backend_, c);
+    model::compare_attention(operands, c);
+    for (int i = 0; i < 5; ++i) {
+      again.run(*backend_, c);
+      for (int64_t row = 0; row < c.rows; ++row) {
+        for (int64_t j = 0; j < heads * head_dim_; ++j) {
+          ASSERT_EQ(read_element(again.out.view(), row, j),
+                    read_element(operands.out.view(), row, j))
+              << row << " " << j;
+        }
+      }
+    }
+  }
 }
 
 // Keys that nobody wants are no reason to forget those that come after them.
@@ -301,6 +333,16 @@ void expect_rows_right(const LargeCase& c, const std::vector<int64_t>& rows) {
 
 TEST_F(CudaAttention, TransformerAt1024Pixels) {
   expect_rows_right({DType::bf16, 4608, 18, 256, false}, {0, 127, 128, 4607});
+}
+
+// The last round of tiles is shared: 48 of 132 blocks would have work in it on an H200.
+TEST_F(CudaAttention, UnconditionalTransformerAt1024Pixels) {
+  expect_rows_right({DType::bf16, 4096, 18, 256, false}, {0, 127, 128, 3000, 4095});
+}
+
+TEST_F(CudaAttention, OtherTransformers) {
+  expect_rows_right({DType::bf16, 4133, 8, 128, false}, {0, 255, 256, 4132});
+  expect_rows_right({DType::bf16, 1100, 16, 64, false}, {0, 191, 192, 1099});
 }
 
 TEST_F(CudaAttention, TextOfThousands) {

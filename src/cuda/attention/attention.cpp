@@ -28,28 +28,22 @@ BasicView<Byte> part(const BasicView<Byte>& view, int64_t row, int64_t rows, int
 }  // namespace
 
 Attention::Attention(Device& device, Matmul& matmul, const std::string& forced)
-    : device_(device), matmul_(matmul), force_unfused_(forced == kUnfused) {
+    : device_(device), matmul_(matmul), launcher_(device), force_unfused_(forced == kUnfused) {
   if (!forced.empty() && !force_unfused_) forced_ = &find_flash(forced);
 }
 
 const FlashKernel* Attention::choose(const AttentionArgs& args) const {
-  const int shared_bytes = device_.traits().shared_bytes_per_block;
   if (force_unfused_) return nullptr;
-  if (forced_ != nullptr) {
-    const std::string refusal = forced_->refusal(args, shared_bytes);
-    check(refusal.empty(), "attention: {} was forced but cannot run q {} with {} heads: {}",
-          forced_->name(), args.q.to_string(), args.heads, refusal);
-    return forced_;
-  }
-  for (const FlashKernel& kernel : flash_kernels()) {
-    if (kernel.refusal(args, shared_bytes).empty()) return &kernel;
-  }
-  return nullptr;
+  if (forced_ == nullptr) return launcher_.choose(args);
+  const std::string refusal = forced_->refusal(args, device_.traits());
+  check(refusal.empty(), "attention: {} was forced but cannot run q {} with {} heads: {}",
+        forced_->name, args.q.to_string(), args.heads, refusal);
+  return forced_;
 }
 
 void Attention::run(const AttentionArgs& args) {
   if (const FlashKernel* kernel = choose(args)) {
-    kernel->launch(args, device_.stream());
+    launcher_.launch(*kernel, args);
   } else {
     run_unfused(args);
   }

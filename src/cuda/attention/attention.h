@@ -13,8 +13,8 @@ namespace octet::cuda {
 
 class Attention {
  public:
-  // `forced`: the only way that may run, the name of a fused kernel or kUnfused; empty: the first
-  // that takes the problem.
+  // `forced`: the only way that may run, the name of a fused kernel or kUnfused; empty: what is
+  // likely the fastest that takes the problem.
   Attention(Device& device, Matmul& matmul, const std::string& forced);
 
   // The device is current.
@@ -28,6 +28,7 @@ class Attention {
 
   Device& device_;
   Matmul& matmul_;
+  FlashLauncher launcher_;
   const FlashKernel* forced_ = nullptr;
   bool force_unfused_ = false;
 };

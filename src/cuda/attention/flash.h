@@ -1,33 +1,62 @@
-// The fused attention kernels as the host sees them. No CUDA header here.
+// The fused attention kernels as the host sees them.
 #pragma once
 
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "backend/ops.h"
 #include "cuda/attention/flash_tile.h"
-
-struct CUstream_st;
+#include "cuda/attention/flash_tile_sm90.h"
+#include "cuda/device.h"
 
 namespace octet::cuda {
 
 struct FlashKernel {
-  FlashTile tile;
-  const void* code;  // takes FlashParams
+  std::string name;  // "flash_256_128x64_s4", "flash90_256_128x80_s2_c2"
+  std::variant<FlashTile, HopperFlashTile> tile;
+  const void* code;  // takes FlashParams; Hopper's takes HopperFlashParams and FlashMaps
+  int head_dim, rows, keys, shared_bytes;  // of the tile
 
-  std::string name() const;  // "flash_256_128x64_s4"
-  // Why it cannot run this on a device with so much shared memory for a block; empty when it can.
-  std::string refusal(const AttentionArgs& args, int shared_bytes_per_block) const;
-  // Only what was not refused.
-  void launch(const AttentionArgs& args, CUstream_st* stream) const;
+  FlashKernel(const FlashTile& tile, const void* code);
+  FlashKernel(const HopperFlashTile& tile, const void* code);
+  const HopperFlashTile* hopper() const { return std::get_if<HopperFlashTile>(&tile); }
+
+  // Why it cannot run this on a device with such traits; empty when it can.
+  std::string refusal(const AttentionArgs& args, const DeviceTraits& device) const;
 };
 
-// Ordered: of those that take a problem, the first is used.
+// Ordered: of those that take a problem and are expected to be equally fast, the first is used.
 std::span<const FlashKernel> flash_kernels();
 // Throws Error with all names when there is none of this one.
 const FlashKernel& find_flash(std::string_view name);
 // What stands for none of them where a kernel is named.
 inline constexpr std::string_view kUnfused = "unfused";
+
+// Launches them, with the memory that those for Hopper share tiles through.
+class FlashLauncher {
+ public:
+  explicit FlashLauncher(Device& device) : device_(device) {}
+
+  // Only what was not refused. The device is current.
+  void launch(const FlashKernel& kernel, const AttentionArgs& args);
+  // Of those that take a problem, which one is likely the fastest; null: none takes it.
+  const FlashKernel* choose(const AttentionArgs& args) const;
+
+ private:
+  // How Hopper's kernels divide the work, see work_list.cuh.
+  struct Shares {
+    int tiles_per_head, k_steps, workers, whole_tiles;
+    double time;  // of the busiest worker, in keys that a block meets
+  };
+  Shares share(const HopperFlashTile& tile, const AttentionArgs& args) const;
+  void launch_sm80(const FlashKernel& kernel, const FlashTile& tile, const AttentionArgs& args);
+  void launch_sm90(const FlashKernel& kernel, const HopperFlashTile& tile,
+                   const AttentionArgs& args);
+
+  Device& device_;
+  Buffer partials_, arrivals_;
+};
 
 }  // namespace octet::cuda

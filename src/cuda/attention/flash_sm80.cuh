@@ -12,11 +12,9 @@
 // rows of one ldmatrix phase lie in eight different bank groups.
 #pragma once
 
-#include <cmath>
-
 #include "cuda/attention/flash_tile.h"
+#include "cuda/attention/online_softmax.cuh"
 #include "cuda/ptx/cp_async.cuh"
-#include "cuda/ptx/exp2.cuh"
 #include "cuda/ptx/ldmatrix.cuh"
 #include "cuda/ptx/mma_bf16.cuh"
 #include "cuda/ptx/shared.cuh"
@@ -156,59 +154,14 @@ class FlashWarp {
     }
   }
 
-  // Takes away the keys that a row does not see: those from first_visible_end on of row g, and
-  // those from second_visible_end on of row g + 8, counted from this block's first.
-  __device__ __forceinline__ void mask(int first_visible_end, int second_visible_end) {
-    const int column = static_cast<int>(threadIdx.x) % 4 * 2;
-#pragma unroll
-    for (int n = 0; n < T.keys / 8; ++n) {
-#pragma unroll
-      for (int c = 0; c < 4; ++c) {
-        const int end = c < 2 ? first_visible_end : second_visible_end;
-        if (8 * n + column + c % 2 >= end) scores_[n][c] = -INFINITY;
-      }
-    }
-  }
+  // Takes away the keys that a row does not see: those from ends[h] on of rows g and g + 8.
+  __device__ __forceinline__ void mask(const int (&ends)[2]) { mask_scores(scores_, ends); }
 
-  // scores_ become weights, relative to the largest score so far; the accumulators so far follow
-  // it. NaN is no maximum, but makes its weight and with it the sum of weights NaN.
-  __device__ __forceinline__ void online_softmax(float scale_log2) {
+  // scores_ become weights; the accumulators so far follow them.
+  __device__ __forceinline__ void weigh(float scale_log2) {
     float rescale[2];
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      float largest = scores_[0][2 * h];
-#pragma unroll
-      for (int n = 0; n < T.keys / 8; ++n) {
-        largest = fmaxf(largest, fmaxf(scores_[n][2 * h], scores_[n][2 * h + 1]));
-      }
-      largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 1));
-      largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 2));
-      // Rounded once, here: the accumulators so far and the new weights must be relative to the
-      // same.
-      const float shift = fmaxf(shift_[h], __fmul_rn(largest, scale_log2));
-      // Nothing but -infinity so far: weights 0, which a later score can still outweigh.
-      const float finite_shift = shift == -INFINITY ? 0.0f : shift;
-      rescale[h] = ptx::exp2_approx(__fsub_rn(shift_[h], finite_shift));
-      shift_[h] = shift;
-      float total = 0;
-#pragma unroll
-      for (int n = 0; n < T.keys / 8; ++n) {
-#pragma unroll
-        for (int c = 2 * h; c < 2 * h + 2; ++c) {
-          scores_[n][c] = ptx::exp2_approx(__fmaf_rn(scores_[n][c], scale_log2, -finite_shift));
-          total = __fadd_rn(total, scores_[n][c]);
-        }
-      }
-      total_[h] = __fmaf_rn(total_[h], rescale[h], total);
-    }
-    // Most blocks of keys move no maximum.
-    if (__any_sync(~0u, rescale[0] != 1.0f || rescale[1] != 1.0f)) {
-#pragma unroll
-      for (int n = 0; n < T.head_dim / 8; ++n) {
-#pragma unroll
-        for (int c = 0; c < 4; ++c) acc_[n][c] = __fmul_rn(acc_[n][c], rescale[c / 2]);
-      }
-    }
+    softmax_.update(scores_, {scale_log2, scale_log2}, rescale);
+    rescale_accumulators(acc_, rescale);
   }
 
   // acc_ += P V
@@ -249,10 +202,7 @@ class FlashWarp {
     __syncwarp();
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      float total = total_[h];
-      total = __fadd_rn(total, __shfl_xor_sync(~0u, total, 1));
-      total = __fadd_rn(total, __shfl_xor_sync(~0u, total, 2));
-      const float inverse = __frcp_rn(total);
+      const float inverse = softmax_.inverse_total(h);
       std::byte* row = rows + (lane / 4 + 8 * h) * T.row_bytes() + lane % 4 * 4;
 #pragma unroll
       for (int n = 0; n < T.head_dim / 8; ++n) {
@@ -283,8 +233,7 @@ class FlashWarp {
   }
 
   uint32_t q_, k_, v_;  // this lane's first rows; k_ and v_ from the beginning of a stage
-  float shift_[2] = {-INFINITY, -INFINITY};  // the largest scores so far, times scale_log2
-  float total_[2] = {0, 0};                  // this lane's share of the sum of weights
+  OnlineSoftmax softmax_;
   float scores_[T.keys / 8][4];
   float acc_[T.head_dim / 8][4] = {};
 };
@@ -321,10 +270,10 @@ __device__ __forceinline__ void run_flash(const FlashParams& params) {
     if (first_key + T.keys > fewest) {
       const int row = warp_row + static_cast<int>(threadIdx.x) % 32 / 4;
       const int most = params.keys - first_key;
-      warp.mask(params.causal ? min(most, row + 1 - first_key) : most,
-                params.causal ? min(most, row + 9 - first_key) : most);
+      warp.mask({params.causal ? min(most, row + 1 - first_key) : most,
+                 params.causal ? min(most, row + 9 - first_key) : most});
     }
-    warp.online_softmax(params.scale_log2);
+    warp.weigh(params.scale_log2);
     warp.multiply_values(ring.template next<1>(params, key_block));
     ring.leave();
   }

@@ -146,6 +146,7 @@ class FlashGroup {
         const int row = warp_row + static_cast<int>(threadIdx.x % 32 / 4) + 8 * h;
         scale_log2[h] =
             row < params_.rows ? params_.q_scale[head * params_.q_scale_stride + row] : 0;
+        scale_log2[h] = __fmul_rn(scale_log2[h], params_.scale_log2);
       }
     }
     const int fewest = params_.causal ? min(params_.keys, warp_row + 1) : params_.keys;

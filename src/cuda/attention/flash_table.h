@@ -21,20 +21,18 @@ inline constexpr FlashTile kFlashTiles[] = {
     {256,  64, 32, 4},
     {256,  64, 64, 2},
 };
-// Family sm90, wgmma.
+// Family sm90, wgmma. 128 rows of q, and as many keys as leave room for two stages of both.
 inline constexpr HopperFlashTile kHopperFlashTiles[] = {
-    // head keys stages groups cluster int8 alternates
-#ifdef OCTET_FLASH_TRIAL
-    OCTET_FLASH_TRIAL
-#else
-    {256,  80, 2, 2, 2, false, false},
-    {128, 128, 2, 2, 2, false, true},
-    { 64, 128, 2, 2, 1, false, true},
-#endif
+    // head keys stages warpgroups cluster int8 alternates
+    {256,  80, 2, 2, 2, false, true},
+    {256,  80, 2, 2, 1, false, true},  // an odd number of blocks of rows
+    {128, 128, 2, 2, 2, false, false},
+    { 64, 128, 3, 3, 1, false, true},
 };
 // clang-format on
 
-// Kernels of kHopperFlashTiles, in their order.
+// Their kernels, in the order of the tiles.
+std::span<const void* const> flash_code();
 std::span<const void* const> hopper_flash_code();
 
 }  // namespace octet::cuda

@@ -8,6 +8,7 @@
 #include "cuda/check.h"
 #include "cuda/gemm/pack.h"
 #include "cuda/rows/row_kernels.h"
+#include "cuda/tensor_map.h"
 
 namespace octet::cuda {
 namespace {
@@ -154,7 +155,7 @@ std::string GemmLauncher::refusal(const GemmCandidate& candidate, const GemmProb
     return fmt::format("this build has no code of it for sm_{}{}", traits.architecture(),
                        row.cluster() > 1 ? ", or the GPU no room for its clusters" : "");
   }
-  if (row.hopper && !TensorMaps::unavailable().empty()) return TensorMaps::unavailable();
+  if (row.hopper && !why_no_tensor_maps().empty()) return why_no_tensor_maps();
   const int64_t tiles = ceil_div(problem.m, row.m) * ceil_div(problem.n, row.n);
   if (tiles > INT32_MAX / 2 || problem.m > INT32_MAX / 2 || problem.n > INT32_MAX / 2) {
     return "would have too many tiles";

@@ -1,9 +1,8 @@
-// Descriptions of operands for TMA (Hopper).
+// Descriptions of a GEMM's operands for TMA (Hopper).
 #pragma once
 
 #include <cstdint>
 #include <map>
-#include <string>
 #include <tuple>
 
 #include "cuda/gemm/operand_maps.h"
@@ -12,9 +11,6 @@ namespace octet::cuda {
 
 class TensorMaps {
  public:
-  // Why this driver cannot make any; empty when it can.
-  static std::string unavailable();
-
   // Activations I8 [m, k], rows `stride` bytes apart (a multiple of 16); boxes of 128 bytes of
   // `box_rows` rows.
   static CUtensorMap activations(const int8_t* a, int64_t m, int64_t k, int64_t stride,
