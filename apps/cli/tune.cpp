@@ -29,6 +29,7 @@ Json to_json(const TuneReport& report) {
                     {"plan", row.source},
                     {"date", known(row.date)},
                     {"us", known(row.us)},
+                    {"under_load", row.under_load},
                     {"tops", known(row.tops)},
                     {"runner_up", known(row.runner_up)},
                     {"runner_up_us", known(row.runner_up_us)},
@@ -75,7 +76,8 @@ std::string to_text(const TuneReport& report) {
   return fmt::format(
       "{}\nbf16 outputs\n\n{}"
       "\nFaster: int8 when us + quantize us is less than the bf16 us of the same product.\n"
-      "Times are medians of the final runs, in which the fastest few met.\n"
+      "Times are medians of the final runs, in which the fastest few met: without pause, the GPU\n"
+      "at its power limit, or one by one where a run is short or nothing came close.\n"
       "Plan: tuned was measured now, file by an earlier run. An estimate was not measured, since\n"
       "measuring failed: the kernel is a guess by the shape.\n"
       "Plan file: {}\n",

@@ -22,7 +22,7 @@ struct TuneRequest {
   std::string mode = "missing";  // missing: what the plan file lacks; all: everything again
 };
 
-// One problem with its plan. Times are the fastest of their runs, 0 where never measured.
+// One problem with its plan. Times are medians, 0 where never measured.
 struct TuneRow {
   int64_t m = 0;
   int64_t n = 0;
@@ -33,6 +33,7 @@ struct TuneRow {
   std::string source;  // only, forced, estimate, file, tuned
   std::string date;    // of the measurement
   double us = 0;
+  bool under_load = false;  // all times are of runs without pause, else of single ones
   double tops = 0;
   std::string runner_up;  // empty when there was no other
   double runner_up_us = 0;

@@ -29,6 +29,7 @@ TuneRow row_of(const GemmProblem& problem, const GemmPlan& plan) {
   row.source = measure::name_of(plan.source);
   row.date = plan.date;
   row.us = plan.us;
+  row.under_load = plan.under_load;
   row.tops =
       plan.us > 0 ? measure::operations_of(problem.m, problem.n, problem.k) / plan.us * 1e-6 : 0;
   row.runner_up = plan.runner_up;

@@ -19,6 +19,7 @@ struct GemmPlan {
   std::string kernel;            // printable, its identity everywhere
   Source source = Source::only;  // only: the backend has one kernel; forced: by the user
   double us = 0;                 // measured; 0 when it never was
+  bool under_load = false;       // all times are, else of single runs with cold caches
   std::string runner_up;         // empty when there was no other
   double runner_up_us = 0;
   std::map<std::string, double> reference_us;  // other ways to the same result, by name

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kSchema = 1;
+constexpr int kSchema = 2;
 constexpr int kMaxMultiprocessors = 1'000'000;
 constexpr double kMaxUs = 1e12;  // eleven days
 constexpr const char* kShortText = "short printable text";
@@ -67,6 +67,12 @@ class Members {
     return member.get<double>();
   }
 
+  bool truth(const char* name) const {
+    const json& member = value_.at(name);
+    expect(name, member.is_boolean(), "true or false");
+    return member.get<bool>();
+  }
+
   int count(const char* name) const {
     const json& member = value_.at(name);
     expect(name,
@@ -113,12 +119,14 @@ std::string header_difference(const json& value, const std::string& what,
 }
 
 GemmPlan plan_from(const json& value, const std::string& where) {
-  const Members members(value, where,
-                        {"kernel", "us", "runner_up", "runner_up_us", "reference_us", "date"});
+  const Members members(
+      value, where,
+      {"kernel", "us", "under_load", "runner_up", "runner_up_us", "reference_us", "date"});
   GemmPlan plan;
   plan.source = GemmPlan::Source::file;
   plan.kernel = members.text("kernel", is_name, "the name of a kernel");
   plan.us = members.time("us");
+  plan.under_load = members.truth("under_load");
   plan.runner_up = members.text("runner_up", is_text, kShortText);
   if (!plan.runner_up.empty()) {
     plan.runner_up_us = members.time("runner_up_us");
@@ -179,6 +187,7 @@ std::string plans_to_text(const PlanHeader& header, const Plans& plans) {
   for (const auto& [key, plan] : plans) {
     entries[key] = {{"kernel", plan.kernel},
                     {"us", plan.us},
+                    {"under_load", plan.under_load},
                     {"runner_up", plan.runner_up},
                     {"runner_up_us", plan.runner_up.empty() ? 0 : plan.runner_up_us},
                     {"reference_us", json(plan.reference_us)},

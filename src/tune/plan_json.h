@@ -1,11 +1,13 @@
 // The text of a plan file and the one validator for it.
 //
-//   {"header": {"schema": 1, "device": "NVIDIA H200", "multiprocessors": 132, "driver": "570.86",
+//   {"header": {"schema": 2, "device": "NVIDIA H200", "multiprocessors": 132, "driver": "570.86",
 //               "toolkit": "13.0", "library": "0.1.0"},
 //    "plans": {"m512 n4608 k4608 BF16+bias rows": {"kernel": "sm90_128x256x128_s4_c2", "us": 31.5,
-//              "runner_up": "sm90_128x128x128_s5_c1", "runner_up_us": 33.0,
+//              "under_load": true, "runner_up": "sm90_128x128x128_s5_c1", "runner_up_us": 33.0,
 //              "reference_us": {"unquantized": 58.25}, "date": "2025-01-31T12:00:00Z"}}}
 //
+// Schema 1 had times of single runs alone. Its choices lose by some percent in a model, so they are
+// not read.
 // A plan file lies where others can write, so nothing in it is believed: members, types and ranges
 // are all checked, and one fault refuses the whole file. It can be measured again.
 #pragma once

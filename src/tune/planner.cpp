@@ -89,7 +89,7 @@ std::optional<GemmPlan> Planner::tuned(const GemmProblem& problem,
   TunerResult result;
   try {
     const Trial trial = begin_trial();
-    result = find_fastest(candidates, trial.references, trial.measure, options_);
+    result = find_fastest(candidates, trial.references, trial.measure, options_, trial.under_load);
   } catch (const Error& error) {
     explain(error.what());
     return std::nullopt;
@@ -101,6 +101,7 @@ std::optional<GemmPlan> Planner::tuned(const GemmProblem& problem,
   plan.kernel = std::move(result.winner);
   plan.source = GemmPlan::Source::tuned;
   plan.us = result.winner_us;
+  plan.under_load = result.under_load;
   plan.runner_up = std::move(result.runner_up);
   plan.runner_up_us = result.runner_up_us;
   plan.reference_us = std::move(result.reference_us);

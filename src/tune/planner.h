@@ -26,10 +26,11 @@ using TuneMode = Tuning;
 std::string_view name_of(TuneMode mode);
 TuneMode parse_tune_mode(std::string_view text);  // throws Error with the three words
 
-// What it takes to measure one problem. `measure` owns the buffers, which go with it.
+// What it takes to measure one problem. Its functions own the buffers, which go with them.
 struct Trial {
   Measure measure;
   std::vector<std::string> references;  // see find_fastest()
+  MeasureUnderLoad under_load;          // empty: this device is measured run by run alone
 };
 
 class Planner {

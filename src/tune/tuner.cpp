@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -11,6 +12,7 @@ namespace octet::tune {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kMostRuns = 1e6;  // of a slice, however short one run seemed to be
 
 struct Entrant {
   std::string name;
@@ -18,6 +20,7 @@ struct Entrant {
   bool failed = false;
   double best_us = kNever;       // of the rounds before the final
   std::vector<double> final_us;  // of each run in the final
+  std::vector<double> load_us;   // of each slice under load
 };
 
 double median(std::vector<double> values) {
@@ -28,8 +31,9 @@ double median(std::vector<double> values) {
 
 class Tournament {
  public:
-  Tournament(const Measure& measure, const TunerOptions& options)
-      : measure_(measure), options_(options) {}
+  Tournament(const Measure& measure, const MeasureUnderLoad& measure_under_load,
+             const TunerOptions& options)
+      : measure_(measure), measure_under_load_(measure_under_load), options_(options) {}
 
   TunerResult run(const std::vector<Candidate>& candidates,
                   const std::vector<std::string>& references) {
@@ -42,6 +46,7 @@ class Tournament {
       run_round(done, false);
     }
     run_final();
+    if (measure_under_load_) run_under_load();
     return result();
   }
 
@@ -51,19 +56,24 @@ class Tournament {
 
   void measure_once(Entrant& entrant, bool is_final) {
     if (entrant.failed || is_spent()) return;
+    const auto us = time_or_failure(entrant, [&] { return measure_(entrant.name, turn_++); });
+    if (!us) return;
+    if (is_final) {
+      entrant.final_us.push_back(*us);
+    } else {
+      entrant.best_us = std::min(entrant.best_us, *us);
+    }
+    spent_us_ += *us;
+    has_time_ = has_time_ || !entrant.is_reference;
+  }
+
+  // What run() returns; nothing, and the entrant has failed, when that is no time.
+  template <class Run>
+  std::optional<double> time_or_failure(Entrant& entrant, Run run) {
     std::string reason;
     try {
-      const double us = measure_(entrant.name, turn_++);
-      if (std::isfinite(us) && us > 0) {
-        if (is_final) {
-          entrant.final_us.push_back(us);
-        } else {
-          entrant.best_us = std::min(entrant.best_us, us);
-        }
-        spent_us_ += us;
-        has_time_ = has_time_ || !entrant.is_reference;
-        return;
-      }
+      const double us = run();
+      if (std::isfinite(us) && us > 0) return us;
       reason = fmt::format("its time is {} us, expected a positive number", us);
     } catch (const Error& error) {
       reason = error.what();
@@ -73,6 +83,7 @@ class Tournament {
     if (first_reason_.empty() && !entrant.is_reference) {
       first_reason_ = fmt::format("{}: {}", entrant.name, reason);
     }
+    return std::nullopt;
   }
 
   // Forwards, candidates first. Fills the field until it has its number.
@@ -153,6 +164,62 @@ class Tournament {
     final_counts_ = std::all_of(field_.begin(), field_.end(), has_run);
   }
 
+  // Without pause for about `us`; its time per run, if it did not fail and the budget allows it.
+  std::optional<double> run_slice(Entrant& entrant, double us) {
+    if (entrant.failed || load_spent_us_ >= options_.load_budget_us) return std::nullopt;
+    const int runs = static_cast<int>(std::clamp(us / time_of(entrant), 1.0, kMostRuns));
+    const auto time =
+        time_or_failure(entrant, [&] { return measure_under_load_(entrant.name, runs); });
+    if (time) load_spent_us_ += *time * runs;
+    return time;
+  }
+
+  // The candidates that meet under load, best first.
+  std::vector<Entrant*> load_finalists() {
+    std::vector<Entrant*> finalists;
+    for (Entrant& entrant : field_) {
+      if (!entrant.is_reference && !entrant.failed) finalists.push_back(&entrant);
+    }
+    std::stable_sort(
+        finalists.begin(), finalists.end(),
+        [this](const Entrant* a, const Entrant* b) { return time_of(*a) < time_of(*b); });
+    const auto is_behind = [&](const Entrant* entrant) {
+      return time_of(*entrant) > options_.load_drop * time_of(*finalists.front());
+    };
+    finalists.erase(std::find_if(finalists.begin(), finalists.end(), is_behind), finalists.end());
+    const size_t most = static_cast<size_t>(options_.load_finalists);
+    if (finalists.size() > most) finalists.resize(most);
+    return finalists;
+  }
+
+  // References run once, at the end: one that needs little power would leave its successor a clock
+  // that no candidate has in a model. As in the final, a load that not all have felt does not
+  // count.
+  void run_under_load() {
+    std::vector<Entrant*> finalists = load_finalists();
+    if (finalists.size() < 2 || time_of(*finalists.front()) < options_.load_shortest_us) return;
+    run_slice(*finalists.front(), options_.load_warm_up_us);
+    for (int round = 0; round < options_.load_rounds; ++round) {
+      for (Entrant* finalist : finalists) {
+        if (const auto us = run_slice(*finalist, options_.load_slice_us)) {
+          finalist->load_us.push_back(*us);
+        }
+      }
+      std::reverse(finalists.begin(), finalists.end());
+    }
+    std::erase_if(finalists, [](const Entrant* finalist) { return finalist->failed; });
+    const auto has_felt_it = [](const Entrant* finalist) { return !finalist->load_us.empty(); };
+    if (finalists.size() < 2 || !std::all_of(finalists.begin(), finalists.end(), has_felt_it)) {
+      return;
+    }
+    for (Entrant& entrant : field_) {
+      if (!entrant.is_reference) continue;
+      if (const auto us = run_slice(entrant, options_.load_slice_us)) entrant.load_us = {*us};
+    }
+    load_counts_ = true;
+    retire_if([](const Entrant& entrant) { return entrant.load_us.empty(); });
+  }
+
   TunerResult result() {
     std::vector<const Entrant*> ranking;
     TunerResult result;
@@ -160,10 +227,11 @@ class Tournament {
       if (entrant.failed) continue;
       if (!entrant.is_reference) {
         ranking.push_back(&entrant);
-      } else if (time_of(entrant) != kNever) {
+      } else if (time_of(entrant) != kNever && load_counts_ == !entrant.load_us.empty()) {
         result.reference_us[entrant.name] = time_of(entrant);
       }
     }
+    result.under_load = load_counts_;
     const auto faster = [this](const Entrant* a, const Entrant* b) {
       return time_of(*a) < time_of(*b);
     };
@@ -188,18 +256,22 @@ class Tournament {
 
   // References that the final did not reach, and those who were dropped, keep their earlier time.
   double time_of(const Entrant& entrant) const {
+    if (load_counts_ && !entrant.load_us.empty()) return median(entrant.load_us);
     return final_counts_ && !entrant.final_us.empty() ? median(entrant.final_us) : entrant.best_us;
   }
 
   const Measure& measure_;
+  const MeasureUnderLoad& measure_under_load_;
   const TunerOptions& options_;
   std::vector<Entrant> field_;  // candidates by estimate, then references
   std::vector<Entrant> retired_;
   std::string first_reason_;
   double spent_us_ = 0;
+  double load_spent_us_ = 0;
   int turn_ = 0;
   bool has_time_ = false;
   bool final_counts_ = false;
+  bool load_counts_ = false;
 };
 
 void check_options(const TunerOptions& options) {
@@ -214,17 +286,24 @@ void check_options(const TunerOptions& options) {
   at_least("first_drop", options.first_drop, 1);
   at_least("later_drop", options.later_drop, 1);
   at_least("budget_us", options.budget_us, 0);
+  at_least("load_finalists", options.load_finalists, 1);
+  at_least("load_drop", options.load_drop, 1);
+  at_least("load_rounds", options.load_rounds, 0);
+  at_least("load_slice_us", options.load_slice_us, 0);
+  at_least("load_warm_up_us", options.load_warm_up_us, 0);
+  at_least("load_shortest_us", options.load_shortest_us, 0);
+  at_least("load_budget_us", options.load_budget_us, 0);
 }
 
 }  // namespace
 
 TunerResult find_fastest(std::vector<Candidate> candidates,
                          const std::vector<std::string>& references, const Measure& measure,
-                         const TunerOptions& options) {
+                         const TunerOptions& options, const MeasureUnderLoad& measure_under_load) {
   check_options(options);
   check(!candidates.empty(), "there is no candidate to measure, expected at least one");
   std::stable_sort(candidates.begin(), candidates.end(), has_better_estimate);
-  return Tournament(measure, options).run(candidates, references);
+  return Tournament(measure, measure_under_load, options).run(candidates, references);
 }
 
 }  // namespace octet::tune

@@ -7,6 +7,11 @@
 // long first rounds a drift of the clocks puts more between the first and the last of the list than
 // there is between good kernels. There the median counts: a GPU at its power limit changes its
 // clock from run to run, and by the minimum the luckiest would win.
+//
+// All of that is measured run by run, with pauses that let a device cool. A model gives it none: at
+// its power limit a GPU lowers its clock, kernels that move fewer bytes are then ahead, and the
+// order of the best changes. So the best few meet once more under load, where each runs without
+// pause for a slice of time, in turns, after a warm-up; the median of a candidate's slices decides.
 #pragma once
 
 #include <functional>
@@ -23,6 +28,10 @@ namespace octet::tune {
 // their number, never measures a warm cache. Throws Error when the run fails.
 using Measure = std::function<double(const std::string& name, int turn)>;
 
+// Microseconds per run of `runs` runs of `name` that follow each other without a pause, over all
+// sets of buffers in turn. Throws Error when they fail.
+using MeasureUnderLoad = std::function<double(const std::string& name, int runs)>;
+
 struct TunerOptions {
   int most_candidates = 12;  // those with the best estimates are measured, the others are not
   int full_rounds = 3;       // before anyone is dropped: first runs load code, some meet noise
@@ -32,6 +41,15 @@ struct TunerOptions {
   double first_drop = 1.25;  // who needs more than this times the best goes, after full_rounds
   double later_drop = 1.10;  // and after each later round
   double budget_us = 3e6;    // no run starts once the runs so far took this long together
+
+  // Under load:
+  int load_finalists = 4;
+  double load_drop = 1.08;         // who needs more than this times the best of the final stays out
+  int load_rounds = 4;             // even, for as many forwards as backwards
+  double load_slice_us = 40e3;     // of one candidate in one round: several times what clocks need
+  double load_warm_up_us = 200e3;  // to the power limit, before the first slice
+  double load_shortest_us = 30;    // shorter runs are bound by latency, not by power: no load
+  double load_budget_us = 1.5e6;   // no slice starts once all, with the warm-up, took this long
 };
 
 struct TunerResult {
@@ -40,6 +58,7 @@ struct TunerResult {
   std::string runner_up;  // empty when only one candidate could be measured
   double runner_up_us = 0;
   std::map<std::string, double> reference_us;  // without those that failed or were never reached
+  bool under_load = false;  // all times; else all are of single runs with cold caches
 };
 
 // `references` are other ways to the same result that run in the same rounds, for comparison: they
@@ -47,8 +66,10 @@ struct TunerResult {
 // better estimate wins. A candidate that fails is dropped with a debug line, and the next best
 // estimate takes its place when it fails in the first round. Throws Error when there are no
 // candidates, when all of them fail (with the reason of the first), or for options without sense.
+// Without `measure_under_load` the final decides.
 TunerResult find_fastest(std::vector<Candidate> candidates,
                          const std::vector<std::string>& references, const Measure& measure,
-                         const TunerOptions& options = {});
+                         const TunerOptions& options = {},
+                         const MeasureUnderLoad& measure_under_load = {});
 
 }  // namespace octet::tune

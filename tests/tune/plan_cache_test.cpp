@@ -60,10 +60,11 @@ TEST_F(PlanCacheTest, KeepsAPlanWithoutRunnerUpAndReferences) {
 TEST_F(PlanCacheTest, TheFileIsWhatTheHeaderSays) {
   PlanCache(path_, some_header()).store(some_problem(), some_plan());
   const auto expected = nlohmann::json::parse(R"({
-    "header": {"schema": 1, "device": "NVIDIA H200", "multiprocessors": 132, "driver": "570.86",
+    "header": {"schema": 2, "device": "NVIDIA H200", "multiprocessors": 132, "driver": "570.86",
                "toolkit": "13.0", "library": "0.1.0"},
     "plans": {"m512 n4608 k4608 BF16+bias rows": {
-       "kernel": "wide", "us": 31.5, "runner_up": "narrow", "runner_up_us": 33.25,
+       "kernel": "wide", "us": 31.5, "under_load": true,
+       "runner_up": "narrow", "runner_up_us": 33.25,
        "reference_us": {"quantize": 2.5, "unquantized": 58.125},
        "date": "2025-01-31T12:00:00Z"}}})");
   EXPECT_EQ(nlohmann::json::parse(folder_.read("plans.json")), expected);
@@ -110,10 +111,22 @@ TEST_F(PlanCacheTest, AForeignFileIsIgnoredAndReplaced) {
 }
 
 TEST_F(PlanCacheTest, AnotherSchemaIsForeignWhateverItsMembers) {
-  folder_.write("plans.json", R"({"header": {"schema": 2, "gpu": []}, "winners": 7})");
+  folder_.write("plans.json", R"({"header": {"schema": 3, "gpu": []}, "winners": 7})");
   EXPECT_FALSE(plan_in(path_, some_problem()));
   EXPECT_EQ(log_.count(log::Level::debug), 1u);
-  EXPECT_EQ(log_.count_with("made elsewhere: schema 2, here 1"), 1u) << log_.all();
+  EXPECT_EQ(log_.count_with("made elsewhere: schema 3, here 2"), 1u) << log_.all();
+}
+
+// Those of before were chosen by single runs.
+TEST_F(PlanCacheTest, PlansOfTheFirstSchemaAreMeasuredAgain) {
+  PlanCache(path_, some_header()).store(some_problem(), some_plan());
+  auto file = nlohmann::json::parse(folder_.read("plans.json"));
+  file["header"]["schema"] = 1;
+  for (auto& plan : file["plans"]) plan.erase("under_load");
+  folder_.write("plans.json", file.dump());
+  EXPECT_FALSE(plan_in(path_, some_problem()));
+  EXPECT_EQ(log_.count_with("made elsewhere: schema 1, here 2"), 1u) << log_.all();
+  EXPECT_EQ(log_.count(log::Level::warning), 0u) << log_.all();
 }
 
 // A driver may report anything as the name of a device.

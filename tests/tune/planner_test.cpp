@@ -61,6 +61,28 @@ TEST_F(PlannerTest, AMissingPlanIsTunedOnceAndStored) {
   EXPECT_EQ(log.count(), 0u) << log.all();
 }
 
+TEST_F(PlannerTest, APlanSaysThatItWasMeasuredUnderLoad) {
+  TunerOptions options;
+  options.load_shortest_us = 1;
+  Planner loaded(PlanCache(path_, some_header()), TuneMode::missing, options);
+  const auto begin = [&] {
+    Trial trial = this->trial()();
+    trial.under_load =
+        device_.measure_under_load({{"fastest", 14}, {"other", 13}, {kUnquantized, 25}});
+    return trial;
+  };
+  options.load_drop = 1.15;
+  Planner wider(PlanCache(path_, some_header()), TuneMode::missing, options);
+  EXPECT_FALSE(loaded.choose(some_problem(), candidates_, begin).under_load);  // 10 % apart
+  const GemmPlan& plan = wider.choose(some_problem(7), candidates_, begin);
+  EXPECT_TRUE(plan.under_load);
+  EXPECT_EQ(plan.kernel, "other");
+  EXPECT_EQ(plan.us, 13);
+  EXPECT_EQ(plan.runner_up_us, 14);
+  EXPECT_EQ(plan.reference_us.at(kUnquantized), 25);
+  test::expect_equal(*test::plan_in(path_, some_problem(7)), plan);
+}
+
 TEST_F(PlannerTest, ASecondProcessMakesTheSameChoiceWithoutMeasuring) {
   Planner first = planner(TuneMode::missing);
   const GemmPlan tuned = choose(first);

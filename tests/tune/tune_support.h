@@ -69,6 +69,17 @@ class FakeDevice {
     };
   }
 
+  // `times` under load, by name; each slice is noted.
+  MeasureUnderLoad measure_under_load(std::map<std::string, double> times) {
+    return [this, times = std::move(times)](const std::string& name, int slice_runs) {
+      slices.emplace_back(name, slice_runs);
+      const double us = times.at(name);
+      return disturb_load ? disturb_load(us, name) : us;
+    };
+  }
+  std::function<double(double us, const std::string& name)> disturb_load;
+  std::vector<std::pair<std::string, int>> slices;  // names and runs, in order
+
   int runs_of(const std::string& name) const {
     return static_cast<int>(std::count(runs.begin(), runs.end(), name));
   }
@@ -87,6 +98,7 @@ inline GemmPlan some_plan(const std::string& kernel = "wide") {
   return {.kernel = kernel,
           .source = GemmPlan::Source::tuned,
           .us = 31.5,
+          .under_load = true,
           .runner_up = "narrow",
           .runner_up_us = 33.25,
           .reference_us = {{"unquantized", 58.125}, {"quantize", 2.5}},
@@ -96,6 +108,7 @@ inline GemmPlan some_plan(const std::string& kernel = "wide") {
 inline void expect_equal(const GemmPlan& a, const GemmPlan& b) {
   EXPECT_EQ(a.kernel, b.kernel);
   EXPECT_EQ(a.us, b.us);
+  EXPECT_EQ(a.under_load, b.under_load);
   EXPECT_EQ(a.runner_up, b.runner_up);
   EXPECT_EQ(a.runner_up_us, b.runner_up_us);
   EXPECT_EQ(a.reference_us, b.reference_us);

@@ -61,12 +61,12 @@ struct VecAvx2 {
   static F mul(F a, F b) { return _mm256_mul_ps(a, b); }
   static F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
   static F fnma(F a, F b, F c) { return _mm256_fnmadd_ps(a, b, c); }
+  static F reciprocal(F d) { return _mm256_div_ps(set(1.0f), d); }
   static F max(F a, F b) { return _mm256_max_ps(a, b); }
   static F min(F a, F b) { return _mm256_min_ps(a, b); }
 
   static U bits(F x) { return _mm256_castps_si256(x); }
   static F from_bits(U x) { return _mm256_castsi256_ps(x); }
-  static U set_bits(uint32_t x) { return _mm256_set1_epi32(static_cast<int>(x)); }
   static U add_bits(U a, U b) { return _mm256_add_epi32(a, b); }
   static U sub_bits(U a, U b) { return _mm256_sub_epi32(a, b); }
   static U to_exponent(U x) { return _mm256_slli_epi32(x, 23); }

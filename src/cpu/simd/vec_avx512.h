@@ -54,12 +54,12 @@ struct VecAvx512 {
   static F mul(F a, F b) { return _mm512_mul_ps(a, b); }
   static F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
   static F fnma(F a, F b, F c) { return _mm512_fnmadd_ps(a, b, c); }
+  static F reciprocal(F d) { return _mm512_div_ps(set(1.0f), d); }
   static F max(F a, F b) { return _mm512_max_ps(a, b); }
   static F min(F a, F b) { return _mm512_min_ps(a, b); }
 
   static U bits(F x) { return _mm512_castps_si512(x); }
   static F from_bits(U x) { return _mm512_castsi512_ps(x); }
-  static U set_bits(uint32_t x) { return _mm512_set1_epi32(static_cast<int>(x)); }
   static U add_bits(U a, U b) { return _mm512_add_epi32(a, b); }
   static U sub_bits(U a, U b) { return _mm512_sub_epi32(a, b); }
   static U to_exponent(U x) { return _mm512_slli_epi32(x, 23); }

@@ -57,12 +57,12 @@ struct VecNeon {
   static F mul(F a, F b) { return vmulq_f32(a, b); }
   static F fma(F a, F b, F c) { return vfmaq_f32(c, a, b); }
   static F fnma(F a, F b, F c) { return vfmsq_f32(c, a, b); }
+  static F reciprocal(F d) { return vdivq_f32(set(1.0f), d); }
   static F max(F a, F b) { return vmaxq_f32(a, b); }
   static F min(F a, F b) { return vminq_f32(a, b); }
 
   static U bits(F x) { return vreinterpretq_u32_f32(x); }
   static F from_bits(U x) { return vreinterpretq_f32_u32(x); }
-  static U set_bits(uint32_t x) { return vdupq_n_u32(x); }
   static U add_bits(U a, U b) { return vaddq_u32(a, b); }
   static U sub_bits(U a, U b) { return vsubq_u32(a, b); }
   static U to_exponent(U x) { return vshlq_n_u32(x, 23); }

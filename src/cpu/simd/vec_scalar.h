@@ -40,12 +40,12 @@ struct VecScalar {
   static F mul(F a, F b) { return a * b; }
   static F fma(F a, F b, F c) { return __builtin_fmaf(a, b, c); }
   static F fnma(F a, F b, F c) { return __builtin_fmaf(-a, b, c); }
+  static F reciprocal(F d) { return 1.0f / d; }
   static F max(F a, F b) { return a > b ? a : b; }
   static F min(F a, F b) { return a < b ? a : b; }
 
   static U bits(F x) { return __builtin_bit_cast(U, x); }
   static F from_bits(U x) { return __builtin_bit_cast(F, x); }
-  static U set_bits(uint32_t x) { return x; }
   static U add_bits(U a, U b) { return a + b; }
   static U sub_bits(U a, U b) { return a - b; }
   static U to_exponent(U x) { return x << 23; }

@@ -1,7 +1,6 @@
 #include "cuda/gemm/launcher.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/checked.h"
 #include "base/error.h"
@@ -16,11 +15,6 @@ namespace {
 constexpr int64_t kAlignment = 16;   // of rows of a and out
 constexpr int64_t kColumnGroup = 8;  // of w, stored together
 constexpr int kMostArrivals = 8192;  // counters: teams of all workers, see share.cuh
-// Rows of workers' tiles that are walked column by column. On an H200 at m = 16384, n = 13824, k =
-// 4608, with 128x192 ping-pong: 16 had 1669 TOPS, 8 had 1672, 4 had 1639, 64 had 1386.
-constexpr int kRasterRows = 16;
-// A block that shares a tile should have more to do than to add up its accumulators.
-constexpr int64_t kFewestSharedSteps = 2;
 
 bool is_aligned(const void* pointer, int64_t stride_bytes) {
   return reinterpret_cast<uintptr_t>(pointer) % kAlignment == 0 && stride_bytes % kAlignment == 0;
@@ -34,14 +28,6 @@ OutType out_type(DType dtype) {
     case DType::f16: return OutType::f16;
     default: fail("gemm: an output of {} has no kernel", octet::name_of(dtype));
   }
-}
-
-// Operations per clock and multiprocessor on s8, as far as they are reached.
-double peak_of(const DeviceTraits& traits, const GemmRow& row) {
-  if (row.hopper) return 7500;  // of 8192
-  if (traits.major == 8 && traits.minor == 0) return 4096;
-  if (traits.major == 9 || traits.major == 10) return 5500;  // measured on an H200
-  return 2048;
 }
 
 // A launch of `workers` workers; `cluster` must live as long as the result.
@@ -111,34 +97,8 @@ int GemmLauncher::room_for(const GemmRow& row, Fusion fusion) {
   return room_[kernel] = std::min(room, kMostArrivals / row.teams);
 }
 
-GemmLauncher::Shares GemmLauncher::share(const GemmCandidate& candidate,
-                                         const GemmProblem& problem) {
-  const GemmRow& row = *candidate.row;
-  Shares shares;
-  shares.tiles_m = static_cast<int>(ceil_div(problem.m, row.worker_m()));
-  shares.tiles_n = static_cast<int>(ceil_div(problem.n, row.worker_n()));
-  // At least one: with k = 0 the zeros are written too.
-  shares.k_steps = static_cast<int>(std::max<int64_t>(1, ceil_div(problem.k, row.k)));
-  const int64_t tiles = int64_t{shares.tiles_m} * shares.tiles_n;
-  const int64_t room = room_for(row, problem.fusion);
-  if (room == 0 || tiles == 0) return shares;
-  shares.workers = static_cast<int>(std::min(tiles, room));
-  shares.whole_tiles = static_cast<int>(tiles);
-  if (candidate.streams) {
-    shares.whole_tiles = static_cast<int>(tiles / room * room);
-    shares.workers = static_cast<int>(room);
-    if (shares.whole_tiles == 0) {
-      // As many workers for each tile, if there can be two: fewer meet in a tile that way.
-      const int64_t per_tile = std::min(room / tiles, shares.k_steps / kFewestSharedSteps);
-      if (per_tile >= 2) {
-        shares.workers = static_cast<int>(tiles * per_tile);
-      } else {
-        shares.workers =
-            static_cast<int>(std::min(room, ceil_div(tiles * shares.k_steps, kFewestSharedSteps)));
-      }
-    }
-  }
-  return shares;
+Shares GemmLauncher::share(const GemmCandidate& candidate, const GemmProblem& problem) {
+  return share_tiles(candidate, problem, room_for(*candidate.row, problem.fusion));
 }
 
 std::string GemmLauncher::refusal(const GemmCandidate& candidate, const GemmProblem& problem) {
@@ -172,28 +132,7 @@ std::string GemmLauncher::refusal(const GemmCandidate& candidate, const GemmProb
 }
 
 double GemmLauncher::estimate_us(const GemmCandidate& candidate, const GemmProblem& problem) {
-  const GemmRow& row = *candidate.row;
-  const Shares shares = share(candidate, problem);
-  const DeviceTraits& traits = device_.traits();
-  const double blocks = double(shares.workers) * row.cluster();
-  const double resident = std::max(1.0, std::ceil(blocks / traits.multiprocessors));
-  // Clocks of one k step of a block while `resident` of them share a multiprocessor: the larger of
-  // multiplying, reading shared memory (128 bytes per clock) and fetching from L2 (some 40).
-  const double multiply = 2.0 * row.m * row.n * row.k / peak_of(traits, row);
-  const double read = row.read_bytes / 128.0;
-  const double rows_a = double(std::min<int64_t>(row.m, problem.m)) / row.cluster_n;
-  const double fetch = (rows_a + double(row.n) / row.cluster_m) * row.k / 40.0;
-  constexpr double kStepOverhead = 60;
-  const double step = std::max({multiply, read, fetch}) * resident + kStepOverhead;
-  const double whole_rounds =
-      shares.workers > 0 ? std::ceil(double(shares.whole_tiles) / shares.workers) : 0;
-  double steps = whole_rounds * shares.k_steps;
-  double clocks_extra = whole_rounds * 1500 * resident;  // epilogues
-  if (candidate.streams && shares.workers > 0) {
-    steps += std::ceil(double(shares.shared_tiles()) * shares.k_steps / shares.workers);
-    clocks_extra += 6000 + row.m * row.n * 4.0 / 16;  // partials to memory and back
-  }
-  return (steps * step + clocks_extra) / (traits.clock_ghz * 1e3) + 3;
+  return expected_us(candidate, problem, share(candidate, problem), device_.traits());
 }
 
 std::byte* GemmLauncher::workspace(Buffer& buffer, size_t bytes) {
@@ -268,7 +207,7 @@ void GemmLauncher::launch(const GemmCandidate& candidate, const GemmProblem& pro
   params.out_type = out_type(problem.out);
   params.tiles_m = shares.tiles_m;
   params.tiles_n = shares.tiles_n;
-  params.raster_rows = kRasterRows;
+  params.raster_rows = raster_rows(row, shares, problem.k, device_.traits().l2_bytes);
   params.k_steps = shares.k_steps;
   params.whole_tiles = shares.whole_tiles;
   params.arrivals = reinterpret_cast<uint32_t*>(arrivals_.data());

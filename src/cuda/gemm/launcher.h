@@ -8,6 +8,7 @@
 #include "backend/gemm.h"
 #include "cuda/device.h"
 #include "cuda/gemm/params.h"
+#include "cuda/gemm/shares.h"
 #include "cuda/gemm/table.h"
 #include "cuda/gemm/tensor_maps.h"
 
@@ -39,15 +40,6 @@ class GemmLauncher {
               const GemmOperands& operands);
 
  private:
-  // The workers (see schedule.cuh), and which tiles are whole.
-  struct Shares {
-    int tiles_m = 0, tiles_n = 0;
-    int k_steps = 0;
-    int workers = 0;
-    int whole_tiles = 0;
-    int shared_tiles() const { return tiles_m * tiles_n - whole_tiles; }
-  };
-
   Shares share(const GemmCandidate& candidate, const GemmProblem& problem);
   // Workers that the device holds at once; 0 when the kernel cannot run here. Sets the kernel up
   // when asked for the first time.

@@ -47,6 +47,8 @@ inline constexpr HopperTile kHopperTiles[] = {
     // m    n stages  warpgroups      m, n  cluster m, n  stagger
     {256, 192,  4, Sharing::cooperative, 2, 1, 1, 2, 2},  // long k: the fewest bytes per operation
     {128, 256,  4, Sharing::cooperative, 2, 1, 2, 1, 2},  // other last waves; a head's 256 columns
+    {128, 256,  4, Sharing::cooperative, 2, 1, 1, 2, 2},  // the same with fewer rows past m
+    {256, 128,  4, Sharing::cooperative, 2, 1, 1, 2, 2},  // n not a multiple of the others'
     {128, 192,  5, Sharing::pingpong,    2, 1, 2, 1, 0},  // short k: the epilogue is hidden
     {128, 128,  6, Sharing::pingpong,    2, 1, 2, 1, 0},  // some hundred tokens
     { 64, 256,  5, Sharing::cooperative, 1, 2, 1, 1, 0},  // texts, large n

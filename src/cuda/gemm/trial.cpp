@@ -44,9 +44,7 @@ class Operands {
     launches_ = std::clamp(static_cast<int>(kRunMicroseconds / expected_us), 1, kMostLaunches);
     const int64_t bytes = a_bytes() + packed_bytes(problem.n, problem.k) + out_bytes();
     const int64_t sets =
-        launches_ == 1
-            ? 1
-            : std::clamp<int64_t>(2 * device_->traits().l2_bytes / bytes + 1, 1, kMostSets);
+        std::clamp<int64_t>(2 * device_->traits().l2_bytes / bytes + 1, 1, kMostSets);
     for (int64_t i = 0; i < sets; ++i) sets_.push_back(make_set(static_cast<uint64_t>(i)));
   }
 
@@ -62,8 +60,7 @@ class Operands {
   Operands& operator=(const Operands&) = delete;
 
   double measure(const std::string& name, int turn) {
-    const GemmCandidate* candidate = nullptr;
-    if (name != kUnquantized && name != kQuantize) candidate = &find_candidate(name);
+    const GemmCandidate* candidate = candidate_named(name);
     const auto work = [&] {
       for (int i = 0; i < launches_; ++i) {
         const size_t index = (static_cast<size_t>(turn) * launches_ + i) % sets_.size();
@@ -74,7 +71,20 @@ class Operands {
     return launches_ == 1 ? device_->time_cold_us(work) : device_->time_us(work) / launches_;
   }
 
+  // The sets follow each other as layers do: no run finds its weights in L2.
+  double measure_under_load(const std::string& name, int runs) {
+    const GemmCandidate* candidate = candidate_named(name);
+    const auto work = [&] {
+      for (int i = 0; i < runs; ++i) run(candidate, name, sets_[i % sets_.size()]);
+    };
+    return device_->time_us(work) / runs;
+  }
+
  private:
+  // Null for a reference.
+  static const GemmCandidate* candidate_named(const std::string& name) {
+    return name == kUnquantized || name == kQuantize ? nullptr : &find_candidate(name);
+  }
   int64_t a_bytes() const { return problem_.m * round_up(problem_.k, 16); }
   int64_t out_columns() const { return output_columns(problem_.fusion, problem_.n); }
   int64_t out_bytes() const { return problem_.m * out_columns() * bits_of(problem_.out) / 8; }
@@ -89,6 +99,8 @@ class Operands {
     return {values, scales_.view(DType::f32, {values.shape[0]})};
   }
 
+  // Random numbers of a deviation of 30, which is what quantized weights have. What a GPU draws,
+  // and so its clock, depends on them: with zeros it would stay far from its power limit.
   Set make_set(uint64_t seed) {
     const auto [m, n, k] = std::tuple(problem_.m, problem_.n, problem_.k);
     const auto random = [&](int64_t bytes, uint64_t part) {
@@ -159,6 +171,9 @@ tune::Trial begin_trial(const std::shared_ptr<Device>& device, GemmLauncher& lau
   tune::Trial trial;
   trial.measure = [operands](const std::string& name, int turn) {
     return operands->measure(name, turn);
+  };
+  trial.under_load = [operands](const std::string& name, int runs) {
+    return operands->measure_under_load(name, runs);
   };
   trial.references = {kQuantize};
   if (library != nullptr) trial.references.emplace_back(kUnquantized);
