@@ -80,18 +80,21 @@ Matrix time_embedding(Context& ctx, const Dit& dit, std::span<const float> times
   return linear(ctx, silu(ctx, linear(ctx, waves, dit.entry.time_in)), dit.entry.time_out);
 }
 
-// x [L, D] -> [L, D]
+// x [L, D] -> [L - first, D]: of the rows from the first on, which look at all.
 Matrix attention(Context& ctx, const DitConfig& config, const DitBlock& block, const nn::Operand& x,
-                 const nn::Rotary& rotary) {
-  const int64_t d = config.hidden();
+                 const nn::Rotary& rotary, int64_t first) {
+  const int64_t d = config.hidden(), tokens = x.row_count();
   const Matrix qkv = linear(ctx, x, block.qkv);
-  const TensorView q = columns_of(qkv, 0, d), k = columns_of(qkv, d, d),
-                   v = columns_of(qkv, 2 * d, d);
-  const auto turned = [&](const nn::Vector& weight) -> HeadRotation {
-    return {config.heads, kHeadNormEps, weight.view(), rotary.cos, rotary.sin};
+  const TensorView q = rows_of(columns_of(qkv, 0, d), first, tokens - first),
+                   k = columns_of(qkv, d, d), v = columns_of(qkv, 2 * d, d);
+  const auto turn = [&](const TensorView& rows, const nn::Vector& weight) {
+    const int64_t count = rows.shape[0], at = tokens - count;
+    ctx.backend.rotate_heads(
+        rows, {config.heads, kHeadNormEps, weight.view(), rows_of(rotary.cos, at, count),
+               rows_of(rotary.sin, at, count)});
   };
-  ctx.backend.rotate_heads(q, turned(block.norm_q));
-  ctx.backend.rotate_heads(k, turned(block.norm_k));
+  turn(q, block.norm_q);
+  turn(k, block.norm_k);
   const Matrix mixed = ctx.matrix(q.shape[0], d);
   ctx.backend.attention({q, k, v, mixed, config.heads, config.heads});
   return linear(ctx, mixed, block.attention_out);
@@ -102,22 +105,23 @@ Matrix feed_forward(Context& ctx, const DitBlock& block, const nn::Operand& x) {
   return linear(ctx, swiglu(ctx, x, block.gate_up), block.down);
 }
 
-// h [L, D] in place; modulation [1, 4 D].
+// h [L, D] in place, its rows from the first on; modulation [1, 4 D].
 void run_block(Context& ctx, const DitConfig& config, const DitBlock& block, const Matrix& h,
-               const TensorView& modulation, const nn::Rotary& rotary) {
+               const TensorView& modulation, const nn::Rotary& rotary, int64_t first) {
   const int64_t d = config.hidden();
+  const TensorView changed = rows_of(h, first, h.row_count() - first);
   const float eps = config.norm_eps;
   const auto chunk = [&](int64_t i) { return vector_of(modulation, i * d, d); };
   const ConstTensorView scale1 = chunk(0), gate1 = chunk(1), scale2 = chunk(2), gate2 = chunk(3);
 
   const Matrix a =
       attention(ctx, config, block,
-                normed(ctx, h, rms(block.attention_norm1, eps, scale1), block.qkv), rotary);
-  ctx.backend.add_gated(h, a, rms(block.attention_norm2, eps), gate1);
+                normed(ctx, h, rms(block.attention_norm1, eps, scale1), block.qkv), rotary, first);
+  ctx.backend.add_gated(changed, a, rms(block.attention_norm2, eps), gate1);
 
-  const Matrix m =
-      feed_forward(ctx, block, normed(ctx, h, rms(block.ffn_norm1, eps, scale2), block.gate_up));
-  ctx.backend.add_gated(h, m, rms(block.ffn_norm2, eps), gate2);
+  const Matrix m = feed_forward(
+      ctx, block, normed(ctx, changed, rms(block.ffn_norm1, eps, scale2), block.gate_up));
+  ctx.backend.add_gated(changed, m, rms(block.ffn_norm2, eps), gate2);
 }
 
 }  // namespace
@@ -211,10 +215,13 @@ void forward(Context& ctx, const Dit& dit, const DitPrompt& prompt, DitTimeline&
   linear_into(ctx, operand(ctx, z, dit.entry.input), dit.entry.input, image);
   add_role(ctx, dit, kImage, image);
 
+  // Behind the last block nobody reads the text. Who watches inputs sees all rows of all blocks:
+  // they are as good as any for statistics, and files that were calibrated so can be made again.
+  const int64_t left_out = ctx.tap == nullptr ? n : 0;
   for (int64_t i = 0; i < config.layers; ++i) {
     begin_unit(1 + i);
     run_block(ctx, config, dit.blocks[static_cast<size_t>(i)], h, timeline.of_block(ctx, dit, i),
-              prompt.rotary);
+              prompt.rotary, i + 1 < config.layers ? 0 : left_out);
   }
 
   begin_unit(1 + config.layers);

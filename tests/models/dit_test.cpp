@@ -1,5 +1,9 @@
-// The modulations of all steps, made at once, against those of one step at a time.
+// What a step leaves out, against doing it all: modulations of one step at a time, and the text's
+// rows of the last block.
 #include <gtest/gtest.h>
+
+#include <map>
+#include <optional>
 
 #include "cpu/cpu_backend.h"
 #include "formats/error_message.h"
@@ -62,6 +66,49 @@ TEST(Timeline, AllStepsAtOnceGiveTheBitsOfEach) {
       EXPECT_NE(run.velocity(*timeline, 0), run.velocity(*timeline, 1));
     }
   }
+}
+
+// Sees inputs and does nothing: with it, all rows run through all blocks.
+class IdleTap : public nn::InputTap {
+ public:
+  void input(const nn::Linear& w, const ConstTensorView& x) override { rows[w.name] = x.shape[0]; }
+  std::map<std::string, int64_t> rows;
+};
+
+TEST(LastBlock, LeavesTheTextOutAndGivesTheSameBits) {
+  const auto ref = make_ref_backend(), cpu = make_cpu_backend({.threads = 2});
+  for (Backend* backend : {ref.get(), cpu.get()}) {
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      SCOPED_TRACE(backend->name() + " " + std::string(name_of(dtype)));
+      Denoising run(*backend, dtype, /*int8=*/false);
+      const auto short_one = run.network.velocity_at(run.ctx, *run.prompt, *run.z, 0.5f);
+      IdleTap tap;
+      nn::Context watched{*backend, dtype, nullptr, &tap};
+      const auto whole = run.network.velocity_at(watched, *run.prompt, *run.z, 0.5f);
+      EXPECT_EQ(run.numbers(short_one), run.numbers(whole));
+      EXPECT_EQ(tap.rows.at("layers.2.feed_forward.w1"), 4 + 6);
+    }
+  }
+}
+
+// The last block's multiplications of activations: of all tokens for qkv, of the image's for the
+// rest.
+TEST(LastBlock, MultipliesTheImagesRowsAlone) {
+  class Rows : public OpObserver {
+   public:
+    void before(std::string_view) override {}
+    void after(const OpRecord& record) override {
+      if (record.problem != nullptr) rows.push_back(record.problem->m);
+    }
+    std::vector<int64_t> rows;
+  };
+  const auto backend = make_ref_backend();
+  Denoising run(*backend, DType::f32, /*int8=*/true);
+  Rows seen;
+  backend->set_op_observer(&seen);
+  run.network.velocity_at(run.ctx, *run.prompt, *run.z, 0.5f);
+  backend->set_op_observer(nullptr);
+  EXPECT_EQ(seen.rows, (std::vector<int64_t>{10, 10, 10, 10, 10, 10, 10, 10, 10, 6, 6, 6}));
 }
 
 TEST(Timeline, TakesWeightsWhenTheyAreThereAndNotAgain) {
