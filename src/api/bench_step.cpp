@@ -56,6 +56,7 @@ struct BenchedNetwork {
   std::unique_ptr<models::Network> network;
   int64_t text_tokens = 0;
   std::unique_ptr<models::Conditioning> conditioning;
+  std::unique_ptr<models::Timeline> timeline;
   std::vector<double> us;  // of each measured forward pass
 };
 
@@ -97,7 +98,9 @@ class StepBencher {
   void measure();
   StepBranch watch(BenchedNetwork& branch);
   nn::Matrix forward(BenchedNetwork& branch) {
-    return branch.network->velocity(ctx_, *branch.conditioning, *latent_, kTime);
+    nn::Matrix out = ctx_.matrix(image_tokens(), branch.network->latent_channels());
+    branch.network->velocity(ctx_, *branch.conditioning, *branch.timeline, *latent_, out);
+    return out;
   }
   // Microseconds of one forward pass in the order of the device's own work.
   double time_forward(BenchedNetwork& branch);
@@ -165,6 +168,8 @@ void StepBencher::prepare() {
     const auto features =
         random_numbers(branch.text_tokens * branch.network->text_features(), kFeatureSeed);
     branch.conditioning = branch.network->prepare(ctx_, features, grid);
+    branch.timeline = branch.network->make_timeline(ctx_, {&kTime, 1});
+    branch.timeline->go_to(ctx_, 0);
   }
   const int64_t channels = branches_.front().network->latent_channels();
   const auto latent = random_numbers(image_tokens() * channels, kLatentSeed);

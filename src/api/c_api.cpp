@@ -8,6 +8,7 @@
 #include "formats/png.h"
 #include "octet/cancelled.h"
 #include "octet/picture.h"
+#include "octet/picture_files.h"
 #include "octet/version.h"
 
 namespace octet::c_api {

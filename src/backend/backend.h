@@ -133,6 +133,11 @@ class Backend {
   // h += tanh(gate [channels]) * norm(x)
   void add_gated(const TensorView& h, const ConstTensorView& x, const RowNorm& how,
                  const ConstTensorView& gate);
+  // add_gated(h, x, how, gate), then norm_quantize(h, next, transform, out): the same bits, in one
+  // pass over h and x where the backend has one.
+  void add_gated_norm_quantize(const TensorView& h, const ConstTensorView& x, const RowNorm& how,
+                               const ConstTensorView& gate, const RowNorm& next,
+                               const ActivationTransform& transform, const QTensor& out);
   // out[i] = table[rows[i]]
   void embed(const ConstTensorView& table, std::span<const int32_t> rows, const TensorView& out);
   // out[i] = sin(times[i] * frequencies), then cos of the same; frequencies F32 [channels / 2].
@@ -196,6 +201,11 @@ class Backend {
   virtual void do_add(const TensorView& h, const ConstTensorView& x) = 0;
   virtual void do_add_gated(const TensorView& h, const ConstTensorView& x, const RowNorm& how,
                             const ConstTensorView& gate) = 0;
+  // Here: the two ops.
+  virtual void do_add_gated_norm_quantize(const TensorView& h, const ConstTensorView& x,
+                                          const RowNorm& how, const ConstTensorView& gate,
+                                          const RowNorm& next, const ActivationTransform& transform,
+                                          const QTensor& out);
   virtual void do_embed(const ConstTensorView& table, std::span<const int32_t> rows,
                         const TensorView& out) = 0;
   virtual void do_sinusoids(std::span<const float> times, const ConstTensorView& frequencies,

@@ -24,6 +24,22 @@ void check_norm(const std::string& op, const ConstTensorView& x, const RowNorm& 
   if (how.scale.data != nullptr) check_vector(op + ": scale", how.scale, x.shape[1], x.dtype);
 }
 
+void check_add_gated(const std::string& op, const ConstTensorView& h, const ConstTensorView& x,
+                     const RowNorm& how, const ConstTensorView& gate) {
+  check_norm(op, x, how);
+  check_like(op + ": h", h, x);
+  check_vector(op + ": gate", gate, x.shape[1], x.dtype);
+}
+
+void check_norm_quantize(const std::string& op, const ConstTensorView& x, const RowNorm& how,
+                         const ActivationTransform& transform, const QTensor& out) {
+  check_norm(op, x, how);
+  check_quantized(op + ": out", out);
+  check(out.values.shape == x.shape, "{}: out is {}, expected the shape {} of x", op,
+        out.values.shape.to_string(), x.shape.to_string());
+  check_transform(op, transform, x.shape[1]);
+}
+
 bool is_empty(const ConstTensorView& view) { return view.shape.elements() == 0; }
 
 }  // namespace
@@ -39,11 +55,7 @@ void Backend::norm(const ConstTensorView& x, const RowNorm& how, const TensorVie
 
 void Backend::norm_quantize(const ConstTensorView& x, const RowNorm& how,
                             const ActivationTransform& transform, const QTensor& out) {
-  check_norm("norm_quantize", x, how);
-  check_quantized("norm_quantize: out", out);
-  check(out.values.shape == x.shape, "norm_quantize: out is {}, expected the shape {} of x",
-        out.values.shape.to_string(), x.shape.to_string());
-  check_transform("norm_quantize", transform, x.shape[1]);
+  check_norm_quantize("norm_quantize", x, how, transform, out);
   if (is_empty(x)) return;
   const Observed observed(op_observer_, "norm");
   do_norm_quantize(x, how, transform, out);
@@ -137,13 +149,31 @@ void Backend::add_row(const TensorView& h, const ConstTensorView& row) {
 
 void Backend::add_gated(const TensorView& h, const ConstTensorView& x, const RowNorm& how,
                         const ConstTensorView& gate) {
-  check_norm("add_gated", x, how);
-  check_like("add_gated: h", h, x);
-  check_vector("add_gated: gate", gate, x.shape[1], x.dtype);
+  check_add_gated("add_gated", h, x, how, gate);
   if (is_empty(x)) return;
   const Observed observed(op_observer_, "residual");
   do_add_gated(h, x, how, gate);
   observed.done();
+}
+
+void Backend::add_gated_norm_quantize(const TensorView& h, const ConstTensorView& x,
+                                      const RowNorm& how, const ConstTensorView& gate,
+                                      const RowNorm& next, const ActivationTransform& transform,
+                                      const QTensor& out) {
+  check_add_gated("add_gated_norm_quantize", h, x, how, gate);
+  check_norm_quantize("add_gated_norm_quantize", h, next, transform, out);
+  if (is_empty(x)) return;
+  const Observed observed(op_observer_, "residual");
+  do_add_gated_norm_quantize(h, x, how, gate, next, transform, out);
+  observed.done();
+}
+
+void Backend::do_add_gated_norm_quantize(const TensorView& h, const ConstTensorView& x,
+                                         const RowNorm& how, const ConstTensorView& gate,
+                                         const RowNorm& next, const ActivationTransform& transform,
+                                         const QTensor& out) {
+  do_add_gated(h, x, how, gate);
+  do_norm_quantize(h, next, transform, out);
 }
 
 void Backend::embed(const ConstTensorView& table, std::span<const int32_t> rows,

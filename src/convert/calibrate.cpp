@@ -200,8 +200,8 @@ class Calibration {
                                   .deltas = {all.deltas[at]},
                                   .guidance = {all.guidance[at]}};
     return engine::sample(std::move(z), one,
-                          [&](std::span<const float> latent, float time, size_t network) {
-                            return velocity(latent, time, network);
+                          [&](std::span<const float> latent, int, size_t network) {
+                            return velocity(latent, one.times.front(), network);
                           });
   }
 
@@ -211,7 +211,7 @@ class Calibration {
     const nn::Matrix uploaded =
         nn::upload_matrix(ctx_, z.data(), job_.grid.tokens(), network.latent_channels());
     std::vector<float> velocity(z.size());
-    download_matrix(ctx_, network.velocity(watched_, *conditionings_[index], uploaded, time),
+    download_matrix(ctx_, network.velocity_at(watched_, *conditionings_[index], uploaded, time),
                     velocity.data());
     stores_[index]->end_use();
     return velocity;

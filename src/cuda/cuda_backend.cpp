@@ -245,6 +245,13 @@ class CudaBackend final : public Backend, private GemmTuning {
                     const ConstTensorView& gate) override {
     enqueue("add_gated", launch_add_gated, h, x, how, gate, processors());
   }
+  void do_add_gated_norm_quantize(const TensorView& h, const ConstTensorView& x, const RowNorm& how,
+                                  const ConstTensorView& gate, const RowNorm& next,
+                                  const ActivationTransform& transform,
+                                  const QTensor& out) override {
+    enqueue("add_gated_norm_quantize", launch_add_gated_norm_quantize, h, x, how, gate, next,
+            transform, out, processors());
+  }
   // What is only needed until an op is done comes from the pool: its release is in order, too.
   void do_embed(const ConstTensorView& table, std::span<const int32_t> rows,
                 const TensorView& out) override {

@@ -136,6 +136,7 @@ void Rendering::load_networks(const PromptCache::Features& features) {
     if (i > 0 && !checked_.guided) break;
     session_.load(*session_.networks_[i], callbacks_.progress);
     prepare(i, features);
+    prepare_times(i);
   }
 }
 
@@ -149,23 +150,48 @@ void Rendering::prepare(size_t network, const PromptCache::Features& features) {
   const std::span<const float> seen =
       model.sees_text() ? std::span<const float>(*features) : std::span<const float>();
   prepared.emplace(tokens, checked_.grid, model.prepare(ctx_, seen, checked_.grid));
-  prepared->linears = profile_.linears();
   profile_.enter_network("");
-  profile_.collect();
-  session_.kept_kernels_[std::string(session_.family_.networks[network].name)] = profile_.kernels();
+  keep_record(network, prepared->linears);
 }
 
-std::vector<float> Rendering::velocity(std::span<const float> z, float time, size_t network) {
+void Rendering::prepare_times(size_t network) {
+  auto& timed = session_.timed_[network];
+  const std::span<const float> times =
+      std::span(checked_.schedule.times).first(checked_.schedule.deltas.size());
+  if (timed && std::ranges::equal(timed->timeline->times(), times)) return;
+  timed.reset();
+  profile_.enter_network(session_.family_.networks[network].name);
+  timed.emplace(session_.model_.networks[network]->make_timeline(ctx_, times));
+  profile_.enter_network("");
+}
+
+void Rendering::keep_record(size_t network,
+                            std::map<std::string, nn::Profile::LinearUse>& linears) {
+  linears = profile_.linears();
+  profile_.collect();
+  auto& kernels = session_.kept_kernels_[std::string(session_.family_.networks[network].name)];
+  for (auto& use : profile_.kernels()) {
+    const bool known = std::any_of(kernels.begin(), kernels.end(),
+                                   [&](const auto& kept) { return kept.layer == use.layer; });
+    if (!known) kernels.push_back(std::move(use));
+  }
+}
+
+std::vector<float> Rendering::velocity(std::span<const float> z, int step, size_t network) {
   const models::Network& model = *session_.model_.networks[network];
+  Session::Timed& timed = *session_.timed_[network];
   profile_.enter_network(session_.family_.networks[network].name);
   const nn::Matrix uploaded =
       nn::upload_matrix(ctx_, z.data(), checked_.grid.tokens(), model.latent_channels());
+  const nn::Matrix out = ctx_.matrix(checked_.grid.tokens(), model.latent_channels());
   std::vector<float> velocity(z.size());
-  download_matrix(ctx_,
-                  model.velocity(ctx_, *session_.prepared_[network]->conditioning, uploaded, time),
-                  velocity.data());
+  timed.timeline->go_to(ctx_, step);
+  model.velocity(ctx_, *session_.prepared_[network]->conditioning, *timed.timeline, uploaded, out);
+  download_matrix(ctx_, out, velocity.data());
   session_.networks_[network]->end_use();
   profile_.enter_network("");
+  if (!timed.ran) keep_record(network, timed.linears);
+  timed.ran = true;
   return velocity;
 }
 
@@ -175,8 +201,8 @@ void Rendering::denoise() {
     if (noise.empty()) noise = make_noise(seed_of(job_.seed, image), /*image=*/0, elements());
     latents_.push_back(sample(
         std::move(noise), checked_.schedule,
-        [&](std::span<const float> z, float time, size_t network) {
-          return velocity(z, time, network);
+        [&](std::span<const float> z, int step, size_t network) {
+          return velocity(z, step, network);
         },
         [&](const SamplerStep& step) {
           on_step(image, step);
@@ -241,7 +267,7 @@ void Rendering::decode_waiting() {
   const auto total = std::ssize(latents_);
   if (session_.options_.once) {
     for (const auto& network : session_.networks_) network->drop();
-    for (auto& prepared : session_.prepared_) prepared.reset();
+    session_.forget_preparations();
   }
   const auto told = [&](int64_t done) {
     const bool goes_on =
@@ -320,8 +346,11 @@ LinearCount Rendering::count_linears() const {
   std::map<std::string, nn::Profile::LinearUse> linears = profile_.linears();
   for (size_t i = 0; i < session_.prepared_.size(); ++i) {
     if (i > 0 && !checked_.guided) break;
-    if (session_.prepared_[i])
-      linears.insert(session_.prepared_[i]->linears.begin(), session_.prepared_[i]->linears.end());
+    const auto add = [&](const auto& kept) {
+      if (kept) linears.insert(kept->linears.begin(), kept->linears.end());
+    };
+    add(session_.prepared_[i]);
+    add(session_.timed_[i]);
   }
   for (const auto& [name, use] : linears) {
     switch (use.precision) {

@@ -1,7 +1,9 @@
 // The making of the pictures of one request: text, networks, steps, pixels.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/stopwatch.h"
@@ -30,11 +32,14 @@ class Rendering {
   PromptCache::Features encode();
   void load_networks(const PromptCache::Features& features);
   void prepare(size_t network, const PromptCache::Features& features);
+  void prepare_times(size_t network);
+  // What ran so far made things that later pictures use.
+  void keep_record(size_t network, std::map<std::string, nn::Profile::LinearUse>& linears);
   // Leaves the latents of all images, and hands over those that can be decoded at once.
   void denoise();
   bool has_room_to_decode() const;
   void on_step(int image, const SamplerStep& step);
-  std::vector<float> velocity(std::span<const float> z, float time, size_t network);
+  std::vector<float> velocity(std::span<const float> z, int step, size_t network);
   void show_preview(int image, const SamplerStep& step);
   void decode_waiting();
   void decode(int image);

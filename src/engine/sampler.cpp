@@ -14,15 +14,15 @@ const char* name_of(size_t network) { return network == 0 ? "first" : "second"; 
 // The velocity, checked: a checkpoint with broken weights shows here first.
 std::vector<float> velocity_at(const Velocity& velocity, std::span<const float> z,
                                const models::Schedule& schedule, int step, size_t network) {
-  const float t = schedule.times[static_cast<size_t>(step)];
-  std::vector<float> v = velocity(z, t, network);
+  std::vector<float> v = velocity(z, step, network);
   check(v.size() == z.size(), "sampler: the {} velocity has {} values at step {}, expected {}",
         name_of(network), v.size(), step + 1, z.size());
   for (size_t i = 0; i < v.size(); ++i) {
     check(std::isfinite(v[i]),
           "sampler: the {} network returned {} at step {} of {} (t = {}, value {} of {}); its "
           "weights are broken or overflow",
-          name_of(network), v[i], step + 1, schedule.steps(), t, i, v.size());
+          name_of(network), v[i], step + 1, schedule.steps(),
+          schedule.times[static_cast<size_t>(step)], i, v.size());
   }
   return v;
 }

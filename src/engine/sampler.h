@@ -17,10 +17,10 @@
 
 namespace octet::engine {
 
-// The velocity of every element of z at the time t by one of a model's networks: 0, or 1 for that
-// which guidance leads away from.
+// The velocity of every element of z at a step by one of a model's networks: 0, or 1 for that which
+// guidance leads away from.
 using Velocity =
-    std::function<std::vector<float>(std::span<const float> z, float t, size_t network)>;
+    std::function<std::vector<float>(std::span<const float> z, int step, size_t network)>;
 
 struct SamplerStep {
   int done = 0;

@@ -91,7 +91,7 @@ Session::Session(const SessionOptions& options, const std::atomic<bool>& stop,
 }
 
 Session::~Session() {
-  prepared_.clear();
+  forget_preparations();
   networks_.clear();
   text_.reset();
   decoder_.reset();
@@ -163,6 +163,7 @@ void Session::plan() {
   decoder_ = store(*model_.decoder, plan_.size() - 1);
   decoder_->rules().int8 = false;
   prepared_.resize(model_.networks.size());
+  timed_.resize(model_.networks.size());
 }
 
 EngineInfo Session::info() const {
@@ -270,7 +271,7 @@ void Session::set_loras(const std::vector<Lora>& requests, const OnRenderProgres
       });
     }
   };
-  for (auto& prepared : prepared_) prepared.reset();  // a LoRA may change the text's projection
+  forget_preparations();  // a LoRA may change the linears that made them
   merge(after, std::move(merges));
   try {
     reload(progress);

@@ -132,6 +132,17 @@ class Session {
     std::map<std::string, nn::Profile::LinearUse> linears = {};  // that made it
   };
   std::vector<std::optional<Prepared>> prepared_;  // of each network
+  // The same of the schedule.
+  struct Timed {
+    std::unique_ptr<models::Timeline> timeline;
+    bool ran = false;  // and is complete
+    std::map<std::string, nn::Profile::LinearUse> linears = {};
+  };
+  std::vector<std::optional<Timed>> timed_;  // of each network
+  void forget_preparations() {
+    for (auto& prepared : prepared_) prepared.reset();
+    for (auto& timed : timed_) timed.reset();
+  }
   // Kernels of what is kept for later pictures: of the text encoder, and of each network's
   // preparation.
   std::map<std::string, std::vector<nn::Profile::KernelUse>> kept_kernels_;

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "nn/context.h"
 #include "nn/weights.h"
 #include "quant/smoothing.h"
@@ -92,6 +93,32 @@ class Conditioning {
   Grid grid_;
 };
 
+// What a network makes of the times of a schedule: the same for all pictures. A network that is
+// asked for a velocity finds it at one of its steps.
+class Timeline {
+ public:
+  explicit Timeline(std::span<const float> times) : times_(times.begin(), times.end()) {}
+  virtual ~Timeline() = default;
+
+  const std::vector<float>& times() const { return times_; }  // 0 for noise to 1 for a picture
+  int64_t steps() const { return std::ssize(times_); }
+  int64_t step() const { return step_; }
+  // The step of the next velocities. What they read of it lies in the same memory for all steps, so
+  // work that was recorded once can be run for each.
+  void go_to(nn::Context& ctx, int64_t step) {
+    check(step >= 0 && step < steps(), "timeline: step {} of {}", step, steps());
+    step_ = step;
+    arrive(ctx);
+  }
+
+ protected:
+  virtual void arrive(nn::Context& ctx) = 0;  // at step()
+
+ private:
+  std::vector<float> times_;
+  int64_t step_ = 0;
+};
+
 // Of one of a family's networks: velocity of the latent, given the time and the text.
 class Network : public Part {
  public:
@@ -103,10 +130,22 @@ class Network : public Part {
   // `features` as the text encoder left them; none for a network that sees no text.
   virtual std::unique_ptr<Conditioning> prepare(nn::Context& ctx, std::span<const float> features,
                                                 const Grid& grid) const = 0;
-  // The velocity [image tokens, latent_channels()] at `time`, 0 for noise to 1 for a picture; z has
-  // the same shape.
-  virtual nn::Matrix velocity(nn::Context& ctx, const Conditioning& conditioning,
-                              const ConstTensorView& z, float time) const = 0;
+  virtual std::unique_ptr<Timeline> make_timeline(nn::Context& ctx,
+                                                  std::span<const float> times) const = 0;
+  // The velocity `out` [image tokens, latent_channels()] at the step of the timeline; z has the
+  // same shape. The first call may add to the timeline what takes weights that come one unit at a
+  // time.
+  virtual void velocity(nn::Context& ctx, const Conditioning& conditioning, Timeline& timeline,
+                        const ConstTensorView& z, const TensorView& out) const = 0;
+  // The same at one time, for a single velocity.
+  nn::Matrix velocity_at(nn::Context& ctx, const Conditioning& conditioning,
+                         const ConstTensorView& z, float time) const {
+    const auto timeline = make_timeline(ctx, {&time, 1});
+    timeline->go_to(ctx, 0);
+    nn::Matrix out = ctx.matrix(z.shape[0], z.shape[1]);
+    velocity(ctx, conditioning, *timeline, z, out);
+    return out;
+  }
 
   // --- for conversion ---
 

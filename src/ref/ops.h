@@ -29,6 +29,9 @@ void activate(const ConstTensorView& x, Activation how, const TensorView& out);
 void add(const TensorView& h, const ConstTensorView& x);
 void add_gated(const TensorView& h, const ConstTensorView& x, const RowNorm& how,
                const ConstTensorView& gate);
+void add_gated_norm_quantize(const TensorView& h, const ConstTensorView& x, const RowNorm& how,
+                             const ConstTensorView& gate, const RowNorm& next,
+                             const ActivationTransform& transform, const QTensor& out);
 void embed(const ConstTensorView& table, std::span<const int32_t> rows, const TensorView& out);
 void sinusoids(std::span<const float> times, const ConstTensorView& frequencies,
                const TensorView& out);

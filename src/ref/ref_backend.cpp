@@ -94,6 +94,12 @@ class RefBackend final : public HostBackend {
                     const ConstTensorView& gate) override {
     ref::add_gated(h, x, how, gate);
   }
+  void do_add_gated_norm_quantize(const TensorView& h, const ConstTensorView& x, const RowNorm& how,
+                                  const ConstTensorView& gate, const RowNorm& next,
+                                  const ActivationTransform& transform,
+                                  const QTensor& out) override {
+    ref::add_gated_norm_quantize(h, x, how, gate, next, transform, out);
+  }
   void do_embed(const ConstTensorView& table, std::span<const int32_t> rows,
                 const TensorView& out) override {
     ref::embed(table, rows, out);

@@ -124,6 +124,14 @@ void add_gated(const TensorView& h, const ConstTensorView& x, const RowNorm& how
   }
 }
 
+// The second norm reads h as it was rounded.
+void add_gated_norm_quantize(const TensorView& h, const ConstTensorView& x, const RowNorm& how,
+                             const ConstTensorView& gate, const RowNorm& next,
+                             const ActivationTransform& transform, const QTensor& out) {
+  add_gated(h, x, how, gate);
+  norm_quantize(h, next, transform, out);
+}
+
 void embed(const ConstTensorView& table, std::span<const int32_t> rows, const TensorView& out) {
   for (size_t i = 0; i < rows.size(); ++i) {
     for (int64_t j = 0; j < table.shape[1]; ++j) {

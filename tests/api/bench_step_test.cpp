@@ -70,10 +70,7 @@ TEST(BenchStep, ReportsBothTransformers) {
       EXPECT_FALSE(use->kernel.empty());
       EXPECT_GT(use->tops, 0);
     }
-    const StepKernel* modulation = find(branch, "adaln_modulation");
-    ASSERT_NE(modulation, nullptr);
-    EXPECT_EQ(modulation->op, "matmul");
-    EXPECT_EQ(modulation->calls, 3);
+    EXPECT_EQ(find(branch, "adaln_modulation"), nullptr) << "made once, for all steps";
   }
   EXPECT_EQ(phases.size(), 3u);
   for (const auto& [phase, amount] : phases) EXPECT_EQ(amount.first, amount.second) << phase;

@@ -53,23 +53,24 @@ void run_watched(const CalibrateRequest& request, DType dtype, KeepAll& tap, Bac
   schedule.size = request.size;
   schedule.convention = request.convention;
   const models::Grid grid{4, 5};
+  const models::Schedule steps = request.family->make_schedule(schedule);
   for (size_t i = 0; i < request.captions.size(); ++i) {
     const auto features = model.text_encoder->encode(ctx, model.tokenize(request.captions[i]), {});
     tap.branch = "conditional";
     const auto prompt = model.networks[0]->prepare(watched, features, grid);
     const auto no_prompt = model.networks[1]->prepare(watched, {}, grid);
-    const auto velocity = [&](std::span<const float> z, float time, size_t network) {
+    const auto velocity = [&](std::span<const float> z, int step, size_t network) {
       tap.branch = request.family->networks[network].name;
       const models::Network& runs = *model.networks[network];
       const auto uploaded = nn::upload_matrix(ctx, z.data(), grid.tokens(), runs.latent_channels());
       std::vector<float> out(z.size());
       const auto& conditioning = network == 0 ? *prompt : *no_prompt;
-      download_matrix(ctx, runs.velocity(watched, conditioning, uploaded, time), out.data());
+      const float time = steps.times[static_cast<size_t>(step)];
+      download_matrix(ctx, runs.velocity_at(watched, conditioning, uploaded, time), out.data());
       return out;
     };
     const auto count = static_cast<size_t>(grid.tokens() * model.networks[0]->latent_channels());
-    engine::sample(engine::make_noise(request.seed, i, count),
-                   request.family->make_schedule(schedule), velocity);
+    engine::sample(engine::make_noise(request.seed, i, count), steps, velocity);
   }
 }
 
@@ -232,7 +233,7 @@ TEST_F(Calibrating, Int8LinearsCannotBeWatched) {
   network->visit_all(loader);
   const auto prompt = network->prepare(ctx, {}, {4, 5});
   const nn::Matrix z = ctx.matrix(20, network->latent_channels());
-  EXPECT_ERROR_WITH(network->velocity(ctx, *prompt, z, 0.5f), "must not be quantized");
+  EXPECT_ERROR_WITH(network->velocity_at(ctx, *prompt, z, 0.5f), "must not be quantized");
 }
 
 }  // namespace

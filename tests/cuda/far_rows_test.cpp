@@ -63,12 +63,21 @@ TEST_F(CudaFarRows, EqualRowsSideBySide) {
   const TensorView head(vector.data, DType::f32, {32});
   const HeadRotation rotation{2, 1e-6f, head, device_cos.view(), device_cos.view()};
 
+  const Buffer codes = backend->allocate(kRows * kChannels);
+  const Buffer scales = backend->allocate(kRows * sizeof(float));
+  const QTensor quantized{codes.view(DType::i8, {kRows, kChannels}),
+                          scales.view(DType::f32, {kRows})};
+
   // In place ops change the output, which begins as x.
   using Op = std::function<void(const ConstTensorView& from, const TensorView& to)>;
   const std::pair<const char*, Op> ops[] = {
       {"norm", [&](const auto& from, const auto& to) { backend->norm(from, norm, to); }},
       {"add_gated", [&](const auto& from,
                         const auto& to) { backend->add_gated(to, from, norm, gate.vector()); }},
+      {"add_gated_norm_quantize",
+       [&](const auto& from, const auto& to) {
+         backend->add_gated_norm_quantize(to, from, norm, gate.vector(), norm, {}, quantized);
+       }},
       {"rotate_heads", [&](const auto&, const auto& to) { backend->rotate_heads(to, rotation); }},
       {"swiglu", [&](const auto& from, const auto& to) { backend->swiglu(from, from, to); }},
       {"add", [&](const auto& from, const auto& to) { backend->add(to, from); }},

@@ -86,6 +86,17 @@ struct ToyConditioning : models::Conditioning {
   nn::Matrix text;  // [n, hidden]
 };
 
+struct ToyTimeline : models::Timeline {
+  ToyTimeline(nn::Context& ctx, std::span<const float> times, nn::Matrix clocks_)
+      : Timeline(times), clocks(std::move(clocks_)), clock(ctx.matrix(1, ToyShape::kHidden)) {}
+  void arrive(nn::Context& ctx) override {
+    ctx.backend.copy(clock.view().data, rows_of(clocks, step(), 1).data,
+                     bytes_of(ctx.dtype, clock.view().shape));
+  }
+  nn::Matrix clocks;  // [steps, hidden]
+  nn::Matrix clock;   // the step's row
+};
+
 class ToyDenoiser : public models::Network {
  public:
   explicit ToyDenoiser(weights::WeightSource source = {}, int64_t blocks = ToyShape::kBlocks)
@@ -143,8 +154,15 @@ class ToyDenoiser : public models::Network {
     return std::make_unique<ToyConditioning>(linear(ctx, uploaded, entry_.words), grid);
   }
 
-  nn::Matrix velocity(nn::Context& ctx, const models::Conditioning& conditioning,
-                      const ConstTensorView& z, float time) const override {
+  std::unique_ptr<models::Timeline> make_timeline(nn::Context& ctx,
+                                                  std::span<const float> times) const override {
+    need(0);
+    return std::make_unique<ToyTimeline>(ctx, times, linear(ctx, waves(ctx, times), entry_.clock));
+  }
+
+  void velocity(nn::Context& ctx, const models::Conditioning& conditioning,
+                models::Timeline& timeline, const ConstTensorView& z,
+                const TensorView& out) const override {
     const auto& prompt = dynamic_cast<const ToyConditioning&>(conditioning);
     const int64_t n = prompt.text_tokens(), tokens = prompt.grid().tokens();
     need(0);
@@ -153,14 +171,14 @@ class ToyDenoiser : public models::Network {
                      bytes_of(ctx.dtype, prompt.text.view().shape));
     const TensorView image = rows_of(h, n, tokens);
     linear_into(ctx, operand(ctx, z, entry_.lift), entry_.lift, image);
-    const nn::Matrix clock = linear(ctx, waves(ctx, time), entry_.clock);
+    const nn::Matrix& clock = dynamic_cast<ToyTimeline&>(timeline).clock;
     for (size_t i = 0; i < blocks_.size(); ++i) {
       ctx.begin_layer();
       need(static_cast<int64_t>(i) + 1);
       run(ctx, blocks_[i], h, vector_of(clock, 0, ToyShape::kHidden));
     }
     need(unit_count() - 1);
-    return linear(ctx, normed(ctx, image, {.eps = kToyEps}, drop_), drop_);
+    linear_into(ctx, normed(ctx, image, {.eps = kToyEps}, drop_), drop_, out);
   }
 
   std::string config_text() const override {
@@ -185,11 +203,11 @@ class ToyDenoiser : public models::Network {
     nn::Linear look, tell, gate_up, down;
   };
 
-  static nn::Matrix waves(nn::Context& ctx, float time) {
+  static nn::Matrix waves(nn::Context& ctx, std::span<const float> times) {
     const std::vector<float> frequencies = {1, 2, 4, 8};
     const Buffer memory = ctx.backend.upload(std::as_bytes(std::span(frequencies)));
-    nn::Matrix made = ctx.matrix(1, ToyShape::kWaves);
-    ctx.backend.sinusoids({&time, 1}, memory.view(DType::f32, {ToyShape::kWaves / 2}), made);
+    nn::Matrix made = ctx.matrix(std::ssize(times), ToyShape::kWaves);
+    ctx.backend.sinusoids(times, memory.view(DType::f32, {ToyShape::kWaves / 2}), made);
     return made;
   }
 

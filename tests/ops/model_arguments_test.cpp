@@ -167,6 +167,20 @@ TEST_F(ModelArguments, ElementByElement) {
   expect_error([&](Backend& b) { b.add_gated(x, x, {}, vector(4)); },
                "add_gated: gate is F32 [4], expected a dense BF16 [4]");
   expect_error([&](Backend& b) { b.add_gated(x, x, {}, {}); }, "add_gated: gate is");
+  const QTensor codes{matrix(2, 4, DType::i8), vector(2)};
+  const TensorView gate = vector(4, DType::bf16);
+  expect_error([&](Backend& b) { b.add_gated_norm_quantize(other, x, {}, gate, {}, {}, codes); },
+               "add_gated_norm_quantize: h is [2, 5]");
+  expect_error(
+      [&](Backend& b) {
+        b.add_gated_norm_quantize(x, x, {}, gate, {.weight = vector(3)}, {}, codes);
+      },
+      "add_gated_norm_quantize: weight is F32 [3]");
+  expect_error(
+      [&](Backend& b) {
+        b.add_gated_norm_quantize(x, x, {}, gate, {}, {}, {matrix(2, 5, DType::i8), vector(2)});
+      },
+      "add_gated_norm_quantize: out is [2, 5], expected the shape [2, 4] of x");
 }
 
 TEST_F(ModelArguments, Embeddings) {

@@ -4,6 +4,7 @@
 //   norm_run.h       expect_norm_right, expect_norm_of_hard_rows_right,
 //                    expect_norm_keeps_nan_in_its_row, expect_norm_quantize_right,
 //                    expect_rotate_heads_right, expect_add_gated_right
+//   fused_norm_run.h expect_add_gated_norm_quantize_right
 //   rows_run.h       expect_swiglu_right, expect_activate_right, expect_add_right,
 //                    expect_add_row_right, expect_embed_right, expect_sinusoids_right,
 //                    expect_matmul_bias_right
@@ -16,6 +17,7 @@
 #pragma once
 
 #include "ops/attention_run.h"
+#include "ops/fused_norm_run.h"
 #include "ops/image_run.h"
 #include "ops/norm_run.h"
 #include "ops/rows_run.h"
@@ -39,6 +41,8 @@ inline void expect_empty_inputs_do_nothing(Backend& backend) {
       backend.activate(x, Activation::gelu, x);
       backend.add(x, x);
       backend.add_gated(x, x, {}, typed);
+      backend.add_gated_norm_quantize(x, x, {}, typed, {}, {},
+                                      {TensorView(nullptr, DType::i8, {rows, channels}), scales});
       backend.group_norm(x, {.groups = 2, .weight = vector, .bias = vector}, x);
       backend.upsample(x, rows, 1, TensorView(nullptr, type, {4 * rows, channels}));
       if (rows > 0) continue;
@@ -71,6 +75,7 @@ inline constexpr ModelOpCheck kModelOpChecks[] = {
     {"NormQuantize", expect_norm_quantize_right},
     {"RotateHeads", expect_rotate_heads_right},
     {"AddGated", expect_add_gated_right},
+    {"AddGatedNormQuantize", expect_add_gated_norm_quantize_right},
     {"Swiglu", expect_swiglu_right},
     {"Activate", expect_activate_right},
     {"Add", expect_add_right},

@@ -130,7 +130,7 @@ class Job {
     const int64_t channels = network.latent_channels();
     const nn::Matrix z = nn::upload_matrix(ctx_, latent.data(), grid.tokens(), channels);
     Numbers out(latent.size());
-    download_matrix(ctx_, network.velocity(ctx_, *prompt, z, floats("time")[0]), out.data());
+    download_matrix(ctx_, network.velocity_at(ctx_, *prompt, z, floats("time")[0]), out.data());
     return {{"velocity", {grid.tokens(), channels}, out}};
   }
 

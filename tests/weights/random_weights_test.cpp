@@ -163,7 +163,11 @@ TEST(RandomWeights, Int8IsTheSameModelButForItsRounding) {
     fill_random(1, {"features", {}, 0}, {0, 1}, 0, features);
     fill_random(1, {"latent", {}, 0}, {0, 1}, 0, latent);
     const auto prompt = prepare(ctx, dit, features, {2, 3});
-    const auto velocity = forward(ctx, dit, prompt, upload_matrix(ctx, latent.data(), 6, 16), 0.5f);
+    const float time = 0.5f;
+    ideogram4::DitTimeline timeline(ctx, dit, {&time, 1});
+    timeline.go_to(ctx, 0);
+    const nn::Matrix velocity = ctx.matrix(6, 16);
+    forward(ctx, dit, prompt, timeline, upload_matrix(ctx, latent.data(), 6, 16), velocity);
     velocities.emplace_back(6 * 16);
     download_matrix(ctx, velocity, velocities.back().data());
   }

@@ -24,6 +24,11 @@ __device__ __forceinline__ void cp_async_16_or_zeros(bool wanted, uint32_t to, c
                : "memory");
 }
 
+// Until this thread's copies have arrived, for this thread.
+__device__ __forceinline__ void cp_async_wait_all() {
+  asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
 // A value that all threads of a block share, in a register whose origin is hidden: a constant would
 // be loaded anew, and waited for, at each use. Has a barrier.
 __device__ __forceinline__ uint32_t keep_in_register(uint32_t value) {

@@ -27,6 +27,14 @@ void launch_norm_quantize(const ConstTensorView& x, const RowNorm& how,
                           const ActivationTransform& transform, const QTensor& out,
                           int multiprocessors, CUstream_st* stream);
 
+// h += tanh(gate) * norm(x), then quantize_rows() of the norm `next` of that h before it is
+// rounded. One pass where both norms are rms and channels are at most 10,240; elsewhere the two
+// above.
+void launch_add_gated_norm_quantize(const TensorView& h, const ConstTensorView& x,
+                                    const RowNorm& how, const ConstTensorView& gate,
+                                    const RowNorm& next, const ActivationTransform& transform,
+                                    const QTensor& out, int multiprocessors, CUstream_st* stream);
+
 // What the first two come to with anything else: every alignment, stride and number of channels.
 // `gate`: of x's type [channels] or no data; with it the norm is added to out, else stored.
 void launch_norm_any(const ConstTensorView& x, const RowNorm& how, const ConstTensorView& gate,

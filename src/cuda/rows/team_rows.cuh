@@ -139,8 +139,11 @@ struct Place {
     slot = block_team / grid.teams_per_row;
     team = block_team - slot * grid.teams_per_row;
     row = slot < grid.rows_per_step ? slot : kNoRow;
-    column = team * kTeamColumns + (kRotated ? rotation_lane_column(lane) : 8 * lane);
+    column = team * kTeamColumns + lane_column(lane);
     left = grid.k - column;
+  }
+  static __device__ int lane_column(int lane_of_team) {
+    return kRotated ? rotation_lane_column(lane_of_team) : 8 * lane_of_team;
   }
   static __device__ constexpr int chunk_column(int chunk) {
     return kRotated ? rotation_chunk_column(chunk) : 64 * chunk;

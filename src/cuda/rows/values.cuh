@@ -57,31 +57,52 @@ __device__ inline void unpack_chunk(const Chunk<T>& chunk, float* v) {
   }
 }
 
-// Eight that others read too, and soon again.
+// Eight of a vector that others read too, and soon again; nothing where `vector` is null.
 template <class T>
-__device__ inline void load_eight(const void* from, float (&v)[8]) {
-  Chunk<T> chunk;
+__device__ inline Chunk<T> load_vector_chunk(const void* vector, int64_t first) {
+  Chunk<T> chunk = {};
+  if (vector == nullptr) return chunk;
+  const auto* from = static_cast<const std::byte*>(vector) + first * sizeof(T);
 #pragma unroll
   for (int i = 0; i < static_cast<int>(sizeof(T) / 2); ++i) {
-    chunk.part[i] = __ldg(static_cast<const uint4*>(from) + i);
+    chunk.part[i] = __ldg(reinterpret_cast<const uint4*>(from) + i);
   }
-  unpack_chunk(chunk, v);
+  return chunk;
+}
+
+template <class T>
+__device__ inline void load_eight(const void* from, float (&v)[8]) {
+  unpack_chunk(load_vector_chunk<T>(from, 0), v);
 }
 
 // Rounded once; f16 is never stored like this.
 template <class T>
-__device__ inline void store_eight(void* to, const float* v) {
-  auto* at = static_cast<std::byte*>(to);
+__device__ inline Chunk<T> pack_chunk(const float* v) {
+  Chunk<T> chunk;
   if constexpr (std::is_same_v<T, float>) {
 #pragma unroll
-    for (int i = 0; i < 8; i += 4) {
-      store_vector(at + 4 * i, make_uint4(__float_as_uint(v[i]), __float_as_uint(v[i + 1]),
-                                          __float_as_uint(v[i + 2]), __float_as_uint(v[i + 3])));
+    for (int i = 0; i < 2; ++i) {
+      chunk.part[i] = make_uint4(__float_as_uint(v[4 * i]), __float_as_uint(v[4 * i + 1]),
+                                 __float_as_uint(v[4 * i + 2]), __float_as_uint(v[4 * i + 3]));
     }
   } else {
-    store_vector(at, make_uint4(pack_bf16(v[0], v[1]), pack_bf16(v[2], v[3]), pack_bf16(v[4], v[5]),
-                                pack_bf16(v[6], v[7])));
+    chunk.part[0] = make_uint4(pack_bf16(v[0], v[1]), pack_bf16(v[2], v[3]), pack_bf16(v[4], v[5]),
+                               pack_bf16(v[6], v[7]));
   }
+  return chunk;
+}
+
+template <class T>
+__device__ inline void store_chunk(std::byte* to, const Chunk<T>& chunk) {
+#pragma unroll
+  for (int i = 0; i < static_cast<int>(sizeof(T) / 2); ++i) {
+    store_vector(to + 16 * i, chunk.part[i]);
+  }
+}
+
+template <class T>
+__device__ inline void store_eight(void* to, const float* v) {
+  store_chunk(static_cast<std::byte*>(to), pack_chunk<T>(v));
 }
 
 __device__ inline float load_one(const float* from) { return *from; }

@@ -8,8 +8,11 @@
 namespace octet::ideogram4 {
 namespace {
 
+using nn::columns_of;
 using nn::Context;
 using nn::Matrix;
+using nn::rows_of;
+using nn::vector_of;
 
 constexpr float kHeadNormEps = 1e-5f;
 constexpr float kTextNormEps = 1e-6f;
@@ -62,29 +65,36 @@ Buffer time_frequencies(Context& ctx, const DitConfig& config) {
   return memory;
 }
 
-// [1, D]. The reference rounds the time to the type of its activations, which moves the fastest
+// [times, D]. The reference rounds the time to the type of its activations, which moves the fastest
 // sines by whole turns: the network knows nothing else.
-Matrix time_embedding(Context& ctx, const Dit& dit, const Buffer& frequencies, float time) {
-  const float rounded = ctx.dtype == DType::bf16 ? to_f32(from_f32<bf16_t>(time)) : time;
+Matrix time_embedding(Context& ctx, const Dit& dit, std::span<const float> times) {
+  std::vector<float> angles;
+  for (const float time : times) {
+    const float rounded = ctx.dtype == DType::bf16 ? to_f32(from_f32<bf16_t>(time)) : time;
+    angles.push_back(kTimeScale * rounded);
+  }
   const int64_t d = dit.config.hidden();
-  const Matrix waves = ctx.matrix(1, d);
-  const float angle = kTimeScale * rounded;
-  ctx.backend.sinusoids({&angle, 1}, frequencies.view(DType::f32, {d / 2}), waves);
+  const Buffer frequencies = time_frequencies(ctx, dit.config);
+  const Matrix waves = ctx.matrix(std::ssize(times), d);
+  ctx.backend.sinusoids(angles, frequencies.view(DType::f32, {d / 2}), waves);
   return linear(ctx, silu(ctx, linear(ctx, waves, dit.entry.time_in)), dit.entry.time_out);
 }
 
-// x [L, D] -> [L, D]
+// x [L, D] -> [L - first, D]: of the rows from the first on, which look at all.
 Matrix attention(Context& ctx, const DitConfig& config, const DitBlock& block, const nn::Operand& x,
-                 const nn::Rotary& rotary) {
-  const int64_t d = config.hidden();
+                 const nn::Rotary& rotary, int64_t first) {
+  const int64_t d = config.hidden(), tokens = x.row_count();
   const Matrix qkv = linear(ctx, x, block.qkv);
-  const TensorView q = columns_of(qkv, 0, d), k = columns_of(qkv, d, d),
-                   v = columns_of(qkv, 2 * d, d);
-  const auto turned = [&](const nn::Vector& weight) -> HeadRotation {
-    return {config.heads, kHeadNormEps, weight.view(), rotary.cos, rotary.sin};
+  const TensorView q = rows_of(columns_of(qkv, 0, d), first, tokens - first),
+                   k = columns_of(qkv, d, d), v = columns_of(qkv, 2 * d, d);
+  const auto turn = [&](const TensorView& rows, const nn::Vector& weight) {
+    const int64_t count = rows.shape[0], at = tokens - count;
+    ctx.backend.rotate_heads(
+        rows, {config.heads, kHeadNormEps, weight.view(), rows_of(rotary.cos, at, count),
+               rows_of(rotary.sin, at, count)});
   };
-  ctx.backend.rotate_heads(q, turned(block.norm_q));
-  ctx.backend.rotate_heads(k, turned(block.norm_k));
+  turn(q, block.norm_q);
+  turn(k, block.norm_k);
   const Matrix mixed = ctx.matrix(q.shape[0], d);
   ctx.backend.attention({q, k, v, mixed, config.heads, config.heads});
   return linear(ctx, mixed, block.attention_out);
@@ -95,23 +105,23 @@ Matrix feed_forward(Context& ctx, const DitBlock& block, const nn::Operand& x) {
   return linear(ctx, swiglu(ctx, x, block.gate_up), block.down);
 }
 
-// h [L, D] in place; c [1, A].
+// h [L, D] in place, its rows from the first on; modulation [1, 4 D].
 void run_block(Context& ctx, const DitConfig& config, const DitBlock& block, const Matrix& h,
-               const Matrix& c, const nn::Rotary& rotary) {
+               const TensorView& modulation, const nn::Rotary& rotary, int64_t first) {
   const int64_t d = config.hidden();
+  const TensorView changed = rows_of(h, first, h.row_count() - first);
   const float eps = config.norm_eps;
-  const Matrix modulation = linear(ctx, c, block.modulation);
   const auto chunk = [&](int64_t i) { return vector_of(modulation, i * d, d); };
   const ConstTensorView scale1 = chunk(0), gate1 = chunk(1), scale2 = chunk(2), gate2 = chunk(3);
 
   const Matrix a =
       attention(ctx, config, block,
-                normed(ctx, h, rms(block.attention_norm1, eps, scale1), block.qkv), rotary);
-  ctx.backend.add_gated(h, a, rms(block.attention_norm2, eps), gate1);
+                normed(ctx, h, rms(block.attention_norm1, eps, scale1), block.qkv), rotary, first);
+  ctx.backend.add_gated(changed, a, rms(block.attention_norm2, eps), gate1);
 
-  const Matrix m =
-      feed_forward(ctx, block, normed(ctx, h, rms(block.ffn_norm1, eps, scale2), block.gate_up));
-  ctx.backend.add_gated(h, m, rms(block.ffn_norm2, eps), gate2);
+  const Matrix m = feed_forward(
+      ctx, block, normed(ctx, changed, rms(block.ffn_norm1, eps, scale2), block.gate_up));
+  ctx.backend.add_gated(changed, m, rms(block.ffn_norm2, eps), gate2);
 }
 
 }  // namespace
@@ -144,11 +154,48 @@ DitPrompt prepare(Context& ctx, const Dit& dit, std::span<const float> features,
                 entry.text, text);
     add_role(ctx, dit, kNotImage, text);
   }
-  return {std::move(text), std::move(rotary), time_frequencies(ctx, config), grid};
+  return {std::move(text), std::move(rotary), grid};
 }
 
-Matrix forward(Context& ctx, const Dit& dit, const DitPrompt& prompt, const ConstTensorView& z,
-               float time, const NeedUnit& need) {
+DitTimeline::DitTimeline(Context& ctx, const Dit& dit, std::span<const float> times)
+    : Timeline(times),
+      hidden_(dit.config.hidden()),
+      c_(silu(ctx, linear(ctx, time_embedding(ctx, dit, times), dit.entry.conditioning))),
+      all_(ctx.matrix(steps(), (4 * dit.config.layers + 1) * hidden_)),
+      current_(ctx.matrix(1, all_.column_count())) {}
+
+void DitTimeline::copy_current(Context& ctx, int64_t first, int64_t end) {
+  const TensorView from = columns_of(rows_of(all_, step(), 1), first, end - first);
+  ctx.backend.copy(columns_of(current_, first, end - first).data, from.data,
+                   bytes_of(from.dtype, from.shape));
+}
+
+void DitTimeline::arrive(Context& ctx) { copy_current(ctx, 0, made_); }
+
+void DitTimeline::make_columns(Context& ctx, const ConstTensorView& c,
+                               const nn::Linear& modulation) {
+  linear_into(ctx, operand(ctx, c, modulation), modulation, columns_of(all_, made_, modulation.n));
+  copy_current(ctx, made_, made_ + modulation.n);
+  made_ += modulation.n;
+}
+
+TensorView DitTimeline::of_block(Context& ctx, const Dit& dit, int64_t block) {
+  const int64_t columns = 4 * hidden_, first = block * columns;
+  check(made_ >= first, "timeline: block {} was asked for before those under it", block);
+  if (made_ == first) make_columns(ctx, c_, dit.blocks[static_cast<size_t>(block)].modulation);
+  return columns_of(current_, first, columns);
+}
+
+// The blocks take c as it is, the final layer applies SiLU once more.
+ConstTensorView DitTimeline::of_exit(Context& ctx, const Dit& dit) {
+  const int64_t first = all_.column_count() - hidden_;
+  check(made_ >= first, "timeline: the exit was asked for before the blocks");
+  if (made_ == first) make_columns(ctx, silu(ctx, c_), dit.exit.modulation);
+  return vector_of(current_, first, hidden_);
+}
+
+void forward(Context& ctx, const Dit& dit, const DitPrompt& prompt, DitTimeline& timeline,
+             const ConstTensorView& z, const TensorView& out, const NeedUnit& need) {
   const DitConfig& config = dit.config;
   const int64_t n = prompt.text_tokens(), image_tokens = prompt.grid().tokens();
   check(z.shape == Shape({image_tokens, config.latent_channels}),
@@ -168,20 +215,19 @@ Matrix forward(Context& ctx, const Dit& dit, const DitPrompt& prompt, const Cons
   linear_into(ctx, operand(ctx, z, dit.entry.input), dit.entry.input, image);
   add_role(ctx, dit, kImage, image);
 
-  const Matrix time_features = time_embedding(ctx, dit, prompt.frequencies, time);
-  const Matrix c = silu(ctx, linear(ctx, time_features, dit.entry.conditioning));
+  // Behind the last block nobody reads the text. Who watches inputs sees all rows of all blocks:
+  // they are as good as any for statistics, and files that were calibrated so can be made again.
+  const int64_t left_out = ctx.tap == nullptr ? n : 0;
   for (int64_t i = 0; i < config.layers; ++i) {
     begin_unit(1 + i);
-    run_block(ctx, config, dit.blocks[static_cast<size_t>(i)], h, c, prompt.rotary);
+    run_block(ctx, config, dit.blocks[static_cast<size_t>(i)], h, timeline.of_block(ctx, dit, i),
+              prompt.rotary, i + 1 < config.layers ? 0 : left_out);
   }
 
-  // The blocks take c as it is, the final layer applies SiLU once more.
   begin_unit(1 + config.layers);
-  const Matrix scale = linear(ctx, silu(ctx, c), dit.exit.modulation);
-  const RowNorm final_norm = {.kind = RowNorm::Kind::layer,
-                              .eps = kFinalNormEps,
-                              .scale = vector_of(scale, 0, config.hidden())};
-  return linear(ctx, normed(ctx, image, final_norm, dit.exit.linear), dit.exit.linear);
+  const RowNorm final_norm = {
+      .kind = RowNorm::Kind::layer, .eps = kFinalNormEps, .scale = timeline.of_exit(ctx, dit)};
+  linear_into(ctx, normed(ctx, image, final_norm, dit.exit.linear), dit.exit.linear, out);
 }
 
 }  // namespace octet::ideogram4

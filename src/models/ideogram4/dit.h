@@ -64,18 +64,38 @@ void visit_weights(Dit& dit, bool conditional, nn::WeightVisitor& visit);
 int64_t unit_count(const DitConfig& config);
 void visit_unit(Dit& dit, bool conditional, int64_t unit, nn::WeightVisitor& visit);
 
-// What does not change from step to step: the text as tokens, the positions of all tokens, and the
-// frequencies of the time.
+// What does not change from step to step: the text as tokens, and the positions of all tokens.
 struct DitPrompt : models::Conditioning {
-  DitPrompt(nn::Matrix text_, nn::Rotary rotary_, Buffer frequencies_, const models::Grid& grid)
-      : Conditioning(text_.row_count(), grid),
-        text(std::move(text_)),
-        rotary(std::move(rotary_)),
-        frequencies(std::move(frequencies_)) {}
+  DitPrompt(nn::Matrix text_, nn::Rotary rotary_, const models::Grid& grid)
+      : Conditioning(text_.row_count(), grid), text(std::move(text_)), rotary(std::move(rotary_)) {}
 
-  nn::Matrix text;     // [n, D], n may be 0
-  nn::Rotary rotary;   // of n + grid.tokens() tokens
-  Buffer frequencies;  // F32 [D / 2]
+  nn::Matrix text;    // [n, D], n may be 0
+  nn::Rotary rotary;  // of n + grid.tokens() tokens
+};
+
+// The modulations depend on the time alone: those of all steps are one product for each block. It
+// is made when the block's weights are there for the first time, so that streamed ones do not come
+// once more for it.
+class DitTimeline : public models::Timeline {
+ public:
+  DitTimeline(nn::Context& ctx, const Dit& dit, std::span<const float> times);
+
+  // Of a block at the step, [1, 4 D], and of what follows the blocks, [D]; the weights of `dit` are
+  // needed the first time.
+  TensorView of_block(nn::Context& ctx, const Dit& dit, int64_t block);
+  ConstTensorView of_exit(nn::Context& ctx, const Dit& dit);
+
+ private:
+  void arrive(nn::Context& ctx) override;
+  void make_columns(nn::Context& ctx, const ConstTensorView& c, const nn::Linear& modulation);
+  // From the first up to the ones before `end`, of the step's row.
+  void copy_current(nn::Context& ctx, int64_t first, int64_t end);
+
+  int64_t hidden_;
+  nn::Matrix c_;        // [steps, A]
+  nn::Matrix all_;      // [steps, blocks * 4 D + D]: of each block, then of the exit
+  nn::Matrix current_;  // the step's row of it
+  int64_t made_ = 0;    // columns: units run in ascending order
 };
 
 // Told each unit before it is used.
@@ -85,8 +105,8 @@ using NeedUnit = std::function<void(int64_t unit)>;
 DitPrompt prepare(nn::Context& ctx, const Dit& dit, std::span<const float> features,
                   const models::Grid& grid);
 
-// The velocity [image tokens, C] at `time`, 0 for noise to 1 for an image; z has the same shape.
-nn::Matrix forward(nn::Context& ctx, const Dit& dit, const DitPrompt& prompt,
-                   const ConstTensorView& z, float time, const NeedUnit& need = {});
+// The velocity `out` [image tokens, C] at the timeline's step; z has the same shape.
+void forward(nn::Context& ctx, const Dit& dit, const DitPrompt& prompt, DitTimeline& timeline,
+             const ConstTensorView& z, const TensorView& out, const NeedUnit& need = {});
 
 }  // namespace octet::ideogram4

@@ -53,10 +53,17 @@ std::unique_ptr<models::Conditioning> Transformer::prepare(nn::Context& ctx,
   return std::make_unique<DitPrompt>(ideogram4::prepare(ctx, dit_, features, grid));
 }
 
-nn::Matrix Transformer::velocity(nn::Context& ctx, const models::Conditioning& conditioning,
-                                 const ConstTensorView& z, float time) const {
-  return forward(ctx, dit_, dynamic_cast<const DitPrompt&>(conditioning), z, time,
-                 [this](int64_t unit) { need(unit); });
+std::unique_ptr<models::Timeline> Transformer::make_timeline(nn::Context& ctx,
+                                                             std::span<const float> times) const {
+  need(0);
+  return std::make_unique<DitTimeline>(ctx, dit_, times);
+}
+
+void Transformer::velocity(nn::Context& ctx, const models::Conditioning& conditioning,
+                           models::Timeline& timeline, const ConstTensorView& z,
+                           const TensorView& out) const {
+  forward(ctx, dit_, dynamic_cast<const DitPrompt&>(conditioning),
+          dynamic_cast<DitTimeline&>(timeline), z, out, [this](int64_t unit) { need(unit); });
 }
 
 // Files of the unconditional one have the text's weights, too, and never use them.

@@ -31,8 +31,11 @@ class Transformer : public models::Network {
   int64_t text_features() const override { return config().text_features; }
   std::unique_ptr<models::Conditioning> prepare(nn::Context& ctx, std::span<const float> features,
                                                 const models::Grid& grid) const override;
-  nn::Matrix velocity(nn::Context& ctx, const models::Conditioning& conditioning,
-                      const ConstTensorView& z, float time) const override;
+  std::unique_ptr<models::Timeline> make_timeline(nn::Context& ctx,
+                                                  std::span<const float> times) const override;
+  void velocity(nn::Context& ctx, const models::Conditioning& conditioning,
+                models::Timeline& timeline, const ConstTensorView& z,
+                const TensorView& out) const override;
 
   std::string config_text() const override { return ideogram4::config_text(config()); }
   void visit_stored(nn::WeightVisitor& visitor) override;

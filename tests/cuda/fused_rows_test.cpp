@@ -1,0 +1,36 @@
+// Ops on the GPU that do in one pass what others do in two: the same bits, with rows that start at
+// multiples of 16 bytes, as those of models do. Other rows are with the checks of every backend.
+#include "cuda/cuda_support.h"
+#include "ops/fused_norm_run.h"
+
+namespace octet::test::model {
+namespace {
+
+using CudaFusedRows = OnGpu;
+
+// One row per block and several, more rows than fit the GPU at once, teams that do and do not fill
+// warps, the last that one pass takes, and beyond.
+TEST_F(CudaFusedRows, AddGatedNormQuantizeEqualsItsParts) {
+  const auto backend = make_gpu();
+  std::mt19937 random(61);
+  struct FusedShape {
+    int64_t rows, channels;
+  };
+  constexpr FusedShape kShapes[] = {{1, 16},    {7, 64},     {1000, 256},  {700, 1040},  {9, 2304},
+                                    {33, 4096}, {300, 4608}, {1100, 4608}, {1400, 4608}, {5, 6144},
+                                    {5, 9728},  {5, 9984},   {5, 12288},   {3, 16640}};
+  for (const DType type : kTypes) {
+    for (const auto& [rows, channels] : kShapes) {
+      for (const int64_t gap : {0, 16}) {
+        expect_fused_norm_equal_its_parts(*backend, {type, rows, channels, gap},
+                                          {-1, 0, 4, 16, 64, 256, 1024}, random);
+        if (HasFatalFailure()) return;
+      }
+    }
+    expect_fused_norm_equal_its_parts(*backend, {type, 40, 4608, 16, RowNorm::Kind::layer},
+                                      {-1, 0, 256}, random);
+  }
+}
+
+}  // namespace
+}  // namespace octet::test::model

@@ -1,0 +1,149 @@
+// What a step leaves out, against doing it all: modulations of one step at a time, and the text's
+// rows of the last block.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <optional>
+
+#include "cpu/cpu_backend.h"
+#include "formats/error_message.h"
+#include "models/ideogram4/transformer.h"
+#include "models/small_dit.h"
+#include "ref/ref_backend.h"
+#include "weights/random_weights.h"
+
+namespace octet::test {
+namespace {
+
+const std::vector<float> kTimes = {0.0f, 0.125f, 0.3f, 0.625f, 0.9f};
+const models::Grid kGrid{2, 3};
+
+// A small transformer with random weights, and what it works on.
+struct Denoising {
+  Denoising(Backend& backend, DType dtype, bool int8)
+      : ctx{backend, dtype}, network(small_dit(3, 96), /*conditional=*/true) {
+    weights::RandomWeights make(backend, {.seed = 5, .dtype = dtype, .int8 = int8});
+    network.visit_all(make);
+    std::vector<float> features(4 * 40), latent(6 * 16);
+    weights::fill_random(1, {"features", {}, 0}, {0, 1}, 0, features);
+    weights::fill_random(1, {"latent", {}, 0}, {0, 1}, 0, latent);
+    prompt = network.prepare(ctx, features, kGrid);
+    z.emplace(nn::upload_matrix(ctx, latent.data(), 6, 16));
+  }
+
+  std::vector<float> numbers(const ConstTensorView& matrix) {
+    std::vector<float> values(static_cast<size_t>(matrix.shape.elements()));
+    download_matrix(ctx, matrix, values.data());
+    return values;
+  }
+  std::vector<float> velocity(models::Timeline& timeline, int64_t step) {
+    const nn::Matrix out = ctx.matrix(6, 16);
+    timeline.go_to(ctx, step);
+    network.velocity(ctx, *prompt, timeline, *z, out);
+    return numbers(out);
+  }
+
+  nn::Context ctx;
+  ideogram4::Transformer network;
+  std::unique_ptr<models::Conditioning> prompt;
+  std::optional<nn::Matrix> z;
+};
+
+TEST(Timeline, AllStepsAtOnceGiveTheBitsOfEach) {
+  const auto ref = make_ref_backend(), cpu = make_cpu_backend({.threads = 2});
+  for (Backend* backend : {ref.get(), cpu.get()}) {
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      SCOPED_TRACE(backend->name() + " " + std::string(name_of(dtype)));
+      Denoising run(*backend, dtype, /*int8=*/true);
+      const auto timeline = run.network.make_timeline(run.ctx, kTimes);
+      // Also out of order, and one a second time.
+      for (const int64_t step : {2, 0, 4, 1, 3, 2}) {
+        const float time = kTimes[static_cast<size_t>(step)];
+        EXPECT_EQ(run.velocity(*timeline, step),
+                  run.numbers(run.network.velocity_at(run.ctx, *run.prompt, *run.z, time)))
+            << step;
+      }
+      EXPECT_NE(run.velocity(*timeline, 0), run.velocity(*timeline, 1));
+    }
+  }
+}
+
+// Sees inputs and does nothing: with it, all rows run through all blocks.
+class IdleTap : public nn::InputTap {
+ public:
+  void input(const nn::Linear& w, const ConstTensorView& x) override { rows[w.name] = x.shape[0]; }
+  std::map<std::string, int64_t> rows;
+};
+
+TEST(LastBlock, LeavesTheTextOutAndGivesTheSameBits) {
+  const auto ref = make_ref_backend(), cpu = make_cpu_backend({.threads = 2});
+  for (Backend* backend : {ref.get(), cpu.get()}) {
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      SCOPED_TRACE(backend->name() + " " + std::string(name_of(dtype)));
+      Denoising run(*backend, dtype, /*int8=*/false);
+      const auto short_one = run.network.velocity_at(run.ctx, *run.prompt, *run.z, 0.5f);
+      IdleTap tap;
+      nn::Context watched{*backend, dtype, nullptr, &tap};
+      const auto whole = run.network.velocity_at(watched, *run.prompt, *run.z, 0.5f);
+      EXPECT_EQ(run.numbers(short_one), run.numbers(whole));
+      EXPECT_EQ(tap.rows.at("layers.2.feed_forward.w1"), 4 + 6);
+    }
+  }
+}
+
+// The last block's multiplications of activations: of all tokens for qkv, of the image's for the
+// rest.
+TEST(LastBlock, MultipliesTheImagesRowsAlone) {
+  class Rows : public OpObserver {
+   public:
+    void before(std::string_view) override {}
+    void after(const OpRecord& record) override {
+      if (record.problem != nullptr) rows.push_back(record.problem->m);
+    }
+    std::vector<int64_t> rows;
+  };
+  const auto backend = make_ref_backend();
+  Denoising run(*backend, DType::f32, /*int8=*/true);
+  Rows seen;
+  backend->set_op_observer(&seen);
+  run.network.velocity_at(run.ctx, *run.prompt, *run.z, 0.5f);
+  backend->set_op_observer(nullptr);
+  EXPECT_EQ(seen.rows, (std::vector<int64_t>{10, 10, 10, 10, 10, 10, 10, 10, 10, 6, 6, 6}));
+}
+
+TEST(Timeline, TakesWeightsWhenTheyAreThereAndNotAgain) {
+  const auto backend = make_ref_backend();
+  Denoising run(*backend, DType::f32, /*int8=*/false);
+  std::vector<int64_t> units;
+  run.network.set_bring([&](int64_t unit) { units.push_back(unit); });
+  const auto timeline = run.network.make_timeline(run.ctx, kTimes);
+  EXPECT_EQ(units, std::vector<int64_t>{0});
+  for (const int64_t step : {0, 1}) {
+    units.clear();
+    run.velocity(*timeline, step);
+    EXPECT_EQ(units, (std::vector<int64_t>{0, 1, 2, 3, 4}));
+  }
+}
+
+// A velocity that failed halfway, such as one that was cancelled, leaves a timeline that goes on.
+TEST(Timeline, GoesOnAfterAFailure) {
+  const auto backend = make_ref_backend();
+  Denoising run(*backend, DType::f32, /*int8=*/false);
+  const auto timeline = run.network.make_timeline(run.ctx, kTimes);
+  run.network.set_bring([](int64_t unit) { check(unit != 2, "no unit 2"); });
+  EXPECT_ERROR_WITH(run.velocity(*timeline, 0), "no unit 2");
+  run.network.set_bring({});
+  EXPECT_EQ(run.velocity(*timeline, 3),
+            run.numbers(run.network.velocity_at(run.ctx, *run.prompt, *run.z, kTimes[3])));
+}
+
+TEST(Timeline, RefusesStepsThatItDoesNotHave) {
+  const auto backend = make_ref_backend();
+  Denoising run(*backend, DType::f32, /*int8=*/false);
+  const auto timeline = run.network.make_timeline(run.ctx, kTimes);
+  EXPECT_ERROR_WITH(timeline->go_to(run.ctx, 5), "step 5 of 5");
+  EXPECT_ERROR_WITH(timeline->go_to(run.ctx, -1), "step -1 of 5");
+}
+
+}  // namespace
+}  // namespace octet::test
