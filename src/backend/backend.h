@@ -147,6 +147,7 @@ class Backend {
   void conv2d(const ConvArgs& args);
   // Each pixel of x [height * width, channels] becomes two by two of out.
   void upsample(const ConstTensorView& x, int64_t height, int64_t width, const TensorView& out);
+  void euler_step(const EulerStep& step);
 
   // Moments in the order of this backend's work, and the microseconds between two of them, for
   // which it waits. They cost little, and count until forget_marks().
@@ -215,6 +216,7 @@ class Backend {
   virtual void do_conv2d(const ConvArgs& args) = 0;
   virtual void do_upsample(const ConstTensorView& x, int64_t height, int64_t width,
                            const TensorView& out) = 0;
+  virtual void do_euler_step(const EulerStep& step) = 0;
 
  private:
   int pool_threads_;

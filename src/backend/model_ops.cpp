@@ -257,4 +257,20 @@ void Backend::upsample(const ConstTensorView& x, int64_t height, int64_t width,
   observed.done();
 }
 
+void Backend::euler_step(const EulerStep& step) {
+  check_float("euler_step: the first velocity", step.first);
+  if (step.guided()) check_like("euler_step: the second velocity", step.second, step.first);
+  if (step.rounds()) check_like("euler_step: rounded", step.rounded, step.first);
+  for (const TensorView* wide : {&step.z, &step.velocity}) {
+    check_matrix("euler_step: z and velocity", *wide, {DType::f32});
+    check(wide->shape == step.first.shape, "euler_step: z or velocity is {}, expected {}",
+          wide->shape.to_string(), step.first.shape.to_string());
+  }
+  check_vector("euler_step: overflow", step.overflow, 1, DType::i32);
+  if (is_empty(step.z)) return;
+  const Observed observed(op_observer_, "sampling");
+  do_euler_step(step);
+  observed.done();
+}
+
 }  // namespace octet

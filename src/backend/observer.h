@@ -11,7 +11,7 @@ struct GemmProblem;
 // An op that was done.
 struct OpRecord {
   // Its class, a literal: gemm, matmul, quantize, norm, rotary, attention, activation, residual,
-  // embed, convolution.
+  // embed, convolution, sampling.
   std::string_view op;
   std::string_view kernel;  // where the backend chooses among several, else empty
   double operations = 0;    // multiplications and additions of gemm, matmul, attention, convolution

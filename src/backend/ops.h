@@ -73,6 +73,24 @@ struct GroupNorm {
   bool silu = false;
 };
 
+// A step of Euler's method along a guided velocity, where every operation rounds once to f32:
+//
+//   v = guidance * first + (1 - guidance) * second, or first where there is no second
+//   z = z + delta * v
+struct EulerStep {
+  ConstTensorView first, second;  // F32 or BF16 [rows, channels]; second: or no data
+  float guidance = 1;
+  float delta = 0;
+  TensorView z;         // F32, in place
+  TensorView velocity;  // F32, v
+  TensorView rounded;   // z in the type of `first`, or no data
+  TensorView overflow;  // I32 [1]: becomes 1 where a new z is NaN or infinite, else it stays
+
+  bool guided() const { return second.data != nullptr; }
+  bool rounds() const { return rounded.data != nullptr; }
+  float against() const { return 1.0f - guidance; }
+};
+
 enum class Activation : uint8_t {
   silu,  // x / (1 + exp(-x)), as in exact_silu.h
   gelu,  // x * (1 + erf(x / sqrt(2))) / 2

@@ -105,7 +105,7 @@ class Calibration {
     }
     for (bool is_last = false; !is_last;) {
       const Stopwatch watch;
-      z = step(std::move(z));
+      z = step(z);
       const double seconds = watch.microseconds() * 1e-6;
       is_last = ++state_.steps == job_.schedule.steps();
       if (is_last) {
@@ -193,28 +193,24 @@ class Calibration {
     }
   }
 
-  std::vector<float> step(std::vector<float> z) {
+  std::vector<float> step(const std::vector<float>& z) {
     const auto at = static_cast<size_t>(state_.steps);
     const models::Schedule& all = job_.schedule;
     const models::Schedule one = {.times = {all.times[at], all.times[at + 1]},
                                   .deltas = {all.deltas[at]},
                                   .guidance = {all.guidance[at]}};
-    return engine::sample(std::move(z), one,
-                          [&](std::span<const float> latent, int, size_t network) {
-                            return velocity(latent, one.times.front(), network);
-                          });
+    engine::Sampler sampler(ctx_, one, job_.grid.tokens(), job_.latent_channels());
+    return sampler.run(
+        z, [&](const ConstTensorView& latent, int, size_t network, const TensorView& out) {
+          velocity(latent, one.times.front(), network, out);
+        });
   }
 
-  std::vector<float> velocity(std::span<const float> z, float time, size_t index) {
+  void velocity(const ConstTensorView& z, float time, size_t index, const TensorView& out) {
     const models::Network& network = *job_.model.networks[index];
     recorder_.begin(turn_of(index));
-    const nn::Matrix uploaded =
-        nn::upload_matrix(ctx_, z.data(), job_.grid.tokens(), network.latent_channels());
-    std::vector<float> velocity(z.size());
-    download_matrix(ctx_, network.velocity_at(watched_, *conditionings_[index], uploaded, time),
-                    velocity.data());
+    network.velocity_at(watched_, *conditionings_[index], z, time, out);
     stores_[index]->end_use();
-    return velocity;
   }
 
   // The first network runs in every step, the other in those that are guided.

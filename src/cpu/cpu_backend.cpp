@@ -170,6 +170,7 @@ class CpuBackend final : public HostBackend {
                    const TensorView& out) override {
     cpu::upsample(workers_, x, height, width, out);
   }
+  void do_euler_step(const EulerStep& step) override { cpu::euler_step(workers_, step); }
 
  private:
   const cpu::MatmulKernel& matmul_kernel(DType inputs) const {

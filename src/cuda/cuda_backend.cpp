@@ -277,6 +277,9 @@ class CudaBackend final : public Backend, private GemmTuning {
                    const TensorView& out) override {
     enqueue("upsample", launch_upsample, x, height, width, out);
   }
+  void do_euler_step(const EulerStep& step) override {
+    enqueue("euler_step", launch_euler_step, step, processors());
+  }
 
  private:
   const DeviceTraits& traits() const { return device_->traits(); }

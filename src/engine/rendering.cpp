@@ -177,32 +177,29 @@ void Rendering::keep_record(size_t network,
   }
 }
 
-std::vector<float> Rendering::velocity(std::span<const float> z, int step, size_t network) {
+void Rendering::velocity(const ConstTensorView& z, int step, size_t network,
+                         const TensorView& out) {
   const models::Network& model = *session_.model_.networks[network];
   Session::Timed& timed = *session_.timed_[network];
   profile_.enter_network(session_.family_.networks[network].name);
-  const nn::Matrix uploaded =
-      nn::upload_matrix(ctx_, z.data(), checked_.grid.tokens(), model.latent_channels());
-  const nn::Matrix out = ctx_.matrix(checked_.grid.tokens(), model.latent_channels());
-  std::vector<float> velocity(z.size());
   timed.timeline->go_to(ctx_, step);
-  model.velocity(ctx_, *session_.prepared_[network]->conditioning, *timed.timeline, uploaded, out);
-  download_matrix(ctx_, out, velocity.data());
+  model.velocity(ctx_, *session_.prepared_[network]->conditioning, *timed.timeline, z, out);
   session_.networks_[network]->end_use();
   profile_.enter_network("");
   if (!timed.ran) keep_record(network, timed.linears);
   timed.ran = true;
-  return velocity;
 }
 
 void Rendering::denoise() {
+  Sampler sampler(ctx_, checked_.schedule, checked_.grid.tokens(),
+                  session_.model_.decoder->latent_channels());
   for (int image = 0; image < job_.images; ++image) {
     std::vector<float> noise = job_.noise;
     if (noise.empty()) noise = make_noise(seed_of(job_.seed, image), /*image=*/0, elements());
-    latents_.push_back(sample(
-        std::move(noise), checked_.schedule,
-        [&](std::span<const float> z, int step, size_t network) {
-          return velocity(z, step, network);
+    latents_.push_back(sampler.run(
+        noise,
+        [&](const ConstTensorView& z, int step, size_t network, const TensorView& out) {
+          velocity(z, step, network, out);
         },
         [&](const SamplerStep& step) {
           on_step(image, step);
@@ -225,10 +222,7 @@ bool Rendering::has_room_to_decode() const {
 void Rendering::on_step(int image, const SamplerStep& step) {
   profile_.collect();
   if (step.done == 1 && image == 0) check_what_ran();
-  if (callbacks_.latent && step.done > 0) {
-    callbacks_.latent({image, step.done, step.total, step.velocity, step.latent});
-  }
-  if (callbacks_.preview && step.done > 0) show_preview(image, step);
+  if (step.done > 0 && (callbacks_.latent || callbacks_.preview)) show_step(image, step);
   tell({.stage = Stage::denoise,
         .done = int64_t{image} * step.total + step.done,
         .total = int64_t{job_.images} * step.total,
@@ -236,8 +230,17 @@ void Rendering::on_step(int image, const SamplerStep& step) {
         .eta_s = eta_s(image, step)});
 }
 
+void Rendering::show_step(int image, const SamplerStep& step) {
+  std::vector<float> velocity(elements()), latent(elements());
+  download_matrix(ctx_, step.velocity, velocity.data());
+  download_matrix(ctx_, step.latent, latent.data());
+  if (callbacks_.latent) callbacks_.latent({image, step.done, step.total, velocity, latent});
+  if (callbacks_.preview) show_preview(image, step.done, velocity, latent);
+}
+
 // Where the picture would be if the rest of the way were as straight as this step.
-void Rendering::show_preview(int image, const SamplerStep& step) {
+void Rendering::show_preview(int image, int done, std::span<const float> velocity,
+                             std::span<const float> latent) {
   if (!session_.preview_) {
     session_.load(*session_.decoder_, {});
     session_.preview_.emplace(ctx_, *session_.model_.decoder);
@@ -245,10 +248,10 @@ void Rendering::show_preview(int image, const SamplerStep& step) {
     profile_.collect();
   }
   const auto& times = checked_.schedule.times;
-  const float left = times.back() - times[static_cast<size_t>(step.done)];
-  std::vector<float> ahead(step.latent.begin(), step.latent.end());
-  for (size_t i = 0; i < ahead.size(); ++i) ahead[i] += left * step.velocity[i];
-  callbacks_.preview({image, step.done, step.total, static_cast<int>(checked_.grid.width),
+  const float left = times.back() - times[static_cast<size_t>(done)];
+  std::vector<float> ahead(latent.begin(), latent.end());
+  for (size_t i = 0; i < ahead.size(); ++i) ahead[i] += left * velocity[i];
+  callbacks_.preview({image, done, checked_.schedule.steps(), static_cast<int>(checked_.grid.width),
                       static_cast<int>(checked_.grid.height), session_.preview_->rgb(ahead)});
 }
 

@@ -39,8 +39,11 @@ class Rendering {
   void denoise();
   bool has_room_to_decode() const;
   void on_step(int image, const SamplerStep& step);
-  std::vector<float> velocity(std::span<const float> z, int step, size_t network);
-  void show_preview(int image, const SamplerStep& step);
+  void velocity(const ConstTensorView& z, int step, size_t network, const TensorView& out);
+  // What is told of a step's numbers, to whom it concerns.
+  void show_step(int image, const SamplerStep& step);
+  void show_preview(int image, int done, std::span<const float> velocity,
+                    std::span<const float> latent);
   void decode_waiting();
   void decode(int image);
   void end_use();

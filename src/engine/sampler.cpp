@@ -11,58 +11,92 @@ namespace {
 
 const char* name_of(size_t network) { return network == 0 ? "first" : "second"; }
 
-// The velocity, checked: a checkpoint with broken weights shows here first.
-std::vector<float> velocity_at(const Velocity& velocity, std::span<const float> z,
-                               const models::Schedule& schedule, int step, size_t network) {
-  std::vector<float> v = velocity(z, step, network);
-  check(v.size() == z.size(), "sampler: the {} velocity has {} values at step {}, expected {}",
-        name_of(network), v.size(), step + 1, z.size());
-  for (size_t i = 0; i < v.size(); ++i) {
-    check(std::isfinite(v[i]),
-          "sampler: the {} network returned {} at step {} of {} (t = {}, value {} of {}); its "
-          "weights are broken or overflow",
-          name_of(network), v[i], step + 1, schedule.steps(),
-          schedule.times[static_cast<size_t>(step)], i, v.size());
-  }
-  return v;
-}
-
 }  // namespace
 
-std::vector<float> sample(std::vector<float> z, const models::Schedule& schedule,
-                          const Velocity& velocity, const OnStep& on_step) {
-  const int steps = schedule.steps();
-  const auto count = static_cast<size_t>(steps);
-  check(schedule.times.size() == count + 1 && schedule.guidance.size() == count,
+Sampler::Sampler(nn::Context& ctx, const models::Schedule& schedule, int64_t rows, int64_t channels)
+    : ctx_(ctx),
+      schedule_(schedule),
+      z_(ctx.backend, DType::f32, rows, channels),
+      v_(ctx.backend, DType::f32, rows, channels),
+      input_(ctx.matrix(ctx.dtype == DType::f32 ? 0 : rows, channels)),
+      velocities_{ctx.matrix(rows, channels), ctx.matrix(rows, channels)},
+      overflow_(ctx.backend, DType::i32, 1, 1) {
+  const auto steps = static_cast<size_t>(schedule.steps());
+  check(schedule.times.size() == steps + 1 && schedule.guidance.size() == steps,
         "sampler: {} times and {} guidance values for {} steps", schedule.times.size(),
         schedule.guidance.size(), steps);
-  const auto report = [&](int done, double seconds, std::span<const float> v) {
-    if (on_step && !on_step({done, steps, seconds, v, z})) {
+}
+
+void Sampler::upload(std::span<const float> noise) {
+  const Shape& shape = z_.view().shape;
+  check(std::ssize(noise) == shape.elements(), "sampler: the noise has {} values, expected {}",
+        noise.size(), shape.to_string());
+  const int32_t none = 0;
+  ctx_.backend.copy_to_device(z_.view().data, std::as_bytes(noise).data(), noise.size_bytes());
+  ctx_.backend.copy_to_device(overflow_.view().data, reinterpret_cast<const std::byte*>(&none),
+                              sizeof(none));
+  if (input_.row_count() > 0) ctx_.backend.convert(z_, input_);
+}
+
+std::vector<float> Sampler::run(std::span<const float> noise, const Velocity& velocity,
+                                const OnStep& on_step) {
+  const int steps = schedule_.steps();
+  const auto report = [&](int done, double seconds) {
+    const ConstTensorView v = done == 0 ? ConstTensorView() : ConstTensorView(v_);
+    if (on_step && !on_step({done, steps, seconds, v, z_})) {
       throw Cancelled(fmt::format("cancelled after {} of {} steps", done, steps));
     }
   };
-  report(0, 0, {});
-  for (int step = 0; step < steps; ++step) {
+  upload(noise);
+  report(0, 0);
+  for (int index = 0; index < steps; ++index) {
     const Stopwatch stopwatch;
-    const float guidance = schedule.guidance[static_cast<size_t>(step)];
-    const float delta = schedule.deltas[static_cast<size_t>(step)];
-    std::vector<float> v = velocity_at(velocity, z, schedule, step, 0);
-    if (guidance != 1.0f) {
-      const std::vector<float> second = velocity_at(velocity, z, schedule, step, 1);
-      for (size_t i = 0; i < v.size(); ++i) {
-        v[i] = guidance * v[i] + (1.0f - guidance) * second[i];
-      }
-    }
-    bool finite = true;
-    for (size_t i = 0; i < z.size(); ++i) {
-      z[i] = z[i] + delta * v[i];
-      finite = finite && std::isfinite(z[i]);
-    }
-    check(finite, "sampler: the latent overflows at step {} of {} with a guidance of {}", step + 1,
-          steps, guidance);
-    report(step + 1, stopwatch.microseconds() * 1e-6, v);
+    step(index, velocity);
+    report(index + 1, stopwatch.microseconds() * 1e-6);
   }
-  return z;
+  std::vector<float> latent(noise.size());
+  download_matrix(ctx_, z_, latent.data());
+  return latent;
+}
+
+void Sampler::step(int index, const Velocity& velocity) {
+  const auto at = static_cast<size_t>(index);
+  const float guidance = schedule_.guidance[at];
+  const bool rounds = input_.row_count() > 0, guided = guidance != 1.0f;
+  const ConstTensorView z = rounds ? input_.view() : z_.view();
+  velocity(z, index, 0, velocities_[0]);
+  if (guided) velocity(z, index, 1, velocities_[1]);
+  const TensorView overflow(overflow_.view().data, DType::i32, {1});
+  ctx_.backend.euler_step({.first = velocities_[0],
+                           .second = guided ? ConstTensorView(velocities_[1]) : ConstTensorView(),
+                           .guidance = guidance,
+                           .delta = schedule_.deltas[at],
+                           .z = z_,
+                           .velocity = v_,
+                           .rounded = rounds ? input_.view() : TensorView(),
+                           .overflow = overflow});
+  int32_t told = 0;
+  ctx_.backend.copy_to_host(reinterpret_cast<std::byte*>(&told), overflow.data, sizeof(told));
+  if (told != 0) explain_overflow(index);
+}
+
+// A checkpoint with broken weights shows here first.
+void Sampler::explain_overflow(int index) {
+  const auto at = static_cast<size_t>(index);
+  const float guidance = schedule_.guidance[at];
+  std::vector<float> v(static_cast<size_t>(z_.view().shape.elements()));
+  for (const size_t network : {size_t{0}, size_t{1}}) {
+    if (network == 1 && guidance == 1.0f) break;
+    download_matrix(ctx_, velocities_[network], v.data());
+    for (size_t i = 0; i < v.size(); ++i) {
+      check(std::isfinite(v[i]),
+            "sampler: the {} network returned {} at step {} of {} (t = {}, value {} of {}); its "
+            "weights are broken or overflow",
+            name_of(network), v[i], index + 1, schedule_.steps(), schedule_.times[at], i, v.size());
+    }
+  }
+  fail("sampler: the latent overflows at step {} of {} with a guidance of {}", index + 1,
+       schedule_.steps(), guidance);
 }
 
 }  // namespace octet::engine

@@ -138,13 +138,11 @@ class Network : public Part {
   virtual void velocity(nn::Context& ctx, const Conditioning& conditioning, Timeline& timeline,
                         const ConstTensorView& z, const TensorView& out) const = 0;
   // The same at one time, for a single velocity.
-  nn::Matrix velocity_at(nn::Context& ctx, const Conditioning& conditioning,
-                         const ConstTensorView& z, float time) const {
+  void velocity_at(nn::Context& ctx, const Conditioning& conditioning, const ConstTensorView& z,
+                   float time, const TensorView& out) const {
     const auto timeline = make_timeline(ctx, {&time, 1});
     timeline->go_to(ctx, 0);
-    nn::Matrix out = ctx.matrix(z.shape[0], z.shape[1]);
     velocity(ctx, conditioning, *timeline, z, out);
-    return out;
   }
 
   // --- for conversion ---

@@ -35,6 +35,7 @@ void add_gated_norm_quantize(const TensorView& h, const ConstTensorView& x, cons
 void embed(const ConstTensorView& table, std::span<const int32_t> rows, const TensorView& out);
 void sinusoids(std::span<const float> times, const ConstTensorView& frequencies,
                const TensorView& out);
+void euler_step(const EulerStep& step);
 
 void attention(const AttentionArgs& args);
 

@@ -117,6 +117,7 @@ class RefBackend final : public HostBackend {
                    const TensorView& out) override {
     ref::upsample(x, height, width, out);
   }
+  void do_euler_step(const EulerStep& step) override { ref::euler_step(step); }
 };
 
 }  // namespace

@@ -155,4 +155,18 @@ void sinusoids(std::span<const float> times, const ConstTensorView& frequencies,
   }
 }
 
+void euler_step(const EulerStep& step) {
+  for (int64_t i = 0; i < step.z.shape[0]; ++i) {
+    for (int64_t j = 0; j < step.z.shape[1]; ++j) {
+      float v = load(step.first, i, j);
+      if (step.guided()) v = step.guidance * v + step.against() * load(step.second, i, j);
+      const float z = load(step.z, i, j) + step.delta * v;
+      store(step.velocity, i, j, v);
+      store(step.z, i, j, z);
+      if (step.rounds()) store(step.rounded, i, j, z);
+      if (!std::isfinite(z)) *step.overflow.as<int32_t>() = 1;
+    }
+  }
+}
+
 }  // namespace octet::ref

@@ -59,18 +59,18 @@ void run_watched(const CalibrateRequest& request, DType dtype, KeepAll& tap, Bac
     tap.branch = "conditional";
     const auto prompt = model.networks[0]->prepare(watched, features, grid);
     const auto no_prompt = model.networks[1]->prepare(watched, {}, grid);
-    const auto velocity = [&](std::span<const float> z, int step, size_t network) {
+    const auto velocity = [&](const ConstTensorView& z, int step, size_t network,
+                              const TensorView& out) {
       tap.branch = request.family->networks[network].name;
       const models::Network& runs = *model.networks[network];
-      const auto uploaded = nn::upload_matrix(ctx, z.data(), grid.tokens(), runs.latent_channels());
-      std::vector<float> out(z.size());
       const auto& conditioning = network == 0 ? *prompt : *no_prompt;
       const float time = steps.times[static_cast<size_t>(step)];
-      download_matrix(ctx, runs.velocity_at(watched, conditioning, uploaded, time), out.data());
-      return out;
+      runs.velocity_at(watched, conditioning, z, time, out);
     };
-    const auto count = static_cast<size_t>(grid.tokens() * model.networks[0]->latent_channels());
-    engine::sample(engine::make_noise(request.seed, i, count), steps, velocity);
+    const int64_t channels = model.networks[0]->latent_channels();
+    const auto noise =
+        engine::make_noise(request.seed, i, static_cast<size_t>(grid.tokens() * channels));
+    engine::Sampler(ctx, steps, grid.tokens(), channels).run(noise, velocity);
   }
 }
 
@@ -233,7 +233,7 @@ TEST_F(Calibrating, Int8LinearsCannotBeWatched) {
   network->visit_all(loader);
   const auto prompt = network->prepare(ctx, {}, {4, 5});
   const nn::Matrix z = ctx.matrix(20, network->latent_channels());
-  EXPECT_ERROR_WITH(network->velocity_at(ctx, *prompt, z, 0.5f), "must not be quantized");
+  EXPECT_ERROR_WITH(network->velocity_at(ctx, *prompt, z, 0.5f, z), "must not be quantized");
 }
 
 }  // namespace

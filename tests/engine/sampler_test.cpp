@@ -6,15 +6,48 @@
 
 #include "formats/error_message.h"
 #include "models/ideogram4/schedule.h"
+#include "ref/ref_backend.h"
 
 namespace octet::test {
 namespace {
 
-using engine::sample;
 using engine::SamplerStep;
 using models::Schedule;
 
 const Schedule kTwoSteps = {{0.125f, 0.5f, 1.0f}, {0.375f, 0.5f}, {7.0f, 3.0f}};
+
+// Velocities as numbers of the host.
+using HostVelocity =
+    std::function<std::vector<float>(std::span<const float> z, int step, size_t network)>;
+using OnHostStep = std::function<bool(const SamplerStep& step, const std::vector<float>& velocity,
+                                      const std::vector<float>& latent)>;
+
+std::vector<float> downloaded(nn::Context& ctx, const ConstTensorView& matrix) {
+  if (matrix.data == nullptr) return {};
+  std::vector<float> values(static_cast<size_t>(matrix.shape.elements()));
+  download_matrix(ctx, matrix, values.data());
+  return values;
+}
+
+// A latent with one channel, on ref.
+std::vector<float> sample(const std::vector<float>& noise, const Schedule& schedule,
+                          const HostVelocity& velocity, const OnHostStep& on_step = {},
+                          DType dtype = DType::f32) {
+  const auto backend = make_ref_backend();
+  nn::Context ctx{*backend, dtype};
+  engine::Sampler sampler(ctx, schedule, std::ssize(noise), 1);
+  return sampler.run(
+      noise,
+      [&](const ConstTensorView& z, int step, size_t network, const TensorView& out) {
+        const std::vector<float> v = velocity(downloaded(ctx, z), step, network);
+        backend->copy(out.data, upload_matrix(ctx, v.data(), z.shape[0], 1).view().data,
+                      bytes_of(dtype, z.shape));
+      },
+      [&](const SamplerStep& step) {
+        return !on_step ||
+               on_step(step, downloaded(ctx, step.velocity), downloaded(ctx, step.latent));
+      });
+}
 
 std::vector<float> constant(std::span<const float> z, float value) {
   return std::vector<float>(z.size(), value);
@@ -38,6 +71,19 @@ TEST(Sampler, IsEulersMethodWithGuidance) {
   }
   EXPECT_EQ(latent, expected);
   EXPECT_EQ(steps, (std::vector{0, 0, 1, 1}));
+}
+
+// The latent itself is never rounded to the type of the activations.
+TEST(Sampler, ShowsNetworksTheLatentInTheirType) {
+  std::vector<float> seen;
+  const auto velocity = [&](std::span<const float> z, int, size_t branch) {
+    if (branch == 0) seen.push_back(z[0]);
+    return constant(z, 0.25f);
+  };
+  const float fine = 1.0f + 0x1p-20f;
+  const auto latent = sample({fine}, kTwoSteps, velocity, {}, DType::bf16);
+  EXPECT_EQ(seen, (std::vector{1.0f, 1.09375f}));
+  EXPECT_EQ(latent[0], fine + 0.375f * 0.25f + 0.5f * 0.25f);
 }
 
 TEST(Sampler, ConstantVelocityIsIntegratedExactly) {
@@ -66,7 +112,7 @@ TEST(Sampler, GuidanceOfOneAsksTheConditionalNetworkAlone) {
 TEST(Sampler, ReportsEveryStep) {
   std::vector<int> done;
   const auto velocity = [](std::span<const float> z, int, size_t) { return constant(z, 0.0f); };
-  sample({0.0f}, kTwoSteps, velocity, [&](const SamplerStep& step) {
+  sample({0.0f}, kTwoSteps, velocity, [&](const SamplerStep& step, const auto&, const auto&) {
     EXPECT_EQ(step.total, 2);
     EXPECT_GE(step.seconds, 0.0);
     done.push_back(step.done);
@@ -80,12 +126,13 @@ TEST(Sampler, ShowsTheGuidedVelocityAndTheLatentOfEachStep) {
     return constant(z, branch == size_t{0} ? 2.0f : 1.0f);
   };
   std::vector<float> velocities, latents;
-  const std::vector<float> last = sample({1.0f}, kTwoSteps, velocity, [&](const SamplerStep& step) {
-    EXPECT_EQ(step.velocity.size(), step.done == 0 ? 0u : 1u);
-    velocities.insert(velocities.end(), step.velocity.begin(), step.velocity.end());
-    latents.insert(latents.end(), step.latent.begin(), step.latent.end());
+  const auto on_step = [&](const SamplerStep& step, const auto& v, const auto& latent) {
+    EXPECT_EQ(v.size(), step.done == 0 ? 0u : 1u);
+    velocities.insert(velocities.end(), v.begin(), v.end());
+    latents.insert(latents.end(), latent.begin(), latent.end());
     return true;
-  });
+  };
+  const std::vector<float> last = sample({1.0f}, kTwoSteps, velocity, on_step);
   // 7 * 2 - 6 * 1 over 0.375, then 3 * 2 - 2 * 1 over 0.5.
   EXPECT_EQ(velocities, (std::vector{8.0f, 4.0f}));
   EXPECT_EQ(latents, (std::vector{1.0f, 4.0f, 6.0f}));
@@ -99,7 +146,9 @@ TEST(Sampler, CanBeCancelledAfterAnyStep) {
       ++calls;
       return constant(z, 0.0f);
     };
-    const auto until_last = [&](const SamplerStep& step) { return step.done < last; };
+    const auto until_last = [&](const SamplerStep& step, const auto&, const auto&) {
+      return step.done < last;
+    };
     EXPECT_THROW(sample({0.0f}, kTwoSteps, velocity, until_last), Cancelled);
     EXPECT_EQ(calls, 2 * last);
     EXPECT_ERROR_WITH(sample({0.0f}, kTwoSteps, velocity, until_last),
@@ -126,12 +175,34 @@ TEST(Sampler, BrokenVelocitiesNameStepAndNetwork) {
 }
 
 TEST(Sampler, RefusesWhatDoesNotFit) {
-  const auto short_one = [](std::span<const float>, int, size_t) { return std::vector<float>(1); };
-  EXPECT_ERROR_WITH(sample({0.0f, 0.0f}, kTwoSteps, short_one),
-                    "has 1 values at step 1, expected 2");
-  EXPECT_ERROR_WITH(sample({0.0f}, {{0.0f}, {0.5f}, {1.0f}}, short_one), "1 times");
-  EXPECT_ERROR_WITH(sample({0.0f}, {{0.0f, 1.0f}, {0.5f}, {}}, short_one), "0 guidance values");
-  EXPECT_EQ(sample({2.0f}, {{0.5f}, {}, {}}, short_one)[0], 2.0f);
+  const auto velocity = [](std::span<const float> z, int, size_t) { return constant(z, 0.0f); };
+  EXPECT_ERROR_WITH(sample({0.0f}, {{0.0f}, {0.5f}, {1.0f}}, velocity), "1 times");
+  EXPECT_ERROR_WITH(sample({0.0f}, {{0.0f, 1.0f}, {0.5f}, {}}, velocity), "0 guidance values");
+  EXPECT_EQ(sample({2.0f}, {{0.5f}, {}, {}}, velocity)[0], 2.0f);
+  const auto backend = make_ref_backend();
+  nn::Context ctx{*backend, DType::f32};
+  engine::Sampler sampler(ctx, kTwoSteps, 2, 3);
+  EXPECT_ERROR_WITH(sampler.run(std::vector<float>(5), {}), "has 5 values, expected [2, 3]");
+}
+
+TEST(Sampler, IsOneOpInAStepAndAllocatesNothing) {
+  class Counting : public OpObserver {
+   public:
+    void before(std::string_view op) override { ops.emplace_back(op); }
+    void after(const OpRecord&) override {}
+    std::vector<std::string> ops;
+  } counting;
+  const auto backend = make_ref_backend();
+  backend->set_op_observer(&counting);
+  nn::Context ctx{*backend, DType::bf16};
+  engine::Sampler sampler(ctx, kTwoSteps, 2, 3);
+  const size_t used = backend->memory().used;
+  sampler.run(std::vector<float>(6), [&](const auto&, int, size_t, const TensorView& out) {
+    std::fill_n(out.as<bf16_t>(), 6, bf16_t{});
+  });
+  EXPECT_EQ(counting.ops, (std::vector<std::string>{"sampling", "sampling"}));
+  EXPECT_EQ(backend->memory().peak, used) << "a step allocates nothing";
+  backend->set_op_observer(nullptr);
 }
 
 }  // namespace

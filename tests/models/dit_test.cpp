@@ -36,6 +36,11 @@ struct Denoising {
     download_matrix(ctx, matrix, values.data());
     return values;
   }
+  std::vector<float> velocity_at(nn::Context& with, float time) {
+    const nn::Matrix out = ctx.matrix(6, 16);
+    network.velocity_at(with, *prompt, *z, time, out);
+    return numbers(out);
+  }
   std::vector<float> velocity(models::Timeline& timeline, int64_t step) {
     const nn::Matrix out = ctx.matrix(6, 16);
     timeline.go_to(ctx, step);
@@ -59,9 +64,7 @@ TEST(Timeline, AllStepsAtOnceGiveTheBitsOfEach) {
       // Also out of order, and one a second time.
       for (const int64_t step : {2, 0, 4, 1, 3, 2}) {
         const float time = kTimes[static_cast<size_t>(step)];
-        EXPECT_EQ(run.velocity(*timeline, step),
-                  run.numbers(run.network.velocity_at(run.ctx, *run.prompt, *run.z, time)))
-            << step;
+        EXPECT_EQ(run.velocity(*timeline, step), run.velocity_at(run.ctx, time)) << step;
       }
       EXPECT_NE(run.velocity(*timeline, 0), run.velocity(*timeline, 1));
     }
@@ -81,11 +84,10 @@ TEST(LastBlock, LeavesTheTextOutAndGivesTheSameBits) {
     for (const DType dtype : {DType::f32, DType::bf16}) {
       SCOPED_TRACE(backend->name() + " " + std::string(name_of(dtype)));
       Denoising run(*backend, dtype, /*int8=*/false);
-      const auto short_one = run.network.velocity_at(run.ctx, *run.prompt, *run.z, 0.5f);
+      const auto short_one = run.velocity_at(run.ctx, 0.5f);
       IdleTap tap;
       nn::Context watched{*backend, dtype, nullptr, &tap};
-      const auto whole = run.network.velocity_at(watched, *run.prompt, *run.z, 0.5f);
-      EXPECT_EQ(run.numbers(short_one), run.numbers(whole));
+      EXPECT_EQ(short_one, run.velocity_at(watched, 0.5f));
       EXPECT_EQ(tap.rows.at("layers.2.feed_forward.w1"), 4 + 6);
     }
   }
@@ -106,7 +108,7 @@ TEST(LastBlock, MultipliesTheImagesRowsAlone) {
   Denoising run(*backend, DType::f32, /*int8=*/true);
   Rows seen;
   backend->set_op_observer(&seen);
-  run.network.velocity_at(run.ctx, *run.prompt, *run.z, 0.5f);
+  run.velocity_at(run.ctx, 0.5f);
   backend->set_op_observer(nullptr);
   EXPECT_EQ(seen.rows, (std::vector<int64_t>{10, 10, 10, 10, 10, 10, 10, 10, 10, 6, 6, 6}));
 }
@@ -133,8 +135,7 @@ TEST(Timeline, GoesOnAfterAFailure) {
   run.network.set_bring([](int64_t unit) { check(unit != 2, "no unit 2"); });
   EXPECT_ERROR_WITH(run.velocity(*timeline, 0), "no unit 2");
   run.network.set_bring({});
-  EXPECT_EQ(run.velocity(*timeline, 3),
-            run.numbers(run.network.velocity_at(run.ctx, *run.prompt, *run.z, kTimes[3])));
+  EXPECT_EQ(run.velocity(*timeline, 3), run.velocity_at(run.ctx, kTimes[3]));
 }
 
 TEST(Timeline, RefusesStepsThatItDoesNotHave) {

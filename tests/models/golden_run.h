@@ -121,7 +121,9 @@ inline std::vector<float> velocity_of(nn::Context& ctx, const ideogram4::Transfo
   const nn::Matrix z =
       nn::upload_matrix(ctx, latent.data(), grid.tokens(), network.latent_channels());
   std::vector<float> velocity(latent.size());
-  download_matrix(ctx, network.velocity_at(ctx, *prompt, z, time), velocity.data());
+  const nn::Matrix out = ctx.matrix(grid.tokens(), network.latent_channels());
+  network.velocity_at(ctx, *prompt, z, time, out);
+  download_matrix(ctx, out, velocity.data());
   return velocity;
 }
 

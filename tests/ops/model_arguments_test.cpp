@@ -261,5 +261,26 @@ TEST(ModelChecks, UnknownFloatKernelNamesTheKnownOnes) {
                     "there is no kernel abacus, expected one of");
 }
 
+TEST_F(ModelArguments, EulerStep) {
+  const EulerStep right = {.first = matrix(2, 4),
+                           .second = matrix(2, 4),
+                           .z = matrix(2, 4, DType::f32),
+                           .velocity = matrix(2, 4, DType::f32),
+                           .rounded = matrix(2, 4),
+                           .overflow = vector(1, DType::i32)};
+  const auto expect = [&](const std::function<void(EulerStep&)>& change, const std::string& part) {
+    EulerStep wrong = right;
+    change(wrong);
+    expect_error([&](Backend& b) { b.euler_step(wrong); }, part);
+  };
+  expect([](auto& step) { step.first = matrix(2, 4, DType::f16); }, "first velocity is F16");
+  expect([](auto& step) { step.second = matrix(3, 4); }, "second velocity is [3, 4]");
+  expect([](auto& step) { step.rounded = matrix(2, 4, DType::f32); }, "rounded is F32");
+  expect([](auto& step) { step.z = matrix(2, 4); }, "z and velocity is BF16, expected F32");
+  expect([](auto& step) { step.velocity = matrix(4, 2, DType::f32); },
+         "z or velocity is [4, 2], expected [2, 4]");
+  expect([](auto& step) { step.overflow = vector(2, DType::i32); }, "overflow is I32 [2]");
+}
+
 }  // namespace
 }  // namespace octet::test

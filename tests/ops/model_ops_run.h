@@ -13,10 +13,12 @@
 //   image_run.h      expect_group_norm_right, expect_group_norm_of_hard_images_right,
 //                    expect_conv2d_right, expect_conv2d_keeps_nan_within_reach,
 //                    expect_upsample_right
+//   euler_run.h      expect_euler_step_right, expect_euler_step_tells_of_overflow
 //   here             expect_empty_inputs_do_nothing
 #pragma once
 
 #include "ops/attention_run.h"
+#include "ops/euler_run.h"
 #include "ops/fused_norm_run.h"
 #include "ops/image_run.h"
 #include "ops/norm_run.h"
@@ -45,6 +47,11 @@ inline void expect_empty_inputs_do_nothing(Backend& backend) {
                                       {TensorView(nullptr, DType::i8, {rows, channels}), scales});
       backend.group_norm(x, {.groups = 2, .weight = vector, .bias = vector}, x);
       backend.upsample(x, rows, 1, TensorView(nullptr, type, {4 * rows, channels}));
+      const TensorView wide(nullptr, DType::f32, {rows, channels});
+      backend.euler_step({.first = x,
+                          .z = wide,
+                          .velocity = wide,
+                          .overflow = TensorView(vector.data, DType::i32, {1})});
       if (rows > 0) continue;
       const TensorView angles(nullptr, DType::f32, {0, 2});
       const TensorView head(vector.data, DType::f32, {4});
@@ -92,6 +99,8 @@ inline constexpr ModelOpCheck kModelOpChecks[] = {
     {"Conv2d", expect_conv2d_right},
     {"Conv2dKeepsNanWithinReach", expect_conv2d_keeps_nan_within_reach},
     {"Upsample", expect_upsample_right},
+    {"EulerStep", expect_euler_step_right},
+    {"EulerStepTellsOfOverflow", expect_euler_step_tells_of_overflow},
     {"EmptyInputs", expect_empty_inputs_do_nothing},
 };
 

@@ -42,6 +42,9 @@ void embed(const Workers& workers, const ConstTensorView& table, std::span<const
 void sinusoids(std::span<const float> times, const ConstTensorView& frequencies,
                const TensorView& out);
 
+// euler_step.cpp
+void euler_step(const Workers& workers, const EulerStep& step);
+
 // convert.cpp
 void convert(const Workers& workers, const ConstTensorView& x, const TensorView& out,
              const ConstTensorView& row_scale);

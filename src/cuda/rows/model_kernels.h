@@ -24,6 +24,8 @@ void launch_activate(const ConstTensorView& x, Activation how, const TensorView&
 void launch_add(const TensorView& h, const ConstTensorView& x, int multiprocessors,
                 CUstream_st* stream);
 
+void launch_euler_step(const EulerStep& step, int multiprocessors, CUstream_st* stream);
+
 // out[i] = table[rows[i]]; `rows` is the device's.
 void launch_embed(const ConstTensorView& table, const int32_t* rows, const TensorView& out,
                   int multiprocessors, CUstream_st* stream);

@@ -1,0 +1,80 @@
+// A step of Euler's method: bound by memory, and short beside everything else of a step.
+#include <algorithm>
+
+#include "base/checked.h"
+#include "cuda/rows/model_kernels.h"
+#include "cuda/rows/values.cuh"
+
+namespace octet::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+template <class T>
+struct EulerArgs {
+  const T* first;
+  const T* second;  // or null
+  float guidance, against, delta;
+  float* z;
+  float* velocity;
+  T* rounded;  // or null
+  int32_t* overflow;
+  int64_t first_stride, second_stride, z_stride, velocity_stride, rounded_stride;
+  int64_t rows, columns;
+};
+
+// Each operation rounds by itself: nothing may become a fused multiplication and addition.
+template <class T>
+__global__ void __launch_bounds__(kThreads) euler_kernel(const EulerArgs<T> args) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+  bool is_finite = true;
+  for (int64_t at = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+       at < args.rows * args.columns; at += step) {
+    const int64_t i = at / args.columns, j = at % args.columns;
+    float v = load_one(args.first + i * args.first_stride + j);
+    if (args.second != nullptr) {
+      const float other = load_one(args.second + i * args.second_stride + j);
+      v = __fadd_rn(__fmul_rn(args.guidance, v), __fmul_rn(args.against, other));
+    }
+    float* place = args.z + i * args.z_stride + j;
+    const float z = __fadd_rn(*place, __fmul_rn(args.delta, v));
+    *place = z;
+    args.velocity[i * args.velocity_stride + j] = v;
+    if (args.rounded != nullptr) store_one(args.rounded + i * args.rounded_stride + j, z);
+    is_finite = is_finite && isfinite(z);
+  }
+  if (!is_finite) *args.overflow = 1;  // whoever finds one writes the same
+}
+
+template <class T>
+void launch_euler(const EulerStep& step, int multiprocessors, CUstream_st* stream) {
+  constexpr int kWaves = 16;  // blocks of a multiprocessor
+  const EulerArgs<T> args{.first = step.first.as<T>(),
+                          .second = step.second.as<T>(),
+                          .guidance = step.guidance,
+                          .against = step.against(),
+                          .delta = step.delta,
+                          .z = step.z.as<float>(),
+                          .velocity = step.velocity.as<float>(),
+                          .rounded = step.rounded.as<T>(),
+                          .overflow = step.overflow.as<int32_t>(),
+                          .first_stride = step.first.row_stride(),
+                          .second_stride = step.guided() ? step.second.row_stride() : 0,
+                          .z_stride = step.z.row_stride(),
+                          .velocity_stride = step.velocity.row_stride(),
+                          .rounded_stride = step.rounds() ? step.rounded.row_stride() : 0,
+                          .rows = step.z.shape[0],
+                          .columns = step.z.shape[1]};
+  const auto blocks = std::min<int64_t>(ceil_div(args.rows * args.columns, kThreads),
+                                        static_cast<int64_t>(multiprocessors) * kWaves);
+  euler_kernel<T><<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(args);
+}
+
+}  // namespace
+
+void launch_euler_step(const EulerStep& step, int multiprocessors, CUstream_st* stream) {
+  const auto typed = step.first.dtype == DType::bf16 ? launch_euler<bf16_t> : launch_euler<float>;
+  typed(step, multiprocessors, stream);
+}
+
+}  // namespace octet::cuda
