@@ -10,25 +10,10 @@
 #include <string>
 
 #include "backend/memory_counter.h"
+#include "cuda/device_traits.h"
 #include "tensor/tensor.h"
 
 namespace octet::cuda {
-
-struct DeviceTraits {
-  int index = 0;
-  std::string name;  // "NVIDIA H200"
-  int major = 0, minor = 0;
-  int multiprocessors = 0;
-  double clock_ghz = 0;
-  int64_t l2_bytes = 0;
-  int shared_bytes_per_block = 0;  // the most that a kernel may opt in to
-  std::string driver, toolkit;     // CUDA versions, "13.0"
-
-  int architecture() const { return 10 * major + minor; }
-};
-
-// Throws Error for a GPU that the kernels cannot run on, with the reason.
-DeviceTraits read_traits(int index);
 
 // Makes a device current, and the one before it again at the end: the caller may have chosen its
 // own.

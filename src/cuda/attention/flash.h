@@ -1,4 +1,4 @@
-// The fused attention kernels as the host sees them.
+// The fused attention kernels as the host sees them. No CUDA header here.
 #pragma once
 
 #include <span>
@@ -9,9 +9,12 @@
 #include "backend/ops.h"
 #include "cuda/attention/flash_tile.h"
 #include "cuda/attention/flash_tile_sm90.h"
-#include "cuda/device.h"
+#include "cuda/device_traits.h"
+#include "tensor/tensor.h"
 
 namespace octet::cuda {
+
+class Device;
 
 struct FlashKernel {
   std::string name;  // "flash_256_128x64_s4", "flash90_256_128x80_s2_c2"

@@ -7,6 +7,7 @@
 #include "cuda/attention/flash.h"
 #include "cuda/attention/flash_params_sm90.h"
 #include "cuda/check.h"
+#include "cuda/device.h"
 #include "cuda/tensor_map.h"
 
 namespace octet::cuda {

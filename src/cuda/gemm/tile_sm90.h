@@ -44,9 +44,9 @@ struct HopperTile {
   }
   constexpr bool operator==(const HopperTile&) const = default;
 
-  // What the kernel relies on: rows of a wgmma and the widths of ptx/wgmma_s8.cuh, boxes of TMA, whole
-  // groups of the swizzle, and of the rows that pack.h permutes. A warpgroup that waits for the
-  // other holds one stage more than `stagger`, and the other must get through all of those.
+  // What the kernel relies on: rows of a wgmma and the widths of ptx/wgmma_s8.cuh, boxes of TMA,
+  // whole groups of the swizzle, and of the rows that pack.h permutes. A warpgroup that waits for
+  // the other holds one stage more than `stagger`, and the other must get through all of those.
   constexpr bool is_sound() const {
     return stages >= 2 && groups() >= 1 && groups() <= 2 &&
            m % (is_pingpong() ? 64 : 64 * groups_m) == 0 && group_n() % 64 == 0 &&
