@@ -57,22 +57,27 @@ __device__ inline void unpack_chunk(const Chunk<T>& chunk, float* v) {
   }
 }
 
-// Eight of a vector that others read too, and soon again; nothing where `vector` is null.
+// Eight that others read too, and soon again.
 template <class T>
-__device__ inline Chunk<T> load_vector_chunk(const void* vector, int64_t first) {
-  Chunk<T> chunk = {};
-  if (vector == nullptr) return chunk;
-  const auto* from = static_cast<const std::byte*>(vector) + first * sizeof(T);
+__device__ inline Chunk<T> load_common_chunk(const void* from) {
+  Chunk<T> chunk;
 #pragma unroll
   for (int i = 0; i < static_cast<int>(sizeof(T) / 2); ++i) {
-    chunk.part[i] = __ldg(reinterpret_cast<const uint4*>(from) + i);
+    chunk.part[i] = __ldg(static_cast<const uint4*>(from) + i);
   }
   return chunk;
 }
 
+// Likewise of a vector; zeros where it is null.
+template <class T>
+__device__ inline Chunk<T> load_vector_chunk(const void* vector, int64_t first) {
+  if (vector == nullptr) return {};
+  return load_common_chunk<T>(static_cast<const std::byte*>(vector) + first * sizeof(T));
+}
+
 template <class T>
 __device__ inline void load_eight(const void* from, float (&v)[8]) {
-  unpack_chunk(load_vector_chunk<T>(from, 0), v);
+  unpack_chunk(load_common_chunk<T>(from), v);
 }
 
 // Rounded once; f16 is never stored like this.
