@@ -123,6 +123,8 @@ class Backend {
                      const ActivationTransform& transform, const QTensor& out);
   void rotate_heads(const TensorView& x, const HeadRotation& how);  // in place
   void attention(const AttentionArgs& args);
+  // Why it does not take heads of this size as INT8 codes; empty where it does.
+  virtual std::string why_no_int8_attention(int64_t) const { return ""; }
   // out = silu(gate) * up, with the silu of exact_silu.h, the same bits everywhere.
   void swiglu(const ConstTensorView& gate, const ConstTensorView& up, const TensorView& out);
   void activate(const ConstTensorView& x, Activation how, const TensorView& out);
@@ -195,7 +197,8 @@ class Backend {
   virtual void do_norm_quantize(const ConstTensorView& x, const RowNorm& how,
                                 const ActivationTransform& transform, const QTensor& out) = 0;
   virtual void do_rotate_heads(const TensorView& x, const HeadRotation& how) = 0;
-  virtual void do_attention(const AttentionArgs& args) = 0;
+  // Returns the name of the kernel that ran, or nothing where there is but one.
+  virtual std::string_view do_attention(const AttentionArgs& args) = 0;
   virtual void do_swiglu(const ConstTensorView& gate, const ConstTensorView& up,
                          const TensorView& out) = 0;
   virtual void do_activate(const ConstTensorView& x, Activation how, const TensorView& out) = 0;

@@ -83,10 +83,19 @@ void Backend::rotate_heads(const TensorView& x, const HeadRotation& how) {
 }
 
 void Backend::attention(const AttentionArgs& args) {
-  check_float("attention: q", args.q);
+  if (args.is_int8()) {
+    check_matrix("attention: q", args.q, {DType::i8});
+    check_float("attention: out", args.out);
+  } else {
+    check_float("attention: q", args.q);
+    check_matrix("attention: out", args.out, {args.q.dtype});
+  }
   check_matrix("attention: k", args.k, {args.q.dtype});
-  check_like("attention: v", args.v, args.k);
-  check_like("attention: out", args.out, args.q);
+  check_matrix("attention: v", args.v, {args.out.dtype});
+  check(args.v.shape == args.k.shape, "attention: v is {}, expected the shape {} of k",
+        args.v.shape.to_string(), args.k.shape.to_string());
+  check(args.out.shape == args.q.shape, "attention: out is {}, expected the shape {} of q",
+        args.out.shape.to_string(), args.q.shape.to_string());
   check(args.heads > 0 && args.kv_heads > 0 && args.heads % args.kv_heads == 0,
         "attention: {} heads on {} of k and v, expected a multiple", args.heads, args.kv_heads);
   check(args.q.shape[1] % args.heads == 0, "attention: {} channels of q in {} heads",
@@ -98,11 +107,21 @@ void Backend::attention(const AttentionArgs& args) {
         args.rows());
   check(!args.causal || args.rows() == args.keys(),
         "attention: causal with {} rows and {} keys, expected as many", args.rows(), args.keys());
+  if (args.is_int8()) {
+    const auto check_scales = [](const char* what, const ConstTensorView& scales, int64_t heads,
+                                 int64_t rows) {
+      check_matrix(what, scales, {DType::f32});
+      check(scales.shape == Shape({heads, rows}), "{}: {}, expected [{}, {}]", what,
+            scales.shape.to_string(), heads, rows);
+    };
+    check_scales("attention: q_scales", args.q_scales, args.heads, args.rows());
+    check_scales("attention: k_scales", args.k_scales, args.kv_heads, args.keys());
+  }
   if (is_empty(args.q)) return;
   const Observed observed(op_observer_, "attention");
-  do_attention(args);
+  const std::string_view kernel = do_attention(args);
   const double pairs = static_cast<double>(args.rows()) * static_cast<double>(args.keys());
-  observed.done({}, (args.causal ? 2.0 : 4.0) * pairs * static_cast<double>(args.q.shape[1]));
+  observed.done(kernel, (args.causal ? 2.0 : 4.0) * pairs * static_cast<double>(args.q.shape[1]));
 }
 
 void Backend::swiglu(const ConstTensorView& gate, const ConstTensorView& up,

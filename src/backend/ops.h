@@ -37,15 +37,18 @@ struct HeadRotation {
 // out = softmax(q k^T / sqrt(head_dim)) v, for each head; heads lie side by side in a row. Several
 // heads of q may share one of k and v: head h reads number h / (heads / kv_heads).
 struct AttentionArgs {
-  ConstTensorView q;     // [rows, heads * head_dim]
-  ConstTensorView k, v;  // [keys, kv_heads * head_dim]
-  TensorView out;        // [rows, heads * head_dim]
+  ConstTensorView q;     // [rows, heads * head_dim]; F32, BF16, or the codes of quantized heads
+  ConstTensorView k, v;  // [keys, kv_heads * head_dim]; k of q's type, v of out's
+  TensorView out;        // [rows, heads * head_dim]; of q's type, or F32 or BF16 where q is codes
   int64_t heads = 0;
   int64_t kv_heads = 0;
   // Row i sees the keys 0 to i; then there are as many rows as keys. A NaN or an infinity in v may
   // show in rows that do not see it: kernels multiply it by the zero of a mask.
   bool causal = false;
+  // Where q and k are codes, I8: what they are multiplied by, F32 [heads, rows], [kv_heads, keys].
+  ConstTensorView q_scales = {}, k_scales = {};
 
+  bool is_int8() const { return q.dtype == DType::i8; }
   int64_t rows() const { return q.shape[0]; }
   int64_t keys() const { return k.shape[0]; }
   int64_t head_dim() const { return q.shape[1] / heads; }

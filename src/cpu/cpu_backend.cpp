@@ -136,8 +136,13 @@ class CpuBackend final : public HostBackend {
   void do_rotate_heads(const TensorView& x, const HeadRotation& how) override {
     cpu::rotate_heads(workers_, x, how);
   }
-  void do_attention(const AttentionArgs& args) override {
-    cpu::attention(workers_, matmul_kernel(args.q.dtype), args);
+  std::string_view do_attention(const AttentionArgs& args) override {
+    if (args.is_int8()) {
+      cpu::attention_of_codes(workers_, matmul_kernel(DType::f32), args);
+    } else {
+      cpu::attention(workers_, matmul_kernel(args.q.dtype), args);
+    }
+    return {};
   }
   void do_swiglu(const ConstTensorView& gate, const ConstTensorView& up,
                  const TensorView& out) override {

@@ -227,9 +227,12 @@ class CudaBackend final : public Backend, private GemmTuning {
   void do_rotate_heads(const TensorView& x, const HeadRotation& how) override {
     enqueue("rotate_heads", launch_rotate_heads, x, how);
   }
-  void do_attention(const AttentionArgs& args) override {
+  std::string why_no_int8_attention(int64_t head_dim) const override {
+    return attention_.why_no_int8(head_dim);
+  }
+  std::string_view do_attention(const AttentionArgs& args) override {
     const Active active(traits().index);
-    attention_.run(args);
+    return attention_.run(args);
   }
   void do_swiglu(const ConstTensorView& gate, const ConstTensorView& up,
                  const TensorView& out) override {

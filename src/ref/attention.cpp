@@ -8,6 +8,13 @@
 #include "ref/ops.h"
 
 namespace octet::ref {
+namespace {
+
+int8_t code(const ConstTensorView& codes, int64_t row, int64_t column) {
+  return codes.as<int8_t>()[row * codes.row_stride() + column];
+}
+
+}  // namespace
 
 void attention(const AttentionArgs& args) {
   const int64_t head_dim = args.head_dim(), sharing = args.heads / args.kv_heads;
@@ -20,8 +27,17 @@ void attention(const AttentionArgs& args) {
       double largest = -std::numeric_limits<double>::infinity();
       for (int64_t key = 0; key < visible; ++key) {
         double dot = 0;
-        for (int64_t j = 0; j < head_dim; ++j) {
-          dot += static_cast<double>(load(args.q, i, at + j)) * load(args.k, key, kv_at + j);
+        if (args.is_int8()) {
+          int64_t sum = 0;
+          for (int64_t j = 0; j < head_dim; ++j) {
+            sum += int64_t{code(args.q, i, at + j)} * code(args.k, key, kv_at + j);
+          }
+          dot = static_cast<double>(sum) * load(args.q_scales, head, i) *
+                load(args.k_scales, head / sharing, key);
+        } else {
+          for (int64_t j = 0; j < head_dim; ++j) {
+            dot += static_cast<double>(load(args.q, i, at + j)) * load(args.k, key, kv_at + j);
+          }
         }
         weights[static_cast<size_t>(key)] = dot * scale;
         largest = std::fmax(largest, dot * scale);

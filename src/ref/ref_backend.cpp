@@ -81,7 +81,10 @@ class RefBackend final : public HostBackend {
   void do_rotate_heads(const TensorView& x, const HeadRotation& how) override {
     ref::rotate_heads(x, how);
   }
-  void do_attention(const AttentionArgs& args) override { ref::attention(args); }
+  std::string_view do_attention(const AttentionArgs& args) override {
+    ref::attention(args);
+    return {};
+  }
   void do_swiglu(const ConstTensorView& gate, const ConstTensorView& up,
                  const TensorView& out) override {
     ref::swiglu(gate, up, out);

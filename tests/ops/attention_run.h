@@ -146,6 +146,91 @@ inline void expect_attention_of_large_scores_right(Backend& backend) {
   }
 }
 
+// Heads as codes: q and k of the operands, quantized here, each head of a row by itself.
+struct AttentionCodes {
+  GuardedMatrix codes, scales;
+
+  AttentionCodes(GuardedMatrix& x, int64_t heads)
+      : codes(DType::i8, x.view().shape[0], x.view().shape[1], x.view().shape[1] / 16 * 16 + 32),
+        scales(DType::f32, heads, x.view().shape[0], x.view().shape[0] / 4 * 4 + 8) {
+    const int64_t rows = x.view().shape[0], head_dim = x.view().shape[1] / heads;
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t head = 0; head < heads; ++head) {
+        float amax = 0;
+        for (int64_t j = 0; j < head_dim; ++j) {
+          amax = std::fmax(amax, std::fabs(read_element(x.view(), i, head * head_dim + j)));
+        }
+        for (int64_t j = 0; j < head_dim; ++j) {
+          const float value = read_element(x.view(), i, head * head_dim + j);
+          codes.view().as<int8_t>()[i * codes.view().row_stride() + head * head_dim + j] =
+              static_cast<int8_t>(amax > 0 ? std::nearbyint(value * (127 / amax)) : 0);
+        }
+        write_element(scales.view(), head, i, amax / 127);
+      }
+    }
+  }
+  float largest_scale() {
+    float largest = 0;
+    for (int64_t head = 0; head < scales.view().shape[0]; ++head) {
+      for (int64_t i = 0; i < scales.view().shape[1]; ++i) {
+        largest = std::fmax(largest, read_element(scales.view(), head, i));
+      }
+    }
+    return largest;
+  }
+};
+
+// Against ref on the same codes. Scores are integers times two scales, rounded twice; a kernel that
+// carries an offset in its sums loses less than one of them more.
+inline void expect_int8_attention_right(Backend& backend, const AttentionCase& c,
+                                        float deviation = 1) {
+  SCOPED_TRACE("INT8 scores, " + c.to_string());
+  // GPUs have kernels for some sizes; tests/cuda forces each of these.
+  if (!backend.why_no_int8_attention(c.head_dim).empty()) return;
+  std::mt19937 random(static_cast<uint32_t>(c.rows * 13 + c.keys * 5 + c.head_dim));
+  AttentionOperands operands(c, random, deviation);
+  operands.v = random_matrix(c.type, c.keys, c.kv_heads * c.head_dim, random, 1, 0, 8);
+  AttentionCodes q(operands.q, c.heads), k(operands.k, c.kv_heads);
+  {
+    const Operand device_q(backend, q.codes), device_k(backend, k.codes);
+    const Operand q_scales(backend, q.scales), k_scales(backend, k.scales);
+    const Operand device_v(backend, operands.v);
+    Operand device_out(backend, operands.out);
+    backend.attention({device_q.view(), device_k.view(), device_v.view(), device_out.view(),
+                       c.heads, c.kv_heads, c.causal, q_scales.view(), k_scales.view()});
+    device_out.download();
+  }
+  GuardedMatrix v = widened(operands.v), absolute_v = magnitudes(operands.v);
+  const int64_t columns = c.heads * c.head_dim;
+  GuardedMatrix want(DType::f32, c.rows, columns), scale(DType::f32, c.rows, columns);
+  const auto ref = make_ref_backend();
+  AttentionArgs args{q.codes.view(), k.codes.view(), v.view(),        want.view(),    c.heads,
+                     c.kv_heads,     c.causal,       q.scales.view(), k.scales.view()};
+  ref->attention(args);
+  args.v = absolute_v.view();
+  args.out = scale.view();
+  ref->attention(args);
+  const auto head_dim = static_cast<double>(c.head_dim);
+  const double unit = q.largest_scale() * k.largest_scale() / std::sqrt(head_dim);
+  const double score = 127.0 * 127 * head_dim * unit;
+  const double of_weights = 2 * ((head_dim + 4) * 0x1p-24 * score + unit);
+  const double of_sums = static_cast<double>(c.keys + 16) * 0x1p-24;
+  const double of_rounding = c.type == DType::bf16 ? 2 * 0x1p-8 : 0;
+  expect_close(operands.out.view(), want.view(), [&](int64_t i, int64_t j) {
+    return (of_weights + 2 * of_sums + of_rounding) * read_element(scale.view(), i, j);
+  });
+}
+
+inline void expect_int8_attention_right(Backend& backend) {
+  for (const DType type : kTypes) {
+    expect_int8_attention_right(backend, {type, 33, 47, 2, 2, 32});
+    expect_int8_attention_right(backend, {type, 5, 130, 4, 2, 64});
+    expect_int8_attention_right(backend, {type, 70, 70, 2, 1, 128, true});
+    expect_int8_attention_right(backend, {type, 20, 600, 1, 1, 256}, 4);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
 // Of q: its row and head alone. Of v: its channel of all rows. Of k: every row that sees the key.
 // With a payload where the type keeps one: arithmetic on the bits of an exponential must not turn
 // it into a number.

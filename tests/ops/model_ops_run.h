@@ -9,7 +9,8 @@
 //                    expect_add_row_right, expect_embed_right, expect_sinusoids_right,
 //                    expect_matmul_bias_right
 //   attention_run.h  expect_attention_right, expect_causal_attention_right,
-//                    expect_attention_of_large_scores_right, expect_attention_keeps_nan_in_place
+//                    expect_attention_of_large_scores_right, expect_attention_keeps_nan_in_place,
+//                    expect_int8_attention_right
 //   image_run.h      expect_group_norm_right, expect_group_norm_of_hard_images_right,
 //                    expect_conv2d_right, expect_conv2d_keeps_nan_within_reach,
 //                    expect_upsample_right
@@ -93,6 +94,7 @@ inline constexpr ModelOpCheck kModelOpChecks[] = {
     {"Attention", expect_attention_right},
     {"CausalAttention", expect_causal_attention_right},
     {"AttentionOfLargeScores", expect_attention_of_large_scores_right},
+    {"Int8Attention", [](Backend& backend) { expect_int8_attention_right(backend); }},
     {"AttentionKeepsNanInPlace", expect_attention_keeps_nan_in_place},
     {"GroupNorm", expect_group_norm_right},
     {"GroupNormOfHardImages", expect_group_norm_of_hard_images_right},

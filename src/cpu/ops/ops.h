@@ -51,6 +51,9 @@ void convert(const Workers& workers, const ConstTensorView& x, const TensorView&
 
 // attention.cpp
 void attention(const Workers& workers, const MatmulKernel& kernel, const AttentionArgs& args);
+// attention_of_codes.cpp: the same of q and k in INT8, by a kernel that multiplies F32.
+void attention_of_codes(const Workers& workers, const MatmulKernel& kernel,
+                        const AttentionArgs& args);
 
 // images.cpp
 void group_norm(const Workers& workers, const ConstTensorView& x, const GroupNorm& how,

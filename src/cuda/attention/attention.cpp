@@ -41,12 +41,25 @@ const FlashKernel* Attention::choose(const AttentionArgs& args) const {
   return forced_;
 }
 
-void Attention::run(const AttentionArgs& args) {
+std::string_view Attention::run(const AttentionArgs& args) {
   if (const FlashKernel* kernel = choose(args)) {
     launcher_.launch(*kernel, args);
-  } else {
-    run_unfused(args);
+    return kernel->name;
   }
+  check(!args.is_int8(), "attention: no kernel multiplies q {} and k {} in INT8; {}",
+        args.q.to_string(), args.k.to_string(), "quantize no heads for this device");
+  run_unfused(args);
+  return kUnfused;
+}
+
+std::string Attention::why_no_int8(int64_t head_dim) const {
+  for (const FlashKernel& kernel : flash_kernels()) {
+    if (kernel.int8 && kernel.head_dim == head_dim && kernel.unsuitable(device_.traits()).empty()) {
+      return "";
+    }
+  }
+  return fmt::format("this GPU, sm_{}, has no INT8 attention for heads of {} channels",
+                     device_.traits().architecture(), head_dim);
 }
 
 void Attention::run_unfused(const AttentionArgs& args) {

@@ -17,8 +17,10 @@ class Attention {
   // likely the fastest that takes the problem.
   Attention(Device& device, Matmul& matmul, const std::string& forced);
 
-  // The device is current.
-  void run(const AttentionArgs& args);
+  // The device is current. Returns the name of what ran.
+  std::string_view run(const AttentionArgs& args);
+  // Why no kernel takes heads of this size in INT8; empty when one does.
+  std::string why_no_int8(int64_t head_dim) const;
 
  private:
   const FlashKernel* choose(const AttentionArgs& args) const;  // null: unfused

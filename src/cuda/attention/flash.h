@@ -21,12 +21,15 @@ struct FlashKernel {
   std::variant<FlashTile, HopperFlashTile> tile;
   const void* code;  // takes FlashParams; Hopper's takes HopperFlashParams and FlashMaps
   int head_dim, rows, keys, shared_bytes;  // of the tile
+  bool int8;                               // q and k are INT8 codes
 
   FlashKernel(const FlashTile& tile, const void* code);
   FlashKernel(const HopperFlashTile& tile, const void* code);
   const HopperFlashTile* hopper() const { return std::get_if<HopperFlashTile>(&tile); }
 
-  // Why it cannot run this on a device with such traits; empty when it can.
+  // Why it cannot run at all on a device with such traits; empty when it can.
+  std::string unsuitable(const DeviceTraits& device) const;
+  // Why it cannot run this there; empty when it can.
   std::string refusal(const AttentionArgs& args, const DeviceTraits& device) const;
 };
 

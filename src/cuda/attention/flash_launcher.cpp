@@ -123,6 +123,10 @@ void FlashLauncher::launch_sm90(const FlashKernel& kernel, const HopperFlashTile
   params.sharing = static_cast<int>(args.heads / args.kv_heads);
   params.scale_log2 = scale_log2(args);
   params.causal = args.causal;
+  if (tile.int8) {
+    params.q_scale = args.q_scales.as<float>(), params.q_scale_stride = args.q_scales.row_stride();
+    params.k_scale = args.k_scales.as<float>(), params.k_scale_stride = args.k_scales.row_stride();
+  }
   params.tiles_per_head = shares.tiles_per_head;
   params.k_steps = shares.k_steps;
   params.whole_tiles = shares.whole_tiles;

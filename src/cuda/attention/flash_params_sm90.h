@@ -11,13 +11,13 @@ namespace octet::cuda {
 struct HopperFlashParams {
   std::byte* out;        // BF16, rows at multiples of 16 bytes
   int64_t out_stride;    // in bytes
-  const float* q_scale;  // of INT8 scores: [heads][q_scale_stride], times log2(e) / sqrt(head_dim)
-  const float* k_scale;  // [heads of k][k_scale_stride], 16-byte aligned, readable for whole blocks
+  const float* q_scale;  // of INT8 scores: [heads][q_scale_stride]
+  const float* k_scale;  // [heads of k][k_scale_stride], rows at multiples of 16 bytes
   int64_t q_scale_stride, k_scale_stride;
   int rows, keys;
   int heads;
   int sharing;       // heads of q that read the same one of k and v
-  float scale_log2;  // log2(e) / sqrt(head_dim), of BF16 scores
+  float scale_log2;  // log2(e) / sqrt(head_dim)
   bool causal;
 
   // The schedule, see work_list.cuh. A step is a block of keys, a tile the rows of a cluster.

@@ -97,13 +97,15 @@ __device__ __forceinline__ void fetch_operands(const HopperFlashParams& params,
     for (int left = work.k_end - work.k_begin; left >= 0; --left, key += T.keys) {
       if (left > 0) {
         const KeyRing<T> keys(shared + T.k_place(), count);
-        keys.acquire(T.k_bytes() + T.scale_bytes());
+        // Scales end with the last key, but for the 16 bytes that it is part of: TMA takes no less.
+        const uint32_t scale_bytes = T.int8 ? min(T.keys * 4, (params.keys - key + 3) / 4 * 16) : 0;
+        keys.acquire(T.k_bytes() + scale_bytes);
         ptx::tma_load<(T.cluster > 1)>(
             keys.stage() + place.rank * kScoreBoxes * T.keys * T.kRowBytes, &maps.k, keys.full(), 0,
             key, kv_head * T.score_boxes() + place.rank * kScoreBoxes, kAll);
         if constexpr (T.int8) {
           ptx::bulk_load(shared + T.scale_place() + keys.slot * T.scale_bytes(),
-                         params.k_scale + kv_head * params.k_scale_stride + key, T.scale_bytes(),
+                         params.k_scale + kv_head * params.k_scale_stride + key, scale_bytes,
                          keys.full());
         }
         ++count;

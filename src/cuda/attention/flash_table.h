@@ -28,6 +28,9 @@ inline constexpr HopperFlashTile kHopperFlashTiles[] = {
     {256,  80, 2, 2, 1, false, true},  // an odd number of blocks of rows
     {128, 128, 2, 2, 2, false, false},
     { 64, 128, 3, 3, 1, false, true},
+    {256,  96, 2, 2, 2, true,  true},
+    {256,  96, 2, 2, 1, true,  true},
+    {128, 128, 2, 2, 1, true,  true},
 };
 // clang-format on
 
