@@ -141,6 +141,20 @@ Buffer Device::allocate_on(cudaStream_t user, cudaStream_t releaser, size_t byte
                           }});
 }
 
+std::byte* Device::at_least(Buffer& buffer, size_t bytes) {
+  if (buffer.bytes() < bytes) {
+    buffer = allocate(bytes);
+    ++generation_;
+  }
+  return buffer.data();
+}
+
+bool Device::is_capturing() const {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  check_cuda(cudaStreamIsCapturing(stream_, &status), "asking whether work is recorded");
+  return status != cudaStreamCaptureStatusNone;
+}
+
 uint64_t Device::free_memory() const {
   const Active active(traits_.index);
   size_t free = 0, total = 0;
@@ -202,6 +216,7 @@ void Device::upload(std::byte* device, const std::byte* host, size_t bytes) {
 
 void Device::download(std::byte* host, const std::byte* device, size_t bytes) {
   const Active active(traits_.index);
+  ++waits_;
   prepare_pinned();
   const size_t chunks = (bytes + kPinnedBytes - 1) / kPinnedBytes;
   const auto chunk_bytes = [&](size_t i) {
@@ -233,6 +248,7 @@ void Device::give_back_unused() {
 
 void Device::synchronize() {
   const Active active(traits_.index);
+  ++waits_;
   check_cuda(cudaStreamSynchronize(stream_), "waiting for the GPU");
 }
 
