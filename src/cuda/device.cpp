@@ -111,6 +111,8 @@ cudaError_t Device::try_to_allocate(void** memory, size_t bytes, cudaStream_t us
 
 Buffer Device::allocate_on(cudaStream_t user, cudaStream_t releaser, size_t bytes) {
   const Active active(traits_.index);
+  // It would belong to the graph, and be gone with it.
+  check(user != stream_ || !is_capturing(), "cuda: memory is taken while work is recorded");
   // Never nothing: a view of no elements still wants an address.
   const size_t rounded =
       static_cast<size_t>(std::max<int64_t>(round_up(static_cast<int64_t>(bytes), 256), 256));

@@ -60,7 +60,7 @@ class Device : public std::enable_shared_from_this<Device> {
   // From a pool that keeps what is freed: steady work asks the driver for nothing. Memory is ready
   // for work on the stream, in order, and so is its release. Rounded up to 256 bytes, of which all
   // may be read. When there is too little, gives back what the pool keeps and tries once more; an
-  // Error for lack of memory leaves the device usable.
+  // Error for lack of memory leaves the device usable. Refused while work is captured.
   Buffer allocate(size_t bytes) { return allocate_on(stream_, stream_, bytes); }
   // What an op needs until its end: from whoever runs recorded work, else as above.
   Buffer allocate_scratch(size_t bytes) { return scratch_ ? scratch_(bytes) : allocate(bytes); }
@@ -69,7 +69,7 @@ class Device : public std::enable_shared_from_this<Device> {
   std::byte* at_least(Buffer& buffer, size_t bytes);
   // Changes with each that grew: work that was recorded before still knows its old place.
   uint64_t generation() const { return generation_; }
-  // The same, ready for work on one stream and released in the order of another.
+  // As allocate(), ready for work on one stream and released in the order of another.
   Buffer allocate_on(cudaStream_t user, cudaStream_t releaser, size_t bytes);
   // Bytes that allocate() may still hand out: free ones, and those that the pool keeps.
   uint64_t free_memory() const;
