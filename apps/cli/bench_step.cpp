@@ -66,6 +66,10 @@ Json to_json(const StepBench& bench) {
           {"peak_bytes", bench.peak_bytes},
           {"steps", bench.steps},
           {"ms", bench.ms()},
+          {"step_ms", bench.step_ms},
+          {"launches", bench.launches > 0 ? Json(bench.launches) : Json()},
+          {"allocations", bench.allocations},
+          {"waits", bench.waits},
           {"branches", branches}};
 }
 
@@ -124,7 +128,8 @@ std::string branch_table(const StepBench& bench, const Speeds& speed) {
     table.add({branch.name, std::to_string(branch.tokens),
                marked(short_number(branch.ms), branch.steadiness), speed(branch.int8_tops)});
   }
-  table.add({"step", "", marked(short_number(bench.ms()), steadiness_of(bench)), ""});
+  table.add({"both", "", marked(short_number(bench.ms()), steadiness_of(bench)), ""});
+  table.add({"step", "", short_number(bench.step_ms), ""});
   return table.text();
 }
 
@@ -150,6 +155,13 @@ std::string kernel_table(const StepBench& bench, const Speeds& speed) {
   return table.text();
 }
 
+std::string work_line(const StepBench& bench) {
+  const std::string launches =
+      bench.launches > 0 ? fmt::format("{} recorded launches, ", bench.launches) : "";
+  return fmt::format("In a step: {}{} allocations, {} waits of the host.", launches,
+                     bench.allocations, bench.waits);
+}
+
 std::string to_text(const StepBench& bench) {
   constexpr double kNoticeable = 0.03;
   double watched_ms = 0;
@@ -160,8 +172,8 @@ std::string to_text(const StepBench& bench) {
       "{}\n{} x {} pixels, {} text tokens, layers: {}, linears {}, activations {}\n"
       "{:.2f} billion random weights in {}, at most {} in use during a step\n\n"
       "{}\n{}\n{}"
-      "\nMedians of {} step{}; a step is one pass of each transformer. gemm: native INT8; matmul: "
-      "not\nquantized. {}\n{}",
+      "\nMedians of {} step{}; a step is one pass of each transformer, guidance and update. gemm: "
+      "native\nINT8; matmul: not quantized. {}\n{}\n{}",
       bench.device, bench.width, bench.height, bench.text_tokens, bench.layers,
       word_of(linears_words(), bench.linears), word_of(dtype_words(), bench.activations),
       static_cast<double>(bench.parameters) * 1e-9, human_bytes(bench.weight_bytes),
@@ -170,7 +182,7 @@ std::string to_text(const StepBench& bench) {
       is_disturbed ? fmt::format("Ops were timed in passes of their own, at {} ms per step.",
                                  short_number(watched_ms))
                    : "Ops were timed in passes of their own.",
-      unreliable_line(bench.branches));
+      work_line(bench), unreliable_line(bench.branches));
 }
 
 // A bar for each phase.

@@ -29,6 +29,7 @@ constexpr Entry kVariables[] = {
     {"OCTET_CACHE_MAX_GB", "How large the converted weights kept there may be together."},
     {"OCTET_DEMO_MODEL", "Folder of another model for octet demo."},
     {"OCTET_FORCE_KERNEL", "Name of the only INT8 GEMM kernel that may run."},
+    {"OCTET_GRAPH", "0: steps of a picture run op by op, and none is recorded."},
     {"OCTET_LOG", "How much is said: debug, info or quiet; -v and -q win."},
     {"OCTET_TRACE", "Topics to trace; gemm prints each problem and the kernel chosen for it."},
     {"HF_ENDPOINT", "Address of the hub, for a mirror."},

@@ -77,6 +77,10 @@ struct StepBench {
   uint64_t weight_bytes = 0;  // in the device's memory
   uint64_t peak_bytes = 0;    // the most of it during a step, weights included
   int steps = 0;
+  double step_ms = 0;  // median of a whole step by the host's clock, with guidance and update
+  // Of a step: kernels and copies of the forward passes, 0 where they are not recorded;
+  // allocations; and how often the host waited for the device.
+  int64_t launches = 0, allocations = 0, waits = 0;
   std::vector<StepBranch> branches;  // conditional, unconditional
 
   // Of a step, which is one forward pass of each.

@@ -89,7 +89,7 @@ struct KernelUse {
   std::string layer;     // "attention.qkv"
   std::string path;      // "int8": native; "bf16" or "f32": unquantized; "fake int8": Linears::fake
   std::string kernel;    // of the INT8 path
-  int64_t launches = 0;  // 0: its result was kept from an earlier picture
+  int64_t launches = 0;  // that were watched; 0: its result was kept from an earlier picture
   double us = 0;         // of all launches
   double tops = 0;
 };

@@ -13,6 +13,8 @@
 #include "base/random_value.h"
 #include "base/utc.h"
 #include "devices/select.h"
+#include "engine/network_run.h"
+#include "engine/sampler.h"
 #include "measure/steadiness.h"
 #include "nn/linear_list.h"
 #include "nn/profile.h"
@@ -23,7 +25,9 @@ namespace octet {
 namespace {
 
 constexpr int kWatchedForwards = 3;
-constexpr float kTime = 0.5f;  // any moment takes as long
+constexpr int kUnmeasuredSteps = 2;  // the first plans its memory, the second is recorded
+constexpr float kTime = 0.5f;        // any moment takes as long
+constexpr float kGuidance = 7;
 
 DType dtype_of(const StepBenchRequest& request) {
   return request.activations == Activations::bf16 ? DType::bf16 : DType::f32;
@@ -57,7 +61,9 @@ struct BenchedNetwork {
   int64_t text_tokens = 0;
   std::unique_ptr<models::Conditioning> conditioning;
   std::unique_ptr<models::Timeline> timeline;
-  std::vector<double> us;  // of each measured forward pass
+  std::unique_ptr<engine::NetworkRun> run;
+  std::pair<size_t, size_t> marks;  // around its latest forward pass
+  std::vector<double> us;           // of each measured forward pass
 };
 
 class StepBencher {
@@ -95,16 +101,13 @@ class StepBencher {
   void make_weights();
   void prepare();
   void warm_up();
-  void measure();
+  void measure(StepBench& bench);
   StepBranch watch(BenchedNetwork& branch);
   nn::Matrix forward(BenchedNetwork& branch) {
     nn::Matrix out = ctx_.matrix(image_tokens(), branch.network->latent_channels());
     branch.network->velocity(ctx_, *branch.conditioning, *branch.timeline, *latent_, out);
     return out;
   }
-  // Microseconds of one forward pass in the order of the device's own work.
-  double time_forward(BenchedNetwork& branch);
-
   const StepBenchRequest& request_;
   const StepProgress& progress_;
   bool int8_;
@@ -112,7 +115,8 @@ class StepBencher {
   std::unique_ptr<Backend> backend_;
   nn::Context ctx_;
   std::vector<BenchedNetwork> branches_;
-  std::optional<nn::Matrix> latent_;
+  std::vector<float> noise_;
+  std::optional<nn::Matrix> latent_;  // the same in the type of the activations
   int64_t parameters_ = 0;
 };
 
@@ -170,19 +174,12 @@ void StepBencher::prepare() {
     branch.conditioning = branch.network->prepare(ctx_, features, grid);
     branch.timeline = branch.network->make_timeline(ctx_, {&kTime, 1});
     branch.timeline->go_to(ctx_, 0);
+    branch.run = std::make_unique<engine::NetworkRun>(ctx_, *branch.network, *branch.conditioning,
+                                                      *branch.timeline, /*stays=*/true);
   }
   const int64_t channels = branches_.front().network->latent_channels();
-  const auto latent = random_numbers(image_tokens() * channels, kLatentSeed);
-  latent_.emplace(upload_matrix(ctx_, latent.data(), image_tokens(), channels));
-}
-
-double StepBencher::time_forward(BenchedNetwork& branch) {
-  const size_t begin = backend_->mark();
-  const nn::Matrix velocity = forward(branch);
-  const size_t end = backend_->mark();
-  const double us = backend_->microseconds_between(begin, end);
-  backend_->forget_marks();
-  return us;
+  noise_ = random_numbers(image_tokens() * channels, kLatentSeed);
+  latent_.emplace(upload_matrix(ctx_, noise_.data(), image_tokens(), channels));
 }
 
 // As generate() does: of every linear that the family does not keep in floating point.
@@ -217,12 +214,44 @@ void StepBencher::warm_up() {
   }
 }
 
-void StepBencher::measure() {
-  report("measured steps", 0, request_.steps);
-  for (int step = 0; step < request_.steps; ++step) {
-    for (BenchedNetwork& branch : branches_) branch.us.push_back(time_forward(branch));
-    report("measured steps", step + 1, request_.steps);
-  }
+// As generate() runs them, guided and recorded; the latent does not move, so all steps are alike.
+void StepBencher::measure(StepBench& bench) {
+  const int steps = kUnmeasuredSteps + request_.steps;
+  const auto count = static_cast<size_t>(steps);
+  const models::Schedule schedule = {
+      .times = std::vector<float>(count + 1, kTime),
+      .deltas = std::vector<float>(count, 0.0f),
+      .guidance = std::vector<float>(count, branches_.size() > 1 ? kGuidance : 1.0f)};
+  engine::Sampler sampler(ctx_, schedule, image_tokens(), latent_->column_count());
+  std::vector<double> step_us;
+  size_t allocations = 0;
+  int64_t waits = 0;
+  const auto velocity = [&](const ConstTensorView& z, int, size_t network, const TensorView& out) {
+    BenchedNetwork& branch = branches_[network];
+    branch.marks.first = backend_->mark();
+    branch.run->velocity(z, 0, out);
+    branch.marks.second = backend_->mark();
+  };
+  const auto on_step = [&](const engine::SamplerStep& step) {
+    const bool is_measured = step.done > kUnmeasuredSteps;
+    if (is_measured) {
+      for (BenchedNetwork& branch : branches_) {
+        branch.us.push_back(
+            backend_->microseconds_between(branch.marks.first, branch.marks.second));
+      }
+      step_us.push_back(step.seconds * 1e6);
+      bench.allocations = static_cast<int64_t>(backend_->memory().allocations - allocations);
+      bench.waits = backend_->waits() - waits;
+    }
+    backend_->forget_marks();
+    allocations = backend_->memory().allocations;
+    waits = backend_->waits();
+    report("measured steps", std::max(step.done - kUnmeasuredSteps, 0), request_.steps);
+    return true;
+  };
+  sampler.run(noise_, velocity, on_step);
+  bench.step_ms = measure::timing_of(step_us).median * 1e-3;
+  for (const BenchedNetwork& branch : branches_) bench.launches += branch.run->launches();
 }
 
 double tops_of(const nn::OpTime& time) {
@@ -276,7 +305,7 @@ StepBench StepBencher::run() {
   prepare();
   warm_up();
   backend_->reset_peak();  // choosing kernels takes memory that a step does not
-  measure();
+  measure(bench);
   bench.peak_bytes = backend_->memory().peak;
   for (BenchedNetwork& branch : branches_) bench.branches.push_back(watch(branch));
   bench.device = backend_->description();

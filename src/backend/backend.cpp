@@ -30,6 +30,20 @@ ThreadPool& Backend::pool() {
   return *pool_;
 }
 
+Buffer Backend::allocate(size_t bytes) {
+  if (work_memory_ == nullptr) return do_allocate(bytes);
+  return work_memory_->allocate(bytes, [this](size_t fresh) { return do_allocate(fresh); });
+}
+
+std::shared_ptr<Buffer> Backend::work_block(size_t bytes) {
+  std::shared_ptr<Buffer> block = work_block_.lock();
+  if (block == nullptr || block->bytes() < bytes) {
+    block = std::make_shared<Buffer>(do_allocate(bytes));
+    work_block_ = block;
+  }
+  return block;
+}
+
 void Backend::quantize_rows(const ConstTensorView& x, const ActivationTransform& transform,
                             const QTensor& out) {
   check_quantizing("quantize_rows", x, transform, out);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -18,6 +19,7 @@
 #include "backend/gemm.h"
 #include "backend/observer.h"
 #include "backend/ops.h"
+#include "backend/recording.h"
 #include "backend/transfer.h"
 #include "tensor/quantized.h"
 #include "tensor/tensor.h"
@@ -41,7 +43,7 @@ class Backend {
 
   // Memory. copy_to_device and copy_to_host move bytes between the host and this backend's memory,
   // copy within it; the two ranges do not overlap.
-  virtual Buffer allocate(size_t bytes) = 0;
+  Buffer allocate(size_t bytes);
   virtual void copy_to_device(std::byte* device, const std::byte* host, size_t bytes) = 0;
   virtual void copy_to_host(std::byte* host, const std::byte* device, size_t bytes) = 0;
   virtual void copy(std::byte* to, const std::byte* from, size_t bytes) = 0;
@@ -164,6 +166,16 @@ class Backend {
   // meanwhile.
   virtual void limit_queue() {}
 
+  // Work that is to run several times, on the same views: a forward pass whose weights are there.
+  // It releases what it allocates, and does the same each time. The first run calls it; later ones
+  // take no memory, and a GPU is told in one call to do again what it did. Observers see the runs
+  // that call it: on a GPU, the first. The backend outlives the recording.
+  std::unique_ptr<Recording> record(std::function<void()> work) {
+    return do_record(std::move(work));
+  }
+  // How often the host waited for the device so far, but for times that were asked for.
+  virtual int64_t waits() const { return 0; }
+
   // Bytes of its own memory that can still be taken; nothing where that is the host's.
   virtual std::optional<uint64_t> free_memory() const { return std::nullopt; }
   // Of allocate(): bytes in use, and the most since the last reset_peak().
@@ -171,6 +183,10 @@ class Backend {
   virtual void reset_peak() = 0;
 
  protected:
+  virtual Buffer do_allocate(size_t bytes) = 0;
+  virtual std::unique_ptr<Recording> do_record(std::function<void()> work) {
+    return std::make_unique<Recording>(*this, std::move(work));
+  }
   virtual void do_quantize_rows(const ConstTensorView& x, const ActivationTransform& transform,
                                 const QTensor& out) = 0;
   virtual void do_quantize_rows_searched(const ConstTensorView& x,
@@ -222,11 +238,17 @@ class Backend {
   virtual void do_euler_step(const EulerStep& step) = 0;
 
  private:
+  friend class Recording;
+  // Memory for recorded work. Recordings run in turn, so they share it.
+  std::shared_ptr<Buffer> work_block(size_t bytes);
+
   int pool_threads_;
   std::mutex pool_mutex_;
   std::unique_ptr<ThreadPool> pool_;
   OpObserver* op_observer_ = nullptr;
-  bool trace_gemm_;  // OCTET_TRACE=gemm
+  bool trace_gemm_;                    // OCTET_TRACE=gemm
+  WorkMemory* work_memory_ = nullptr;  // of the recorded work that runs, or null
+  std::weak_ptr<Buffer> work_block_;
 };
 
 }  // namespace octet

@@ -19,7 +19,6 @@ class HostBackend : public Backend, protected GemmTuning {
  public:
   using Backend::Backend;
   GemmTuning& tuning() override { return *this; }
-  Buffer allocate(size_t bytes) override { return counter_->count(allocate_host(bytes)); }
   MemoryUse memory() const override { return counter_->use(); }
   void reset_peak() override { counter_->reset_peak(); }
   size_t mark() override {
@@ -48,6 +47,7 @@ class HostBackend : public Backend, protected GemmTuning {
   void wait(const Transfer&) override {}
 
  protected:
+  Buffer do_allocate(size_t bytes) override { return counter_->count(allocate_host(bytes)); }
   double time_us(const std::function<void()>& work) override {
     const Stopwatch watch;
     work();

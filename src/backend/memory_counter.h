@@ -40,6 +40,7 @@ class MemoryCounter : public std::enable_shared_from_this<MemoryCounter> {
   void add(size_t bytes) {
     const std::lock_guard lock(mutex_);
     use_.used += bytes;
+    ++use_.allocations;
     use_.peak = std::max(use_.peak, use_.used);
   }
   void remove(size_t bytes) {

@@ -47,6 +47,7 @@ struct MemoryUse {
   size_t peak = 0;
   // The most that was taken from the driver, with what is kept for later; 0 where unknown.
   size_t reserved_peak = 0;
+  size_t allocations = 0;  // so far
 };
 
 }  // namespace octet

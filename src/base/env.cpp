@@ -58,6 +58,8 @@ std::optional<std::string> cache_max_gb() { return read("OCTET_CACHE_MAX_GB"); }
 
 std::optional<std::string> log() { return read("OCTET_LOG"); }
 
+bool graph() { return read("OCTET_GRAPH") != "0"; }
+
 bool trace(const std::string& topic) {
   const auto topics = read("OCTET_TRACE");
   if (!topics) return false;

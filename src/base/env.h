@@ -28,6 +28,9 @@ std::optional<std::string> log();
 // OCTET_TRACE: comma-separated topics; `gemm` prints problem, chosen kernel and refusals.
 bool trace(const std::string& topic);
 
+// OCTET_GRAPH: 0 runs every step of a picture op by op, and records none.
+bool graph();
+
 // What the tools of the Hugging Face Hub read, with their defaults.
 struct Hub {
   std::string endpoint;  // HF_ENDPOINT, else https://huggingface.co; no slash at its end

@@ -17,6 +17,7 @@
 #include "cuda/gemm/launcher.h"
 #include "cuda/gemm/pack.h"
 #include "cuda/gemm/trial.h"
+#include "cuda/graph_recording.h"
 #include "cuda/images/conv2d.h"
 #include "cuda/images/image_kernels.h"
 #include "cuda/marks.h"
@@ -61,7 +62,9 @@ class CudaBackend final : public Backend, private GemmTuning {
     const std::string reason = why_no_kernels(options.device);
     check(reason.empty(), "device cuda:{}: {}", options.device, reason);
     if (!options.force_kernel.empty()) forced_ = &find_candidate(options.force_kernel);
+    device_->set_scratch([this](size_t bytes) { return allocate(bytes); });
   }
+  ~CudaBackend() override { device_->set_scratch({}); }  // buffers keep the device
 
   std::string name() const override { return fmt::format("cuda:{}", traits().index); }
   int threads() const override { return 1; }
@@ -70,7 +73,6 @@ class CudaBackend final : public Backend, private GemmTuning {
                        traits().architecture());
   }
 
-  Buffer allocate(size_t bytes) override { return device_->allocate(bytes); }
   void copy_to_device(std::byte* device, const std::byte* host, size_t bytes) override {
     device_->upload(device, host, bytes);
   }
@@ -79,6 +81,7 @@ class CudaBackend final : public Backend, private GemmTuning {
     uploads_->tidy_up();
   }
   void copy(std::byte* to, const std::byte* from, size_t bytes) override {
+    if (bytes == 0) return;
     const Active active(traits().index);
     check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream()), "copying");
   }
@@ -91,11 +94,16 @@ class CudaBackend final : public Backend, private GemmTuning {
     return uploads_->prefetch(device, pinned, bytes);
   }
   void wait(const Transfer& transfer) override { uploads_->wait(transfer); }
+  int64_t waits() const override { return device_->waits(); }
   void limit_queue() override {
     const Active active(traits().index);
+    if (device_->is_capturing()) return;
     std::optional<Event>& before_last = layers_[layer_++ % std::size(layers_)];
     if (!before_last) before_last.emplace();  // here, where this device is the current one
-    before_last->synchronize();
+    if (!before_last->has_passed()) {
+      before_last->synchronize();
+      device_->count_wait();
+    }
     before_last->record(stream());
   }
   size_t mark() override { return marks_.mark(); }
@@ -110,6 +118,11 @@ class CudaBackend final : public Backend, private GemmTuning {
   GemmTuning& tuning() override { return *this; }
 
  protected:
+  Buffer do_allocate(size_t bytes) override { return device_->allocate(bytes); }
+  std::unique_ptr<Recording> do_record(std::function<void()> work) override {
+    return std::make_unique<GraphRecording>(*this, *device_, std::move(work));
+  }
+
   GemmPlan plan_gemm(const GemmProblem& asked) override {
     const Active active(traits().index);
     check(asked.m > 0 && asked.n > 0, "plan_gemm: m={} n={}, expected both to be positive", asked.m,

@@ -111,6 +111,8 @@ cudaError_t Device::try_to_allocate(void** memory, size_t bytes, cudaStream_t us
 
 Buffer Device::allocate_on(cudaStream_t user, cudaStream_t releaser, size_t bytes) {
   const Active active(traits_.index);
+  // It would belong to the graph, and be gone with it.
+  check(user != stream_ || !is_capturing(), "cuda: memory is taken while work is recorded");
   // Never nothing: a view of no elements still wants an address.
   const size_t rounded =
       static_cast<size_t>(std::max<int64_t>(round_up(static_cast<int64_t>(bytes), 256), 256));
@@ -139,6 +141,20 @@ Buffer Device::allocate_on(cudaStream_t user, cudaStream_t releaser, size_t byte
                               cudaFree(at);
                             }
                           }});
+}
+
+std::byte* Device::at_least(Buffer& buffer, size_t bytes) {
+  if (buffer.bytes() < bytes) {
+    buffer = allocate(bytes);
+    ++generation_;
+  }
+  return buffer.data();
+}
+
+bool Device::is_capturing() const {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  check_cuda(cudaStreamIsCapturing(stream_, &status), "asking whether work is recorded");
+  return status != cudaStreamCaptureStatusNone;
 }
 
 uint64_t Device::free_memory() const {
@@ -202,6 +218,7 @@ void Device::upload(std::byte* device, const std::byte* host, size_t bytes) {
 
 void Device::download(std::byte* host, const std::byte* device, size_t bytes) {
   const Active active(traits_.index);
+  ++waits_;
   prepare_pinned();
   const size_t chunks = (bytes + kPinnedBytes - 1) / kPinnedBytes;
   const auto chunk_bytes = [&](size_t i) {
@@ -233,6 +250,7 @@ void Device::give_back_unused() {
 
 void Device::synchronize() {
   const Active active(traits_.index);
+  ++waits_;
   check_cuda(cudaStreamSynchronize(stream_), "waiting for the GPU");
 }
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "backend/memory_counter.h"
 #include "cuda/device_traits.h"
@@ -44,9 +45,16 @@ class Device : public std::enable_shared_from_this<Device> {
   // From a pool that keeps what is freed: steady work asks the driver for nothing. Memory is ready
   // for work on the stream, in order, and so is its release. Rounded up to 256 bytes, of which all
   // may be read. When there is too little, gives back what the pool keeps and tries once more; an
-  // Error for lack of memory leaves the device usable.
+  // Error for lack of memory leaves the device usable. Refused while work is captured.
   Buffer allocate(size_t bytes) { return allocate_on(stream_, stream_, bytes); }
-  // The same, ready for work on one stream and released in the order of another.
+  // What an op needs until its end: from whoever runs recorded work, else as above.
+  Buffer allocate_scratch(size_t bytes) { return scratch_ ? scratch_(bytes) : allocate(bytes); }
+  void set_scratch(std::function<Buffer(size_t)> scratch) { scratch_ = std::move(scratch); }
+  // Memory that is kept and grows: `buffer`, at least so large.
+  std::byte* at_least(Buffer& buffer, size_t bytes);
+  // Changes with each that grew: work that was recorded before still knows its old place.
+  uint64_t generation() const { return generation_; }
+  // As allocate(), ready for work on one stream and released in the order of another.
   Buffer allocate_on(cudaStream_t user, cudaStream_t releaser, size_t bytes);
   // Bytes that allocate() may still hand out: free ones, and those that the pool keeps.
   uint64_t free_memory() const;
@@ -59,6 +67,11 @@ class Device : public std::enable_shared_from_this<Device> {
   void download(std::byte* host, const std::byte* device, size_t bytes);
 
   void synchronize();
+  // How often the host waited, see Backend::waits().
+  int64_t waits() const { return waits_; }
+  void count_wait() { ++waits_; }
+  // Whether what the stream is given is recorded, and not done.
+  bool is_capturing() const;
 
   // Memory that the pool keeps for later, to the driver: after work that needed much, once.
   void give_back_unused();
@@ -87,6 +100,9 @@ class Device : public std::enable_shared_from_this<Device> {
   std::shared_ptr<MemoryCounter> counter_ = std::make_shared<MemoryCounter>();
   Pinned pinned_[2];
   size_t uploads_ = 0;  // chunks so far: they take turns with the pinned memory
+  std::function<Buffer(size_t)> scratch_;
+  uint64_t generation_ = 0;
+  int64_t waits_ = 0;
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
   std::byte* flush_ = nullptr;
   size_t flush_bytes_ = 0;

@@ -177,14 +177,18 @@ void Rendering::keep_record(size_t network,
   }
 }
 
-void Rendering::velocity(const ConstTensorView& z, int step, size_t network,
-                         const TensorView& out) {
-  const models::Network& model = *session_.model_.networks[network];
+void Rendering::velocity(std::optional<NetworkRun>& run, const ConstTensorView& z, int step,
+                         size_t network, const TensorView& out) {
+  PartStore& store = *session_.networks_[network];
   Session::Timed& timed = *session_.timed_[network];
+  if (!run) {
+    const bool stays = store.where() == Residency::device && store.is_loaded();
+    run.emplace(ctx_, *session_.model_.networks[network],
+                *session_.prepared_[network]->conditioning, *timed.timeline, stays);
+  }
   profile_.enter_network(session_.family_.networks[network].name);
-  timed.timeline->go_to(ctx_, step);
-  model.velocity(ctx_, *session_.prepared_[network]->conditioning, *timed.timeline, z, out);
-  session_.networks_[network]->end_use();
+  run->velocity(z, step, out);
+  store.end_use();
   profile_.enter_network("");
   if (!timed.ran) keep_record(network, timed.linears);
   timed.ran = true;
@@ -193,13 +197,14 @@ void Rendering::velocity(const ConstTensorView& z, int step, size_t network,
 void Rendering::denoise() {
   Sampler sampler(ctx_, checked_.schedule, checked_.grid.tokens(),
                   session_.model_.decoder->latent_channels());
+  std::vector<std::optional<NetworkRun>> runs(session_.networks_.size());
   for (int image = 0; image < job_.images; ++image) {
     std::vector<float> noise = job_.noise;
     if (noise.empty()) noise = make_noise(seed_of(job_.seed, image), /*image=*/0, elements());
     latents_.push_back(sampler.run(
         noise,
         [&](const ConstTensorView& z, int step, size_t network, const TensorView& out) {
-          velocity(z, step, network, out);
+          velocity(runs[network], z, step, network, out);
         },
         [&](const SamplerStep& step) {
           on_step(image, step);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/stopwatch.h"
+#include "engine/network_run.h"
 #include "engine/sampler.h"
 #include "engine/session.h"
 #include "nn/profile.h"
@@ -39,7 +40,9 @@ class Rendering {
   void denoise();
   bool has_room_to_decode() const;
   void on_step(int image, const SamplerStep& step);
-  void velocity(const ConstTensorView& z, int step, size_t network, const TensorView& out);
+  // `run`: of the network, made the first time.
+  void velocity(std::optional<NetworkRun>& run, const ConstTensorView& z, int step, size_t network,
+                const TensorView& out);
   // What is told of a step's numbers, to whom it concerns.
   void show_step(int image, const SamplerStep& step);
   void show_preview(int image, int done, std::span<const float> velocity,

@@ -103,6 +103,8 @@ class Timeline {
   const std::vector<float>& times() const { return times_; }  // 0 for noise to 1 for a picture
   int64_t steps() const { return std::ssize(times_); }
   int64_t step() const { return step_; }
+  // Whether velocities have nothing more to add to it.
+  virtual bool is_complete() const { return true; }
   // The step of the next velocities. What they read of it lies in the same memory for all steps, so
   // work that was recorded once can be run for each.
   void go_to(nn::Context& ctx, int64_t step) {

@@ -52,6 +52,10 @@ TEST(BenchStep, ReportsBothTransformers) {
   EXPECT_GT(bench.weight_bytes, 0u);
   EXPECT_GT(bench.peak_bytes, bench.weight_bytes);
   EXPECT_GT(bench.ms(), 0);
+  EXPECT_GT(bench.step_ms, 0);
+  EXPECT_EQ(bench.allocations, 0) << "a recorded step has its memory";
+  EXPECT_EQ(bench.waits, 0) << "a CPU is done when a call returns";
+  EXPECT_EQ(bench.launches, 0);
   for (const StepBranch& branch : bench.branches) {
     double share = 0, ms = 0;
     for (const StepOp& op : branch.ops) {

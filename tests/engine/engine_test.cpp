@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <thread>
@@ -103,6 +104,16 @@ TEST_F(EngineTest, EncodesARepeatedCaptionOnce) {
   EXPECT_TRUE(engine.render(again, watch).text_cached);
   EXPECT_EQ(std::count(stages.begin(), stages.end(), Stage::text), 0);
   EXPECT_EQ(std::count(stages.begin(), stages.end(), Stage::load), 0) << "nothing is loaded again";
+}
+
+TEST_F(EngineTest, RecordedStepsMakeTheSamePictures) {
+  PictureRequest request = picture_of("a cat");
+  request.images = 2;
+  const auto recorded = alone(request, options_);
+  ::setenv("OCTET_GRAPH", "0", 1);
+  const auto plain = alone(request, options_);
+  ::unsetenv("OCTET_GRAPH");
+  EXPECT_EQ(recorded, plain);
 }
 
 TEST_F(EngineTest, TellsOfStepsWithATimeThatIsLeft) {

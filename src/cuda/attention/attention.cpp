@@ -68,9 +68,10 @@ void Attention::run_unfused(const AttentionArgs& args) {
   const int64_t most_rows = std::clamp<int64_t>(kScoreBytes / (stride * 4), 1, args.rows());
   const DType dtype = args.q.dtype;
   const bool in_place = dtype == DType::f32;
-  const Buffer scores = device_.allocate(bytes_of(DType::f32, {most_rows, stride}));
-  const Buffer weights = device_.allocate(in_place ? 0 : bytes_of(dtype, {most_rows, stride}));
-  const Buffer values = device_.allocate(bytes_of(dtype, {head_dim, stride}));
+  const Buffer scores = device_.allocate_scratch(bytes_of(DType::f32, {most_rows, stride}));
+  const Buffer weights =
+      device_.allocate_scratch(in_place ? 0 : bytes_of(dtype, {most_rows, stride}));
+  const Buffer values = device_.allocate_scratch(bytes_of(dtype, {head_dim, stride}));
   const TensorView transposed(values.data(), dtype, {head_dim, stride});
   const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(head_dim)));
   const int64_t sharing = args.heads / args.kv_heads;

@@ -135,11 +135,6 @@ double GemmLauncher::estimate_us(const GemmCandidate& candidate, const GemmProbl
   return expected_us(candidate, problem, share(candidate, problem), device_.traits());
 }
 
-std::byte* GemmLauncher::workspace(Buffer& buffer, size_t bytes) {
-  if (buffer.bytes() < bytes) buffer = device_.allocate(bytes);
-  return buffer.data();
-}
-
 // The kernels read whole 16-byte chunks. A view that does not allow it is copied first: no shape of
 // a model is such a one.
 void GemmLauncher::use_aligned_a(GemmParams& params, const GemmOperands& operands,
@@ -155,7 +150,7 @@ void GemmLauncher::use_aligned_a(GemmParams& params, const GemmOperands& operand
   }
   params.a_stride = round_up(std::max<int64_t>(problem.k, 1), kAlignment);
   auto* copy = reinterpret_cast<int8_t*>(
-      workspace(aligned_a_, static_cast<size_t>(problem.m * params.a_stride)));
+      device_.at_least(aligned_a_, static_cast<size_t>(problem.m * params.a_stride)));
   launch_copy_padded(params.a, stride, copy, params.a_stride, problem.m, problem.k,
                      device_.stream());
   check_launch("copying unaligned activations");
@@ -214,7 +209,7 @@ void GemmLauncher::launch(const GemmCandidate& candidate, const GemmProblem& pro
   if (shares.shared_tiles() > 0) {
     const size_t bytes =
         size_t{2} * shares.workers * row.worker_m() * row.worker_n() * sizeof(int32_t);
-    params.partials = reinterpret_cast<int32_t*>(workspace(partials_, bytes));
+    params.partials = reinterpret_cast<int32_t*>(device_.at_least(partials_, bytes));
   }
 
   // Groups of eight columns are stored whole, 16 bytes at a time. Where rows do not allow it, the
@@ -231,8 +226,8 @@ void GemmLauncher::launch(const GemmCandidate& candidate, const GemmProblem& pro
   params.out_stride = out_stride;
   if (!direct) {
     params.out_stride = round_up(round_up(columns, group) * element, kAlignment) / element;
-    params.out =
-        workspace(aligned_out_, static_cast<size_t>(problem.m * params.out_stride * element));
+    params.out = device_.at_least(aligned_out_,
+                                  static_cast<size_t>(problem.m * params.out_stride * element));
   }
 
   start(row, problem, params, shares.workers);

@@ -44,7 +44,6 @@ class GemmLauncher {
   // Workers that the device holds at once; 0 when the kernel cannot run here. Sets the kernel up
   // when asked for the first time.
   int room_for(const GemmRow& row, Fusion fusion);
-  std::byte* workspace(Buffer& buffer, size_t bytes);
   void use_aligned_a(GemmParams& params, const GemmOperands& operands, const GemmProblem& problem);
   void start(const GemmRow& row, const GemmProblem& problem, GemmParams& params, int workers);
 

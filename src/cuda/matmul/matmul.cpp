@@ -22,7 +22,7 @@ void Matmul::run(const ConstTensorView& a, const ConstTensorView& b, const Tenso
     Buffer acc;
     TensorView wide = out;
     if (out.dtype != DType::f32) {
-      acc = device_.allocate(bytes_of(DType::f32, out.shape));
+      acc = device_.allocate_scratch(bytes_of(DType::f32, out.shape));
       wide = acc.view(DType::f32, out.shape);
     }
     if (lt->matmul(a, b, wide)) {

@@ -80,6 +80,7 @@ class DitTimeline : public models::Timeline {
  public:
   DitTimeline(nn::Context& ctx, const Dit& dit, std::span<const float> times);
 
+  bool is_complete() const override { return made_ == all_.column_count(); }
   // Of a block at the step, [1, 4 D], and of what follows the blocks, [D]; the weights of `dit` are
   // needed the first time.
   TensorView of_block(nn::Context& ctx, const Dit& dit, int64_t block);
