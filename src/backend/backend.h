@@ -122,6 +122,12 @@ class Backend {
   void norm_quantize(const ConstTensorView& x, const RowNorm& how,
                      const ActivationTransform& transform, const QTensor& out);
   void rotate_heads(const TensorView& x, const HeadRotation& how);  // in place
+  // The heads after that, before they are rounded, less `mean` (F32 [heads * head_dim], or no
+  // data), each quantized like a row of quantize_rows(); scales are multiplied by scale_factor.
+  void rotate_quantize_heads(const ConstTensorView& x, const HeadRotation& how,
+                             const ConstTensorView& mean, const QuantizedHeads& out);
+  // The mean over rows of the same heads, for each channel; mean: F32 [heads * head_dim].
+  void rotated_head_mean(const ConstTensorView& x, const HeadRotation& how, const TensorView& mean);
   void attention(const AttentionArgs& args);
   // out = silu(gate) * up, with the silu of exact_silu.h, the same bits everywhere.
   void swiglu(const ConstTensorView& gate, const ConstTensorView& up, const TensorView& out);
@@ -194,6 +200,10 @@ class Backend {
   virtual void do_norm_quantize(const ConstTensorView& x, const RowNorm& how,
                                 const ActivationTransform& transform, const QTensor& out) = 0;
   virtual void do_rotate_heads(const TensorView& x, const HeadRotation& how) = 0;
+  virtual void do_rotate_quantize_heads(const ConstTensorView& x, const HeadRotation& how,
+                                        const ConstTensorView& mean, const QuantizedHeads& out) = 0;
+  virtual void do_rotated_head_mean(const ConstTensorView& x, const HeadRotation& how,
+                                    const TensorView& mean) = 0;
   virtual void do_attention(const AttentionArgs& args) = 0;
   virtual void do_swiglu(const ConstTensorView& gate, const ConstTensorView& up,
                          const TensorView& out) = 0;

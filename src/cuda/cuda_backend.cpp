@@ -21,6 +21,7 @@
 #include "cuda/images/image_kernels.h"
 #include "cuda/marks.h"
 #include "cuda/matmul/matmul.h"
+#include "cuda/rows/head_kernels.h"
 #include "cuda/rows/model_kernels.h"
 #include "cuda/rows/norm_kernels.h"
 #include "cuda/rows/row_kernels.h"
@@ -225,7 +226,18 @@ class CudaBackend final : public Backend, private GemmTuning {
     enqueue("norm_quantize", launch_norm_quantize, x, how, transform, out, processors());
   }
   void do_rotate_heads(const TensorView& x, const HeadRotation& how) override {
-    enqueue("rotate_heads", launch_rotate_heads, x, how);
+    enqueue("rotate_heads", launch_rotate_heads, x, how, processors());
+  }
+  void do_rotate_quantize_heads(const ConstTensorView& x, const HeadRotation& how,
+                                const ConstTensorView& mean, const QuantizedHeads& out) override {
+    enqueue("rotate_quantize_heads", launch_rotate_quantize_heads, x, how, mean.as<float>(), out,
+            processors());
+  }
+  void do_rotated_head_mean(const ConstTensorView& x, const HeadRotation& how,
+                            const TensorView& mean) override {
+    const Buffer scratch = allocate(head_mean_scratch_bytes(x));
+    enqueue("rotated_head_mean", launch_rotated_head_mean, x, how, mean.as<float>(),
+            reinterpret_cast<float*>(scratch.data()));
   }
   void do_attention(const AttentionArgs& args) override {
     const Active active(traits().index);
