@@ -124,6 +124,12 @@ class Backend {
   void norm_quantize(const ConstTensorView& x, const RowNorm& how,
                      const ActivationTransform& transform, const QTensor& out);
   void rotate_heads(const TensorView& x, const HeadRotation& how);  // in place
+  // The heads after that, before they are rounded, less `mean` (F32 [heads * head_dim], or no
+  // data), each quantized like a row of quantize_rows(); scales are multiplied by scale_factor.
+  void rotate_quantize_heads(const ConstTensorView& x, const HeadRotation& how,
+                             const ConstTensorView& mean, const QuantizedHeads& out);
+  // The mean over rows of the same heads, for each channel; mean: F32 [heads * head_dim].
+  void rotated_head_mean(const ConstTensorView& x, const HeadRotation& how, const TensorView& mean);
   void attention(const AttentionArgs& args);
   // Why it does not take heads of this size as INT8 codes; empty where it does.
   virtual std::string why_no_int8_attention(int64_t) const { return ""; }
@@ -213,6 +219,10 @@ class Backend {
   virtual void do_norm_quantize(const ConstTensorView& x, const RowNorm& how,
                                 const ActivationTransform& transform, const QTensor& out) = 0;
   virtual void do_rotate_heads(const TensorView& x, const HeadRotation& how) = 0;
+  virtual void do_rotate_quantize_heads(const ConstTensorView& x, const HeadRotation& how,
+                                        const ConstTensorView& mean, const QuantizedHeads& out) = 0;
+  virtual void do_rotated_head_mean(const ConstTensorView& x, const HeadRotation& how,
+                                    const TensorView& mean) = 0;
   // Returns the name of the kernel that ran, or nothing where there is but one.
   virtual std::string_view do_attention(const AttentionArgs& args) = 0;
   virtual void do_swiglu(const ConstTensorView& gate, const ConstTensorView& up,

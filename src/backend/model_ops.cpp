@@ -40,6 +40,26 @@ void check_norm_quantize(const std::string& op, const ConstTensorView& x, const 
   check_transform(op, transform, x.shape[1]);
 }
 
+void check_rotation(const std::string& op, const ConstTensorView& x, const HeadRotation& how) {
+  check_float(op + ": x", x);
+  const int64_t rows = x.shape[0], channels = x.shape[1];
+  check(how.heads > 0 && channels % (2 * how.heads) == 0,
+        "{}: {} channels in {} heads, expected heads of an even number of channels", op, channels,
+        how.heads);
+  check(how.second_heads >= 0 && how.second_heads <= how.heads,
+        "{}: {} of {} heads have a second weight, expected at most all", op, how.second_heads,
+        how.heads);
+  const int64_t head_dim = channels / how.heads;
+  check_vector(op + ": weight", how.weight, head_dim);
+  if (how.second_heads > 0) check_vector(op + ": second_weight", how.second_weight, head_dim);
+  for (const ConstTensorView* table : {&how.cos, &how.sin}) {
+    check_matrix(op + ": cos and sin", *table, {DType::f32});
+    check(table->shape == Shape({rows, head_dim / 2}) && table->is_dense(),
+          "{}: cos or sin is {}, expected a dense [{}, {}]", op, table->shape.to_string(), rows,
+          head_dim / 2);
+  }
+}
+
 bool is_empty(const ConstTensorView& view) { return view.shape.elements() == 0; }
 
 }  // namespace
@@ -63,22 +83,39 @@ void Backend::norm_quantize(const ConstTensorView& x, const RowNorm& how,
 }
 
 void Backend::rotate_heads(const TensorView& x, const HeadRotation& how) {
-  check_float("rotate_heads: x", x);
-  const int64_t rows = x.shape[0], channels = x.shape[1];
-  check(how.heads > 0 && channels % (2 * how.heads) == 0,
-        "rotate_heads: {} channels in {} heads, expected heads of an even number of channels",
-        channels, how.heads);
-  const int64_t head_dim = channels / how.heads;
-  check_vector("rotate_heads: weight", how.weight, head_dim);
-  for (const ConstTensorView* table : {&how.cos, &how.sin}) {
-    check_matrix("rotate_heads: cos and sin", *table, {DType::f32});
-    check(table->shape == Shape({rows, head_dim / 2}) && table->is_dense(),
-          "rotate_heads: cos or sin is {}, expected a dense [{}, {}]", table->shape.to_string(),
-          rows, head_dim / 2);
-  }
+  check_rotation("rotate_heads", x, how);
   if (is_empty(x)) return;
   const Observed observed(op_observer_, "rotary");
   do_rotate_heads(x, how);
+  observed.done();
+}
+
+void Backend::rotate_quantize_heads(const ConstTensorView& x, const HeadRotation& how,
+                                    const ConstTensorView& mean, const QuantizedHeads& out) {
+  const std::string op = "rotate_quantize_heads";
+  check_rotation(op, x, how);
+  if (mean.data != nullptr) check_vector(op + ": mean", mean, x.shape[1]);
+  check_matrix(op + ": codes", out.codes, {DType::i8});
+  check(out.codes.shape == x.shape, "{}: codes is {}, expected the shape {} of x", op,
+        out.codes.shape.to_string(), x.shape.to_string());
+  check_matrix(op + ": scales", out.scales, {DType::f32});
+  check(out.scales.shape == Shape({how.heads, x.shape[0]}), "{}: scales is {}, expected [{}, {}]",
+        op, out.scales.shape.to_string(), how.heads, x.shape[0]);
+  if (is_empty(x)) return;
+  const Observed observed(op_observer_, "rotary");
+  do_rotate_quantize_heads(x, how, mean, out);
+  observed.done();
+}
+
+void Backend::rotated_head_mean(const ConstTensorView& x, const HeadRotation& how,
+                                const TensorView& mean) {
+  check_rotation("rotated_head_mean", x, how);
+  check(x.shape[0] > 0, "rotated_head_mean: x is {}, expected rows to take the mean of",
+        x.shape.to_string());
+  check_vector("rotated_head_mean: mean", mean, x.shape[1]);
+  if (is_empty(x)) return;
+  const Observed observed(op_observer_, "rotary");
+  do_rotated_head_mean(x, how, mean);
   observed.done();
 }
 

@@ -32,6 +32,16 @@ struct HeadRotation {
   float eps = 0;
   ConstTensorView weight;    // F32 [head_dim], of the norm
   ConstTensorView cos, sin;  // F32 [rows, head_dim / 2]
+  // The last heads may have a norm of their own, so that q and k, side by side, are one call.
+  int64_t second_heads = 0;
+  ConstTensorView second_weight = {};  // F32 [head_dim], with second_heads
+};
+
+// The heads of rows in int8, each with its own scale, as attention in int8 takes them.
+struct QuantizedHeads {
+  TensorView codes;        // I8 [rows, heads * head_dim]
+  TensorView scales;       // F32 [heads, rows]
+  float scale_factor = 1;  // of all scales: what the scores are multiplied by, for instance
 };
 
 // out = softmax(q k^T / sqrt(head_dim)) v, for each head; heads lie side by side in a row. Several

@@ -136,6 +136,14 @@ class CpuBackend final : public HostBackend {
   void do_rotate_heads(const TensorView& x, const HeadRotation& how) override {
     cpu::rotate_heads(workers_, x, how);
   }
+  void do_rotate_quantize_heads(const ConstTensorView& x, const HeadRotation& how,
+                                const ConstTensorView& mean, const QuantizedHeads& out) override {
+    cpu::rotate_quantize_heads(workers_, x, how, mean, out);
+  }
+  void do_rotated_head_mean(const ConstTensorView& x, const HeadRotation& how,
+                            const TensorView& mean) override {
+    cpu::rotated_head_mean(workers_, x, how, mean);
+  }
   std::string_view do_attention(const AttentionArgs& args) override {
     if (args.is_int8()) {
       cpu::attention_of_codes(workers_, matmul_kernel(DType::f32), args);

@@ -22,6 +22,7 @@
 #include "cuda/images/image_kernels.h"
 #include "cuda/marks.h"
 #include "cuda/matmul/matmul.h"
+#include "cuda/rows/head_kernels.h"
 #include "cuda/rows/model_kernels.h"
 #include "cuda/rows/norm_kernels.h"
 #include "cuda/rows/row_kernels.h"
@@ -238,7 +239,18 @@ class CudaBackend final : public Backend, private GemmTuning {
     enqueue("norm_quantize", launch_norm_quantize, x, how, transform, out, processors());
   }
   void do_rotate_heads(const TensorView& x, const HeadRotation& how) override {
-    enqueue("rotate_heads", launch_rotate_heads, x, how);
+    enqueue("rotate_heads", launch_rotate_heads, x, how, processors());
+  }
+  void do_rotate_quantize_heads(const ConstTensorView& x, const HeadRotation& how,
+                                const ConstTensorView& mean, const QuantizedHeads& out) override {
+    enqueue("rotate_quantize_heads", launch_rotate_quantize_heads, x, how, mean.as<float>(), out,
+            processors());
+  }
+  void do_rotated_head_mean(const ConstTensorView& x, const HeadRotation& how,
+                            const TensorView& mean) override {
+    const Buffer scratch = allocate(head_mean_scratch_bytes(x));
+    enqueue("rotated_head_mean", launch_rotated_head_mean, x, how, mean.as<float>(),
+            reinterpret_cast<float*>(scratch.data()));
   }
   std::string why_no_int8_attention(int64_t head_dim) const override {
     return attention_.why_no_int8(head_dim);

@@ -71,22 +71,46 @@ Operand operand(Context& ctx, const ConstTensorView& x, const Linear& w) {
   return made;
 }
 
+void Operand::add_normed(Context& ctx, const ConstTensorView& x, const RowNorm& how,
+                         const LinearPart& part) {
+  if (const ActivationTransform* transform = transform_of(part)) {
+    quantized_.push_back(quantized(ctx, x.shape[0], x.shape[1]));
+    ctx.backend.norm_quantize(x, how, *transform, quantized_.back().rows);
+    if (part.rounding) dequantize(ctx, quantized_.back());
+    return;
+  }
+  quantized_.emplace_back();
+  if (plain_) return;
+  memory_.emplace(ctx.matrix(x.shape[0], x.shape[1]));
+  plain_ = *memory_;
+  ctx.backend.norm(x, how, *memory_);
+}
+
 Operand normed(Context& ctx, const ConstTensorView& x, const RowNorm& how, const Linear& w) {
   enter(ctx, w);
   Operand made;
   made.rows_ = x.shape[0];
+  for (const LinearPart& part : w.parts) made.add_normed(ctx, x, how, part);
+  return made;
+}
+
+Operand add_gated_normed(Context& ctx, const TensorView& h, const GatedTerm& term,
+                         const RowNorm& how, const Linear& w) {
+  enter(ctx, w);
+  Operand made;
+  made.rows_ = h.shape[0];
   for (const LinearPart& part : w.parts) {
-    if (const ActivationTransform* transform = transform_of(part)) {
-      made.quantized_.push_back(Operand::quantized(ctx, x.shape[0], x.shape[1]));
-      ctx.backend.norm_quantize(x, how, *transform, made.quantized_.back().rows);
+    if (&part != &w.parts.front()) {  // h is already the sum
+      made.add_normed(ctx, h, how, part);
+    } else if (const ActivationTransform* transform = transform_of(part)) {
+      made.quantized_.push_back(Operand::quantized(ctx, h.shape[0], h.shape[1]));
+      ctx.backend.add_gated_norm_quantize(h, term.x, term.norm, term.gate, how, *transform,
+                                          made.quantized_.back().rows);
       if (part.rounding) Operand::dequantize(ctx, made.quantized_.back());
-      continue;
+    } else {
+      ctx.backend.add_gated(h, term.x, term.norm, term.gate);
+      made.add_normed(ctx, h, how, part);
     }
-    made.quantized_.emplace_back();
-    if (made.plain_) continue;
-    made.memory_.emplace(ctx.matrix(x.shape[0], x.shape[1]));
-    made.plain_ = *made.memory_;
-    ctx.backend.norm(x, how, *made.memory_);
   }
   return made;
 }

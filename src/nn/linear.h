@@ -9,6 +9,13 @@
 
 namespace octet::nn {
 
+// tanh(gate) * norm(x), on its way to a sum: see Backend::add_gated().
+struct GatedTerm {
+  ConstTensorView x;
+  RowNorm norm;
+  ConstTensorView gate;
+};
+
 // What a linear multiplies: rows of activations, quantized where its weight is. Linears that share
 // their input (and its transform) share one of these.
 class Operand {
@@ -24,12 +31,17 @@ class Operand {
  private:
   friend Operand operand(Context&, const ConstTensorView&, const Linear&);
   friend Operand normed(Context&, const ConstTensorView&, const RowNorm&, const Linear&);
+  friend Operand add_gated_normed(Context&, const TensorView&, const GatedTerm&, const RowNorm&,
+                                  const Linear&);
   struct Quantized {
     Buffer values, scales;
     QTensor rows;                   // no data for a part that is neither INT8 nor rounded
     std::optional<Matrix> rounded;  // what `rows` stand for, of a part that is rounded
   };
   static Quantized quantized(Context& ctx, int64_t rows, int64_t k);
+  // Of norm(x): adds a part that is not there yet.
+  void add_normed(Context& ctx, const ConstTensorView& x, const RowNorm& how,
+                  const LinearPart& part);
   // Once the rows of `made` are there.
   static void dequantize(Context& ctx, Quantized& made);
 
@@ -43,6 +55,9 @@ class Operand {
 Operand operand(Context& ctx, const ConstTensorView& x, const Linear& w);
 // The same of norm(x).
 Operand normed(Context& ctx, const ConstTensorView& x, const RowNorm& how, const Linear& w);
+// h += term, then normed() of that h: in one pass over h where the linear is quantized.
+Operand add_gated_normed(Context& ctx, const TensorView& h, const GatedTerm& term,
+                         const RowNorm& how, const Linear& w);
 
 // x W^T + bias
 Matrix linear(Context& ctx, const Operand& x, const Linear& w);

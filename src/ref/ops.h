@@ -23,7 +23,6 @@ void matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView
 void norm(const ConstTensorView& x, const RowNorm& how, const TensorView& out);
 void norm_quantize(const ConstTensorView& x, const RowNorm& how,
                    const ActivationTransform& transform, const QTensor& out);
-void rotate_heads(const TensorView& x, const HeadRotation& how);
 void swiglu(const ConstTensorView& gate, const ConstTensorView& up, const TensorView& out);
 void activate(const ConstTensorView& x, Activation how, const TensorView& out);
 void add(const TensorView& h, const ConstTensorView& x);
@@ -36,6 +35,12 @@ void embed(const ConstTensorView& table, std::span<const int32_t> rows, const Te
 void sinusoids(std::span<const float> times, const ConstTensorView& frequencies,
                const TensorView& out);
 void euler_step(const EulerStep& step);
+
+// heads.cpp
+void rotate_heads(const TensorView& x, const HeadRotation& how);
+void rotate_quantize_heads(const ConstTensorView& x, const HeadRotation& how,
+                           const ConstTensorView& mean, const QuantizedHeads& out);
+void rotated_head_mean(const ConstTensorView& x, const HeadRotation& how, const TensorView& mean);
 
 void attention(const AttentionArgs& args);
 

@@ -81,6 +81,14 @@ class RefBackend final : public HostBackend {
   void do_rotate_heads(const TensorView& x, const HeadRotation& how) override {
     ref::rotate_heads(x, how);
   }
+  void do_rotate_quantize_heads(const ConstTensorView& x, const HeadRotation& how,
+                                const ConstTensorView& mean, const QuantizedHeads& out) override {
+    ref::rotate_quantize_heads(x, how, mean, out);
+  }
+  void do_rotated_head_mean(const ConstTensorView& x, const HeadRotation& how,
+                            const TensorView& mean) override {
+    ref::rotated_head_mean(x, how, mean);
+  }
   std::string_view do_attention(const AttentionArgs& args) override {
     ref::attention(args);
     return {};

@@ -66,30 +66,6 @@ void norm_quantize(const ConstTensorView& x, const RowNorm& how,
   quantize_rows(ConstTensorView(bytes, DType::f32, x.shape), transform, out);
 }
 
-void rotate_heads(const TensorView& x, const HeadRotation& how) {
-  const int64_t head_dim = x.shape[1] / how.heads, half = head_dim / 2;
-  std::vector<double> head(static_cast<size_t>(head_dim));
-  for (int64_t i = 0; i < x.shape[0]; ++i) {
-    for (int64_t first = 0; first < x.shape[1]; first += head_dim) {
-      double squares = 0;
-      for (int64_t j = 0; j < head_dim; ++j) {
-        const double value = load(x, i, first + j);
-        squares += value * value;
-      }
-      const double factor = 1 / std::sqrt(squares / static_cast<double>(head_dim) + how.eps);
-      for (int64_t j = 0; j < head_dim; ++j) {
-        head[static_cast<size_t>(j)] = load(x, i, first + j) * factor * how.weight.as<float>()[j];
-      }
-      for (int64_t j = 0; j < half; ++j) {
-        const double low = head[static_cast<size_t>(j)], high = head[static_cast<size_t>(j + half)];
-        const double c = how.cos.row<float>(i)[j], s = how.sin.row<float>(i)[j];
-        store(x, i, first + j, static_cast<float>(low * c - high * s));
-        store(x, i, first + j + half, static_cast<float>(high * c + low * s));
-      }
-    }
-  }
-}
-
 void swiglu(const ConstTensorView& gate, const ConstTensorView& up, const TensorView& out) {
   for (int64_t i = 0; i < out.shape[0]; ++i) {
     for (int64_t j = 0; j < out.shape[1]; ++j) {

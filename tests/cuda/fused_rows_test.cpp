@@ -2,6 +2,7 @@
 // multiples of 16 bytes, as those of models do. Other rows are with the checks of every backend.
 #include "cuda/cuda_support.h"
 #include "ops/fused_norm_run.h"
+#include "ops/heads_run.h"
 
 namespace octet::test::model {
 namespace {
@@ -29,6 +30,30 @@ TEST_F(CudaFusedRows, AddGatedNormQuantizeEqualsItsParts) {
     }
     expect_fused_norm_equal_its_parts(*backend, {type, 40, 4608, 16, RowNorm::Kind::layer},
                                       {-1, 0, 256}, random);
+  }
+}
+
+// Heads of every team size, lanes without pairs, ragged batches, more than fit the GPU at once.
+TEST_F(CudaFusedRows, HeadsEqualTheirParts) {
+  const auto backend = make_gpu();
+  std::mt19937 random(62);
+  for (const DType type : kTypes) {
+    for (const int64_t gap : {0, 16}) {
+      for (const HeadsCase& c :
+           {HeadsCase{type, 1, 1, 16, gap}, HeadsCase{type, 40, 18, 32, gap},
+            HeadsCase{type, 7, 3, 96, gap}, HeadsCase{type, 50, 32, 128, gap},
+            HeadsCase{type, 81, 36, 256, gap}, HeadsCase{type, 1000, 10, 64, gap},
+            HeadsCase{type, 5, 7, 512, gap}, HeadsCase{type, 4, 2, 528, gap},
+            HeadsCase{type, 900, 14, 256, gap}}) {
+        for (const int64_t second : {int64_t{0}, c.heads / 2, c.heads}) {
+          expect_two_weights_equal_two_calls(*backend, c, second, random);
+        }
+        expect_quantized_heads_right(*backend, c, true, random);
+        expect_quantized_heads_right(*backend, c, false, random);
+        expect_head_mean_right(*backend, c, random);
+        if (HasFatalFailure()) return;
+      }
+    }
   }
 }
 

@@ -2,6 +2,8 @@
 // rows of the last block.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -111,6 +113,50 @@ TEST(LastBlock, MultipliesTheImagesRowsAlone) {
   run.velocity_at(run.ctx, 0.5f);
   backend->set_op_observer(nullptr);
   EXPECT_EQ(seen.rows, (std::vector<int64_t>{10, 10, 10, 10, 10, 10, 10, 10, 10, 6, 6, 6}));
+}
+
+// Each half of a block but the last one ends in the pass that begins the next.
+TEST(Residuals, AreAddedWithTheNormThatFollows) {
+  class Ops : public OpObserver {
+   public:
+    void before(std::string_view) override {}
+    void after(const OpRecord& record) override { ++count[std::string(record.op)]; }
+    std::map<std::string, int> count;
+  };
+  const auto backend = make_ref_backend();
+  for (const bool int8 : {true, false}) {
+    Denoising run(*backend, DType::f32, int8);
+    const auto timeline = run.network.make_timeline(run.ctx, kTimes);
+    Ops seen;
+    backend->set_op_observer(&seen);
+    run.velocity(*timeline, 0);
+    backend->set_op_observer(nullptr);
+    EXPECT_EQ(seen.count["residual"], 1 + 2 * 3);         // and the image's role
+    EXPECT_EQ(seen.count["norm"], int8 ? 2 : 1 + 2 * 3);  // of the first block and of the exit
+  }
+}
+
+// Weights of a block are gone when its residual is added.
+TEST(Residuals, NeedNoWeightsOfTheBlockBefore) {
+  class Spoiler : public nn::WeightVisitor {
+   public:
+    void linear(nn::Linear&, const nn::LinearSpec&) override {}
+    void conv(nn::Conv&, const nn::ConvSpec&) override {}
+    void vector(nn::Vector& into, const std::string&, int64_t length) override {
+      auto* values = reinterpret_cast<float*>(into.memory.data());
+      std::fill_n(values, length, std::numeric_limits<float>::quiet_NaN());
+    }
+    void table(nn::Table&, const std::string&, int64_t, int64_t) override {}
+  };
+  const auto backend = make_ref_backend();
+  Denoising run(*backend, DType::f32, /*int8=*/true);
+  const auto timeline = run.network.make_timeline(run.ctx, kTimes);
+  const std::vector<float> want = run.velocity(*timeline, 1);
+  run.network.set_bring([&](int64_t unit) {
+    Spoiler spoiler;
+    if (unit > 0) run.network.visit(unit - 1, spoiler);
+  });
+  EXPECT_EQ(run.velocity(*timeline, 1), want);
 }
 
 TEST(Timeline, TakesWeightsWhenTheyAreThereAndNotAgain) {

@@ -95,6 +95,29 @@ TEST_F(ModelArguments, NormQuantize) {
                "norm_quantize: weight");
 }
 
+TEST_F(ModelArguments, QuantizedHeads) {
+  const TensorView x = matrix(3, 8);
+  const TensorView angles = matrix(3, 2, DType::f32);
+  const HeadRotation how{.heads = 2, .weight = vector(4), .cos = angles, .sin = angles};
+  const QuantizedHeads out{matrix(3, 8, DType::i8), matrix(2, 3, DType::f32)};
+  const auto expect = [&](const HeadRotation& rotation, const ConstTensorView& mean,
+                          const QuantizedHeads& to, const std::string& part) {
+    expect_error([&](Backend& b) { b.rotate_quantize_heads(x, rotation, mean, to); }, part);
+  };
+  expect(how, vector(4), out, "rotate_quantize_heads: mean is F32 [4], expected a dense F32 [8]");
+  expect(how, {}, {matrix(3, 7, DType::i8), out.scales},
+         "rotate_quantize_heads: codes is [3, 7], expected the shape [3, 8] of x");
+  expect(how, {}, {out.codes, matrix(3, 2, DType::f32)},
+         "rotate_quantize_heads: scales is [3, 2], expected [2, 3]");
+  HeadRotation second = how;
+  second.second_heads = 1;
+  expect(second, {}, out, "rotate_quantize_heads: second_weight");
+  second.second_heads = 3;
+  expect(second, {}, out, "3 of 2 heads have a second weight, expected at most all");
+  expect_error([&](Backend& b) { b.rotated_head_mean(x, how, vector(4)); },
+               "rotated_head_mean: mean is F32 [4], expected a dense F32 [8]");
+}
+
 TEST_F(ModelArguments, RotateHeads) {
   const TensorView x = matrix(3, 8);
   const TensorView angles = matrix(3, 2, DType::f32);

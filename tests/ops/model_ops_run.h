@@ -5,6 +5,8 @@
 //                    expect_norm_keeps_nan_in_its_row, expect_norm_quantize_right,
 //                    expect_rotate_heads_right, expect_add_gated_right
 //   fused_norm_run.h expect_add_gated_norm_quantize_right
+//   heads_run.h      expect_rotate_heads_with_two_weights_right,
+//                    expect_rotate_quantize_heads_right, expect_rotated_head_mean_right
 //   rows_run.h       expect_swiglu_right, expect_activate_right, expect_add_right,
 //                    expect_add_row_right, expect_embed_right, expect_sinusoids_right,
 //                    expect_matmul_bias_right
@@ -21,6 +23,7 @@
 #include "ops/attention_run.h"
 #include "ops/euler_run.h"
 #include "ops/fused_norm_run.h"
+#include "ops/heads_run.h"
 #include "ops/image_run.h"
 #include "ops/norm_run.h"
 #include "ops/rows_run.h"
@@ -56,7 +59,11 @@ inline void expect_empty_inputs_do_nothing(Backend& backend) {
       if (rows > 0) continue;
       const TensorView angles(nullptr, DType::f32, {0, 2});
       const TensorView head(vector.data, DType::f32, {4});
-      backend.rotate_heads(x, {.heads = 2, .weight = head, .cos = angles, .sin = angles});
+      const HeadRotation rotation{.heads = 2, .weight = head, .cos = angles, .sin = angles};
+      backend.rotate_heads(x, rotation);
+      backend.rotate_quantize_heads(
+          x, rotation, {},
+          {TensorView(nullptr, DType::i8, {0, 8}), TensorView(nullptr, DType::f32, {2, 0})});
       backend.attention({.q = x, .k = x, .v = x, .out = x, .heads = 2, .kv_heads = 2});
       backend.conv2d({.x = x,
                       .weight = TensorView(vector.data, type, {1, 8}),
@@ -82,6 +89,9 @@ inline constexpr ModelOpCheck kModelOpChecks[] = {
     {"NormKeepsNanInItsRow", expect_norm_keeps_nan_in_its_row},
     {"NormQuantize", expect_norm_quantize_right},
     {"RotateHeads", expect_rotate_heads_right},
+    {"RotateHeadsWithTwoWeights", expect_rotate_heads_with_two_weights_right},
+    {"RotateQuantizeHeads", expect_rotate_quantize_heads_right},
+    {"RotatedHeadMean", expect_rotated_head_mean_right},
     {"AddGated", expect_add_gated_right},
     {"AddGatedNormQuantize", expect_add_gated_norm_quantize_right},
     {"Swiglu", expect_swiglu_right},

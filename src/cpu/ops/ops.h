@@ -29,7 +29,6 @@ void norm(const Workers& workers, const ConstTensorView& x, const RowNorm& how,
           const TensorView& out);
 void norm_quantize(const Workers& workers, const ConstTensorView& x, const RowNorm& how,
                    const ActivationTransform& transform, const QTensor& out);
-void rotate_heads(const Workers& workers, const TensorView& x, const HeadRotation& how);
 void swiglu(const Workers& workers, const ConstTensorView& gate, const ConstTensorView& up,
             const TensorView& out);
 void activate(const Workers& workers, const ConstTensorView& x, Activation how,
@@ -44,6 +43,14 @@ void sinusoids(std::span<const float> times, const ConstTensorView& frequencies,
 
 // euler_step.cpp
 void euler_step(const Workers& workers, const EulerStep& step);
+
+// heads.cpp
+void rotate_heads(const Workers& workers, const TensorView& x, const HeadRotation& how);
+void rotate_quantize_heads(const Workers& workers, const ConstTensorView& x,
+                           const HeadRotation& how, const ConstTensorView& mean,
+                           const QuantizedHeads& out);
+void rotated_head_mean(const Workers& workers, const ConstTensorView& x, const HeadRotation& how,
+                       const TensorView& mean);
 
 // convert.cpp
 void convert(const Workers& workers, const ConstTensorView& x, const TensorView& out,

@@ -103,18 +103,6 @@ void norm_quantize(const Workers& workers, const ConstTensorView& x, const RowNo
   });
 }
 
-void rotate_heads(const Workers& workers, const TensorView& x, const HeadRotation& how) {
-  const int64_t head_dim = x.shape[1] / how.heads;
-  const int64_t head_bytes = head_dim * bits_of(x.dtype) / 8;
-  for_each_row(workers.pool, x.shape[0], x.shape[1], [&](int64_t i) {
-    const HeadAngles angles{how.weight.as<float>(), how.cos.row<float>(i), how.sin.row<float>(i),
-                            head_dim / 2, how.eps};
-    for (int64_t head = 0; head < how.heads; ++head) {
-      workers.rows.rotate_head(row_bytes(x, i) + head * head_bytes, x.dtype, angles);
-    }
-  });
-}
-
 void swiglu(const Workers& workers, const ConstTensorView& gate, const ConstTensorView& up,
             const TensorView& out) {
   for_each_row(workers.pool, out.shape[0], out.shape[1], [&](int64_t i) {

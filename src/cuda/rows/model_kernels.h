@@ -12,10 +12,6 @@ struct CUstream_st;
 
 namespace octet::cuda {
 
-// In place; x: F32 or BF16 [rows, heads * head_dim]. Fast where head_dim is a multiple of 8 and at
-// most 512.
-void launch_rotate_heads(const TensorView& x, const HeadRotation& how, CUstream_st* stream);
-
 // All F32 or all BF16 [rows, channels].
 void launch_swiglu(const ConstTensorView& gate, const ConstTensorView& up, const TensorView& out,
                    int multiprocessors, CUstream_st* stream);

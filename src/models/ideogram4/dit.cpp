@@ -2,6 +2,7 @@
 #include "models/ideogram4/dit.h"
 
 #include <cmath>
+#include <optional>
 
 #include "base/error.h"
 
@@ -87,14 +88,14 @@ Matrix attention(Context& ctx, const DitConfig& config, const DitBlock& block, c
   const Matrix qkv = linear(ctx, x, block.qkv);
   const TensorView q = rows_of(columns_of(qkv, 0, d), first, tokens - first),
                    k = columns_of(qkv, d, d), v = columns_of(qkv, 2 * d, d);
-  const auto turn = [&](const TensorView& rows, const nn::Vector& weight) {
-    const int64_t count = rows.shape[0], at = tokens - count;
-    ctx.backend.rotate_heads(
-        rows, {config.heads, kHeadNormEps, weight.view(), rows_of(rotary.cos, at, count),
-               rows_of(rotary.sin, at, count)});
-  };
-  turn(q, block.norm_q);
-  turn(k, block.norm_k);
+  // Both at once; the rows of q before the first cost less than a second call.
+  ctx.backend.rotate_heads(columns_of(qkv, 0, 2 * d), {.heads = 2 * config.heads,
+                                                       .eps = kHeadNormEps,
+                                                       .weight = block.norm_q.view(),
+                                                       .cos = rotary.cos,
+                                                       .sin = rotary.sin,
+                                                       .second_heads = config.heads,
+                                                       .second_weight = block.norm_k.view()});
   const Matrix mixed = ctx.matrix(q.shape[0], d);
   ctx.backend.attention({q, k, v, mixed, config.heads, config.heads});
   return linear(ctx, mixed, block.attention_out);
@@ -105,23 +106,45 @@ Matrix feed_forward(Context& ctx, const DitBlock& block, const nn::Operand& x) {
   return linear(ctx, swiglu(ctx, x, block.gate_up), block.down);
 }
 
-// h [L, D] in place, its rows from the first on; modulation [1, 4 D].
+// A term of h that is not added yet: whoever reads h next does it in the same pass.
+struct Residual {
+  Matrix x;
+  RowNorm norm;
+  ConstTensorView gate;
+
+  nn::GatedTerm term() const { return {x, norm, gate}; }
+};
+
+// norm(h + residual), and h with it.
+nn::Operand normed_sum(Context& ctx, const TensorView& h, std::optional<Residual>& residual,
+                       const RowNorm& norm, const nn::Linear& w) {
+  if (!residual) return normed(ctx, h, norm, w);
+  nn::Operand made = add_gated_normed(ctx, h, residual->term(), norm, w);
+  residual.reset();  // its memory is the next ops'
+  return made;
+}
+
+// h [L, D] in place, its rows from the first on; modulation [1, 4 D]. `residual`: of the block
+// before, then of this one.
 void run_block(Context& ctx, const DitConfig& config, const DitBlock& block, const Matrix& h,
-               const TensorView& modulation, const nn::Rotary& rotary, int64_t first) {
+               const TensorView& modulation, const nn::Rotary& rotary, int64_t first,
+               const ConstTensorView& ffn_norm2, std::optional<Residual>& residual) {
   const int64_t d = config.hidden();
   const TensorView changed = rows_of(h, first, h.row_count() - first);
   const float eps = config.norm_eps;
   const auto chunk = [&](int64_t i) { return vector_of(modulation, i * d, d); };
   const ConstTensorView scale1 = chunk(0), gate1 = chunk(1), scale2 = chunk(2), gate2 = chunk(3);
 
-  const Matrix a =
+  Matrix a =
       attention(ctx, config, block,
-                normed(ctx, h, rms(block.attention_norm1, eps, scale1), block.qkv), rotary, first);
-  ctx.backend.add_gated(changed, a, rms(block.attention_norm2, eps), gate1);
+                normed_sum(ctx, h, residual, rms(block.attention_norm1, eps, scale1), block.qkv),
+                rotary, first);
+  residual = {std::move(a), rms(block.attention_norm2, eps), gate1};
 
-  const Matrix m = feed_forward(
-      ctx, block, normed(ctx, changed, rms(block.ffn_norm1, eps, scale2), block.gate_up));
-  ctx.backend.add_gated(changed, m, rms(block.ffn_norm2, eps), gate2);
+  Matrix m = feed_forward(
+      ctx, block,
+      normed_sum(ctx, changed, residual, rms(block.ffn_norm1, eps, scale2), block.gate_up));
+  residual = {std::move(m), {.eps = eps, .weight = ffn_norm2}, gate2};
 }
 
 }  // namespace
@@ -162,7 +185,8 @@ DitTimeline::DitTimeline(Context& ctx, const Dit& dit, std::span<const float> ti
       hidden_(dit.config.hidden()),
       c_(silu(ctx, linear(ctx, time_embedding(ctx, dit, times), dit.entry.conditioning))),
       all_(ctx.matrix(steps(), (4 * dit.config.layers + 1) * hidden_)),
-      current_(ctx.matrix(1, all_.column_count())) {}
+      current_(ctx.matrix(1, all_.column_count())),
+      norms_(ctx.backend, DType::f32, dit.config.layers, hidden_) {}
 
 void DitTimeline::copy_current(Context& ctx, int64_t first, int64_t end) {
   const TensorView from = columns_of(rows_of(all_, step(), 1), first, end - first);
@@ -182,8 +206,17 @@ void DitTimeline::make_columns(Context& ctx, const ConstTensorView& c,
 TensorView DitTimeline::of_block(Context& ctx, const Dit& dit, int64_t block) {
   const int64_t columns = 4 * hidden_, first = block * columns;
   check(made_ >= first, "timeline: block {} was asked for before those under it", block);
-  if (made_ == first) make_columns(ctx, c_, dit.blocks[static_cast<size_t>(block)].modulation);
+  if (made_ == first) {
+    const DitBlock& weights = dit.blocks[static_cast<size_t>(block)];
+    const ConstTensorView norm = weights.ffn_norm2.view();
+    ctx.backend.copy(rows_of(norms_, block, 1).data, norm.data, bytes_of(norm.dtype, norm.shape));
+    make_columns(ctx, c_, weights.modulation);
+  }
   return columns_of(current_, first, columns);
+}
+
+ConstTensorView DitTimeline::ffn_norm2(int64_t block) const {
+  return vector_of(rows_of(norms_, block, 1), 0, hidden_);
 }
 
 // The blocks take c as it is, the final layer applies SiLU once more.
@@ -218,10 +251,17 @@ void forward(Context& ctx, const Dit& dit, const DitPrompt& prompt, DitTimeline&
   // Behind the last block nobody reads the text. Who watches inputs sees all rows of all blocks:
   // they are as good as any for statistics, and files that were calibrated so can be made again.
   const int64_t left_out = ctx.tap == nullptr ? n : 0;
+  std::optional<Residual> residual;
   for (int64_t i = 0; i < config.layers; ++i) {
     begin_unit(1 + i);
     run_block(ctx, config, dit.blocks[static_cast<size_t>(i)], h, timeline.of_block(ctx, dit, i),
-              prompt.rotary, i + 1 < config.layers ? 0 : left_out);
+              prompt.rotary, i + 1 < config.layers ? 0 : left_out, timeline.ffn_norm2(i), residual);
+  }
+  if (residual) {
+    const int64_t rows = residual->x.row_count();
+    ctx.backend.add_gated(rows_of(h, h.row_count() - rows, rows), residual->x, residual->norm,
+                          residual->gate);
+    residual.reset();
   }
 
   begin_unit(1 + config.layers);

@@ -85,6 +85,9 @@ class DitTimeline : public models::Timeline {
   // needed the first time.
   TensorView of_block(nn::Context& ctx, const Dit& dit, int64_t block);
   ConstTensorView of_exit(nn::Context& ctx, const Dit& dit);
+  // A copy of the weight of a block's ffn_norm2, [D]: that norm runs with the block behind, when
+  // the block's own weights may be gone.
+  ConstTensorView ffn_norm2(int64_t block) const;
 
  private:
   void arrive(nn::Context& ctx) override;
@@ -96,6 +99,7 @@ class DitTimeline : public models::Timeline {
   nn::Matrix c_;        // [steps, A]
   nn::Matrix all_;      // [steps, blocks * 4 D + D]: of each block, then of the exit
   nn::Matrix current_;  // the step's row of it
+  nn::Matrix norms_;    // F32 [blocks, D]
   int64_t made_ = 0;    // columns: units run in ascending order
 };
 

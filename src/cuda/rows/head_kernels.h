@@ -1,0 +1,29 @@
+// Launchers of what is done to the heads of rows: norm, rotation, int8 codes, means. No CUDA header
+// here; the rules are those of row_kernels.h. Fast where head_dim is a multiple of 16 and at most
+// 512 and all rows and vectors start at multiples of 16 bytes (codes: of 8); all others work.
+#pragma once
+
+#include <cstddef>
+
+#include "backend/ops.h"
+#include "tensor/tensor.h"
+
+struct CUstream_st;
+
+namespace octet::cuda {
+
+// In place; x: F32 or BF16 [rows, heads * head_dim].
+void launch_rotate_heads(const TensorView& x, const HeadRotation& how, int multiprocessors,
+                         CUstream_st* stream);
+
+// `mean`: F32 [heads * head_dim] or null.
+void launch_rotate_quantize_heads(const ConstTensorView& x, const HeadRotation& how,
+                                  const float* mean, const QuantizedHeads& out, int multiprocessors,
+                                  CUstream_st* stream);
+
+// mean: F32 [heads * head_dim]; two stages, whose order depends on the shape alone.
+size_t head_mean_scratch_bytes(const ConstTensorView& x);
+void launch_rotated_head_mean(const ConstTensorView& x, const HeadRotation& how, float* mean,
+                              float* scratch, CUstream_st* stream);
+
+}  // namespace octet::cuda

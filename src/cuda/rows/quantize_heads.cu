@@ -1,0 +1,280 @@
+// Heads that are normed, rotated and quantized in one pass, and the mean of such heads over rows.
+#include "cuda/rows/head_kernels.h"
+#include "cuda/rows/head_parts.cuh"
+
+namespace octet::cuda {
+namespace {
+
+// Heads of a team in flight: codes, scale and mean take registers, too.
+template <class T>
+constexpr int kBatch = sizeof(T) == 2 ? 3 : 1;
+// Rows that a block of the mean's first stage adds up, the same on every GPU: so is the sum.
+constexpr int kMeanRows = 4 * kHeadWarps;
+constexpr int kMeanLanes = 8;      // of the second stage, for a channel
+constexpr int kMeanChannels = 32;  // of a block there
+
+struct QuantizeHeadsArgs {
+  HeadArgs heads;
+  int8_t* codes;      // [rows, heads * 2 * half], codes_stride apart
+  float* scales;      // [heads, rows], scales_stride apart
+  const float* mean;  // [heads * 2 * half], or null
+  int64_t codes_stride;
+  int64_t scales_stride;
+  float scale_factor;
+};
+
+__device__ inline uint32_t max_bits(float a, float b) {
+  return __float_as_uint(max_magnitude(max_magnitude(0.0f, a), b));
+}
+
+template <class T>
+__global__ void __launch_bounds__(kHeadThreads, kBoundHeadBlocks)
+    quantize_heads_kernel(const QuantizeHeadsArgs all, const HeadBatches batches) {
+  const HeadArgs& args = all.heads;
+  const int warps = static_cast<int>(gridDim.x) * kHeadWarps;
+  const int items = static_cast<int>(args.rows) * batches.count;
+  for (int item = static_cast<int>(blockIdx.x) * kHeadWarps + static_cast<int>(threadIdx.x) / 32;
+       item < items; item += warps) {
+    const int row_index = item / batches.count;
+    const HeadPlace place(args, batches, item - row_index * batches.count);
+    const int64_t row = row_index;
+    const LoadedHeads<T, kBatch<T>> heads(args, place, row);
+    const bool valid = place.j < args.half;
+    const int64_t angle = row * args.half + place.j;
+    const PairFactors angles(args.cos + angle, args.sin + angle, valid);
+    const PairFactors weight(place.weight + place.j, place.weight + args.half + place.j, valid);
+    float factor[kBatch<T>];
+    heads.norm_factors(args, factor);
+#pragma unroll
+    for (int b = 0; b < kBatch<T>; ++b) {
+      const int head = place.head + b * place.teams;
+      const bool stored = head < place.end && valid;
+      const int channel = head * 2 * args.half + place.j;
+      float y[2 * kHeadPairs];
+      heads.rotated(b, factor[b], weight, angles, y);
+      if (all.mean != nullptr) {
+        const PairFactors mean(all.mean + channel, all.mean + channel + args.half, stored);
+#pragma unroll
+        for (int i = 0; i < kHeadPairs; ++i) {
+          y[i] -= mean.low[i];
+          y[kHeadPairs + i] -= mean.high[i];
+        }
+      }
+      float amax[2] = {};
+#pragma unroll
+      for (int i = 0; i < 2 * kHeadPairs; ++i) amax[i % 2] = max_magnitude(amax[i % 2], y[i]);
+      uint32_t bits = valid ? max_bits(amax[0], amax[1]) : 0;
+      for (int mask = 1; mask < args.lanes; mask *= 2) {
+        bits = max(bits, __shfl_xor_sync(kFullWarp, bits, mask));
+      }
+      if (!stored) continue;
+      const RowScale scale(__uint_as_float(bits));
+      uint2 low = make_uint2(0, 0), high = make_uint2(0, 0);
+      if (scale.finite()) {
+        low = make_uint2(quantized_word(y, scale.inverse), quantized_word(y + 4, scale.inverse));
+        high =
+            make_uint2(quantized_word(y + 8, scale.inverse), quantized_word(y + 12, scale.inverse));
+      }
+      int8_t* at = all.codes + row * all.codes_stride + channel;
+      store_vector(at, low);
+      store_vector(at + args.half, high);
+      if (place.j == 0) {
+        all.scales[head * all.scales_stride + row] = __fmul_rn(scale.scale(), all.scale_factor);
+      }
+    }
+  }
+}
+
+// A warp per head, which goes over it three times.
+template <class T>
+__global__ void __launch_bounds__(kHeadThreads)
+    quantize_any_heads_kernel(const QuantizeHeadsArgs all) {
+  const HeadArgs& args = all.heads;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int64_t warps = static_cast<int64_t>(gridDim.x) * kHeadWarps;
+  for (int64_t item = static_cast<int64_t>(blockIdx.x) * kHeadWarps + threadIdx.x / 32;
+       item < args.rows * args.heads; item += warps) {
+    const int64_t row = item / args.heads;
+    const int index = static_cast<int>(item - row * args.heads);
+    const AnyHead<T> head(args, row, index);
+    const int64_t channel = int64_t{index} * 2 * args.half;
+    const auto pair = [&](int j) {
+      float2 y = head.rotated(j);
+      if (all.mean != nullptr) {
+        y.x -= all.mean[channel + j];
+        y.y -= all.mean[channel + args.half + j];
+      }
+      return y;
+    };
+    uint32_t bits = 0;
+    for (int j = lane; j < args.half; j += 32) {
+      const float2 y = pair(j);
+      bits = max(bits, max_bits(y.x, y.y));
+    }
+#pragma unroll
+    for (int mask = 1; mask < 32; mask *= 2) {
+      bits = max(bits, __shfl_xor_sync(kFullWarp, bits, mask));
+    }
+    const RowScale scale(__uint_as_float(bits));
+    int8_t* codes = all.codes + row * all.codes_stride + channel;
+    for (int j = lane; j < args.half; j += 32) {
+      const float2 y = pair(j);
+      const bool finite = scale.finite();
+      codes[j] = static_cast<int8_t>(finite ? quantized_byte(y.x, scale.inverse) : 0);
+      codes[args.half + j] = static_cast<int8_t>(finite ? quantized_byte(y.y, scale.inverse) : 0);
+    }
+    if (lane == 0) {
+      all.scales[index * all.scales_stride + row] = __fmul_rn(scale.scale(), all.scale_factor);
+    }
+  }
+}
+
+// First stage: partial[block of rows][channel], each the sum over kMeanRows rows. A warp takes
+// every kHeadWarps-th row; a block adds its warps' sums one after the other.
+template <class T>
+__global__ void __launch_bounds__(kHeadThreads)
+    sum_heads_kernel(const HeadArgs args, const HeadBatches batches, float* partial) {
+  __shared__ float sums[kHeadWarps][2 * kHeadPairs][32];
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const HeadPlace place(args, batches, static_cast<int>(blockIdx.y));
+  const bool valid = place.head < place.end && place.j < args.half;
+  const PairFactors weight(place.weight + place.j, place.weight + args.half + place.j, valid);
+  float sum[2 * kHeadPairs] = {};
+#pragma unroll  // and no way out: the loads of all rows are on their way together
+  for (int step = 0; step < kMeanRows / kHeadWarps; ++step) {
+    const int64_t row = static_cast<int64_t>(blockIdx.x) * kMeanRows + step * kHeadWarps + warp;
+    const bool there = row < args.rows;
+    const LoadedHeads<T, 1> heads(args, place, row, there);
+    const int64_t angle = row * args.half + place.j;
+    const PairFactors angles(args.cos + angle, args.sin + angle, valid && there);
+    float factor[1], y[2 * kHeadPairs];
+    heads.norm_factors(args, factor);
+    heads.rotated(0, factor[0], weight, angles, y);
+#pragma unroll
+    for (int i = 0; i < 2 * kHeadPairs; ++i) sum[i] += there ? y[i] : 0.0f;
+  }
+#pragma unroll
+  for (int i = 0; i < 2 * kHeadPairs; ++i) sums[warp][i][lane] = sum[i];
+  __syncthreads();
+  const int64_t channels = int64_t{args.heads} * 2 * args.half;
+  for (int at = static_cast<int>(threadIdx.x); at < 2 * kHeadPairs * 32; at += kHeadThreads) {
+    // Value `of_lane` of lane `owner`: consecutive threads write consecutive channels.
+    const int owner = at / kHeadPairs % 32,
+              of_lane = at / (32 * kHeadPairs) * kHeadPairs + at % kHeadPairs;
+    float total = 0;
+#pragma unroll
+    for (int w = 0; w < kHeadWarps; ++w) total += sums[w][of_lane][owner];
+    const int head = place.head - lane / args.lanes + owner / args.lanes;
+    const int j = owner % args.lanes * kHeadPairs + of_lane % kHeadPairs;
+    if (head < place.end && j < args.half) {
+      const int channel = head * 2 * args.half + j + (of_lane < kHeadPairs ? 0 : args.half);
+      partial[blockIdx.x * channels + channel] = total;
+    }
+  }
+}
+
+// The same for any heads: a warp per head and block of rows, whose lanes add to memory that is
+// theirs alone.
+template <class T>
+__global__ void __launch_bounds__(kHeadThreads)
+    sum_any_heads_kernel(const HeadArgs args, float* partial) {
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * kMeanRows;
+  const int64_t end = min(first + kMeanRows, args.rows);
+  partial += blockIdx.x * (int64_t{args.heads} * 2 * args.half);
+  for (int index = static_cast<int>(threadIdx.x) / 32; index < args.heads; index += kHeadWarps) {
+    float* to = partial + int64_t{index} * 2 * args.half;
+    for (int64_t row = first; row < end; ++row) {
+      const AnyHead<T> head(args, row, index);
+      for (int j = static_cast<int>(threadIdx.x) % 32; j < args.half; j += 32) {
+        const float2 y = head.rotated(j);
+        to[j] = row == first ? y.x : to[j] + y.x;
+        to[args.half + j] = row == first ? y.y : to[args.half + j] + y.y;
+      }
+    }
+  }
+}
+
+// Second stage: each lane adds every kMeanLanes-th partial sum, then the lanes in their order.
+__global__ void __launch_bounds__(kMeanChannels* kMeanLanes)
+    mean_of_sums_kernel(const float* partial, int64_t blocks, int64_t channels, float count,
+                        float* mean) {
+  __shared__ float sums[kMeanLanes][kMeanChannels];
+  const int lane = static_cast<int>(threadIdx.x) / kMeanChannels;
+  const int at = static_cast<int>(threadIdx.x) % kMeanChannels;
+  const int64_t channel = static_cast<int64_t>(blockIdx.x) * kMeanChannels + at;
+  float sum = 0;
+  if (channel < channels) {
+#pragma unroll 4
+    for (int64_t block = lane; block < blocks; block += kMeanLanes) {
+      sum += partial[block * channels + channel];
+    }
+  }
+  sums[lane][at] = sum;
+  __syncthreads();
+  if (lane > 0 || channel >= channels) return;
+#pragma unroll
+  for (int other = 1; other < kMeanLanes; ++other) sum += sums[other][at];
+  mean[channel] = __fdiv_rn(sum, count);
+}
+
+template <class T>
+void launch_quantize_typed(const QuantizeHeadsArgs& args, int multiprocessors,
+                           CUstream_st* stream) {
+  const HeadArgs& heads = args.heads;
+  if (heads.fits_teams() && is_aligned(args.codes, args.codes_stride, 8) &&
+      is_aligned(args.mean, 0, 16)) {
+    const HeadBatches batches(heads, kBatch<T>);
+    const unsigned blocks = head_blocks(heads.rows * batches.count, multiprocessors, kHeadBlocks);
+    quantize_heads_kernel<T><<<blocks, kHeadThreads, 0, stream>>>(args, batches);
+  } else {
+    const unsigned blocks = head_blocks(heads.rows * heads.heads, multiprocessors, 6);
+    quantize_any_heads_kernel<T><<<blocks, kHeadThreads, 0, stream>>>(args);
+  }
+}
+
+template <class T>
+void launch_sum_typed(const HeadArgs& args, float* partial, CUstream_st* stream) {
+  const int64_t blocks = ceil_div(args.rows, kMeanRows);
+  const HeadBatches batches(args, 1);
+  if (args.fits_teams() && batches.count < (1 << 16)) {
+    const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(batches.count));
+    sum_heads_kernel<T><<<grid, kHeadThreads, 0, stream>>>(args, batches, partial);
+  } else {
+    sum_any_heads_kernel<T>
+        <<<static_cast<unsigned>(blocks), kHeadThreads, 0, stream>>>(args, partial);
+  }
+}
+
+}  // namespace
+
+void launch_rotate_quantize_heads(const ConstTensorView& x, const HeadRotation& how,
+                                  const float* mean, const QuantizedHeads& out, int multiprocessors,
+                                  CUstream_st* stream) {
+  const QuantizeHeadsArgs args{
+      .heads = HeadArgs(x, how),
+      .codes = out.codes.as<int8_t>(),
+      .scales = out.scales.as<float>(),
+      .mean = mean,
+      .codes_stride = pitch_of(out.codes),
+      .scales_stride = out.scales.shape[0] > 1 ? out.scales.row_stride() : 0,
+      .scale_factor = out.scale_factor};
+  const auto launch =
+      x.dtype == DType::bf16 ? launch_quantize_typed<bf16_t> : launch_quantize_typed<float>;
+  launch(args, multiprocessors, stream);
+}
+
+size_t head_mean_scratch_bytes(const ConstTensorView& x) {
+  return static_cast<size_t>(ceil_div(x.shape[0], kMeanRows) * x.shape[1]) * sizeof(float);
+}
+
+void launch_rotated_head_mean(const ConstTensorView& x, const HeadRotation& how, float* mean,
+                              float* scratch, CUstream_st* stream) {
+  const auto launch = x.dtype == DType::bf16 ? launch_sum_typed<bf16_t> : launch_sum_typed<float>;
+  launch(HeadArgs(x, how), scratch, stream);
+  const int64_t channels = x.shape[1];
+  mean_of_sums_kernel<<<static_cast<unsigned>(ceil_div(channels, kMeanChannels)),
+                        kMeanChannels * kMeanLanes, 0, stream>>>(
+      scratch, ceil_div(x.shape[0], kMeanRows), channels, static_cast<float>(x.shape[0]), mean);
+}
+
+}  // namespace octet::cuda
