@@ -77,14 +77,11 @@ Matrix time_embedding(Context& ctx, const Dit& dit, const Buffer& frequencies, f
 Matrix attention(Context& ctx, const DitConfig& config, const DitBlock& block, const nn::Operand& x,
                  const nn::Rotary& rotary) {
   const int64_t d = config.hidden();
-  const Matrix qkv = linear(ctx, x, block.qkv);
+  const Matrix qkv = rotated_linear(ctx, x, block.qkv,
+                                    {config.heads, config.heads, kHeadNormEps, block.norm_q.view(),
+                                     block.norm_k.view(), rotary.cos, rotary.sin});
   const TensorView q = columns_of(qkv, 0, d), k = columns_of(qkv, d, d),
                    v = columns_of(qkv, 2 * d, d);
-  const auto turned = [&](const nn::Vector& weight) -> HeadRotation {
-    return {config.heads, kHeadNormEps, weight.view(), rotary.cos, rotary.sin};
-  };
-  ctx.backend.rotate_heads(q, turned(block.norm_q));
-  ctx.backend.rotate_heads(k, turned(block.norm_k));
   const Matrix mixed = ctx.matrix(q.shape[0], d);
   ctx.backend.attention({q, k, v, mixed, config.heads, config.heads});
   return linear(ctx, mixed, block.attention_out);
