@@ -31,6 +31,9 @@ class Matrix {
 
 struct Linear;
 
+// How the scores of attention are multiplied: as activations are, or as INT8 codes.
+enum class AttentionScores : uint8_t { floating, int8 };
+
 // Sees what goes into each linear, for calibration.
 class InputTap {
  public:
@@ -44,6 +47,7 @@ struct Context {
   Profile* profile = nullptr;  // or nobody
   InputTap* tap = nullptr;     // or nobody; asks for linears that are not INT8
   const std::atomic<bool>* stop = nullptr;  // set by another thread to end the work, or nobody
+  AttentionScores scores = AttentionScores::floating;  // of the networks
 
   // Before each layer: throws Cancelled when the work is to end.
   void begin_layer() const;

@@ -22,6 +22,7 @@ struct GemmOperands {
   const float* col_scale = nullptr;
   const float* bias = nullptr;
   TensorView out;
+  const HeadRotations* heads = nullptr;  // for rotary
 
   static GemmOperands from(const GemmArgs& args);
 };

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "nn/attention.h"
 
 namespace octet::ideogram4 {
 namespace {
@@ -84,20 +85,11 @@ Matrix time_embedding(Context& ctx, const Dit& dit, std::span<const float> times
 // x [L, D] -> [L - first, D]: of the rows from the first on, which look at all.
 Matrix attention(Context& ctx, const DitConfig& config, const DitBlock& block, const nn::Operand& x,
                  const nn::Rotary& rotary, int64_t first) {
-  const int64_t d = config.hidden(), tokens = x.row_count();
-  const Matrix qkv = linear(ctx, x, block.qkv);
-  const TensorView q = rows_of(columns_of(qkv, 0, d), first, tokens - first),
-                   k = columns_of(qkv, d, d), v = columns_of(qkv, 2 * d, d);
-  // Both at once; the rows of q before the first cost less than a second call.
-  ctx.backend.rotate_heads(columns_of(qkv, 0, 2 * d), {.heads = 2 * config.heads,
-                                                       .eps = kHeadNormEps,
-                                                       .weight = block.norm_q.view(),
-                                                       .cos = rotary.cos,
-                                                       .sin = rotary.sin,
-                                                       .second_heads = config.heads,
-                                                       .second_weight = block.norm_k.view()});
-  const Matrix mixed = ctx.matrix(q.shape[0], d);
-  ctx.backend.attention({q, k, v, mixed, config.heads, config.heads});
+  const Matrix mixed =
+      self_attention(ctx, x, block.qkv,
+                     {config.heads, config.heads, kHeadNormEps, block.norm_q.view(),
+                      block.norm_k.view(), rotary.cos, rotary.sin},
+                     first);
   return linear(ctx, mixed, block.attention_out);
 }
 

@@ -1,0 +1,81 @@
+#include "nn/attention.h"
+
+#include <array>
+
+#include "base/checked.h"
+
+namespace octet::nn {
+namespace {
+
+// Heads as INT8 codes, with a scale for each row of each head; rows of scales at multiples of 16
+// bytes, as kernels want them.
+struct HeadCodes {
+  Buffer codes_memory, scales_memory;
+  QuantizedHeads heads;
+
+  HeadCodes(Context& ctx, int64_t rows, int64_t columns, int64_t head_count) {
+    const int64_t stride = round_up(rows, 4);
+    codes_memory = ctx.backend.allocate(bytes_of(DType::i8, {rows, columns}));
+    scales_memory = ctx.backend.allocate(bytes_of(DType::f32, {head_count, stride}));
+    heads.codes = codes_memory.view(DType::i8, {rows, columns});
+    heads.scales = TensorView::rows(scales_memory.data(), DType::f32, head_count, rows, stride);
+  }
+};
+
+// Keys lose their mean over all rows: softmax does not see it, and the codes of what is left are
+// finer.
+HeadCodes codes_of_keys(Context& ctx, const TensorView& k, const HeadRotation& how) {
+  HeadCodes codes(ctx, k.shape[0], k.shape[1], how.heads);
+  const Buffer memory = ctx.backend.allocate(bytes_of(DType::f32, {k.shape[1]}));
+  const TensorView mean = memory.view(DType::f32, {k.shape[1]});
+  ctx.backend.rotated_head_mean(k, how, mean);
+  ctx.backend.rotate_quantize_heads(k, how, mean, codes.heads);
+  return codes;
+}
+
+// Of the angles of rows: those from `first` on.
+ConstTensorView rows_of_table(const ConstTensorView& table, int64_t first) {
+  const int64_t columns = table.shape[1];
+  return ConstTensorView(table.data + first * columns * int64_t{sizeof(float)}, DType::f32,
+                         {table.shape[0] - first, columns});
+}
+
+HeadCodes codes_of_queries(Context& ctx, const TensorView& q, const HeadRotation& how) {
+  HeadCodes codes(ctx, q.shape[0], q.shape[1], how.heads);
+  ctx.backend.rotate_quantize_heads(q, how, {}, codes.heads);
+  return codes;
+}
+
+}  // namespace
+
+Matrix self_attention(Context& ctx, const Operand& x, const Linear& qkv, const HeadRotations& heads,
+                      int64_t first) {
+  const int64_t rows = x.row_count();
+  const int64_t q_columns = heads.q_heads * heads.head_dim();
+  const int64_t k_columns = heads.k_heads * heads.head_dim();
+  Matrix mixed = ctx.matrix(rows - first, q_columns);
+  const auto parts_of = [&](const Matrix& all) {
+    return std::array{rows_of(columns_of(all, 0, q_columns), first, rows - first),
+                      columns_of(all, q_columns, k_columns),
+                      columns_of(all, q_columns + k_columns, k_columns)};
+  };
+  if (ctx.scores == AttentionScores::floating) {
+    const Matrix all = rotated_linear(ctx, x, qkv, heads);
+    const auto [q, k, v] = parts_of(all);
+    ctx.backend.attention({q, k, v, mixed, heads.q_heads, heads.k_heads});
+    return mixed;
+  }
+  const Matrix all = linear(ctx, x, qkv);
+  const auto [q, k, v] = parts_of(all);
+  const HeadCodes key_codes =
+      codes_of_keys(ctx, k, {heads.k_heads, heads.eps, heads.k_weight, heads.cos, heads.sin});
+  const HeadCodes query_codes =
+      codes_of_queries(ctx, q,
+                       {heads.q_heads, heads.eps, heads.q_weight, rows_of_table(heads.cos, first),
+                        rows_of_table(heads.sin, first)});
+  ctx.backend.attention({query_codes.heads.codes, key_codes.heads.codes, v, mixed, heads.q_heads,
+                         heads.k_heads, false, query_codes.heads.scales, key_codes.heads.scales});
+  return mixed;
+}
+
+}  // namespace octet::nn
