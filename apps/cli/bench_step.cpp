@@ -56,6 +56,7 @@ Json to_json(const StepBench& bench) {
           {"commit", bench.commit},
           {"dtype", word_of(dtype_words(), bench.activations)},
           {"linears", word_of(linears_words(), bench.linears)},
+          {"attention", word_of(attention_words(), bench.attention)},
           {"threads", bench.threads},
           {"width", bench.width},
           {"height", bench.height},
@@ -225,6 +226,8 @@ void add_bench_step(CLI::App& bench, CommonFlags& flags) {
   EnumWords<Linears> linears = linears_words();
   std::erase_if(linears, [](const auto& word) { return word.second == Linears::fake; });
   add_choice(*step, "--linears", request->linears, linears, "What large linears run in");
+  add_choice(*step, "--attention", request->attention, attention_words(),
+             "What the scores of attention are multiplied in");
   add_require_int8(*step, request->require_int8);
   add_choice(*step, "--tune", request->tuning, tuning_words(),
              "Measure the kernels first: never, where the plan file lacks a shape, or always");

@@ -36,6 +36,7 @@ constexpr FieldName kFieldNames[] = {
     {"activations", "--a-dtype", "--a-dtype and --b-dtype"},
     {"linears", "--linears"},
     {"linears", "--a-linears", "--a-linears and --b-linears"},
+    {"attention", "--attention"},
     {"tuning", "--tune"},
     {"convention", "--convention"},
     {"require_int8", "--require-int8"},

@@ -45,6 +45,13 @@ const EnumWords<Linears>& linears_words() {
   return words;
 }
 
+const EnumWords<AttentionMode>& attention_words() {
+  static const EnumWords<AttentionMode> words = {{"auto", AttentionMode::automatic},
+                                                 {"bf16", AttentionMode::floating},
+                                                 {"int8", AttentionMode::int8}};
+  return words;
+}
+
 const EnumWords<Activations>& dtype_words() {
   static const EnumWords<Activations> words = {{"bf16", Activations::bf16},
                                                {"f32", Activations::f32}};

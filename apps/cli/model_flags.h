@@ -12,6 +12,7 @@ namespace octet::cli {
 
 // The words of the command line, of JSON and of reports.
 const EnumWords<Linears>& linears_words();
+const EnumWords<AttentionMode>& attention_words();
 const EnumWords<Activations>& dtype_words();
 const EnumWords<Tuning>& tuning_words();
 const EnumWords<Convention>& convention_words();

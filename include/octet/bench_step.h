@@ -26,6 +26,7 @@ struct StepBenchRequest {
   int threads = 0;                  // 0: one per physical core
   Activations activations = Activations::bf16;
   Linears linears = Linears::int8;  // the large ones
+  AttentionMode attention = AttentionMode::automatic;
   Tuning tuning = Tuning::missing;
   int steps = 7;              // measured, 1 to 1000; the medians are reported
   bool require_int8 = false;  // an Error when a large linear ran as anything else
@@ -69,6 +70,7 @@ struct StepBench {
   std::string commit;  // of the build
   Activations activations = Activations::bf16;
   Linears linears = Linears::int8;
+  AttentionMode attention = AttentionMode::automatic;
   int threads = 0;
   int width = 0, height = 0;
   int64_t text_tokens = 0;

@@ -17,6 +17,12 @@ enum class Linears : uint8_t {
   // floating point: what is often sold as INT8. No faster than `floating`; for comparisons.
   fake,
 };
+// The scores of the networks' attention, q times k; v is multiplied in floating point either way.
+enum class AttentionMode : uint8_t {
+  automatic,  // what is known to cost no quality: floating point, see docs/kernels/attention.md
+  floating,
+  int8,  // codes with a scale for each row of each head; keys without their mean
+};
 // Which GEMM kernels are chosen by measuring.
 enum class Tuning : uint8_t {
   off,      // none: the plan file or an estimate decides
@@ -66,6 +72,7 @@ struct ModelOptions {
   int threads = 0;              // of the host; 0: one per physical core
   Activations activations = Activations::bf16;
   Linears linears = Linears::int8;
+  AttentionMode attention = AttentionMode::automatic;
   Tuning tuning = Tuning::missing;
   Convention convention = Convention::official;
   // An Error when a large linear that its checkpoint does not protect ran as anything but native

@@ -75,7 +75,10 @@ class StepBencher {
         int8_(request.linears == Linears::int8),
         backend_(select_backend(
             {.device = request.device, .threads = request.threads, .tune = request.tuning})),
-        ctx_{*backend_, dtype_of(request)} {
+        ctx_{.backend = *backend_,
+             .dtype = dtype_of(request),
+             .scores = request.attention == AttentionMode::int8 ? nn::AttentionScores::int8
+                                                                : nn::AttentionScores::floating} {
     const models::Family& family = models::family_named(request.family);
     token_side_ = family.sizes.token_side;
     const auto& networks = family.networks;
@@ -313,6 +316,7 @@ StepBench StepBencher::run() {
   bench.commit = commit();
   bench.activations = request_.activations;
   bench.linears = request_.linears;
+  bench.attention = request_.attention;
   bench.threads = backend_->threads();
   bench.width = request_.width;
   bench.height = request_.height;

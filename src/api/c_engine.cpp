@@ -24,6 +24,8 @@ T choice(const T (&choices)[N], int32_t given, const char* field) {
 }
 
 constexpr Linears kLinears[] = {Linears::int8, Linears::floating};
+constexpr AttentionMode kAttentions[] = {AttentionMode::automatic, AttentionMode::floating,
+                                         AttentionMode::int8};
 constexpr Tuning kTunings[] = {Tuning::missing, Tuning::off, Tuning::all};
 constexpr Convention kConventions[] = {Convention::official, Convention::diffusers};
 constexpr Residency kResidencies[] = {Residency::device, Residency::host, Residency::streamed};
@@ -55,7 +57,6 @@ std::vector<Lora> loras_of(const octet_lora* loras, size_t count) {
 }
 
 ModelOptions options_of(const octet_options& given) {
-  check_reserved(given.reserved);
   check_given(given.model, "model");
   check_value(given.threads >= 0, "threads", "`threads` is {}, expected 0 or more", given.threads);
   ModelOptions made;
@@ -76,6 +77,7 @@ ModelOptions options_of(const octet_options& given) {
   made.threads = given.threads;
   made.activations = activations_of(given.activations);
   made.linears = choice(kLinears, given.linears, "linears");
+  made.attention = choice(kAttentions, given.attention, "attention");
   made.tuning = choice(kTunings, given.tuning, "tuning");
   made.convention = choice(kConventions, given.convention, "convention");
   made.require_int8 = flag_of(given.require_int8, "require_int8");

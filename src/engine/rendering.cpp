@@ -315,6 +315,7 @@ void Rendering::collect() {
   report_.kernels.clear();
   const auto path_of = [dtype = session_.dtype_](const nn::Profile::KernelUse& use) {
     if (use.op == "gemm") return "int8";
+    if (use.op == "attention" && use.kernel.ends_with("_int8")) return "int8 scores";
     return use.fake ? "fake int8" : dtype == DType::bf16 ? "bf16" : "f32";
   };
   for (const auto& use : profile_.kernels()) {

@@ -108,7 +108,14 @@ class Session {
   void load(PartStore& store, const OnRenderProgress& progress);
   void check_native_int8() const;
   void check_usual_size() const;
-  nn::Context context() { return {*backend_, dtype_, nullptr, nullptr, &stop_}; }
+  nn::Context context() {
+    return {.backend = *backend_,
+            .dtype = dtype_,
+            .stop = &stop_,
+            .scores = options_.model.attention == AttentionMode::int8
+                          ? nn::AttentionScores::int8
+                          : nn::AttentionScores::floating};
+  }
 
   SessionOptions options_;
   const std::atomic<bool>& stop_;

@@ -40,6 +40,8 @@ void Profile::collect() {
     count(ops_[std::string(event.op)]);
     if (event.op == "gemm" || event.op == "matmul") {
       count(kernels_[{event.layer, std::string(event.op), event.kernel, event.fake}]);
+    } else if (event.op == "attention" && !event.kernel.empty()) {
+      count(kernels_[{"attention", "attention", event.kernel, false}]);
     }
   }
   events_.clear();

@@ -25,9 +25,9 @@ struct OpTime {
 class Profile : public OpObserver {
  public:
   struct KernelUse {
-    std::string layer;   // class of layers: "attention.qkv"
-    std::string op;      // gemm: native INT8; matmul: unquantized
-    std::string kernel;  // of a gemm
+    std::string layer;   // class of layers: "attention.qkv"; "attention" itself
+    std::string op;      // gemm: native INT8; matmul: unquantized; attention
+    std::string kernel;  // of a gemm, and of attention where there are several
     bool fake = false;   // a matmul in fake INT8
     OpTime time;
   };
