@@ -97,13 +97,18 @@ std::string report_text(const RenderReport& report) {
                  std::to_string(use.launches), short_number(use.us * 1e-3),
                  short_number(use.tops)});
   }
+  const std::string recorded =
+      report.recorded_steps == 0
+          ? ""
+          : fmt::format("{} steps ran as they were recorded, and are not counted here.\n",
+                        report.recorded_steps);
   return fmt::format(
-      "{}\n\n{}\n{}\nWeights: {}\nText encoder {:.1f} s ({} tokens), loading {:.1f} s, {} steps "
+      "{}\n\n{}{}\n{}\nWeights: {}\nText encoder {:.1f} s ({} tokens), loading {:.1f} s, {} steps "
       "{:.1f} s, "
       "decoding {:.1f} s; peak memory {}; checkpoint {}\n",
-      report.device, kernels.text(), linears_text(report.linears), report.places, report.text_s,
-      report.text_tokens, report.load_s, report.steps, report.denoise_s, report.decode_s,
-      human_bytes(report.peak_bytes), report.checkpoint);
+      report.device, kernels.text(), recorded, linears_text(report.linears), report.places,
+      report.text_s, report.text_tokens, report.load_s, report.steps, report.denoise_s,
+      report.decode_s, human_bytes(report.peak_bytes), report.checkpoint);
 }
 
 nlohmann::ordered_json report_json(const RenderReport& report) {
@@ -135,6 +140,7 @@ nlohmann::ordered_json report_json(const RenderReport& report) {
             {"kept", report.linears.kept},
             {"floating", report.linears.floating},
             {"fake", report.linears.fake}}},
+          {"recorded_steps", report.recorded_steps},
           {"kernels", kernels},
           {"ops", ops}};
 }

@@ -89,7 +89,7 @@ struct KernelUse {
   std::string layer;     // "attention.qkv"
   std::string path;      // "int8": native; "bf16" or "f32": unquantized; "fake int8": Linears::fake
   std::string kernel;    // of the INT8 path
-  int64_t launches = 0;  // that were watched; 0: its result was kept from an earlier picture
+  int64_t launches = 0;  // 0: its result was kept from an earlier picture
   double us = 0;         // of all launches
   double tops = 0;
 };
@@ -119,6 +119,8 @@ struct RenderReport {
   std::string checkpoint;  // a fingerprint of all weights
   LinearCount linears;
   std::string places;  // of the parts: "text_encoder streamed, transformer on the device, ..."
+  // Steps of all pictures that a GPU ran as they were recorded; kernels and ops are of the others.
+  int recorded_steps = 0;
   std::vector<KernelUse> kernels;
   std::vector<OpShare> ops;
   bool text_cached = false;  // the caption was encoded for an earlier picture

@@ -41,6 +41,7 @@ void add_report(RenderReport& total, const RenderReport& further) try {
   total.denoise_s += further.denoise_s;
   total.decode_s += further.decode_s;
   total.peak_bytes = std::max(total.peak_bytes, further.peak_bytes);
+  total.recorded_steps += further.recorded_steps;
   for (const KernelUse& use : further.kernels) add_kernel(total.kernels, use);
   for (const OpShare& share : further.ops) add_op(total.ops, share);
 } catch (...) {

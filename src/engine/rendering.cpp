@@ -188,6 +188,7 @@ void Rendering::velocity(std::optional<NetworkRun>& run, const ConstTensorView& 
   }
   profile_.enter_network(session_.family_.networks[network].name);
   run->velocity(z, step, out);
+  if (network == 0 && run->launches() > 0) ++report_.recorded_steps;
   store.end_use();
   profile_.enter_network("");
   if (!timed.ran) keep_record(network, timed.linears);
