@@ -54,10 +54,12 @@ void check_rotation(const std::string& op, const ConstTensorView& x, const HeadR
   if (how.second_heads > 0) check_vector(op + ": second_weight", how.second_weight, head_dim);
   for (const ConstTensorView* table : {&how.cos, &how.sin}) {
     check_matrix(op + ": cos and sin", *table, {DType::f32});
-    check(table->shape == Shape({rows, head_dim / 2}) && table->is_dense(),
-          "{}: cos or sin is {}, expected a dense [{}, {}]", op, table->shape.to_string(), rows,
-          head_dim / 2);
+    check(table->shape == Shape({rows, head_dim / 2}), "{}: cos or sin is {}, expected [{}, {}]",
+          op, table->shape.to_string(), rows, head_dim / 2);
   }
+  check(how.cos.row_stride() == how.sin.row_stride(),
+        "{}: rows of cos are {} apart, those of sin {}, expected the same", op,
+        how.cos.row_stride(), how.sin.row_stride());
 }
 
 bool is_empty(const ConstTensorView& view) { return view.shape.elements() == 0; }

@@ -31,7 +31,7 @@ struct HeadRotation {
   int64_t heads = 0;
   float eps = 0;
   ConstTensorView weight;    // F32 [head_dim], of the norm
-  ConstTensorView cos, sin;  // F32 [rows, head_dim / 2]
+  ConstTensorView cos, sin;  // F32 [rows, head_dim / 2], rows as far apart in both
   // The last heads may have a norm of their own, so that q and k, side by side, are one call.
   int64_t second_heads = 0;
   ConstTensorView second_weight = {};  // F32 [head_dim], with second_heads

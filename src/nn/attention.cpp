@@ -1,5 +1,6 @@
 #include "nn/attention.h"
 
+#include <algorithm>
 #include <array>
 
 #include "base/checked.h"
@@ -22,13 +23,24 @@ struct HeadCodes {
   }
 };
 
-// Keys lose their mean over all rows: softmax does not see it, and the codes of what is left are
-// finer.
+// Every n-th row.
+ConstTensorView sampled(const ConstTensorView& x, int64_t n) {
+  return ConstTensorView::rows(x.data, x.dtype, ceil_div(x.shape[0], n), x.shape[1],
+                               n * x.row_stride());
+}
+
+// Keys lose their mean: softmax does not see what all of them have in common, and the codes of what
+// is left are finer. Any vector would do, so that of some hundred rows does as well.
 HeadCodes codes_of_keys(Context& ctx, const TensorView& k, const HeadRotation& how) {
+  constexpr int64_t kSamples = 256;
+  const int64_t every = std::max<int64_t>(1, k.shape[0] / kSamples);
   HeadCodes codes(ctx, k.shape[0], k.shape[1], how.heads);
   const Buffer memory = ctx.backend.allocate(bytes_of(DType::f32, {k.shape[1]}));
   const TensorView mean = memory.view(DType::f32, {k.shape[1]});
-  ctx.backend.rotated_head_mean(k, how, mean);
+  HeadRotation of_samples = how;
+  of_samples.cos = sampled(how.cos, every);
+  of_samples.sin = sampled(how.sin, every);
+  ctx.backend.rotated_head_mean(sampled(k, every), of_samples, mean);
   ctx.backend.rotate_quantize_heads(k, how, mean, codes.heads);
   return codes;
 }

@@ -39,6 +39,7 @@ struct HeadArgs {
   const float* cos;            // [rows, half]
   const float* sin;            // [rows, half]
   int64_t pitch;               // of x, in bytes
+  int64_t angles_stride;       // of cos and sin
   int64_t rows;
   int heads;
   int first_heads;
@@ -54,6 +55,7 @@ struct HeadArgs {
         cos(how.cos.as<float>()),
         sin(how.sin.as<float>()),
         pitch(pitch_of(matrix)),
+        angles_stride(how.cos.shape[0] > 1 ? how.cos.row_stride() : 0),
         rows(matrix.shape[0]),
         heads(static_cast<int>(how.heads)),
         first_heads(static_cast<int>(how.heads - how.second_heads)),
@@ -68,7 +70,7 @@ struct HeadArgs {
     return half % kHeadPairs == 0 && half <= 32 * kHeadPairs && rows * heads < (1 << 30) &&
            heads < (1 << 19) && is_aligned(x, 0, 16) && pitch % 16 == 0 &&
            is_aligned(weight, 0, 16) && is_aligned(second_weight, 0, 16) &&
-           is_aligned(cos, 0, 16) && is_aligned(sin, 0, 16);
+           is_aligned(cos, 4 * angles_stride, 16) && is_aligned(sin, 4 * angles_stride, 16);
   }
   int teams() const { return 32 / lanes; }
 };
@@ -188,8 +190,8 @@ struct AnyHead {
   __device__ AnyHead(const HeadArgs& args, int64_t row, int head)
       : x(reinterpret_cast<const T*>(args.x + row * args.pitch) + int64_t{head} * 2 * args.half),
         weight(head < args.first_heads ? args.weight : args.second_weight),
-        cos(args.cos + row * args.half),
-        sin(args.sin + row * args.half),
+        cos(args.cos + row * args.angles_stride),
+        sin(args.sin + row * args.angles_stride),
         half(args.half) {
     float squares = 0;
     for (int j = static_cast<int>(threadIdx.x) % 32; j < 2 * half; j += 32) {

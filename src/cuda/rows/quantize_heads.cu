@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kHeadThreads, kBoundHeadBlocks)
     const int64_t row = row_index;
     const LoadedHeads<T, kBatch<T>> heads(args, place, row);
     const bool valid = place.j < args.half;
-    const int64_t angle = row * args.half + place.j;
+    const int64_t angle = row * args.angles_stride + place.j;
     const PairFactors angles(args.cos + angle, args.sin + angle, valid);
     const PairFactors weight(place.weight + place.j, place.weight + args.half + place.j, valid);
     float factor[kBatch<T>];
@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(kHeadThreads)
     const int64_t row = static_cast<int64_t>(blockIdx.x) * kMeanRows + step * kHeadWarps + warp;
     const bool there = row < args.rows;
     const LoadedHeads<T, 1> heads(args, place, row, there);
-    const int64_t angle = row * args.half + place.j;
+    const int64_t angle = row * args.angles_stride + place.j;
     const PairFactors angles(args.cos + angle, args.sin + angle, valid && there);
     float factor[1], y[2 * kHeadPairs];
     heads.norm_factors(args, factor);

@@ -18,7 +18,7 @@ __global__ void __launch_bounds__(kHeadThreads, kBoundHeadBlocks)
     const int64_t row = row_index;
     const LoadedHeads<T, kHeadBatch<T>> heads(args, place, row);
     const bool valid = place.j < args.half;
-    const int64_t angle = row * args.half + place.j;
+    const int64_t angle = row * args.angles_stride + place.j;
     const PairFactors angles(args.cos + angle, args.sin + angle, valid);
     const PairFactors weight(place.weight + place.j, place.weight + args.half + place.j, valid);
     float factor[kHeadBatch<T>];
