@@ -106,9 +106,6 @@ class Backend {
 
   // See gemm.h.
   void gemm(const GemmArgs& args, Fusion fusion);
-  // Whether gemm() makes one pass of it all. Where a rotation would be a second one, rotate_heads()
-  // does the same in less memory.
-  virtual bool fuses(const GemmProblem& problem) { return !traits_of(problem.fusion).rotates; }
   // Why gemm() does not run on an instruction that multiplies int8; empty where it does.
   virtual std::string why_not_native_int8() const { return ""; }
 

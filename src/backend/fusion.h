@@ -14,17 +14,15 @@ namespace octet {
 // cuda/gemm/epilogue.cuh do not compile until they know what a new one computes.
 //   gated:  of a weight packed as gate and up rows, see Backend::pack; out is [m, n / 2]
 //   biased: reads the weight's bias
-//   rotates: norms and rotates attention heads, see HeadRotations
 // clang-format off
 #define OCTET_FUSIONS(FUSION) \
-  /*     name    gated  biased rotates */ \
-  FUSION(none,   false, false, false) \
-  FUSION(bias,   false, true,  false) \
-  FUSION(swiglu, true,  false, false) \
-  FUSION(rotary, false, false, true)
+  /*     name    gated  biased */ \
+  FUSION(none,   false, false) \
+  FUSION(bias,   false, true) \
+  FUSION(swiglu, true,  false)
 // clang-format on
 
-#define OCTET_FUSION(name, gated, biased, rotates) name,
+#define OCTET_FUSION(name, gated, biased) name,
 enum class Fusion : uint8_t { OCTET_FUSIONS(OCTET_FUSION) };
 #undef OCTET_FUSION
 
@@ -33,10 +31,9 @@ struct FusionRow {
   std::string_view name;
   bool gated;
   bool biased;
-  bool rotates;
 };
 
-#define OCTET_FUSION(name, gated, biased, rotates) {Fusion::name, #name, gated, biased, rotates},
+#define OCTET_FUSION(name, gated, biased) {Fusion::name, #name, gated, biased},
 inline constexpr FusionRow kFusions[] = {OCTET_FUSIONS(OCTET_FUSION)};
 #undef OCTET_FUSION
 inline constexpr size_t kFusionCount = sizeof(kFusions) / sizeof(FusionRow);

@@ -8,7 +8,6 @@ namespace octet {
 std::string GemmProblem::to_string() const {
   std::string text = fmt::format("m{} n{} k{} {}", m, n, k, name_of(out));
   if (fusion != Fusion::none) text += fmt::format("+{}", name_of(fusion));
-  if (head_dim != 0) text += std::to_string(head_dim);
   return text + " " + layout;
 }
 
@@ -30,30 +29,6 @@ void check_gating(const QWeight& w, Fusion fusion) {
           "RowOrder::plain",
           name_of(fusion));
   }
-}
-
-void check_heads(const GemmArgs& args, const GemmProblem& problem) {
-  check(args.heads != nullptr, "gemm: the fusion {} needs heads to rotate",
-        name_of(problem.fusion));
-  const HeadRotations& heads = *args.heads;
-  check(heads.q_weight.shape.rank() == 1 && heads.head_dim() > 0 && heads.head_dim() % 2 == 0,
-        "gemm: the weight of the norm of q is {}, expected a vector of even length",
-        heads.q_weight.shape.to_string());
-  const int64_t head_dim = heads.head_dim();
-  check_vector("gemm: the weight of the norm of q", heads.q_weight, head_dim);
-  check_vector("gemm: the weight of the norm of k", heads.k_weight, head_dim);
-  check(heads.q_heads >= 0 && heads.k_heads >= 0 &&
-            (heads.q_heads + heads.k_heads) * head_dim <= problem.n,
-        "gemm: {} and {} heads of {} columns, but n={}", heads.q_heads, heads.k_heads, head_dim,
-        problem.n);
-  for (const ConstTensorView* table : {&heads.cos, &heads.sin}) {
-    check_matrix("gemm: cos and sin", *table, {DType::f32});
-    check(table->shape == Shape({problem.m, head_dim / 2}) && table->is_dense(),
-          "gemm: cos or sin is {}, expected a dense [{}, {}]", table->shape.to_string(), problem.m,
-          head_dim / 2);
-  }
-  check(problem.out == DType::f32 || problem.out == DType::bf16,
-        "gemm: rotated heads are F32 or BF16, got {}", name_of(problem.out));
 }
 
 }  // namespace
@@ -81,10 +56,6 @@ GemmProblem describe_gemm(const GemmArgs& args, Fusion fusion) {
         "gemm: the fusion asks for a bias that the weight lacks");
   check(fusion == Fusion::none || problem.out != DType::i32,
         "gemm: an I32 output is the bare accumulator and takes no fusion, got {}", name_of(fusion));
-  if (traits_of(fusion).rotates) {
-    check_heads(args, problem);
-    problem.head_dim = args.heads->head_dim();
-  }
   return problem;
 }
 
@@ -99,6 +70,5 @@ size_t std::hash<octet::GemmProblem>::operator()(const octet::GemmProblem& probl
   mix(static_cast<uint64_t>(problem.n));
   mix(static_cast<uint64_t>(problem.k));
   mix(static_cast<uint64_t>(problem.out) << 8 | static_cast<uint64_t>(problem.fusion));
-  mix(static_cast<uint64_t>(problem.head_dim));
   return seed;
 }

@@ -4,11 +4,9 @@
 //   y = (float(acc) * row_scale[m]) * col_scale[n]     two IEEE multiplications, in this order
 //   y = y + bias[n]                                    when the fusion is bias
 //   y = silu(y[gate]) * y[up]                          when the fusion is swiglu: half the columns
-//   y = the head of y, normed and rotated              when the fusion is rotary, see HeadRotations
 //   out = y rounded once to the output type            f32, bf16, f16
 // An i32 output is the accumulator itself, without any epilogue. No step is contracted to an fma,
 // hence every backend gives the same bits. (A NaN is a NaN: its payload is not part of the bits.)
-// The rotation alone has long sums and is within the bounds of Backend::rotate_heads().
 #pragma once
 
 #include <cstdint>
@@ -26,29 +24,16 @@ struct GemmProblem {
   int64_t k = 0;
   DType out = DType::bf16;
   Fusion fusion = Fusion::none;
-  std::string layout;    // of the weight
-  int64_t head_dim = 0;  // when the fusion is rotary
+  std::string layout;  // of the weight
 
   bool operator==(const GemmProblem&) const = default;
   std::string to_string() const;  // "m512 n4608 k4608 BF16+bias cpu_n32_k4_of_64_offset0"
-};
-
-// Columns of an output whose fusion is rotary: heads of q, heads of k, and others that stay as they
-// are. What becomes of a head is written at HeadRotation (ops.h), without a rounding before it.
-struct HeadRotations {
-  int64_t q_heads = 0, k_heads = 0;
-  float eps = 0;
-  ConstTensorView q_weight, k_weight;  // F32 [head_dim], of the norms
-  ConstTensorView cos, sin;            // F32 [m, head_dim / 2]
-
-  int64_t head_dim() const { return q_weight.shape[0]; }
 };
 
 struct GemmArgs {
   QTensor a;                   // I8 [m, k] in [-127, 127], F32 [m]; -128 gives undefined outputs
   const QWeight* w = nullptr;  // [n, k]
   TensorView out;              // [m, n], rows may be apart; [m, n / 2] for swiglu
-  const HeadRotations* heads = nullptr;  // for rotary
 };
 
 // Activations are in [-127, 127]; weights that other tools made may also hold -128. A sum of k such

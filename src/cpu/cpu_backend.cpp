@@ -118,34 +118,8 @@ class CpuBackend final : public HostBackend {
   std::string_view do_gemm(const GemmProblem& problem, const GemmArgs& args) override {
     check(problem.layout == layout_, "gemm: {} needs a weight packed as {}, got {}; pack it again",
           kernel_.name, layout_, problem.layout);
-    if (traits_of(problem.fusion).rotates) {
-      rotated_gemm(problem, args);
-    } else {
-      cpu::gemm(pool_, kernel_, problem, args, workspace_);
-    }
+    cpu::gemm(pool_, kernel_, problem, args, workspace_);
     return kernel_.name;
-  }
-
-  // Through f32: tiles hold no whole heads, and there is one rounding.
-  void rotated_gemm(const GemmProblem& problem, const GemmArgs& args) {
-    const HeadRotations& heads = *args.heads;
-    const Buffer memory = allocate(bytes_of(DType::f32, {problem.m, problem.n}));
-    const TensorView wide = memory.view(DType::f32, {problem.m, problem.n});
-    GemmProblem plain = problem;
-    plain.out = DType::f32;
-    plain.fusion = Fusion::none;
-    cpu::gemm(pool_, kernel_, plain, {args.a, args.w, wide}, workspace_);
-    const auto rotate = [&](int64_t first, int64_t count, const ConstTensorView& weight) {
-      if (count == 0) return;
-      const int64_t head_dim = heads.head_dim();
-      std::byte* columns = wide.data + first * head_dim * static_cast<int64_t>(sizeof(float));
-      cpu::rotate_heads(
-          workers_, TensorView::rows(columns, DType::f32, problem.m, count * head_dim, problem.n),
-          {count, heads.eps, weight, heads.cos, heads.sin});
-    };
-    rotate(0, heads.q_heads, heads.q_weight);
-    rotate(heads.q_heads, heads.k_heads, heads.k_weight);
-    cpu::convert(workers_, wide, args.out, {});
   }
 
   void do_matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,

@@ -211,16 +211,6 @@ class CudaBackend final : public Backend, private GemmTuning {
             factors.as<float>(), to);
   }
 
-  bool fuses(const GemmProblem& problem) override {
-    const Active active(traits().index);
-    if (forced_ != nullptr) return launcher_.refusal(*forced_, problem).empty();
-    const auto takes_it = [&](const GemmCandidate& candidate) {
-      return launcher_.refusal(candidate, problem).empty();
-    };
-    return chosen_.count(problem) > 0 ||
-           std::any_of(gemm_candidates().begin(), gemm_candidates().end(), takes_it);
-  }
-
   void do_prepare_gemm(const GemmProblem& problem) override {
     check(problem.layout == kWeightLayout,
           "gemm: cuda needs a weight packed as {}, got {}; pack it with this backend",

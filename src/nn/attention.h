@@ -5,10 +5,19 @@
 
 namespace octet::nn {
 
-// Heads of q, k and v side by side are made of x by one linear, those of q and k normed and
-// rotated.
+// Heads of q and k, which are normed and rotated, see HeadRotation; v has as many as k.
+struct AttentionHeads {
+  int64_t q_heads = 0, k_heads = 0;
+  float eps = 0;
+  ConstTensorView q_weight, k_weight;  // F32 [head_dim], of the norms
+  ConstTensorView cos, sin;            // F32 [rows, head_dim / 2]
+
+  int64_t head_dim() const { return q_weight.shape[0]; }
+};
+
+// Heads of q, k and v, side by side, are made of x by one linear.
 // -> [rows - first, heads of q]: of the rows from the first on, which look at all.
-Matrix self_attention(Context& ctx, const Operand& x, const Linear& qkv, const HeadRotations& heads,
-                      int64_t first = 0);
+Matrix self_attention(Context& ctx, const Operand& x, const Linear& qkv,
+                      const AttentionHeads& heads, int64_t first = 0);
 
 }  // namespace octet::nn

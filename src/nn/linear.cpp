@@ -23,19 +23,6 @@ const ActivationTransform* transform_of(const LinearPart& part) {
   return part.rounding ? &part.rounding->transform : nullptr;
 }
 
-// Whether one kernel multiplies, norms and rotates.
-bool fuses_rotation(Context& ctx, const Operand& x, const Linear& qkv, const HeadRotations& heads) {
-  if (qkv.parts.size() != 1 || !qkv.is_int8() || qkv.parts.front().quantized->bias) return false;
-  const QWeight& weight = *qkv.parts.front().quantized;
-  return ctx.backend.fuses({.m = x.row_count(),
-                            .n = weight.n,
-                            .k = weight.k,
-                            .out = ctx.dtype,
-                            .fusion = Fusion::rotary,
-                            .layout = weight.layout,
-                            .head_dim = heads.head_dim()});
-}
-
 }  // namespace
 
 bool Operand::fits(const Linear& w) const {
@@ -154,27 +141,6 @@ Matrix linear(Context& ctx, const Operand& x, const Linear& w) {
 
 Matrix linear(Context& ctx, const ConstTensorView& x, const Linear& w) {
   return linear(ctx, operand(ctx, x, w), w);
-}
-
-Matrix rotated_linear(Context& ctx, const Operand& x, const Linear& qkv,
-                      const HeadRotations& heads) {
-  if (fuses_rotation(ctx, x, qkv, heads)) {
-    check(x.fits(qkv), "linear {}: the operand was made for another weight", qkv.layer);
-    enter(ctx, qkv);
-    Matrix out = ctx.matrix(x.row_count(), qkv.n);
-    ctx.backend.gemm({x.quantized(0), &*qkv.parts.front().quantized, out, &heads}, Fusion::rotary);
-    return out;
-  }
-  Matrix out = linear(ctx, x, qkv);
-  const int64_t q = heads.q_heads * heads.head_dim(), k = heads.k_heads * heads.head_dim();
-  ctx.backend.rotate_heads(columns_of(out, 0, q + k), {.heads = heads.q_heads + heads.k_heads,
-                                                       .eps = heads.eps,
-                                                       .weight = heads.q_weight,
-                                                       .cos = heads.cos,
-                                                       .sin = heads.sin,
-                                                       .second_heads = heads.k_heads,
-                                                       .second_weight = heads.k_weight});
-  return out;
 }
 
 Matrix swiglu(Context& ctx, const Operand& x, const Linear& gate_up) {

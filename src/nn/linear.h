@@ -64,10 +64,6 @@ Matrix linear(Context& ctx, const Operand& x, const Linear& w);
 Matrix linear(Context& ctx, const ConstTensorView& x, const Linear& w);
 void linear_into(Context& ctx, const Operand& x, const Linear& w, const TensorView& out);
 
-// x Wqkv^T of a weight with the rows of q, k and v, their heads of q and k normed and rotated.
-Matrix rotated_linear(Context& ctx, const Operand& x, const Linear& qkv,
-                      const HeadRotations& heads);
-
 // silu(x Wgate^T) * (x Wup^T), of a weight with the rows of both; out has half as many columns.
 Matrix swiglu(Context& ctx, const Operand& x, const Linear& gate_up);
 

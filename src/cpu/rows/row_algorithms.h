@@ -276,9 +276,8 @@ template <class V, class T>
 
 template <class V, class T>
 [[gnu::always_inline]] inline void epilogue_of_type(const EpilogueTile& tile) {
-  static_assert(octet::kFusionCount == 4, "a new fusion needs its epilogue here");
+  static_assert(octet::kFusionCount == 3, "a new fusion needs its epilogue here");
   switch (tile.fusion) {
-    case octet::Fusion::rotary:  // a second pass, see cpu_backend.cpp
     case octet::Fusion::none: epilogue_typed<V, T, false>(tile); break;
     case octet::Fusion::bias: epilogue_typed<V, T, true>(tile); break;
     case octet::Fusion::swiglu: swiglu_typed<V, T>(tile); break;

@@ -24,23 +24,14 @@ __global__ void __launch_bounds__(kHopperTiles[kRow].threads(), 1)
   run_block<kHopperTiles[kRow], F>(params, maps);
 }
 
-// Null where the row cannot do what the fusion asks for.
-template <TileClass C, int kRow, Fusion F>
-const void* kernel_of() {
-  constexpr bool kRotates = kFusions[static_cast<int>(F)].rotates;
-  if constexpr (C == TileClass::hopper) {
-    if constexpr (!kRotates || kHopperTiles[kRow].head_columns() > 0) {
-      return reinterpret_cast<const void*>(&gemm_sm90<kRow, F>);
-    }
-  } else if constexpr (!kRotates) {
-    return reinterpret_cast<const void*>(&gemm_sm80<C, kRow, F>);
-  }
-  return nullptr;
-}
-
 template <TileClass C, Fusion F, int... kRows>
 auto list_kernels(std::integer_sequence<int, kRows...>) {
-  return std::array<const void*, sizeof...(kRows)>{kernel_of<C, kRows, F>()...};
+  using Kernels = std::array<const void*, sizeof...(kRows)>;
+  if constexpr (C == TileClass::hopper) {
+    return Kernels{reinterpret_cast<const void*>(&gemm_sm90<kRows, F>)...};
+  } else {
+    return Kernels{reinterpret_cast<const void*>(&gemm_sm80<C, kRows, F>)...};
+  }
 }
 
 template <TileClass C, Fusion F>

@@ -5,7 +5,6 @@
 
 #include "cuda/gemm/epilogue.cuh"
 #include "cuda/gemm/mainloop_sm90.cuh"
-#include "cuda/gemm/rotary.cuh"
 #include "cuda/gemm/share.cuh"
 #include "cuda/ptx/named_barrier.cuh"
 #include "cuda/ptx/registers.cuh"
@@ -91,11 +90,7 @@ __device__ __forceinline__ void multiply_tiles(const GemmParams& params, uint32_
     const int row = block.row + part.row + static_cast<int>(threadIdx.x % kGroupThreads / 32 * 16);
 #pragma unroll
     for (int i = 0; i < Multiplier<T>::kRows; ++i) {
-      if constexpr (F == Fusion::rotary) {
-        store_rotated<kType>(params, row + 64 * i, block.column + part.column, acc[i]);
-      } else {
-        store_accumulators<F, kType>(params, row + 64 * i, block.column + part.column, acc[i]);
-      }
+      store_accumulators<F, kType>(params, row + 64 * i, block.column + part.column, acc[i]);
     }
   }
 }
@@ -125,12 +120,8 @@ __device__ __forceinline__ void run_block(const GemmParams& params, const Operan
     __syncwarp();
   } else {
     if constexpr (T.groups() > 1) ptx::take_registers<240>();
-    with_out_type(params, [&](auto type) {
-      // No rotated heads are f16, see describe_gemm().
-      if constexpr (F != Fusion::rotary || type != OutType::f16) {
-        multiply_tiles<T, F, type>(params, stages, words, group);
-      }
-    });
+    with_out_type(params,
+                  [&](auto type) { multiply_tiles<T, F, type>(params, stages, words, group); });
   }
   // Nobody leaves while the other block may still arrive at its barriers.
   if constexpr (T.cluster() > 1) ptx::cluster_sync();

@@ -30,24 +30,6 @@ OutType out_type(DType dtype) {
   }
 }
 
-RotatedHeads rotated_heads(const HeadRotations& heads) {
-  const auto aligned = [](const ConstTensorView& view) {
-    const auto* data = view.as<float>();
-    check(is_aligned(data, kAlignment),
-          "gemm: the norms and angles of rotated heads begin at multiples of {} bytes on a GPU",
-          kAlignment);
-    return data;
-  };
-  const int64_t head_dim = heads.head_dim();
-  return {.q_weight = aligned(heads.q_weight),
-          .k_weight = aligned(heads.k_weight),
-          .cos = aligned(heads.cos),
-          .sin = aligned(heads.sin),
-          .q_columns = static_cast<int>(heads.q_heads * head_dim),
-          .rotated_columns = static_cast<int>((heads.q_heads + heads.k_heads) * head_dim),
-          .eps = heads.eps};
-}
-
 // A launch of `workers` workers; `cluster` must live as long as the result.
 cudaLaunchConfig_t launch_config(const GemmRow& row, int workers, cudaLaunchAttribute& cluster,
                                  cudaStream_t stream) {
@@ -76,8 +58,7 @@ GemmOperands GemmOperands::from(const GemmArgs& args) {
           .w = reinterpret_cast<const int8_t*>(args.w->values.data()),
           .col_scale = floats(args.w->col_scale),
           .bias = floats(args.w->bias),
-          .out = args.out,
-          .heads = args.heads};
+          .out = args.out};
 }
 
 GemmLauncher::GemmLauncher(Device& device) : device_(device) {
@@ -89,7 +70,6 @@ GemmLauncher::GemmLauncher(Device& device) : device_(device) {
 
 int GemmLauncher::room_for(const GemmRow& row, Fusion fusion) {
   const void* kernel = row.kernels[static_cast<int>(fusion)];
-  if (kernel == nullptr) return 0;
   if (const auto known = room_.find(kernel); known != room_.end()) return known->second;
   int room = 0;
   if (row.shared_bytes <= device_.traits().shared_bytes_per_block) {
@@ -131,10 +111,6 @@ std::string GemmLauncher::refusal(const GemmCandidate& candidate, const GemmProb
     return fmt::format("needs {} KB of shared memory per block, this GPU has {}",
                        row.shared_bytes / 1024, traits.shared_bytes_per_block / 1024);
   }
-  if (traits_of(problem.fusion).rotates && row.head_columns != problem.head_dim) {
-    return fmt::format("no warpgroup of it holds whole heads of {} columns", problem.head_dim);
-  }
-  if (problem.m * problem.head_dim > UINT32_MAX) return "takes fewer rows of rotated heads";
   if (room_for(row, problem.fusion) == 0) {
     return fmt::format("this build has no code of it for sm_{}{}", traits.architecture(),
                        row.cluster() > 1 ? ", or the GPU no room for its clusters" : "");
@@ -214,7 +190,6 @@ void GemmLauncher::launch(const GemmCandidate& candidate, const GemmProblem& pro
     fail("gemm: {} would share too many steps of {}", candidate.name, problem.to_string());
   }
   GemmParams params = {};
-  if (operands.heads != nullptr) params.heads = rotated_heads(*operands.heads);
   use_aligned_a(params, operands, problem);
   params.w = operands.w;
   params.row_scale = operands.row_scale;

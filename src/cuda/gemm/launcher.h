@@ -22,7 +22,6 @@ struct GemmOperands {
   const float* col_scale = nullptr;
   const float* bias = nullptr;
   TensorView out;
-  const HeadRotations* heads = nullptr;  // for rotary
 
   static GemmOperands from(const GemmArgs& args);
 };

@@ -7,15 +7,6 @@ namespace octet::cuda {
 
 enum class OutType : int { i32, f32, bf16, f16 };
 
-// See HeadRotations; all begin at multiples of 16 bytes. Columns from rotated_columns on stay as
-// they are.
-struct RotatedHeads {
-  const float *q_weight, *k_weight;
-  const float *cos, *sin;
-  int q_columns, rotated_columns;
-  float eps;
-};
-
 struct GemmParams {
   const int8_t* a;         // [m, k], rows a_stride bytes apart, 16-byte aligned
   const int8_t* w;         // packed, see pack.h
@@ -29,7 +20,6 @@ struct GemmParams {
   int m, n, k;
   int packed_n;  // rows of w as packed
   OutType out_type;
-  RotatedHeads heads;  // for rotary
 
   // The schedule, see schedule.cuh and work_list.cuh.
   int tiles_m, tiles_n;

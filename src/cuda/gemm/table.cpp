@@ -91,7 +91,6 @@ GemmRow::GemmRow(const HopperTile& tile)
       threads(tile.threads()),
       shared_bytes(tile.shared_bytes()),
       teams(tile.teams()),
-      head_columns(tile.head_columns()),
       read_bytes(tile.read_bytes()) {}
 
 std::span<const GemmRow> gemm_rows() {

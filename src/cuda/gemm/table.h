@@ -23,9 +23,8 @@ struct GemmRow {
   int threads, shared_bytes;               // of a block
   int teams = 1;                           // see share.cuh
   bool can_stream = true;                  // tiles can be shared along k
-  int head_columns = 0;                    // of heads that it can rotate
   int read_bytes;                          // of shared memory, per stage and block
-  const void* kernels[kFusionCount] = {};  // by Fusion; null: this row cannot
+  const void* kernels[kFusionCount] = {};  // by Fusion
 
   int cluster() const { return cluster_m * cluster_n; }
   int worker_m() const { return m * cluster_m; }

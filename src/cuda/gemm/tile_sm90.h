@@ -31,9 +31,6 @@ struct HopperTile {
   constexpr int threads() const { return kGroupThreads * (groups() + 1); }
   constexpr int group_m() const { return is_pingpong() ? m : m / groups_m; }
   constexpr int group_n() const { return is_pingpong() ? n : n / groups_n; }
-  // Columns of the attention heads that a warpgroup can rotate, because it holds them whole; 0: of
-  // none.
-  constexpr int head_columns() const { return group_n() == 256 ? 256 : 0; }
   constexpr int cluster() const { return cluster_m * cluster_n; }
   constexpr int teams() const {
     return cluster() * (is_pingpong() ? 1 : groups());

@@ -37,7 +37,6 @@ class Operands {
     scales_ = device_->allocate(ones.size() * sizeof(float));
     device_->upload(scales_.data(), reinterpret_cast<const std::byte*>(ones.data()),
                     ones.size() * sizeof(float));
-    if (traits_of(problem.fusion).rotates) make_heads();
     const double operations = 2.0 * static_cast<double>(problem.m) *
                               static_cast<double>(problem.n) * static_cast<double>(problem.k);
     // 1000 TOPS, and 3 us at least: only a number of launches comes out of it.
@@ -100,18 +99,6 @@ class Operands {
     return {values, scales_.view(DType::f32, {values.shape[0]})};
   }
 
-  // A third of the columns is q's, as many are k's.
-  void make_heads() {
-    const int64_t half = problem_.head_dim / 2;
-    const std::vector<float> numbers(static_cast<size_t>((problem_.m + 2) * half), 0.5f);
-    angles_ = device_->allocate(numbers.size() * sizeof(float));
-    device_->upload(angles_.data(), reinterpret_cast<const std::byte*>(numbers.data()),
-                    numbers.size() * sizeof(float));
-    heads_.q_heads = heads_.k_heads = problem_.n / 3 / problem_.head_dim;
-    heads_.q_weight = heads_.k_weight = angles_.view(DType::f32, {problem_.head_dim});
-    heads_.cos = heads_.sin = angles_.view(DType::f32, {problem_.m, half});
-  }
-
   // Random numbers of a deviation of 30, which is what quantized weights have. What a GPU draws,
   // and so its clock, depends on them: with zeros it would stay far from its power limit.
   Set make_set(uint64_t seed) {
@@ -153,8 +140,7 @@ class Operands {
                         .w = reinterpret_cast<const int8_t*>(set.w.data()),
                         .col_scale = scales,
                         .bias = scales,
-                        .out = out,
-                        .heads = angles_ ? &heads_ : nullptr});
+                        .out = out});
     } else if (name == kQuantize) {
       launch_quantize_rows(rows(set.bf16_a, DType::bf16, m, k), {}, scaled(a(set)),
                            device_->traits().multiprocessors, device_->stream());
@@ -172,8 +158,6 @@ class Operands {
   CublasLt* library_;
   GemmProblem problem_;
   Buffer scales_;  // 0.01, until quantizing writes its own
-  Buffer angles_;  // and norms, of heads_
-  HeadRotations heads_;
   std::vector<Set> sets_;
   int launches_ = 1;
 };
