@@ -16,6 +16,10 @@ struct FloatScores {
   float scores[kBlocks][4];
   __device__ auto& raw() { return scores; }
   __device__ auto& values() { return scores; }
+  __device__ __forceinline__ void begin() {
+#pragma unroll
+    for (auto& block : scores) block[0] = block[1] = block[2] = block[3] = 0;
+  }
 };
 
 // The tensor cores add to a number whose bits, with the sum in them, are those of the float
