@@ -75,10 +75,10 @@ class FlashRing {
       : slots_(shared + T.slot_place(0)),
         key_blocks_(key_blocks),
         ring_(shared + T.barrier_place()) {
-    k_ = params.k + k_copies_.row * params.k_stride + int64_t{head} * score_head_bytes<T>(params) +
-         k_copies_.chunk * 16;
-    v_ = params.v + v_copies_.row * params.v_stride + int64_t{head} * value_head_bytes<T>(params) +
-         v_copies_.chunk * 16;
+    const int64_t k_column = int64_t{head} * score_head_bytes<T>(params) + k_copies_.chunk * 16;
+    const int64_t v_column = int64_t{head} * value_head_bytes<T>(params) + v_copies_.chunk * 16;
+    k_ = params.k + k_copies_.row * params.k_stride + k_column;
+    v_ = params.v + v_copies_.row * params.v_stride + v_column;
     left_k_ = params.keys - k_copies_.row;
     left_v_ = params.keys - v_copies_.row;
     if constexpr (T.int8) {
@@ -134,17 +134,20 @@ class FlashRing {
 
   template <int kKind>
   __device__ __forceinline__ void fill(const FlashParams& params, uint32_t slot) {
+    const std::byte*& from = kKind == 0 ? k_ : v_;
+    int& left = kKind == 0 ? left_k_ : left_v_;
+    const int64_t stride = kKind == 0 ? params.k_stride : params.v_stride;
     if constexpr (kKind == 0) {
-      k_copies_.template copy<T.keys>(place<0>(slot), k_, params.k_stride, left_k_,
+      k_copies_.template copy<T.keys>(place<0>(slot), from, stride, left,
                                       score_head_bytes<T>(params));
       if constexpr (T.int8) copy_scales(slot);
     } else {
-      v_copies_.template copy<T.keys>(place<1>(slot), v_, params.v_stride, left_v_,
+      v_copies_.template copy<T.keys>(place<1>(slot), from, stride, left,
                                       value_head_bytes<T>(params));
     }
     ring_.producer_commit(slot);
-    (kKind == 0 ? k_ : v_) += T.keys * (kKind == 0 ? params.k_stride : params.v_stride);
-    (kKind == 0 ? left_k_ : left_v_) -= T.keys;
+    from += T.keys * stride;
+    left -= T.keys;
   }
 
   // Of the keys that k_ is at, four per thread. Of the four around the last key all are read: rows
