@@ -39,13 +39,15 @@ void expect_right(Backend& backend, const AttentionCase& c, float deviation = 1)
 
 TEST(FlashKernels, OneForEachHeadFitsEveryGpu) {
   constexpr int kSmallest = 99 * 1024;  // of a block on sm_86, 89 and 120
-  std::set<int> heads;
+  std::set<int> heads, int8_heads;
   for (const FlashKernel& kernel : cuda::flash_kernels()) {
     EXPECT_LE(kernel.shared_bytes, 227 * 1024) << kernel.name;
     if (kernel.hopper() != nullptr) continue;
-    if (kernel.shared_bytes <= kSmallest) heads.insert(kernel.head_dim);
+    if (kernel.shared_bytes > kSmallest) continue;
+    (kernel.int8 ? int8_heads : heads).insert(kernel.head_dim);
   }
   EXPECT_EQ(heads, std::set<int>({64, 128, 256}));
+  EXPECT_EQ(int8_heads, std::set<int>({128, 256}));
 }
 
 TEST(FlashKernels, RefuseWhatTheyCannot) {
@@ -67,6 +69,24 @@ TEST(FlashKernels, RefuseWhatTheyCannot) {
   EXPECT_NE(refusal(DType::bf16, 128, 4, 0, enough), "");
   EXPECT_NE(refusal(DType::bf16, 128, 0, 2, enough), "");
   EXPECT_NE(refusal(DType::bf16, 128, 0, 0, enough - 1), "");
+}
+
+TEST(FlashKernels, OfCodesRefuseOtherHeadsAndTypes) {
+  const FlashKernel& kernel = cuda::find_flash("flash_256_128x64_s4_int8");
+  alignas(16) std::byte memory[64] = {};
+  cuda::DeviceTraits device;
+  device.major = 8;
+  device.shared_bytes_per_block = kernel.shared_bytes;
+  const auto refusal = [&](DType type, int64_t head_dim, int64_t scale_stride) {
+    const auto codes = TensorView::rows(memory, type, 5, 2 * head_dim, 2 * head_dim);
+    const auto values = TensorView::rows(memory, DType::bf16, 5, 2 * head_dim, 2 * head_dim);
+    const auto scales = TensorView::rows(memory, DType::f32, 2, 5, scale_stride);
+    return kernel.refusal({codes, codes, values, values, 2, 2, false, scales, scales}, device);
+  };
+  EXPECT_EQ(refusal(DType::i8, 256, 8), "");
+  EXPECT_NE(refusal(DType::bf16, 256, 8), "");
+  EXPECT_NE(refusal(DType::i8, 128, 8), "");
+  EXPECT_NE(refusal(DType::i8, 256, 6), "");
 }
 
 TEST(FlashKernels, AnUnknownNameIsOneSentence) {
@@ -260,7 +280,11 @@ class Int8AttentionWay : public OnGpu, public testing::WithParamInterface<std::s
     OnGpu::SetUp();
     if (IsSkipped()) return;
     const FlashKernel& kernel = cuda::find_flash(GetParam());
-    if (kernel.hopper() != nullptr && find_cuda_devices().devices[0].major != 9) {
+    const CudaDevice device = find_cuda_devices().devices[0];
+    if (static_cast<uint64_t>(kernel.shared_bytes) > device.shared_bytes_per_block) {
+      GTEST_SKIP() << "skipped, because it needs more shared memory than this GPU has";
+    }
+    if (kernel.hopper() != nullptr && device.major != 9) {
       GTEST_SKIP() << "skipped, because it runs on sm_90 alone";
     }
     head_dim_ = kernel.head_dim, rows_ = kernel.rows, keys_ = kernel.keys;

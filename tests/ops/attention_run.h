@@ -190,6 +190,10 @@ inline void expect_int8_attention_right(Backend& backend, const AttentionCase& c
   std::mt19937 random(static_cast<uint32_t>(c.rows * 13 + c.keys * 5 + c.head_dim));
   AttentionOperands operands(c, random, deviation);
   operands.v = random_matrix(c.type, c.keys, c.kv_heads * c.head_dim, random, 1, 0, 8);
+  // A row of zeros, whose scale is 0, sees all keys alike, and still none that is hidden from it.
+  for (int64_t j = 0; c.rows > 2 && j < c.heads * c.head_dim; ++j) {
+    write_element(operands.q.view(), c.rows / 2, j, 0);
+  }
   AttentionCodes q(operands.q, c.heads), k(operands.k, c.kv_heads);
   {
     const Operand device_q(backend, q.codes), device_k(backend, k.codes);

@@ -100,6 +100,11 @@ void FlashLauncher::launch_sm80(const FlashKernel& kernel, const FlashTile& tile
   params.sharing = static_cast<int>(args.heads / args.kv_heads);
   params.scale_log2 = scale_log2(args);
   params.causal = args.causal;
+  if (tile.int8) {
+    params.q_scales = args.q_scales.as<float>(), params.k_scales = args.k_scales.as<float>();
+    params.q_scale_stride = args.q_scales.row_stride();
+    params.k_scale_stride = args.k_scales.row_stride();
+  }
   allow_shared_memory(kernel);
   // Blocks of one head run at about the same time: its keys and values stay in the L2.
   const dim3 grid(static_cast<unsigned>((params.rows + tile.rows - 1) / tile.rows),

@@ -10,12 +10,11 @@
 // docs/kernels/attention.md.
 #pragma once
 
-#include <type_traits>
-
 #include "cuda/attention/flash_merge_sm90.cuh"
 #include "cuda/attention/flash_params_sm90.h"
 #include "cuda/attention/flash_tile_sm90.h"
 #include "cuda/attention/online_softmax.cuh"
+#include "cuda/attention/scores.cuh"
 #include "cuda/ptx/cluster.cuh"
 #include "cuda/ptx/named_barrier.cuh"
 #include "cuda/ptx/registers.cuh"
@@ -146,9 +145,9 @@ class FlashGroup {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         const int row = warp_row + static_cast<int>(threadIdx.x % 32 / 4) + 8 * h;
-        scale_log2[h] =
+        const float q_scale =
             row < params_.rows ? params_.q_scale[head * params_.q_scale_stride + row] : 0;
-        scale_log2[h] = __fmul_rn(scale_log2[h], params_.scale_log2);
+        scale_log2[h] = row_scale_log2(q_scale, params_.scale_log2);
       }
     }
     const int fewest = params_.causal ? min(params_.keys, warp_row + 1) : params_.keys;
@@ -231,44 +230,7 @@ class FlashGroup {
   }
 
  private:
-  // Scores as they come from the tensor cores, then as numbers.
-  struct FloatScores {
-    float scores[kScoreBlocks][4];
-    __device__ auto& raw() { return scores; }
-    __device__ auto& values() { return scores; }
-  };
-  // The tensor cores add to a number whose bits, with the sum in them, are those of the float
-  // kOffset + sum: sums of up to 256 products are below 2^22 in magnitude. That takes one
-  // instruction less than converting them, and tells the compiler that old sums are not needed.
-  struct Int8Scores {
-    static constexpr float kOffset = 0x1.8p23f;
-    int32_t sums[kScoreBlocks][4];
-    float scores[kScoreBlocks][4];
-    __device__ auto& raw() { return sums; }
-    __device__ auto& values() { return scores; }
-    __device__ __forceinline__ void begin() {
-#pragma unroll
-      for (auto& block : sums) {
-        block[0] = block[1] = block[2] = block[3] = __float_as_int(kOffset);
-      }
-    }
-    // `scales`: address of the keys' scales. The offset times a scale is rounded, by less than one
-    // unit of the sums.
-    __device__ __forceinline__ void scale(uint32_t scales) {
-      const uint32_t from = scales + threadIdx.x % 4 * 8;
-#pragma unroll
-      for (int j = 0; j < kScoreBlocks; ++j) {
-        const float2 scale = ptx::shared_load_pair(from + j * 32);
-        const float offset[2] = {__fmul_rn(-kOffset, scale.x), __fmul_rn(-kOffset, scale.y)};
-#pragma unroll
-        for (int c = 0; c < 4; ++c) {
-          scores[j][c] =
-              __fmaf_rn(__int_as_float(sums[j][c]), c % 2 == 0 ? scale.x : scale.y, offset[c % 2]);
-        }
-      }
-    }
-  };
-  using Scores = std::conditional_t<T.int8, Int8Scores, FloatScores>;
+  using Scores = ScoresOf<T.int8, kScoreBlocks>;
 
   // Q K^T of a block of keys.
   __device__ __forceinline__ void issue_scores(const KeyRing<T>& keys, Scores& scores) const {

@@ -28,7 +28,8 @@ std::vector<FlashKernel> make_kernels() {
 }
 
 std::string name_of(const FlashTile& tile) {
-  return fmt::format("flash_{}_{}x{}_s{}", tile.head_dim, tile.rows, tile.keys, tile.stages);
+  return fmt::format("flash_{}_{}x{}_s{}{}", tile.head_dim, tile.rows, tile.keys, tile.stages,
+                     tile.int8 ? "_int8" : "");
 }
 
 std::string name_of(const HopperFlashTile& tile) {
@@ -47,7 +48,7 @@ FlashKernel::FlashKernel(const FlashTile& tile_, const void* code_)
       rows(tile_.rows),
       keys(tile_.keys),
       shared_bytes(tile_.shared_bytes()),
-      int8(false) {}
+      int8(tile_.int8) {}
 
 FlashKernel::FlashKernel(const HopperFlashTile& tile_, const void* code_)
     : name(name_of(tile_)),
@@ -87,7 +88,7 @@ std::string FlashKernel::unsuitable(const DeviceTraits& device) const {
 std::string FlashKernel::refusal(const AttentionArgs& args, const DeviceTraits& device) const {
   if (args.out.dtype != DType::bf16) return "its values are BF16";
   if (args.is_int8() != int8) return int8 ? "it multiplies INT8" : "it multiplies BF16";
-  if (hopper() != nullptr && args.head_dim() != head_dim) {
+  if ((hopper() != nullptr || int8) && args.head_dim() != head_dim) {
     return fmt::format("its heads have {} channels", head_dim);
   }
   if (args.head_dim() % 8 != 0) return "it takes heads of multiples of 8 channels";
