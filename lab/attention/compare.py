@@ -1,8 +1,8 @@
 """Octet's attention kernels for Hopper beside cuDNN's, in one process: right first, then fast.
 
-`cold`: in turns, both orders, 512 MB written before each run; medians. `load`: without pause, slices
-of 50 ms in turns, both orders, after half a second of all of them; medians. Needs a Hopper GPU,
-torch with cuDNN, and libkernels.so (see kernels.cu).
+`cold`: in turns, both orders, 512 MB written before each run; medians. `load`: without pause,
+slices of 50 ms in turns, both orders, after half a second of all of them; medians. Needs a Hopper
+GPU, torch with cuDNN, and libkernels.so (see kernels.cu).
 """
 
 import ctypes

@@ -1,8 +1,8 @@
 """What INT8 scores cost attention, without a GPU: NRMSE of the output against float64.
 
-q and k become codes as Octet makes them (a scale for each row of each head, keys without the mean of
-some hundred of them); scores are exact integers then, weights are rounded to bf16 as the kernels do,
-and values are bf16. Beside it the same with bf16 q and k, which is what `--attention bf16` computes.
+q and k become codes as Octet makes them (a scale for each row of each head, keys without the mean
+of some hundred of them); scores are exact integers then, weights are rounded to bf16 as the kernels
+do, and values are bf16. Beside it the same with bf16 q and k, as of `--attention bf16`.
 """
 
 import math

@@ -163,8 +163,10 @@ TEST_F(ModelArguments, Attention) {
     expect_error([&](Backend& b) { b.attention(args); }, part);
   };
   expect([](AttentionArgs& a) { a.k = matrix(5, 4, DType::f32); }, "attention: k is F32");
-  expect([](AttentionArgs& a) { a.v = matrix(4, 4); }, "attention: v is [4, 4], expected the shape [5, 4] of k");
-  expect([](AttentionArgs& a) { a.out = matrix(3, 4); }, "attention: out is [3, 4], expected the shape [3, 8] of q");
+  expect([](AttentionArgs& a) { a.v = matrix(4, 4); },
+         "attention: v is [4, 4], expected the shape [5, 4] of k");
+  expect([](AttentionArgs& a) { a.out = matrix(3, 4); },
+         "attention: out is [3, 4], expected the shape [3, 8] of q");
   expect([](AttentionArgs& a) { a.heads = 0; }, "attention: 0 heads on 1 of k and v");
   expect([](AttentionArgs& a) { a.kv_heads = 0; }, "attention: 2 heads on 0 of k and v");
   expect([](AttentionArgs& a) { a.kv_heads = 4; }, "attention: 2 heads on 4 of k and v");

@@ -70,7 +70,7 @@ const FlashKernel* FlashLauncher::choose(const AttentionArgs& args) const {
   const FlashKernel* best = nullptr;
   double best_time = 0;
   for (const FlashKernel& kernel : flash_kernels()) {
-    if (!kernel.refusal(args, device_.traits()).empty()) continue;
+    if (!kernel.is_offered() || !kernel.refusal(args, device_.traits()).empty()) continue;
     const HopperFlashTile* tile = kernel.hopper();
     if (tile == nullptr) return best != nullptr ? best : &kernel;
     const double time = share(*tile, args).time;
@@ -143,8 +143,7 @@ void FlashLauncher::launch_sm90(const FlashKernel& kernel, const HopperFlashTile
     // A thread's accumulators, and two rows' maxima and sums.
     const size_t state = size_t{128} * (static_cast<size_t>(tile.head_dim) / 2 + 4) * sizeof(float);
     const size_t bytes = size_t{2} * shares.workers * teams * state;
-    if (partials_.bytes() < bytes) partials_ = device_.allocate(bytes);
-    params.partials = reinterpret_cast<float*>(partials_.data());
+    params.partials = reinterpret_cast<float*>(device_.at_least(partials_, bytes));
     const size_t arrival_bytes =
         static_cast<size_t>(device_.traits().multiprocessors * teams) * sizeof(uint32_t);
     if (arrivals_.bytes() < arrival_bytes) {
