@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "base/invalid_request.h"
 
 namespace octet::nn {
 namespace {
@@ -70,6 +71,8 @@ Matrix self_attention(Context& ctx, const Operand& x, const Linear& qkv,
   const TensorView v = columns_of(all, q_columns + k_columns, k_columns);
   Matrix mixed = ctx.matrix(rows - first, q_columns);
   if (ctx.scores == AttentionScores::int8) {
+    const std::string reason = ctx.backend.why_no_int8_attention(heads.head_dim());
+    check_value(reason.empty(), "attention", "`attention`: {}; set it to auto or bf16", reason);
     const HeadCodes key_codes =
         codes_of_keys(ctx, k, {heads.k_heads, heads.eps, heads.k_weight, heads.cos, heads.sin});
     const HeadCodes query_codes =

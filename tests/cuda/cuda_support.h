@@ -31,4 +31,9 @@ inline std::unique_ptr<Backend> make_gpu(const std::string& kernel = "") {
   return make_cuda_backend({.tune = tune::TuneMode::off, .force_kernel = kernel});
 }
 
+// Attention by this kernel alone, or unfused.
+inline std::unique_ptr<Backend> make_forced(std::string_view way) {
+  return make_cuda_backend({.tune = tune::TuneMode::off, .force_attention = std::string(way)});
+}
+
 }  // namespace octet::test

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <optional>
@@ -70,6 +71,26 @@ TEST(Timeline, AllStepsAtOnceGiveTheBitsOfEach) {
       }
       EXPECT_NE(run.velocity(*timeline, 0), run.velocity(*timeline, 1));
     }
+  }
+}
+
+// Scores in INT8 move the velocity by the rounding of their codes, no more; and they do run.
+TEST(Attention, ScoresInInt8AreCloseAndNotTheSame) {
+  const auto ref = make_ref_backend(), cpu = make_cpu_backend({.threads = 2});
+  for (Backend* backend : {ref.get(), cpu.get()}) {
+    Denoising run(*backend, DType::f32, /*int8=*/false);
+    const auto want = run.velocity_at(run.ctx, 0.5f);
+    nn::Context with_codes = run.ctx;
+    with_codes.scores = nn::AttentionScores::int8;
+    const auto got = run.velocity_at(with_codes, 0.5f);
+    double difference = 0, size = 0;
+    for (size_t i = 0; i < want.size(); ++i) {
+      difference += std::pow(got[i] - want[i], 2);
+      size += std::pow(want[i], 2);
+    }
+    const double error = std::sqrt(difference / size);
+    EXPECT_GT(error, 1e-6) << backend->name();
+    EXPECT_LT(error, 0.02) << backend->name();
   }
 }
 

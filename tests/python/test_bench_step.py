@@ -26,7 +26,8 @@ def bench_step(built_program):
 
 def test_text_and_json_of_one_layer(bench_step, repository, tmp_path):
     path = tmp_path / "step.json"
-    done = bench_step(*ONE_LAYER, "--steps", "1", "--require-int8", "--json", path)
+    done = bench_step(
+        *ONE_LAYER, "--steps", "1", "--require-int8", "--attention", "int8", "--json", path)
     assert done.returncode == 0, done.stderr
     assert "million weights" in done.stderr and "measured steps" in done.stderr
     bench = json.loads(path.read_text())
@@ -51,6 +52,7 @@ def test_text_and_json_of_one_layer(bench_step, repository, tmp_path):
             if use["op"] == "gemm":
                 assert use["kernel"] and use["kernel"] in done.stdout
     assert "█" in done.stdout and "attention.qkv" in done.stdout
+    assert bench["attention"] == "int8"
 
 
 @pytest.mark.parametrize(
@@ -65,6 +67,7 @@ def test_text_and_json_of_one_layer(bench_step, repository, tmp_path):
         (["--text-tokens", "2049"], 2, "--text-tokens is '2049'"),
         (["--steps", "0"], 2, "--steps is '0'"),
         (["--linears", "int4"], 2, "int8 or float"),
+        (["--attention", "fp8"], 2, "auto, bf16 or int8"),
         (["--linears", "float", "--require-int8"], 2, "--require-int8: the networks' linears"),
     ],
 )

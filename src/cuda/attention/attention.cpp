@@ -46,8 +46,10 @@ std::string_view Attention::run(const AttentionArgs& args) {
     launcher_.launch(*kernel, args);
     return kernel->name;
   }
-  check(!args.is_int8(), "attention: no kernel multiplies q {} and k {} in INT8; {}",
-        args.q.to_string(), args.k.to_string(), "quantize no heads for this device");
+  check(!args.is_int8(),
+        "attention: no kernel takes the codes q {} and k {} with {} heads, expected heads that "
+        "why_no_int8_attention() does not refuse, and rows at multiples of 16 bytes",
+        args.q.to_string(), args.k.to_string(), args.heads);
   run_unfused(args);
   return kUnfused;
 }
