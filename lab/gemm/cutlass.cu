@@ -4,10 +4,11 @@
 //
 // CUTLASS is not part of Octet. CUTLASS_INCLUDE is the folder that holds its cutlass/ and cute/;
 // the package nvidia-cutlass has it as cutlass_library/source/include. In this folder:
-//   nvcc -std=c++17 -O3 --expt-relaxed-constexpr -w -gencode=arch=compute_90a,code=sm_90a
-//     -cudart static -Xcompiler -fPIC,-fvisibility=hidden -shared -I$CUTLASS_INCLUDE
-//     cutlass.cu -o libcutlass_int8.so -lcuda
-// Some minutes; -lcuda needs the driver's stub where there is no driver.
+//   nvcc -std=c++17 -O3 -DNDEBUG --expt-relaxed-constexpr -w
+//     -gencode=arch=compute_90a,code=sm_90a -cudart static -Xcompiler -fPIC,-fvisibility=hidden
+//     -shared -I$CUTLASS_INCLUDE cutlass.cu -o libcutlass_int8.so -lcuda
+// Some minutes. Without NDEBUG its assertions are calls, around which ptxas serializes wgmma.
+// Where there is no driver, -lcuda needs -L and the toolkit's lib64/stubs.
 #include <cuda_runtime.h>
 
 #include <iterator>
