@@ -6,9 +6,8 @@
 // the package nvidia-cutlass has it as cutlass_library/source/include. In this folder:
 //   nvcc -std=c++17 -O3 -DNDEBUG --expt-relaxed-constexpr -w
 //     -gencode=arch=compute_90a,code=sm_90a -cudart static -Xcompiler -fPIC,-fvisibility=hidden
-//     -shared -I$CUTLASS_INCLUDE cutlass.cu -o libcutlass_int8.so -lcuda
+//     -shared -I$CUTLASS_INCLUDE cutlass.cu -o libcutlass_int8.so
 // Some minutes. Without NDEBUG its assertions are calls, around which ptxas serializes wgmma.
-// Where there is no driver, -lcuda needs -L and the toolkit's lib64/stubs.
 #include <cuda_runtime.h>
 
 #include <iterator>
@@ -204,7 +203,9 @@ EXPORTED void* cutlass_prepare(int kernel, const int8_t* a, const int8_t* b, con
                                const float* col_scale, void* out, int m, int n, int k, int raster,
                                int swizzle, cudaStream_t stream) {
   const Problem problem{a, b, row_scale, col_scale, out, m, n, k, raster, swizzle, stream};
-  return kEntries[kernel].prepare(problem, last_error).release();
+  Plan* plan = kEntries[kernel].prepare(problem, last_error).release();
+  cudaGetLastError();  // a question that was refused on the way is no failed launch
+  return plan;
 }
 
 // Whether it was launched.
