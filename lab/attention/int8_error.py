@@ -121,7 +121,7 @@ class Errors:
 
 
 def line(name: str, errors: Errors) -> None:
-    print(f"{name:42s}" + "".join(f"{error:10.4f}" for error in errors.nrmse().values()))
+    print(f"{name:56s}" + "".join(f"{error:10.4f}" for error in errors.nrmse().values()))
 
 
 def made(head: int) -> Iterator[tuple[str, Heads, Heads, Heads]]:
@@ -155,7 +155,7 @@ def recorded(path: str) -> None:
     layers: dict[str, Errors] = {}
     spreads: dict[str, list[float]] = {}
     with safe_open(path, "pt") as file:
-        for name in file.keys():
+        for name in sorted(file.keys()):
             if not name.endswith(".q"):
                 continue
             q, k, v = (file.get_tensor(name[:-1] + part) for part in "qkv")
@@ -171,14 +171,14 @@ def recorded(path: str) -> None:
         whole.merge(errors)
     line("all layers", whole)
     worst = {way: max(errors.nrmse()[way] for errors in layers.values()) for way in WAYS}
-    print(f"{'worst layer':42s}" + "".join(f"{worst[way]:10.4f}" for way in WAYS))
+    print(f"{'worst layer':56s}" + "".join(f"{worst[way]:10.4f}" for way in WAYS))
     passing = {way: sum(e.nrmse()[way] <= GATE for e in layers.values()) for way in WAYS}
-    print(f"{f'layers of {len(layers)} within {GATE}':42s}"
+    print(f"{f'layers of {len(layers)} within {GATE}':56s}"
           + "".join(f"{passing[way]:10d}" for way in WAYS))
 
 
 def main() -> None:
-    print(f"{'NRMSE':42s}" + "".join(f"{name:>10s}" for name in WAYS))
+    print(f"{'NRMSE':56s}" + "".join(f"{name:>10s}" for name in WAYS))
     if len(sys.argv) > 1:
         recorded(sys.argv[1])
     for head in (64, 128, 256):
