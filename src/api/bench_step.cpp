@@ -316,7 +316,8 @@ StepBench StepBencher::run() {
   bench.commit = commit();
   bench.activations = request_.activations;
   bench.linears = request_.linears;
-  bench.attention = request_.attention;
+  bench.attention =
+      ctx_.scores == nn::AttentionScores::int8 ? AttentionMode::int8 : AttentionMode::floating;
   bench.threads = backend_->threads();
   bench.width = request_.width;
   bench.height = request_.height;
