@@ -10,3 +10,8 @@ octet_unity(octet)
 add_executable(load_bench EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/bench/load_bench.cpp
   ${PROJECT_SOURCE_DIR}/bench/full_size_files.cpp)
 target_link_libraries(load_bench PRIVATE octet_core)
+
+# Records what attention gets, for lab/attention/int8_error.py.
+add_executable(record_heads EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/lab/attention/record_heads.cpp)
+target_include_directories(record_heads PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+target_link_libraries(record_heads PRIVATE octet_core)

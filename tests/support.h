@@ -27,7 +27,7 @@ class GuardedMatrix {
   GuardedMatrix(DType dtype, int64_t rows, int64_t columns, int64_t stride = 0)
       : dtype_(dtype), rows_(rows), columns_(columns), stride_(std::max(stride, columns)) {
     const auto bytes = static_cast<size_t>(rows_ * stride_ * element_bytes());
-    memory_.assign(bytes + 2 * kGuard, std::byte{0xA5});
+    memory_.assign(bytes + 2 * kGuard, kPoison);
   }
 
   TensorView view() {
@@ -37,24 +37,26 @@ class GuardedMatrix {
   std::span<std::byte> bytes() { return memory_; }  // guards and all
 
   testing::AssertionResult guards_intact() const {
-    for (size_t at = 0; at < memory_.size(); ++at) {
-      if (is_guard(at) && memory_[at] != std::byte{0xA5}) {
+    const auto row = static_cast<size_t>(columns_ * element_bytes());
+    const auto pitch = static_cast<size_t>(stride_ * element_bytes());
+    size_t begin = 0;  // of the guard that ends where the next row begins
+    for (int64_t i = 0; i <= rows_; ++i) {
+      const size_t end = i < rows_ ? kGuard + static_cast<size_t>(i) * pitch : memory_.size();
+      for (size_t at = begin; at < end; ++at) {
+        if (memory_[at] == kPoison) continue;
         return testing::AssertionFailure() << "byte " << at << " of " << memory_.size()
                                            << ", outside of the matrix, was overwritten";
       }
+      begin = end + row;
     }
     return testing::AssertionSuccess();
   }
 
  private:
   static constexpr size_t kGuard = 256;
+  static constexpr std::byte kPoison{0xA5};
 
   int64_t element_bytes() const { return bits_of(dtype_) / 8; }
-  bool is_guard(size_t at) const {
-    if (at < kGuard || at >= memory_.size() - kGuard) return true;
-    const auto inside = static_cast<int64_t>(at - kGuard) % (stride_ * element_bytes());
-    return inside >= columns_ * element_bytes();
-  }
 
   DType dtype_;
   int64_t rows_, columns_, stride_;
@@ -111,10 +113,13 @@ inline void write_element(const TensorView& view, int64_t i, int64_t j, float va
 inline testing::AssertionResult same_bits(const ConstTensorView& got, const ConstTensorView& want) {
   const auto bytes = static_cast<size_t>(bits_of(want.dtype) / 8);
   for (int64_t i = 0; i < want.shape[0]; ++i) {
+    const auto* got_row = got.data + i * got.row_stride() * static_cast<int64_t>(bytes);
+    const auto* want_row = want.data + i * want.row_stride() * static_cast<int64_t>(bytes);
+    const auto row_bytes = static_cast<size_t>(want.shape[1]) * bytes;
+    if (row_bytes == 0 || std::memcmp(got_row, want_row, row_bytes) == 0) continue;
     for (int64_t j = 0; j < want.shape[1]; ++j) {
-      const auto* x = got.data + (i * got.row_stride() + j) * static_cast<int64_t>(bytes);
-      const auto* y = want.data + (i * want.row_stride() + j) * static_cast<int64_t>(bytes);
-      if (std::memcmp(x, y, bytes) == 0) continue;
+      const int64_t at = j * static_cast<int64_t>(bytes);
+      if (std::memcmp(got_row + at, want_row + at, bytes) == 0) continue;
       const float a = read_element(got, i, j);
       const float b = read_element(want, i, j);
       if (want.dtype != DType::i32 && std::isnan(a) && std::isnan(b)) continue;

@@ -70,7 +70,7 @@ struct StepBench {
   std::string commit;  // of the build
   Activations activations = Activations::bf16;
   Linears linears = Linears::int8;
-  AttentionMode attention = AttentionMode::automatic;
+  AttentionMode attention = AttentionMode::floating;  // what ran, whatever was asked for
   int threads = 0;
   int width = 0, height = 0;
   int64_t text_tokens = 0;

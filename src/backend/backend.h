@@ -224,7 +224,7 @@ class Backend {
                                         const ConstTensorView& mean, const QuantizedHeads& out) = 0;
   virtual void do_rotated_head_mean(const ConstTensorView& x, const HeadRotation& how,
                                     const TensorView& mean) = 0;
-  // Returns the name of the kernel that ran, or nothing where there is but one.
+  // Returns the name of the kernel that ran, on codes one with _int8 at its end, or nothing.
   virtual std::string_view do_attention(const AttentionArgs& args) = 0;
   virtual void do_swiglu(const ConstTensorView& gate, const ConstTensorView& up,
                          const TensorView& out) = 0;

@@ -167,7 +167,9 @@ void Backend::attention(const AttentionArgs& args) {
   const Observed observed(op_observer_, "attention");
   const std::string_view kernel = do_attention(args);
   const double pairs = static_cast<double>(args.rows()) * static_cast<double>(args.keys());
-  observed.done(kernel, (args.causal ? 2.0 : 4.0) * pairs * static_cast<double>(args.q.shape[1]));
+  const double operations =
+      (args.causal ? 2.0 : 4.0) * pairs * static_cast<double>(args.q.shape[1]);
+  observed.done(kernel, operations, nullptr, &args);
 }
 
 void Backend::swiglu(const ConstTensorView& gate, const ConstTensorView& up,

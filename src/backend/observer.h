@@ -6,6 +6,7 @@
 
 namespace octet {
 
+struct AttentionArgs;
 struct GemmProblem;
 
 // An op that was done.
@@ -15,7 +16,9 @@ struct OpRecord {
   std::string_view op;
   std::string_view kernel;  // where the backend chooses among several, else empty
   double operations = 0;    // multiplications and additions of gemm, matmul, attention, convolution
-  const GemmProblem* problem = nullptr;  // of a gemm, else null; gone after the call
+  // Of a gemm and of attention, else null; gone after the call.
+  const GemmProblem* problem = nullptr;
+  const AttentionArgs* attention = nullptr;
 };
 
 // Told around each op: what profiles and kernel reports are made of.
@@ -33,8 +36,8 @@ class Observed {
     if (observer_ != nullptr) observer_->before(op_);
   }
   void done(std::string_view kernel = {}, double operations = 0,
-            const GemmProblem* problem = nullptr) const {
-    if (observer_ != nullptr) observer_->after({op_, kernel, operations, problem});
+            const GemmProblem* problem = nullptr, const AttentionArgs* attention = nullptr) const {
+    if (observer_ != nullptr) observer_->after({op_, kernel, operations, problem, attention});
   }
 
  private:

@@ -147,9 +147,9 @@ class CpuBackend final : public HostBackend {
   std::string_view do_attention(const AttentionArgs& args) override {
     if (args.is_int8()) {
       cpu::attention_of_codes(workers_, matmul_kernel(DType::f32), args);
-    } else {
-      cpu::attention(workers_, matmul_kernel(args.q.dtype), args);
+      return "attention_int8";
     }
+    cpu::attention(workers_, matmul_kernel(args.q.dtype), args);
     return {};
   }
   void do_swiglu(const ConstTensorView& gate, const ConstTensorView& up,

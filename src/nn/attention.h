@@ -2,8 +2,16 @@
 #pragma once
 
 #include "nn/linear.h"
+#include "octet/model_options.h"
 
 namespace octet::nn {
+
+// `auto` takes INT8 scores where attention's output is at most this far off: its NRMSE against f32,
+// of each layer of a trained model and of heads that are made to be difficult.
+inline constexpr double kInt8ScoresGate = 0.005;
+
+// The one place where `auto` is decided.
+AttentionScores scores_for(AttentionMode mode);
 
 // Heads of q and k, which are normed and rotated, see HeadRotation; v has as many as k.
 struct AttentionHeads {

@@ -91,7 +91,7 @@ class RefBackend final : public HostBackend {
   }
   std::string_view do_attention(const AttentionArgs& args) override {
     ref::attention(args);
-    return {};
+    return args.is_int8() ? "attention_int8" : "";
   }
   void do_swiglu(const ConstTensorView& gate, const ConstTensorView& up,
                  const TensorView& out) override {

@@ -1,5 +1,7 @@
 // Attention on the GPU: every fused kernel forced by name over ragged lengths, the path with scores
 // in memory, and problems of the size that models have.
+#include <algorithm>
+#include <cstring>
 #include <set>
 
 #include "cuda/attention/flash.h"
@@ -21,13 +23,6 @@ AttentionOperands aligned_operands(const AttentionCase& c, float deviation = 1) 
   operands.q = model::random_matrix(c.type, c.rows, columns, random, deviation, 0, 8);
   operands.v = model::random_matrix(c.type, c.keys, kv_columns, random, 1, 0, 24);
   return operands;
-}
-
-void expect_right(Backend& backend, const AttentionCase& c, float deviation = 1) {
-  SCOPED_TRACE(c.to_string());
-  AttentionOperands operands = aligned_operands(c, deviation);
-  operands.run(backend, c);
-  model::compare_attention(operands, c);
 }
 
 // --- without a GPU
@@ -130,7 +125,14 @@ class AttentionWay : public OnGpu, public testing::WithParamInterface<std::strin
     }
     backend_ = make_forced(GetParam());
   }
+  void expect_right(const AttentionCase& c, float deviation = 1) {
+    SCOPED_TRACE(c.to_string());
+    AttentionOperands operands = aligned_operands(c, deviation);
+    operands.run(*backend_, c);
+    model::compare_attention(operands, c, truth_);
+  }
 
+  const model::Truth truth_ = model::Truth::of_cpu();
   std::unique_ptr<Backend> backend_;
   int64_t head_dim_ = 128, rows_ = 128, keys_ = 64;
   bool takes_smaller_heads_ = true;
@@ -148,31 +150,31 @@ INSTANTIATE_TEST_SUITE_P(Cuda, AttentionWay, testing::ValuesIn(all_ways()), prin
 
 TEST_P(AttentionWay, RaggedLengths) {
   for (const int64_t rows : {int64_t{1}, rows_ - 1, rows_, rows_ + 1, 2 * rows_ + 17}) {
-    expect_right(*backend_, {DType::bf16, rows, keys_ + 3, 1, 1, head_dim_});
+    expect_right({DType::bf16, rows, keys_ + 3, 1, 1, head_dim_});
   }
   for (const int64_t keys : {int64_t{1}, int64_t{2}, keys_ - 1, keys_, keys_ + 1, 2 * keys_ - 1,
                              2 * keys_, 3 * keys_ + 5, 5 * keys_ + 8}) {
-    expect_right(*backend_, {DType::bf16, 33, keys, 2, 2, head_dim_});
+    expect_right({DType::bf16, 33, keys, 2, 2, head_dim_});
   }
 }
 
 TEST_P(AttentionWay, SmallerHeads) {
   if (!takes_smaller_heads_) GTEST_SKIP() << "skipped, because its heads have no other size";
   for (const int64_t head_dim : {int64_t{8}, int64_t{16}, int64_t{40}, head_dim_ - 8}) {
-    expect_right(*backend_, {DType::bf16, rows_ + 2, 2 * keys_ + 1, 3, 3, head_dim});
+    expect_right({DType::bf16, rows_ + 2, 2 * keys_ + 1, 3, 3, head_dim});
   }
 }
 
 TEST_P(AttentionWay, SharedKeysAndCausal) {
-  expect_right(*backend_, {DType::bf16, 50, 70, 6, 2, head_dim_});
+  expect_right({DType::bf16, 50, 70, 6, 2, head_dim_});
   for (const int64_t length : {int64_t{1}, keys_, keys_ + 1, rows_, rows_ + 1, 2 * rows_ + 19}) {
-    expect_right(*backend_, {DType::bf16, length, length, 2, 1, head_dim_, true});
+    expect_right({DType::bf16, length, length, 2, 1, head_dim_, true});
   }
 }
 
 TEST_P(AttentionWay, LargeScores) {
-  expect_right(*backend_, {DType::bf16, 40, 5 * keys_ + 1, 1, 1, head_dim_}, 12);
-  expect_right(*backend_, {DType::bf16, rows_, rows_, 1, 1, head_dim_, true}, 12);
+  expect_right({DType::bf16, 40, 5 * keys_ + 1, 1, 1, head_dim_}, 12);
+  expect_right({DType::bf16, rows_, rows_, 1, 1, head_dim_, true}, 12);
 }
 
 TEST_P(AttentionWay, ViewsIntoOneMatrix) {
@@ -198,7 +200,7 @@ TEST_P(AttentionWay, ViewsIntoOneMatrix) {
   backend_->attention({third(whole, 0), third(whole, 1), third(whole, 2), device_out.view(),
                        c.heads, c.kv_heads, false});
   device_out.download();
-  model::compare_attention(operands, c);
+  model::compare_attention(operands, c, truth_);
 }
 
 TEST_P(AttentionWay, NanStaysInItsRowsAndChannels) {
@@ -229,7 +231,7 @@ TEST_P(AttentionWay, ManyKeysAreRightAndSteady) {
   SCOPED_TRACE(c.to_string());
   AttentionOperands operands = aligned_operands(c), again = aligned_operands(c);
   operands.run(*backend_, c);
-  model::compare_attention(operands, c);
+  model::compare_attention(operands, c, truth_);
   for (int i = 0; i < 5; ++i) {
     again.run(*backend_, c);
     for (int64_t row = 0; row < c.rows; ++row) {
@@ -261,7 +263,7 @@ TEST_P(AttentionWay, ScoresOfMinusInfinity) {
   }
   rest.q = operands.q;
   rest.out = operands.out;
-  model::compare_attention(rest, left);
+  model::compare_attention(rest, left, truth_);
 }
 
 TEST_F(CudaAttention, AForcedKernelRefusesAloud) {
@@ -277,8 +279,8 @@ TEST_F(CudaAttention, AForcedKernelRefusesAloud) {
   EXPECT_THROW(make_forced("flash"), Error);
 }
 
-// --- large problems, some of whose rows are computed in f64
-// ---------------------------------------
+// --- large problems, some of whose rows are compared
+// ----------------------------------------------
 
 struct LargeCase {
   DType type;
@@ -286,63 +288,78 @@ struct LargeCase {
   bool causal;
 };
 
+// Values from -2 to 2, a prime number of them again and again: no two rows are alike.
+GuardedMatrix large_matrix(DType type, int64_t rows, int64_t columns) {
+  constexpr int64_t kPeriod = 100003;
+  GuardedMatrix values(type, 1, kPeriod), matrix(type, rows, columns);
+  std::mt19937 random(17);
+  std::uniform_real_distribution<float> uniform(-2, 2);
+  for (int64_t i = 0; i < kPeriod; ++i) write_element(values.view(), 0, i, uniform(random));
+  const int64_t bytes = bits_of(type) / 8, total = rows * columns * bytes;
+  for (int64_t at = 0; at < total; at += kPeriod * bytes) {
+    const int64_t count = std::min(kPeriod * bytes, total - at);
+    std::memcpy(matrix.view().data + at, values.view().data, static_cast<size_t>(count));
+  }
+  return matrix;
+}
+
+// [rows, columns] from an element of a matrix on.
+TensorView part_of(const TensorView& matrix, int64_t row, int64_t column, int64_t rows,
+                   int64_t columns) {
+  const int64_t at = row * matrix.row_stride() + column;
+  return TensorView::rows(matrix.data + at * bits_of(matrix.dtype) / 8, matrix.dtype, rows, columns,
+                          matrix.row_stride());
+}
+
 void expect_rows_right(const LargeCase& c, const std::vector<int64_t>& rows) {
   const int64_t columns = c.heads * c.head_dim;
-  std::mt19937 random(17);
-  GuardedMatrix qkv(c.type, c.length, 3 * columns);
-  std::uniform_real_distribution<float> uniform(-2, 2);  // faster than normal
-  for (int64_t i = 0; i < c.length; ++i) {
-    for (int64_t j = 0; j < 3 * columns; ++j) write_element(qkv.view(), i, j, uniform(random));
-  }
+  GuardedMatrix qkv = large_matrix(c.type, c.length, 3 * columns);
   GuardedMatrix out(c.type, c.length, columns, columns + 8);
-  const auto backend = make_gpu();
-  const model::Operand device_qkv(*backend, qkv);
-  model::Operand device_out(*backend, out);
-  const TensorView whole = device_qkv.view();
-  const auto third = [&](int64_t part) {
-    return TensorView::rows(whole.data + part * columns * bits_of(c.type) / 8, c.type, c.length,
-                            columns, 3 * columns);
-  };
-  backend->attention({third(0), third(1), third(2), device_out.view(), c.heads, c.heads, c.causal});
-  device_out.download();
+  {
+    const auto backend = make_gpu();
+    const model::Operand device_qkv(*backend, qkv);
+    model::Operand device_out(*backend, out);
+    const auto third = [&](int64_t part) {
+      return part_of(device_qkv.view(), 0, part * columns, c.length, columns);
+    };
+    backend->attention(
+        {third(0), third(1), third(2), device_out.view(), c.heads, c.heads, c.causal});
+    device_out.download();
+  }
 
   // The bounds of ops/attention_run.h; a score is at most 2 * 2 * head_dim / sqrt(head_dim).
   const auto head_dim = static_cast<double>(c.head_dim);
   const double of_weights = 2 * (head_dim + 4) * 0x1p-24 * 4 * std::sqrt(head_dim);
   const double of_sums = static_cast<double>(c.length + 16) * 0x1p-24;
   const double of_rounding = c.type == DType::bf16 ? 2 * 0x1p-8 : 0;
-  std::vector<double> weights(static_cast<size_t>(c.length));
+  const model::Truth truth = model::Truth::of_cpu();
+  GuardedMatrix wide(DType::f32, c.length, 3 * columns), absolute_v(DType::f32, c.length, columns);
+  truth.backend->convert(qkv.view(), wide.view());
+  for (int64_t i = 0; i < c.length; ++i) {
+    const float* v = wide.view().row<float>(i) + 2 * columns;
+    std::transform(v, v + columns, absolute_v.view().row<float>(i),
+                   [](float x) { return std::fabs(x); });
+  }
   for (const int64_t row : rows) {
-    for (int64_t head = 0; head < c.heads; ++head) {
-      const int64_t at = head * c.head_dim;
-      const int64_t visible = c.causal ? row + 1 : c.length;
-      double largest = -INFINITY, total = 0;
-      for (int64_t key = 0; key < visible; ++key) {
-        double dot = 0;
-        for (int64_t j = 0; j < c.head_dim; ++j) {
-          dot += static_cast<double>(read_element(qkv.view(), row, at + j)) *
-                 read_element(qkv.view(), key, columns + at + j);
-        }
-        weights[static_cast<size_t>(key)] = dot / std::sqrt(head_dim);
-        largest = std::fmax(largest, dot / std::sqrt(head_dim));
-      }
-      for (int64_t key = 0; key < visible; ++key) {
-        double& weight = weights[static_cast<size_t>(key)];
-        total += weight = std::exp(weight - largest);
-      }
-      for (int64_t j = 0; j < c.head_dim; ++j) {
-        double sum = 0, magnitude = 0;
-        for (int64_t key = 0; key < visible; ++key) {
-          const double v = read_element(qkv.view(), key, 2 * columns + at + j);
-          sum += weights[static_cast<size_t>(key)] / total * v;
-          magnitude += weights[static_cast<size_t>(key)] / total * std::fabs(v);
-        }
-        const double lost = (of_weights + 2 * of_sums + of_rounding) * magnitude;
-        ASSERT_NEAR(read_element(out.view(), row, at + j), sum,
-                    lost + model::half_ulp(c.type) * (std::fabs(sum) + lost))
-            << "row " << row << ", head " << head << ", channel " << j;
-      }
-    }
+    SCOPED_TRACE(fmt::format("row {}", row));
+    const int64_t visible = c.causal ? row + 1 : c.length;
+    GuardedMatrix want(DType::f32, 1, columns), scale(DType::f32, 1, columns);
+    AttentionArgs args{part_of(wide.view(), row, 0, 1, columns),
+                       part_of(wide.view(), 0, columns, visible, columns),
+                       part_of(wide.view(), 0, 2 * columns, visible, columns),
+                       want.view(),
+                       c.heads,
+                       c.heads};
+    truth.backend->attention(args);
+    args.v = part_of(absolute_v.view(), 0, 0, visible, columns);
+    args.out = scale.view();
+    truth.backend->attention(args);
+    model::expect_close(part_of(out.view(), row, 0, 1, columns), want.view(),
+                        [&](int64_t, int64_t j) {
+                          return (truth.slack * (of_weights + 2 * of_sums) + of_rounding) *
+                                 read_element(scale.view(), 0, j);
+                        });
+    if (testing::Test::HasFatalFailure()) return;
   }
 }
 

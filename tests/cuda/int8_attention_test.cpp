@@ -27,9 +27,10 @@ class Int8AttentionWay : public OnGpu, public testing::WithParamInterface<std::s
   }
   void expect_right(const AttentionCase& c, float deviation = 1) {
     ASSERT_EQ(backend_->why_no_int8_attention(c.head_dim), "");
-    model::expect_int8_attention_right(*backend_, c, deviation);
+    model::expect_int8_attention_right(*backend_, c, deviation, truth_);
   }
 
+  const model::Truth truth_ = model::Truth::of_cpu();
   std::unique_ptr<Backend> backend_;
   int64_t head_dim_ = 0, rows_ = 0, keys_ = 0;
 };

@@ -53,6 +53,9 @@ def test_text_and_json_of_one_layer(bench_step, repository, tmp_path):
                 assert use["kernel"] and use["kernel"] in done.stdout
     assert "█" in done.stdout and "attention.qkv" in done.stdout
     assert bench["attention"] == "int8"
+    assert all(use["kernel"].endswith("_int8") for branch in bench["branches"]
+               for use in branch["kernels"] if use["op"] == "attention")
+    assert "attention_int8" in done.stdout
 
 
 @pytest.mark.parametrize(
