@@ -43,10 +43,12 @@ struct TunerOptions {
   double budget_us = 3e6;    // no run starts once the runs so far took this long together
 
   // Under load:
-  int load_finalists = 4;
-  double load_drop = 1.08;         // who needs more than this times the best of the final stays out
-  int load_rounds = 4;             // even, for as many forwards as backwards
-  double load_slice_us = 40e3;     // of one candidate in one round: several times what clocks need
+  int load_finalists = 3;
+  double load_drop = 1.08;  // who needs more than this times the best of the final stays out
+  int load_rounds = 2;      // even, for as many forwards as backwards
+  // Of one candidate in one round. A clock takes about a tenth of a second to follow the power that
+  // a kernel draws: shorter slices, which all have one clock, would count cycles and not energy.
+  double load_slice_us = 200e3;
   double load_warm_up_us = 200e3;  // to the power limit, before the first slice
   double load_shortest_us = 30;    // shorter runs are bound by latency, not by power: no load
   double load_budget_us = 1.5e6;   // no slice starts once all, with the warm-up, took this long

@@ -87,7 +87,8 @@ __device__ __forceinline__ void multiply_tiles(const GemmParams& params, uint32_
     }
     const BlockPlace<T> block(params, work.tile);
     const GroupPlace<T> part(group);
-    const int row = block.row + part.row + static_cast<int>(threadIdx.x % kGroupThreads / 32 * 16);
+    const unsigned warp = ptx::thread_read_anew() % kGroupThreads / 32;
+    const int row = block.row + part.row + static_cast<int>(warp * 16);
 #pragma unroll
     for (int i = 0; i < Multiplier<T>::kRows; ++i) {
       store_accumulators<F, kType>(params, row + 64 * i, block.column + part.column, acc[i]);

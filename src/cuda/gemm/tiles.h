@@ -50,6 +50,7 @@ inline constexpr HopperTile kHopperTiles[] = {
     {128, 256,  4, Sharing::cooperative, 2, 1, 1, 2, 2},  // the same with fewer rows past m
     {256, 128,  4, Sharing::cooperative, 2, 1, 1, 2, 2},  // n not a multiple of the others'
     {128, 192,  5, Sharing::pingpong,    2, 1, 2, 1, 0},  // short k: the epilogue is hidden
+    {128, 192,  5, Sharing::pingpong,    2, 1, 1, 2, 0},  // the same with fewer rows past m
     {128, 128,  6, Sharing::pingpong,    2, 1, 2, 1, 0},  // some hundred tokens
     { 64, 256,  5, Sharing::cooperative, 1, 2, 1, 1, 0},  // texts, large n
     { 64, 128,  8, Sharing::cooperative, 1, 2, 1, 1, 0},  // texts
