@@ -16,6 +16,7 @@
 #include "engine/network_run.h"
 #include "engine/sampler.h"
 #include "measure/steadiness.h"
+#include "nn/attention.h"
 #include "nn/linear_list.h"
 #include "nn/profile.h"
 #include "octet/version.h"
@@ -77,8 +78,7 @@ class StepBencher {
             {.device = request.device, .threads = request.threads, .tune = request.tuning})),
         ctx_{.backend = *backend_,
              .dtype = dtype_of(request),
-             .scores = request.attention == AttentionMode::int8 ? nn::AttentionScores::int8
-                                                                : nn::AttentionScores::floating} {
+             .scores = nn::scores_for(request.attention)} {
     const models::Family& family = models::family_named(request.family);
     token_side_ = family.sizes.token_side;
     const auto& networks = family.networks;

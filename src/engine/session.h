@@ -19,6 +19,7 @@
 #include "engine/prompt_cache.h"
 #include "models/family.h"
 #include "models/presets.h"
+#include "nn/attention.h"
 #include "nn/profile.h"
 #include "octet/rendering.h"
 #include "weights/lora/lora.h"
@@ -112,9 +113,7 @@ class Session {
     return {.backend = *backend_,
             .dtype = dtype_,
             .stop = &stop_,
-            .scores = options_.model.attention == AttentionMode::int8
-                          ? nn::AttentionScores::int8
-                          : nn::AttentionScores::floating};
+            .scores = nn::scores_for(options_.model.attention)};
   }
 
   SessionOptions options_;

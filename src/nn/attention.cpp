@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "base/error.h"
 #include "base/invalid_request.h"
 
 namespace octet::nn {
@@ -58,7 +59,33 @@ HeadCodes codes_of_queries(Context& ctx, const TensorView& q, const HeadRotation
   return codes;
 }
 
+// Values as codes, with a scale for each block of keys of each head.
+struct ValueCodes {
+  Buffer codes_memory, scales_memory;
+  QuantizedValues values;
+
+  ValueCodes(Context& ctx, const TensorView& v, int64_t heads) {
+    const int64_t blocks = ceil_div(v.shape[0], QuantizedValues::kKeys);
+    const Shape codes{v.shape[1], blocks * QuantizedValues::kKeys}, scales{heads, blocks};
+    codes_memory = ctx.backend.allocate(bytes_of(DType::u8, codes));
+    scales_memory = ctx.backend.allocate(bytes_of(DType::f32, scales));
+    values.codes = codes_memory.view(DType::u8, codes);
+    values.scales = scales_memory.view(DType::f32, scales);
+    ctx.backend.quantize_values(v, heads, values);
+  }
+};
+
 }  // namespace
+
+AttentionScores scores_for(AttentionMode mode) {
+  switch (mode) {
+    case AttentionMode::automatic:
+    case AttentionMode::floating: return AttentionScores::floating;
+    case AttentionMode::int8: return AttentionScores::int8;
+    case AttentionMode::int8_full: return AttentionScores::int8_full;
+  }
+  fail("attention: unknown mode {}", static_cast<int>(mode));
+}
 
 Matrix self_attention(Context& ctx, const Operand& x, const Linear& qkv,
                       const AttentionHeads& heads, int64_t first) {
@@ -70,8 +97,10 @@ Matrix self_attention(Context& ctx, const Operand& x, const Linear& qkv,
   const TensorView k = columns_of(all, q_columns, k_columns);
   const TensorView v = columns_of(all, q_columns + k_columns, k_columns);
   Matrix mixed = ctx.matrix(rows - first, q_columns);
-  if (ctx.scores == AttentionScores::int8) {
-    const std::string reason = ctx.backend.why_no_int8_attention(heads.head_dim());
+  if (ctx.scores != AttentionScores::floating) {
+    const bool full = ctx.scores == AttentionScores::int8_full;
+    const std::string reason = full ? ctx.backend.why_no_int8_values(heads.head_dim())
+                                    : ctx.backend.why_no_int8_attention(heads.head_dim());
     check_value(reason.empty(), "attention", "`attention`: {}; set it to auto or bf16", reason);
     const HeadCodes key_codes =
         codes_of_keys(ctx, k, {heads.k_heads, heads.eps, heads.k_weight, heads.cos, heads.sin});
@@ -79,8 +108,18 @@ Matrix self_attention(Context& ctx, const Operand& x, const Linear& qkv,
         codes_of_queries(ctx, q,
                          {heads.q_heads, heads.eps, heads.q_weight, rows_of_table(heads.cos, first),
                           rows_of_table(heads.sin, first)});
-    ctx.backend.attention({query_codes.heads.codes, key_codes.heads.codes, v, mixed, heads.q_heads,
-                           heads.k_heads, false, query_codes.heads.scales, key_codes.heads.scales});
+    AttentionArgs args{
+        query_codes.heads.codes, key_codes.heads.codes, v,     mixed,
+        heads.q_heads,           heads.k_heads,         false, query_codes.heads.scales,
+        key_codes.heads.scales};
+    if (!full) {
+      ctx.backend.attention(args);
+      return mixed;
+    }
+    const ValueCodes value_codes(ctx, v, heads.k_heads);
+    args.v = value_codes.values.codes;
+    args.v_scales = value_codes.values.scales;
+    ctx.backend.attention(args);
     return mixed;
   }
   // Both at once; the rows of q before the first cost less than a second call. (In the epilogue of

@@ -2,8 +2,12 @@
 #pragma once
 
 #include "nn/linear.h"
+#include "octet/model_options.h"
 
 namespace octet::nn {
+
+// The one place where `auto` is decided.
+AttentionScores scores_for(AttentionMode mode);
 
 // Heads of q and k, which are normed and rotated, see HeadRotation; v has as many as k.
 struct AttentionHeads {
