@@ -134,9 +134,10 @@ class Backend {
   // quantized like a row of quantize_rows().
   void quantize_values(const ConstTensorView& v, int64_t heads, const QuantizedValues& out);
   void attention(const AttentionArgs& args);
-  // Why it does not take heads of this size as INT8 codes; empty where it does. The same of values.
-  virtual std::string why_no_int8_attention(int64_t) const { return ""; }
-  virtual std::string why_no_int8_values(int64_t) const { return ""; }
+  // Why it does not take heads of this size as INT8 codes, with results of this type; empty where
+  // it does. The same with values as codes, too.
+  virtual std::string why_no_int8_attention(int64_t, DType) const { return ""; }
+  virtual std::string why_no_int8_values(int64_t, DType) const { return ""; }
   // out = silu(gate) * up, with the silu of exact_silu.h, the same bits everywhere.
   void swiglu(const ConstTensorView& gate, const ConstTensorView& up, const TensorView& out);
   void activate(const ConstTensorView& x, Activation how, const TensorView& out);

@@ -256,11 +256,11 @@ class CudaBackend final : public Backend, private GemmTuning {
                           const QuantizedValues& out) override {
     enqueue("quantize_values", launch_quantize_values, v, heads, out);
   }
-  std::string why_no_int8_attention(int64_t head_dim) const override {
-    return attention_.why_no_int8(head_dim, false);
+  std::string why_no_int8_attention(int64_t head_dim, DType results) const override {
+    return attention_.why_no_int8(head_dim, results, false);
   }
-  std::string why_no_int8_values(int64_t head_dim) const override {
-    return attention_.why_no_int8(head_dim, true);
+  std::string why_no_int8_values(int64_t head_dim, DType results) const override {
+    return attention_.why_no_int8(head_dim, results, true);
   }
   std::string_view do_attention(const AttentionArgs& args) override {
     const Active active(traits().index);

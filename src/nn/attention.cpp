@@ -99,8 +99,9 @@ Matrix self_attention(Context& ctx, const Operand& x, const Linear& qkv,
   Matrix mixed = ctx.matrix(rows - first, q_columns);
   if (ctx.scores != AttentionScores::floating) {
     const bool full = ctx.scores == AttentionScores::int8_full;
-    const std::string reason = full ? ctx.backend.why_no_int8_values(heads.head_dim())
-                                    : ctx.backend.why_no_int8_attention(heads.head_dim());
+    const std::string reason = full
+                                   ? ctx.backend.why_no_int8_values(heads.head_dim(), ctx.dtype)
+                                   : ctx.backend.why_no_int8_attention(heads.head_dim(), ctx.dtype);
     check_value(reason.empty(), "attention", "`attention`: {}; set it to auto or bf16", reason);
     const HeadCodes key_codes =
         codes_of_keys(ctx, k, {heads.k_heads, heads.eps, heads.k_weight, heads.cos, heads.sin});

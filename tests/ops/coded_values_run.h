@@ -1,6 +1,8 @@
 // quantize_values, and attention with values in 8 bits, on any backend, compared with ref.
 #pragma once
 
+#include <functional>
+
 #include "base/checked.h"
 #include "ops/attention_run.h"
 
@@ -58,7 +60,9 @@ inline void expect_quantized_values_right(Backend& backend, const ValuesCase& c,
       const float scale = read_element(want.scales.view(), head, block);
       const float got_scale = read_element(got.scales.view(), head, block);
       ASSERT_EQ(std::isnan(got_scale), std::isnan(scale)) << head << " " << block;
-      if (!std::isnan(scale)) ASSERT_EQ(got_scale, scale) << head << " " << block;
+      if (!std::isnan(scale)) {
+        ASSERT_EQ(got_scale, scale) << head << " " << block;
+      }
       ASSERT_EQ(std::isnan(scale), block == 1 && head == c.heads - 1);
       for (int64_t j = 0; j < c.head_dim * kKeys; ++j) {
         const int64_t channel = head * c.head_dim + j / kKeys, column = block * kKeys + j % kKeys;
@@ -126,34 +130,39 @@ struct CodedOperands {
   }
 };
 
-// Against ref on the same codes, each head of each row by its norm. A score that is off by some
-// roundings, and an exponential by a few units in its last place, now and then give a weight the
-// code next to ref's: 1 of 255. Where a few of a hundred weights do, and the others are not all
-// close to 0, that is some thousandths of the result; its rounding to BF16 is another two.
-inline void expect_coded_attention_right(
-    Backend& backend, const AttentionCase& c, float deviation = 1,
-    const std::function<void(AttentionOperands&)>& change = {}) {
-  SCOPED_TRACE("INT8 values, " + c.to_string());
-  // GPUs have kernels for some sizes; tests/cuda forces each of these.
-  if (!backend.why_no_int8_values(c.head_dim).empty()) return;
-  std::mt19937 random(static_cast<uint32_t>(c.rows * 17 + c.keys * 3 + c.head_dim));
-  CodedOperands coded(c, random, deviation, change);
-  const int64_t columns = c.heads * c.head_dim;
-  GuardedMatrix want(DType::f32, c.rows, columns);
-  coded.run(backend, c, coded.operands.out);
-  coded.run(*make_ref_backend(), c, want);
+// Each head of each row by its norm. A score that is off by some roundings, and an exponential by a
+// few units in its last place, now and then give a weight the code next to the right one: 1 of 255.
+// Where a few of a hundred weights do, and the others are not all close to 0, that is some
+// thousandths of the result; its rounding to BF16 is another two.
+inline void expect_heads_close(const ConstTensorView& got, const ConstTensorView& want,
+                               const AttentionCase& c) {
   constexpr double kMost = 0.01;
   for (int64_t i = 0; i < c.rows; ++i) {
     for (int64_t head = 0; head < c.heads; ++head) {
       double difference = 0, size = 0;
       for (int64_t j = head * c.head_dim; j < (head + 1) * c.head_dim; ++j) {
-        const double right = read_element(want.view(), i, j);
-        difference += std::pow(read_element(coded.operands.out.view(), i, j) - right, 2);
+        const double right = read_element(want, i, j);
+        difference += std::pow(read_element(got, i, j) - right, 2);
         size += right * right;
       }
       ASSERT_LE(std::sqrt(difference), kMost * std::sqrt(size)) << i << " " << head;
     }
   }
+}
+
+// Against ref on the same codes.
+inline void expect_coded_attention_right(
+    Backend& backend, const AttentionCase& c, float deviation = 1,
+    const std::function<void(AttentionOperands&)>& change = {}) {
+  SCOPED_TRACE("INT8 values, " + c.to_string());
+  // GPUs have kernels for some sizes and BF16; tests/cuda forces each of these.
+  if (!backend.why_no_int8_values(c.head_dim, c.type).empty()) return;
+  std::mt19937 random(static_cast<uint32_t>(c.rows * 17 + c.keys * 3 + c.head_dim));
+  CodedOperands coded(c, random, deviation, change);
+  GuardedMatrix want(DType::f32, c.rows, c.heads * c.head_dim);
+  coded.run(backend, c, coded.operands.out);
+  coded.run(*make_ref_backend(), c, want);
+  expect_heads_close(coded.operands.out.view(), want.view(), c);
 }
 
 inline void expect_coded_attention_right(Backend& backend) {
@@ -170,7 +179,7 @@ inline void expect_coded_attention_right(Backend& backend) {
 // What the codes stand for, attended to in F32, is close: 8 bits cost the weights 0.3 of 255 each.
 inline void expect_coded_attention_close(Backend& backend) {
   const AttentionCase c{DType::f32, 40, 500, 2, 1, 64};
-  if (!backend.why_no_int8_values(c.head_dim).empty()) return;
+  if (!backend.why_no_int8_values(c.head_dim, c.type).empty()) return;
   std::mt19937 random(15);
   CodedOperands coded(c, random);
   GuardedMatrix want(DType::f32, c.rows, c.heads * c.head_dim);
@@ -191,7 +200,7 @@ inline void expect_coded_attention_close(Backend& backend) {
 // Of q: its row and head alone. Of k: every row that sees the key. Of v: its whole head.
 inline void expect_coded_attention_keeps_nan(Backend& backend, int64_t head_dim,
                                              DType type = DType::f32) {
-  if (!backend.why_no_int8_values(head_dim).empty()) return;
+  if (!backend.why_no_int8_values(head_dim, type).empty()) return;
   for (const bool causal : {false, true}) {
     const AttentionCase c{type, 150, 150, 4, 2, head_dim, causal};
     SCOPED_TRACE(c.to_string());

@@ -55,7 +55,10 @@ std::string_view Attention::run(const AttentionArgs& args) {
   return kUnfused;
 }
 
-std::string Attention::why_no_int8(int64_t head_dim, bool values) const {
+std::string Attention::why_no_int8(int64_t head_dim, DType results, bool values) const {
+  if (results != DType::bf16) {
+    return fmt::format("this GPU has no INT8 attention for {} activations", name_of(results));
+  }
   const auto serves = [&](const FlashKernel& kernel) {
     return kernel.int8 && kernel.int8_values == values && kernel.head_dim == head_dim;
   };
