@@ -100,7 +100,7 @@ TEST_P(CodedAttentionWay, HardOperands) {
     const TensorView view = matrix.view();
     for (int64_t i = 0; i < view.shape[0]; ++i) {
       for (int64_t j = 0; j < view.shape[1]; ++j) {
-        model::write_element(view, i, j, value(i, j, model::read_element(view, i, j)));
+        write_element(view, i, j, value(i, j, read_element(view, i, j)));
       }
     }
   };

@@ -177,7 +177,8 @@ void launch_values_typed(const QuantizeValuesArgs& args, unsigned blocks, CUstre
 void launch_quantize_values(const ConstTensorView& v, int64_t heads, const QuantizedValues& out,
                             CUstream_st* stream) {
   const QuantizeValuesArgs args(v, heads, out);
-  const auto launch = v.dtype == DType::bf16 ? launch_values_typed<bf16_t> : launch_typed<float>;
+  const auto launch =
+      v.dtype == DType::bf16 ? launch_values_typed<bf16_t> : launch_values_typed<float>;
   launch(args, static_cast<unsigned>(heads * args.blocks), stream);
 }
 
