@@ -147,7 +147,7 @@ void add_generate(CLI::App& program, CommonFlags& flags) {
   add_choice(*command, "--linears", model.linears, linears_words(),
              "The transformers' large linears");
   add_choice(*command, "--attention", model.attention, attention_words(),
-             "The scores of the transformers' attention");
+             "The scores of the transformers' attention; with int8-full all of it");
   add_require_int8(*command, model.require_int8);
   add_choice(*command, "--dtype", model.activations, dtype_words(), "Activations");
   set_group(*command, kModelOptions, {"--model", "--lora", "--cache-weights"});

@@ -48,7 +48,8 @@ const EnumWords<Linears>& linears_words() {
 const EnumWords<AttentionMode>& attention_words() {
   static const EnumWords<AttentionMode> words = {{"auto", AttentionMode::automatic},
                                                  {"bf16", AttentionMode::floating},
-                                                 {"int8", AttentionMode::int8}};
+                                                 {"int8", AttentionMode::int8},
+                                                 {"int8-full", AttentionMode::int8_full}};
   return words;
 }
 

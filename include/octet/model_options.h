@@ -17,11 +17,12 @@ enum class Linears : uint8_t {
   // floating point: what is often sold as INT8. No faster than `floating`; for comparisons.
   fake,
 };
-// The scores of the networks' attention, q times k; v is multiplied in floating point either way.
+// How the networks' attention is multiplied: its scores, q times k, and its values, v.
 enum class AttentionMode : uint8_t {
   automatic,  // what is known to cost no quality: floating point, see docs/kernels/attention.md
   floating,
-  int8,  // codes with a scale for each row of each head; keys without their mean
+  int8,       // scores: codes with a scale for each row of each head; keys without their mean
+  int8_full,  // values, too: codes with a scale for 128 keys of each head, and weights in 8 bits
 };
 // Which GEMM kernels are chosen by measuring.
 enum class Tuning : uint8_t {

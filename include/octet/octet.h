@@ -54,7 +54,12 @@ enum { OCTET_F32 = 1, OCTET_BF16 = 2, OCTET_F16 = 3, OCTET_I8 = 4, OCTET_I32 = 5
 // The GEMM kernels of a GPU are chosen by measuring those that no file has yet, or never, or all.
 enum { OCTET_TUNE_MISSING = 0, OCTET_TUNE_OFF = 1, OCTET_TUNE_ALL = 2 };
 enum { OCTET_LINEARS_INT8 = 0, OCTET_LINEARS_FLOAT = 1 };
-enum { OCTET_ATTENTION_AUTO = 0, OCTET_ATTENTION_FLOAT = 1, OCTET_ATTENTION_INT8 = 2 };
+enum {
+  OCTET_ATTENTION_AUTO = 0,
+  OCTET_ATTENTION_FLOAT = 1,
+  OCTET_ATTENTION_INT8 = 2,      // the scores
+  OCTET_ATTENTION_INT8_FULL = 3  // and the values
+};
 // Whose arithmetic is followed where the public implementations differ.
 enum { OCTET_CONVENTION_OFFICIAL = 0, OCTET_CONVENTION_DIFFUSERS = 1 };
 // Where the weights of a part are between two uses; streamed: in their files.
@@ -102,7 +107,7 @@ typedef struct octet_options {
   int32_t require_int8;     // 1: an error when a large linear ran as anything but native INT8
   int32_t cache_weights;    // 1: keep INT8 codes that are made here on disk, for the next time
   int32_t lazy;             // 1: parts are loaded when the first picture needs them
-  int32_t attention;        // OCTET_ATTENTION_...: how the scores of attention are multiplied
+  int32_t attention;        // OCTET_ATTENTION_...: how attention is multiplied
 } octet_options;
 
 typedef struct octet_request {

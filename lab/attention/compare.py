@@ -17,8 +17,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 KERNELS = ctypes.CDLL(str(Path(__file__).resolve().parent / "libkernels.so"))
 POINTER, LONG, INT = ctypes.c_void_p, ctypes.c_long, ctypes.c_int
-KERNELS.attend.argtypes = [INT] + 4 * [POINTER, LONG] + 2 * [POINTER, LONG] + 6 * [INT] + [POINTER]
-FIELDS = ("head_dim", "keys", "stages", "groups", "cluster", "int8", "alternates")
+KERNELS.attend.argtypes = [INT] + 4 * [POINTER, LONG] + 3 * [POINTER, LONG] + 6 * [INT] + [POINTER]
+FIELDS = ("head_dim", "keys", "stages", "groups", "cluster", "int8", "alternates", "int8_values")
 LENGTHS = (4096, 4608, 16384)
 # rows, keys, heads, heads of k, causal
 CHECKED = ((1, 1, 1, 1, 0), (64, 64, 2, 2, 0), (129, 81, 3, 3, 0), (513, 777, 4, 2, 0),
@@ -34,6 +34,7 @@ def describe(kernel: int) -> dict:
 def title(tile: dict) -> str:
     return (f"{tile['head_dim']} {64 * tile['groups']}x{tile['keys']} s{tile['stages']}"
             f" c{tile['cluster']}" + (" int8" if tile["int8"] else "")
+            + (" full" if tile["int8_values"] else "")
             + (" in turns" if tile["alternates"] else ""))
 
 
@@ -48,6 +49,21 @@ def codes(x, heads, smooth):
     return torch.round(y * (127 / amax)[..., None]).to(torch.int8).view(rows, -1), scales
 
 
+def value_codes(v, heads):
+    """As QuantizedValues has them: transposed, 128 added, a scale for 128 keys of a head."""
+    keys = v.shape[0]
+    blocks = (keys + 127) // 128
+    y = torch.zeros(blocks * 128, v.shape[1], device="cuda")
+    y[:keys] = v.float()
+    y = y.view(blocks, 128, heads, -1)
+    amax = y.abs().amax((1, 3), keepdim=True)
+    shifted = (torch.round(y * (127 / amax)) + 128).to(torch.uint8)
+    at = torch.arange(128, device="cuda")
+    key_at = at // 16 * 16 + 8 * (at % 4 // 2) + 2 * (at // 4 % 4) + at % 2
+    rows = shifted[:, key_at].permute(2, 3, 0, 1).reshape(v.shape[1], blocks * 128)
+    return rows.contiguous(), (amax / 127).view(blocks, heads).t().contiguous()
+
+
 class Case:
     def __init__(self, rows, keys, heads, kv_heads, head_dim, causal=0):
         self.sizes = (rows, keys, heads, kv_heads, causal)
@@ -60,14 +76,21 @@ class Case:
                 torch.randn(n, h * head_dim, device="cuda", dtype=torch.bfloat16)
                 for n, h in ((rows, heads), (keys, kv_heads), (keys, kv_heads)))
         self.codes = codes(self.q, heads, False) + codes(self.k, kv_heads, True)
+        self.value_codes = value_codes(self.v, kv_heads)
         self.out = torch.full((rows, heads * head_dim), math.nan, device="cuda",
                               dtype=torch.bfloat16)
 
     def run(self, kernel, shares):
         stream = torch.cuda.current_stream().cuda_stream
+        tile = describe(kernel)
         v, out = (self.v.data_ptr(), 2 * self.v.stride(0)), (self.out.data_ptr(),
                                                              2 * self.out.stride(0))
-        if describe(kernel)["int8"]:
+        v_scales = (0, 0)
+        if tile["int8_values"]:
+            v_codes, scales_of_v = self.value_codes
+            v = (v_codes.data_ptr(), v_codes.stride(0))
+            v_scales = (scales_of_v.data_ptr(), scales_of_v.stride(0))
+        if tile["int8"]:
             q, q_scales, k, k_scales = self.codes
             scales = (q_scales.data_ptr(), q_scales.stride(0), k_scales.data_ptr(),
                       k_scales.stride(0))
@@ -76,7 +99,8 @@ class Case:
             scales = (0, 0, 0, 0)
             views = (self.q.data_ptr(), 2 * self.q.stride(0), self.k.data_ptr(),
                      2 * self.k.stride(0))
-        error = KERNELS.attend(kernel, *views, *v, *out, *scales, *self.sizes, shares, stream)
+        error = KERNELS.attend(kernel, *views, *v, *out, *scales, *v_scales, *self.sizes, shares,
+                               stream)
         assert error == 0, error
 
     def heads(self, x, count):

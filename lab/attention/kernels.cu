@@ -2,8 +2,8 @@
 //   nvcc -std=c++20 -O3 --fmad=false --expt-relaxed-constexpr -diag-suppress=554
 //     -gencode=arch=compute_90a,code=sm_90a -I../../src -I../../include -Xcompiler -fPIC -shared
 //     kernels.cu ../../src/cuda/attention/flash_sm90.cu -o libkernels.so
-#include <cuda_runtime.h>
 #include <cudaTypedefs.h>
+#include <cuda_runtime.h>
 
 #include <cmath>
 #include <iterator>
@@ -42,20 +42,22 @@ CUtensorMap map_of(const void* data, int64_t rows, int64_t row_bytes, int64_t st
 
 extern "C" int kernel_count() { return static_cast<int>(std::size(kHopperFlashTiles)); }
 
-// head_dim, keys, stages, warpgroups, cluster, int8, alternates
+// head_dim, keys, stages, warpgroups, cluster, int8, alternates, int8_values
 extern "C" void describe(int kernel, int* out) {
   const HopperFlashTile& t = kHopperFlashTiles[kernel];
-  const int fields[] = {t.head_dim, t.keys, t.stages, t.groups, t.cluster, t.int8, t.alternates};
+  const int fields[] = {t.head_dim, t.keys, t.stages,     t.groups,
+                        t.cluster,  t.int8, t.alternates, t.int8_values};
   for (size_t i = 0; i < std::size(fields); ++i) out[i] = fields[i];
 }
 
-// Strides in bytes, those of scales in floats. `shares`: whether the last round's keys are shared.
+// Strides in bytes, those of scales in floats; v with its scales as QuantizedValues has them where
+// the kernel's values are INT8. `shares`: whether the last round's keys are shared.
 // Returns CUDA's error.
 extern "C" int attend(int kernel, const void* q, long q_stride, const void* k, long k_stride,
                       const void* v, long v_stride, void* out, long out_stride,
                       const float* q_scale, long q_scale_stride, const float* k_scale,
-                      long k_scale_stride, int rows, int keys, int heads, int kv_heads, int causal,
-                      int shares, void* stream) {
+                      long k_scale_stride, const float* v_scale, long v_scale_stride, int rows,
+                      int keys, int heads, int kv_heads, int causal, int shares, void* stream) {
   const HopperFlashTile& t = kHopperFlashTiles[kernel];
   const void* code = hopper_flash_code()[static_cast<size_t>(kernel)];
   static float* partials = nullptr;
@@ -69,12 +71,15 @@ extern "C" int attend(int kernel, const void* q, long q_stride, const void* k, l
   FlashMaps maps;
   maps.q = map_of(q, rows, heads * score_bytes, q_stride, t.rows(), t.score_boxes());
   maps.k = map_of(k, keys, kv_heads * score_bytes, k_stride, t.keys, t.score_boxes() / t.cluster);
-  maps.v = map_of(v, keys, int64_t{kv_heads} * t.head_dim * 2, v_stride, t.keys,
-                  t.value_boxes() / t.cluster);
+  maps.v = t.int8_values ? map_of(v, int64_t{kv_heads} * t.head_dim, (keys + 127) / 128 * 128,
+                                  v_stride, t.head_dim / t.cluster, 1)
+                         : map_of(v, keys, int64_t{kv_heads} * t.head_dim * 2, v_stride, t.keys,
+                                  t.value_boxes() / t.cluster);
   HopperFlashParams params{};
   params.out = static_cast<std::byte*>(out), params.out_stride = out_stride;
   params.q_scale = q_scale, params.q_scale_stride = q_scale_stride;
   params.k_scale = k_scale, params.k_scale_stride = k_scale_stride;
+  params.v_scale = v_scale, params.v_scale_stride = static_cast<int>(v_scale_stride);
   params.rows = rows, params.keys = keys, params.heads = heads;
   params.sharing = heads / kv_heads;
   params.scale_log2 = static_cast<float>(std::numbers::log2e / std::sqrt(double(t.head_dim)));

@@ -316,8 +316,7 @@ StepBench StepBencher::run() {
   bench.commit = commit();
   bench.activations = request_.activations;
   bench.linears = request_.linears;
-  bench.attention =
-      ctx_.scores == nn::AttentionScores::int8 ? AttentionMode::int8 : AttentionMode::floating;
+  bench.attention = nn::mode_of(ctx_.scores);
   bench.threads = backend_->threads();
   bench.width = request_.width;
   bench.height = request_.height;

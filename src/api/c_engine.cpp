@@ -25,7 +25,7 @@ T choice(const T (&choices)[N], int32_t given, const char* field) {
 
 constexpr Linears kLinears[] = {Linears::int8, Linears::floating};
 constexpr AttentionMode kAttentions[] = {AttentionMode::automatic, AttentionMode::floating,
-                                         AttentionMode::int8};
+                                         AttentionMode::int8, AttentionMode::int8_full};
 constexpr Tuning kTunings[] = {Tuning::missing, Tuning::off, Tuning::all};
 constexpr Convention kConventions[] = {Convention::official, Convention::diffusers};
 constexpr Residency kResidencies[] = {Residency::device, Residency::host, Residency::streamed};

@@ -131,9 +131,14 @@ class Backend {
                              const ConstTensorView& mean, const QuantizedHeads& out);
   // The mean over rows of the same heads, for each channel; mean: F32 [heads * head_dim].
   void rotated_head_mean(const ConstTensorView& x, const HeadRotation& how, const TensorView& mean);
+  // v: F32 or BF16 [keys, heads * head_dim], each block of QuantizedValues::kKeys keys of a head
+  // quantized like a row of quantize_rows().
+  void quantize_values(const ConstTensorView& v, int64_t heads, const QuantizedValues& out);
   void attention(const AttentionArgs& args);
-  // Why it does not take heads of this size as INT8 codes; empty where it does.
-  virtual std::string why_no_int8_attention(int64_t) const { return ""; }
+  // Why it does not take heads of this size as INT8 codes, with results of this type; empty where
+  // it does. The same with values as codes, too.
+  virtual std::string why_no_int8_attention(int64_t, DType) const { return ""; }
+  virtual std::string why_no_int8_values(int64_t, DType) const { return ""; }
   // out = silu(gate) * up, with the silu of exact_silu.h, the same bits everywhere.
   void swiglu(const ConstTensorView& gate, const ConstTensorView& up, const TensorView& out);
   void activate(const ConstTensorView& x, Activation how, const TensorView& out);
@@ -224,6 +229,8 @@ class Backend {
                                         const ConstTensorView& mean, const QuantizedHeads& out) = 0;
   virtual void do_rotated_head_mean(const ConstTensorView& x, const HeadRotation& how,
                                     const TensorView& mean) = 0;
+  virtual void do_quantize_values(const ConstTensorView& v, int64_t heads,
+                                  const QuantizedValues& out) = 0;
   // Returns the name of the kernel that ran, on codes one with _int8 at its end, or nothing.
   virtual std::string_view do_attention(const AttentionArgs& args) = 0;
   virtual void do_swiglu(const ConstTensorView& gate, const ConstTensorView& up,

@@ -1,6 +1,7 @@
 // The ops between the linears: what their arguments must be, for all backends.
 #include "backend/argument_checks.h"
 #include "backend/backend.h"
+#include "base/checked.h"
 #include "base/error.h"
 
 namespace octet {
@@ -128,6 +129,24 @@ void Backend::rotated_head_mean(const ConstTensorView& x, const HeadRotation& ho
   observed.done();
 }
 
+void Backend::quantize_values(const ConstTensorView& v, int64_t heads, const QuantizedValues& out) {
+  const std::string op = "quantize_values";
+  check_float(op + ": v", v);
+  check(heads > 0 && v.shape[1] % heads == 0, "{}: {} channels in {} heads", op, v.shape[1], heads);
+  const int64_t blocks = ceil_div(v.shape[0], QuantizedValues::kKeys);
+  check_matrix(op + ": codes", out.codes, {DType::u8});
+  check(out.codes.shape == Shape({v.shape[1], blocks * QuantizedValues::kKeys}),
+        "{}: codes is {}, expected [{}, {}]", op, out.codes.shape.to_string(), v.shape[1],
+        blocks * QuantizedValues::kKeys);
+  check_matrix(op + ": scales", out.scales, {DType::f32});
+  check(out.scales.shape == Shape({heads, blocks}), "{}: scales is {}, expected [{}, {}]", op,
+        out.scales.shape.to_string(), heads, blocks);
+  if (is_empty(v)) return;
+  const Observed observed(op_observer_, "quantize");
+  do_quantize_values(v, heads, out);
+  observed.done();
+}
+
 void Backend::attention(const AttentionArgs& args) {
   if (args.is_int8()) {
     check_matrix("attention: q", args.q, {DType::i8});
@@ -137,9 +156,17 @@ void Backend::attention(const AttentionArgs& args) {
     check_matrix("attention: out", args.out, {args.q.dtype});
   }
   check_matrix("attention: k", args.k, {args.q.dtype});
-  check_matrix("attention: v", args.v, {args.out.dtype});
-  check(args.v.shape == args.k.shape, "attention: v is {}, expected the shape {} of k",
-        args.v.shape.to_string(), args.k.shape.to_string());
+  const int64_t blocks = ceil_div(args.keys(), QuantizedValues::kKeys);
+  if (args.is_int8() && args.has_int8_values()) {
+    check_matrix("attention: v", args.v, {DType::u8});
+    const Shape expected{args.k.shape[1], blocks * QuantizedValues::kKeys};
+    check(args.v.shape == expected, "attention: v is {}, expected {} of codes",
+          args.v.shape.to_string(), expected.to_string());
+  } else {
+    check_matrix("attention: v", args.v, {args.out.dtype});
+    check(args.v.shape == args.k.shape, "attention: v is {}, expected the shape {} of k",
+          args.v.shape.to_string(), args.k.shape.to_string());
+  }
   check(args.out.shape == args.q.shape, "attention: out is {}, expected the shape {} of q",
         args.out.shape.to_string(), args.q.shape.to_string());
   check(args.heads > 0 && args.kv_heads > 0 && args.heads % args.kv_heads == 0,
@@ -162,6 +189,9 @@ void Backend::attention(const AttentionArgs& args) {
     };
     check_scales("attention: q_scales", args.q_scales, args.heads, args.rows());
     check_scales("attention: k_scales", args.k_scales, args.kv_heads, args.keys());
+    if (args.has_int8_values()) {
+      check_scales("attention: v_scales", args.v_scales, args.kv_heads, blocks);
+    }
   }
   if (is_empty(args.q)) return;
   const Observed observed(op_observer_, "attention");

@@ -44,11 +44,30 @@ struct QuantizedHeads {
   float scale_factor = 1;  // of all scales: what the scores are multiplied by, for instance
 };
 
+// The values of attention in 8 bits, as attention in INT8 takes them: transposed, a row for each
+// channel. A code is kept with 128 added to it, which makes it one of 1 to 255.
+struct QuantizedValues {
+  static constexpr int64_t kKeys = 128;  // that share a scale, with all channels of their head
+  TensorView codes;   // U8 [heads * head_dim, keys rounded up to kKeys]; past the last key: 128
+  TensorView scales;  // F32 [heads, columns of codes / kKeys]
+
+  // Within sixteen keys codes lie as the scores of a lane of the tensor cores do: which key's code
+  // is in this column.
+  static constexpr int64_t key_at(int64_t column) {
+    const int64_t lane = column / 4 % 4, i = column % 4;
+    return column / 16 * 16 + 8 * (i / 2) + 2 * lane + i % 2;
+  }
+};
+
 // out = softmax(q k^T / sqrt(head_dim)) v, for each head; heads lie side by side in a row. Several
 // heads of q may share one of k and v: head h reads number h / (heads / kv_heads).
+//
+// Where v is codes, q and k are, too, and the weights get 8 bits: those of the keys that share a
+// scale of v are rounded to whole numbers from 0 to 255, relative to the largest of them in their
+// row; the sum that they are divided by is that of these.
 struct AttentionArgs {
   ConstTensorView q;     // [rows, heads * head_dim]; F32, BF16, or the codes of quantized heads
-  ConstTensorView k, v;  // [keys, kv_heads * head_dim]; k of q's type, v of out's
+  ConstTensorView k, v;  // [keys, kv_heads * head_dim]; k of q's type, v of out's, or codes
   TensorView out;        // [rows, heads * head_dim]; of q's type, or F32 or BF16 where q is codes
   int64_t heads = 0;
   int64_t kv_heads = 0;
@@ -57,8 +76,11 @@ struct AttentionArgs {
   bool causal = false;
   // Where q and k are codes, I8: what they are multiplied by, F32 [heads, rows], [kv_heads, keys].
   ConstTensorView q_scales = {}, k_scales = {};
+  // Where v is the codes of QuantizedValues: their scales. A NaN in v shows in the whole head.
+  ConstTensorView v_scales = {};
 
   bool is_int8() const { return q.dtype == DType::i8; }
+  bool has_int8_values() const { return v.dtype == DType::u8; }
   int64_t rows() const { return q.shape[0]; }
   int64_t keys() const { return k.shape[0]; }
   int64_t head_dim() const { return q.shape[1] / heads; }

@@ -144,8 +144,14 @@ class CpuBackend final : public HostBackend {
                             const TensorView& mean) override {
     cpu::rotated_head_mean(workers_, x, how, mean);
   }
+  void do_quantize_values(const ConstTensorView& v, int64_t heads,
+                          const QuantizedValues& out) override {
+    cpu::quantize_values(workers_, v, heads, out);
+  }
   std::string_view do_attention(const AttentionArgs& args) override {
-    if (args.is_int8()) {
+    if (args.has_int8_values()) {
+      cpu::attention_with_coded_values(workers_, args);
+    } else if (args.is_int8()) {
       cpu::attention_of_codes(workers_, matmul_kernel(DType::f32), args);
       return "attention_int8";
     }

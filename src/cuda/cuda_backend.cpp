@@ -252,8 +252,15 @@ class CudaBackend final : public Backend, private GemmTuning {
     enqueue("rotated_head_mean", launch_rotated_head_mean, x, how, mean.as<float>(),
             reinterpret_cast<float*>(scratch.data()));
   }
-  std::string why_no_int8_attention(int64_t head_dim) const override {
-    return attention_.why_no_int8(head_dim);
+  void do_quantize_values(const ConstTensorView& v, int64_t heads,
+                          const QuantizedValues& out) override {
+    enqueue("quantize_values", launch_quantize_values, v, heads, out);
+  }
+  std::string why_no_int8_attention(int64_t head_dim, DType results) const override {
+    return attention_.why_no_int8(head_dim, results, false);
+  }
+  std::string why_no_int8_values(int64_t head_dim, DType results) const override {
+    return attention_.why_no_int8(head_dim, results, true);
   }
   std::string_view do_attention(const AttentionArgs& args) override {
     const Active active(traits().index);

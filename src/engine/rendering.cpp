@@ -317,6 +317,7 @@ void Rendering::collect() {
   const auto path_of = [dtype = session_.dtype_](const nn::Profile::KernelUse& use) {
     if (use.op == "gemm") return "int8";
     if (use.op == "attention" && use.kernel.ends_with("_int8")) return "int8 scores";
+    if (use.op == "attention" && use.kernel.ends_with("_int8_full")) return "int8 attention";
     return use.fake ? "fake int8" : dtype == DType::bf16 ? "bf16" : "f32";
   };
   for (const auto& use : profile_.kernels()) {

@@ -52,6 +52,22 @@ HeadCodes quantized(Context& ctx, const TensorView& q_and_k, const HeadRotation&
   return codes;
 }
 
+// Values as codes, with a scale for each block of keys of each head.
+struct ValueCodes {
+  Buffer codes_memory, scales_memory;
+  QuantizedValues values;
+
+  ValueCodes(Context& ctx, const TensorView& v, int64_t heads) {
+    const int64_t blocks = ceil_div(v.shape[0], QuantizedValues::kKeys);
+    const Shape codes{v.shape[1], blocks * QuantizedValues::kKeys}, scales{heads, blocks};
+    codes_memory = ctx.backend.allocate(bytes_of(DType::u8, codes));
+    scales_memory = ctx.backend.allocate(bytes_of(DType::f32, scales));
+    values.codes = codes_memory.view(DType::u8, codes);
+    values.scales = scales_memory.view(DType::f32, scales);
+    ctx.backend.quantize_values(v, heads, values);
+  }
+};
+
 }  // namespace
 
 AttentionScores scores_for(AttentionMode mode) {
@@ -63,8 +79,18 @@ AttentionScores scores_for(AttentionMode mode) {
     case AttentionMode::automatic:
     case AttentionMode::floating: return AttentionScores::floating;
     case AttentionMode::int8: return AttentionScores::int8;
+    case AttentionMode::int8_full: return AttentionScores::int8_full;
   }
   fail("attention: unknown mode {}", static_cast<int>(mode));
+}
+
+AttentionMode mode_of(AttentionScores scores) {
+  switch (scores) {
+    case AttentionScores::floating: return AttentionMode::floating;
+    case AttentionScores::int8: return AttentionMode::int8;
+    case AttentionScores::int8_full: return AttentionMode::int8_full;
+  }
+  fail("attention: unknown scores {}", static_cast<int>(scores));
 }
 
 Matrix self_attention(Context& ctx, const Operand& x, const Linear& qkv,
@@ -88,17 +114,32 @@ Matrix self_attention(Context& ctx, const Operand& x, const Linear& qkv,
                               .sin = heads.sin,
                               .second_heads = heads.k_heads,
                               .second_weight = heads.k_weight};
-  if (ctx.scores == AttentionScores::int8) {
-    const std::string reason = ctx.backend.why_no_int8_attention(heads.head_dim());
+  if (ctx.scores != AttentionScores::floating) {
+    const bool full = ctx.scores == AttentionScores::int8_full;
+    const std::string reason = full
+                                   ? ctx.backend.why_no_int8_values(heads.head_dim(), ctx.dtype)
+                                   : ctx.backend.why_no_int8_attention(heads.head_dim(), ctx.dtype);
     check_value(reason.empty(), "attention", "`attention`: {}; set it to auto or bf16", reason);
     const HeadCodes both = quantized(ctx, q_and_k, rotation);
     const TensorView& codes = both.heads.codes;
     const TensorView& scales = both.heads.scales;
-    ctx.backend.attention({rows_of(columns_of(codes, 0, q_columns), first, rows - first),
-                           columns_of(codes, q_columns, k_columns), v, mixed, heads.q_heads,
-                           heads.k_heads, false,
-                           columns_of(rows_of(scales, 0, heads.q_heads), first, rows - first),
-                           rows_of(scales, heads.q_heads, heads.k_heads)});
+    AttentionArgs args{rows_of(columns_of(codes, 0, q_columns), first, rows - first),
+                       columns_of(codes, q_columns, k_columns),
+                       v,
+                       mixed,
+                       heads.q_heads,
+                       heads.k_heads,
+                       false,
+                       columns_of(rows_of(scales, 0, heads.q_heads), first, rows - first),
+                       rows_of(scales, heads.q_heads, heads.k_heads)};
+    if (!full) {
+      ctx.backend.attention(args);
+      return mixed;
+    }
+    const ValueCodes value_codes(ctx, v, heads.k_heads);
+    args.v = value_codes.values.codes;
+    args.v_scales = value_codes.values.scales;
+    ctx.backend.attention(args);
     return mixed;
   }
   ctx.backend.rotate_heads(q_and_k, rotation);

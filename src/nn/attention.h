@@ -12,6 +12,8 @@ inline constexpr double kInt8ScoresGate = 0.005;
 
 // The one place where `auto` is decided.
 AttentionScores scores_for(AttentionMode mode);
+// The mode that asks for these.
+AttentionMode mode_of(AttentionScores scores);
 
 // Heads of q and k, which are normed and rotated, see HeadRotation; v has as many as k.
 struct AttentionHeads {

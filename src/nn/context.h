@@ -31,8 +31,9 @@ class Matrix {
 
 struct Linear;
 
-// How the scores of attention are multiplied: as activations are, or as INT8 codes.
-enum class AttentionScores : uint8_t { floating, int8 };
+// How the scores of attention are multiplied: as activations are, or as INT8 codes. In the last way
+// their weights and the values have 8 bits, too.
+enum class AttentionScores : uint8_t { floating, int8, int8_full };
 
 // Sees what goes into each linear, for calibration.
 class InputTap {

@@ -42,6 +42,8 @@ void rotate_quantize_heads(const ConstTensorView& x, const HeadRotation& how,
                            const ConstTensorView& mean, const QuantizedHeads& out);
 void rotated_head_mean(const ConstTensorView& x, const HeadRotation& how, const TensorView& mean);
 
+// attention.cpp
+void quantize_values(const ConstTensorView& v, int64_t heads, const QuantizedValues& out);
 void attention(const AttentionArgs& args);
 
 // images.cpp

@@ -89,6 +89,10 @@ class RefBackend final : public HostBackend {
                             const TensorView& mean) override {
     ref::rotated_head_mean(x, how, mean);
   }
+  void do_quantize_values(const ConstTensorView& v, int64_t heads,
+                          const QuantizedValues& out) override {
+    ref::quantize_values(v, heads, out);
+  }
   std::string_view do_attention(const AttentionArgs& args) override {
     ref::attention(args);
     return args.is_int8() ? "attention_int8" : "";

@@ -26,7 +26,7 @@ class Int8AttentionWay : public OnGpu, public testing::WithParamInterface<std::s
     backend_ = make_forced(GetParam());
   }
   void expect_right(const AttentionCase& c, float deviation = 1) {
-    ASSERT_EQ(backend_->why_no_int8_attention(c.head_dim), "");
+    ASSERT_EQ(backend_->why_no_int8_attention(c.head_dim, c.type), "");
     model::expect_int8_attention_right(*backend_, c, deviation, truth_);
   }
 
@@ -38,7 +38,7 @@ class Int8AttentionWay : public OnGpu, public testing::WithParamInterface<std::s
 std::vector<std::string> int8_ways() {
   std::vector<std::string> ways;
   for (const FlashKernel& kernel : cuda::flash_kernels()) {
-    if (kernel.int8) ways.push_back(kernel.name);
+    if (kernel.int8 && !kernel.int8_values) ways.push_back(kernel.name);
   }
   return ways;
 }

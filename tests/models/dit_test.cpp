@@ -74,23 +74,32 @@ TEST(Timeline, AllStepsAtOnceGiveTheBitsOfEach) {
   }
 }
 
-// Scores in INT8 move the velocity by the rounding of their codes, no more; and they do run.
-TEST(Attention, ScoresInInt8AreCloseAndNotTheSame) {
+double relative_distance(const std::vector<float>& got, const std::vector<float>& want) {
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    difference += std::pow(got[i] - want[i], 2);
+    size += std::pow(want[i], 2);
+  }
+  return std::sqrt(difference / size);
+}
+
+// Scores in INT8, and values, too, move the velocity by the rounding of their codes, no more; and
+// they do run.
+TEST(Attention, InInt8IsCloseAndNotTheSame) {
   const auto ref = make_ref_backend(), cpu = make_cpu_backend({.threads = 2});
   for (Backend* backend : {ref.get(), cpu.get()}) {
+    SCOPED_TRACE(backend->name());
     Denoising run(*backend, DType::f32, /*int8=*/false);
     const auto want = run.velocity_at(run.ctx, 0.5f);
     nn::Context with_codes = run.ctx;
     with_codes.scores = nn::AttentionScores::int8;
-    const auto got = run.velocity_at(with_codes, 0.5f);
-    double difference = 0, size = 0;
-    for (size_t i = 0; i < want.size(); ++i) {
-      difference += std::pow(got[i] - want[i], 2);
-      size += std::pow(want[i], 2);
-    }
-    const double error = std::sqrt(difference / size);
-    EXPECT_GT(error, 1e-6) << backend->name();
-    EXPECT_LT(error, 0.02) << backend->name();
+    const auto scores = run.velocity_at(with_codes, 0.5f);
+    EXPECT_GT(relative_distance(scores, want), 1e-6);
+    EXPECT_LT(relative_distance(scores, want), 0.02);
+    with_codes.scores = nn::AttentionScores::int8_full;
+    const auto all = run.velocity_at(with_codes, 0.5f);
+    EXPECT_GT(relative_distance(all, scores), 1e-6);
+    EXPECT_LT(relative_distance(all, want), 0.02);
   }
 }
 

@@ -123,6 +123,46 @@ TEST_F(ModelArguments, QuantizedHeads) {
                "rotated_head_mean: mean is F32 [4], expected a dense F32 [8]");
 }
 
+TEST_F(ModelArguments, QuantizedValues) {
+  const TensorView v = matrix(130, 8);
+  const QuantizedValues out{matrix(8, 256, DType::u8), matrix(2, 2, DType::f32)};
+  const auto expect = [&](int64_t heads, const QuantizedValues& to, const std::string& part) {
+    expect_error([&](Backend& b) { b.quantize_values(v, heads, to); }, part);
+  };
+  expect(3, out, "quantize_values: 8 channels in 3 heads");
+  expect(2, {matrix(8, 130, DType::u8), out.scales},
+         "quantize_values: codes is [8, 130], expected [8, 256]");
+  expect(2, {matrix(8, 256, DType::i8), out.scales}, "quantize_values: codes is I8");
+  expect(2, {out.codes, matrix(2, 1, DType::f32)},
+         "quantize_values: scales is [2, 1], expected [2, 2]");
+}
+
+TEST_F(ModelArguments, AttentionOfCodes) {
+  const TensorView q = matrix(3, 8, DType::i8), k = matrix(5, 4, DType::i8);
+  const AttentionArgs right{q,
+                            k,
+                            matrix(4, 128, DType::u8),
+                            matrix(3, 8),
+                            2,
+                            1,
+                            false,
+                            matrix(2, 3, DType::f32),
+                            matrix(1, 5, DType::f32),
+                            matrix(1, 1, DType::f32)};
+  const auto expect = [&](const std::function<void(AttentionArgs&)>& change,
+                          const std::string& part) {
+    AttentionArgs args = right;
+    change(args);
+    expect_error([&](Backend& b) { b.attention(args); }, part);
+  };
+  expect([](AttentionArgs& a) { a.v = matrix(4, 5, DType::u8); },
+         "attention: v is [4, 5], expected [4, 128] of codes");
+  expect([](AttentionArgs& a) { a.v_scales = matrix(1, 2, DType::f32); },
+         "attention: v_scales: [1, 2], expected [1, 1]");
+  // Codes of values alone: q and k are not.
+  expect([](AttentionArgs& a) { a.q = a.out, a.k = matrix(5, 4); }, "attention: v is U8");
+}
+
 TEST_F(ModelArguments, RotateHeads) {
   const TensorView x = matrix(3, 8);
   const TensorView angles = matrix(3, 2, DType::f32);

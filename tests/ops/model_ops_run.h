@@ -13,6 +13,8 @@
 //   attention_run.h  expect_attention_right, expect_causal_attention_right,
 //                    expect_attention_of_large_scores_right, expect_attention_keeps_nan_in_place,
 //                    expect_int8_attention_right
+//   coded_values_run.h expect_quantize_values_right, expect_coded_attention_right,
+//                    expect_coded_attention_close, expect_coded_attention_keeps_nan
 //   image_run.h      expect_group_norm_right, expect_group_norm_of_hard_images_right,
 //                    expect_conv2d_right, expect_conv2d_keeps_nan_within_reach,
 //                    expect_upsample_right
@@ -21,6 +23,7 @@
 #pragma once
 
 #include "ops/attention_run.h"
+#include "ops/coded_values_run.h"
 #include "ops/euler_run.h"
 #include "ops/fused_norm_run.h"
 #include "ops/heads_run.h"
@@ -64,6 +67,8 @@ inline void expect_empty_inputs_do_nothing(Backend& backend) {
       backend.rotate_quantize_heads(
           x, rotation, {},
           {TensorView(nullptr, DType::i8, {0, 8}), TensorView(nullptr, DType::f32, {2, 0})});
+      backend.quantize_values(
+          x, 2, {TensorView(nullptr, DType::u8, {8, 0}), TensorView(nullptr, DType::f32, {2, 0})});
       backend.attention({.q = x, .k = x, .v = x, .out = x, .heads = 2, .kv_heads = 2});
       backend.conv2d({.x = x,
                       .weight = TensorView(vector.data, type, {1, 8}),
@@ -106,6 +111,10 @@ inline constexpr ModelOpCheck kModelOpChecks[] = {
     {"AttentionOfLargeScores", expect_attention_of_large_scores_right},
     {"Int8Attention", [](Backend& backend) { expect_int8_attention_right(backend); }},
     {"AttentionKeepsNanInPlace", expect_attention_keeps_nan_in_place},
+    {"QuantizeValues", expect_quantize_values_right},
+    {"CodedAttention", [](Backend& backend) { expect_coded_attention_right(backend); }},
+    {"CodedAttentionIsClose", expect_coded_attention_close},
+    {"CodedAttentionKeepsNan", [](Backend& b) { expect_coded_attention_keeps_nan(b); }},
     {"GroupNorm", expect_group_norm_right},
     {"GroupNormOfHardImages", expect_group_norm_of_hard_images_right},
     {"Conv2d", expect_conv2d_right},

@@ -70,7 +70,7 @@ def test_text_and_json_of_one_layer(bench_step, repository, tmp_path):
         (["--text-tokens", "2049"], 2, "--text-tokens is '2049'"),
         (["--steps", "0"], 2, "--steps is '0'"),
         (["--linears", "int4"], 2, "int8 or float"),
-        (["--attention", "fp8"], 2, "auto, bf16 or int8"),
+        (["--attention", "fp8"], 2, "auto, bf16, int8 or int8-full"),
         (["--linears", "float", "--require-int8"], 2, "--require-int8: the networks' linears"),
     ],
 )

@@ -61,6 +61,10 @@ void attention(const Workers& workers, const MatmulKernel& kernel, const Attenti
 // attention_of_codes.cpp: the same of q and k in INT8, by a kernel that multiplies F32.
 void attention_of_codes(const Workers& workers, const MatmulKernel& kernel,
                         const AttentionArgs& args);
+// coded_values.cpp: values in 8 bits, and attention where all operands are codes.
+void quantize_values(const Workers& workers, const ConstTensorView& v, int64_t heads,
+                     const QuantizedValues& out);
+void attention_with_coded_values(const Workers& workers, const AttentionArgs& args);
 
 // images.cpp
 void group_norm(const Workers& workers, const ConstTensorView& x, const GroupNorm& how,

@@ -47,23 +47,29 @@ std::string_view Attention::run(const AttentionArgs& args) {
     return kernel->name;
   }
   check(!args.is_int8(),
-        "attention: no kernel takes the codes q {} and k {} with {} heads, expected heads that "
-        "why_no_int8_attention() does not refuse, and rows at multiples of 16 bytes",
-        args.q.to_string(), args.k.to_string(), args.heads);
+        "attention: no kernel takes the codes q {} and k {} with v {} and {} heads, expected heads "
+        "that {}() does not refuse, and rows at multiples of 16 bytes",
+        args.q.to_string(), args.k.to_string(), args.v.to_string(), args.heads,
+        args.has_int8_values() ? "why_no_int8_values" : "why_no_int8_attention");
   run_unfused(args);
   return kUnfused;
 }
 
-std::string Attention::why_no_int8(int64_t head_dim) const {
-  if (forced_ != nullptr && forced_->int8 && forced_->head_dim == head_dim) return "";
+std::string Attention::why_no_int8(int64_t head_dim, DType results, bool values) const {
+  if (results != DType::bf16) {
+    return fmt::format("this GPU has no INT8 attention for {} activations", name_of(results));
+  }
+  const auto serves = [&](const FlashKernel& kernel) {
+    return kernel.int8 && kernel.int8_values == values && kernel.head_dim == head_dim;
+  };
+  if (forced_ != nullptr && serves(*forced_)) return "";
   for (const FlashKernel& kernel : flash_kernels()) {
-    if (kernel.int8 && kernel.head_dim == head_dim &&
-        kernel.unsuitable(device_.traits()).empty()) {
+    if (serves(kernel) && kernel.unsuitable(device_.traits()).empty()) {
       return "";
     }
   }
-  return fmt::format("this GPU, sm_{}, has no INT8 attention for heads of {} channels",
-                     device_.traits().architecture(), head_dim);
+  return fmt::format("this GPU, sm_{}, has no INT8 attention {}for heads of {} channels",
+                     device_.traits().architecture(), values ? "with INT8 values " : "", head_dim);
 }
 
 void Attention::run_unfused(const AttentionArgs& args) {

@@ -19,8 +19,9 @@ class Attention {
 
   // The device is current. Returns the name of what ran.
   std::string_view run(const AttentionArgs& args);
-  // Why no kernel takes heads of this size in INT8; empty when one does.
-  std::string why_no_int8(int64_t head_dim) const;
+  // Why no kernel takes heads of this size in INT8 and gives results of this type, with values in
+  // INT8 or without; empty when one does.
+  std::string why_no_int8(int64_t head_dim, DType results, bool values) const;
 
  private:
   const FlashKernel* choose(const AttentionArgs& args) const;  // null: unfused

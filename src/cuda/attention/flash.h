@@ -22,6 +22,7 @@ struct FlashKernel {
   const void* code;  // takes FlashParams; Hopper's takes HopperFlashParams and FlashMaps
   int head_dim, rows, keys, shared_bytes;  // of the tile
   bool int8;                               // q and k are INT8 codes
+  bool int8_values;                        // v is codes, too
 
   FlashKernel(const FlashTile& tile, const void* code);
   FlashKernel(const HopperFlashTile& tile, const void* code);

@@ -132,6 +132,10 @@ void FlashLauncher::launch_sm90(const FlashKernel& kernel, const HopperFlashTile
     params.q_scale = args.q_scales.as<float>(), params.q_scale_stride = args.q_scales.row_stride();
     params.k_scale = args.k_scales.as<float>(), params.k_scale_stride = args.k_scales.row_stride();
   }
+  if (tile.int8_values) {
+    params.v_scale = args.v_scales.as<float>();
+    params.v_scale_stride = static_cast<int>(args.v_scales.row_stride());
+  }
   params.tiles_per_head = shares.tiles_per_head;
   params.k_steps = shares.k_steps;
   params.whole_tiles = shares.whole_tiles;
@@ -156,7 +160,9 @@ void FlashLauncher::launch_sm90(const FlashKernel& kernel, const HopperFlashTile
   FlashMaps maps;
   maps.q = map_of(args.q, tile.rows(), tile.score_boxes());
   maps.k = map_of(args.k, tile.keys, tile.score_boxes() / tile.cluster);
-  maps.v = map_of(args.v, tile.keys, tile.value_boxes() / tile.cluster);
+  static_assert(HopperFlashTile::kCodedKeys == QuantizedValues::kKeys);
+  maps.v = tile.int8_values ? map_of(args.v, tile.head_dim / tile.cluster, 1)
+                            : map_of(args.v, tile.keys, tile.value_boxes() / tile.cluster);
 
   allow_shared_memory(kernel);
   cudaLaunchAttribute cluster = {};

@@ -27,10 +27,14 @@ struct HopperFlashParams {
   float* partials;     // [2 * workers][teams][128 threads' state], of tiles that workers share
   uint32_t* arrivals;  // zeros [tiles - whole_tiles][teams], before and after
 
+  const float* v_scale;  // of INT8 values: [heads of v][v_scale_stride], one for 128 keys
+  int v_scale_stride;
+
   constexpr int tile_count() const { return heads * tiles_per_head; }
 };
 
-// Rows of 128 bytes of a matrix as TMA sees them: [boxes of columns][rows][128].
+// Rows of 128 bytes of a matrix as TMA sees them: [boxes of columns][rows][128]. A row of v is a
+// key; of INT8 values it is a channel.
 struct FlashMaps {
   CUtensorMap q, k, v;
 };

@@ -35,7 +35,9 @@ std::string name_of(const FlashTile& tile) {
 std::string name_of(const HopperFlashTile& tile) {
   return fmt::format("flash90_{}_{}x{}_s{}{}{}", tile.head_dim, tile.rows(), tile.keys, tile.stages,
                      tile.cluster > 1 ? fmt::format("_c{}", tile.cluster) : "",
-                     tile.int8 ? "_int8" : "");
+                     tile.int8_values ? "_int8_full"
+                     : tile.int8      ? "_int8"
+                                      : "");
 }
 
 }  // namespace
@@ -48,7 +50,8 @@ FlashKernel::FlashKernel(const FlashTile& tile_, const void* code_)
       rows(tile_.rows),
       keys(tile_.keys),
       shared_bytes(tile_.shared_bytes()),
-      int8(tile_.int8) {}
+      int8(tile_.int8),
+      int8_values(false) {}
 
 FlashKernel::FlashKernel(const HopperFlashTile& tile_, const void* code_)
     : name(name_of(tile_)),
@@ -58,7 +61,8 @@ FlashKernel::FlashKernel(const HopperFlashTile& tile_, const void* code_)
       rows(tile_.rows()),
       keys(tile_.keys),
       shared_bytes(tile_.shared_bytes()),
-      int8(tile_.int8) {}
+      int8(tile_.int8),
+      int8_values(tile_.int8_values) {}
 
 std::span<const FlashKernel> flash_kernels() {
   static const std::vector<FlashKernel> kernels = make_kernels();
@@ -91,8 +95,11 @@ std::string FlashKernel::unsuitable(const DeviceTraits& device) const {
 }
 
 std::string FlashKernel::refusal(const AttentionArgs& args, const DeviceTraits& device) const {
-  if (args.out.dtype != DType::bf16) return "its values are BF16";
+  if (args.out.dtype != DType::bf16) return "its results are BF16";
   if (args.is_int8() != int8) return int8 ? "it multiplies INT8" : "it multiplies BF16";
+  if (args.has_int8_values() != int8_values) {
+    return int8_values ? "its values are codes" : "its values are BF16";
+  }
   if ((hopper() != nullptr || int8) && args.head_dim() != head_dim) {
     return fmt::format("its heads have {} channels", head_dim);
   }
@@ -103,7 +110,8 @@ std::string FlashKernel::refusal(const AttentionArgs& args, const DeviceTraits& 
   }
   if (int8 && !is_aligned(args.k_scales)) return "it wants scales at multiples of 16 bytes";
   constexpr int64_t kMost = int64_t{1} << 30, kMostHeads = 65535;
-  if (args.rows() > kMost || args.keys() > kMost || args.heads > kMostHeads) {
+  const bool many_scales = int8_values && args.kv_heads * args.v_scales.row_stride() > kMost;
+  if (args.rows() > kMost || args.keys() > kMost || args.heads > kMostHeads || many_scales) {
     return "it takes no more than 2^30 rows and keys and 65535 heads";
   }
   return unsuitable(device);

@@ -28,14 +28,16 @@ inline constexpr FlashTile kFlashTiles[] = {
 };
 // Family sm90, wgmma. 128 rows of q, and as many keys as leave room for two stages of both.
 inline constexpr HopperFlashTile kHopperFlashTiles[] = {
-    // head keys stages warpgroups cluster int8 alternates
-    {256,  80, 2, 2, 2, false, true},
-    {256,  80, 2, 2, 1, false, true},  // an odd number of blocks of rows
-    {128, 128, 2, 2, 2, false, false},
-    { 64, 128, 3, 3, 1, false, true},
-    {256,  96, 2, 2, 2, true,  true},
-    {256,  96, 2, 2, 1, true,  true},
-    {128, 128, 2, 2, 1, true,  true},
+    // head keys stages warpgroups cluster int8 alternates int8_values
+    {256,  80, 2, 2, 2, false, true,  false},
+    {256,  80, 2, 2, 1, false, true,  false},  // an odd number of blocks of rows
+    {128, 128, 2, 2, 2, false, false, false},
+    { 64, 128, 3, 3, 1, false, true,  false},
+    {256,  96, 2, 2, 2, true,  true,  false},
+    {256,  96, 2, 2, 1, true,  true,  false},
+    {128, 128, 2, 2, 1, true,  true,  false},
+    {256, 128, 2, 2, 1, true,  true,  true},
+    {128, 128, 2, 2, 1, true,  true,  true},
 };
 // clang-format on
 

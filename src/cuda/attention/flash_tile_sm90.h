@@ -12,20 +12,22 @@ struct HopperFlashTile {
   int stages;
   int groups;
   int cluster;
-  bool int8;  // scores are products of INT8; values are BF16 all the same
+  bool int8;  // scores are products of INT8
   // Warpgroups issue their products one after the other, so that one's softmax coincides with the
   // other's products; else as it comes.
   bool alternates;
+  bool int8_values;  // values and their weights have 8 bits, too; else they are BF16
 
-  static constexpr int kRowBytes = 128;  // of a box of TMA: 64 BF16, 128 INT8
+  static constexpr int kRowBytes = 128;   // of a box of TMA: 64 BF16, 128 INT8
+  static constexpr int kCodedKeys = 128;  // that share a scale of their values: QuantizedValues
   constexpr int rows() const { return 64 * groups; }
   constexpr int threads() const { return 128 * (groups + 1); }
-  // Of a row of q and k, and of v.
+  // Of a row of q and k, and of v in BF16.
   constexpr int score_boxes() const { return head_dim * (int8 ? 1 : 2) / kRowBytes; }
   constexpr int value_boxes() const { return head_dim * 2 / kRowBytes; }
   constexpr int q_bytes() const { return rows() * score_boxes() * kRowBytes; }
   constexpr int k_bytes() const { return keys * score_boxes() * kRowBytes; }
-  constexpr int v_bytes() const { return keys * value_boxes() * kRowBytes; }
+  constexpr int v_bytes() const { return keys * head_dim * (int8_values ? 1 : 2); }
   constexpr int scale_bytes() const { return int8 ? keys * 4 : 0; }
 
   // Shared memory: q, stages of k, stages of v, scales of the keys, barriers, words.
@@ -48,7 +50,8 @@ struct HopperFlashTile {
     return (head_dim == 64 || head_dim == 128 || head_dim == 256) && score_boxes() >= cluster &&
            keys % 16 == 0 && keys <= 256 && stages >= 2 && groups >= 2 && groups <= 3 &&
            cluster >= 1 && cluster <= 2 && score_boxes() % cluster == 0 &&
-           value_boxes() % cluster == 0 && shared_bytes() <= 227 * 1024;
+           value_boxes() % cluster == 0 && shared_bytes() <= 227 * 1024 &&
+           (!int8_values || (int8 && keys == kCodedKeys && head_dim >= 128));
   }
   constexpr bool operator==(const HopperFlashTile&) const = default;
 };

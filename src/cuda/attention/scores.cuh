@@ -28,6 +28,7 @@ struct FloatScores {
 template <int kBlocks>
 struct Int8Scores {
   static constexpr float kOffset = 0x1.8p23f;
+  static constexpr bool kAddsToOffset = true;
   int32_t sums[kBlocks][4];
   float scores[kBlocks][4];
   __device__ auto& raw() { return sums; }
@@ -50,6 +51,29 @@ struct Int8Scores {
       for (int c = 0; c < 4; ++c) {
         scores[j][c] =
             __fmaf_rn(__int_as_float(sums[j][c]), c % 2 == 0 ? scale.x : scale.y, offset[c % 2]);
+      }
+    }
+  }
+};
+
+// The same by conversion: twice the work after the product, but none before it, for those whom the
+// tensor cores wait for.
+template <int kBlocks>
+struct ConvertedScores {
+  static constexpr bool kAddsToOffset = false;
+  int32_t sums[kBlocks][4];
+  float scores[kBlocks][4];
+  __device__ auto& raw() { return sums; }
+  __device__ auto& values() { return scores; }
+  __device__ void begin() {}
+  __device__ __forceinline__ void scale(uint32_t scales) {
+    const uint32_t from = scales + threadIdx.x % 4 * 8;
+#pragma unroll
+    for (int j = 0; j < kBlocks; ++j) {
+      const float2 scale = ptx::shared_load_pair(from + j * 32);
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        scores[j][c] = __fmul_rn(__int2float_rn(sums[j][c]), c % 2 == 0 ? scale.x : scale.y);
       }
     }
   }

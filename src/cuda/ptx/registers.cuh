@@ -21,4 +21,10 @@ __device__ __forceinline__ unsigned thread_read_anew() {
   return thread;
 }
 
+// The same of any number: what follows from it is computed from it again.
+__device__ __forceinline__ int read_anew(int value) {
+  asm volatile("" : "+r"(value));
+  return value;
+}
+
 }  // namespace octet::cuda::ptx

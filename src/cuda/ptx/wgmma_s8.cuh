@@ -46,4 +46,17 @@ __device__ __forceinline__ void wgmma_64xNx32(int32_t (&acc)[kBlocks][4], uint32
 
 #undef OCTET_WGMMA_S8
 
+// acc [64, 64] (+)= a [64, 32] times b [64, 32] transposed, of unsigned bytes. `a` lies in
+// registers as mma_16x8x32 wants it, each warp its 16 rows; it must not change before wgmma_wait
+// either.
+__device__ __forceinline__ void wgmma_64xNx32_u8(int32_t (&acc)[8][4], const uint32_t (&a)[4],
+                                                 uint32_t b, bool adds) {
+  asm volatile("{\n" OCTET_WGMMA_DESCRIPTOR("db", "%36")
+               " .reg .pred adds;\n setp.ne.b32 adds, %37, 0;\n"
+               " wgmma.mma_async.sync.aligned.m64n64k32.s32.u8.u8 {" OCTET_NAMES_32
+               "}, {%32, %33, %34, %35}, db, adds;\n}"
+               : OCTET_ACC_32("+r", 0)
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b), "r"(static_cast<int>(adds)));
+}
+
 }  // namespace octet::cuda::ptx

@@ -26,4 +26,8 @@ size_t head_mean_scratch_bytes(const ConstTensorView& x);
 void launch_rotated_head_mean(const ConstTensorView& x, const HeadRotation& how, float* mean,
                               float* scratch, CUstream_st* stream);
 
+// v: F32 or BF16 [keys, heads * head_dim]. Fast where head_dim is a multiple of 8 and at most 256.
+void launch_quantize_values(const ConstTensorView& v, int64_t heads, const QuantizedValues& out,
+                            CUstream_st* stream);
+
 }  // namespace octet::cuda
