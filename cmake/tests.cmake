@@ -71,7 +71,8 @@ if(NOT OCTET_KERNELS_ONLY)
   foreach(program models_tests engine_tests cuda_tests)
     if(TARGET ${program})
       target_compile_definitions(${program} PRIVATE
-        OCTET_GOLDEN_DIR="${PROJECT_SOURCE_DIR}/tests/golden")
+        OCTET_GOLDEN_DIR="${PROJECT_SOURCE_DIR}/tests/golden"
+        OCTET_DEMO_DIR="${PROJECT_SOURCE_DIR}/models/demo")
     endif()
   endforeach()
   # The C interface, from C: what it asks of a compiler is in these flags.

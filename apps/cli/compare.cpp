@@ -31,7 +31,7 @@ using Json = nlohmann::ordered_json;
 // What the two differ in.
 struct SideArguments {
   std::string model, device;
-  Linears linears = Linears::int8;
+  Linears linears = Linears::int8, text_linears = Linears::floating;
   Activations dtype = Activations::bf16;
   std::vector<std::string> loras;
 };
@@ -46,6 +46,7 @@ struct CompareArguments {
 ModelOptions model_of(const SideArguments& side, ModelOptions shared) {
   shared.model = side.model;
   shared.linears = side.linears;
+  shared.text_encoder_linears = side.text_linears;
   shared.activations = side.dtype;
   shared.loras = loras_from(side.loras);
   if (!side.device.empty()) shared.device = side.device;
@@ -56,6 +57,7 @@ ModelOptions model_of(const SideArguments& side, ModelOptions shared) {
 Json side_json(const SideArguments& side, const RenderReport& report) {
   Json json = {{"model", side.model},
                {"linears", word_of(linears_words(), side.linears)},
+               {"text_encoder_linears", word_of(linears_words(), side.text_linears)},
                {"dtype", word_of(dtype_words(), side.dtype)},
                {"loras", side.loras}};
   json.update(report_json(report));
@@ -108,9 +110,29 @@ std::string table_of(const CompareReport& report) {
 }
 
 std::string side_text(const char* name, const SideArguments& side, const RenderReport& report) {
-  return fmt::format("{}  {}: linears {}, activations {}, on {}; checkpoint {}\n", name,
-                     printable(side.model), word_of(linears_words(), side.linears),
+  const std::string of_text =
+      side.text_linears == Linears::floating
+          ? ""
+          : fmt::format(", of the text encoder {}", word_of(linears_words(), side.text_linears));
+  return fmt::format("{}  {}: linears {}{}, activations {}, on {}; checkpoint {}\n", name,
+                     printable(side.model), word_of(linears_words(), side.linears), of_text,
                      word_of(dtype_words(), side.dtype), report.device, report.checkpoint);
+}
+
+// Over the tokens of all captions; nothing for text encoders that cannot be compared.
+std::string features_text(const CompareReport& report) {
+  double sum = 0, worst = 1, max_abs = 0;
+  int64_t tokens = 0;
+  for (const TextDifference& text : report.texts) {
+    if (text.tokens == 0) return "";
+    tokens += text.tokens;
+    sum += text.mean_cosine * static_cast<double>(text.tokens);
+    worst = std::min(worst, text.worst_cosine);
+    max_abs = std::max(max_abs, text.max_abs);
+  }
+  if (max_abs == 0) return "Text features: equal\n";
+  return fmt::format("Text features: cosine {:.6f}, of the worst of {} tokens {:.6f}\n",
+                     sum / static_cast<double>(tokens), tokens, worst);
 }
 
 std::string picture_text(const CompareReport& report) {
@@ -207,9 +229,9 @@ void compare_pictures(const CommonFlags& flags, const CompareArguments& argument
   json["pictures"] = written;
   std::string text = picture_text(report);
   if (!flags.quiet) {
-    text = fmt::format("{}{}\n{}\nPictures: {}{}", side_text("A", arguments.a, report.a),
-                       side_text("B", arguments.b, report.b), table_of(report), text,
-                       look_text(report));
+    text = fmt::format("{}{}\n{}\n{}Pictures: {}{}", side_text("A", arguments.a, report.a),
+                       side_text("B", arguments.b, report.b), table_of(report),
+                       features_text(report), text, look_text(report));
   }
   if (flags.verbose) text += "\n" + report_text(report.a) + "\n" + report_text(report.b);
   for (const std::string& path : written) text += printable(path) + "\n";
@@ -225,6 +247,8 @@ void add_side(CLI::App& command, const std::string& name, SideArguments& side,
       ->required();
   add_choice(command, flag + "linears", side.linears, linears_words(),
              fmt::format("{}'s large linears", name));
+  add_choice(command, flag + "text-encoder-linears", side.text_linears, linears_words(),
+             fmt::format("The linears of {}'s text encoder", name));
   add_choice(command, flag + "dtype", side.dtype, dtype_words(),
              fmt::format("{}'s activations", name));
   // One file at a time: A and B may follow.

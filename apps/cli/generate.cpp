@@ -146,6 +146,8 @@ void add_generate(CLI::App& program, CommonFlags& flags) {
       ->type_name("FILE");
   add_choice(*command, "--linears", model.linears, linears_words(),
              "The transformers' large linears");
+  add_choice(*command, "--text-encoder-linears", model.text_encoder_linears, linears_words(),
+             "The text encoder's linears");
   add_choice(*command, "--attention", model.attention, attention_words(),
              "The scores of the transformers' attention; with int8-full all of it");
   add_require_int8(*command, model.require_int8);

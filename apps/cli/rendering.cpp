@@ -51,14 +51,22 @@ std::string note_of(const RenderProgress& progress) {
   return note;
 }
 
-// "Linears: 136 INT8, 4 protected, 16 kept in floating point"
+// "136 INT8, 4 protected, 16 kept in floating point"
 std::string linears_text(const LinearCount& linears) {
-  std::string text = fmt::format("Linears: {} INT8, {} protected, {} kept in floating point",
-                                 linears.int8, linears.protected_, linears.kept);
+  std::string text = fmt::format("{} INT8, {} protected, {} kept in floating point", linears.int8,
+                                 linears.protected_, linears.kept);
   if (linears.floating > 0)
     text += fmt::format(", {} in floating point as asked", linears.floating);
   if (linears.fake > 0) text += fmt::format(", {} in fake INT8 as asked", linears.fake);
   return text;
+}
+
+nlohmann::ordered_json linears_json(const LinearCount& linears) {
+  return {{"int8", linears.int8},
+          {"protected", linears.protected_},
+          {"kept", linears.kept},
+          {"floating", linears.floating},
+          {"fake", linears.fake}};
 }
 
 }  // namespace
@@ -102,13 +110,15 @@ std::string report_text(const RenderReport& report) {
           ? ""
           : fmt::format("{} steps ran as they were recorded, and are not counted here.\n",
                         report.recorded_steps);
+  const LinearCount& of_text = report.text_linears;
+  const std::string text_linears =
+      of_text.int8 + of_text.fake == 0 ? "" : "Text encoder: " + linears_text(of_text) + "\n";
   return fmt::format(
-      "{}\n\n{}{}\n{}\nWeights: {}\nText encoder {:.1f} s ({} tokens), loading {:.1f} s, {} steps "
-      "{:.1f} s, "
-      "decoding {:.1f} s; peak memory {}; checkpoint {}\n",
-      report.device, kernels.text(), recorded, linears_text(report.linears), report.places,
-      report.text_s, report.text_tokens, report.load_s, report.steps, report.denoise_s,
-      report.decode_s, human_bytes(report.peak_bytes), report.checkpoint);
+      "{}\n\n{}{}\nLinears: {}\n{}Weights: {}\nText encoder {:.1f} s ({} tokens), loading {:.1f} "
+      "s, {} steps {:.1f} s, decoding {:.1f} s; peak memory {}; checkpoint {}\n",
+      report.device, kernels.text(), recorded, linears_text(report.linears), text_linears,
+      report.places, report.text_s, report.text_tokens, report.load_s, report.steps,
+      report.denoise_s, report.decode_s, human_bytes(report.peak_bytes), report.checkpoint);
 }
 
 nlohmann::ordered_json report_json(const RenderReport& report) {
@@ -134,12 +144,8 @@ nlohmann::ordered_json report_json(const RenderReport& report) {
           {"denoise_s", report.denoise_s},
           {"decode_s", report.decode_s},
           {"peak_bytes", report.peak_bytes},
-          {"linears_ran",
-           {{"int8", report.linears.int8},
-            {"protected", report.linears.protected_},
-            {"kept", report.linears.kept},
-            {"floating", report.linears.floating},
-            {"fake", report.linears.fake}}},
+          {"linears_ran", linears_json(report.linears)},
+          {"text_linears_ran", linears_json(report.text_linears)},
           {"recorded_steps", report.recorded_steps},
           {"kernels", kernels},
           {"ops", ops}};

@@ -44,6 +44,14 @@ struct ComparedImage {
   double ssim = 0;
 };
 
+// How far the features are apart that the two text encoders made of one caption, token by token.
+struct TextDifference {
+  int64_t tokens = 0;       // 0: their features have other shapes, and are not compared
+  double mean_cosine = 1;   // over the tokens
+  double worst_cosine = 1;  // of the token that is furthest away
+  double max_abs = 0;       // the largest difference of all features
+};
+
 struct DifferenceStatistics {
   Statistic cosine, relative_rmse, snr_db, max_abs;
 };
@@ -52,6 +60,7 @@ struct CompareReport {
   RenderReport a, b;  // of all pictures
   std::vector<CaptionText> captions;
   std::vector<std::string> prompts;   // the captions as the models got them
+  std::vector<TextDifference> texts;  // of each caption
   bool seeded = true;                 // the noise is that of seeds
   int64_t tokens = 0, channels = 0;   // of a latent
   std::vector<ComparedImage> images;  // those of the first caption, of the second, ...

@@ -74,6 +74,9 @@ struct ModelOptions {
   Activations activations = Activations::bf16;
   Linears linears = Linears::int8;
   AttentionMode attention = AttentionMode::automatic;
+  // The linears of the text encoder. In INT8 they take half the memory, and the features that the
+  // networks are given are slightly others; see docs/generate.md.
+  Linears text_encoder_linears = Linears::floating;
   Tuning tuning = Tuning::missing;
   Convention convention = Convention::official;
   // An Error when a large linear that its checkpoint does not protect ran as anything but native

@@ -23,7 +23,7 @@ extern "C" {
 
 // Rises when a function or a field is added. What is there keeps its meaning: a program runs with
 // every library whose octet_abi_version() is at least this.
-#define OCTET_ABI_VERSION 1
+#define OCTET_ABI_VERSION 2
 OCTET_API int32_t octet_abi_version(void);
 OCTET_API const char* octet_version(void);  // "0.1.0"
 OCTET_API const char* octet_commit(void);   // of the build
@@ -54,6 +54,7 @@ enum { OCTET_F32 = 1, OCTET_BF16 = 2, OCTET_F16 = 3, OCTET_I8 = 4, OCTET_I32 = 5
 // The GEMM kernels of a GPU are chosen by measuring those that no file has yet, or never, or all.
 enum { OCTET_TUNE_MISSING = 0, OCTET_TUNE_OFF = 1, OCTET_TUNE_ALL = 2 };
 enum { OCTET_LINEARS_INT8 = 0, OCTET_LINEARS_FLOAT = 1 };
+enum { OCTET_TEXT_LINEARS_FLOAT = 0, OCTET_TEXT_LINEARS_INT8 = 1 };
 enum {
   OCTET_ATTENTION_AUTO = 0,
   OCTET_ATTENTION_FLOAT = 1,
@@ -96,18 +97,20 @@ typedef struct octet_options {
   size_t lora_count;
   const octet_keep* keep;  // the last that fits counts; parts without one: by free memory
   size_t keep_count;
-  const char* device;       // "auto" (default), "ref", "cpu", "cuda", "cuda:1"
-  uint64_t max_memory;      // bytes of the device's that may be taken; 0: what is free
-  int32_t threads;          // of the host; 0: one per physical core
-  octet_dtype activations;  // OCTET_BF16 (default) or OCTET_F32
-  int32_t linears;          // OCTET_LINEARS_...
-  int32_t tuning;           // OCTET_TUNE_...
-  int32_t convention;       // OCTET_CONVENTION_...
-  int32_t unguided;         // 1: no picture is guided; the network for that need not be there
-  int32_t require_int8;     // 1: an error when a large linear ran as anything but native INT8
-  int32_t cache_weights;    // 1: keep INT8 codes that are made here on disk, for the next time
-  int32_t lazy;             // 1: parts are loaded when the first picture needs them
-  int32_t attention;        // OCTET_ATTENTION_...: how attention is multiplied
+  const char* device;            // "auto" (default), "ref", "cpu", "cuda", "cuda:1"
+  uint64_t max_memory;           // bytes of the device's that may be taken; 0: what is free
+  int32_t threads;               // of the host; 0: one per physical core
+  octet_dtype activations;       // OCTET_BF16 (default) or OCTET_F32
+  int32_t linears;               // OCTET_LINEARS_...
+  int32_t tuning;                // OCTET_TUNE_...
+  int32_t convention;            // OCTET_CONVENTION_...
+  int32_t unguided;              // 1: no picture is guided; the network for that need not be there
+  int32_t require_int8;          // 1: an error when a large linear ran as anything but native INT8
+  int32_t cache_weights;         // 1: keep INT8 codes that are made here on disk, for the next time
+  int32_t lazy;                  // 1: parts are loaded when the first picture needs them
+  int32_t attention;             // OCTET_ATTENTION_...: how attention is multiplied
+  int32_t text_encoder_linears;  // OCTET_TEXT_LINEARS_...
+  int32_t reserved;
 } octet_options;
 
 typedef struct octet_request {
@@ -191,7 +194,7 @@ typedef struct octet_report {
   // Linears of the networks: in native INT8; large ones that their checkpoint protects from it;
   // small ones that the model keeps in floating point; and those that were asked for there.
   int32_t linears_int8, linears_protected, linears_kept, linears_float;
-  int32_t reserved;
+  int32_t text_linears_int8;  // of the text encoder, in native INT8
 } octet_report;
 
 typedef struct octet_info {

@@ -46,6 +46,12 @@ struct LatentShape {
   bool operator==(const LatentShape&) const = default;
 };
 
+// What a text encoder made of a caption: F32 [tokens, channels].
+struct TextFeatures {
+  int64_t tokens = 0, channels = 0;
+  std::span<const float> values;
+};
+
 // What a step of denoising did to one image: F32 [tokens, channels].
 struct LatentStep {
   int image = 0;
@@ -100,7 +106,7 @@ struct OpShare {
   double us = 0;
 };
 
-// How the linears of the networks ran, by number of linears.
+// How linears ran, by number of linears.
 struct LinearCount {
   int int8 = 0;        // native INT8
   int protected_ = 0;  // large ones that their checkpoint keeps in floating point
@@ -116,8 +122,9 @@ struct RenderReport {
   std::string preset;   // its name, also where the request has none
   int text_tokens = 0;
   int steps = 0;
-  std::string checkpoint;  // a fingerprint of all weights
-  LinearCount linears;
+  std::string checkpoint;    // a fingerprint of all weights
+  LinearCount linears;       // of the networks
+  LinearCount text_linears;  // of the text encoder, when it last ran
   std::string places;  // of the parts: "text_encoder streamed, transformer on the device, ..."
   // Steps of all pictures that a GPU ran as they were recorded; kernels and ops are of the others.
   int recorded_steps = 0;

@@ -26,6 +26,7 @@ using OnRenderProgress = std::function<bool(const RenderProgress&)>;
 
 struct RenderCallbacks {
   OnRenderProgress progress;
+  std::function<void(const TextFeatures&)> text;  // of the caption, before the first step
   // After each step: what the picture is about to become, by a linear map from the latent to RGB.
   std::function<void(const Preview&)> preview;
   std::function<void(const LatentStep&)> latent;  // after each step, for comparisons

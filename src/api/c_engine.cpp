@@ -24,6 +24,7 @@ T choice(const T (&choices)[N], int32_t given, const char* field) {
 }
 
 constexpr Linears kLinears[] = {Linears::int8, Linears::floating};
+constexpr Linears kTextLinears[] = {Linears::floating, Linears::int8};
 constexpr AttentionMode kAttentions[] = {AttentionMode::automatic, AttentionMode::floating,
                                          AttentionMode::int8, AttentionMode::int8_full};
 constexpr Tuning kTunings[] = {Tuning::missing, Tuning::off, Tuning::all};
@@ -57,6 +58,7 @@ std::vector<Lora> loras_of(const octet_lora* loras, size_t count) {
 }
 
 ModelOptions options_of(const octet_options& given) {
+  check_reserved(given.reserved);
   check_given(given.model, "model");
   check_value(given.threads >= 0, "threads", "`threads` is {}, expected 0 or more", given.threads);
   ModelOptions made;
@@ -77,6 +79,8 @@ ModelOptions options_of(const octet_options& given) {
   made.threads = given.threads;
   made.activations = activations_of(given.activations);
   made.linears = choice(kLinears, given.linears, "linears");
+  made.text_encoder_linears =
+      choice(kTextLinears, given.text_encoder_linears, "text_encoder_linears");
   made.attention = choice(kAttentions, given.attention, "attention");
   made.tuning = choice(kTunings, given.tuning, "tuning");
   made.convention = choice(kConventions, given.convention, "convention");
@@ -164,6 +168,7 @@ octet_report report_of(const RenderReport& from) {
   made.linears_protected = from.linears.protected_;
   made.linears_kept = from.linears.kept;
   made.linears_float = from.linears.floating;
+  made.text_linears_int8 = from.text_linears.int8;
   return made;
 }
 

@@ -27,7 +27,7 @@ using measure::PixelView;
 PixelView view_of(const Picture& picture) { return {picture.rgb, picture.width, picture.height}; }
 
 // The reference's run, in the order in which it happened: per image the velocity of the first step
-// and the latents of all steps; then the pixels of all images.
+// and the latents of all steps; the pixels of all images; and the features of all captions.
 class Record {
  public:
   static uint64_t bytes_of_image(const LatentShape& shape, PictureSize size) {
@@ -40,18 +40,17 @@ class Record {
     if (step.step == 1) steps_.write(std::as_bytes(step.velocity));
     steps_.write(std::as_bytes(step.latent));
   }
+  void write(const TextFeatures& text) { text_.write(std::as_bytes(text.values)); }
   void write(const Picture& picture) { pixels_.write(std::as_bytes(std::span(picture.rgb))); }
 
   void rewind() {
     steps_.rewind();
     pixels_.rewind();
+    text_.rewind();
   }
 
-  std::vector<float> numbers(size_t count) {
-    std::vector<float> values(count);
-    steps_.read(std::as_writable_bytes(std::span(values)));
-    return values;
-  }
+  std::vector<float> numbers(size_t count) { return numbers_of(steps_, count); }
+  std::vector<float> text(size_t count) { return numbers_of(text_, count); }
   std::vector<uint8_t> pixels(size_t count) {
     std::vector<uint8_t> values(count);
     pixels_.read(std::as_writable_bytes(std::span(values)));
@@ -59,8 +58,27 @@ class Record {
   }
 
  private:
-  ScratchFile steps_, pixels_;
+  static std::vector<float> numbers_of(ScratchFile& file, size_t count) {
+    std::vector<float> values(count);
+    file.read(std::as_writable_bytes(std::span(values)));
+    return values;
+  }
+
+  ScratchFile steps_, pixels_, text_;
 };
+
+TextDifference text_difference(std::span<const float> a, const TextFeatures& b) {
+  TextDifference made{.tokens = b.tokens, .mean_cosine = 0};
+  const auto channels = static_cast<size_t>(b.channels);
+  for (size_t at = 0; at < a.size(); at += channels) {
+    const Difference apart =
+        measure::difference(a.subspan(at, channels), b.values.subspan(at, channels));
+    made.mean_cosine += apart.cosine / static_cast<double>(b.tokens);
+    made.worst_cosine = std::min(made.worst_cosine, apart.cosine);
+    made.max_abs = std::max(made.max_abs, apart.max_abs);
+  }
+  return made;
+}
 
 Picture picture_of_difference(const Picture& b, const std::vector<uint8_t>& a) {
   Picture made;
@@ -131,6 +149,10 @@ class Comparison {
     report_.captions = request.captions;
     report_.seeded = request.picture.noise.empty();
     RenderCallbacks of_a;
+    of_a.text = [&](const TextFeatures& text) {
+      record_.write(text);
+      texts_of_a_.push_back({text.tokens, text.channels});
+    };
     of_a.latent = [&](const LatentStep& step) { record_.write(step); };
     of_a.picture = [&](const Picture& picture) {
       record_.write(picture);
@@ -143,6 +165,7 @@ class Comparison {
     report_.a = render(ComparedSide::a, a, of_a);
     record_.rewind();
     RenderCallbacks of_b;
+    of_b.text = [&](const TextFeatures& text) { compare_text(text); };
     of_b.latent = [&](const LatentStep& step) { compare_step(step); };
     of_b.picture = [&](const Picture& picture) {
       hand_over("b", picture);
@@ -177,8 +200,9 @@ class Comparison {
         in_quotes(a.model), in_quotes(b.model), models::kPresetsFile);
     report_.tokens = shape.tokens;
     report_.channels = shape.channels;
-    check_scratch_room(requests_.size() * static_cast<uint64_t>(requests_.front().images) *
-                       Record::bytes_of_image(shape, of_a.size));
+    check_scratch_room(of_a.text_bytes + requests_.size() *
+                                             static_cast<uint64_t>(requests_.front().images) *
+                                             Record::bytes_of_image(shape, of_a.size));
     if (checked_) checked_(of_a.model, of_b.model);
   }
 
@@ -220,6 +244,14 @@ class Comparison {
     return report_.images[caption_ * images + static_cast<size_t>(index)];
   }
 
+  void compare_text(const TextFeatures& text) {
+    const TextFeatures& of_a = texts_of_a_[caption_];
+    const std::vector<float> values =
+        record_.text(static_cast<size_t>(of_a.tokens * of_a.channels));
+    const bool alike = of_a.tokens == text.tokens && of_a.channels == text.channels;
+    report_.texts.push_back(alike ? text_difference(values, text) : TextDifference());
+  }
+
   void compare_step(const LatentStep& step) {
     const auto apart = [&](std::span<const float> candidate) {
       return measure::difference(record_.numbers(candidate.size()), candidate);
@@ -246,6 +278,7 @@ class Comparison {
   std::vector<PictureRequest> requests_;
   size_t caption_ = 0;  // that is being rendered
   Record record_;
+  std::vector<TextFeatures> texts_of_a_;  // their shapes alone, of each caption
   CompareReport report_;
 };
 

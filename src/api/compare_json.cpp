@@ -47,6 +47,14 @@ OrderedJson json_of(const ComparedImage& image, const CompareReport& report, boo
           {"ssim", finite(image.ssim)}};
 }
 
+OrderedJson json_of(const TextDifference& text) {
+  if (text.tokens == 0) return nullptr;
+  return {{"tokens", text.tokens},
+          {"mean_cosine", text.mean_cosine},
+          {"worst_cosine", text.worst_cosine},
+          {"max_abs", text.max_abs}};
+}
+
 // Equal in every bit: latents, and so pixels.
 bool is_equal(const CompareReport& report) {
   for (const DifferenceStatistics& step : report.steps) {
@@ -79,7 +87,9 @@ OrderedJson json_of(const Statistic& statistic) {
 OrderedJson json_of(const CompareReport& report) {
   auto captions = OrderedJson::array();
   for (size_t i = 0; i < report.captions.size(); ++i) {
-    captions.push_back({{"name", report.captions[i].name}, {"caption", report.prompts[i]}});
+    captions.push_back({{"name", report.captions[i].name},
+                        {"caption", report.prompts[i]},
+                        {"text", json_of(report.texts[i])}});
   }
   auto images = OrderedJson::array();
   for (const ComparedImage& image : report.images) {

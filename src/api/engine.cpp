@@ -132,6 +132,7 @@ Picture to_picture(engine::RenderedImage image, const PictureRequest& request,
       {"checkpoint", report.checkpoint},
       {"device", report.device},
       {"linears", api::linears_word(options.linears)},
+      {"text_encoder_linears", api::linears_word(options.text_encoder_linears)},
       {"loras", lora_list(options.loras)},
       {"dtype", api::activations_word(options.activations)},
       {"convention", api::convention_word(options.convention)},
@@ -280,8 +281,10 @@ RenderReport render(engine::Session& session, const PictureRequest& request,
   const engine::RenderJob job = job_of(session, request, options, warn);
   session.check(job);
   if (warn) log_size_warning(session, job.schedule.size);
-  engine::SessionCallbacks inner{
-      .progress = callbacks.progress, .preview = callbacks.preview, .latent = callbacks.latent};
+  engine::SessionCallbacks inner{.progress = callbacks.progress,
+                                 .text = callbacks.text,
+                                 .preview = callbacks.preview,
+                                 .latent = callbacks.latent};
   if (callbacks.picture) {
     inner.image = [&](const engine::RenderedImage& image, const RenderReport& so_far) {
       callbacks.picture(to_picture(image, request, options, so_far));

@@ -32,6 +32,7 @@ void log_size_warning(const engine::Session& session, PictureSize size);
 struct CheckedRequests {
   ModelOptions model;  // with paths; not guided where no step is
   LatentShape latents;
+  uint64_t text_bytes = 0;  // of the features of all captions
   PictureSize size;
   models::Schedule schedule;
 };

@@ -51,6 +51,9 @@ CheckedRequests RequestSession::check(bool warn) {
   for (const PictureRequest& request : requests_) {
     const engine::RenderJob job = job_of(*session_, request, model_, warn);
     checked.latents = session_->check(job);
+    const models::Model& opened = session_->model();
+    checked.text_bytes += opened.tokenize(job.prompt).size() * sizeof(float) *
+                          static_cast<uint64_t>(opened.text_encoder->feature_count());
     checked.size = job.schedule.size;
     checked.schedule = session_->family().make_schedule(job.schedule);
   }

@@ -161,8 +161,6 @@ class Backend {
                  const TensorView& out);
   void group_norm(const ConstTensorView& x, const GroupNorm& how, const TensorView& out);
   void conv2d(const ConvArgs& args);
-  // Each pixel of x [height * width, channels] becomes two by two of out.
-  void upsample(const ConstTensorView& x, int64_t height, int64_t width, const TensorView& out);
   void euler_step(const EulerStep& step);
 
   // Moments in the order of this backend's work, and the microseconds between two of them, for
@@ -251,8 +249,6 @@ class Backend {
   virtual void do_group_norm(const ConstTensorView& x, const GroupNorm& how,
                              const TensorView& out) = 0;
   virtual void do_conv2d(const ConvArgs& args) = 0;
-  virtual void do_upsample(const ConstTensorView& x, int64_t height, int64_t width,
-                           const TensorView& out) = 0;
   virtual void do_euler_step(const EulerStep& step) = 0;
 
  private:

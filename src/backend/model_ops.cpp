@@ -324,34 +324,26 @@ void Backend::conv2d(const ConvArgs& args) {
   check_matrix("conv2d: out", args.out, {args.x.dtype});
   check(args.kernel == 1 || args.kernel == 3, "conv2d: the kernel is {0} x {0}, expected 1 or 3",
         args.kernel);
-  check(args.height >= 0 && args.width >= 0 && args.x.shape[0] == args.height * args.width,
-        "conv2d: x has {} rows, expected {} x {} pixels", args.x.shape[0], args.height, args.width);
+  check(!args.doubled || (args.kernel == 3 && args.height % 2 == 0 && args.width % 2 == 0),
+        "conv2d: x is to be doubled to {} x {} pixels for a kernel of {}, expected even sides and "
+        "a kernel of 3",
+        args.height, args.width, args.kernel);
+  const int64_t height = args.doubled ? args.height / 2 : args.height,
+                width = args.doubled ? args.width / 2 : args.width;
+  check(height >= 0 && width >= 0 && args.x.shape[0] == height * width,
+        "conv2d: x has {} rows, expected {} x {} pixels", args.x.shape[0], height, width);
   check(args.weight.shape[1] == args.kernel * args.kernel * args.channels(),
         "conv2d: weight is {}, expected {} x {} taps of {} channels in a row",
         args.weight.shape.to_string(), args.kernel, args.kernel, args.channels());
-  check(args.out.shape == Shape({args.x.shape[0], args.out_channels()}),
-        "conv2d: out is {}, expected [{}, {}]", args.out.shape.to_string(), args.x.shape[0],
-        args.out_channels());
+  check(args.out.shape == Shape({args.height * args.width, args.out_channels()}),
+        "conv2d: out is {}, expected [{}, {}]", args.out.shape.to_string(),
+        args.height * args.width, args.out_channels());
   check_vector("conv2d: bias", args.bias, args.out_channels(), args.x.dtype);
   if (is_empty(args.out)) return;
   const Observed observed(op_observer_, "convolution");
   do_conv2d(args);
   observed.done({}, 2.0 * static_cast<double>(args.out.shape.elements()) *
                         static_cast<double>(args.weight.shape[1]));
-}
-
-void Backend::upsample(const ConstTensorView& x, int64_t height, int64_t width,
-                       const TensorView& out) {
-  check_float("upsample: x", x);
-  check_matrix("upsample: out", out, {x.dtype});
-  check(height >= 0 && width >= 0 && x.shape[0] == height * width,
-        "upsample: x has {} rows, expected {} x {} pixels", x.shape[0], height, width);
-  check(out.shape == Shape({4 * x.shape[0], x.shape[1]}), "upsample: out is {}, expected [{}, {}]",
-        out.shape.to_string(), 4 * x.shape[0], x.shape[1]);
-  if (is_empty(x)) return;
-  const Observed observed(op_observer_, "convolution");
-  do_upsample(x, height, width, out);
-  observed.done();
 }
 
 void Backend::euler_step(const EulerStep& step) {

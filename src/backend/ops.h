@@ -88,19 +88,26 @@ struct AttentionArgs {
 
 // A convolution with stride 1, whose input is continued by kernel / 2 zeros on all sides.
 struct ConvArgs {
-  ConstTensorView x;       // [height * width, channels]
+  ConstTensorView x;  // [height * width, channels], or a quarter of the rows where it is doubled
   ConstTensorView weight;  // [out channels, kernel * kernel * channels], the tap before the channel
   ConstTensorView bias;    // of x's type [out channels]
   TensorView out;          // [height * width, out channels]
   int64_t height = 0, width = 0;
   int64_t kernel = 0;  // 1 or 3
+  // Each pixel of x stands for two by two: x is the image at half the height and width. With a
+  // kernel of 3 alone.
+  bool doubled = false;
 
+  // The row of x with a pixel of the image.
+  int64_t row_of(int64_t y, int64_t column) const {
+    return doubled ? y / 2 * (width / 2) + column / 2 : y * width + column;
+  }
   int64_t channels() const { return x.shape[1]; }
   int64_t out_channels() const { return weight.shape[0]; }
 };
 
 // y = (x - mean) / sqrt(var + eps) * weight + bias, with mean and var over all rows and over the
-// channels of a group; then SiLU when asked for.
+// channels of a group; then SiLU when asked for. The output may be x itself.
 struct GroupNorm {
   int64_t groups = 0;
   float eps = 0;

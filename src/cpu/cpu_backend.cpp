@@ -185,10 +185,6 @@ class CpuBackend final : public HostBackend {
   void do_conv2d(const ConvArgs& args) override {
     cpu::conv2d(workers_, matmul_kernel(args.x.dtype), args);
   }
-  void do_upsample(const ConstTensorView& x, int64_t height, int64_t width,
-                   const TensorView& out) override {
-    cpu::upsample(workers_, x, height, width, out);
-  }
   void do_euler_step(const EulerStep& step) override { cpu::euler_step(workers_, step); }
 
  private:

@@ -308,10 +308,6 @@ class CudaBackend final : public Backend, private GemmTuning {
     const Active active(traits().index);
     cuda::conv2d(*device_, matmul_, args);
   }
-  void do_upsample(const ConstTensorView& x, int64_t height, int64_t width,
-                   const TensorView& out) override {
-    enqueue("upsample", launch_upsample, x, height, width, out);
-  }
   void do_euler_step(const EulerStep& step) override {
     enqueue("euler_step", launch_euler_step, step, processors());
   }

@@ -113,7 +113,8 @@ const Fingerprint& PartStore::fingerprint() {
 }
 
 weights::LoadOptions PartStore::load_options() const {
-  return {.dtype = ctx_.dtype, .int8 = rules_.int8, .fake = rules_.fake};
+  return {
+      .dtype = ctx_.dtype, .int8 = rules_.int8, .fake = rules_.fake, .rotation = rules_.rotation};
 }
 
 void PartStore::load(const OnLoad& progress) {

@@ -23,6 +23,7 @@ using OnLoad = std::function<void(uint64_t done, uint64_t total)>;
 struct LoadRules {
   bool int8 = true;             // large linears
   bool fake = false;            // these are dequantized: Linears::fake
+  int64_t rotation = 0;         // of weights that are quantized here: LoadOptions::rotation
   bool keep_converted = false;  // INT8 codes that are made while loading are kept on disk
   // What the part's source does to weights (Lora::identity()), for the cache of the disk.
   std::vector<std::string> changes = {};

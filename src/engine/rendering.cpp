@@ -15,6 +15,38 @@
 #include "engine/residency.h"
 
 namespace octet::engine {
+namespace {
+
+using LinearUses = std::map<std::string, nn::Profile::LinearUse>;
+
+LinearCount count_of(const LinearUses& linears) {
+  LinearCount count;
+  for (const auto& [name, use] : linears) {
+    switch (use.precision) {
+      case nn::Precision::int8: ++count.int8; break;
+      case nn::Precision::protected_: ++count.protected_; break;
+      case nn::Precision::kept: ++count.kept; break;
+      case nn::Precision::floating: ++count.floating; break;
+      case nn::Precision::fake: ++count.fake; break;
+    }
+  }
+  return count;
+}
+
+// Throws Error for a linear that nobody protects from INT8, and that ran as something else.
+void check_native(const LinearUses& linears) {
+  for (const auto& [name, use] : linears) {
+    const bool may_float =
+        use.precision == nn::Precision::protected_ || use.precision == nn::Precision::kept;
+    check(
+        may_float || (use.int8 > 0 && use.floating == 0),
+        "`require_int8`: the linear {} ran in floating point, {} of {} times; its checkpoint does "
+        "not protect it",
+        name, use.floating, use.int8 + use.floating);
+  }
+}
+
+}  // namespace
 
 Checked check_job(const Session& session, const RenderJob& job) {
   const models::Model& model = session.model();
@@ -119,15 +151,22 @@ PromptCache::Features Rendering::encode() {
     const models::TextEncoder& encoder = *session_.model_.text_encoder;
     const int64_t layers = encoder.unit_count() - 1;
     tell({.stage = Stage::text, .done = 0, .total = layers});
+    profile_.enter_network(encoder.name());
     features = std::make_shared<const std::vector<float>>(encoder.encode(
         ctx_, checked_.tokens,
         [&](int64_t done) { tell({.stage = Stage::text, .done = done, .total = layers}); }));
+    profile_.enter_network("");
+    session_.text_linears_ = profile_.take_linears();
     session_.text_->end_use();
     profile_.collect();
     session_.kept_kernels_["text"] = profile_.kernels();
     if (!session_.options_.once) session_.prompts_.add(checked_.tokens, features);
   }
   report_.text_s = (watch_.microseconds() - begun) * 1e-6;
+  if (callbacks_.text) {
+    const int64_t channels = session_.model_.text_encoder->feature_count();
+    callbacks_.text({std::ssize(*features) / channels, channels, *features});
+  }
   return features;
 }
 
@@ -222,7 +261,8 @@ bool Rendering::has_room_to_decode() const {
   const auto at_hand = session_.backend_->free_memory();
   const double free =
       at_hand ? static_cast<double>(*at_hand) : octet::free_memory().value_or(FreeMemory{}).bytes;
-  return free > static_cast<double>(decoding_bytes(job_.schedule.size, session_.dtype_));
+  return free > static_cast<double>(
+                    decoding_bytes(*session_.model_.decoder, checked_.grid, session_.dtype_));
 }
 
 void Rendering::on_step(int image, const SamplerStep& step) {
@@ -348,12 +388,12 @@ void Rendering::collect() {
   }
   report_.checkpoint = fingerprint.to_string();
   report_.linears = count_linears();
+  report_.text_linears = count_of(session_.text_linears_);
   const MemoryUse memory = session_.backend_->memory();
   report_.peak_bytes = std::max(memory.peak, memory.reserved_peak);
 }
 
 LinearCount Rendering::count_linears() const {
-  LinearCount count;
   std::map<std::string, nn::Profile::LinearUse> linears = profile_.linears();
   for (size_t i = 0; i < session_.prepared_.size(); ++i) {
     if (i > 0 && !checked_.guided) break;
@@ -363,29 +403,15 @@ LinearCount Rendering::count_linears() const {
     add(session_.prepared_[i]);
     add(session_.timed_[i]);
   }
-  for (const auto& [name, use] : linears) {
-    switch (use.precision) {
-      case nn::Precision::int8: ++count.int8; break;
-      case nn::Precision::protected_: ++count.protected_; break;
-      case nn::Precision::kept: ++count.kept; break;
-      case nn::Precision::floating: ++count.floating; break;
-      case nn::Precision::fake: ++count.fake; break;
-    }
-  }
-  return count;
+  return count_of(linears);
 }
 
 // Of every linear that no checkpoint and no family keeps in floating point.
 void Rendering::check_what_ran() const {
   if (!session_.options_.model.require_int8) return;
-  for (const auto& [name, use] : profile_.linears()) {
-    const bool may_float =
-        use.precision == nn::Precision::protected_ || use.precision == nn::Precision::kept;
-    check(
-        may_float || (use.int8 > 0 && use.floating == 0),
-        "`require_int8`: the linear {} ran in floating point, {} of {} times; its checkpoint does "
-        "not protect it",
-        name, use.floating, use.int8 + use.floating);
+  check_native(profile_.linears());
+  if (session_.options_.model.text_encoder_linears == Linears::int8) {
+    check_native(session_.text_linears_);
   }
 }
 

@@ -52,7 +52,7 @@ class Rendering {
   void end_use();
   void collect();
   void check_what_ran() const;
-  LinearCount count_linears() const;
+  LinearCount count_linears() const;  // of the networks
   double eta_s(int image, const SamplerStep& step) const;
   void tell(const RenderProgress& progress) const { session_.tell(callbacks_.progress, progress); }
   Cancelled stopped() const;

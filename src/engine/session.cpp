@@ -15,6 +15,10 @@
 namespace octet::engine {
 namespace {
 
+// Of a text encoder that is quantized as it is loaded. Some of its channels are a hundred times as
+// large as the others, and a row's scale is that of its largest value.
+constexpr int64_t kTextRotation = 256;
+
 std::unique_ptr<Backend> backend_for(const ModelOptions& options) {
   return select_backend(
       {.device = options.device, .threads = options.threads, .tune = options.tuning});
@@ -33,10 +37,11 @@ models::Model open_model(const models::Family& family, const ModelOptions& optio
 }
 
 // Activations of a picture of 1024 x 1024 pixels: what the linears of one unit read and write, and
-// the four widest images of a decoder.
+// the images of a decoder.
 uint64_t work_for(models::Model& model, DType dtype) {
-  constexpr uint64_t kPixels = 1024 * 1024, kTextTokens = 512;
-  const auto side = static_cast<uint64_t>(model.decoder->token_side());
+  constexpr int64_t kSide = 1024, kTextTokens = 512;
+  const int64_t side = kSide / model.decoder->token_side();
+  const models::Grid grid{side, side};
   const auto each = static_cast<uint64_t>(bits_of(dtype) / 8);
   uint64_t columns = 0;
   for (const auto& network : model.networks) {
@@ -50,8 +55,8 @@ uint64_t work_for(models::Model& model, DType dtype) {
       columns = std::max(columns, of_unit);
     }
   }
-  const uint64_t step = columns * (kPixels / (side * side) + kTextTokens) * each;
-  return std::max(step, decoding_bytes({1024, 1024}, dtype));
+  const uint64_t step = columns * static_cast<uint64_t>(grid.tokens() + kTextTokens) * each;
+  return std::max(step, decoding_bytes(*model.decoder, grid, dtype));
 }
 
 std::vector<weights::NetworkNames> names_of(const models::Family& family) {
@@ -64,10 +69,10 @@ std::vector<weights::NetworkNames> names_of(const models::Family& family) {
 
 }  // namespace
 
-uint64_t decoding_bytes(PictureSize size, DType dtype) {
-  constexpr uint64_t kImages = 4, kWidestChannels = 256;
-  return kImages * kWidestChannels * static_cast<uint64_t>(size.width) *
-         static_cast<uint64_t>(size.height) * static_cast<uint64_t>(bits_of(dtype) / 8);
+uint64_t decoding_bytes(const models::Decoder& decoder, const models::Grid& grid, DType dtype) {
+  // An unfolded strip of an image, accumulators, the workspace of a library.
+  constexpr uint64_t kOfOps = uint64_t{256} << 20;
+  return decoder.image_bytes(grid, dtype) + kOfOps;
 }
 
 Session::Session(const SessionOptions& options, const std::atomic<bool>& stop)
@@ -116,21 +121,22 @@ void Session::plan() {
   const Linears linears = options_.model.linears;
   const bool shared = keeps_data_on_host(*backend_);
   std::vector<PartNeed> needs;
-  const auto add = [&](models::Part& part, bool is_network) {
-    const PartBytes bytes = engine::bytes_of(part, dtype_, is_network && linears == Linears::int8);
+  const auto add = [&](models::Part& part, Linears run_as, bool is_network) {
+    const PartBytes bytes = engine::bytes_of(part, dtype_, run_as == Linears::int8);
     needs.push_back({.name = std::string(part.name()),
                      .bytes = bytes.all,
                      .largest_unit = bytes.largest_unit,
                      .runs_often = is_network,
                      .once = options_.once && !is_network && &part != model_.decoder.get()});
   };
-  add(*model_.text_encoder, false);
+  const Linears of_text = options_.model.text_encoder_linears;
+  add(*model_.text_encoder, of_text, false);
   double of_networks = 0;
   for (const auto& network : model_.networks) {
-    add(*network, true);
+    add(*network, linears, true);
     of_networks += static_cast<double>(needs.back().bytes);
   }
-  add(*model_.decoder, false);
+  add(*model_.decoder, Linears::floating, false);
 
   work_bytes_ = work_for(model_, dtype_);
   const double free_host = free_memory().value_or(FreeMemory{}).bytes;
@@ -153,7 +159,9 @@ void Session::plan() {
     return std::make_unique<PartStore>(part, context(), plan_[place].where);
   };
   text_ = store(*model_.text_encoder, 0);
-  text_->rules().int8 = false;
+  text_->rules().int8 = of_text != Linears::floating;
+  text_->rules().fake = of_text == Linears::fake;
+  text_->rules().rotation = kTextRotation;
   for (size_t i = 0; i < model_.networks.size(); ++i) {
     networks_.push_back(store(*model_.networks[i], 1 + i));
     networks_.back()->rules().int8 = linears != Linears::floating;

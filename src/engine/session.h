@@ -57,14 +57,15 @@ struct RenderedImage {
 
 struct SessionCallbacks {
   OnRenderProgress progress;
+  std::function<void(const TextFeatures&)> text;
   std::function<void(const Preview&)> preview;
   std::function<void(const LatentStep&)> latent;
   // Each image when it is ready, with the report up to it.
   std::function<void(const RenderedImage&, const RenderReport&)> image;
 };
 
-// What decoding takes beside weights: the four widest images.
-uint64_t decoding_bytes(PictureSize size, DType dtype);
+// What decoding takes of a device's memory beside weights.
+uint64_t decoding_bytes(const models::Decoder& decoder, const models::Grid& grid, DType dtype);
 
 class Session {
  public:
@@ -130,6 +131,7 @@ class Session {
   std::vector<std::unique_ptr<PartStore>> networks_;
 
   PromptCache prompts_;
+  std::map<std::string, nn::Profile::LinearUse> text_linears_;  // when the text encoder last ran
   // Of the last picture: the same caption in the same size needs no more.
   struct Prepared {
     PromptCache::Tokens tokens;

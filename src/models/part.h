@@ -163,6 +163,9 @@ class Decoder : public Part {
   using Part::Part;
   virtual int64_t token_side() const = 0;       // pixels, along a side
   virtual int64_t latent_channels() const = 0;  // of a token
+  // The most that decode() takes for images at a time: bytes of the device's memory beside weights
+  // and what single ops need for themselves.
+  virtual uint64_t image_bytes(const Grid& grid, DType dtype) const = 0;
   // Latent F32 [tokens, latent_channels()] as sampled -> F32 [pixels, 3], about -1 to 1, rows from
   // the top. Throws Error when a number is not finite.
   virtual std::vector<float> decode(nn::Context& ctx, std::span<const float> latent,

@@ -23,6 +23,22 @@ const ActivationTransform* transform_of(const LinearPart& part) {
   return part.rounding ? &part.rounding->transform : nullptr;
 }
 
+// height and width of what comes out.
+Matrix convolved(Context& ctx, const ConstTensorView& x, int64_t height, int64_t width,
+                 const Conv& w, bool doubled) {
+  enter(ctx, w.layer);
+  Matrix out = ctx.matrix(height * width, w.matrix.n);
+  ctx.backend.conv2d({.x = x,
+                      .weight = w.matrix.weight_view(),
+                      .bias = w.matrix.bias_view(),
+                      .out = out,
+                      .height = height,
+                      .width = width,
+                      .kernel = w.kernel,
+                      .doubled = doubled});
+  return out;
+}
+
 }  // namespace
 
 bool Operand::fits(const Linear& w) const {
@@ -159,16 +175,12 @@ Matrix swiglu(Context& ctx, const Operand& x, const Linear& gate_up) {
 
 Matrix conv2d(Context& ctx, const ConstTensorView& x, int64_t height, int64_t width,
               const Conv& w) {
-  enter(ctx, w.layer);
-  Matrix out = ctx.matrix(x.shape[0], w.matrix.n);
-  ctx.backend.conv2d({.x = x,
-                      .weight = w.matrix.weight_view(),
-                      .bias = w.matrix.bias_view(),
-                      .out = out,
-                      .height = height,
-                      .width = width,
-                      .kernel = w.kernel});
-  return out;
+  return convolved(ctx, x, height, width, w, /*doubled=*/false);
+}
+
+Matrix conv2d_doubled(Context& ctx, const ConstTensorView& x, int64_t height, int64_t width,
+                      const Conv& w) {
+  return convolved(ctx, x, 2 * height, 2 * width, w, /*doubled=*/true);
 }
 
 }  // namespace octet::nn

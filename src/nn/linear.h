@@ -69,5 +69,8 @@ Matrix swiglu(Context& ctx, const Operand& x, const Linear& gate_up);
 
 // x convolved; x [height * width, channels].
 Matrix conv2d(Context& ctx, const ConstTensorView& x, int64_t height, int64_t width, const Conv& w);
+// The same of x with each pixel as two by two: four times as many rows.
+Matrix conv2d_doubled(Context& ctx, const ConstTensorView& x, int64_t height, int64_t width,
+                      const Conv& w);
 
 }  // namespace octet::nn

@@ -1,5 +1,7 @@
 #include "nn/profile.h"
 
+#include <utility>
+
 namespace octet::nn {
 
 Profile::Profile(Backend& backend) : backend_(backend) { backend_.set_op_observer(this); }
@@ -54,6 +56,11 @@ void Profile::clear() {
   kernels_.clear();
   linears_.clear();
   linear_ = nullptr;
+}
+
+std::map<std::string, Profile::LinearUse> Profile::take_linears() {
+  linear_ = nullptr;
+  return std::exchange(linears_, {});
 }
 
 std::vector<Profile::KernelUse> Profile::kernels() const {

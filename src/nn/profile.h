@@ -44,7 +44,7 @@ class Profile : public OpObserver {
     int64_t int8 = 0, floating = 0;  // launches of gemm, and of matmul
   };
 
-  // The network that the next linears belong to; empty: none whose linears are counted.
+  // The part that the next linears belong to; empty: none whose linears are counted.
   void enter_network(std::string_view name) { network_ = name; }
   // The linear, or the class of layers, that the next ops belong to; `fake`: products of it are of
   // fake INT8.
@@ -57,11 +57,13 @@ class Profile : public OpObserver {
   // Waits for the device, and counts what was marked since the last time.
   void collect();
   void clear();
+  // linears(), and forgets them.
+  std::map<std::string, LinearUse> take_linears();
 
   // As of the last collect().
   const std::map<std::string, OpTime>& ops() const { return ops_; }
   std::vector<KernelUse> kernels() const;  // by layer
-  // Of networks, by "<network>.<linear>"; these are known at once.
+  // Of parts that are counted, by "<part>.<linear>"; these are known at once.
   const std::map<std::string, LinearUse>& linears() const { return linears_; }
 
  private:

@@ -121,10 +121,7 @@ std::string quant::text_of(const Protection& protection) {
 namespace quant {
 
 int64_t group_for(const Recipe& recipe, int64_t k) {
-  if (recipe.kind != Recipe::Kind::convrot) return 0;
-  int64_t group = recipe.group;
-  while (group >= 4 && k % group != 0) group /= 4;
-  return group >= 4 ? group : 0;
+  return recipe.kind == Recipe::Kind::convrot ? rotation_group(recipe.group, k) : 0;
 }
 
 bool matches(const Protection& protection, const std::string& module) {

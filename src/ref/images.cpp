@@ -44,23 +44,12 @@ void conv2d(const ConvArgs& args) {
           const int64_t from_x = x + tap % args.kernel - reach;
           if (from_y < 0 || from_y >= args.height || from_x < 0 || from_x >= args.width) continue;
           for (int64_t c = 0; c < channels; ++c) {
-            sum += static_cast<double>(load(args.x, from_y * args.width + from_x, c)) *
+            sum += static_cast<double>(load(args.x, args.row_of(from_y, from_x), c)) *
                    load(args.weight, out, tap * channels + c);
           }
         }
         sum += load_at(args.bias, out);
         store(args.out, y * args.width + x, out, static_cast<float>(sum));
-      }
-    }
-  }
-}
-
-void upsample(const ConstTensorView& x, int64_t height, int64_t width, const TensorView& out) {
-  for (int64_t y = 0; y < 2 * height; ++y) {
-    for (int64_t column = 0; column < 2 * width; ++column) {
-      const int64_t from = y / 2 * width + column / 2;
-      for (int64_t c = 0; c < x.shape[1]; ++c) {
-        store(out, y * 2 * width + column, c, load(x, from, c));
       }
     }
   }

@@ -49,6 +49,5 @@ void attention(const AttentionArgs& args);
 // images.cpp
 void group_norm(const ConstTensorView& x, const GroupNorm& how, const TensorView& out);
 void conv2d(const ConvArgs& args);
-void upsample(const ConstTensorView& x, int64_t height, int64_t width, const TensorView& out);
 
 }  // namespace octet::ref

@@ -128,10 +128,6 @@ class RefBackend final : public HostBackend {
     ref::group_norm(x, how, out);
   }
   void do_conv2d(const ConvArgs& args) override { ref::conv2d(args); }
-  void do_upsample(const ConstTensorView& x, int64_t height, int64_t width,
-                   const TensorView& out) override {
-    ref::upsample(x, height, width, out);
-  }
   void do_euler_step(const EulerStep& step) override { ref::euler_step(step); }
 };
 

@@ -31,6 +31,14 @@ struct ActivationTransform {
   int64_t group = 0;       // 4, 16, 64, 256 or 1024 and a divisor of k, when kind is rotate
 };
 
+// The group in which rows of k values are rotated when it is to be `most` (a power of 4): that, or
+// the largest smaller power of 4 that divides k; 0 when none does.
+constexpr int64_t rotation_group(int64_t most, int64_t k) {
+  int64_t group = most;
+  while (group >= 4 && k % group != 0) group /= 4;
+  return group >= 4 ? group : 0;
+}
+
 // How the rows of a weight are given to Backend::pack() and pack_rows().
 enum class RowOrder : uint8_t {
   plain,    // row j is output channel j

@@ -36,15 +36,15 @@ class RowQuantizer {
   }
 
   // Until the next call.
-  QTensor run(const ConstTensorView& rows) {
+  QTensor run(const ConstTensorView& rows, const ActivationTransform& transform) {
     const QTensor codes{values_.view(DType::i8, rows.shape),
                         scales_.view(DType::f32, {rows.shape[0]})};
     if (rows.dtype == dtype_) {
-      backend_.quantize_rows(rows, {}, codes);
+      backend_.quantize_rows(rows, transform, codes);
     } else {
       const TensorView wide = wide_.view(dtype_, rows.shape);
       backend_.convert(rows, wide);
-      backend_.quantize_rows(wide, {}, codes);
+      backend_.quantize_rows(wide, transform, codes);
     }
     return codes;
   }
@@ -81,6 +81,24 @@ class KeptCodes {
 };
 
 }  // namespace
+
+Loader::Loader(const WeightSource& source, Backend& backend, LoadOptions options)
+    : source_(source), backend_(backend), options_(std::move(options)) {
+  check(options_.rotation == 0 || !options_.converted,
+        "loader: codes that are rotated while loading cannot be kept");
+}
+
+// A weight with a transform of its own was made for it, whether it is INT8 already or not.
+int64_t Loader::rotation_of(const StoredWeight& weight) const {
+  const bool as_it_is = weight.for_int8() || weight.transform().kind != Transform::none;
+  return as_it_is ? 0 : rotation_group(options_.rotation, weight.k());
+}
+
+StoredTransform Loader::transform_of(const StoredWeight& weight) const {
+  const int64_t group = rotation_of(weight);
+  return group == 0 ? weight.transform()
+                    : StoredTransform{.kind = Transform::rotate, .smooth = {}, .group = group};
+}
 
 Fingerprint Loader::loaded(const StoredWeight& weight, WeightUpload& upload) {
   Fingerprint of_weight;
@@ -171,12 +189,14 @@ Buffer Loader::load_plain(Stored weights) {
 }
 
 // The backend quantizes: on a GPU that takes less time than bringing the rows there. Stored values
-// are in the space of the weight's transform already.
+// are in the space of the weight's own transform already.
 void Loader::quantize(const StoredWeight& weight, const UseCodes& use) {
   WeightUpload upload(weight, backend_, counts(weight));
   const int64_t k = weight.k();
   const DType stored = upload.stored_dtype();
-  const int64_t at_once = upload.rows_at_once(stored);
+  const int64_t at_once = upload.rows_at_once(stored), group = rotation_of(weight);
+  const ActivationTransform rotation = {
+      .kind = group > 0 ? Transform::rotate : Transform::none, .smooth = {}, .group = group};
   std::optional<RowQuantizer> quantizer;
   std::optional<KeptCodes> kept;
   if (!weight.is_int8()) {
@@ -194,7 +214,7 @@ void Loader::quantize(const StoredWeight& weight, const UseCodes& use) {
       use(first, {values, of_rows}, {});
       continue;
     }
-    const QTensor codes = quantizer->run(values);
+    const QTensor codes = quantizer->run(values, rotation);
     use(first, codes, of_rows);
     if (kept) kept->download(backend_, first, codes, scales);
   }
@@ -208,7 +228,8 @@ QWeight Loader::load_int8(Stored weights, std::span<const float> bias, RowOrder 
   if (!bias.empty()) {
     bias_view = ConstTensorView(reinterpret_cast<const std::byte*>(bias.data()), DType::f32, {n});
   }
-  QWeight packed = backend_.begin_pack(n, k, bias_view, weights.front()->transform().view(), order);
+  const StoredTransform transform = transform_of(*weights.front());
+  QWeight packed = backend_.begin_pack(n, k, bias_view, transform.view(), order);
   int64_t first = 0;
   for (const auto& weight : weights) {
     quantize(*weight, [&](int64_t row, const QTensor& codes, const ConstTensorView& factors) {
@@ -249,7 +270,7 @@ nn::LinearPart Loader::load_part(Stored weights, std::span<const float> bias, bo
     return part;
   }
   if (int8) {
-    const StoredTransform& transform = weights.front()->transform();
+    const StoredTransform transform = transform_of(*weights.front());
     part.rounding.emplace().transform = transform.view();
     if (!transform.smooth.empty()) {
       // Zeros follow up to a multiple of eight: kernels read whole vectors.
@@ -281,7 +302,7 @@ void Loader::linear(nn::Linear& into, const LinearSpec& spec) {
   // One product for all rows, unless they differ in what they multiply.
   const bool joined = std::all_of(stored.begin(), stored.end(), [&](const auto& weight) {
     return int8(weight) == int8(stored.front()) &&
-           (!int8(weight) || weight->transform() == stored.front()->transform());
+           (!int8(weight) || transform_of(*weight) == transform_of(*stored.front()));
   });
   if (joined) {
     into.parts.push_back(load_part(stored, bias, int8(stored.front()), spec.order));

@@ -39,11 +39,15 @@ struct LoadOptions {
   DType dtype = DType::bf16;  // of activations, and of weights that are not INT8
   bool int8 = true;           // linears that the file has in INT8, else the large ones
   bool fake = false;          // these are dequantized: Linears::fake
-  bool fingerprint = true;    // costs a pass over all bytes
+  // Weights that are quantized here are rotated within groups of so many channels, or fewer where
+  // these do not divide k; 0: not at all. Codes of a file stay as they are.
+  int64_t rotation = 0;
+  bool fingerprint = true;  // costs a pass over all bytes
   // Told the bytes of the checkpoint that were read, after each tensor; may throw to stop.
   std::function<void(uint64_t)> progress;
   // Gets the codes [rows, k] and scales of each weight that was not INT8 in the file and is now,
-  // with the fingerprint of what they were made from.
+  // with the fingerprint of what they were made from. Not together with a rotation, of which it is
+  // told nothing.
   std::function<void(const StoredWeight& weight, const QTensor& codes,
                      const Fingerprint& made_from)>
       converted;
@@ -75,8 +79,7 @@ class CheckpointCheck : public nn::WeightVisitor {
 
 class Loader : public nn::WeightVisitor {
  public:
-  Loader(const WeightSource& source, Backend& backend, LoadOptions options)
-      : source_(source), backend_(backend), options_(std::move(options)) {}
+  Loader(const WeightSource& source, Backend& backend, LoadOptions options);
 
   void linear(nn::Linear& into, const nn::LinearSpec& spec) override;
   void conv(nn::Conv& into, const nn::ConvSpec& spec) override;
@@ -96,6 +99,10 @@ class Loader : public nn::WeightVisitor {
   // multiplied by, or no data.
   using UseCodes =
       std::function<void(int64_t first, const QTensor& codes, const ConstTensorView& factors)>;
+  // The group in which the rows of a weight are rotated when they are quantized here, or 0.
+  int64_t rotation_of(const StoredWeight& weight) const;
+  // What its activations need.
+  StoredTransform transform_of(const StoredWeight& weight) const;
   // The codes of all rows of a weight, some at a time.
   void quantize(const StoredWeight& weight, const UseCodes& use);
   // What the codes stand for, of options_.dtype.

@@ -243,6 +243,13 @@ static void check_wrong_options(const octet_options* right) {
   options.convention = 7;
   CHECK_FAILS(octet_engine_create(&options, NULL, NULL, &engine), invalid, "convention", "7");
   options = *right;
+  options.text_encoder_linears = 2;
+  CHECK_FAILS(octet_engine_create(&options, NULL, NULL, &engine), invalid, "text_encoder_linears",
+              "2");
+  options = *right;
+  options.reserved = 1;
+  CHECK_FAILS(octet_engine_create(&options, NULL, NULL, &engine), invalid, "reserved", "1");
+  options = *right;
   options.part_count = 1;
   CHECK_FAILS(octet_engine_create(&options, NULL, NULL, &engine), invalid, "parts", "NULL");
   options = *right;
@@ -259,6 +266,22 @@ static void check_wrong_options(const octet_options* right) {
 
   octet_engine_free(NULL);
   octet_engine_cancel(NULL);
+}
+
+// Also of a program that was compiled before there was such a field: its struct ends there.
+static void check_text_encoder(const octet_options* right, int32_t side) {
+  for (int32_t old = 0; old < 2; ++old) {
+    octet_options options = *right;
+    options.text_encoder_linears = OCTET_TEXT_LINEARS_INT8;
+    if (old) options.struct_size = offsetof(octet_options, text_encoder_linears);
+    octet_engine* engine = NULL;
+    CHECK(octet_engine_create(&options, NULL, NULL, &engine) == OCTET_OK);
+    octet_request request = new_request(side);
+    octet_report report = octet_report_init();
+    CHECK(octet_engine_render(engine, &request, NULL, &report) == OCTET_OK);
+    CHECK((report.text_linears_int8 > 0) == !old);
+    octet_engine_free(engine);
+  }
 }
 
 int main(int count, char** arguments) {
@@ -299,6 +322,7 @@ int main(int count, char** arguments) {
   check_cancelling(engine, side);
   check_wrong_requests(engine, side);
   octet_engine_free(engine);
+  check_text_encoder(&options, side);
   check_wrong_options(&options);
   return failures != 0;
 }

@@ -10,7 +10,7 @@ _Static_assert(sizeof(octet_pair) == 16, "octet_pair");
 _Static_assert(sizeof(octet_lora) == 32, "octet_lora");
 _Static_assert(sizeof(octet_keep) == 16, "octet_keep");
 _Static_assert(sizeof(octet_matrix) == 40, "octet_matrix");
-_Static_assert(sizeof(octet_options) == 136, "octet_options");
+_Static_assert(sizeof(octet_options) == 144, "octet_options");
 _Static_assert(sizeof(octet_request) == 104, "octet_request");
 _Static_assert(sizeof(octet_callbacks) == 40, "octet_callbacks");
 _Static_assert(sizeof(octet_progress) == 48, "octet_progress");

@@ -88,12 +88,6 @@ TEST_F(CudaFarRows, EqualRowsSideBySide) {
          const int32_t rows[] = {3, 1, 0, 2};
          backend->embed(from, rows, to);
        }},
-      {"upsample",
-       [&](const auto& from, const auto& to) {
-         ConstTensorView pixel = from;
-         pixel.shape[0] = 1;
-         backend->upsample(pixel, 1, 1, to);
-       }},
   };
   for (const auto& [name, op] : ops) {
     SCOPED_TRACE(name);

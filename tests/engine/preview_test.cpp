@@ -23,6 +23,7 @@ class LinearDecoder : public models::Decoder {
   bool is_ignored(std::string_view) const override { return false; }
   int64_t token_side() const override { return kSide; }
   int64_t latent_channels() const override { return kChannels; }
+  uint64_t image_bytes(const models::Grid&, DType) const override { return 0; }
   std::vector<float> decode(nn::Context&, std::span<const float> latent,
                             const models::Grid& grid) const override {
     const int64_t width = grid.width * kSide, height = grid.height * kSide;

@@ -249,6 +249,11 @@ class ToyDecoder : public models::Decoder {
   int64_t token_side() const override { return ToyShape::kTokenSide; }
   int64_t latent_channels() const override { return ToyShape::kLatent; }
 
+  uint64_t image_bytes(const models::Grid& grid, DType dtype) const override {
+    constexpr int64_t kSide = ToyShape::kTokenSide;
+    return bytes_of(dtype, {grid.tokens(), ToyShape::kLatent + 3 * kSide * kSide});
+  }
+
   std::vector<float> decode(nn::Context& ctx, std::span<const float> latent,
                             const models::Grid& grid) const override {
     need(0);

@@ -1,4 +1,4 @@
-// group_norm, conv2d and upsample on any backend, compared with ref.
+// group_norm and conv2d on any backend, compared with ref.
 #pragma once
 
 #include <algorithm>
@@ -98,6 +98,7 @@ struct ConvCase {
   DType type = DType::f32;
   int64_t height = 1, width = 1, channels = 1, out_channels = 1;
   int64_t kernel = 3;
+  bool doubled = false;
 };
 
 // A sum of up to kernel^2 * channels products in f32, each a rounding of the sum of magnitudes
@@ -176,23 +177,68 @@ inline void expect_conv2d_keeps_nan_within_reach(Backend& backend) {
   }
 }
 
-inline void expect_upsample_right(Backend& backend) {
+// Of x with its pixels two by two, as ref lays them out.
+inline void expect_doubled_conv2d_right(Backend& backend) {
   std::mt19937 random(34);
   for (const DType type : kTypes) {
     for (const auto& [height, width] :
-         {std::pair<int64_t, int64_t>{1, 1}, {1, 7}, {5, 3}, {8, 8}}) {
+         {std::pair<int64_t, int64_t>{2, 2}, {2, 14}, {10, 6}, {34, 32}}) {
       for (const int64_t channels : {1, 3, 16, 130}) {
         SCOPED_TRACE(fmt::format("{} {}x{}, {}", name_of(type), height, width, channels));
-        const int64_t pixels = height * width;
-        GuardedMatrix x = random_matrix(type, pixels, channels, random);
-        GuardedMatrix got(type, 4 * pixels, channels, channels + 5);
-        GuardedMatrix want(type, 4 * pixels, channels);
-        make_ref_backend()->upsample(x.view(), height, width, want.view());
-        const Operand device_x(backend, x);
-        Operand out(backend, got);
-        backend.upsample(device_x.view(), height, width, out.view());
+        GuardedMatrix x = random_matrix(type, height * width / 4, channels, random);
+        GuardedMatrix whole(type, height * width, channels);
+        for (int64_t i = 0; i < height * width; ++i) {
+          const int64_t from = i / width / 2 * (width / 2) + i % width / 2;
+          for (int64_t j = 0; j < channels; ++j) {
+            write_element(whole.view(), i, j, read_element(x.view(), from, j));
+          }
+        }
+        GuardedMatrix weight = random_matrix(type, 20, 9 * channels, random, 0.3f);
+        GuardedMatrix bias = random_vector(type, 20, random);
+        const Operand device_x(backend, x), device_whole(backend, whole),
+            device_weight(backend, weight), device_bias(backend, bias);
+        GuardedMatrix got(type, height * width, 20, 25), want(type, height * width, 20, 25);
+        Operand out(backend, got), of_whole(backend, want);
+        ConvArgs args{.x = device_whole.view(),
+                      .weight = device_weight.view(),
+                      .bias = device_bias.vector(),
+                      .out = of_whole.view(),
+                      .height = height,
+                      .width = width,
+                      .kernel = 3};
+        backend.conv2d(args);
+        of_whole.download();
+        args.x = device_x.view();
+        args.out = out.view();
+        args.doubled = true;
+        backend.conv2d(args);
         out.download();
         EXPECT_TRUE(same_bits(got.view(), want.view()));
+      }
+    }
+  }
+}
+
+// In place of x: the same bits.
+inline void expect_group_norm_in_place_right(Backend& backend) {
+  std::mt19937 random(35);
+  for (const DType type : kTypes) {
+    for (const bool silu : {false, true}) {
+      for (const int64_t channels : {9, 24, 128}) {
+        GuardedMatrix x = random_matrix(type, 1000, channels, random, 2, 0.3f);
+        GuardedMatrix weight = random_vector(DType::f32, channels, random);
+        GuardedMatrix bias = random_vector(DType::f32, channels, random);
+        const Operand device_weight(backend, weight), device_bias(backend, bias);
+        const GroupNorm how{channels == 9 ? 3 : 8, 1e-6f, device_weight.vector(),
+                            device_bias.vector(), silu};
+        GuardedMatrix got = x, want(type, 1000, channels);
+        const Operand device_x(backend, x);
+        Operand in_place(backend, got), apart(backend, want);
+        backend.group_norm(device_x.view(), how, apart.view());
+        backend.group_norm(in_place.view(), how, in_place.view());
+        in_place.download();
+        apart.download();
+        EXPECT_TRUE(same_bits(got.view(), want.view())) << name_of(type) << " " << channels;
       }
     }
   }

@@ -310,16 +310,19 @@ TEST_F(ModelArguments, Convolution) {
   expect([](ConvArgs& a) { a.out = matrix(6, 4); }, "conv2d: out is [6, 4], expected [6, 5]");
   expect([](ConvArgs& a) { a.bias = vector(5); }, "conv2d: bias is F32 [5], expected a dense BF16");
   expect([](ConvArgs& a) { a.bias = {}; }, "conv2d: bias is");
+  expect([](ConvArgs& a) { a.doubled = true; }, "to be doubled to 2 x 3 pixels for a kernel of 3");
+  const auto doubled = [](ConvArgs& a) {
+    a.doubled = true;
+    a.height = 4;
+    a.width = 6;
+  };
+  expect(doubled, "conv2d: out is [6, 5], expected [24, 5]");
+  expect([&](ConvArgs& a) { doubled(a), a.kernel = 1; }, "expected even sides and a kernel of 3");
+  expect([&](ConvArgs& a) { doubled(a), a.width = 4; }, "conv2d: x has 6 rows, expected 2 x 2");
 }
 
-TEST_F(ModelArguments, UpsampleAndBias) {
+TEST_F(ModelArguments, MatmulBias) {
   const TensorView x = matrix(6, 4);
-  expect_error([&](Backend& b) { b.upsample(x, 2, 2, matrix(24, 4)); },
-               "upsample: x has 6 rows, expected 2 x 2 pixels");
-  expect_error([&](Backend& b) { b.upsample(x, 2, 3, matrix(12, 4)); },
-               "upsample: out is [12, 4], expected [24, 4]");
-  expect_error([&](Backend& b) { b.upsample(x, 2, 3, matrix(24, 4, DType::f32)); },
-               "upsample: out is F32, expected BF16");
   expect_error([&](Backend& b) { b.matmul(x, x, matrix(6, 6), vector(6)); },
                "matmul: bias is F32 [6], expected a dense BF16 [6]");
   expect_error([&](Backend& b) { b.matmul(x, x, matrix(6, 6), vector(5, DType::bf16)); },

@@ -17,7 +17,7 @@
 //                    expect_coded_attention_close, expect_coded_attention_keeps_nan
 //   image_run.h      expect_group_norm_right, expect_group_norm_of_hard_images_right,
 //                    expect_conv2d_right, expect_conv2d_keeps_nan_within_reach,
-//                    expect_upsample_right
+//                    expect_doubled_conv2d_right, expect_group_norm_in_place_right
 //   euler_run.h      expect_euler_step_right, expect_euler_step_tells_of_overflow
 //   here             expect_empty_inputs_do_nothing
 #pragma once
@@ -53,7 +53,6 @@ inline void expect_empty_inputs_do_nothing(Backend& backend) {
       backend.add_gated_norm_quantize(x, x, {}, typed, {}, {},
                                       {TensorView(nullptr, DType::i8, {rows, channels}), scales});
       backend.group_norm(x, {.groups = 2, .weight = vector, .bias = vector}, x);
-      backend.upsample(x, rows, 1, TensorView(nullptr, type, {4 * rows, channels}));
       const TensorView wide(nullptr, DType::f32, {rows, channels});
       backend.euler_step({.first = x,
                           .z = wide,
@@ -119,7 +118,8 @@ inline constexpr ModelOpCheck kModelOpChecks[] = {
     {"GroupNormOfHardImages", expect_group_norm_of_hard_images_right},
     {"Conv2d", expect_conv2d_right},
     {"Conv2dKeepsNanWithinReach", expect_conv2d_keeps_nan_within_reach},
-    {"Upsample", expect_upsample_right},
+    {"DoubledConv2d", expect_doubled_conv2d_right},
+    {"GroupNormInPlace", expect_group_norm_in_place_right},
     {"EulerStep", expect_euler_step_right},
     {"EulerStepTellsOfOverflow", expect_euler_step_tells_of_overflow},
     {"EmptyInputs", expect_empty_inputs_do_nothing},

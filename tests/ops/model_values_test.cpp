@@ -151,10 +151,18 @@ TEST_F(RefValues, ConvolutionTapsComeBeforeChannels) {
   expect_values(out, {11, 22, 33, 44});
 }
 
-TEST_F(RefValues, Upsample) {
-  Values x{{1, 2}, 1}, out{std::vector<float>(8), 1};
-  ref->upsample(x.view(), 1, 2, out.view());
+// The tap in the middle shows the image that is convolved, the one to its left that image moved.
+TEST_F(RefValues, ConvolutionOfADoubledImage) {
+  Values x{{1, 2}, 1}, weight{std::vector<float>(9, 0.0f), 9}, bias{{0}, 1};
+  Values out{std::vector<float>(8), 1};
+  const ConvArgs args{x.view(), weight.view(), bias.vector(), out.view(), 2, 4, 3, true};
+  weight.data[4] = 1;
+  ref->conv2d(args);
   expect_values(out, {1, 1, 2, 2, 1, 1, 2, 2});
+  weight.data[4] = 0;
+  weight.data[3] = 1;
+  ref->conv2d(args);
+  expect_values(out, {0, 1, 1, 2, 0, 1, 1, 2});
 }
 
 TEST_F(RefValues, MatmulWithBias) {

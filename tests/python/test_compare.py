@@ -99,6 +99,20 @@ def test_a_model_against_itself_is_equal(compare, model):
     assert compare(model, model).stdout == "PSNR equal, SSIM -\n"  # 8 x 6 pixels: no window fits
 
 
+def test_features_of_a_text_encoder_in_int8(compare, model):
+    flags = ("--b-text-encoder-linears", "int8", "--json", "-")
+    done = report(compare(model, model, *flags))
+    assert done["a"]["text_encoder_linears"] == "float"
+    assert done["b"]["text_encoder_linears"] == "int8"
+    (caption,) = done["captions"]
+    text = caption["text"]
+    assert text["tokens"] == done["a"]["text_tokens"] and text["max_abs"] > 0
+    assert 0.9 < text["worst_cosine"] <= text["mean_cosine"] < 1
+    assert done["equal"] is False
+    same = report(compare(model, model, "--json", "-"))["captions"][0]["text"]
+    assert same["max_abs"] == 0
+
+
 def difference(a, b) -> dict:
     a, b = a.astype(np.float64), b.astype(np.float64)
     error = np.linalg.norm(b - a)

@@ -294,3 +294,18 @@ def test_linears_that_ran(generate, model):
     assert ran["protected"] == 0 and ran["floating"] == 0
     assert floating == {**ran, "int8": 0, "floating": ran["int8"]}
     assert generate(model, "--require-int8").returncode == 0
+
+
+def test_text_encoder_in_int8(generate, model):
+    by_flag = {}
+    for linears in ("float", "int8"):
+        done = generate(model, "--text-encoder-linears", linears, "--json", "-")
+        by_flag[linears] = json.loads(done.stdout)
+    ran = by_flag["int8"]["text_linears_ran"]
+    assert ran["int8"] > 0 and ran["floating"] == 0
+    assert by_flag["float"]["text_linears_ran"] == {**ran, "int8": 0, "floating": ran["int8"]}
+    assert by_flag["float"]["linears_ran"] == by_flag["int8"]["linears_ran"]
+    for linears, path in (("float", "bf16"), ("int8", "int8")):
+        layers = [use for use in by_flag[linears]["kernels"] if use["layer"].startswith("text.")]
+        assert layers and all(use["path"] == path for use in layers)
+    assert generate(model, "--require-int8", "--text-encoder-linears", "int8").returncode == 0

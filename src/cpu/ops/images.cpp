@@ -47,7 +47,7 @@ void unfold(const ConvArgs& args, int64_t pixel, std::byte* to) {
       if (from_y < 0 || from_y >= args.height || from_x < 0 || from_x >= args.width) {
         std::memset(to, 0, bytes);
       } else {
-        std::memcpy(to, row_bytes(args.x, from_y * args.width + from_x), bytes);
+        std::memcpy(to, row_bytes(args.x, args.row_of(from_y, from_x)), bytes);
       }
     }
   }
@@ -109,7 +109,7 @@ void conv2d(const Workers& workers, const MatmulKernel& kernel, const ConvArgs& 
     return;
   }
   const FloatMicroKernel& micro = *kernel.micro;
-  const int64_t pixels = args.x.shape[0], k = args.weight.shape[1], columns = args.out_channels();
+  const int64_t pixels = args.out.shape[0], k = args.weight.shape[1], columns = args.out_channels();
   const int64_t element_bytes = bits_of(args.x.dtype) / 8;
 
   const Panels weight(micro, Panels::Side::b, columns, k);
@@ -150,17 +150,6 @@ void conv2d(const Workers& workers, const MatmulKernel& kernel, const ConvArgs& 
     multiply_panels(micro, a, packed, weight, packed_weight, out, bias,
                     reinterpret_cast<float*>(packed + packed_bytes));
     if (micro.end_task != nullptr) micro.end_task();
-  });
-}
-
-void upsample(const Workers& workers, const ConstTensorView& x, int64_t height, int64_t width,
-              const TensorView& out) {
-  const auto bytes = static_cast<size_t>(x.shape[1] * bits_of(x.dtype) / 8);
-  for_each_row(workers.pool, height * width, 4 * x.shape[1], [&](int64_t pixel) {
-    const int64_t corner = pixel / width * 4 * width + pixel % width * 2;
-    for (const int64_t to : {corner, corner + 1, corner + 2 * width, corner + 2 * width + 1}) {
-      std::memcpy(row_bytes(out, to), row_bytes(x, pixel), bytes);
-    }
   });
 }
 

@@ -70,7 +70,5 @@ void attention_with_coded_values(const Workers& workers, const AttentionArgs& ar
 void group_norm(const Workers& workers, const ConstTensorView& x, const GroupNorm& how,
                 const TensorView& out);
 void conv2d(const Workers& workers, const MatmulKernel& kernel, const ConvArgs& args);
-void upsample(const Workers& workers, const ConstTensorView& x, int64_t height, int64_t width,
-              const TensorView& out);
 
 }  // namespace octet::cpu

@@ -1,6 +1,6 @@
-// Pixels copied to other places: enlarged two by two, and with their neighbours side by side as the
-// rows of a matrix product. Pixels are copied as words, which no conversion can change. A block is
-// `wide` words of a pixel by some pixels.
+// Pixels copied with their neighbours side by side, as the rows of a matrix product. They are
+// copied as words, which no conversion can change. A block is `wide` words of a pixel by some
+// pixels.
 #include <algorithm>
 
 #include "base/checked.h"
@@ -18,7 +18,7 @@ struct CopyArgs {
   Word* out;
   int64_t x_stride, out_stride;  // in words
   int64_t first, count;          // pixels of the grid
-  int64_t height, width;         // of x
+  int64_t height, width;         // of the image
   int words;                     // of a pixel
   int wide;
 };
@@ -37,33 +37,22 @@ __device__ void for_each_word(const CopyArgs<Word>& args, Copy copy) {
   }
 }
 
-template <class Word>
-__global__ void __launch_bounds__(kThreads, 4) upsample_kernel(const CopyArgs<Word> args) {
-  for_each_word(args, [&](int64_t i, int word) {
-    const Word value = args.x[i * args.x_stride + word];
-    const int64_t y = i / args.width, column = i - y * args.width;
-    Word* to = args.out + (4 * y * args.width + 2 * column) * args.out_stride + word;
-    Word* below = to + 2 * args.width * args.out_stride;
-    to[0] = value;
-    to[args.out_stride] = value;
-    below[0] = value;
-    below[args.out_stride] = value;
-  });
-}
-
-template <class Word>
+// Doubled: pixel (y, x) of the image is that at (y / 2, x / 2) of args.x.
+template <class Word, bool kDoubled>
 __global__ void __launch_bounds__(kThreads, 4) unfold_kernel(const CopyArgs<Word> args) {
   for_each_word(args, [&](int64_t i, int word) {
     const int64_t pixel = args.first + i, y = pixel / args.width, column = pixel - y * args.width;
-    const Word* from = args.x + pixel * args.x_stride + word;
+    const Word* from = args.x + word;
     Word* to = args.out + i * args.out_stride + word;
 #pragma unroll
     for (int tap = 0; tap < 9; ++tap) {
       const int down = tap / 3 - 1, right = tap % 3 - 1;
       const bool inside = y + down >= 0 && y + down < args.height && column + right >= 0 &&
                           column + right < args.width;
+      const int64_t at = kDoubled ? (y + down) / 2 * (args.width / 2) + (column + right) / 2
+                                  : pixel + down * args.width + right;
       Word value{};
-      if (inside) value = from[(down * args.width + right) * args.x_stride];
+      if (inside) value = from[at * args.x_stride];
       to[tap * args.words] = value;
     }
   });
@@ -71,8 +60,9 @@ __global__ void __launch_bounds__(kThreads, 4) unfold_kernel(const CopyArgs<Word
 
 // Calls launch(args, blocks) with the widest words that fit every address.
 template <class Launch>
-void with_words(const ConstTensorView& x, const TensorView& out, int64_t height, int64_t width,
-                int64_t first, int64_t count, Launch launch) {
+void with_words(const ConvArgs& conv, const TensorView& out, int64_t first, Launch launch) {
+  const ConstTensorView& x = conv.x;
+  const int64_t count = out.shape[0];
   const auto element = static_cast<int64_t>(bits_of(x.dtype) / 8);
   const int64_t x_pitch = (x.shape[0] > 1 ? x.row_stride() : 0) * element;
   const int64_t out_pitch = (out.shape[0] > 1 ? out.row_stride() : 0) * element;
@@ -85,8 +75,8 @@ void with_words(const ConstTensorView& x, const TensorView& out, int64_t height,
                         .out_stride = out_pitch / kBytes,
                         .first = first,
                         .count = count,
-                        .height = height,
-                        .width = width,
+                        .height = conv.height,
+                        .width = conv.width,
                         .words = static_cast<int>(bytes / kBytes),
                         .wide = 1};
     while (args.wide < kThreads && args.wide < args.words) args.wide *= 2;
@@ -106,20 +96,12 @@ void with_words(const ConstTensorView& x, const TensorView& out, int64_t height,
 
 }  // namespace
 
-void launch_upsample(const ConstTensorView& x, int64_t height, int64_t width, const TensorView& out,
-                     CUstream_st* stream) {
-  with_words(x, out, height, width, 0, x.shape[0],
-             [&]<class Word>(const CopyArgs<Word>& args, unsigned blocks) {
-               upsample_kernel<Word><<<blocks, kThreads, 0, stream>>>(args);
-             });
-}
-
-void launch_unfold(const ConstTensorView& x, int64_t height, int64_t width, int64_t first,
-                   const TensorView& out, CUstream_st* stream) {
-  with_words(x, out, height, width, first, out.shape[0],
-             [&]<class Word>(const CopyArgs<Word>& args, unsigned blocks) {
-               unfold_kernel<Word><<<blocks, kThreads, 0, stream>>>(args);
-             });
+void launch_unfold(const ConvArgs& args, int64_t first, const TensorView& out,
+                   CUstream_st* stream) {
+  with_words(args, out, first, [&]<class Word>(const CopyArgs<Word>& copy, unsigned blocks) {
+    const auto kernel = args.doubled ? unfold_kernel<Word, true> : unfold_kernel<Word, false>;
+    kernel<<<blocks, kThreads, 0, stream>>>(copy);
+  });
 }
 
 }  // namespace octet::cuda

@@ -72,6 +72,16 @@ __device__ void load_run(const T* from, float (&v)[kRun]) {
   }
 }
 
+// Of a pixel that may be overwritten with its norm: not by the cache for what no kernel writes.
+template <class T, int kRun>
+__device__ void load_own_run(const T* from, float (&v)[kRun]) {
+  if constexpr (kRun == 8) {
+    unpack_chunk(load_chunk<T>(reinterpret_cast<const std::byte*>(from), true), v);
+  } else {
+    v[0] = load_one(from);
+  }
+}
+
 template <class T, int kRun>
 __device__ void store_run(T* to, const float (&v)[kRun]) {
   if constexpr (kRun == 8) {
@@ -199,7 +209,7 @@ __global__ void __launch_bounds__(kThreads, 3) apply_kernel(const GroupArgs<T> a
 #pragma unroll
     for (int a = 0; a < kRows; ++a) {
       const int64_t at = pixel + a * step;
-      if (at < tiling.pixels) load_run(args.x + at * args.x_stride + channel, v[a]);
+      if (at < tiling.pixels) load_own_run(args.x + at * args.x_stride + channel, v[a]);
     }
 #pragma unroll
     for (int a = 0; a < kRows; ++a) {

@@ -18,13 +18,8 @@ size_t group_norm_scratch_bytes(const ConstTensorView& x, int multiprocessors);
 void launch_group_norm(const ConstTensorView& x, const GroupNorm& how, const TensorView& out,
                        std::byte* scratch, int multiprocessors, CUstream_st* stream);
 
-// Each pixel of x [height * width, channels] becomes two by two of out.
-void launch_upsample(const ConstTensorView& x, int64_t height, int64_t width, const TensorView& out,
-                     CUstream_st* stream);
-
-// Row i of out [count, 9 * channels]: the three by three pixels around pixel first + i of
-// x [height * width, channels], the top left one first, zeros where there is none.
-void launch_unfold(const ConstTensorView& x, int64_t height, int64_t width, int64_t first,
-                   const TensorView& out, CUstream_st* stream);
+// Row i of out [count, 9 * channels]: the three by three pixels around pixel first + i of the image
+// that `args` convolves, the top left one first, zeros where there is none.
+void launch_unfold(const ConvArgs& args, int64_t first, const TensorView& out, CUstream_st* stream);
 
 }  // namespace octet::cuda

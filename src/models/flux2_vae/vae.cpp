@@ -20,22 +20,38 @@ struct Image {
   int64_t height, width;
 };
 
-Matrix normed(Context& ctx, const VaeConfig& config, const Matrix& x, const Norm& norm, bool silu) {
-  Matrix out = ctx.matrix(x.row_count(), x.column_count());
+void norm_into(Context& ctx, const VaeConfig& config, const Matrix& x, const Norm& norm, bool silu,
+               const Matrix& out) {
   ctx.backend.group_norm(x, {config.groups, kNormEps, norm.weight.view(), norm.bias.view(), silu},
                          out);
+}
+
+Matrix normed(Context& ctx, const VaeConfig& config, const Matrix& x, const Norm& norm, bool silu) {
+  Matrix out = ctx.matrix(x.row_count(), x.column_count());
+  norm_into(ctx, config, x, norm, silu, out);
   return out;
 }
 
-// By value, so that the input is released as soon as the last layer has read it.
+// silu(norm(x)) in the memory of x, which nobody needs any more.
+Matrix activated(Context& ctx, const VaeConfig& config, Matrix x, const Norm& norm) {
+  norm_into(ctx, config, x, norm, /*silu=*/true, x);
+  return x;
+}
+
+// By value, so that the input is released as soon as the last layer has read it: images are what
+// decoding takes memory for.
 Image run_resnet(Context& ctx, const VaeConfig& config, const Resnet& w, Image x) {
   ctx.begin_layer();
   const auto conv = [&](const Matrix& pixels, const nn::Conv& kernel) {
     return conv2d(ctx, pixels, x.height, x.width, kernel);
   };
-  const Matrix inner = conv(normed(ctx, config, x.pixels, w.norm1, true), w.conv1);
-  Matrix y = conv(normed(ctx, config, inner, w.norm2, true), w.conv2);
-  ctx.backend.add(y, w.has_shortcut ? conv(x.pixels, w.shortcut).view() : x.pixels.view());
+  // Before the rest where it is not x itself: then nothing else reads x after the first norm.
+  const Matrix shortcut = w.has_shortcut ? conv(x.pixels, w.shortcut) : std::move(x.pixels);
+  Matrix inner = conv(w.has_shortcut ? activated(ctx, config, std::move(x.pixels), w.norm1)
+                                     : normed(ctx, config, shortcut, w.norm1, /*silu=*/true),
+                      w.conv1);
+  Matrix y = conv(activated(ctx, config, std::move(inner), w.norm2), w.conv2);
+  ctx.backend.add(y, shortcut);
   return {std::move(y), x.height, x.width};
 }
 
@@ -51,11 +67,8 @@ void add_attention(Context& ctx, const VaeConfig& config, const MidAttention& w,
 Image run_up_block(Context& ctx, const VaeConfig& config, const UpBlock& block, Image x) {
   for (const Resnet& resnet : block.resnets) x = run_resnet(ctx, config, resnet, std::move(x));
   if (!block.doubles) return x;
-  Matrix doubled = ctx.matrix(4 * x.pixels.row_count(), x.pixels.column_count());
-  ctx.backend.upsample(x.pixels, x.height, x.width, doubled);
-  x = {std::move(doubled), 2 * x.height, 2 * x.width};
-  Matrix y = conv2d(ctx, x.pixels, x.height, x.width, block.upsample);
-  return {std::move(y), x.height, x.width};
+  return {conv2d_doubled(ctx, x.pixels, x.height, x.width, block.upsample), 2 * x.height,
+          2 * x.width};
 }
 
 }  // namespace
@@ -73,8 +86,30 @@ Matrix decode(Context& ctx, const VaeDecoder& vae, const Matrix& latent, int64_t
   if (config.mid_attention) add_attention(ctx, config, vae.mid_attention, x);
   x = run_resnet(ctx, config, vae.mid2, std::move(x));
   for (const UpBlock& block : vae.up) x = run_up_block(ctx, config, block, std::move(x));
-  return conv2d(ctx, normed(ctx, config, x.pixels, vae.norm_out, true), x.height, x.width,
+  return conv2d(ctx, activated(ctx, config, std::move(x.pixels), vae.norm_out), x.height, x.width,
                 vae.conv_out);
+}
+
+// Follows decode() line by line.
+uint64_t decoding_bytes(const VaeConfig& config, int64_t height, int64_t width, DType dtype) {
+  const int64_t latent = height * width, widest = config.channels.back();
+  int64_t pixels = latent, channels = widest, most = 0;  // elements
+  const auto has = [&](int64_t elements) { most = std::max(most, elements); };
+  has(pixels * (config.latent_channels + widest));     // conv_in, behind post_quant
+  has(pixels * 3 * widest);                            // a resnet of the middle
+  if (config.mid_attention) has(pixels * 7 * widest);  // x, its norm, q, k, v, mixed, out
+  for (size_t level = config.channels.size(); level-- > 0;) {
+    const int64_t out = config.channels[level];
+    // The first resnet: x, its shortcut, what comes out of conv1; then each with its own width.
+    if (out != channels) has(pixels * (channels + 2 * out));
+    has(pixels * 3 * out);
+    channels = out;
+    if (level == 0) break;
+    has(pixels * 5 * out);  // x, and four times as many pixels
+    pixels *= 4;
+  }
+  has(pixels * (channels + 3));
+  return static_cast<uint64_t>((most + latent * config.latent_channels) * (bits_of(dtype) / 8));
 }
 
 std::vector<float> unpatchify(std::span<const float> z, const LatentStatistics& statistics,

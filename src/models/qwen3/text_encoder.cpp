@@ -90,18 +90,23 @@ void visit_layer(TextLayer& layer, const TextConfig& config, int64_t i, nn::Weig
                            .k = h,
                            .layouts = {{{at + "self_attn.q_proj", of_q},
                                         {at + "self_attn.k_proj", of_kv},
-                                        {at + "self_attn.v_proj", of_kv}}}});
+                                        {at + "self_attn.v_proj", of_kv}}},
+                           .large = true});
   visit.vector(layer.norm_q, at + "self_attn.q_norm.weight", config.head_dim);
   visit.vector(layer.norm_k, at + "self_attn.k_norm.weight", config.head_dim);
-  visit.linear(
-      layer.attention_out,
-      {.layer = "text.self_attn.o_proj", .k = of_q, .layouts = {{{at + "self_attn.o_proj", h}}}});
+  visit.linear(layer.attention_out, {.layer = "text.self_attn.o_proj",
+                                     .k = of_q,
+                                     .layouts = {{{at + "self_attn.o_proj", h}}},
+                                     .large = true});
   visit.linear(layer.gate_up, {.layer = "text.mlp.gate+up",
                                .k = h,
                                .layouts = {{{at + "mlp.gate_proj", f}, {at + "mlp.up_proj", f}}},
-                               .order = RowOrder::gate_up});
-  visit.linear(layer.down,
-               {.layer = "text.mlp.down_proj", .k = f, .layouts = {{{at + "mlp.down_proj", h}}}});
+                               .order = RowOrder::gate_up,
+                               .large = true});
+  visit.linear(layer.down, {.layer = "text.mlp.down_proj",
+                            .k = f,
+                            .layouts = {{{at + "mlp.down_proj", h}}},
+                            .large = true});
 }
 
 TextEncoder::TextEncoder(const std::string& path, std::span<const int64_t> taps)

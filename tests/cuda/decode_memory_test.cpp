@@ -1,0 +1,27 @@
+// A GPU's memory while the published VAE decodes: the images that the plan counts, and what single
+// ops take for themselves.
+#include "models/decode_memory.h"
+
+#include "cuda_support.h"
+
+namespace octet::test {
+namespace {
+
+class DecodeMemoryOnGpu : public OnGpu {};
+
+TEST_F(DecodeMemoryOnGpu, StaysBelowThreeGigabytesAt1024Pixels) {
+  const auto backend = make_gpu();
+  const flux2_vae::VaeConfig published;
+  constexpr int64_t kSide = 1024 / 8;
+  constexpr uint64_t kOfOps = uint64_t{256} << 20;
+  const DecodingUse use = decode_randomly(*backend, published, kSide, kSide, DType::bf16);
+  RecordProperty("peak_bytes", std::to_string(use.peak));
+  RecordProperty("weight_bytes", std::to_string(use.weights));
+  RecordProperty("reserved_peak_bytes", std::to_string(use.reserved_peak));
+  EXPECT_LE(use.peak, flux2_vae::decoding_bytes(published, kSide, kSide, DType::bf16) + kOfOps);
+  // What the driver gave, with weights and what the pool keeps.
+  EXPECT_LE(use.reserved_peak, 3'000'000'000u);
+}
+
+}  // namespace
+}  // namespace octet::test
