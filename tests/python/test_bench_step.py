@@ -51,8 +51,32 @@ def test_text_and_json_of_one_layer(bench_step, repository, tmp_path):
             assert use["calls"] == 1
             if use["op"] == "gemm":
                 assert use["kernel"] and use["kernel"] in done.stdout
+        ops = {op["op"]: op for op in branch["ops"]}
+        tokens, hidden, ffn = branch["tokens"], 4608, 12288
+        weights = 4 * hidden**2 + 3 * hidden * ffn
+        assert ops["gemm"]["operations"] == 2 * tokens * weights
+        assert ops["gemm"]["bytes"] > weights and ops["gemm"]["ceiling_share"] > 0
+        assert ops["attention"]["operations"] == 4 * tokens**2 * hidden
+        assert ops["residual"]["gb_per_s"] > 0 and ops["residual"]["operations"] is None
+    assert bench["ceilings"]["int8_tops"] > 0 and bench["ceilings"]["copy_gb_per_s"] > 0
+    assert bench["power"] is None  # a CPU does not tell
+    assert "of ceiling" in done.stdout and "Ceilings, measured after the steps" in done.stdout
     assert "█" in done.stdout and "attention.qkv" in done.stdout
     assert bench["attention"] == "int8"
+
+
+@pytest.mark.parametrize(("arguments", "part"), [
+    (["--size", "100"], "not a multiple of 16"),
+    (["--pictures", "0"], "--pictures is '0'"),
+    (["--text-tokens", "0"], "--text-tokens is '0'"),
+    (["--steps", "0"], "--steps is '0'"),
+    (["--linears", "float", "--require-int8"], "--require-int8: the networks' linears"),
+])
+def test_wrong_usage_of_e2e_is_one_sentence(built_program, arguments, part):
+    done = subprocess.run([built_program("octet"), "bench", "e2e", *arguments, "--device", "cpu"],
+                          capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert len(done.stderr.splitlines()) == 1 and part in done.stderr
 
 
 @pytest.mark.parametrize(
