@@ -9,6 +9,7 @@ import threading
 import time
 
 BETWEEN_S = 0.05
+UNANSWERED = (OSError, AttributeError)  # also by a library that lacks a function
 SM_CLOCK = 1  # of NVML's clocks
 POWER_CAP = 0x4 | 0x80  # of its reasons for a lower clock: the limit, the brake
 
@@ -49,8 +50,16 @@ def gauge_of(torch, device):
     try:
         uuid = str(torch.cuda.get_device_properties(device).uuid)
         return Gauge(uuid if uuid.startswith("GPU-") else f"GPU-{uuid}")
-    except (OSError, AttributeError):
+    except UNANSWERED:
         return None
+
+
+def counted_joules(gauge) -> float:
+    """Since a moment in the past; 0: nobody counts."""
+    try:
+        return gauge.joules()
+    except UNANSWERED:
+        return 0.0
 
 
 @contextlib.contextmanager
@@ -60,7 +69,7 @@ def sampled(gauge):
     use, readings, ended = {}, [], threading.Event()
 
     def sample():
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(*UNANSWERED):
             while True:
                 readings.append(gauge.read())
                 if ended.wait(BETWEEN_S):
@@ -70,25 +79,17 @@ def sampled(gauge):
         yield use
         return
     thread = threading.Thread(target=sample, daemon=True)
-    try:
-        before = gauge.joules()
-    except OSError:
-        before = 0
-    begun = time.perf_counter()
+    before, begun = counted_joules(gauge), time.perf_counter()
     thread.start()
     try:
         yield use
     finally:
-        seconds = time.perf_counter() - begun
-        try:
-            joules = gauge.joules() - before if before > 0 else 0
-        except OSError:
-            joules = 0
+        seconds, joules = time.perf_counter() - begun, counted_joules(gauge) - before
         ended.set()
         thread.join()
         if readings:
             # The counter misses nothing, but moves in steps of a tenth of a second.
-            counted = joules > 0 and seconds >= 1
+            counted = before > 0 and joules > 0 and seconds >= 1
             mean = joules / seconds if counted else statistics.mean(r["w"] for r in readings)
             use.update(samples=len(readings), mean_w=mean, max_w=max(r["w"] for r in readings),
                        joules=mean * seconds,

@@ -243,9 +243,13 @@ TEST_F(ToyFamily, WholePicturesAreMeasured) {
   const E2eBench random = bench_e2e(asked, progress);
   EXPECT_EQ(random.text_tokens, 7);
   EXPECT_EQ(phases["pictures"], std::pair(4, 4));
-  asked.model = model_;
+  const fs::path captioned = folder_->file("captioned");
+  fs::copy(model_, captioned, fs::copy_options::recursive);
+  fs::create_directories(captioned / "captions");
+  std::ofstream(captioned / "captions" / "a.txt") << "hello";
+  asked.model = captioned.string();
   const E2eBench stored = bench_e2e(asked, progress);
-  EXPECT_NE(stored.text_tokens, 0);
+  EXPECT_EQ(stored.text_tokens, 5);
   for (const E2eBench* bench : {&random, &stored}) {
     EXPECT_EQ(bench->size, asked.size);
     EXPECT_EQ(bench->steps, 2);

@@ -52,11 +52,12 @@ def test_text_and_json_of_one_layer(bench_step, repository, tmp_path):
             if use["op"] == "gemm":
                 assert use["kernel"] and use["kernel"] in done.stdout
         ops = {op["op"]: op for op in branch["ops"]}
-        tokens, hidden, ffn = branch["tokens"], 4608, 12288
-        weights = 4 * hidden**2 + 3 * hidden * ffn
-        assert ops["gemm"]["operations"] == 2 * tokens * weights
-        assert ops["gemm"]["bytes"] > weights and ops["gemm"]["ceiling_share"] > 0
-        assert ops["attention"]["operations"] == 4 * tokens**2 * hidden
+        # The last layer, here the only one, needs the text's tokens as keys and values alone.
+        tokens, image, hidden, ffn = branch["tokens"], 256, 4608, 12288
+        of_qkv, of_others = 3 * hidden**2, hidden**2 + 3 * hidden * ffn
+        assert ops["gemm"]["operations"] == 2 * (tokens * of_qkv + image * of_others)
+        assert ops["gemm"]["bytes"] > of_qkv + of_others and ops["gemm"]["ceiling_share"] > 0
+        assert ops["attention"]["operations"] == 4 * image * tokens * hidden
         assert ops["residual"]["gb_per_s"] > 0 and ops["residual"]["operations"] is None
     assert bench["ceilings"]["int8_tops"] > 0 and bench["ceilings"]["copy_gb_per_s"] > 0
     assert bench["power"] is None  # a CPU does not tell
