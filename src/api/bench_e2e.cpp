@@ -31,7 +31,7 @@ void check_e2e(const E2eBenchRequest& request) {
   check(request.layers >= 1, "bench e2e: {} layers, expected at least 1", request.layers);
 }
 
-ModelOptions options_of(const E2eBenchRequest& request) {
+ModelOptions model_options_of(const E2eBenchRequest& request) {
   ModelOptions options;
   options.model = request.model;
   options.device = request.device;
@@ -47,7 +47,7 @@ ModelOptions options_of(const E2eBenchRequest& request) {
 class E2eBencher {
  public:
   E2eBencher(const E2eBenchRequest& request, const E2eProgress& progress)
-      : request_(request), progress_(progress), options_(options_of(request)) {
+      : request_(request), progress_(progress), options_(model_options_of(request)) {
     if (request.model.empty()) {
       use_random_weights();
     } else {
