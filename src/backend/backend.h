@@ -124,8 +124,9 @@ class Backend {
   void norm_quantize(const ConstTensorView& x, const RowNorm& how,
                      const ActivationTransform& transform, const QTensor& out);
   void rotate_heads(const TensorView& x, const HeadRotation& how);  // in place
-  // The heads after that, before they are rounded, less `mean` (F32 [heads * head_dim], or no
-  // data), each quantized like a row of quantize_rows(); scales are multiplied by scale_factor.
+  // The heads after that, before they are rounded, each quantized like a row of quantize_rows();
+  // scales are multiplied by scale_factor. The last n heads lose `mean` before, F32 [n * head_dim];
+  // without data, none does.
   void rotate_quantize_heads(const ConstTensorView& x, const HeadRotation& how,
                              const ConstTensorView& mean, const QuantizedHeads& out);
   // The mean over rows of the same heads, for each channel; mean: F32 [heads * head_dim].

@@ -97,7 +97,14 @@ void Backend::rotate_quantize_heads(const ConstTensorView& x, const HeadRotation
                                     const ConstTensorView& mean, const QuantizedHeads& out) {
   const std::string op = "rotate_quantize_heads";
   check_rotation(op, x, how);
-  if (mean.data != nullptr) check_vector(op + ": mean", mean, x.shape[1]);
+  if (mean.data != nullptr) {
+    const int64_t head_dim = x.shape[1] / how.heads;
+    check(mean.shape.rank() == 1 && head_dim > 0 && mean.shape[0] % head_dim == 0 &&
+              mean.shape[0] <= x.shape[1],
+          "{}: mean is {}, expected one of whole heads, at most [{}]", op, mean.shape.to_string(),
+          x.shape[1]);
+    check_vector(op + ": mean", mean, mean.shape[0]);
+  }
   check_matrix(op + ": codes", out.codes, {DType::i8});
   check(out.codes.shape == x.shape, "{}: codes is {}, expected the shape {} of x", op,
         out.codes.shape.to_string(), x.shape.to_string());

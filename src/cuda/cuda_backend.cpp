@@ -233,7 +233,7 @@ class CudaBackend final : public Backend, private GemmTuning {
   }
   void do_rotate_quantize_heads(const ConstTensorView& x, const HeadRotation& how,
                                 const ConstTensorView& mean, const QuantizedHeads& out) override {
-    enqueue("rotate_quantize_heads", launch_rotate_quantize_heads, x, how, mean.as<float>(), out,
+    enqueue("rotate_quantize_heads", launch_rotate_quantize_heads, x, how, mean, out,
             processors());
   }
   void do_rotated_head_mean(const ConstTensorView& x, const HeadRotation& how,

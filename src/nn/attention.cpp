@@ -29,32 +29,25 @@ ConstTensorView sampled(const ConstTensorView& x, int64_t n) {
                                n * x.row_stride());
 }
 
-// Keys lose their mean: softmax does not see what all of them have in common, and the codes of what
-// is left are finer. Any vector would do, so that of some hundred rows does as well.
-HeadCodes codes_of_keys(Context& ctx, const TensorView& k, const HeadRotation& how) {
+// Of q and k, side by side. Keys lose their mean: softmax does not see what all of them have in
+// common, and the codes of what is left are finer. Any vector would do, so that of some hundred
+// rows does as well.
+HeadCodes quantized(Context& ctx, const TensorView& q_and_k, const HeadRotation& how) {
   constexpr int64_t kSamples = 256;
-  const int64_t every = std::max<int64_t>(1, k.shape[0] / kSamples);
-  HeadCodes codes(ctx, k.shape[0], k.shape[1], how.heads);
-  const Buffer memory = ctx.backend.allocate(bytes_of(DType::f32, {k.shape[1]}));
-  const TensorView mean = memory.view(DType::f32, {k.shape[1]});
-  HeadRotation of_samples = how;
-  of_samples.cos = sampled(how.cos, every);
-  of_samples.sin = sampled(how.sin, every);
-  ctx.backend.rotated_head_mean(sampled(k, every), of_samples, mean);
-  ctx.backend.rotate_quantize_heads(k, how, mean, codes.heads);
-  return codes;
-}
-
-// Of the angles of rows: those from `first` on.
-ConstTensorView rows_of_table(const ConstTensorView& table, int64_t first) {
-  const int64_t columns = table.shape[1];
-  return ConstTensorView(table.data + first * columns * int64_t{sizeof(float)}, DType::f32,
-                         {table.shape[0] - first, columns});
-}
-
-HeadCodes codes_of_queries(Context& ctx, const TensorView& q, const HeadRotation& how) {
-  HeadCodes codes(ctx, q.shape[0], q.shape[1], how.heads);
-  ctx.backend.rotate_quantize_heads(q, how, {}, codes.heads);
+  const int64_t every = std::max<int64_t>(1, q_and_k.shape[0] / kSamples);
+  const int64_t k_columns = q_and_k.shape[1] / how.heads * how.second_heads;
+  HeadCodes codes(ctx, q_and_k.shape[0], q_and_k.shape[1], how.heads);
+  const Buffer memory = ctx.backend.allocate(bytes_of(DType::f32, {k_columns}));
+  const TensorView mean = memory.view(DType::f32, {k_columns});
+  const TensorView k = columns_of(q_and_k, q_and_k.shape[1] - k_columns, k_columns);
+  ctx.backend.rotated_head_mean(sampled(k, every),
+                                {.heads = how.second_heads,
+                                 .eps = how.eps,
+                                 .weight = how.second_weight,
+                                 .cos = sampled(how.cos, every),
+                                 .sin = sampled(how.sin, every)},
+                                mean);
+  ctx.backend.rotate_quantize_heads(q_and_k, how, mean, codes.heads);
   return codes;
 }
 
@@ -70,30 +63,31 @@ Matrix self_attention(Context& ctx, const Operand& x, const Linear& qkv,
   const TensorView k = columns_of(all, q_columns, k_columns);
   const TensorView v = columns_of(all, q_columns + k_columns, k_columns);
   Matrix mixed = ctx.matrix(rows - first, q_columns);
-  if (ctx.scores == AttentionScores::int8) {
-    const std::string reason = ctx.backend.why_no_int8_attention(heads.head_dim());
-    check_value(reason.empty(), "attention", "`attention`: {}; set it to auto or bf16", reason);
-    const HeadCodes key_codes =
-        codes_of_keys(ctx, k, {heads.k_heads, heads.eps, heads.k_weight, heads.cos, heads.sin});
-    const HeadCodes query_codes =
-        codes_of_queries(ctx, q,
-                         {heads.q_heads, heads.eps, heads.q_weight, rows_of_table(heads.cos, first),
-                          rows_of_table(heads.sin, first)});
-    ctx.backend.attention({query_codes.heads.codes, key_codes.heads.codes, v, mixed, heads.q_heads,
-                           heads.k_heads, false, query_codes.heads.scales, key_codes.heads.scales});
-    return mixed;
-  }
   // Both at once; the rows of q before the first cost less than a second call. (In the epilogue of
   // the linear, which needs a tile of whole heads there, it cost the H200 5 ms of a step and saved
   // 3.)
-  ctx.backend.rotate_heads(columns_of(all, 0, q_columns + k_columns),
-                           {.heads = heads.q_heads + heads.k_heads,
-                            .eps = heads.eps,
-                            .weight = heads.q_weight,
-                            .cos = heads.cos,
-                            .sin = heads.sin,
-                            .second_heads = heads.k_heads,
-                            .second_weight = heads.k_weight});
+  const TensorView q_and_k = columns_of(all, 0, q_columns + k_columns);
+  const HeadRotation rotation{.heads = heads.q_heads + heads.k_heads,
+                              .eps = heads.eps,
+                              .weight = heads.q_weight,
+                              .cos = heads.cos,
+                              .sin = heads.sin,
+                              .second_heads = heads.k_heads,
+                              .second_weight = heads.k_weight};
+  if (ctx.scores == AttentionScores::int8) {
+    const std::string reason = ctx.backend.why_no_int8_attention(heads.head_dim());
+    check_value(reason.empty(), "attention", "`attention`: {}; set it to auto or bf16", reason);
+    const HeadCodes both = quantized(ctx, q_and_k, rotation);
+    const TensorView& codes = both.heads.codes;
+    const TensorView& scales = both.heads.scales;
+    ctx.backend.attention({rows_of(columns_of(codes, 0, q_columns), first, rows - first),
+                           columns_of(codes, q_columns, k_columns), v, mixed, heads.q_heads,
+                           heads.k_heads, false,
+                           columns_of(rows_of(scales, 0, heads.q_heads), first, rows - first),
+                           rows_of(scales, heads.q_heads, heads.k_heads)});
+    return mixed;
+  }
+  ctx.backend.rotate_heads(q_and_k, rotation);
   ctx.backend.attention({q, k, v, mixed, heads.q_heads, heads.k_heads});
   return mixed;
 }

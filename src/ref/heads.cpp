@@ -47,12 +47,13 @@ void rotate_heads(const TensorView& x, const HeadRotation& how) {
 void rotate_quantize_heads(const ConstTensorView& x, const HeadRotation& how,
                            const ConstTensorView& mean, const QuantizedHeads& out) {
   const int64_t head_dim = x.shape[1] / how.heads;
+  const int64_t without_mean = x.shape[1] - (mean.data == nullptr ? 0 : mean.shape[0]);
   for (int64_t i = 0; i < x.shape[0]; ++i) {
     for (int64_t index = 0; index < how.heads; ++index) {
       const int64_t first = index * head_dim;
       std::vector<float> head = rotated_head(x, i, index, how);
-      for (int64_t j = 0; mean.data != nullptr && j < head_dim; ++j) {
-        head[static_cast<size_t>(j)] -= mean.as<float>()[first + j];
+      for (int64_t j = 0; j < head_dim && first >= without_mean; ++j) {
+        head[static_cast<size_t>(j)] -= mean.as<float>()[first - without_mean + j];
       }
       float scale = 0;
       const ConstTensorView row(reinterpret_cast<const std::byte*>(head.data()), DType::f32,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <set>
 
 #include "ops/norm_run.h"
 
@@ -102,9 +103,10 @@ inline void expect_two_weights_equal_two_calls(Backend& backend, const HeadsCase
 
 // F32 heads get the bits of rotate_heads(), a subtraction and quantize_rows() on the same backend;
 // BF16 heads are within one of ref's codes, since a norm in f32 is not exactly its.
-inline void expect_quantized_heads_right(Backend& backend, const HeadsCase& c, bool with_mean,
+// `with_mean`: of the last heads, how many lose it.
+inline void expect_quantized_heads_right(Backend& backend, const HeadsCase& c, int64_t with_mean,
                                          std::mt19937& random) {
-  SCOPED_TRACE(c.to_string() + (with_mean ? " mean" : ""));
+  SCOPED_TRACE(fmt::format("{}, {} with a mean", c.to_string(), with_mean));
   constexpr float kFactor = 0.17f;
   HeadsOperands operands(c, random);
   const bool with_nan = c.rows > 5 && c.heads > 1;
@@ -115,8 +117,9 @@ inline void expect_quantized_heads_right(Backend& backend, const HeadsCase& c, b
   GuardedMatrix got(DType::i8, c.rows, c.channels(), c.channels() + c.gap);
   GuardedMatrix got_scales(DType::f32, c.heads, c.rows, c.rows + 5);
   Operand codes(backend, got), scales(backend, got_scales);
-  backend.rotate_quantize_heads(x.view(), device.how(),
-                                with_mean ? device.mean() : ConstTensorView(),
+  ConstTensorView mean = device.mean();
+  mean.shape = {with_mean * c.head_dim};
+  backend.rotate_quantize_heads(x.view(), device.how(), with_mean > 0 ? mean : ConstTensorView(),
                                 {codes.view(), scales.view(), kFactor});
   codes.download();
   scales.download();
@@ -134,9 +137,10 @@ inline void expect_quantized_heads_right(Backend& backend, const HeadsCase& c, b
   GuardedMatrix heads(DType::f32, c.rows * c.heads, c.head_dim);
   for (int64_t i = 0; i < c.rows; ++i) {
     for (int64_t j = 0; j < c.channels(); ++j) {
-      const float mean = with_mean ? read_element(operands.mean.view(), 0, j) : 0;
+      const int64_t of_mean = j - (c.heads - with_mean) * c.head_dim;
+      const float less = of_mean < 0 ? 0 : read_element(operands.mean.view(), 0, of_mean);
       write_element(heads.view(), i * c.heads + j / c.head_dim, j % c.head_dim,
-                    read_element(rotated.view(), i, j) - mean);
+                    read_element(rotated.view(), i, j) - less);
     }
   }
   GuardedMatrix want(DType::i8, c.rows * c.heads, c.head_dim);
@@ -203,7 +207,7 @@ inline void expect_rotate_quantize_heads_right(Backend& backend) {
                                {type, 9, 5, 72},
                                {type, 6, 3, 128},
                                {type, 3, 2, 256}}) {
-      for (const bool with_mean : {false, true}) {
+      for (const int64_t with_mean : std::set<int64_t>{0, 1, c.heads / 2, c.heads}) {
         expect_quantized_heads_right(backend, c, with_mean, random);
         if (testing::Test::HasFatalFailure()) return;
       }

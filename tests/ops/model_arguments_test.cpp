@@ -104,7 +104,12 @@ TEST_F(ModelArguments, QuantizedHeads) {
                           const QuantizedHeads& to, const std::string& part) {
     expect_error([&](Backend& b) { b.rotate_quantize_heads(x, rotation, mean, to); }, part);
   };
-  expect(how, vector(4), out, "rotate_quantize_heads: mean is F32 [4], expected a dense F32 [8]");
+  expect(how, vector(5), out,
+         "rotate_quantize_heads: mean is [5], expected one of whole heads, at most [8]");
+  expect(how, vector(12), out,
+         "rotate_quantize_heads: mean is [12], expected one of whole heads, at most [8]");
+  expect(how, vector(4, DType::bf16), out,
+         "rotate_quantize_heads: mean is BF16 [4], expected a dense F32 [4]");
   expect(how, {}, {matrix(3, 7, DType::i8), out.scales},
          "rotate_quantize_heads: codes is [3, 7], expected the shape [3, 8] of x");
   expect(how, {}, {out.codes, matrix(3, 2, DType::f32)},

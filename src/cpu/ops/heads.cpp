@@ -47,12 +47,13 @@ void rotate_quantize_heads(const Workers& workers, const ConstTensorView& x,
                            const HeadRotation& how, const ConstTensorView& mean,
                            const QuantizedHeads& out) {
   const int64_t head_dim = x.shape[1] / how.heads;
+  const int64_t without_mean = x.shape[1] - (mean.data == nullptr ? 0 : mean.shape[0]);
   for_each_row(workers.pool, x.shape[0], x.shape[1], [&](int64_t i) {
     for (int64_t head = 0; head < how.heads; ++head) {
       const int64_t first = head * head_dim;
       float* values = rotated_head(workers, x, how, i, head);
-      for (int64_t j = 0; mean.data != nullptr && j < head_dim; ++j) {
-        values[j] -= mean.as<float>()[first + j];
+      for (int64_t j = 0; j < head_dim && first >= without_mean; ++j) {
+        values[j] -= mean.as<float>()[first - without_mean + j];
       }
       float scale = 0;
       workers.rows.quantize(values, DType::f32, head_dim, {}, floats(head_code_scratch, head_dim),

@@ -57,7 +57,7 @@ std::string_view Attention::run(const AttentionArgs& args) {
 std::string Attention::why_no_int8(int64_t head_dim) const {
   if (forced_ != nullptr && forced_->int8 && forced_->head_dim == head_dim) return "";
   for (const FlashKernel& kernel : flash_kernels()) {
-    if (kernel.is_offered() && kernel.int8 && kernel.head_dim == head_dim &&
+    if (kernel.int8 && kernel.head_dim == head_dim &&
         kernel.unsuitable(device_.traits()).empty()) {
       return "";
     }

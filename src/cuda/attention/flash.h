@@ -26,9 +26,6 @@ struct FlashKernel {
   FlashKernel(const FlashTile& tile, const void* code);
   FlashKernel(const HopperFlashTile& tile, const void* code);
   const HopperFlashTile* hopper() const { return std::get_if<HopperFlashTile>(&tile); }
-  // Whether it is chosen where nobody names it. INT8 scores by mma.sync have not run on a GPU yet:
-  // they are there by name, for their tests.
-  bool is_offered() const { return !int8 || hopper() != nullptr; }
 
   // Why it cannot run at all on a device with such traits; empty when it can.
   std::string unsuitable(const DeviceTraits& device) const;

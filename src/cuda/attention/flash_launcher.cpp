@@ -70,7 +70,7 @@ const FlashKernel* FlashLauncher::choose(const AttentionArgs& args) const {
   const FlashKernel* best = nullptr;
   double best_time = 0;
   for (const FlashKernel& kernel : flash_kernels()) {
-    if (!kernel.is_offered() || !kernel.refusal(args, device_.traits()).empty()) continue;
+    if (!kernel.refusal(args, device_.traits()).empty()) continue;
     const HopperFlashTile* tile = kernel.hopper();
     if (tile == nullptr) return best != nullptr ? best : &kernel;
     const double time = share(*tile, args).time;

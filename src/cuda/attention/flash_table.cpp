@@ -78,8 +78,13 @@ std::string FlashKernel::unsuitable(const DeviceTraits& device) const {
   if (hopper() != nullptr && device.architecture() != 90) {
     return fmt::format("it runs on sm_90 alone, this GPU is sm_{}", device.architecture());
   }
-  if (shared_bytes > device.shared_bytes_per_block) {
-    return fmt::format("it needs {} bytes of shared memory, there are {}", shared_bytes,
+  // A block can have all of a multiprocessor's but for 1 KB, which each block takes besides its
+  // own.
+  const auto* small = std::get_if<FlashTile>(&tile);
+  const int blocks = small == nullptr ? 1 : small->blocks;
+  const int needed = blocks * shared_bytes + (blocks - 1) * 1024;
+  if (needed > device.shared_bytes_per_block) {
+    return fmt::format("it needs {} bytes of shared memory, there are {}", needed,
                        device.shared_bytes_per_block);
   }
   return "";

@@ -13,7 +13,8 @@ struct FlashTile {
   int rows;
   int keys;
   int stages;
-  bool int8;  // scores are products of INT8; values are BF16 all the same
+  int blocks;  // on a multiprocessor
+  bool int8;   // scores are products of INT8; values are BF16 all the same
 
   constexpr int warps() const { return rows / 16; }
   constexpr int threads() const { return warps() * 32; }

@@ -16,10 +16,10 @@ namespace octet::cuda {
 void launch_rotate_heads(const TensorView& x, const HeadRotation& how, int multiprocessors,
                          CUstream_st* stream);
 
-// `mean`: F32 [heads * head_dim] or null.
+// `mean`: F32 [n * head_dim], of the last n heads, or without data.
 void launch_rotate_quantize_heads(const ConstTensorView& x, const HeadRotation& how,
-                                  const float* mean, const QuantizedHeads& out, int multiprocessors,
-                                  CUstream_st* stream);
+                                  const ConstTensorView& mean, const QuantizedHeads& out,
+                                  int multiprocessors, CUstream_st* stream);
 
 // mean: F32 [heads * head_dim]; two stages, whose order depends on the shape alone.
 size_t head_mean_scratch_bytes(const ConstTensorView& x);

@@ -73,6 +73,17 @@ struct HeadArgs {
            is_aligned(cos, 4 * angles_stride, 16) && is_aligned(sin, 4 * angles_stride, 16);
   }
   int teams() const { return 32 / lanes; }
+
+  // The same with half a head's size known to the compiler, where kHalf is not 0.
+  template <int kHalf>
+  __device__ HeadArgs with_half() const {
+    HeadArgs args = *this;
+    if constexpr (kHalf > 0) {
+      args.half = kHalf;
+      args.lanes = kHalf / kHeadPairs;
+    }
+    return args;
+  }
 };
 
 // Heads of a row in batches of so many, none with heads of both weights.
@@ -85,9 +96,13 @@ struct HeadBatches {
       : size(args.teams() * batch),
         of_first((args.first_heads + size - 1) / size),
         count(of_first + (args.heads - args.first_heads + size - 1) / size) {}
+  bool are_full(const HeadArgs& args) const {
+    return args.first_heads % size == 0 && args.heads % size == 0;
+  }
 };
 
-// Where a lane is, and which heads its warp takes.
+// Where a lane is, and which heads its warp takes. kFull: all batches have all of their heads.
+template <bool kFull = false>
 struct HeadPlace {
   int head;  // of the lane's team, the first; the next ones are `teams` apart
   int end;   // heads of the batch are below
@@ -106,6 +121,8 @@ struct HeadPlace {
     j = lane % args.lanes * kHeadPairs;
     weight = second ? args.second_weight : args.weight;
   }
+  __device__ bool has(int head_of_team) const { return kFull || head_of_team < end; }
+  __device__ bool has_pairs(int half) const { return kFull || j < half; }
 };
 
 // The lane's pairs of a row's angles, or of the norm's weight: what belongs to the low halves, and
@@ -124,14 +141,15 @@ template <class T, int kBatch>
 struct LoadedHeads {
   Chunk<T> low[kBatch], high[kBatch];
 
-  __device__ LoadedHeads(const HeadArgs& args, const HeadPlace& place, int64_t row,
+  template <bool kFull>
+  __device__ LoadedHeads(const HeadArgs& args, const HeadPlace<kFull>& place, int64_t row,
                          bool there = true) {
     constexpr int kBytes = sizeof(T);
     const std::byte* x = args.x + row * args.pitch + place.j * kBytes;
 #pragma unroll
     for (int b = 0; b < kBatch; ++b) {
       const int head = place.head + b * place.teams;
-      const bool valid = there && head < place.end && place.j < args.half;
+      const bool valid = there && place.has(head) && place.has_pairs(args.half);
       const std::byte* at = x + head * 2 * args.half * kBytes;
       low[b] = load_chunk<T>(at, valid);
       high[b] = load_chunk<T>(at + args.half * kBytes, valid);

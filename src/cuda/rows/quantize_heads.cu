@@ -17,7 +17,8 @@ struct QuantizeHeadsArgs {
   HeadArgs heads;
   int8_t* codes;      // [rows, heads * 2 * half], codes_stride apart
   float* scales;      // [heads, rows], scales_stride apart
-  const float* mean;  // [heads * 2 * half], or null
+  const float* mean;  // [(heads - mean_from) * 2 * half]
+  int mean_from;      // the first head that loses it
   int64_t codes_stride;
   int64_t scales_stride;
   float scale_factor;
@@ -27,60 +28,79 @@ __device__ inline uint32_t max_bits(float a, float b) {
   return __float_as_uint(max_magnitude(max_magnitude(0.0f, a), b));
 }
 
-template <class T>
+// From a head of a lane's team.
+__device__ inline void subtract_mean(const QuantizeHeadsArgs& all, int half, int head, int j,
+                                     bool there, float (&y)[2 * kHeadPairs]) {
+  const float* at = all.mean + (head - all.mean_from) * 2 * half + j;
+  const PairFactors mean(at, at + half, there);
+#pragma unroll
+  for (int i = 0; i < kHeadPairs; ++i) {
+    y[i] -= mean.low[i];
+    y[kHeadPairs + i] -= mean.high[i];
+  }
+}
+
+// kHalf: half of head_dim where all batches are full and have one mean or none, or 0. Instructions
+// are what limits this: the checks that such batches do not need were a third of them.
+template <class T, int kHalf>
 __global__ void __launch_bounds__(kHeadThreads, kBoundHeadBlocks)
     quantize_heads_kernel(const QuantizeHeadsArgs all, const HeadBatches batches) {
-  const HeadArgs& args = all.heads;
+  constexpr bool kFull = kHalf > 0;
+  constexpr int kHeads = kBatch<T>;
+  const HeadArgs args = all.heads.template with_half<kHalf>();
   const int warps = static_cast<int>(gridDim.x) * kHeadWarps;
   const int items = static_cast<int>(args.rows) * batches.count;
   for (int item = static_cast<int>(blockIdx.x) * kHeadWarps + static_cast<int>(threadIdx.x) / 32;
        item < items; item += warps) {
     const int row_index = item / batches.count;
-    const HeadPlace place(args, batches, item - row_index * batches.count);
+    const HeadPlace<kFull> place(args, batches, item - row_index * batches.count);
     const int64_t row = row_index;
-    const LoadedHeads<T, kBatch<T>> heads(args, place, row);
-    const bool valid = place.j < args.half;
+    const LoadedHeads<T, kHeads> heads(args, place, row);
+    const bool valid = place.has_pairs(args.half);
     const int64_t angle = row * args.angles_stride + place.j;
     const PairFactors angles(args.cos + angle, args.sin + angle, valid);
     const PairFactors weight(place.weight + place.j, place.weight + args.half + place.j, valid);
-    float factor[kBatch<T>];
+    float factor[kHeads];
     heads.norm_factors(args, factor);
+    uint32_t bits[kHeads];
 #pragma unroll
-    for (int b = 0; b < kBatch<T>; ++b) {
+    for (int b = 0; b < kHeads; ++b) {
       const int head = place.head + b * place.teams;
-      const bool stored = head < place.end && valid;
-      const int channel = head * 2 * args.half + place.j;
       float y[2 * kHeadPairs];
       heads.rotated(b, factor[b], weight, angles, y);
-      if (all.mean != nullptr) {
-        const PairFactors mean(all.mean + channel, all.mean + channel + args.half, stored);
-#pragma unroll
-        for (int i = 0; i < kHeadPairs; ++i) {
-          y[i] -= mean.low[i];
-          y[kHeadPairs + i] -= mean.high[i];
-        }
+      if (place.end > all.mean_from) {
+        subtract_mean(all, args.half, head, place.j,
+                      kFull || (valid && head >= all.mean_from && head < place.end), y);
       }
       float amax[2] = {};
 #pragma unroll
       for (int i = 0; i < 2 * kHeadPairs; ++i) amax[i % 2] = max_magnitude(amax[i % 2], y[i]);
-      uint32_t bits = valid ? max_bits(amax[0], amax[1]) : 0;
-      for (int mask = 1; mask < args.lanes; mask *= 2) {
-        bits = max(bits, __shfl_xor_sync(kFullWarp, bits, mask));
+      bits[b] = valid ? max_bits(amax[0], amax[1]) : 0;
+#pragma unroll
+      for (int mask = 1; mask < 32; mask *= 2) {
+        if (mask < args.lanes) bits[b] = max(bits[b], __shfl_xor_sync(kFullWarp, bits[b], mask));
       }
-      if (!stored) continue;
-      const RowScale scale(__uint_as_float(bits));
-      uint2 low = make_uint2(0, 0), high = make_uint2(0, 0);
+      const RowScale scale(__uint_as_float(bits[b]));
+      uint32_t words[4] = {};
       if (scale.finite()) {
-        low = make_uint2(quantized_word(y, scale.inverse), quantized_word(y + 4, scale.inverse));
-        high =
-            make_uint2(quantized_word(y + 8, scale.inverse), quantized_word(y + 12, scale.inverse));
+#pragma unroll
+        for (int i = 0; i < 4; ++i) words[i] = quantized_word(y + 4 * i, scale.inverse);
       }
-      int8_t* at = all.codes + row * all.codes_stride + channel;
-      store_vector(at, low);
-      store_vector(at + args.half, high);
-      if (place.j == 0) {
-        all.scales[head * all.scales_stride + row] = __fmul_rn(scale.scale(), all.scale_factor);
-      }
+      if (!place.has(head) || !valid) continue;
+      int8_t* at = all.codes + row * all.codes_stride + head * 2 * args.half + place.j;
+      store_vector(at, make_uint2(words[0], words[1]));
+      store_vector(at + args.half, make_uint2(words[2], words[3]));
+    }
+    // Lane b of a team has the scale of head b: one division for all. (A team has a lane or more.)
+#pragma unroll 1
+    for (int b = place.j / kHeadPairs; b < kHeads; b += args.lanes) {
+      const int head = place.head + b * place.teams;
+      uint32_t amax = bits[0];
+#pragma unroll
+      for (int i = 1; i < kHeads; ++i) amax = b == i ? bits[i] : amax;
+      if (!place.has(head)) continue;
+      all.scales[head * all.scales_stride + row] =
+          __fmul_rn(RowScale(__uint_as_float(amax)).scale(), all.scale_factor);
     }
   }
 }
@@ -100,9 +120,10 @@ __global__ void __launch_bounds__(kHeadThreads)
     const int64_t channel = int64_t{index} * 2 * args.half;
     const auto pair = [&](int j) {
       float2 y = head.rotated(j);
-      if (all.mean != nullptr) {
-        y.x -= all.mean[channel + j];
-        y.y -= all.mean[channel + args.half + j];
+      if (index >= all.mean_from) {
+        const float* mean = all.mean + int64_t{index - all.mean_from} * 2 * args.half + j;
+        y.x -= mean[0];
+        y.y -= mean[args.half];
       }
       return y;
     };
@@ -136,7 +157,7 @@ __global__ void __launch_bounds__(kHeadThreads)
     sum_heads_kernel(const HeadArgs args, const HeadBatches batches, float* partial) {
   __shared__ float sums[kHeadWarps][2 * kHeadPairs][32];
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const HeadPlace place(args, batches, static_cast<int>(blockIdx.y));
+  const HeadPlace<> place(args, batches, static_cast<int>(blockIdx.y));
   const bool valid = place.head < place.end && place.j < args.half;
   const PairFactors weight(place.weight + place.j, place.weight + args.half + place.j, valid);
   float sum[2 * kHeadPairs] = {};
@@ -225,7 +246,12 @@ void launch_quantize_typed(const QuantizeHeadsArgs& args, int multiprocessors,
       is_aligned(args.mean, 0, 16)) {
     const HeadBatches batches(heads, kBatch<T>);
     const unsigned blocks = head_blocks(heads.rows * batches.count, multiprocessors, kHeadBlocks);
-    quantize_heads_kernel<T><<<blocks, kHeadThreads, 0, stream>>>(args, batches);
+    const bool full = batches.are_full(heads) &&
+                      (args.mean_from == heads.heads || args.mean_from == heads.first_heads);
+    const auto kernel = full && heads.half == 128  ? quantize_heads_kernel<T, 128>
+                        : full && heads.half == 64 ? quantize_heads_kernel<T, 64>
+                                                   : quantize_heads_kernel<T, 0>;
+    kernel<<<blocks, kHeadThreads, 0, stream>>>(args, batches);
   } else {
     const unsigned blocks = head_blocks(heads.rows * heads.heads, multiprocessors, 6);
     quantize_any_heads_kernel<T><<<blocks, kHeadThreads, 0, stream>>>(args);
@@ -248,13 +274,15 @@ void launch_sum_typed(const HeadArgs& args, float* partial, CUstream_st* stream)
 }  // namespace
 
 void launch_rotate_quantize_heads(const ConstTensorView& x, const HeadRotation& how,
-                                  const float* mean, const QuantizedHeads& out, int multiprocessors,
-                                  CUstream_st* stream) {
+                                  const ConstTensorView& mean, const QuantizedHeads& out,
+                                  int multiprocessors, CUstream_st* stream) {
+  const int64_t with_mean = mean.data == nullptr ? 0 : mean.shape[0] / (x.shape[1] / how.heads);
   const QuantizeHeadsArgs args{
       .heads = HeadArgs(x, how),
       .codes = out.codes.as<int8_t>(),
       .scales = out.scales.as<float>(),
-      .mean = mean,
+      .mean = mean.as<float>(),
+      .mean_from = static_cast<int>(how.heads - with_mean),
       .codes_stride = pitch_of(out.codes),
       .scales_stride = out.scales.shape[0] > 1 ? out.scales.row_stride() : 0,
       .scale_factor = out.scale_factor};

@@ -14,7 +14,7 @@ __global__ void __launch_bounds__(kHeadThreads, kBoundHeadBlocks)
   for (int item = static_cast<int>(blockIdx.x) * kHeadWarps + static_cast<int>(threadIdx.x) / 32;
        item < items; item += warps) {
     const int row_index = item / batches.count;
-    const HeadPlace place(args, batches, item - row_index * batches.count);
+    const HeadPlace<> place(args, batches, item - row_index * batches.count);
     const int64_t row = row_index;
     const LoadedHeads<T, kHeadBatch<T>> heads(args, place, row);
     const bool valid = place.j < args.half;
