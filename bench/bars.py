@@ -46,14 +46,56 @@ def bar_chart(title: str, about: str, groups: list, unit: str, better: str, digi
                          f'{value:.{digits}f} {unit}</text>')
             y += ROW
         y += 10
-    width = LABEL + BAR + NUMBER
     arrow = {"higher": "higher is better \N{RIGHTWARDS ARROW}",
              "lower": "\N{LEFTWARDS ARROW} lower is better"}[better]
+    return page(title, about, arrow, lines, y)
+
+
+def page(title: str, about: str, corner: str, lines: list, height: float) -> str:
+    width = LABEL + BAR + NUMBER
     return "\n".join(
-        [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{y}" '
-         f'viewBox="0 0 {width} {y}">', STYLE,
-         f'<rect class="page" width="{width}" height="{y}" rx="6"/>',
+        [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+         f'viewBox="0 0 {width} {height}">', STYLE,
+         f'<rect class="page" width="{width}" height="{height}" rx="6"/>',
          f'<text class="title" x="10" y="24">{escape(title)}</text>',
-         f'<text class="group" x="{width - 10}" y="24" text-anchor="end">{arrow}</text>',
+         f'<text class="group" x="{width - 10}" y="24" text-anchor="end">{escape(corner)}</text>',
          f'<text class="note" x="10" y="45">{escape(about)}</text>',
          *lines, "</svg>", ""])
+
+
+# Apart from one another for most eyes, on white and on black.
+PART_COLOURS = ("#d9480f", "#1971c2", "#f08c00", "#2f9e44", "#9c36b5", "#0c8599", "#868e96",
+                "#c2255c", "#846358")
+
+
+def stacked_chart(title: str, about: str, bars: list, unit: str) -> str:
+    """Shares of a whole. bars: (label, its whole, [(part, its share)]), each as long as the others;
+    a part has the same colour in all of them, and its percentage where there is room."""
+    names = list(dict.fromkeys(name for *_, parts in bars for name, _ in parts))
+    colours = {name: PART_COLOURS[i % len(PART_COLOURS)] for i, name in enumerate(names)}
+    left, length = 250, LABEL + BAR - 250
+    lines, y = [], 58
+    for label, whole, parts in bars:
+        lines.append(f'<text x="{left - 8}" y="{y + 17}" text-anchor="end">{escape(label)}</text>')
+        x = float(left)
+        for name, share in parts:
+            width = share * length
+            lines.append(f'<rect fill="{colours[name]}" x="{x:.1f}" y="{y + 3}" '
+                         f'width="{width:.1f}" height="{ROW}"><title>{escape(name)} '
+                         f'{share:.1%}</title></rect>')
+            if width >= 36:
+                lines.append(f'<text style="fill: #ffffff" x="{x + width / 2:.1f}" y="{y + 18}" '
+                             f'text-anchor="middle">{share:.0%}</text>')
+            x += width
+        lines.append(f'<text x="{left + length + 6}" y="{y + 17}">{whole:.0f} {unit}</text>')
+        y += ROW + 10
+    y += 6
+    x = 10
+    for name in names:
+        width = 30 + 8 * len(name)
+        if x + width > LABEL + BAR + NUMBER:
+            x, y = 10, y + ROW
+        lines.append(f'<rect fill="{colours[name]}" x="{x}" y="{y + 3}" width="12" height="12"/>')
+        lines.append(f'<text x="{x + 18}" y="{y + 14}">{escape(name)}</text>')
+        x += width
+    return page(title, about, "", lines, y + ROW + 4)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Everything that is measured on a GPU, one after the other: Octet's kernels are chosen, its linears
-# and its quantization timed, then its linears and its step beside torch's, Triton's and
-# comfy-kitchen's. Results are left in build/.
+# Everything that is measured on a GPU, one after the other: Octet's kernels are chosen; its
+# linears, its quantization, its step and whole pictures timed; then its linears and its step beside
+# torch's, Triton's and comfy-kitchen's. Results are left in build/.
 set -euo pipefail
 # shellcheck source=tools/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../tools/common.sh"
@@ -10,9 +10,10 @@ usage() {
   cat <<'END'
 usage: bench/gpu_bench.sh [ARGUMENTS OF bench/peers.py]
 
-Builds, chooses Octet's kernels on this machine's GPU, times its linears and its quantization, then
-its linears and one denoising step beside those of torch, Triton and comfy-kitchen. Results:
-build/tune.json, build/bench_*.json, build/gpu_peers.json, build/gpu_peers.md and plots in build/.
+Builds, chooses Octet's kernels on this machine's GPU, times its linears, its quantization, its step
+and whole pictures, then its linears and one denoising step beside those of torch, Triton and
+comfy-kitchen. Results: build/tune.json, build/bench_*.json, build/gpu_peers.json,
+build/gpu_peers.md, build/gpu_step_ops.md and plots in build/.
 Arguments such as --quick (1024 px alone, fewer rounds), --only step, --bias or --json FILE go to
 bench/peers.py.
 END
@@ -69,6 +70,16 @@ say "linears"
 build/octet bench gemm --device cuda --shapes "$shapes" --peers --json build/bench_gemm.json
 say "quantization"
 build/octet bench quantize --device cuda --json build/bench_quantize.json
+say "one step, and whole pictures"
+steps=()
+for how in "1024 auto 100" "1024 int8 100" "2048 auto 5"; do
+  read -r size attention count <<<"$how"
+  steps+=("build/bench_step_${size}_$attention.json")
+  build/octet bench step --device cuda --size "$size" --attention "$attention" --steps "$count" \
+    --json "${steps[-1]}"
+done
+build/octet bench e2e --device cuda --json build/bench_e2e.json
+python3 bench/step_shares.py "${steps[@]}" --svg build/gpu_step_ops.svg >build/gpu_step_ops.md
 if ! python=$(gpu_python); then
   complain "gpu-bench: the comparison with other libraries is left out: neither python3 nor" \
     ".venv/bin/python has torch with a CUDA device and triton; pip install torch"

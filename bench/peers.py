@@ -32,7 +32,6 @@ from octet_library import OctetError, WrongResult
 from whole_files import check_folder, check_writable, write_whole
 
 ROOT = Path(__file__).resolve().parents[1]
-PROGRAM = Path(os.environ.get("OCTET_BUILD_DIR", ROOT / "build")) / "octet"
 
 # n, k of the linears of one DiT block, and of two that meet few rows.
 LINEARS = {"qkv": (13824, 4608), "o": (4608, 4608), "w13": (24576, 4608), "w2": (4608, 12288)}
@@ -218,14 +217,15 @@ def measure_linears(measurement, arguments, save) -> None:
         save()
 
 
-def measure_step(measurement, arguments, device: str) -> dict:
-    import torch_dit
-
-    case = step_peers.StepCase(steps=6 if arguments.quick else 12)
-    layers = torch_dit.Sizes().layers
-    return step_peers.measure(
+def measure_step(measurement, arguments, device: str, save) -> dict:
+    case = step_peers.StepCase(steps=6 if arguments.quick else 50)
+    others, attention = step_peers.torch_contestants(
         measurement.torch, step_peers.QUICK_PATHS if arguments.quick else step_peers.PATHS, case,
-        lambda: step_peers.octet_step(PROGRAM, case, layers, device), measurement.say)
+        device)
+    contestants = step_peers.octet_contestants(step_peers.PROGRAM, case, step_peers.LAYERS, device)
+    step = step_peers.measure(contestants | others, case, step_peers.LAYERS, measurement.say,
+                              save=lambda so_far: save({**so_far, "attention": attention}))
+    return {**step, "attention": attention}
 
 
 def measure(arguments, save):
@@ -268,7 +268,8 @@ def measure(arguments, save):
             torch.cuda.synchronize()
             octet.close()
             if arguments.only != "linears":
-                report["step"] = measure_step(measurement, arguments, device)
+                report["step"] = measure_step(measurement, arguments, device,
+                                              lambda step: save({**report, "step": step}))
                 measurement.own_failed |= peers_report.OURS in report["step"]["left_out"]
             measurement.say("done")
         except RuntimeError as error:  # a wrong result, or a GPU that is gone

@@ -46,6 +46,7 @@ LINEARS = (
 )
 STEPS = {
     "octet": "Octet, INT8",
+    "octet_int8": "Octet, INT8, attention's scores too",
     "kitchen": "comfy-kitchen INT8 linears",
     "kitchen_convrot": "comfy-kitchen INT8 linears with ConvRot",
     "fp8_row": "FP8 row-wise linears",
@@ -157,23 +158,32 @@ def swiglu_table(cases: list) -> str:
 
 def step_table(step: dict) -> str:
     ours = sum(step["ms"].get(OURS, {}).values())
+    drawn = step.get("power", {})
     rows = []
     for path in (path for path in STEPS if path in step["ms"]):
         ms = step["ms"][path]
         total = sum(ms.values())
+        watts, mhz = (drawn.get(path, {}).get(name) for name in ("mean_w", "mean_mhz"))
         off = step["off"].get(path)
         rows.append([STEPS[path], f"{ms['conditional']:.1f}", f"{ms['unconditional']:.1f}",
                      f"{total:.1f}", f"{total / ours:.2f}x" if ours else "-",
+                     f"{watts:.0f}" if watts else "-", f"{mhz:.0f}" if mhz else "-",
+                     f"{watts * total * 1e-3:.1f}" if watts else "-",
                      "-" if off is None else f"{off:.3f}"])
-    text = table(["path", "conditional ms", "unconditional ms", "step ms", "takes",
-                  "from bf16's velocity"], rows, 1)
-    return (f"{text}\n\n{step['size']} x {step['size']} pixels, {step['text_tokens']} text tokens, "
-            f"{step['layers']} layers, medians of {step['steps']} steps without pause, each path "
-            "alone on the GPU. All but Octet: plain PyTorch, q, k and v in one product, no mask, "
-            f"attention {step['attention']}, blocks compiled (bench/torch_dit.py). Octet: row-wise "
-            "INT8, no rotation; the mean of a run before the others and one after them. The last "
-            "column: how far the quantized model is from the one in bf16, of the same random "
-            "weights.")
+    text = table(["path", "conditional ms", "unconditional ms", "step ms", "takes", "W", "MHz",
+                  "J per step", "from bf16's velocity"], rows, 1)
+    passes = step.get("passes", 1)
+    twice = (f"; the means of {passes} such runs, every other in the opposite order of paths"
+             if passes > 1 else "")
+    text += (f"\n\n{step['size']} x {step['size']} pixels, {step['text_tokens']} text tokens, "
+             f"{step['layers']} layers, medians of {step['steps']} steps without pause, each path "
+             f"alone on the GPU{twice}. Octet: row-wise INT8, no rotation.")
+    if not step.get("attention"):
+        return text
+    return text + (" All others: plain PyTorch, q, k and v in one product, no mask, attention "
+                   f"{step['attention']}, blocks compiled (bench/torch_dit.py). The last column: "
+                   "how far the quantized model is from the one in bf16, of the same random "
+                   "weights.")
 
 
 def how_chosen(report: dict) -> str:
@@ -290,7 +300,7 @@ def write_plots(report: dict, folder: Path) -> list:
               "x", "lower", digits=2)
     step = report.get("step", {})
     if OURS in step.get("ms", {}):
-        bars = [(STEPS[path], sum(step["ms"][path].values()), path == OURS)
+        bars = [(STEPS[path], sum(step["ms"][path].values()), path.startswith(OURS))
                 for path in STEPS if path in step["ms"]]
         write("gpu_step.svg", "Time of one denoising step",
               f"Both transformers, random weights; all but Octet: compiled PyTorch. {about}",

@@ -10,6 +10,7 @@ void add_bench(CLI::App& program, CommonFlags& flags) {
   add_bench_linear(*bench, flags);
   add_bench_quantize(*bench, flags);
   add_bench_step(*bench, flags);
+  add_bench_e2e(*bench, flags);
 }
 
 }  // namespace octet::cli

@@ -7,13 +7,14 @@
 #include <cmath>
 #include <functional>
 #include <memory>
-#include <optional>
+#include <type_traits>
 
 #include "commands.h"
 #include "help_page.h"
 #include "model_flags.h"
 #include "output.h"
 #include "output_files.h"
+#include "power_text.h"
 #include "steadiness.h"
 
 namespace octet::cli {
@@ -28,7 +29,11 @@ Json to_json(const StepBranch& branch) {
                    {"calls", op.calls},
                    {"ms", op.ms},
                    {"share", op.share},
-                   {"tops", known(op.tops)}});
+                   {"operations", known(op.operations)},
+                   {"bytes", known(op.bytes)},
+                   {"tops", known(op.tops)},
+                   {"gb_per_s", known(op.gb_per_s)},
+                   {"ceiling_share", known(op.ceiling_share)}});
   }
   Json kernels = Json::array();
   for (const StepKernel& use : branch.kernels) {
@@ -37,7 +42,8 @@ Json to_json(const StepBranch& branch) {
                        {"kernel", known(use.kernel)},
                        {"calls", use.calls},
                        {"ms", use.ms},
-                       {"tops", known(use.tops)}});
+                       {"tops", known(use.tops)},
+                       {"ceiling_share", known(use.ceiling_share)}});
   }
   Json json = {{"name", branch.name}, {"tokens", branch.tokens}, {"ms", branch.ms}};
   add_steadiness(json, branch.steadiness);
@@ -71,6 +77,11 @@ Json to_json(const StepBench& bench) {
           {"launches", bench.launches > 0 ? Json(bench.launches) : Json()},
           {"allocations", bench.allocations},
           {"waits", bench.waits},
+          {"ceilings",
+           {{"int8_tops", known(bench.int8_ceiling_tops)},
+            {"bf16_tops", known(bench.bf16_ceiling_tops)},
+            {"copy_gb_per_s", known(bench.copy_gb_per_s)}}},
+          {"power", power_json(bench.power)},
           {"branches", branches}};
 }
 
@@ -87,10 +98,16 @@ std::vector<Entry> summed(const std::vector<StepBranch>& branches,
         sums.push_back(entry);
         continue;
       }
-      const double operations = at->tops * at->ms + entry.tops * entry.ms;
+      // Speeds and shares are means over the time.
+      const double ms = at->ms + entry.ms;
+      const auto mean = [&](double Entry::*value) {
+        return ms > 0 ? ((*at).*value * at->ms + entry.*value * entry.ms) / ms : 0;
+      };
+      at->tops = mean(&Entry::tops);
+      at->ceiling_share = mean(&Entry::ceiling_share);
+      if constexpr (std::is_same_v<Entry, StepOp>) at->gb_per_s = mean(&StepOp::gb_per_s);
       at->calls += entry.calls;
-      at->ms += entry.ms;
-      at->tops = at->ms > 0 ? operations / at->ms : 0;
+      at->ms = ms;
     }
   }
   std::sort(sums.begin(), sums.end(), [](const Entry& a, const Entry& b) { return a.ms > b.ms; });
@@ -136,10 +153,11 @@ std::string branch_table(const StepBench& bench, const Speeds& speed) {
 
 std::string op_table(const StepBench& bench, const Speeds& speed, double watched_ms) {
   const auto ops = summed(bench.branches, &StepBranch::ops, [](const StepOp& op) { return op.op; });
-  Table table({"ops of a step", "", "share", "ms", "calls", speed.unit()}, 2);
+  Table table({"ops of a step", "", "share", "ms", "calls", speed.unit(), "GB/s", "of ceiling"}, 2);
   for (const StepOp& op : ops) {
     table.add({op.op, bar(op.ms / ops.front().ms), short_percent(op.ms / watched_ms),
-               short_number(op.ms), op.calls > 0 ? std::to_string(op.calls) : "-", speed(op.tops)});
+               short_number(op.ms), op.calls > 0 ? std::to_string(op.calls) : "-", speed(op.tops),
+               short_number(op.gb_per_s), short_percent(op.ceiling_share)});
   }
   return table.text();
 }
@@ -148,10 +166,11 @@ std::string kernel_table(const StepBench& bench, const Speeds& speed) {
   const auto uses = summed(bench.branches, &StepBranch::kernels, [](const StepKernel& use) {
     return use.layer + '\n' + use.op + '\n' + use.kernel;
   });
-  Table table({"linears of a step", "op", "kernel", "launches", "ms", speed.unit()}, 3);
+  Table table({"linears of a step", "op", "kernel", "launches", "ms", speed.unit(), "of ceiling"},
+              3);
   for (const StepKernel& use : uses) {
     table.add({use.layer, use.op, use.kernel.empty() ? "-" : use.kernel, std::to_string(use.calls),
-               short_number(use.ms), speed(use.tops)});
+               short_number(use.ms), speed(use.tops), short_percent(use.ceiling_share)});
   }
   return table.text();
 }
@@ -161,6 +180,17 @@ std::string work_line(const StepBench& bench) {
       bench.launches > 0 ? fmt::format("{} recorded launches, ", bench.launches) : "";
   return fmt::format("In a step: {}{} allocations, {} waits of the host.", launches,
                      bench.allocations, bench.waits);
+}
+
+std::string ceiling_line(const StepBench& bench) {
+  const auto in = [](const char* unit, double value) {
+    return value > 0 ? fmt::format("{} {}", short_number(value), unit) : "unknown";
+  };
+  return fmt::format(
+      "Ceilings, measured after the steps: INT8 {}, bf16 {}, copying {}. An op's "
+      "bytes: its\nmatrices, each once.",
+      in("TOPS", bench.int8_ceiling_tops), in("TOPS", bench.bf16_ceiling_tops),
+      in("GB/s", bench.copy_gb_per_s));
 }
 
 std::string to_text(const StepBench& bench) {
@@ -174,7 +204,7 @@ std::string to_text(const StepBench& bench) {
       "{:.2f} billion random weights in {}, at most {} in use during a step\n\n"
       "{}\n{}\n{}"
       "\nMedians of {} step{}; a step is one pass of each transformer, guidance and update. gemm: "
-      "native\nINT8; matmul: not quantized. {}\n{}\n{}",
+      "native\nINT8; matmul: not quantized. {}\n{}\n{}\n{}{}",
       bench.device, bench.width, bench.height, bench.text_tokens, bench.layers,
       word_of(linears_words(), bench.linears), word_of(dtype_words(), bench.activations),
       static_cast<double>(bench.parameters) * 1e-9, human_bytes(bench.weight_bytes),
@@ -183,28 +213,9 @@ std::string to_text(const StepBench& bench) {
       is_disturbed ? fmt::format("Ops were timed in passes of their own, at {} ms per step.",
                                  short_number(watched_ms))
                    : "Ops were timed in passes of their own.",
-      work_line(bench), unreliable_line(bench.branches));
+      work_line(bench), ceiling_line(bench), power_line(bench.power),
+      unreliable_line(bench.branches));
 }
-
-// A bar for each phase.
-class StepReports {
- public:
-  explicit StepReports(const CommonFlags& flags) : flags_(flags) {}
-
-  void operator()(const std::string& phase, int done, int total) {
-    if (phase != phase_) {
-      progress_.reset();
-      progress_.emplace(flags_, "bench step", phase);
-      phase_ = phase;
-    }
-    (*progress_)(done, total);
-  }
-
- private:
-  const CommonFlags& flags_;
-  std::string phase_;
-  std::optional<ProgressReports> progress_;
-};
 
 }  // namespace
 
@@ -240,7 +251,7 @@ void add_bench_step(CLI::App& bench, CommonFlags& flags) {
     request->steps = static_cast<int>(*steps);
     check_outputs(flags);
     const StepBench result = [&] {
-      StepReports progress(flags);
+      PhaseReports progress(flags, "bench step");
       return bench_step(*request, std::ref(progress));
     }();
     show(flags, to_text(result), to_json(result));

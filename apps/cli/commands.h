@@ -16,6 +16,7 @@ void add_bench_gemm(CLI::App& bench, CommonFlags& flags);
 void add_bench_linear(CLI::App& bench, CommonFlags& flags);
 void add_bench_quantize(CLI::App& bench, CommonFlags& flags);
 void add_bench_step(CLI::App& bench, CommonFlags& flags);
+void add_bench_e2e(CLI::App& bench, CommonFlags& flags);
 void add_tune(CLI::App& program, CommonFlags& flags);
 void add_demo(CLI::App& program, CommonFlags& flags);
 void add_quantize(CLI::App& program, CommonFlags& flags);

@@ -98,6 +98,15 @@ void ProgressReports::operator()(int done, int total) {
   progress_->update(done);
 }
 
+void PhaseReports::operator()(const std::string& phase, int done, int total) {
+  if (phase != phase_) {
+    progress_.reset();
+    progress_.emplace(flags_, title_, phase);
+    phase_ = phase;
+  }
+  (*progress_)(done, total);
+}
+
 void say(const CommonFlags& flags, std::string_view sentence) {
   const std::string said =
       flags.app == nullptr ? std::string(sentence) : with_flags(sentence, *flags.app);

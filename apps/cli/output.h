@@ -56,6 +56,19 @@ class ProgressReports {
   std::optional<Progress> progress_;
 };
 
+// A bar for each phase of a command, one after the other.
+class PhaseReports {
+ public:
+  PhaseReports(const CommonFlags& flags, std::string title)
+      : flags_(flags), title_(std::move(title)) {}
+  void operator()(const std::string& phase, int done, int total);
+
+ private:
+  const CommonFlags& flags_;
+  std::string title_, phase_;
+  std::optional<ProgressReports> progress_;
+};
+
 // A sentence on standard error, with flags for the fields that it names.
 void say(const CommonFlags& flags, std::string_view sentence);
 

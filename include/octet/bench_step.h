@@ -15,6 +15,7 @@
 #include "octet/bench.h"
 #include "octet/engine.h"
 #include "octet/export.h"
+#include "octet/power_use.h"
 
 namespace octet {
 
@@ -38,8 +39,15 @@ struct StepOp {
   std::string op;  // gemm: INT8; matmul: unquantized; attention, norm, ...; other: between the ops
   int64_t calls = 0;
   double ms = 0;
-  double share = 0;  // of the forward pass that was watched
-  double tops = 0;   // 10^12 operations per second; 0 where they are not counted
+  double share = 0;       // of the forward pass that was watched
+  double operations = 0;  // of products of matrices; 0 where there are none
+  double bytes = 0;       // of the matrices that it reads and writes, each once
+  double tops = 0;        // 10^12 operations per second
+  double gb_per_s = 0;    // 10^9 bytes
+  // Of its time, what the ceilings would leave of it: its products at theirs, each kind at its own,
+  // or its bytes at the speed of a copy, whichever is longer. 0 where a ceiling is unknown; above 1
+  // where bytes came from a cache.
+  double ceiling_share = 0;
 };
 
 // The linears of one class of layers in one forward pass.
@@ -50,6 +58,7 @@ struct StepKernel {
   int64_t calls = 0;
   double ms = 0;
   double tops = 0;
+  double ceiling_share = 0;  // as of an op
 };
 
 // One forward pass of one of the two transformers.
@@ -83,6 +92,9 @@ struct StepBench {
   // Of a step: kernels and copies of the forward passes, 0 where they are not recorded;
   // allocations; and how often the host waited for the device.
   int64_t launches = 0, allocations = 0, waits = 0;
+  // What the device reaches at most, measured after the steps; 0: unknown.
+  double int8_ceiling_tops = 0, bf16_ceiling_tops = 0, copy_gb_per_s = 0;
+  PowerUse power;                    // during the measured steps
   std::vector<StepBranch> branches;  // conditional, unconditional
 
   // Of a step, which is one forward pass of each.

@@ -15,6 +15,8 @@
 #include "devices/select.h"
 #include "engine/network_run.h"
 #include "engine/sampler.h"
+#include "measure/ceilings.h"
+#include "measure/power_meter.h"
 #include "measure/steadiness.h"
 #include "nn/attention.h"
 #include "nn/linear_list.h"
@@ -78,7 +80,8 @@ class StepBencher {
             {.device = request.device, .threads = request.threads, .tune = request.tuning})),
         ctx_{.backend = *backend_,
              .dtype = dtype_of(request),
-             .scores = nn::scores_for(request.attention)} {
+             .scores = nn::scores_for(request.attention)},
+        power_(*backend_) {
     const models::Family& family = models::family_named(request.family);
     token_side_ = family.sizes.token_side;
     const auto& networks = family.networks;
@@ -105,6 +108,7 @@ class StepBencher {
   void prepare();
   void warm_up();
   void measure(StepBench& bench);
+  void find_ceilings(StepBench& bench);
   StepBranch watch(BenchedNetwork& branch);
   nn::Matrix forward(BenchedNetwork& branch) {
     nn::Matrix out = ctx_.matrix(image_tokens(), branch.network->latent_channels());
@@ -117,6 +121,8 @@ class StepBencher {
   int token_side_ = 0;  // pixels
   std::unique_ptr<Backend> backend_;
   nn::Context ctx_;
+  measure::PowerMeter power_;
+  measure::Ceilings ceilings_;
   std::vector<BenchedNetwork> branches_;
   std::vector<float> noise_;
   std::optional<nn::Matrix> latent_;  // the same in the type of the activations
@@ -249,16 +255,22 @@ void StepBencher::measure(StepBench& bench) {
     backend_->forget_marks();
     allocations = backend_->memory().allocations;
     waits = backend_->waits();
+    if (step.done == kUnmeasuredSteps) power_.start();
     report("measured steps", std::max(step.done - kUnmeasuredSteps, 0), request_.steps);
     return true;
   };
   sampler.run(noise_, velocity, on_step);
+  bench.power = power_.stop();
   bench.step_ms = measure::timing_of(step_us).median * 1e-3;
   for (const BenchedNetwork& branch : branches_) bench.launches += branch.run->launches();
 }
 
-double tops_of(const nn::OpTime& time) {
-  return time.us > 0 ? time.operations / time.us * 1e-6 : 0;
+// After the steps, when the device is as warm as they left it.
+void StepBencher::find_ceilings(StepBench& bench) {
+  ceilings_ = measure::measure_ceilings(*backend_);
+  bench.int8_ceiling_tops = ceilings_.int8 * 1e-12;
+  bench.bf16_ceiling_tops = ceilings_.bf16 * 1e-12;
+  bench.copy_gb_per_s = ceilings_.copy * 1e-9;
 }
 
 StepBranch StepBencher::watch(BenchedNetwork& branch) {
@@ -283,11 +295,21 @@ StepBranch StepBencher::watch(BenchedNetwork& branch) {
   const auto ms_each = [](double us) { return us * 1e-3 / kWatchedForwards; };
   result.watched_ms = ms_each(watched_us);
   double rest = watched_us;
+  const auto share_of = [&](const nn::OpTime& time) {
+    return measure::ceiling_share(time.work, time.us, ctx_.dtype, ceilings_);
+  };
   for (const auto& [op, time] : profile.ops()) {
-    result.ops.push_back(
-        {op, time.calls / kWatchedForwards, ms_each(time.us), time.us / watched_us, tops_of(time)});
+    result.ops.push_back({.op = op,
+                          .calls = time.calls / kWatchedForwards,
+                          .ms = ms_each(time.us),
+                          .share = time.us / watched_us,
+                          .operations = time.work.operations / kWatchedForwards,
+                          .bytes = time.work.bytes / kWatchedForwards,
+                          .tops = time.tops(),
+                          .gb_per_s = time.us > 0 ? time.work.bytes / time.us * 1e-3 : 0,
+                          .ceiling_share = share_of(time)});
     rest -= time.us;
-    if (op == "gemm") result.int8_tops = tops_of(time);
+    if (op == "gemm") result.int8_tops = time.tops();
   }
   std::sort(result.ops.begin(), result.ops.end(),
             [](const StepOp& a, const StepOp& b) { return a.ms > b.ms; });
@@ -295,7 +317,7 @@ StepBranch StepBencher::watch(BenchedNetwork& branch) {
   result.ops.push_back({"other", 0, ms_each(rest), rest / watched_us});
   for (const auto& use : profile.kernels()) {
     result.kernels.push_back({use.layer, use.op, use.kernel, use.time.calls / kWatchedForwards,
-                              ms_each(use.time.us), tops_of(use.time)});
+                              ms_each(use.time.us), use.time.tops(), share_of(use.time)});
   }
   return result;
 }
@@ -310,6 +332,7 @@ StepBench StepBencher::run() {
   backend_->reset_peak();  // choosing kernels takes memory that a step does not
   measure(bench);
   bench.peak_bytes = backend_->memory().peak;
+  find_ceilings(bench);
   for (BenchedNetwork& branch : branches_) bench.branches.push_back(watch(branch));
   bench.device = backend_->description();
   bench.date = utc_now();

@@ -1,6 +1,7 @@
 #include "backend/backend.h"
 
 #include "backend/argument_checks.h"
+#include "backend/op_work.h"
 #include "base/env.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -49,7 +50,7 @@ void Backend::quantize_rows(const ConstTensorView& x, const ActivationTransform&
   check_quantizing("quantize_rows", x, transform, out);
   const Observed observed(op_observer_, "quantize");
   do_quantize_rows(x, transform, out);
-  observed.done();
+  observed.done(moving({x, out}));
 }
 
 void Backend::quantize_rows_searched(const ConstTensorView& x, const ActivationTransform& transform,
@@ -66,7 +67,7 @@ void Backend::quantize_rows_searched(const ConstTensorView& x, const ActivationT
   }
   const Observed observed(op_observer_, "quantize");
   do_quantize_rows_searched(x, transform, ratios, out);
-  observed.done();
+  observed.done(moving({x, out}));
 }
 
 void Backend::dequantize_rows(const QTensor& q, const TensorView& out) {
@@ -83,9 +84,11 @@ void Backend::gemm(const GemmArgs& args, Fusion fusion) {
   do_prepare_gemm(problem);
   const Observed observed(op_observer_, "gemm");
   const std::string_view kernel = do_gemm(problem, args);
-  const double operations = 2.0 * static_cast<double>(problem.m) * static_cast<double>(problem.n) *
-                            static_cast<double>(problem.k);
-  observed.done(kernel, operations, &problem);
+  const double of_weight = static_cast<double>(problem.n) * static_cast<double>(problem.k);
+  OpWork work = multiplying(2.0 * static_cast<double>(problem.m) * of_weight, {args.a, args.out});
+  work.int8_operations = work.operations;
+  work.bytes += of_weight;
+  observed.done(work, kernel, &problem);
   if (trace_gemm_) log::trace("gemm {}: {}", problem.to_string(), kernel);
 }
 
@@ -103,8 +106,8 @@ void Backend::matmul(const ConstTensorView& a, const ConstTensorView& b, const T
   if (out.shape.elements() == 0) return;
   const Observed observed(op_observer_, "matmul");
   do_matmul(a, b, out, bias);
-  observed.done({},
-                2.0 * static_cast<double>(out.shape.elements()) * static_cast<double>(a.shape[1]));
+  const double sums = static_cast<double>(out.shape.elements());
+  observed.done(multiplying(2.0 * sums * static_cast<double>(a.shape[1]), {a, b, out}));
 }
 
 }  // namespace octet

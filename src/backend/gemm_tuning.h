@@ -1,14 +1,16 @@
 // What only tuners and benchmarks ask of a backend: which kernel its GEMM takes, how long work
-// takes on the device, and how fast a GEMM could be.
+// takes on the device, how fast a GEMM could be, and what the device draws.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "backend/gemm.h"
+#include "backend/power_gauge.h"
 
 namespace octet {
 
@@ -55,6 +57,13 @@ class GemmTuning {
   // can be asked again and again between measurements while clocks and neighbours change. 0 where
   // it means nothing (ref).
   virtual double int8_ceiling() = 0;
+  // The same of products of bf16 with sums in f32: the ceiling of matmul() and attention(). 0 where
+  // it is not known.
+  virtual double bf16_ceiling() { return 0; }
+
+  // What the device draws; null where nobody can be asked. Throws Error where somebody should
+  // answer, with the reason why not.
+  virtual std::unique_ptr<PowerGauge> power_gauge() { return nullptr; }
 
   // Microseconds that `work` takes on the device, without the time to launch it where the device
   // runs asynchronously.

@@ -1,6 +1,7 @@
 // The ops between the linears: what their arguments must be, for all backends.
 #include "backend/argument_checks.h"
 #include "backend/backend.h"
+#include "backend/op_work.h"
 #include "base/checked.h"
 #include "base/error.h"
 
@@ -73,7 +74,7 @@ void Backend::norm(const ConstTensorView& x, const RowNorm& how, const TensorVie
   if (is_empty(x)) return;
   const Observed observed(op_observer_, "norm");
   do_norm(x, how, out);
-  observed.done();
+  observed.done(moving({x, out}));
 }
 
 void Backend::norm_quantize(const ConstTensorView& x, const RowNorm& how,
@@ -82,7 +83,7 @@ void Backend::norm_quantize(const ConstTensorView& x, const RowNorm& how,
   if (is_empty(x)) return;
   const Observed observed(op_observer_, "norm");
   do_norm_quantize(x, how, transform, out);
-  observed.done();
+  observed.done(moving({x, out}));
 }
 
 void Backend::rotate_heads(const TensorView& x, const HeadRotation& how) {
@@ -90,7 +91,7 @@ void Backend::rotate_heads(const TensorView& x, const HeadRotation& how) {
   if (is_empty(x)) return;
   const Observed observed(op_observer_, "rotary");
   do_rotate_heads(x, how);
-  observed.done();
+  observed.done(moving({x, x, how.cos, how.sin}));
 }
 
 void Backend::rotate_quantize_heads(const ConstTensorView& x, const HeadRotation& how,
@@ -114,7 +115,7 @@ void Backend::rotate_quantize_heads(const ConstTensorView& x, const HeadRotation
   if (is_empty(x)) return;
   const Observed observed(op_observer_, "rotary");
   do_rotate_quantize_heads(x, how, mean, out);
-  observed.done();
+  observed.done(moving({x, how.cos, how.sin, out}));
 }
 
 void Backend::rotated_head_mean(const ConstTensorView& x, const HeadRotation& how,
@@ -126,7 +127,7 @@ void Backend::rotated_head_mean(const ConstTensorView& x, const HeadRotation& ho
   if (is_empty(x)) return;
   const Observed observed(op_observer_, "rotary");
   do_rotated_head_mean(x, how, mean);
-  observed.done();
+  observed.done(moving({x, how.cos, how.sin}));
 }
 
 void Backend::quantize_values(const ConstTensorView& v, int64_t heads, const QuantizedValues& out) {
@@ -144,7 +145,7 @@ void Backend::quantize_values(const ConstTensorView& v, int64_t heads, const Qua
   if (is_empty(v)) return;
   const Observed observed(op_observer_, "quantize");
   do_quantize_values(v, heads, out);
-  observed.done();
+  observed.done(moving({v, out.codes, out.scales}));
 }
 
 void Backend::attention(const AttentionArgs& args) {
@@ -197,9 +198,14 @@ void Backend::attention(const AttentionArgs& args) {
   const Observed observed(op_observer_, "attention");
   const std::string_view kernel = do_attention(args);
   const double pairs = static_cast<double>(args.rows()) * static_cast<double>(args.keys());
-  const double operations =
-      (args.causal ? 2.0 : 4.0) * pairs * static_cast<double>(args.q.shape[1]);
-  observed.done(kernel, operations, nullptr, &args);
+  // Half of them are the scores.
+  OpWork work =
+      multiplying((args.causal ? 2.0 : 4.0) * pairs * static_cast<double>(args.q.shape[1]),
+                  {args.q, args.k, args.v, args.out, args.q_scales, args.k_scales, args.v_scales});
+  if (args.is_int8()) {
+    work.int8_operations = args.has_int8_values() ? work.operations : work.operations / 2;
+  }
+  observed.done(work, kernel, nullptr, &args);
 }
 
 void Backend::swiglu(const ConstTensorView& gate, const ConstTensorView& up,
@@ -210,7 +216,7 @@ void Backend::swiglu(const ConstTensorView& gate, const ConstTensorView& up,
   if (is_empty(gate)) return;
   const Observed observed(op_observer_, "activation");
   do_swiglu(gate, up, out);
-  observed.done();
+  observed.done(moving({gate, up, out}));
 }
 
 void Backend::activate(const ConstTensorView& x, Activation how, const TensorView& out) {
@@ -219,7 +225,7 @@ void Backend::activate(const ConstTensorView& x, Activation how, const TensorVie
   if (is_empty(x)) return;
   const Observed observed(op_observer_, "activation");
   do_activate(x, how, out);
-  observed.done();
+  observed.done(moving({x, out}));
 }
 
 void Backend::add(const TensorView& h, const ConstTensorView& x) {
@@ -228,7 +234,7 @@ void Backend::add(const TensorView& h, const ConstTensorView& x) {
   if (is_empty(x)) return;
   const Observed observed(op_observer_, "residual");
   do_add(h, x);
-  observed.done();
+  observed.done(moving({h, h, x}));
 }
 
 // A matrix whose rows are all the same one.
@@ -241,7 +247,7 @@ void Backend::add_row(const TensorView& h, const ConstTensorView& row) {
   rows.data = row.data;
   rows.strides[0] = 0;
   do_add(h, rows);
-  observed.done();
+  observed.done(moving({h, h}));
 }
 
 void Backend::add_gated(const TensorView& h, const ConstTensorView& x, const RowNorm& how,
@@ -250,7 +256,7 @@ void Backend::add_gated(const TensorView& h, const ConstTensorView& x, const Row
   if (is_empty(x)) return;
   const Observed observed(op_observer_, "residual");
   do_add_gated(h, x, how, gate);
-  observed.done();
+  observed.done(moving({h, h, x}));
 }
 
 void Backend::add_gated_norm_quantize(const TensorView& h, const ConstTensorView& x,
@@ -262,7 +268,7 @@ void Backend::add_gated_norm_quantize(const TensorView& h, const ConstTensorView
   if (is_empty(x)) return;
   const Observed observed(op_observer_, "residual");
   do_add_gated_norm_quantize(h, x, how, gate, next, transform, out);
-  observed.done();
+  observed.done(moving({h, h, x, out}));
 }
 
 void Backend::do_add_gated_norm_quantize(const TensorView& h, const ConstTensorView& x,
@@ -287,7 +293,7 @@ void Backend::embed(const ConstTensorView& table, std::span<const int32_t> rows,
   if (is_empty(out)) return;
   const Observed observed(op_observer_, "embed");
   do_embed(table, rows, out);
-  observed.done();
+  observed.done(moving({out, out}));
 }
 
 void Backend::sinusoids(std::span<const float> times, const ConstTensorView& frequencies,
@@ -301,7 +307,7 @@ void Backend::sinusoids(std::span<const float> times, const ConstTensorView& fre
   if (is_empty(out)) return;
   const Observed observed(op_observer_, "embed");
   do_sinusoids(times, frequencies, out);
-  observed.done();
+  observed.done(moving({out}));
 }
 
 void Backend::group_norm(const ConstTensorView& x, const GroupNorm& how, const TensorView& out) {
@@ -315,7 +321,7 @@ void Backend::group_norm(const ConstTensorView& x, const GroupNorm& how, const T
   if (is_empty(x)) return;
   const Observed observed(op_observer_, "norm");
   do_group_norm(x, how, out);
-  observed.done();
+  observed.done(moving({x, out}));
 }
 
 void Backend::conv2d(const ConvArgs& args) {
@@ -342,8 +348,9 @@ void Backend::conv2d(const ConvArgs& args) {
   if (is_empty(args.out)) return;
   const Observed observed(op_observer_, "convolution");
   do_conv2d(args);
-  observed.done({}, 2.0 * static_cast<double>(args.out.shape.elements()) *
-                        static_cast<double>(args.weight.shape[1]));
+  const double sums = static_cast<double>(args.out.shape.elements());
+  observed.done(multiplying(2.0 * sums * static_cast<double>(args.weight.shape[1]),
+                            {args.x, args.weight, args.out}));
 }
 
 void Backend::euler_step(const EulerStep& step) {
@@ -359,7 +366,7 @@ void Backend::euler_step(const EulerStep& step) {
   if (is_empty(step.z)) return;
   const Observed observed(op_observer_, "sampling");
   do_euler_step(step);
-  observed.done();
+  observed.done(moving({step.z, step.z, step.first, step.second, step.velocity, step.rounded}));
 }
 
 }  // namespace octet

@@ -9,13 +9,27 @@ namespace octet {
 struct AttentionArgs;
 struct GemmProblem;
 
+// What an op has to do, however it does it: what its time is held against.
+struct OpWork {
+  double operations = 0;  // multiplications and additions of gemm, matmul, attention, convolution
+  double int8_operations = 0;  // of these, products of INT8 codes and their sums
+  double bytes = 0;            // of what it reads and writes, each once
+
+  OpWork& operator+=(const OpWork& other) {
+    operations += other.operations;
+    int8_operations += other.int8_operations;
+    bytes += other.bytes;
+    return *this;
+  }
+};
+
 // An op that was done.
 struct OpRecord {
   // Its class, a literal: gemm, matmul, quantize, norm, rotary, attention, activation, residual,
   // embed, convolution, sampling.
   std::string_view op;
   std::string_view kernel;  // where the backend chooses among several, else empty
-  double operations = 0;    // multiplications and additions of gemm, matmul, attention, convolution
+  OpWork work;
   // Of a gemm and of attention, else null; gone after the call.
   const GemmProblem* problem = nullptr;
   const AttentionArgs* attention = nullptr;
@@ -35,9 +49,9 @@ class Observed {
   Observed(OpObserver* observer, std::string_view op) : observer_(observer), op_(op) {
     if (observer_ != nullptr) observer_->before(op_);
   }
-  void done(std::string_view kernel = {}, double operations = 0,
-            const GemmProblem* problem = nullptr, const AttentionArgs* attention = nullptr) const {
-    if (observer_ != nullptr) observer_->after({op_, kernel, operations, problem, attention});
+  void done(const OpWork& work, std::string_view kernel = {}, const GemmProblem* problem = nullptr,
+            const AttentionArgs* attention = nullptr) const {
+    if (observer_ != nullptr) observer_->after({op_, kernel, work, problem, attention});
   }
 
  private:

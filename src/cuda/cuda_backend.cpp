@@ -22,6 +22,7 @@
 #include "cuda/images/image_kernels.h"
 #include "cuda/marks.h"
 #include "cuda/matmul/matmul.h"
+#include "cuda/nvml_gauge.h"
 #include "cuda/rows/head_kernels.h"
 #include "cuda/rows/model_kernels.h"
 #include "cuda/rows/norm_kernels.h"
@@ -146,20 +147,9 @@ class CudaBackend final : public Backend, private GemmTuning {
              }}};
   }
 
-  double int8_ceiling() override {
-    const Active active(traits().index);
-    constexpr int kRepeats = 12'000;  // some milliseconds on any GPU
-    if (!sink_) sink_ = device_->allocate(sizeof(int));
-    const bool hopper = traits().architecture() == 90 && gemm_rows().front().hopper;
-    const auto launch = hopper ? launch_hopper_ceiling : launch_int8_ceiling;
-    double operations = 0;
-    const double us = device_->time_us([&] {
-      operations = launch(traits().multiprocessors, kRepeats, reinterpret_cast<int*>(sink_.data()),
-                          stream());
-    });
-    check_launch("measuring the ceiling");
-    return operations / us * 1e6;
-  }
+  double int8_ceiling() override { return ceiling(CeilingOf::int8); }
+  double bf16_ceiling() override { return ceiling(CeilingOf::bf16); }
+  std::unique_ptr<PowerGauge> power_gauge() override { return open_nvml_gauge(traits().index); }
   double time_us(const std::function<void()>& work) override { return device_->time_cold_us(work); }
 
   void do_quantize_rows(const ConstTensorView& x, const ActivationTransform& transform,
@@ -317,6 +307,20 @@ class CudaBackend final : public Backend, private GemmTuning {
   cudaStream_t stream() const { return device_->stream(); }
 
   int processors() const { return traits().multiprocessors; }
+
+  double ceiling(CeilingOf what) {
+    const Active active(traits().index);
+    constexpr int kRepeats = 12'000;  // some milliseconds on any GPU
+    if (!sink_) sink_ = device_->allocate(sizeof(int));
+    const bool hopper = traits().architecture() == 90 && gemm_rows().front().hopper;
+    double operations = 0;
+    const double us = device_->time_us([&] {
+      operations = launch_ceiling(what, hopper, traits().multiprocessors, kRepeats,
+                                  reinterpret_cast<int*>(sink_.data()), stream());
+    });
+    check_launch("measuring the ceiling");
+    return operations / us * 1e6;
+  }
 
   // Calls a launcher, whose last argument is the stream.
   template <class Launch, class... Args>

@@ -120,7 +120,9 @@ weights::LoadOptions PartStore::load_options() const {
 void PartStore::load(const OnLoad& progress) {
   if (loaded_ || where_ == Residency::streamed) return;
   try {
-    if (where_ == Residency::device) {
+    if (rules_.random) {
+      make_random(progress);
+    } else if (where_ == Residency::device) {
       load_resident(progress);
     } else {
       load_host(progress);
@@ -130,6 +132,20 @@ void PartStore::load(const OnLoad& progress) {
     drop();
     throw;
   }
+}
+
+void PartStore::make_random(const OnLoad& progress) {
+  weights::WeightCount count(ctx_.dtype, rules_.int8);
+  part_.visit_all(count);
+  LoadProgress told(progress, static_cast<uint64_t>(count.parameters()));
+  weights::RandomWeights make(
+      ctx_.backend, {.seed = *rules_.random,
+                     .dtype = ctx_.dtype,
+                     .int8 = rules_.int8,
+                     .progress = [&](int64_t made) { told.add(static_cast<uint64_t>(made)); }});
+  part_.visit_all(make);
+  std::fill(on_device_.begin(), on_device_.end(), true);
+  sum_ = Fingerprint();
 }
 
 // INT8 codes that this makes are kept for the next time, which then reads them in place of the

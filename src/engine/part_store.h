@@ -21,6 +21,8 @@ namespace octet::engine {
 using OnLoad = std::function<void(uint64_t done, uint64_t total)>;
 
 struct LoadRules {
+  // A seed: the weights are random numbers, and no file is read. For parts that stay on the device.
+  std::optional<uint64_t> random;
   bool int8 = true;             // large linears
   bool fake = false;            // these are dequantized: Linears::fake
   int64_t rotation = 0;         // of weights that are quantized here: LoadOptions::rotation
@@ -64,6 +66,7 @@ class PartStore {
  private:
   weights::LoadOptions load_options() const;
   void load_unit(int64_t unit);
+  void make_random(const OnLoad& progress);
   void load_resident(const OnLoad& progress);
   void load_host(const OnLoad& progress);
 

@@ -362,8 +362,8 @@ void Rendering::collect() {
   };
   for (const auto& use : profile_.kernels()) {
     const nn::OpTime& time = use.time;
-    report_.kernels.push_back({use.layer, path_of(use), use.kernel, time.calls, time.us,
-                               time.us > 0 ? time.operations / time.us * 1e-6 : 0});
+    report_.kernels.push_back(
+        {use.layer, path_of(use), use.kernel, time.calls, time.us, time.tops()});
   }
   // What was kept from an earlier picture ran on these, and not for this one.
   for (const auto& [what, kernels] : session_.kept_kernels_) {

@@ -95,6 +95,23 @@ Session::Session(const SessionOptions& options, const std::atomic<bool>& stop,
   merge(loras, merges_of(loras));
 }
 
+Session::Session(const SessionOptions& options, const std::atomic<bool>& stop,
+                 const models::Family& family, models::Model model)
+    : options_(options),
+      stop_(stop),
+      family_(family),
+      backend_(backend_for(options.model)),
+      dtype_(options.model.activations == Activations::bf16 ? DType::bf16 : DType::f32),
+      defaults_(models::defaults_of(family, {})),
+      model_(std::move(model)) {
+  check_native_int8();
+  options_.model.keep = {{.part = "", .where = Residency::device}};
+  plan();
+  uint64_t seed = 0;
+  for (PartStore* store : {text_.get(), decoder_.get()}) store->rules().random = ++seed;
+  for (const auto& network : networks_) network->rules().random = ++seed;
+}
+
 Session::~Session() {
   forget_preparations();
   networks_.clear();

@@ -75,6 +75,10 @@ class Session {
   // The same with a backend and a model that are there already: for tests.
   Session(const SessionOptions& options, const std::atomic<bool>& stop,
           std::unique_ptr<Backend> backend, const models::Family& family);
+  // A model without files, all of whose weights are random numbers and stay on the device: for
+  // benchmarks.
+  Session(const SessionOptions& options, const std::atomic<bool>& stop,
+          const models::Family& family, models::Model model);
   ~Session();
 
   const models::Family& family() const { return family_; }
@@ -88,6 +92,11 @@ class Session {
 
   LatentShape check(const RenderJob& job) const;
   RenderReport render(const RenderJob& job, const SessionCallbacks& callbacks);
+  // The next picture encodes its caption, also one that was encoded before.
+  void forget_captions() {
+    prompts_ = {};
+    for (auto& prepared : prepared_) prepared.reset();
+  }
 
   // See Engine.
   void set_loras(const std::vector<Lora>& loras, const OnRenderProgress& progress);

@@ -98,6 +98,8 @@ struct Family {
   std::unique_ptr<Network> (*open_network)(size_t network, const PartFiles& files);
   // One of the published sizes without files, for benchmarks; `layers` 0: all.
   std::unique_ptr<Network> (*synthetic_network)(size_t network, int64_t layers);
+  // All parts likewise; any prompt has so many tokens.
+  Model (*synthetic_model)(int64_t layers, int64_t text_tokens);
   // What a user wrote as the model is to get it. Throws Error for what it does not take; `any`
   // takes it with its errors. `what` begins the sentence.
   PromptText (*read_prompt)(const std::string& text, const std::string& what, bool any);

@@ -28,7 +28,7 @@ void Profile::after(const OpRecord& record) {
   if (linear_ != nullptr && record.op == "gemm") ++linear_->int8;
   if (linear_ != nullptr && record.op == "matmul") ++linear_->floating;
   events_.push_back({record.op, layer_, std::string(record.kernel), fake_ && record.op == "matmul",
-                     record.operations, begin_, backend_.mark()});
+                     record.work, begin_, backend_.mark()});
 }
 
 void Profile::collect() {
@@ -37,7 +37,7 @@ void Profile::collect() {
     const auto count = [&](OpTime& time) {
       ++time.calls;
       time.us += us;
-      time.operations += event.operations;
+      time.work += event.work;
     };
     count(ops_[std::string(event.op)]);
     if (event.op == "gemm" || event.op == "matmul") {

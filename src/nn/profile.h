@@ -19,7 +19,9 @@ namespace octet::nn {
 struct OpTime {
   int64_t calls = 0;
   double us = 0;
-  double operations = 0;
+  OpWork work;
+
+  double tops() const { return us > 0 ? work.operations / us * 1e-6 : 0; }
 };
 
 class Profile : public OpObserver {
@@ -71,7 +73,7 @@ class Profile : public OpObserver {
     std::string_view op;  // a literal of the Backend
     std::string layer, kernel;
     bool fake;
-    double operations;
+    OpWork work;
     size_t begin, end;
   };
   using Key = std::tuple<std::string, std::string, std::string, bool>;  // layer, op, kernel, fake

@@ -56,6 +56,9 @@ TEST(BenchStep, ReportsBothTransformers) {
   EXPECT_EQ(bench.allocations, 0) << "a recorded step has its memory";
   EXPECT_EQ(bench.waits, 0) << "a CPU is done when a call returns";
   EXPECT_EQ(bench.launches, 0);
+  EXPECT_GT(bench.int8_ceiling_tops, 0);
+  EXPECT_GT(bench.copy_gb_per_s, 0);
+  EXPECT_FALSE(bench.power.is_known());
   for (const StepBranch& branch : bench.branches) {
     double share = 0, ms = 0;
     for (const StepOp& op : branch.ops) {
@@ -63,6 +66,13 @@ TEST(BenchStep, ReportsBothTransformers) {
       ms += op.ms;
     }
     EXPECT_NEAR(share, 1, 1e-6) << branch.name;
+    for (const StepOp& op : branch.ops) {
+      const bool multiplies = op.op == "gemm" || op.op == "matmul" || op.op == "attention";
+      EXPECT_EQ(op.operations > 0 && op.tops > 0, multiplies) << op.op;
+      EXPECT_EQ(op.bytes > 0 && op.gb_per_s > 0, op.op != "other") << op.op;
+      // Of a CPU's products in bf16 no ceiling is known.
+      EXPECT_EQ(op.ceiling_share > 0, op.bytes > 0 && (!multiplies || op.op == "gemm")) << op.op;
+    }
     EXPECT_NEAR(ms, branch.watched_ms, 1e-6 * ms) << branch.name;
     EXPECT_GT(branch.int8_tops, 0);
     for (const char* layer :

@@ -125,6 +125,23 @@ TEST_F(CudaBackendTest, TimesAndCeilingArePositive) {
   EXPECT_GT(backend->tuning().time_us([&] { backend->copy(other.data(), memory.data(), 1 << 20); }),
             0.0);
   EXPECT_GT(backend->tuning().int8_ceiling(), 1e12);
+  EXPECT_GT(backend->tuning().bf16_ceiling(), 1e12);
+}
+
+TEST_F(CudaBackendTest, PowerAndClockAreTold) {
+  const auto backend = make_gpu();
+  std::unique_ptr<PowerGauge> gauge;
+  try {
+    gauge = backend->tuning().power_gauge();
+  } catch (const Error& error) {
+    GTEST_SKIP() << "skipped, because " << error.what();
+  }
+  ASSERT_NE(gauge, nullptr);
+  const PowerReading reading = gauge->read();
+  EXPECT_GT(reading.watts, 0);
+  EXPECT_GT(reading.mhz, 0);
+  EXPECT_GT(reading.celsius, 0);
+  EXPECT_GE(gauge->joules(), 0);
 }
 
 TEST_F(CudaBackendTest, PeersGiveOurBits) {

@@ -145,6 +145,18 @@ std::unique_ptr<models::Network> synthetic_network(size_t, int64_t layers) {
   return std::make_unique<ToyDenoiser>(WeightSource(), layers == 0 ? ToyShape::kBlocks : layers);
 }
 
+models::Model synthetic_model(int64_t layers, int64_t text_tokens) {
+  models::Model model;
+  model.text_encoder = std::make_unique<ToyEncoder>();
+  model.networks.push_back(synthetic_network(0, layers));
+  model.decoder = std::make_unique<ToyDecoder>();
+  model.sizes = kToySizes;
+  model.tokenize = [text_tokens](const std::string&) {
+    return std::vector<int32_t>(static_cast<size_t>(text_tokens), 1);
+  };
+  return model;
+}
+
 models::PromptText read_prompt(const std::string& text, const std::string& what, bool any) {
   check_value(any || !text.empty(), "caption", "{}: is empty, expected a text", what);
   if (text.empty()) return {" ", {what + ": is empty"}};
@@ -192,6 +204,7 @@ const models::Family& toy_family() {
                                       .open_part = open_part,
                                       .open_network = open_network,
                                       .synthetic_network = synthetic_network,
+                                      .synthetic_model = synthetic_model,
                                       .read_prompt = read_prompt,
                                       .make_schedule = make_schedule};
   return made;

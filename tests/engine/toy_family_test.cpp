@@ -6,6 +6,7 @@
 #include <set>
 
 #include "engine/toy_fixture.h"
+#include "octet/bench_e2e.h"
 #include "octet/bench_step.h"
 #include "octet/generate.h"
 #include "octet/inspect_model.h"
@@ -222,6 +223,50 @@ TEST_F(ToyFamily, ItIsMeasuredUnderItsName) {
   ASSERT_EQ(bench.branches.size(), 1u);
   EXPECT_EQ(bench.branches.front().name, "denoiser");
   EXPECT_EQ(bench.branches.front().tokens, 5 * 3 + 7);
+}
+
+TEST_F(ToyFamily, WholePicturesAreMeasured) {
+  E2eBenchRequest asked;
+  asked.family = "toy";
+  asked.size = {20, 12};
+  asked.text_tokens = 7;
+  asked.layers = 1;
+  asked.steps = 2;
+  asked.pictures = 3;
+  asked.device = "cpu";
+  asked.threads = 1;
+  asked.tuning = Tuning::off;
+  std::map<std::string, std::pair<int, int>> phases;
+  const auto progress = [&](const std::string& phase, int done, int total) {
+    phases[phase] = {done, total};
+  };
+  const E2eBench random = bench_e2e(asked, progress);
+  EXPECT_EQ(random.text_tokens, 7);
+  EXPECT_EQ(phases["pictures"], std::pair(4, 4));
+  const fs::path captioned = folder_->file("captioned");
+  fs::copy(model_, captioned, fs::copy_options::recursive);
+  fs::create_directories(captioned / "captions");
+  std::ofstream(captioned / "captions" / "a.txt") << "hello";
+  asked.model = captioned.string();
+  const E2eBench stored = bench_e2e(asked, progress);
+  EXPECT_EQ(stored.text_tokens, 5);
+  for (const E2eBench* bench : {&random, &stored}) {
+    EXPECT_EQ(bench->size, asked.size);
+    EXPECT_EQ(bench->steps, 2);
+    ASSERT_EQ(bench->pictures.size(), 3u);
+    for (const E2eTimes& picture : bench->pictures) {
+      EXPECT_GT(picture.text_s, 0) << "each encodes its caption";
+      EXPECT_GE(picture.whole_s,
+                picture.text_s + picture.prepare_s + picture.denoise_s + picture.decode_s);
+    }
+    EXPECT_GT(bench->median.whole_s, 0);
+    EXPECT_DOUBLE_EQ(bench->ms_per_step(), 500 * bench->median.denoise_s);
+    EXPECT_GT(bench->peak_bytes, 0u);
+    EXPECT_FALSE(bench->power.is_known());
+    EXPECT_EQ(bench->joules_per_picture(), 0);
+  }
+  asked.pictures = 0;
+  EXPECT_ERROR_WITH(bench_e2e(asked), "0 pictures, expected 1 to 100");
 }
 
 }  // namespace

@@ -101,8 +101,11 @@ def test_plots_are_svg_with_the_same_figures(bench, report, tmp_path):
 
 
 STEP = {"size": 1024, "text_tokens": 512, "layers": 34, "steps": 6, "attention": "cudnn_attention",
+        "passes": 2,
         "ms": {"octet": {"conditional": 40.0, "unconditional": 30.0},
+               "octet_int8": {"conditional": 38.0, "unconditional": 28.5},
                "fp8_row": {"conditional": 50.0, "unconditional": 45.0}},
+        "power": {"octet": {"mean_w": 690.0, "mean_mhz": 1500.0}},
         "off": {"fp8_row": 0.05}, "left_out": {"kitchen": "comfy-kitchen is not installed"}}
 
 
@@ -110,12 +113,16 @@ def test_the_step(bench, report):
     import peers_report
 
     text = peers_report.markdown({**report, "step": STEP})
-    header, ours, fp8 = table_rows(text, "One denoising step")
-    assert ours == ["Octet, INT8", "40.0", "30.0", "70.0", "1.00x", "-"]
-    assert fp8 == ["FP8 row-wise linears", "50.0", "45.0", "95.0", "1.36x", "0.050"]
+    header, ours, scores, fp8 = table_rows(text, "One denoising step")
+    assert header[5:8] == ["W", "MHz", "J per step"]
+    assert ours == ["Octet, INT8", "40.0", "30.0", "70.0", "1.00x", "690", "1500", "48.3", "-"]
+    assert scores[3:6] == ["66.5", "0.95x", "-"]
+    assert fp8 == ["FP8 row-wise linears", "50.0", "45.0", "95.0", "1.36x", "-", "-", "-", "0.050"]
+    assert "the means of 2 such runs" in text
     assert "attention cudnn_attention" in text and "34 layers" in text
     assert "- comfy-kitchen INT8 linears, the step: comfy-kitchen is not installed" in text
     assert "One denoising step" not in peers_report.markdown(report)
+    assert "PyTorch" not in peers_report.step_table({**STEP, "attention": None})
 
 
 def test_a_report_of_skinny_shapes_alone_has_no_plots(bench, report, tmp_path):

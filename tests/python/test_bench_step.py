@@ -51,11 +51,36 @@ def test_text_and_json_of_one_layer(bench_step, repository, tmp_path):
             assert use["calls"] == 1
             if use["op"] == "gemm":
                 assert use["kernel"] and use["kernel"] in done.stdout
+        ops = {op["op"]: op for op in branch["ops"]}
+        # The last layer, here the only one, needs the text's tokens as keys and values alone.
+        tokens, image, hidden, ffn = branch["tokens"], 256, 4608, 12288
+        of_qkv, of_others = 3 * hidden**2, hidden**2 + 3 * hidden * ffn
+        assert ops["gemm"]["operations"] == 2 * (tokens * of_qkv + image * of_others)
+        assert ops["gemm"]["bytes"] > of_qkv + of_others and ops["gemm"]["ceiling_share"] > 0
+        assert ops["attention"]["operations"] == 4 * image * tokens * hidden
+        assert ops["residual"]["gb_per_s"] > 0 and ops["residual"]["operations"] is None
+    assert bench["ceilings"]["int8_tops"] > 0 and bench["ceilings"]["copy_gb_per_s"] > 0
+    assert bench["power"] is None  # a CPU does not tell
+    assert "of ceiling" in done.stdout and "Ceilings, measured after the steps" in done.stdout
     assert "█" in done.stdout and "attention.qkv" in done.stdout
     assert bench["attention"] == "int8"
     assert all(use["kernel"].endswith("_int8") for branch in bench["branches"]
                for use in branch["kernels"] if use["op"] == "attention")
     assert "attention_int8" in done.stdout
+
+
+@pytest.mark.parametrize(("arguments", "part"), [
+    (["--size", "100"], "not a multiple of 16"),
+    (["--pictures", "0"], "--pictures is '0'"),
+    (["--text-tokens", "0"], "--text-tokens is '0'"),
+    (["--steps", "0"], "--steps is '0'"),
+    (["--linears", "float", "--require-int8"], "--require-int8: the networks' linears"),
+])
+def test_wrong_usage_of_e2e_is_one_sentence(built_program, arguments, part):
+    done = subprocess.run([built_program("octet"), "bench", "e2e", *arguments, "--device", "cpu"],
+                          capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert len(done.stderr.splitlines()) == 1 and part in done.stderr
 
 
 @pytest.mark.parametrize(

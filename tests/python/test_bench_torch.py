@@ -80,18 +80,21 @@ def test_a_step_measures_what_runs_and_says_what_does_not(monkeypatch, installed
         monkeypatch.setattr(kitchen, "package", lambda: fail("comfy-kitchen is not installed"))
     sizes = torch_dit.Sizes(layers=1, heads=2, head_dim=128, ffn=512, modulation=16, channels=16,
                             sections=(24, 20, 20))
-    said = []
-    with torch.no_grad():
-        result = step_peers.measure(
-            torch, ("bf16", "kitchen_convrot", "unknown"),
-            step_peers.StepCase(size=64, text_tokens=3, steps=2),
-            iter([{"conditional": 2.0, "unconditional": 1.0},
-                  {"conditional": 4.0, "unconditional": 3.0}]).__next__,
-            said.append, device="cpu", sizes=sizes, compiled=False)
+    said, saved = [], []
+    case = step_peers.StepCase(size=64, text_tokens=3, steps=2)
+    others, attention = step_peers.torch_contestants(
+        torch, ("bf16", "kitchen_convrot", "unknown"), case, "cpu", sizes, compiled=False)
+    octet = iter([step_peers.Run({"conditional": 2.0, "unconditional": 1.0}, {"mean_w": 500.0}),
+                  step_peers.Run({"conditional": 4.0, "unconditional": 3.0}, {"mean_w": 600.0})])
+    result = step_peers.measure({"octet": octet.__next__, **others}, case, 1, said.append,
+                                save=lambda so_far: saved.append(sorted(so_far["ms"])))
     assert result["ms"]["octet"] == {"conditional": 3.0, "unconditional": 2.0}
+    assert result["power"] == {"octet": {"mean_w": 550.0}}
     assert set(result["ms"]["bf16"]) == {"conditional", "unconditional"}
+    assert len(result["runs"]["bf16"]) == 2 and attention
     assert result["off"]["bf16"] == 0 and "unknown" in result["left_out"]
     assert any("unknown is left out" in line for line in said)
+    assert saved[0] == ["octet"] and saved[1] == ["bf16", "octet"]  # a cut run leaves what it has
     has_package = installed and "kitchen_convrot" in result["ms"]
     if has_package:
         assert 0 < result["off"]["kitchen_convrot"] < 0.1

@@ -48,6 +48,18 @@ def test_fields_of_demo(octet, documented, demo_folder, monkeypatch):  # noqa: F
     check_against(documented, "demo", octet("demo", "--device", "cpu"))
 
 
+def test_fields_of_bench_e2e(octet, documented, demo_folder):  # noqa: F811
+    bench = octet("bench", "e2e", "--model", demo_folder, "--device", "cpu", "--size", "256",
+                  "--steps", "2", "--pictures", "2")
+    check_against(documented, "bench.e2e", bench)
+    assert (bench["width"], bench["height"], bench["steps"]) == (256, 256, 2)
+    assert bench["model"] == str(demo_folder) and bench["text_tokens"] > 0
+    assert len(bench["pictures"]) == 2 and bench["power"] is bench["joules_per_picture"] is None
+    for picture in bench["pictures"]:
+        assert picture["text_s"] > 0  # the caption is encoded for each
+    assert bench["ms_per_step"] == pytest.approx(500 * bench["denoise_s"])
+
+
 def test_a_pipe_takes_it(built_program, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     words = [built_program("octet"), "devices", "--json", tmp_path / "pipe"]

@@ -131,7 +131,7 @@ def test_completion_is_valid_for_its_shell(octet, shell):
 @pytest.mark.parametrize(("line", "offered", "kept_back"), [
     ("octet ", {"generate", "bench", "completion"}, {"gemm", "--device"}),
     ("octet ge", {"generate"}, {"bench"}),
-    ("octet bench ", {"gemm", "linear", "quantize", "step"}, {"generate"}),
+    ("octet bench ", {"gemm", "linear", "quantize", "step", "e2e"}, {"generate"}),
     ("octet bench gemm --", {"--shapes", "--device", "--peers", "--json"}, {"--rows", "gemm"}),
     ("octet bench gemm --sh", {"--shapes"}, {"--device"}),
     ("octet bench gemm --device ", {"auto", "ref", "cpu", "cuda"}, {"cuda:N", "--shapes"}),
@@ -173,7 +173,7 @@ def test_bash_completes(octet, tmp_path, line, offered, kept_back):
 @pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
 @pytest.mark.parametrize(("line", "offered", "kept_back"), [
     ("octet ", {"generate", "bench"}, {"gemm"}),
-    ("octet bench ", {"gemm", "linear", "quantize", "step"}, {"generate"}),
+    ("octet bench ", {"gemm", "linear", "quantize", "step", "e2e"}, {"generate"}),
     ("octet bench gemm --", {"--shapes", "--device"}, {"--rows"}),
     ("octet bench gemm --device ", {"auto", "cpu"}, {"here.json"}),
     ("octet caption check ", {"here.json"}, {"--fix"}),

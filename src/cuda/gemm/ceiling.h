@@ -1,15 +1,21 @@
-// What the tensor cores reach on INT8 when nothing else limits them.
+// What the tensor cores reach when nothing else limits them.
 #pragma once
+
+#include <cstdint>
 
 struct CUstream_st;
 
 namespace octet::cuda {
 
-// Multiplies registers by registers with mma.sync, all multiprocessors full, `repeats` times;
-// `sink` holds at least 4 bytes. Returns the number of operations.
-double launch_int8_ceiling(int multiprocessors, int repeats, int* sink, CUstream_st* stream);
+enum class CeilingOf : uint8_t {
+  int8,  // with sums in int32
+  bf16,  // with sums in f32
+};
 
-// The same on Hopper (sm_90a): shared memory by shared memory with wgmma.
-double launch_hopper_ceiling(int multiprocessors, int repeats, int* sink, CUstream_st* stream);
+// Multiplies operands at hand on all multiprocessors, `repeats` times: registers with mma.sync, or,
+// for `hopper` (sm_90a), what lies in shared memory with wgmma. `sink` holds at least 4 bytes.
+// Returns the number of operations.
+double launch_ceiling(CeilingOf what, bool hopper, int multiprocessors, int repeats, int* sink,
+                      CUstream_st* stream);
 
 }  // namespace octet::cuda

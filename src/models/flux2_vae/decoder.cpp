@@ -21,6 +21,11 @@ Decoder::Decoder(VaeSource source, const std::string& path, const StatisticsOf& 
   if (statistics) statistics_ = statistics(vae_.config);
 }
 
+Decoder::Decoder(const VaeConfig& config, LatentStatistics statistics)
+    : path_("vae"), statistics_(std::move(statistics)) {
+  vae_.config = config;
+}
+
 void Decoder::visit(int64_t, nn::WeightVisitor& visitor) { visit_weights(vae_, visitor); }
 
 void Decoder::release(int64_t) {

@@ -17,6 +17,9 @@ class Decoder : public models::Decoder {
   using StatisticsOf = std::function<LatentStatistics(const VaeConfig& config)>;
   Decoder(const std::string& path, const StatisticsOf& statistics);
 
+  // Without files: for benchmarks and tests.
+  Decoder(const VaeConfig& config, LatentStatistics statistics);
+
   const VaeConfig& config() const { return vae_.config; }
 
   std::string_view name() const override { return "vae"; }

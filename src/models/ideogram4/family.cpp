@@ -139,6 +139,27 @@ std::unique_ptr<models::Network> synthetic_network(size_t network, int64_t layer
   return std::make_unique<Transformer>(config, /*conditional=*/network == 0);
 }
 
+models::Model synthetic_model(int64_t layers, int64_t text_tokens) {
+  const qwen3::TextConfig text;
+  models::Model model;
+  model.text_encoder = std::make_unique<qwen3::TextEncoder>(text, std::span(kTappedLayers));
+  for (size_t i = 0; i < std::size(kNetworks); ++i) {
+    model.networks.push_back(synthetic_network(i, layers));
+  }
+  model.decoder =
+      std::make_unique<flux2_vae::Decoder>(flux2_vae::VaeConfig(), published_statistics());
+  model.tokenize = [text_tokens, vocabulary = text.vocabulary](const std::string&) {
+    constexpr int64_t kStride = 7919;  // a prime, so that the rows of the table lie apart
+    std::vector<int32_t> tokens;
+    for (int64_t i = 0; i < text_tokens; ++i) {
+      tokens.push_back(static_cast<int32_t>(i * kStride % vocabulary));
+    }
+    return tokens;
+  };
+  model.sizes = kSizes;
+  return model;
+}
+
 models::PromptText read_prompt(const std::string& text, const std::string& what, bool any) {
   return {caption_for_model(text, what, any), caption_warnings(text, what, any)};
 }
@@ -161,6 +182,7 @@ const models::Family& family() {
                                       .open_part = open_part,
                                       .open_network = open_network,
                                       .synthetic_network = synthetic_network,
+                                      .synthetic_model = synthetic_model,
                                       .read_prompt = read_prompt,
                                       .make_schedule = make_schedule};
   return made;

@@ -112,6 +112,13 @@ void visit_layer(TextLayer& layer, const TextConfig& config, int64_t i, nn::Weig
 TextEncoder::TextEncoder(const std::string& path, std::span<const int64_t> taps)
     : TextEncoder(open_text_encoder(path), taps) {}
 
+TextEncoder::TextEncoder(const TextConfig& config, std::span<const int64_t> taps)
+    : config_(config), taps_(taps.begin(), taps.end()) {
+  check(config_.layers >= run_layers(), "text encoder: {} layers, expected at least {}",
+        config_.layers, run_layers());
+  layers_.resize(static_cast<size_t>(run_layers()));
+}
+
 TextEncoder::TextEncoder(TextSource source, std::span<const int64_t> taps)
     : models::TextEncoder(std::move(source.weights)),
       config_(source.config),

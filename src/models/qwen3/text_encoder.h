@@ -34,6 +34,9 @@ class TextEncoder : public models::TextEncoder {
   // Later layers do not run. Checks that all weights are there.
   TextEncoder(const std::string& path, std::span<const int64_t> taps);
 
+  // Without files: for benchmarks and tests.
+  TextEncoder(const TextConfig& config, std::span<const int64_t> taps);
+
   const TextConfig& config() const { return config_; }
 
   std::string_view name() const override { return "text_encoder"; }
