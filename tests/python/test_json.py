@@ -120,7 +120,7 @@ def test_every_command_is_documented(built_program, documented):
                               text=True).stdout
 
     def commands(page):
-        return re.findall(r"^  ([a-z]+)  ", page, re.M)
+        return re.findall(r"^  ([a-z0-9]+)  ", page, re.M)
 
     found = set()
     for first in commands(helped()):

@@ -31,7 +31,7 @@ def words_of_help(page):
             continue
         found = re.findall(r"(?:^|, )(--?[a-zA-Z][\w-]*)", entry[1])
         flags += found
-        if not found and re.match(r"  [a-z]+  ", line):
+        if not found and re.match(r"  [a-z0-9]+  ", line):
             commands.append(entry[1])
     return commands, flags
 
