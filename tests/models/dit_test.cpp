@@ -12,6 +12,7 @@
 #include "formats/error_message.h"
 #include "models/ideogram4/transformer.h"
 #include "models/small_dit.h"
+#include "nn/attention.h"
 #include "ref/ref_backend.h"
 #include "weights/random_weights.h"
 
@@ -101,6 +102,12 @@ TEST(Attention, InInt8IsCloseAndNotTheSame) {
     EXPECT_GT(relative_distance(all, scores), 1e-6);
     EXPECT_LT(relative_distance(all, want), 0.02);
   }
+}
+
+TEST(Attention, AutoTakesNoCodes) {
+  EXPECT_EQ(nn::scores_for(AttentionMode::automatic), nn::AttentionScores::floating);
+  EXPECT_EQ(nn::scores_for(AttentionMode::int8), nn::AttentionScores::int8);
+  EXPECT_EQ(nn::scores_for(AttentionMode::int8_full), nn::AttentionScores::int8_full);
 }
 
 // Sees inputs and does nothing: with it, all rows run through all blocks.

@@ -180,6 +180,13 @@ def test_linears_in_floating_point(generate, model, plain):
     assert 0 < apart.mean() < 10  # INT8 of 32 channels and two steps that guidance magnifies
 
 
+def test_attention_in_int8(generate, model, plain):
+    images = [picture(generate(model, "--attention", way), generate)
+              for way in ("bf16", "int8", "int8-full")]
+    assert same(images[0], plain)
+    assert not same(images[1], plain) and not same(images[2], images[1])
+
+
 def test_activations_in_f32(generate, model, plain):
     wide = picture(generate(model, "--dtype", "f32"), generate)
     assert 0 < np.abs(pixels(wide) - pixels(plain)).mean() < 10

@@ -22,10 +22,9 @@ __device__ __forceinline__ float max_or_nan(float a, float b) {
 // Sums of codes of weights times codes of values, which are at least 0 and below 2^23, are taken
 // for floats as they are, bit by bit: as such they are that many times 2^-149, too small to be
 // normal, which multiplies no slower. So adding them up takes one instruction and no conversion.
-// Accumulators are kept 2^kDown times as small as they should be, or the factor that makes up for
-// the 2^-149 would be no float; that leaves room for values from 2^-50 to 2^45.
+// Accumulators are kept kScale times their size, or the factor that makes up for the 2^-149 would
+// be no float; that leaves room for values from 2^-50 to 2^45.
 struct CodedSoftmax : OnlineSoftmax {
-  static constexpr int kDown = 60;
   // Of what is in the sums too much: codes of values are kept with 128 added to them. This lane's
   // share of that, in units of 128.
   float excess[2] = {0, 0};
@@ -105,9 +104,8 @@ struct CodedSoftmax : OnlineSoftmax {
 
  private:
   static constexpr float kLog2Of255 = 7.99435344f;
-  static constexpr float kScale = 0x1p-60f;  // 2^-kDown
-  static constexpr float kUp = 0x1p89f;      // 2^(149 - kDown)
-  static_assert(kDown == 60, "the two lines above are made for it");
+  static constexpr float kScale = 0x1p-60f;
+  static constexpr float kUp = 0x1p89f;  // 2^149 kScale
 };
 
 }  // namespace octet::cuda
