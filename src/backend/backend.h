@@ -229,7 +229,8 @@ class Backend {
                                     const TensorView& mean) = 0;
   virtual void do_quantize_values(const ConstTensorView& v, int64_t heads,
                                   const QuantizedValues& out) = 0;
-  // Returns the name of the kernel that ran, on codes one with _int8 at its end, or nothing.
+  // Returns the name of the kernel that ran, on codes one with _int8 or _int8_full at
+  // its end, or nothing.
   virtual std::string_view do_attention(const AttentionArgs& args) = 0;
   virtual void do_swiglu(const ConstTensorView& gate, const ConstTensorView& up,
                          const TensorView& out) = 0;

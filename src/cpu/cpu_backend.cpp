@@ -151,7 +151,9 @@ class CpuBackend final : public HostBackend {
   std::string_view do_attention(const AttentionArgs& args) override {
     if (args.has_int8_values()) {
       cpu::attention_with_coded_values(workers_, args);
-    } else if (args.is_int8()) {
+      return "attention_int8_full";
+    }
+    if (args.is_int8()) {
       cpu::attention_of_codes(workers_, matmul_kernel(DType::f32), args);
       return "attention_int8";
     }

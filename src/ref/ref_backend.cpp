@@ -95,6 +95,7 @@ class RefBackend final : public HostBackend {
   }
   std::string_view do_attention(const AttentionArgs& args) override {
     ref::attention(args);
+    if (args.has_int8_values()) return "attention_int8_full";
     return args.is_int8() ? "attention_int8" : "";
   }
   void do_swiglu(const ConstTensorView& gate, const ConstTensorView& up,

@@ -80,6 +80,16 @@ TEST(FlashKernels, OfCodesRefuseOtherHeadsAndTypes) {
   EXPECT_NE(refusal(DType::i8, 256, 6), "");
 }
 
+TEST(FlashKernels, WantRoomForAllTheirBlocks) {
+  const FlashKernel& kernel = cuda::find_flash("flash_256_64x64_s4_int8");
+  cuda::DeviceTraits device;
+  device.major = 10;
+  device.shared_bytes_per_block = 2 * kernel.shared_bytes + 1024;
+  EXPECT_EQ(kernel.unsuitable(device), "");
+  --device.shared_bytes_per_block;
+  EXPECT_NE(kernel.unsuitable(device), "");
+}
+
 TEST(FlashKernels, AnUnknownNameIsOneSentence) {
   try {
     cuda::find_flash("flash_7");
@@ -113,14 +123,10 @@ class AttentionWay : public OnGpu, public testing::WithParamInterface<std::strin
     if (IsSkipped()) return;
     if (GetParam() != cuda::kUnfused) {
       const FlashKernel& kernel = cuda::find_flash(GetParam());
-      const CudaDevice device = find_cuda_devices().devices[0];
-      if (static_cast<uint64_t>(kernel.shared_bytes) > device.shared_bytes_per_block) {
-        GTEST_SKIP() << "skipped, because it needs more shared memory than this GPU has";
+      if (const auto why = kernel.unsuitable(cuda::read_traits(0)); !why.empty()) {
+        GTEST_SKIP() << "skipped, because " << why;
       }
       takes_smaller_heads_ = kernel.hopper() == nullptr;
-      if (!takes_smaller_heads_ && device.major != 9) {
-        GTEST_SKIP() << "skipped, because it runs on sm_90 alone";
-      }
       head_dim_ = kernel.head_dim, rows_ = kernel.rows, keys_ = kernel.keys;
     }
     backend_ = make_forced(GetParam());

@@ -46,8 +46,8 @@ class CodedAttentionWay : public OnGpu, public testing::WithParamInterface<std::
     OnGpu::SetUp();
     if (IsSkipped()) return;
     const FlashKernel& kernel = cuda::find_flash(GetParam());
-    if (find_cuda_devices().devices[0].major != 9) {
-      GTEST_SKIP() << "skipped, because it runs on sm_90 alone";
+    if (const auto why = kernel.unsuitable(cuda::read_traits(0)); !why.empty()) {
+      GTEST_SKIP() << "skipped, because " << why;
     }
     head_dim_ = kernel.head_dim, rows_ = kernel.rows, keys_ = kernel.keys;
     backend_ = make_forced(GetParam());

@@ -15,12 +15,8 @@ class Int8AttentionWay : public OnGpu, public testing::WithParamInterface<std::s
     OnGpu::SetUp();
     if (IsSkipped()) return;
     const FlashKernel& kernel = cuda::find_flash(GetParam());
-    const CudaDevice device = find_cuda_devices().devices[0];
-    if (static_cast<uint64_t>(kernel.shared_bytes) > device.shared_bytes_per_block) {
-      GTEST_SKIP() << "skipped, because it needs more shared memory than this GPU has";
-    }
-    if (kernel.hopper() != nullptr && device.major != 9) {
-      GTEST_SKIP() << "skipped, because it runs on sm_90 alone";
+    if (const auto why = kernel.unsuitable(cuda::read_traits(0)); !why.empty()) {
+      GTEST_SKIP() << "skipped, because " << why;
     }
     head_dim_ = kernel.head_dim, rows_ = kernel.rows, keys_ = kernel.keys;
     backend_ = make_forced(GetParam());
