@@ -55,7 +55,8 @@ def shares(bench: dict) -> list:
 
 
 def label(bench: dict) -> str:
-    scores = "INT8 scores" if bench["attention"] == "int8" else f"{bench['dtype']} attention"
+    ways = {"int8": "INT8 scores", "int8-full": "INT8 attention"}
+    scores = ways.get(bench["attention"], f"{bench['dtype']} attention")
     return f"{bench['width']} x {bench['height']}, {scores}"
 
 
