@@ -233,8 +233,7 @@ class CudaBackend final : public Backend, private GemmTuning {
   }
   void do_rotate_quantize_heads(const ConstTensorView& x, const HeadRotation& how,
                                 const ConstTensorView& mean, const QuantizedHeads& out) override {
-    enqueue("rotate_quantize_heads", launch_rotate_quantize_heads, x, how, mean, out,
-            processors());
+    enqueue("rotate_quantize_heads", launch_rotate_quantize_heads, x, how, mean, out, processors());
   }
   void do_rotated_head_mean(const ConstTensorView& x, const HeadRotation& how,
                             const TensorView& mean) override {
@@ -338,7 +337,8 @@ class CudaBackend final : public Backend, private GemmTuning {
       const std::string refusal = launcher_.refusal(candidate, problem);
       if (first_refusal.empty()) first_refusal = refusal;
       if (refusal.empty()) {
-        candidates.push_back({candidate.name, launcher_.estimate_us(candidate, problem)});
+        candidates.push_back({candidate.name, launcher_.estimate_us(candidate, problem),
+                              fmt::format("{}x{}", candidate.row->m, candidate.row->n)});
       } else if (trace_) {
         log::trace("gemm {}: not {}: {}", problem.to_string(), candidate.name, refusal);
       }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <set>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -17,6 +18,7 @@ constexpr double kMostRuns = 1e6;  // of a slice, however short one run seemed t
 struct Entrant {
   std::string name;
   bool is_reference = false;
+  std::string kind = {};
   bool failed = false;
   double best_us = kNever;       // of the rounds before the final
   std::vector<double> final_us;  // of each run in the final
@@ -92,7 +94,7 @@ class Tournament {
     int measured = 0;
     for (const Candidate& candidate : candidates) {
       if (measured == options_.most_candidates || is_spent()) break;
-      Entrant entrant{candidate.name};
+      Entrant entrant{.name = candidate.name, .kind = candidate.kind};
       measure_once(entrant, false);
       if (entrant.failed) continue;
       ++measured;
@@ -187,6 +189,12 @@ class Tournament {
       return time_of(*entrant) > options_.load_drop * time_of(*finalists.front());
     };
     finalists.erase(std::find_if(finalists.begin(), finalists.end(), is_behind), finalists.end());
+    // The best of each kind first: variants of one tile, within a percent of each other, would
+    // leave no place for the one that draws less power.
+    std::set<std::string> kinds;
+    std::stable_partition(finalists.begin(), finalists.end(), [&](const Entrant* entrant) {
+      return entrant->kind.empty() || kinds.insert(entrant->kind).second;
+    });
     const size_t most = static_cast<size_t>(options_.load_finalists);
     if (finalists.size() > most) finalists.resize(most);
     return finalists;

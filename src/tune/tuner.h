@@ -36,14 +36,14 @@ struct TunerOptions {
   int most_candidates = 12;  // those with the best estimates are measured, the others are not
   int full_rounds = 3;       // before anyone is dropped: first runs load code, some meet noise
   int rounds = 5;            // in all, without the final
-  int finalists = 5;
+  int finalists = 6;
   int final_rounds = 12;     // even, for as many forwards as backwards
   double first_drop = 1.25;  // who needs more than this times the best goes, after full_rounds
   double later_drop = 1.10;  // and after each later round
   double budget_us = 3e6;    // no run starts once the runs so far took this long together
 
   // Under load:
-  int load_finalists = 3;
+  int load_finalists = 3;   // the best of each kind before second ones
   double load_drop = 1.08;  // who needs more than this times the best of the final stays out
   int load_rounds = 2;      // even, for as many forwards as backwards
   // Of one candidate in one round. A clock takes about a tenth of a second to follow the power that

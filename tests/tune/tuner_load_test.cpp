@@ -69,6 +69,23 @@ TEST_F(TunerUnderLoad, TakesSoManyFinalistsAndNoMore) {
   EXPECT_EQ(result.runner_up, "a");
 }
 
+TEST_F(TunerUnderLoad, TheBestOfEachKindComesFirst) {
+  TunerOptions options = short_slices();
+  options.load_finalists = 2;
+  options.load_rounds = 2;
+  const std::vector<Candidate> candidates = {{"a", 1, "wide"}, {"b", 2, "wide"}, {"c", 3, "tall"}};
+  const auto run_with = [&](int finalists) {
+    options.load_finalists = finalists;
+    device_.slices.clear();
+    return find_fastest(candidates, {}, device_.measure(), options,
+                        device_.measure_under_load({{"a", 120}, {"b", 1}, {"c", 118}}));
+  };
+  EXPECT_EQ(run_with(2).winner, "c");
+  EXPECT_EQ(order(), "a a c c a");
+  EXPECT_EQ(run_with(3).winner, "b");
+  EXPECT_EQ(order(), "a a c b b c a");
+}
+
 TEST_F(TunerUnderLoad, OneDisturbedSliceDecidesNothing) {
   int slices_of_b = 0;
   device_.disturb_load = [&](double us, const std::string& name) {
