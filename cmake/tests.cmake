@@ -52,8 +52,6 @@ if(NOT OCTET_KERNELS_ONLY)
   octet_test(weights cpu ${weight_tests})
   file(GLOB model_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/models/*.cpp)
   octet_test(models cpu ${model_tests})
-  target_compile_definitions(models_tests PRIVATE
-    OCTET_DEMO_MODEL="${PROJECT_SOURCE_DIR}/models/demo")
   file(GLOB engine_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/engine/*.cpp
     ${PROJECT_SOURCE_DIR}/tests/convert/*.cpp
     ${PROJECT_SOURCE_DIR}/tests/models/sample_captions.cpp)

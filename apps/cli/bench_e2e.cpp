@@ -105,7 +105,7 @@ void add_bench_e2e(CLI::App& bench, CommonFlags& flags) {
   std::erase_if(linears, [](const auto& word) { return word.second == Linears::fake; });
   add_choice(*e2e, "--linears", request->linears, linears, "What large linears run in");
   add_choice(*e2e, "--attention", request->attention, attention_words(),
-             "What the scores of attention are multiplied in");
+             "What attention is multiplied in: its scores, with int8-full all of it");
   add_require_int8(*e2e, request->require_int8);
   add_choice(*e2e, "--tune", request->tuning, tuning_words(),
              "Measure the kernels first: never, where the plan file lacks a shape, or always");

@@ -27,8 +27,7 @@ std::string power_line(const PowerUse& power) {
       power.too_hot > 0 ? fmt::format(", by heat {:.0f} %", 100 * power.too_hot) : "";
   return fmt::format(
       "Power {:.0f} W{}, clock {:.0f} MHz, up to {:.0f} C; the clock was lowered by the power "
-      "limit "
-      "{:.0f} %\nof the time{}.\n",
+      "limit {:.0f} %\nof the time{}.\n",
       power.mean_w, limit, power.mean_mhz, power.max_celsius, 100 * power.power_capped, hot);
 }
 

@@ -57,7 +57,7 @@ struct E2eBench {
   std::string model;   // empty: random weights
   Activations activations = Activations::bf16;
   Linears linears = Linears::int8;
-  AttentionMode attention = AttentionMode::automatic;
+  AttentionMode attention = AttentionMode::floating;  // what ran
   PictureSize size;
   int steps = 0, text_tokens = 0;
   std::string places;              // of the parts, see RenderReport

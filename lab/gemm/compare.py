@@ -13,7 +13,7 @@ bits. Then, for each shape:
                best four; those and Octet in slices of 0.2 s, in turns, both orders, over two sets
                of operands; medians of the slices' means, a slice's first quarter left out.
 Octet runs the kernel that its tuner chose. --octet-kernels lets others of its kernels in as well,
-each forced: is one of them faster in long slices, then the tuner's short ones mislead.
+each forced.
 Ratios are CUTLASS's time over Octet's: above 1, Octet is faster.
 """
 
@@ -47,7 +47,7 @@ from whole_files import check_writable, write_whole
 
 HERE = Path(__file__).resolve().parent
 LINEARS = {"qkv": (13824, 4608), "o": (4608, 4608), "w13": (24576, 4608), "w2": (4608, 12288)}
-TOKENS = (4096, 4133, 4608, 16384)  # the 16 shapes of docs/benchmarks.md
+TOKENS = (4096, 4133, 4608, 16384)  # of the older harness of docs/benchmarks.md
 RAGGED_TOKENS = (4999, 8191)
 SETS = 2  # of operands: no run finds its weights in L2
 SCREENING_ROUNDS, COLD_ROUNDS = 3, 20

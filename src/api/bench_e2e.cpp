@@ -15,6 +15,7 @@
 #include "base/utc.h"
 #include "measure/power_meter.h"
 #include "measure/steadiness.h"
+#include "nn/attention.h"
 #include "octet/certify.h"
 #include "octet/version.h"
 
@@ -169,7 +170,7 @@ E2eBench E2eBencher::run() {
   bench.model = request_.model;
   bench.activations = request_.activations;
   bench.linears = request_.linears;
-  bench.attention = request_.attention;
+  bench.attention = nn::mode_of(nn::scores_for(request_.attention));
   bench.size = job_.schedule.size;
   bench.steps = request_.steps;
   return bench;

@@ -133,7 +133,8 @@ void Backend::rotated_head_mean(const ConstTensorView& x, const HeadRotation& ho
 void Backend::quantize_values(const ConstTensorView& v, int64_t heads, const QuantizedValues& out) {
   const std::string op = "quantize_values";
   check_float(op + ": v", v);
-  check(heads > 0 && v.shape[1] % heads == 0, "{}: {} channels in {} heads", op, v.shape[1], heads);
+  check(heads > 0 && v.shape[1] % heads == 0,
+        "{}: {} channels in {} heads, expected heads that divide them", op, v.shape[1], heads);
   const int64_t blocks = ceil_div(v.shape[0], QuantizedValues::kKeys);
   check_matrix(op + ": codes", out.codes, {DType::u8});
   check(out.codes.shape == Shape({v.shape[1], blocks * QuantizedValues::kKeys}),

@@ -76,7 +76,8 @@ struct AttentionArgs {
   bool causal = false;
   // Where q and k are codes, I8: what they are multiplied by, F32 [heads, rows], [kv_heads, keys].
   ConstTensorView q_scales = {}, k_scales = {};
-  // Where v is the codes of QuantizedValues: their scales. A NaN in v shows in the whole head.
+  // Where v is the codes of QuantizedValues: their scales. A NaN in v shows in the whole head; GPU
+  // kernels make infinities of values beyond about 2^45, and lose bits of those below 2^-50.
   ConstTensorView v_scales = {};
 
   bool is_int8() const { return q.dtype == DType::i8; }

@@ -394,7 +394,7 @@ void Rendering::collect() {
 }
 
 LinearCount Rendering::count_linears() const {
-  std::map<std::string, nn::Profile::LinearUse> linears = profile_.linears();
+  LinearUses linears = profile_.linears();
   for (size_t i = 0; i < session_.prepared_.size(); ++i) {
     if (i > 0 && !checked_.guided) break;
     const auto add = [&](const auto& kept) {

@@ -70,9 +70,7 @@ std::vector<weights::NetworkNames> names_of(const models::Family& family) {
 }  // namespace
 
 uint64_t decoding_bytes(const models::Decoder& decoder, const models::Grid& grid, DType dtype) {
-  // An unfolded strip of an image, accumulators, the workspace of a library.
-  constexpr uint64_t kOfOps = uint64_t{256} << 20;
-  return decoder.image_bytes(grid, dtype) + kOfOps;
+  return decoder.image_bytes(grid, dtype) + kDecodingOpsBytes;
 }
 
 Session::Session(const SessionOptions& options, const std::atomic<bool>& stop)
@@ -170,7 +168,7 @@ void Session::plan() {
   const bool stay = std::all_of(plan_.begin() + 1, plan_.end() - 1, [](const PartPlace& place) {
     return place.where == Residency::device;
   });
-  if (shared && stay) check_free_memory("generate: the networks", of_networks);
+  if (shared && stay) check_free_memory("the networks", of_networks);
 
   const auto store = [&](models::Part& part, size_t place) {
     return std::make_unique<PartStore>(part, context(), plan_[place].where);

@@ -64,7 +64,9 @@ struct SessionCallbacks {
   std::function<void(const RenderedImage&, const RenderReport&)> image;
 };
 
-// What decoding takes of a device's memory beside weights.
+// What decoding takes of a device's memory beside weights: images, and what single ops take for an
+// unfolded strip of an image, accumulators, and the workspace of a library.
+inline constexpr uint64_t kDecodingOpsBytes = uint64_t{256} << 20;
 uint64_t decoding_bytes(const models::Decoder& decoder, const models::Grid& grid, DType dtype);
 
 class Session {
@@ -95,7 +97,7 @@ class Session {
   // The next picture encodes its caption, also one that was encoded before.
   void forget_captions() {
     prompts_ = {};
-    for (auto& prepared : prepared_) prepared.reset();
+    forget_prepared();
   }
 
   // See Engine.
@@ -156,8 +158,11 @@ class Session {
     std::map<std::string, nn::Profile::LinearUse> linears = {};
   };
   std::vector<std::optional<Timed>> timed_;  // of each network
-  void forget_preparations() {
+  void forget_prepared() {
     for (auto& prepared : prepared_) prepared.reset();
+  }
+  void forget_preparations() {
+    forget_prepared();
     for (auto& timed : timed_) timed.reset();
   }
   // Kernels of what is kept for later pictures: of the text encoder, and of each network's

@@ -74,9 +74,7 @@ PowerUse PowerMeter::stop() {
     if (reading.power_capped) use.power_capped += each;
     if (reading.too_hot) use.too_hot += each;
   }
-  // The device's own counter misses nothing, but moves in steps of up to a tenth of a second.
-  constexpr double kLongEnough = 1;
-  if (joules > joules_ && joules_ > 0 && seconds >= kLongEnough) {
+  if (joules > joules_ && joules_ > 0 && seconds >= counted_from_s_) {
     use.joules = joules - joules_;
     use.mean_w = use.joules / seconds;
   } else {

@@ -18,8 +18,10 @@ class PowerMeter {
  public:
   // Where the device should tell and does not, a warning says why, and nothing is measured.
   explicit PowerMeter(Backend& backend);
-  // Of this gauge; null: nothing is measured.
-  explicit PowerMeter(std::unique_ptr<PowerGauge> gauge) : gauge_(std::move(gauge)) {}
+  // Of this gauge; null: nothing is measured. The device's own counter misses nothing, but moves in
+  // steps of up to a tenth of a second: it counts from `counted_from_s` seconds on.
+  explicit PowerMeter(std::unique_ptr<PowerGauge> gauge, double counted_from_s = 1)
+      : gauge_(std::move(gauge)), counted_from_s_(counted_from_s) {}
   ~PowerMeter() { end_sampling(); }
   PowerMeter(const PowerMeter&) = delete;
   PowerMeter& operator=(const PowerMeter&) = delete;
@@ -34,6 +36,7 @@ class PowerMeter {
   void end_sampling();
 
   std::unique_ptr<PowerGauge> gauge_;
+  double counted_from_s_;
   std::mutex mutex_;
   std::condition_variable wake_;
   bool ends_ = false;

@@ -10,7 +10,7 @@
 namespace octet::measure {
 namespace {
 
-// 100, 300, 300, ... watts.
+// 100, 300, 300, ... watts; a counter that grows by `joules` each time that it is read.
 class MadeUpGauge final : public PowerGauge {
  public:
   MadeUpGauge(std::atomic<int>& reads, double joules) : reads_(reads), joules_(joules) {}
@@ -18,12 +18,12 @@ class MadeUpGauge final : public PowerGauge {
     const bool first = reads_++ == 0;
     return {.watts = first ? 100.0 : 300.0, .mhz = 1500, .celsius = 60, .power_capped = !first};
   }
-  double joules() override { return joules_; }
+  double joules() override { return counted_ += joules_; }
   double limit_watts() override { return 700; }
 
  private:
   std::atomic<int>& reads_;
-  double joules_;
+  double joules_, counted_ = 0;
 };
 
 TEST(PowerMeter, SamplesFromStartToStop) {
@@ -49,6 +49,23 @@ TEST(PowerMeter, SamplesFromStartToStop) {
   meter.start();  // anew
   while (reads < 1) std::this_thread::yield();
   EXPECT_EQ(meter.stop().samples, reads);
+}
+
+TEST(PowerMeter, TheDevicesOwnCounterIsBelievedOfLongRuns) {
+  std::atomic<int> reads = 0;
+  const auto run = [&](double counted_from_s) {
+    reads = 0;
+    PowerMeter meter(std::make_unique<MadeUpGauge>(reads, 5000), counted_from_s);
+    meter.start();
+    while (reads < 1) std::this_thread::yield();
+    return meter.stop();
+  };
+  const PowerUse counted = run(0);
+  EXPECT_EQ(counted.joules, 5000);
+  EXPECT_GT(counted.mean_w, 300) << "joules by time";
+  const PowerUse sampled = run(3600);
+  EXPECT_NE(sampled.joules, 5000);
+  EXPECT_LE(sampled.mean_w, 300);
 }
 
 TEST(PowerMeter, WithoutAGaugeKnowsNothing) {

@@ -30,7 +30,7 @@ TEST(DecodeMemory, IsWhatThePlanCounts) {
       SCOPED_TRACE(fmt::format("{} levels, first {}, {}", config.channels.size(),
                                config.channels.front(), name_of(dtype)));
       EXPECT_EQ(decode_randomly(*backend, config, 6, 10, dtype).peak,
-                flux2_vae::decoding_bytes(config, 6, 10, dtype));
+                flux2_vae::image_bytes(config, 6, 10, dtype));
     }
   }
 }
@@ -39,7 +39,7 @@ TEST(DecodeMemory, IsWhatThePlanCounts) {
 TEST(DecodeMemory, OfThePublishedModel) {
   const VaeConfig published;
   const auto bytes_at = [&](int64_t side) {
-    return flux2_vae::decoding_bytes(published, side / 8, side / 8, DType::bf16);
+    return flux2_vae::image_bytes(published, side / 8, side / 8, DType::bf16);
   };
   constexpr uint64_t kMiB = 1 << 20;
   EXPECT_EQ(bytes_at(1024), (512 + 2 * 256 + 1) * kMiB);  // x, shortcut, inner; the latent

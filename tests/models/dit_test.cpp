@@ -104,12 +104,6 @@ TEST(Attention, InInt8IsCloseAndNotTheSame) {
   }
 }
 
-TEST(Attention, AutoTakesNoCodes) {
-  EXPECT_EQ(nn::scores_for(AttentionMode::automatic), nn::AttentionScores::floating);
-  EXPECT_EQ(nn::scores_for(AttentionMode::int8), nn::AttentionScores::int8);
-  EXPECT_EQ(nn::scores_for(AttentionMode::int8_full), nn::AttentionScores::int8_full);
-}
-
 // Sees inputs and does nothing: with it, all rows run through all blocks.
 class IdleTap : public nn::InputTap {
  public:

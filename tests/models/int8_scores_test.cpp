@@ -176,9 +176,9 @@ class Int8Scores : public testing::Test {
 
 TEST_F(Int8Scores, MissTheGateInTheSmallModel) {
   if (!tokenizer::has_unicode_tables()) GTEST_SKIP() << "this build has no utf8proc";
-  SmallModel model(*backend_, OCTET_DEMO_MODEL);
+  SmallModel model(*backend_, OCTET_DEMO_DIR);
   std::map<std::string_view, std::vector<ScoreErrors>> networks;
-  model.paint(OCTET_DEMO_MODEL "/captions/000.json", /*steps=*/3,
+  model.paint(OCTET_DEMO_DIR "/captions/000.json", /*steps=*/3,
               [&](const SmallModel::Pass& pass) { measure(pass.run, networks[pass.network]); });
   EXPECT_EQ(networks["conditional"].size(), 8u);
   EXPECT_EQ(networks["unconditional"].size(), 4u);
@@ -209,6 +209,7 @@ TEST_F(Int8Scores, AreThereforeNotWhatAutoTakes) {
   EXPECT_EQ(nn::scores_for(AttentionMode::automatic), AttentionScores::floating);
   EXPECT_EQ(nn::scores_for(AttentionMode::floating), AttentionScores::floating);
   EXPECT_EQ(nn::scores_for(AttentionMode::int8), AttentionScores::int8);
+  EXPECT_EQ(nn::scores_for(AttentionMode::int8_full), AttentionScores::int8_full);
 }
 
 }  // namespace

@@ -73,6 +73,45 @@ TEST_F(OpWorkTest, Attention) {
          (1 + 2) * (rows + keys) * channels + 4 * heads * (rows + keys));
 }
 
+TEST_F(OpWorkTest, AttentionOfCodesAlone) {
+  constexpr int64_t rows = 3, keys = 5, heads = 2, dim = 4, channels = heads * dim;
+  constexpr int64_t kept = QuantizedValues::kKeys;
+  const QuantizedValues values = {matrix(DType::u8, {channels, kept}),
+                                  matrix(DType::f32, {heads, 1})};
+  backend_->quantize_values(matrix(DType::bf16, {keys, channels}), heads, values);
+  expect("quantize", 0, 0, 2 * keys * channels + channels * kept + 4 * heads);
+  backend_->attention({.q = matrix(DType::i8, {rows, channels}),
+                       .k = matrix(DType::i8, {keys, channels}),
+                       .v = values.codes,
+                       .out = matrix(DType::bf16, {rows, channels}),
+                       .heads = heads,
+                       .kv_heads = heads,
+                       .q_scales = matrix(DType::f32, {heads, rows}),
+                       .k_scales = matrix(DType::f32, {heads, keys}),
+                       .v_scales = values.scales});
+  constexpr double products = 4 * rows * keys * channels;
+  expect("attention", products, products,
+         (1 + 2) * rows * channels + keys * channels + channels * kept +
+             4 * heads * (rows + keys + 1));
+}
+
+TEST_F(OpWorkTest, Convolution) {
+  constexpr int64_t height = 4, width = 6, in = 2, out = 3, taps = 9;
+  for (const bool doubled : {false, true}) {
+    const int64_t pixels = height * width / (doubled ? 4 : 1);
+    backend_->conv2d({.x = matrix(DType::bf16, {pixels, in}),
+                      .weight = matrix(DType::bf16, {out, taps * in}),
+                      .bias = matrix(DType::bf16, {out}),
+                      .out = matrix(DType::bf16, {height * width, out}),
+                      .height = height,
+                      .width = width,
+                      .kernel = 3,
+                      .doubled = doubled});
+    expect("convolution", 2 * height * width * out * taps * in, 0,
+           2 * (pixels * in + out * taps * in + height * width * out));
+  }
+}
+
 TEST_F(OpWorkTest, PassesOverRows) {
   const TensorView h = matrix(DType::bf16, {3, 8}), x = matrix(DType::bf16, {3, 8});
   const QTensor q = {matrix(DType::i8, {3, 8}), matrix(DType::f32, {3})};

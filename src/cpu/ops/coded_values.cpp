@@ -45,6 +45,7 @@ struct WeightCodes {
       if (!(scores[i] <= largest)) largest = scores[i];
       if (std::isnan(largest)) return;
     }
+    if (std::isinf(largest)) return;  // no weight is a number then, nor is their sum
     for (int64_t column = 0; column < kCodedKeys; ++column) {
       const int64_t key = QuantizedValues::key_at(column);
       if (key >= count) continue;

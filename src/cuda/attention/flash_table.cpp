@@ -110,9 +110,11 @@ std::string FlashKernel::refusal(const AttentionArgs& args, const DeviceTraits& 
   }
   if (int8 && !is_aligned(args.k_scales)) return "it wants scales at multiples of 16 bytes";
   constexpr int64_t kMost = int64_t{1} << 30, kMostHeads = 65535;
-  const bool many_scales = int8_values && args.kv_heads * args.v_scales.row_stride() > kMost;
-  if (args.rows() > kMost || args.keys() > kMost || args.heads > kMostHeads || many_scales) {
+  if (args.rows() > kMost || args.keys() > kMost || args.heads > kMostHeads) {
     return "it takes no more than 2^30 rows and keys and 65535 heads";
+  }
+  if (int8_values && args.kv_heads * args.v_scales.row_stride() > kMost) {
+    return "it takes no more than 2^30 scales of values";
   }
   return unsuitable(device);
 }

@@ -31,7 +31,7 @@ class Decoder : public models::Decoder {
   int64_t token_side() const override { return kPatch * config().factor(); }
   int64_t latent_channels() const override { return kPatch * kPatch * config().latent_channels; }
   uint64_t image_bytes(const models::Grid& grid, DType dtype) const override {
-    return decoding_bytes(config(), kPatch * grid.height, kPatch * grid.width, dtype);
+    return flux2_vae::image_bytes(config(), kPatch * grid.height, kPatch * grid.width, dtype);
   }
   std::vector<float> decode(nn::Context& ctx, std::span<const float> latent,
                             const models::Grid& grid) const override;

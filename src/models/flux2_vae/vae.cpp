@@ -91,7 +91,7 @@ Matrix decode(Context& ctx, const VaeDecoder& vae, const Matrix& latent, int64_t
 }
 
 // Follows decode() line by line.
-uint64_t decoding_bytes(const VaeConfig& config, int64_t height, int64_t width, DType dtype) {
+uint64_t image_bytes(const VaeConfig& config, int64_t height, int64_t width, DType dtype) {
   const int64_t latent = height * width, widest = config.channels.back();
   int64_t pixels = latent, channels = widest, most = 0;  // elements
   const auto has = [&](int64_t elements) { most = std::max(most, elements); };

@@ -64,7 +64,7 @@ std::vector<float> unpatchify(std::span<const float> z, const LatentStatistics& 
                               int64_t grid_height, int64_t grid_width);
 
 // The most bytes of images that decode() has at a time, its latent among them.
-uint64_t decoding_bytes(const VaeConfig& config, int64_t height, int64_t width, DType dtype);
+uint64_t image_bytes(const VaeConfig& config, int64_t height, int64_t width, DType dtype);
 
 // An image as the network gives it, F32 [height * width, 3], about -1 to 1; latent [height *
 // width, channels] of the latent.
