@@ -56,7 +56,8 @@ TEST_F(TextPrecision, ReportSaysWhatRan) {
   EXPECT_EQ(quantized.text_linears.floating, 0);
   EXPECT_EQ(quantized.linears.int8, plain.linears.int8) << "those of the networks alone";
   for (const KernelUse& use : quantized.kernels) {
-    if (use.layer.starts_with("text.")) EXPECT_EQ(use.path, "int8") << use.layer;
+    if (!use.layer.starts_with("text.")) continue;
+    EXPECT_EQ(use.path, "int8") << use.layer;
   }
   EXPECT_EQ(render(int8).report.text_linears.int8, kLinears) << "also of a cached caption";
 }
