@@ -73,9 +73,9 @@ struct E2eBench {
   }
 };
 
-// `progress` is told what is being done, and how much of it; one phase follows the other.
-OCTET_API E2eBench
-bench_e2e(const E2eBenchRequest& request,
-          const std::function<void(const std::string& phase, int done, int total)>& progress = {});
+// Told what is being done, and how much of it; one phase follows the other.
+using E2eProgress = std::function<void(const std::string& phase, int done, int total)>;
+
+OCTET_API E2eBench bench_e2e(const E2eBenchRequest& request, const E2eProgress& progress = {});
 
 }  // namespace octet

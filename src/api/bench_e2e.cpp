@@ -22,8 +22,6 @@
 namespace octet {
 namespace {
 
-using E2eProgress = std::function<void(const std::string&, int, int)>;
-
 void check_e2e(const E2eBenchRequest& request) {
   check(request.pictures >= 1 && request.pictures <= 100,
         "bench e2e: {} pictures, expected 1 to 100", request.pictures);
