@@ -15,39 +15,6 @@
 #include "engine/residency.h"
 
 namespace octet::engine {
-namespace {
-
-using LinearUses = std::map<std::string, nn::Profile::LinearUse>;
-
-LinearCount count_of(const LinearUses& linears) {
-  LinearCount count;
-  for (const auto& [name, use] : linears) {
-    switch (use.precision) {
-      case nn::Precision::int8: ++count.int8; break;
-      case nn::Precision::protected_: ++count.protected_; break;
-      case nn::Precision::kept: ++count.kept; break;
-      case nn::Precision::floating: ++count.floating; break;
-      case nn::Precision::fake: ++count.fake; break;
-    }
-  }
-  return count;
-}
-
-// Throws Error for a linear that nobody protects from INT8, and that ran as something else.
-void check_native(const LinearUses& linears) {
-  for (const auto& [name, use] : linears) {
-    const bool may_float =
-        use.precision == nn::Precision::protected_ || use.precision == nn::Precision::kept;
-    check(
-        may_float || (use.int8 > 0 && use.floating == 0),
-        "`require_int8`: the linear {} ran in floating point, {} of {} times; its checkpoint does "
-        "not protect it",
-        name, use.floating, use.int8 + use.floating);
-  }
-}
-
-}  // namespace
-
 Checked check_job(const Session& session, const RenderJob& job) {
   const models::Model& model = session.model();
   check_value(job.images >= 1 && job.images <= kMostImages, "images",

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "engine/linears_ran.h"
 #include "engine/part_store.h"
 #include "engine/preview.h"
 #include "engine/prompt_cache.h"
@@ -142,20 +143,20 @@ class Session {
   std::vector<std::unique_ptr<PartStore>> networks_;
 
   PromptCache prompts_;
-  std::map<std::string, nn::Profile::LinearUse> text_linears_;  // when the text encoder last ran
+  LinearUses text_linears_;  // when the text encoder last ran
   // Of the last picture: the same caption in the same size needs no more.
   struct Prepared {
     PromptCache::Tokens tokens;
     models::Grid grid;
     std::unique_ptr<models::Conditioning> conditioning;
-    std::map<std::string, nn::Profile::LinearUse> linears = {};  // that made it
+    LinearUses linears = {};  // that made it
   };
   std::vector<std::optional<Prepared>> prepared_;  // of each network
   // The same of the schedule.
   struct Timed {
     std::unique_ptr<models::Timeline> timeline;
     bool ran = false;  // and is complete
-    std::map<std::string, nn::Profile::LinearUse> linears = {};
+    LinearUses linears = {};
   };
   std::vector<std::optional<Timed>> timed_;  // of each network
   void forget_prepared() {

@@ -4,8 +4,7 @@
 #include <cstring>
 #include <set>
 
-#include "cuda/attention/flash.h"
-#include "cuda/cuda_support.h"
+#include "cuda/forced_attention.h"
 #include "ops/attention_run.h"
 
 namespace octet::test {
@@ -116,21 +115,8 @@ TEST_F(CudaAttention, KeepsNanInPlace) { model::expect_attention_keeps_nan_in_pl
 // --- every way forced
 // -----------------------------------------------------------------------------
 
-class AttentionWay : public OnGpu, public testing::WithParamInterface<std::string> {
+class AttentionWay : public ForcedAttention {
  protected:
-  void SetUp() override {
-    OnGpu::SetUp();
-    if (IsSkipped()) return;
-    if (GetParam() != cuda::kUnfused) {
-      const FlashKernel& kernel = cuda::find_flash(GetParam());
-      if (const auto why = kernel.unsuitable(cuda::read_traits(0)); !why.empty()) {
-        GTEST_SKIP() << "skipped, because " << why;
-      }
-      takes_smaller_heads_ = kernel.hopper() == nullptr;
-      head_dim_ = kernel.head_dim, rows_ = kernel.rows, keys_ = kernel.keys;
-    }
-    backend_ = make_forced(GetParam());
-  }
   void expect_right(const AttentionCase& c, float deviation = 1) {
     SCOPED_TRACE(c.to_string());
     AttentionOperands operands = aligned_operands(c, deviation);
@@ -139,9 +125,6 @@ class AttentionWay : public OnGpu, public testing::WithParamInterface<std::strin
   }
 
   const model::Truth truth_ = model::Truth::of_cpu();
-  std::unique_ptr<Backend> backend_;
-  int64_t head_dim_ = 128, rows_ = 128, keys_ = 64;
-  bool takes_smaller_heads_ = true;
 };
 
 std::vector<std::string> all_ways() {

@@ -1,6 +1,5 @@
 // Attention on INT8 codes of q and k on the GPU: every kernel forced by name.
-#include "cuda/attention/flash.h"
-#include "cuda/cuda_support.h"
+#include "cuda/forced_attention.h"
 #include "ops/attention_run.h"
 
 namespace octet::test {
@@ -9,26 +8,14 @@ namespace {
 using cuda::FlashKernel;
 using model::AttentionCase;
 
-class Int8AttentionWay : public OnGpu, public testing::WithParamInterface<std::string> {
+class Int8AttentionWay : public ForcedAttention {
  protected:
-  void SetUp() override {
-    OnGpu::SetUp();
-    if (IsSkipped()) return;
-    const FlashKernel& kernel = cuda::find_flash(GetParam());
-    if (const auto why = kernel.unsuitable(cuda::read_traits(0)); !why.empty()) {
-      GTEST_SKIP() << "skipped, because " << why;
-    }
-    head_dim_ = kernel.head_dim, rows_ = kernel.rows, keys_ = kernel.keys;
-    backend_ = make_forced(GetParam());
-  }
   void expect_right(const AttentionCase& c, float deviation = 1) {
     ASSERT_EQ(backend_->why_no_int8_attention(c.head_dim, c.type), "");
     model::expect_int8_attention_right(*backend_, c, deviation, truth_);
   }
 
   const model::Truth truth_ = model::Truth::of_cpu();
-  std::unique_ptr<Backend> backend_;
-  int64_t head_dim_ = 0, rows_ = 0, keys_ = 0;
 };
 
 std::vector<std::string> int8_ways() {
