@@ -11,14 +11,6 @@
 
 namespace octet::cuda {
 
-// One lane speaks for its warp. compute-sanitizer's racecheck does not understand that: it takes a
-// barrier to cover those threads that arrive themselves. Letting all of them costs 2 %.
-#if OCTET_RACECHECK
-inline constexpr bool kEveryLaneArrives = true;
-#else
-inline constexpr bool kEveryLaneArrives = false;
-#endif
-
 // The ring as one warp sees it.
 template <int kStages, int kThreads>
 class StageRing {
@@ -37,7 +29,7 @@ class StageRing {
 #pragma unroll
       for (int slot = 0; slot < kStages; ++slot) {
         ptx::mbarrier_init(full(slot), kThreads);
-        ptx::mbarrier_init(empty(slot), kEveryLaneArrives ? kThreads : kThreads / 32);
+        ptx::mbarrier_init(empty(slot), kThreads / 32 * ptx::kArrivalsOfWarp);
       }
     }
     __syncthreads();
@@ -64,7 +56,7 @@ class StageRing {
   }
   // This warp has read it and goes on to the next, which is slot 0 if this returns true.
   __device__ __forceinline__ bool consumer_release() {
-    if constexpr (kEveryLaneArrives) {
+    if constexpr (ptx::kEveryLaneArrives) {
       ptx::mbarrier_arrive(empty(slot_));
     } else {
       __syncwarp();

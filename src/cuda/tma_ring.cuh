@@ -4,6 +4,7 @@
 // done, those of the other block of the cluster too, where what one block fetches lands in both).
 #pragma once
 
+#include "cuda/ptx/cluster.cuh"
 #include "cuda/ptx/mbarrier.cuh"
 
 namespace octet::cuda {
@@ -29,7 +30,7 @@ struct TmaRing {
   __device__ void init() {
     for (slot = 0; slot < kStages; ++slot) {
       ptx::mbarrier_init(full(), 1);
-      ptx::mbarrier_init(empty(), kReaders);
+      ptx::mbarrier_init(empty(), kReaders * ptx::kArrivalsOfWarp);
     }
   }
 
@@ -54,7 +55,13 @@ struct TmaRing {
   // This warp has read what the slot of this barrier `empty` held.
   __device__ __forceinline__ static void release(uint32_t barrier) {
     const uint32_t lane = threadIdx.x % 32;
-    if constexpr (kCluster == 1) {
+    if constexpr (ptx::kEveryLaneArrives) {
+      const uint32_t own = kCluster == 1 ? 0 : ptx::cluster_rank();
+      ptx::mbarrier_arrive(barrier);
+      for (uint32_t block = 0; block < kCluster; ++block) {
+        if (block != own) ptx::mbarrier_arrive_at(barrier, block);
+      }
+    } else if constexpr (kCluster == 1) {
       if (lane == 0) ptx::mbarrier_arrive(barrier);
     } else {
       if (lane < kCluster) ptx::mbarrier_arrive_at(barrier, lane);

@@ -31,11 +31,11 @@ ConstTensorView sampled(const ConstTensorView& x, int64_t n) {
 }
 
 // Of q and k, side by side. Keys lose their mean: softmax does not see what all of them have in
-// common, and the codes of what is left are finer. Any vector would do, so that of some hundred
-// rows does as well.
+// common, and the codes of what is left are finer. Any vector would do, so that of a hundred rows
+// does as well.
 HeadCodes quantized(Context& ctx, const TensorView& q_and_k, const HeadRotation& how) {
-  constexpr int64_t kSamples = 256;
-  const int64_t every = std::max<int64_t>(1, q_and_k.shape[0] / kSamples);
+  constexpr int64_t kSamples = 128;  // at most, which GPUs add up in one launch
+  const int64_t every = std::max<int64_t>(1, ceil_div(q_and_k.shape[0], kSamples));
   const int64_t k_columns = q_and_k.shape[1] / how.heads * how.second_heads;
   HeadCodes codes(ctx, q_and_k.shape[0], q_and_k.shape[1], how.heads);
   const Buffer memory = ctx.backend.allocate(bytes_of(DType::f32, {k_columns}));

@@ -57,7 +57,7 @@ TEST(Tiles, RowsDescribeTheirTiles) {
   EXPECT_EQ(row.threads, 384);
   EXPECT_EQ(row.teams, 4);
   EXPECT_EQ(row.read_bytes, 4 * (64 + 192) * 128);
-  EXPECT_EQ(row.shared_bytes, 4 * (448 * 128 + 16) + 24);
+  EXPECT_EQ(row.shared_bytes, 4 * (448 * 128 + 16) + (192 * 4 + 16) + 24);
   const GemmRow pingpong(HopperTile{128, 192, 5, Sharing::pingpong, 2, 1, 2, 1, 0});
   EXPECT_EQ(pingpong.worker_m(), 256);
   EXPECT_EQ(pingpong.teams, 2);

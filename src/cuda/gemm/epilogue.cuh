@@ -15,6 +15,7 @@
 #include "cuda/gemm/params.h"
 #include "cuda/ptx/global.cuh"
 #include "cuda/ptx/registers.cuh"
+#include "cuda/ptx/shared.cuh"
 
 namespace octet::cuda {
 
@@ -28,14 +29,27 @@ inline constexpr int kNeighbours = 8;  // columns that a thread holds side by si
 template <OutType kType>
 inline constexpr int kChunk = 16 / kBytesOf<kType>;
 
-// Floats, or zeros if they are not wanted. Vectors of n can be read up to the next multiple of
-// eight, see params.h.
-template <int kCount>
-__device__ __forceinline__ void load_columns(float (&values)[kCount], bool wanted,
-                                             const float* from) {
+// Scales of columns in global memory. Vectors of n can be read up to the next multiple of eight,
+// see params.h.
+struct GlobalScales {
+  const float* at;
+  __device__ float4 four(int offset, bool wanted) const {
+    return ptx::load_if(wanted, at + offset);
+  }
+};
+
+// In shared memory, where it does no harm to read those of columns that do not exist.
+struct SharedScales {
+  uint32_t at;
+  __device__ float4 four(int offset, bool) const { return ptx::shared_load_four(at + 4 * offset); }
+};
+
+template <class Scales, int kCount>
+__device__ __forceinline__ void load_columns(float (&values)[kCount], const Scales& scales,
+                                             int offset, bool wanted) {
 #pragma unroll
   for (int i = 0; i < kCount; i += 4) {
-    const float4 four = ptx::load_if(wanted, from + i);
+    const float4 four = scales.four(offset + i, wanted);
     values[i] = four.x, values[i + 1] = four.y, values[i + 2] = four.z, values[i + 3] = four.w;
   }
 }
@@ -119,44 +133,51 @@ __device__ __forceinline__ void finish_chunk(const GemmParams& params, const Fus
   ptx::store_if(wanted, to, words);
 }
 
-// A warp's outputs of 16 rows. [4 j + c / 2][2 h + c % 2] of thread t = lane % 4, g = lane / 4 is
-// the accumulator at row 8 h + g and column 32 j + 8 t + c from (row, column) on. Straight-line
-// code whose only conditions are predicates of the stores: it runs once per tile, so each branch
-// and each further kilobyte would be fetched anew.
-template <Fusion F, OutType kType, int kColumns>
+// A warp's outputs: of kRows times 16 rows, kApart apart. [i][4 j + c / 2][2 h + c % 2] of thread
+// t = lane % 4, g = lane / 4 is the accumulator at row kApart i + 8 h + g and column 32 j + 8 t + c
+// from (row, column) on. Straight-line code whose only conditions are predicates of the stores: it
+// runs once per tile, so each branch and each further kilobyte would be fetched anew.
+// `col_scales`: from `column` on.
+template <Fusion F, OutType kType, int kApart, class Scales, int kRows, int kColumns>
 __device__ __forceinline__ void store_accumulators(const GemmParams& params, int row, int column,
-                                                   const int32_t (&acc)[kColumns][4]) {
+                                                   const Scales& col_scales,
+                                                   const int32_t (&acc)[kRows][kColumns][4]) {
   constexpr int kChunks = kNeighbours / kChunk<kType>;  // of a thread's eight columns of 32
   const int lane = static_cast<int>(ptx::thread_read_anew() % 32);
   const int first_row = row + lane / 4;
-  const int first_column = column + lane % 4 * kNeighbours;
-  const float* col_scales = params.col_scale + first_column;
-  float row_scale[2];
-  unsigned char* to[2];
+  const int own_columns = lane % 4 * kNeighbours, first_column = column + own_columns;
+  float row_scale[kRows][2];
+  unsigned char* to[kRows][2];
 #pragma unroll
-  for (int h = 0; h < 2; ++h) {
-    const int own_row = first_row + 8 * h;
-    row_scale[h] = __ldg(params.row_scale + static_cast<uint32_t>(min(own_row, params.m - 1)));
-    to[h] = static_cast<unsigned char*>(params.out) +
-            (own_row * params.out_stride + first_column / kShrink<F>)*kBytesOf<kType>;
+  for (int i = 0; i < kRows; ++i) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const int own_row = first_row + kApart * i + 8 * h;
+      row_scale[i][h] = __ldg(params.row_scale + static_cast<uint32_t>(min(own_row, params.m - 1)));
+      to[i][h] = static_cast<unsigned char*>(params.out) +
+                 (own_row * params.out_stride + first_column / kShrink<F>)*kBytesOf<kType>;
+    }
   }
 #pragma unroll
   for (int chunk = 0; chunk < kColumns / 4 * kChunks; ++chunk) {
     const int offset = chunk / kChunks * 32 + chunk % kChunks * kChunk<kType>;
     const bool has_columns = first_column + offset / 32 * 32 < params.n;
     float col_scale[kChunk<kType>];
-    load_columns(col_scale, has_columns, col_scales + offset);
+    load_columns(col_scale, col_scales, own_columns + offset, has_columns);
     const FusedColumns<F> fused(params, first_column + offset, has_columns);
 #pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      int32_t of_row[kChunk<kType>];
+    for (int i = 0; i < kRows; ++i) {
 #pragma unroll
-      for (int j = 0; j < kChunk<kType>; ++j) {
-        of_row[j] = acc[(chunk * kChunk<kType> + j) / 2][h * 2 + j % 2];
+      for (int h = 0; h < 2; ++h) {
+        int32_t of_row[kChunk<kType>];
+#pragma unroll
+        for (int j = 0; j < kChunk<kType>; ++j) {
+          of_row[j] = acc[i][(chunk * kChunk<kType> + j) / 2][h * 2 + j % 2];
+        }
+        const bool wanted = first_row + kApart * i + 8 * h < params.m && has_columns;
+        finish_chunk<F, kType>(params, fused, col_scale, row_scale[i][h], of_row, wanted,
+                               to[i][h] + offset / kShrink<F> * kBytesOf<kType>);
       }
-      const bool wanted = first_row + 8 * h < params.m && has_columns;
-      finish_chunk<F, kType>(params, fused, col_scale, row_scale[h], of_row, wanted,
-                             to[h] + offset / kShrink<F> * kBytesOf<kType>);
     }
   }
 }

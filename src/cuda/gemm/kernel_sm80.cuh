@@ -74,11 +74,9 @@ __device__ __forceinline__ void run_block(const GemmParams& params) {
     const TilePlace place = place_of(params, work.tile);
     const WarpPlace<T> warp(ptx::thread_read_anew());
     with_out_type(params, [&](auto type) {
-#pragma unroll
-      for (int i = 0; i < Mainloop<T>::kRows; ++i) {
-        store_accumulators<F, type>(params, place.row * T.m + warp.m * T.warp_m() + 16 * i,
-                                    place.column * T.n + warp.n * T.warp_n(), acc[i]);
-      }
+      const int column = place.column * T.n + warp.n * T.warp_n();
+      store_accumulators<F, type, 16>(params, place.row * T.m + warp.m * T.warp_m(), column,
+                                      GlobalScales{params.col_scale + column}, acc);
     });
   }
 }

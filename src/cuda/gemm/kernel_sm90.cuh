@@ -12,7 +12,7 @@
 
 namespace octet::cuda {
 
-// What lies behind the stages and their barriers in shared memory.
+// What lies behind stages and scales in shared memory.
 template <HopperTile T>
 struct GroupWords {
   uint64_t turn[T.groups()];  // barriers: the group before this one has issued its tile
@@ -81,18 +81,20 @@ __device__ __forceinline__ void multiply_tiles(const GemmParams& params, uint32_
           },
           [] {});
     }
-    if (steps < params.k_steps &&
-        !share_accumulators(params, work, GroupTeam<T>{words, group}, acc)) {
-      continue;
+    const bool all = steps == params.k_steps ||
+                     share_accumulators(params, work, GroupTeam<T>{words, group}, acc);
+    const ScaleRing<T> scales(stages + T.scale_place(), turn);
+    scales.wait();
+    if (all) {
+      const BlockPlace<T> block(params, work.tile);
+      const GroupPlace<T> part(group);
+      const unsigned warp = ptx::thread_read_anew() % kGroupThreads / 32;
+      const int row = block.row + part.row + static_cast<int>(warp * 16);
+      store_accumulators<F, kType, 64>(params, row, block.column + part.column,
+                                       SharedScales{scales.stage() + part.column * 4}, acc);
+      __syncwarp();  // all lanes have their scales
     }
-    const BlockPlace<T> block(params, work.tile);
-    const GroupPlace<T> part(group);
-    const unsigned warp = ptx::thread_read_anew() % kGroupThreads / 32;
-    const int row = block.row + part.row + static_cast<int>(warp * 16);
-#pragma unroll
-    for (int i = 0; i < Multiplier<T>::kRows; ++i) {
-      store_accumulators<F, kType>(params, row + 64 * i, block.column + part.column, acc[i]);
-    }
+    ScaleRing<T>::release(scales.empty());
   }
 }
 
@@ -100,11 +102,12 @@ template <HopperTile T, Fusion F>
 __device__ __forceinline__ void run_block(const GemmParams& params, const OperandMaps& maps) {
   static_assert(T.is_sound(), "this tile breaks a rule of HopperTile::is_sound()");
   extern __shared__ __align__(1024) unsigned char shared[];
-  auto& words = *reinterpret_cast<GroupWords<T>*>(shared + T.stages * (T.stage_bytes() + 16));
+  auto& words = *reinterpret_cast<GroupWords<T>*>(shared + T.words_place());
   const uint32_t stages = ptx::shared_address(shared);
   if (threadIdx.x == 0) {
     for (auto& barrier : words.turn) ptx::mbarrier_init(ptx::shared_address(&barrier), kGroupWarps);
     Pipeline<T>(stages).init();
+    ScaleRing<T>(stages + T.scale_place()).init();
     ptx::mbarrier_publish_init();
   }
   if constexpr (T.cluster() > 1) {
@@ -117,7 +120,9 @@ __device__ __forceinline__ void run_block(const GemmParams& params, const Operan
     // The registers belong to those who multiply and hold the accumulators: with two groups of them
     // 240 per thread, which leaves 24 here. A single group has enough as it is.
     if constexpr (T.groups() > 1) ptx::give_registers_away<24>();
-    if (threadIdx.x == kGroupThreads * T.groups()) fetch<T>(params, maps, Pipeline<T>(stages));
+    const unsigned thread = threadIdx.x - kGroupThreads * T.groups();
+    if (thread == 0) fetch<T>(params, maps, Pipeline<T>(stages));
+    if (thread == 32) fetch_scales<T>(params, ScaleRing<T>(stages + T.scale_place()));
     __syncwarp();
   } else {
     if constexpr (T.groups() > 1) ptx::take_registers<240>();

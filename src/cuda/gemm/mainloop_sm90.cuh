@@ -18,6 +18,11 @@ template <HopperTile T>
 using Pipeline = TmaRing<T.stages, T.stage_bytes(), T.stages * T.stage_bytes(),
                          kGroupWarps * T.teams(), T.cluster()>;
 
+// Scales of a tile's columns.
+template <HopperTile T>
+using ScaleRing = TmaRing<T.scale_slots(), T.scale_bytes(), T.scale_slots() * T.scale_bytes(),
+                          kGroupWarps * T.groups() / T.scale_slots(), 1>;
+
 // Where this block stands in its cluster.
 template <HopperTile T>
 struct ClusterPlace {
@@ -70,6 +75,23 @@ __device__ __forceinline__ void fetch(const GemmParams& params, const OperandMap
                                        &maps.w, pipeline.full(), 0, column, step, kAll);
       pipeline.advance();
     }
+  }
+}
+
+// The same for the scales of a tile's columns, of which those up to the next multiple of eight can
+// be read. By another thread: it waits for an epilogue, while operands run ahead.
+template <HopperTile T>
+__device__ __forceinline__ void fetch_scales(const GemmParams& params, ScaleRing<T> scales) {
+  WorkList<T.cluster()> list;
+  Work work;
+  while (list.next(params, work)) {
+    const int column = BlockPlace<T>(params, work.tile).column;
+    const int bytes = 4 * max(0, min(T.n, (params.n - column + 7) / 8 * 8));
+    scales.acquire(bytes);
+    if (bytes > 0) {
+      ptx::bulk_load(scales.stage(), params.col_scale + column, bytes, scales.full());
+    }
+    scales.advance();
   }
 }
 

@@ -39,9 +39,13 @@ struct HopperTile {
   constexpr int stage_bytes() const { return (m + n) * k; }
   // Bytes of shared memory that the multiplications of a stage read.
   constexpr int read_bytes() const { return m * n / (64 * group_n()) * (64 + group_n()) * k; }
-  constexpr int shared_bytes() const {
-    return stages * (stage_bytes() + 16) + kGroupWordBytes * groups();
-  }
+  // Shared memory: stages and their barriers, scales of columns and theirs, words of warpgroups.
+  // Those who have tiles of their own have scales of their own.
+  constexpr int scale_place() const { return stages * (stage_bytes() + 16); }
+  constexpr int scale_slots() const { return is_pingpong() ? groups() : 1; }
+  constexpr int scale_bytes() const { return n * 4; }
+  constexpr int words_place() const { return scale_place() + scale_slots() * (scale_bytes() + 16); }
+  constexpr int shared_bytes() const { return words_place() + kGroupWordBytes * groups(); }
   constexpr bool operator==(const HopperTile&) const = default;
 
   // What the kernel relies on: rows of a wgmma and the widths of ptx/wgmma_s8.cuh, boxes of TMA,

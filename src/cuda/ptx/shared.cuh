@@ -23,4 +23,13 @@ __device__ __forceinline__ float2 shared_load_pair(uint32_t address) {
   return pair;
 }
 
+// Four at a multiple of sixteen.
+__device__ __forceinline__ float4 shared_load_four(uint32_t address) {
+  float4 four;
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(four.x), "=f"(four.y), "=f"(four.z), "=f"(four.w)
+               : "r"(address));
+  return four;
+}
+
 }  // namespace octet::cuda::ptx

@@ -121,6 +121,13 @@ struct HeadPlace {
     j = lane % args.lanes * kHeadPairs;
     weight = second ? args.second_weight : args.weight;
   }
+  // All teams of a warp have the one head, each of a row of its own.
+  __device__ HeadPlace(const HeadArgs& args, int head_of_all)
+      : head(head_of_all),
+        end(head_of_all + 1),
+        teams(32 / args.lanes),
+        j(static_cast<int>(threadIdx.x) % args.lanes * kHeadPairs),
+        weight(head_of_all < args.first_heads ? args.weight : args.second_weight) {}
   __device__ bool has(int head_of_team) const { return kFull || head_of_team < end; }
   __device__ bool has_pairs(int half) const { return kFull || j < half; }
 };

@@ -9,7 +9,10 @@ namespace {
 template <class T>
 constexpr int kBatch = sizeof(T) == 2 ? 3 : 1;
 // Rows that a block of the mean's first stage adds up, the same on every GPU: so is the sum.
-constexpr int kMeanRows = 4 * kHeadWarps;
+constexpr int kMeanRows = 128;
+constexpr int kMeanThreads = 512;
+constexpr int kMeanWarps = kMeanThreads / 32;
+constexpr int kMeanInFlight = 2;   // rows of a team
 constexpr int kMeanLanes = 8;      // of the second stage, for a channel
 constexpr int kMeanChannels = 32;  // of a block there
 
@@ -150,47 +153,51 @@ __global__ void __launch_bounds__(kHeadThreads)
   }
 }
 
-// First stage: partial[block of rows][channel], each the sum over kMeanRows rows. A warp takes
-// every kHeadWarps-th row; a block adds its warps' sums one after the other.
+// First stage: sums[block of rows][channel], each over kMeanRows rows and divided by `divisor`:
+// where one block takes all rows, that is all. A block has one head, a team every n-th of its rows;
+// what the teams have is added up in their order.
 template <class T>
-__global__ void __launch_bounds__(kHeadThreads)
-    sum_heads_kernel(const HeadArgs args, const HeadBatches batches, float* partial) {
-  __shared__ float sums[kHeadWarps][2 * kHeadPairs][32];
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const HeadPlace<> place(args, batches, static_cast<int>(blockIdx.y));
-  const bool valid = place.head < place.end && place.j < args.half;
+__global__ void __launch_bounds__(kMeanThreads)
+    sum_heads_kernel(const HeadArgs args, float divisor, float* sums) {
+  constexpr int kLaneValues = 2 * kHeadPairs, kLanePitch = kLaneValues + 1;  // for banks
+  __shared__ float of_lanes[kMeanThreads * kLanePitch];
+  const int head = static_cast<int>(blockIdx.y);
+  const HeadPlace<> place(args, head);
+  const int team = static_cast<int>(threadIdx.x) / args.lanes, teams = kMeanWarps * place.teams;
+  const bool valid = place.j < args.half;
   const PairFactors weight(place.weight + place.j, place.weight + args.half + place.j, valid);
-  float sum[2 * kHeadPairs] = {};
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * kMeanRows;
+  const int64_t end = min(first + kMeanRows, args.rows);
+  float sum[kLaneValues] = {};
+#pragma unroll 1
+  for (int64_t step = first; step < end; step += kMeanInFlight * teams) {
 #pragma unroll  // and no way out: the loads of all rows are on their way together
-  for (int step = 0; step < kMeanRows / kHeadWarps; ++step) {
-    const int64_t row = static_cast<int64_t>(blockIdx.x) * kMeanRows + step * kHeadWarps + warp;
-    const bool there = row < args.rows;
-    const LoadedHeads<T, 1> heads(args, place, row, there);
-    const int64_t angle = row * args.angles_stride + place.j;
-    const PairFactors angles(args.cos + angle, args.sin + angle, valid && there);
-    float factor[1], y[2 * kHeadPairs];
-    heads.norm_factors(args, factor);
-    heads.rotated(0, factor[0], weight, angles, y);
+    for (int i = 0; i < kMeanInFlight; ++i) {
+      const int64_t row = step + i * teams + team;
+      const bool there = row < end;
+      const LoadedHeads<T, 1> heads(args, place, row, there);
+      const int64_t angle = row * args.angles_stride + place.j;
+      const PairFactors angles(args.cos + angle, args.sin + angle, valid && there);
+      float factor[1], y[kLaneValues];
+      heads.norm_factors(args, factor);
+      heads.rotated(0, factor[0], weight, angles, y);
 #pragma unroll
-    for (int i = 0; i < 2 * kHeadPairs; ++i) sum[i] += there ? y[i] : 0.0f;
+      for (int v = 0; v < kLaneValues; ++v) sum[v] += there ? y[v] : 0.0f;
+    }
   }
 #pragma unroll
-  for (int i = 0; i < 2 * kHeadPairs; ++i) sums[warp][i][lane] = sum[i];
+  for (int v = 0; v < kLaneValues; ++v) of_lanes[threadIdx.x * kLanePitch + v] = sum[v];
   __syncthreads();
-  const int64_t channels = int64_t{args.heads} * 2 * args.half;
-  for (int at = static_cast<int>(threadIdx.x); at < 2 * kHeadPairs * 32; at += kHeadThreads) {
-    // Value `of_lane` of lane `owner`: consecutive threads write consecutive channels.
-    const int owner = at / kHeadPairs % 32,
-              of_lane = at / (32 * kHeadPairs) * kHeadPairs + at % kHeadPairs;
+  sums += (blockIdx.x * args.heads + head) * 2 * int64_t{args.half};
+  for (int channel = static_cast<int>(threadIdx.x); channel < 2 * args.half;
+       channel += kMeanThreads) {
+    const int j = channel % args.half;
+    const float* of_team = of_lanes + j / kHeadPairs * kLanePitch + j % kHeadPairs +
+                           (channel < args.half ? 0 : kHeadPairs);
     float total = 0;
-#pragma unroll
-    for (int w = 0; w < kHeadWarps; ++w) total += sums[w][of_lane][owner];
-    const int head = place.head - lane / args.lanes + owner / args.lanes;
-    const int j = owner % args.lanes * kHeadPairs + of_lane % kHeadPairs;
-    if (head < place.end && j < args.half) {
-      const int channel = head * 2 * args.half + j + (of_lane < kHeadPairs ? 0 : args.half);
-      partial[blockIdx.x * channels + channel] = total;
-    }
+#pragma unroll 8
+    for (int t = 0; t < teams; ++t) total += of_team[t * args.lanes * kLanePitch];
+    sums[channel] = __fdiv_rn(total, divisor);
   }
 }
 
@@ -198,18 +205,19 @@ __global__ void __launch_bounds__(kHeadThreads)
 // theirs alone.
 template <class T>
 __global__ void __launch_bounds__(kHeadThreads)
-    sum_any_heads_kernel(const HeadArgs args, float* partial) {
+    sum_any_heads_kernel(const HeadArgs args, float divisor, float* sums) {
   const int64_t first = static_cast<int64_t>(blockIdx.x) * kMeanRows;
   const int64_t end = min(first + kMeanRows, args.rows);
-  partial += blockIdx.x * (int64_t{args.heads} * 2 * args.half);
+  sums += blockIdx.x * (int64_t{args.heads} * 2 * args.half);
   for (int index = static_cast<int>(threadIdx.x) / 32; index < args.heads; index += kHeadWarps) {
-    float* to = partial + int64_t{index} * 2 * args.half;
+    float* to = sums + int64_t{index} * 2 * args.half;
     for (int64_t row = first; row < end; ++row) {
       const AnyHead<T> head(args, row, index);
+      const float by = row + 1 == end ? divisor : 1.0f;
       for (int j = static_cast<int>(threadIdx.x) % 32; j < args.half; j += 32) {
         const float2 y = head.rotated(j);
-        to[j] = row == first ? y.x : to[j] + y.x;
-        to[args.half + j] = row == first ? y.y : to[args.half + j] + y.y;
+        to[j] = __fdiv_rn(row == first ? y.x : to[j] + y.x, by);
+        to[args.half + j] = __fdiv_rn(row == first ? y.y : to[args.half + j] + y.y, by);
       }
     }
   }
@@ -259,15 +267,13 @@ void launch_quantize_typed(const QuantizeHeadsArgs& args, int multiprocessors,
 }
 
 template <class T>
-void launch_sum_typed(const HeadArgs& args, float* partial, CUstream_st* stream) {
-  const int64_t blocks = ceil_div(args.rows, kMeanRows);
-  const HeadBatches batches(args, 1);
-  if (args.fits_teams() && batches.count < (1 << 16)) {
-    const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(batches.count));
-    sum_heads_kernel<T><<<grid, kHeadThreads, 0, stream>>>(args, batches, partial);
+void launch_sum_typed(const HeadArgs& args, float divisor, float* sums, CUstream_st* stream) {
+  const auto blocks = static_cast<unsigned>(ceil_div(args.rows, kMeanRows));
+  if (args.fits_teams() && args.heads < (1 << 16)) {
+    const dim3 grid(blocks, static_cast<unsigned>(args.heads));
+    sum_heads_kernel<T><<<grid, kMeanThreads, 0, stream>>>(args, divisor, sums);
   } else {
-    sum_any_heads_kernel<T>
-        <<<static_cast<unsigned>(blocks), kHeadThreads, 0, stream>>>(args, partial);
+    sum_any_heads_kernel<T><<<blocks, kHeadThreads, 0, stream>>>(args, divisor, sums);
   }
 }
 
@@ -292,17 +298,24 @@ void launch_rotate_quantize_heads(const ConstTensorView& x, const HeadRotation& 
 }
 
 size_t head_mean_scratch_bytes(const ConstTensorView& x) {
-  return static_cast<size_t>(ceil_div(x.shape[0], kMeanRows) * x.shape[1]) * sizeof(float);
+  const int64_t blocks = ceil_div(x.shape[0], kMeanRows);
+  return blocks == 1 ? 0 : static_cast<size_t>(blocks * x.shape[1]) * sizeof(float);
 }
 
 void launch_rotated_head_mean(const ConstTensorView& x, const HeadRotation& how, float* mean,
                               float* scratch, CUstream_st* stream) {
   const auto launch = x.dtype == DType::bf16 ? launch_sum_typed<bf16_t> : launch_sum_typed<float>;
-  launch(HeadArgs(x, how), scratch, stream);
+  const int64_t blocks = ceil_div(x.shape[0], kMeanRows);
+  const auto count = static_cast<float>(x.shape[0]);
+  if (blocks == 1) {
+    launch(HeadArgs(x, how), count, mean, stream);
+    return;
+  }
+  launch(HeadArgs(x, how), 1.0f, scratch, stream);
   const int64_t channels = x.shape[1];
   mean_of_sums_kernel<<<static_cast<unsigned>(ceil_div(channels, kMeanChannels)),
-                        kMeanChannels * kMeanLanes, 0, stream>>>(
-      scratch, ceil_div(x.shape[0], kMeanRows), channels, static_cast<float>(x.shape[0]), mean);
+                        kMeanChannels * kMeanLanes, 0, stream>>>(scratch, blocks, channels, count,
+                                                                 mean);
 }
 
 }  // namespace octet::cuda
