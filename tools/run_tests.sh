@@ -49,8 +49,9 @@ run_cuda() { run_ctest cuda build/cuda all; }
 # takes a hundred times as long, so the largest cases are left to the plain run. cuBLASLt's kernels
 # are not ours to check: racecheck finds hazards inside of them, and initcheck takes what they
 # wrote for unwritten (their TMA stores, probably) and blames whoever reads it: whole networks are
-# not for it. Uploads that wait for a slow device do not end under it. One test asks CUDA for what
-# it has to refuse, which memcheck reports.
+# not for it. Uploads that wait for a slow device do not end under initcheck. One test asks CUDA for
+# what it has to refuse, which memcheck reports. No tool sees a ping-pong GEMM's scales replaced by
+# later ones: that takes as many tiles as *MoreTiles* has.
 run_sanitize() {
   local tool filter large status=0
   large='*MoreTiles*:*Plan*:*TooMuchMemory*:*At1024Pixels*:*TextOfThousands*:*ChunksOfScores*'
@@ -62,6 +63,7 @@ run_sanitize() {
       racecheck)
         filter='*AroundItsOwnTile*:CudaRows.QuantizeEqualsRef:*AttentionWay.RaggedLengths*'
         filter+=':CudaAlignedOps.Norm*:CudaAlignedOps.RotateHeads*:CudaAlignedOps.GroupNorm*'
+        filter+=':*RotatedHeadMean*'
         ;;
       initcheck)
         filter+=':*Golden*:*unfused*:CudaAttention.*:CudaAlignedOps.MatmulWithBias*'
@@ -73,31 +75,34 @@ run_sanitize() {
   return "$status"
 }
 
-# watch_gpu_tests TOOL FILTER: in as many processes as there are cores, because it is the host that
-# the tools keep busy. A share whose filter leaves no test never starts CUDA, which is no error.
+# watch_gpu_tests TOOL FILTER: in many processes, because it is the host that the tools keep busy. A
+# share whose filter leaves no test never starts CUDA, which is no error; that no share has one is.
 watch_gpu_tests() {
-  local tool=$1 filter=$2 shares=${JOBS:-$(nproc)} share status=0 pids=() log
-  rm -f "$logs/$tool-"*.log  # of a run with more cores
-  for ((share = 0; share < shares; ++share)); do
-    GTEST_TOTAL_SHARDS=$shares GTEST_SHARD_INDEX=$share "$(compute_sanitizer)" --tool "$tool" \
-      --error-exitcode 9 --print-limit 5 --require-cuda-init no \
-      build/gpu-sanitize/cuda_tests --gtest_filter="$filter" >"$logs/$tool-$share.log" 2>&1 &
-    pids+=($!)
-  done
-  for ((share = 0; share < shares; ++share)); do
-    log=$logs/$tool-$share.log
-    if ! wait "${pids[share]}"; then
-      status=1
+  local tool=$1 filter=$2 shares=${JOBS:-$(nproc)} status=0 log
+  if [ "$shares" -gt 16 ]; then shares=16; fi  # each has a context on the GPU
+  rm -f "$logs/$tool-"*.log
+  # shellcheck disable=SC2016  # the inner shell expands it
+  seq 0 $((shares - 1)) |
+    xargs -P "$shares" -I{} env GTEST_TOTAL_SHARDS="$shares" GTEST_SHARD_INDEX={} \
+      sh -c '"$@" >"$0" 2>&1' "$logs/$tool-{}.log" \
+      "$(compute_sanitizer)" --tool "$tool" --error-exitcode 9 --print-limit 5 \
+      --require-cuda-init no build/gpu-sanitize/cuda_tests --gtest_filter="$filter" || status=1
+  if [ "$status" != 0 ]; then
+    for log in "$logs/$tool-"*.log; do
+      if grep -q 'SUMMARY: 0 ' "$log" && ! grep -q 'FAILED' "$log"; then continue; fi
       grep -vE '^\[( RUN  |       OK|-----)' "$log" || true
-    fi
-  done
+    done
+  fi
   awk -v tool="$tool" '
     /^\[       OK \]/ { passed++ }
     /^\[  FAILED  \].*ms\)$/ { failed++ }
     /^\[  SKIPPED \].*ms\)$/ { skipped++ }
     / (ERROR|RACECHECK) SUMMARY: / && !/not printed/ { errors += $4 }
-    END { printf "compute-sanitizer %s: %d tests passed, %d skipped, %d failed; %d errors\n",
-          tool, passed, skipped, failed, errors }' "$logs/$tool-"*.log
+    END {
+      printf "compute-sanitizer %s: %d tests passed, %d skipped, %d failed; %d errors\n",
+        tool, passed, skipped, failed, errors
+      exit passed == 0
+    }' "$logs/$tool-"*.log || status=1
   return "$status"
 }
 

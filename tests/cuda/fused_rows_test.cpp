@@ -78,7 +78,8 @@ TEST_F(CudaFusedRows, ManyHeadsEqualTheirParts) {
   std::mt19937 random(64);
   for (const DType type : kTypes) {
     for (const HeadsCase& c : {HeadsCase{type, 1000, 10, 64, 0}, HeadsCase{type, 81, 36, 256, 16},
-                               HeadsCase{type, 900, 14, 256, 16}}) {
+                               HeadsCase{type, 900, 14, 256, 16}, HeadsCase{type, 128, 5, 16, 0},
+                               HeadsCase{type, 129, 3, 512, 16}}) {
       expect_two_weights_equal_two_calls(*backend, c, c.heads / 2, random);
       expect_quantized_heads_right(*backend, c, c.heads / 2, random);
       expect_head_mean_right(*backend, c, random);

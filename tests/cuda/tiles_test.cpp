@@ -60,6 +60,7 @@ TEST(Tiles, RowsDescribeTheirTiles) {
   EXPECT_EQ(row.shared_bytes, 4 * (448 * 128 + 16) + (192 * 4 + 16) + 24);
   const GemmRow pingpong(HopperTile{128, 192, 5, Sharing::pingpong, 2, 1, 2, 1, 0});
   EXPECT_EQ(pingpong.worker_m(), 256);
+  EXPECT_EQ(pingpong.shared_bytes, 5 * (320 * 128 + 16) + 2 * (192 * 4 + 16) + 24);
   EXPECT_EQ(pingpong.teams, 2);
   const GemmRow ampere(Tile{16, 64, 128, 8, 1, 2, 2, 2});
   EXPECT_FALSE(ampere.hopper || ampere.can_stream);

@@ -92,8 +92,8 @@ __device__ __forceinline__ void multiply_tiles(const GemmParams& params, uint32_
       const int row = block.row + part.row + static_cast<int>(warp * 16);
       store_accumulators<F, kType, 64>(params, row, block.column + part.column,
                                        SharedScales{scales.stage() + part.column * 4}, acc);
-      __syncwarp();  // all lanes have their scales
     }
+    __syncwarp();  // all lanes have waited, and have their scales
     ScaleRing<T>::release(scales.empty());
   }
 }

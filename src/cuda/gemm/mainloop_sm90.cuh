@@ -1,6 +1,6 @@
 // How operands come into shared memory and accumulators into registers on Hopper: one thread
 // fetches stage after stage by TMA, warpgroups multiply them by wgmma, and two barriers per stage
-// keep them apart.
+// keep them apart. Another thread fetches the scales of a tile's columns, for its epilogue.
 #pragma once
 
 #include "cuda/gemm/operand_maps.h"

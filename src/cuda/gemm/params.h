@@ -11,7 +11,7 @@ struct GemmParams {
   const int8_t* a;         // [m, k], rows a_stride bytes apart, 16-byte aligned
   const int8_t* w;         // packed, see pack.h
   const float* row_scale;  // [m]
-  const float* col_scale;  // [n], readable up to the next multiple of eight
+  const float* col_scale;  // [n], 16-byte aligned, readable up to the next multiple of eight
   const float* bias;       // likewise, or null
   // [m, n] or, for swiglu, [m, n / 2]; rows are out_stride elements apart and begin at multiples of
   // 16 bytes. Outputs are written in groups of eight columns of w, the last one too.

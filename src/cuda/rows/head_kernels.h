@@ -22,7 +22,7 @@ void launch_rotate_quantize_heads(const ConstTensorView& x, const HeadRotation& 
                                   int multiprocessors, CUstream_st* stream);
 
 // mean: F32 [heads * head_dim]; one launch for up to 128 rows, else two. The order of the sum
-// depends on the shape alone.
+// depends on shape and alignment alone.
 size_t head_mean_scratch_bytes(const ConstTensorView& x);
 void launch_rotated_head_mean(const ConstTensorView& x, const HeadRotation& how, float* mean,
                               float* scratch, CUstream_st* stream);

@@ -2,8 +2,8 @@
 //
 // A team of lanes holds a head, eight pairs (j, j + half) per lane, so that both of a pair are in
 // one thread and all accesses are 16 bytes wide: 16 lanes for heads of 256 channels. A warp takes a
-// batch of heads of one row: their loads are on their way together, with those of the angles and
-// weights, which serve all of them.
+// batch of heads of one row (for a mean, one head of several rows): their loads are on their way
+// together, with those of the angles and weights, which serve all of them.
 #pragma once
 
 #include <cstddef>

@@ -213,12 +213,15 @@ __global__ void __launch_bounds__(kHeadThreads)
     float* to = sums + int64_t{index} * 2 * args.half;
     for (int64_t row = first; row < end; ++row) {
       const AnyHead<T> head(args, row, index);
-      const float by = row + 1 == end ? divisor : 1.0f;
       for (int j = static_cast<int>(threadIdx.x) % 32; j < args.half; j += 32) {
         const float2 y = head.rotated(j);
-        to[j] = __fdiv_rn(row == first ? y.x : to[j] + y.x, by);
-        to[args.half + j] = __fdiv_rn(row == first ? y.y : to[args.half + j] + y.y, by);
+        to[j] = row == first ? y.x : to[j] + y.x;
+        to[args.half + j] = row == first ? y.y : to[args.half + j] + y.y;
       }
+    }
+    for (int j = static_cast<int>(threadIdx.x) % 32; j < args.half; j += 32) {
+      to[j] = __fdiv_rn(to[j], divisor);
+      to[args.half + j] = __fdiv_rn(to[args.half + j], divisor);
     }
   }
 }
