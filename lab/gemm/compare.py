@@ -14,7 +14,8 @@ bits. Then, for each shape:
                of operands; medians of the slices' means, a slice's first quarter left out.
 Octet runs the kernel that its tuner chose. --octet-kernels lets others of its kernels in as well,
 each forced.
-Ratios are CUTLASS's time over Octet's: above 1, Octet is faster.
+Ratios are CUTLASS's time over Octet's: above 1, Octet is faster. Under load they are given twice:
+beside CUTLASS's best by the times that count, and by those of the other slices.
 """
 
 from __future__ import annotations

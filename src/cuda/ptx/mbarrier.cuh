@@ -7,7 +7,7 @@ namespace octet::cuda::ptx {
 
 // Of warps that have read something, one lane speaks for all. compute-sanitizer's racecheck does
 // not understand that: it takes a barrier to cover those threads that arrive themselves. Letting
-// all of them costs 2 %.
+// all of them costs mma.sync's GEMM 2 %.
 #if OCTET_RACECHECK
 inline constexpr bool kEveryLaneArrives = true;
 #else
