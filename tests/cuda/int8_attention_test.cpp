@@ -47,5 +47,43 @@ TEST_P(Int8AttentionWay, SharedKeysCausalAndLargeScores) {
   expect_right({DType::bf16, 40, 5 * keys_ + 1, 1, 1, head_dim_}, 8);
 }
 
+// A power of two in the values is one in the results, bit for bit, also where they are scaled for
+// f16 on their way.
+TEST_P(Int8AttentionWay, ResultsFollowTheSizeOfValues) {
+  const AttentionCase c{DType::bf16, 33, 3 * keys_ + 200, 2, 1, head_dim_};
+  std::mt19937 random(65);
+  model::AttentionOperands operands(c, random);
+  operands.v = model::random_matrix(c.type, c.keys, c.kv_heads * c.head_dim, random, 1, 0, 8);
+  model::AttentionCodes q(operands.q, c.heads), k(operands.k, c.kv_heads);
+  const auto results = [&](float factor) {
+    GuardedMatrix v = operands.v, out = operands.out;
+    for (int64_t i = 0; i < c.keys; ++i) {
+      for (int64_t j = 0; j < c.kv_heads * c.head_dim; ++j) {
+        write_element(v.view(), i, j, read_element(v.view(), i, j) * factor);
+      }
+    }
+    {
+      const model::Operand device_q(*backend_, q.codes), device_k(*backend_, k.codes);
+      const model::Operand q_scales(*backend_, q.scales), k_scales(*backend_, k.scales);
+      const model::Operand device_v(*backend_, v);
+      model::Operand device_out(*backend_, out);
+      backend_->attention({device_q.view(), device_k.view(), device_v.view(), device_out.view(),
+                           c.heads, c.kv_heads, c.causal, q_scales.view(), k_scales.view()});
+      device_out.download();
+    }
+    return out;
+  };
+  GuardedMatrix plain = results(1);
+  for (const float factor : {0x1p-40f, 0x1p10f, 0x1p80f}) {
+    GuardedMatrix scaled = results(factor);
+    for (int64_t i = 0; i < c.rows; ++i) {
+      for (int64_t j = 0; j < c.heads * c.head_dim; ++j) {
+        ASSERT_EQ(read_element(scaled.view(), i, j), read_element(plain.view(), i, j) * factor)
+            << factor << " " << i << " " << j;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace octet::test

@@ -15,6 +15,11 @@ struct FlashTile {
   int stages;
   int blocks;  // on a multiprocessor
   bool int8;   // scores are products of INT8; values are BF16 all the same
+  // Values come as f16, kScaledKeys keys of a head at most 1 in magnitude, and their products with
+  // the weights of a block of keys are added up in f16; only then in f32.
+  bool half_sums;
+
+  static constexpr int kScaledKeys = 128;
 
   constexpr int warps() const { return rows / 16; }
   constexpr int threads() const { return warps() * 32; }
@@ -26,9 +31,9 @@ struct FlashTile {
   constexpr int v_bytes() const { return keys * value_row_bytes(); }
   constexpr int scale_bytes() const { return int8 ? keys * 4 : 0; }
 
-  // Whether fragments of q stay in registers, which they leave room for in INT8 alone. q passes
-  // through the last slot of V then, and the result through the ring.
-  constexpr bool keeps_queries() const { return int8; }
+  // Whether fragments of q stay in registers, which they leave room for in INT8 alone, and not
+  // beside sums in f16. q passes through the last slot of V then, and the result through the ring.
+  constexpr bool keeps_queries() const { return int8 && !half_sums; }
 
   // Shared memory: q, slots, scales of the keys, barriers. Where K and V differ in size, their
   // slots take turns.
@@ -47,12 +52,13 @@ struct FlashTile {
     const bool fits = !keeps_queries() ||
                       (q_bytes() <= v_bytes() && rows * value_row_bytes() <= slot_place(stages));
     return rows % 16 == 0 && keys % 16 == 0 && stages >= 2 && fits &&
-           (k_bytes() == v_bytes() || stages % 2 == 0);
+           (k_bytes() == v_bytes() || stages % 2 == 0) &&
+           (!half_sums || (int8 && kScaledKeys % keys == 0));
   }
 };
 
 struct FlashParams {
-  const std::byte *q, *k, *v;  // rows 16-byte aligned; v and out BF16, q and k as the tile says
+  const std::byte *q, *k, *v;  // rows 16-byte aligned; out BF16, the others as the tile says
   std::byte* out;
   int64_t q_stride, k_stride, v_stride, out_stride;  // in bytes
   int rows, keys;
@@ -62,6 +68,8 @@ struct FlashParams {
   bool causal;
   const float *q_scales, *k_scales;  // in INT8: [heads, rows] and [kv_heads, keys]
   int64_t q_scale_stride, k_scale_stride;
+  const float* v_scales;  // with f16 sums: [kv_heads, blocks of kScaledKeys keys]
+  int v_scale_stride;
 };
 
 }  // namespace octet::cuda

@@ -21,6 +21,13 @@ __device__ __forceinline__ unsigned thread_read_anew() {
   return thread;
 }
 
+// Likewise blockIdx.y.
+__device__ __forceinline__ unsigned block_y_read_anew() {
+  unsigned block;
+  asm volatile("mov.u32 %0, %%ctaid.y;" : "=r"(block));
+  return block;
+}
+
 // The same of any number: what follows from it is computed from it again.
 __device__ __forceinline__ int read_anew(int value) {
   asm volatile("" : "+r"(value));
