@@ -29,12 +29,17 @@ BasicView<Byte> part(const BasicView<Byte>& view, int64_t row, int64_t rows, int
 }  // namespace
 
 Attention::Attention(Device& device, Matmul& matmul, const std::string& forced)
-    : device_(device), matmul_(matmul), launcher_(device), force_unfused_(forced == kUnfused) {
-  if (!forced.empty() && !force_unfused_) forced_ = &find_flash(forced);
+    : device_(device),
+      matmul_(matmul),
+      launcher_(device),
+      cudnn_(device),
+      force_unfused_(forced == kUnfused),
+      force_cudnn_(forced == kCudnn) {
+  if (!forced.empty() && !force_unfused_ && !force_cudnn_) forced_ = &find_flash(forced);
 }
 
 const FlashKernel* Attention::choose(const AttentionArgs& args) const {
-  if (force_unfused_) return nullptr;
+  if (force_unfused_ || force_cudnn_) return nullptr;
   if (forced_ == nullptr) return launcher_.choose(args);
   const std::string refusal = forced_->refusal(args, device_.traits());
   check(refusal.empty(), "attention: {} was forced but cannot run q {} with {} heads: {}",
@@ -42,8 +47,27 @@ const FlashKernel* Attention::choose(const AttentionArgs& args) const {
   return forced_;
 }
 
+bool Attention::prefers_cudnn(const AttentionArgs& args, const FlashKernel* kernel) {
+  if (force_cudnn_) {
+    const std::string& refusal = cudnn_.refusal(args);
+    check(refusal.empty(), "attention: {} was forced but cannot run q {} with {} heads: {}", kCudnn,
+          args.q.to_string(), args.heads, refusal);
+    return true;
+  }
+  if (force_unfused_ || forced_ != nullptr || args.is_int8()) return false;
+  // Predicted: the tensor cores of sm_100 reach a fraction of their rate by mma.sync. On Hopper our
+  // own is ahead, on GeForce both use mma.sync.
+  const bool uses_mma_sync = kernel != nullptr && kernel->hopper() == nullptr;
+  return uses_mma_sync && device_.traits().major == 10 && cudnn_.refusal(args).empty();
+}
+
 std::string_view Attention::run(const AttentionArgs& args) {
-  if (const FlashKernel* kernel = choose(args)) {
+  const FlashKernel* kernel = choose(args);
+  if (prefers_cudnn(args, kernel)) {
+    cudnn_.run(args);
+    return kCudnn;
+  }
+  if (kernel != nullptr) {
     if (kernel->has_half_sums()) {
       run_with_half_sums(*kernel, args);
     } else {

@@ -1,10 +1,11 @@
-// Attention: one fused kernel where it can (BF16, heads of up to 256 channels, aligned rows), else
-// two products with their scores in memory, a chunk of them at a time.
+// Attention: one fused kernel where it can (BF16, heads of up to 256 channels, aligned rows), ours
+// or cuDNN's; else two products with their scores in memory, a chunk of them at a time.
 #pragma once
 
 #include <string>
 
 #include "backend/ops.h"
+#include "cuda/attention/cudnn_attention.h"
 #include "cuda/attention/flash.h"
 #include "cuda/device.h"
 #include "cuda/matmul/matmul.h"
@@ -13,8 +14,8 @@ namespace octet::cuda {
 
 class Attention {
  public:
-  // `forced`: the only way that may run, the name of a fused kernel or kUnfused; empty: what is
-  // likely the fastest that takes the problem.
+  // `forced`: the only way that may run, the name of a fused kernel, kCudnn or kUnfused; empty:
+  // what is likely the fastest that takes the problem.
   Attention(Device& device, Matmul& matmul, const std::string& forced);
 
   // The device is current. Returns the name of what ran.
@@ -25,6 +26,8 @@ class Attention {
 
  private:
   const FlashKernel* choose(const AttentionArgs& args) const;  // null: unfused
+  // Whether cuDNN is to run this in place of `kernel`, or of none.
+  bool prefers_cudnn(const AttentionArgs& args, const FlashKernel* kernel);
   // With values in f16, which are made here, in memory as below.
   void run_with_half_sums(const FlashKernel& kernel, const AttentionArgs& args);
   // F32 stays F32 throughout; of BF16 the weights of the values are rounded to BF16. Its memory,
@@ -34,8 +37,9 @@ class Attention {
   Device& device_;
   Matmul& matmul_;
   FlashLauncher launcher_;
+  CudnnAttention cudnn_;
   const FlashKernel* forced_ = nullptr;
-  bool force_unfused_ = false;
+  bool force_unfused_ = false, force_cudnn_ = false;
 };
 
 }  // namespace octet::cuda

@@ -36,6 +36,9 @@ struct FlashKernel {
   std::string refusal(const AttentionArgs& args, const DeviceTraits& device) const;
 };
 
+// Whether all rows begin at multiples of 16 bytes.
+bool has_aligned_rows(const ConstTensorView& view);
+
 // Ordered: of those that take a problem and are expected to be equally fast, the first is used.
 std::span<const FlashKernel> flash_kernels();
 // Throws Error with all names when there is none of this one.

@@ -8,12 +8,6 @@
 namespace octet::cuda {
 namespace {
 
-bool is_aligned(const ConstTensorView& view) {
-  const bool one_row = view.shape[0] == 1;
-  return reinterpret_cast<uintptr_t>(view.data) % 16 == 0 &&
-         (one_row || view.row_stride() * (bits_of(view.dtype) / 8) % 16 == 0);
-}
-
 std::vector<FlashKernel> make_kernels() {
   std::vector<FlashKernel> kernels;
 #if OCTET_TILES_HOPPER
@@ -41,6 +35,12 @@ std::string name_of(const HopperFlashTile& tile) {
 }
 
 }  // namespace
+
+bool has_aligned_rows(const ConstTensorView& view) {
+  const bool one_row = view.shape[0] == 1;
+  return reinterpret_cast<uintptr_t>(view.data) % 16 == 0 &&
+         (one_row || view.row_stride() * (bits_of(view.dtype) / 8) % 16 == 0);
+}
 
 FlashKernel::FlashKernel(const FlashTile& tile_, const void* code_)
     : name(name_of(tile_)),
@@ -111,9 +111,9 @@ std::string FlashKernel::refusal(const AttentionArgs& args, const DeviceTraits& 
   if (args.head_dim() % 8 != 0) return "it takes heads of multiples of 8 channels";
   if (args.head_dim() > head_dim) return "its heads are smaller";
   for (const ConstTensorView& view : {args.q, args.k, args.v, ConstTensorView(args.out)}) {
-    if (!is_aligned(view)) return "it wants rows at multiples of 16 bytes";
+    if (!has_aligned_rows(view)) return "it wants rows at multiples of 16 bytes";
   }
-  if (int8 && !is_aligned(args.k_scales)) return "it wants scales at multiples of 16 bytes";
+  if (int8 && !has_aligned_rows(args.k_scales)) return "it wants scales at multiples of 16 bytes";
   constexpr int64_t kMost = int64_t{1} << 30, kMostHeads = 65535;
   if (args.rows() > kMost || args.keys() > kMost || args.heads > kMostHeads) {
     return "it takes no more than 2^30 rows and keys and 65535 heads";

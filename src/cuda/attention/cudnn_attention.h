@@ -1,0 +1,41 @@
+// cuDNN's attention, where its library is installed: for GPUs whose tensor cores Octet's own
+// kernels do not use in full. No CUDA header here.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "backend/ops.h"
+#include "cuda/device.h"
+
+namespace octet::cuda {
+
+// Its name where a kernel is named.
+inline constexpr std::string_view kCudnn = "cudnn";
+
+class CudnnAttention {
+ public:
+  explicit CudnnAttention(Device& device);
+  ~CudnnAttention();
+
+  // Why the library cannot be used at all; empty when it can.
+  static const std::string& library_problem();
+  // Why it does not take this; empty when it does. The first call for a problem makes its plan,
+  // which takes some time. The device is current.
+  const std::string& refusal(const AttentionArgs& args);
+  // Only what was not refused.
+  void run(const AttentionArgs& args);
+
+ private:
+  class Plan;
+  Plan& plan_of(const AttentionArgs& args);
+
+  Device& device_;
+  void* handle_ = nullptr;                              // cuDNN's, made when it is needed
+  std::map<std::string, std::unique_ptr<Plan>> plans_;  // by problem
+  Buffer workspace_;
+};
+
+}  // namespace octet::cuda
