@@ -209,6 +209,7 @@ class Tournament {
     run_slice(*finalists.front(), options_.load_warm_up_us);
     for (int round = 0; round < options_.load_rounds; ++round) {
       for (Entrant* finalist : finalists) {
+        if (options_.load_settle_us > 0) run_slice(*finalist, options_.load_settle_us);
         if (const auto us = run_slice(*finalist, options_.load_slice_us)) {
           finalist->load_us.push_back(*us);
         }
@@ -298,6 +299,7 @@ void check_options(const TunerOptions& options) {
   at_least("load_drop", options.load_drop, 1);
   at_least("load_rounds", options.load_rounds, 0);
   at_least("load_slice_us", options.load_slice_us, 0);
+  at_least("load_settle_us", options.load_settle_us, 0);
   at_least("load_warm_up_us", options.load_warm_up_us, 0);
   at_least("load_shortest_us", options.load_shortest_us, 0);
   at_least("load_budget_us", options.load_budget_us, 0);

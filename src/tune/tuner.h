@@ -12,6 +12,7 @@
 // its power limit a GPU lowers its clock, kernels that move fewer bytes are then ahead, and the
 // order of the best changes. So the best few meet once more under load, where each runs without
 // pause for a slice of time, in turns, after a warm-up; the median of a candidate's slices decides.
+// What the clock still owes to the kernel before does not count.
 #pragma once
 
 #include <functional>
@@ -48,7 +49,8 @@ struct TunerOptions {
   int load_rounds = 2;      // even, for as many forwards as backwards
   // Of one candidate in one round. A clock takes about a tenth of a second to follow the power that
   // a kernel draws: shorter slices, which all have one clock, would count cycles and not energy.
-  double load_slice_us = 200e3;
+  double load_slice_us = 150e3;
+  double load_settle_us = 50e3;    // before each slice, uncounted: the clock is its predecessor's
   double load_warm_up_us = 200e3;  // to the power limit, before the first slice
   double load_shortest_us = 30;    // shorter runs are bound by latency, not by power: no load
   double load_budget_us = 1.5e6;   // no slice starts once all, with the warm-up, took this long

@@ -16,7 +16,7 @@ using Times = std::map<std::string, double>;
 
 // A slice is ten runs of 100 us.
 TunerOptions short_slices() {
-  return {.load_rounds = 4, .load_slice_us = 1000, .load_warm_up_us = 5000};
+  return {.load_rounds = 4, .load_slice_us = 1000, .load_settle_us = 0, .load_warm_up_us = 5000};
 }
 
 class TunerUnderLoad : public testing::Test {
@@ -56,6 +56,23 @@ TEST_F(TunerUnderLoad, SlicesAreInterleavedInBothOrders) {
   EXPECT_EQ(device_.slices[1].second, 10);
   EXPECT_EQ(device_.slices[2].second, 9);
   EXPECT_EQ(device_.slices.back().second, 5);
+}
+
+// Of each two the second counts.
+TEST_F(TunerUnderLoad, SlicesBeginWhenTheClockHasSettled) {
+  TunerOptions options = short_slices();
+  options.load_rounds = 2;
+  options.load_settle_us = 300;
+  int calls = 0;
+  device_.disturb_load = [&](double us, const std::string&) {
+    return ++calls % 2 == 0 ? us * 9 : us;  // after the warm-up, what is not to count
+  };
+  const TunerResult result = run({{"a", 120}, {"b", 115}, {"bf16", 260}}, options);
+  EXPECT_EQ(order(), "a a a b b b b a a bf16");
+  EXPECT_EQ(device_.slices[1].second, 3);
+  EXPECT_EQ(device_.slices[2].second, 10);
+  EXPECT_EQ(result.winner, "b");
+  EXPECT_EQ(result.winner_us, 115);
 }
 
 TEST_F(TunerUnderLoad, TakesSoManyFinalistsAndNoMore) {
