@@ -49,9 +49,10 @@ run_cuda() { run_ctest cuda build/cuda all; }
 # takes a hundred times as long, so the largest cases are left to the plain run. cuBLASLt's kernels
 # are not ours to check: racecheck finds hazards inside of them, and initcheck takes what they
 # wrote for unwritten (their TMA stores, probably) and blames whoever reads it: whole networks are
-# not for it. Uploads that wait for a slow device do not end under initcheck. One test asks CUDA for
-# what it has to refuse, which memcheck reports. No tool sees a ping-pong GEMM's scales replaced by
-# later ones: that takes as many tiles as *MoreTiles* has.
+# not for it. cuDNN's attention has more barriers than synccheck follows. Uploads that wait for a
+# slow device do not end under initcheck. One test asks CUDA for what it has to refuse, which
+# memcheck reports. No tool sees a ping-pong GEMM's scales replaced by later ones: that takes as many
+# tiles as *MoreTiles* has.
 run_sanitize() {
   local tool filter large status=0
   large='*MoreTiles*:*Plan*:*TooMuchMemory*:*At1024Pixels*:*TextOfThousands*:*ChunksOfScores*'
@@ -65,6 +66,7 @@ run_sanitize() {
         filter+=':CudaAlignedOps.Norm*:CudaAlignedOps.RotateHeads*:CudaAlignedOps.GroupNorm*'
         filter+=':*RotatedHeadMean*'
         ;;
+      synccheck) filter+=':CudnnWay.*' ;;
       initcheck)
         filter+=':*Golden*:*unfused*:CudaAttention.*:CudaAlignedOps.MatmulWithBias*'
         filter+=':CudaAlignedOps.Conv2d*:RecordingOnGpu.*:TextInt8OnGpu.*:CudaUploads.*'

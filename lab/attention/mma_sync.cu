@@ -89,7 +89,6 @@ int main() {
       params.q_stride = params.k_stride = tile.int8 ? kColumns : 2 * kColumns;
       params.v_stride = params.out_stride = 2 * kColumns;
       params.rows = params.keys = kLength, params.head_bytes = 2 * tile.head_dim;
-      params.sharing = 1;
       params.scale_log2 =
           static_cast<float>(std::numbers::log2e / std::sqrt(double(tile.head_dim)));
       params.q_scales = params.k_scales = scales;
@@ -100,7 +99,7 @@ int main() {
         cudaGetLastError();
         continue;  // more than this GPU has
       }
-      const dim3 grid((kLength + tile.rows - 1) / tile.rows, static_cast<unsigned>(heads));
+      const dim3 grid((kLength + tile.rows - 1) / tile.rows, 1, static_cast<unsigned>(heads));
       void* arguments[] = {&params};
       const auto launch = [&] {
         cudaLaunchKernel(code, grid, dim3(static_cast<unsigned>(tile.threads())), arguments,

@@ -35,6 +35,13 @@ class StageRing {
     __syncthreads();
   }
 
+  // Reads stage `number`, counted from the first, which the caller knows: slot and parity are then
+  // not kept in registers.
+  __device__ __forceinline__ void go_to(uint32_t number) {
+    slot_ = number % kStages;
+    parity_ = number / kStages % 2;
+  }
+
   // The slot to fill, kAhead after the one being read.
   __device__ __forceinline__ uint32_t producer_slot() const {
     return slot_ + kAhead - (wraps_ahead() ? kStages : 0);

@@ -98,7 +98,6 @@ void FlashLauncher::launch_sm80(const FlashKernel& kernel, const FlashTile& tile
   params.rows = static_cast<int>(args.rows());
   params.keys = static_cast<int>(args.keys());
   params.head_bytes = static_cast<int>(args.head_dim() * 2);
-  params.sharing = static_cast<int>(args.heads / args.kv_heads);
   params.scale_log2 = scale_log2(args);
   params.causal = args.causal;
   if (tile.int8) {
@@ -113,7 +112,8 @@ void FlashLauncher::launch_sm80(const FlashKernel& kernel, const FlashTile& tile
   allow_shared_memory(kernel);
   // Blocks of one head run at about the same time: its keys and values stay in the L2.
   const dim3 grid(static_cast<unsigned>((params.rows + tile.rows - 1) / tile.rows),
-                  static_cast<unsigned>(args.heads));
+                  static_cast<unsigned>(args.heads / args.kv_heads),
+                  static_cast<unsigned>(args.kv_heads));
   void* arguments[] = {&params};
   check_cuda(
       cudaLaunchKernel(kernel.code, grid, dim3(static_cast<unsigned>(tile.threads())), arguments,

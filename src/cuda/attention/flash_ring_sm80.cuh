@@ -9,6 +9,7 @@
 
 #include "cuda/attention/flash_tile.h"
 #include "cuda/ptx/cp_async.cuh"
+#include "cuda/ptx/registers.cuh"
 #include "cuda/stage_ring.cuh"
 
 namespace octet::cuda {
@@ -90,6 +91,7 @@ class FlashRing {
   template <int kKind>
   __device__ __forceinline__ uint32_t next(const FlashParams& params, int key_block) {
     constexpr int kLater = kKind + Ring::kAhead;
+    ring_.go_to(2 * key_block + kKind);
     if (key_block + kLater / 2 < key_blocks_) {
       ring_.producer_acquire();
       fill<kLater % 2>(params, ring_.producer_slot());
@@ -141,7 +143,7 @@ class FlashRing {
   // Of the keys that k_ is at, four per thread. Of the four around the last key all are read: rows
   // of scales are readable that far, and a mask follows.
   __device__ __forceinline__ void copy_scales(uint32_t slot) {
-    const int thread = static_cast<int>(threadIdx.x);
+    const int thread = static_cast<int>(ptx::thread_read_anew());
     if (thread < T.keys / 4) {
       ptx::cp_async_16_or_zeros(thread * 4 < left_k_ + k_copies_.row,
                                 scale_place(slot) + thread * 16, scales_);

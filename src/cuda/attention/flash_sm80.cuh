@@ -13,6 +13,16 @@
 
 namespace octet::cuda {
 
+// Of a block: its head of q, blockIdx.y of those that read head blockIdx.z of k and v.
+__device__ __forceinline__ int flash_head(const uint3& block) {
+  return static_cast<int>(block.z * gridDim.y + block.y);
+}
+// Rows that see the most keys first: the last blocks to run are then short.
+template <FlashTile T>
+__device__ __forceinline__ int first_flash_row(const FlashParams& params, const uint3& block) {
+  return static_cast<int>(params.causal ? gridDim.x - 1 - block.x : block.x) * T.rows;
+}
+
 // A block's work.
 template <FlashTile T>
 __device__ __forceinline__ void run_flash(const FlashParams& params) {
@@ -20,10 +30,8 @@ __device__ __forceinline__ void run_flash(const FlashParams& params) {
   // Addresses of chunks are changed by exclusive or: rows begin at multiples of their size.
   extern __shared__ __align__(1024) std::byte shared_bytes[];
   const uint32_t shared = ptx::shared_address(shared_bytes);
-  const int head = static_cast<int>(blockIdx.y);
-  // Rows that see the most keys first: the last blocks to run are then short.
-  const int first_row =
-      static_cast<int>(params.causal ? gridDim.x - 1 - blockIdx.x : blockIdx.x) * T.rows;
+  const int first_row = first_flash_row<T>(params, blockIdx);
+  const int head = flash_head(blockIdx);
   const int visible = params.causal ? min(params.keys, first_row + T.rows) : params.keys;
   const int key_blocks = (visible + T.keys - 1) / T.keys;
   const uint32_t q = shared + T.q_place();
@@ -36,7 +44,7 @@ __device__ __forceinline__ void run_flash(const FlashParams& params) {
                                      copies.chunk * 16,
                                  params.q_stride, params.rows - row, score_head_bytes<T>(params));
   }
-  FlashRing<T> ring(params, shared, head / params.sharing, key_blocks);
+  FlashRing<T> ring(params, shared, static_cast<int>(blockIdx.z), key_blocks);
   ring.begin(params);
   FlashWarp<T> warp(q);
   if constexpr (T.keeps_queries()) {
@@ -72,7 +80,7 @@ __device__ __forceinline__ void run_flash(const FlashParams& params) {
     const uint32_t values = ring.template next<1>(params, key_block);
     if constexpr (T.half_sums) {
       // The head is read anew: there is no register to keep it in.
-      const int kv_head = static_cast<int>(ptx::block_y_read_anew()) / params.sharing;
+      const int kv_head = static_cast<int>(ptx::block_read_anew().z);
       const float* scale =
           params.v_scales + (kv_head * params.v_scale_stride + first_key / T.kScaledKeys);
       warp.multiply_half_values(values, __ldg(scale));
@@ -82,10 +90,14 @@ __device__ __forceinline__ void run_flash(const FlashParams& params) {
     ring.leave();
   }
   if constexpr (T.keeps_queries()) __syncthreads();  // no warp reads the ring any more
-  warp.store(
-      shared_bytes,
-      params.out + warp_row * params.out_stride + int64_t{head} * value_head_bytes<T>(params),
-      params.out_stride, params.rows - warp_row, value_head_bytes<T>(params));
+  // Where it goes is computed here, not kept.
+  const uint3 block = ptx::block_read_anew();
+  const int out_row =
+      first_flash_row<T>(params, block) + static_cast<int>(ptx::thread_read_anew() / 32) * 16;
+  warp.store(shared_bytes,
+             params.out + out_row * params.out_stride +
+                 int64_t{flash_head(block)} * value_head_bytes<T>(params),
+             params.out_stride, params.rows - out_row, value_head_bytes<T>(params));
 }
 
 }  // namespace octet::cuda

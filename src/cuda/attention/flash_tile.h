@@ -31,9 +31,9 @@ struct FlashTile {
   constexpr int v_bytes() const { return keys * value_row_bytes(); }
   constexpr int scale_bytes() const { return int8 ? keys * 4 : 0; }
 
-  // Whether fragments of q stay in registers, which they leave room for in INT8 alone, and not
-  // beside sums in f16. q passes through the last slot of V then, and the result through the ring.
-  constexpr bool keeps_queries() const { return int8 && !half_sums; }
+  // Whether fragments of q stay in registers, which they leave room for in INT8 alone. q passes
+  // through the last slot of V then, and the result through the ring.
+  constexpr bool keeps_queries() const { return int8; }
 
   // Shared memory: q, slots, scales of the keys, barriers. Where K and V differ in size, their
   // slots take turns.
@@ -63,7 +63,6 @@ struct FlashParams {
   int64_t q_stride, k_stride, v_stride, out_stride;  // in bytes
   int rows, keys;
   int head_bytes;    // of one head's part of a row of v
-  int sharing;       // heads of q that read the same one of k and v
   float scale_log2;  // log2(e) / sqrt(head_dim)
   bool causal;
   const float *q_scales, *k_scales;  // in INT8: [heads, rows] and [kv_heads, keys]

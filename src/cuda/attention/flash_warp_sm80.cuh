@@ -10,6 +10,7 @@
 #include "cuda/ptx/mma_bf16.cuh"
 #include "cuda/ptx/mma_f16.cuh"
 #include "cuda/ptx/mma_s8.cuh"
+#include "cuda/ptx/registers.cuh"
 #include "cuda/rows/row_ptx.cuh"
 
 namespace octet::cuda {
@@ -78,6 +79,16 @@ class FlashWarp {
     float rescale[2];
     softmax_.update(scores_.values(), scale_log2, rescale);
     rescale_accumulators(acc_, rescale);
+    if constexpr (T.half_sums) {
+#pragma unroll
+      for (int part = 0; part < T.keys / 16; ++part) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const float(&of_block)[4] = scores_.values()[2 * part + i / 2];
+          halves_[part][i] = pack_f16(of_block[i % 2 * 2], of_block[i % 2 * 2 + 1]);
+        }
+      }
+    }
   }
 
   // acc_ += P V
@@ -113,33 +124,23 @@ class FlashWarp {
   __device__ __forceinline__ void multiply_half_values(uint32_t values, float scale) {
     constexpr int kParts = T.keys / 16, kPairs = T.head_dim / 16, kSteps = kParts * kPairs;
     const uint32_t from = values + v_;
-    uint32_t v[kHalfBuffers][4];
+    uint32_t v[kBuffers][4];
     const auto load = [&](int step) {
       ptx::ldmatrix_x4_transposed(
-          v[step % kHalfBuffers],
-          at(from, step / kParts) + step % kParts * 16 * T.value_row_bytes());
+          v[step % kBuffers], at(from, step / kParts) + step % kParts * 16 * T.value_row_bytes());
     };
 #pragma unroll
-    for (int step = 0; step < kHalfBuffers - 1; ++step) load(step);
-    uint32_t p[kParts][4];
-#pragma unroll
-    for (int part = 0; part < kParts; ++part) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const float(&of_block)[4] = scores_.values()[2 * part + i / 2];
-        p[part][i] = pack_half(of_block[i % 2 * 2], of_block[i % 2 * 2 + 1]);
-      }
-    }
+    for (int step = 0; step < kBuffers - 1; ++step) load(step);
 #pragma unroll
     for (int pair = 0; pair < kPairs; ++pair) {
       uint32_t sums[2][2] = {};
 #pragma unroll
       for (int part = 0; part < kParts; ++part) {
         const int step = pair * kParts + part;
-        if (step + kHalfBuffers - 1 < kSteps) load(step + kHalfBuffers - 1);
-        const uint32_t(&b)[4] = v[step % kHalfBuffers];
-        ptx::mma_16x8x16_f16(sums[0], p[part], b[0], b[1]);
-        ptx::mma_16x8x16_f16(sums[1], p[part], b[2], b[3]);
+        if (step + kBuffers - 1 < kSteps) load(step + kBuffers - 1);
+        const uint32_t(&b)[4] = v[step % kBuffers];
+        ptx::mma_16x8x16_f16(sums[0], halves_[part], b[0], b[1]);
+        ptx::mma_16x8x16_f16(sums[1], halves_[part], b[2], b[3]);
       }
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
@@ -157,8 +158,8 @@ class FlashWarp {
   // `left` rows of it exist: whole lines are written at once.
   __device__ void store(std::byte* shared, std::byte* out, int64_t stride, int left,
                         int head_bytes) {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    const int warp = static_cast<int>(threadIdx.x) / 32;
+    const unsigned thread = ptx::thread_read_anew();
+    const int lane = static_cast<int>(thread % 32), warp = static_cast<int>(thread / 32);
     std::byte* rows = shared + warp * 16 * T.value_row_bytes();
     __syncwarp();
 #pragma unroll
@@ -185,15 +186,10 @@ class FlashWarp {
   }
 
  private:
-  static constexpr int kBuffers = 3;      // fragments of K or V: loads run two ahead
-  static constexpr int kHalfBuffers = 2;  // of V in f16, beside which all weights are in registers
+  static constexpr int kBuffers = 3;  // fragments of K or V: loads run two ahead
   static constexpr int kScoreParts = T.score_row_bytes() / 32;  // of a row, as one product takes it
   static constexpr int kQueryParts = T.keeps_queries() ? kScoreParts : 2;  // in registers
 
-  __device__ __forceinline__ static uint32_t pack_half(float low, float high) {
-    const __half2 pair = __floats2half2_rn(low, high);
-    return reinterpret_cast<const uint32_t&>(pair);
-  }
   __device__ __forceinline__ static void multiply(float (&acc)[4], const uint32_t (&a)[4],
                                                   uint32_t b0, uint32_t b1) {
     ptx::mma_16x8x16(acc, a, b0, b1);
@@ -213,6 +209,7 @@ class FlashWarp {
   OnlineSoftmax softmax_;
   uint32_t queries_[kQueryParts][4];
   ScoresOf<T.int8, T.keys / 8> scores_;
+  uint32_t halves_[T.half_sums ? T.keys / 16 : 1][4];  // weights in f16
   float acc_[T.head_dim / 8][4] = {};
 };
 

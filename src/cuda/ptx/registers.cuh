@@ -21,10 +21,12 @@ __device__ __forceinline__ unsigned thread_read_anew() {
   return thread;
 }
 
-// Likewise blockIdx.y.
-__device__ __forceinline__ unsigned block_y_read_anew() {
-  unsigned block;
-  asm volatile("mov.u32 %0, %%ctaid.y;" : "=r"(block));
+// Likewise blockIdx.
+__device__ __forceinline__ uint3 block_read_anew() {
+  uint3 block;
+  asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block.x));
+  asm volatile("mov.u32 %0, %%ctaid.y;" : "=r"(block.y));
+  asm volatile("mov.u32 %0, %%ctaid.z;" : "=r"(block.z));
   return block;
 }
 
