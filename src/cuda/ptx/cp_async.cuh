@@ -24,6 +24,20 @@ __device__ __forceinline__ void cp_async_16_or_zeros(bool wanted, uint32_t to, c
                : "memory");
 }
 
+// What the L2 should give up first, for the copy below.
+__device__ __forceinline__ uint64_t evict_first_policy() {
+  uint64_t policy;
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+__device__ __forceinline__ void cp_async_16_or_zeros(bool wanted, uint32_t to, const void* from,
+                                                     uint64_t policy) {
+  asm volatile(
+      "cp.async.cg.shared.global.L2::cache_hint.L2::128B [%0], [%1], 16, %2, %3;" ::"r"(to),
+      "l"(from), "r"(wanted ? 16 : 0), "l"(policy)
+      : "memory");
+}
+
 // Until this thread's copies have arrived, for this thread.
 __device__ __forceinline__ void cp_async_wait_all() {
   asm volatile("cp.async.wait_all;" ::: "memory");

@@ -105,6 +105,15 @@ __device__ inline void store_chunk(std::byte* to, const Chunk<T>& chunk) {
   }
 }
 
+// Not read again soon: the L2 should give it up first.
+template <class T>
+__device__ inline void store_streamed_chunk(std::byte* to, const Chunk<T>& chunk) {
+#pragma unroll
+  for (int i = 0; i < static_cast<int>(sizeof(T) / 2); ++i) {
+    __stcs(reinterpret_cast<uint4*>(to) + i, chunk.part[i]);
+  }
+}
+
 template <class T>
 __device__ inline void store_eight(void* to, const float* v) {
   store_chunk(static_cast<std::byte*>(to), pack_chunk<T>(v));
