@@ -51,8 +51,8 @@ run_cuda() { run_ctest cuda build/cuda all; }
 # wrote for unwritten (their TMA stores, probably) and blames whoever reads it: whole networks are
 # not for it. cuDNN's attention has more barriers than synccheck follows. Uploads that wait for a
 # slow device do not end under initcheck. One test asks CUDA for what it has to refuse, which
-# memcheck reports. No tool sees a ping-pong GEMM's scales replaced by later ones: that takes as many
-# tiles as *MoreTiles* has.
+# memcheck reports. No tool sees a ping-pong GEMM's scales replaced by later ones: that takes as
+# many tiles as *MoreTiles* has.
 run_sanitize() {
   local tool filter large status=0
   large='*MoreTiles*:*Plan*:*TooMuchMemory*:*At1024Pixels*:*TextOfThousands*:*ChunksOfScores*'
