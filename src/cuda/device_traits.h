@@ -17,9 +17,6 @@ struct DeviceTraits {
   std::string driver, toolkit;     // CUDA versions, "13.0"
 
   int architecture() const { return 10 * major + minor; }
-  // Products of f16 are added up in f16 twice as fast as in f32: on GeForce cards, not on others of
-  // the same chips.
-  bool doubles_half_sums() const { return name.find("GeForce") != std::string::npos; }
 };
 
 // Throws Error for a GPU that the kernels cannot run on, with the reason.

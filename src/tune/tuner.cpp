@@ -176,6 +176,12 @@ class Tournament {
     return time;
   }
 
+  // What counts of a slice under load: that without its beginning.
+  std::optional<double> run_settled_slice(Entrant& entrant) {
+    if (options_.load_settle_us > 0) run_slice(entrant, options_.load_settle_us);
+    return run_slice(entrant, options_.load_slice_us);
+  }
+
   // The candidates that meet under load, best first.
   std::vector<Entrant*> load_finalists() {
     std::vector<Entrant*> finalists;
@@ -209,10 +215,7 @@ class Tournament {
     run_slice(*finalists.front(), options_.load_warm_up_us);
     for (int round = 0; round < options_.load_rounds; ++round) {
       for (Entrant* finalist : finalists) {
-        if (options_.load_settle_us > 0) run_slice(*finalist, options_.load_settle_us);
-        if (const auto us = run_slice(*finalist, options_.load_slice_us)) {
-          finalist->load_us.push_back(*us);
-        }
+        if (const auto us = run_settled_slice(*finalist)) finalist->load_us.push_back(*us);
       }
       std::reverse(finalists.begin(), finalists.end());
     }
@@ -223,7 +226,7 @@ class Tournament {
     }
     for (Entrant& entrant : field_) {
       if (!entrant.is_reference) continue;
-      if (const auto us = run_slice(entrant, options_.load_slice_us)) entrant.load_us = {*us};
+      if (const auto us = run_settled_slice(entrant)) entrant.load_us = {*us};
     }
     load_counts_ = true;
     retire_if([](const Entrant& entrant) { return entrant.load_us.empty(); });

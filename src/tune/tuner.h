@@ -12,7 +12,7 @@
 // its power limit a GPU lowers its clock, kernels that move fewer bytes are then ahead, and the
 // order of the best changes. So the best few meet once more under load, where each runs without
 // pause for a slice of time, in turns, after a warm-up; the median of a candidate's slices decides.
-// What the clock still owes to the kernel before does not count.
+// Most of what the clock still owes to the kernel before is left out.
 #pragma once
 
 #include <functional>
@@ -50,10 +50,11 @@ struct TunerOptions {
   // Of one candidate in one round. A clock takes about a tenth of a second to follow the power that
   // a kernel draws: shorter slices, which all have one clock, would count cycles and not energy.
   double load_slice_us = 150e3;
-  double load_settle_us = 50e3;    // before each slice, uncounted: the clock is its predecessor's
+  // Before each slice, uncounted, while most of the clock is still its predecessor's.
+  double load_settle_us = 50e3;
   double load_warm_up_us = 200e3;  // to the power limit, before the first slice
   double load_shortest_us = 30;    // shorter runs are bound by latency, not by power: no load
-  double load_budget_us = 1.5e6;   // no slice starts once all, with the warm-up, took this long
+  double load_budget_us = 1.8e6;   // no slice starts once all, with the warm-up, took this long
 };
 
 struct TunerResult {

@@ -31,7 +31,7 @@ inline std::unique_ptr<Backend> make_gpu(const std::string& kernel = "") {
   return make_cuda_backend({.tune = tune::TuneMode::off, .force_kernel = kernel});
 }
 
-// Attention by this kernel alone, or unfused.
+// Attention by this kernel alone, by cuDNN or unfused.
 inline std::unique_ptr<Backend> make_forced(std::string_view way) {
   return make_cuda_backend({.tune = tune::TuneMode::off, .force_attention = std::string(way)});
 }

@@ -45,6 +45,34 @@ TEST_F(CudnnWay, RaggedLengthsAndSharedKeys) {
   expect_right({DType::bf16, 40, 321, 1, 1, 128}, 12);
 }
 
+// As steps run it: its plan and memory are made before the capture.
+TEST_F(CudnnWay, CanBeRecorded) {
+  const AttentionCase c{DType::bf16, 300, 300, 2, 2, 128};
+  std::mt19937 random(67);
+  model::AttentionOperands operands(c, random);
+  operands.q = model::random_matrix(c.type, c.rows, 256, random, 1, 0, 8);
+  operands.v = model::random_matrix(c.type, c.keys, 256, random, 1, 0, 24);
+  GuardedMatrix plain = operands.out;
+  const model::Operand q(*backend_, operands.q), k(*backend_, operands.k);
+  const model::Operand v(*backend_, operands.v);
+  model::Operand first(*backend_, plain), again(*backend_, operands.out);
+  const auto attend = [&](const TensorView& out) {
+    backend_->attention({q.view(), k.view(), v.view(), out, c.heads, c.kv_heads, c.causal});
+  };
+  attend(first.view());
+  first.download();
+  const auto recording = backend_->record([&] { attend(again.view()); });
+  for (int i = 0; i < 3; ++i) recording->run();
+  EXPECT_GT(recording->launches(), 0);
+  again.download();
+  for (int64_t i = 0; i < c.rows; ++i) {
+    for (int64_t j = 0; j < 256; ++j) {
+      ASSERT_EQ(read_element(operands.out.view(), i, j), read_element(plain.view(), i, j))
+          << i << " " << j;
+    }
+  }
+}
+
 TEST_F(CudnnWay, RefusesWithAReason) {
   const auto refused = [&](const AttentionCase& c) {
     std::mt19937 random(66);

@@ -47,41 +47,82 @@ TEST_P(Int8AttentionWay, SharedKeysCausalAndLargeScores) {
   expect_right({DType::bf16, 40, 5 * keys_ + 1, 1, 1, head_dim_}, 8);
 }
 
-// A power of two in the values is one in the results, bit for bit, also where they are scaled for
-// f16 on their way.
-TEST_P(Int8AttentionWay, ResultsFollowTheSizeOfValues) {
-  const AttentionCase c{DType::bf16, 33, 3 * keys_ + 200, 2, 1, head_dim_};
-  std::mt19937 random(65);
-  model::AttentionOperands operands(c, random);
-  operands.v = model::random_matrix(c.type, c.keys, c.kv_heads * c.head_dim, random, 1, 0, 8);
-  model::AttentionCodes q(operands.q, c.heads), k(operands.k, c.kv_heads);
-  const auto results = [&](float factor) {
+// A problem whose values change while q and k stay.
+struct WithValues {
+  AttentionCase c;
+  std::mt19937 random{65};
+  model::AttentionOperands operands{c, random};
+  model::AttentionCodes q{operands.q, c.heads}, k{operands.k, c.kv_heads};
+
+  explicit WithValues(const AttentionCase& of) : c(of) {
+    operands.v = model::random_matrix(c.type, c.keys, c.kv_heads * c.head_dim, random, 1, 0, 8);
+  }
+
+  // value(i, j, v): what key i has in column j in place of v.
+  template <class Value>
+  GuardedMatrix results(Backend& backend, const Value& value) {
     GuardedMatrix v = operands.v, out = operands.out;
     for (int64_t i = 0; i < c.keys; ++i) {
       for (int64_t j = 0; j < c.kv_heads * c.head_dim; ++j) {
-        write_element(v.view(), i, j, read_element(v.view(), i, j) * factor);
+        write_element(v.view(), i, j, value(i, j, read_element(v.view(), i, j)));
       }
     }
-    {
-      const model::Operand device_q(*backend_, q.codes), device_k(*backend_, k.codes);
-      const model::Operand q_scales(*backend_, q.scales), k_scales(*backend_, k.scales);
-      const model::Operand device_v(*backend_, v);
-      model::Operand device_out(*backend_, out);
-      backend_->attention({device_q.view(), device_k.view(), device_v.view(), device_out.view(),
-                           c.heads, c.kv_heads, c.causal, q_scales.view(), k_scales.view()});
-      device_out.download();
-    }
+    const model::Operand device_q(backend, q.codes), device_k(backend, k.codes);
+    const model::Operand q_scales(backend, q.scales), k_scales(backend, k.scales);
+    const model::Operand device_v(backend, v);
+    model::Operand device_out(backend, out);
+    backend.attention({device_q.view(), device_k.view(), device_v.view(), device_out.view(),
+                       c.heads, c.kv_heads, c.causal, q_scales.view(), k_scales.view()});
+    device_out.download();
     return out;
-  };
-  GuardedMatrix plain = results(1);
-  for (const float factor : {0x1p-40f, 0x1p10f, 0x1p80f}) {
-    GuardedMatrix scaled = results(factor);
+  }
+
+  // expect(i, j, a, b) of all results, in turn.
+  template <class Expect>
+  void compare(GuardedMatrix& a, GuardedMatrix& b, const Expect& expect) {
     for (int64_t i = 0; i < c.rows; ++i) {
       for (int64_t j = 0; j < c.heads * c.head_dim; ++j) {
-        ASSERT_EQ(read_element(scaled.view(), i, j), read_element(plain.view(), i, j) * factor)
-            << factor << " " << i << " " << j;
+        SCOPED_TRACE(fmt::format("at [{}, {}]", i, j));
+        expect(j, read_element(a.view(), i, j), read_element(b.view(), i, j));
+        if (testing::Test::HasFailure()) return;
       }
     }
+  }
+};
+
+// A power of two in the values is one in the results, bit for bit, also where they are scaled for
+// f16 on their way.
+TEST_P(Int8AttentionWay, ResultsFollowTheSizeOfValues) {
+  WithValues problem({DType::bf16, 33, 3 * keys_ + 200, 2, 1, head_dim_});
+  const auto times = [&](float factor) {
+    return problem.results(*backend_, [=](int64_t, int64_t, float v) { return v * factor; });
+  };
+  GuardedMatrix plain = times(1);
+  for (const float factor : {0.0f, 0x1p-40f, 0x1p10f, 0x1p80f}) {
+    GuardedMatrix scaled = times(factor);
+    problem.compare(scaled, plain, [=](int64_t, float a, float b) { EXPECT_EQ(a, b * factor); });
+  }
+}
+
+// What is no number stays in its channel, and the others are the same bits as without it.
+TEST_P(Int8AttentionWay, NanAndInfinityInValuesStayInTheirChannel) {
+  WithValues problem({DType::bf16, 33, 3 * keys_ + 5, 2, 2, head_dim_});
+  const int64_t key = keys_ + 1, column = head_dim_ + 3;
+  const auto with = [&](float bad) {
+    return problem.results(*backend_, [=](int64_t i, int64_t j, float v) {
+      return i == key && j == column ? bad : v;
+    });
+  };
+  GuardedMatrix plain = with(0);
+  for (const float bad : {model::kNaN, INFINITY}) {
+    GuardedMatrix harmed = with(bad);
+    problem.compare(harmed, plain, [=](int64_t j, float a, float b) {
+      if (j == column) {
+        EXPECT_FALSE(std::isfinite(a)) << bad;
+      } else {
+        EXPECT_EQ(a, b) << bad;
+      }
+    });
   }
 }
 

@@ -68,11 +68,12 @@ TEST_F(TunerUnderLoad, SlicesBeginWhenTheClockHasSettled) {
     return ++calls % 2 == 0 ? us * 9 : us;  // after the warm-up, what is not to count
   };
   const TunerResult result = run({{"a", 120}, {"b", 115}, {"bf16", 260}}, options);
-  EXPECT_EQ(order(), "a a a b b b b a a bf16");
+  EXPECT_EQ(order(), "a a a b b b b a a bf16 bf16");
   EXPECT_EQ(device_.slices[1].second, 3);
   EXPECT_EQ(device_.slices[2].second, 10);
   EXPECT_EQ(result.winner, "b");
   EXPECT_EQ(result.winner_us, 115);
+  EXPECT_EQ(result.reference_us.at("bf16"), 260);
 }
 
 TEST_F(TunerUnderLoad, TakesSoManyFinalistsAndNoMore) {

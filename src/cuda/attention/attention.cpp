@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "cuda/attention/softmax_rows.h"
 #include "cuda/check.h"
 #include "cuda/rows/head_kernels.h"
@@ -49,12 +50,12 @@ const FlashKernel* Attention::choose(const AttentionArgs& args) const {
 
 bool Attention::prefers_cudnn(const AttentionArgs& args, const FlashKernel* kernel) {
   if (force_cudnn_) {
-    const std::string& refusal = cudnn_.refusal(args);
+    const std::string refusal = cudnn_.refusal(args);
     check(refusal.empty(), "attention: {} was forced but cannot run q {} with {} heads: {}", kCudnn,
           args.q.to_string(), args.heads, refusal);
     return true;
   }
-  if (force_unfused_ || forced_ != nullptr || args.is_int8()) return false;
+  if (force_unfused_ || forced_ != nullptr || args.is_int8() || cudnn_failed_) return false;
   // Predicted: the tensor cores of sm_100 reach a fraction of their rate by mma.sync. On Hopper our
   // own is ahead, on GeForce both use mma.sync.
   const bool uses_mma_sync = kernel != nullptr && kernel->hopper() == nullptr;
@@ -63,10 +64,7 @@ bool Attention::prefers_cudnn(const AttentionArgs& args, const FlashKernel* kern
 
 std::string_view Attention::run(const AttentionArgs& args) {
   const FlashKernel* kernel = choose(args);
-  if (prefers_cudnn(args, kernel)) {
-    cudnn_.run(args);
-    return kCudnn;
-  }
+  if (prefers_cudnn(args, kernel) && run_by_cudnn(args)) return kCudnn;
   if (kernel != nullptr) {
     if (kernel->has_half_sums()) {
       run_with_half_sums(*kernel, args);
@@ -82,6 +80,18 @@ std::string_view Attention::run(const AttentionArgs& args) {
         args.has_int8_values() ? "why_no_int8_values" : "why_no_int8_attention");
   run_unfused(args);
   return kUnfused;
+}
+
+bool Attention::run_by_cudnn(const AttentionArgs& args) {
+  try {
+    cudnn_.run(args);
+    return true;
+  } catch (const Error& error) {
+    if (force_cudnn_) throw;
+    cudnn_failed_ = true;
+    log::warning("{}; Octet's own kernels are used", error.what());
+    return false;
+  }
 }
 
 std::string Attention::why_no_int8(int64_t head_dim, DType results, bool values) const {

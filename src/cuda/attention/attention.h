@@ -28,6 +28,8 @@ class Attention {
   const FlashKernel* choose(const AttentionArgs& args) const;  // null: unfused
   // Whether cuDNN is to run this in place of `kernel`, or of none.
   bool prefers_cudnn(const AttentionArgs& args, const FlashKernel* kernel);
+  // False, with a warning, when it fails and is not forced; it is not tried again then.
+  bool run_by_cudnn(const AttentionArgs& args);
   // With values in f16, which are made here, in memory as below.
   void run_with_half_sums(const FlashKernel& kernel, const AttentionArgs& args);
   // F32 stays F32 throughout; of BF16 the weights of the values are rounded to BF16. Its memory,
@@ -39,7 +41,7 @@ class Attention {
   FlashLauncher launcher_;
   CudnnAttention cudnn_;
   const FlashKernel* forced_ = nullptr;
-  bool force_unfused_ = false, force_cudnn_ = false;
+  bool force_unfused_ = false, force_cudnn_ = false, cudnn_failed_ = false;
 };
 
 }  // namespace octet::cuda

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "cuda/attention/flash.h"
 
 namespace octet::cuda {
@@ -66,14 +66,21 @@ struct Library {
 
   Library() {
     constexpr const char* kName = "libcudnn.so.9";
-    void* library = ::dlopen(kName, RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
-      problem = fmt::format("{} was not found; it is NVIDIA's cuDNN, version 9.13 or newer", kName);
+    constexpr const char* kRemedy =
+        "install cuDNN 9.13 or newer, or add its folder to LD_LIBRARY_PATH";
+    void* library = nullptr;
+    // The second opens the first when it is called, and ends the process if it is not there.
+    for (const char* name : {"libcudnn_graph.so.9", kName}) {
+      library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
+      if (library != nullptr) continue;
+      const char* why = ::dlerror();
+      problem =
+          fmt::format("{} cannot be opened ({}); {}", name, why == nullptr ? "" : why, kRemedy);
       return;
     }
     const auto find = [&](auto& function, const char* name) {
       function = reinterpret_cast<std::decay_t<decltype(function)>>(::dlsym(library, name));
-      if (function == nullptr) problem = fmt::format("{} has no {}", kName, name);
+      if (function == nullptr) problem = fmt::format("{} has no {}; {}", kName, name, kRemedy);
     };
 #define OCTET_CUDNN(name) find(name, #name)
     OCTET_CUDNN(cudnnGetVersion);
@@ -89,8 +96,8 @@ struct Library {
     OCTET_CUDNN(cudnnBackendExecute);
 #undef OCTET_CUDNN
     if (problem.empty() && cudnnGetVersion() < kOldest) {
-      problem = fmt::format("cuDNN is {}.{}, expected 9.13 or newer", cudnnGetVersion() / 10000,
-                            cudnnGetVersion() / 100 % 100);
+      problem = fmt::format("cuDNN is {}.{}; {}", cudnnGetVersion() / 10000,
+                            cudnnGetVersion() / 100 % 100, kRemedy);
     }
   }
 };
@@ -128,6 +135,7 @@ class Descriptor {
   Status try_to_finalize() { return library().cudnnBackendFinalize(raw_); }
   void finalize(std::string_view what) { check_cudnn(try_to_finalize(), what); }
   void* raw() const { return raw_; }
+  void* release() { return std::exchange(raw_, nullptr); }
 
  private:
   void* raw_ = nullptr;
@@ -216,13 +224,18 @@ class CudnnAttention::Plan {
       check_cudnn(library().cudnnBackendGetAttribute(plan.raw(), kPlanWorkspaceSize, kInt64, 1,
                                                      &count, &workspace_bytes_),
                   "the size of its workspace");
-      plan_.emplace(std::move(plan));
+      plan_ = plan.release();
       return;
     }
     fail("attention: cuDNN has no way for it{}{}", status == kSuccess ? "" : ": ",
          status == kSuccess ? "" : library().cudnnGetErrorString(status));
   }
   explicit Plan(std::string refusal) : refusal_(std::move(refusal)) {}
+  ~Plan() {
+    if (plan_ != nullptr) library().cudnnBackendDestroyDescriptor(plan_);
+  }
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
 
   const std::string& refusal() const { return refusal_; }
   int64_t workspace_bytes() const { return workspace_bytes_; }
@@ -236,26 +249,34 @@ class CudnnAttention::Plan {
     pack.set(kPackPointers, kPointer, static_cast<int64_t>(pointers.size()), pointers.data());
     pack.set(kPackWorkspace, kPointer, 1, &workspace);
     pack.finalize("the operands");
-    check_cudnn(library().cudnnBackendExecute(handle, plan_->raw(), pack.raw()), "running it");
+    check_cudnn(library().cudnnBackendExecute(handle, plan_, pack.raw()), "running it");
   }
 
  private:
   std::string refusal_;
-  std::optional<Descriptor> plan_;
+  void* plan_ = nullptr;  // an execution plan; null after a refusal
   int64_t workspace_bytes_ = 0;
 };
 
 CudnnAttention::CudnnAttention(Device& device) : device_(device) {}
 
+// Its kernels may still be running, and belong to the plans.
 CudnnAttention::~CudnnAttention() {
+  if (handle_ == nullptr) return;
+  int before = 0;
+  cudaGetDevice(&before);
+  cudaSetDevice(device_.traits().index);
+  cudaStreamSynchronize(device_.stream());
   plans_.clear();
-  if (handle_ != nullptr) library().cudnnDestroy(handle_);
+  library().cudnnDestroy(handle_);
+  cudaSetDevice(before);
 }
 
 const std::string& CudnnAttention::library_problem() { return library().problem; }
 
-const std::string& CudnnAttention::refusal(const AttentionArgs& args) {
-  return plan_of(args).refusal();
+std::string CudnnAttention::refusal(const AttentionArgs& args) {
+  std::string reason = unsuitable(args);
+  return reason.empty() ? plan_of(args).refusal() : reason;
 }
 
 void CudnnAttention::run(const AttentionArgs& args) {
@@ -264,29 +285,33 @@ void CudnnAttention::run(const AttentionArgs& args) {
   plan.run(handle_, args, workspace);
 }
 
+void CudnnAttention::start() {
+  void* handle = nullptr;
+  check_cudnn(library().cudnnCreate(&handle), "starting it");
+  if (const Status status = library().cudnnSetStream(handle, device_.stream());
+      status != kSuccess) {
+    library().cudnnDestroy(handle);
+    check_cudnn(status, "its stream");
+  }
+  handle_ = handle;
+}
+
 CudnnAttention::Plan& CudnnAttention::plan_of(const AttentionArgs& args) {
   const auto stride = [](const ConstTensorView& view) {
     return view.shape[0] > 1 ? view.row_stride() : view.shape[1];
   };
-  std::string reason = unsuitable(args);
   const std::string problem = fmt::format(
-      "{} {} {} {} {} {} {} {} {} {}", args.rows(), args.keys(), args.heads, args.kv_heads,
-      args.head_dim(), stride(args.q), stride(args.k), stride(args.v), stride(args.out), reason);
+      "{} {} {} {} {} {} {} {} {}", args.rows(), args.keys(), args.heads, args.kv_heads,
+      args.head_dim(), stride(args.q), stride(args.k), stride(args.v), stride(args.out));
   std::unique_ptr<Plan>& plan = plans_[problem];
   if (plan != nullptr) return *plan;
-  if (reason.empty()) {
-    try {
-      if (handle_ == nullptr) {
-        check_cudnn(library().cudnnCreate(&handle_), "starting it");
-        check_cudnn(library().cudnnSetStream(handle_, device_.stream()), "its stream");
-      }
-      plan = std::make_unique<Plan>(handle_, args);
-      return *plan;
-    } catch (const Error& error) {
-      reason = error.what();
-    }
+  try {
+    if (handle_ == nullptr) start();
+    plan = std::make_unique<Plan>(handle_, args);
+  } catch (const Error& error) {
+    log::debug("{}", error.what());
+    plan = std::make_unique<Plan>(error.what());
   }
-  plan = std::make_unique<Plan>(std::move(reason));
   return *plan;
 }
 

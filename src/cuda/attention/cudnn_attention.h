@@ -1,19 +1,15 @@
 // cuDNN's attention, where its library is installed: for GPUs whose tensor cores Octet's own
-// kernels do not use in full. No CUDA header here.
+// kernels do not use in full.
 #pragma once
 
 #include <map>
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "backend/ops.h"
 #include "cuda/device.h"
 
 namespace octet::cuda {
-
-// Its name where a kernel is named.
-inline constexpr std::string_view kCudnn = "cudnn";
 
 class CudnnAttention {
  public:
@@ -24,17 +20,19 @@ class CudnnAttention {
   static const std::string& library_problem();
   // Why it does not take this; empty when it does. The first call for a problem makes its plan,
   // which takes some time. The device is current.
-  const std::string& refusal(const AttentionArgs& args);
+  std::string refusal(const AttentionArgs& args);
   // Only what was not refused.
   void run(const AttentionArgs& args);
 
  private:
   class Plan;
   Plan& plan_of(const AttentionArgs& args);
+  void start();
 
   Device& device_;
-  void* handle_ = nullptr;                              // cuDNN's, made when it is needed
-  std::map<std::string, std::unique_ptr<Plan>> plans_;  // by problem
+  void* handle_ = nullptr;  // cuDNN's, made when it is needed
+  // By problem. None is given up before the end: what was recorded may run its kernels.
+  std::map<std::string, std::unique_ptr<Plan>> plans_;
   Buffer workspace_;
 };
 

@@ -43,7 +43,8 @@ bool has_aligned_rows(const ConstTensorView& view);
 std::span<const FlashKernel> flash_kernels();
 // Throws Error with all names when there is none of this one.
 const FlashKernel& find_flash(std::string_view name);
-// What stands for none of them where a kernel is named.
+// What stands for none of them where a kernel is named: cuDNN's, and products of their own.
+inline constexpr std::string_view kCudnn = "cudnn";
 inline constexpr std::string_view kUnfused = "unfused";
 
 // Launches them, with the memory that those for Hopper share tiles through.

@@ -80,7 +80,8 @@ const FlashKernel& find_flash(std::string_view name) {
     if (kernel.name == name) return kernel;
     names += kernel.name + ", ";
   }
-  fail("attention: there is no kernel {}; expected one of {}{}", name, names, kUnfused);
+  fail("attention: there is no kernel {}; expected one of {}{} or {}", name, names, kCudnn,
+       kUnfused);
 }
 
 std::string FlashKernel::unsuitable(const DeviceTraits& device) const {

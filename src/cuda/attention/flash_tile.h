@@ -14,7 +14,7 @@ struct FlashTile {
   int keys;
   int stages;
   int blocks;  // on a multiprocessor
-  bool int8;   // scores are products of INT8; values are BF16 all the same
+  bool int8;   // scores are products of INT8; values are BF16, or f16
   // Values come as f16, kScaledKeys keys of a head at most 1 in magnitude, and their products with
   // the weights of a block of keys are added up in f16; only then in f32.
   bool half_sums;

@@ -183,12 +183,14 @@ __global__ void __launch_bounds__(kMostHeadDim)
     float values[8];
     unpack_chunk(chunk, values);
 #pragma unroll
-    for (const float value : values) amax = max_magnitude(amax, value);
+    for (const float value : values) {
+      if (fabsf(value) < INFINITY) amax = fmaxf(amax, fabsf(value));  // NaN and infinity stay so
+    }
   }
-  // The next power of two, and one over it: exponents of 1 to 253, so that both are normal. Beyond
-  // that, as with an infinity, f16 overflows.
+  // The next power of two, and one over it: exponents of 1 to 253, so that both are normal. Of
+  // values from 2^126 on the sums may overflow.
   const uint32_t bits = largest_of_block(__float_as_uint(amax), largest);
-  const uint32_t exponent = min(max((bits >> 23 & 0xff) + 1, 1u), 253u);
+  const uint32_t exponent = min((bits >> 23 & 0xff) + 1, 253u);
   if (threadIdx.x == 0) {
     args.scales[head * args.scales_stride + block] = __uint_as_float(exponent << 23);
   }
