@@ -77,7 +77,7 @@ struct WithValues {
     return out;
   }
 
-  // expect(i, j, a, b) of all results, in turn.
+  // expect(column, of a, of b) for all results, up to the first failure.
   template <class Expect>
   void compare(GuardedMatrix& a, GuardedMatrix& b, const Expect& expect) {
     for (int64_t i = 0; i < c.rows; ++i) {

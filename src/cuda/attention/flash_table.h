@@ -14,8 +14,8 @@ namespace octet::cuda {
 // registers enough for the fragments of q. Two small blocks where they fit: on the H200 749 us in
 // place of the 757 of a large one, 4096 tokens in 18 heads of 256. Sums in f16, for GeForce cards,
 // which add them twice as fast and have 99 KB, run by name alone: on the H200 their kernels take
-// 1.3 times as long as those above them, so that on a GeForce both may be level, and nobody has
-// measured it there.
+// 1.2 to 1.3 times as long as those above them, so that on a GeForce both may be level, and nobody
+// has measured it there.
 inline constexpr FlashTile kFlashTiles[] = {
     // head rows keys stages blocks int8 half_sums
     { 64, 128,  64, 4, 2, false, false},
