@@ -14,6 +14,7 @@
 #include "backend/fusion.h"
 #include "cuda/gemm/params.h"
 #include "cuda/ptx/global.cuh"
+#include "cuda/ptx/l2_policy.cuh"
 #include "cuda/ptx/registers.cuh"
 #include "cuda/ptx/shared.cuh"
 
@@ -103,7 +104,7 @@ template <Fusion F, OutType kType>
 __device__ __forceinline__ void finish_chunk(const GemmParams& params, const FusedColumns<F>& fused,
                                              const float (&col_scale)[kChunk<kType>],
                                              float row_scale, const int32_t (&acc)[kChunk<kType>],
-                                             bool wanted, void* to) {
+                                             bool wanted, void* to, uint64_t l2_policy) {
   constexpr int kOutputs = kChunk<kType> / kShrink<F>;
   float y[kChunk<kType>];
 #pragma unroll
@@ -130,7 +131,7 @@ __device__ __forceinline__ void finish_chunk(const GemmParams& params, const Fus
       }
     }
   }
-  ptx::store_if(wanted, to, words);
+  ptx::store_if(wanted, to, words, l2_policy);
 }
 
 // A warp's outputs: of kRows times 16 rows, kApart apart. [i][4 j + c / 2][2 h + c % 2] of thread
@@ -146,6 +147,8 @@ __device__ __forceinline__ void store_accumulators(const GemmParams& params, int
   const int lane = static_cast<int>(ptx::thread_read_anew() % 32);
   const int first_row = row + lane / 4;
   const int own_columns = lane % 4 * kNeighbours, first_column = column + own_columns;
+  const uint64_t l2_policy =
+      params.out_streams ? ptx::evict_first_policy() : ptx::evict_normal_policy();
   float row_scale[kRows][2];
   unsigned char* to[kRows][2];
 #pragma unroll
@@ -176,7 +179,7 @@ __device__ __forceinline__ void store_accumulators(const GemmParams& params, int
         }
         const bool wanted = first_row + kApart * i + 8 * h < params.m && has_columns;
         finish_chunk<F, kType>(params, fused, col_scale, row_scale[i][h], of_row, wanted,
-                               to[i][h] + offset / kShrink<F> * kBytesOf<kType>);
+                               to[i][h] + offset / kShrink<F> * kBytesOf<kType>, l2_policy);
       }
     }
   }

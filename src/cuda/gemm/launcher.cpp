@@ -222,6 +222,7 @@ void GemmLauncher::launch(const GemmCandidate& candidate, const GemmProblem& pro
   const bool direct =
       columns % group == 0 &&
       is_aligned(operands.out.data, problem.m == 1 ? kAlignment : out_stride * element);
+  params.out_streams = problem.m * columns * element > device_.traits().l2_bytes;
   params.out = operands.out.data;
   params.out_stride = out_stride;
   if (!direct) {

@@ -51,6 +51,11 @@ struct BlockPlace {
 // Fetches this block's share of the operands, running ahead of the multiplications and across the
 // borders of tiles, so that the next tile's operands arrive during the epilogue of this one. By one
 // thread.
+//
+// Every other tile goes through k backwards. All workers do so at about the same time, and find in
+// the L2 what they read of `a` at the end of the last tile; forwards, the rest of a tile and its
+// outputs have just driven out what comes next. (Integer sums are the same in any order.) w is
+// needed by those who multiply it now, so it may leave first. Measured: docs/kernels/hopper.md.
 template <HopperTile T>
 __device__ __forceinline__ void fetch(const GemmParams& params, const OperandMaps& maps,
                                       Pipeline<T> pipeline) {
@@ -62,17 +67,20 @@ __device__ __forceinline__ void fetch(const GemmParams& params, const OperandMap
   const ClusterPlace<T> block;
   WorkList<T.cluster()> list;
   Work work;
-  while (list.next(params, work)) {
+  for (int direction = 1; list.next(params, work); direction = -direction) {
     const BlockPlace<T> place(params, work.tile);
     const int row = place.row + block.n * kRowsA;
     const int column = place.column + block.m * kRowsW;
 #pragma unroll 1
-    for (int step = work.k_begin; step < work.k_end; ++step) {
+    for (int left = work.k_end - work.k_begin, step = direction > 0 ? work.k_begin : work.k_end - 1;
+         left > 0; --left, step += direction) {
+      const ClusterPlace<T> self;  // read anew: this thread has 24 registers
       pipeline.acquire(T.stage_bytes());
-      ptx::tma_load<(T.cluster_n > 1)>(pipeline.stage() + block.n * kRowsA * T.k, &maps.a,
+      ptx::tma_load<(T.cluster_n > 1)>(pipeline.stage() + self.n * kRowsA * T.k, &maps.a,
                                        pipeline.full(), step * T.k, row, kAll);
-      ptx::tma_load<(T.cluster_m > 1)>(pipeline.stage() + T.a_bytes() + block.m * kRowsW * T.k,
-                                       &maps.w, pipeline.full(), 0, column, step, kAll);
+      ptx::tma_load<(T.cluster_m > 1)>(pipeline.stage() + T.a_bytes() + self.m * kRowsW * T.k,
+                                       &maps.w, pipeline.full(), 0, column, step, kAll,
+                                       ptx::evict_first_policy());
       pipeline.advance();
     }
   }

@@ -20,6 +20,7 @@ struct GemmParams {
   int m, n, k;
   int packed_n;  // rows of w as packed
   OutType out_type;
+  bool out_streams;  // past the L2, being larger
 
   // The schedule, see schedule.cuh and work_list.cuh.
   int tiles_m, tiles_n;

@@ -24,12 +24,7 @@ __device__ __forceinline__ void cp_async_16_or_zeros(bool wanted, uint32_t to, c
                : "memory");
 }
 
-// What the L2 should give up first, for the copy below.
-__device__ __forceinline__ uint64_t evict_first_policy() {
-  uint64_t policy;
-  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-  return policy;
-}
+// The same with a policy of l2_policy.cuh.
 __device__ __forceinline__ void cp_async_16_or_zeros(bool wanted, uint32_t to, const void* from,
                                                      uint64_t policy) {
   asm volatile(

@@ -27,20 +27,23 @@ __device__ __forceinline__ float4 load_again_if(bool wanted, const float* from) 
   return v;
 }
 
-// A predicate guards the store, so that the code around it needs no branch.
-__device__ __forceinline__ void store_if(bool wanted, void* to, const uint32_t (&words)[2]) {
+// A predicate guards the store, so that the code around it needs no branch. `policy`: of
+// l2_policy.cuh.
+__device__ __forceinline__ void store_if(bool wanted, void* to, const uint32_t (&words)[2],
+                                         uint64_t policy) {
   asm volatile(
       "{\n .reg .pred wanted;\n setp.ne.b32 wanted, %0, 0;\n"
-      " @wanted st.global.v2.b32 [%1], {%2, %3};\n}" ::"r"(static_cast<int>(wanted)),
-      "l"(to), "r"(words[0]), "r"(words[1])
+      " @wanted st.global.L2::cache_hint.v2.b32 [%1], {%2, %3}, %4;\n}" ::"r"(static_cast<int>(wanted)),
+      "l"(to), "r"(words[0]), "r"(words[1]), "l"(policy)
       : "memory");
 }
 
-__device__ __forceinline__ void store_if(bool wanted, void* to, const uint32_t (&words)[4]) {
+__device__ __forceinline__ void store_if(bool wanted, void* to, const uint32_t (&words)[4],
+                                         uint64_t policy) {
   asm volatile(
       "{\n .reg .pred wanted;\n setp.ne.b32 wanted, %0, 0;\n"
-      " @wanted st.global.v4.b32 [%1], {%2, %3, %4, %5};\n}" ::"r"(static_cast<int>(wanted)),
-      "l"(to), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
+      " @wanted st.global.L2::cache_hint.v4.b32 [%1], {%2, %3, %4, %5}, %6;\n}" ::"r"(static_cast<int>(wanted)),
+      "l"(to), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3]), "l"(policy)
       : "memory");
 }
 

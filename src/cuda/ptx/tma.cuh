@@ -48,6 +48,25 @@ __device__ __forceinline__ void tma_load(uint32_t to, const CUtensorMap* map, ui
   }
 }
 
+// And with a policy of l2_policy.cuh.
+template <bool kMulticast>
+__device__ __forceinline__ void tma_load(uint32_t to, const CUtensorMap* map, uint32_t barrier,
+                                         int x, int y, int z, uint16_t blocks, uint64_t policy) {
+  if constexpr (kMulticast) {
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
+        ".multicast::cluster.L2::cache_hint [%0], [%1, {%3, %4, %5}], [%2], %6, %7;" ::"r"(to),
+        "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "h"(blocks), "l"(policy)
+        : "memory");
+  } else {
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
+        ".L2::cache_hint [%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(to),
+        "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "l"(policy)
+        : "memory");
+  }
+}
+
 // So many bytes in a row, a multiple of 16 and from a multiple of 16.
 __device__ __forceinline__ void bulk_load(uint32_t to, const void* from, uint32_t bytes,
                                           uint32_t barrier) {

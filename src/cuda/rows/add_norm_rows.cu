@@ -11,6 +11,7 @@
 // still there in part, as the codes should be for the next. (A step of 1024 px, without pause:
 // 150.7 ms against 151.0 and 151.5, little more than the noise.)
 #include "cuda/ptx/cp_async.cuh"
+#include "cuda/ptx/l2_policy.cuh"
 #include "cuda/ptx/shared.cuh"
 #include "cuda/rows/norm_kernels.h"
 #include "cuda/rows/norm_parts.cuh"
