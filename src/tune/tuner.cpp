@@ -23,12 +23,15 @@ struct Entrant {
   double best_us = kNever;       // of the rounds before the final
   std::vector<double> final_us;  // of each run in the final
   std::vector<double> load_us;   // of each slice under load
+  bool left_load = false;        // before its last round
 };
 
+// Of an even number the mean of the two in the middle: rounds go forwards and backwards, so that a
+// drift adds as much to everybody's mean. The lower of two would be who happened to run early.
 double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+  std::sort(values.begin(), values.end());
+  const size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
 class Tournament {
@@ -188,6 +191,7 @@ class Tournament {
     for (Entrant& entrant : field_) {
       if (!entrant.is_reference && !entrant.failed) finalists.push_back(&entrant);
     }
+    if (finalists.empty()) return finalists;
     std::stable_sort(
         finalists.begin(), finalists.end(),
         [this](const Entrant* a, const Entrant* b) { return time_of(*a) < time_of(*b); });
@@ -196,14 +200,31 @@ class Tournament {
     };
     finalists.erase(std::find_if(finalists.begin(), finalists.end(), is_behind), finalists.end());
     // The best of each kind first: variants of one tile, within a percent of each other, would
-    // leave no place for the one that draws less power.
-    std::set<std::string> kinds;
+    // leave no place for the one that draws less power. But which variant of the best tile draws
+    // less is not told by single runs either, so that one has two places.
+    std::multiset<std::string> kinds;
+    const std::string& best_kind = finalists.front()->kind;
     std::stable_partition(finalists.begin(), finalists.end(), [&](const Entrant* entrant) {
-      return entrant->kind.empty() || kinds.insert(entrant->kind).second;
+      const std::string& kind = entrant->kind;
+      if (kind.empty()) return true;
+      kinds.insert(kind);
+      return kinds.count(kind) <= (kind == best_kind ? 2u : 1u);
     });
     const size_t most = static_cast<size_t>(options_.load_finalists);
     if (finalists.size() > most) finalists.resize(most);
     return finalists;
+  }
+
+  void drop_slow_under_load(std::vector<Entrant*>& still_in) const {
+    std::erase_if(still_in, [](const Entrant* entrant) {
+      return entrant->failed || entrant->load_us.empty();
+    });
+    double best_us = kNever;
+    for (const Entrant* entrant : still_in) best_us = std::min(best_us, median(entrant->load_us));
+    std::erase_if(still_in, [&](Entrant* entrant) {
+      entrant->left_load = median(entrant->load_us) > options_.load_later_drop * best_us;
+      return entrant->left_load;
+    });
   }
 
   // References run once, at the end: one that needs little power would leave its successor a clock
@@ -213,11 +234,14 @@ class Tournament {
     std::vector<Entrant*> finalists = load_finalists();
     if (finalists.size() < 2 || time_of(*finalists.front()) < options_.load_shortest_us) return;
     run_slice(*finalists.front(), options_.load_warm_up_us);
+    std::vector<Entrant*> still_in = finalists;
     for (int round = 0; round < options_.load_rounds; ++round) {
-      for (Entrant* finalist : finalists) {
+      for (Entrant* finalist : still_in) {
         if (const auto us = run_settled_slice(*finalist)) finalist->load_us.push_back(*us);
       }
-      std::reverse(finalists.begin(), finalists.end());
+      std::reverse(still_in.begin(), still_in.end());
+      if (round % 2 == 1) drop_slow_under_load(still_in);
+      if (still_in.size() < 2) break;
     }
     std::erase_if(finalists, [](const Entrant* finalist) { return finalist->failed; });
     const auto has_felt_it = [](const Entrant* finalist) { return !finalist->load_us.empty(); };
@@ -244,7 +268,9 @@ class Tournament {
       }
     }
     result.under_load = load_counts_;
+    // The slices of those who left the load were its first, at another temperature.
     const auto faster = [this](const Entrant* a, const Entrant* b) {
+      if (load_counts_ && a->left_load != b->left_load) return b->left_load;
       return time_of(*a) < time_of(*b);
     };
     std::stable_sort(ranking.begin(), ranking.end(), faster);
@@ -301,6 +327,7 @@ void check_options(const TunerOptions& options) {
   at_least("load_finalists", options.load_finalists, 1);
   at_least("load_drop", options.load_drop, 1);
   at_least("load_rounds", options.load_rounds, 0);
+  at_least("load_later_drop", options.load_later_drop, 1);
   at_least("load_slice_us", options.load_slice_us, 0);
   at_least("load_settle_us", options.load_settle_us, 0);
   at_least("load_warm_up_us", options.load_warm_up_us, 0);

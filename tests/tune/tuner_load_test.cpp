@@ -14,9 +14,13 @@ using test::FakeDevice;
 using test::LogLines;
 using Times = std::map<std::string, double>;
 
-// A slice is ten runs of 100 us.
+// A slice is ten runs of 100 us; nobody is dropped.
 TunerOptions short_slices() {
-  return {.load_rounds = 4, .load_slice_us = 1000, .load_settle_us = 0, .load_warm_up_us = 5000};
+  return {.load_rounds = 4,
+          .load_later_drop = 9,
+          .load_slice_us = 1000,
+          .load_settle_us = 0,
+          .load_warm_up_us = 5000};
 }
 
 class TunerUnderLoad : public testing::Test {
@@ -87,21 +91,71 @@ TEST_F(TunerUnderLoad, TakesSoManyFinalistsAndNoMore) {
   EXPECT_EQ(result.runner_up, "a");
 }
 
-TEST_F(TunerUnderLoad, TheBestOfEachKindComesFirst) {
-  TunerOptions options = short_slices();
-  options.load_finalists = 2;
-  options.load_rounds = 2;
-  const std::vector<Candidate> candidates = {{"a", 1, "wide"}, {"b", 2, "wide"}, {"c", 3, "tall"}};
-  const auto run_with = [&](int finalists) {
+// Two of the best one's kind, one of each other, and then the rest.
+TEST(TunerKinds, OfTheBestKindTwoAreLoaded) {
+  const std::vector<Candidate> candidates = {{"a", 1, "wide"}, {"b", 2, "wide"}, {"c", 3, "wide"},
+                                             {"d", 4, "tall"}, {"e", 5, "tall"}, {"f", 6, "square"},
+                                             {"bf16", 7}};
+  const auto slices_with = [&](int finalists) {
+    FakeDevice device(
+        {{"a", 100}, {"b", 101}, {"c", 102}, {"d", 103}, {"e", 104}, {"f", 105}, {"bf16", 200}});
+    TunerOptions options = short_slices();
     options.load_finalists = finalists;
-    device_.slices.clear();
-    return find_fastest(candidates, {}, device_.measure(), options,
-                        device_.measure_under_load({{"a", 120}, {"b", 1}, {"c", 118}}));
+    options.load_rounds = 1;
+    find_fastest(candidates, {}, device.measure(), options,
+                 device.measure_under_load({{"a", 100},
+                                            {"b", 100},
+                                            {"c", 100},
+                                            {"d", 100},
+                                            {"e", 100},
+                                            {"f", 100},
+                                            {"bf16", 100}}));
+    std::string names;
+    for (size_t i = 1; i < device.slices.size(); ++i)
+      names += device.slices[i].first;  // after the warm-up
+    return names;
   };
-  EXPECT_EQ(run_with(2).winner, "c");
-  EXPECT_EQ(order(), "a a c c a");
-  EXPECT_EQ(run_with(3).winner, "b");
-  EXPECT_EQ(order(), "a a c b b c a");
+  EXPECT_EQ(slices_with(2), "ab");
+  EXPECT_EQ(slices_with(3), "abd");
+  EXPECT_EQ(slices_with(4), "abdf");
+  EXPECT_EQ(slices_with(6), "abdfce");
+}
+
+// a is behind by 4 % after two rounds and leaves, b and c are close.
+TEST_F(TunerUnderLoad, WhoIsCloseGetsMoreSlices) {
+  TunerOptions options = short_slices();
+  options.load_later_drop = 1.02;
+  const TunerResult result = run({{"a", 120}, {"b", 115}, {"c", 116}, {"bf16", 260}}, options);
+  EXPECT_EQ(order(), "a a b c c b a b c c b bf16");
+  EXPECT_EQ(result.winner, "b");
+  EXPECT_EQ(result.runner_up, "c");
+  device_.slices.clear();
+  EXPECT_EQ(run({{"a", 120}, {"b", 115}, {"bf16", 260}}, options).runner_up, "a");
+  EXPECT_EQ(order(), "a a b b a bf16");  // nobody is left to compare b with
+}
+
+// The early slices of who left may be faster than the late ones of a hot device.
+TEST_F(TunerUnderLoad, WhoLeftDoesNotWinInTheEnd) {
+  TunerOptions options = short_slices();
+  options.load_later_drop = 1.02;
+  int slices = 0;
+  device_.disturb_load = [&](double us, const std::string&) {
+    return ++slices > 1 + 6 ? us * 1.2 : us;
+  };
+  const TunerResult result = run({{"a", 120}, {"b", 115}, {"c", 116}, {"bf16", 260}}, options);
+  EXPECT_EQ(result.winner, "b");
+  EXPECT_EQ(result.runner_up, "c");
+}
+
+// A device that gets slower from slice to slice: as many forwards as backwards take that out.
+TEST_F(TunerUnderLoad, ADriftDecidesNothing) {
+  TunerOptions options = short_slices();
+  options.load_rounds = 2;
+  int slices = 0;
+  device_.disturb_load = [&](double us, const std::string&) { return us + 2 * ++slices; };
+  const TunerResult result = run({{"a", 120}, {"b", 119}, {"bf16", 260}}, options);
+  EXPECT_EQ(order(), "a a b b a bf16");  // the first of a is the fastest of all
+  EXPECT_EQ(result.winner, "b");
 }
 
 TEST_F(TunerUnderLoad, OneDisturbedSliceDecidesNothing) {
@@ -175,6 +229,15 @@ TEST_F(TunerUnderLoad, AFailureLeavesTheOthers) {
   EXPECT_EQ(two.winner_us, 100);
 }
 
+TEST_F(TunerUnderLoad, NobodyMayBeLeftForIt) {
+  device_.disturb = [](double us, const std::string&, int turn) -> double {
+    if (turn >= 20) fail("fell off the bus");
+    return us;
+  };
+  EXPECT_ERROR_WITH(run({{"a", 120}, {"b", 115}, {"bf16", 260}}), "fell off the bus");
+  EXPECT_TRUE(device_.slices.empty());
+}
+
 TEST_F(TunerUnderLoad, OptionsWithoutSenseAreRefused) {
   TunerOptions options;
   options.load_drop = 0.5;
@@ -182,6 +245,9 @@ TEST_F(TunerUnderLoad, OptionsWithoutSenseAreRefused) {
   options = {};
   options.load_finalists = 0;
   EXPECT_ERROR_WITH(run({{"a", 1}}, options), "load_finalists is 0");
+  options = {};
+  options.load_later_drop = 0.9;
+  EXPECT_ERROR_WITH(run({{"a", 1}}, options), "load_later_drop is 0.9, expected at least 1");
 }
 
 }  // namespace

@@ -33,7 +33,8 @@ __device__ __forceinline__ void store_if(bool wanted, void* to, const uint32_t (
                                          uint64_t policy) {
   asm volatile(
       "{\n .reg .pred wanted;\n setp.ne.b32 wanted, %0, 0;\n"
-      " @wanted st.global.L2::cache_hint.v2.b32 [%1], {%2, %3}, %4;\n}" ::"r"(static_cast<int>(wanted)),
+      " @wanted st.global.L2::cache_hint.v2.b32 [%1], {%2, %3}, %4;\n}" ::"r"(
+          static_cast<int>(wanted)),
       "l"(to), "r"(words[0]), "r"(words[1]), "l"(policy)
       : "memory");
 }
@@ -42,7 +43,8 @@ __device__ __forceinline__ void store_if(bool wanted, void* to, const uint32_t (
                                          uint64_t policy) {
   asm volatile(
       "{\n .reg .pred wanted;\n setp.ne.b32 wanted, %0, 0;\n"
-      " @wanted st.global.L2::cache_hint.v4.b32 [%1], {%2, %3, %4, %5}, %6;\n}" ::"r"(static_cast<int>(wanted)),
+      " @wanted st.global.L2::cache_hint.v4.b32 [%1], {%2, %3, %4, %5}, %6;\n}" ::"r"(
+          static_cast<int>(wanted)),
       "l"(to), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3]), "l"(policy)
       : "memory");
 }

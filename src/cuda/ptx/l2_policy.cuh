@@ -1,6 +1,6 @@
 // What the L2 should do with the lines of a load or store that is given such a policy (sm_80 and
-// newer). Made where it is asked for, by a few uniform instructions: hence `volatile`, so that a loop
-// without registers to spare need not keep it.
+// newer). Made where it is asked for, by a few uniform instructions: hence `volatile`, so that a
+// loop without registers to spare need not keep it.
 #pragma once
 
 #include <cstdint>
