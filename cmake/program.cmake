@@ -15,3 +15,7 @@ target_link_libraries(load_bench PRIVATE octet_core)
 add_executable(record_heads EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/lab/attention/record_heads.cpp)
 target_include_directories(record_heads PRIVATE ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(record_heads PRIVATE octet_core)
+
+# Compares plan files in the step; see the top of its source.
+add_executable(plans_in_turns EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/lab/step/plans_in_turns.cpp)
+target_link_libraries(plans_in_turns PRIVATE octet_core)
