@@ -10,7 +10,7 @@ namespace octet::tune {
 struct Candidate {
   std::string name;        // printable, its identity in plan files, logs and overrides
   double estimate_us = 0;  // what the backend expects without measuring; only the order counts
-  std::string kind;        // those of one kind draw about the same power; empty: alike to no other
+  std::string kind;        // variants of one tile have the same; empty: a variant of no other
 };
 
 // An order for sorting: lowest estimate first, those that are no number last.

@@ -23,7 +23,7 @@ struct Entrant {
   double best_us = kNever;       // of the rounds before the final
   std::vector<double> final_us;  // of each run in the final
   std::vector<double> load_us;   // of each slice under load
-  bool left_load = false;        // before its last round
+  bool left_load = false;        // before its last round, being slow
 };
 
 // Of an even number the mean of the two in the middle: rounds go forwards and backwards, so that a
@@ -200,29 +200,30 @@ class Tournament {
     };
     finalists.erase(std::find_if(finalists.begin(), finalists.end(), is_behind), finalists.end());
     // The best of each kind first: variants of one tile, within a percent of each other, would
-    // leave no place for the one that draws less power. But which variant of the best tile draws
-    // less is not told by single runs either, so that one has two places.
-    std::multiset<std::string> kinds;
-    const std::string& best_kind = finalists.front()->kind;
+    // leave no place for the tile that draws less power. But single runs do not tell either which
+    // variant of the best tile is ahead under load, so a second one comes right behind it.
+    std::set<std::string> kinds;
     std::stable_partition(finalists.begin(), finalists.end(), [&](const Entrant* entrant) {
-      const std::string& kind = entrant->kind;
-      if (kind.empty()) return true;
-      kinds.insert(kind);
-      return kinds.count(kind) <= (kind == best_kind ? 2u : 1u);
+      return entrant->kind.empty() || kinds.insert(entrant->kind).second;
     });
+    const std::string& best_kind = finalists.front()->kind;
+    const auto second = std::find_if(
+        finalists.begin() + 1, finalists.end(),
+        [&](const Entrant* entrant) { return !best_kind.empty() && entrant->kind == best_kind; });
+    if (second != finalists.end()) std::rotate(finalists.begin() + 1, second, second + 1);
     const size_t most = static_cast<size_t>(options_.load_finalists);
     if (finalists.size() > most) finalists.resize(most);
     return finalists;
   }
 
+  // Who was disturbed in one slice has a better one, and stays.
   void drop_slow_under_load(std::vector<Entrant*>& still_in) const {
-    std::erase_if(still_in, [](const Entrant* entrant) {
-      return entrant->failed || entrant->load_us.empty();
-    });
+    std::erase_if(still_in, [](const Entrant* entrant) { return entrant->failed; });
     double best_us = kNever;
     for (const Entrant* entrant : still_in) best_us = std::min(best_us, median(entrant->load_us));
     std::erase_if(still_in, [&](Entrant* entrant) {
-      entrant->left_load = median(entrant->load_us) > options_.load_later_drop * best_us;
+      const double fastest = *std::min_element(entrant->load_us.begin(), entrant->load_us.end());
+      entrant->left_load = fastest > options_.load_later_drop * best_us;
       return entrant->left_load;
     });
   }
@@ -239,8 +240,10 @@ class Tournament {
       for (Entrant* finalist : still_in) {
         if (const auto us = run_settled_slice(*finalist)) finalist->load_us.push_back(*us);
       }
+      // As in the first rounds, a budget that ends within a round ends the dropping too.
+      if (load_spent_us_ >= options_.load_budget_us) break;
       std::reverse(still_in.begin(), still_in.end());
-      if (round % 2 == 1) drop_slow_under_load(still_in);
+      if (round % 2 == 1 && round + 1 < options_.load_rounds) drop_slow_under_load(still_in);
       if (still_in.size() < 2) break;
     }
     std::erase_if(finalists, [](const Entrant* finalist) { return finalist->failed; });

@@ -13,8 +13,8 @@
 // order of the best changes. So the best few meet once more under load, where each runs without
 // pause for a slice of time, in turns, after a warm-up; the median of a candidate's slices decides.
 // Most of what the clock still owes to the kernel before is left out. Slices of one kernel differ
-// by a percent or two, as good kernels do among each other: who is close behind the best after the
-// first slices gets more of them.
+// by up to five percent on an H200, good kernels among each other by less: who is close behind the
+// best after the first slices gets more of them.
 #pragma once
 
 #include <functional>
@@ -49,7 +49,7 @@ struct TunerOptions {
   int load_finalists = 4;         // the best, the next of its kind, then the best of other kinds
   double load_drop = 1.08;        // who needs more than this times the best of the final stays out
   int load_rounds = 4;            // even, for as many forwards as backwards
-  double load_later_drop = 1.02;  // after each two of them, who needs more than this times the best
+  double load_later_drop = 1.02;  // after two of them goes whose best slice needs more than this
   // Of one candidate in one round. A clock takes about a tenth of a second to follow the power that
   // a kernel draws: shorter slices, which all have one clock, would count cycles and not energy.
   double load_slice_us = 150e3;
@@ -57,7 +57,7 @@ struct TunerOptions {
   double load_settle_us = 50e3;
   double load_warm_up_us = 200e3;  // to the power limit, before the first slice
   double load_shortest_us = 30;    // shorter runs are bound by latency, not by power: no load
-  double load_budget_us = 4e6;     // no slice starts once all, with the warm-up, took this long
+  double load_budget_us = 6e6;     // no slice starts once all, with the warm-up, took this long
 };
 
 struct TunerResult {

@@ -91,34 +91,26 @@ TEST_F(TunerUnderLoad, TakesSoManyFinalistsAndNoMore) {
   EXPECT_EQ(result.runner_up, "a");
 }
 
-// Two of the best one's kind, one of each other, and then the rest.
+// The best, a second one of its kind, one of each other kind, and then the rest.
 TEST(TunerKinds, OfTheBestKindTwoAreLoaded) {
-  const std::vector<Candidate> candidates = {{"a", 1, "wide"}, {"b", 2, "wide"}, {"c", 3, "wide"},
-                                             {"d", 4, "tall"}, {"e", 5, "tall"}, {"f", 6, "square"},
-                                             {"bf16", 7}};
+  const std::vector<Candidate> candidates = {{"a", 1, "wide"}, {"b", 2, "wide"},
+                                             {"c", 3, "wide"}, {"d", 4, "tall"},
+                                             {"e", 5, "tall"}, {"f", 6, "square"}};
+  const std::map<std::string, double> single = {{"a", 100}, {"b", 104}, {"c", 105},
+                                                {"d", 101}, {"e", 102}, {"f", 103}};
   const auto slices_with = [&](int finalists) {
-    FakeDevice device(
-        {{"a", 100}, {"b", 101}, {"c", 102}, {"d", 103}, {"e", 104}, {"f", 105}, {"bf16", 200}});
+    FakeDevice device(single);
     TunerOptions options = short_slices();
     options.load_finalists = finalists;
     options.load_rounds = 1;
-    find_fastest(candidates, {}, device.measure(), options,
-                 device.measure_under_load({{"a", 100},
-                                            {"b", 100},
-                                            {"c", 100},
-                                            {"d", 100},
-                                            {"e", 100},
-                                            {"f", 100},
-                                            {"bf16", 100}}));
+    find_fastest(candidates, {}, device.measure(), options, device.measure_under_load(single));
     std::string names;
-    for (size_t i = 1; i < device.slices.size(); ++i)
-      names += device.slices[i].first;  // after the warm-up
-    return names;
+    for (size_t i = 1; i < device.slices.size(); ++i) names += device.slices[i].first;
+    return names;  // without the warm-up
   };
   EXPECT_EQ(slices_with(2), "ab");
-  EXPECT_EQ(slices_with(3), "abd");
   EXPECT_EQ(slices_with(4), "abdf");
-  EXPECT_EQ(slices_with(6), "abdfce");
+  EXPECT_EQ(slices_with(6), "abdfec");
 }
 
 // a is behind by 4 % after two rounds and leaves, b and c are close.
@@ -159,11 +151,41 @@ TEST_F(TunerUnderLoad, ADriftDecidesNothing) {
 }
 
 TEST_F(TunerUnderLoad, OneDisturbedSliceDecidesNothing) {
-  int slices_of_b = 0;
+  TunerOptions options = short_slices();
+  for (const double drop : {9.0, 1.02}) {
+    options.load_later_drop = drop;
+    int slices_of_b = 0;
+    device_.disturb_load = [&](double us, const std::string& name) {
+      return name == "b" && ++slices_of_b == 1 ? us * 2 : us;
+    };
+    EXPECT_EQ(run({{"a", 120}, {"b", 115}, {"c", 118}, {"bf16", 260}}, options).winner, "b");
+  }
+}
+
+// Nobody leaves after the last round: a slower one that had all of them is ahead of who left.
+TEST_F(TunerUnderLoad, TheRunnerUpHadAllRounds) {
+  TunerOptions options = short_slices();
+  options.load_later_drop = 1.02;
+  int slices = 0;
   device_.disturb_load = [&](double us, const std::string& name) {
-    return name == "b" && ++slices_of_b == 1 ? us * 2 : us;
+    return (++slices > 1 + 6 ? us * 1.05 : us) * (slices > 1 + 6 && name == "c" ? 1.1 : 1);
   };
-  EXPECT_EQ(run({{"a", 120}, {"b", 115}, {"c", 118}, {"bf16", 260}}).winner, "b");
+  const TunerResult result = run({{"a", 118}, {"b", 115}, {"c", 116}, {"bf16", 260}}, options);
+  EXPECT_EQ(order(), "a a b c c b a b c c b bf16");
+  EXPECT_EQ(result.runner_up, "c");
+  EXPECT_GT(result.runner_up_us, result.winner_us);
+}
+
+// Slices are as long as single runs say, and longer under load.
+TEST(TunerBudget, IsEnoughForFourWhoAreClose) {
+  FakeDevice device(
+      {{"a", 300}, {"b", 301}, {"c", 302}, {"d", 303}, {"bf16", 500}, {"quantize", 30}});
+  const TunerResult result = find_fastest(
+      {{"a", 1}, {"b", 2}, {"c", 3}, {"d", 4}}, {"quantize", "bf16"}, device.measure(), {},
+      device.measure_under_load(
+          {{"a", 375}, {"b", 374}, {"c", 373}, {"d", 372}, {"bf16", 700}, {"quantize", 30}}));
+  EXPECT_EQ(result.winner, "d");
+  EXPECT_EQ(result.reference_us, (Times{{"bf16", 700}, {"quantize", 30}}));
 }
 
 TEST_F(TunerUnderLoad, ShortRunsAreNotLoaded) {
