@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -53,7 +54,19 @@ struct Options {
     }
     check(!folders.empty(), "usage: plans_in_turns [--steps N] ... FOLDER...");
   }
-  int number(const std::string& name) const { return std::stoi(flags.at(name)); }
+  nn::AttentionScores scores() const {
+    const std::string& word = flags.at("attention");
+    check(word == "bf16" || word == "int8", "--attention {}: expected bf16 or int8", word);
+    return nn::scores_for(word == "int8" ? AttentionMode::int8 : AttentionMode::floating);
+  }
+  int number(const std::string& name) const {
+    const std::string& text = flags.at(name);
+    int value = 0;
+    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+    check(status == std::errc() && end == text.data() + text.size() && value > 0,
+          "--{} is '{}', expected a whole number above 0", name, text);
+    return value;
+  }
 };
 
 std::vector<float> random_numbers(int64_t count, uint64_t seed) {
@@ -72,7 +85,7 @@ class Contestant {
       : folder_(std::move(folder)),
         networks_(networks),
         backend_(std::move(backend)),
-        ctx_{.backend = *backend_, .dtype = DType::bf16, .scores = scores_of(options)},
+        ctx_{.backend = *backend_, .dtype = DType::bf16, .scores = options.scores()},
         power_(*backend_) {
     const int side = options.number("size") / family.sizes.token_side;
     tokens_ = int64_t{side} * side;
@@ -143,12 +156,6 @@ class Contestant {
   }
 
  private:
-  static nn::AttentionScores scores_of(const Options& options) {
-    const std::string& word = options.flags.at("attention");
-    check(word == "bf16" || word == "int8", "--attention {}: expected bf16 or int8", word);
-    return nn::scores_for(word == "int8" ? AttentionMode::int8 : AttentionMode::floating);
-  }
-
   struct Part {
     std::unique_ptr<models::Conditioning> conditioning;
     std::unique_ptr<models::Timeline> timeline;
@@ -171,6 +178,9 @@ class Contestant {
 void run(int argc, char** argv) {
   const Options options(argc, argv);
   const models::Family& family = models::family_named("ideogram4");
+  for (const char* name : {"text-tokens", "layers", "steps", "rounds"}) options.number(name);
+  options.scores();
+  models::check_image_size({options.number("size"), options.number("size")}, family.sizes);
   std::vector<std::unique_ptr<Backend>> backends;
   for (const std::string& folder : options.folders) {
     setenv("OCTET_CACHE_DIR", folder.c_str(), 1);  // which a backend asks for when it is made
