@@ -4,8 +4,8 @@
 // Which plan file makes the faster step? Each FOLDER is what OCTET_CACHE_DIR names: its plans say
 // which kernel runs which GEMM, and what it lacks is tuned into it first. One process makes random
 // weights once; the step then runs with each folder's kernels in turn, forwards and backwards, at
-// the power limit throughout. A trial that measured in this way told 0.1 % apart on an H200, where
-// two processes differ by 0.3 % and two machines by 1.2 (docs/notebook.md).
+// the power limit throughout. On an H200 that tells 0.1 to 0.2 % apart, where two processes differ
+// by 0.3 % and two machines by 1.2 (docs/notebook.md).
 #include <fmt/format.h>
 
 #include <algorithm>
