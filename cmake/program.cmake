@@ -5,6 +5,8 @@ add_executable(octet ${cli_sources})
 target_link_libraries(octet PRIVATE octet::octet octet_flags octet_calls_only
   nlohmann_json::nlohmann_json CLI11::CLI11)
 octet_unity(octet)
+embed_text(apps/cli/record_sitecustomize.py kRecordSitecustomize)
+target_include_directories(octet PRIVATE ${PROJECT_BINARY_DIR}/generated)
 
 # Measures loading; see the top of its source.
 add_executable(load_bench EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/bench/load_bench.cpp

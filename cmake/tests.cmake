@@ -45,6 +45,9 @@ if(NOT OCTET_KERNELS_ONLY)
   octet_test(formats formats ${format_tests})
   file(GLOB hub_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/hub/*.cpp)
   octet_test(hub formats ${hub_tests})
+  file(GLOB audit_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/audit/*.cpp
+    ${PROJECT_SOURCE_DIR}/tests/predict/*.cpp)
+  octet_test(audit cpu ${audit_tests})
   file(GLOB tune_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/tune/*.cpp)
   octet_test(tune cpu ${tune_tests})
   file(GLOB weight_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/weights/*.cpp

@@ -45,7 +45,9 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "engine": {"models", "devices", "tune"} | _MODEL,
     "convert": {"engine", "models", "quant"} | _MODEL,
     "measure": {"devices", "nn", "formats"} | _KERNELS,
-    "api": {"measure", "convert", "engine", "models", "quant", "hub", "devices", "tune"}
+    "audit": {"formats"} | _GROUND,
+    "predict": {"devices", "formats"} | _GROUND,
+    "api": {"audit", "predict", "measure", "convert", "engine", "models", "quant", "hub", "devices", "tune"}
     | _MODEL,
 }
 PYTHON_MAY_INCLUDE = {"devices", "backend"} | _GROUND

@@ -101,9 +101,8 @@ void add_bench_e2e(CLI::App& bench, CommonFlags& flags) {
                    "Shorten the transformers of random weights");
   add_choice(*e2e, "--dtype", request->activations, dtype_words(),
              "Of activations, and of weights that are not INT8");
-  EnumWords<Linears> linears = linears_words();
-  std::erase_if(linears, [](const auto& word) { return word.second == Linears::fake; });
-  add_choice(*e2e, "--linears", request->linears, linears, "What large linears run in");
+  add_choice(*e2e, "--linears", request->linears, linears_words({Linears::int8, Linears::floating}),
+             "What large linears run in");
   add_choice(*e2e, "--attention", request->attention, attention_words(),
              "What attention is multiplied in: its scores, with int8-full all of it");
   add_require_int8(*e2e, request->require_int8);

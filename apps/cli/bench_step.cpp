@@ -234,9 +234,8 @@ void add_bench_step(CLI::App& bench, CommonFlags& flags) {
                    "Shorten the transformer, where memory or patience is short");
   add_choice(*step, "--dtype", request->activations, dtype_words(),
              "Of activations, and of weights that are not INT8");
-  EnumWords<Linears> linears = linears_words();
-  std::erase_if(linears, [](const auto& word) { return word.second == Linears::fake; });
-  add_choice(*step, "--linears", request->linears, linears, "What large linears run in");
+  add_choice(*step, "--linears", request->linears,
+             linears_words({Linears::int8, Linears::floating}), "What large linears run in");
   add_choice(*step, "--attention", request->attention, attention_words(),
              "What attention is multiplied in: its scores, with int8-full all of it");
   add_require_int8(*step, request->require_int8);

@@ -18,6 +18,8 @@ void add_bench_quantize(CLI::App& bench, CommonFlags& flags);
 void add_bench_step(CLI::App& bench, CommonFlags& flags);
 void add_bench_e2e(CLI::App& bench, CommonFlags& flags);
 void add_tune(CLI::App& program, CommonFlags& flags);
+void add_map(CLI::App& program, CommonFlags& flags);
+void add_audit(CLI::App& program, CommonFlags& flags);
 void add_demo(CLI::App& program, CommonFlags& flags);
 void add_quantize(CLI::App& program, CommonFlags& flags);
 void add_generate(CLI::App& program, CommonFlags& flags);

@@ -247,7 +247,8 @@ void add_side(CLI::App& command, const std::string& name, SideArguments& side,
       ->required();
   add_choice(command, flag + "linears", side.linears, linears_words(),
              fmt::format("{}'s large linears", name));
-  add_choice(command, flag + "text-encoder-linears", side.text_linears, linears_words(),
+  add_choice(command, flag + "text-encoder-linears", side.text_linears,
+             linears_words({Linears::int8, Linears::floating, Linears::fake}),
              fmt::format("The linears of {}'s text encoder", name));
   add_choice(command, flag + "dtype", side.dtype, dtype_words(),
              fmt::format("{}'s activations", name));

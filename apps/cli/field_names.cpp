@@ -76,6 +76,9 @@ constexpr FieldName kFieldNames[] = {
     {"calibration_size", "--calibration-size"},
     {"measure", "--measure"},
     {"verify", "--verify"},
+    // Audits.
+    {"traces", "trace", "the traces"},
+    {"card", "--card"},
     // Benchmarks and downloads.
     {"width", "--size"},
     {"height", "--size"},

@@ -144,9 +144,9 @@ void add_generate(CLI::App& program, CommonFlags& flags) {
       ->add_option("--preview", arguments->preview,
                    "PNG file that shows after each step, roughly, what the picture becomes")
       ->type_name("FILE");
-  add_choice(*command, "--linears", model.linears, linears_words(),
-             "The transformers' large linears");
-  add_choice(*command, "--text-encoder-linears", model.text_encoder_linears, linears_words(),
+  add_linears_flags(*command, model.linears, "The transformers' large linears");
+  add_choice(*command, "--text-encoder-linears", model.text_encoder_linears,
+             linears_words({Linears::int8, Linears::floating, Linears::fake}),
              "The text encoder's linears");
   add_choice(*command, "--attention", model.attention, attention_words(),
              "The scores of the transformers' attention; with int8-full all of it");

@@ -1,5 +1,5 @@
-// The program `octet`. Exit codes: 0 done, 1 failed (one sentence on stderr), 2 wrong usage, 128 +
-// signal when one stopped it.
+// The program `octet`. Exit codes: 0 done, 1 failed (one sentence on stderr), 2 wrong usage, 3 what
+// --fail-on looks for was found, 128 + signal when one stopped it.
 #include <fcntl.h>
 #include <fmt/format.h>
 
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "commands.h"
+#include "failed_check.h"
 #include "help_page.h"
 #include "octet/error.h"
 #include "octet/invalid_request.h"
@@ -24,7 +25,7 @@
 namespace octet::cli {
 namespace {
 
-enum ExitCode { kDone = 0, kFailed = 1, kWrongUsage = 2 };
+enum ExitCode { kDone = 0, kFailed = 1, kWrongUsage = 2, kFailedCheck = 3 };
 
 int fail_with(const CommonFlags& flags, const std::string& sentence, ExitCode code = kFailed) {
   std::signal(SIGPIPE, SIG_IGN);  // nobody may read standard output any more
@@ -80,14 +81,16 @@ struct Section {
 const Section kSections[] = {
     {"Pictures", {add_generate, add_caption, add_demo}},
     {"Models", {add_pull, add_inspect, add_quantize, add_compare, add_certify}},
-    {"This machine", {add_devices, add_bench, add_tune}},
+    {"This machine", {add_devices, add_bench, add_tune, add_map}},
+    {"Other programs", {add_audit}},
     {"Other", {add_completion, add_man}},
 };
 
 constexpr const char* kClosingLines =
     "octet COMMAND --help explains a command.\n"
-    "Exit codes: 0 done, 1 failed, 2 wrong usage; 130, 143 and 129 when stopped by Ctrl-C,\n"
-    "SIGTERM or SIGHUP. Environment variables: octet man, or docs/environment.md.";
+    "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 found what --fail-on looks for; 130, 143\n"
+    "and 129 when stopped by Ctrl-C, SIGTERM or SIGHUP. Environment variables: octet man, or\n"
+    "docs/environment.md.";
 
 void add_commands(CLI::App& program, CommonFlags& flags) {
   for (const Section& section : kSections) {
@@ -126,6 +129,8 @@ int run(int argc, char** argv) {
     std::ostringstream text;
     program.exit(error, text, text);
     std::fputs(text.str().c_str(), stdout);
+  } catch (const FailedCheck& error) {
+    return fail_with(flags, error.what(), kFailedCheck);
   } catch (const InvalidRequest& error) {
     const CLI::ValidationError usage(error.what());
     return fail_with(flags, usage_sentence(program, usage), kWrongUsage);

@@ -20,6 +20,7 @@ constexpr Entry kExitCodes[] = {
     {"0", "Done."},
     {"1", "Failed; one sentence on standard error says why."},
     {"2", "Wrong usage; one sentence on standard error says what was expected."},
+    {"3", "octet audit found what --fail-on looks for."},
     {"130, 143, 129", "Stopped by Ctrl-C, SIGTERM or SIGHUP; what was finished is kept."},
 };
 

@@ -40,8 +40,18 @@ KeepRule keep_rule_from(const std::string& text) {
 }  // namespace
 
 const EnumWords<Linears>& linears_words() {
-  static const EnumWords<Linears> words = {
-      {"int8", Linears::int8}, {"float", Linears::floating}, {"fake", Linears::fake}};
+  static const EnumWords<Linears> words = {{"auto", Linears::automatic},
+                                           {"int8", Linears::int8},
+                                           {"float", Linears::floating},
+                                           {"fake", Linears::fake}};
+  return words;
+}
+
+EnumWords<Linears> linears_words(std::initializer_list<Linears> chosen) {
+  EnumWords<Linears> words = linears_words();
+  std::erase_if(words, [&](const auto& word) {
+    return std::find(chosen.begin(), chosen.end(), word.second) == chosen.end();
+  });
   return words;
 }
 
@@ -110,6 +120,17 @@ void add_memory_flags(CLI::App& command, ModelOptions& options) {
   add_max_memory(command, options.max_memory,
                  "Most memory of the device to take, such as 16GB (default: what is free)");
   set_group(command, kMemory, {"--keep", "--max-memory"});
+}
+
+void add_linears_flags(CLI::App& command, Linears& linears, const std::string& whose) {
+  add_choice(command, "--linears", linears, linears_words(), whose);
+  const EnumWords<Linears> paths = {
+      {"auto", Linears::automatic}, {"int8", Linears::int8}, {"bf16", Linears::floating}};
+  add_choice(
+      command, "--path", linears, paths,
+      "The same in other words; auto: INT8, but for those that octet tune or octet map found "
+      "to be faster in bf16");
+  command.get_option("--path")->excludes(command.get_option("--linears"));
 }
 
 void add_require_int8(CLI::App& command, bool& required) {

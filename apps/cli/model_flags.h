@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,8 @@ namespace octet::cli {
 
 // The words of the command line, of JSON and of reports.
 const EnumWords<Linears>& linears_words();
+EnumWords<Linears> linears_words(
+    std::initializer_list<Linears> chosen);  // those of commands that lack some
 const EnumWords<AttentionMode>& attention_words();
 const EnumWords<Activations>& dtype_words();
 const EnumWords<Tuning>& tuning_words();
@@ -25,6 +28,9 @@ void add_part_flags(CLI::App& command, ModelOptions& options);
 
 // --keep and --max-memory.
 void add_memory_flags(CLI::App& command, ModelOptions& options);
+
+// --linears and --path, of which a command takes one; `whose` is the help of the first.
+void add_linears_flags(CLI::App& command, Linears& linears, const std::string& whose);
 
 void add_require_int8(CLI::App& command, bool& required);
 

@@ -82,6 +82,7 @@ constexpr ForeignWord kForeignWords[] = {
     {"--num-threads", "--threads", "use --threads"},
     {"--branch", "--revision", "use --revision"},
     {"--local-dir", "--cache-dir", "use --cache-dir; its layout is that of the hub's cache"},
+    {"--report", "--html", "use --html"},
     {"--type", "--recipe", "use --recipe"},
     {"--quantize", "--recipe", "use --recipe"},
     {"--sizes", "--shape", "use --shape m,n,k"},
@@ -93,6 +94,8 @@ constexpr ForeignWord kForeignWords[] = {
     {"convert", "quantize", "use octet quantize"},
     {"info", "inspect", "octet inspect shows a checkpoint, octet devices this machine"},
     {"benchmark", "bench", "use octet bench"},
+    {"profile", "audit", "use octet audit --record -- COMMAND"},
+    {"record", "audit", "use octet audit --record -- COMMAND"},
 };
 
 // The fewest insertions, deletions, replacements and swaps of neighbours that make one word the
@@ -166,7 +169,9 @@ std::string remedy_for(const std::string& given, const Words& words) {
   if (meant) return fmt::format("did you mean {}?", *meant);
   // A word of other programs, misspelt.
   const auto foreign = is_flag ? nearest(typed, foreign_flags) : std::nullopt;
-  return foreign ? remedy_for(*foreign, words) : "";
+  if (foreign) return remedy_for(*foreign, words);
+  const bool records = is_flag && is_one_of(words.flags, "--record");
+  return records ? "flags of a command to record stand after --" : "";
 }
 
 // What CLI11 says of an argument that is missing, lacks its value or was given again, in our words;
@@ -211,7 +216,9 @@ std::string usage_sentence(const CLI::App& program, const CLI::ParseError& error
   const Words words(command);
   std::string what = what_of(*chosen, command, error), remedy;
   // CLI11 says only that "a subcommand is required", even where a misspelt one was given.
-  if (const auto extra = program.remaining(true); !extra.empty()) {
+  auto extra = program.remaining(true);
+  std::erase(extra, "--");  // noted there, and not an argument
+  if (!extra.empty()) {
     const std::string& given = extra.front();
     remedy =
         given == "help" ? fmt::format("use {} --help", command.name) : remedy_for(given, words);

@@ -16,6 +16,9 @@ enum class Linears : uint8_t {
   // Weights and activations are rounded to INT8 as for `int8`, then dequantized and multiplied in
   // floating point: what is often sold as INT8. No faster than `floating`; for comparisons.
   fake,
+  // Each in INT8, unless the device's plan file says that it is faster in floating point: what
+  // `octet tune` or `octet map` measured there. Without such plans as `int8`.
+  automatic,
 };
 // How the networks' attention is multiplied: its scores, q times k, and its values, v.
 enum class AttentionMode : uint8_t {

@@ -53,7 +53,8 @@ enum { OCTET_F32 = 1, OCTET_BF16 = 2, OCTET_F16 = 3, OCTET_I8 = 4, OCTET_I32 = 5
 
 // The GEMM kernels of a GPU are chosen by measuring those that no file has yet, or never, or all.
 enum { OCTET_TUNE_MISSING = 0, OCTET_TUNE_OFF = 1, OCTET_TUNE_ALL = 2 };
-enum { OCTET_LINEARS_INT8 = 0, OCTET_LINEARS_FLOAT = 1 };
+// Auto: INT8, but for those that the device's plan file knows to be faster in floating point.
+enum { OCTET_LINEARS_INT8 = 0, OCTET_LINEARS_FLOAT = 1, OCTET_LINEARS_AUTO = 2 };
 enum { OCTET_TEXT_LINEARS_FLOAT = 0, OCTET_TEXT_LINEARS_INT8 = 1 };
 enum {
   OCTET_ATTENTION_AUTO = 0,

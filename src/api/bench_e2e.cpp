@@ -79,8 +79,9 @@ void E2eBencher::use_random_weights() {
   check_value(!options_.require_int8 || options_.linears == Linears::int8, "require_int8",
               "`require_int8`: the networks' linears were asked for in floating point; leave "
               "`linears` out");
-  check_value(options_.linears != Linears::fake, "linears",
-              "`linears`: random weights have no fake INT8, expected INT8 or floating point");
+  check_value(options_.linears == Linears::int8 || options_.linears == Linears::floating, "linears",
+              "`linears`: random weights are INT8 or floating point, got {}",
+              options_.linears == Linears::fake ? "fake INT8" : "auto");
   models::check_image_size(request_.size, family.sizes);
   job_.prompt = "random weights know no words";
   job_.schedule = {

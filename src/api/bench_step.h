@@ -1,4 +1,4 @@
-// octet::bench_step with networks of any size, for tests.
+// octet::bench_step with networks of any size, for tests, and with several sizes of pictures.
 #pragma once
 
 #include <functional>
@@ -13,5 +13,11 @@ using MakeNetwork = std::function<std::unique_ptr<models::Network>(size_t networ
 
 StepBench bench_step(const StepBenchRequest& request, const MakeNetwork& make,
                      const StepProgress& progress);
+
+// Measures steps of networks whose weights are made once, when the first is asked for. Of each
+// request it takes the size, the tokens, the attention and the number of steps; device, layers,
+// linears and types are those of `networks`.
+std::function<StepBench(const StepBenchRequest&)> step_bencher(const StepBenchRequest& networks,
+                                                               const StepProgress& progress);
 
 }  // namespace octet

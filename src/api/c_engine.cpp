@@ -23,7 +23,7 @@ T choice(const T (&choices)[N], int32_t given, const char* field) {
   return choices[given];
 }
 
-constexpr Linears kLinears[] = {Linears::int8, Linears::floating};
+constexpr Linears kLinears[] = {Linears::int8, Linears::floating, Linears::automatic};
 constexpr Linears kTextLinears[] = {Linears::floating, Linears::int8};
 constexpr AttentionMode kAttentions[] = {AttentionMode::automatic, AttentionMode::floating,
                                          AttentionMode::int8, AttentionMode::int8_full};

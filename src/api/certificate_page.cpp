@@ -6,6 +6,7 @@
 #include "api/boundary.h"
 #include "api/certificate.h"
 #include "api/html.h"
+#include "api/page.h"
 #include "octet/version.h"
 
 namespace octet {
@@ -13,37 +14,16 @@ namespace {
 
 using api::html_text;
 
-constexpr const char* kPageHead = R"(<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>Fidelity certificate: {}</title>
-<style>
-:root{{color-scheme:light dark;--ink:#1c2430;--dim:#5d6875;--paper:#fbfaf7;--card:#fff;
---edge:#dcd9d0;--good:#1c7c4a;--bad:#b3261e;--accent:#2b62a8}}
-@media(prefers-color-scheme:dark){{:root{{--ink:#e6e8eb;--dim:#9aa4b0;--paper:#14171c;
---card:#1c2128;--edge:#343b45;--good:#5fc58f;--bad:#ff8a80;--accent:#7fb2f0}}}}
-body{{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);
-margin:0 auto;max-width:72rem;padding:2rem 1.25rem 4rem}}
-h1{{font-size:1.5rem;margin:0}}h2{{font-size:1.1rem;margin:2.2rem 0 .6rem}}
-.dim,.tick,figcaption,th{{color:var(--dim)}}code{{font-size:.85em;overflow-wrap:anywhere}}
-.verdict{{border:2px solid;border-radius:.6rem;padding:.9rem 1.1rem;margin:1.2rem 0}}
-.verdict strong{{font-size:1.25rem;letter-spacing:.05em}}.pass{{color:var(--good)}}
-.fail{{color:var(--bad)}}.verdict ul{{margin:.4rem 0 0;color:var(--ink)}}
-.scroll{{overflow-x:auto}}table{{border-collapse:collapse;width:100%}}
-td,th{{padding:.3rem .7rem .3rem 0;text-align:left;vertical-align:top;font-weight:400;
-border-bottom:1px solid var(--edge);font-variant-numeric:tabular-nums}}
-svg{{width:100%;max-width:44rem;background:var(--card);border:1px solid var(--edge);
-border-radius:.5rem}}.tick{{font-size:12px;fill:var(--dim)}}.grid{{stroke:var(--edge)}}
-.line{{fill:none;stroke:var(--accent);stroke-width:2}}.dot{{fill:var(--accent)}}
-.band{{fill:var(--accent);opacity:.18}}
-.row{{display:grid;grid-template-columns:repeat(3,1fr);gap:.7rem;margin-bottom:1.4rem}}
-.row h3{{grid-column:1/-1;font-size:1rem;font-weight:600;margin:0}}
-figure{{margin:0;background:var(--card);border:1px solid var(--edge);border-radius:.5rem;
-padding:.4rem}}
-figure img{{width:100%;display:block;border-radius:.3rem}}figcaption{{font-size:.85rem;
-padding-top:.3rem}}details pre{{white-space:pre-wrap;overflow-wrap:anywhere;background:var(--card);
-border:1px solid var(--edge);border-radius:.5rem;padding:.7rem;font-size:.8rem}}
-</style></head><body>
-)";
+constexpr const char* kCertificateStyle = R"(
+.line{fill:none;stroke:var(--accent);stroke-width:2}.dot{fill:var(--accent)}
+.band{fill:var(--accent);opacity:.18}
+.row{display:grid;grid-template-columns:repeat(3,1fr);gap:.7rem;margin-bottom:1.4rem}
+.row h3{grid-column:1/-1;font-size:1rem;font-weight:600;margin:0}
+figure{margin:0;background:var(--card);border:1px solid var(--edge);border-radius:.5rem;
+padding:.4rem}
+figure img{width:100%;display:block;border-radius:.3rem}figcaption{font-size:.85rem;
+padding-top:.3rem}details pre{white-space:pre-wrap;overflow-wrap:anywhere;background:var(--card);
+border:1px solid var(--edge);border-radius:.5rem;padding:.7rem;font-size:.8rem})";
 
 std::string name_of_model(const CertifyRequest& request) {
   return request.reference.empty() ? "the same checkpoint, linears in floating point"
@@ -174,7 +154,8 @@ std::string certificate_page(const Certificate& certificate) try {
   const auto row = [](const char* name, const std::string& value) {
     return fmt::format(R"(<tr><th scope="row">{}</th><td>{}</td></tr>)", name, html_text(value));
   };
-  std::string page = fmt::format(kPageHead, html_text(request.model.model));
+  std::string page =
+      api::page_head("Fidelity certificate: " + request.model.model, kCertificateStyle);
   page += fmt::format("<main><h1>Fidelity certificate</h1><p class=\"dim\"><code>{}</code></p>{}",
                       html_text(request.model.model), verdict_box(certificate));
   page += "<h2>Errors</h2>" + error_table(certificate);

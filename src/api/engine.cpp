@@ -43,6 +43,7 @@ const char* linears_word(Linears linears) {
     case Linears::int8: return "int8";
     case Linears::floating: return "float";
     case Linears::fake: return "fake";
+    case Linears::automatic: return "auto";
   }
   return "";
 }

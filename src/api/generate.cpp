@@ -42,7 +42,11 @@ RequestSession::RequestSession(const ModelOptions& model, std::vector<PictureReq
     : model_(resolved(model, requests)),
       requests_(std::move(requests)),
       session_(std::make_unique<engine::Session>(
-          engine::SessionOptions{.model = model_, .once = requests_.size() == 1}, stop_)) {}
+          engine::SessionOptions{
+              .model = model_,
+              .once = requests_.size() == 1,
+              .size = requests_.empty() ? PictureSize{} : requests_.front().size},
+          stop_)) {}
 
 RequestSession::~RequestSession() = default;
 

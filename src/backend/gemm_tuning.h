@@ -31,12 +31,31 @@ struct GemmPlan {
 // Names in GemmPlan::reference_us.
 inline constexpr const char* kUnquantized = "unquantized";  // the same product in bf16
 inline constexpr const char* kQuantize = "quantize";        // quantizing its activations
+// Whole linears as `octet map` measured them, one beside the other: all that a product takes, the
+// quantization of its activations included.
+inline constexpr const char* kInt8Linear = "int8 linear";
+inline constexpr const char* kBf16Linear = "bf16 linear";
+inline constexpr const char* kFp8Linear = "fp8 linear";
+inline constexpr const char* kNf4Linear = "nf4 linear";
+inline constexpr const char* kFakeLinear = "fake int8 linear";
 
 // Another implementation of the GEMM without a fusion, only to be compared with. It takes the
 // weight in plain rows, I8 [n, k] with its scales, in the backend's memory.
 struct GemmPeer {
   std::string name;
   std::function<void(const QTensor& a, const QTensor& w, const TensorView& out)> run;
+};
+
+// A linear in a way that the backend has no op for, only to be compared with. It holds its weight
+// in a form of its own.
+struct LinearPeer {
+  std::string name;  // "fp8", "nf4"
+  std::string how;   // in words
+  // Of its results, L2 norm over L2 norm: more is something else than this product, and less is a
+  // product that was not rounded to this format.
+  double least_error = 0, most_error = 0;
+  // BF16 [m, k] to BF16 [m, n], with whatever the activations need in each run.
+  std::function<void(const ConstTensorView& x, const TensorView& out)> run;
 };
 
 // Handed out by Backend::tuning(), and used by the backend's thread alone, as the backend is.
@@ -51,6 +70,28 @@ class GemmTuning {
   virtual std::string plan_file() const { return ""; }
   // What else the device offers for the same GEMM.
   virtual std::vector<GemmPeer> gemm_peers() { return {}; }
+  // What it offers for a linear with this weight, BF16 [n, k] in the backend's memory, which is
+  // read now and not kept; for up to `rows` activations at a time. Ways that this device or this
+  // shape has not are missing.
+  virtual std::vector<LinearPeer> linear_peers(const ConstTensorView& weight, int64_t rows) {
+    (void)weight;
+    (void)rows;
+    return {};
+  }
+  // Adds to GemmPlan::reference_us of a problem whose plan was measured, in the plan file, too.
+  virtual void keep_references(const GemmProblem& problem,
+                               const std::map<std::string, double>& reference_us) {
+    (void)problem;
+    (void)reference_us;
+  }
+  // Whether the plan file knows that a linear of n x k is faster in bf16 than in INT8, when it has
+  // about m rows. False where nothing was measured.
+  virtual bool is_faster_in_bf16(int64_t m, int64_t n, int64_t k) {
+    (void)m;
+    (void)n;
+    (void)k;
+    return false;
+  }
 
   // Integer operations per second that the multiply instruction of gemm() reaches when it works on
   // registers alone, at this moment: the ceiling of any gemm here. Takes a few milliseconds, so it

@@ -21,6 +21,7 @@
 #include "cuda/images/conv2d.h"
 #include "cuda/images/image_kernels.h"
 #include "cuda/marks.h"
+#include "cuda/matmul/fp8_nf4_linear.h"
 #include "cuda/matmul/matmul.h"
 #include "cuda/nvml_gauge.h"
 #include "cuda/rows/head_kernels.h"
@@ -28,6 +29,7 @@
 #include "cuda/rows/norm_kernels.h"
 #include "cuda/rows/row_kernels.h"
 #include "cuda/uploads.h"
+#include "tune/path_choice.h"
 
 namespace octet {
 namespace {
@@ -145,6 +147,29 @@ class CudaBackend final : public Backend, private GemmTuning {
     return {{"cublaslt_int8", [this](const QTensor& a, const QTensor& w, const TensorView& out) {
                multiply_and_dequantize(a, w, out);
              }}};
+  }
+
+  std::vector<LinearPeer> linear_peers(const ConstTensorView& weight, int64_t rows) override {
+    const Active active(traits().index);
+    std::vector<LinearPeer> peers = make_linear_peers(*device_, matmul_, weight, rows);
+    for (LinearPeer& peer : peers) {
+      peer.run = [this, run = std::move(peer.run)](const ConstTensorView& x,
+                                                   const TensorView& out) {
+        const Active active_now(traits().index);
+        run(x, out);
+      };
+    }
+    return peers;
+  }
+  void keep_references(const GemmProblem& asked,
+                       const std::map<std::string, double>& reference_us) override {
+    if (forced_ != nullptr) return;
+    GemmProblem problem = asked;
+    problem.layout = kWeightLayout;
+    planner_.add_references(problem, reference_us);
+  }
+  bool is_faster_in_bf16(int64_t m, int64_t n, int64_t k) override {
+    return forced_ == nullptr && tune::is_faster_in_bf16(planner_.known(), m, n, k);
   }
 
   double int8_ceiling() override { return ceiling(CeilingOf::int8); }

@@ -12,14 +12,14 @@ namespace {
 using weights::Fingerprint;
 using weights::WeightSource;
 
-// Passes those linears on that are to be loaded anew, and nothing else.
-class ChangedLinears : public nn::WeightVisitor {
+// Passes those linears on that somebody chooses, such as those to be loaded anew, and nothing else.
+class ChosenLinears : public nn::WeightVisitor {
  public:
-  ChangedLinears(nn::WeightVisitor& next, const std::function<bool(const nn::LinearSpec&)>& changed)
-      : next_(next), changed_(changed) {}
+  ChosenLinears(nn::WeightVisitor& next, const std::function<bool(const nn::LinearSpec&)>& chosen)
+      : next_(next), chosen_(chosen) {}
 
   void linear(nn::Linear& into, const nn::LinearSpec& spec) override {
-    if (changed_(spec)) next_.linear(into, spec);
+    if (chosen_(spec)) next_.linear(into, spec);
   }
   void conv(nn::Conv&, const nn::ConvSpec&) override {}
   void vector(nn::Vector&, const std::string&, int64_t) override {}
@@ -27,7 +27,7 @@ class ChangedLinears : public nn::WeightVisitor {
 
  private:
   nn::WeightVisitor& next_;
-  const std::function<bool(const nn::LinearSpec&)>& changed_;
+  const std::function<bool(const nn::LinearSpec&)>& chosen_;
 };
 
 // The bytes of files that have been read so far, for whoever watches.
@@ -113,8 +113,11 @@ const Fingerprint& PartStore::fingerprint() {
 }
 
 weights::LoadOptions PartStore::load_options() const {
-  return {
-      .dtype = ctx_.dtype, .int8 = rules_.int8, .fake = rules_.fake, .rotation = rules_.rotation};
+  return {.dtype = ctx_.dtype,
+          .int8 = rules_.int8,
+          .fake = rules_.fake,
+          .floating = rules_.floating,
+          .rotation = rules_.rotation};
 }
 
 void PartStore::load(const OnLoad& progress) {
@@ -149,13 +152,14 @@ void PartStore::make_random(const OnLoad& progress) {
 }
 
 // INT8 codes that this makes are kept for the next time, which then reads them in place of the
-// weights that they were made from.
+// weights that they were made from. Not where some linears stay in floating point: those would be
+// read from codes that a run without them has kept.
 void PartStore::load_resident(const OnLoad& progress) {
   WeightSource source = part_.source();
   weights::LoadOptions options = load_options();
   std::unique_ptr<weights::ConvertedCache> cache;
   std::shared_ptr<const Checkpoint> found;
-  if (rules_.int8 && (rules_.keep_converted || !rules_.changes.empty())) {
+  if (rules_.int8 && !rules_.floating && (rules_.keep_converted || !rules_.changes.empty())) {
     cache = std::make_unique<weights::ConvertedCache>(
         weights::default_converted_cache(), source,
         [this](nn::WeightVisitor& visitor) { part_.visit_all(visitor); }, rules_.changes);
@@ -260,24 +264,34 @@ void PartStore::reload(const std::function<bool(const nn::LinearSpec&)>& is_chan
     return load(progress);
   }
   weights::CheckpointCheck present(part_.source());
-  ChangedLinears checked(present, is_changed);
+  ChosenLinears checked(present, is_changed);
   part_.visit_all(checked);
   LoadProgress told(progress, present.bytes());
   weights::LoadOptions options = load_options();
   options.fingerprint = false;
   options.progress = [&](uint64_t bytes) { told.add(bytes); };
   weights::Loader loader(part_.source(), ctx_.backend, options);
-  ChangedLinears changed(loader, is_changed);
+  ChosenLinears changed(loader, is_changed);
   part_.visit_all(changed);
 }
 
-PartBytes bytes_of(models::Part& part, DType dtype, bool int8) {
+PartBytes bytes_of(models::Part& part, DType dtype, bool int8,
+                   const std::function<bool(const nn::LinearSpec&)>& floating) {
   PartBytes bytes;
   for (int64_t unit = 0; unit < part.unit_count(); ++unit) {
     weights::WeightCount count(dtype, int8);
     part.visit(unit, count);
-    bytes.all += static_cast<uint64_t>(count.bytes());
-    bytes.largest_unit = std::max(bytes.largest_unit, static_cast<uint64_t>(count.bytes()));
+    int64_t of_unit = count.bytes();
+    if (int8 && floating) {
+      // Those that stay in floating point, counted as such and no longer as INT8.
+      weights::WeightCount as_float(dtype, false), as_int8(dtype, true);
+      ChosenLinears wide(as_float, floating), narrow(as_int8, floating);
+      part.visit(unit, wide);
+      part.visit(unit, narrow);
+      of_unit += as_float.bytes() - as_int8.bytes();
+    }
+    bytes.all += static_cast<uint64_t>(of_unit);
+    bytes.largest_unit = std::max(bytes.largest_unit, static_cast<uint64_t>(of_unit));
   }
   return bytes;
 }

@@ -23,8 +23,10 @@ using OnLoad = std::function<void(uint64_t done, uint64_t total)>;
 struct LoadRules {
   // A seed: the weights are random numbers, and no file is read. For parts that stay on the device.
   std::optional<uint64_t> random;
-  bool int8 = true;             // large linears
-  bool fake = false;            // these are dequantized: Linears::fake
+  bool int8 = true;   // large linears
+  bool fake = false;  // these are dequantized: Linears::fake
+  // Large linears that run in floating point nevertheless: LoadOptions::floating.
+  std::function<bool(const nn::LinearSpec&)> floating = {};
   int64_t rotation = 0;         // of weights that are quantized here: LoadOptions::rotation
   bool keep_converted = false;  // INT8 codes that are made while loading are kept on disk
   // What the part's source does to weights (Lora::identity()), for the cache of the disk.
@@ -82,11 +84,12 @@ class PartStore {
   std::optional<weights::Fingerprint> sum_;
 };
 
-// Bytes that the weights of a part take in a device's memory.
+// Bytes that the weights of a part take in a device's memory. `floating` as in LoadRules.
 struct PartBytes {
   uint64_t all = 0;
   uint64_t largest_unit = 0;
 };
-PartBytes bytes_of(models::Part& part, DType dtype, bool int8);
+PartBytes bytes_of(models::Part& part, DType dtype, bool int8,
+                   const std::function<bool(const nn::LinearSpec&)>& floating = {});
 
 }  // namespace octet::engine

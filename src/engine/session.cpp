@@ -1,8 +1,10 @@
 #include "engine/session.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
+#include "backend/gemm_tuning.h"
 #include "backend/host_backend.h"
 #include "base/error.h"
 #include "base/free_memory.h"
@@ -25,9 +27,15 @@ std::unique_ptr<Backend> backend_for(const ModelOptions& options) {
 }
 
 models::Model open_model(const models::Family& family, const ModelOptions& options) {
-  check_value(!options.require_int8 || options.linears == Linears::int8, "require_int8",
+  // With `automatic` it depends on what runs.
+  check_value(!options.require_int8 || options.linears == Linears::int8 ||
+                  options.linears == Linears::automatic,
+              "require_int8",
               "`require_int8`: the networks' linears were asked for in {}; leave `linears` out",
               options.linears == Linears::fake ? "fake INT8" : "floating point");
+  check_value(options.text_encoder_linears != Linears::automatic, "text_encoder_linears",
+              "`text_encoder_linears`: nobody measures those of a text encoder, expected INT8, "
+              "floating point or fake INT8");
   const auto files = family.find({.model = options.model,
                                   .base = options.base,
                                   .fallback = options.fallback,
@@ -132,12 +140,40 @@ void Session::check_native_int8() const {
   octet::check(reason.empty(), "`require_int8`: {}", reason);
 }
 
+std::function<bool(const nn::LinearSpec&)> Session::faster_in_floating() const {
+  const bool asked = options_.size.width > 0 && options_.size.height > 0;
+  const auto [width, height] = asked ? options_.size : defaults_.size;
+  const int side = model_.sizes.token_side;
+  const int64_t tokens = int64_t{width / side} * (height / side);
+  // By the sizes of linears: a few for a whole model.
+  std::set<std::pair<int64_t, int64_t>> faster;
+  for (const auto& network : model_.networks) {
+    nn::LinearList list;
+    network->visit_all(list);
+    for (const nn::LinearSpec& spec : list.linears()) {
+      if (!spec.large || faster.contains({spec.n(), spec.k})) continue;
+      if (backend_->tuning().is_faster_in_bf16(tokens, spec.n(), spec.k)) {
+        faster.insert({spec.n(), spec.k});
+      }
+    }
+  }
+  if (faster.empty()) return {};
+  return [faster](const nn::LinearSpec& spec) {
+    return spec.large && faster.contains({spec.n(), spec.k});
+  };
+}
+
 void Session::plan() {
   const Linears linears = options_.model.linears;
+  // Plans are of bf16: in f32 the product would be slower than any INT8.
+  const bool chooses = linears == Linears::automatic && dtype_ == DType::bf16;
+  const auto floating = chooses ? faster_in_floating() : nullptr;
   const bool shared = keeps_data_on_host(*backend_);
   std::vector<PartNeed> needs;
   const auto add = [&](models::Part& part, Linears run_as, bool is_network) {
-    const PartBytes bytes = engine::bytes_of(part, dtype_, run_as == Linears::int8);
+    const bool int8 = run_as == Linears::int8 || run_as == Linears::automatic;
+    const PartBytes bytes = is_network ? engine::bytes_of(part, dtype_, int8, floating)
+                                       : engine::bytes_of(part, dtype_, int8);
     needs.push_back({.name = std::string(part.name()),
                      .bytes = bytes.all,
                      .largest_unit = bytes.largest_unit,
@@ -181,6 +217,7 @@ void Session::plan() {
     networks_.push_back(store(*model_.networks[i], 1 + i));
     networks_.back()->rules().int8 = linears != Linears::floating;
     networks_.back()->rules().fake = linears == Linears::fake;
+    networks_.back()->rules().floating = floating;
     networks_.back()->rules().keep_converted = options_.model.cache_weights;
   }
   decoder_ = store(*model_.decoder, plan_.size() - 1);

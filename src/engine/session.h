@@ -31,6 +31,8 @@ struct SessionOptions {
   ModelOptions model;  // names of the hub are paths by now
   // One picture, and then the end: what it does not need any more is not kept.
   bool once = false;
+  // Of the pictures that are asked for first, for Linears::automatic; none: the model's usual one.
+  PictureSize size = {};
 };
 
 // One request, once its words are understood.
@@ -117,6 +119,8 @@ class Session {
   std::vector<Merge> merges_of(const Loras& loras) const;
   void merge(const Loras& loras, std::vector<Merge> merges);
   void plan();
+  // For Linears::automatic: the large linears that are faster in floating point; empty: none.
+  std::function<bool(const nn::LinearSpec&)> faster_in_floating() const;
   // Throws Cancelled when the work is to end.
   void tell(const OnRenderProgress& told, const RenderProgress& progress) const;
   void load(PartStore& store, const OnRenderProgress& progress);

@@ -115,6 +115,10 @@ void LinearCase::peer(const GemmPeer& peer) {
   peer.run(quantized_activations(), quantized_weight(), output());
 }
 
+std::vector<LinearPeer> LinearCase::linear_peers() {
+  return backend_.tuning().linear_peers(weight_.view(dtype_, {shape_.n, shape_.k}), shape_.m);
+}
+
 std::pair<int64_t, int64_t> LinearCase::sampled_place(int64_t sample) const {
   // The two shares of the R2 sequence, which fill a square evenly: with one share for both, the
   // samples of a square matrix would all lie on its diagonal.
@@ -169,6 +173,12 @@ double LinearCase::relative_error(int samples) const {
     norm += exact * exact;
   }
   return std::sqrt(error / norm);
+}
+
+double LinearCase::relative_error(const std::function<void()>& way, int samples) {
+  poison_output(samples);
+  way();
+  return relative_error(samples);
 }
 
 bool LinearCase::try_peer(const GemmPeer& other) {

@@ -2,6 +2,7 @@
 // compared: native INT8, fake INT8, unquantized, and other libraries' INT8 GEMMs.
 #pragma once
 
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -34,10 +35,16 @@ class LinearCase {
   void fake();
   void unquantized();
   void peer(const GemmPeer& peer);
+  // Ways of the device for this linear, where `unquantized` was asked for; they live as long as the
+  // case and read its activations.
+  std::vector<LinearPeer> linear_peers();
+  void peer(const LinearPeer& peer) { peer.run(activations(), output()); }
 
   // Error of the way that ran last against the exact product of the unquantized operands: L2 norm
   // over L2 norm, on `samples` outputs spread over the matrix.
   double relative_error(int samples) const;
+  // The same of a way that runs now; NaN where it leaves one of these outputs unwritten.
+  double relative_error(const std::function<void()>& way, int samples);
 
   // Runs the peer once. False, with a log line, when it does not take this shape. Throws Error,
   // with its name, when its outputs are not ours: a time of something else is worth nothing.

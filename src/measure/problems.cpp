@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tune/path_choice.h"
+
 namespace octet::measure {
 
 GemmProblem plain_problem(const GemmShape& shape, DType out) {
@@ -29,11 +31,9 @@ double operations_of(int64_t m, int64_t n, int64_t k) {
 }
 
 std::string faster_path(const GemmPlan& plan) {
-  const auto unquantized = plan.reference_us.find(kUnquantized);
-  const auto quantize = plan.reference_us.find(kQuantize);
-  const auto end = plan.reference_us.end();
-  if (plan.us <= 0 || unquantized == end || quantize == end) return "";
-  return plan.us + quantize->second < unquantized->second ? kInt8 : kBf16;
+  const auto times = tune::path_times(plan);
+  if (!times) return "";
+  return times->int8_us < times->bf16_us ? kInt8 : kBf16;
 }
 
 std::string_view name_of(GemmPlan::Source source) {

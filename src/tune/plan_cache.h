@@ -43,6 +43,7 @@ class PlanCache {
 
   // What load() or the latest store() saw; null when the problem is not there.
   const GemmPlan* find(const GemmProblem& problem) const;
+  const Plans& plans() const { return plans_; }  // likewise, all of them
 
   // Adds the plan to the file, beside whatever other processes have added meanwhile.
   void store(const GemmProblem& problem, const GemmPlan& plan);

@@ -6,10 +6,11 @@
 //              "under_load": true, "runner_up": "sm90_128x128x128_s5_c1", "runner_up_us": 33.0,
 //              "reference_us": {"unquantized": 58.25}, "date": "2025-01-31T12:00:00Z"}}}
 //
-// Schema 1 had times of single runs alone. Its choices lose by some percent in a model, so they are
-// not read.
-// A plan file lies where others can write, so nothing in it is believed: members, types and ranges
-// are all checked, and one fault refuses the whole file. It can be measured again.
+// `reference_us` are other ways to the same result, by name: what the tuner ran beside the kernels,
+// and what `octet map` measured (backend/gemm_tuning.h has the names). Schema 1 had times of single
+// runs alone. Its choices lose by some percent in a model, so they are not read. A plan file lies
+// where others can write, so nothing in it is believed: members, types and ranges are all checked,
+// and one fault refuses the whole file. It can be measured again.
 #pragma once
 
 #include <cstddef>

@@ -110,4 +110,18 @@ std::optional<GemmPlan> Planner::tuned(const GemmProblem& problem,
   return plan;
 }
 
+void Planner::add_references(const GemmProblem& problem,
+                             const std::map<std::string, double>& reference_us) {
+  const auto found = plans_.find(problem);
+  if (found == plans_.end() || found->second.us <= 0) return;
+  GemmPlan& plan = found->second;
+  for (const auto& [name, us] : reference_us) plan.reference_us[name] = us;
+  cache_.store(problem, plan);
+}
+
+const Plans& Planner::known() {
+  if (!std::exchange(is_loaded_, true)) cache_.load();
+  return cache_.plans();
+}
+
 }  // namespace octet::tune

@@ -47,6 +47,14 @@ class Planner {
   const GemmPlan& choose(const GemmProblem& problem, const std::vector<Candidate>& candidates,
                          const std::function<Trial()>& begin_trial);
 
+  // Adds other ways to the result to a plan that was measured, here and in the file: what is known
+  // under the same names is replaced. Nothing for a plan that was not measured, or never asked for.
+  void add_references(const GemmProblem& problem,
+                      const std::map<std::string, double>& reference_us);
+
+  // All that the file knows.
+  const Plans& known();
+
  private:
   GemmPlan make_plan(const GemmProblem& problem, const std::vector<Candidate>& candidates,
                      const std::function<Trial()>& begin_trial);

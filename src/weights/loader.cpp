@@ -290,15 +290,16 @@ nn::LinearPart Loader::load_part(Stored weights, std::span<const float> bias, bo
 void Loader::linear(nn::Linear& into, const LinearSpec& spec) {
   const StoredParts stored = stored_parts(source_, spec);
   const std::vector<float> bias = load_bias(spec, layout_in(source_, spec));
+  const bool may_be_int8 = options_.int8 && !(options_.floating && options_.floating(spec));
   const auto int8 = [&](const auto& weight) {
-    return options_.int8 && runs_in_int8(source_, spec, *weight);
+    return may_be_int8 && runs_in_int8(source_, spec, *weight);
   };
   into = {.layer = spec.layer, .name = spec.name(), .n = spec.n(), .k = spec.k};
   const bool all_int8 = std::all_of(stored.begin(), stored.end(), int8);
-  into.precision = all_int8        ? (options_.fake ? nn::Precision::fake : nn::Precision::int8)
-                   : !spec.large   ? nn::Precision::kept
-                   : options_.int8 ? nn::Precision::protected_
-                                   : nn::Precision::floating;
+  into.precision = all_int8      ? (options_.fake ? nn::Precision::fake : nn::Precision::int8)
+                   : !spec.large ? nn::Precision::kept
+                   : may_be_int8 ? nn::Precision::protected_
+                                 : nn::Precision::floating;
   // One product for all rows, unless they differ in what they multiply.
   const bool joined = std::all_of(stored.begin(), stored.end(), [&](const auto& weight) {
     return int8(weight) == int8(stored.front()) &&

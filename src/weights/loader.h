@@ -39,6 +39,8 @@ struct LoadOptions {
   DType dtype = DType::bf16;  // of activations, and of weights that are not INT8
   bool int8 = true;           // linears that the file has in INT8, else the large ones
   bool fake = false;          // these are dequantized: Linears::fake
+  // Of the linears that would be INT8, those that run in floating point nevertheless; empty: none.
+  std::function<bool(const nn::LinearSpec&)> floating = {};
   // Weights that are quantized here are rotated within groups of so many channels, or fewer where
   // these do not divide k; 0: not at all. Codes of a file stay as they are.
   int64_t rotation = 0;

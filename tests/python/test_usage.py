@@ -7,7 +7,7 @@ from running import octet, only_sentence  # noqa: F401
 
 
 COMMANDS = ("generate, caption, demo, pull, inspect, quantize, compare, certify, devices, bench, "
-            "tune, completion or man")
+            "tune, map, audit, completion or man")
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ cudaDataType_t data_type(DType dtype) {
     case DType::f16: return CUDA_R_16F;
     case DType::i8: return CUDA_R_8I;
     case DType::i32: return CUDA_R_32I;
+    case DType::f8_e4m3: return CUDA_R_8F_E4M3;
     default: return CUDA_R_32F;
   }
 }
@@ -118,9 +119,29 @@ CublasLt::CublasLt(Device& device) : device_(device) {
 
 CublasLt::~CublasLt() { api().cublasLtDestroy(static_cast<cublasLtHandle_t>(handle_)); }
 
+// False where this version of the library knows no such scales. b is the library's first operand.
+bool CublasLt::set_scales(const Plan& plan, const Scales& scales) {
+  const auto set = [&plan](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
+    return api().cublasLtMatmulDescSetAttribute(plan.operation, attribute, &value, sizeof(value)) ==
+           CUBLAS_STATUS_SUCCESS;
+  };
+  const int8_t fast = 1;
+  const bool known = set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, fast) &&
+                     set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, scales.b) &&
+                     set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, scales.a);
+  if (!scales.by_rows) return known;
+#if CUDART_VERSION >= 12090
+  const auto mode = static_cast<int32_t>(CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);
+  return known && set(CUBLASLT_MATMUL_DESC_A_SCALE_MODE, mode) &&
+         set(CUBLASLT_MATMUL_DESC_B_SCALE_MODE, mode);
+#else
+  return false;
+#endif
+}
+
 // The library thinks in columns: our rows are its columns, and out^T = b a^T.
 CublasLt::Plan CublasLt::make_plan(const ConstTensorView& a, const ConstTensorView& b,
-                                   const TensorView& out) {
+                                   const TensorView& out, const Scales* scales) {
   const Api& lt = api();
   const bool integer = a.dtype == DType::i8;
   const auto m = static_cast<uint64_t>(a.shape[0]);
@@ -142,6 +163,7 @@ CublasLt::Plan CublasLt::make_plan(const ConstTensorView& a, const ConstTensorVi
            "describing a");
   check_lt(lt.cublasLtMatrixLayoutCreate(&plan.out, data_type(out.dtype), n, m, leading(out)),
            "describing out");
+  if (scales != nullptr && !set_scales(plan, *scales)) return plan;
   cublasLtMatmulPreference_t preference = nullptr;
   check_lt(lt.cublasLtMatmulPreferenceCreate(&preference), "asking for an algorithm");
   const size_t workspace = kWorkspaceBytes;
@@ -173,13 +195,15 @@ CublasLt::Plan CublasLt::make_plan(const ConstTensorView& a, const ConstTensorVi
   return plan;
 }
 
-bool CublasLt::matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out) {
-  const Key key = {a.dtype,         out.dtype,       a.shape[0],       b.shape[0],
-                   a.shape[1],      leading(a),      leading(b),       leading(out),
-                   alignment_of(a), alignment_of(b), alignment_of(out)};
+bool CublasLt::multiply(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,
+                        const Scales* scales) {
+  const Key key = {a.dtype,         out.dtype,       a.shape[0],        b.shape[0],
+                   a.shape[1],      leading(a),      leading(b),        leading(out),
+                   alignment_of(a), alignment_of(b), alignment_of(out), scales && scales->by_rows};
   auto& plan = plans_[key];
-  if (plan == nullptr) plan = std::make_unique<Plan>(make_plan(a, b, out));
+  if (plan == nullptr) plan = std::make_unique<Plan>(make_plan(a, b, out, scales));
   if (!plan->usable) return false;
+  if (scales != nullptr) check(set_scales(*plan, *scales), "cublasLt: setting scales failed");
   const float one = 1, zero = 0;
   const int32_t integer_one = 1, integer_zero = 0;
   const bool integer = a.dtype == DType::i8;

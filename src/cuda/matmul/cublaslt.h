@@ -27,17 +27,36 @@ class CublasLt {
   // out[m, n] = a[m, k] times b[n, k] transposed: BF16 or F32 accumulated in f32 and rounded once,
   // to BF16 or F32, or I8 to I32. False when the library has no algorithm for these types, shapes
   // or strides.
-  bool matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out);
+  bool matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out) {
+    return multiply(a, b, out, nullptr);
+  }
+
+  // Factors of F8 operands in the device's memory, F32: one for each row, or one for all of them.
+  struct Scales {
+    const float* a = nullptr;
+    const float* b = nullptr;
+    bool by_rows = true;
+  };
+  // F8_E4M3 to BF16 under scales, with the fast accumulation that inference stacks ask for; false
+  // likewise, also where the GPU or the library knows no such scales.
+  bool matmul_fp8(const ConstTensorView& a, const ConstTensorView& b, const Scales& scales,
+                  const TensorView& out) {
+    return multiply(a, b, out, &scales);
+  }
 
  private:
   struct Api;
   struct Plan;
-  // Types, shape, strides and alignments: what an algorithm is chosen for.
+  // Types, shape, strides, alignments and kind of scales: what an algorithm is chosen for.
   using Key = std::tuple<DType, DType, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
-                         uint32_t, uint32_t, uint32_t>;
+                         uint32_t, uint32_t, uint32_t, bool>;
 
   static const Api& api();
-  Plan make_plan(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out);
+  Plan make_plan(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,
+                 const Scales* scales);
+  static bool set_scales(const Plan& plan, const Scales& scales);
+  bool multiply(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,
+                const Scales* scales);
 
   Device& device_;
   void* handle_ = nullptr;

@@ -1,0 +1,158 @@
+#include "audit_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "octet/text.h"
+#include "output.h"
+
+namespace octet::cli {
+namespace {
+
+constexpr size_t kMostName = 72, kMostLayer = 34;
+
+size_t first_byte_of(const std::string& text, size_t at) {
+  while (at < text.size() && (static_cast<uint8_t>(text[at]) & 0xc0) == 0x80) ++at;
+  return at;
+}
+
+// Of names the begin tells most, of layers the end.
+std::string name_begin(const std::string& name, size_t most) {
+  const std::string text = printable(name);
+  if (text.size() <= most) return text;
+  return text.substr(0, first_byte_of(text, most)) + "…";
+}
+
+std::string layer_end(const std::string& layer, size_t most) {
+  const std::string text = printable(layer);
+  if (text.size() <= most) return text;
+  return "…" + text.substr(first_byte_of(text, text.size() - most));
+}
+
+std::string time_of(double us) { return short_number(us / 1000); }
+
+std::string place_of(const AuditLinear& linear, bool whole) {
+  if (!linear.layer.empty())
+    return whole ? printable(linear.layer) : layer_end(linear.layer, kMostLayer);
+  if (linear.n <= 0 && linear.k <= 0) return "not told";
+  const auto extent = [](int64_t value) { return value > 0 ? std::to_string(value) : "?"; };
+  return fmt::format("{} x {} x {}", extent(linear.m), extent(linear.n), extent(linear.k));
+}
+
+// "PyTorch profiler trace, NVIDIA H200: 412 ms of kernels within 431 ms"
+std::string source_line(const AuditReport& report) {
+  std::string line;
+  std::set<std::string> named;
+  for (const std::string& format : report.formats) {
+    if (named.insert(format).second) line += (line.empty() ? "" : " and ") + printable(format);
+  }
+  if (report.files.size() > 1) line += fmt::format(" ({} files)", report.files.size());
+  if (!report.device.empty()) line += ", " + printable(report.device);
+  if (report.total_us > 0) {
+    line += fmt::format(": {} ms of {}", time_of(report.total_us),
+                        report.on_host ? "ops on a CPU" : "kernels");
+    if (report.wall_us > 0) line += fmt::format(" within {} ms", time_of(report.wall_us));
+  }
+  return line + "\n";
+}
+
+std::string class_table(const AuditReport& report) {
+  if (report.classes.empty()) return "";
+  double most = 0;
+  for (const AuditShare& each : report.classes) most = std::max(most, each.share);
+  Table table({"class", "", "share", "ms", "calls"}, 2);
+  for (const AuditShare& each : report.classes) {
+    table.add({printable(each.work), most > 0 ? bar(each.share / most) : "",
+               short_percent(each.share), time_of(each.us), std::to_string(each.calls)});
+  }
+  return "\n" + table.text();
+}
+
+// Layers come by the time that they lost: all that are not native, the worst first.
+std::string offender_table(const AuditReport& report, bool all) {
+  constexpr size_t kWorst = 10;
+  std::vector<const AuditLinear*> offenders;
+  for (const AuditLinear& each : report.layers) {
+    const bool is_native = each.verdict == AuditVerdict::native_int8 ||
+                           each.verdict == AuditVerdict::native_fp8 ||
+                           each.verdict == AuditVerdict::native_four_bit;
+    if (!is_native) offenders.push_back(&each);
+  }
+  if (offenders.empty()) return "";
+  const size_t shown = all ? offenders.size() : std::min(kWorst, offenders.size());
+  const bool is_blamed = report.fake + report.weight_only > 0;
+  Table table({is_blamed ? "worst offenders" : "largest linears", "ran as", "calls", "GEMM ms",
+               "dequantize ms", "quantize ms"},
+              2);
+  std::vector<std::string> ways;
+  for (size_t i = 0; i < shown; ++i) {
+    const AuditLinear& each = *offenders[i];
+    table.add({place_of(each, all), name_of(each.verdict), std::to_string(each.calls),
+               time_of(each.gemm_us), time_of(each.dequantize_us), time_of(each.quantize_us)});
+    const std::string way = fmt::format("{}: {}", name_of(each.verdict), printable(each.how));
+    if (std::find(ways.begin(), ways.end(), way) == ways.end()) ways.push_back(way);
+  }
+  std::string text = "\n" + table.text();
+  if (offenders.size() > shown) {
+    text += fmt::format("... and {} more; -v shows all\n", offenders.size() - shown);
+  }
+  for (const std::string& way : ways) text += way + "\n";
+  return text;
+}
+
+std::string unknown_table(const AuditReport& report) {
+  if (report.unknown.empty()) return "";
+  constexpr size_t kMostRows = 20;
+  Table table({"unknown kernels", "share", "ms", "calls"}, 1);
+  for (size_t i = 0; i < std::min(kMostRows, report.unknown.size()); ++i) {
+    const AuditKernel& each = report.unknown[i];
+    table.add({name_begin(each.name, kMostName), short_percent(each.share), time_of(each.us),
+               std::to_string(each.calls)});
+  }
+  std::string text = "\n" + table.text();
+  if (report.unknown.size() > kMostRows) {
+    text += fmt::format("... and {} more, in --json\n", report.unknown.size() - kMostRows);
+  }
+  return text;
+}
+
+std::string log_lines(const AuditReport& report) {
+  if (report.log.empty()) return "";
+  std::string text = "\nThe log says:\n";
+  for (const AuditReport::LogLine& each : report.log) {
+    const std::string times = each.count > 1 ? fmt::format(" ({} times)", each.count) : "";
+    text += fmt::format("  {}{}\n    {}\n", printable(each.line), times, printable(each.meaning));
+  }
+  return text;
+}
+
+std::string saving_lines(const AuditReport& report) {
+  const AuditSaving& saving = report.saving;
+  if (!(saving.linear_us > 0)) return "";
+  std::string text = fmt::format(
+      "\nNative INT8 could save: {} of the time are linears that did not run in INT8, so the whole "
+      "would\nbe at most {:.2f} times as fast, if they took no time (Amdahl).",
+      short_percent(saving.linear_share), saving.at_most);
+  if (saving.expected > 0) {
+    text +=
+        fmt::format(" Expect {:.2f} times: native INT8 is\n{:.2f} times as fast as what ran ({}).",
+                    saving.expected, saving.gemm_ratio, printable(saving.source));
+  }
+  return text + "\n";
+}
+
+}  // namespace
+
+std::string audit_text(const AuditReport& report, const CommonFlags& flags) {
+  std::string text = printable(report.headline) + "\n";
+  if (flags.quiet) return text;
+  text += source_line(report) + class_table(report) + offender_table(report, flags.verbose);
+  text += unknown_table(report) + log_lines(report) + saving_lines(report);
+  if (!report.notes.empty()) text += "\n";
+  for (const std::string& note : report.notes) text += "Note: " + printable(note) + "\n";
+  return text;
+}
+
+}  // namespace octet::cli

@@ -1,0 +1,48 @@
+#include "octet/audit.h"
+
+#include <fmt/format.h>
+
+#include "api/boundary.h"
+#include "audit/examine.h"
+#include "audit/read_trace.h"
+#include "base/invalid_request.h"
+#include "predict/card_ratio.h"
+
+namespace octet {
+namespace {
+
+// None for a card that nothing is known about.
+audit::RatioOf ratios_on(const std::string& card) {
+  if (card.empty() || !predict::int8_ratio(card, 4096, 4608, 4608)) return {};
+  return [card](int64_t m, int64_t n, int64_t k) -> std::optional<audit::PathRatios> {
+    const auto ratio = predict::int8_ratio(card, m, n, k);
+    if (!ratio) return std::nullopt;
+    return audit::PathRatios{
+        .bf16 = ratio->bf16,
+        .fp8 = ratio->fp8,
+        .source = fmt::format("{} {}", ratio->measured ? "measured on an" : "predicted for the",
+                              ratio->card)};
+  };
+}
+
+}  // namespace
+
+AuditReport audit_traces(const AuditRequest& request,
+                         const std::function<void(uint64_t, uint64_t)>& progress) try {
+  check_value(!request.traces.empty(), "traces",
+              "audit: no trace was given, expected at least one; pass a file");
+  audit::Examination examination;
+  for (const std::string& path : request.traces) {
+    examination.add(audit::read_trace(path, progress));
+  }
+  const std::string card = request.card.empty() ? examination.device() : request.card;
+  const audit::RatioOf ratio_of = ratios_on(card);
+  check_value(request.card.empty() || ratio_of, "card",
+              "audit: nothing is known about `card` '{}', expected one like rtx3090 or h200",
+              request.card);
+  return examination.finish(ratio_of);
+} catch (...) {
+  api::rethrow_as_error();
+}
+
+}  // namespace octet

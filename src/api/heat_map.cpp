@@ -1,0 +1,110 @@
+#include "octet/heat_map.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "api/boundary.h"
+#include "api/html.h"
+#include "base/error.h"
+
+namespace octet {
+namespace {
+
+constexpr double kCellWidth = 52, kCellHeight = 26, kGroupGap = 14, kHeatMargin = 16;
+constexpr double kTitleHeight = 54, kHeadHeight = 44, kLetter = 6.6;  // of the names, about
+
+// Colours for the page's background, and the same for a dark one: slower red, as fast grey, faster
+// green. Cells are drawn over each other: a plain one, and a colour as strong as the ratio is far
+// from 1.
+constexpr const char* kHeatStyle = R"(<style>
+svg{--ink:#1c2430;--dim:#5d6875;--paper:#fbfaf7;--cell:#ece9e1;--fast:#1c7c4a;--slow:#b3261e}
+@media(prefers-color-scheme:dark){svg{--ink:#e6e8eb;--dim:#9aa4b0;--paper:#14171c;--cell:#2a3038;
+--fast:#3fae77;--slow:#e0655c}}
+text{font:12px system-ui,sans-serif;fill:var(--ink)}
+.heat-title{font-size:15px;font-weight:600}.heat-dim{fill:var(--dim)}
+.heat-paper{fill:var(--paper)}.heat-none{fill:var(--cell)}
+.heat-fast{fill:var(--fast)}.heat-slow{fill:var(--slow)}
+.heat-best{font-weight:700}.heat-frame{fill:none;stroke:var(--ink);stroke-width:1.5}
+</style>)";
+
+std::string heat_text(double x, double y, const char* anchor, const std::string& text,
+                      const char* kind) {
+  return fmt::format(R"(<text class="{}" x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>)", kind,
+                     x, y, anchor, api::html_text(text));
+}
+
+std::string heat_box(double x, double y, const char* kind, double opacity) {
+  return fmt::format(
+      R"(<rect class="{}" x="{:.1f}" y="{:.1f}" width="{}" height="{}" rx="3" opacity="{:.2f}"/>)",
+      kind, x, y, kCellWidth - 2, kCellHeight - 2, opacity);
+}
+
+std::string heat_cell(const HeatCell& cell, double x, double y) {
+  if (!(cell.ratio > 0)) {
+    return heat_box(x, y, "heat-none", 0.5) +
+           heat_text(x + kCellWidth / 2 - 1, y + 16, "middle", "–", "heat-dim");
+  }
+  constexpr double kStrongest = 0.75;
+  const double doublings = std::log2(cell.ratio);  // twice as fast has the full colour
+  const double strength = kStrongest * std::min(1.0, std::abs(doublings));
+  std::string svg = "<g>";
+  if (!cell.note.empty()) svg += "<title>" + api::html_text(cell.note) + "</title>";
+  svg += heat_box(x, y, "heat-none", 1);
+  svg += heat_box(x, y, doublings >= 0 ? "heat-fast" : "heat-slow", strength);
+  if (cell.best) svg += heat_box(x, y, "heat-frame", 1);
+  svg += heat_text(x + kCellWidth / 2 - 1, y + 16, "middle", fmt::format("{:.2f}", cell.ratio),
+                   cell.best ? "heat-best" : "");
+  return svg + "</g>";
+}
+
+}  // namespace
+
+std::string heat_map_svg(const HeatMap& map) try {
+  size_t columns = 0, longest = 0;
+  for (const HeatMap::Group& group : map.groups) columns += group.columns.size();
+  for (const HeatMap::Row& row : map.rows) {
+    check(row.cells.size() == columns, "heat map: the row {} has {} cells, expected {}", row.name,
+          row.cells.size(), columns);
+    longest = std::max(longest, row.name.size());
+  }
+  const double left = kHeatMargin + kLetter * static_cast<double>(longest) + 10;
+  const double cells = kCellWidth * static_cast<double>(columns) +
+                       kGroupGap * static_cast<double>(std::max<size_t>(map.groups.size(), 1) - 1);
+  const double words =
+      kLetter * static_cast<double>(std::max(map.title.size() * 5 / 4, map.subtitle.size()));
+  const double width = std::max(left + cells, kHeatMargin + words) + kHeatMargin;
+  const double top = kTitleHeight + kHeadHeight;
+  const double height = top + kCellHeight * static_cast<double>(map.rows.size()) + kHeatMargin;
+  std::string svg = fmt::format(
+      R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {:.0f} {:.0f}" width="{:.0f}" )"
+      R"(role="img" aria-label="{}: {}">{}<rect class="heat-paper" width="100%" height="100%"/>)",
+      width, height, width, api::html_text(map.title), api::html_text(map.subtitle), kHeatStyle);
+  svg += heat_text(kHeatMargin, 24, "start", map.title, "heat-title");
+  svg += heat_text(kHeatMargin, 43, "start", map.subtitle, "heat-dim");
+  double x = left;
+  std::vector<double> places;
+  for (const HeatMap::Group& group : map.groups) {
+    const double middle = x + kCellWidth * static_cast<double>(group.columns.size()) / 2;
+    svg += heat_text(middle, kTitleHeight + 16, "middle", group.name, "");
+    for (const std::string& column : group.columns) {
+      svg += heat_text(x + kCellWidth / 2 - 1, kTitleHeight + 35, "middle", column, "heat-dim");
+      places.push_back(x);
+      x += kCellWidth;
+    }
+    x += kGroupGap;
+  }
+  double y = top;
+  for (const HeatMap::Row& row : map.rows) {
+    svg += heat_text(left - 10, y + 16, "end", row.name, "");
+    for (size_t i = 0; i < row.cells.size(); ++i) svg += heat_cell(row.cells[i], places[i], y);
+    svg += "\n";
+    y += kCellHeight;
+  }
+  return svg + "</svg>\n";
+} catch (...) {
+  api::rethrow_as_error();
+}
+
+}  // namespace octet

@@ -1,0 +1,353 @@
+#include "audit/examine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+
+#include "audit/linears.h"
+#include "audit/timeline.h"
+#include "audit/verdict.h"
+#include "audit/work_list.h"
+
+namespace octet::audit {
+namespace {
+
+// Linears with weights this much smaller than the largest are time embeddings and the like.
+constexpr int64_t kSmallShare = 64;
+// Where a trace has no shapes, ratios are those of this linear of Ideogram 4 at 1024 px.
+constexpr int64_t kUsualM = 4096, kUsualN = 4608, kUsualK = 4608;
+
+std::string shapes_text(const Signature& signature) {
+  std::string text;
+  int shown = 0;
+  for (const Operand& operand : signature) {
+    if (elements_of(operand) == 0 || ++shown > 3) continue;
+    text += fmt::format("{}{}[{}]", text.empty() ? "" : " x ", name_of(operand.type),
+                        fmt::join(operand.dims, ","));
+  }
+  return text;
+}
+
+std::string floating_name(const WorkList& list, const Work& work) {
+  if (const auto product = list.product(work)) {
+    if (product->weight == ScalarType::f16) return "fp16";
+    if (product->weight == ScalarType::bf16) return "bf16";
+    if (is_float(product->weight)) return "fp32";
+  }
+  if (work.work == WorkClass::single_gemm) return "fp32";
+  if (work.work == WorkClass::gemm) return "floating point";
+  if (work.type == ScalarType::f16) return "fp16";
+  return work.type == ScalarType::bf16 ? "bf16" : "bf16/fp16";
+}
+
+}  // namespace
+
+struct Examination::Sums {
+  struct KernelSum {
+    AuditKernel kernel;
+    double most_us = 0;  // of one call with the shapes that are shown
+  };
+  using LayerKey = std::tuple<std::string, int64_t, int64_t, int64_t, AuditVerdict, std::string>;
+
+  AuditReport report;
+  std::map<WorkClass, AuditShare> classes;
+  std::map<std::tuple<std::string, WorkClass>, KernelSum> kernels;
+  std::map<LayerKey, AuditLinear> layers;
+  std::map<std::string, int64_t> floating;  // calls by type
+  std::map<Doubt, int64_t> doubts;
+  std::vector<LogFinding> log;
+  bool has_work = false;  // more than a log
+  bool without_shapes = false, without_order = false;
+
+  void add_share(WorkClass work, int64_t calls, double us);
+  void add_work(const WorkList& list);
+  void add_linears(const WorkList& list, const std::vector<LinearCall>& calls);
+  void add_reported(const Trace& trace);
+  LinearCounts counts() const;
+  void add_saving(const RatioOf& ratio_of);
+  void add_notes(const LinearCounts& counts);
+  void sort();
+};
+
+void Examination::Sums::add_share(WorkClass work, int64_t calls, double us) {
+  AuditShare& share = classes[work];
+  share.work = name_of(work);
+  share.key = key_of(work);
+  share.calls += calls;
+  share.us += us;
+  report.total_us += us;
+}
+
+void Examination::Sums::add_work(const WorkList& list) {
+  // Names are long and works many: each name is looked up once.
+  std::unordered_map<uint64_t, KernelSum*> known;
+  for (const Work& work : list.works()) {
+    const double us = list.us(work);
+    const int64_t calls = list.calls(work);
+    add_share(work.work, calls, us);
+    KernelSum*& found =
+        known[uint64_t{list.name_index(work)} * kWorkClasses + static_cast<uint64_t>(work.work)];
+    if (found == nullptr) found = &kernels[{list.name(work), work.work}];
+    KernelSum& sum = *found;
+    AuditKernel& kernel = sum.kernel;
+    if (kernel.calls == 0) {
+      kernel.name = list.name(work);
+      kernel.work = name_of(work.work);
+      kernel.key = key_of(work.work);
+      kernel.library = list.library(work);
+      kernel.evidence = list.evidence(work);
+      if (!list.trace().is_host_only()) kernel.op = list.op_name(work);
+    }
+    if (us > sum.most_us || kernel.calls == 0) {
+      sum.most_us = us;
+      const Signature* operands = list.signature(work);
+      kernel.shapes = operands == nullptr ? "" : shapes_text(*operands);
+    }
+    kernel.calls += calls;
+    kernel.us += us;
+  }
+}
+
+void Examination::Sums::add_linears(const WorkList& list, const std::vector<LinearCall>& calls) {
+  for (const LinearCall& call : calls) {
+    const Work& work = list.works()[call.work];
+    const std::string type = floating_name(list, work);
+    if (call.verdict != AuditVerdict::native_int8 && call.verdict != AuditVerdict::native_fp8) {
+      floating[type] += call.calls;
+    }
+    if (call.verdict == AuditVerdict::unclear) doubts[call.doubt] += call.calls;
+    const std::string layer(list.layer(work));
+    AuditLinear& linear = layers[{layer, call.m, call.n, call.k, call.verdict, list.name(work)}];
+    if (linear.calls == 0) {
+      linear.layer = layer;
+      linear.m = call.m;
+      linear.n = call.n;
+      linear.k = call.k;
+      linear.verdict = call.verdict;
+      linear.how = how_it_ran(call.verdict, call.stored, type);
+      linear.kernel = list.name(work);
+      linear.gemm_key = key_of(work.work);
+    }
+    linear.calls += call.calls;
+    linear.gemm_us += call.gemm_us;
+    linear.dequantize_us += call.dequantize_us;
+    linear.quantize_us += call.quantize_us;
+  }
+}
+
+// Octet's own reports name classes of layers, and what they ran on.
+void Examination::Sums::add_reported(const Trace& trace) {
+  for (const ReportedLinear& reported : trace.reported) {
+    const bool fake = reported.path == "fake int8", int8 = reported.path == "int8";
+    const bool single = reported.path == "f32";
+    const WorkClass work = int8     ? WorkClass::int8_gemm
+                           : single ? WorkClass::single_gemm
+                                    : WorkClass::half_gemm;
+    const AuditVerdict verdict = int8   ? AuditVerdict::native_int8
+                                 : fake ? AuditVerdict::fake_int8
+                                        : AuditVerdict::unquantized;
+    add_share(work, reported.calls, reported.us);
+    if (!int8) floating[single ? "fp32" : "bf16"] += reported.calls;
+    AuditLinear& linear = layers[{reported.layer, 0, 0, 0, verdict, reported.kernel}];
+    linear.layer = reported.layer;
+    linear.verdict = verdict;
+    linear.how = how_it_ran(verdict, ScalarType::int8, single ? "fp32" : "bf16");
+    linear.kernel = reported.kernel;
+    linear.gemm_key = key_of(work);
+    linear.calls += reported.calls;
+    linear.gemm_us += reported.us;
+    AuditKernel& kernel = kernels[{reported.kernel, work}].kernel;
+    kernel.name = reported.kernel;
+    kernel.work = name_of(work);
+    kernel.key = key_of(work);
+    kernel.library = "Octet";
+    kernel.evidence = "report";
+    kernel.calls += reported.calls;
+    kernel.us += reported.us;
+  }
+  for (const auto& [key, us] : trace.reported_us) {
+    add_share(work_class_of(key).value_or(WorkClass::other), 0, us);
+  }
+}
+
+LinearCounts Examination::Sums::counts() const {
+  int64_t largest = 0;
+  std::set<std::pair<int64_t, int64_t>> native;
+  for (const auto& [key, linear] : layers) {
+    largest = std::max(largest, linear.n * linear.k);
+    const bool is_native = linear.verdict == AuditVerdict::native_int8 ||
+                           linear.verdict == AuditVerdict::native_fp8 ||
+                           linear.verdict == AuditVerdict::native_four_bit;
+    if (is_native) native.insert({linear.n, linear.k});
+  }
+  LinearCounts counts;
+  for (const auto& [key, linear] : layers) {
+    const int64_t weights = linear.n * linear.k;
+    if (weights > 0 && weights < largest / kSmallShare) {
+      counts.small += linear.calls;
+      continue;
+    }
+    count(counts, linear.verdict, linear.calls);
+    // Where sizes are not told, a bf16 product may be a LoRA's or of another part of the model.
+    const bool suspect = linear.verdict == AuditVerdict::unclear ||
+                         (linear.verdict == AuditVerdict::unquantized && weights > 0);
+    if (suspect && native.contains({linear.n, linear.k})) counts.beside_native += linear.calls;
+  }
+  const auto fewer = [](const auto& a, const auto& b) { return a.second < b.second; };
+  const auto type = std::max_element(floating.begin(), floating.end(), fewer);
+  if (type != floating.end()) counts.floating = type->first;
+  const auto doubt = std::max_element(doubts.begin(), doubts.end(), fewer);
+  if (doubt != doubts.end()) counts.doubt = doubt->first;
+  return counts;
+}
+
+void Examination::Sums::add_saving(const RatioOf& ratio_of) {
+  AuditSaving& saving = report.saving;
+  double left_us = 0, weighed_us = 0;
+  for (const auto& [key, linear] : layers) {
+    if (linear.verdict == AuditVerdict::native_int8) continue;
+    const double us = linear.gemm_us + linear.dequantize_us + linear.quantize_us;
+    saving.linear_us += us;
+    const bool sized = linear.n > 0;
+    const auto ratios = !ratio_of ? std::nullopt
+                                  : ratio_of(sized ? linear.m : kUsualM, sized ? linear.n : kUsualN,
+                                             sized ? linear.k : kUsualK);
+    const bool fp8 = linear.verdict == AuditVerdict::native_fp8;
+    const double ratio = !ratios ? 0 : fp8 ? ratios->fp8 : ratios->bf16;
+    if (!(ratio > 0)) {
+      left_us += us;
+      continue;
+    }
+    // The dequantization goes, and what INT8 needs for quantizing is part of the ratio.
+    left_us += std::min(us, linear.gemm_us / ratio);
+    weighed_us += us;
+    saving.source = ratios->source;
+  }
+  if (!(report.total_us > 0)) return;
+  saving.linear_us = std::min(saving.linear_us, report.total_us);
+  saving.linear_share = saving.linear_us / report.total_us;
+  const double rest_us = report.total_us - saving.linear_us;
+  saving.at_most = rest_us > 0 ? report.total_us / rest_us : 0;
+  if (weighed_us > 0 && left_us > 0) {
+    saving.gemm_ratio = saving.linear_us / left_us;
+    saving.expected = report.total_us / (rest_us + left_us);
+  }
+}
+
+void Examination::Sums::add_notes(const LinearCounts& counts) {
+  auto& notes = report.notes;
+  if (!has_work) {
+    notes.push_back("A log announces what was chosen; only a trace shows what ran.");
+    return;
+  }
+  if (without_shapes && report.verdict != AuditVerdict::native_int8) {
+    notes.push_back(
+        "There are no shapes in a trace, so that conversions of weights are told by names alone; "
+        "record with record_shapes=True.");
+  }
+  if (without_order) {
+    notes.push_back(
+        "A summary has no order of kernels: dequantized weights are found only where a kernel's "
+        "name says so; a trace tells more.");
+  }
+  if (counts.small > 0) {
+    notes.push_back(fmt::format(
+        "{} calls of linears with less than 1/{} of the largest one's weights are not counted.",
+        counts.small, kSmallShare));
+  }
+  if (!report.unknown.empty()) {
+    double us = 0;
+    for (const AuditKernel& kernel : report.unknown) us += kernel.us;
+    notes.push_back(fmt::format("{} {} of no known class, {:.1f} % of the time: see the list.",
+                                report.unknown.size(),
+                                report.unknown.size() == 1 ? "name is" : "names are",
+                                report.total_us > 0 ? 100 * us / report.total_us : 0.0));
+  }
+  if (report.on_host) {
+    notes.push_back("These are ops of a CPU, timed by the host, each without those it called.");
+  }
+}
+
+void Examination::Sums::sort() {
+  const double total = report.total_us;
+  for (auto& [work, share] : classes) {
+    share.share = total > 0 ? share.us / total : 0;
+    report.classes.push_back(share);
+  }
+  for (auto& [key, sum] : kernels) {
+    sum.kernel.share = total > 0 ? sum.kernel.us / total : 0;
+    report.kernels.push_back(sum.kernel);
+    if (std::get<1>(key) == WorkClass::unknown) report.unknown.push_back(sum.kernel);
+  }
+  for (auto& [key, linear] : layers) report.layers.push_back(linear);
+  const auto longer = [](const auto& a, const auto& b) { return a.us > b.us; };
+  std::stable_sort(report.classes.begin(), report.classes.end(), longer);
+  std::stable_sort(report.kernels.begin(), report.kernels.end(), longer);
+  std::stable_sort(report.unknown.begin(), report.unknown.end(), longer);
+  const auto lost = [](const AuditLinear& linear) {
+    const bool native = linear.verdict == AuditVerdict::native_int8;
+    return std::pair(!native, linear.gemm_us + linear.dequantize_us + linear.quantize_us);
+  };
+  std::stable_sort(report.layers.begin(), report.layers.end(),
+                   [&](const auto& a, const auto& b) { return lost(a) > lost(b); });
+}
+
+Examination::Examination() : sums_(std::make_unique<Sums>()) {}
+Examination::~Examination() = default;
+
+const std::string& Examination::device() const { return sums_->report.device; }
+
+void Examination::add(const Trace& trace) {
+  AuditReport& report = sums_->report;
+  report.files.push_back(trace.path);
+  report.formats.push_back(trace.format);
+  if (report.device.empty()) report.device = trace.device;
+  sums_->log.insert(sums_->log.end(), trace.log.begin(), trace.log.end());
+  if (!trace.reported.empty()) {
+    sums_->has_work = true;
+    sums_->add_reported(trace);
+  }
+  if (trace.kernels.empty() && trace.ops.empty()) return;
+  sums_->has_work = true;
+  report.on_host = report.on_host || trace.is_host_only();
+  WorkList list(trace);
+  const std::vector<LinearCall> calls = find_linears(list);
+  sums_->add_linears(list, calls);
+  sums_->add_work(list);
+  const bool ordered = trace.has_order || trace.is_host_only();
+  sums_->without_order = sums_->without_order || !ordered;
+  sums_->without_shapes = sums_->without_shapes || (ordered && !trace.has_shapes);
+  if (!ordered) return;
+  const AuditTimeline timeline = timeline_of(list);
+  report.wall_us +=
+      timeline.piece_us * (timeline.us.empty() ? 0.0 : static_cast<double>(timeline.us[0].size()));
+  if (report.timeline.us.empty()) report.timeline = timeline;
+}
+
+AuditReport Examination::finish(const RatioOf& ratio_of) {
+  AuditReport& report = sums_->report;
+  const LinearCounts counts = sums_->counts();
+  for (const LogFinding& finding : sums_->log) {
+    report.log.push_back({finding.line, finding.meaning, finding.count});
+  }
+  report.verdict = sums_->has_work ? judge(counts) : judge(sums_->log);
+  report.headline = sums_->has_work ? headline_of(report.verdict, counts)
+                                    : headline_of(report.verdict, sums_->log);
+  report.linears = counts.all();
+  report.native = counts.native();
+  report.fake = counts.fake();
+  report.weight_only = counts.weight_only;
+  report.floating = counts.unquantized;
+  report.unclear = counts.unclear;
+  sums_->sort();
+  sums_->add_saving(ratio_of);
+  sums_->add_notes(counts);
+  return report;
+}
+
+}  // namespace octet::audit

@@ -1,0 +1,171 @@
+#include "audit/products.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+namespace octet::audit {
+namespace {
+
+bool has_word(std::string_view text, std::string_view word) {
+  return text.find(word) != std::string_view::npos;
+}
+
+int64_t rows_of(const Operand& operand) {
+  const int64_t columns = operand.dims.back();
+  return columns > 0 ? elements_of(operand) / columns : 0;
+}
+
+// "aten::addmm": the bias comes first.
+bool begins_with_bias(std::string_view op) {
+  return has_word(op, "addmm") || has_word(op, "baddbmm");
+}
+
+// aten::linear takes a weight [n, k]; aten::mm takes [k, n].
+bool takes_rows_of_weights(std::string_view op) {
+  return has_word(op, "linear") || has_word(op, "Linear");
+}
+
+std::optional<Product> product_of_pair(std::string_view op, const Operand& a, const Operand& b) {
+  Product product{.a = a.type, .weight = b.type};
+  product.k = a.dims.back();
+  product.m = rows_of(a);
+  if (product.k <= 0 || product.m <= 0) return std::nullopt;
+  const int64_t first = b.dims[b.dims.size() - 2], second = b.dims.back();
+  product.is_batched = a.dims.size() > 2 && b.dims.size() > 2;
+  if (b.dims.size() > 2 && !product.is_batched) return std::nullopt;
+  const bool rows_fit = second == product.k, columns_fit = first == product.k;
+  if (!rows_fit && !columns_fit) return std::nullopt;
+  const bool rows = rows_fit && (!columns_fit || takes_rows_of_weights(op));
+  product.n = rows ? first : second;
+  if (product.n <= 0) return std::nullopt;
+  return product;
+}
+
+// Arithmetic that widens codes on the way, and what compilers generate of it. Comparisons, lookups
+// and masks take codes too, and convert nothing.
+bool may_convert(std::string_view op) {
+  static constexpr std::array kWords = {"mul",    "div",   "sub",  "add",  "quant",
+                                        "triton", "fused", "copy", "cast", "::to"};
+  for (const char* word : kWords) {
+    if (has_word(op, word)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+int64_t elements_of(const Operand& operand) {
+  if (operand.dims.empty()) return 0;
+  int64_t elements = 1;
+  for (const int64_t dim : operand.dims) {
+    if (dim <= 0 || elements > std::numeric_limits<int64_t>::max() / 16 / dim) return 0;
+    elements *= dim;
+  }
+  return elements;
+}
+
+std::optional<Product> product_of(std::string_view op, const Signature& signature) {
+  const Operand* a = nullptr;
+  const size_t first = begins_with_bias(op) ? 1 : 0;
+  for (size_t i = first; i < signature.size(); ++i) {
+    const Operand& operand = signature[i];
+    if (operand.dims.size() < 2 || elements_of(operand) == 0) continue;
+    if (a == nullptr) {
+      a = &operand;
+      continue;
+    }
+    return product_of_pair(op, *a, operand);
+  }
+  return std::nullopt;
+}
+
+std::optional<WorkClass> gemm_of_types(ScalarType a, ScalarType weight) {
+  const auto both = [&](ScalarType type) { return a == type && weight == type; };
+  const auto half = [](ScalarType type) {
+    return type == ScalarType::bf16 || type == ScalarType::f16;
+  };
+  // Unsigned codes of activations are common on CPUs.
+  const bool integers =
+      (a == ScalarType::int8 || a == ScalarType::uint8) && weight == ScalarType::int8;
+  if (integers) return WorkClass::int8_gemm;
+  if (both(ScalarType::fp8)) return WorkClass::fp8_gemm;
+  if (both(ScalarType::fp4)) return WorkClass::four_bit_gemm;
+  if (half(a) && half(weight)) return WorkClass::half_gemm;
+  if (both(ScalarType::f32) || both(ScalarType::f64)) return WorkClass::single_gemm;
+  return std::nullopt;
+}
+
+std::optional<Conversion> conversion_of(std::string_view op, const Signature& signature) {
+  if (!may_convert(op)) return std::nullopt;
+  const Operand* codes = nullptr;
+  const Operand* last_large = nullptr;
+  int64_t most = 0;
+  size_t tensors = 0;
+  for (const Operand& operand : signature) {
+    const int64_t elements = elements_of(operand);
+    if (elements == 0) continue;
+    ++tensors;
+    most = std::max(most, elements);
+    if (is_code(operand.type) && (codes == nullptr || elements > elements_of(*codes))) {
+      codes = &operand;
+    }
+  }
+  if (codes == nullptr) return std::nullopt;
+  // Packed codes are fewer than the numbers they stand for, eight to a word at most.
+  if (elements_of(*codes) * 8 < most) return std::nullopt;
+  for (const Operand& operand : signature) {
+    if (elements_of(operand) * 8 >= most) last_large = &operand;
+  }
+  Conversion conversion{.code = codes->type, .codes = elements_of(*codes)};
+  if (op.ends_with("copy_")) {
+    // copy_(into, from)
+    if (signature.size() < 2 || is_code(signature[0].type) == is_code(signature[1].type)) {
+      return std::nullopt;
+    }
+    if (!is_float(signature[0].type) && !is_float(signature[1].type)) return std::nullopt;
+    conversion.direction = is_code(signature[0].type) ? Conversion::Direction::to_codes
+                                                      : Conversion::Direction::to_numbers;
+    return conversion;
+  }
+  // A generated kernel has its output among its operands, the last of them; an op of PyTorch with
+  // codes among its inputs returns numbers.
+  const bool generated = has_word(op, "triton") || has_word(op, "fused");
+  if (generated) {
+    if (tensors < 2 || last_large == nullptr) return std::nullopt;
+    if (is_code(last_large->type)) {
+      conversion.direction = Conversion::Direction::to_codes;
+    } else if (!is_float(last_large->type)) {
+      return std::nullopt;
+    }
+    return conversion;
+  }
+  if (has_word(op, "quantize") && !has_word(op, "dequant")) {
+    conversion.direction = Conversion::Direction::to_codes;
+  }
+  return conversion;
+}
+
+Conversion widening_of(const Signature& signature) {
+  Conversion conversion;
+  for (const Operand& operand : signature) {
+    if (!is_code(operand.type) || elements_of(operand) <= conversion.codes) continue;
+    conversion.code = operand.type;
+    conversion.codes = elements_of(operand);
+  }
+  return conversion;
+}
+
+bool may_widen(std::string_view kernel) {
+  if (has_word(kernel, "triton_poi_fused")) return has_word(kernel, "_to_copy");
+  // Casting variants of the templates.
+  const bool casts = has_word(kernel, "LoadWithCast") || has_word(kernel, "gpu_kernel_impl<");
+  if (!casts) return false;
+  const bool copies = has_word(kernel, "direct_copy_kernel_cuda");
+  const bool to_half =
+      copies ? has_word(kernel, "lambda(c10::BFloat16)") || has_word(kernel, "lambda(c10::Half)")
+             : has_word(kernel, "Functor<c10::BFloat16") || has_word(kernel, "Functor<c10::Half");
+  return to_half;
+}
+
+}  // namespace octet::audit

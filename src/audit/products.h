@@ -1,0 +1,58 @@
+// The sizes and types of a product, from the operands of the op that was called.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "audit/trace.h"
+#include "audit/work_class.h"
+
+namespace octet::audit {
+
+struct Product {
+  int64_t m = 0, n = 0, k = 0;
+  ScalarType a = ScalarType::unknown, weight = ScalarType::unknown;
+  bool is_batched = false;  // two activations, as in attention: no linear
+};
+
+// Of aten::mm, addmm, linear, _int_mm, _scaled_mm and of any other op whose first two matrices
+// share a dimension; none where the operands were not recorded or do not fit.
+std::optional<Product> product_of(std::string_view op, const Signature& signature);
+
+// What the types of both operands say of a product; none where they differ, or do not tell.
+std::optional<WorkClass> gemm_of_types(ScalarType a, ScalarType weight);
+
+// Elements; 0 for what is no tensor, or has absurdly many.
+int64_t elements_of(const Operand& operand);
+
+constexpr bool is_code(ScalarType type) {
+  return type == ScalarType::int8 || type == ScalarType::uint8 || type == ScalarType::fp8 ||
+         type == ScalarType::fp4;
+}
+constexpr bool is_float(ScalarType type) {
+  return type == ScalarType::bf16 || type == ScalarType::f16 || type == ScalarType::f32 ||
+         type == ScalarType::f64;
+}
+
+// A tensor of codes that becomes numbers, or the other way round.
+struct Conversion {
+  enum class Direction : uint8_t { to_numbers, to_codes };
+  Direction direction = Direction::to_numbers;
+  ScalarType code = ScalarType::unknown;
+  int64_t codes = 0;  // elements of the tensor of codes; two or more weights each where packed
+};
+
+// Of copies, casts, elementwise ops and generated kernels, by the types of their operands.
+std::optional<Conversion> conversion_of(std::string_view op, const Signature& signature);
+
+// The largest tensor of codes among the operands of a kernel that widens them; no codes: none.
+Conversion widening_of(const Signature& signature);
+
+// Whether a kernel's name leaves it possible that it widens codes. PyTorch's elementwise kernels
+// say whether they cast, and to what; between floating types they have names of their own, so that
+// one that casts to bf16 or fp16 reads integers or FP8. Of what Inductor generates, names tell that
+// something was cast.
+bool may_widen(std::string_view kernel);
+
+}  // namespace octet::audit

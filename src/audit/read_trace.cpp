@@ -1,0 +1,86 @@
+#include "audit/read_trace.h"
+
+#include <string_view>
+
+#include "audit/chrome_trace.h"
+#include "audit/nsight_compute.h"
+#include "audit/nsight_systems.h"
+#include "audit/octet_report.h"
+#include "audit/read_stream.h"
+#include "audit/run_log.h"
+#include "base/error.h"
+#include "formats/csv.h"
+#include "formats/sqlite_file.h"
+
+namespace octet::audit {
+namespace {
+
+using Reader = Trace (*)(ByteStream&);
+
+std::string_view without_blanks(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  return begin == text.npos ? std::string_view() : text.substr(begin);
+}
+
+// Lines of logs begin with brackets, too: "[INFO] ...", "{'prompt': ...}".
+bool begins_as_json(std::string_view head) {
+  head = without_blanks(head);
+  if (head.empty() || (head[0] != '{' && head[0] != '[')) return false;
+  const std::string_view inside = without_blanks(head.substr(1));
+  if (inside.empty()) return true;
+  return head[0] == '{' ? inside[0] == '"' || inside[0] == '}'
+                        : inside[0] == '{' || inside[0] == ']';
+}
+
+// The reader of the first header among the lines; none: these are no tables.
+Reader reader_of_table(std::string_view head) {
+  bool is_of_ncu = false;
+  while (!head.empty()) {
+    const std::string_view line = head.substr(0, head.find_first_of("\r\n"));
+    head.remove_prefix(std::min(line.size() + 1, head.size()));
+    // The program that was profiled may print much before the table.
+    if (line.starts_with("==PROF==")) is_of_ncu = true;
+    // No header that is known has more text; a row of a raw page may.
+    if (line.find(',') == line.npos) continue;
+    const std::vector<std::string> cells = split_csv(line);
+    if (is_nsight_compute_header(cells)) return read_nsight_compute_csv;
+    if (is_nsight_systems_header(cells)) return read_nsight_systems_csv;
+  }
+  return is_of_ncu ? read_nsight_compute_csv : nullptr;
+}
+
+void refuse_binary(std::string_view head, const std::string& path) {
+  const bool is_utf16 = head.starts_with("\xFF\xFE") || head.starts_with("\xFE\xFF");
+  check(!is_utf16, "{}: is UTF-16, expected UTF-8; save it as that", path);
+  check(!head.starts_with("PK\x03\x04"), "{}: is a ZIP archive; give the file that is in it", path);
+  check(head.find('\0') == head.npos,
+        "{}: is a binary file of no known format; of Nsight's own reports give what `nsys export "
+        "--type sqlite` or `ncu --import FILE --csv --page raw` makes of them",
+        path);
+}
+
+}  // namespace
+
+Trace read_stream(ByteStream& bytes) {
+  std::string_view head = bytes.head();
+  check(!head.empty(), "{}: is empty", bytes.path());
+  check(!is_sqlite(head), "{}: is SQLite, which can only be read as a file of its own",
+        bytes.path());
+  refuse_binary(head, bytes.path());
+  if (head.starts_with("\xEF\xBB\xBF")) head.remove_prefix(3);
+  if (begins_as_json(head)) {
+    return is_octet_report(head) ? read_octet_report(bytes) : read_chrome_trace(bytes);
+  }
+  const Reader reader = reader_of_table(head);
+  return reader != nullptr ? reader(bytes) : read_run_log(bytes);
+}
+
+Trace read_trace(const std::string& path, const std::function<void(uint64_t, uint64_t)>& progress) {
+  {
+    ByteStream bytes(path, progress);
+    if (path == "-" || !is_sqlite(bytes.head())) return read_stream(bytes);
+  }
+  return read_nsight_systems_sqlite(path);
+}
+
+}  // namespace octet::audit

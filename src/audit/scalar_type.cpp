@@ -1,0 +1,89 @@
+#include <array>
+#include <string>
+#include <utility>
+
+#include "audit/trace.h"
+
+namespace octet::audit {
+namespace {
+
+constexpr std::array<std::string_view, 12> kScalarTypeNames = {
+    "unknown", "int8", "uint8", "fp8",   "fp4",   "bf16",
+    "f16",     "f32",  "f64",   "int32", "int64", "other"};
+
+using Spelling = std::pair<std::string_view, ScalarType>;
+
+// As PyTorch's profiler writes them, the most frequent first.
+constexpr Spelling kExactTypes[] = {
+    {"c10::BFloat16", ScalarType::bf16},
+    {"float", ScalarType::f32},
+    {"c10::Half", ScalarType::f16},
+    {"signed char", ScalarType::int8},
+    {"", ScalarType::unknown},
+    {"Scalar", ScalarType::other},
+    {"ScalarList", ScalarType::other},
+    {"TensorList", ScalarType::other},
+    {"GenericList", ScalarType::other},
+    {"Device", ScalarType::other},
+    {"bool", ScalarType::other},
+    {"long int", ScalarType::int64},
+    {"long", ScalarType::int64},
+    {"int", ScalarType::int32},
+    {"unsigned char", ScalarType::uint8},
+    {"c10::Float8_e4m3fn", ScalarType::fp8},
+    {"c10::Float8_e5m2", ScalarType::fp8},
+    {"double", ScalarType::f64},
+};
+
+// Parts of lower-case names of any program. The first that is found decides: "uint8" holds "int8",
+// "bfloat16" holds "float16".
+constexpr Spelling kTypeParts[] = {
+    {"float8", ScalarType::fp8},  {"fp8", ScalarType::fp8},          {"e4m3", ScalarType::fp8},
+    {"e5m2", ScalarType::fp8},    {"float4", ScalarType::fp4},       {"fp4", ScalarType::fp4},
+    {"e2m1", ScalarType::fp4},    {"nf4", ScalarType::fp4},          {"bfloat16", ScalarType::bf16},
+    {"bf16", ScalarType::bf16},   {"quint8", ScalarType::uint8},     {"uint8", ScalarType::uint8},
+    {"qint8", ScalarType::int8},  {"int8", ScalarType::int8},        {"int32", ScalarType::int32},
+    {"int64", ScalarType::int64}, {"float16", ScalarType::f16},      {"fp16", ScalarType::f16},
+    {"half", ScalarType::f16},    {"float32", ScalarType::f32},      {"fp32", ScalarType::f32},
+    {"tf32", ScalarType::f32},    {"float64", ScalarType::f64},      {"fp64", ScalarType::f64},
+    {"double", ScalarType::f64},  {"signed char", ScalarType::int8},
+};
+
+// Short names that could be a part of anything.
+constexpr Spelling kWholeTypes[] = {
+    {"s8", ScalarType::int8},   {"i8", ScalarType::int8},    {"char", ScalarType::int8},
+    {"u8", ScalarType::uint8},  {"byte", ScalarType::uint8}, {"f8", ScalarType::fp8},
+    {"f16", ScalarType::f16},   {"f32", ScalarType::f32},    {"f64", ScalarType::f64},
+    {"float", ScalarType::f32}, {"s32", ScalarType::int32},  {"i32", ScalarType::int32},
+    {"int", ScalarType::int32}, {"i64", ScalarType::int64},  {"long", ScalarType::int64},
+};
+
+}  // namespace
+
+ScalarType scalar_type_of(std::string_view text) {
+  for (const auto& [spelling, type] : kExactTypes) {
+    if (text == spelling) return type;
+  }
+  // What is longer is no name of a type.
+  if (text.size() > 64) return ScalarType::other;
+  std::string lower(text);
+  for (char& byte : lower) {
+    if (byte >= 'A' && byte <= 'Z') byte = static_cast<char>(byte - 'A' + 'a');
+  }
+  for (const std::string_view prefix : {"torch.", "at::", "c10::"}) {
+    if (lower.starts_with(prefix)) lower.erase(0, prefix.size());
+  }
+  for (const auto& [spelling, type] : kWholeTypes) {
+    if (lower == spelling) return type;
+  }
+  // "unsigned char" in any spelling holds "signed char".
+  if (lower.find("unsigned char") != lower.npos) return ScalarType::uint8;
+  for (const auto& [part, type] : kTypeParts) {
+    if (lower.find(part) != lower.npos) return type;
+  }
+  return ScalarType::other;
+}
+
+std::string_view name_of(ScalarType type) { return kScalarTypeNames[static_cast<size_t>(type)]; }
+
+}  // namespace octet::audit

@@ -1,0 +1,183 @@
+#include "audit/verdict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace octet::audit {
+namespace {
+
+std::string linears(int64_t count) { return count == 1 ? "linear" : "linears"; }
+
+// "all 12 linears", "the only linear", "9 of 12 linears"
+std::string some_of(int64_t some, int64_t all) {
+  if (some != all) return fmt::format("{} of {} {}", some, all, linears(all));
+  return all == 1 ? "the only linear" : fmt::format("all {} linears", all);
+}
+
+std::string capitalized(std::string text) {
+  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 32);
+  return text;
+}
+
+std::string native_headline(const LinearCounts& counts, int64_t native, const char* type) {
+  std::string text = fmt::format("{} ran in native {}", some_of(native, counts.all()), type);
+  const int64_t rest = counts.all() - native;
+  if (rest == 0) return capitalized(text) + ".";
+  if (counts.unquantized == rest) {
+    return capitalized(text) +
+           fmt::format(
+               "; {} ran in {} without any dequantization: protected layers, or another "
+               "part of the model.",
+               rest, counts.floating);
+  }
+  return capitalized(text) + fmt::format("; {} ran otherwise, see the table.", rest);
+}
+
+std::string fake_headline(const LinearCounts& counts, const char* type) {
+  return capitalized(fmt::format("{} ran as {} after dequantization: this is fake {}.",
+                                 some_of(counts.fake(), counts.all()), counts.floating, type));
+}
+
+std::string unclear_headline(const LinearCounts& counts) {
+  const std::string some = some_of(counts.unclear, counts.all());
+  switch (counts.doubt) {
+    case Doubt::cast_before:
+      return fmt::format(
+          "{} ran in {} right after something was cast to it: probably fake INT8 or FP8, but "
+          "without shapes it cannot be told.",
+          some, counts.floating);
+    case Doubt::compiled:
+      return fmt::format(
+          "{} ran in {} inside of compiled code, which hides whether weights were dequantized: it "
+          "cannot be told.",
+          some, counts.floating);
+    default:
+      return fmt::format("It cannot be told how {} ran: the types of their products are unknown.",
+                         some);
+  }
+}
+
+std::string fallback_headline(const LinearCounts& counts) {
+  const char* type = counts.native_int8 > 0 ? "INT8" : counts.native_fp8 > 0 ? "FP8" : "4-bit";
+  std::string text =
+      fmt::format("Only {} ran in native {}: ", some_of(counts.native(), counts.all()), type);
+  std::vector<std::string> others;
+  const auto add = [&](int64_t count, const std::string& how) {
+    if (count > 0) others.push_back(fmt::format("{} {}", count, how));
+  };
+  add(counts.fake(), "ran as " + counts.floating + " after dequantization");
+  add(counts.weight_only, "widened their weights inside of the GEMM");
+  add(counts.unquantized, "ran in " + counts.floating);
+  add(counts.unclear, "cannot be told");
+  return text + fmt::format("{}; this is a fallback.", fmt::join(others, ", "));
+}
+
+}  // namespace
+
+void count(LinearCounts& counts, AuditVerdict verdict, int64_t calls) {
+  switch (verdict) {
+    case AuditVerdict::native_int8: counts.native_int8 += calls; break;
+    case AuditVerdict::native_fp8: counts.native_fp8 += calls; break;
+    case AuditVerdict::native_four_bit: counts.native_four_bit += calls; break;
+    case AuditVerdict::weight_only: counts.weight_only += calls; break;
+    case AuditVerdict::fake_int8: counts.fake_int8 += calls; break;
+    case AuditVerdict::fake_fp8: counts.fake_fp8 += calls; break;
+    case AuditVerdict::fake_four_bit: counts.fake_four_bit += calls; break;
+    case AuditVerdict::unquantized: counts.unquantized += calls; break;
+    default: counts.unclear += calls;
+  }
+}
+
+AuditVerdict judge(const LinearCounts& counts) {
+  const int64_t native = counts.native();
+  if (counts.all() == 0) return AuditVerdict::no_linears;
+  if (native > 0) {
+    const double mixed = static_cast<double>(counts.beside_native) /
+                         static_cast<double>(native + counts.beside_native);
+    if (counts.fake() > 0 || mixed > kMostProtected) return AuditVerdict::fallback;
+    const int64_t most = std::max({counts.native_int8, counts.native_fp8, counts.native_four_bit});
+    if (most == counts.native_int8) return AuditVerdict::native_int8;
+    return most == counts.native_fp8 ? AuditVerdict::native_fp8 : AuditVerdict::native_four_bit;
+  }
+  if (counts.fake() > 0) {
+    const int64_t most = std::max({counts.fake_int8, counts.fake_fp8, counts.fake_four_bit});
+    if (most == counts.fake_int8) return AuditVerdict::fake_int8;
+    return most == counts.fake_fp8 ? AuditVerdict::fake_fp8 : AuditVerdict::fake_four_bit;
+  }
+  if (counts.weight_only > 0) return AuditVerdict::weight_only;
+  // A few that are unclear do not hide what the others are.
+  return counts.unclear * 10 >= counts.all() ? AuditVerdict::unclear : AuditVerdict::unquantized;
+}
+
+std::string headline_of(AuditVerdict verdict, const LinearCounts& counts) {
+  switch (verdict) {
+    case AuditVerdict::native_int8: return native_headline(counts, counts.native_int8, "INT8");
+    case AuditVerdict::native_fp8: return native_headline(counts, counts.native_fp8, "FP8");
+    case AuditVerdict::native_four_bit:
+      return native_headline(counts, counts.native_four_bit, "4-bit");
+    case AuditVerdict::fallback: return fallback_headline(counts);
+    case AuditVerdict::fake_int8: return fake_headline(counts, "INT8");
+    case AuditVerdict::fake_fp8: return fake_headline(counts, "FP8");
+    case AuditVerdict::fake_four_bit: return fake_headline(counts, "4-bit");
+    case AuditVerdict::weight_only:
+      return capitalized(fmt::format(
+          "{} read quantized weights, widened them inside of the GEMM and multiplied in {}: less "
+          "memory, but no INT8 units.",
+          some_of(counts.weight_only, counts.all()), counts.floating));
+    case AuditVerdict::unquantized:
+      return capitalized(
+          fmt::format("{} ran in {}, and no weight was dequantized: this run is "
+                      "not quantized.",
+                      some_of(counts.unquantized, counts.all()), counts.floating));
+    case AuditVerdict::no_linears:
+      return "No linear ran: nothing in these files is a product of matrices.";
+    case AuditVerdict::unclear: break;
+  }
+  return capitalized(unclear_headline(counts));
+}
+
+AuditVerdict judge(const std::vector<LogFinding>& log) {
+  const auto says = [&](std::string_view verdict) {
+    return std::any_of(log.begin(), log.end(),
+                       [&](const LogFinding& finding) { return finding.verdict == verdict; });
+  };
+  const bool native = says("native_int8");
+  if (says("fallback") || (native && says("fake_int8"))) return AuditVerdict::fallback;
+  if (says("fake_int8")) return AuditVerdict::fake_int8;
+  if (native) return AuditVerdict::native_int8;
+  if (says("native_fp8")) return AuditVerdict::native_fp8;
+  if (says("weight_only")) return AuditVerdict::weight_only;
+  return says("unquantized") ? AuditVerdict::unquantized : AuditVerdict::unclear;
+}
+
+std::string headline_of(AuditVerdict verdict, const std::vector<LogFinding>& log) {
+  for (const LogFinding& finding : log) {
+    const bool decides = finding.verdict != "info" &&
+                         (verdict == AuditVerdict::fallback || judge({finding}) == verdict);
+    if (decides) return fmt::format("By its log: {}", finding.meaning);
+  }
+  return "The log does not say which kernels ran; record a trace to know.";
+}
+
+std::string how_it_ran(AuditVerdict verdict, ScalarType stored, const std::string& floating) {
+  switch (verdict) {
+    case AuditVerdict::native_int8: return "native INT8";
+    case AuditVerdict::native_fp8: return "native FP8";
+    case AuditVerdict::native_four_bit: return "native 4-bit";
+    case AuditVerdict::weight_only: return "weights widened inside of the GEMM";
+    case AuditVerdict::unquantized: return floating;
+    case AuditVerdict::fake_int8:
+    case AuditVerdict::fake_fp8:
+    case AuditVerdict::fake_four_bit: {
+      const bool told = stored != ScalarType::unknown;
+      const std::string type = verdict == AuditVerdict::fake_four_bit ? "4-bit"
+                               : told                                 ? std::string(name_of(stored))
+                                                                      : "quantized";
+      return fmt::format("{} weight dequantized, then a {} GEMM", type, floating);
+    }
+    default: return fmt::format("{} GEMM, perhaps after a dequantization", floating);
+  }
+}
+
+}  // namespace octet::audit

@@ -1,0 +1,70 @@
+// All that ran, in order, each piece with its class and what tells it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "audit/kernel_names.h"
+#include "audit/products.h"
+#include "audit/trace.h"
+
+namespace octet::audit {
+
+// In order of strength; operands beat a name. Instructions come last where both speak, since they
+// are counted for a kernel as a whole, but nothing else can contradict a name.
+enum class Evidence : uint8_t { nothing, types, name, op_name, instructions, neighbours, report };
+
+// One kernel, or one op of a run on the CPU. Small: there are hundreds of thousands.
+struct Work {
+  uint32_t event = 0;  // of Trace::kernels, or of Trace::ops
+  WorkClass work = WorkClass::unknown;
+  ScalarType type = ScalarType::unknown;  // of a dequantized weight
+  Evidence evidence = Evidence::nothing;
+};
+
+class WorkList {
+ public:
+  explicit WorkList(const Trace& trace);
+
+  const Trace& trace() const { return trace_; }
+  std::vector<Work>& works() { return works_; }
+  const std::vector<Work>& works() const { return works_; }
+
+  double start_us(const Work& work) const;
+  double us(const Work& work) const;
+  int64_t calls(const Work& work) const;
+  uint32_t name_index(const Work& work) const;  // of Trace::names
+  const std::string& name(const Work& work) const { return trace_.names[name_index(work)]; }
+  // The op itself on a CPU, else the innermost that launched the kernel; kNone: not told.
+  uint32_t op(const Work& work) const;
+  // That op's operands, or those of the op that called it; null: not recorded.
+  const Signature* signature(const Work& work) const;
+  // The name of the op that the signature belongs to, or of the innermost.
+  std::string_view op_name(const Work& work) const;
+  bool is_called_by(const Work& work, std::string_view op) const;
+  // On a CPU, code that Inductor compiled leaves no events but for the libraries that it calls.
+  bool hides_work(const Work& work) const;
+  // The nearest range around it that somebody named; empty: none.
+  std::string_view layer(const Work& work) const;
+  // Of a product, where its operands were recorded.
+  std::optional<Product> product(const Work& work) const;
+  // What matched: the pattern of a name, "operands", ...
+  std::string evidence(const Work& work) const;
+  std::string_view library(const Work& work) const;
+
+ private:
+  void list_kernels();
+  void list_ops();
+  Work classified(uint32_t kernel);
+  bool is_within(uint32_t op, WorkClass work) const;
+  uint32_t op_with_operands(const Work& work) const;
+
+  const Trace& trace_;
+  bool on_host_;
+  std::vector<NamedKernel> as_kernel_, as_op_;  // by name
+  std::vector<Work> works_;
+};
+
+}  // namespace octet::audit

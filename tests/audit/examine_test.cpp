@@ -1,0 +1,258 @@
+// What becomes of a trace: classes, linears and the verdict. Names are those of PyTorch's kernels.
+#include "audit/examine.h"
+
+#include <gtest/gtest.h>
+
+#include "audit/made_trace.h"
+
+namespace octet::audit {
+namespace {
+
+using test::MadeTrace;
+using Type = ScalarType;
+
+constexpr const char* kBf16Gemm = "ampere_bf16_s16816gemm_bf16_128x256_ldg8_f2f_stages_64x3_tn";
+constexpr const char* kInt8Gemm = "cutlass_80_tensorop_i16832gemm_s8_256x128_64x3_tn_align16";
+constexpr const char* kCast =
+    "void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda("
+    "at::TensorIteratorBase&)::{lambda()#3}::operator()() const::{lambda()#12}::operator()() const"
+    "::{lambda(c10::BFloat16)#1}, std::array<char*, 2ul>, 4, at::native::memory::LoadWithCast<1> "
+    ">(int)";
+constexpr const char* kMultiply =
+    "void at::native::vectorized_elementwise_kernel<4, at::native::BinaryFunctor<c10::BFloat16, "
+    "c10::BFloat16, c10::BFloat16, at::native::binary_internal::MulFunctor<float> > >(int)";
+
+AuditReport examined(const Trace& trace) {
+  Examination examination;
+  examination.add(trace);
+  return examination.finish({});
+}
+
+void bf16_linear(MadeTrace& made, int64_t m, int64_t n, int64_t k) {
+  const uint32_t op = made.op("aten::mm", {{Type::bf16, {m, k}}, {Type::bf16, {k, n}}});
+  made.kernel(kBf16Gemm, op, 100);
+}
+
+void widened(MadeTrace& made, Type stored, int64_t n, int64_t k) {
+  made.kernel(kCast, made.op("aten::copy_", {{Type::bf16, {n, k}}, {stored, {n, k}}}), 30);
+  made.kernel(kMultiply, made.op("aten::mul", {{Type::bf16, {n, k}}, {Type::bf16, {n, 1}}}), 20);
+}
+
+void int8_linear(MadeTrace& made, int64_t m, int64_t n, int64_t k) {
+  made.kernel(kCast, made.op("aten::copy_", {{Type::int8, {m, k}}, {Type::bf16, {m, k}}}), 5);
+  made.kernel(kInt8Gemm, made.op("aten::_int_mm", {{Type::int8, {m, k}}, {Type::int8, {k, n}}}),
+              50);
+}
+
+double us_of(const AuditReport& report, const std::string& key) {
+  for (const AuditShare& share : report.classes) {
+    if (share.key == key) return share.us;
+  }
+  return 0;
+}
+
+TEST(Examine, PlainBf16IsNotQuantized) {
+  MadeTrace made;
+  for (int i = 0; i < 4; ++i) bf16_linear(made, 64, 512, 256);
+  const AuditReport report = examined(made.trace);
+  EXPECT_EQ(report.verdict, AuditVerdict::unquantized);
+  EXPECT_EQ(report.linears, 4);
+  EXPECT_EQ(report.headline,
+            "All 4 linears ran in bf16, and no weight was dequantized: this run is not quantized.");
+  EXPECT_DOUBLE_EQ(us_of(report, "half_gemm"), 400);
+}
+
+TEST(Examine, DequantizedInt8WeightsAreFake) {
+  MadeTrace made;
+  for (int i = 0; i < 4; ++i) {
+    widened(made, Type::int8, 512, 256);
+    bf16_linear(made, 64, 512, 256);
+  }
+  const AuditReport report = examined(made.trace);
+  EXPECT_EQ(report.verdict, AuditVerdict::fake_int8);
+  EXPECT_EQ(report.headline, "All 4 linears ran as bf16 after dequantization: this is fake INT8.");
+  EXPECT_DOUBLE_EQ(us_of(report, "dequantize_weight"), 200);
+  ASSERT_EQ(report.layers.size(), 1u);
+  EXPECT_DOUBLE_EQ(report.layers[0].dequantize_us, 200);
+  EXPECT_EQ(report.layers[0].how, "int8 weight dequantized, then a bf16 GEMM");
+  // 600 us, all of linears.
+  EXPECT_DOUBLE_EQ(report.saving.linear_share, 1);
+}
+
+TEST(Examine, TheTypeOfTheWeightsDecidesWhichFake) {
+  const auto verdict = [](Type stored, int64_t bytes_per_weight_inverse) {
+    MadeTrace made;
+    const int64_t n = 512, k = 256;
+    made.kernel(kCast, made.op("mylib::dequantize", {{stored, {n, k / bytes_per_weight_inverse}}}));
+    bf16_linear(made, 64, n, k);
+    return examined(made.trace).verdict;
+  };
+  EXPECT_EQ(verdict(Type::fp8, 1), AuditVerdict::fake_fp8);
+  EXPECT_EQ(verdict(Type::int8, 1), AuditVerdict::fake_int8);
+  EXPECT_EQ(verdict(Type::uint8, 2), AuditVerdict::fake_four_bit);
+}
+
+TEST(Examine, CastsOfFloatWeightsAreNoDequantization) {
+  MadeTrace made;
+  for (int i = 0; i < 4; ++i) {  // autocast
+    made.kernel(kCast, made.op("aten::copy_", {{Type::bf16, {512, 256}}, {Type::f32, {512, 256}}}));
+    bf16_linear(made, 64, 512, 256);
+  }
+  EXPECT_EQ(examined(made.trace).verdict, AuditVerdict::unquantized);
+}
+
+TEST(Examine, CodesOfActivationsAreNoWeights) {
+  MadeTrace made;
+  for (int i = 0; i < 4; ++i) {  // quantized and dequantized activations, plain weights
+    made.kernel(kCast, made.op("aten::copy_", {{Type::int8, {64, 256}}, {Type::bf16, {64, 256}}}));
+    made.kernel(kCast, made.op("aten::copy_", {{Type::bf16, {64, 256}}, {Type::int8, {64, 256}}}));
+    bf16_linear(made, 64, 512, 256);
+  }
+  const AuditReport report = examined(made.trace);
+  EXPECT_EQ(report.verdict, AuditVerdict::unquantized);
+  EXPECT_DOUBLE_EQ(us_of(report, "dequantize_weight"), 0);
+  EXPECT_DOUBLE_EQ(us_of(report, "quantize_activation"), 80);
+}
+
+TEST(Examine, NativeInt8IsNative) {
+  MadeTrace made;
+  for (int i = 0; i < 3; ++i) int8_linear(made, 64, 512, 256);
+  const AuditReport report = examined(made.trace);
+  EXPECT_EQ(report.verdict, AuditVerdict::native_int8);
+  EXPECT_EQ(report.headline, "All 3 linears ran in native INT8.");
+  EXPECT_DOUBLE_EQ(us_of(report, "int8_gemm"), 150);
+  EXPECT_DOUBLE_EQ(us_of(report, "quantize_activation"), 15);
+  EXPECT_DOUBLE_EQ(report.saving.at_most, 1);
+}
+
+TEST(Examine, NativeBesideFakeIsAFallback) {
+  MadeTrace made;
+  for (int i = 0; i < 3; ++i) int8_linear(made, 64, 512, 256);
+  widened(made, Type::int8, 512, 256);
+  bf16_linear(made, 64, 512, 256);
+  const AuditReport report = examined(made.trace);
+  EXPECT_EQ(report.verdict, AuditVerdict::fallback);
+  EXPECT_EQ(report.headline,
+            "Only 3 of 4 linears ran in native INT8: 1 ran as bf16 after dequantization; this is "
+            "a fallback.");
+}
+
+TEST(Examine, AFewProtectedLinearsAreNoFallback) {
+  MadeTrace made;
+  for (int i = 0; i < 9; ++i) int8_linear(made, 64, 512, 256);
+  bf16_linear(made, 64, 512, 256);
+  EXPECT_EQ(examined(made.trace).verdict, AuditVerdict::native_int8);
+  for (int i = 0; i < 5; ++i) bf16_linear(made, 64, 512, 256);
+  EXPECT_EQ(examined(made.trace).verdict, AuditVerdict::fallback);
+}
+
+TEST(Examine, OtherPartsOfTheModelMayBeInBf16) {
+  MadeTrace made;
+  for (int i = 0; i < 3; ++i) int8_linear(made, 64, 512, 256);
+  for (int i = 0; i < 30; ++i) bf16_linear(made, 64, 640, 256);  // a text encoder
+  EXPECT_EQ(examined(made.trace).verdict, AuditVerdict::native_int8);
+}
+
+TEST(Examine, WithoutShapesACastBeforeAProductLeavesItOpen) {
+  MadeTrace made;
+  for (int i = 0; i < 4; ++i) {
+    made.kernel(kCast, made.op("aten::copy_"));
+    made.kernel(kBf16Gemm, made.op("aten::mm"));
+  }
+  EXPECT_EQ(examined(made.trace).verdict, AuditVerdict::unclear);
+}
+
+TEST(Examine, ProductsWithinAttentionAreNoLinears) {
+  MadeTrace made;
+  const uint32_t attention = made.op("aten::scaled_dot_product_attention");
+  const uint32_t bmm =
+      made.op("aten::bmm", {{Type::bf16, {18, 64, 256}}, {Type::bf16, {18, 256, 64}}}, attention);
+  made.kernel(kBf16Gemm, bmm, 100);
+  const AuditReport report = examined(made.trace);
+  EXPECT_EQ(report.verdict, AuditVerdict::no_linears);
+  EXPECT_DOUBLE_EQ(us_of(report, "attention"), 100);
+}
+
+TEST(Examine, LinearsAreNamedByTheRangeAroundThem) {
+  MadeTrace made;
+  const uint32_t step = made.op("ProfilerStep#1", {}, kNone, true);
+  const uint32_t layer = made.op("blocks.0.attn.qkv", {}, step, true);
+  const uint32_t mm =
+      made.op("aten::mm", {{Type::bf16, {64, 256}}, {Type::bf16, {256, 512}}}, layer);
+  made.kernel(kBf16Gemm, mm);
+  const AuditReport report = examined(made.trace);
+  ASSERT_EQ(report.layers.size(), 1u);
+  EXPECT_EQ(report.layers[0].layer, "blocks.0.attn.qkv");
+  EXPECT_EQ(report.layers[0].n, 512);
+}
+
+TEST(Examine, KernelsOfOneOpAreOneLinear) {
+  MadeTrace made;
+  const uint32_t mm = made.op("aten::mm", {{Type::bf16, {64, 256}}, {Type::bf16, {256, 512}}});
+  made.kernel(kBf16Gemm, mm, 100);
+  made.kernel(
+      "void cublasLt::splitKreduce_kernel<32, 16, int, __nv_bfloat16, __nv_bfloat16, "
+      "float, __nv_bfloat16, true, false, false>(cublasLt::cublasSplitKParams<float>)",
+      mm, 10);
+  const AuditReport report = examined(made.trace);
+  EXPECT_EQ(report.linears, 1);
+  EXPECT_DOUBLE_EQ(report.layers[0].gemm_us, 110);
+}
+
+TEST(Examine, InstructionsContradictAName) {
+  MadeTrace made;
+  made.kernel("fancy_int8_gemm_kernel");
+  made.kernel(kInt8Gemm);
+  made.trace.kernels[1].int8_instructions = 0;
+  made.trace.kernels[1].half_instructions = 1e6;
+  const AuditReport report = examined(made.trace);
+  EXPECT_GT(us_of(report, "half_gemm"), 0);
+}
+
+TEST(Examine, UnknownKernelsAreListed) {
+  MadeTrace made;
+  made.kernel("zzz_mystery", kNone, 7);
+  const AuditReport report = examined(made.trace);
+  ASSERT_EQ(report.unknown.size(), 1u);
+  EXPECT_EQ(report.unknown[0].name, "zzz_mystery");
+  EXPECT_DOUBLE_EQ(us_of(report, "unknown"), 7);
+}
+
+TEST(Examine, SumsTellFakeByTheNameOfADequantization) {
+  MadeTrace made;
+  made.trace.has_order = false;
+  made.kernel(
+      "void kDequantizeBlockwise<__nv_bfloat16, 512, 64, 8, 2>(float*, unsigned char*, "
+      "float*, __nv_bfloat16*, int, int)",
+      kNone, 300, 40);
+  made.kernel(kBf16Gemm, kNone, 1000, 40);
+  EXPECT_EQ(examined(made.trace).verdict, AuditVerdict::fake_four_bit);
+}
+
+TEST(Examine, SavingsFollowAmdahl) {
+  MadeTrace made;
+  bf16_linear(made, 64, 512, 256);  // 100 us
+  made.kernel("void flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64>>(Flash_fwd_params)",
+              kNone, 100);
+  Examination examination;
+  examination.add(made.trace);
+  const AuditReport report = examination.finish(
+      [](int64_t, int64_t, int64_t) { return PathRatios{.bf16 = 2, .fp8 = 1, .source = "test"}; });
+  EXPECT_DOUBLE_EQ(report.saving.linear_share, 0.5);
+  EXPECT_DOUBLE_EQ(report.saving.at_most, 2);
+  EXPECT_DOUBLE_EQ(report.saving.expected, 200.0 / 150);
+}
+
+TEST(Examine, TheTimelineHoldsAllOfTheTime) {
+  MadeTrace made;
+  for (int i = 0; i < 7; ++i) bf16_linear(made, 64, 512, 256);
+  const AuditReport report = examined(made.trace);
+  double us = 0;
+  for (const auto& row : report.timeline.us) {
+    for (const double piece : row) us += piece;
+  }
+  EXPECT_NEAR(us, report.total_us, 1e-6);
+}
+
+}  // namespace
+}  // namespace octet::audit

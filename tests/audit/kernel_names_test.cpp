@@ -1,0 +1,201 @@
+#include "audit/kernel_names.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "audit/log_lines.h"
+#include "audit/name_rows.h"
+
+namespace octet::audit {
+namespace {
+
+void expect_good_rows(const std::vector<NameRow>& rows,
+                      NamedKernel (*by_name)(std::string_view name)) {
+  std::set<std::string> patterns;
+  for (const NameRow& row : rows) {
+    EXPECT_FALSE(row.example.empty()) << row.pattern;
+    EXPECT_FALSE(row.source.empty()) << row.pattern;
+    EXPECT_NE(row.work, WorkClass::unknown) << row.pattern;
+    EXPECT_TRUE(patterns.insert(row.pattern).second) << row.pattern << " is there twice";
+    // Of all rows before, none may take the example: the row would never be reached by it.
+    const NamedKernel named = by_name(row.example);
+    EXPECT_EQ(named.evidence, row.pattern) << row.example;
+    EXPECT_EQ(named.work, row.work) << row.example;
+    EXPECT_EQ(named.type, row.type) << row.example;
+    EXPECT_EQ(named.library, row.library) << row.example;
+  }
+}
+
+TEST(KernelNames, EveryRowIsReachedByItsExample) {
+  expect_good_rows(name_rows().kernels, kernel_by_name);
+  expect_good_rows(name_rows().ops, op_by_name);
+}
+
+// A verdict about a widened weight needs the type that it had.
+TEST(KernelNames, WidenedWeightsHaveTypes) {
+  for (const auto* rows : {&name_rows().kernels, &name_rows().ops}) {
+    for (const NameRow& row : *rows) {
+      if (row.work != WorkClass::dequantize_weight) continue;
+      EXPECT_NE(row.type, ScalarType::unknown) << row.pattern;
+    }
+  }
+}
+
+TEST(KernelNames, NothingKnownIsUnknown) {
+  EXPECT_EQ(kernel_by_name("some_mystery_kernel").work, WorkClass::unknown);
+  EXPECT_EQ(kernel_by_name("some_mystery_kernel").evidence, "");
+  EXPECT_EQ(kernel_by_name("").work, WorkClass::unknown);
+  EXPECT_EQ(op_by_name("").work, WorkClass::unknown);
+  EXPECT_EQ(op_by_name("mylib::frobnicate").work, WorkClass::unknown);
+  // Of templates of Inductor only the name could tell, and this one does not.
+  EXPECT_EQ(kernel_by_name("triton_tem_fused_0").work, WorkClass::unknown);
+  // Which of them, and whether of weights, a bare word does not tell.
+  EXPECT_EQ(kernel_by_name("my_dequant_kernel").work, WorkClass::unknown);
+}
+
+TEST(KernelNames, LongAndOddNames) {
+  const std::string template_name = "void cutlass::device_kernel<" + std::string(1 << 20, 'x');
+  EXPECT_EQ(kernel_by_name(template_name).work, WorkClass::unknown);
+  EXPECT_EQ(kernel_by_name(std::string("\x00\xff\n*[", 5)).work, WorkClass::unknown);
+}
+
+struct Named {
+  const char* name;
+  WorkClass work;
+};
+
+// Names that more than one row could take, and one must not.
+TEST(KernelNames, TheMostTellingWordDecides) {
+  const Named names[] = {
+      // The result of an INT8 or FP8 product is in bf16.
+      {"void cutlass::device_kernel<vllm::cutlass_3x_gemm<signed char, cutlass::bfloat16_t, "
+       "vllm::c3x::ScaledEpilogue> >(vllm::Params)",
+       WorkClass::int8_gemm},
+      {"void cutlass::device_kernel<vllm::cutlass_3x_gemm_sm90_fp8<cutlass::float_e4m3_t, "
+       "cutlass::bfloat16_t, vllm::c3x::ScaledEpilogue> >(vllm::Params)",
+       WorkClass::fp8_gemm},
+      {"sm89_xmma_gemm_e4m3bf16_e4m3f32_f32_tn_n_tilesize64x64x64", WorkClass::fp8_gemm},
+      {"cutlass3x_sm100_tensorop_i256x256x32gemm_s8_s8_s32_s32_s32_256x256x128_0_tnn_align16_2sm",
+       WorkClass::int8_gemm},
+      {"cutlass_80_wmma_tensorop_i161616gemm_s8_forwardCompat_128x128_32x2_tn_align4",
+       WorkClass::int8_gemm},
+      {"void cutlass::Kernel2<cutlass_80_wmma_tensorop_bf16_s161616gemm_bf16_32x32_128x2_nn_align8>"
+       "(cutlass_80_wmma_tensorop_bf16_s161616gemm_bf16_32x32_128x2_nn_align8::Params)",
+       WorkClass::half_gemm},
+      {"nvjet_sm120_qqhsh_mma_128x64x64", WorkClass::fp8_gemm},
+      {"nvjet_hss_64x8_64x16_1x1_v_bz_splitK_NNT", WorkClass::half_gemm},
+      // Attention is full of products.
+      {"void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnFwdSm90<"
+       "cutlass::float_e4m3_t> > >(flash::Params)",
+       WorkClass::attention},
+      {"fmha_cutlassF_f32_aligned_64x64_rf_sm80", WorkClass::attention},
+      // Convolutions are implicit products.
+      {"sm80_xmma_fprop_implicit_gemm_interleaved_i8i8_i8i32_f32_nchw_vect_c_32kcrs_vect_c_32",
+       WorkClass::convolution},
+      // Kernels of Inductor name the products around them.
+      {"triton_poi_fused__to_copy_cutlass_scaled_mm_mul_3", WorkClass::elementwise},
+      {"triton_red_fused__int_mm__to_copy_mul_1", WorkClass::elementwise},
+      // Scales of int32 sums are no widened weights.
+      {"void dequantize_int8_linear_kernel<__nv_bfloat16, __nv_bfloat16>(int const*)",
+       WorkClass::elementwise},
+      {"dequant_fp8_kernel", WorkClass::unknown},
+      {"int8_linear_kernel", WorkClass::unknown},  // of a kernel that widens weights, in the wild
+      {"void kdequant_mm_int32_fp16<(int)4, (int)512>(int *, float *)", WorkClass::elementwise},
+      {"void dequantize_int8_simple_kernel<__nv_bfloat16>(signed char const*)",
+       WorkClass::dequantize_weight},
+      // As Nsight Systems writes templates.
+      {"void at::native::vectorized_elementwise_kernel<(int)4, at::native::CUDAFunctor_add<float>, "
+       "std::array<char *, (unsigned long)3>>(int, T2, T3)",
+       WorkClass::elementwise},
+      {"void mul_mat_q<(ggml_type)12, (int)64, (bool)0>(const char *, int)", WorkClass::int8_gemm},
+      {"void marlin::Marlin<(long)1125899906909952, (long)1125899907892224>(const int4 *)",
+       WorkClass::int8_gemm},
+      {"void cublasLt::splitKreduce_kernel<(int)32, (int)16, int, float, float, float, float>(T1)",
+       WorkClass::elementwise},
+      // Mangled, as some profilers leave long names.
+      {"_ZN7cutlass13device_kernelIN4vllm24cutlass_3x_gemm_sm90_fp8INS_12float_e4m3_tE",
+       WorkClass::fp8_gemm},
+      {"_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor_addIfEE",
+       WorkClass::elementwise},
+  };
+  for (const Named& named : names)
+    EXPECT_EQ(kernel_by_name(named.name).work, named.work) << named.name;
+}
+
+TEST(KernelNames, OpsWhoseTypesTheirOperandsTellHaveNone) {
+  EXPECT_EQ(op_by_name("aten::mm").work, WorkClass::gemm);
+  EXPECT_EQ(op_by_name("aten::mm").type, ScalarType::unknown);
+  EXPECT_EQ(op_by_name("_C::cutlass_scaled_mm").work, WorkClass::gemm);
+  EXPECT_EQ(op_by_name("aten::_int_mm").work, WorkClass::int8_gemm);
+  EXPECT_EQ(op_by_name("aten::addmm").work, WorkClass::gemm);
+  EXPECT_EQ(op_by_name("aten::add").work, WorkClass::elementwise);
+  EXPECT_EQ(op_by_name("aten::addcmul").work, WorkClass::elementwise);
+}
+
+TEST(KernelNames, ManyThreadsMayAsk) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([] {
+      for (int round = 0; round < 50; ++round) {
+        EXPECT_EQ(kernel_by_name("ampere_sgemm_128x64_tn").work, WorkClass::single_gemm);
+        EXPECT_NE(log_line_for("Using mixed precision operations"), nullptr);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(WorkClasses, KeysAndNamesAreThere) {
+  std::set<std::string_view> keys, names;
+  for (int i = 0; i < kWorkClasses; ++i) {
+    const auto work = static_cast<WorkClass>(i);
+    EXPECT_TRUE(keys.insert(key_of(work)).second);
+    EXPECT_TRUE(names.insert(name_of(work)).second);
+    EXPECT_EQ(work_class_of(key_of(work)), work);
+  }
+  EXPECT_EQ(name_of(WorkClass::int8_gemm), "INT8 GEMM");
+  EXPECT_EQ(key_of(WorkClass::dequantize_weight), "dequantize_weight");
+  EXPECT_EQ(work_class_of("INT8 GEMM"), std::nullopt);
+}
+
+TEST(LogLines, EveryRowIsReachedByItsExample) {
+  const std::set<std::string> verdicts = {"native_int8", "fake_int8",   "fallback", "native_fp8",
+                                          "weight_only", "unquantized", "info"};
+  for (const LogRow& row : log_rows()) {
+    EXPECT_FALSE(row.source.empty()) << row.pattern;
+    EXPECT_TRUE(verdicts.contains(row.verdict)) << row.pattern << ": " << row.verdict;
+    EXPECT_TRUE(row.meaning.ends_with('.')) << row.pattern;
+    const LogLine* line = log_line_for(row.example);
+    ASSERT_NE(line, nullptr) << row.example;
+    EXPECT_EQ(line - log_line_for(log_rows()[0].example), &row - log_rows().data()) << row.example;
+    EXPECT_EQ(line->program, row.program);
+    EXPECT_EQ(line->verdict, row.verdict) << row.example;
+    EXPECT_EQ(line->meaning, row.meaning);
+  }
+}
+
+TEST(LogLines, OtherLinesTellNothing) {
+  EXPECT_EQ(log_line_for(""), nullptr);
+  EXPECT_EQ(log_line_for("[INFO] Prompt executed in 30.82 seconds"), nullptr);
+  EXPECT_EQ(log_line_for(std::string(1 << 20, 'x')), nullptr);
+}
+
+// What a device could do is no verdict: the line does not tell what format the layers have. Where
+// it can do nothing, it is.
+TEST(LogLines, NativeAndEmulatedOpsOfComfyUi) {
+  const LogLine* native =
+      log_line_for("Native ops: convrot_w4a4, int8_tensorwise , emulated ops: nvfp4");
+  const LogLine* emulated =
+      log_line_for("Native ops: float8_e4m3fn , emulated ops: int8_tensorwise, nvfp4");
+  const LogLine* none = log_line_for("Native ops:  , emulated ops: int8_tensorwise, nvfp4");
+  EXPECT_EQ(native->verdict, "info");
+  EXPECT_EQ(emulated->verdict, "info");
+  EXPECT_NE(native->meaning, emulated->meaning);
+  EXPECT_EQ(none->verdict, "fallback");
+}
+
+}  // namespace
+}  // namespace octet::audit

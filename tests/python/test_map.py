@@ -1,0 +1,100 @@
+"""octet map: the table, the JSON, the drawing and the page, on the CPU with tiny linears."""
+
+import json
+import subprocess
+import xml.etree.ElementTree as ET
+
+import pytest
+from json_docs import check_against, documented_fields
+
+
+@pytest.fixture
+def octet(built_program, tmp_path):
+    def run(*arguments, code=0):
+        done = subprocess.run([built_program("octet"), *map(str, arguments)], capture_output=True,
+                              text=True, timeout=300, cwd=tmp_path)
+        assert done.returncode == code, done.stderr
+        return done
+
+    return run
+
+
+TINY = ["map", "--device", "cpu", "--shapes", "16,64,64;8,128,64", "--seconds", "0", "-q"]
+
+
+def test_the_host_has_three_ways(octet, repository, tmp_path):
+    done = octet(*TINY, "--json", "map.json", "--svg", "map.svg", "--html", "map.html")
+    assert "--path auto" in done.stdout and "fake" in done.stdout
+    result = json.loads((tmp_path / "map.json").read_text())
+    check_against(documented_fields(repository), "map", {
+        **result, "steps": [dict.fromkeys(STEP_FIELDS)], "memory": [dict.fromkeys(MEMORY_FIELDS)]})
+    assert list(result["ways"]) == ["int8", "bf16", "fake"]
+    assert [(row["m"], row["n"], row["k"]) for row in result["rows"]] == [(16, 64, 64),
+                                                                         (8, 128, 64)]
+    for row in result["rows"]:
+        for figures in ("load_us", "cold_us", "tops", "ratio", "error"):
+            assert list(row[figures]) == ["int8", "bf16", "fake"]
+            assert all(value > 0 for value in row[figures].values())
+        assert row["ratio"]["bf16"] == 1
+        assert row["fastest"] == min(row["load_us"], key=row["load_us"].get)
+        assert row["path"] == min(("int8", "bf16"), key=row["load_us"].get)
+        assert row["layer"] is row["pixels"] is None and row["plan"] == "only"
+    assert result["steps"] == result["memory"] == [] and result["layers"] is None
+    page = (tmp_path / "map.html").read_text()
+    assert page.startswith("<!doctype html>") and "<script" not in page and "http://" not in (
+        page.replace("http://www.w3.org/2000/svg", ""))
+    drawing = ET.parse(tmp_path / "map.svg").getroot()
+    texts = ["".join(text.itertext()) for text in drawing.iter("{http://www.w3.org/2000/svg}text")]
+    assert "128 x 64" in texts and "fake" in texts
+    assert any(text.startswith("measured on ") for text in texts)
+
+
+STEP_FIELDS = ["pixels", "way", "attention", "measured", "ms", "computed_ms", "linears_ms",
+               "attention_ms", "rest_ms", "seconds"]
+MEMORY_FIELDS = ["way", "networks", "pixels", "weight_bytes", "work_bytes", "measured", "fits_gb"]
+
+
+@pytest.mark.parametrize(("flags", "sentence"), [
+    (["--shapes", "16,64"], "neither m,n,k"),
+    (["--layers", "1"], "--layers is 1"),
+    (["--seconds", "-1"], "--seconds"),
+    (["--text-tokens", "5000"], "--text-tokens"),
+])
+def test_wrong_usage(octet, flags, sentence):
+    done = octet("map", "--device", "cpu", *flags, code=2)
+    assert sentence in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_outputs_are_checked_before_the_work(octet):
+    done = octet(*TINY, "--svg", "no/such/folder/map.svg", code=1)
+    assert "map.svg" in done.stderr
+
+
+def test_path_and_linears_are_one_choice(octet):
+    done = octet("generate", "--model", "none", "-p", "a fox", "--path", "auto", "--linears",
+                 "int8", code=2)
+    assert "--path" in done.stderr and "--linears" in done.stderr
+    assert "--path" in octet("generate", "--help").stdout
+
+
+def test_other_cards_are_predicted(octet, repository, tmp_path):
+    words = ["map", "--predict", "rtx3090,h200", "--shapes", "ideogram4@1024", "-q"]
+    assert octet(*words).stdout.startswith("PREDICTED")
+    octet(*words, "--json", "cards.json", "--svg", "cards.svg")
+    result = json.loads((tmp_path / "cards.json").read_text())
+    check_against(documented_fields(repository), "map.predict",
+                  {**result, "held_out": [dict.fromkeys(HELD_OUT_FIELDS)]})
+    assert result["predicted"] is True
+    assert [card["card"] for card in result["cards"]] == ["rtx3090", "h200"]
+    assert [step["pixels"] for step in result["cards"][0]["steps"]] == [1024]
+    assert "PREDICTED" in (tmp_path / "cards.svg").read_text()
+
+
+HELD_OUT_FIELDS = ["what", "unit", "measured", "predicted", "error"]
+
+
+@pytest.mark.parametrize("flags", [
+    ["--predict", "h200", "--layers", "5"], ["--predict", "h200", "--html", "map.html"],
+    ["--check"], ["--predict", "h200", "--shapes", "16,64,64"]])
+def test_what_does_not_go_with_predicting(octet, flags):
+    assert octet("map", *flags, code=2).stderr.count("\n") == 1
