@@ -135,7 +135,7 @@ void LinearFinder::set_class(uint32_t index, WorkClass work) {
 // Files that only have sums tell no order: kernels that do nothing but widen weights speak for as
 // many products in floating point as they were called.
 std::vector<LinearCall> LinearFinder::find_in_sums() {
-  int64_t widened = 0;
+  int64_t widened = 0, casts = 0;
   double widened_us = 0, products_us = 0;
   ScalarType stored = ScalarType::unknown;
   for (const Work& work : list_.works()) {
@@ -145,6 +145,8 @@ std::vector<LinearCall> LinearFinder::find_in_sums() {
       if (work.type != ScalarType::unknown) stored = work.type;
     } else if (work.work == WorkClass::half_gemm || work.work == WorkClass::single_gemm) {
       products_us += list_.us(work);
+    } else if (may_widen(list_.name(work))) {
+      casts += list_.calls(work);
     }
   }
   for (uint32_t i = 0; i < list_.works().size(); ++i) {
@@ -158,6 +160,10 @@ std::vector<LinearCall> LinearFinder::find_in_sums() {
       call.stored = stored;
       call.verdict = verdict_of_widened(stored);
       if (products_us > 0) call.dequantize_us = widened_us * call.gemm_us / products_us;
+    } else if (call.verdict == AuditVerdict::unquantized && casts >= call.calls) {
+      casts -= call.calls;
+      call.verdict = AuditVerdict::unclear;
+      call.doubt = Doubt::cast_before;
     }
     calls_.push_back(call);
   }

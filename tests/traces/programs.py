@@ -299,13 +299,13 @@ def _(setting):
 
 
 @program("int_mm_lora", "torch._int_mm with a LoRA of rank 16 in bf16 beside each linear.",
-         "native_int8", **_NATIVE, may_be=_SMALL_UNSEEN)
+         "native_int8", linears=None, native=ALL, may_be=_SMALL_UNSEEN)
 def _(setting):
     return stack(setting, linears.IntMmWithLora)
 
 
 @program("int_mm_whole", "torch._int_mm in the blocks; embedding, modulation and last layer are "
-         "small, and bf16.", "native_int8", **_NATIVE, may_be=_SMALL_UNSEEN)
+         "small, and bf16.", "native_int8", linears=None, native=ALL, may_be=_SMALL_UNSEEN)
 def _(setting):
     def plain(n, k):
         return linears.Plain(torch.randn(n, k, device=setting.device, dtype=torch.bfloat16))
@@ -401,17 +401,18 @@ def _(setting):
     return stack(setting, partial(linears.OctetInt8, library=Path(library)))
 
 
-@program("fp8_row", "FP8 products, scales by rows.", "native_fp8", devices=GPU)
+@program("fp8_row", "FP8 products, scales by rows.", "native_fp8", devices=GPU, **_NATIVE)
 def _(setting):
     return stack(setting, partial(linears.Fp8, by_rows=True))
 
 
-@program("fp8_tensor", "FP8 products, one scale per tensor.", "native_fp8", devices=GPU)
+@program("fp8_tensor", "FP8 products, one scale per tensor.", "native_fp8", devices=GPU, **_NATIVE)
 def _(setting):
     return stack(setting, partial(linears.Fp8, by_rows=False))
 
 
-@program("fp8_compiled", "FP8 products by rows through torch.compile.", "native_fp8", devices=GPU)
+@program("fp8_compiled", "FP8 products by rows through torch.compile.", "native_fp8",
+         devices=GPU, **_NATIVE)
 def _(setting):
     return compiled(setting, partial(linears.Fp8, by_rows=True))
 
