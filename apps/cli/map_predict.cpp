@@ -153,7 +153,7 @@ std::string linear_text(const std::vector<CardPrediction>& cards) {
 
 std::string step_text(const std::vector<CardPrediction>& cards) {
   Table table({"card", "size", "best", "int8 ms", "with int8 scores", "bf16 ms", "fp8 ms", "nf4 ms",
-               "fake ms", "20 steps s", "bf16 / int8"},
+               "fake ms", "int8, 20 steps s", "bf16 / int8"},
               3);
   for (const CardPrediction& card : cards) {
     for (const PredictedStep& step : card.steps) {

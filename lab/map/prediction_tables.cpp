@@ -1,10 +1,12 @@
-// Prints the tables of docs/deployment-map.md that come from the model, as Markdown:
+// Prints the tables of docs/deployment-map.md that come from the model, as Markdown (those that
+// were measured: measured_tables.py):
 //
 //   g++ -std=c++20 -Iinclude lab/map/prediction_tables.cpp build/liboctet_core.a -lfmt -lpng -lz
-//   -lutf8proc -lcurl -lcrypto -lpthread && ./a.out
+//   -lsqlite3 -lutf8proc -lcurl -lcrypto -lpthread && ./a.out
 //
 // Again whenever src/predict/measured_h200.json or cards.json changes.
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdio>
 #include <string>
@@ -28,6 +30,24 @@ std::string number(double value) {
 
 std::string milliseconds(double ms) { return ms > 0 ? std::to_string(std::lround(ms)) : "-"; }
 
+// "NVIDIA GeForce RTX 3090" is RTX 3090, "NVIDIA A100 SXM 80 GB" A100.
+std::string short_name(std::string name) {
+  for (const std::string word : {"NVIDIA ", "GeForce "}) {
+    if (name.starts_with(word)) name.erase(0, word.size());
+  }
+  return name.substr(0, name.find(" SXM"));
+}
+
+std::string way_name(const std::string& way) {
+  if (way == "fake") return "fake INT8";
+  if (way == "bf16") return way;
+  std::string upper = way;
+  std::transform(upper.begin(), upper.end(), upper.begin(), [](char c) {
+    return static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  });
+  return upper;
+}
+
 std::string list(const std::vector<int>& sizes) {
   return sizes.empty() ? "none" : std::to_string(sizes.front()) + " GB";
 }
@@ -39,19 +59,21 @@ int main() {
   for (const int size : {768, 1024, 2048}) {
     std::printf("\n%d px: a step, ms, predicted\n\n", size);
     std::puts(
-        "| card | INT8 | INT8, INT8 scores | bf16 | FP8 | NF4 | fake INT8 | fastest | INT8, 12 / "
-        "20 / 48 steps, s |");
+        "| card | INT8 | INT8, INT8 scores | bf16 | FP8 | NF4 | fake INT8 | fastest | its 20 / 48 "
+        "steps, s |");
     std::puts("|---|---:|---:|---:|---:|---:|---:|---|---:|");
     for (const auto& card : cards) {
       for (const auto& step : card.steps) {
         if (step.size != size) continue;
-        std::printf("| %s | %s | %s | %s | %s | %s | %s | %s | %s / %s / %s |\n", card.card.c_str(),
-                    milliseconds(step.int8_ms).c_str(),
-                    milliseconds(step.int8_attention_ms).c_str(),
-                    milliseconds(step.bf16_ms).c_str(), milliseconds(step.fp8_ms).c_str(),
-                    milliseconds(step.nf4_ms).c_str(), milliseconds(step.fake_ms).c_str(),
-                    step.best.c_str(), seconds(step.int8_ms, 12).c_str(),
-                    seconds(step.int8_ms, 20).c_str(), seconds(step.int8_ms, 48).c_str());
+        const double best = step.best == "fp8"    ? step.fp8_ms
+                            : step.best == "bf16" ? step.bf16_ms
+                                                  : step.int8_ms;
+        std::printf(
+            "| %s | %s | %s | %s | %s | %s | %s | %s | %s / %s |\n", short_name(card.name).c_str(),
+            milliseconds(step.int8_ms).c_str(), milliseconds(step.int8_attention_ms).c_str(),
+            milliseconds(step.bf16_ms).c_str(), milliseconds(step.fp8_ms).c_str(),
+            milliseconds(step.nf4_ms).c_str(), milliseconds(step.fake_ms).c_str(),
+            way_name(step.best).c_str(), seconds(best, 20).c_str(), seconds(best, 48).c_str());
       }
     }
   }
@@ -66,8 +88,8 @@ int main() {
     for (const auto& linear : card.linears) {
       if (linear.size == 1024 && count < 4) rows[count++] = &linear;
     }
-    std::printf("| %s | %.0f, %.2f | %.0f, %.2f |", card.card.c_str(), rows[0]->int8_tops,
-                rows[0]->int8_ghz, rows[0]->bf16_tops, rows[0]->bf16_ghz);
+    std::printf("| %s | %.0f, %.2f | %.0f, %.2f |", short_name(card.name).c_str(),
+                rows[0]->int8_tops, rows[0]->int8_ghz, rows[0]->bf16_tops, rows[0]->bf16_ghz);
     for (int i = 0; i < 4; ++i)
       std::printf("%s %.2f", i ? "," : "", rows[i]->bf16_us / rows[i]->int8_us);
     if (rows[0]->fp8_us > 0) {
@@ -85,10 +107,11 @@ int main() {
   const auto small = octet::predict_memory({1024}), large = octet::predict_memory({2048});
   for (size_t i = 0; i < small.size(); ++i) {
     std::printf("| %s | %.1f / %.1f GB | %s / %s | %.1f / %.1f GB | %s / %s |\n",
-                small[i].path.c_str(), small[i].both_bytes * 1e-9, large[i].both_bytes * 1e-9,
-                list(small[i].fits_both).c_str(), list(large[i].fits_both).c_str(),
-                small[i].one_bytes * 1e-9, large[i].one_bytes * 1e-9,
-                list(small[i].fits_one).c_str(), list(large[i].fits_one).c_str());
+                way_name(small[i].path).c_str(), small[i].both_bytes * 1e-9,
+                large[i].both_bytes * 1e-9, list(small[i].fits_both).c_str(),
+                list(large[i].fits_both).c_str(), small[i].one_bytes * 1e-9,
+                large[i].one_bytes * 1e-9, list(small[i].fits_one).c_str(),
+                list(large[i].fits_one).c_str());
   }
   std::puts("\npublic figures\n");
   std::puts("| figure | published | predicted | error | |\n|---|---:|---:|---:|---|");

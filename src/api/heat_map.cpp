@@ -13,20 +13,21 @@ namespace octet {
 namespace {
 
 constexpr double kCellWidth = 52, kCellHeight = 26, kGroupGap = 14, kHeatMargin = 16;
-constexpr double kTitleHeight = 54, kHeadHeight = 44, kLetter = 6.6;  // of the names, about
+constexpr double kTitleHeight = 54, kHeadHeight = 44, kLegendHeight = 36,
+                 kLetter = 7.2;  // of the names, about
 
-// Colours for the page's background, and the same for a dark one: slower red, as fast grey, faster
-// green. Cells are drawn over each other: a plain one, and a colour as strong as the ratio is far
+// Slower red, as fast grey, faster green; other colours on a dark page. No variables: few programs
+// but browsers know them. A cell is drawn twice: plain, and a colour as strong as the ratio is far
 // from 1.
 constexpr const char* kHeatStyle = R"(<style>
-svg{--ink:#1c2430;--dim:#5d6875;--paper:#fbfaf7;--cell:#ece9e1;--fast:#1c7c4a;--slow:#b3261e}
-@media(prefers-color-scheme:dark){svg{--ink:#e6e8eb;--dim:#9aa4b0;--paper:#14171c;--cell:#2a3038;
---fast:#3fae77;--slow:#e0655c}}
-text{font:12px system-ui,sans-serif;fill:var(--ink)}
-.heat-title{font-size:15px;font-weight:600}.heat-dim{fill:var(--dim)}
-.heat-paper{fill:var(--paper)}.heat-none{fill:var(--cell)}
-.heat-fast{fill:var(--fast)}.heat-slow{fill:var(--slow)}
-.heat-best{font-weight:700}.heat-frame{fill:none;stroke:var(--ink);stroke-width:1.5}
+text{font:12px system-ui,sans-serif;fill:#1c2430}
+.heat-title{font-size:15px;font-weight:600}.heat-dim{fill:#5d6875}
+.heat-paper{fill:#fbfaf7}.heat-none{fill:#ece9e1}
+.heat-fast{fill:#1c7c4a}.heat-slow{fill:#b3261e}
+.heat-best{font-weight:700}.heat-frame{fill:none;stroke:#1c2430;stroke-width:1.5}
+@media(prefers-color-scheme:dark){text{fill:#e6e8eb}.heat-dim{fill:#9aa4b0}
+.heat-paper{fill:#14171c}.heat-none{fill:#2a3038}.heat-fast{fill:#3fae77}.heat-slow{fill:#e0655c}
+.heat-frame{stroke:#e6e8eb}}
 </style>)";
 
 std::string heat_text(double x, double y, const char* anchor, const std::string& text,
@@ -76,11 +77,14 @@ std::string heat_map_svg(const HeatMap& map) try {
       kLetter * static_cast<double>(std::max(map.title.size() * 5 / 4, map.subtitle.size()));
   const double width = std::max(left + cells, kHeatMargin + words) + kHeatMargin;
   const double top = kTitleHeight + kHeadHeight;
-  const double height = top + kCellHeight * static_cast<double>(map.rows.size()) + kHeatMargin;
+  const double bottom = top + kCellHeight * static_cast<double>(map.rows.size());
+  const double height = bottom + kLegendHeight;
   std::string svg = fmt::format(
       R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {:.0f} {:.0f}" width="{:.0f}" )"
-      R"(role="img" aria-label="{}: {}">{}<rect class="heat-paper" width="100%" height="100%"/>)",
-      width, height, width, api::html_text(map.title), api::html_text(map.subtitle), kHeatStyle);
+      R"(height="{:.0f}" role="img" aria-label="{}: {}">{})"
+      R"(<rect class="heat-paper" width="100%" height="100%"/>)",
+      width, height, width, height, api::html_text(map.title), api::html_text(map.subtitle),
+      kHeatStyle);
   svg += heat_text(kHeatMargin, 24, "start", map.title, "heat-title");
   svg += heat_text(kHeatMargin, 43, "start", map.subtitle, "heat-dim");
   double x = left;
@@ -102,6 +106,8 @@ std::string heat_map_svg(const HeatMap& map) try {
     svg += "\n";
     y += kCellHeight;
   }
+  svg += heat_text(kHeatMargin, bottom + 22, "start",
+                   "Green is faster, red slower; the fastest is framed.", "heat-dim");
   return svg + "</svg>\n";
 } catch (...) {
   api::rethrow_as_error();

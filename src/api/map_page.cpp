@@ -16,7 +16,8 @@ namespace {
 using api::html_text;
 
 constexpr const char* kMapPageStyle = R"(
-svg{max-width:none;border:0}.num{text-align:right}.best{font-weight:700;color:var(--good)}
+svg{max-width:none;height:auto;border:0}td code{white-space:nowrap}
+.best{font-weight:700;color:var(--good)}
 .computed{font-style:italic})";
 
 std::string measured_where(const DeploymentMap& map) {

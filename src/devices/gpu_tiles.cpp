@@ -1,9 +1,8 @@
 #include "devices/gpu_tiles.h"
 
-#include <fmt/format.h>
-
 #include <vector>
 
+#include "cuda/gemm/tile_name.h"
 #include "cuda/gemm/tiles.h"
 
 namespace octet {
@@ -11,9 +10,7 @@ namespace {
 
 GpuTile gpu_tile_of(const cuda::Tile& tile, std::string_view tile_class) {
   GpuTile row;
-  row.name = fmt::format("sm80_{}x{}x{}_s{}_w{}x{}", tile.m, tile.n, tile.k, tile.stages,
-                         tile.warps_m, tile.warps_n);
-  if (tile.warps_k > 1) row.name += fmt::format("x{}", tile.warps_k);
+  row.name = cuda::name_of(tile);
   row.family = "sm80";
   row.tile_class = tile_class;
   row.m = tile.m;
@@ -29,11 +26,7 @@ GpuTile gpu_tile_of(const cuda::Tile& tile, std::string_view tile_class) {
 
 GpuTile gpu_tile_of(const cuda::HopperTile& tile, std::string_view tile_class) {
   GpuTile row;
-  row.name = fmt::format("sm90_{}x{}x{}_s{}", tile.m, tile.n, cuda::HopperTile::k, tile.stages) +
-             (tile.is_pingpong() ? fmt::format("_pingpong{}", tile.groups())
-                                 : fmt::format("_g{}x{}", tile.groups_m, tile.groups_n));
-  if (tile.cluster() > 1) row.name += fmt::format("_c{}x{}", tile.cluster_m, tile.cluster_n);
-  if (tile.stagger > 0) row.name += fmt::format("_y{}", tile.stagger);
+  row.name = cuda::name_of(tile);
   row.family = "sm90";
   row.tile_class = tile_class;
   row.m = tile.m;

@@ -20,13 +20,16 @@ double squared_error(double predicted, double actual) {
   return error * error;
 }
 
+// What the model says of a row of the measured ones.
+double predicted_us(const Card& card, const Coefficients& c, Load load, const MeasuredLinear& row) {
+  return row.product ? product_time(card, c, row.path, load, row.m, row.n, row.k).us
+                     : linear_time(card, c, row.path, load, row.m, row.n, row.k).us;
+}
+
 double linear_error(const Card& card, const Coefficients& c, const MeasuredLinear& row) {
   double sum = 0;
   for (const Load load : {Load::cold, Load::steady}) {
-    const double actual = load == Load::cold ? row.cold_us : row.load_us;
-    if (actual > 0) {
-      sum += squared_error(product_time(card, c, row.path, load, row.m, row.n, row.k).us, actual);
-    }
+    if (row.us(load) > 0) sum += squared_error(predicted_us(card, c, load, row), row.us(load));
   }
   return sum;
 }
@@ -179,11 +182,12 @@ std::vector<Knob> knobs_of(const Card& card, const Measured& all) {
 }
 
 std::string shape_text(const MeasuredLinear& row) {
-  return fmt::format("{} {} x {} x {}", name_of(row.path), row.m, row.n, row.k);
+  return fmt::format("{} {} x {} x {}{}", name_of(row.path), row.m, row.n, row.k,
+                     row.product ? ", product" : "");
 }
 
 bool is_same_shape(const MeasuredLinear& a, const MeasuredLinear& b) {
-  return a.m == b.m && a.n == b.n && a.k == b.k;
+  return a.is_of(b.m, b.n, b.k);
 }
 
 void hold_out_linears(const Card& card, const Measured& all, std::vector<HeldOut>& results) {
@@ -198,14 +202,12 @@ void hold_out_linears(const Card& card, const Measured& all, std::vector<HeldOut
     std::erase_if(others.linears, [&](const auto& row) { return is_same_shape(row, shape); });
     const Coefficients c = fit(card, others);
     for (const MeasuredLinear& row : all.linears) {
-      // The only figure of its kind: without it there is nothing to fit mma.sync to.
-      if (!is_same_shape(row, shape) || row.path == Path::int8_mma) continue;
+      if (!is_same_shape(row, shape)) continue;
       for (const Load load : {Load::cold, Load::steady}) {
-        const double actual = load == Load::cold ? row.cold_us : row.load_us;
-        if (actual <= 0) continue;
+        if (row.us(load) <= 0) continue;
         results.push_back({HeldOut::Kind::linear,
-                           shape_text(row) + (load == Load::cold ? ", cold" : ", load"), actual,
-                           product_time(card, c, row.path, load, row.m, row.n, row.k).us});
+                           shape_text(row) + (load == Load::cold ? ", cold" : ", load"),
+                           row.us(load), predicted_us(card, c, load, row)});
       }
     }
   }

@@ -31,10 +31,13 @@ double number_in(const nlohmann::json& row, const char* name) { return row.value
 Measured measured_from_json(const nlohmann::json& json) {
   Measured all;
   all.card = json.at("card").get<std::string>();
-  for (const nlohmann::json& row : json.at("linears")) {
-    all.linears.push_back({row.at("m").get<int64_t>(), row.at("n").get<int64_t>(),
-                           row.at("k").get<int64_t>(), path_named(row.at("path")),
-                           number_in(row, "cold_us"), number_in(row, "load_us")});
+  for (const char* list : {"linears", "products"}) {
+    for (const nlohmann::json& row : json.at(list)) {
+      all.linears.push_back({row.at("m").get<int64_t>(), row.at("n").get<int64_t>(),
+                             row.at("k").get<int64_t>(), path_named(row.at("path")),
+                             number_in(row, "cold_us"), number_in(row, "load_us"),
+                             std::string_view(list) == "products"});
+    }
   }
   for (const nlohmann::json& row : json.at("quantize")) {
     all.quantize.push_back(

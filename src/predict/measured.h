@@ -14,6 +14,10 @@ struct MeasuredLinear {
   int64_t m = 0, n = 0, k = 0;
   Path path = Path::int8;
   double cold_us = 0, load_us = 0;
+  bool product = false;  // alone; else from bf16 to bf16, with the quantization of its activations
+
+  bool is_of(int64_t m_, int64_t n_, int64_t k_) const { return m == m_ && n == n_ && k == k_; }
+  double us(Load load) const { return load == Load::cold ? cold_us : load_us; }
 };
 
 struct MeasuredPass {
@@ -41,7 +45,7 @@ struct MeasuredStep {
 
 struct Measured {
   std::string card;
-  std::vector<MeasuredLinear> linears;
+  std::vector<MeasuredLinear> linears;  // products among them
   std::vector<MeasuredPass> quantize;
   std::vector<MeasuredAttention> attention;
   std::vector<MeasuredClock> clocks;  // without pause

@@ -28,33 +28,29 @@ Path linear_path(std::string_view path) {
   return Path::fake;
 }
 
-// Bytes of the passes of a block, per token. Quantization rides on the norm where there is one
-// before the linear; two inputs, those of o and w2, are quantized by themselves.
-double norm_bytes(bool quantizes) { return kHidden * (2.0 + 2 + 2 + (quantizes ? 1 : 2)); }
+// Bytes of the passes of a block, per token. In INT8, quantization rides on the norm where there is
+// one before the linear (two inputs, those of o and w2, are quantized by themselves) and SwiGLU on
+// the product. All other paths have the passes of bf16, and whole linears: so `octet map` computes
+// their steps.
+double norm_bytes(bool int8) { return kHidden * (2.0 + 2 + 2 + (int8 ? 1 : 2)); }
 double rotary_bytes() { return 2.0 * kHidden * (2 + 2); }
+double swiglu_bytes() { return 2.0 * 3 * kFfn; }
 
 // One forward pass of one transformer.
 StepTime forward_time(const Card& card, const Coefficients& coefficients, std::string_view path,
                       int64_t tokens) {
   const Path kind = linear_path(path);
-  const bool quantizes = kind == Path::int8 || kind == Path::fp8;
+  const bool int8 = kind == Path::int8;
   const double rows = double(tokens);
   const auto pass = [&](double bytes) { return row_pass_us(card, coefficients, bytes * rows); };
   StepTime time;
-  double rows_us = 2 * pass(norm_bytes(quantizes)) + pass(rotary_bytes());
-  double linears_us = 0;
+  const double rows_us =
+      2 * pass(norm_bytes(int8)) + pass(rotary_bytes()) + (int8 ? 0 : pass(swiglu_bytes()));
+  double linears_us = int8 ? pass(3.0 * kHidden) + pass(3.0 * kFfn) : 0;
   for (const ModelLinear& linear : kModelLinears) {
-    const double all =
-        product_time(card, coefficients, kind, Load::steady, tokens, linear.n, linear.k).us;
-    const double product =
-        kind == Path::nf4 || kind == Path::fake
-            ? product_time(card, coefficients, Path::bf16, Load::steady, tokens, linear.n, linear.k)
-                  .us
-            : all;
-    linears_us += product;
-    rows_us += all - product;
+    const auto time_of = int8 ? product_time : linear_time;
+    linears_us += time_of(card, coefficients, kind, Load::steady, tokens, linear.n, linear.k).us;
   }
-  if (quantizes) rows_us += pass(3.0 * kHidden) + pass(3.0 * kFfn);
   const Attention attention = path == "int8_attention" ? Attention::int8_scores : Attention::bf16;
   time.linears_ms = kLayers * linears_us * 1e-3;
   time.attention_ms =

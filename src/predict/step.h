@@ -22,8 +22,7 @@ std::span<const ModelLinear> model_linears();
 
 int64_t image_tokens(int size);
 
-// Row passes that are part of linears (quantizations that nothing is fused into, dequantizations)
-// count as rows.
+// Linears have the quantizations that are no part of a norm, and the dequantizations.
 struct StepTime {
   double linears_ms = 0, attention_ms = 0, rows_ms = 0;
   double ms() const { return linears_ms + attention_ms + rows_ms; }

@@ -23,8 +23,13 @@ TEST(PredictCards, EveryConstantHasItsSource) {
                 text.starts_with("measured"))
         << name << ": " << text;
   }
+  const nlohmann::json& checked = cards_data().at("checked");
   std::set<std::string> ids;
   for (const nlohmann::json& card : cards_data().at("cards")) {
+    for (const nlohmann::json& name :
+         checked.at(card.at("id").get<std::string>()).at("not_found")) {
+      EXPECT_TRUE(card.contains(name.get<std::string>())) << card.at("id") << " " << name;
+    }
     EXPECT_TRUE(ids.insert(card.at("id").get<std::string>()).second);
     for (const auto& [name, value] : card.items()) {
       if (name == "id" || name == "name" || name == "names" || name == "compute") continue;

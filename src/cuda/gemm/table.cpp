@@ -52,22 +52,6 @@ std::vector<GemmCandidate> make_candidates() {
 
 }  // namespace
 
-std::string name_of(const Tile& tile) {
-  std::string name = fmt::format("sm80_{}x{}x{}_s{}_w{}x{}", tile.m, tile.n, tile.k, tile.stages,
-                                 tile.warps_m, tile.warps_n);
-  if (tile.warps_k > 1) name += fmt::format("x{}", tile.warps_k);
-  return name;
-}
-
-std::string name_of(const HopperTile& tile) {
-  std::string name = fmt::format("sm90_{}x{}x{}_s{}", tile.m, tile.n, HopperTile::k, tile.stages);
-  name += tile.is_pingpong() ? fmt::format("_pingpong{}", tile.groups())
-                             : fmt::format("_g{}x{}", tile.groups_m, tile.groups_n);
-  if (tile.cluster() > 1) name += fmt::format("_c{}x{}", tile.cluster_m, tile.cluster_n);
-  if (tile.stagger > 0) name += fmt::format("_y{}", tile.stagger);
-  return name;
-}
-
 GemmRow::GemmRow(const Tile& tile)
     : name(name_of(tile)),
       m(tile.m),

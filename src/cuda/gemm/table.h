@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/fusion.h"
+#include "cuda/gemm/tile_name.h"
 #include "cuda/gemm/tiles.h"
 
 namespace octet::cuda {
@@ -39,8 +40,6 @@ struct GemmCandidate {
   std::string name;
 };
 
-std::string name_of(const Tile& tile);
-std::string name_of(const HopperTile& tile);
 std::span<const GemmRow> gemm_rows();
 std::span<const GemmCandidate> gemm_candidates();
 
