@@ -10,7 +10,7 @@ if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
 endif()
 
 file(GLOB fuzzed_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/formats/*.cpp
-  ${PROJECT_SOURCE_DIR}/src/tensor/*.cpp)
+  ${PROJECT_SOURCE_DIR}/src/tensor/*.cpp ${PROJECT_SOURCE_DIR}/src/audit/*.cpp)
 list(FILTER fuzzed_sources EXCLUDE REGEX "/png\\.cpp$")
 file(GLOB caption_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/models/ideogram4/caption*.cpp)
 file(GLOB base_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/base/*.cpp)
@@ -25,8 +25,17 @@ endforeach()
 set(fuzz_options -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
   -fno-omit-frame-pointer)
 add_library(octet_fuzzed OBJECT ${fuzzed_sources})
-target_link_libraries(octet_fuzzed PUBLIC octet_flags nlohmann_json::nlohmann_json)
+target_link_libraries(octet_fuzzed PUBLIC octet_flags nlohmann_json::nlohmann_json ZLIB::ZLIB)
+# The names of kernels and the lines of logs, which cmake/library.cmake embeds.
+target_include_directories(octet_fuzzed PRIVATE ${PROJECT_BINARY_DIR}/generated)
 target_compile_options(octet_fuzzed PUBLIC ${fuzz_options} -fsanitize=fuzzer-no-link)
+# Its table is a literal longer than any that C++ asks compilers to take.
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/audit/kernel_names.cpp PROPERTIES
+  COMPILE_OPTIONS -Wno-overlength-strings)
+if(TARGET SQLite::SQLite3)
+  target_link_libraries(octet_fuzzed PUBLIC SQLite::SQLite3)
+  target_compile_definitions(octet_fuzzed PRIVATE OCTET_HAS_SQLITE=1)
+endif()
 if(TARGET utf8proc::utf8proc)
   target_link_libraries(octet_fuzzed PUBLIC utf8proc::utf8proc)
   target_compile_definitions(octet_fuzzed PRIVATE OCTET_HAS_UTF8PROC=1)
@@ -35,13 +44,13 @@ endif()
 add_executable(write_seeds ${PROJECT_SOURCE_DIR}/tests/fuzz/write_seeds.cpp
   ${PROJECT_SOURCE_DIR}/tests/models/sample_captions.cpp
   ${PROJECT_SOURCE_DIR}/tests/formats/broken_files.cpp ${PROJECT_SOURCE_DIR}/src/base/error.cpp
-  ${PROJECT_SOURCE_DIR}/src/formats/text.cpp ${PROJECT_SOURCE_DIR}/src/models/ideogram4/unicode.cpp
-  ${PROJECT_SOURCE_DIR}/src/models/ideogram4/byte_alphabet.cpp)
+  ${PROJECT_SOURCE_DIR}/src/formats/text.cpp ${PROJECT_SOURCE_DIR}/src/models/tokenizer/unicode.cpp
+  ${PROJECT_SOURCE_DIR}/src/models/tokenizer/byte_alphabet.cpp)
 target_include_directories(write_seeds PRIVATE ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(write_seeds PRIVATE octet_flags nlohmann_json::nlohmann_json)
 
 add_custom_target(fuzzers DEPENDS write_seeds)
-foreach(name safetensors index caption tokenizer gguf dialect recipe)
+foreach(name safetensors index caption tokenizer gguf dialect recipe trace)
   add_executable(${name}_fuzzer ${PROJECT_SOURCE_DIR}/tests/fuzz/${name}_fuzzer.cpp)
   target_link_libraries(${name}_fuzzer PRIVATE octet_fuzzed)
   target_link_options(${name}_fuzzer PRIVATE -fsanitize=fuzzer,address,undefined)

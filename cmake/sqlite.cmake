@@ -1,6 +1,6 @@
-# zlib, which unpacks traces (libpng needs it anyhow), and SQLite, which reads those of Nsight Systems
-# when it is there. Without it everything else is built all the same, and such a file is refused with
-# a sentence that says so.
+# zlib, which unpacks traces (libpng needs it anyhow), and SQLite, which reads those of Nsight
+# Systems, when it is there. Without it everything else is built all the same, and such a file is
+# refused with a sentence that says so.
 find_package(ZLIB REQUIRED)
 target_link_libraries(octet_core PRIVATE ZLIB::ZLIB)
 find_package(SQLite3 QUIET)

@@ -47,7 +47,8 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "measure": {"devices", "nn", "formats"} | _KERNELS,
     "audit": {"formats"} | _GROUND,
     "predict": {"devices", "formats"} | _GROUND,
-    "api": {"audit", "predict", "measure", "convert", "engine", "models", "quant", "hub", "devices", "tune"}
+    "api": {"audit", "predict", "measure", "convert", "engine", "models", "quant", "hub"}
+    | {"devices", "tune"}
     | _MODEL,
 }
 PYTHON_MAY_INCLUDE = {"devices", "backend"} | _GROUND

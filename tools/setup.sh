@@ -78,9 +78,11 @@ missing_packages() {
       has_native_header nlohmann/json.hpp || echo nlohmann-json3-dev
       has_native_header CLI/CLI.hpp || echo libcli11-dev
       has_native_header png.h || echo libpng-dev
+      has_native_header zlib.h || echo zlib1g-dev
       has_native_header utf8proc.h || echo libutf8proc-dev
       has_native_header curl/curl.h || echo libcurl4-openssl-dev
       has_native_header openssl/evp.h || echo libssl-dev
+      has_native_header sqlite3.h || echo libsqlite3-dev
       has_native_header gtest/gtest.h || echo libgtest-dev
       ;;
     cross)
@@ -176,12 +178,19 @@ is_missing() {
 
 # What the build lacks without the given optional packages.
 lost_without() {
-  case " $* " in
-    *" libutf8proc-dev "*" libcurl4-openssl-dev "* | *" libutf8proc-dev "*" libssl-dev "*)
-      echo "a tokenizer and octet pull" ;;
-    *" libutf8proc-dev "*) echo "a tokenizer" ;;
-    *) echo "octet pull" ;;
-  esac
+  local package part lost=""
+  for package in "$@"; do
+    case "$package" in
+      libutf8proc-dev) part="a tokenizer" ;;
+      libcurl4-openssl-dev | libssl-dev) part="octet pull" ;;
+      libsqlite3-dev) part="SQLite files in octet audit" ;;
+    esac
+    case "$lost" in
+      *"$part"*) ;;
+      *) lost+="${lost:+ and }$part" ;;
+    esac
+  done
+  echo "$lost"
 }
 
 # Whether one of the given packages is more than optional.
@@ -189,7 +198,7 @@ needs_any_of() {
   local package
   for package in "$@"; do
     case "$package" in
-      libutf8proc-dev | libcurl4-openssl-dev | libssl-dev) ;;
+      libutf8proc-dev | libcurl4-openssl-dev | libssl-dev | libsqlite3-dev) ;;
       *) return 0 ;;
     esac
   done

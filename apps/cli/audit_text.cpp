@@ -131,10 +131,15 @@ std::string log_lines(const AuditReport& report) {
 std::string saving_lines(const AuditReport& report) {
   const AuditSaving& saving = report.saving;
   if (!(saving.linear_us > 0)) return "";
-  std::string text = fmt::format(
-      "\nNative INT8 could save: {} of the time are linears that did not run in INT8, so the whole "
-      "would\nbe at most {:.2f} times as fast, if they took no time (Amdahl).",
-      short_percent(saving.linear_share), saving.at_most);
+  std::string text =
+      fmt::format("\nNative INT8 could save: {} of the time are linears that did not run in INT8",
+                  short_percent(saving.linear_share));
+  if (saving.at_most > 0) {
+    text += fmt::format(
+        ", so the whole would\nbe at most {:.2f} times as fast, if they took no time (Amdahl)",
+        saving.at_most);
+  }
+  text += '.';
   if (saving.expected > 0) {
     text +=
         fmt::format(" Expect {:.2f} times: native INT8 is\n{:.2f} times as fast as what ran ({}).",

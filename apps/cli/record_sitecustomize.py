@@ -200,7 +200,10 @@ class _Recorder:
             pass
         self.ours = True
         try:
-            profiler = torch.profiler.profile(**options)
+            try:  # without it, newer versions warn that events of earlier cycles are dropped
+                profiler = torch.profiler.profile(**options, acc_events=True)
+            except TypeError:
+                profiler = torch.profiler.profile(**options)
             profiler.start()
             self.profiler = profiler
         finally:

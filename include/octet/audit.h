@@ -65,7 +65,7 @@ struct AuditLinear {
 struct AuditSaving {
   double linear_us = 0;     // GEMMs that are not INT8, with their dequantization and quantization
   double linear_share = 0;  // of the whole
-  double at_most = 1;       // times as fast, if these took no time (Amdahl)
+  double at_most = 1;  // times as fast, if these took no time (Amdahl); 0: nothing would be left
   // With the speed of native INT8 against what ran, of `source`; 0: unknown.
   double gemm_ratio = 0, expected = 0;
   std::string source;  // "measured on an H200", "predicted for an RTX 3090", ...

@@ -30,7 +30,13 @@ audit::RatioOf ratios_on(const std::string& card) {
 AuditReport audit_traces(const AuditRequest& request,
                          const std::function<void(uint64_t, uint64_t)>& progress) try {
   check_value(!request.traces.empty(), "traces",
-              "audit: no trace was given, expected at least one; pass a file");
+              "no trace was given, expected at least one; pass a file");
+  for (size_t i = 0; i < request.traces.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      check_value(request.traces[i] != request.traces[j], "traces",
+                  "{}: was given twice, and would count twice; leave one out", request.traces[i]);
+    }
+  }
   audit::Examination examination;
   for (const std::string& path : request.traces) {
     examination.add(audit::read_trace(path, progress));
@@ -38,7 +44,7 @@ AuditReport audit_traces(const AuditRequest& request,
   const std::string card = request.card.empty() ? examination.device() : request.card;
   const audit::RatioOf ratio_of = ratios_on(card);
   check_value(request.card.empty() || ratio_of, "card",
-              "audit: nothing is known about `card` '{}', expected one like rtx3090 or h200",
+              "nothing is known about `card` '{}', expected one such as rtx3090 or a100",
               request.card);
   return examination.finish(ratio_of);
 } catch (...) {

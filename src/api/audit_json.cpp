@@ -139,7 +139,7 @@ std::string audit_json(const AuditReport& report) try {
                               {"saving",
                                {{"linear_us", saving.linear_us},
                                 {"linear_share", saving.linear_share},
-                                {"at_most", saving.at_most},
+                                {"at_most", if_told(saving.at_most)},
                                 {"gemm_ratio", if_told(saving.gemm_ratio)},
                                 {"expected", if_told(saving.expected)},
                                 {"source", if_told(saving.source)}}},

@@ -166,9 +166,14 @@ std::string saving_section(const AuditReport& report) {
   if (!(saving.linear_us > 0)) return "";
   std::string page = fmt::format(
       "<h2>What native INT8 could save</h2><p>{} of the time are linears that did not run in INT8, "
-      "with their dequantization and quantization. If they took no time at all, the whole would be "
-      "<strong>{:.2f} times</strong> as fast: at most that, whatever the kernel (Amdahl's law).",
-      percent_of(saving.linear_share), saving.at_most);
+      "with their dequantization and quantization.",
+      percent_of(saving.linear_share));
+  if (saving.at_most > 0) {
+    page += fmt::format(
+        " If they took no time at all, the whole would be <strong>{:.2f} times</strong> as fast: "
+        "at most that, whatever the kernel (Amdahl's law).",
+        saving.at_most);
+  }
   if (saving.expected > 0) {
     page += fmt::format(
         " Native INT8 is {:.2f} times as fast as what ran ({}), so expect about <strong>{:.2f} "

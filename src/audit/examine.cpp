@@ -19,6 +19,8 @@ namespace {
 
 // Linears with weights this much smaller than the largest are time embeddings and the like.
 constexpr int64_t kSmallShare = 64;
+// With more of its time in unknown kernels, nobody knows whether a trace has products.
+constexpr double kMostUnknown = 0.1;
 // Where a trace has no shapes, ratios are those of this linear of Ideogram 4 at 1024 px.
 constexpr int64_t kUsualM = 4096, kUsualN = 4608, kUsualK = 4608;
 
@@ -197,12 +199,16 @@ LinearCounts Examination::Sums::counts() const {
     const bool suspect = linear.verdict == AuditVerdict::unclear ||
                          (linear.verdict == AuditVerdict::unquantized && weights > 0);
     if (suspect && native.contains({linear.n, linear.k})) counts.beside_native += linear.calls;
+    if (linear.verdict == AuditVerdict::unquantized && weights == 0 && linear.layer.empty()) {
+      counts.unsized += linear.calls;
+    }
   }
   const auto fewer = [](const auto& a, const auto& b) { return a.second < b.second; };
   const auto type = std::max_element(floating.begin(), floating.end(), fewer);
   if (type != floating.end()) counts.floating = type->first;
   const auto doubt = std::max_element(doubts.begin(), doubts.end(), fewer);
   if (doubt != doubts.end()) counts.doubt = doubt->first;
+  if (counts.native() > 0) counts.doubt = Doubt::mixed;
   return counts;
 }
 
@@ -231,7 +237,9 @@ void Examination::Sums::add_saving(const RatioOf& ratio_of) {
   if (!(report.total_us > 0)) return;
   saving.linear_us = std::min(saving.linear_us, report.total_us);
   saving.linear_share = saving.linear_us / report.total_us;
-  const double rest_us = report.total_us - saving.linear_us;
+  // What remains of a trace of nothing but linears is the error of the sums.
+  const double left_over = report.total_us - saving.linear_us;
+  const double rest_us = left_over > 1e-6 * report.total_us ? left_over : 0;
   saving.at_most = rest_us > 0 ? report.total_us / rest_us : 0;
   if (weighed_us > 0 && left_us > 0) {
     saving.gemm_ratio = saving.linear_us / left_us;
@@ -338,6 +346,15 @@ AuditReport Examination::finish(const RatioOf& ratio_of) {
   report.verdict = sums_->has_work ? judge(counts) : judge(sums_->log);
   report.headline = sums_->has_work ? headline_of(report.verdict, counts)
                                     : headline_of(report.verdict, sums_->log);
+  const auto unknown = sums_->classes.find(WorkClass::unknown);
+  const bool hides =
+      unknown != sums_->classes.end() && unknown->second.us > kMostUnknown * report.total_us;
+  if (report.verdict == AuditVerdict::no_linears && hides) {
+    report.verdict = AuditVerdict::unclear;
+    report.headline =
+        "It cannot be told how linears ran: no known kernel is a product, and much of the time is "
+        "of unknown ones.";
+  }
   report.linears = counts.all();
   report.native = counts.native();
   report.fake = counts.fake();

@@ -8,52 +8,26 @@
 #include <array>
 #include <optional>
 
+#include "audit/linear_sums.h"
+#include "audit/waiting_weights.h"
+
 namespace octet::audit {
 namespace {
 
-// Conversions that no product has asked for yet. More are forgotten, oldest first: a model that is
-// dequantized as a whole before it runs has some hundred.
-constexpr size_t kMaxWaiting = 1024;
 // Kernels before a conversion to codes that may have looked for the largest value, and the like.
 constexpr size_t kQuantizeChain = 10;
-// LLM.int8 multiplies columns with outliers apart, in fp16: a part of a linear in INT8.
-constexpr std::string_view kOutlierOp = "bitsandbytes::int8_mixed_scaled_mm";
 // Scales are this much smaller than what they multiply.
 constexpr int64_t kScaleShare = 8;
 // Without operands, copies of fewer threads are of something small.
 constexpr uint64_t kLargeThreads = 1 << 14;
 
-struct Waiting {
-  uint32_t work = 0;
-  Conversion conversion;
-  int64_t numbers = 0;         // elements of the other side; 0: not told
-  std::vector<uint32_t> more;  // arithmetic on the numbers
-  size_t products_before = 0;
-};
-
-// Whether so many bytes hold so many weights in one of the known ways: two or four to a byte, or
-// blocks of GGUF, whose scales lie between the codes.
-bool is_packed(int64_t bytes, int64_t weights) {
-  struct Block {
-    int64_t weights, bytes;
-  };
-  static constexpr Block kBlocks[] = {{2, 1},     {4, 1},     {32, 34},   {32, 18},
-                                      {32, 20},   {32, 22},   {32, 24},   {256, 84},
-                                      {256, 110}, {256, 144}, {256, 176}, {256, 210}};
-  return std::any_of(std::begin(kBlocks), std::end(kBlocks), [&](const Block& block) {
-    return bytes % block.bytes == 0 && bytes / block.bytes * block.weights == weights;
-  });
-}
-
-int64_t most_elements(const Signature& signature, bool (*wanted)(ScalarType)) {
+int64_t most_floats(const Signature& signature) {
   int64_t most = 0;
   for (const Operand& operand : signature) {
-    if (wanted(operand.type)) most = std::max(most, elements_of(operand));
+    if (is_float(operand.type)) most = std::max(most, elements_of(operand));
   }
   return most;
 }
-
-bool is_any_float(ScalarType type) { return is_float(type); }
 
 // A step of quantizing activations, by the op's name.
 bool looks_for_scales(std::string_view op) {
@@ -64,37 +38,21 @@ bool looks_for_scales(std::string_view op) {
   return std::find(kSteps.begin(), kSteps.end(), op) != kSteps.end();
 }
 
-AuditVerdict verdict_of_native(WorkClass work) {
-  switch (work) {
-    case WorkClass::int8_gemm: return AuditVerdict::native_int8;
-    case WorkClass::fp8_gemm: return AuditVerdict::native_fp8;
-    case WorkClass::four_bit_gemm: return AuditVerdict::native_four_bit;
-    case WorkClass::weight_only_gemm: return AuditVerdict::weight_only;
-    case WorkClass::half_gemm:
-    case WorkClass::single_gemm: return AuditVerdict::unquantized;
-    default: return AuditVerdict::unclear;
-  }
-}
-
-AuditVerdict verdict_of_widened(ScalarType stored) {
-  switch (stored) {
-    case ScalarType::fp8: return AuditVerdict::fake_fp8;
-    case ScalarType::fp4: return AuditVerdict::fake_four_bit;
-    default: return AuditVerdict::fake_int8;
-  }
-}
+bool is_integer(ScalarType type) { return type == ScalarType::int32 || type == ScalarType::int64; }
 
 class LinearFinder {
  public:
   explicit LinearFinder(WorkList& list) : list_(list) {}
 
   std::vector<LinearCall> find() {
-    if (!list_.trace().has_order && !list_.trace().is_host_only()) return find_in_sums();
     for (uint32_t i = 0; i < list_.works().size(); ++i) {
       const Work& work = list_.works()[i];
       if (is_gemm(work.work)) {
         multiply(i);
-      } else if (work.work != WorkClass::attention && work.work != WorkClass::convolution) {
+      } else if (work.work == WorkClass::attention || work.work == WorkClass::convolution) {
+        // Keys, values and filters can be codes, too: they wait for no linear.
+        if (const Signature* operands = list_.signature(work)) waiting_.forget(*operands);
+      } else {
         look_for_conversion(i);
       }
     }
@@ -102,14 +60,13 @@ class LinearFinder {
   }
 
  private:
-  std::vector<LinearCall> find_in_sums();
   void multiply(uint32_t index);
+  void multiply_floating(LinearCall& call, int64_t batch);
   void look_for_conversion(uint32_t index);
   void widen(uint32_t index, const Conversion& conversion, int64_t numbers);
-  void quantize(uint32_t index, int64_t elements);
+  void quantize(uint32_t index, const Conversion& conversion);
   bool continues_widening(uint32_t index);
   void note_cast(const Work& work);
-  std::optional<size_t> waiting_for(const LinearCall& call) const;
   double take(size_t waiting, WorkClass as);
   void take_named(LinearCall& call);
   void take_activations(LinearCall& call);
@@ -117,8 +74,11 @@ class LinearFinder {
   bool is_same_call(uint32_t index) const;
 
   WorkList& list_;
-  std::vector<Waiting> waiting_;     // in order of time
-  std::vector<uint32_t> quantized_;  // works since the last product
+  WaitingWeights waiting_;
+  // Since the last product: works that quantize activations, and how many elements each made codes
+  // of that are codes still.
+  std::vector<uint32_t> quantized_;
+  std::vector<int64_t> coded_;
   std::vector<LinearCall> calls_;
   bool cast_before_ = false;  // a copy that may have widened a weight, where operands are unknown
   bool unpacked_before_ = false;  // bits of codes were shifted and masked
@@ -132,44 +92,6 @@ void LinearFinder::set_class(uint32_t index, WorkClass work) {
   changed.evidence = Evidence::neighbours;
 }
 
-// Files that only have sums tell no order: kernels that do nothing but widen weights speak for as
-// many products in floating point as they were called.
-std::vector<LinearCall> LinearFinder::find_in_sums() {
-  int64_t widened = 0, casts = 0;
-  double widened_us = 0, products_us = 0;
-  ScalarType stored = ScalarType::unknown;
-  for (const Work& work : list_.works()) {
-    if (work.work == WorkClass::dequantize_weight) {
-      widened += list_.calls(work);
-      widened_us += list_.us(work);
-      if (work.type != ScalarType::unknown) stored = work.type;
-    } else if (work.work == WorkClass::half_gemm || work.work == WorkClass::single_gemm) {
-      products_us += list_.us(work);
-    } else if (may_widen(list_.name(work))) {
-      casts += list_.calls(work);
-    }
-  }
-  for (uint32_t i = 0; i < list_.works().size(); ++i) {
-    const Work& work = list_.works()[i];
-    if (!is_gemm(work.work)) continue;
-    LinearCall call{.work = i, .verdict = verdict_of_native(work.work)};
-    call.calls = list_.calls(work);
-    call.gemm_us = list_.us(work);
-    if (call.verdict == AuditVerdict::unquantized && widened >= call.calls) {
-      widened -= call.calls;
-      call.stored = stored;
-      call.verdict = verdict_of_widened(stored);
-      if (products_us > 0) call.dequantize_us = widened_us * call.gemm_us / products_us;
-    } else if (call.verdict == AuditVerdict::unquantized && casts >= call.calls) {
-      casts -= call.calls;
-      call.verdict = AuditVerdict::unclear;
-      call.doubt = Doubt::cast_before;
-    }
-    calls_.push_back(call);
-  }
-  return std::move(calls_);
-}
-
 // Split sums are added up by a second kernel of the same op.
 bool LinearFinder::is_same_call(uint32_t index) const {
   if (calls_.empty() || !list_.trace().has_order) return false;
@@ -178,36 +100,13 @@ bool LinearFinder::is_same_call(uint32_t index) const {
          op == list_.op(list_.works()[calls_.back().work]);
 }
 
-std::optional<size_t> LinearFinder::waiting_for(const LinearCall& call) const {
-  const int64_t weights = call.n * call.k;
-  for (size_t i = waiting_.size(); i-- > 0;) {
-    const Waiting& waiting = waiting_[i];
-    const bool right_before = waiting.products_before == products_;
-    if (weights == 0) {
-      // Nothing tells the size: only what came right before.
-      if (right_before) return i;
-      continue;
-    }
-    const int64_t codes = waiting.conversion.codes;
-    // Pixels, and other bytes that are what the product multiplies.
-    if (waiting.conversion.code == ScalarType::uint8 && codes == call.m * call.k) continue;
-    if (waiting.numbers == weights || codes == weights) return i;
-    // Bytes that hold two codes, or blocks of codes with their scale.
-    const bool packs =
-        waiting.conversion.code == ScalarType::uint8 || waiting.conversion.code == ScalarType::fp4;
-    const bool fits = codes == 0 || (packs && is_packed(codes, weights));
-    if (fits && waiting.numbers == 0 && right_before) return i;
-  }
-  return std::nullopt;
-}
-
 // The time of a conversion with all that belongs to it, which gets its class.
 double LinearFinder::take(size_t index, WorkClass as) {
-  const Waiting waiting = std::move(waiting_[index]);
-  waiting_.erase(waiting_.begin() + static_cast<ptrdiff_t>(index));
-  double us = list_.us(list_.works()[waiting.work]);
-  set_class(waiting.work, as);
-  for (const uint32_t more : waiting.more) {
+  const WaitingWeight taken = waiting_.take(index);
+  // A tensor of several matrices is taken several times, and its time counts once.
+  double us = taken.was_taken ? 0 : list_.us(list_.works()[taken.work]);
+  set_class(taken.work, as);
+  for (const uint32_t more : taken.more) {
     us += list_.us(list_.works()[more]);
     set_class(more, as);
   }
@@ -217,7 +116,7 @@ double LinearFinder::take(size_t index, WorkClass as) {
 // Scales that were quantized themselves are widened by a kernel of their own.
 void LinearFinder::take_named(LinearCall& call) {
   for (size_t i = waiting_.size(); i-- > 0 && waiting_[i].products_before == products_;) {
-    if (list_.works()[waiting_[i].work].work == WorkClass::dequantize_weight) {
+    if (waiting_[i].named) {
       call.dequantize_us += take(i, WorkClass::dequantize_weight);
     }
   }
@@ -227,10 +126,38 @@ void LinearFinder::take_named(LinearCall& call) {
 void LinearFinder::take_activations(LinearCall& call) {
   for (const uint32_t index : quantized_) call.quantize_us += list_.us(list_.works()[index]);
   quantized_.clear();
+  coded_.clear();
   for (size_t i = waiting_.size(); i-- > 0 && waiting_[i].products_before == products_;) {
     if (call.m > 0 && waiting_[i].conversion.codes == call.m * call.k) {
       call.quantize_us += take(i, WorkClass::quantize_activation);
     }
+  }
+}
+
+void LinearFinder::multiply_floating(LinearCall& call, int64_t batch) {
+  const Work& work = list_.works()[call.work];
+  if (const auto waiting = waiting_.find(call.m, call.n, call.k, batch, products_)) {
+    const WaitingWeight& widened = waiting_[*waiting];
+    const ScalarType named = list_.works()[widened.work].type;
+    call.stored = named != ScalarType::unknown ? named : widened.conversion.code;
+    // Bytes that stand for more than one weight each hold four bits.
+    const bool packed = call.stored == ScalarType::uint8 && widened.conversion.codes > 0 &&
+                        widened.conversion.codes * 3 / 2 < call.n * call.k;
+    const bool four_bit = packed || (unpacked_before_ && call.stored != ScalarType::fp8);
+    call.verdict = four_bit ? AuditVerdict::fake_four_bit : verdict_of_widened(call.stored);
+    call.dequantize_us = take(*waiting, WorkClass::dequantize_weight);
+    take_named(call);
+  } else if (const size_t pieces = waiting_.find_pieces(call.n * call.k, products_); pieces > 1) {
+    call.stored = waiting_[waiting_.size() - 1].conversion.code;
+    call.verdict = verdict_of_widened(call.stored);
+    for (size_t i = 0; i < pieces; ++i) {
+      call.dequantize_us += take(waiting_.size() - 1, WorkClass::dequantize_weight);
+    }
+  } else if (cast_before_ || list_.hides_work(work)) {
+    call.verdict = AuditVerdict::unclear;
+    call.doubt = cast_before_ ? Doubt::cast_before : Doubt::compiled;
+  } else if (work.work == WorkClass::gemm && list_.op_name(work).starts_with("aten::")) {
+    call.verdict = AuditVerdict::unquantized;  // such ops take no codes
   }
 }
 
@@ -244,37 +171,27 @@ void LinearFinder::multiply(uint32_t index) {
     return;
   }
   const auto product = list_.product(work);
-  if (product && product->is_batched) return;  // of two activations
-  if (work.work != WorkClass::int8_gemm && list_.is_called_by(work, kOutlierOp)) return;
-  LinearCall call{.work = index, .verdict = verdict_of_native(work.work)};
+  LinearCall call{.work = index, .verdict = verdict_of_product(work.work)};
   call.gemm_us = list_.us(work);
   call.calls = list_.calls(work);
+  int64_t batch = 1;
   if (product) {
     call.m = product->m;
     call.n = product->n;
     call.k = product->k;
+    batch = product->batch;
+  }
+  if (batch > 1 && !waiting_.find(call.m, call.n, call.k, batch, products_)) {
+    // Of two activations; or of experts whose weights were never codes, which is the same to us.
+    if (const Signature* operands = list_.signature(work)) waiting_.forget(*operands);
+    return;
   }
   const bool floating = work.work == WorkClass::half_gemm || work.work == WorkClass::single_gemm ||
                         work.work == WorkClass::gemm;
-  if (floating) {
-    if (const auto waiting = waiting_for(call)) {
-      const Waiting& widened = waiting_[*waiting];
-      const ScalarType named = list_.works()[widened.work].type;
-      call.stored = named != ScalarType::unknown ? named : widened.conversion.code;
-      // Bytes that stand for more than one weight each hold four bits.
-      const bool packed = call.stored == ScalarType::uint8 && widened.conversion.codes > 0 &&
-                          widened.conversion.codes * 3 / 2 < call.n * call.k;
-      const bool four_bit = packed || (unpacked_before_ && call.stored != ScalarType::fp8);
-      call.verdict = four_bit ? AuditVerdict::fake_four_bit : verdict_of_widened(call.stored);
-      call.dequantize_us = take(*waiting, WorkClass::dequantize_weight);
-      take_named(call);
-    } else if (cast_before_ || list_.hides_work(work)) {
-      call.verdict = AuditVerdict::unclear;
-      call.doubt = cast_before_ ? Doubt::cast_before : Doubt::compiled;
-    } else if (work.work == WorkClass::gemm && list_.op_name(work).starts_with("aten::")) {
-      call.verdict = AuditVerdict::unquantized;  // such ops take no codes
-    }
-  }
+  // Outliers of LLM.int8, and rotations: parts of a linear that multiplies in INT8 otherwise.
+  if (floating && list_.is_part_of_int8(work)) return;
+  const bool integers = product && (is_integer(product->a) || is_integer(product->weight));
+  if (floating && !integers) multiply_floating(call, batch);
   if (call.verdict == AuditVerdict::unclear && call.doubt == Doubt::none) {
     call.doubt = Doubt::no_type;
   }
@@ -288,9 +205,9 @@ void LinearFinder::multiply(uint32_t index) {
 bool LinearFinder::continues_widening(uint32_t index) {
   const Work& work = list_.works()[index];
   const Signature* operands = list_.signature(work);
-  if (operands == nullptr || waiting_.empty()) return false;
+  if (operands == nullptr || waiting_.size() == 0) return false;
   if (work.work != WorkClass::elementwise && work.work != WorkClass::copy) return false;
-  const int64_t numbers = most_elements(*operands, is_any_float);
+  const int64_t numbers = most_floats(*operands);
   if (numbers == 0) return false;
   int large = 0;
   for (const Operand& operand : *operands) {
@@ -299,38 +216,51 @@ bool LinearFinder::continues_widening(uint32_t index) {
   // A copy has both sides among its operands, a product with a scale only one.
   const int expected = work.work == WorkClass::copy ? 2 : 1;
   if (large > expected) return false;
-  for (auto waiting = waiting_.rbegin(); waiting != waiting_.rend(); ++waiting) {
-    if (waiting->products_before != products_) break;
-    if (waiting->conversion.codes == numbers || waiting->numbers == numbers) {
-      waiting->more.push_back(index);
-      return true;
-    }
-  }
-  return false;
+  WaitingWeight* waiting = waiting_.latest(numbers, products_);
+  if (waiting == nullptr) return false;
+  waiting->more.push_back(index);
+  return true;
 }
 
 void LinearFinder::widen(uint32_t index, const Conversion& conversion, int64_t numbers) {
-  if (waiting_.size() == kMaxWaiting) waiting_.erase(waiting_.begin());
-  waiting_.push_back({.work = index,
-                      .conversion = conversion,
-                      .numbers = numbers,
-                      .more = {},
-                      .products_before = products_});
+  // What aten::to calls, down to the copy, is one conversion.
+  WaitingWeight* last = waiting_.last();
+  if (last != nullptr && last->conversion.codes == conversion.codes &&
+      list_.calls_op_of(list_.works()[last->work], list_.works()[index])) {
+    last->more.push_back(index);
+    if (numbers > 0) last->numbers = numbers;
+    return;
+  }
+  const auto coded = std::find(coded_.begin(), coded_.end(), conversion.codes);
+  if (conversion.codes > 0 && coded != coded_.end()) {
+    // Activations that were just quantized.
+    coded_.erase(coded);
+    set_class(index, WorkClass::quantize_activation);
+    quantized_.push_back(index);
+    return;
+  }
+  waiting_.add({.work = index,
+                .conversion = conversion,
+                .numbers = numbers,
+                .more = {},
+                .products_before = products_,
+                .named = list_.works()[index].work == WorkClass::dequantize_weight});
 }
 
 // The kernels right before that looked for the scales of the same activations belong to it.
-void LinearFinder::quantize(uint32_t index, int64_t elements) {
+void LinearFinder::quantize(uint32_t index, const Conversion& conversion) {
+  const int64_t elements = conversion.codes;
+  waiting_.forget_written_back(conversion.dims);
   set_class(index, WorkClass::quantize_activation);
   quantized_.push_back(index);
+  coded_.push_back(elements);
   for (size_t back = 1; back <= kQuantizeChain && back <= index; ++back) {
     const auto before = static_cast<uint32_t>(index - back);
     const Work& work = list_.works()[before];
     if (work.work != WorkClass::elementwise && work.work != WorkClass::copy) break;
     if (!looks_for_scales(list_.op_name(work))) continue;
     const Signature* operands = list_.signature(work);
-    if (operands != nullptr && elements > 0 && most_elements(*operands, is_any_float) != elements) {
-      continue;
-    }
+    if (operands != nullptr && elements > 0 && most_floats(*operands) != elements) continue;
     set_class(before, WorkClass::quantize_activation);
     quantized_.push_back(before);
   }
@@ -346,10 +276,10 @@ void LinearFinder::look_for_conversion(uint32_t index) {
   const std::string_view op = list_.op_name(work);
   if (op.find("bitwise") != op.npos || op.find("shift") != op.npos) unpacked_before_ = true;
   const bool by_name = work.work == WorkClass::dequantize_weight;
-  const auto conversion =
-      operands == nullptr ? std::optional<Conversion>() : conversion_of(op, *operands);
+  const auto conversion = operands == nullptr ? std::optional<Conversion>()
+                                              : conversion_of(op, *operands, unpacked_before_);
   if (conversion && conversion->direction == Conversion::Direction::to_codes && !by_name) {
-    quantize(index, conversion->codes);
+    quantize(index, *conversion);
     return;
   }
   if (conversion || by_name) {
@@ -358,9 +288,8 @@ void LinearFinder::look_for_conversion(uint32_t index) {
       widen(index, operands == nullptr ? Conversion{} : widening_of(*operands), 0);
       return;
     }
-    int64_t numbers = most_elements(*operands, is_any_float);
-    if (numbers < conversion->codes) numbers = 0;  // only scales were told
-    widen(index, *conversion, numbers);
+    const int64_t numbers = most_floats(*operands);
+    widen(index, *conversion, numbers < conversion->codes ? 0 : numbers);  // else only scales
     return;
   }
   if (continues_widening(index)) return;
@@ -369,17 +298,26 @@ void LinearFinder::look_for_conversion(uint32_t index) {
 
 // Where no operands were recorded, names have to do.
 void LinearFinder::note_cast(const Work& work) {
+  const std::string& name = list_.name(work);
+  if (work.work == WorkClass::unknown) {
+    const bool says_so = name.find("dequant") != name.npos || name.find("Dequ") != name.npos;
+    if (says_so) cast_before_ = true;
+    return;
+  }
   if (work.work != WorkClass::copy && work.work != WorkClass::elementwise) return;
   if (list_.trace().is_host_only()) {
     if (list_.is_called_by(work, "aten::_to_copy")) cast_before_ = true;
     return;
   }
   const bool large = list_.trace().kernels[work.event].threads >= kLargeThreads;
-  if (large && may_widen(list_.name(work))) cast_before_ = true;
+  if (large && may_widen(name)) cast_before_ = true;
 }
 
 }  // namespace
 
-std::vector<LinearCall> find_linears(WorkList& list) { return LinearFinder(list).find(); }
+std::vector<LinearCall> find_linears(WorkList& list) {
+  const bool has_order = list.trace().has_order || list.trace().is_host_only();
+  return has_order ? LinearFinder(list).find() : find_linears_in_sums(list);
+}
 
 }  // namespace octet::audit

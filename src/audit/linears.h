@@ -11,7 +11,7 @@
 namespace octet::audit {
 
 // Why it cannot be told how a linear ran.
-enum class Doubt : uint8_t { none, cast_before, compiled, no_type };
+enum class Doubt : uint8_t { none, cast_before, compiled, no_type, mixed };
 
 // One call of a linear.
 struct LinearCall {

@@ -1,10 +1,12 @@
 #include "audit/octet_report.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
 
+#include "audit/trace_tables.h"
 #include "audit/work_class.h"
 #include "base/error.h"
 #include "formats/json.h"
@@ -102,8 +104,9 @@ class OctetReport {
   }
 
   void add(const json& row, std::string layer, std::string path, const char* calls, double us) {
+    const auto count = static_cast<int64_t>(amount_of(row, calls));
     trace_.reported.push_back({std::move(layer), text_of(row, "kernel"), std::move(path),
-                               static_cast<int64_t>(amount_of(row, calls)), us});
+                               std::min(count, TraceTables::kMaxCalls), us});
   }
 
   void add_kernels(const json& report) {

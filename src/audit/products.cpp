@@ -32,8 +32,12 @@ std::optional<Product> product_of_pair(std::string_view op, const Operand& a, co
   product.m = rows_of(a);
   if (product.k <= 0 || product.m <= 0) return std::nullopt;
   const int64_t first = b.dims[b.dims.size() - 2], second = b.dims.back();
-  product.is_batched = a.dims.size() > 2 && b.dims.size() > 2;
-  if (b.dims.size() > 2 && !product.is_batched) return std::nullopt;
+  if (b.dims.size() > 2) {
+    if (a.dims.size() < 3) return std::nullopt;
+    product.batch = elements_of(b) / (first * second);
+    product.m /= product.batch;
+    if (product.m <= 0) return std::nullopt;
+  }
   const bool rows_fit = second == product.k, columns_fit = first == product.k;
   if (!rows_fit && !columns_fit) return std::nullopt;
   const bool rows = rows_fit && (!columns_fit || takes_rows_of_weights(op));
@@ -96,18 +100,24 @@ std::optional<WorkClass> gemm_of_types(ScalarType a, ScalarType weight) {
   return std::nullopt;
 }
 
-std::optional<Conversion> conversion_of(std::string_view op, const Signature& signature) {
+std::optional<Conversion> conversion_of(std::string_view op, const Signature& signature,
+                                        bool wide) {
   if (!may_convert(op)) return std::nullopt;
+  const auto is_coded = [wide](ScalarType type) {
+    return is_code(type) || (wide && (type == ScalarType::int32 || type == ScalarType::int64 ||
+                                      type == ScalarType::other));
+  };
   const Operand* codes = nullptr;
   const Operand* last_large = nullptr;
-  int64_t most = 0;
+  int64_t most = 0, most_float = 0;
   size_t tensors = 0;
   for (const Operand& operand : signature) {
     const int64_t elements = elements_of(operand);
     if (elements == 0) continue;
     ++tensors;
     most = std::max(most, elements);
-    if (is_code(operand.type) && (codes == nullptr || elements > elements_of(*codes))) {
+    if (is_float(operand.type)) most_float = std::max(most_float, elements);
+    if (is_coded(operand.type) && (codes == nullptr || elements > elements_of(*codes))) {
       codes = &operand;
     }
   }
@@ -117,15 +127,17 @@ std::optional<Conversion> conversion_of(std::string_view op, const Signature& si
   for (const Operand& operand : signature) {
     if (elements_of(operand) * 8 >= most) last_large = &operand;
   }
-  Conversion conversion{.code = codes->type, .codes = elements_of(*codes)};
+  Conversion conversion{.code = wide && !is_code(codes->type) ? ScalarType::fp4 : codes->type,
+                        .codes = elements_of(*codes),
+                        .dims = codes->dims};
   if (op.ends_with("copy_")) {
     // copy_(into, from)
-    if (signature.size() < 2 || is_code(signature[0].type) == is_code(signature[1].type)) {
+    if (signature.size() < 2 || is_coded(signature[0].type) == is_coded(signature[1].type)) {
       return std::nullopt;
     }
     if (!is_float(signature[0].type) && !is_float(signature[1].type)) return std::nullopt;
-    conversion.direction = is_code(signature[0].type) ? Conversion::Direction::to_codes
-                                                      : Conversion::Direction::to_numbers;
+    conversion.direction = is_coded(signature[0].type) ? Conversion::Direction::to_codes
+                                                       : Conversion::Direction::to_numbers;
     return conversion;
   }
   // A generated kernel has its output among its operands, the last of them; an op of PyTorch with
@@ -133,16 +145,21 @@ std::optional<Conversion> conversion_of(std::string_view op, const Signature& si
   const bool generated = has_word(op, "triton") || has_word(op, "fused");
   if (generated) {
     if (tensors < 2 || last_large == nullptr) return std::nullopt;
-    if (is_code(last_large->type)) {
+    if (is_coded(last_large->type)) {
       conversion.direction = Conversion::Direction::to_codes;
     } else if (!is_float(last_large->type)) {
       return std::nullopt;
     }
     return conversion;
   }
-  if (has_word(op, "quantize") && !has_word(op, "dequant")) {
-    conversion.direction = Conversion::Direction::to_codes;
+  if (has_word(op, "quant")) {
+    if (!has_word(op, "dequant")) conversion.direction = Conversion::Direction::to_codes;
+    return conversion;
   }
+  // Bytes that multiply as many numbers are a mask.
+  if (most_float >= conversion.codes) return std::nullopt;
+  // Unpacked integers alone only move on; numbers are made of them where numbers are.
+  if (wide && !is_code(codes->type) && most_float == 0) return std::nullopt;
   return conversion;
 }
 
@@ -152,6 +169,7 @@ Conversion widening_of(const Signature& signature) {
     if (!is_code(operand.type) || elements_of(operand) <= conversion.codes) continue;
     conversion.code = operand.type;
     conversion.codes = elements_of(operand);
+    conversion.dims = operand.dims;
   }
   return conversion;
 }

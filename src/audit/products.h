@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "audit/trace.h"
 #include "audit/work_class.h"
@@ -13,7 +14,7 @@ namespace octet::audit {
 struct Product {
   int64_t m = 0, n = 0, k = 0;
   ScalarType a = ScalarType::unknown, weight = ScalarType::unknown;
-  bool is_batched = false;  // two activations, as in attention: no linear
+  int64_t batch = 1;  // more: pairs of matrices, as in attention
 };
 
 // Of aten::mm, addmm, linear, _int_mm, _scaled_mm and of any other op whose first two matrices
@@ -41,10 +42,13 @@ struct Conversion {
   Direction direction = Direction::to_numbers;
   ScalarType code = ScalarType::unknown;
   int64_t codes = 0;  // elements of the tensor of codes; two or more weights each where packed
+  std::vector<int64_t> dims;  // of that tensor
 };
 
-// Of copies, casts, elementwise ops and generated kernels, by the types of their operands.
-std::optional<Conversion> conversion_of(std::string_view op, const Signature& signature);
+// Of copies, casts, elementwise ops and generated kernels, by the types of their operands. `wide`:
+// integers of more than 8 bits are codes as well, since their bits were shifted and masked.
+std::optional<Conversion> conversion_of(std::string_view op, const Signature& signature,
+                                        bool wide = false);
 
 // The largest tensor of codes among the operands of a kernel that widens them; no codes: none.
 Conversion widening_of(const Signature& signature);

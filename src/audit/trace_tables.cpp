@@ -173,6 +173,7 @@ void TraceTables::add_op(Op op, uint32_t id) {
 
 void TraceTables::add_kernel(Kernel kernel, uint32_t id, uint32_t correlation) {
   count_event();
+  kernel.calls = std::min(kernel.calls, kMaxCalls);
   kernel.op = id;
   kernels_.push_back(kernel);
   correlations_.push_back(correlation);

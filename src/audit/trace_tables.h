@@ -51,6 +51,8 @@ class TraceTables {
   static constexpr size_t kMaxEvents = 8'000'000;
   static constexpr size_t kMaxTableBytes = size_t{64} << 20;  // of all names and signatures
   static constexpr size_t kMaxName = 4096;                    // longer ones are cut
+  // Of one row of a table, so that sums over all rows of many files stay numbers.
+  static constexpr int64_t kMaxCalls = 10'000'000'000;
 
   // `path` begins error sentences.
   explicit TraceTables(std::string path) : path_(std::move(path)) {}

@@ -7,36 +7,31 @@
 namespace octet::audit {
 namespace {
 
-std::string linears(int64_t count) { return count == 1 ? "linear" : "linears"; }
-
-// "all 12 linears", "the only linear", "9 of 12 linears"
+// "9 of 12 linears"
 std::string some_of(int64_t some, int64_t all) {
-  if (some != all) return fmt::format("{} of {} {}", some, all, linears(all));
-  return all == 1 ? "the only linear" : fmt::format("all {} linears", all);
-}
-
-std::string capitalized(std::string text) {
-  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 32);
-  return text;
+  return fmt::format("{} of {} {}", some, all, all == 1 ? "linear" : "linears");
 }
 
 std::string native_headline(const LinearCounts& counts, int64_t native, const char* type) {
   std::string text = fmt::format("{} ran in native {}", some_of(native, counts.all()), type);
   const int64_t rest = counts.all() - native;
-  if (rest == 0) return capitalized(text) + ".";
+  if (rest == 0) return text + ".";
   if (counts.unquantized == rest) {
-    return capitalized(text) +
-           fmt::format(
-               "; {} ran in {} without any dequantization: protected layers, or another "
-               "part of the model.",
-               rest, counts.floating);
+    return text + fmt::format(
+                      "; {} ran in {} without any dequantization: protected layers, or another "
+                      "part of the model.",
+                      rest, counts.floating);
   }
-  return capitalized(text) + fmt::format("; {} ran otherwise, see the table.", rest);
+  return text + fmt::format("; {} ran otherwise, see the table.", rest);
 }
 
 std::string fake_headline(const LinearCounts& counts, const char* type) {
-  return capitalized(fmt::format("{} ran as {} after dequantization: this is fake {}.",
-                                 some_of(counts.fake(), counts.all()), counts.floating, type));
+  const std::string text = fmt::format("{} ran as {} after dequantization: this is fake {}",
+                                       some_of(counts.fake(), counts.all()), counts.floating, type);
+  const int64_t rest = counts.all() - counts.fake();
+  if (rest == 0) return text + ".";
+  return text + fmt::format("; the other {} ran {}.", rest,
+                            counts.unquantized == rest ? "in " + counts.floating : "otherwise");
 }
 
 std::string unclear_headline(const LinearCounts& counts) {
@@ -52,6 +47,11 @@ std::string unclear_headline(const LinearCounts& counts) {
           "{} ran in {} inside of compiled code, which hides whether weights were dequantized: it "
           "cannot be told.",
           some, counts.floating);
+    case Doubt::mixed:
+      return fmt::format(
+          "{} ran in native INT8, the others in {}: a fallback, or another part of the model; "
+          "without shapes it cannot be told.",
+          some_of(counts.native(), counts.all()), counts.floating);
     default:
       return fmt::format("It cannot be told how {} ran: the types of their products are unknown.",
                          some);
@@ -96,6 +96,8 @@ AuditVerdict judge(const LinearCounts& counts) {
     const double mixed = static_cast<double>(counts.beside_native) /
                          static_cast<double>(native + counts.beside_native);
     if (counts.fake() > 0 || mixed > kMostProtected) return AuditVerdict::fallback;
+    // Another part of the model, or a fallback: sizes would tell.
+    if (counts.unsized > native) return AuditVerdict::unclear;
     const int64_t most = std::max({counts.native_int8, counts.native_fp8, counts.native_four_bit});
     if (most == counts.native_int8) return AuditVerdict::native_int8;
     return most == counts.native_fp8 ? AuditVerdict::native_fp8 : AuditVerdict::native_four_bit;
@@ -121,20 +123,20 @@ std::string headline_of(AuditVerdict verdict, const LinearCounts& counts) {
     case AuditVerdict::fake_fp8: return fake_headline(counts, "FP8");
     case AuditVerdict::fake_four_bit: return fake_headline(counts, "4-bit");
     case AuditVerdict::weight_only:
-      return capitalized(fmt::format(
+      return fmt::format(
           "{} read quantized weights, widened them inside of the GEMM and multiplied in {}: less "
           "memory, but no INT8 units.",
-          some_of(counts.weight_only, counts.all()), counts.floating));
+          some_of(counts.weight_only, counts.all()), counts.floating);
     case AuditVerdict::unquantized:
-      return capitalized(
-          fmt::format("{} ran in {}, and no weight was dequantized: this run is "
-                      "not quantized.",
-                      some_of(counts.unquantized, counts.all()), counts.floating));
+      return fmt::format(
+          "{} ran in {}, and no weight was dequantized: this run is "
+          "not quantized.",
+          some_of(counts.unquantized, counts.all()), counts.floating);
     case AuditVerdict::no_linears:
-      return "No linear ran: nothing in these files is a product of matrices.";
+      return "No linear ran: nothing in these files multiplies by a weight.";
     case AuditVerdict::unclear: break;
   }
-  return capitalized(unclear_headline(counts));
+  return unclear_headline(counts);
 }
 
 AuditVerdict judge(const std::vector<LogFinding>& log) {

@@ -19,6 +19,7 @@ struct LinearCounts {
   // Of the unquantized: those of a size at which others ran natively. Some are protected on
   // purpose, many are a fallback.
   int64_t beside_native = 0;
+  int64_t unsized = 0;  // likewise: those whose size is not told
   // What most of the products that were not native are in: "bf16", "fp32".
   std::string floating = "bf16";
   int64_t small = 0;             // that count for nothing

@@ -57,6 +57,41 @@ WorkList::WorkList(const Trace& trace) : trace_(trace), on_host_(trace.is_host_o
   } else {
     list_kernels();
   }
+  note_int8();
+}
+
+void WorkList::note_int8() {
+  runs_int8_.resize(trace_.ops.size());
+  for (const Work& work : works_) {
+    if (work.work != WorkClass::int8_gemm) continue;
+    uint32_t op = this->op(work);
+    for (int i = 0; op != kNone && i < kMaxCallers; ++i, op = trace_.ops[op].parent) {
+      if (trace_.ops[op].is_range) break;
+      runs_int8_[op] = true;
+    }
+  }
+}
+
+bool WorkList::is_part_of_int8(const Work& work) const {
+  uint32_t op = this->op(work);
+  for (int i = 0; op != kNone && i < kMaxCallers; ++i, op = trace_.ops[op].parent) {
+    if (trace_.ops[op].is_range) return false;
+    if (runs_int8_[op] && is_gemm(as_op_[trace_.ops[op].name].work)) return true;
+  }
+  return false;
+}
+
+bool WorkList::calls_op_of(const Work& caller, const Work& called) const {
+  constexpr int kLevels = 3;
+  const uint32_t wanted = op(caller);
+  uint32_t op = this->op(called);
+  if (wanted == kNone || op == kNone) return false;
+  for (int i = 0; i < kLevels; ++i) {
+    op = trace_.ops[op].parent;
+    if (op == kNone) return false;
+    if (op == wanted) return true;
+  }
+  return false;
 }
 
 bool WorkList::is_within(uint32_t op, WorkClass work) const {

@@ -44,6 +44,10 @@ class WorkList {
   // The name of the op that the signature belongs to, or of the innermost.
   std::string_view op_name(const Work& work) const;
   bool is_called_by(const Work& work, std::string_view op) const;
+  // Whether the op of the first called that of the second, at most a few levels down.
+  bool calls_op_of(const Work& caller, const Work& called) const;
+  // Whether an op around it that multiplies also ran a product in INT8.
+  bool is_part_of_int8(const Work& work) const;
   // On a CPU, code that Inductor compiled leaves no events but for the libraries that it calls.
   bool hides_work(const Work& work) const;
   // The nearest range around it that somebody named; empty: none.
@@ -58,12 +62,14 @@ class WorkList {
   void list_kernels();
   void list_ops();
   Work classified(uint32_t kernel);
+  void note_int8();
   bool is_within(uint32_t op, WorkClass work) const;
   uint32_t op_with_operands(const Work& work) const;
 
   const Trace& trace_;
   bool on_host_;
   std::vector<NamedKernel> as_kernel_, as_op_;  // by name
+  std::vector<bool> runs_int8_;                 // by op: it, or one that it called
   std::vector<Work> works_;
 };
 

@@ -46,11 +46,13 @@ const std::string& kernel_op(const Trace& trace, size_t kernel) {
 
 TEST(ChromeTrace, ReadsOpsKernelsAndTheirShapes) {
   const std::string text =
-      R"({"schemaVersion":1,"deviceProperties":[{"id":1,"name":"NVIDIA A"},{"id":0,"name":"NVIDIA H200"}],
+      R"({"schemaVersion":1,
+      "deviceProperties":[{"id":1,"name":"NVIDIA A"},{"id":0,"name":"NVIDIA H200"}],
       "traceEvents":[
       {"ph":"M","name":"process_name","pid":9,"tid":0,"args":{"name":"python"}},
       {"ph":"X","cat":"cpu_op","name":"aten::mm","pid":9,"tid":9,"ts":100.5,"dur":20,"args":{
-       "External id":12,"Concrete Inputs":["",""],"Input type":["c10::BFloat16","signed char","Scalar",""],
+       "External id":12,"Concrete Inputs":["",""],
+       "Input type":["c10::BFloat16","signed char","Scalar",""],
        "Input Dims":[[4096,4608],[4608,13824],[],[[1,2],[3]]]}},
       {"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":"150.25","dur":55.5,"args":{
        "External id":12,"device":0,"stream":7,"correlation":77,"grid":[2,66,1],"block":[384,1,1]}},

@@ -57,8 +57,9 @@ TEST(Examine, PlainBf16IsNotQuantized) {
   const AuditReport report = examined(made.trace);
   EXPECT_EQ(report.verdict, AuditVerdict::unquantized);
   EXPECT_EQ(report.linears, 4);
-  EXPECT_EQ(report.headline,
-            "All 4 linears ran in bf16, and no weight was dequantized: this run is not quantized.");
+  EXPECT_EQ(
+      report.headline,
+      "4 of 4 linears ran in bf16, and no weight was dequantized: this run is not quantized.");
   EXPECT_DOUBLE_EQ(us_of(report, "half_gemm"), 400);
 }
 
@@ -70,13 +71,14 @@ TEST(Examine, DequantizedInt8WeightsAreFake) {
   }
   const AuditReport report = examined(made.trace);
   EXPECT_EQ(report.verdict, AuditVerdict::fake_int8);
-  EXPECT_EQ(report.headline, "All 4 linears ran as bf16 after dequantization: this is fake INT8.");
+  EXPECT_EQ(report.headline, "4 of 4 linears ran as bf16 after dequantization: this is fake INT8.");
   EXPECT_DOUBLE_EQ(us_of(report, "dequantize_weight"), 200);
   ASSERT_EQ(report.layers.size(), 1u);
   EXPECT_DOUBLE_EQ(report.layers[0].dequantize_us, 200);
   EXPECT_EQ(report.layers[0].how, "int8 weight dequantized, then a bf16 GEMM");
   // 600 us, all of linears.
   EXPECT_DOUBLE_EQ(report.saving.linear_share, 1);
+  EXPECT_DOUBLE_EQ(report.saving.at_most, 0);  // no bound: nothing else ran
 }
 
 TEST(Examine, TheTypeOfTheWeightsDecidesWhichFake) {
@@ -119,7 +121,7 @@ TEST(Examine, NativeInt8IsNative) {
   for (int i = 0; i < 3; ++i) int8_linear(made, 64, 512, 256);
   const AuditReport report = examined(made.trace);
   EXPECT_EQ(report.verdict, AuditVerdict::native_int8);
-  EXPECT_EQ(report.headline, "All 3 linears ran in native INT8.");
+  EXPECT_EQ(report.headline, "3 of 3 linears ran in native INT8.");
   EXPECT_DOUBLE_EQ(us_of(report, "int8_gemm"), 150);
   EXPECT_DOUBLE_EQ(us_of(report, "quantize_activation"), 15);
   EXPECT_DOUBLE_EQ(report.saving.at_most, 1);

@@ -6,6 +6,7 @@
 #include "audit/log_lines.h"
 #include "audit/read_stream.h"
 #include "audit/read_trace.h"
+#include "audit/trace_tables.h"
 #include "audit/work_class.h"
 #include "base/error.h"
 #include "formats/error_message.h"
@@ -163,8 +164,10 @@ TEST(Readers, NsightSystemsTrace) {
 TEST(Readers, ReportsOfGenerate) {
   const Trace trace = read_text(
       R"({"schema":"octet.generate/1","device":"NVIDIA H200","kernels":[
-          {"layer":"attention.qkv","path":"int8","kernel":"wgmma","launches":34,"us":120.5,"tops":1},
-          {"layer":"attention","path":"int8 scores","kernel":"flash_int8","launches":34,"us":9,"tops":1},
+          {"layer":"attention.qkv","path":"int8","kernel":"wgmma","launches":34,"us":120.5,
+           "tops":1},
+          {"layer":"attention","path":"int8 scores","kernel":"flash_int8","launches":34,"us":9,
+           "tops":1},
           {"layer":"mlp.down","path":"fake int8","kernel":null,"launches":4,"us":20,"tops":null}],
           "ops":[{"op":"gemm","calls":34,"us":120.5},{"op":"attention","calls":34,"us":50},
                  {"op":"norm","calls":3,"us":7},{"op":"rotary","calls":3,"us":2},
@@ -200,10 +203,23 @@ TEST(Readers, OtherReports) {
   EXPECT_EQ(certified.reported[0].path, "int8");
   EXPECT_EQ(certified.device, "cpu");
   const Trace gemm = read_text(
-      R"({"schema":"octet.bench.gemm/1","rows":[{"m":1,"n":2,"k":3,"path":"int8","kernel":"k","us":5}]})");
+      R"({"schema":"octet.bench.gemm/1",
+          "rows":[{"m":1,"n":2,"k":3,"path":"int8","kernel":"k","us":5}]})");
   EXPECT_EQ(gemm.reported.at(0).layer, "1 x 2 x 3");
   EXPECT_ERROR_WITH(read_text(R"({"schema":"octet.pull/1"})"), "names no kernels");
   EXPECT_ERROR_WITH(read_text(R"({"schema":"octet.pull/1",)"), "test: invalid JSON");
+}
+
+TEST(Readers, AbsurdNumbersOfCallsAreCut) {
+  const std::string most = "100000000000000000";
+  const Trace table =
+      read_text("Time (%),Total Time (ns),Instances,Name\n60.0,6000," + most + ",a\n");
+  EXPECT_EQ(table.kernels.at(0).calls, TraceTables::kMaxCalls);
+  const Trace report = read_text(
+      R"({"schema":"octet.generate/1","kernels":[{"layer":"q","path":"int8","kernel":"k",
+          "us":1,"launches":)" +
+      most + "}]}");
+  EXPECT_EQ(report.reported.at(0).calls, TraceTables::kMaxCalls);
 }
 
 TEST(Readers, LogsAreReadByTheirLines) {

@@ -1,6 +1,6 @@
 // Writes the files of the tests as the fuzzers' first inputs: write_seeds FOLDER fills
-// FOLDER/safetensors, FOLDER/index, FOLDER/caption, FOLDER/tokenizer, FOLDER/gguf, FOLDER/dialect
-// and FOLDER/recipe.
+// FOLDER/safetensors, FOLDER/index, FOLDER/caption, FOLDER/tokenizer, FOLDER/gguf, FOLDER/dialect,
+// FOLDER/recipe and FOLDER/trace.
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -42,6 +42,38 @@ constexpr const char* kRecipes[] = {
     R"({"format": "octet-w8a8", "alpha": 0.5, "smooth": "divide", "protected": ["a.b", "c"]})",
     R"({"smooth": true, "alpha": "half", "protected": {"a": 17}})"};
 
+// Of PyTorch's profiler, Nsight Compute's two pages, Nsight Systems' two tables and Octet.
+constexpr const char* kTraces[] = {
+    R"([{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":1,"ts":1,"dur":9,
+         "args":{"External id":5,"Input Dims":[[2,3],[3,4]],
+                 "Input type":["signed char","c10::BFloat16"]}},
+        {"ph":"X","cat":"kernel","name":"k\u00e9","pid":0,"tid":7,"ts":"3","dur":1,
+         "args":{"External id":5,"correlation":7,"grid":[1,2,3],"block":[4]}},
+        {"ph":"X","cat":"cuda_runtime","name":"l","pid":1,"tid":1,"ts":2,"dur":1,
+         "args":{"correlation":7}}])",
+    R"({"traceEvents":[
+        {"ph":"X","cat":"user_annotation","name":"blocks.0.up","pid":1,"tid":1,"ts":1,"dur":90},
+        {"ph":"X","cat":"cpu_op","name":"aten::copy_","pid":1,"tid":1,"ts":2,"dur":9,
+         "args":{"Input Dims":[[64,32],[64,32],[]],"Input type":["c10::BFloat16","signed char"]}},
+        {"ph":"X","cat":"cpu_op","name":"aten::mul","pid":1,"tid":1,"ts":20,"dur":9,
+         "args":{"Input Dims":[[64,32],[64,1]],"Input type":["c10::BFloat16","c10::BFloat16"]}},
+        {"ph":"X","cat":"cpu_op","name":"aten::linear","pid":1,"tid":1,"ts":30,"dur":20,
+         "args":{"Input Dims":[[16,32],[64,32]],"Input type":["c10::BFloat16","c10::BFloat16"]}},
+        {"ph":"X","cat":"cpu_op","name":"aten::_int_mm","pid":1,"tid":1,"ts":60,"dur":20,
+         "args":{"Input Dims":[[16,32],[32,64]],"Input type":["signed char","signed char"]}}]})",
+    "\"ID\",\"Kernel Name\",\"Context\",\"Block Size\",\"Metric Name\",\"Metric Unit\","
+    "\"Metric Value\"\n"
+    "\"0\",\"k\",\"1\",\"(128, 1, 1)\",\"Duration\",\"ns\",\"1,234\"\n",
+    "\"ID\",\"Kernel Name\",\"Context\",\"gpu__time_duration.sum\","
+    "\"sm__ops_path_tensor_src_int8.sum\"\n"
+    "\"\",\"\",\"\",\"us\",\"\"\n\"0\",\"a\",\"1\",\"5\",\"6\"\n",
+    "Time (%),Total Time (ns),Instances,GridXYZ,BlockXYZ,Name\n"
+    "60.0,6000,3,\" 2 1 1\",\"128 1 1\",a\n",
+    "Start (ns),Duration (ns),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Device,Strm,Name\n"
+    "6,4,1,4,2,1,128,1,1,NVIDIA A100 (0),7,\"g(a, b)\"\n",
+    R"({"schema":"octet.generate/1","kernels":[{"layer":"q","path":"int8","kernel":"k",
+        "launches":3,"us":1}],"ops":[{"op":"norm","calls":1,"us":2}]})"};
+
 }  // namespace
 
 int main(int argument_count, char** arguments) {
@@ -51,7 +83,7 @@ int main(int argument_count, char** arguments) {
   }
   const std::filesystem::path folder = arguments[1];
   for (const char* target :
-       {"safetensors", "index", "caption", "tokenizer", "gguf", "dialect", "recipe"}) {
+       {"safetensors", "index", "caption", "tokenizer", "gguf", "dialect", "recipe", "trace"}) {
     std::filesystem::create_directories(folder / target);
   }
   write(folder / "safetensors" / "sound", octet::test::sound_file());
@@ -79,6 +111,9 @@ int main(int argument_count, char** arguments) {
   }
   for (const std::string text : kRecipes) {
     write(folder / "recipe" / std::to_string(text.size()), text);
+  }
+  for (const std::string text : kTraces) {
+    write(folder / "trace" / std::to_string(text.size()), text);
   }
   return 0;
 }

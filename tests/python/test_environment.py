@@ -7,7 +7,7 @@ import subprocess
 READS = {
     "env.cpp": r'read(?:_path)?\("([A-Za-z_]+)"\)',
     ".cpp": r'getenv\("([A-Za-z_]+)"\)',
-    ".py": r'environ(?:\.get\(|\[)"([A-Z_]+)"',
+    ".py": r'(?:environ(?:\.get\(|\[)|_seconds\()"([A-Z_]+)"',
     ".sh": r"\$\{?((?:OCTET|HF)_[A-Z_]+)",
 }
 FOLDERS = ["src", "apps", "tools", "bench", "tests"]

@@ -8,7 +8,7 @@ from running import octet, only_sentence  # noqa: F401
 # What stands in backquotes and is no field of a request.
 OTHER_WORDS: set[str] = set()
 # Whose flags a sentence may name, since it names the whole command.
-COMMANDS = ("octet ", "llama-gguf-split ")
+COMMANDS = ("octet ", "llama-gguf-split ", "nsys ", "ncu ")
 
 
 def literals(text):

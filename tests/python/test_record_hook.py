@@ -76,7 +76,7 @@ def test_a_script_is_recorded_and_forked_children_are_left_alone(record, tmp_pat
     """Its steps run in a thread that is not the main one, as a server's do."""
     other = tmp_path / "other"
     other.mkdir()
-    (other / "sitecustomize.py").write_text("import os\nos.environ['OTHER_HOOK'] = 'ran'\n")
+    (other / "sitecustomize.py").write_text("import sys\nsys.other_hook = 'ran'\n")
     script = tmp_path / "script.py"
     script.write_text(NETWORK + """
 if os.fork() == 0:
@@ -87,7 +87,7 @@ for _ in range(2):
     thread = threading.Thread(target=step)
     thread.start()
     thread.join()
-print(os.getpid(), os.environ["OTHER_HOOK"], sys.argv[1:])
+print(os.getpid(), sys.other_hook, sys.argv[1:])
 """)
     done = record(script, "word", path=[other])
     assert done.returncode == 0, done.stderr

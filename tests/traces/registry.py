@@ -13,6 +13,7 @@ from network import SETTINGS, Setting
 # Of one step: four in each of two blocks.
 ALL = 8
 LONG = {"blocks": 4}  # for what is looked at most
+GPU, CPU = ("cuda",), ("cpu",)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Program:
     sentence: str
     verdict: str
     make: Callable
-    devices: tuple = ("cuda", "cpu")
+    devices: tuple = GPU + CPU
     # Of the linears of one step; None: not known.
     linears: int | None = ALL
     native: int | None = 0

@@ -1,0 +1,98 @@
+#include "audit/linear_sums.h"
+
+#include <algorithm>
+
+namespace octet::audit {
+namespace {
+
+// Calls of kernels that widen weights, or may.
+struct WidenedSums {
+  int64_t certain = 0, possible = 0;
+  double certain_us = 0;
+  ScalarType stored = ScalarType::unknown;
+};
+
+WidenedSums widened_in(const WorkList& list) {
+  WidenedSums sums;
+  for (const Work& work : list.works()) {
+    if (work.work == WorkClass::dequantize_weight) {
+      sums.certain += list.calls(work);
+      sums.certain_us += list.us(work);
+      if (work.type != ScalarType::unknown) sums.stored = work.type;
+    } else if (!is_gemm(work.work) && may_widen(list.name(work))) {
+      sums.possible += list.calls(work);
+    }
+  }
+  return sums;
+}
+
+// `calls` of a sum, with their share of its time.
+LinearCall part_of(const LinearCall& sum, int64_t calls) {
+  LinearCall part = sum;
+  part.calls = calls;
+  part.gemm_us = sum.gemm_us * static_cast<double>(calls) / static_cast<double>(sum.calls);
+  return part;
+}
+
+}  // namespace
+
+AuditVerdict verdict_of_product(WorkClass work) {
+  switch (work) {
+    case WorkClass::int8_gemm: return AuditVerdict::native_int8;
+    case WorkClass::fp8_gemm: return AuditVerdict::native_fp8;
+    case WorkClass::four_bit_gemm: return AuditVerdict::native_four_bit;
+    case WorkClass::weight_only_gemm: return AuditVerdict::weight_only;
+    case WorkClass::half_gemm:
+    case WorkClass::single_gemm: return AuditVerdict::unquantized;
+    default: return AuditVerdict::unclear;
+  }
+}
+
+AuditVerdict verdict_of_widened(ScalarType stored) {
+  switch (stored) {
+    case ScalarType::fp8: return AuditVerdict::fake_fp8;
+    case ScalarType::fp4: return AuditVerdict::fake_four_bit;
+    default: return AuditVerdict::fake_int8;
+  }
+}
+
+std::vector<LinearCall> find_linears_in_sums(const WorkList& list) {
+  WidenedSums widened = widened_in(list);
+  const double us_per_widening =
+      widened.certain > 0 ? widened.certain_us / static_cast<double>(widened.certain) : 0;
+  std::vector<LinearCall> found;
+  for (uint32_t i = 0; i < list.works().size(); ++i) {
+    const Work& work = list.works()[i];
+    if (!is_gemm(work.work) || list.calls(work) <= 0) continue;
+    LinearCall all{.work = i, .verdict = verdict_of_product(work.work)};
+    all.calls = list.calls(work);
+    all.gemm_us = list.us(work);
+    if (all.verdict != AuditVerdict::unquantized) {
+      if (all.verdict == AuditVerdict::unclear) all.doubt = Doubt::no_type;
+      found.push_back(all);
+      continue;
+    }
+    const int64_t fake = std::min(widened.certain, all.calls);
+    const int64_t unclear = std::min(widened.possible, all.calls - fake);
+    widened.certain -= fake;
+    widened.possible -= unclear;
+    if (fake > 0) {
+      LinearCall call = part_of(all, fake);
+      call.stored = widened.stored;
+      call.verdict = verdict_of_widened(widened.stored);
+      call.dequantize_us = us_per_widening * static_cast<double>(fake);
+      found.push_back(call);
+    }
+    if (unclear > 0) {
+      LinearCall call = part_of(all, unclear);
+      call.verdict = AuditVerdict::unclear;
+      call.doubt = Doubt::cast_before;
+      found.push_back(call);
+    }
+    const int64_t rest = all.calls - fake - unclear;
+    if (rest > 0) found.push_back(part_of(all, rest));
+  }
+  return found;
+}
+
+}  // namespace octet::audit
