@@ -51,7 +51,8 @@ class LinearFinder {
         multiply(i);
       } else if (work.work == WorkClass::attention || work.work == WorkClass::convolution) {
         // Keys, values and filters can be codes, too: they wait for no linear.
-        if (const Signature* operands = list_.signature(work)) waiting_.forget(*operands);
+        if (const Signature* operands = list_.signature(work))
+          waiting_.forget(*operands, products_);
       } else {
         look_for_conversion(i);
       }
@@ -79,6 +80,7 @@ class LinearFinder {
   // of that are codes still.
   std::vector<uint32_t> quantized_;
   std::vector<int64_t> coded_;
+  uint32_t last_decoded_ = kNone;  // the work that made numbers of such codes again
   std::vector<LinearCall> calls_;
   bool cast_before_ = false;  // a copy that may have widened a weight, where operands are unknown
   bool unpacked_before_ = false;  // bits of codes were shifted and masked
@@ -183,7 +185,7 @@ void LinearFinder::multiply(uint32_t index) {
   }
   if (batch > 1 && !waiting_.find(call.m, call.n, call.k, batch, products_)) {
     // Of two activations; or of experts whose weights were never codes, which is the same to us.
-    if (const Signature* operands = list_.signature(work)) waiting_.forget(*operands);
+    if (const Signature* operands = list_.signature(work)) waiting_.forget(*operands, products_);
     return;
   }
   const bool floating = work.work == WorkClass::half_gemm || work.work == WorkClass::single_gemm ||
@@ -232,9 +234,15 @@ void LinearFinder::widen(uint32_t index, const Conversion& conversion, int64_t n
     return;
   }
   const auto coded = std::find(coded_.begin(), coded_.end(), conversion.codes);
-  if (conversion.codes > 0 && coded != coded_.end()) {
+  const bool was_coded = conversion.codes > 0 && coded != coded_.end();
+  const bool goes_on = last_decoded_ != kNone &&
+                       list_.calls_op_of(list_.works()[last_decoded_], list_.works()[index]);
+  if (was_coded || goes_on) {
     // Activations that were just quantized.
-    coded_.erase(coded);
+    if (!goes_on) {
+      coded_.erase(coded);
+      last_decoded_ = index;
+    }
     set_class(index, WorkClass::quantize_activation);
     quantized_.push_back(index);
     return;
@@ -271,6 +279,7 @@ void LinearFinder::look_for_conversion(uint32_t index) {
   const Signature* operands = list_.signature(work);
   if (work.work == WorkClass::quantize_activation) {
     quantized_.push_back(index);
+    if (operands != nullptr) coded_.push_back(most_floats(*operands));
     return;
   }
   const std::string_view op = list_.op_name(work);

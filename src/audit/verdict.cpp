@@ -39,9 +39,9 @@ std::string unclear_headline(const LinearCounts& counts) {
   switch (counts.doubt) {
     case Doubt::cast_before:
       return fmt::format(
-          "{} ran in {} right after something was cast to it: probably fake INT8 or FP8, but "
-          "without shapes it cannot be told.",
-          some, counts.floating);
+          "{} ran in {} right after something was cast to it: {} fake INT8 or FP8, but without "
+          "shapes it cannot be told.",
+          some, counts.floating, counts.unclear == counts.all() ? "probably" : "perhaps");
     case Doubt::compiled:
       return fmt::format(
           "{} ran in {} inside of compiled code, which hides whether weights were dequantized: it "

@@ -123,12 +123,13 @@ WaitingWeight WaitingWeights::take(size_t index) {
   return taken;
 }
 
-void WaitingWeights::forget(const Signature& users) {
+void WaitingWeights::forget(const Signature& users, size_t products) {
   for (const Operand& operand : users) {
     const int64_t elements = elements_of(operand);
     if (elements == 0) continue;
     std::erase_if(weights_, [&](const WaitingWeight& waiting) {
-      return waiting.numbers == elements || waiting.conversion.codes == elements;
+      return waiting.products_before == products &&
+             (waiting.numbers == elements || waiting.conversion.codes == elements);
     });
   }
 }

@@ -40,8 +40,8 @@ class WaitingWeights {
 
   // Gives one away, or one of its matrices.
   WaitingWeight take(size_t index);
-  // Others have used the tensors that have so many elements.
-  void forget(const Signature& users);
+  // Others have used those since the last product that have as many elements as an operand.
+  void forget(const Signature& users, size_t products);
   // The same codes were written back: an optimizer's state, no weight.
   void forget_written_back(const std::vector<int64_t>& dims);
 

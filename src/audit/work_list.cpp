@@ -204,6 +204,10 @@ void WorkList::list_ops() {
     if (work.work == WorkClass::unknown) work.evidence = Evidence::nothing;
     works_.push_back(work);
   }
+  // Threads work for each other: what came before what is a matter of time.
+  std::stable_sort(works_.begin(), works_.end(), [this](const Work& a, const Work& b) {
+    return trace_.ops[a.event].start_us < trace_.ops[b.event].start_us;
+  });
 }
 
 double WorkList::start_us(const Work& work) const {

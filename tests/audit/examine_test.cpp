@@ -164,6 +164,80 @@ TEST(Examine, WithoutShapesACastBeforeAProductLeavesItOpen) {
   EXPECT_EQ(examined(made.trace).verdict, AuditVerdict::unclear);
 }
 
+TEST(Examine, KeysThatWereCodesWaitForNoLinear) {
+  MadeTrace made;
+  made.kernel(kCast,
+              made.op("aten::copy_", {{Type::bf16, {1, 512, 256}}, {Type::int8, {1, 512, 256}}}));
+  const uint32_t attention = made.op("aten::scaled_dot_product_attention",
+                                     {{Type::bf16, {1, 64, 256}}, {Type::bf16, {1, 512, 256}}});
+  made.kernel("void flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64>>(Flash_fwd_params)",
+              attention);
+  bf16_linear(made, 64, 512, 256);
+  EXPECT_EQ(examined(made.trace).verdict, AuditVerdict::unquantized);
+}
+
+TEST(Examine, APictureOrASoundIsNoWeight) {
+  for (const std::vector<int64_t>& dims : {std::vector<int64_t>{1, 131072}, {1, 2, 256, 256}}) {
+    MadeTrace made;
+    made.kernel(kCast, made.op("aten::copy_", {{Type::bf16, dims}, {Type::uint8, dims}}));
+    bf16_linear(made, 64, 512, 256);
+    EXPECT_EQ(examined(made.trace).verdict, AuditVerdict::unquantized);
+  }
+}
+
+TEST(Examine, ExpertsOfOneTensorAreOneConversion) {
+  MadeTrace made;
+  made.kernel(kCast,
+              made.op("aten::copy_", {{Type::bf16, {4, 512, 256}}, {Type::int8, {4, 512, 256}}}),
+              40);
+  for (int i = 0; i < 4; ++i) bf16_linear(made, 16, 512, 256);
+  bf16_linear(made, 16, 512, 256);
+  const AuditReport report = examined(made.trace);
+  EXPECT_EQ(report.fake, 4);
+  EXPECT_EQ(report.floating, 1);
+  EXPECT_DOUBLE_EQ(us_of(report, "dequantize_weight"), 40);
+  EXPECT_EQ(
+      report.headline,
+      "4 of 5 linears ran as bf16 after dequantization: this is fake INT8; the other 1 ran in "
+      "bf16.");
+}
+
+TEST(Examine, PiecesOfAWeightBelongTogether) {
+  MadeTrace made;
+  for (int i = 0; i < 4; ++i) {
+    made.kernel(kCast,
+                made.op("aten::copy_", {{Type::bf16, {128, 256}}, {Type::int8, {128, 256}}}));
+  }
+  bf16_linear(made, 64, 512, 256);
+  EXPECT_EQ(examined(made.trace).verdict, AuditVerdict::fake_int8);
+}
+
+TEST(Examine, SumsAreSplit) {
+  MadeTrace made;
+  made.trace.has_order = false;
+  made.kernel("void dequantize_block_q8_0_f16<half>(void const*, half*, long)", kNone, 300, 30);
+  made.kernel(kBf16Gemm, kNone, 1000, 40);
+  const AuditReport report = examined(made.trace);
+  EXPECT_EQ(report.verdict, AuditVerdict::fake_int8);
+  EXPECT_EQ(report.fake, 30);
+  EXPECT_EQ(report.floating, 10);
+}
+
+TEST(Examine, MostlyBf16WithoutSizesIsLeftOpen) {
+  MadeTrace made;
+  made.trace.has_order = false;
+  made.kernel(kInt8Gemm, kNone, 100, 10);
+  made.kernel(kBf16Gemm, kNone, 1000, 40);
+  EXPECT_EQ(examined(made.trace).verdict, AuditVerdict::unclear);
+}
+
+TEST(Examine, UnknownKernelsMayHideProducts) {
+  MadeTrace made;
+  made.kernel("zzz_mystery", kNone, 700);
+  made.kernel(kMultiply, kNone, 100);
+  EXPECT_EQ(examined(made.trace).verdict, AuditVerdict::unclear);
+}
+
 TEST(Examine, ProductsWithinAttentionAreNoLinears) {
   MadeTrace made;
   const uint32_t attention = made.op("aten::scaled_dot_product_attention");
