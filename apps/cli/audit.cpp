@@ -171,9 +171,10 @@ void add_audit(CLI::App& program, CommonFlags& flags) {
       ->type_name("FILE")
       ->check(no_empty_path);
   command
-      ->add_option("--fail-on", arguments->fail_on,
-                   "Exit with 3 when quantized weights ran in floating point: fake, all of them; "
-                   "fallback, also some")
+      ->add_option(
+          "--fail-on", arguments->fail_on,
+          "Exit with 3 when weights were dequantized for products in floating point: fake, "
+          "and none ran natively; fallback, also beside native ones")
       ->delimiter(',')
       ->allow_extra_args(false);
   choose_from(command->get_option("--fail-on"), {"fake", "fallback"}, "");

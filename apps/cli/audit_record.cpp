@@ -161,6 +161,7 @@ int wait_for(pid_t process) {
   while (::waitpid(process, &status, 0) == -1) {
     if (errno != EINTR) throw Error(fmt::format("the command is lost: {}", std::strerror(errno)));
   }
+  recorded_process = 0;  // its number may be another's from now on
   return status;
 }
 
@@ -200,6 +201,8 @@ std::vector<std::string> keep_traces(const PrivateFolder& folder, const fs::path
 Recording record(const RecordRequest& request) try {
   const fs::path out = request.out;
   const fs::path parent = out.has_parent_path() ? out.parent_path() : fs::path(".");
+  // Until the traces are kept and the folders are gone: whoever ends a recording wants its trace.
+  const PassedOnSignals signals;
   // Traces can be large: they are written where they will stay. PYTHONPATH takes no colons.
   const PrivateFolder traces(fs::absolute(parent).lexically_normal()),
       site(fs::temp_directory_path());
@@ -211,11 +214,8 @@ Recording record(const RecordRequest& request) try {
   environment.set("OCTET_RECORD_SKIP_SECONDS", std::to_string(request.skip));
   environment.set("OCTET_RECORD_SECONDS", std::to_string(request.seconds));
   Recording recording;
-  {
-    const PassedOnSignals signals;
-    recording.failure =
-        failure_of(wait_for(start(request.command, environment, request.stdout_is_ours)));
-  }
+  recording.failure =
+      failure_of(wait_for(start(request.command, environment, request.stdout_is_ours)));
   recording.traces = keep_traces(traces, out);
   return recording;
 } catch (const fs::filesystem_error& error) {

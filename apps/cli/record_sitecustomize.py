@@ -19,6 +19,7 @@ line of standard error, at the end.
 
 import os
 import sys
+import threading
 
 
 def _chain():
@@ -66,22 +67,29 @@ class _Recorder:
     # --- torch is imported -----------------------------------------------------------------------
 
     def watch(self):
+        self.looking = threading.local()
         sys.meta_path.insert(0, self)
 
     def find_spec(self, name, path=None, target=None):
-        """Of the import system: torch is found as ever, and followed by installed()."""
-        if name != "torch":
+        """Of the import system: torch is found as ever, and followed by installed(). Programs ask
+        whether there is a torch before they import it, so that this is called more than once."""
+        if name != "torch" or getattr(self.looking, "now", False):
             return None
-        sys.meta_path.remove(self)
         from importlib.util import find_spec
 
-        spec = find_spec(name)
+        self.looking.now = True
+        try:
+            spec = find_spec(name)
+        finally:
+            self.looking.now = False
         loader = spec and spec.loader
         if loader is not None:
             execute = loader.exec_module
 
             def followed(module):
                 del loader.exec_module  # the loader is as it was
+                if self in sys.meta_path:
+                    sys.meta_path.remove(self)
                 execute(module)
                 self.guarded(self.installed, module)
 
@@ -247,6 +255,11 @@ class _Recorder:
     def at_exit(self):
         if os.getpid() != self.process:
             return
+        if threading.current_thread() is threading.main_thread():
+            # A second Ctrl-C would cost the trace that the first one asked for.
+            import signal
+
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         self.guarded(self.stop)
         if self.problem:
             sys.stderr.write(f"octet audit --record: {self.problem}\n")

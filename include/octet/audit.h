@@ -27,7 +27,7 @@ enum class AuditVerdict : uint8_t {
   native_four_bit,
   unquantized,  // products in floating point, and no sign of quantized weights
   unclear,      // linears ran in floating point, and it cannot be told what became of weights
-  no_linears,   // nothing in the trace is a product
+  no_linears,   // nothing in the trace multiplies by a weight
 };
 
 // One kernel or op by name and class.
@@ -36,7 +36,7 @@ struct AuditKernel {
   std::string work;      // class for people, "INT8 GEMM"
   std::string key;       // "int8_gemm"
   std::string library;   // "cuBLASLt"; empty: not known
-  std::string evidence;  // "dtypes", "name: *i16832gemm_s8*", "instructions"
+  std::string evidence;  // "types of the operands", "name: *i16832gemm_s8*", "instructions"
   std::string shapes;    // "bf16[4096,4608] x bf16[4608,13824]"; empty: not told
   int64_t calls = 0;
   double us = 0, share = 0;
@@ -54,7 +54,7 @@ struct AuditLinear {
   int64_t m = 0, n = 0, k = 0;  // 0: not told
   // native_int8, fake_int8, weight_only, unquantized, ...; unclear: see AuditVerdict
   AuditVerdict verdict = AuditVerdict::unclear;
-  std::string how;       // "int8 weight dequantized to bf16, then a bf16 GEMM"
+  std::string how;       // "int8 weight dequantized, then a bf16 GEMM"
   std::string kernel;    // of the GEMM that took most of the time
   std::string gemm_key;  // its class, "half_gemm"
   int64_t calls = 0;
@@ -68,7 +68,7 @@ struct AuditSaving {
   double at_most = 1;  // times as fast, if these took no time (Amdahl); 0: nothing would be left
   // With the speed of native INT8 against what ran, of `source`; 0: unknown.
   double gemm_ratio = 0, expected = 0;
-  std::string source;  // "measured on an H200", "predicted for an RTX 3090", ...
+  std::string source;  // "measured on an NVIDIA H200", "predicted for the ..."
 };
 
 // Microseconds by class in equal pieces of the time of the trace.
@@ -88,7 +88,7 @@ struct AuditReport {
   int64_t linears = 0;             // calls of large linears
   int64_t native = 0, fake = 0, weight_only = 0, floating = 0, unclear = 0;  // of these
   double total_us = 0;               // of all kernels (or ops of a CPU)
-  double wall_us = 0;                // from the first to the last; 0: not told
+  double wall_us = 0;                // from the first to the last, of each file; 0: not told
   std::vector<AuditShare> classes;   // by time
   std::vector<AuditLinear> layers;   // by time lost, all of them
   std::vector<AuditKernel> kernels;  // by time, all of them
@@ -117,7 +117,7 @@ OCTET_API AuditReport audit_traces(const AuditRequest& request,
 OCTET_API std::string name_of(AuditVerdict verdict);
 // See octet.audit/1 in docs/json.md.
 OCTET_API std::string audit_json(const AuditReport& report);
-// One page without scripts from elsewhere, that needs no other file.
+// One page without scripts that needs no other file.
 OCTET_API std::string audit_page(const AuditReport& report);
 
 }  // namespace octet

@@ -20,6 +20,7 @@ audit::RatioOf ratios_on(const std::string& card) {
     return audit::PathRatios{
         .bf16 = ratio->bf16,
         .fp8 = ratio->fp8,
+        .measured = ratio->measured,
         .source = fmt::format("{} {}", ratio->measured ? "measured on an" : "predicted for the",
                               ratio->card)};
   };
@@ -37,15 +38,16 @@ AuditReport audit_traces(const AuditRequest& request,
                   "{}: was given twice, and would count twice; leave one out", request.traces[i]);
     }
   }
+  // Before anything is read, which can take long.
+  const audit::RatioOf asked = ratios_on(request.card);
+  check_value(request.card.empty() || asked, "card",
+              "nothing is known about `card` '{}', expected one such as rtx3090 or a100",
+              request.card);
   audit::Examination examination;
   for (const std::string& path : request.traces) {
     examination.add(audit::read_trace(path, progress));
   }
-  const std::string card = request.card.empty() ? examination.device() : request.card;
-  const audit::RatioOf ratio_of = ratios_on(card);
-  check_value(request.card.empty() || ratio_of, "card",
-              "nothing is known about `card` '{}', expected one such as rtx3090 or a100",
-              request.card);
+  const audit::RatioOf ratio_of = asked ? asked : ratios_on(examination.device());
   return examination.finish(ratio_of);
 } catch (...) {
   api::rethrow_as_error();

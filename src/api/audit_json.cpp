@@ -18,7 +18,7 @@ struct VerdictWords {
 
 constexpr VerdictWords kVerdictWords[] = {
     {AuditVerdict::native_int8, "native_int8", "native INT8"},
-    {AuditVerdict::fallback, "fallback", "INT8 with silent fallbacks"},
+    {AuditVerdict::fallback, "fallback", "silent fallbacks"},
     {AuditVerdict::fake_int8, "fake_int8", "fake INT8"},
     {AuditVerdict::fake_fp8, "fake_fp8", "fake FP8"},
     {AuditVerdict::fake_four_bit, "fake_four_bit", "fake 4-bit"},

@@ -278,7 +278,6 @@ class ChromeReader {
         kernel.start_us = event.start_us;
         kernel.us = event.us;
         kernel.name = tables_.name(name_);
-        kernel.lane = tables_.lane(place);
         kernel.threads = event.threads;
         kernel.is_transfer = event.category == Category::transfer;
         if (first_device_ < 0 && !kernel.is_transfer) first_device_ = event.device;
@@ -286,6 +285,7 @@ class ChromeReader {
         return;
       }
       case Category::runtime:
+        if (event.correlation == 0) return;  // before its thread takes memory
         tables_.add_launch(event.start_us, tables_.thread(place), event.id, event.correlation);
         return;
       default: return;

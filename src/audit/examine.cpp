@@ -17,8 +17,9 @@
 namespace octet::audit {
 namespace {
 
-// Linears with weights this much smaller than the largest are time embeddings and the like.
-constexpr int64_t kSmallShare = 64;
+// Unquantized linears of a shape that has so much less to do than the one with most are time
+// embeddings and the like.
+constexpr double kSmallShare = 64;
 // With more of its time in unknown kernels, nobody knows whether a trace has products.
 constexpr double kMostUnknown = 0.1;
 // Where a trace has no shapes, ratios are those of this linear of Ideogram 4 at 1024 px.
@@ -119,7 +120,7 @@ void Examination::Sums::add_linears(const WorkList& list, const std::vector<Line
   for (const LinearCall& call : calls) {
     const Work& work = list.works()[call.work];
     const std::string type = floating_name(list, work);
-    if (call.verdict != AuditVerdict::native_int8 && call.verdict != AuditVerdict::native_fp8) {
+    if (!is_native(call.verdict)) {
       floating[type] += call.calls;
     }
     if (call.verdict == AuditVerdict::unclear) doubts[call.doubt] += call.calls;
@@ -178,19 +179,27 @@ void Examination::Sums::add_reported(const Trace& trace) {
 }
 
 LinearCounts Examination::Sums::counts() const {
-  int64_t largest = 0;
+  // By shape of weights: what all of its products had to do, and whether they were quantized.
+  struct OfShape {
+    double work = 0;
+    bool quantized = false;
+  };
+  std::map<std::pair<int64_t, int64_t>, OfShape> shapes;
   std::set<std::pair<int64_t, int64_t>> native;
+  double most = 0;
   for (const auto& [key, linear] : layers) {
-    largest = std::max(largest, linear.n * linear.k);
-    const bool is_native = linear.verdict == AuditVerdict::native_int8 ||
-                           linear.verdict == AuditVerdict::native_fp8 ||
-                           linear.verdict == AuditVerdict::native_four_bit;
-    if (is_native) native.insert({linear.n, linear.k});
+    OfShape& shape = shapes[{linear.n, linear.k}];
+    shape.work += static_cast<double>(linear.m) * static_cast<double>(linear.n) *
+                  static_cast<double>(linear.k) * static_cast<double>(linear.calls);
+    shape.quantized = shape.quantized || linear.verdict != AuditVerdict::unquantized;
+    most = std::max(most, shape.work);
+    if (is_native(linear.verdict)) native.insert({linear.n, linear.k});
   }
   LinearCounts counts;
   for (const auto& [key, linear] : layers) {
     const int64_t weights = linear.n * linear.k;
-    if (weights > 0 && weights < largest / kSmallShare) {
+    const OfShape& shape = shapes.at({linear.n, linear.k});
+    if (weights > 0 && !shape.quantized && shape.work < most / kSmallShare) {
       counts.small += linear.calls;
       continue;
     }
@@ -224,7 +233,8 @@ void Examination::Sums::add_saving(const RatioOf& ratio_of) {
                                   : ratio_of(sized ? linear.m : kUsualM, sized ? linear.n : kUsualN,
                                              sized ? linear.k : kUsualK);
     const bool fp8 = linear.verdict == AuditVerdict::native_fp8;
-    const double ratio = !ratios ? 0 : fp8 ? ratios->fp8 : ratios->bf16;
+    const bool four_bit = linear.verdict == AuditVerdict::native_four_bit;
+    const double ratio = !ratios || four_bit ? 0 : fp8 ? ratios->fp8 : ratios->bf16;
     if (!(ratio > 0)) {
       left_us += us;
       continue;
@@ -232,7 +242,8 @@ void Examination::Sums::add_saving(const RatioOf& ratio_of) {
     // The dequantization goes, and what INT8 needs for quantizing is part of the ratio.
     left_us += std::min(us, linear.gemm_us / ratio);
     weighed_us += us;
-    saving.source = ratios->source;
+    // Where only some sizes were measured, the whole is a prediction.
+    if (saving.source.empty() || !ratios->measured) saving.source = ratios->source;
   }
   if (!(report.total_us > 0)) return;
   saving.linear_us = std::min(saving.linear_us, report.total_us);
@@ -255,8 +266,8 @@ void Examination::Sums::add_notes(const LinearCounts& counts) {
   }
   if (without_shapes && report.verdict != AuditVerdict::native_int8) {
     notes.push_back(
-        "There are no shapes in a trace, so that conversions of weights are told by names alone; "
-        "record with record_shapes=True.");
+        "A file has no shapes, so that conversions of weights are told by names alone; PyTorch's "
+        "profiler writes them with record_shapes=True.");
   }
   if (without_order) {
     notes.push_back(
@@ -265,7 +276,8 @@ void Examination::Sums::add_notes(const LinearCounts& counts) {
   }
   if (counts.small > 0) {
     notes.push_back(fmt::format(
-        "{} calls of linears with less than 1/{} of the largest one's weights are not counted.",
+        "{} calls of linears in floating point are not counted: each shape of them has less than "
+        "1/{:.0f} of the work of the largest.",
         counts.small, kSmallShare));
   }
   if (!report.unknown.empty()) {

@@ -15,7 +15,8 @@ namespace octet::audit {
 // Times of other paths over that of native INT8, for a linear of this size; 0: unknown.
 struct PathRatios {
   double bf16 = 0, fp8 = 0;
-  std::string source;  // "measured on an H200", "predicted for an RTX 3090"
+  bool measured = false;
+  std::string source;  // "measured on an NVIDIA H200", "predicted for the NVIDIA GeForce RTX 3090"
 };
 using RatioOf = std::function<std::optional<PathRatios>(int64_t m, int64_t n, int64_t k)>;
 

@@ -38,6 +38,15 @@ bool looks_for_scales(std::string_view op) {
   return std::find(kSteps.begin(), kSteps.end(), op) != kSteps.end();
 }
 
+// Shifts and masks bits of codes: of integers, not of truth values, which masks are made of.
+bool unpacks(std::string_view op, const Signature& operands) {
+  if (op.find("bitwise") == op.npos && op.find("shift") == op.npos) return false;
+  return std::any_of(operands.begin(), operands.end(), [](const Operand& operand) {
+    const bool holds_bits = operand.type == ScalarType::int32 || is_code(operand.type);
+    return elements_of(operand) > 1 && holds_bits;
+  });
+}
+
 bool is_integer(ScalarType type) { return type == ScalarType::int32 || type == ScalarType::int64; }
 
 class LinearFinder {
@@ -66,6 +75,7 @@ class LinearFinder {
   void look_for_conversion(uint32_t index);
   void widen(uint32_t index, const Conversion& conversion, int64_t numbers);
   void quantize(uint32_t index, const Conversion& conversion);
+  void remember_coded(int64_t elements);
   bool continues_widening(uint32_t index);
   void note_cast(const Work& work);
   double take(size_t waiting, WorkClass as);
@@ -255,13 +265,20 @@ void LinearFinder::widen(uint32_t index, const Conversion& conversion, int64_t n
                 .named = list_.works()[index].work == WorkClass::dequantize_weight});
 }
 
+// Of a handful that a product has; without products there may be millions.
+void LinearFinder::remember_coded(int64_t elements) {
+  constexpr size_t kMostCoded = 64;
+  if (coded_.size() == kMostCoded) coded_.erase(coded_.begin());
+  coded_.push_back(elements);
+}
+
 // The kernels right before that looked for the scales of the same activations belong to it.
 void LinearFinder::quantize(uint32_t index, const Conversion& conversion) {
   const int64_t elements = conversion.codes;
   waiting_.forget_written_back(conversion.dims);
   set_class(index, WorkClass::quantize_activation);
   quantized_.push_back(index);
-  coded_.push_back(elements);
+  remember_coded(elements);
   for (size_t back = 1; back <= kQuantizeChain && back <= index; ++back) {
     const auto before = static_cast<uint32_t>(index - back);
     const Work& work = list_.works()[before];
@@ -279,11 +296,11 @@ void LinearFinder::look_for_conversion(uint32_t index) {
   const Signature* operands = list_.signature(work);
   if (work.work == WorkClass::quantize_activation) {
     quantized_.push_back(index);
-    if (operands != nullptr) coded_.push_back(most_floats(*operands));
+    if (operands != nullptr) remember_coded(most_floats(*operands));
     return;
   }
   const std::string_view op = list_.op_name(work);
-  if (op.find("bitwise") != op.npos || op.find("shift") != op.npos) unpacked_before_ = true;
+  if (operands != nullptr && unpacks(op, *operands)) unpacked_before_ = true;
   const bool by_name = work.work == WorkClass::dequantize_weight;
   const auto conversion = operands == nullptr ? std::optional<Conversion>()
                                               : conversion_of(op, *operands, unpacked_before_);

@@ -125,7 +125,6 @@ class NcuReader {
     name_ = header_.column("Kernel Name");
     block_ = header_.column("Block Size");
     grid_ = header_.column("Grid Size");
-    stream_ = header_.column("Stream");
     calls_ = header_.column("Invocations");
     metric_ = header_.column("Metric Name");
     unit_ = header_.column("Metric Unit");
@@ -173,7 +172,6 @@ class NcuReader {
     open_.identity = std::move(identity);
     Kernel& kernel = open_.kernel;
     kernel.name = tables_.name(cell_of(row, name_));
-    kernel.lane = tables_.lane(std::hash<std::string_view>()(cell_of(row, stream_)));
     if (calls_ != CsvHeader::kNoColumn) {
       kernel.calls = std::max<int64_t>(1, static_cast<int64_t>(csv_amount(cell_of(row, calls_))));
     }
@@ -202,7 +200,7 @@ class NcuReader {
   std::string device_;
   double now_us_ = 0;
   bool has_order_ = true;  // unless a row stands for several launches
-  size_t id_ = 0, process_ = 0, name_ = 0, block_ = 0, grid_ = 0, stream_ = 0, calls_ = 0;
+  size_t id_ = 0, process_ = 0, name_ = 0, block_ = 0, grid_ = 0, calls_ = 0;
   size_t metric_ = 0, unit_ = 0, value_ = 0, device_name_ = CsvHeader::kNoColumn;
 };
 

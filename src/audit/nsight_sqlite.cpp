@@ -101,41 +101,34 @@ class NsysSqliteReader {
     return !row.is_null(0) && !row.is_null(1);
   }
 
-  uint32_t lane_of(int64_t device, int64_t stream) {
-    return tables_.lane(static_cast<uint64_t>(device) << 32 ^ static_cast<uint64_t>(stream));
-  }
-
   void read_kernels() {
     const bool has_process = file_.has_column(kKernelTable, "globalPid");
     const std::string query = fmt::format(
-        "SELECT start, end, {}, deviceId, streamId, correlationId, {}, gridX, gridY, gridZ, "
-        "blockX, "
-        "blockY, blockZ FROM {}",
+        "SELECT start, end, {}, deviceId, correlationId, {}, gridX, gridY, gridZ, blockX, blockY, "
+        "blockZ FROM {}",
         name_column_, has_process ? "globalPid" : "0", kKernelTable);
     file_.select(query, [&](const SqliteFile::Row& row) {
       Kernel kernel;
       if (!set_times(row, kernel.start_us, kernel.us)) return;
       kernel.name = text_of(row.integer(2)).name;
-      kernel.lane = lane_of(row.integer(3), row.integer(4));
       if (device_ < 0) device_ = row.integer(3);
       uint64_t threads = 1;
-      for (int i = 7; i < 13; ++i) {
+      for (int i = 6; i < 12; ++i) {
         const auto size = static_cast<uint64_t>(std::max<int64_t>(row.integer(i), 0));
         threads = checked_mul(threads, size).value_or(0);
       }
       kernel.threads = threads;
-      tables_.add_kernel(kernel, 0, correlation_of(row.integer(5), row.integer(6)));
+      tables_.add_kernel(kernel, 0, correlation_of(row.integer(4), row.integer(5)));
     });
   }
 
   void read_transfers(std::string_view table, std::string_view kind) {
     if (!file_.has_table(table)) return;
-    file_.select(fmt::format("SELECT start, end, {}, deviceId, streamId FROM {}", kind, table),
+    file_.select(fmt::format("SELECT start, end, {} FROM {}", kind, table),
                  [&](const SqliteFile::Row& row) {
                    Kernel kernel;
                    if (!set_times(row, kernel.start_us, kernel.us)) return;
                    kernel.name = tables_.name(transfer_name(row.integer(2)));
-                   kernel.lane = lane_of(row.integer(3), row.integer(4));
                    kernel.is_transfer = true;
                    tables_.add_kernel(kernel, 0, 0);
                  });
@@ -161,10 +154,10 @@ class NsysSqliteReader {
       Op op;
       if (!set_times(row, op.start_us, us)) return;
       op.us = static_cast<float>(us);
+      if (row.is_null(3) && row.is_null(4)) return;
       op.thread = tables_.thread(static_cast<uint64_t>(row.integer(2)));
       Text text;
       if (row.is_null(3)) {
-        if (row.is_null(4)) return;
         text = text_of(row.integer(4));
       } else {
         const std::string_view whole = row.text(3), name = without_arguments(whole);
@@ -184,8 +177,10 @@ class NsysSqliteReader {
                    if (!set_times(row, start_us, us)) return;
                    // The lower 24 bits are the thread's, the rest is the process.
                    const int64_t thread = row.integer(2), process = thread & ~int64_t{0xFFFFFF};
+                   const uint32_t correlation = correlation_of(row.integer(3), process);
+                   if (correlation == 0) return;  // before its thread takes memory
                    tables_.add_launch(start_us, tables_.thread(static_cast<uint64_t>(thread)), 0,
-                                      correlation_of(row.integer(3), process));
+                                      correlation);
                  });
   }
 

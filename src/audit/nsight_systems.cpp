@@ -79,7 +79,6 @@ class NsysCsvReader {
     calls_ = is_trace ? CsvHeader::kNoColumn : first_of({"Instances", "Count"});
     name_ = first_of({"Kernel Name", "Name", "Operation"});
     category_ = first_of({"Category"});
-    lane_ = first_of({"Strm", "Stream"});
     device_column_ = first_of({"Device", "DevId"});
     grid_ = first_of({"GridXYZ"});
     block_ = first_of({"BlockXYZ"});
@@ -110,8 +109,6 @@ class NsysCsvReader {
                          cell_of(row, category_).starts_with("MEM");
     if (table_ == NsysTable::trace) {
       kernel.start_us = csv_amount(cell_of(row, start_)) * start_us_;
-      const auto lane = std::string(cell_of(row, device_column_)) + '\n';
-      kernel.lane = tables_.lane(std::hash<std::string>()(lane + std::string(cell_of(row, lane_))));
     }
     const uint64_t blocks = extent(row, grid_, grid_x_), threads = extent(row, block_, block_x_);
     kernel.threads = checked_mul(blocks, threads).value_or(0);
@@ -142,7 +139,7 @@ class NsysCsvReader {
   bool has_transfers_ = false;
   std::string device_;
   double us_ = 1, start_us_ = 1;
-  size_t start_ = 0, time_ = 0, calls_ = 0, name_ = 0, category_ = 0, lane_ = 0;
+  size_t start_ = 0, time_ = 0, calls_ = 0, name_ = 0, category_ = 0;
   size_t device_column_ = 0, grid_ = 0, block_ = 0, grid_x_ = 0, block_x_ = 0;
 };
 

@@ -104,8 +104,7 @@ std::optional<Conversion> conversion_of(std::string_view op, const Signature& si
                                         bool wide) {
   if (!may_convert(op)) return std::nullopt;
   const auto is_coded = [wide](ScalarType type) {
-    return is_code(type) || (wide && (type == ScalarType::int32 || type == ScalarType::int64 ||
-                                      type == ScalarType::other));
+    return is_code(type) || (wide && (type == ScalarType::int32 || type == ScalarType::int64));
   };
   const Operand* codes = nullptr;
   const Operand* last_large = nullptr;

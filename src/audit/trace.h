@@ -9,7 +9,6 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "audit/work_class.h"
@@ -65,7 +64,6 @@ struct Kernel {
   int64_t calls = 1;
   uint32_t name = 0;    // of Trace::names
   uint32_t op = kNone;  // of Trace::ops: the innermost that launched it
-  uint32_t lane = 0;    // stream
   // Threads of the launch, 0: not told. Tells elementwise kernels over weights from those over
   // activations where no shapes were recorded.
   uint64_t threads = 0;

@@ -161,10 +161,6 @@ uint32_t TraceTables::thread(uint64_t key) {
   return threads_.try_emplace(key, static_cast<uint32_t>(threads_.size())).first->second;
 }
 
-uint32_t TraceTables::lane(uint64_t key) {
-  return lanes_.try_emplace(key, static_cast<uint32_t>(lanes_.size())).first->second;
-}
-
 void TraceTables::add_op(Op op, uint32_t id) {
   count_event();
   op.parent = id;

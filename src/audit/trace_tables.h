@@ -59,9 +59,8 @@ class TraceTables {
 
   uint32_t name(std::string_view name);
   uint32_t signature(const Signature& signature);
-  // A small number for what identifies a thread or a stream.
+  // A small number for what identifies a thread.
   uint32_t thread(uint64_t key);
-  uint32_t lane(uint64_t key);
 
   // Ids say who launched what, 0: not told. op.parent and kernel.op are found later.
   void add_op(Op op, uint32_t id);
@@ -91,7 +90,7 @@ class TraceTables {
   std::unordered_map<std::string_view, uint32_t> name_numbers_;
   std::vector<Signature> signatures_;
   std::unordered_map<std::string, uint32_t> signature_numbers_;
-  std::unordered_map<uint64_t, uint32_t> threads_, lanes_;
+  std::unordered_map<uint64_t, uint32_t> threads_;
   bool has_shapes_ = false;
   ChunkedList<Op> ops_;          // `parent` holds the id
   ChunkedList<Kernel> kernels_;  // `op` holds the id

@@ -12,6 +12,10 @@ std::string some_of(int64_t some, int64_t all) {
   return fmt::format("{} of {} {}", some, all, all == 1 ? "linear" : "linears");
 }
 
+const char* native_type(const LinearCounts& counts) {
+  return counts.native_int8 > 0 ? "INT8" : counts.native_fp8 > 0 ? "FP8" : "4-bit";
+}
+
 std::string native_headline(const LinearCounts& counts, int64_t native, const char* type) {
   std::string text = fmt::format("{} ran in native {}", some_of(native, counts.all()), type);
   const int64_t rest = counts.all() - native;
@@ -49,9 +53,9 @@ std::string unclear_headline(const LinearCounts& counts) {
           some, counts.floating);
     case Doubt::mixed:
       return fmt::format(
-          "{} ran in native INT8, the others in {}: a fallback, or another part of the model; "
+          "{} ran in native {}, the others in {}: a fallback, or another part of the model; "
           "without shapes it cannot be told.",
-          some_of(counts.native(), counts.all()), counts.floating);
+          some_of(counts.native(), counts.all()), native_type(counts), counts.floating);
     default:
       return fmt::format("It cannot be told how {} ran: the types of their products are unknown.",
                          some);
@@ -59,9 +63,8 @@ std::string unclear_headline(const LinearCounts& counts) {
 }
 
 std::string fallback_headline(const LinearCounts& counts) {
-  const char* type = counts.native_int8 > 0 ? "INT8" : counts.native_fp8 > 0 ? "FP8" : "4-bit";
-  std::string text =
-      fmt::format("Only {} ran in native {}: ", some_of(counts.native(), counts.all()), type);
+  std::string text = fmt::format(
+      "Only {} ran in native {}: ", some_of(counts.native(), counts.all()), native_type(counts));
   std::vector<std::string> others;
   const auto add = [&](int64_t count, const std::string& how) {
     if (count > 0) others.push_back(fmt::format("{} {}", count, how));
@@ -95,7 +98,9 @@ AuditVerdict judge(const LinearCounts& counts) {
   if (native > 0) {
     const double mixed = static_cast<double>(counts.beside_native) /
                          static_cast<double>(native + counts.beside_native);
-    if (counts.fake() > 0 || mixed > kMostProtected) return AuditVerdict::fallback;
+    if (counts.fake() > 0 || counts.weight_only > 0 || mixed > kMostProtected) {
+      return AuditVerdict::fallback;
+    }
     // Another part of the model, or a fallback: sizes would tell.
     if (counts.unsized > native) return AuditVerdict::unclear;
     const int64_t most = std::max({counts.native_int8, counts.native_fp8, counts.native_four_bit});
@@ -129,9 +134,9 @@ std::string headline_of(AuditVerdict verdict, const LinearCounts& counts) {
           some_of(counts.weight_only, counts.all()), counts.floating);
     case AuditVerdict::unquantized:
       return fmt::format(
-          "{} ran in {}, and no weight was dequantized: this run is "
-          "not quantized.",
-          some_of(counts.unquantized, counts.all()), counts.floating);
+          "{} ran in {}, and no weight {}was dequantized: this run is not quantized.",
+          some_of(counts.unquantized, counts.all()), counts.floating,
+          counts.unclear > 0 ? "of these " : "");
     case AuditVerdict::no_linears:
       return "No linear ran: nothing in these files multiplies by a weight.";
     case AuditVerdict::unclear: break;
@@ -154,11 +159,21 @@ AuditVerdict judge(const std::vector<LogFinding>& log) {
 }
 
 std::string headline_of(AuditVerdict verdict, const std::vector<LogFinding>& log) {
-  for (const LogFinding& finding : log) {
-    const bool decides = finding.verdict != "info" &&
-                         (verdict == AuditVerdict::fallback || judge({finding}) == verdict);
-    if (decides) return fmt::format("By its log: {}", finding.meaning);
+  const auto meaning = [&](const auto& decides) -> const LogFinding* {
+    const auto found = std::find_if(log.begin(), log.end(), decides);
+    return found == log.end() ? nullptr : &*found;
+  };
+  const LogFinding* finding = nullptr;
+  if (verdict == AuditVerdict::fallback) {
+    for (const char* word : {"fallback", "fake_int8"}) {
+      if (finding == nullptr) {
+        finding = meaning([&](const LogFinding& each) { return each.verdict == word; });
+      }
+    }
+  } else if (verdict != AuditVerdict::unclear) {
+    finding = meaning([&](const LogFinding& each) { return judge({each}) == verdict; });
   }
+  if (finding != nullptr) return fmt::format("By its log: {}", finding->meaning);
   return "The log does not say which kernels ran; record a trace to know.";
 }
 

@@ -30,6 +30,11 @@ struct LinearCounts {
   int64_t all() const { return native() + fake() + weight_only + unquantized + unclear; }
 };
 
+constexpr bool is_native(AuditVerdict verdict) {
+  return verdict == AuditVerdict::native_int8 || verdict == AuditVerdict::native_fp8 ||
+         verdict == AuditVerdict::native_four_bit;
+}
+
 void count(LinearCounts& counts, AuditVerdict verdict, int64_t calls);
 
 // Above this share of unquantized linears whose sisters ran natively, it is a fallback: the

@@ -303,7 +303,6 @@ std::string WorkList::evidence(const Work& work) const {
       return op == kNone ? "op" : fmt::format("op: {}", trace_.names[trace_.ops[op].name]);
     case Evidence::instructions: return "instructions";
     case Evidence::neighbours: return "operands, and the product that follows";
-    case Evidence::report: return "report";
   }
   return "";
 }

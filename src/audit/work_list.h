@@ -12,9 +12,8 @@
 
 namespace octet::audit {
 
-// In order of strength; operands beat a name. Instructions come last where both speak, since they
-// are counted for a kernel as a whole, but nothing else can contradict a name.
-enum class Evidence : uint8_t { nothing, types, name, op_name, instructions, neighbours, report };
+// Types of operands beat counted instructions, and these beat a name.
+enum class Evidence : uint8_t { nothing, types, name, op_name, instructions, neighbours };
 
 // One kernel, or one op of a run on the CPU. Small: there are hundreds of thousands.
 struct Work {

@@ -285,6 +285,45 @@ TEST(Examine, InstructionsContradictAName) {
   EXPECT_GT(us_of(report, "half_gemm"), 0);
 }
 
+TEST(Examine, MasksAreNoCodes) {
+  MadeTrace made;
+  made.kernel(kMultiply, made.op("aten::bitwise_and", {{Type::other, {1, 1, 512, 256}},
+                                                       {Type::other, {1, 1, 512, 256}}}));
+  made.kernel(kCast, made.op("aten::copy_",
+                             {{Type::bf16, {1, 1, 512, 256}}, {Type::other, {1, 1, 512, 256}}}));
+  bf16_linear(made, 64, 512, 256);
+  EXPECT_EQ(examined(made.trace).verdict, AuditVerdict::unquantized);
+}
+
+TEST(Examine, ALargeHeadDoesNotHideTheModel) {
+  MadeTrace made;
+  for (int i = 0; i < 8; ++i) {
+    widened(made, Type::int8, 2048, 640);
+    bf16_linear(made, 64, 2048, 640);
+  }
+  bf16_linear(made, 1, 262144, 640);
+  const AuditReport report = examined(made.trace);
+  EXPECT_EQ(report.verdict, AuditVerdict::fake_int8);
+  EXPECT_EQ(report.fake, 8);
+}
+
+TEST(Examine, SmallFloatLinearsCountForNothing) {
+  MadeTrace made;
+  for (int i = 0; i < 8; ++i) int8_linear(made, 1024, 512, 256);
+  bf16_linear(made, 1, 512, 256 + 16);  // of a time step
+  EXPECT_EQ(examined(made.trace).headline, "8 of 8 linears ran in native INT8.");
+}
+
+TEST(Examine, WeightOnlyBesideNativeIsAFallback) {
+  MadeTrace made;
+  int8_linear(made, 64, 512, 256);
+  for (int i = 0; i < 5; ++i) {
+    made.kernel("void at::native::tinygemm_m16n8k16_chunk_kernel<float>(int)",
+                made.op("aten::_weight_int4pack_mm"));
+  }
+  EXPECT_EQ(examined(made.trace).verdict, AuditVerdict::fallback);
+}
+
 TEST(Examine, UnknownKernelsAreListed) {
   MadeTrace made;
   made.kernel("zzz_mystery", kNone, 7);

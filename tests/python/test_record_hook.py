@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 NETWORK = """
-import os, sys, threading
+import importlib.util, os, sys, threading
+importlib.util.find_spec("torch")  # as ComfyUI, diffusers and others ask first
 import torch
 
 class Block(torch.nn.Module):
