@@ -101,6 +101,7 @@ Json to_json(const DeploymentMap& map) {
           {"commit", map.commit},
           {"threads", map.threads},
           {"plan_file", known(map.plan_file)},
+          {"kept_rows", map.kept_rows},
           {"text_tokens", map.text_tokens},
           {"layers", map.layers > 0 ? Json(map.layers) : Json()},
           {"timed_layers", map.timed_layers > 0 ? Json(map.timed_layers) : Json()},
@@ -184,6 +185,14 @@ std::string memory_text(const DeploymentMap& map) {
       table.text(), kMapReserve * 1e-9, estimated ? " ~ is an estimate, not measured." : "");
 }
 
+std::string kept_text(const DeploymentMap& map) {
+  if (map.plan_file.empty()) {
+    return "This device has no plan file: --path auto takes INT8 for everything.";
+  }
+  if (map.kept_rows == 0) return "Nothing was kept: the kernels were not measured (--tune).";
+  return fmt::format("Plan file, which --path auto reads: {}", printable(map.plan_file));
+}
+
 std::string to_text(const DeploymentMap& map) {
   std::string hows;
   for (const MapWay& way : map.ways) hows += fmt::format("  {:<5} {}\n", way.name, way.how);
@@ -193,9 +202,7 @@ std::string to_text(const DeploymentMap& map) {
       "of "
       "INT8 and bf16.\n{}{}{}{}\n",
       map.device, map.date, map.commit, linear_table(map), hows, step_text(map), memory_text(map),
-      map.plan_file.empty()
-          ? "This device has no plan file: --path auto takes INT8 for everything."
-          : fmt::format("Plan file, which --path auto reads: {}", printable(map.plan_file)));
+      kept_text(map));
 }
 
 void map_here(const CommonFlags& flags, MapArguments arguments) {
@@ -264,7 +271,8 @@ void add_map(CLI::App& program, CommonFlags& flags) {
           ->type_name("CARDS")
           ->delimiter(',')
           ->allow_extra_args(false);
-  for (const char* measured : {"--html", "--layers", "--seconds", "--tune", "--with-text"}) {
+  for (const char* measured :
+       {"--device", "--html", "--layers", "--seconds", "--threads", "--tune", "--with-text"}) {
     predict->excludes(command->get_option(measured));
   }
   command

@@ -92,6 +92,7 @@ Json to_json(const CardPrediction& card) {
           {"memory_gib", card.memory_gib},
           {"kernels", card.kernels},
           {"fitted_to", card.is_measured},
+          {"estimates", card.estimates},
           {"linears", linears},
           {"steps", steps},
           {"pictures", pictures}};
@@ -165,6 +166,16 @@ std::string step_text(const std::vector<CardPrediction>& cards) {
     }
   }
   return table.text();
+}
+
+// Constants of cards that nobody has published.
+std::string estimate_text(const std::vector<CardPrediction>& cards) {
+  std::string text;
+  for (const CardPrediction& card : cards) {
+    if (card.estimates.empty()) continue;
+    text += fmt::format("{}: estimated are {}\n", card.card, fmt::join(card.estimates, ", "));
+  }
+  return text;
 }
 
 std::string memory_text(const std::vector<PredictedMemory>& memory) {
@@ -247,7 +258,8 @@ std::vector<int> sizes_from(const std::string& shapes) {
 
 void show_prediction(const CommonFlags& flags, const PredictArguments& arguments) {
   PredictRequest request;
-  if (arguments.cards != std::vector<std::string>{"all"}) request.cards = arguments.cards;
+  const auto& names = arguments.cards;
+  if (std::find(names.begin(), names.end(), "all") == names.end()) request.cards = names;
   if (!arguments.shapes.empty()) request.sizes = sizes_from(arguments.shapes);
   request.text_tokens = arguments.text_tokens;
   check_outputs(flags, arguments.svg.empty() ? std::vector<std::string>{}
@@ -265,9 +277,9 @@ void show_prediction(const CommonFlags& flags, const PredictArguments& arguments
                {"held_out", Json::array()}};
   std::string text = fmt::format(
       "{}\n\n{}\nA step is one pass of each transformer, {} text tokens. Linears have the rows of "
-      "the unconditional pass:\n\n{}\n{}\n{}",
-      kPredicted, step_text(cards), request.text_tokens, linear_text(cards), memory_text(memory),
-      public_text(figures));
+      "the unconditional pass:\n\n{}\n{}\n{}\n{}",
+      kPredicted, step_text(cards), request.text_tokens, linear_text(cards), estimate_text(cards),
+      memory_text(memory), public_text(figures));
   if (arguments.check) {
     const LeaveOneOut check = leave_one_out();
     json["held_out"] = list_of_json(check.figures);

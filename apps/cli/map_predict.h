@@ -9,7 +9,7 @@
 namespace octet::cli {
 
 struct PredictArguments {
-  std::vector<std::string> cards;  // or "all"
+  std::vector<std::string> cards;  // or "all" among them
   std::string shapes;  // sizes of the model, as --shapes has them; empty: the usual ones
   int text_tokens = 512;
   std::string svg;     // a file; empty: none

@@ -54,7 +54,7 @@ struct MapRow {
   std::string plan;         // source of that choice, as in TuneRow
   std::vector<MapCell> cells;
   std::string fastest;  // way
-  std::string path;     // int8 or bf16: what Linears::automatic takes for it
+  std::string path;     // int8 or bf16, the faster one: what Linears::automatic takes if kept
 
   OCTET_API const MapCell* cell(const std::string& way) const;  // null: this device has no such way
 };
@@ -102,6 +102,7 @@ struct DeploymentMap {
   std::string commit;  // of the build
   int threads = 0;
   std::string plan_file;  // that has the decisions; empty when they are not kept
+  int kept_rows = 0;      // in that file: those whose kernels were measured
   int64_t text_tokens = 0;
   int64_t layers = 0;        // of the model; 0 without a family
   int64_t timed_layers = 0;  // of the networks that were timed; 0 without steps
@@ -112,7 +113,7 @@ struct DeploymentMap {
 };
 
 // `progress` is told what is being done, and how much of it. Decisions go into the device's plan
-// file, where Linears::automatic finds them.
+// file, beside kernels that were measured, and Linears::automatic finds them there.
 OCTET_API DeploymentMap map_device(const MapRequest& request, const StepProgress& progress = {});
 
 // Linears by sizes and ways; colours are speeds relative to bf16.

@@ -15,7 +15,8 @@
 namespace octet {
 
 struct PredictRequest {
-  std::vector<std::string> cards;              // of known_cards(); none: all
+  // Of known_cards(), or as drivers call them ("NVIDIA A100-SXM4-80GB"), each once; none: all.
+  std::vector<std::string> cards;
   std::vector<int> sizes = {768, 1024, 2048};  // pixels of a square image
   int text_tokens = 512;                       // of the conditional branch
 };
@@ -54,7 +55,7 @@ struct PredictedMemory {
   std::string path;  // int8, bf16, fp8, nf4, fake
   int size = 0;
   double both_bytes = 0, one_bytes = 0;
-  std::vector<int> fits_both, fits_one;  // of 8, 12, 16, 24, 32, 48 and 80 GB
+  std::vector<int> fits_both, fits_one;  // of kMapCards, less kMapReserve (octet/map.h)
 };
 
 struct CardPrediction {
@@ -68,7 +69,7 @@ struct CardPrediction {
   std::vector<std::string> estimates;
   std::vector<PredictedLinear> linears;
   std::vector<PredictedStep> steps;
-  std::vector<PredictedPicture> pictures;  // of 12, 20 and 48 steps
+  std::vector<PredictedPicture> pictures;  // of kMapPictureSteps
 };
 
 // A figure that somebody published, and what the model says.
@@ -81,8 +82,8 @@ struct PublicFigure {
   std::string remark;  // what the model takes for granted, where that is another program's kernel
 };
 
-// A figure of the measured card, predicted without any figure of that shape; steps: without any
-// step.
+// A figure of the measured card, predicted without any figure of that shape but two times of the
+// quantization alone, which are part of INT8 linears of 4096 rows; steps: without any step.
 struct HeldOutFigure {
   std::string what;
   std::string unit;

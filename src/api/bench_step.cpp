@@ -69,6 +69,18 @@ struct BenchedNetwork {
   std::vector<double> us;           // of each measured forward pass
 };
 
+// Attaches a profile to a context as long as this lives: a pass that throws leaves none behind.
+class Watching {
+ public:
+  Watching(nn::Context& ctx, nn::Profile& profile) : ctx_(ctx) { ctx_.profile = &profile; }
+  ~Watching() { ctx_.profile = nullptr; }
+  Watching(const Watching&) = delete;
+  Watching& operator=(const Watching&) = delete;
+
+ private:
+  nn::Context& ctx_;
+};
+
 class StepBencher {
  public:
   StepBencher(const StepBenchRequest& request, const MakeNetwork& make,
@@ -132,6 +144,7 @@ class StepBencher {
   std::optional<nn::Matrix> latent_;  // the same in the type of the activations
   int64_t parameters_ = 0;
   uint64_t weight_bytes_ = 0;
+  std::string why_no_weights_;  // after they could not be made
 };
 
 void StepBencher::count_weights() {
@@ -214,9 +227,10 @@ void StepBencher::warm_up() {
   for (BenchedNetwork& branch : branches_) {
     nn::Profile profile(*backend_);
     profile.enter_network(branch.name);
-    ctx_.profile = &profile;
-    const nn::Matrix velocity = forward(branch);
-    ctx_.profile = nullptr;
+    const nn::Matrix velocity = [&] {
+      const Watching watching(ctx_, profile);
+      return forward(branch);
+    }();
     profile.collect();
     if (request_.require_int8) check_native_int8(profile, *backend_);
     std::vector<float> values(static_cast<size_t>(velocity.view().shape.elements()));
@@ -287,15 +301,14 @@ StepBranch StepBencher::watch(BenchedNetwork& branch) {
   result.steadiness = measure::steadiness_of({timing});
 
   nn::Profile profile(*backend_);
-  ctx_.profile = &profile;
   double watched_us = 0;
   for (int i = 0; i < kWatchedForwards; ++i) {
+    const Watching watching(ctx_, profile);
     const size_t begin = backend_->mark();
     { const nn::Matrix velocity = forward(branch); }
     watched_us += backend_->microseconds_between(begin, backend_->mark());
     profile.collect();
   }
-  ctx_.profile = nullptr;
 
   const auto ms_each = [](double us) { return us * 1e-3 / kWatchedForwards; };
   result.watched_ms = ms_each(watched_us);
@@ -328,8 +341,14 @@ StepBranch StepBencher::watch(BenchedNetwork& branch) {
 }
 
 StepBench StepBencher::run() {
+  check(why_no_weights_.empty(), "{}", why_no_weights_);
   count_weights();
-  make_weights();
+  try {
+    make_weights();
+  } catch (const Error& error) {
+    why_no_weights_ = error.what();  // as they would fail for each other size, after minutes
+    throw;
+  }
   weight_bytes_ = backend_->memory().used;
   return measured();
 }
@@ -384,11 +403,17 @@ StepBench StepBencher::measured() {
 
 std::function<StepBench(const StepBenchRequest&)> step_bencher(const StepBenchRequest& networks,
                                                                const StepProgress& progress) {
-  check_request(networks);
   const models::Family& family = models::family_named(networks.family);
-  const auto bencher = std::make_shared<StepBencher>(
+  return step_bencher(
       networks, [&](size_t network) { return family.synthetic_network(network, networks.layers); },
       progress);
+}
+
+std::function<StepBench(const StepBenchRequest&)> step_bencher(const StepBenchRequest& networks,
+                                                               const MakeNetwork& make,
+                                                               const StepProgress& progress) {
+  check_request(networks);
+  const auto bencher = std::make_shared<StepBencher>(networks, make, progress);
   return [bencher](const StepBenchRequest& request) { return bencher->run_again(request); };
 }
 

@@ -89,7 +89,8 @@ void check_map_request(const MapRequest& request) {
               request.layers.value_or(0));
 }
 
-void measure_row(Backend& backend, const measure::MapTiming& timing, MapRow& row,
+// Whether the plan file has its times.
+bool measure_row(Backend& backend, const measure::MapTiming& timing, MapRow& row,
                  std::vector<MapWay>& ways) {
   const measure::LinearTimes times = measure::measure_ways(backend, row.shape, timing);
   row.kernel = times.plan.kernel;
@@ -104,6 +105,7 @@ void measure_row(Backend& backend, const measure::MapTiming& timing, MapRow& row
   for (MapCell& cell : row.cells) cell.ratio = bf16_us / cell.load_us;
   row.fastest = measure::fastest_way(times.ways);
   row.path = measure::own_path(times.ways);
+  return times.kept;
 }
 
 }  // namespace
@@ -135,7 +137,7 @@ DeploymentMap map_device(const MapRequest& request, const StepProgress& progress
     int done = 0;
     if (progress) progress("linears", done, total);
     for (MapRow& row : plan.rows) {
-      measure_row(*backend, timing, row, map.ways);
+      if (measure_row(*backend, timing, row, map.ways)) ++map.kept_rows;
       if (progress) progress("linears", ++done, total);
     }
   }

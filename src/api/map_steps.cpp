@@ -86,6 +86,8 @@ class StepMapper {
           for (const AttentionMode attention : kAttentionModes) {
             // In bf16 all else is, too: as others run it.
             if (linears == Linears::floating && attention != AttentionMode::floating) continue;
+            // Of use only beside the one of more layers.
+            if (layers != timed_ && !bench({pixels, linears, attention, timed_})) continue;
             run({pixels, linears, attention, layers});
           }
         }

@@ -1,5 +1,7 @@
 #include "octet/predict.h"
 
+#include <algorithm>
+
 #include "api/boundary.h"
 #include "base/error.h"
 #include "predict/prediction.h"
@@ -34,7 +36,11 @@ std::vector<CardPrediction> predict_cards(const PredictRequest& request) try {
         "predict: there are {} text tokens, expected 0 to {}", request.text_tokens,
         kMostTextTokens);
   std::vector<const predict::Card*> cards;
-  for (const std::string& id : request.cards) cards.push_back(&predict::card_of(id));
+  for (const std::string& name : request.cards) {
+    const predict::Card* card = predict::find_card(name);
+    if (card == nullptr) card = &predict::card_of(name);  // says which ones are known
+    if (std::find(cards.begin(), cards.end(), card) == cards.end()) cards.push_back(card);
+  }
   if (cards.empty()) {
     for (const predict::Card& card : predict::cards()) cards.push_back(&card);
   }

@@ -79,10 +79,12 @@ class GemmTuning {
     return {};
   }
   // Adds to GemmPlan::reference_us of a problem whose plan was measured, in the plan file, too.
-  virtual void keep_references(const GemmProblem& problem,
+  // Whether the file has them now.
+  virtual bool keep_references(const GemmProblem& problem,
                                const std::map<std::string, double>& reference_us) {
     (void)problem;
     (void)reference_us;
+    return false;
   }
   // Whether the plan file knows that a linear of n x k is faster in bf16 than in INT8, when it has
   // about m rows. False where nothing was measured.

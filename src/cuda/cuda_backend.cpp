@@ -161,12 +161,12 @@ class CudaBackend final : public Backend, private GemmTuning {
     }
     return peers;
   }
-  void keep_references(const GemmProblem& asked,
+  bool keep_references(const GemmProblem& asked,
                        const std::map<std::string, double>& reference_us) override {
-    if (forced_ != nullptr) return;
+    if (forced_ != nullptr) return false;
     GemmProblem problem = asked;
     problem.layout = kWeightLayout;
-    planner_.add_references(problem, reference_us);
+    return planner_.add_references(problem, reference_us);
   }
   bool is_faster_in_bf16(int64_t m, int64_t n, int64_t k) override {
     return forced_ == nullptr && tune::is_faster_in_bf16(planner_.known(), m, n, k);

@@ -95,7 +95,7 @@ double slice_us(Backend& backend, const MappedWay& way, double expected_us, doub
 
 void time_under_load(Backend& backend, const std::vector<MappedWay>& ways, double seconds,
                      std::vector<WayTimes>& times) {
-  constexpr double kSettling = 0.2;  // of a slice, and of the warm-up
+  constexpr double kSettling = 0.2;  // of `seconds`, before each half
   const bool many = seconds > 0;
   // To the power limit: whoever ran first would else have the clock of an idle device.
   if (many) slice_us(backend, ways[1], times[1].cold_us, seconds);
@@ -137,7 +137,7 @@ LinearTimes measure_ways(Backend& backend, const GemmShape& shape, const MapTimi
   time_under_load(backend, linear.ways(), timing.seconds, result.ways);
   std::map<std::string, double> references;
   for (const WayTimes& way : result.ways) references[reference_name(way.way)] = way.load_us;
-  tuning.keep_references(problem, references);
+  result.kept = tuning.keep_references(problem, references);
   return result;
 }
 

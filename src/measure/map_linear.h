@@ -26,18 +26,20 @@ struct WayTimes {
 struct LinearTimes {
   GemmPlan plan;
   std::vector<WayTimes> ways;
+  bool kept = false;  // in the plan file
 };
 
 struct MapTiming {
-  // Of each way without pause, in two halves; 0: one run. Each half follows a fifth of it that is
-  // not counted, while the clock is still that of the way before.
+  // Of each way without pause, in two halves; 0: one run. Before each half it runs for a fifth of
+  // `seconds` that is not counted, while the clock is still that of the way before.
   double seconds = 0.2;
   int rounds = 7;  // of single runs, at least
 };
 
 // In bf16. The plan is made first, as the backend was told to (tuning takes memory of its own), and
-// gets the times under load as references, for Linears::automatic. Throws Error, naming the way,
-// when its outputs are not those of the product: a time of something else is worth nothing.
+// gets the times under load as references, for Linears::automatic, where it was measured. Throws
+// Error, naming the way, when its outputs are not those of the product: a time of something else is
+// worth nothing.
 LinearTimes measure_ways(Backend& backend, const GemmShape& shape, const MapTiming& timing);
 
 // Of the ways that Octet runs itself, the faster one under load: kInt8 or kBf16.

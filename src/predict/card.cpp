@@ -114,7 +114,7 @@ const Card* find_card(std::string_view device) {
   const std::vector<std::string> words = words_of(device);
   for (const Card& card : cards()) {
     const auto is_its_name = [&](const std::string& name) { return is_called(words, name); };
-    if (device == card.id || std::any_of(card.names.begin(), card.names.end(), is_its_name)) {
+    if (is_its_name(card.id) || std::any_of(card.names.begin(), card.names.end(), is_its_name)) {
       return &card;
     }
   }

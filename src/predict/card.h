@@ -36,8 +36,8 @@ std::span<const Card> cards();
 // Throws Error with the known ids, and the one that was probably meant.
 const Card& card_of(std::string_view id);
 
-// By its id, or as drivers and profilers print it ("NVIDIA A100-SXM4-80GB"). Null for others,
-// among them relatives that have other constants ("RTX 3090 Ti", "H100 PCIe", "GH200").
+// By its id in any case, or as drivers and profilers print it ("NVIDIA A100-SXM4-80GB"). Null for
+// others, among them relatives that have other constants ("RTX 3090 Ti", "H100 PCIe", "GH200").
 const Card* find_card(std::string_view device);
 
 }  // namespace octet::predict

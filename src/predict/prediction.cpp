@@ -3,16 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "octet/map.h"
 #include "predict/calibration.h"
 #include "predict/step.h"
 
 namespace octet::predict {
 namespace {
-
-constexpr int kPictureSteps[] = {12, 20, 48};                // of the presets
-constexpr int kMemorySizes[] = {8, 12, 16, 24, 32, 48, 80};  // GB, as cards are sold
-// CUDA's context and its libraries: nvidia-smi against what was allocated, on an H200.
-constexpr double kContextBytes = 0.8e9;
 
 // Those that a user could take instead; 0: the card cannot.
 std::string fastest(double int8, double bf16, double fp8) {
@@ -75,8 +71,8 @@ PredictedPicture predicted_picture(const PredictedStep& step, int steps) {
 
 std::vector<int> fitting_cards(double bytes) {
   std::vector<int> sizes;
-  for (const int gb : kMemorySizes) {
-    if (bytes + kContextBytes <= gb * 1024.0 * 1024 * 1024) sizes.push_back(gb);
+  for (const int gb : kMapCards) {
+    if (bytes <= gb * 1e9 - kMapReserve) sizes.push_back(gb);
   }
   return sizes;
 }
@@ -98,7 +94,7 @@ CardPrediction prediction_of(const Card& card, const std::vector<int>& sizes, in
       result.linears.push_back(predicted_linear(card, linear, size));
     }
     result.steps.push_back(predicted_step(card, size, text_tokens));
-    for (const int steps : kPictureSteps) {
+    for (const int steps : kMapPictureSteps) {
       result.pictures.push_back(predicted_picture(result.steps.back(), steps));
     }
   }

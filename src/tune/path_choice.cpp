@@ -1,8 +1,10 @@
 #include "tune/path_choice.h"
 
 #include <charconv>
+#include <cstdint>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 namespace octet::tune {
 namespace {
@@ -26,14 +28,14 @@ std::optional<PathTimes> path_times(const GemmPlan& plan) {
     return found == plan.reference_us.end() ? 0 : found->second;
   };
   const double int8 = time(kInt8Linear), bf16 = time(kBf16Linear);
-  if (int8 > 0 && bf16 > 0) return PathTimes{int8, bf16};
+  if (int8 > 0 && bf16 > 0) return PathTimes{int8, bf16, /*is_mapped=*/true};
   const double quantize = time(kQuantize), unquantized = time(kUnquantized);
   if (plan.us <= 0 || quantize <= 0 || unquantized <= 0) return std::nullopt;
   return PathTimes{plan.us + quantize, unquantized};
 }
 
 bool is_faster_in_bf16(const Plans& plans, int64_t m, int64_t n, int64_t k) {
-  int64_t nearest = -1;
+  std::pair<int64_t, int> best = {INT64_MAX, 0};  // distance of m, and how little the times tell
   PathTimes sum;
   for (const auto& [name, plan] : plans) {
     std::string_view key = name;
@@ -42,10 +44,11 @@ bool is_faster_in_bf16(const Plans& plans, int64_t m, int64_t n, int64_t k) {
     if (!of_m || of_n != n || of_k != k) continue;
     const auto times = path_times(plan);
     if (!times) continue;
-    const int64_t distance = std::abs(*of_m - m);
-    if (nearest >= 0 && distance > nearest) continue;
-    if (distance < nearest || nearest < 0) sum = {};
-    nearest = distance;
+    const bool is_fused = key.find('+') != key.npos;  // "BF16+swiglu rows"
+    const std::pair rank = {std::abs(*of_m - m), times->is_mapped ? 0 : is_fused ? 2 : 1};
+    if (rank > best) continue;
+    if (rank < best) sum = {};
+    best = rank;
     sum.int8_us += times->int8_us;
     sum.bf16_us += times->bf16_us;
   }

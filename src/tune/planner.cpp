@@ -110,13 +110,15 @@ std::optional<GemmPlan> Planner::tuned(const GemmProblem& problem,
   return plan;
 }
 
-void Planner::add_references(const GemmProblem& problem,
+bool Planner::add_references(const GemmProblem& problem,
                              const std::map<std::string, double>& reference_us) {
   const auto found = plans_.find(problem);
-  if (found == plans_.end() || found->second.us <= 0) return;
+  if (found == plans_.end() || found->second.us <= 0) return false;
   GemmPlan& plan = found->second;
   for (const auto& [name, us] : reference_us) plan.reference_us[name] = us;
   cache_.store(problem, plan);
+  const GemmPlan* kept = cache_.find(problem);
+  return kept != nullptr && kept->reference_us == plan.reference_us;
 }
 
 const Plans& Planner::known() {

@@ -49,7 +49,8 @@ class Planner {
 
   // Adds other ways to the result to a plan that was measured, here and in the file: what is known
   // under the same names is replaced. Nothing for a plan that was not measured, or never asked for.
-  void add_references(const GemmProblem& problem,
+  // Whether the file has them now.
+  bool add_references(const GemmProblem& problem,
                       const std::map<std::string, double>& reference_us);
 
   // All that the file knows.

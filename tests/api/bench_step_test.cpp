@@ -5,10 +5,12 @@
 
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "formats/error_message.h"
 #include "models/ideogram4/transformer.h"
 #include "models/small_dit.h"
+#include "weights/random_weights.h"
 
 namespace octet {
 namespace {
@@ -113,6 +115,66 @@ TEST(BenchStep, RequiredInt8) {
   request.linears = Linears::floating;
   EXPECT_ERROR_WITH(bench_step(request, small_networks(test::small_dit(3, 192)), {}),
                     "`require_int8`");
+}
+
+// What the networks below have done, and when they fail.
+struct Troubles {
+  int passes = 0, failing_pass = -1;
+  int fillings = 0;
+  bool has_room = true;
+};
+
+class TroubledTransformer : public ideogram4::Transformer {
+ public:
+  TroubledTransformer(Troubles& troubles, bool conditional)
+      : Transformer(test::small_dit(2, 128), conditional), troubles_(troubles) {}
+
+  void velocity(nn::Context& ctx, const models::Conditioning& conditioning,
+                models::Timeline& timeline, const ConstTensorView& z,
+                const TensorView& out) const override {
+    if (troubles_.passes++ == troubles_.failing_pass) throw Error("this pass fails");
+    Transformer::velocity(ctx, conditioning, timeline, z, out);
+  }
+  void visit(int64_t unit, nn::WeightVisitor& visitor) override {
+    if (dynamic_cast<weights::RandomWeights*>(&visitor) != nullptr) {
+      ++troubles_.fillings;
+      if (!troubles_.has_room) throw Error("there is no room");
+    }
+    Transformer::visit(unit, visitor);
+  }
+
+ private:
+  Troubles& troubles_;
+};
+
+// Whatever pass fails, the first, one of a step or the last, which is watched.
+TEST(BenchStep, AFailedStepLeavesNothingBehind) {
+  Troubles troubles;
+  const auto bench = step_bencher(
+      small_request(),
+      [&](size_t network) { return std::make_unique<TroubledTransformer>(troubles, network == 0); },
+      {});
+  EXPECT_EQ(bench(small_request()).branches.size(), 2u);
+  const int passes = std::exchange(troubles.passes, 0), fillings = troubles.fillings;
+  for (const int failing : {0, passes / 2, passes - 1}) {
+    troubles.passes = 0;
+    troubles.failing_pass = failing;
+    EXPECT_ERROR_WITH(bench(small_request()), "this pass fails");
+    const StepBench next = bench(small_request());
+    EXPECT_NE(find(next.branches.at(1), "attention.qkv"), nullptr) << failing;
+  }
+  EXPECT_EQ(troubles.fillings, fillings) << "weights are made once";
+}
+
+TEST(BenchStep, WeightsThatHaveNoRoomAreNotTriedAgain) {
+  Troubles troubles{.has_room = false};
+  const auto bench = step_bencher(
+      small_request(),
+      [&](size_t network) { return std::make_unique<TroubledTransformer>(troubles, network == 0); },
+      {});
+  EXPECT_ERROR_WITH(bench(small_request()), "there is no room");
+  EXPECT_ERROR_WITH(bench(small_request()), "there is no room");
+  EXPECT_EQ(troubles.fillings, 1);
 }
 
 TEST(BenchStep, RefusesWhatIsOutOfRange) {

@@ -63,6 +63,7 @@ TEST(Map, OnAHost) {
   }
   EXPECT_TRUE(map.steps.empty() && map.memory.empty());
   EXPECT_TRUE(map.plan_file.empty());
+  EXPECT_EQ(map.kept_rows, 0);
   const HeatMap drawn = heat_map_of(map);
   EXPECT_EQ(drawn.rows.size(), 2u);    // 64 x 64 and 128 x 64
   EXPECT_EQ(drawn.groups.size(), 2u);  // 16 and 8 rows
@@ -123,7 +124,7 @@ TEST(Map, StepsAreCountedUpAndComputed) {
         const double each = step.linears == Linears::int8 ? 3 : 8;
         return step_of(step, 2, step.attention == AttentionMode::int8 ? each - 1 : each);
       });
-  ASSERT_EQ(asked.size(), 8u);  // five and one layers: in bf16, and three in INT8
+  ASSERT_EQ(asked.size(), 7u);  // five and one layers: in bf16, and in INT8 but for what failed
   EXPECT_EQ(asked[0].layers, 5);
   EXPECT_EQ(asked[1].layers, 1);
   EXPECT_EQ(asked[2].layers, 5);

@@ -176,9 +176,9 @@ TEST_F(CudaPeers, AMapsDecisionIsFoundByTheNextBackend) {
   {
     const auto backend = make(tune::TuneMode::missing);
     EXPECT_EQ(backend->tuning().plan_gemm(problem).source, GemmPlan::Source::tuned);
-    backend->tuning().keep_references(problem, {{kInt8Linear, 5}, {kBf16Linear, 9}});
+    EXPECT_TRUE(backend->tuning().keep_references(problem, {{kInt8Linear, 5}, {kBf16Linear, 9}}));
     EXPECT_FALSE(backend->tuning().is_faster_in_bf16(64, 128, 256));
-    backend->tuning().keep_references(problem, {{kInt8Linear, 5}, {kBf16Linear, 4}});
+    EXPECT_TRUE(backend->tuning().keep_references(problem, {{kInt8Linear, 5}, {kBf16Linear, 4}}));
     EXPECT_TRUE(backend->tuning().is_faster_in_bf16(64, 128, 256));
   }
   EXPECT_TRUE(make(tune::TuneMode::off)->tuning().is_faster_in_bf16(100, 128, 256));

@@ -62,6 +62,7 @@ TEST(PredictCards, AreFoundAsDriversCallThem) {
     return card ? card->id : std::string("none");
   };
   EXPECT_EQ(id_of("rtx3090"), "rtx3090");
+  EXPECT_EQ(id_of("RTX3090"), "rtx3090");
   EXPECT_EQ(id_of("NVIDIA GeForce RTX 3090"), "rtx3090");
   EXPECT_EQ(id_of("NVIDIA GeForce RTX 4060 Ti"), "rtx4060ti");
   EXPECT_EQ(id_of("NVIDIA GeForce RTX 3060"), "rtx3060");
@@ -107,6 +108,8 @@ TEST(PredictCards, AllArePredicted) {
     const auto& estimates = card.estimates;
     EXPECT_EQ(std::count(estimates.begin(), estimates.end(), "int8_mma"), card.card == "b200");
     EXPECT_EQ(std::count(estimates.begin(), estimates.end(), "multiprocessors"), 0);
+    const bool has_the_measured_chip = card.card == "h100" || card.card == "h200";
+    EXPECT_EQ(std::count(estimates.begin(), estimates.end(), "energy"), !has_the_measured_chip);
     ASSERT_EQ(card.linears.size(), 4u);
     ASSERT_EQ(card.steps.size(), 1u);
     ASSERT_EQ(card.pictures.size(), 3u);
@@ -117,6 +120,14 @@ TEST(PredictCards, AllArePredicted) {
       EXPECT_FALSE(linear.tile.empty());
     }
   }
+}
+
+TEST(PredictCards, EachIsPredictedOnceByAnyOfItsNames) {
+  const auto some = predict_cards(
+      {.cards = {"RTX3090", "NVIDIA A100-SXM4-80GB", "rtx3090", "a100"}, .sizes = {256}});
+  ASSERT_EQ(some.size(), 2u);
+  EXPECT_EQ(some[0].card, "rtx3090");
+  EXPECT_EQ(some[1].card, "a100");
 }
 
 TEST(PredictCards, PublicFiguresHaveSourcesAndErrors) {

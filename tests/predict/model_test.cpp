@@ -118,6 +118,9 @@ TEST(PredictModel, MemoryIsThatOfTheDocuments) {
   ASSERT_EQ(rows.front().path, "int8");
   EXPECT_EQ(rows.front().fits_both, (std::vector<int>{24, 32, 48, 80}));
   EXPECT_EQ(rows.front().fits_one, (std::vector<int>{12, 16, 24, 32, 48, 80}));
+  // 7.44 GB and the reserve are more than 8 * 10^9 bytes: cards are counted as `octet map` does.
+  ASSERT_EQ(rows[3].path, "nf4");
+  EXPECT_EQ(rows[3].fits_one, rows.front().fits_one);
 }
 
 TEST(PredictModel, RatiosAreOfKnownCardsAndShapes) {

@@ -79,13 +79,15 @@ def test_path_and_linears_are_one_choice(octet):
 
 def test_other_cards_are_predicted(octet, repository, tmp_path):
     words = ["map", "--predict", "rtx3090,h200", "--shapes", "ideogram4@1024", "-q"]
-    assert octet(*words).stdout.startswith("PREDICTED")
+    text = octet(*words).stdout
+    assert text.startswith("PREDICTED") and "\nrtx3090: estimated are " in text
     octet(*words, "--json", "cards.json", "--svg", "cards.svg")
     result = json.loads((tmp_path / "cards.json").read_text())
     check_against(documented_fields(repository), "map.predict",
                   {**result, "held_out": [dict.fromkeys(HELD_OUT_FIELDS)]})
     assert result["predicted"] is True
     assert [card["card"] for card in result["cards"]] == ["rtx3090", "h200"]
+    assert "energy" in result["cards"][0]["estimates"]
     assert [step["pixels"] for step in result["cards"][0]["steps"]] == [1024]
     assert "PREDICTED" in (tmp_path / "cards.svg").read_text()
 
@@ -95,6 +97,7 @@ HELD_OUT_FIELDS = ["what", "unit", "measured", "predicted", "error"]
 
 @pytest.mark.parametrize("flags", [
     ["--predict", "h200", "--layers", "5"], ["--predict", "h200", "--html", "map.html"],
-    ["--check"], ["--predict", "h200", "--shapes", "16,64,64"]])
+    ["--check"], ["--predict", "h200", "--shapes", "16,64,64"],
+    ["--predict", "h200", "--device", "cpu"], ["--predict", "h200", "--threads", "1"]])
 def test_what_does_not_go_with_predicting(octet, flags):
     assert octet("map", *flags, code=2).stderr.count("\n") == 1

@@ -59,11 +59,25 @@ TEST(PathChoice, TheNearestPlansDecide) {
   plans[problem_of(4096).to_string()] = tuned(100, 5, 200);
   EXPECT_FALSE(is_faster_in_bf16(plans, 4000, 4608, 12288));
   EXPECT_TRUE(is_faster_in_bf16(plans, 600, 4608, 12288));
-  // Whatever is fused: together, 35 + 60 us of INT8 take less than 34 + 90 us of bf16.
-  plans[problem_of(512, Fusion::swiglu).to_string()] = mapped(60, 90);
-  EXPECT_FALSE(is_faster_in_bf16(plans, 512, 4608, 12288));
-  plans[problem_of(512, Fusion::swiglu).to_string()] = mapped(60, 55);
-  EXPECT_TRUE(is_faster_in_bf16(plans, 512, 4608, 12288));
+}
+
+// INT8 with SwiGLU against bf16 without says less than plain products, and those less than whole
+// linears.
+TEST(PathChoice, LikeIsComparedWithLike) {
+  Plans plans;
+  const auto is_bf16 = [&] { return is_faster_in_bf16(plans, 512, 4608, 12288); };
+  const std::string plain = problem_of(512).to_string();
+  const std::string fused = problem_of(512, Fusion::swiglu).to_string();
+  plans[fused] = tuned(90, 5, 60);
+  EXPECT_TRUE(is_bf16()) << "nothing else tells";
+  plans[plain] = tuned(30, 5, 40);
+  EXPECT_FALSE(is_bf16()) << "the plain one decides";
+  plans[fused] = mapped(60, 55);
+  EXPECT_TRUE(is_bf16()) << "whole linears decide";
+  plans[plain] = mapped(50, 60);
+  EXPECT_FALSE(is_bf16()) << "110 us against 115";
+  plans[problem_of(600).to_string()] = mapped(9, 1);
+  EXPECT_FALSE(is_bf16()) << "those are nearer";
 }
 
 TEST(PathChoice, OtherNamesOfProblemsAreNobodys) {
@@ -82,7 +96,7 @@ TEST(PathChoice, DecisionsOutliveTheProcess) {
   const GemmProblem problem = problem_of(512);
   {
     Planner planner(PlanCache(path, some_header()), TuneMode::missing);
-    planner.add_references(problem, {{kInt8Linear, 2}});  // a plan that nobody asked for
+    EXPECT_FALSE(planner.add_references(problem, {{kInt8Linear, 2}})) << "nobody asked for it";
     EXPECT_TRUE(planner.known().empty());
     const std::map<std::string, double> times = {{"wide", 30}, {kQuantize, 5}, {kUnquantized, 60}};
     planner.choose(problem, {{"wide", 1}}, [&] {
@@ -90,7 +104,8 @@ TEST(PathChoice, DecisionsOutliveTheProcess) {
                    {kQuantize, kUnquantized}};
     });
     EXPECT_FALSE(is_faster_in_bf16(planner.known(), 512, 4608, 12288));
-    planner.add_references(problem, {{kInt8Linear, 70}, {kBf16Linear, 50}, {kFp8Linear, 40}});
+    EXPECT_TRUE(
+        planner.add_references(problem, {{kInt8Linear, 70}, {kBf16Linear, 50}, {kFp8Linear, 40}}));
     EXPECT_EQ(planner.find(problem)->reference_us.at(kBf16Linear), 50);
     EXPECT_TRUE(is_faster_in_bf16(planner.known(), 512, 4608, 12288));
   }
@@ -111,7 +126,7 @@ TEST(PathChoice, PlansThatWereNotMeasuredAreNotKept) {
   const std::string path = folder.file("plans.json");
   Planner planner(PlanCache(path, some_header()), TuneMode::off);
   planner.choose(problem_of(512), {{"wide", 1}}, [] { return Trial{}; });
-  planner.add_references(problem_of(512), {{kInt8Linear, 2}, {kBf16Linear, 1}});
+  EXPECT_FALSE(planner.add_references(problem_of(512), {{kInt8Linear, 2}, {kBf16Linear, 1}}));
   EXPECT_TRUE(planner.known().empty());
   EXPECT_FALSE(std::filesystem::exists(path));
 }

@@ -129,8 +129,9 @@ std::vector<LinearPeer> make_linear_peers(Device& device, Matmul& matmul,
     }
     if (linear) {
       peers.push_back({.name = "fp8",
-                       .how = fmt::format("quantize to E4M3 with {}, multiply with cuBLASLt",
-                                          by_rows ? "a scale for each row" : "one scale"),
+                       .how = fmt::format(
+                           "quantize to E4M3 with {}, multiply with cuBLASLt and fast accumulation",
+                           by_rows ? "a scale for each row" : "one scale"),
                        .least_error = kFp8LeastError,
                        .most_error = kFp8MostError,
                        .run = [linear, n, k](const ConstTensorView& x, const TensorView& out) {

@@ -1,7 +1,5 @@
 // NF4 to bf16 and back. Dequantizing is what an NF4 linear does to its whole weight in every call,
 // so it runs at the speed of memory: a thread takes sixteen codes, one load and two stores.
-#include <algorithm>
-
 #include "base/checked.h"
 #include "cuda/rows/peer_kernels.h"
 #include "cuda/rows/values.cuh"
@@ -11,7 +9,6 @@ namespace {
 
 constexpr int kNf4Threads = 256;
 constexpr int kNf4Run = 16;  // elements of a thread
-constexpr int64_t kNf4MostBlocks = int64_t{1} << 30;
 
 struct Nf4Book {
   float values[16];
@@ -69,9 +66,7 @@ __global__ void __launch_bounds__(kNf4Threads)
   absmax[block] = most;
 }
 
-unsigned nf4_grid(int64_t threads) {
-  return static_cast<unsigned>(std::min(ceil_div(threads, kNf4Threads), kNf4MostBlocks));
-}
+unsigned nf4_grid(int64_t threads) { return static_cast<unsigned>(ceil_div(threads, kNf4Threads)); }
 
 }  // namespace
 
