@@ -20,9 +20,9 @@ using engine::LoadRules;
 
 // What features in INT8 have to reach, of every token.
 constexpr double kLeastCosine = 0.998;
-constexpr LoadRules kFloating = {.int8 = false};
-constexpr LoadRules kRowwise = {.int8 = true};
-constexpr LoadRules kRotated = {.int8 = true, .rotation = 256};
+const LoadRules kFloating = {.int8 = false};
+const LoadRules kRowwise = {.int8 = true};
+const LoadRules kRotated = {.int8 = true, .rotation = 256};
 
 class TextInt8 : public testing::Test {
  protected:
