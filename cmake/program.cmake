@@ -21,3 +21,7 @@ target_link_libraries(record_heads PRIVATE octet_core)
 # Compares plan files in the step; see the top of its source.
 add_executable(plans_in_turns EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/lab/step/plans_in_turns.cpp)
 target_link_libraries(plans_in_turns PRIVATE octet_core)
+
+# Weights in plain rows beside packed ones; see the top of its source.
+add_executable(plain_rows EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/bench/plain_rows.cpp)
+target_link_libraries(plain_rows PRIVATE octet_core)

@@ -23,7 +23,7 @@ extern "C" {
 
 // Rises when a function or a field is added. What is there keeps its meaning: a program runs with
 // every library whose octet_abi_version() is at least this.
-#define OCTET_ABI_VERSION 2
+#define OCTET_ABI_VERSION 3
 OCTET_API int32_t octet_abi_version(void);
 OCTET_API const char* octet_version(void);  // "0.1.0"
 OCTET_API const char* octet_commit(void);   // of the build
@@ -313,6 +313,62 @@ OCTET_API octet_status octet_linear_int8(octet_device* device, const octet_weigh
 OCTET_API octet_status octet_linear(octet_device* device, const octet_weight* weight,
                                     const octet_matrix* x, int32_t fusion, const octet_matrix* y);
 
+// --- the same on another framework's streams and memory ---
+//
+// For programs that own streams, memory and weights: each call says where it works, takes memory
+// from the caller alone, and reads a weight in plain rows where it lies. A device serves all
+// streams and threads this way; a call costs a few microseconds, and waits for nothing but, once
+// for each size, for kernels to be measured (`tuning` of octet_device_open(), never while a stream
+// is captured into a graph).
+
+// So many bytes of the device's memory, aligned to 256, that stay until the work of the call is
+// done; NULL when there is none.
+typedef void* (*octet_allocate)(void* user, size_t bytes);
+
+typedef struct octet_call {
+  size_t struct_size;
+  void* stream;  // a cudaStream_t of the device, NULL: its default stream; not of hosts
+  void* memory;  // to work in, aligned to 256 (or NULL), see octet_linear_memory()
+  size_t memory_bytes;
+  octet_allocate allocate;  // for what does not fit there; NULL: that is an error
+  void* user;               // handed to it
+  const char* kernel;       // set by linears: the kernel that ran; lasts as long as the library
+} octet_call;
+
+// A weight that stays where it is, in the device's memory; pointers as in octet_weight_rows.
+typedef struct octet_plain_weight {
+  size_t struct_size;
+  const int8_t* codes;
+  int64_t n, k;
+  int64_t row_stride;   // bytes from one row to the next; 0: k
+  const float* scales;  // [scale_count]
+  int64_t scale_count;  // n, or 1: the same for all rows
+  const void* bias;     // [n], or NULL
+  const float* smooth;
+  int64_t rotation_group;
+  octet_dtype bias_dtype;  // F32, BF16 or F16
+  int32_t gate_up;
+} octet_plain_weight;
+
+// Bytes of octet_call::memory in which a linear of m x k activations finds all that it needs, but
+// for sums that some kernels share.
+OCTET_API size_t octet_linear_memory(int64_t m, int64_t k);
+
+OCTET_API octet_status octet_call_quantize_rows(octet_device* device, octet_call* call,
+                                                const octet_matrix* x, const float* smooth,
+                                                int64_t rotation_group, const octet_matrix* codes,
+                                                float* scales);
+// `weight` or `packed`: one of them, the other NULL. What a weight has decides what happens to the
+// product: a bias is added, a gate and an up projection become swiglu, and I32 are the bare sums.
+OCTET_API octet_status octet_call_linear_int8(octet_device* device, octet_call* call,
+                                              const octet_plain_weight* weight,
+                                              const octet_weight* packed, const octet_matrix* codes,
+                                              const float* scales, const octet_matrix* y);
+OCTET_API octet_status octet_call_linear(octet_device* device, octet_call* call,
+                                         const octet_plain_weight* weight,
+                                         const octet_weight* packed, const octet_matrix* x,
+                                         const octet_matrix* y);
+
 // --- structs with their defaults ---
 // Here and not in the library, which may know a larger struct than the program has.
 
@@ -329,6 +385,8 @@ OCTET_DEFINE_INIT(octet_callbacks)
 OCTET_DEFINE_INIT(octet_report)
 OCTET_DEFINE_INIT(octet_info)
 OCTET_DEFINE_INIT(octet_weight_rows)
+OCTET_DEFINE_INIT(octet_call)
+OCTET_DEFINE_INIT(octet_plain_weight)
 #undef OCTET_DEFINE_INIT
 
 #ifdef __cplusplus

@@ -78,6 +78,10 @@ template <>
 inline constexpr size_t kFirstSize<octet_info> = 40;
 template <>
 inline constexpr size_t kFirstSize<octet_weight_rows> = 72;
+template <>
+inline constexpr size_t kFirstSize<octet_call> = 56;
+template <>
+inline constexpr size_t kFirstSize<octet_plain_weight> = 88;
 
 template <class T>
 void check_struct(const T* given, const char* field) {

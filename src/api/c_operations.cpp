@@ -1,47 +1,12 @@
 // The operations of octet/octet.h: quantizing rows and INT8 linears on pointers of the caller.
 #include <memory>
-#include <mutex>
-#include <optional>
 
-#include "api/c_api.h"
+#include "api/c_device.h"
 #include "backend/host_backend.h"
-#include "backend/kernel_watch.h"
 #include "devices/select.h"
 
 namespace octet::c_api {
-
-// A backend is used by one thread at a time. Weights keep theirs, so that handles may be freed in
-// any order.
-struct SharedDevice {
-  std::mutex mutex;
-  std::unique_ptr<Backend> backend;
-  std::string description;
-  std::optional<KernelWatch> watch;
-};
-
-}  // namespace octet::c_api
-
-struct octet_device {
-  std::shared_ptr<octet::c_api::SharedDevice> shared;
-};
-
-struct octet_weight {
-  std::shared_ptr<octet::c_api::SharedDevice> device;
-  octet::QWeight packed;
-};
-
-namespace octet::c_api {
 namespace {
-
-// `work`, with the backend of a device to itself.
-template <class Work>
-octet_status on_device(octet_device* device, Work&& work) noexcept {
-  return guarded([&] {
-    check_given(device, "device");
-    const std::lock_guard lock(device->shared->mutex);
-    work(*device->shared->backend);
-  });
-}
 
 tune::TuneMode tune_mode(int32_t tuning) {
   switch (tuning) {
@@ -64,61 +29,6 @@ Fusion fusion_of(int32_t fusion) {
   throw InvalidRequest(
       "fusion",
       fmt::format("`fusion` is {}, expected OCTET_FUSION_NONE, _BIAS or _SWIGLU", fusion));
-}
-
-DType dtype_of(octet_dtype dtype, const char* field) {
-  switch (dtype) {
-    case OCTET_F32: return DType::f32;
-    case OCTET_BF16: return DType::bf16;
-    case OCTET_F16: return DType::f16;
-    case OCTET_I8: return DType::i8;
-    case OCTET_I32: return DType::i32;
-    default: break;
-  }
-  throw InvalidRequest(field,
-                       fmt::format("`dtype` of `{}` is {}, which is no octet_dtype", field, dtype));
-}
-
-// No matrix has more elements along an axis, or from one row to the next, so that the bytes of any
-// can be counted in 64 bits.
-constexpr int64_t kLargestExtent = int64_t{1} << 30;
-
-void check_extent(int64_t extent, const char* name, const char* field) {
-  check_value(extent >= 0 && extent <= kLargestExtent, field,
-              "`{}` of `{}` is {}, expected 0 to {}", name, field, extent, kLargestExtent);
-}
-
-TensorView view_of(const octet_matrix* matrix, const char* field) {
-  check_given(matrix, field);
-  const DType dtype = dtype_of(matrix->dtype, field);
-  check_extent(matrix->rows, "rows", field);
-  check_extent(matrix->columns, "columns", field);
-  const int64_t stride = matrix->row_stride == 0 ? matrix->columns : matrix->row_stride;
-  check_extent(stride, "row_stride", field);
-  check_value(stride >= matrix->columns, field,
-              "`row_stride` of `{}` is {}, fewer elements than its {} columns", field, stride,
-              matrix->columns);
-  check_value(matrix->data != nullptr || matrix->rows == 0 || matrix->columns == 0, field,
-              "`data` of `{}` is NULL", field);
-  return TensorView::rows(static_cast<std::byte*>(matrix->data), dtype, matrix->rows,
-                          matrix->columns, stride);
-}
-
-TensorView vector_of(const float* values, int64_t count, const char* field) {
-  check_value(values != nullptr || count == 0, field, "`{}` is NULL", field);
-  // A QTensor serves outputs, too, and is hence never const; inputs are only read.
-  return {reinterpret_cast<std::byte*>(const_cast<float*>(values)), DType::f32, {count}};
-}
-
-ActivationTransform transform_of(const float* smooth, int64_t rotation_group, int64_t k) {
-  check_value(smooth == nullptr || rotation_group == 0, "rotation_group",
-              "`rotation_group` is {}, but there is a `smooth`; expected one of them",
-              rotation_group);
-  if (smooth != nullptr) {
-    return {.kind = Transform::smooth, .smooth = vector_of(smooth, k, "smooth")};
-  }
-  if (rotation_group != 0) return {.kind = Transform::rotate, .group = rotation_group};
-  return {};
 }
 
 // What pack() wants in host memory: the caller's own, or a copy of what is on the device.
@@ -166,13 +76,6 @@ QWeight packed_weight(Backend& backend, const octet_weight_rows& rows) {
                    flag_of(rows.gate_up, "gate_up") ? RowOrder::gate_up : RowOrder::plain);
   backend.synchronize();
   return packed;
-}
-
-const QWeight& weight_for(const octet_device& device, const octet_weight* weight) {
-  check_given(weight, "weight");
-  check_value(weight->device == device.shared, "weight",
-              "`weight` was made for another device; make one for this one");
-  return weight->packed;
 }
 
 }  // namespace

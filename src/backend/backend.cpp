@@ -78,9 +78,12 @@ void Backend::dequantize_rows(const QTensor& q, const TensorView& out) {
   do_dequantize_rows(q, out);
 }
 
-void Backend::gemm(const GemmArgs& args, Fusion fusion) {
+Visit::Visit(Backend& backend, Caller& caller) : backend_(backend) { backend.do_visit(&caller); }
+Visit::~Visit() { backend_.do_visit(nullptr); }
+
+std::string_view Backend::gemm(const GemmArgs& args, Fusion fusion) {
   const GemmProblem problem = describe_gemm(args, fusion);
-  if (problem.m == 0 || problem.n == 0) return;
+  if (problem.m == 0 || problem.n == 0) return {};
   do_prepare_gemm(problem);
   const Observed observed(op_observer_, "gemm");
   const std::string_view kernel = do_gemm(problem, args);
@@ -90,6 +93,7 @@ void Backend::gemm(const GemmArgs& args, Fusion fusion) {
   work.bytes += of_weight;
   observed.done(work, kernel, &problem);
   if (trace_gemm_) log::trace("gemm {}: {}", problem.to_string(), kernel);
+  return kernel;
 }
 
 void Backend::matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,

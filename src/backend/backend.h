@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 
+#include "backend/caller.h"
 #include "backend/gemm.h"
 #include "backend/observer.h"
 #include "backend/ops.h"
@@ -103,9 +104,14 @@ class Backend {
   // Both for a weight that is in host memory.
   QWeight pack(const QTensor& weight, const ConstTensorView& bias,
                const ActivationTransform& transform, RowOrder order = RowOrder::plain);
+  // For a weight that is in this backend's memory and belongs to somebody else: where kernels read
+  // plain rows, it is not copied, and has to stay as long as the result is used. For the next few
+  // gemm(), since it is packed each time where they do not.
+  QWeight borrow(const PlainWeight& weight);
 
-  // See gemm.h.
-  void gemm(const GemmArgs& args, Fusion fusion);
+  // See gemm.h. Returns the name of the kernel that ran, which stays; nothing if there was nothing
+  // to do.
+  std::string_view gemm(const GemmArgs& args, Fusion fusion);
   // Why gemm() does not run on an instruction that multiplies int8; empty where it does.
   virtual std::string why_not_native_int8() const { return ""; }
 
@@ -213,6 +219,9 @@ class Backend {
   virtual void do_begin_pack(QWeight& weight) = 0;
   virtual void do_pack_rows(QWeight& weight, int64_t first, const QTensor& rows,
                             const ConstTensorView& factors) = 0;
+  virtual QWeight do_borrow(const PlainWeight& weight);  // here: packs what is in host memory
+  // See Visit; null at its end.
+  virtual void do_visit(Caller*) {}
   // What a problem needs once, such as choosing its kernel by measuring: no part of its time.
   virtual void do_prepare_gemm(const GemmProblem&) {}
   // Returns the name of the kernel that ran.
@@ -254,6 +263,7 @@ class Backend {
 
  private:
   friend class Recording;
+  friend class Visit;
   // Memory for recorded work. Recordings run in turn, so they share it.
   std::shared_ptr<Buffer> work_block(size_t bytes);
 

@@ -127,4 +127,53 @@ QWeight Backend::pack(const QTensor& weight, const ConstTensorView& bias,
   return packed;
 }
 
+QWeight Backend::borrow(const PlainWeight& weight) {
+  check_matrix("borrow: codes", weight.codes, {DType::i8});
+  const int64_t n = weight.codes.shape[0], k = weight.codes.shape[1];
+  check(k <= kMaxK, "borrow: k={} could overflow the int32 sum; the largest k is {}", k, kMaxK);
+  check_vector("borrow: scales", weight.scales, weight.scales.shape[0] == 1 ? 1 : n);
+  check_transform("borrow", weight.transform, k);
+  if (weight.bias.data != nullptr) {
+    const DType type = weight.bias.dtype;
+    check(type == DType::f32 || type == DType::bf16 || type == DType::f16,
+          "borrow: the bias is {}, expected F32, BF16 or F16", name_of(type));
+    check_vector("borrow: bias", weight.bias, n, type);
+  }
+  if (weight.order == RowOrder::gate_up) {
+    check(n % 2 == 0 && weight.bias.data == nullptr,
+          "borrow: a gate_up weight has n={}{}, expected an even n and no bias", n,
+          weight.bias.data == nullptr ? "" : " and a bias");
+  }
+  return do_borrow(weight);
+}
+
+QWeight Backend::do_borrow(const PlainWeight& weight) {
+  const int64_t n = weight.codes.shape[0];
+  const auto value_at = [](const ConstTensorView& vector, int64_t i) {
+    switch (vector.dtype) {
+      case DType::bf16: return to_f32(vector.as<bf16_t>()[i]);
+      case DType::f16: return to_f32(vector.as<f16_t>()[i]);
+      default: return vector.as<float>()[i];
+    }
+  };
+  const auto count = static_cast<size_t>(n);
+  std::vector<float> scales(count), bias(weight.bias.data == nullptr ? 0 : count);
+  const bool shared = weight.scales.shape[0] == 1;
+  for (int64_t i = 0; i < n; ++i) {
+    scales[static_cast<size_t>(i)] = value_at(weight.scales, shared ? 0 : i);
+  }
+  for (size_t i = 0; i < bias.size(); ++i) {
+    bias[i] = value_at(weight.bias, static_cast<int64_t>(i));
+  }
+  const auto view = [](std::vector<float>& values) {
+    return TensorView(reinterpret_cast<std::byte*>(values.data()), DType::f32,
+                      {static_cast<int64_t>(values.size())});
+  };
+  // A QTensor serves outputs, too, and is hence never const; these are only read.
+  const TensorView codes = TensorView::rows(const_cast<std::byte*>(weight.codes.data), DType::i8, n,
+                                            weight.codes.shape[1], weight.codes.row_stride());
+  return pack({codes, view(scales)}, bias.empty() ? ConstTensorView() : ConstTensorView(view(bias)),
+              weight.transform, weight.order);
+}
+
 }  // namespace octet

@@ -2,7 +2,6 @@
 
 #include <iterator>
 #include <optional>
-#include <unordered_map>
 
 #include "backend/gemm_tuning.h"
 #include "base/checked.h"
@@ -13,10 +12,11 @@
 #include "cuda/check.h"
 #include "cuda/device.h"
 #include "cuda/event.h"
+#include "cuda/gemm/borrow.h"
 #include "cuda/gemm/ceiling.h"
+#include "cuda/gemm/chooser.h"
 #include "cuda/gemm/launcher.h"
 #include "cuda/gemm/pack.h"
-#include "cuda/gemm/trial.h"
 #include "cuda/graph_recording.h"
 #include "cuda/images/conv2d.h"
 #include "cuda/images/image_kernels.h"
@@ -61,11 +61,11 @@ class CudaBackend final : public Backend, private GemmTuning {
         matmul_(*device_),
         attention_(*device_, matmul_, options.force_attention),
         marks_(*device_),
-        planner_(open_plans(plan_header(device_->traits())), options.tune),
-        trace_(env::trace("gemm")) {
+        chooser_(device_, launcher_, matmul_,
+                 tune::Planner(open_plans(plan_header(device_->traits())), options.tune),
+                 options.force_kernel) {
     const std::string reason = why_no_kernels(options.device);
     check(reason.empty(), "device cuda:{}: {}", options.device, reason);
-    if (!options.force_kernel.empty()) forced_ = &find_candidate(options.force_kernel);
     device_->set_scratch([this](size_t bytes) { return allocate(bytes); });
   }
   ~CudaBackend() override { device_->set_scratch({}); }  // buffers keep the device
@@ -133,13 +133,10 @@ class CudaBackend final : public Backend, private GemmTuning {
           asked.n);
     GemmProblem problem = asked;
     problem.layout = kWeightLayout;
-    if (forced_ != nullptr) {
-      return {.kernel = choose(problem).name, .source = GemmPlan::Source::forced};
-    }
-    return plan(problem);
+    return chooser_.plan(problem);
   }
   std::string plan_file() const override {
-    return forced_ == nullptr ? tune::default_plan_path(plan_header(traits())).string() : "";
+    return chooser_.is_forced() ? "" : tune::default_plan_path(plan_header(traits())).string();
   }
 
   std::vector<GemmPeer> gemm_peers() override {
@@ -163,13 +160,13 @@ class CudaBackend final : public Backend, private GemmTuning {
   }
   bool keep_references(const GemmProblem& asked,
                        const std::map<std::string, double>& reference_us) override {
-    if (forced_ != nullptr) return false;
+    if (chooser_.is_forced()) return false;
     GemmProblem problem = asked;
     problem.layout = kWeightLayout;
-    return planner_.add_references(problem, reference_us);
+    return chooser_.planner().add_references(problem, reference_us);
   }
   bool is_faster_in_bf16(int64_t m, int64_t n, int64_t k) override {
-    return forced_ == nullptr && tune::is_faster_in_bf16(planner_.known(), m, n, k);
+    return !chooser_.is_forced() && tune::is_faster_in_bf16(chooser_.planner().known(), m, n, k);
   }
 
   double int8_ceiling() override { return ceiling(CeilingOf::int8); }
@@ -226,17 +223,23 @@ class CudaBackend final : public Backend, private GemmTuning {
             factors.as<float>(), to);
   }
 
+  QWeight do_borrow(const PlainWeight& weight) override {
+    const Active active(traits().index);
+    return borrow_weight(*device_, weight);
+  }
+  void do_visit(Caller* caller) override { device_->visit(caller); }
+
   void do_prepare_gemm(const GemmProblem& problem) override {
-    check(problem.layout == kWeightLayout,
+    check(problem.layout == kWeightLayout || problem.layout == kPlainLayout,
           "gemm: cuda needs a weight packed as {}, got {}; pack it with this backend",
           kWeightLayout, problem.layout);
     const Active active(traits().index);
-    choose(problem);
+    chooser_.choose(problem);
   }
 
   std::string_view do_gemm(const GemmProblem& problem, const GemmArgs& args) override {
     const Active active(traits().index);
-    const GemmCandidate& candidate = choose(problem);
+    const GemmCandidate& candidate = chooser_.choose(problem);
     launcher_.launch(candidate, problem, GemmOperands::from(args));
     return candidate.name;
   }
@@ -354,42 +357,6 @@ class CudaBackend final : public Backend, private GemmTuning {
     check_launch(what);
   }
 
-  const GemmPlan& plan(const GemmProblem& problem) {
-    if (const GemmPlan* known = planner_.find(problem)) return *known;
-    std::vector<tune::Candidate> candidates;
-    std::string first_refusal;
-    for (const GemmCandidate& candidate : gemm_candidates()) {
-      const std::string refusal = launcher_.refusal(candidate, problem);
-      if (first_refusal.empty()) first_refusal = refusal;
-      if (refusal.empty()) {
-        candidates.push_back({candidate.name, launcher_.estimate_us(candidate, problem),
-                              fmt::format("{}x{}", candidate.row->m, candidate.row->n)});
-      } else if (trace_) {
-        log::trace("gemm {}: not {}: {}", problem.to_string(), candidate.name, refusal);
-      }
-    }
-    check(!candidates.empty(), "gemm: no kernel takes {}: {} {}", problem.to_string(),
-          gemm_candidates()[0].name, first_refusal);
-    return planner_.choose(problem, candidates, [&] {
-      return begin_trial(device_, launcher_, matmul_.library(), problem);
-    });
-  }
-
-  // One lookup when the problem was seen before.
-  const GemmCandidate& choose(const GemmProblem& problem) {
-    if (const auto known = chosen_.find(problem); known != chosen_.end()) return *known->second;
-    const GemmCandidate* candidate = forced_;
-    if (candidate != nullptr) {
-      const std::string refusal = launcher_.refusal(*candidate, problem);
-      check(refusal.empty(), "gemm: {} was forced but cannot run {}: {}", candidate->name,
-            problem.to_string(), refusal);
-    } else {
-      candidate = &find_candidate(plan(problem).kernel);
-    }
-    chosen_[problem] = candidate;
-    return *candidate;
-  }
-
   // The GEMM of the library, which leaves its accumulators in memory, and a pass over them.
   void multiply_and_dequantize(const QTensor& a, const QTensor& w, const TensorView& out) {
     const Active active(traits().index);
@@ -413,10 +380,7 @@ class CudaBackend final : public Backend, private GemmTuning {
   Marks marks_;
   std::optional<Event> layers_[2];  // their beginnings, see limit_queue()
   size_t layer_ = 0;
-  tune::Planner planner_;
-  bool trace_;
-  const GemmCandidate* forced_ = nullptr;
-  std::unordered_map<GemmProblem, const GemmCandidate*> chosen_;
+  GemmChooser chooser_;
   Buffer sink_, peer_acc_;
 };
 

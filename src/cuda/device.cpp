@@ -144,6 +144,7 @@ Buffer Device::allocate_on(cudaStream_t user, cudaStream_t releaser, size_t byte
 }
 
 std::byte* Device::at_least(Buffer& buffer, size_t bytes) {
+  if (caller_ != nullptr) return caller_->take(bytes);
   if (buffer.bytes() < bytes) {
     buffer = allocate(bytes);
     ++generation_;
@@ -153,7 +154,8 @@ std::byte* Device::at_least(Buffer& buffer, size_t bytes) {
 
 bool Device::is_capturing() const {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  check_cuda(cudaStreamIsCapturing(stream_, &status), "asking whether work is recorded");
+  if (stream() == nullptr) return false;  // a caller's default stream, of which nobody may ask
+  check_cuda(cudaStreamIsCapturing(stream(), &status), "asking whether work is recorded");
   return status != cudaStreamCaptureStatusNone;
 }
 
@@ -210,9 +212,9 @@ void Device::upload(std::byte* device, const std::byte* host, size_t bytes) {
     const size_t chunk = std::min(kPinnedBytes, bytes - at);
     check_cuda(cudaEventSynchronize(pinned.free), "waiting for an upload");
     std::memcpy(pinned.data, host + at, chunk);
-    check_cuda(cudaMemcpyAsync(device + at, pinned.data, chunk, cudaMemcpyHostToDevice, stream_),
+    check_cuda(cudaMemcpyAsync(device + at, pinned.data, chunk, cudaMemcpyHostToDevice, stream()),
                "uploading");
-    check_cuda(cudaEventRecord(pinned.free, stream_), "recording an event");
+    check_cuda(cudaEventRecord(pinned.free, stream()), "recording an event");
   }
 }
 
@@ -228,9 +230,9 @@ void Device::download(std::byte* host, const std::byte* device, size_t bytes) {
     if (i < chunks) {
       const Pinned& pinned = pinned_[i % 2];
       check_cuda(cudaMemcpyAsync(pinned.data, device + i * kPinnedBytes, chunk_bytes(i),
-                                 cudaMemcpyDeviceToHost, stream_),
+                                 cudaMemcpyDeviceToHost, stream()),
                  "downloading");
-      check_cuda(cudaEventRecord(pinned.free, stream_), "recording an event");
+      check_cuda(cudaEventRecord(pinned.free, stream()), "recording an event");
     }
     if (i > 0) {
       const Pinned& pinned = pinned_[(i - 1) % 2];
@@ -251,14 +253,14 @@ void Device::give_back_unused() {
 void Device::synchronize() {
   const Active active(traits_.index);
   ++waits_;
-  check_cuda(cudaStreamSynchronize(stream_), "waiting for the GPU");
+  check_cuda(cudaStreamSynchronize(stream()), "waiting for the GPU");
 }
 
 double Device::time_us(const std::function<void()>& work) {
   const Active active(traits_.index);
-  check_cuda(cudaEventRecord(begin_, stream_), "recording an event");
+  check_cuda(cudaEventRecord(begin_, stream()), "recording an event");
   work();
-  check_cuda(cudaEventRecord(end_, stream_), "recording an event");
+  check_cuda(cudaEventRecord(end_, stream()), "recording an event");
   check_cuda(cudaEventSynchronize(end_), "waiting for the GPU");
   float milliseconds = 0;
   check_cuda(cudaEventElapsedTime(&milliseconds, begin_, end_), "reading an event");
@@ -273,7 +275,7 @@ double Device::time_cold_us(const std::function<void()>& work) {
     check_cuda(cudaMalloc(&memory, flush_bytes_), "allocating memory to empty the L2 with");
     flush_ = static_cast<std::byte*>(memory);
   }
-  check_cuda(cudaMemsetAsync(flush_, 0, flush_bytes_, stream_), "emptying the L2");
+  check_cuda(cudaMemsetAsync(flush_, 0, flush_bytes_, stream()), "emptying the L2");
   return time_us(work);
 }
 

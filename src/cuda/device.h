@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "backend/caller.h"
 #include "backend/memory_counter.h"
 #include "cuda/device_traits.h"
 #include "tensor/tensor.h"
@@ -40,17 +41,26 @@ class Device : public std::enable_shared_from_this<Device> {
   Device& operator=(const Device&) = delete;
 
   const DeviceTraits& traits() const { return traits_; }
-  cudaStream_t stream() const { return stream_; }
+  cudaStream_t stream() const {
+    return caller_ == nullptr ? stream_ : static_cast<cudaStream_t>(caller_->stream);
+  }
+  // From now on, work goes to this caller's stream, and memory comes from there; null: no more.
+  void visit(Caller* caller) { caller_ = caller; }
+  Caller* caller() const { return caller_; }
 
   // From a pool that keeps what is freed: steady work asks the driver for nothing. Memory is ready
   // for work on the stream, in order, and so is its release. Rounded up to 256 bytes, of which all
   // may be read. When there is too little, gives back what the pool keeps and tries once more; an
   // Error for lack of memory leaves the device usable. Refused while work is captured.
-  Buffer allocate(size_t bytes) { return allocate_on(stream_, stream_, bytes); }
+  // A caller's memory is not released here.
+  Buffer allocate(size_t bytes) {
+    if (caller_ != nullptr) return {caller_->take(bytes), bytes, {}};
+    return allocate_on(stream_, stream_, bytes);
+  }
   // What an op needs until its end: from whoever runs recorded work, else as above.
   Buffer allocate_scratch(size_t bytes) { return scratch_ ? scratch_(bytes) : allocate(bytes); }
   void set_scratch(std::function<Buffer(size_t)> scratch) { scratch_ = std::move(scratch); }
-  // Memory that is kept and grows: `buffer`, at least so large.
+  // Memory that is kept and grows: `buffer`, at least so large; of a caller, new each time.
   std::byte* at_least(Buffer& buffer, size_t bytes);
   // Changes with each that grew: work that was recorded before still knows its old place.
   uint64_t generation() const { return generation_; }
@@ -95,6 +105,7 @@ class Device : public std::enable_shared_from_this<Device> {
 
   DeviceTraits traits_;
   cudaStream_t stream_ = nullptr;
+  Caller* caller_ = nullptr;
   bool owns_stream_ = false;
   cudaMemPool_t pool_ = nullptr;  // null: the device has no pools
   std::shared_ptr<MemoryCounter> counter_ = std::make_shared<MemoryCounter>();

@@ -61,6 +61,14 @@ CUtensorMap make_tensor_map(const char* what, const void* data, std::array<int64
       {kMapRowBytes, static_cast<cuuint32_t>(box_rows), static_cast<cuuint32_t>(box_layers)});
 }
 
+CUtensorMap make_tensor_map(const char* what, const void* data, std::array<int64_t, 5> sizes,
+                            std::array<int64_t, 4> strides, std::array<int, 5> box) {
+  std::array<cuuint32_t, 5> extents;
+  std::transform(box.begin(), box.end(), extents.begin(),
+                 [](int extent) { return static_cast<cuuint32_t>(extent); });
+  return encode<5>(what, data, sizes, strides, extents);
+}
+
 CUtensorMap make_tensor_map(const char* what, const void* data, std::array<int64_t, 2> sizes,
                             int64_t stride, int box_rows) {
   return encode<2>(what, data, sizes, {stride}, {kMapRowBytes, static_cast<cuuint32_t>(box_rows)});

@@ -20,6 +20,9 @@ std::string why_no_tensor_maps();
 // What a box has past the end of the tensor reads as zeros. `what`: for the error.
 CUtensorMap make_tensor_map(const char* what, const void* data, std::array<int64_t, 3> sizes,
                             std::array<int64_t, 2> strides, int box_rows, int box_layers = 1);
+// Bytes of up to five dimensions, the first of them along rows; `strides` are those of the others.
+CUtensorMap make_tensor_map(const char* what, const void* data, std::array<int64_t, 5> sizes,
+                            std::array<int64_t, 4> strides, std::array<int, 5> box);
 // Without layers.
 CUtensorMap make_tensor_map(const char* what, const void* data, std::array<int64_t, 2> sizes,
                             int64_t stride, int box_rows);

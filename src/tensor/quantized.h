@@ -45,14 +45,24 @@ enum class RowOrder : uint8_t {
   gate_up,  // the gate's rows (w1), then as many rows of the up projection (w3), for swiglu
 };
 
+// A weight in plain rows, as files and other programs have it.
+struct PlainWeight {
+  ConstTensorView codes;   // I8 [n, k], rows may be apart
+  ConstTensorView scales;  // F32 [n], or [1]: the same for all rows
+  ConstTensorView bias;    // F32, BF16 or F16 [n], or no data
+  ActivationTransform transform;
+  RowOrder order = RowOrder::plain;
+};
+
 // A linear layer's weight as a backend wants it: int8 [n, k] rearranged for its kernels (never read
 // it without knowing `layout`), with scales, bias and the transform its activations need.
 // Const after pack(); owns its memory.
 struct QWeight {
   int64_t n = 0;
   int64_t k = 0;
-  bool gated = false;  // gate and up rows alternate: g0 u0 g1 u1 ..., as do the scales
-  std::string layout;  // names the arrangement; a kernel refuses any other than its own
+  bool gated = false;      // gate and up rows alternate: g0 u0 g1 u1 ..., as do the scales
+  std::string layout;      // names the arrangement; a kernel refuses any other than its own
+  int64_t row_stride = 0;  // bytes, where rows stay as they were given
   Buffer values;
   Buffer col_scale;  // F32 [n]
   Buffer bias;       // F32 [n], or empty

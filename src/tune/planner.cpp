@@ -110,6 +110,12 @@ std::optional<GemmPlan> Planner::tuned(const GemmProblem& problem,
   return plan;
 }
 
+bool Planner::would_measure(const GemmProblem& problem) {
+  if (mode_ == TuneMode::off || find(problem) != nullptr) return false;
+  if (!std::exchange(is_loaded_, true)) cache_.load();
+  return mode_ == TuneMode::all || cache_.find(problem) == nullptr;
+}
+
 bool Planner::add_references(const GemmProblem& problem,
                              const std::map<std::string, double>& reference_us) {
   const auto found = plans_.find(problem);

@@ -10,7 +10,7 @@ namespace octet::test {
 
 struct GemmShape {
   int64_t m, n, k;
-  int64_t a_stride = 0, out_stride = 0;
+  int64_t a_stride = 0, out_stride = 0, w_stride = 0;
 };
 
 class GemmRun {
@@ -19,7 +19,7 @@ class GemmRun {
       : shape_(shape),
         random_(seed),
         a_(DType::i8, shape.m, shape.k, shape.a_stride),
-        w_(DType::i8, shape.n, shape.k) {
+        w_(DType::i8, shape.n, shape.k, shape.w_stride) {
     fill_int8(a_.view(), random_);
     fill_int8(w_.view(), random_, lowest_weight);
     row_scale_ = random_floats(shape.m, random_, 1e-4f, 2e-2f);
@@ -33,11 +33,27 @@ class GemmRun {
   std::vector<float>& row_scale() { return row_scale_; }
   std::vector<float>& col_scale() { return col_scale_; }
 
+  // From now on the weight is borrowed from the backend's memory, see Backend::borrow(). Ref goes
+  // on packing its own.
+  GemmRun& borrowing() {
+    borrows_ = true;
+    return *this;
+  }
+
   GuardedMatrix run(Backend& backend, DType out_type, Fusion fusion) {
     const bool gated = traits_of(fusion).gated;
+    const OnDevice w(backend, w_), col_scale(backend, col_scale_), bias(backend, bias_);
     const QTensor weight{w_.view(), vector_view(col_scale_)};
-    const QWeight packed = gated ? backend.pack(weight, {}, {}, RowOrder::gate_up)
-                                 : backend.pack(weight, vector_view(bias_), {});
+    QWeight packed;
+    if (borrows_ && backend.name() != "ref") {
+      PlainWeight plain{.codes = w(w_.view()), .scales = col_scale(vector_view(col_scale_))};
+      if (gated) plain.order = RowOrder::gate_up;
+      if (!gated) plain.bias = bias(vector_view(bias_));
+      packed = backend.borrow(plain);
+    } else {
+      packed = gated ? backend.pack(weight, {}, {}, RowOrder::gate_up)
+                     : backend.pack(weight, vector_view(bias_), {});
+    }
     GuardedMatrix out(out_type, shape_.m, output_columns(fusion, shape_.n), shape_.out_stride);
     const OnDevice a(backend, a_), row_scale(backend, row_scale_);
     OnDevice device_out(backend, out);
@@ -81,6 +97,7 @@ class GemmRun {
   }
 
   GemmShape shape_;
+  bool borrows_ = false;
   std::mt19937 random_;
   GuardedMatrix a_, w_;
   std::vector<float> row_scale_, col_scale_, bias_;

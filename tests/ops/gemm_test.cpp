@@ -42,6 +42,13 @@ TEST_P(EveryKernel, EqualsRefOnTinyShapes) {
   }
 }
 
+// A weight of somebody else, which is packed for the call.
+TEST_P(EveryKernel, BorrowedWeightsEqualRef) {
+  auto forced = backend(2);
+  GemmRun({5, 34, 67}, 2).borrowing().compare(*forced);
+  GemmRun({9, 32, 64, 0, 0, 80}, 3).borrowing().compare(*forced);
+}
+
 TEST_P(EveryKernel, EqualsRefOnRaggedShapes) {
   const GemmShape cases[] = {
       {1, 100, 300},

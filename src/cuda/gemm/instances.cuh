@@ -11,10 +11,10 @@
 
 namespace octet::cuda {
 
-template <TileClass C, int kRow, Fusion F>
+template <TileClass C, int kRow, Fusion F, WeightRows R>
 __global__ void __launch_bounds__(tiles_of<C>()[kRow].threads(), tiles_of<C>()[kRow].blocks_per_sm)
     gemm_sm80(const __grid_constant__ GemmParams params) {
-  run_block<tiles_of<C>()[kRow], F>(params);
+  run_block<tiles_of<C>()[kRow], F, R>(params);
 }
 
 // With the 1, the registers of a block are known, and can be redistributed in it.
@@ -24,20 +24,20 @@ __global__ void __launch_bounds__(kHopperTiles[kRow].threads(), 1)
   run_block<kHopperTiles[kRow], F>(params, maps);
 }
 
-template <TileClass C, Fusion F, int... kRows>
+template <TileClass C, Fusion F, WeightRows R, int... kRows>
 auto list_kernels(std::integer_sequence<int, kRows...>) {
   using Kernels = std::array<const void*, sizeof...(kRows)>;
   if constexpr (C == TileClass::hopper) {
     return Kernels{reinterpret_cast<const void*>(&gemm_sm90<kRows, F>)...};
   } else {
-    return Kernels{reinterpret_cast<const void*>(&gemm_sm80<C, kRows, F>)...};
+    return Kernels{reinterpret_cast<const void*>(&gemm_sm80<C, kRows, F, R>)...};
   }
 }
 
-template <TileClass C, Fusion F>
+template <TileClass C, Fusion F, WeightRows R>
 std::span<const void* const> gemm_kernels() {
   static const auto kernels =
-      list_kernels<C, F>(std::make_integer_sequence<int, std::size(tiles_of<C>())>());
+      list_kernels<C, F, R>(std::make_integer_sequence<int, std::size(tiles_of<C>())>());
   return kernels;
 }
 

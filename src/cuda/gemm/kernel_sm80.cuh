@@ -2,10 +2,13 @@
 // activation and one rounding in the epilogue. Runs on sm_80 and everything newer.
 #pragma once
 
+#include <type_traits>
+
 #include "cuda/gemm/epilogue.cuh"
 #include "cuda/gemm/mainloop_sm80.cuh"
 #include "cuda/gemm/schedule.cuh"
 #include "cuda/gemm/share.cuh"
+#include "cuda/gemm/tiles.h"
 #include "cuda/ptx/registers.cuh"
 #include "cuda/ptx/shared.cuh"
 
@@ -24,8 +27,8 @@ struct BlockTeam {
 };
 
 // The accumulators of warps that share outputs and differ in k. True for the warps that get them.
-template <Tile T>
-__device__ bool add_slices(int32_t* slices, typename Mainloop<T>::Accumulators& acc) {
+template <Tile T, class Accumulators>
+__device__ bool add_slices(int32_t* slices, Accumulators& acc) {
   constexpr int kCount = sizeof(acc) / sizeof(int32_t);
   constexpr int kThreads = T.threads() / T.warps_k;
   auto* flat = &acc[0][0][0];
@@ -48,18 +51,21 @@ __device__ bool add_slices(int32_t* slices, typename Mainloop<T>::Accumulators& 
   return true;
 }
 
-template <Tile T, Fusion F>
+template <Tile T, Fusion F, WeightRows R>
 __device__ __forceinline__ void run_block(const GemmParams& params) {
+  using Rows =
+      std::conditional_t<R == WeightRows::packed, PackedRows<T>, PlainRows<T, kShrink<F> == 2>>;
+  using Mainloop = cuda::Mainloop<T, Rows>;
   static_assert(T.is_sound(), "this tile breaks a rule of Tile::is_sound()");
   extern __shared__ __align__(128) unsigned char stages[];
   __shared__ uint64_t barriers[2 * T.stages];
   __shared__ uint32_t arrived;
-  Mainloop<T> mainloop(params, ptx::shared_address(stages), ptx::shared_address(barriers));
+  Mainloop mainloop(params, ptx::shared_address(stages), ptx::shared_address(barriers));
   mainloop.begin(params);
   WorkList<1> list;
   Work work;
   while (list.next(params, work)) {
-    typename Mainloop<T>::Accumulators acc = {};
+    typename Mainloop::Accumulators acc = {};
     const int steps = work.k_end - work.k_begin;
     mainloop.run(params, steps, acc);
     if constexpr (T.warps_k > 1) {

@@ -20,6 +20,10 @@ bool is_aligned(const void* pointer, int64_t stride_bytes) {
   return reinterpret_cast<uintptr_t>(pointer) % kAlignment == 0 && stride_bytes % kAlignment == 0;
 }
 
+WeightRows rows_of(const GemmProblem& problem) {
+  return problem.layout == kPlainLayout ? WeightRows::plain : WeightRows::packed;
+}
+
 OutType out_type(DType dtype) {
   switch (dtype) {
     case DType::i32: return OutType::i32;
@@ -56,6 +60,7 @@ GemmOperands GemmOperands::from(const GemmArgs& args) {
   return {.a = args.a.values,
           .row_scale = args.a.scales.as<float>(),
           .w = reinterpret_cast<const int8_t*>(args.w->values.data()),
+          .w_stride = args.w->row_stride,
           .col_scale = floats(args.w->col_scale),
           .bias = floats(args.w->bias),
           .out = args.out};
@@ -68,8 +73,8 @@ GemmLauncher::GemmLauncher(Device& device) : device_(device) {
   check_cuda(cudaMemsetAsync(arrivals_.data(), 0, bytes, device_.stream()), "clearing counters");
 }
 
-int GemmLauncher::room_for(const GemmRow& row, Fusion fusion) {
-  const void* kernel = row.kernels[static_cast<int>(fusion)];
+int GemmLauncher::room_for(const GemmRow& row, const GemmProblem& problem) {
+  const void* kernel = row.kernel(problem.fusion, rows_of(problem));
   if (const auto known = room_.find(kernel); known != room_.end()) return known->second;
   int room = 0;
   if (row.shared_bytes <= device_.traits().shared_bytes_per_block) {
@@ -98,7 +103,7 @@ int GemmLauncher::room_for(const GemmRow& row, Fusion fusion) {
 }
 
 Shares GemmLauncher::share(const GemmCandidate& candidate, const GemmProblem& problem) {
-  return share_tiles(candidate, problem, room_for(*candidate.row, problem.fusion));
+  return share_tiles(candidate, problem, room_for(*candidate.row, problem));
 }
 
 std::string GemmLauncher::refusal(const GemmCandidate& candidate, const GemmProblem& problem) {
@@ -111,7 +116,7 @@ std::string GemmLauncher::refusal(const GemmCandidate& candidate, const GemmProb
     return fmt::format("needs {} KB of shared memory per block, this GPU has {}",
                        row.shared_bytes / 1024, traits.shared_bytes_per_block / 1024);
   }
-  if (room_for(row, problem.fusion) == 0) {
+  if (room_for(row, problem) == 0) {
     return fmt::format("this build has no code of it for sm_{}{}", traits.architecture(),
                        row.cluster() > 1 ? ", or the GPU no room for its clusters" : "");
   }
@@ -157,6 +162,16 @@ void GemmLauncher::use_aligned_a(GemmParams& params, const GemmOperands& operand
   params.a = copy;
 }
 
+// Zeros, which the kernels leave behind as well. A caller's streams may run several kernels at
+// once, in graphs too, so there each launch has its own.
+uint32_t* GemmLauncher::counters(size_t count) {
+  if (device_.caller() == nullptr) return reinterpret_cast<uint32_t*>(arrivals_.data());
+  const size_t bytes = count * sizeof(uint32_t);
+  std::byte* own = device_.caller()->take(bytes);
+  check_cuda(cudaMemsetAsync(own, 0, bytes, device_.stream()), "clearing counters");
+  return reinterpret_cast<uint32_t*>(own);
+}
+
 void GemmLauncher::start(const GemmRow& row, const GemmProblem& problem, GemmParams& params,
                          int workers) {
   OperandMaps maps;
@@ -165,13 +180,17 @@ void GemmLauncher::start(const GemmRow& row, const GemmProblem& problem, GemmPar
     const int64_t stride =
         problem.m == 1 ? round_up(std::max<int64_t>(problem.k, 1), kAlignment) : params.a_stride;
     maps.a = TensorMaps::activations(params.a, problem.m, problem.k, stride, row.m / row.cluster_n);
-    maps.w = maps_.weight(params.w, problem.n, problem.k, row.n / row.cluster_m);
+    const int box_rows = row.n / row.cluster_m;
+    maps.w = params.w_stride == 0
+                 ? maps_.weight(params.w, problem.n, problem.k, box_rows)
+                 : maps_.plain_weight(params.w, problem.n, problem.k, params.w_stride,
+                                      traits_of(problem.fusion).gated, box_rows);
   }
   void* arguments[] = {&params, &maps};  // family sm80 takes the first alone
   cudaLaunchAttribute cluster = {};
   const cudaLaunchConfig_t config = launch_config(row, workers, cluster, device_.stream());
   const cudaError_t status =
-      cudaLaunchKernelExC(&config, row.kernels[static_cast<int>(problem.fusion)], arguments);
+      cudaLaunchKernelExC(&config, row.kernel(problem.fusion, rows_of(problem)), arguments);
   if (status != cudaSuccess) {
     check_cuda(status, fmt::format("launching {} for {}", row.name, problem.to_string()));
   }
@@ -192,6 +211,7 @@ void GemmLauncher::launch(const GemmCandidate& candidate, const GemmProblem& pro
   GemmParams params = {};
   use_aligned_a(params, operands, problem);
   params.w = operands.w;
+  params.w_stride = operands.w_stride;
   params.row_scale = operands.row_scale;
   params.col_scale = operands.col_scale;
   params.bias = traits_of(problem.fusion).biased ? operands.bias : nullptr;
@@ -205,11 +225,11 @@ void GemmLauncher::launch(const GemmCandidate& candidate, const GemmProblem& pro
   params.raster_rows = raster_rows(row, shares, problem.k, device_.traits().l2_bytes);
   params.k_steps = shares.k_steps;
   params.whole_tiles = shares.whole_tiles;
-  params.arrivals = reinterpret_cast<uint32_t*>(arrivals_.data());
   if (shares.shared_tiles() > 0) {
     const size_t bytes =
         size_t{2} * shares.workers * row.worker_m() * row.worker_n() * sizeof(int32_t);
     params.partials = reinterpret_cast<int32_t*>(device_.at_least(partials_, bytes));
+    params.arrivals = counters(static_cast<size_t>(shares.shared_tiles() * row.teams));
   }
 
   // Groups of eight columns are stored whole, 16 bytes at a time. Where rows do not allow it, the

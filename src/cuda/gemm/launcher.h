@@ -18,7 +18,8 @@ namespace octet::cuda {
 struct GemmOperands {
   ConstTensorView a;  // I8 [m, k]
   const float* row_scale = nullptr;
-  const int8_t* w = nullptr;  // packed, see pack.h
+  const int8_t* w = nullptr;  // see pack.h
+  int64_t w_stride = 0;       // of plain rows
   const float* col_scale = nullptr;
   const float* bias = nullptr;
   TensorView out;
@@ -43,8 +44,9 @@ class GemmLauncher {
   Shares share(const GemmCandidate& candidate, const GemmProblem& problem);
   // Workers that the device holds at once; 0 when the kernel cannot run here. Sets the kernel up
   // when asked for the first time.
-  int room_for(const GemmRow& row, Fusion fusion);
+  int room_for(const GemmRow& row, const GemmProblem& problem);
   void use_aligned_a(GemmParams& params, const GemmOperands& operands, const GemmProblem& problem);
+  uint32_t* counters(size_t count);
   void start(const GemmRow& row, const GemmProblem& problem, GemmParams& params, int workers);
 
   Device& device_;

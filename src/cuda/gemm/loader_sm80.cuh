@@ -6,8 +6,9 @@
 // row the chunks are exchanged (chunk ^ swizzle(row)), such that the eight rows which one ldmatrix
 // phase reads lie in eight different bank groups.
 //
-// The instructions around the copies matter: they delay the multiplications of the same warp. w is
-// packed such that the copies of a thread lie at constant distances, and needs no conditions.
+// The instructions around the copies matter: they delay the multiplications of the same warp. A
+// packed w lies such that the copies of a thread are at constant distances, and needs no
+// conditions.
 #pragma once
 
 #include "cuda/gemm/pack.h"
@@ -24,37 +25,38 @@ __device__ constexpr int swizzle(int row) {
   return T.k == 128 ? row & 7 : row >> 1 & 3;
 }
 
+// This thread's share of the copies: a chunk of every kRowStep-th row.
 template <Tile T>
-class Loader {
+struct CopyShare {
+  static constexpr int kChunks = T.k / 16;                // of a row in shared memory
+  static constexpr int kRowStep = T.threads() / kChunks;  // rows that one copy of all threads takes
+  static constexpr int kCopiesA = (T.m + kRowStep - 1) / kRowStep;
+  static constexpr int kCopiesW = (T.n + kRowStep - 1) / kRowStep;
+  static_assert(kRowStep % 8 == 0, "the swizzle must be the same for all copies of a thread");
+
+  __device__ static int first_row() { return static_cast<int>(threadIdx.x) / kChunks; }
+  __device__ static int first_chunk() { return static_cast<int>(threadIdx.x) % kChunks; }
+};
+
+// Where the rows of a weight come from that is packed as pack.h says.
+template <Tile T>
+class PackedRows : CopyShare<T> {
  public:
-  // `stages`: address of the first of T.stages.
-  __device__ Loader(const GemmParams& params, uint32_t stages)
-      : to_(stages + first_row() * T.k + (first_chunk() ^ swizzle<T>(first_row())) * 16),
-        stride_a_(ptx::keep_in_register(static_cast<uint32_t>(params.a_stride))) {}
+  __device__ explicit PackedRows(const GemmParams&) {}
 
-  // Part `kPart` of `kParts` of the next stage's copies, into `slot`.
-  template <int kPart, int kParts>
-  __device__ __forceinline__ void copy_part(const GemmParams& params, uint32_t slot) {
-    constexpr int kCopies = kCopiesA + kCopiesW;
-    const uint32_t to = to_ + slot * T.stage_bytes();
-    if constexpr (kPart == 0) begin_stage(params);
-#pragma unroll
-    for (int i = kCopies * kPart / kParts; i < kCopies * (kPart + 1) / kParts; ++i) {
-      if (i < kCopiesA) {
-        ptx::cp_async_16_if(i < copies_a_, to + i * kRowStep * T.k,
-                            params.a + a_ + uint64_t{stride_a_} * (i * kRowStep));
-      } else {
-        const int place = (i - kCopiesA) * kRowStep;
-        const bool in_tile = T.n % kRowStep == 0 || first_row() + place < T.n;
-        ptx::cp_async_16_if(left_ >= 2 && in_tile, to + (T.m + place) * T.k,
-                            params.w + w_ + place * kBlock);
-      }
-    }
+  // A tile whose rows begin at `row`, from byte `k` of them on.
+  __device__ __forceinline__ void begin(const GemmParams& params, int row, int k) {
+    w_ = (static_cast<uint32_t>(k / kBlock) * params.packed_n + row + this->first_row()) * kBlock +
+         k % kBlock + this->first_chunk() * 16;
+    second_half_ = k % kBlock != 0;
   }
-
-  // After the last part.
+  // Copy i of a stage, unless there is none. Past the end of k there are zeros.
+  __device__ __forceinline__ void copy(const GemmParams& params, int i, bool wanted, uint32_t to) {
+    const int place = i * this->kRowStep;
+    const bool in_tile = T.n % this->kRowStep == 0 || this->first_row() + place < T.n;
+    ptx::cp_async_16_if(wanted && in_tile, to, params.w + w_ + place * kBlock);
+  }
   __device__ __forceinline__ void end_stage(const GemmParams& params) {
-    a_ += T.k;
     const uint32_t to_next_block = static_cast<uint32_t>(params.packed_n) * kBlock;
     if constexpr (T.k == kBlock) {
       w_ += to_next_block;
@@ -62,55 +64,126 @@ class Loader {
       w_ += second_half_ ? to_next_block - T.k : T.k;
       second_half_ = !second_half_;
     }
+  }
+  __device__ __forceinline__ void pass_end_of_k() {}
+
+ private:
+  static constexpr int kBlock = kBlockBytes;  // bytes of a row of packed w
+  static_assert(T.n * kBlock <= kReadPast, "the last tile reads past the last row");
+
+  uint32_t w_ = 0;            // from params.w on: one register less than a pointer
+  bool second_half_ = false;  // of a block of w, when a stage takes half a block
+};
+
+// And of one in plain rows. Place 32 g + 8 j + 2 a + b of a tile is row 32 g + 8 a + 2 j + b of w,
+// or with gate and up (b) apart, n / 2 b + 16 g + 4 a + j. The copies of a thread differ in g and j
+// alone, so they lie at multiples of one distance.
+template <Tile T, bool kGated>
+class PlainRows : CopyShare<T> {
+ public:
+  __device__ explicit PlainRows(const GemmParams& params)
+      : step_(ptx::keep_in_register<1>(static_cast<uint32_t>(params.w_stride) * (kGated ? 1 : 2))) {
+  }
+
+  __device__ __forceinline__ void begin(const GemmParams& params, int row, int k) {
+    const int place = row + this->first_row();
+    const int a = place / 2 % 4, j = place / 8 % 4, b = place % 2;
+    const int from = kGated ? b * (params.n / 2) + place / 32 * 16 + a * 4 + j
+                            : place / 32 * 32 + a * 8 + j * 2 + b;
+    w_ = from * static_cast<uint32_t>(params.w_stride) + k + this->first_chunk() * 16;
+    copies_ = (params.n - place + this->kRowStep - 1) / this->kRowStep;  // of rows that exist
+  }
+  __device__ __forceinline__ void copy(const GemmParams& params, int i, bool, uint32_t to) {
+    const int place = i * this->kRowStep;
+    const int steps = place / 32 * 16 + place % 32 / 8;
+    ptx::cp_async_16_or_zeros(i < copies_, to, params.w + w_ + uint64_t{step_} * steps);
+  }
+  __device__ __forceinline__ void end_stage(const GemmParams&) { w_ += T.k; }
+  // Nothing is read any more in this tile.
+  __device__ __forceinline__ void pass_end_of_k() { copies_ = 0; }
+
+ private:
+  static_assert(T.n % CopyShare<T>::kRowStep == 0, "zeros must not be written past the tile");
+
+  uint32_t step_;  // kept, as stride_a_ is
+  uint32_t w_ = 0;
+  int copies_ = 0;
+};
+
+template <Tile T, class Rows>
+class Loader : CopyShare<T> {
+  using Share = CopyShare<T>;
+
+ public:
+  // `stages`: address of the first of T.stages.
+  __device__ Loader(const GemmParams& params, uint32_t stages)
+      : to_(stages + Share::first_row() * T.k +
+            (Share::first_chunk() ^ swizzle<T>(Share::first_row())) * 16),
+        stride_a_(ptx::keep_in_register<0>(static_cast<uint32_t>(params.a_stride))),
+        w_(params) {}
+
+  // Part `kPart` of `kParts` of the next stage's copies, into `slot`.
+  template <int kPart, int kParts>
+  __device__ __forceinline__ void copy_part(const GemmParams& params, uint32_t slot) {
+    constexpr int kCopies = Share::kCopiesA + Share::kCopiesW;
+    const uint32_t to = to_ + slot * T.stage_bytes();
+    if constexpr (kPart == 0) begin_stage(params);
+#pragma unroll
+    for (int i = kCopies * kPart / kParts; i < kCopies * (kPart + 1) / kParts; ++i) {
+      if (i < Share::kCopiesA) {
+        ptx::cp_async_16_if(i < copies_a_, to + i * Share::kRowStep * T.k,
+                            params.a + a_ + uint64_t{stride_a_} * (i * Share::kRowStep));
+      } else {
+        const int copy = i - Share::kCopiesA;
+        w_.copy(params, copy, left_ >= 2, to + (T.m + copy * Share::kRowStep) * T.k);
+      }
+    }
+  }
+
+  // After the last part.
+  __device__ __forceinline__ void end_stage(const GemmParams& params) {
+    a_ += T.k;
+    w_.end_stage(params);
     left_ = max(left_ - 2, 0);
-    if (left_ == 3) copies_a_ = 0;
+    if (left_ == 3) pass_end_of_k();
   }
 
  private:
-  static constexpr int kBlock = kBlockBytes;              // bytes of a row of packed w
-  static constexpr int kChunks = T.k / 16;                // of a row in shared memory
-  static constexpr int kRowStep = T.threads() / kChunks;  // rows that one copy of all threads takes
-  static constexpr int kCopiesA = (T.m + kRowStep - 1) / kRowStep;
-  static constexpr int kCopiesW = (T.n + kRowStep - 1) / kRowStep;
-  static_assert(T.n * kBlock <= kReadPast, "the last tile reads past the last row");
-  static_assert(kRowStep % 8 == 0, "the swizzle must be the same for all copies of a thread");
-
-  __device__ static int first_row() { return static_cast<int>(threadIdx.x) / kChunks; }
-  __device__ static int first_chunk() { return static_cast<int>(threadIdx.x) % kChunks; }
+  // What follows in this tile lies past the end of k for this thread: w is zero, and whatever is
+  // left in the stage will do for a.
+  __device__ __forceinline__ void pass_end_of_k() {
+    copies_a_ = 0;
+    w_.pass_end_of_k();
+  }
 
   __device__ __forceinline__ void begin_stage(const GemmParams& params) {
     if (left_ >= 2) return;
     Work work;
     if (!list_.next(params, work)) {  // this stage and those that follow stay empty
-      copies_a_ = 0;
+      pass_end_of_k();
       return;
     }
     const TilePlace place = place_of(params, work.tile);
-    const int row_a = place.row * T.m + first_row();
-    const int row_w = place.column * T.n + first_row();
+    const int row_a = place.row * T.m + Share::first_row();
     const int k = work.k_begin * T.k;
-    a_ = row_a * stride_a_ + k + first_chunk() * 16;
-    w_ = (static_cast<uint32_t>(k / kBlock) * params.packed_n + row_w) * kBlock + k % kBlock +
-         first_chunk() * 16;
-    second_half_ = k % kBlock != 0;
-    const int rows = min(T.m - first_row(), params.m - row_a);
-    copies_a_ = (rows + kRowStep - 1) / kRowStep;
-    // Past the end of k, w is zero and whatever is left in the stage will do for a.
-    const bool past_k = work.k_end * T.k - T.k + first_chunk() * 16 >= params.k;
+    a_ = row_a * stride_a_ + k + Share::first_chunk() * 16;
+    w_.begin(params, place.column * T.n, k);
+    const int rows = min(T.m - Share::first_row(), params.m - row_a);
+    copies_a_ = (rows + Share::kRowStep - 1) / Share::kRowStep;
+    const bool past_k = work.k_end * T.k - T.k + Share::first_chunk() * 16 >= params.k;
     left_ = 2 * (work.k_end - work.k_begin) + (past_k ? 1 : 0);
-    if (left_ == 3) copies_a_ = 0;
+    if (left_ == 3) pass_end_of_k();
   }
 
   WorkList<1> list_;
   uint32_t to_;        // where this thread's first copy goes in slot 0
   uint32_t stride_a_;  // loaded from the constants for each copy, it would stall the warp
   uint32_t a_ = 0;     // from params.a on: one register less than a pointer
-  uint32_t w_ = 0;     // from params.w on: one register less than a pointer
   int copies_a_ = 0;   // of rows that exist
+  Rows w_;
   // Twice the stages left of the current work, plus one when this thread's chunk of the last of
   // them lies past the end of k: two registers would be one too many.
   int left_ = 0;
-  bool second_half_ = false;  // of a block of w, when a stage takes half a block
 };
 
 }  // namespace octet::cuda

@@ -27,7 +27,7 @@ struct WarpPlace {
   }
 };
 
-template <Tile T>
+template <Tile T, class Rows>
 class Mainloop {
  public:
   static constexpr int kRows = T.warp_m() / 16;  // blocks of one mma
@@ -130,7 +130,7 @@ class Mainloop {
     ptx::ldmatrix_x4(w_[buffer], (from_w_ ^ part * 32) + pair * 16 * T.k);
   }
 
-  Loader<T> loader_;
+  Loader<T, Rows> loader_;
   Ring ring_;
   uint32_t from_a_, from_w_;  // this lane's first rows in the slot being multiplied
   uint32_t a_[kRows][4];

@@ -78,9 +78,14 @@ __device__ __forceinline__ void fetch(const GemmParams& params, const OperandMap
       pipeline.acquire(T.stage_bytes());
       ptx::tma_load<(T.cluster_n > 1)>(pipeline.stage() + self.n * kRowsA * T.k, &maps.a,
                                        pipeline.full(), step * T.k, row, kAll);
-      ptx::tma_load<(T.cluster_m > 1)>(pipeline.stage() + T.a_bytes() + self.m * kRowsW * T.k,
-                                       &maps.w, pipeline.full(), 0, column, step, kAll,
-                                       ptx::evict_first_policy());
+      const uint32_t to = pipeline.stage() + T.a_bytes() + self.m * kRowsW * T.k;
+      if (params.w_stride == 0) {
+        ptx::tma_load<(T.cluster_m > 1)>(to, &maps.w, pipeline.full(), 0, column, step, kAll,
+                                         ptx::evict_first_policy());
+      } else {
+        ptx::tma_load_groups<(T.cluster_m > 1)>(to, &maps.w, pipeline.full(), step * T.k,
+                                                column / 32, kAll, ptx::evict_first_policy());
+      }
       pipeline.advance();
     }
   }

@@ -16,10 +16,13 @@ __device__ int64_t place_of_row(int64_t row) {
 }
 
 // The output channel of a row, see QWeight::channel_of().
-__device__ int64_t channel_of_row(const PackTarget& to, int64_t row) {
-  const int64_t half = to.n / 2;
-  if (!to.gated) return row;
+__device__ int64_t channel_of_row(int64_t n, bool gated, int64_t row) {
+  const int64_t half = n / 2;
+  if (!gated) return row;
   return row < half ? 2 * row : 2 * (row - half) + 1;
+}
+__device__ int64_t channel_of_row(const PackTarget& to, int64_t row) {
+  return channel_of_row(to.n, to.gated, row);
 }
 
 // kVectors: every chunk of a row is an aligned vector.
@@ -61,7 +64,46 @@ __global__ void pack_scales_kernel(const float* scales, const float* factors, in
   to.col_scale[channel_of_row(to, to.first + row)] = scale;
 }
 
+template <class T>
+__global__ void spread_columns_kernel(const T* from, bool shared, int64_t n, bool gated,
+                                      float* to) {
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (row < n) {
+    to[channel_of_row(n, gated, row)] = to_f32(from[shared ? 0 : row]);
+  } else if (row < (n + 7) / 8 * 8) {
+    to[row] = 0;
+  }
+}
+
 }  // namespace
+
+std::string why_not_plain(const PlainWeight& weight) {
+  const int64_t n = weight.codes.shape[0], k = weight.codes.shape[1];
+  const int64_t stride = weight.codes.row_stride();
+  if (n == 0 || k == 0) return "is empty";
+  if (n % kPermutedRows != 0) return "has rows that are no multiple of 32";
+  if (k % kChunk != 0 || stride % kChunk != 0) return "has rows that are no multiple of 16 bytes";
+  if (reinterpret_cast<uintptr_t>(weight.codes.data) % kChunk != 0) {
+    return "lies at no multiple of 16 bytes";
+  }
+  if (n * stride > UINT32_MAX) return "is larger than 4 GB";
+  return "";
+}
+
+void launch_spread_columns(const ConstTensorView& from, int64_t n, bool gated, float* to,
+                           CUstream_st* stream) {
+  if (n == 0) return;
+  const bool shared = from.shape[0] == 1;
+  const auto launch = [&](const auto* values) {
+    spread_columns_kernel<<<static_cast<unsigned>(ceil_div(n + 7, kThreads)), kThreads, 0,
+                            stream>>>(values, shared, n, gated, to);
+  };
+  switch (from.dtype) {
+    case DType::bf16: launch(from.as<bf16_t>()); break;
+    case DType::f16: launch(from.as<f16_t>()); break;
+    default: launch(from.as<float>()); break;
+  }
+}
 
 int64_t packed_rows(int64_t n) { return (n + kPermutedRows - 1) / kPermutedRows * kPermutedRows; }
 
@@ -76,6 +118,11 @@ void launch_pack_rows(const ConstTensorView& rows, const float* scales, const fl
   if (count == 0) return;
   pack_scales_kernel<<<static_cast<unsigned>(ceil_div(count, kThreads)), kThreads, 0, stream>>>(
       scales, factors, count, to);
+  launch_pack_codes(rows, to, stream);
+}
+
+void launch_pack_codes(const ConstTensorView& rows, const PackTarget& to, CUstream_st* stream) {
+  const int64_t count = rows.shape[0];
   const int64_t chunks = count * ceil_div(to.k, kBlockBytes) * kChunksPerBlock;
   if (chunks == 0) return;
   const auto* from = rows.as<int8_t>();

@@ -14,7 +14,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
+#include "tensor/quantized.h"
 #include "tensor/tensor.h"
 
 struct CUstream_st;
@@ -22,6 +24,8 @@ struct CUstream_st;
 namespace octet::cuda {
 
 inline constexpr const char* kWeightLayout = "cuda_k128_permuted32";
+// Rows as they are, in memory of somebody else; the kernels permute them while they fetch.
+inline constexpr const char* kPlainLayout = "cuda_rows";
 inline constexpr int64_t kBlockBytes = 128;
 inline constexpr int64_t kReadPast = 256 * kBlockBytes;  // the widest tile
 
@@ -30,6 +34,15 @@ inline constexpr int64_t kPermutedRows = 32;
 // n, up to the next multiple of kPermutedRows.
 int64_t packed_rows(int64_t n);
 int64_t packed_bytes(int64_t n, int64_t k);
+
+// Why kernels cannot read a weight where it lies; empty when they can. They permute whole groups of
+// rows, and read chunks of 16 bytes.
+std::string why_not_plain(const PlainWeight& weight);
+
+// to[channel] = float(from[row]) for n rows, and zeros up to the next multiple of eight. `from` has
+// F32, BF16 or F16 [n], or [1]: the same for all. `gated`: see QWeight::channel_of().
+void launch_spread_columns(const ConstTensorView& from, int64_t n, bool gated, float* to,
+                           CUstream_st* stream);
 
 // Where rows of a weight go: see QWeight and Backend::pack_rows().
 struct PackTarget {
@@ -44,5 +57,7 @@ struct PackTarget {
 // `factors` [rows], unless that is null.
 void launch_pack_rows(const ConstTensorView& rows, const float* scales, const float* factors,
                       const PackTarget& to, CUstream_st* stream);
+// The codes alone.
+void launch_pack_codes(const ConstTensorView& rows, const PackTarget& to, CUstream_st* stream);
 
 }  // namespace octet::cuda

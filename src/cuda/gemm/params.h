@@ -9,7 +9,7 @@ enum class OutType : int { i32, f32, bf16, f16 };
 
 struct GemmParams {
   const int8_t* a;         // [m, k], rows a_stride bytes apart, 16-byte aligned
-  const int8_t* w;         // packed, see pack.h
+  const int8_t* w;         // see pack.h
   const float* row_scale;  // [m]
   const float* col_scale;  // [n], 16-byte aligned, readable up to the next multiple of eight
   const float* bias;       // likewise, or null
@@ -17,6 +17,7 @@ struct GemmParams {
   // 16 bytes. Outputs are written in groups of eight columns of w, the last one too.
   void* out;
   int64_t a_stride, out_stride;
+  int64_t w_stride;  // bytes from one row to the next, of a weight in plain rows; else 0
   int m, n, k;
   int packed_n;  // rows of w as packed
   OutType out_type;

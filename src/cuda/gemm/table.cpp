@@ -11,12 +11,16 @@ namespace {
 
 template <TileClass C, size_t... kFusion>
 void add_rows(std::vector<GemmRow>& rows, std::index_sequence<kFusion...>) {
-  const std::span<const void* const> kernels[] = {gemm_kernels<C, kFusions[kFusion].fusion>()...};
+  constexpr WeightRows kPlain = C == TileClass::hopper ? WeightRows::packed : WeightRows::plain;
+  using Kernels = std::span<const void* const>;
+  const Kernels packed[] = {gemm_kernels<C, kFusions[kFusion].fusion, WeightRows::packed>()...};
+  const Kernels plain[] = {gemm_kernels<C, kFusions[kFusion].fusion, kPlain>()...};
   size_t i = 0;
   for (const auto& tile : tiles_of<C>()) {
     GemmRow& row = rows.emplace_back(tile);
     for (size_t fusion = 0; fusion < kFusionCount; ++fusion) {
-      row.kernels[fusion] = kernels[fusion][i];
+      row.packed_kernels[fusion] = packed[fusion][i];
+      row.plain_kernels[fusion] = plain[fusion][i];
     }
     ++i;
   }
@@ -91,7 +95,8 @@ std::string why_no_kernels(int device) {
   const Active active(device);
   cudaFuncAttributes attributes = {};
   // The small class exists for every architecture that a build is made for.
-  const cudaError_t status = cudaFuncGetAttributes(&attributes, gemm_rows().back().kernels[0]);
+  const cudaError_t status =
+      cudaFuncGetAttributes(&attributes, gemm_rows().back().packed_kernels[0]);
   if (status == cudaSuccess) return "";
   cudaGetLastError();
   return fmt::format("{}; build with -DOCTET_CUDA_ARCHITECTURES=all", cudaGetErrorString(status));

@@ -20,13 +20,19 @@ struct GemmRow {
   bool hopper = false;
   int m, n, k;  // of a block, k per stage
   int stages;
-  int cluster_m = 1, cluster_n = 1;        // blocks
-  int threads, shared_bytes;               // of a block
-  int teams = 1;                           // see share.cuh
-  bool can_stream = true;                  // tiles can be shared along k
-  int read_bytes;                          // of shared memory, per stage and block
-  const void* kernels[kFusionCount] = {};  // by Fusion
+  int cluster_m = 1, cluster_n = 1;  // blocks
+  int threads, shared_bytes;         // of a block
+  int teams = 1;                     // see share.cuh
+  bool can_stream = true;            // tiles can be shared along k
+  int read_bytes;                    // of shared memory, per stage and block
+  // By Fusion; family sm90 reads packed and plain weights by the same kernel.
+  const void* packed_kernels[kFusionCount] = {};
+  const void* plain_kernels[kFusionCount] = {};
 
+  const void* kernel(Fusion fusion, WeightRows rows) const {
+    const auto& kernels = rows == WeightRows::packed ? packed_kernels : plain_kernels;
+    return kernels[static_cast<size_t>(fusion)];
+  }
   int cluster() const { return cluster_m * cluster_n; }
   int worker_m() const { return m * cluster_m; }
   int worker_n() const { return n * cluster_n; }

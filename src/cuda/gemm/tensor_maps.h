@@ -21,8 +21,19 @@ class TensorMaps {
   // harm.) Valid until the next call.
   const CUtensorMap& weight(const int8_t* w, int64_t n, int64_t k, int box_rows);
 
+  // A weight in plain rows `stride` bytes apart, whose boxes have the rows in the order of pack.h:
+  // place 32 g + 8 j + 2 a + b of a box is channel 32 g + 8 a + 2 j + b, so the map has a dimension
+  // for each of b, a, j and g. Of a gated weight, b tells up from gate, and they are half of all
+  // rows apart. Remembered likewise.
+  const CUtensorMap& plain_weight(const int8_t* w, int64_t n, int64_t k, int64_t stride, bool gated,
+                                  int box_rows);
+
  private:
-  using Key = std::tuple<const int8_t*, int64_t, int64_t, int>;
+  // The stride is 0 for a packed weight.
+  using Key = std::tuple<const int8_t*, int64_t, int64_t, int64_t, bool, int>;
+  template <class Make>
+  const CUtensorMap& remember(const Key& key, Make make);
+
   std::map<Key, CUtensorMap> weights_;
 };
 

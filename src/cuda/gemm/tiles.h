@@ -16,6 +16,8 @@
 namespace octet::cuda {
 
 enum class TileClass { small, medium, hopper };
+// How a weight lies in memory: see pack.h.
+enum class WeightRows { packed, plain };
 
 constexpr int shared_limit(TileClass tile_class) {
   switch (tile_class) {

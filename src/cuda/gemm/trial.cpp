@@ -138,6 +138,7 @@ class Operands {
                        {.a = a(set),
                         .row_scale = scales,
                         .w = reinterpret_cast<const int8_t*>(set.w.data()),
+                        .w_stride = problem_.layout == kPlainLayout ? k : 0,
                         .col_scale = scales,
                         .bias = scales,
                         .out = out});

@@ -39,7 +39,9 @@ __device__ __forceinline__ void cp_async_wait_all() {
 }
 
 // A value that all threads of a block share, in a register whose origin is hidden: a constant would
-// be loaded anew, and waited for, at each use. Has a barrier.
+// be loaded anew, and waited for, at each use. Has a barrier, and a place for each kValue: a second
+// value in the same place would overtake threads that still read the first.
+template <int kValue>
 __device__ __forceinline__ uint32_t keep_in_register(uint32_t value) {
   __shared__ uint32_t shared;
   if (threadIdx.x == 0) shared = value;

@@ -67,6 +67,26 @@ __device__ __forceinline__ void tma_load(uint32_t to, const CUtensorMap* map, ui
   }
 }
 
+// Of a map of five dimensions, from the beginning of the three in the middle.
+template <bool kMulticast>
+__device__ __forceinline__ void tma_load_groups(uint32_t to, const CUtensorMap* map,
+                                                uint32_t barrier, int x, int group, uint16_t blocks,
+                                                uint64_t policy) {
+  if constexpr (kMulticast) {
+    asm volatile(
+        "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes"
+        ".multicast::cluster.L2::cache_hint [%0], [%1, {%3, 0, 0, 0, %4}], [%2], %5, %6;" ::"r"(to),
+        "l"(map), "r"(barrier), "r"(x), "r"(group), "h"(blocks), "l"(policy)
+        : "memory");
+  } else {
+    asm volatile(
+        "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes"
+        ".L2::cache_hint [%0], [%1, {%3, 0, 0, 0, %4}], [%2], %5;" ::"r"(to),
+        "l"(map), "r"(barrier), "r"(x), "r"(group), "l"(policy)
+        : "memory");
+  }
+}
+
 // So many bytes in a row, a multiple of 16 and from a multiple of 16.
 __device__ __forceinline__ void bulk_load(uint32_t to, const void* from, uint32_t bytes,
                                           uint32_t barrier) {

@@ -1,0 +1,63 @@
+#include "api/c_device.h"
+
+namespace octet::c_api {
+
+DType dtype_of(octet_dtype dtype, const char* field) {
+  switch (dtype) {
+    case OCTET_F32: return DType::f32;
+    case OCTET_BF16: return DType::bf16;
+    case OCTET_F16: return DType::f16;
+    case OCTET_I8: return DType::i8;
+    case OCTET_I32: return DType::i32;
+    default: break;
+  }
+  throw InvalidRequest(field,
+                       fmt::format("`dtype` of `{}` is {}, which is no octet_dtype", field, dtype));
+}
+
+void check_extent(int64_t extent, const char* name, const char* field) {
+  check_value(extent >= 0 && extent <= kLargestExtent, field,
+              "`{}` of `{}` is {}, expected 0 to {}", name, field, extent, kLargestExtent);
+}
+
+TensorView view_of(const octet_matrix* matrix, const char* field) {
+  check_given(matrix, field);
+  const DType dtype = dtype_of(matrix->dtype, field);
+  check_extent(matrix->rows, "rows", field);
+  check_extent(matrix->columns, "columns", field);
+  const int64_t stride = matrix->row_stride == 0 ? matrix->columns : matrix->row_stride;
+  check_extent(stride, "row_stride", field);
+  check_value(stride >= matrix->columns, field,
+              "`row_stride` of `{}` is {}, fewer elements than its {} columns", field, stride,
+              matrix->columns);
+  check_value(matrix->data != nullptr || matrix->rows == 0 || matrix->columns == 0, field,
+              "`data` of `{}` is NULL", field);
+  return TensorView::rows(static_cast<std::byte*>(matrix->data), dtype, matrix->rows,
+                          matrix->columns, stride);
+}
+
+TensorView vector_of(const float* values, int64_t count, const char* field) {
+  check_value(values != nullptr || count == 0, field, "`{}` is NULL", field);
+  // A QTensor serves outputs, too, and is hence never const; inputs are only read.
+  return {reinterpret_cast<std::byte*>(const_cast<float*>(values)), DType::f32, {count}};
+}
+
+ActivationTransform transform_of(const float* smooth, int64_t rotation_group, int64_t k) {
+  check_value(smooth == nullptr || rotation_group == 0, "rotation_group",
+              "`rotation_group` is {}, but there is a `smooth`; expected one of them",
+              rotation_group);
+  if (smooth != nullptr) {
+    return {.kind = Transform::smooth, .smooth = vector_of(smooth, k, "smooth")};
+  }
+  if (rotation_group != 0) return {.kind = Transform::rotate, .group = rotation_group};
+  return {};
+}
+
+const QWeight& weight_for(const octet_device& device, const octet_weight* weight) {
+  check_given(weight, "weight");
+  check_value(weight->device == device.shared, "weight",
+              "`weight` was made for another device; make one for this one");
+  return weight->packed;
+}
+
+}  // namespace octet::c_api

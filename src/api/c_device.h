@@ -1,0 +1,59 @@
+// What the operations of octet/octet.h share: devices, weights, and matrices of the caller.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "api/c_api.h"
+#include "backend/backend.h"
+#include "backend/kernel_watch.h"
+
+namespace octet::c_api {
+
+// A backend is used by one thread at a time. Weights keep theirs, so that handles may be freed in
+// any order.
+struct SharedDevice {
+  std::mutex mutex;
+  std::unique_ptr<Backend> backend;
+  std::string description;
+  std::optional<KernelWatch> watch;
+};
+
+}  // namespace octet::c_api
+
+struct octet_device {
+  std::shared_ptr<octet::c_api::SharedDevice> shared;
+};
+
+struct octet_weight {
+  std::shared_ptr<octet::c_api::SharedDevice> device;
+  octet::QWeight packed;
+};
+
+namespace octet::c_api {
+
+// `work`, with the backend of a device to itself.
+template <class Work>
+octet_status on_device(octet_device* device, Work&& work) noexcept {
+  return guarded([&] {
+    check_given(device, "device");
+    const std::lock_guard lock(device->shared->mutex);
+    work(*device->shared->backend);
+  });
+}
+
+// No matrix has more elements along an axis, or from one row to the next, so that the bytes of any
+// can be counted in 64 bits.
+inline constexpr int64_t kLargestExtent = int64_t{1} << 30;
+
+void check_extent(int64_t extent, const char* name, const char* field);
+DType dtype_of(octet_dtype dtype, const char* field);
+TensorView view_of(const octet_matrix* matrix, const char* field);
+TensorView vector_of(const float* values, int64_t count, const char* field);
+ActivationTransform transform_of(const float* smooth, int64_t rotation_group, int64_t k);
+// Throws InvalidRequest for a weight of another device.
+const QWeight& weight_for(const octet_device& device, const octet_weight* weight);
+
+}  // namespace octet::c_api

@@ -1,0 +1,11 @@
+// A weight of somebody else, for the kernels: see Backend::borrow().
+#pragma once
+
+#include "cuda/device.h"
+#include "tensor/quantized.h"
+
+namespace octet::cuda {
+
+QWeight borrow_weight(Device& device, const PlainWeight& weight);
+
+}  // namespace octet::cuda

@@ -1,0 +1,43 @@
+// Which kernel of the table runs a problem: the one that is forced, or what the planner says.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "backend/gemm_tuning.h"
+#include "cuda/gemm/launcher.h"
+#include "cuda/matmul/matmul.h"
+#include "tune/planner.h"
+
+namespace octet::cuda {
+
+class GemmChooser {
+ public:
+  // `forced`: the only kernel that may run; empty: the planner chooses.
+  GemmChooser(std::shared_ptr<Device> device, GemmLauncher& launcher, Matmul& matmul,
+              tune::Planner planner, const std::string& forced);
+
+  // One lookup when the problem was seen before.
+  const GemmCandidate& choose(const GemmProblem& problem);
+  GemmPlan plan(const GemmProblem& problem);
+
+  bool is_forced() const { return forced_ != nullptr; }
+  tune::Planner& planner() { return planner_; }
+
+ private:
+  const GemmPlan& measured_plan(const GemmProblem& problem);
+  const GemmCandidate& choose_for_caller(const GemmProblem& problem);
+  std::vector<tune::Candidate> candidates_for(const GemmProblem& problem);
+
+  std::shared_ptr<Device> device_;
+  GemmLauncher& launcher_;
+  Matmul& matmul_;
+  tune::Planner planner_;
+  const GemmCandidate* forced_ = nullptr;
+  bool trace_;
+  std::unordered_map<GemmProblem, const GemmCandidate*> chosen_;
+};
+
+}  // namespace octet::cuda
