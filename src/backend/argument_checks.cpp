@@ -17,17 +17,28 @@ std::string join(std::initializer_list<DType> types) {
   return text;
 }
 
+bool is_aligned(const ConstTensorView& view) {
+  return reinterpret_cast<uintptr_t>(view.data) % static_cast<uintptr_t>(bits_of(view.dtype) / 8) ==
+         0;
+}
+
 void check_alignment(std::string_view what, const ConstTensorView& view) {
-  const auto bytes = static_cast<uintptr_t>(bits_of(view.dtype) / 8);
-  check(reinterpret_cast<uintptr_t>(view.data) % bytes == 0,
+  check(is_aligned(view),
         "{} is at an address that is not a multiple of its {} bytes per element; copy it", what,
-        bytes);
+        bits_of(view.dtype) / 8);
 }
 
 }  // namespace
 
 void check_matrix(std::string_view what, const ConstTensorView& view,
                   std::initializer_list<DType> types) {
+  const bool fits = view.shape.rank() == 2 &&
+                    std::find(types.begin(), types.end(), view.dtype) != types.end() &&
+                    (view.shape[1] <= 1 || view.strides[1] == 1) &&
+                    (view.shape[0] <= 1 || view.strides[0] >= view.shape[1]) &&
+                    (view.data != nullptr || view.shape.elements() == 0) && is_aligned(view);
+  if (fits) [[likely]]
+    return;  // the arguments of the sentences cost a microsecond to make
   check(view.shape.rank() == 2, "{} has shape {}, expected two dimensions", what,
         view.shape.to_string());
   check(std::find(types.begin(), types.end(), view.dtype) != types.end(), "{} is {}, expected {}",
@@ -43,6 +54,10 @@ void check_matrix(std::string_view what, const ConstTensorView& view,
 }
 
 void check_vector(std::string_view what, const ConstTensorView& view, int64_t length, DType type) {
+  const bool fits = view.dtype == type && view.shape.rank() == 1 && view.shape[0] == length &&
+                    view.is_dense() && (view.data != nullptr || length == 0) && is_aligned(view);
+  if (fits) [[likely]]
+    return;
   check(view.dtype == type && view.shape == Shape({length}) && view.is_dense(),
         "{} is {}, expected a dense {} [{}]", what, view.to_string(), name_of(type), length);
   check(view.data != nullptr || length == 0, "{} has no memory", what);
@@ -51,7 +66,12 @@ void check_vector(std::string_view what, const ConstTensorView& view, int64_t le
 
 void check_quantized(std::string_view what, const QTensor& tensor) {
   check_matrix(what, tensor.values, {DType::i8});
-  check_vector(fmt::format("{} scales", what), tensor.scales, tensor.rows());
+  const ConstTensorView scales = tensor.scales;
+  const bool fits = scales.dtype == DType::f32 && scales.shape.rank() == 1 &&
+                    scales.shape[0] == tensor.rows() && scales.data != nullptr;
+  if (fits && is_aligned(scales)) [[likely]]
+    return;
+  check_vector(fmt::format("{} scales", what), scales, tensor.rows());
 }
 
 void check_transform(std::string_view what, const ActivationTransform& transform, int64_t k) {

@@ -10,12 +10,16 @@
 namespace octet {
 namespace {
 
-void check_quantizing(const std::string& what, const ConstTensorView& x,
-                      const ActivationTransform& transform, const QTensor& out) {
-  check_matrix(what + ": x", x, {DType::f32, DType::bf16, DType::f16});
-  check_quantized(what + ": out", out);
-  check(out.values.shape == x.shape, "{}: out is {}, expected the shape {} of x", what,
-        out.values.shape.to_string(), x.shape.to_string());
+// `x` and `out` name them in sentences: putting these together would cost more than the checks.
+void check_quantizing(std::string_view what, std::string_view x_name, std::string_view out_name,
+                      const ConstTensorView& x, const ActivationTransform& transform,
+                      const QTensor& out) {
+  check_matrix(x_name, x, {DType::f32, DType::bf16, DType::f16});
+  check_quantized(out_name, out);
+  if (out.values.shape != x.shape) {
+    fail("{}: out is {}, expected the shape {} of x", what, out.values.shape.to_string(),
+         x.shape.to_string());
+  }
   check_transform(what, transform, x.shape[1]);
 }
 
@@ -47,7 +51,7 @@ std::shared_ptr<Buffer> Backend::work_block(size_t bytes) {
 
 void Backend::quantize_rows(const ConstTensorView& x, const ActivationTransform& transform,
                             const QTensor& out) {
-  check_quantizing("quantize_rows", x, transform, out);
+  check_quantizing("quantize_rows", "quantize_rows: x", "quantize_rows: out", x, transform, out);
   const Observed observed(op_observer_, "quantize");
   do_quantize_rows(x, transform, out);
   observed.done(moving({x, out}));
@@ -55,7 +59,8 @@ void Backend::quantize_rows(const ConstTensorView& x, const ActivationTransform&
 
 void Backend::quantize_rows_searched(const ConstTensorView& x, const ActivationTransform& transform,
                                      std::span<const float> ratios, const QTensor& out) {
-  check_quantizing("quantize_rows_searched", x, transform, out);
+  check_quantizing("quantize_rows_searched", "quantize_rows_searched: x",
+                   "quantize_rows_searched: out", x, transform, out);
   check(x.shape[1] <= kMaxK, "quantize_rows_searched: k={}, but a weight's k is at most {}",
         x.shape[1], kMaxK);
   check(!ratios.empty() && ratios.size() <= kMaxClipRatios,

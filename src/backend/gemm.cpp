@@ -48,8 +48,9 @@ GemmProblem describe_gemm(const GemmArgs& args, Fusion fusion) {
   check(problem.k == w.k, "gemm: a has k={}, but the weight was packed with k={}", problem.k, w.k);
   check_gating(w, fusion);
   const int64_t columns = output_columns(fusion, problem.n);
-  check(args.out.shape == Shape({problem.m, columns}), "gemm: out is {}, expected [{}, {}]",
-        args.out.shape.to_string(), problem.m, columns);
+  if (args.out.shape != Shape({problem.m, columns})) {
+    fail("gemm: out is {}, expected [{}, {}]", args.out.shape.to_string(), problem.m, columns);
+  }
   check(problem.k <= kMaxK, "gemm: k={} could overflow the int32 sum; the largest k is {}",
         problem.k, kMaxK);
   check(!traits_of(fusion).biased || w.bias || w.n == 0,

@@ -104,8 +104,10 @@ void Buffer::reset() {
 
 TensorView Buffer::view(DType dtype, const Shape& shape, size_t offset) const {
   const auto end = checked_add(offset, bytes_of(dtype, shape));
-  check(end.has_value() && *end <= bytes_, "buffer: {} {} at byte {} does not fit into {} bytes",
-        name_of(dtype), shape.to_string(), offset, bytes_);
+  if (!end.has_value() || *end > bytes_) {
+    fail("buffer: {} {} at byte {} does not fit into {} bytes", name_of(dtype), shape.to_string(),
+         offset, bytes_);
+  }
   return TensorView(data_ + offset, dtype, shape);
 }
 

@@ -22,6 +22,7 @@ class Memory {
   explicit Memory(size_t bytes) {
     check_cuda(cudaMalloc(&data_, bytes), "allocating");
     check_cuda(cudaMemset(data_, 0, bytes), "clearing");
+    check_cuda(cudaDeviceSynchronize(), "waiting");
   }
   ~Memory() { cudaFree(data_); }
   Memory(const Memory&) = delete;
@@ -89,7 +90,11 @@ class Linear {
                y_there_->as<float>());
   }
   size_t memory_bytes() const { return octet_linear_memory(problem_.m, problem_.k); }
-  void forget() { check_cuda(cudaMemset(y_there_->as<float>(), 0, outputs_ * 4), "clearing"); }
+  // Streams that do not wait for the default one must not meet what it clears.
+  void forget() {
+    check_cuda(cudaMemset(y_there_->as<float>(), 0, outputs_ * 4), "clearing");
+    check_cuda(cudaDeviceSynchronize(), "waiting");
+  }
   bool is_right() const { return y_there_->floats(outputs_) == expected_; }
 
  private:
