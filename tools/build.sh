@@ -3,7 +3,8 @@
 #
 #   tools/build.sh PRESET [TARGET...]     without a target: everything
 #
-# CUDA=on|off|auto|nvcc is OCTET_CUDA of cmake/cuda.cmake.
+# CUDA=on|off|auto|nvcc is OCTET_CUDA of cmake/cuda.cmake. OCTET_PYTHON=<interpreter> adds the
+# target octet_python for it.
 set -euo pipefail
 # shellcheck source=tools/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -40,6 +41,7 @@ if [ -z "$cuda" ] && [ "$preset" = default ] && [ -f "$cache" ]; then
 fi
 options=()
 [ -z "$cuda" ] || options=("-DOCTET_CUDA=${cuda^^}")
+[ -z "${OCTET_PYTHON:-}" ] || options+=(-DOCTET_PYTHON=ON "-DPython_EXECUTABLE=$OCTET_PYTHON")
 
 log=$folder/configure.log
 mkdir -p "$folder"

@@ -7,7 +7,6 @@ A layer is a folder under src/. MAY_INCLUDE is the whole rule for them; the rest
 out which layer an include names. Beside the layers:
   include/octet   the standard library and itself, so that users need no header of ours or others'
   apps            include/octet and the app's own folder
-  python          include/octet and the layers of op-level calls
   the rest        anything: tests, bench
 CUDA headers belong to src/cuda, intrinsics to src/cpu.
 """
@@ -50,10 +49,10 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "api": {"audit", "predict", "measure", "convert", "engine", "models", "quant", "hub"}
     | {"devices", "tune"}
     | _MODEL,
+    "python": {"weights", "formats"} | _GROUND,  # the rest through include/octet
 }
-PYTHON_MAY_INCLUDE = {"devices", "backend"} | _GROUND
 C_HEADERS = {"stddef.h", "stdint.h", "string.h"}  # octet.h is for C, too
-CHECKED_FOLDERS = ("src", "include", "apps", "python")
+CHECKED_FOLDERS = ("src", "include", "apps")
 
 # Header patterns, the one layer that may include them, and what they are called in the message.
 HARDWARE_HEADERS = (
@@ -114,10 +113,6 @@ def offence_of(root: Path, includer: PurePosixPath, quote: str, header: str) -> 
         if parts[:2] == includer.parts[:2]:
             return None
         return f'"{header}": an app includes only "octet/..." and its own folder, not {place}'
-    if top == "python":
-        if parts[0] == "python" or target_layer in PYTHON_MAY_INCLUDE:
-            return None
-        return f'"{header}": the Python bindings may not include {place}'
     if layer is None or target_layer == layer or target_layer in MAY_INCLUDE[layer]:
         return None
     allowed = ", ".join(sorted(MAY_INCLUDE[layer])) or "no other layer"

@@ -42,6 +42,13 @@ native_compiler() {
   fi
 }
 
+# Whether .venv can be made, and the package's extension be compiled for it.
+has_python_parts() {
+  have python3 && python3 -c '
+import ensurepip, os, sysconfig, venv
+os.stat(os.path.join(sysconfig.get_path("include"), "Python.h"))' 2>/dev/null
+}
+
 # The architecture whose kernels are cross-compiled and run under an emulator.
 case "$(uname -m)" in
   x86_64) OTHER_ARCH=aarch64 OTHER_PACKAGE=aarch64 ;;

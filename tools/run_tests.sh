@@ -42,7 +42,22 @@ run_ctest() {
 # Kernels have to compile without a GPU, too.
 run_release() { CUDA=${CUDA:-nvcc} run_ctest default build all; }
 run_cross() { run_ctest "$CROSS_PRESET" "build/$CROSS_PRESET" test_programs; }
-run_cuda() { run_ctest cuda build/cuda all; }
+run_cuda() { run_ctest cuda build/cuda all && run_gpu_python; }
+
+# The Python package on the GPU, with whichever Python has what that takes.
+run_gpu_python() {
+  local python needs='import nanobind, pytest, torch; torch.ones(1, device="cuda")'
+  for python in "$PWD/.venv/bin/python" "$(command -v python3 || true)"; do
+    if [ -x "$python" ] && "$python" -c "$needs" >/dev/null 2>&1; then
+      OCTET_PYTHON=$python tools/build.sh cuda octet_python &&
+        OCTET_BUILD_DIR=$PWD/build/cuda "$python" -m pytest -q -rs --color=no \
+          -p no:cacheprovider tests/python/test_gpu_*.py
+      return
+    fi
+  done
+  say "the Python package is not tested on the GPU: no Python here has torch with CUDA, nanobind" \
+    "and pytest"
+}
 
 # The GPU's tests once more, each launch watched: by memcheck for addresses, by racecheck for shared
 # memory, by synccheck for barriers, by initcheck for memory that nobody wrote. Under them a kernel
@@ -120,6 +135,7 @@ run_asan() {
 }
 
 run_python() {
+  OCTET_PYTHON=$PWD/.venv/bin/python tools/build.sh default octet_python || return 1
   # A file's tests share what they set up, so files are what the processes share out.
   OCTET_BUILD_DIR=$PWD/build .venv/bin/python -m pytest -q -rs --color=no \
     --numprocesses "${JOBS:-$(nproc)}" --maxprocesses 4 --dist loadfile tests/python \
@@ -159,7 +175,7 @@ title_of() {
 # The line with which the part's own runner closes.
 closing_line() {
   local closing='% tests passed|(passed|failed|error).* in [0-9.]+s|^check_(layers|size): '
-  closing+='|^octet: the package |^compute-sanitizer '
+  closing+='|^octet: the (package|Python package) |^compute-sanitizer '
   grep -E "$closing" "$logs/$1.log" || true
 }
 
@@ -214,8 +230,7 @@ provide() {
 # Only where apt-get has nothing to do for it, which may not run twice at a time.
 ahead=0
 fill_venv_ahead() {
-  [[ " ${parts[*]} " == *" python "* ]] && python3 -c 'import ensurepip, venv' 2>/dev/null ||
-    return 0
+  [[ " ${parts[*]} " == *" python "* ]] && has_python_parts || return 0
   set -m  # a group of its own, so that an interrupted run can end all of it
   tools/setup.sh python </dev/null >"$logs/setup-python-ahead.log" 2>&1 &
   ahead=$!

@@ -52,8 +52,6 @@ has_cross_compiler() {
 
 has_emulator() { have "qemu-$OTHER_ARCH" || have "qemu-$OTHER_ARCH-static"; }
 
-has_venv_module() { have python3 && python3 -c 'import ensurepip, venv' 2>/dev/null; }
-
 has_libfuzzer() {
   have clang++ || return 1
   local folder status=0
@@ -90,7 +88,7 @@ missing_packages() {
       has_emulator || echo qemu-user
       [ -f "$GOOGLETEST_SOURCE/CMakeLists.txt" ] || echo googletest
       ;;
-    python) has_venv_module || printf '%s\n' python3 python3-venv ;;
+    python) has_python_parts || printf '%s\n' python3 python3-venv python3-dev ;;
     fonts) [ -f /usr/share/fonts/truetype/dejavu/DejaVuSerif-Bold.ttf ] || echo fonts-dejavu-core ;;
     library) have pkg-config || echo pkg-config ;;
     house) have python3 || echo python3 ;;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,9 @@ for which in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(which, signal.SIG_DFL)
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("OCTET_BUILD_DIR", REPOSITORY / "build"))
+# The package `octet` of this build, and none that is installed.
+sys.path.insert(0, str(BUILD / "python"))
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +29,7 @@ def repository() -> Path:
 @pytest.fixture(scope="session")
 def build_dir() -> Path:
     """The build folder whose programs are tested; OCTET_BUILD_DIR names another one."""
-    return Path(os.environ.get("OCTET_BUILD_DIR", REPOSITORY / "build"))
+    return BUILD
 
 
 @pytest.fixture(scope="session")

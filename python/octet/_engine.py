@@ -1,0 +1,273 @@
+"""Engine: a model that stays loaded, and pictures from it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from octet import _octet
+from octet._arrays import invalid
+from octet._octet import EngineInfo, Lora, RenderReport
+from octet.errors import OctetError, OctetTypeError
+
+Path = str | os.PathLike[str]
+OnProgress = Callable[[_octet.Progress], object]
+
+
+@dataclass(frozen=True)
+class Preview:
+    """A small, rough picture of what a step led to."""
+
+    image: Any  # PIL's, or an array
+    index: int  # of the images of the call
+    step: int  # the first is 1
+    steps: int
+
+
+@dataclass(frozen=True)
+class Rendering:
+    """The pictures of a call, in order, and what was done for them."""
+
+    images: list[Any]  # PIL's, or uint8 arrays [height, width, 3]
+    seeds: list[int]  # each gives its picture alone, to the last bit
+    metadata: list[dict[str, str]]
+    looks: list[str]  # "ordinary", "constant", or "refusal"
+    report: RenderReport
+
+    @property
+    def image(self) -> Any:
+        """The first."""
+        return self.images[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.images)
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+
+class Engine:
+    """A model that stays loaded. One picture at a time; threads wait for each other.
+
+    `model`: a folder as Hugging Face lays out a pipeline, owner/name of one that was pulled, or the
+    transformer alone; `base` and `fallback` give what it lacks, `parts` names parts that are
+    elsewhere. `loras`: "style.safetensors:0.8", or Lora. `keep`: "device", "host" or "streamed",
+    for all parts or by part. `max_memory`: bytes of the device's; 0: what is free.
+    docs/library.md explains the options.
+    """
+
+    def __init__(
+        self,
+        model: Path,
+        *,
+        device: str = "auto",
+        base: Path = "",
+        fallback: Path = "",
+        parts: Mapping[str, Path] | None = None,
+        loras: Iterable[str | Lora] = (),
+        guided: bool = True,
+        threads: int = 0,
+        activations: str = "bf16",
+        linears: str = "int8",
+        attention: str = "auto",
+        text_encoder_linears: str = "float",
+        tuning: str = "missing",
+        convention: str = "official",
+        require_int8: bool = False,
+        cache_weights: bool = False,
+        keep: str | Mapping[str, str] | None = None,
+        max_memory: int = 0,
+        lazy: bool = False,
+        progress: OnProgress | None = None,
+    ) -> None:
+        self._engine = _octet.Engine()
+        rules = {"": keep} if isinstance(keep, str) else keep or {}
+        self._engine.load(
+            os.fspath(model),
+            base=os.fspath(base),
+            fallback=os.fspath(fallback),
+            parts={name: os.fspath(path) for name, path in (parts or {}).items()},
+            loras=_loras(loras),
+            guided=guided,
+            device=device,
+            threads=threads,
+            activations=activations,
+            linears=linears,
+            attention=attention,
+            text_encoder_linears=text_encoder_linears,
+            tuning=tuning,
+            convention=convention,
+            require_int8=require_int8,
+            cache_weights=cache_weights,
+            keep=list(rules.items()),
+            max_memory=max_memory,
+            lazy=lazy,
+            progress=_callback(progress, "progress"),
+        )
+
+    def render(
+        self,
+        caption: str | Mapping[str, Any] | os.PathLike[str],
+        *,
+        size: int | tuple[int, int] | None = None,
+        width: int = 0,
+        height: int = 0,
+        steps: int = 0,
+        seed: int = 0,
+        preset: str = "",
+        guidance: float | Sequence[float] | None = None,
+        images: int = 1,
+        noise: Any = None,
+        wrap_text: bool = False,
+        any_caption: bool = False,
+        progress: OnProgress | None = None,
+        preview: Callable[[Preview], object] | None = None,
+        output: str = "pil",
+    ) -> Rendering:
+        """Pictures of a caption: its JSON as text or as a dict, or the path of its file.
+
+        `wrap_text`: it is plain text. `any_caption`: its errors do not matter. What is not given
+        is the model's or the preset's. `guidance`: one for all steps, or one for each. `noise`:
+        float32 [tokens, channels] in place of the seed's. `output`: "pil" or "numpy", also of
+        previews. `progress` is called at each step and may return False to end the work;
+        exceptions of callbacks end it, too, and so does Ctrl-C.
+        """
+        convert = _converter(output)
+        made: list[_octet.Picture] = []
+
+        def show(rough: _octet.Preview) -> None:
+            assert preview is not None
+            preview(Preview(convert(rough), rough.image, rough.step, rough.steps))
+
+        report = self._engine.render(
+            _caption_text(caption, wrap_text),
+            any_caption=any_caption,
+            size=_size(size, width, height),
+            preset=preset,
+            steps=steps,
+            guidance=_guidance(guidance),
+            seed=_seed(seed),
+            noise=noise,
+            images=images,
+            progress=_callback(progress, "progress"),
+            preview=_callback(preview, "preview") and show,
+            picture=made.append,
+        )
+        made.sort(key=lambda picture: picture.index)
+        return Rendering(
+            images=[convert(picture) for picture in made],
+            seeds=[picture.seed for picture in made],
+            metadata=[dict(picture.metadata) for picture in made],
+            looks=[picture.look for picture in made],
+            report=report,
+        )
+
+    def set_loras(
+        self, loras: Iterable[str | Lora] = (), *, progress: OnProgress | None = None
+    ) -> None:
+        """These in place of those before; after an error, those before are still there."""
+        self._engine.set_loras(_loras(loras), _callback(progress, "progress"))
+
+    def cancel(self) -> None:
+        """Ends the call that is under way, if there is one, with Cancelled; from any thread."""
+        self._engine.cancel()
+
+    @property
+    def info(self) -> EngineInfo:
+        """What is loaded: device, plan of memory, presets, size."""
+        return self._engine.info()
+
+    def close(self) -> None:
+        """Releases the model; nothing can be rendered after that."""
+        self._engine.unload()
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        if not self._engine.is_loaded:
+            return "Engine(closed)"
+        info = self.info
+        return f"Engine({info.family} on {info.device})"
+
+
+def _loras(loras: Iterable[str | Lora]) -> list[Lora]:
+    if isinstance(loras, (str, Lora)):
+        loras = [loras]
+    return [_octet.parse_lora(lora) if isinstance(lora, str) else lora for lora in loras]
+
+
+def _caption_text(caption: str | Mapping[str, Any] | os.PathLike[str], wrap_text: bool) -> str:
+    if isinstance(caption, str):
+        return _octet.wrap_plain_text(caption) if wrap_text else caption
+    if isinstance(caption, Mapping):
+        return json.dumps(caption, ensure_ascii=False)
+    if isinstance(caption, os.PathLike):
+        with open(caption, encoding="utf-8") as file:
+            return file.read()
+    raise OctetTypeError(
+        f"`caption` is of type {type(caption).__name__}; expected JSON as text, a dict, or a path"
+    )
+
+
+def _size(size: int | tuple[int, int] | None, width: int, height: int) -> tuple[int, int]:
+    if size is None:
+        return width, height
+    if width or height:
+        invalid("size", "there are `size` and `width` or `height`; expected one of them")
+    both = (size, size) if isinstance(size, int) else size
+    if not (isinstance(both, Sequence) and [type(side) for side in both] == [int, int]):
+        invalid("size", f"`size` is {size!r}; expected a number of pixels, or (width, height)")
+    return both[0], both[1]
+
+
+def _seed(seed: int) -> int:
+    if not (isinstance(seed, int) and 0 <= seed < 1 << 64):
+        invalid("seed", f"`seed` is {seed!r}; expected a number from 0 to 2^64 - 1")
+    return seed
+
+
+def _callback(callback: Any, name: str) -> Any:
+    if callback is not None and not callable(callback):
+        raise OctetTypeError(f"`{name}` is of type {type(callback).__name__}; expected a function")
+    return callback
+
+
+def _guidance(guidance: float | Sequence[float] | None) -> list[float]:
+    if guidance is None:
+        return []
+    return [guidance] if isinstance(guidance, (int, float)) else list(guidance)
+
+
+def _converter(output: str) -> Callable[[Any], Any]:
+    """Makes the picture that the caller wants of one with width, height and rgb."""
+    if output == "pil":
+        try:
+            from PIL import Image  # noqa: PLC0415 - optional
+        except ImportError:
+            raise OctetError(
+                'output="pil" takes Pillow, which is not installed; run `pip install pillow`, or '
+                'use output="numpy"'
+            ) from None
+        return lambda picture: Image.frombytes(
+            "RGB", (picture.width, picture.height), picture.rgb
+        )
+    if output == "numpy":
+        try:
+            import numpy  # noqa: PLC0415 - optional
+        except ImportError:
+            raise OctetError(
+                'output="numpy" takes NumPy, which is not installed; run `pip install numpy`'
+            ) from None
+        return lambda picture: (
+            numpy.frombuffer(picture.rgb, numpy.uint8)
+            .reshape(picture.height, picture.width, 3)
+            .copy()  # one that can be written to
+        )
+    invalid("output", f'`output` is {output!r}; expected "pil" or "numpy"')

@@ -1,0 +1,98 @@
+"""Checkpoints and devices."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from octet import _octet
+from octet._octet import (
+    CheckpointSummary,
+    DeviceInfo,
+    ModelPart,
+    QuantizeReport,
+    QuantizeStep,
+)
+
+Path = str | os.PathLike[str]
+
+
+def devices() -> list[DeviceInfo]:
+    """The devices of this machine; `unavailable` says why one cannot run INT8."""
+    return _octet.devices()
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What a path holds."""
+
+    parts: list[ModelPart]  # of a model, with what each linear would run as here
+    checkpoint: CheckpointSummary | None  # the tensors, where it is one checkpoint
+    problem: str  # why a checkpoint with weights of a transformer is not a whole one
+
+
+def inspect(path: Path, base: Path = "") -> Inspection:
+    """What is in a checkpoint or a model's folder, without loading it.
+
+    `path`: a safetensors or GGUF file, an index, a folder, or owner/name of one that was pulled.
+    `base`: gives what a file lacks.
+    """
+    name = os.fspath(path)
+    model = _octet.inspect_model(name, os.fspath(base))
+    is_checkpoint = model.is_checkpoint or not model.parts
+    checkpoint = _octet.inspect_checkpoint(name) if is_checkpoint else None
+    return Inspection(model.parts, checkpoint, model.problem)
+
+
+def quantize(
+    source: Path,
+    out: Path = "",
+    *,
+    recipe: str = "convrot",
+    protect: str = "none",
+    clip: bool = True,
+    dialect: str = "comfyui",
+    base: Path = "",
+    network: str = "",
+    statistics: Path = "",
+    captions: Iterable[Path] = (),
+    any_caption: bool = False,
+    calibration_steps: int = 0,
+    calibration_size: tuple[int, int] = (0, 0),
+    seed: int = 0,
+    max_memory: int = 0,
+    measure: bool = False,
+    verify: bool = False,
+    device: str = "auto",
+    threads: int = 0,
+    progress: Callable[[QuantizeStep], object] | None = None,
+) -> QuantizeReport:
+    """Makes an INT8 checkpoint from one in any dialect: what `octet quantize` does.
+
+    `recipe`: "convrot", "convrot:64", "rowwise", "smoothquant:0.6" (which needs `captions` or
+    `statistics`). `protect`: "none", "auto:17", or names of linears, with commas. Without `out`,
+    errors are measured, no more. `progress` is called with each step; False ends the work.
+    """
+    return _octet.quantize(
+        os.fspath(source),
+        os.fspath(out),
+        recipe=recipe,
+        protect=protect,
+        clip=clip,
+        dialect=dialect,
+        base=os.fspath(base),
+        network=network,
+        statistics=os.fspath(statistics),
+        captions=[os.fspath(caption) for caption in captions],
+        any_caption=any_caption,
+        calibration_steps=calibration_steps,
+        calibration_size=calibration_size,
+        seed=seed,
+        max_memory=max_memory,
+        measure=measure,
+        verify=verify,
+        device=device,
+        threads=threads,
+        progress=progress,
+    )

@@ -1,0 +1,408 @@
+"""Octet's C and C++ interface. Use the package `octet`, which checks arguments.
+
+Addresses are numbers, strides count elements, dtypes are F32 to I32, 0 is none.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+__version__: str
+commit: str
+abi_version: int
+F32: int
+BF16: int
+F16: int
+I8: int
+I32: int
+
+class OctetError(RuntimeError):
+    """What Octet could not do."""
+
+    field: str  # the argument that was wrong, or ""
+
+class InvalidRequest(OctetError, ValueError):
+    """An argument is wrong by itself."""
+
+class OutOfMemory(OctetError, MemoryError):
+    """The memory of the device, or of the host."""
+
+class Cancelled(OctetError):
+    """Ended by cancel()."""
+
+class _Record:
+    """What is read, and not changed."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as dicts and lists, for JSON."""
+
+class Device:
+    """By its name: "cpu", "ref", "cuda:0". It serves all threads."""
+
+    def __init__(self, name: str, threads: int = 0, tuning: str = 'missing') -> None: ...
+
+    name: str
+    description: str
+
+    def synchronize(self) -> None: ...
+
+class Weight:
+    """A packed copy of a weight, on its device."""
+
+    def __init__(
+        self, device: Device, codes: int, n: int, k: int, scales: int, bias: int, smooth: int,
+        rotation_group: int, gate_up: bool,
+    ) -> None: ...
+    n: int
+    k: int
+    gate_up: bool
+
+def linear_memory(m: int, k: int) -> int: ...
+def quantize_rows(
+    device: Device, stream: int, x: int, x_stride: int, x_dtype: int, m: int, k: int, smooth: int,
+    rotation_group: int, codes: int, codes_stride: int, scales: int,
+) -> None: ...
+def linear(
+    device: Device, stream: int, memory: int, memory_bytes: int,
+    allocate: Callable[[int], Any] | None, x: int, x_stride: int, x_dtype: int, m: int, k: int,
+    weight: int, weight_stride: int, n: int, weight_scales: int, weight_scale_count: int,
+    bias: int, bias_dtype: int, smooth: int, rotation_group: int, gate_up: bool, y: int,
+    y_stride: int, y_dtype: int,
+) -> str: ...
+def linear_int8(
+    device: Device, stream: int, memory: int, memory_bytes: int,
+    allocate: Callable[[int], Any] | None, codes: int, codes_stride: int, scales: int, m: int,
+    k: int, weight: int, weight_stride: int, n: int, weight_scales: int, weight_scale_count: int,
+    bias: int, bias_dtype: int, gate_up: bool, y: int, y_stride: int, y_dtype: int,
+) -> str: ...
+def packed_linear(
+    device: Device, stream: int, memory: int, memory_bytes: int,
+    allocate: Callable[[int], Any] | None, x: int, x_stride: int, x_dtype: int, m: int, k: int,
+    weight: Weight, y: int, y_stride: int, y_dtype: int,
+) -> str: ...
+def packed_linear_int8(
+    device: Device, stream: int, memory: int, memory_bytes: int,
+    allocate: Callable[[int], Any] | None, codes: int, codes_stride: int, scales: int, m: int,
+    k: int, weight: Weight, y: int, y_stride: int, y_dtype: int,
+) -> str: ...
+def int8_mm(
+    device: Device, a: int, a_row_stride: int, a_column_stride: int, m: int, k: int, b: int,
+    b_row_stride: int, b_column_stride: int, n: int, y: int, y_stride: int,
+) -> None:
+    """y = a b of int8 [m, k] and [k, n], int32; on hosts."""
+
+class QuantizeStep(_Record):
+    """How far quantize() is."""
+
+    stage: str
+    done: int
+    total: int
+    network: str
+
+class ErrorPlace(_Record):
+    """A channel that stands out."""
+
+    index: int
+    value: float
+
+class LinearError(_Record):
+    """How far a linear in INT8 is from F32, as NRMSE."""
+
+    network: str
+    module: str
+    n: int
+    k: int
+    rowwise: float
+    smoothquant: float
+    convrot: float
+    unquantized: float
+    is_protected: bool
+    worst_rows: list[ErrorPlace]
+    worst_columns: list[ErrorPlace]
+
+class QuantizedNetwork(_Record):
+    """What became of a network's linears."""
+
+    network: str
+    int8: int
+    protected: int
+    kept: int
+    protected_modules: list[str]
+
+class QuantizeReport(_Record):
+    """What quantize() did."""
+
+    device: str
+    recipe: str
+    activations: str
+    files: list[str]
+    networks: list[QuantizedNetwork]
+    errors: list[LinearError]
+    source_bytes: int
+    output_bytes: int
+    resumed_tensors: int
+    verified: bool
+    seconds: float
+
+def quantize(
+    source: str, out: str, *, base: str, network: str, recipe: str, protect: str, clip: bool,
+    dialect: str, statistics: str, captions: Sequence[str], any_caption: bool,
+    calibration_steps: int, calibration_size: tuple[int, int], seed: int, max_memory: int,
+    measure: bool, verify: bool, device: str, threads: int,
+    progress: Callable[[Any], object] | None,
+) -> QuantizeReport: ...
+
+class TensorSummary(_Record):
+    """A tensor of a checkpoint."""
+
+    name: str
+    dtype: str
+    shape: list[int]
+    bytes: int
+    file: str
+
+class DTypeSummary(_Record):
+    """All tensors of a type."""
+
+    tensors: int
+    bytes: int
+
+class CheckpointSummary(_Record):
+    """What is in a checkpoint."""
+
+    path: str
+    files: list[str]
+    metadata: dict[str, str]
+    tensors: list[TensorSummary]
+    total_bytes: int
+    parameters: int
+    dtypes: dict[str, DTypeSummary]
+
+class StoredLinear(_Record):
+    """A linear, and how it would run here."""
+
+    name: str
+    layer: str
+    dialect: str
+    format: str
+    n: int
+    k: int
+    runs: str
+    file_bytes: int
+    memory_bytes: int
+
+class ModelPart(_Record):
+    """A part of a model."""
+
+    part: str
+    path: str
+    dialect: str
+    linears: list[StoredLinear]
+    file_bytes: int
+    memory_bytes: int
+
+class ModelSummary(_Record):
+    """The parts of a model."""
+
+    parts: list[ModelPart]
+    is_checkpoint: bool
+    problem: str
+
+def inspect_model(path: str, base: str) -> ModelSummary: ...
+def inspect_checkpoint(path: str) -> CheckpointSummary: ...
+
+class DeviceInfo(_Record):
+    """A device of this machine."""
+
+    name: str
+    description: str
+    int8_kernel: str
+    features: list[str]
+    unavailable: str
+
+def devices() -> list[DeviceInfo]: ...
+
+class Progress(_Record):
+    """How far an engine is."""
+
+    stage: str
+    done: int
+    total: int
+    seconds: float
+    eta_s: float | None
+
+class Preview(_Record):
+    """A small, rough picture of what a step led to."""
+
+    image: int
+    step: int
+    steps: int
+    width: int
+    height: int
+    rgb: bytes
+
+class Picture(_Record):
+    """A picture as bytes."""
+
+    index: int
+    seed: int
+    width: int
+    height: int
+    rgb: bytes
+    look: str
+    metadata: list[tuple[str, str]]
+
+class KernelUse(_Record):
+    """What a class of linears ran on."""
+
+    layer: str
+    path: str
+    kernel: str
+    launches: int
+    us: float
+    tops: float
+
+class OpShare(_Record):
+    """The time of an operation."""
+
+    op: str
+    calls: int
+    us: float
+
+class LinearCount(_Record):
+    """How linears ran, by their number."""
+
+    int8: int
+    protected: int
+    kept: int
+    floating: int
+    fake: int
+
+class RenderReport(_Record):
+    """What a call of render() did."""
+
+    device: str
+    width: int
+    height: int
+    caption: str
+    preset: str
+    text_tokens: int
+    steps: int
+    checkpoint: str
+    linears: LinearCount
+    text_linears: LinearCount
+    places: str
+    recorded_steps: int
+    kernels: list[KernelUse]
+    ops: list[OpShare]
+    text_cached: bool
+    text_s: float
+    load_s: float
+    denoise_s: float
+    decode_s: float
+    peak_bytes: int
+
+class Lora(_Record):
+    """A LoRA that is merged into the networks."""
+
+    def __init__(
+        self, file: str, strength: float = 1.0, networks: Sequence[str] = ...,
+    ) -> None: ...
+    file: str
+    strength: float
+    networks: list[str]
+
+class PresetInfo(_Record):
+    """Steps, guidance and times that go with a model."""
+
+    name: str
+    official_name: str
+    steps: int
+
+class PartPlace(_Record):
+    """Where a part's weights are between two uses."""
+
+    part: str
+    where: str
+    bytes: int
+
+class EngineInfo(_Record):
+    """What is loaded."""
+
+    family: str
+    device: str
+    networks: list[str]
+    plan: list[PartPlace]
+    work_bytes: int
+    available_bytes: int
+    used_bytes: int
+    loras: list[Lora]
+    token_side: int
+    size: tuple[int, int]
+    presets: list[PresetInfo]
+
+def parse_lora(text: str) -> Lora: ...
+def wrap_plain_text(text: str) -> str: ...
+
+class Engine:
+    """A model that stays loaded."""
+
+    def __init__(self) -> None: ...
+    def load(
+        self, model: str, *, base: str, fallback: str, parts: Mapping[str, str],
+        loras: Sequence[Lora], guided: bool, device: str, threads: int, activations: str,
+        linears: str, attention: str, text_encoder_linears: str, tuning: str, convention: str,
+        require_int8: bool, cache_weights: bool, keep: Sequence[tuple[str, str]], max_memory: int,
+        lazy: bool, progress: Callable[[Any], object] | None,
+    ) -> None: ...
+    def unload(self) -> None: ...
+    is_loaded: bool
+
+    def render(
+        self, caption: str, *, any_caption: bool, size: tuple[int, int], preset: str, steps: int,
+        guidance: Sequence[float], seed: int, noise: Any | None, images: int,
+        progress: Callable[[Any], object] | None, preview: Callable[[Any], object] | None,
+        picture: Callable[[Any], object],
+    ) -> RenderReport: ...
+    def set_loras(
+        self, loras: Sequence[Lora], progress: Callable[[Any], object] | None,
+    ) -> None: ...
+    def cancel(self) -> None: ...
+    def info(self) -> EngineInfo: ...
+
+class StoredWeight:
+    """One linear's weight as a checkpoint stores it."""
+
+    module: str
+    rows: int
+    k: int
+    format: str
+    is_int8: bool
+    rotation_group: int
+    has_smooth: bool
+    tensors: list[str]  # The names of all tensors that it is made of.
+
+    def read_codes(self, into: Any, first: int = 0) -> None:
+        """The file's INT8 codes, unchanged, as rows of `into`."""
+
+    def read_scales(self, into: Any, first: int = 0) -> None: ...
+    def read_smooth(self, into: Any) -> None:
+        """What activations are multiplied by before they are quantized."""
+
+    def read(self, into: Any, first: int = 0) -> None:
+        """The weight in floating point, its transform undone."""
+
+class Checkpoint:
+    """A safetensors or GGUF file, an index, or their folder."""
+
+    def __init__(self, path: str) -> None: ...
+
+    path: str
+    metadata: dict[str, str]
+    tensors: dict[str, tuple[str, tuple[int, ...]]]
+
+    def dialect(self, module: str) -> str | None:
+        """How it stores a linear; None when it has none of this name."""
+
+    def weight(self, module: str, rows: int, k: int) -> StoredWeight: ...
+    def read_vector(self, name: str, into: Any) -> None:
+        """A tensor in floating point whose shape is that of `into`."""

@@ -1,0 +1,154 @@
+"""The functions that comfy-kitchen's registry calls, named as in its other backends.
+
+Whatever precedes the quantization and follows the product is done by the operations that
+comfy-kitchen's own portable backend uses, in the same types, so that a call means the same here.
+What is not served never arrives: see rules.py.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch.nn import functional
+
+from . import kernels, tally
+
+# True: rows of float16 and bfloat16 are quantized in float32, in the same pass as Octet's own.
+# False: with each step rounded to their type, as comfy-kitchen does.
+quantize_in_float32 = False
+
+
+def _activated(x: torch.Tensor, act: str | None, weight: torch.Tensor | None,
+               eps: float) -> torch.Tensor:
+    if act is None or act == "none":
+        return x
+    if act == "gelu_tanh":
+        return functional.gelu(x, approximate="tanh")
+    if act == "rms_norm":
+        return functional.rms_norm(x, (x.shape[-1],), weight.to(x.dtype), eps)
+    first, second = x.chunk(2, dim=-1)
+    if act == "swiglu":
+        return functional.silu(first).mul_(second)
+    if act == "situ":
+        gate = torch.tanh(second / 4).mul_(4).mul_(torch.sigmoid(second))
+        return torch.tanh(first / 25).mul_(25).mul_(gate)
+    raise ValueError(f"input_act is {act!r}, expected None, gelu_tanh, swiglu, situ or rms_norm")
+
+
+def _modulated(x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+    return x * (1.0 + scale.reshape((1,) * (x.ndim - 1) + (-1,)))
+
+
+def _codes(x: torch.Tensor, rotation: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Codes and scales of rows as comfy-kitchen makes them."""
+    from comfy_kitchen import registry
+
+    if rotation:
+        # Named after its other use: rotates rows in groups, then quantizes them.
+        arguments = {"weight": x, "group_size": rotation, "stochastic_rounding": 0}
+        name = "quantize_int8_convrot_weight"
+    else:
+        arguments = {"x": x, "stochastic_rounding": 0}
+        name = "quantize_int8_rowwise"
+    codes, scales = registry.get_implementation(name, kwargs=arguments)(**arguments)
+    # bfloat16's rounding makes a -127 a -128 now and then, which some CPUs cannot multiply.
+    return (codes, scales) if kernels.takes_lowest_code(x.device) else (codes.clamp_(-127), scales)
+
+
+def _placed(value: torch.Tensor, device: torch.device, dtype: torch.dtype) -> torch.Tensor:
+    """A dense vector there, in that type; mostly it is one already."""
+    if value.dtype is not dtype or value.device != device:
+        value = value.to(device=device, dtype=dtype)
+    return value if value.is_contiguous() else value.contiguous()
+
+
+def _linear(function: str, x: torch.Tensor, weight: torch.Tensor, weight_scale: torch.Tensor,
+            bias: torch.Tensor | None, out_dtype: torch.dtype | None, convrot: bool,
+            group: int, act: str | None = None) -> torch.Tensor:
+    out_dtype = out_dtype or torch.bfloat16
+    rotation = group if convrot else 0
+    n, k = weight.shape
+    device = x.device
+    scales = _placed(weight_scale, device, torch.float32)
+    if bias is not None:
+        bias = _placed(bias, device, bias.dtype)
+    if x.dtype is torch.float32 or quantize_in_float32:
+        y, m, kernel = kernels.linear(x, weight, scales, bias, rotation, out_dtype)
+    else:
+        rows = x.reshape(-1, k)
+        codes, row_scales = _codes(rows.contiguous(), rotation)
+        y, kernel = kernels.linear_codes(codes, row_scales, weight, scales, bias, out_dtype)
+        y, m = y.reshape(*x.shape[:-1], n), rows.shape[0]
+    tally.served.add((function, n, k, m, x.dtype, rotation, act, kernel))
+    return y
+
+
+def _check_unused(function: str, unused: dict) -> None:
+    """Only a call past the registry, which asks the rules first, can fail here."""
+    for name, value in unused.items():
+        if isinstance(value, torch.Tensor) or value:
+            raise TypeError(f"{function}() got {name}, which this version of Octet does not know")
+
+
+def int8_linear(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    weight_scale: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    out_dtype: torch.dtype | None = torch.bfloat16,
+    convrot: bool = False,
+    convrot_groupsize: int = 256,
+    input_act: str | None = None,
+    input_act_weight: torch.Tensor | None = None,
+    input_act_eps: float = 0.0,
+    residual: torch.Tensor | None = None,
+    residual_scale: torch.Tensor | None = None,
+    **unused,
+) -> torch.Tensor:
+    """residual + residual_scale * (quantized act(x) @ weight.T * scales + bias)"""
+    if unused:
+        _check_unused("int8_linear", unused)
+    x = _activated(x, input_act, input_act_weight, input_act_eps)
+    y = _linear("int8_linear", x, weight, weight_scale, bias, out_dtype, convrot,
+                convrot_groupsize, input_act)
+    if residual is None:
+        return y
+    return torch.addcmul(residual.to(y.dtype), y, residual_scale.to(y.dtype))
+
+
+def int8_linear_modulated(
+    x: torch.Tensor,
+    modulation_scale: torch.Tensor,
+    weight: torch.Tensor,
+    weight_scale: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    out_dtype: torch.dtype | None = torch.bfloat16,
+    convrot: bool = False,
+    convrot_groupsize: int = 256,
+    **unused,
+) -> torch.Tensor:
+    """int8_linear of x * (1 + modulation_scale), one row of scales for all tokens."""
+    if unused:
+        _check_unused("int8_linear_modulated", unused)
+    return _linear("int8_linear_modulated", _modulated(x, modulation_scale), weight, weight_scale,
+                   bias, out_dtype, convrot, convrot_groupsize)
+
+
+def int8_linear_rms_modulated(
+    x: torch.Tensor,
+    norm_weight: torch.Tensor,
+    norm_eps: float,
+    modulation_scale: torch.Tensor,
+    weight: torch.Tensor,
+    weight_scale: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    out_dtype: torch.dtype | None = torch.bfloat16,
+    convrot: bool = False,
+    convrot_groupsize: int = 256,
+    **unused,
+) -> torch.Tensor:
+    """The same of rms_norm(x) * norm_weight."""
+    if unused:
+        _check_unused("int8_linear_rms_modulated", unused)
+    normed = functional.rms_norm(x, (x.shape[-1],), norm_weight, norm_eps)
+    return _linear("int8_linear_rms_modulated", _modulated(normed, modulation_scale), weight,
+                   weight_scale, bias, out_dtype, convrot, convrot_groupsize)

@@ -1,0 +1,125 @@
+"""Which calls of comfy-kitchen this backend serves.
+
+A rule looks at a call's arguments and names what it cannot serve, or nothing. comfy-kitchen asks
+before each call, so rules cost less than two microseconds: they read attributes, and touch no
+memory of a device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from . import kernels
+
+INT8 = torch.int8
+FLOATS = frozenset({torch.float32, torch.float16, torch.bfloat16})
+ROTATIONS = frozenset({4, 16, 64, 256, 1024})
+MOST_COLUMNS = 132_104  # of a weight: beyond, sums of products could leave 32 bits
+
+# How many columns of x become one that is quantized.
+INPUT_ACTS = {None: 1, "none": 1, "gelu_tanh": 1, "rms_norm": 1, "swiglu": 2, "situ": 2}
+
+_LINEAR = ("x", "weight", "weight_scale", "bias", "out_dtype", "convrot", "convrot_groupsize")
+# What is known of each function. A parameter that a later comfy-kitchen adds is none of these:
+# its calls are declined, but where it is not used.
+PARAMETERS = {
+    "int8_linear": frozenset((*_LINEAR, "input_act", "input_act_weight", "input_act_eps",
+                              "residual", "residual_scale")),
+    "int8_linear_modulated": frozenset((*_LINEAR, "modulation_scale")),
+    "int8_linear_rms_modulated": frozenset((*_LINEAR, "modulation_scale", "norm_weight",
+                                            "norm_eps")),
+}
+
+
+class Refusal(NamedTuple):
+    """Why a call is declined: a parameter and a reason without numbers that vary from call to
+    call, so that few of them are kept."""
+
+    parameter: str
+    reason: str
+
+
+def _unknown(function: str, arguments: Mapping[str, Any]) -> Refusal | None:
+    for name, value in arguments.items():
+        # What is None, False, 0 or "" asks for nothing.
+        if name not in PARAMETERS[function] and (isinstance(value, Tensor) or value):
+            return Refusal(name, "a parameter that this version of Octet does not know")
+    return None
+
+
+def _is_vector(value: Any, length: int) -> bool:
+    return isinstance(value, Tensor) and value.dtype in FLOATS and value.numel() == length
+
+
+def _more(function: str, arguments: Mapping[str, Any], k: int) -> Refusal | None:
+    """Of what is rare, or of the modulated forms alone."""
+    if function != "int8_linear":
+        if not _is_vector(arguments.get("modulation_scale"), k):
+            return Refusal("modulation_scale", "expected one float for each column of the weight")
+        if "norm_weight" in arguments and not _is_vector(arguments["norm_weight"], k):
+            return Refusal("norm_weight", "expected one float for each column of the weight")
+        return None
+    if (arguments.get("input_act") == "rms_norm"
+            and not _is_vector(arguments.get("input_act_weight"), k)):
+        return Refusal("input_act_weight", "rms_norm takes one float for each column")
+    if (arguments.get("residual") is None) != (arguments.get("residual_scale") is None):
+        return Refusal("residual", "residual and residual_scale belong together")
+    return None
+
+
+def why_not(function: str, arguments: Mapping[str, Any]) -> Refusal | None:
+    """Why a call with these arguments is declined; None: it is served."""
+    get = arguments.get
+    if not PARAMETERS[function].issuperset(arguments):
+        refusal = _unknown(function, arguments)
+        if refusal is not None:
+            return refusal
+    x, weight, act = get("x"), get("weight"), get("input_act")
+    if not isinstance(x, Tensor) or not isinstance(weight, Tensor):
+        return Refusal("x", "x and weight have to be tensors")
+    if x.dtype not in FLOATS:
+        return Refusal("x", f"{x.dtype}, expected float32, float16 or bfloat16")
+    shape, x_shape = weight.shape, x.shape
+    if weight.dtype is not INT8 or len(shape) != 2:
+        return Refusal("weight", f"{len(shape)} dimensions of {weight.dtype}, expected int8 [n, k]")
+    device = x.device
+    if weight.device != device:
+        return Refusal("weight", f"on {weight.device}, but x is on {device}")
+    reason = kernels.why_not(device)
+    if reason is not None:
+        return Refusal("x", reason)
+    n, k = shape
+    if not 0 < k <= MOST_COLUMNS:
+        return Refusal("weight", f"k = {k}, expected 1 to {MOST_COLUMNS}")
+    width = INPUT_ACTS.get(act)
+    if width is None:
+        return Refusal("input_act", f"{act!r}, which this version of Octet does not know")
+    if not x_shape or x_shape[-1] != k * width:
+        return Refusal("x", "its last dimension does not fit the weight")
+    if get("convrot"):
+        group = get("convrot_groupsize", 256)
+        if group not in ROTATIONS or k % group:
+            return Refusal("convrot_groupsize", f"{group} for k = {k}, expected 4, 16, 64, 256 or "
+                                                "1024, and a divisor of k")
+    out_dtype = get("out_dtype")
+    if out_dtype is not None and out_dtype not in FLOATS:
+        return Refusal("out_dtype", f"{out_dtype}, expected float32, float16 or bfloat16")
+    scale, bias = get("weight_scale"), get("bias")
+    if scale is None:
+        return None  # a question, see below
+    if not isinstance(scale, Tensor) or scale.dtype not in FLOATS or scale.numel() not in (1, n):
+        return Refusal("weight_scale", "expected one float, or one for each row of the weight")
+    if bias is not None and not _is_vector(bias, n):
+        return Refusal("bias", "expected one float for each row of the weight")
+    if act is None and function == "int8_linear" and get("residual") is get("residual_scale"):
+        return None  # neither is there
+    return _more(function, arguments, k)
+
+
+def is_question(arguments: Mapping[str, Any]) -> bool:
+    """Whether comfy-kitchen only asks who would serve such a call: it then leaves arguments out."""
+    return arguments.get("weight_scale") is None

@@ -1,0 +1,36 @@
+"""INT8 in diffusers.
+
+Importing this module makes `quant_method: octet` known to diffusers, so that
+`Model.from_pretrained(folder, quantization_config=OctetConfig())` quantizes while it loads, and a
+folder that was saved so is loaded by `from_pretrained` alone. `load_int8` puts a checkpoint in any
+dialect that Octet reads into the transformers of an Ideogram 4 pipeline; `load_pipeline` makes the
+pipeline as well.
+"""
+
+from __future__ import annotations
+
+try:
+    import diffusers as _diffusers
+except ImportError as error:
+    raise ImportError(
+        "octet.diffusers needs diffusers 0.40 or newer, which is not installed; try "
+        "`pip install diffusers accelerate`"
+    ) from error
+
+if tuple(int(part) for part in _diffusers.__version__.split(".")[:2]) < (0, 40):
+    raise ImportError(
+        f"octet.diffusers needs diffusers 0.40 or newer, found {_diffusers.__version__}; try "
+        "`pip install --upgrade diffusers`"
+    )
+
+import octet.torch  # noqa: E402, F401 - says what is wrong with an old torch, or none
+from octet.diffusers.config import OctetConfig  # noqa: E402
+from octet.diffusers.load import load_int8, load_pipeline  # noqa: E402
+from octet.diffusers.quantizer import OctetQuantizer  # noqa: E402
+from octet.diffusers.registration import register, unregister  # noqa: E402
+
+__all__ = [
+    *("OctetConfig", "OctetQuantizer", "load_int8", "load_pipeline", "register", "unregister"),
+]
+
+register()

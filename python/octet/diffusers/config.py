@@ -1,0 +1,76 @@
+"""What a model's config.json says about its INT8 linears."""
+
+from __future__ import annotations
+
+from enum import Enum
+from fnmatch import fnmatchcase
+from typing import Any
+
+from diffusers.quantizers.quantization_config import QuantizationConfigMixin
+
+from octet.torch.recipes import parse_recipe
+
+METHOD = "octet"
+_DTYPES = (None, "bfloat16", "float16", "float32")
+
+
+class _Method(str, Enum):
+    # diffusers asks a method for its `value`, and its own enumeration cannot be extended.
+    OCTET = METHOD
+
+
+class OctetConfig(QuantizationConfigMixin):
+    """Large linears become INT8.
+
+    recipe: "convrot" (weights and activations rotated in groups of up to 256 channels, which
+        spreads outliers), "convrot:64" and so on, or "rowwise".
+    modules_to_not_convert: names that stay as they are: of a module, of several that follow one
+        another in a path ("proj_out", "attn.to_q"), with * and ? within a name.
+    dtype: of everything that is not INT8, set by the first loading: what `from_pretrained` takes
+        where no `torch_dtype` is given.
+    """
+
+    def __init__(
+        self,
+        recipe: str = "convrot",
+        modules_to_not_convert: list[str] | str | None = None,
+        dtype: str | None = None,
+        quant_method: str = METHOD,
+    ) -> None:
+        if quant_method != METHOD:
+            raise ValueError(f"quant_method is {quant_method!r}, expected {METHOD!r}")
+        if dtype not in _DTYPES:
+            raise ValueError(f"dtype is {dtype!r}, expected one of {_DTYPES}")
+        parse_recipe(recipe)
+        if isinstance(modules_to_not_convert, str):
+            modules_to_not_convert = [modules_to_not_convert]
+        self.quant_method = _Method.OCTET
+        self.recipe = recipe
+        self.modules_to_not_convert = list(modules_to_not_convert or [])
+        self.dtype = dtype
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "quant_method": METHOD,
+            "recipe": self.recipe,
+            "modules_to_not_convert": list(self.modules_to_not_convert),
+            "dtype": self.dtype,
+        }
+
+    # What __repr__ of diffusers prints.
+    to_diff_dict = to_dict
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OctetConfig) and self.to_dict() == other.to_dict()
+
+    __hash__ = None
+
+    def excludes(self, module: str) -> bool:
+        """Whether `modules_to_not_convert` names this module or one that it is in."""
+        path = module.split(".")
+        return any(_is_part(words.split("."), path) for words in self.modules_to_not_convert)
+
+
+def _is_part(words: list[str], path: list[str]) -> bool:
+    starts = range(len(path) - len(words) + 1)
+    return any(all(map(fnmatchcase, path[start:], words)) for start in starts)

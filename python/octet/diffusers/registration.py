@@ -1,0 +1,26 @@
+"""The two dictionaries by which diffusers finds a quantization method."""
+
+from __future__ import annotations
+
+from diffusers.quantizers import auto
+
+from octet.diffusers.config import METHOD, OctetConfig
+from octet.diffusers.quantizer import OctetQuantizer
+
+_ENTRIES = (
+    (auto.AUTO_QUANTIZER_MAPPING, OctetQuantizer),
+    (auto.AUTO_QUANTIZATION_CONFIG_MAPPING, OctetConfig),
+)
+
+
+def register() -> None:
+    """Adds `octet` where nobody did; importing octet.diffusers does it."""
+    for mapping, ours in _ENTRIES:
+        mapping.setdefault(METHOD, ours)
+
+
+def unregister() -> None:
+    """Takes back what register() added."""
+    for mapping, ours in _ENTRIES:
+        if mapping.get(METHOD) is ours:
+            del mapping[METHOD]

@@ -1,0 +1,80 @@
+"""ComfyUI's int8_tensorwise in a state dict: how tensors of a linear are named and described.
+
+`weight` int8 [n, k], `weight_scale` float32 [n, 1] (other tools: one for all), `comfy_quant` with
+the bytes of a JSON text, `pre_quant_scale` [k] where activations are to be multiplied by it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from octet._octet import OctetError
+from octet.torch.checks import GROUPS, describe
+
+_FORMAT = "int8_tensorwise"
+_LARGEST_MARKER = 65_536
+
+
+@dataclass(frozen=True)
+class Marker:
+    """What `comfy_quant` says of a linear."""
+
+    group: int = 0
+    full_precision: bool = False  # its product is to be one of dequantized weights
+
+
+def write_marker(marker: Marker) -> Tensor:
+    """The tensor `comfy_quant`, with the bytes that `octet quantize` writes."""
+    fields: dict[str, object] = {"format": _FORMAT}
+    if marker.group:
+        fields |= {"convrot": True, "convrot_groupsize": marker.group}
+    if marker.full_precision:
+        fields["full_precision_matrix_mult"] = True
+    return torch.tensor(list(json.dumps(fields).encode()), dtype=torch.uint8)
+
+
+def read_marker(blob: Tensor, name: str) -> Marker:
+    """What the tensor says; `name` begins the sentence about one that is broken."""
+    if blob.dtype != torch.uint8 or blob.dim() != 1 or blob.numel() > _LARGEST_MARKER:
+        raise OctetError(f"{name} is {describe(blob)}, expected uint8 bytes of a JSON text")
+    try:
+        fields = json.loads(bytes(blob.tolist()))
+    except ValueError as error:
+        raise OctetError(f"{name} is no JSON text: {error}") from None
+    if not isinstance(fields, dict):
+        raise OctetError(f"{name} is {fields!r}, expected a JSON object")
+    if fields.get("format") != _FORMAT:
+        raise OctetError(
+            f'{name}: "format" is {fields.get("format")!r}, expected "{_FORMAT}"; octet.diffusers '
+            "and `octet quantize` convert other formats"
+        )
+    params = fields.get("params")
+    fields = {**(params if isinstance(params, dict) else {}), **fields}
+    flags = {}
+    for key in ("convrot", "full_precision_matrix_mult"):
+        flags[key] = fields.get(key, False)
+        if not isinstance(flags[key], bool):
+            raise OctetError(f'{name}: "{key}" is {flags[key]!r}, expected true or false')
+    group = fields.get("convrot_groupsize", 256) if flags["convrot"] else 0
+    if flags["convrot"] and (isinstance(group, bool) or group not in GROUPS):
+        raise OctetError(
+            f'{name}: "convrot_groupsize" is {group!r}, expected 4, 16, 64, 256 or 1024'
+        )
+    return Marker(group, flags["full_precision_matrix_mult"])
+
+
+def check_scales(scales: Tensor, name: str) -> None:
+    """Of a weight; one that is no number would silently spoil every output."""
+    if scales.is_meta or not scales.numel():
+        return
+    wrong = torch.nonzero(~torch.isfinite(scales.reshape(-1)))
+    if wrong.numel():
+        row = int(wrong[0])
+        raise OctetError(
+            f"{name}: the scale of row {row} is {float(scales.reshape(-1)[row])}, expected a finite "
+            "number; the weight or its file is damaged"
+        )

@@ -1,0 +1,121 @@
+"""The ops as functions, around torch's dispatcher where nothing in it would act."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch._C import _is_any_autocast_enabled, _is_tracing, _len_torch_dispatch_stack
+from torch._C._functorch import peek_interpreter_stack
+from torch.autograd import _profiler_enabled
+from torch.compiler import is_compiling
+
+from octet.torch import ops
+from octet.torch.runtime import linear, rows_of
+
+_PLAIN = (Tensor, torch.nn.Parameter)
+
+
+def is_plain(x: Tensor) -> bool:
+    """Whether a kernel may be called as it is: no mode, transform, trace, autocast or gradient."""
+    return (
+        type(x) in _PLAIN
+        and (x.is_cpu or x.is_cuda)
+        and not (x.requires_grad and torch.is_grad_enabled())
+        and not _len_torch_dispatch_stack()
+        and not _is_any_autocast_enabled()
+        and not _profiler_enabled()
+        and not _is_tracing()
+        and peek_interpreter_stack() is None
+        and not x.is_neg()
+    )
+
+
+def int8_linear(
+    x: Tensor,
+    weight: Tensor,
+    weight_scale: Tensor,
+    bias: Tensor | None = None,
+    *,
+    smooth: Tensor | None = None,
+    rotation_group: int = 0,
+    gate_up: bool = False,
+    out_dtype: torch.dtype | None = None,
+) -> Tensor:
+    """y [..., n] = x [..., k] times the rows of `weight` (int8 [n, k]), + bias.
+
+    Rows of x are quantized first, after they were multiplied by `smooth` [k], or rotated within
+    groups of 4, 16, 64, 256 or 1024. `weight_scale`: one, [n] or [n, 1]. `gate_up`: the first half
+    of the rows is a gate, y [..., n / 2] = silu(gate) * up.
+    """
+    if is_compiling() or not is_plain(x) or (bias is not None and bias.requires_grad):
+        return torch.ops.octet.int8_linear(
+            *(x, weight, weight_scale, bias),
+            smooth=smooth,
+            rotation_group=rotation_group,
+            gate_up=gate_up,
+            out_dtype=out_dtype,
+        )
+    tensors = (weight, weight_scale) if bias is None else (weight, weight_scale, bias)
+    if smooth is not None:
+        tensors += (smooth,)
+    rows = rows_of(tensors, (1, bias is not None, rotation_group, gate_up))
+    return linear(x, rows, out_dtype)
+
+
+def int8_linear_parts(
+    x: Tensor,
+    weights: Sequence[Tensor],
+    weight_scales: Sequence[Tensor],
+    biases: Sequence[Tensor] = (),
+    *,
+    smooth: Tensor | None = None,
+    rotation_group: int = 0,
+    gate_up: bool = False,
+    out_dtype: torch.dtype | None = None,
+) -> Tensor:
+    """int8_linear() of several weights, whose outputs lie side by side in y.
+
+    One product, and no copy where the weights (and scales, and biases) lie one after the other in
+    memory. All of them have a bias, or none.
+    """
+    run = torch.ops.octet.int8_linear_parts
+    if not is_compiling() and is_plain(x) and not any(bias.requires_grad for bias in biases):
+        run = ops.run_parts
+    return run(
+        *(x, weights, weight_scales, biases),
+        smooth=smooth,
+        rotation_group=rotation_group,
+        gate_up=gate_up,
+        out_dtype=out_dtype,
+    )
+
+
+def quantize_rows(
+    x: Tensor, smooth: Tensor | None = None, rotation_group: int = 0
+) -> tuple[Tensor, Tensor]:
+    """Codes of x's shape and a float32 scale for each row: scale = amax / 127."""
+    return torch.ops.octet.quantize_rows(x, smooth, rotation_group)
+
+
+def int8_linear_codes(
+    codes: Tensor,
+    scales: Tensor,
+    weight: Tensor,
+    weight_scale: Tensor,
+    bias: Tensor | None = None,
+    *,
+    gate_up: bool = False,
+    out_dtype: torch.dtype = torch.bfloat16,
+) -> Tensor:
+    """int8_linear() of rows that quantize_rows() made."""
+    return torch.ops.octet.int8_linear_codes(
+        codes, scales, weight, weight_scale, bias, gate_up, out_dtype
+    )
+
+
+def int8_mm(a: Tensor, b: Tensor) -> Tensor:
+    """a [m, k] times b [k, n] in int8, exactly, as int32: what torch._int_mm returns."""
+    return torch.ops.octet.int8_mm(a, b)
+

@@ -1,0 +1,282 @@
+"""Int8Linear: a linear of INT8 rows, in the place of an `nn.Linear`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from octet.errors import OctetError
+from octet.report import Row, note_fallback
+from octet.torch import dialect
+from octet.torch.checks import check_floating, describe, refuse
+from octet.torch.dialect import Marker
+from octet.torch.functional import int8_linear, quantize_rows
+from octet.torch.recipes import Recipe, parse_recipe
+from octet.torch.rotation import dequantize_rows
+from octet.torch.shared import SharedInput
+
+_KEYS = ("weight", "weight_scale", "comfy_quant", "pre_quant_scale", "bias")
+_IGNORED_KEYS = ("input_scale",)  # of static activations, which nothing here uses
+
+
+class Int8Linear(nn.Linear):
+    """y = x W^T + bias, with W as INT8 rows and x quantized row by row in each call.
+
+    Buffers: `weight` int8 [out_features, in_features], `weight_scale` float32 [out_features, 1],
+    `pre_quant_scale` float32 [in_features] or None. The state dict is in ComfyUI's dialect
+    int8_tensorwise, with the tensor `comfy_quant` beside them; a floating-point `weight` that is
+    loaded is quantized with the module's recipe. It is an `nn.Linear` so that adapters find it.
+    """
+
+    weight: Tensor
+    weight_scale: Tensor
+    pre_quant_scale: Tensor | None
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+        *,
+        recipe: str | Recipe = "convrot",
+    ) -> None:
+        """All zeros, to be loaded; `dtype` is that of the bias and of what dequantize() gives."""
+        nn.Module.__init__(self)
+        self.in_features, self.out_features = in_features, out_features
+        self.recipe = parse_recipe(recipe)
+        self.rotation_group = self.recipe.group_for(in_features)
+        self.full_precision = False
+        self.float_dtype = dtype or torch.get_default_dtype()
+        self.shared: SharedInput | None = None
+        self.place = 0  # among those that share the input
+        with torch.inference_mode(False):  # whose tensors could not say that they were changed
+            codes = torch.zeros((out_features, in_features), dtype=torch.int8, device=device)
+            scales = torch.zeros((out_features, 1), dtype=torch.float32, device=device)
+            zeros = torch.zeros(out_features if bias else 0, dtype=self.float_dtype, device=device)
+        self.register_buffer("weight", codes)
+        self.register_buffer("weight_scale", scales)
+        self.register_buffer("pre_quant_scale", None)
+        self.register_parameter("bias", nn.Parameter(zeros, requires_grad=False) if bias else None)
+
+    @classmethod
+    def from_linear(cls, linear: nn.Linear, recipe: str | Recipe = "convrot") -> Int8Linear:
+        """The same linear in INT8."""
+        weight = linear.weight
+        made = cls(
+            *(linear.in_features, linear.out_features, False, "meta", weight.dtype), recipe=recipe
+        )
+        if linear.bias is not None:
+            with torch.inference_mode(False):
+                bias = linear.bias.detach()
+                bias = bias.clone() if bias.is_inference() else bias
+                made.bias = nn.Parameter(bias, requires_grad=False)
+        made.quantize_weight(weight)
+        made.train(linear.training)
+        return made
+
+    @torch.no_grad()
+    def quantize_weight(self, weight: Tensor, name: str = "weight") -> None:
+        """Takes a floating-point weight, on its device; as in Octet's files, to the bit."""
+        if weight.shape != (self.out_features, self.in_features):
+            refuse(
+                name,
+                f"{name} is {describe(weight)}, expected [{self.out_features}, {self.in_features}]",
+            )
+        device = weight.device
+        if weight.is_meta:
+            codes = torch.empty_like(weight, dtype=torch.int8)
+            scales = torch.empty(weight.shape[:1], device=device)
+        else:
+            with torch.inference_mode(False):
+                rows = weight.detach() if weight.is_cpu or weight.is_cuda else weight.detach().cpu()
+                rows = rows.float() if rows.dtype == torch.float64 else rows
+                check_floating(name, rows)
+                codes, scales = quantize_rows(rows, None, self.rotation_group)
+                codes, scales = codes.to(device), scales.to(device)
+            dialect.check_scales(scales, name)
+        self.weight, self.weight_scale = codes, scales.reshape(-1, 1)
+        self.full_precision = False
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.shared is not None:
+            return self.shared.product(self.place, x)
+        return self.product(x)
+
+    def product(self, x: Tensor) -> Tensor:
+        """y of this linear alone."""
+        buffers = self._buffers
+        if self.full_precision:
+            note_fallback(f"{self.in_features} x {self.out_features} linear", self.path)
+            return nn.functional.linear(x, self.dequantize(x.dtype), self.bias)
+        return int8_linear(
+            x,
+            buffers["weight"],
+            buffers["weight_scale"],
+            self._parameters["bias"],
+            smooth=buffers["pre_quant_scale"],
+            rotation_group=self.rotation_group,
+        )
+
+    def dequantize(self, dtype: torch.dtype | None = None) -> Tensor:
+        """The weight in floating point, for activations as they are."""
+        return dequantize_rows(
+            *(self.weight, self.weight_scale, self.pre_quant_scale, self.rotation_group),
+            dtype or self.float_dtype,
+        )
+
+    def to_linear(self) -> nn.Linear:
+        """An `nn.Linear` with the dequantized weight; the bias is shared."""
+        made = nn.Linear(self.in_features, self.out_features, bias=False, device="meta")
+        made.weight = nn.Parameter(self.dequantize(), requires_grad=False)
+        made.bias = self.bias
+        return made.train(self.training)
+
+    # --- what it is ---
+
+    @property
+    def path(self) -> str:
+        """Where and how it runs, or why it does not."""
+        device = self.weight.device
+        if self.full_precision:
+            return "floating point, as its file asks for"
+        if device.type not in ("cpu", "cuda", "meta"):
+            return f"int8 cannot run on {device}"
+        return f"int8 native, {device.type}"
+
+    def extra_repr(self) -> str:
+        recipe = f"convrot {self.rotation_group}" if self.rotation_group else "rowwise"
+        if self.pre_quant_scale is not None:
+            recipe = "smoothquant"
+        shared = ""
+        if self.shared is not None and len(mates := self.shared.mates_of(self.place)) > 1:
+            shared = f", one product of {len(mates)}"
+        return (
+            f"in_features={self.in_features}, out_features={self.out_features}, "
+            f"bias={self.bias is not None}, {self.path}, {recipe}{shared}"
+        )
+
+    def describe(self, name: str) -> Row:
+        """Its row in octet.report()."""
+        rows, note = getattr(self.weight, "_octet_rows", None), ""
+        if self.shared is not None and len(mates := self.shared.mates_of(self.place)) > 1:
+            rows = getattr(mates[0].weight, "_octet_joined_rows", None) or rows
+            note = f"one product of {len(mates)} linears"
+        runs_int8 = self.path.startswith("int8 native")
+        return Row(
+            *(name, self.out_features, self.in_features, "int8" if runs_int8 else "float"),
+            recipe=f"convrot:{self.rotation_group}" if self.rotation_group else "rowwise",
+            device=str(self.weight.device),
+            kernel=rows.kernel if rows else "",
+            m=rows.m if rows else 0,
+            note=note if runs_int8 else self.path,
+            fallback=not runs_int8,
+        )
+
+    # --- moving ---
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Int8Linear:
+        before = {name: self._buffers[name] for name in ("weight_scale", "pre_quant_scale")}
+        super()._apply(fn, recurse)
+        for name, buffer in before.items():
+            moved = self._buffers[name]
+            if moved is not None and moved.dtype != torch.float32:  # by half() and the like
+                self._buffers[name] = buffer.to(moved.device)
+        sample = torch.empty(0, dtype=self.float_dtype, device=self.weight.device)
+        self.float_dtype = fn(sample).dtype
+        if self.shared is not None:
+            self.shared.join()
+        return self
+
+    # --- state dict ---
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        marker = dialect.write_marker(Marker(self.rotation_group, self.full_precision))
+        destination[prefix + "comfy_quant"] = marker
+
+    def _load_from_state_dict(
+        self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+    ) -> None:
+        given = {key: state_dict[prefix + key] for key in _KEYS if prefix + key in state_dict}
+        wanted = ["weight"] if "weight" not in given or _is_floating(given["weight"]) else _KEYS[:2]
+        wanted = [*wanted, *(["bias"] if self.bias is not None else [])]
+        missing_keys += [prefix + key for key in wanted if key not in given]
+        if strict:
+            known = {prefix + key for key in (*_KEYS, *_IGNORED_KEYS)}
+            if self.bias is None:
+                known.discard(prefix + "bias")
+            unexpected_keys += [
+                key for key in state_dict if key.startswith(prefix) and key not in known
+            ]
+        assign = local_metadata.get("assign_to_params_buffers", False)
+        try:
+            if "weight" in given:
+                self._load_weight(given, prefix, assign)
+            if "bias" in given and self.bias is not None:
+                _check_shape(given["bias"], (self.out_features,), prefix + "bias")
+                self.bias = _loaded(self.bias, given["bias"], assign)
+        except OctetError as error:
+            error_msgs.append(str(error))
+        if self.shared is not None:
+            self.shared.join()
+
+    def _load_weight(self, given: dict[str, Tensor], prefix: str, assign: bool) -> None:
+        weight = given["weight"]
+        _check_shape(weight, (self.out_features, self.in_features), prefix + "weight")
+        if _is_floating(weight):
+            here = weight if assign or self.weight.is_meta else weight.to(self.weight.device)
+            self.quantize_weight(here, prefix + "weight")
+            return
+        if "weight_scale" not in given:
+            return  # told as missing
+        marker = Marker()
+        if "comfy_quant" in given:
+            marker = dialect.read_marker(given["comfy_quant"], prefix + "comfy_quant")
+        scales, smooth = given["weight_scale"], given.get("pre_quant_scale")
+        if weight.dtype != torch.int8:
+            refuse("weight", f"{prefix}weight is {describe(weight)}, expected int8")
+        if scales.numel() not in (1, self.out_features):
+            refuse(
+                "weight_scale",
+                f"{prefix}weight_scale is {describe(scales)}, expected 1 or {self.out_features}",
+            )
+        if marker.group and (self.in_features % marker.group or smooth is not None):
+            refuse(
+                "comfy_quant",
+                f"{prefix}comfy_quant: a rotation within groups of {marker.group} does not fit "
+                f"{self.in_features} inputs, or stands beside pre_quant_scale",
+            )
+        scales = scales.float().reshape(-1, 1).expand(self.out_features, 1).contiguous()
+        dialect.check_scales(scales, prefix + "weight_scale")
+        if smooth is not None:
+            _check_shape(smooth, (self.in_features,), prefix + "pre_quant_scale")
+            smooth = smooth.float().to(weight.device if assign else self.weight.device)
+        self.weight = _loaded(self.weight, weight, assign)
+        self.weight_scale = _loaded(self.weight_scale, scales, assign)
+        self.pre_quant_scale = smooth
+        self.rotation_group, self.full_precision = marker.group, marker.full_precision
+        self.recipe = Recipe(marker.group)
+
+
+def _is_floating(tensor: Tensor) -> bool:
+    return tensor.is_floating_point() and tensor.element_size() > 1  # FP8 has a scale of its own
+
+
+def _check_shape(tensor: Tensor, shape: tuple[int, ...], name: str) -> None:
+    if tensor.shape != shape:
+        refuse(name, f"{name} is {describe(tensor)}, expected {list(shape)}")
+
+
+def _loaded(target: Tensor, value: Tensor, assign: bool) -> Tensor:
+    """Copied into the target, or in its place: where that is asked for, or it has no memory."""
+    if not (assign or target.is_meta):
+        with torch.no_grad():
+            return target.copy_(value)
+    if isinstance(target, nn.Parameter):
+        return nn.Parameter(value.detach(), requires_grad=False)
+    return value.detach()

@@ -1,0 +1,291 @@
+"""The ops `torch.ops.octet.*`: schemas, kernels of CPU and CUDA, shapes, autocast, gradients.
+
+They are plain registrations: the decorator `torch.library.custom_op` costs tens of microseconds in
+each call. Even so a call through torch's dispatcher costs more than all else that Python does here,
+so the functions of this file go around it where nothing in it would act (`_is_plain`).
+
+Gradients are those of the linear in floating point, with the weight's values (x's rounding counts
+as none): enough to train what lies around frozen INT8 linears.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from octet.torch import codes as codes_calls
+from octet.torch import runtime
+from octet.torch.rotation import dequantize_rows
+
+_library = torch.library.Library("octet", "DEF")
+
+_library.define(
+    "int8_linear(Tensor x, Tensor weight, Tensor weight_scale, Tensor? bias=None, *, "
+    "Tensor? smooth=None, int rotation_group=0, bool gate_up=False, "
+    "ScalarType? out_dtype=None) -> Tensor",
+    tags=(torch.Tag.pt2_compliant_tag,),
+)
+_library.define(
+    "int8_linear_parts(Tensor x, Tensor[] weights, Tensor[] weight_scales, Tensor[] biases, *, "
+    "Tensor? smooth=None, int rotation_group=0, bool gate_up=False, "
+    "ScalarType? out_dtype=None) -> Tensor",
+    tags=(torch.Tag.pt2_compliant_tag,),
+)
+_library.define(
+    "quantize_rows(Tensor x, Tensor? smooth=None, int rotation_group=0) -> (Tensor, Tensor)",
+    tags=(torch.Tag.pt2_compliant_tag,),
+)
+_library.define(
+    "int8_linear_codes(Tensor codes, Tensor scales, Tensor weight, Tensor weight_scale, "
+    "Tensor? bias, bool gate_up, ScalarType out_dtype) -> Tensor",
+    tags=(torch.Tag.pt2_compliant_tag,),
+)
+_library.define("int8_mm(Tensor a, Tensor b) -> Tensor", tags=(torch.Tag.pt2_compliant_tag,))
+
+
+def run_linear(
+    x: Tensor,
+    weight: Tensor,
+    weight_scale: Tensor,
+    bias: Tensor | None = None,
+    *,
+    smooth: Tensor | None = None,
+    rotation_group: int = 0,
+    gate_up: bool = False,
+    out_dtype: torch.dtype | None = None,
+) -> Tensor:
+    biased = bias is not None
+    tensors = (weight, weight_scale, bias) if biased else (weight, weight_scale)
+    if smooth is not None:
+        tensors += (smooth,)
+    rows = runtime.rows_of(tensors, (1, biased, rotation_group, gate_up))
+    return runtime.linear(x, rows, out_dtype)
+
+
+def run_parts(
+    x: Tensor,
+    weights: Sequence[Tensor],
+    weight_scales: Sequence[Tensor],
+    biases: Sequence[Tensor],
+    *,
+    smooth: Tensor | None = None,
+    rotation_group: int = 0,
+    gate_up: bool = False,
+    out_dtype: torch.dtype | None = None,
+) -> Tensor:
+    tensors = (*weights, *weight_scales, *biases)
+    if smooth is not None:
+        tensors += (smooth,)
+    rows = runtime.rows_of(tensors, (len(weights), bool(biases), rotation_group, gate_up))
+    return runtime.linear(x, rows, out_dtype)
+
+
+for _name, _kernel in (
+    ("int8_linear", run_linear),
+    ("int8_linear_parts", run_parts),
+    ("quantize_rows", codes_calls.quantize_rows),
+    ("int8_linear_codes", codes_calls.linear_codes),
+    ("int8_mm", codes_calls.mm),
+):
+    _library.impl(_name, _kernel, "CPU")
+    _library.impl(_name, _kernel, "CUDA")
+
+
+# --- shapes, for tracing ---
+
+_same_bits = True
+
+
+def same_bits_when_compiled(enable: bool = True) -> None:
+    """Whether torch.compile rounds what lies between INT8 linears as eager mode does (the default).
+
+    Inductor keeps bfloat16 values in float32 between the ops that it fuses, so that a model's bits
+    change when it is compiled. When it meets an op of this library, its setting for that,
+    `torch._inductor.config.emulate_precision_casts`, is turned on, for the whole process.
+    """
+    global _same_bits
+    _same_bits = enable
+
+
+def _keep_bits() -> None:
+    config = sys.modules.get("torch._inductor.config")
+    if _same_bits and hasattr(config, "emulate_precision_casts"):
+        config.emulate_precision_casts = True
+
+
+def _outputs(weights: Sequence[Tensor], gate_up: bool) -> int:
+    rows = sum(weight.shape[0] for weight in weights)
+    return rows // 2 if gate_up else rows
+
+
+def _check_inputs(x: Tensor, weight: Tensor) -> None:
+    _keep_bits()
+    torch._check(
+        weight.dim() == 2 and x.dim() > 0 and x.shape[-1] == weight.shape[1],
+        lambda: f"`x` is {list(x.shape)}, `weight` is {list(weight.shape)}; "
+        "expected [..., inputs] and [outputs, inputs]",
+    )
+    torch._check(
+        x.device == weight.device,
+        lambda: f"`x` is on {x.device}, `weight` on {weight.device}; expected one device",
+    )
+
+
+@torch.library.register_fake("octet::int8_linear", lib=_library)
+def _fake_linear(
+    x, weight, weight_scale, bias=None, *, smooth=None, rotation_group=0, gate_up=False,
+    out_dtype=None,
+):  # fmt: skip
+    _check_inputs(x, weight)
+    return x.new_empty((*x.shape[:-1], _outputs([weight], gate_up)), dtype=out_dtype or x.dtype)
+
+
+@torch.library.register_fake("octet::int8_linear_parts", lib=_library)
+def _fake_parts(
+    x, weights, weight_scales, biases, *, smooth=None, rotation_group=0, gate_up=False,
+    out_dtype=None,
+):  # fmt: skip
+    _check_inputs(x, weights[0])
+    return x.new_empty((*x.shape[:-1], _outputs(weights, gate_up)), dtype=out_dtype or x.dtype)
+
+
+@torch.library.register_fake("octet::quantize_rows", lib=_library)
+def _fake_quantize_rows(x, smooth=None, rotation_group=0):
+    return x.new_empty(x.shape, dtype=torch.int8), x.new_empty(x.shape[:-1], dtype=torch.float32)
+
+
+@torch.library.register_fake("octet::int8_linear_codes", lib=_library)
+def _fake_linear_codes(codes, scales, weight, weight_scale, bias, gate_up, out_dtype):
+    _check_inputs(codes, weight)
+    return codes.new_empty((*codes.shape[:-1], _outputs([weight], gate_up)), dtype=out_dtype)
+
+
+@torch.library.register_fake("octet::int8_mm", lib=_library)
+def _fake_mm(a, b):
+    return a.new_empty((a.shape[0], b.shape[1]), dtype=torch.int32)
+
+
+# --- autocast: x in its dtype, as for torch.nn.functional.linear ---
+
+
+def _with_autocast(op, device_type: str):
+    key = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, f"Autocast{device_type.upper()}"))
+
+    def run(x: Tensor, *args, **options):
+        dtype = torch.get_autocast_dtype(device_type)
+        eligible = x.is_floating_point() and x.dtype != torch.float64
+        with torch._C._ExcludeDispatchKeyGuard(key):
+            return op(x.to(dtype) if eligible else x, *args, **options)
+
+    return run
+
+
+for _device_type in ("cpu", "cuda"):
+    for _name in ("int8_linear", "int8_linear_parts"):
+        _op = getattr(torch.ops.octet, _name).default
+        _library.impl(
+            _name, _with_autocast(_op, _device_type), f"Autocast{_device_type.upper()}"
+        )
+
+
+# --- gradients ---
+
+
+def _silu_gradients(gate: Tensor, up: Tensor, grad: Tensor) -> Tensor:
+    """Of silu(gate) * up, for gate and up side by side."""
+    share = torch.sigmoid(gate)
+    of_gate = grad * up * share * (1 + gate * (1 - share))
+    return torch.cat([of_gate, grad * gate * share], dim=-1)
+
+
+class _Linear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, smooth, rotation_group, gate_up, out_dtype, parts, *tensors):
+        ctx.save_for_backward(x, smooth, *tensors)
+        ctx.options = rotation_group, gate_up, parts
+        weights, scales = tensors[:parts], tensors[parts : 2 * parts]
+        with torch._C._AutoDispatchBelowAutograd():
+            return torch.ops.octet.int8_linear_parts.default(
+                *(x, weights, scales, tensors[2 * parts :]),
+                smooth=smooth,
+                rotation_group=rotation_group,
+                gate_up=gate_up,
+                out_dtype=out_dtype,
+            )
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, smooth, *tensors = ctx.saved_tensors
+        rotation_group, gate_up, parts = ctx.options
+        weights, scales, biases = tensors[:parts], tensors[parts : 2 * parts], tensors[2 * parts :]
+        if gate_up:
+            both = torch.ops.octet.int8_linear_parts.default(
+                *(x, weights, scales, []), smooth=smooth, rotation_group=rotation_group
+            ).float()
+            grad = _silu_gradients(*both.chunk(2, dim=-1), grad.float())
+        grad_x = None
+        if ctx.needs_input_grad[0]:
+            values = torch.cat(
+                [
+                    dequantize_rows(weight, scale, smooth, rotation_group, x.dtype)
+                    for weight, scale in zip(weights, scales)
+                ]
+            )
+            grad_x = grad.to(x.dtype) @ values
+        sums = grad.reshape(-1, grad.shape[-1]).sum(0)
+        grad_biases = [
+            part.to(bias.dtype)
+            for part, bias in zip(sums.split([weight.shape[0] for weight in weights]), biases)
+        ]
+        return (grad_x, *(None,) * (5 + 2 * parts), *grad_biases)
+
+
+def _wants_gradient(x: Tensor, biases: Sequence[Tensor]) -> bool:
+    return torch.is_grad_enabled() and (
+        x.requires_grad or any(bias.requires_grad for bias in biases)
+    )
+
+
+def _differentiable_linear(
+    x, weight, weight_scale, bias=None, *, smooth=None, rotation_group=0, gate_up=False,
+    out_dtype=None,
+):  # fmt: skip
+    biases = [] if bias is None else [bias]
+    if _wants_gradient(x, biases):
+        return _Linear.apply(
+            x, smooth, rotation_group, gate_up, out_dtype, 1, weight, weight_scale, *biases
+        )
+    with torch._C._AutoDispatchBelowAutograd():
+        return torch.ops.octet.int8_linear.default(
+            *(x, weight, weight_scale, bias),
+            smooth=smooth,
+            rotation_group=rotation_group,
+            gate_up=gate_up,
+            out_dtype=out_dtype,
+        )
+
+
+def _differentiable_parts(
+    x, weights, weight_scales, biases, *, smooth=None, rotation_group=0, gate_up=False,
+    out_dtype=None,
+):  # fmt: skip
+    if _wants_gradient(x, biases):
+        return _Linear.apply(
+            *(x, smooth, rotation_group, gate_up, out_dtype, len(weights)),
+            *(*weights, *weight_scales, *biases),
+        )
+    with torch._C._AutoDispatchBelowAutograd():
+        return torch.ops.octet.int8_linear_parts.default(
+            *(x, weights, weight_scales, biases),
+            smooth=smooth,
+            rotation_group=rotation_group,
+            gate_up=gate_up,
+            out_dtype=out_dtype,
+        )
+
+
+_library.impl("int8_linear", _differentiable_linear, "Autograd")
+_library.impl("int8_linear_parts", _differentiable_parts, "Autograd")

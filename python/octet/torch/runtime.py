@@ -1,0 +1,311 @@
+"""The engine's calls on torch tensors: checked, on the caller's stream, in memory of torch.
+
+Every microsecond here is paid for each linear of a model. So what is known of a weight is checked
+once and kept on the weight's tensor object, as `Rows`: another object, address or (where something
+was copied) version makes a new one. It goes away with the tensor, which an address would not tell.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from octet import _octet
+from octet.report import Run, run_of
+from octet.torch import checks
+from octet.torch.checks import DTYPES
+
+try:
+    from torch._C import _cuda_getCurrentRawStream as current_stream
+except ImportError:  # torch without CUDA
+
+    def current_stream(index: int) -> int:
+        return 0
+
+
+try:  # as Inductor's code does: a third of what torch.empty() costs
+    from torch._C._dynamo.guards import _empty_strided_cpu, _empty_strided_cuda
+except ImportError:
+    _empty_strided_cpu = _empty_strided_cuda = None
+
+
+_HOST = -1  # what Tensor.get_device() says of CPUs
+
+_engines: dict[int, _octet.Device] = {}
+_lock = threading.Lock()
+
+
+def engine(index: int) -> _octet.Device:
+    """The engine on a GPU, or on the CPU for -1; opened once, with as many threads as torch."""
+    device = _engines.get(index)
+    if device is None:
+        with _lock:
+            device = _engines.get(index)
+            if device is None:
+                name = "cpu" if index == _HOST else f"cuda:{index}"
+                device = _octet.Device(name, torch.get_num_threads() if index == _HOST else 0)
+                _engines[index] = device
+    return device
+
+
+# A child has none of the threads of its parent's engines.
+os.register_at_fork(after_in_child=_engines.clear)
+
+
+def engine_of(tensor: Tensor) -> _octet.Device:
+    if tensor.is_cuda:
+        return engine(tensor.get_device())
+    if tensor.is_cpu:
+        return engine(_HOST)
+    checks.wrong_value("x", "it on a CPU or an NVIDIA GPU; move it, or keep the linear", tensor)
+
+
+def _allocator(tensor: Tensor) -> Callable[[int], Tensor]:
+    return partial(torch.empty, dtype=torch.uint8, device=tensor.device)
+
+
+class Rows:
+    """A weight of one or more consecutive parts, checked, in the form that the engine takes."""
+
+    __slots__ = (
+        *("tensors", "addresses", "versions", "options", "held", "packed", "engine", "index"),
+        *("n", "k", "outputs", "codes", "stride", "scales", "scale_count", "bias", "bias_dtype"),
+        *("smooth", "group", "gate_up", "allocate", "kernel", "m", "run"),
+    )
+    kernel: str
+    m: int
+    run: Run
+
+    def __init__(self, tensors: tuple[Tensor, ...], options: tuple[int, bool, int, bool]) -> None:
+        """`tensors`: parts of the weight, as many scales, as many biases or none, smooth or none;
+        `options`: the number of parts, whether there are biases, rotation group, gate_up."""
+        parts, biased, self.group, self.gate_up = options
+        self.tensors, self.options = tensors, options
+        weights, scales = tensors[:parts], tensors[parts : 2 * parts]
+        biases = tensors[2 * parts : 3 * parts] if biased else ()
+        smooth = tensors[-1] if len(tensors) > 2 * parts + len(biases) else None
+        self.kernel, self.m = "", 0
+        self.held: list[Tensor] = []  # copies whose addresses are used
+        self.packed: _octet.Weight | None = None
+        device = weights[0].device
+        _check_parts(weights, scales, biases, smooth, device)
+        self.addresses = [checks.check_memory("weight", tensor) for tensor in tensors]
+        self.n, self.k = sum(weight.shape[0] for weight in weights), weights[0].shape[1]
+        self.outputs = self.n // 2 if self.gate_up else self.n
+        if self.gate_up and (biased or self.n % 2):
+            checks.wrong_value("weight", "as many gate as up rows, and no bias", weights[0])
+        checks.check_rotation(self.group, self.k)
+        self.engine, self.index = engine_of(weights[0]), weights[0].get_device()
+        self.allocate = _allocator(weights[0])
+
+        rows = self._joined(weights)
+        if rows.stride(1) != 1 or rows.stride(0) < self.k:
+            rows = self._hold(rows.contiguous())
+        scale = self._joined_scales(weights, scales)
+        bias = self._joined(biases) if biased else None
+        self.codes, self.stride = rows.data_ptr(), rows.stride(0)
+        if self.index == _HOST:
+            self._pack(rows, scale, bias, smooth)
+        else:
+            self.scales, self.scale_count = scale.data_ptr(), scale.numel()
+            self.bias = 0 if bias is None else bias.data_ptr()
+            self.bias_dtype = 0 if bias is None else DTYPES[bias.dtype]
+            self.smooth = 0 if smooth is None else self._dense(smooth, torch.float32).data_ptr()
+        copied = self.packed is not None or self.held
+        # Tensors of inference mode do not count their changes.
+        counted = [tensor for tensor in tensors if copied and not tensor.is_inference()]
+        self.versions = [(tensor, tensor._version) for tensor in counted]
+
+    def fits(self, tensors: tuple[Tensor, ...], options: tuple[int, bool, int, bool]) -> bool:
+        """Whether it was made of these, and they are what they were."""
+        if options != self.options or len(tensors) != len(self.tensors):
+            return False
+        for tensor, known, address in zip(tensors, self.tensors, self.addresses):
+            if tensor is not known or tensor.data_ptr() != address:
+                return False
+        for tensor, version in self.versions:
+            if tensor._version != version:
+                return False
+        return self.index != _HOST or _engines.get(_HOST) is self.engine
+
+    def ran(self, kernel: str, m: int) -> None:
+        if kernel is not self.kernel:  # names are interned
+            self.run, self.kernel = run_of(kernel, self.n, self.k), kernel
+        run = self.run
+        self.m = run.m = m
+        run.count += 1
+
+    def _hold(self, tensor: Tensor) -> Tensor:
+        self.held.append(tensor)
+        return tensor
+
+    def _dense(self, tensor: Tensor, dtype: torch.dtype) -> Tensor:
+        dense = tensor.detach().reshape(-1).to(dtype).contiguous()
+        return tensor if dense.data_ptr() == tensor.data_ptr() else self._hold(dense)
+
+    def _joined(self, parts: tuple[Tensor, ...]) -> Tensor:
+        """One tensor of all parts: the first one's memory where they lie one after the other."""
+        first = parts[0].detach()
+        if len(parts) == 1:
+            return first
+        # Neighbours by chance, of different storages, are not one tensor.
+        storage, end = first.untyped_storage().data_ptr(), first.data_ptr()
+        for part in parts:
+            adjoins = part.data_ptr() == end and part.untyped_storage().data_ptr() == storage
+            if not adjoins or not part.is_contiguous() or part.dtype != first.dtype:
+                return self._hold(torch.cat([part.detach() for part in parts]))
+            end += part.numel() * part.element_size()
+        rows = sum(part.shape[0] for part in parts)
+        return first.as_strided((rows, *first.shape[1:]), first.stride())
+
+    def _joined_scales(self, weights: tuple[Tensor, ...], scales: tuple[Tensor, ...]) -> Tensor:
+        """F32, one for each row, or one for all."""
+        if len(scales) == 1:
+            return self._dense(scales[0], torch.float32)
+        per_row = all(scale.numel() == w.shape[0] for scale, w in zip(scales, weights))
+        if per_row and all(scale.dtype == torch.float32 for scale in scales):
+            return self._joined(scales)
+        return self._hold(
+            torch.cat(
+                [
+                    scale.detach().reshape(-1).float().expand(weight.shape[0])
+                    for scale, weight in zip(scales, weights)
+                ]
+            )
+        )
+
+    def _pack(
+        self, rows: Tensor, scale: Tensor, bias: Tensor | None, smooth: Tensor | None
+    ) -> None:
+        rows = rows.contiguous()
+        scale = scale.reshape(-1).expand(self.n).contiguous()
+        bias = None if bias is None else bias.float().contiguous()
+        smooth = None if smooth is None else smooth.detach().float().contiguous()
+        self.packed = _octet.Weight(
+            *(self.engine, rows.data_ptr(), self.n, self.k, scale.data_ptr()),
+            0 if bias is None else bias.data_ptr(),
+            0 if smooth is None else smooth.data_ptr(),
+            *(self.group, self.gate_up),
+        )
+        self.held.clear()  # copied once more, into the packed weight
+
+    # A copy of the tensor makes its own.
+    def __deepcopy__(self, memo: dict[int, Any]) -> None:
+        return None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(None), ())
+
+
+def _check_parts(
+    weights: tuple[Tensor, ...],
+    scales: tuple[Tensor, ...],
+    biases: tuple[Tensor, ...],
+    smooth: Tensor | None,
+    device: torch.device,
+) -> None:
+    for weight, scale in zip(weights, scales):
+        checks.check_int8("weight", weight, 2)
+        checks.check_device("weight", weight, device)
+        checks.check_device("weight_scale", scale, device)
+        if weight.shape[1] != weights[0].shape[1] or not weight.numel():
+            checks.wrong_value("weight", "[outputs, inputs], none of them 0", weight)
+        if not scale.is_floating_point():
+            checks.wrong_type("weight_scale", "float32", scale)
+        if scale.numel() not in (1, weight.shape[0]):
+            checks.wrong_value("weight_scale", f"1 or {weight.shape[0]} of them", scale)
+    for weight, bias in zip(weights, biases):
+        checks.check_floating("bias", bias)
+        checks.check_device("bias", bias, device)
+        if bias.shape != weight.shape[:1]:
+            checks.wrong_value("bias", f"[{weight.shape[0]}]", bias)
+    if smooth is not None:
+        checks.check_floating("smooth", smooth)
+        checks.check_device("smooth", smooth, device)
+        if smooth.numel() != weights[0].shape[1]:
+            checks.wrong_value("smooth", f"[{weights[0].shape[1]}]", smooth)
+
+
+def rows_of(tensors: tuple[Tensor, ...], options: tuple[int, bool, int, bool]) -> Rows:
+    """What is kept on the first tensor, or made now."""
+    first = tensors[0]
+    kept = "_octet_rows" if options[0] == 1 else "_octet_joined_rows"
+    rows = getattr(first, kept, None)
+    if rows is None or not rows.fits(tensors, options):
+        for name, tensor in zip(("weight", "weight_scale", "bias", "smooth"), tensors):
+            checks.check_tensor(name, tensor)
+        rows = Rows(tensors, options)
+        setattr(first, kept, rows)
+    return rows
+
+
+def matrix(x: Tensor, k: int) -> tuple[Tensor, int, int]:
+    """x as a matrix of k columns, which is copied where the engine cannot read it; rows; stride."""
+    if x.is_contiguous():
+        return x, x.numel() // k, k
+    if x.dim() != 2:
+        x = x.reshape(-1, k)
+    if x.stride(1) != 1 or x.stride(0) < k:
+        x = x.contiguous()
+    return x, x.shape[0], x.stride(0)
+
+
+def empty(size: tuple[int, ...], dtype: torch.dtype, like: Tensor, index: int) -> Tensor:
+    """Dense, on the device of `like`, whose number is `index`."""
+    make = _empty_strided_cpu
+    if index != _HOST:  # what makes it there, makes it on the current GPU
+        make = _empty_strided_cuda if torch._C._cuda_getDevice() == index else None
+    if make is None:
+        return like.new_empty(size, dtype=dtype)
+    if len(size) == 2:
+        return make(size, (size[1], 1), dtype)
+    strides, step = [], 1
+    for extent in reversed(size):
+        strides.append(step)
+        step *= extent or 1
+    return make(size, tuple(strides[::-1]), dtype)
+
+
+def linear(x: Tensor, rows: Rows, out_dtype: torch.dtype | None) -> Tensor:
+    """y = x W^T of quantized x, with the bias or swiglu of `rows`."""
+    dtype, shape, k, index = x.dtype, x.shape, rows.k, rows.index
+    x_dtype = y_dtype = DTYPES.get(dtype) or checks.check_floating("x", x)
+    if not shape or shape[-1] != k:
+        checks.wrong_value("x", f"[..., {k}], the inputs of the weight", x)
+    if x.get_device() != index or x.is_cuda != (index >= 0):
+        checks.check_device("weight", rows.tensors[0], x.device)
+    if out_dtype is not None and out_dtype is not dtype:
+        dtype, y_dtype = out_dtype, checks.check_output(out_dtype)
+    x, m, stride = matrix(x, k)
+    size = list(shape)  # slices of a torch.Size take a microsecond
+    size[-1] = outputs = rows.outputs
+    y = empty(tuple(size), dtype, x, index)
+    if not m:
+        return y
+    address = x.data_ptr() or checks.check_memory("x", x)
+    # Arguments are written out: unpacking them from tuples costs another microsecond.
+    # fmt: off
+    if rows.packed is not None:
+        kernel = _octet.packed_linear(
+            rows.engine, 0, 0, 0, None, address, stride, x_dtype, m, k, rows.packed,
+            y.data_ptr(), outputs, y_dtype,
+        )
+    else:
+        memory_bytes = _octet.linear_memory(m, k)
+        memory = empty((memory_bytes, 1), torch.uint8, x, index)
+        kernel = _octet.linear(
+            rows.engine, current_stream(index), memory.data_ptr(), memory_bytes, rows.allocate,
+            address, stride, x_dtype, m, k,
+            rows.codes, rows.stride, rows.n, rows.scales, rows.scale_count,
+            rows.bias, rows.bias_dtype, rows.smooth, rows.group, rows.gate_up,
+            y.data_ptr(), outputs, y_dtype,
+        )
+    # fmt: on
+    rows.ran(kernel, m)
+    return y

@@ -1,0 +1,121 @@
+"""Which linears of a model become INT8.
+
+By default those that do the work of a transformer: the linears within its repeated blocks, but for
+those that make few numbers of many (conditioning, modulation, norms, routing), which cost little
+and on which all tokens depend. Embeddings, projections into and out of the model stay as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from fnmatch import fnmatchcase
+from typing import Union
+
+import torch
+from torch import nn
+
+from octet.errors import OctetTypeError
+
+Filter = Union[Callable[[str, nn.Linear], bool], str, Iterable[str], None]
+
+_DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
+_SMALLEST_SIDE = 16
+_SMALLEST_SHARE = 256  # of the largest weight's size, the least worth a product in INT8
+# Names, or parts of names between underscores, of what conditions a block.
+_CONDITIONING = re.compile(
+    r"(^|_)(norm\d*|layernorm|ln\d*|mod\d*|modulation|modulations|ada\w*|time\w*|temb|t_emb\w*|emb|"
+    r"embed|embeds|embedder|embedders|embedding|embeddings|guidance|pooled|router|gate_logits)(_|$)",
+    re.IGNORECASE,
+)
+
+
+def linears_of(model: nn.Module) -> dict[str, nn.Linear]:
+    """All plain ones, by their first name; subclasses may compute something else."""
+    return {name: module for name, module in model.named_modules() if type(module) is nn.Linear}
+
+
+def _has_several_linears(module: nn.Module) -> bool:
+    return sum(isinstance(inner, nn.Linear) for inner in module.modules()) > 1
+
+
+def _block_lists(model: nn.Module) -> list[str]:
+    """Names of the lists of blocks: those with an element that has several linears."""
+    return [
+        name
+        for name, module in model.named_modules()
+        if isinstance(module, (nn.ModuleList, nn.Sequential))
+        and any(_has_several_linears(element) for element in module)
+    ]
+
+
+class Selection:
+    """Why a linear is kept in floating point, in a few words; "" for those that become INT8."""
+
+    def __init__(self, model: nn.Module, filter: Filter = None) -> None:
+        self._lists = tuple(f"{name}." if name else "" for name in _block_lists(model))
+        self._asked, self._excluded = _asked(filter)
+        sizes = [
+            linear.weight.numel()
+            for name, linear in linears_of(model).items()
+            if not self._by_name(name)
+        ]
+        self._smallest = max(sizes, default=0) / _SMALLEST_SHARE
+
+    def reason(self, name: str, linear: nn.Linear) -> str:
+        if self._asked is None:
+            kept = self._by_default(name, linear)
+            if not kept and any(fnmatchcase(name, pattern) for pattern in self._excluded):
+                kept = "the filter keeps it"
+        else:
+            kept = "" if self._asked(name, linear) else "the filter keeps it"
+        return kept or self.obstacle(linear)
+
+    def obstacle(self, linear: nn.Linear) -> str:
+        """Why it cannot be INT8 though it was chosen."""
+        known = linear.weight.dtype in _DTYPES
+        return "" if known else f"its weight is {linear.weight.dtype}"
+
+    def _by_default(self, name: str, linear: nn.Linear) -> str:
+        if min(linear.in_features, linear.out_features) < _SMALLEST_SIDE:
+            return self._by_name(name) or "small"
+        if linear.weight.numel() < self._smallest:
+            return self._by_name(name) or "small beside the others"
+        return self._by_name(name)
+
+    def _by_name(self, name: str) -> str:
+        if self._lists and not name.startswith(self._lists):
+            return "outside of the repeated blocks"
+        if any(_CONDITIONING.search(part) for part in name.split(".")):
+            return "conditioning, by its name"
+        return ""
+
+
+def _asked(filter: Filter) -> tuple[Callable[[str, nn.Linear], bool] | None, list[str]]:
+    """What is asked for in place of the default (or None), and names to leave out of it."""
+    if filter is None:
+        return None, []
+    if callable(filter):
+        return filter, []
+    patterns = [filter] if isinstance(filter, str) else list(filter)
+    if not all(isinstance(pattern, str) for pattern in patterns):
+        raise OctetTypeError(
+            f"`filter` is {filter!r}; expected a function of name and linear, or names with *"
+        )
+    excluded = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
+    included = [pattern for pattern in patterns if not pattern.startswith("!")]
+    if not included:
+        return None, excluded
+
+    def fits(name: str, linear: nn.Linear) -> bool:
+        return any(fnmatchcase(name, pattern) for pattern in included) and not any(
+            fnmatchcase(name, pattern) for pattern in excluded
+        )
+
+    return fits, []
+
+
+def default_filter(model: nn.Module) -> Callable[[str, nn.Linear], bool]:
+    """What `quantize_()` does without a filter, to be combined with another condition."""
+    selection = Selection(model)
+    return lambda name, linear: not selection.reason(name, linear)

@@ -1,0 +1,233 @@
+"""Linears that share an input: one quantization and one product for all of them.
+
+A model calls `to_q(x)`, `to_k(x)` and `to_v(x)` one after the other. The first call multiplies x by
+the rows of all three, which lie one after the other in memory; the others find their columns, as
+long as they are called with the same tensor object, unchanged. The last one leaves nothing behind.
+
+Nothing says beforehand that they will be: in cross-attention k and v see another input. Then those
+that had x and those that had not part for good, and each kind goes on by itself. Results are the
+same in all cases.
+
+Tensors made in torch.inference_mode() do not count their changes, nor can a compiled graph ask: x
+must not be changed in place between these calls there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch._C import _is_any_autocast_enabled
+from torch.compiler import is_compiling
+
+from octet.torch.functional import int8_linear_parts
+from octet.torch.runtime import current_stream
+
+if TYPE_CHECKING:
+    from octet.torch.linear import Int8Linear
+
+# Products in a row of which not all members took their part. One may be due to an exception in the
+# model; more of them mean that some members are never called.
+_PATIENCE = 2
+
+
+class _Plan(NamedTuple):
+    """Who shares with whom, for each member; replaced as a whole, since threads read it."""
+
+    kinds: tuple[int, ...]  # members of one kind share
+    mates: tuple[tuple[int, ...], ...]  # of each member: all of its kind, in order
+    starts: tuple[int, ...]  # of each member's columns in the product of its kind
+
+
+class _Run:
+    """A product that some members still wait for."""
+
+    __slots__ = ("x", "state", "y", "starts", "left")
+
+    def __init__(self, x: Tensor, y: Tensor, starts: tuple[int, ...], left: int) -> None:
+        self.x, self.state, self.y, self.starts, self.left = x, _state(x), y, starts, left
+
+
+def _state(x: Tensor) -> tuple[Any, ...]:
+    """What a product depends on beside the tensor object itself."""
+    version = 0 if x.is_inference() else x._version
+    stream = current_stream(x.get_device()) if x.is_cuda else 0
+    return version, stream, torch.is_grad_enabled(), _is_any_autocast_enabled()
+
+
+class SharedInput:
+    """Linears of equal inputs, which share it until they are seen with different ones."""
+
+    def __init__(self, members: list[Int8Linear]) -> None:
+        self.members = members
+        self.plan = _Plan((0,) * len(members), (), ())
+        self.unfinished = 0
+        self.runs: dict[tuple[int, int], _Run] = {}  # by thread and kind
+        self.traced: dict[int, tuple[Tensor, Tensor, int]] = {}  # by kind, while compiling
+        for place, member in enumerate(members):
+            member.shared, member.place = self, place
+        self.join()
+
+    def mates_of(self, place: int) -> list[Int8Linear]:
+        """Those that one product serves, this member among them."""
+        return [self.members[mate] for mate in self.plan.mates[place]]
+
+    def product(self, place: int, x: Tensor) -> Tensor:
+        """y of one member."""
+        if is_compiling():
+            return self._traced_product(place, x)
+        plan = self.plan
+        mates = plan.mates[place]
+        if len(mates) == 1:
+            return self.members[place].product(x)
+        key = (get_ident(), plan.kinds[place])
+        run = self.runs.get(key)
+        if run is None:
+            try:
+                y = self._multiply(mates, x)
+            except RuntimeError:  # one of them is elsewhere, such as offloaded; or x is wrong, which
+                return self.members[place].product(x)  # is for this one to say
+            self.runs[key] = _Run(x, y, plan.starts, _all_but(place, mates))
+            return self._part(y, place, plan.starts)
+        if run.x is x and run.left >> place & 1 and run.state == _state(x):
+            run.left &= ~(1 << place)
+            if not run.left:
+                self.runs.pop(key, None)
+                self.unfinished = 0
+            return self._part(run.y, place, run.starts)
+        self.runs.pop(key, None)
+        self._give_up(place, run.left)
+        return self.product(place, x)
+
+    def _traced_product(self, place: int, x: Tensor) -> Tensor:
+        """The same while torch.compile traces: who finds what is settled in the trace."""
+        kind = self.plan.kinds[place]
+        if kind in self.traced:
+            seen, y, left = self.traced.pop(kind)
+            if seen is x and left >> place & 1:
+                left &= ~(1 << place)
+                if left:
+                    self.traced[kind] = (x, y, left)
+                return self._part(y, place, self.plan.starts)
+            self._part_ways(left)
+        mates = self.plan.mates[place]
+        if len(mates) == 1:
+            return self.members[place].product(x)
+        y = self._multiply(mates, x)
+        self.traced[self.plan.kinds[place]] = (x, y, _all_but(place, mates))
+        return self._part(y, place, self.plan.starts)
+
+    def _multiply(self, mates: tuple[int, ...], x: Tensor) -> Tensor:
+        return multiply([self.members[mate] for mate in mates], x)
+
+    def _part(self, y: Tensor, place: int, starts: tuple[int, ...]) -> Tensor:
+        return y.narrow(-1, starts[place], self.members[place].out_features)
+
+    def _give_up(self, place: int, left: int) -> None:
+        """A product was left while members waited for it: because this one has another input, or
+        because it came back before them."""
+        if not left >> place & 1:
+            self.unfinished += 1
+            if self.unfinished < _PATIENCE:
+                return
+        self._part_ways(left)
+        self.join()
+
+    def _part_ways(self, left: int) -> None:
+        """Those that are left become a kind of their own."""
+        plan = self.plan
+        kind = max(plan.kinds) + 1
+        kinds = [kind if left >> place & 1 else its for place, its in enumerate(plan.kinds)]
+        mates = [[o for o in m if kinds[o] == kinds[p]] for p, m in enumerate(plan.mates)]
+        self._arrange(kinds, mates)
+
+    def _arrange(self, kinds: Sequence[int], mates: list[list[int]]) -> None:
+        sizes = [member.out_features for member in self.members]
+        starts = [sum([sizes[o] for o in m if o < p]) for p, m in enumerate(mates)]
+        self.plan = _Plan(tuple(kinds), tuple([tuple(m) for m in mates]), tuple(starts))
+
+    @torch.no_grad()
+    def join(self) -> None:
+        """Puts the tensors of those that share one after the other in memory. To be called when
+        members were moved or loaded; each is whole by itself all the time."""
+        self.runs.clear()
+        kinds, places = self.plan.kinds, range(len(self.members))
+        mates = [[o for o in places if kinds[o] == kind] for kind in kinds]
+        agree = [_agree([self.members[other] for other in m]) for m in mates]
+        self._arrange(kinds, [m if agree[p] else [p] for p, m in enumerate(mates)])
+        for mates in set(self.plan.mates):
+            members = [self.members[mate] for mate in mates]
+            if len(members) == 1:
+                continue
+            with torch.inference_mode(False):
+                for name in ("weight", "weight_scale"):
+                    _lay_out([member._buffers for member in members], name)
+                if members[0].bias is not None:
+                    _lay_out([member._parameters for member in members], "bias")
+
+    # Products under way are of this process and these objects alone.
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "runs": {}, "traced": {}}
+
+
+def multiply(members: list[Int8Linear], x: Tensor, gate_up: bool = False) -> Tensor:
+    """The product of all members, side by side."""
+    first = members[0]
+    biased = first._parameters["bias"] is not None
+    return int8_linear_parts(
+        x,
+        [member._buffers["weight"] for member in members],
+        [member._buffers["weight_scale"] for member in members],
+        [member._parameters["bias"] for member in members] if biased else [],
+        rotation_group=first.rotation_group,
+        gate_up=gate_up,
+    )
+
+
+def _all_but(place: int, mates: tuple[int, ...]) -> int:
+    return sum([1 << mate for mate in mates if mate != place])
+
+
+def _agree(members: list[Int8Linear]) -> bool:
+    """Whether one product can serve them all."""
+    return len({_traits(member) for member in members}) == 1 and _can_share(members[0])
+
+
+def _can_share(member: Int8Linear) -> bool:
+    return not (member.full_precision or member.pre_quant_scale is not None)
+
+
+def _traits(member: Int8Linear) -> tuple[Any, ...]:
+    bias = member.bias
+    return (
+        *(member.in_features, member.weight.device, member.weight.dtype, member.rotation_group),
+        *(member.weight_scale.device, member.full_precision, member.pre_quant_scale is None),
+        None if bias is None else (bias.dtype, bias.device),
+    )
+
+
+def _lay_out(places: list[dict[str, Any]], name: str) -> None:
+    tensors = [place[name] for place in places]
+    if tensors[0].is_meta:
+        return
+    # Neighbours by chance, of different storages, are not one tensor.
+    storage, end = tensors[0].untyped_storage().data_ptr(), tensors[0].data_ptr()
+    for tensor in tensors:
+        adjoins = tensor.data_ptr() == end and tensor.untyped_storage().data_ptr() == storage
+        if not adjoins or not tensor.is_contiguous():
+            break
+        end += tensor.numel() * tensor.element_size()
+    else:
+        return
+    whole = torch.cat([tensor.detach() for tensor in tensors])
+    start = 0
+    for place, tensor in zip(places, tensors):
+        part = whole.narrow(0, start, tensor.shape[0])
+        if isinstance(tensor, torch.nn.Parameter):
+            tensor.data = part
+        else:
+            place[name] = part
+        start += tensor.shape[0]

@@ -1,0 +1,291 @@
+// The INT8 linear on addresses: what octet.torch, octet.comfy and the functions of the package
+// call. Arguments are positional, so that a call costs well under a microsecond beside its work.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <exception>
+#include <optional>
+#include <vector>
+
+#include "python/bindings.h"
+
+namespace octet::python {
+namespace {
+
+using nb::literals::operator""_a;
+
+std::atomic<uint32_t> forks = 0;
+
+using Address = uintptr_t;
+using Allocate = std::optional<nb::callable>;
+
+template <class T>
+T* pointer(Address address) {
+  return reinterpret_cast<T*>(address);
+}
+
+// A call's stream and memory. Destroyed with the GIL held, after the call.
+class Call {
+ public:
+  Call(Address stream, Address memory, size_t memory_bytes, const Allocate& allocate)
+      : function_(allocate) {
+    call_.stream = pointer<void>(stream);
+    call_.memory = pointer<void>(memory);
+    call_.memory_bytes = memory_bytes;
+    if (allocate) {
+      call_.allocate = &allocate_memory;
+      call_.user = this;
+    }
+  }
+  Call(const Call&) = delete;
+
+  // The name of the kernel that ran.
+  template <class Function>
+  nb::str run(Function&& function) {
+    octet_status status = OCTET_OK;
+    {
+      const nb::gil_scoped_release released;
+      status = function(&call_);
+    }
+    if (status != OCTET_OK) {
+      if (error_) std::rethrow_exception(error_);
+      raise(status);
+    }
+    const char* kernel = call_.kernel != nullptr ? call_.kernel : "";
+    return nb::steal<nb::str>(PyUnicode_InternFromString(kernel));
+  }
+
+ private:
+  static void* allocate_memory(void* user, size_t bytes) noexcept {
+    Call& call = *static_cast<Call*>(user);
+    const nb::gil_scoped_acquire acquired;
+    try {
+      nb::object memory = (*call.function_)(bytes);
+      const Address address = nb::cast<Address>(memory.attr("data_ptr")());
+      call.kept_.push_back(std::move(memory));
+      return pointer<void>(address);
+    } catch (...) {
+      call.error_ = std::current_exception();
+      return nullptr;
+    }
+  }
+
+  octet_call call_ = octet_call_init();
+  const Allocate& function_;
+  std::vector<nb::object> kept_;
+  std::exception_ptr error_;
+};
+
+octet_matrix matrix(Address data, int64_t rows, int64_t columns, int64_t row_stride,
+                    octet_dtype dtype) {
+  return {pointer<void>(data), rows, columns, row_stride, dtype, 0};
+}
+
+// Columns of y: a gate and an up projection become one.
+int64_t outputs(int64_t n, bool gate_up) { return gate_up ? n / 2 : n; }
+
+octet_plain_weight plain_weight(Address codes, int64_t row_stride, int64_t n, int64_t k,
+                                Address scales, int64_t scale_count, Address bias,
+                                octet_dtype bias_dtype, Address smooth, int64_t rotation_group,
+                                bool gate_up) {
+  octet_plain_weight weight = octet_plain_weight_init();
+  weight.codes = pointer<const int8_t>(codes);
+  weight.n = n;
+  weight.k = k;
+  weight.row_stride = row_stride;
+  weight.scales = pointer<const float>(scales);
+  weight.scale_count = scale_count;
+  weight.bias = pointer<const void>(bias);
+  weight.bias_dtype = bias_dtype;
+  weight.smooth = pointer<const float>(smooth);
+  weight.rotation_group = rotation_group;
+  weight.gate_up = gate_up ? 1 : 0;
+  return weight;
+}
+
+struct PackedWeight {
+  PackedWeight(const Device& device, Address codes, int64_t weight_n, int64_t weight_k,
+               Address scales, Address bias, Address smooth, int64_t rotation_group,
+               bool is_gate_up)
+      : n(weight_n), k(weight_k), gate_up(is_gate_up) {
+    octet_weight_rows rows = octet_weight_rows_init();
+    rows.codes = pointer<const int8_t>(codes);
+    rows.scales = pointer<const float>(scales);
+    rows.bias = pointer<const float>(bias);
+    rows.smooth = pointer<const float>(smooth);
+    rows.n = n;
+    rows.k = k;
+    rows.rotation_group = rotation_group;
+    rows.gate_up = gate_up ? 1 : 0;
+    octet_device* on = device.handle.get();
+    octet_status status = OCTET_OK;
+    {
+      const nb::gil_scoped_release released;
+      status = octet_weight_create(on, &rows, handle.fill());
+    }
+    check_status(status);
+  }
+
+  int64_t n, k;
+  bool gate_up;
+  Owned<octet_weight, octet_weight_free> handle;
+};
+
+void quantize_rows(const Device& device, Address stream, Address x, int64_t x_stride,
+                   octet_dtype x_dtype, int64_t m, int64_t k, Address smooth,
+                   int64_t rotation_group, Address codes, int64_t codes_stride, Address scales) {
+  octet_device* on = device.handle.get();
+  const octet_matrix from = matrix(x, m, k, x_stride, x_dtype);
+  const octet_matrix to = matrix(codes, m, k, codes_stride, OCTET_I8);
+  Call(stream, 0, 0, {}).run([&](octet_call* call) {
+    return octet_call_quantize_rows(on, call, &from, pointer<const float>(smooth), rotation_group,
+                                    &to, pointer<float>(scales));
+  });
+}
+
+nb::str linear(const Device& device, Address stream, Address memory, size_t memory_bytes,
+               const Allocate& allocate, Address x, int64_t x_stride, octet_dtype x_dtype,
+               int64_t m, int64_t k, Address weight, int64_t weight_stride, int64_t n,
+               Address weight_scales, int64_t weight_scale_count, Address bias,
+               octet_dtype bias_dtype, Address smooth, int64_t rotation_group, bool gate_up,
+               Address y, int64_t y_stride, octet_dtype y_dtype) {
+  octet_device* on = device.handle.get();
+  const octet_matrix from = matrix(x, m, k, x_stride, x_dtype);
+  const octet_matrix to = matrix(y, m, outputs(n, gate_up), y_stride, y_dtype);
+  const octet_plain_weight plain =
+      plain_weight(weight, weight_stride, n, k, weight_scales, weight_scale_count, bias, bias_dtype,
+                   smooth, rotation_group, gate_up);
+  return Call(stream, memory, memory_bytes, allocate).run([&](octet_call* call) {
+    return octet_call_linear(on, call, &plain, nullptr, &from, &to);
+  });
+}
+
+nb::str linear_int8(const Device& device, Address stream, Address memory, size_t memory_bytes,
+                    const Allocate& allocate, Address codes, int64_t codes_stride, Address scales,
+                    int64_t m, int64_t k, Address weight, int64_t weight_stride, int64_t n,
+                    Address weight_scales, int64_t weight_scale_count, Address bias,
+                    octet_dtype bias_dtype, bool gate_up, Address y, int64_t y_stride,
+                    octet_dtype y_dtype) {
+  octet_device* on = device.handle.get();
+  const octet_matrix from = matrix(codes, m, k, codes_stride, OCTET_I8);
+  const octet_matrix to = matrix(y, m, outputs(n, gate_up), y_stride, y_dtype);
+  const octet_plain_weight plain =
+      plain_weight(weight, weight_stride, n, k, weight_scales, weight_scale_count, bias, bias_dtype,
+                   0, 0, gate_up);
+  return Call(stream, memory, memory_bytes, allocate).run([&](octet_call* call) {
+    return octet_call_linear_int8(on, call, &plain, nullptr, &from, pointer<const float>(scales),
+                                  &to);
+  });
+}
+
+nb::str packed_linear(const Device& device, Address stream, Address memory, size_t memory_bytes,
+                      const Allocate& allocate, Address x, int64_t x_stride, octet_dtype x_dtype,
+                      int64_t m, int64_t k, const PackedWeight& weight, Address y, int64_t y_stride,
+                      octet_dtype y_dtype) {
+  octet_device* on = device.handle.get();
+  const octet_weight* packed = weight.handle.get();
+  const octet_matrix from = matrix(x, m, k, x_stride, x_dtype);
+  const octet_matrix to = matrix(y, m, outputs(weight.n, weight.gate_up), y_stride, y_dtype);
+  return Call(stream, memory, memory_bytes, allocate).run([&](octet_call* call) {
+    return octet_call_linear(on, call, nullptr, packed, &from, &to);
+  });
+}
+
+nb::str packed_linear_int8(const Device& device, Address stream, Address memory,
+                           size_t memory_bytes, const Allocate& allocate, Address codes,
+                           int64_t codes_stride, Address scales, int64_t m, int64_t k,
+                           const PackedWeight& weight, Address y, int64_t y_stride,
+                           octet_dtype y_dtype) {
+  octet_device* on = device.handle.get();
+  const octet_weight* packed = weight.handle.get();
+  const octet_matrix from = matrix(codes, m, k, codes_stride, OCTET_I8);
+  const octet_matrix to = matrix(y, m, outputs(weight.n, weight.gate_up), y_stride, y_dtype);
+  return Call(stream, memory, memory_bytes, allocate).run([&](octet_call* call) {
+    return octet_call_linear_int8(on, call, nullptr, packed, &from, pointer<const float>(scales),
+                                  &to);
+  });
+}
+
+int32_t tuning_of(const std::string& name) {
+  if (name == "missing") return OCTET_TUNE_MISSING;
+  if (name == "off") return OCTET_TUNE_OFF;
+  if (name == "all") return OCTET_TUNE_ALL;
+  raise_invalid_request("`tuning` is \"" + name + "\", expected \"missing\", \"off\" or \"all\"",
+                        "tuning");
+}
+
+}  // namespace
+
+uint32_t fork_count() { return forks.load(std::memory_order_relaxed); }
+
+Device::Device(std::string device_name, int32_t threads, const std::string& tuning)
+    : name(std::move(device_name)) {
+  const int32_t tune = tuning_of(tuning);
+  octet_status status = OCTET_OK;
+  {
+    const nb::gil_scoped_release released;  // a GPU takes seconds to begin with
+    status = octet_device_open(name.c_str(), nullptr, threads, tune, handle.fill());
+  }
+  check_status(status);
+}
+
+std::string Device::description() const {
+  octet_device* on = handle.get();
+  std::string text(octet_device_describe(on, nullptr, 0), '\0');
+  octet_device_describe(on, text.data(), text.size() + 1);
+  return text;
+}
+
+void bind_calls(nb::module_& module) {
+  pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
+
+  nb::class_<Device>(module, "Device",
+                     "By its name: \"cpu\", \"ref\", \"cuda:0\". It serves all threads.")
+      .def(nb::init<std::string, int32_t, std::string>(), "name"_a, "threads"_a = 0,
+           "tuning"_a = "missing")
+      .def_ro("name", &Device::name)
+      .def_prop_ro("description", &Device::description)
+      .def("synchronize",
+           [](const Device& device) {
+             octet_device* on = device.handle.get();
+             octet_status status = OCTET_OK;
+             {
+               const nb::gil_scoped_release released;
+               status = octet_device_synchronize(on);
+             }
+             check_status(status);
+           })
+      .def("__repr__", [](const Device& device) { return "Device(\"" + device.name + "\")"; });
+
+  nb::class_<PackedWeight>(module, "Weight", "A packed copy of a weight, on its device.")
+      .def(nb::init<const Device&, Address, int64_t, int64_t, Address, Address, Address, int64_t,
+                    bool>(),
+           "device"_a, "codes"_a, "n"_a, "k"_a, "scales"_a, "bias"_a, "smooth"_a,
+           "rotation_group"_a, "gate_up"_a)
+      .def_ro("n", &PackedWeight::n)
+      .def_ro("k", &PackedWeight::k)
+      .def_ro("gate_up", &PackedWeight::gate_up);
+
+  module.def("linear_memory", &octet_linear_memory, "m"_a, "k"_a);
+  module.def("quantize_rows", &quantize_rows, "device"_a, "stream"_a, "x"_a, "x_stride"_a,
+             "x_dtype"_a, "m"_a, "k"_a, "smooth"_a, "rotation_group"_a, "codes"_a, "codes_stride"_a,
+             "scales"_a);
+  module.def("linear", &linear, "device"_a, "stream"_a, "memory"_a, "memory_bytes"_a, "allocate"_a,
+             "x"_a, "x_stride"_a, "x_dtype"_a, "m"_a, "k"_a, "weight"_a, "weight_stride"_a, "n"_a,
+             "weight_scales"_a, "weight_scale_count"_a, "bias"_a, "bias_dtype"_a, "smooth"_a,
+             "rotation_group"_a, "gate_up"_a, "y"_a, "y_stride"_a, "y_dtype"_a);
+  module.def("linear_int8", &linear_int8, "device"_a, "stream"_a, "memory"_a, "memory_bytes"_a,
+             "allocate"_a, "codes"_a, "codes_stride"_a, "scales"_a, "m"_a, "k"_a, "weight"_a,
+             "weight_stride"_a, "n"_a, "weight_scales"_a, "weight_scale_count"_a, "bias"_a,
+             "bias_dtype"_a, "gate_up"_a, "y"_a, "y_stride"_a, "y_dtype"_a);
+  module.def("packed_linear", &packed_linear, "device"_a, "stream"_a, "memory"_a, "memory_bytes"_a,
+             "allocate"_a, "x"_a, "x_stride"_a, "x_dtype"_a, "m"_a, "k"_a, "weight"_a, "y"_a,
+             "y_stride"_a, "y_dtype"_a);
+  module.def("packed_linear_int8", &packed_linear_int8, "device"_a, "stream"_a, "memory"_a,
+             "memory_bytes"_a, "allocate"_a, "codes"_a, "codes_stride"_a, "scales"_a, "m"_a, "k"_a,
+             "weight"_a, "y"_a, "y_stride"_a, "y_dtype"_a);
+}
+
+}  // namespace octet::python

@@ -1,0 +1,83 @@
+// OctetError and its kinds. Each kind is also the built-in exception that Python programs expect
+// of such an error.
+#include <exception>
+
+#include "base/out_of_memory.h"
+#include "octet/cancelled.h"
+#include "octet/invalid_request.h"
+#include "python/bindings.h"
+
+namespace octet::python {
+namespace {
+
+PyObject* octet_error = nullptr;
+PyObject* invalid_request = nullptr;
+PyObject* out_of_memory = nullptr;
+PyObject* cancelled = nullptr;
+
+// Lasts as long as the process, as the module does.
+PyObject* made(nb::module_& module, const char* name, const char* doc, nb::tuple bases) {
+  PyObject* type =
+      PyErr_NewExceptionWithDoc((std::string("octet.") + name).c_str(), doc, bases.ptr(), nullptr);
+  if (type == nullptr) nb::raise_python_error();
+  module.attr(name) = nb::borrow(type);
+  return type;
+}
+
+void set_error(PyObject* type, const std::string& sentence, const std::string& field) {
+  nb::object error = nb::borrow(type)(nb::str(sentence.c_str(), sentence.size()));
+  error.attr("field") = nb::str(field.c_str(), field.size());
+  PyErr_SetObject(type, error.ptr());
+}
+
+[[noreturn]] void raise_as(PyObject* type, const std::string& sentence, const std::string& field) {
+  set_error(type, sentence, field);
+  nb::raise_python_error();
+}
+
+void translate(const std::exception_ptr& thrown, void*) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const InvalidRequest& error) {
+    set_error(invalid_request, error.what(), error.field());
+  } catch (const Cancelled& error) {
+    set_error(cancelled, error.what(), "");
+  } catch (const OutOfMemory& error) {
+    set_error(out_of_memory, error.what(), "");
+  } catch (const Error& error) {
+    set_error(octet_error, error.what(), "");
+  }
+}
+
+}  // namespace
+
+void bind_errors(nb::module_& module) {
+  octet_error = made(module, "OctetError",
+                     "What Octet could not do. `field`: the argument that was wrong, or \"\".",
+                     nb::make_tuple(nb::borrow(PyExc_RuntimeError)));
+  nb::borrow(octet_error).attr("field") = "";
+  const nb::object base = nb::borrow(octet_error);
+  invalid_request = made(module, "InvalidRequest", "An argument is wrong by itself.",
+                         nb::make_tuple(base, nb::borrow(PyExc_ValueError)));
+  out_of_memory = made(module, "OutOfMemory", "The memory of the device, or of the host.",
+                       nb::make_tuple(base, nb::borrow(PyExc_MemoryError)));
+  cancelled = made(module, "Cancelled", "Ended by cancel().", nb::make_tuple(base));
+  nb::register_exception_translator(translate);
+}
+
+void raise(octet_status status) {
+  PyObject* type = octet_error;
+  if (status == OCTET_INVALID_REQUEST) type = invalid_request;
+  if (status == OCTET_CANCELLED) type = cancelled;
+  if (status == OCTET_OUT_OF_MEMORY) type = out_of_memory;
+  const std::string sentence = octet_last_error(), field = octet_last_error_field();
+  raise_as(type, sentence, field);
+}
+
+void raise_error(const std::string& sentence) { raise_as(octet_error, sentence, ""); }
+
+void raise_invalid_request(const std::string& sentence, const std::string& field) {
+  raise_as(invalid_request, sentence, field);
+}
+
+}  // namespace octet::python

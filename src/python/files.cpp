@@ -1,0 +1,170 @@
+// Checkpoints and devices: quantize, inspect, devices.
+#include <nanobind/stl/optional.h>
+
+#include <atomic>
+
+#include "octet/devices.h"
+#include "octet/inspect.h"
+#include "octet/inspect_model.h"
+#include "octet/quantize.h"
+#include "python/choices.h"
+#include "python/conversation.h"
+#include "python/record.h"
+
+namespace octet::python {
+namespace {
+
+using nb::literals::operator""_a;
+
+QuantizeReport run_quantize(QuantizeRequest request, const std::string& recipe,
+                            const std::string& protect, const std::string& dialect,
+                            const std::optional<nb::callable>& progress) {
+  request.recipe = parse_recipe(recipe);
+  request.protect = parse_protection(protect);
+  request.dialect = parse_output_dialect(dialect);
+  QuantizeReport report;
+  Conversation conversation;
+  std::atomic<bool> cancelled = false;
+  const auto on_step = [&](const QuantizeStep& step) {
+    if (cancelled || !progress) return !cancelled;
+    return conversation.ask([&] {
+      if ((*progress)(step).is(nb::handle(Py_False))) cancelled = true;
+    }) && !cancelled;
+  };
+  conversation.hold([&] { report = quantize(request, on_step); }, [&] { cancelled = true; });
+  return report;
+}
+
+void bind_quantize(nb::module_& module) {
+  Record<QuantizeStep>(module, "QuantizeStep", "How far quantize() is.")
+      .value("stage", [](const QuantizeStep& step) { return to_string(step.stage); })
+      .field("done", &QuantizeStep::done)
+      .field("total", &QuantizeStep::total)
+      .field("network", &QuantizeStep::network);
+  Record<ErrorPlace>(module, "ErrorPlace", "A channel that stands out.")
+      .field("index", &ErrorPlace::index)
+      .field("value", &ErrorPlace::value);
+  Record<LinearError>(module, "LinearError", "How far a linear in INT8 is from F32, as NRMSE.")
+      .field("network", &LinearError::network)
+      .field("module", &LinearError::module)
+      .field("n", &LinearError::n)
+      .field("k", &LinearError::k)
+      .field("rowwise", &LinearError::rowwise)
+      .field("smoothquant", &LinearError::smoothquant)
+      .field("convrot", &LinearError::convrot)
+      .field("unquantized", &LinearError::unquantized)
+      .field("is_protected", &LinearError::is_protected)
+      .field("worst_rows", &LinearError::worst_rows)
+      .field("worst_columns", &LinearError::worst_columns);
+  Record<QuantizedNetwork>(module, "QuantizedNetwork", "What became of a network's linears.")
+      .field("network", &QuantizedNetwork::network)
+      .field("int8", &QuantizedNetwork::int8)
+      .field("protected", &QuantizedNetwork::protected_)
+      .field("kept", &QuantizedNetwork::kept)
+      .field("protected_modules", &QuantizedNetwork::protected_modules);
+  Record<QuantizeReport>(module, "QuantizeReport", "What quantize() did.")
+      .field("device", &QuantizeReport::device)
+      .value("recipe", [](const QuantizeReport& report) { return to_string(report.recipe); })
+      .field("activations", &QuantizeReport::activations)
+      .field("files", &QuantizeReport::files)
+      .field("networks", &QuantizeReport::networks)
+      .field("errors", &QuantizeReport::errors)
+      .field("source_bytes", &QuantizeReport::source_bytes)
+      .field("output_bytes", &QuantizeReport::output_bytes)
+      .field("resumed_tensors", &QuantizeReport::resumed_tensors)
+      .field("verified", &QuantizeReport::verified)
+      .field("seconds", &QuantizeReport::seconds);
+  module.def(
+      "quantize",
+      [](const std::string& source, const std::string& out, const std::string& base,
+         const std::string& network, const std::string& recipe, const std::string& protect,
+         bool clip, const std::string& dialect, const std::string& statistics,
+         const std::vector<std::string>& captions, bool any_caption, int calibration_steps,
+         std::pair<int, int> calibration_size, uint64_t seed, uint64_t max_memory, bool measure,
+         bool verify, const std::string& device, int threads,
+         const std::optional<nb::callable>& progress) {
+        QuantizeRequest request;
+        request.source = source;
+        request.out = out;
+        request.base = base;
+        request.network = network;
+        request.clip = clip;
+        request.statistics = statistics;
+        request.captions = captions;
+        request.any_caption = any_caption;
+        request.calibration_steps = calibration_steps;
+        request.calibration_size = {calibration_size.first, calibration_size.second};
+        request.seed = seed;
+        request.max_memory = max_memory;
+        request.measure = measure;
+        request.verify = verify;
+        request.device = device;
+        request.threads = threads;
+        return run_quantize(std::move(request), recipe, protect, dialect, progress);
+      },
+      "source"_a, "out"_a, nb::kw_only(), "base"_a, "network"_a, "recipe"_a, "protect"_a, "clip"_a,
+      "dialect"_a, "statistics"_a, "captions"_a, "any_caption"_a, "calibration_steps"_a,
+      "calibration_size"_a, "seed"_a, "max_memory"_a, "measure"_a, "verify"_a, "device"_a,
+      "threads"_a, "progress"_a.none());
+}
+
+void bind_inspect(nb::module_& module) {
+  Record<TensorSummary>(module, "TensorSummary", "A tensor of a checkpoint.")
+      .field("name", &TensorSummary::name)
+      .field("dtype", &TensorSummary::dtype)
+      .field("shape", &TensorSummary::shape)
+      .field("bytes", &TensorSummary::bytes)
+      .field("file", &TensorSummary::file);
+  Record<DTypeSummary>(module, "DTypeSummary", "All tensors of a type.")
+      .field("tensors", &DTypeSummary::tensors)
+      .field("bytes", &DTypeSummary::bytes);
+  Record<CheckpointSummary>(module, "CheckpointSummary", "What is in a checkpoint.")
+      .field("path", &CheckpointSummary::path)
+      .field("files", &CheckpointSummary::files)
+      .field("metadata", &CheckpointSummary::metadata)
+      .field("tensors", &CheckpointSummary::tensors)
+      .field("total_bytes", &CheckpointSummary::total_bytes)
+      .field("parameters", &CheckpointSummary::parameters)
+      .field("dtypes", &CheckpointSummary::dtypes);
+  Record<StoredLinear>(module, "StoredLinear", "A linear, and how it would run here.")
+      .field("name", &StoredLinear::name)
+      .field("layer", &StoredLinear::layer)
+      .field("dialect", &StoredLinear::dialect)
+      .field("format", &StoredLinear::format)
+      .field("n", &StoredLinear::n)
+      .field("k", &StoredLinear::k)
+      .field("runs", &StoredLinear::runs)
+      .field("file_bytes", &StoredLinear::file_bytes)
+      .field("memory_bytes", &StoredLinear::memory_bytes);
+  Record<ModelPart>(module, "ModelPart", "A part of a model.")
+      .field("part", &ModelPart::part)
+      .field("path", &ModelPart::path)
+      .field("dialect", &ModelPart::dialect)
+      .field("linears", &ModelPart::linears)
+      .field("file_bytes", &ModelPart::file_bytes)
+      .field("memory_bytes", &ModelPart::memory_bytes);
+  Record<ModelSummary>(module, "ModelSummary", "The parts of a model.")
+      .field("parts", &ModelSummary::parts)
+      .field("is_checkpoint", &ModelSummary::is_checkpoint)
+      .field("problem", &ModelSummary::problem);
+  module.def("inspect_model", &inspect_model, "path"_a, "base"_a,
+             nb::call_guard<nb::gil_scoped_release>());
+  module.def("inspect_checkpoint", &inspect_checkpoint, "path"_a,
+             nb::call_guard<nb::gil_scoped_release>());
+}
+
+}  // namespace
+
+void bind_files(nb::module_& module) {
+  bind_quantize(module);
+  bind_inspect(module);
+  Record<DeviceInfo>(module, "DeviceInfo", "A device of this machine.")
+      .field("name", &DeviceInfo::name)
+      .field("description", &DeviceInfo::description)
+      .field("int8_kernel", &DeviceInfo::int8_kernel)
+      .field("features", &DeviceInfo::features)
+      .field("unavailable", &DeviceInfo::unavailable);
+  module.def("devices", &list_devices, nb::call_guard<nb::gil_scoped_release>());
+}
+
+}  // namespace octet::python

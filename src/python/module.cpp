@@ -1,0 +1,23 @@
+// The module octet._octet.
+#include "python/bindings.h"
+
+NB_MODULE(_octet, module) {
+  using namespace octet::python;
+  // Devices live in caches of the package until the interpreter ends, and so would be called leaks.
+  nb::set_leak_warnings(false);
+  module.doc() = "Octet's C and C++ interface. Use the package `octet`, which checks arguments.";
+  module.attr("__version__") = octet_version();
+  module.attr("commit") = octet_commit();
+  module.attr("abi_version") = octet_abi_version();
+  module.attr("F32") = static_cast<int>(OCTET_F32);
+  module.attr("BF16") = static_cast<int>(OCTET_BF16);
+  module.attr("F16") = static_cast<int>(OCTET_F16);
+  module.attr("I8") = static_cast<int>(OCTET_I8);
+  module.attr("I32") = static_cast<int>(OCTET_I32);
+  bind_errors(module);
+  bind_calls(module);
+  bind_int8_mm(module);
+  bind_files(module);
+  bind_engine(module);
+  bind_checkpoint(module);
+}

@@ -1,0 +1,48 @@
+// Plain structs of the C++ interface as Python objects: attributes to read, a repr, and as_dict().
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "python/bindings.h"
+
+namespace octet::python {
+
+// `value` with all records in it as dicts.
+nb::object plain(nb::handle value);
+std::string record_text(nb::handle record);
+
+template <class T>
+class Record {
+ public:
+  Record(nb::module_& module, const char* name, const char* doc) : class_(module, name, doc) {
+    class_.def("__repr__", &record_text);
+    class_.def("as_dict", &plain, "The same as dicts and lists, for JSON.");
+  }
+  ~Record() { class_.attr("__match_args__") = nb::tuple(fields_); }
+  Record(const Record&) = delete;
+
+  template <class Value>
+  Record& field(const char* name, Value T::*member) {
+    class_.def_ro(name, member);
+    fields_.append(name);
+    return *this;
+  }
+
+  // What is no member by itself.
+  template <class Read>
+  Record& value(const char* name, Read&& read) {
+    class_.def_prop_ro(name, read);
+    fields_.append(name);
+    return *this;
+  }
+
+ private:
+  nb::class_<T> class_;
+  nb::list fields_;
+};
+
+}  // namespace octet::python

@@ -1,0 +1,319 @@
+"""octet.Engine, octet.inspect, octet.quantize and `python -m octet`, with the demo's model.
+
+Twenty seconds on two cores.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import octet
+import pytest
+from conftest import BUILD, REPOSITORY
+
+MODEL = REPOSITORY / "models" / "demo"
+CAPTION = json.loads((MODEL / "demo.json").read_text())
+QUICK = {"steps": 1, "size": 64, "output": "numpy"}
+
+
+@pytest.fixture(scope="module")
+def engine():
+    with octet.Engine(MODEL, device="cpu") as engine:
+        yield engine
+    assert repr(engine) == "Engine(closed)"
+
+
+# --- pictures ---
+
+
+def test_a_picture_is_what_the_program_paints(engine, built_program, tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    out = tmp_path / "demo.png"
+    subprocess.run(
+        [built_program("octet"), "generate", "--model", MODEL, "--caption", MODEL / "demo.json",
+         "-o", out, "--seed", "7", "--steps", "2", "--device", "cpu", "--quiet"], check=True
+    )  # fmt: skip
+    made = engine.render(CAPTION, seed=7, steps=2)
+    assert made.image.size == image.open(out).size == (256, 256)
+    assert made.image.tobytes() == image.open(out).convert("RGB").tobytes()
+    assert made.seeds == [7] and made.looks == ["ordinary"] and len(made) == 1
+    assert made.metadata[0]["seed"] == "7"
+    assert made.report.steps == 2 and made.report.linears.int8 > 0
+    assert json.dumps(made.report.as_dict())
+
+
+def test_captions_sizes_and_seeds(engine, tmp_path):
+    path = tmp_path / "caption.json"
+    path.write_text(json.dumps(CAPTION))
+    first = engine.render(CAPTION, **QUICK, seed=3)
+    assert first.image.shape == (64, 64, 3) and first.image.dtype == np.uint8
+    for other in (json.dumps(CAPTION), path):
+        np.testing.assert_array_equal(engine.render(other, **QUICK, seed=3).image, first.image)
+    two = engine.render(CAPTION, steps=1, width=64, height=64, images=2, seed=2, output="numpy")
+    assert two.seeds == [2, 3]
+    np.testing.assert_array_equal(two.images[1], first.image)
+    wide = engine.render("A red circle.", wrap_text=True, steps=1, size=(96, 64), output="numpy")
+    assert wide.image.shape == (64, 96, 3)
+    noise = np.zeros((16, 128), np.float32)
+    assert engine.render(CAPTION, **QUICK, noise=noise).image.shape == (64, 64, 3)
+    assert engine.render(CAPTION, **QUICK, guidance=1).report.steps == 1
+
+
+def test_progress_and_previews_on_the_thread_that_called(engine):
+    seen, previews = [], []
+
+    def on_progress(progress) -> None:
+        seen.append((threading.get_ident(), progress.stage, progress.done, progress.total))
+
+    made = engine.render(CAPTION, **{**QUICK, "steps": 3}, progress=on_progress,
+                         preview=previews.append)  # fmt: skip
+    assert {ident for ident, *_ in seen} == {threading.get_ident()}
+    assert [(done, total) for _, stage, done, total in seen if stage == "denoise"][-1] == (3, 3)
+    assert seen[-1][1] == "decode"
+    assert [(p.index, p.step, p.steps) for p in previews] == [(0, 1, 3), (0, 2, 3), (0, 3, 3)]
+    assert previews[0].image.shape == (4, 4, 3) and made.image.shape == (64, 64, 3)
+
+
+class Mine(Exception):
+    pass
+
+
+def test_what_callbacks_may_do(engine):
+    def fail(_) -> None:
+        raise Mine
+
+    for callback in ("progress", "preview"):
+        with pytest.raises(Mine):
+            engine.render(CAPTION, **{**QUICK, "steps": 3}, **{callback: fail})
+    with pytest.raises(octet.Cancelled):
+        engine.render(CAPTION, **QUICK, progress=lambda _: False)
+    with pytest.raises(octet.Cancelled):
+        engine.render(CAPTION, **{**QUICK, "steps": 9}, preview=lambda _: engine.cancel())
+    with pytest.raises(octet.OctetError, match="a callback may call cancel"):
+        engine.render(CAPTION, **QUICK, progress=lambda _: engine.render(CAPTION, **QUICK))
+    names = []
+    engine.render(CAPTION, **QUICK, progress=lambda _: names.append(engine.info.family))
+    assert set(names) == {"ideogram4"}
+
+
+@pytest.mark.parametrize("end", ["signal", "cancel"])
+def test_a_long_picture_ends_when_it_is_told_to(engine, end):
+    def later() -> None:
+        if end == "signal":
+            os.kill(os.getpid(), signal.SIGINT)
+        else:
+            engine.cancel()
+
+    timer = threading.Timer(0.3, later)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt if end == "signal" else octet.Cancelled):
+        engine.render(CAPTION, steps=1000)
+    timer.join()
+    assert engine.render(CAPTION, **QUICK).image.shape == (64, 64, 3)
+
+
+def test_threads_wait_for_each_other(engine):
+    made = {}
+
+    def work(seed: int) -> None:
+        made[seed] = engine.render(CAPTION, **QUICK, seed=seed).image
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for seed, image in made.items():
+        np.testing.assert_array_equal(image, engine.render(CAPTION, **QUICK, seed=seed).image)
+
+
+@pytest.mark.parametrize(
+    "options, field",
+    [
+        ({"size": 17}, "size"),
+        ({"size": (64,)}, "size"),
+        ({"size": "64"}, "size"),
+        ({"size": 64, "width": 64}, "size"),
+        ({"preset": "none"}, "preset"),
+        ({"steps": -1}, "steps"),
+        ({"guidance": [1, 2, 3]}, "guidance"),
+        ({"images": 0}, "images"),
+        ({"output": "jpeg"}, "output"),
+        ({"seed": -1}, "seed"),
+        ({"seed": 1 << 64}, "seed"),
+    ],
+)
+def test_requests_that_make_no_sense(engine, options, field):
+    with pytest.raises(octet.InvalidRequest) as raised:
+        engine.render(CAPTION, **{"steps": 1, **options})
+    assert raised.value.field == field
+
+
+@pytest.mark.parametrize("caption", ["", "{", "{}", "plain text", 3, None])
+def test_captions_that_are_none(engine, caption):
+    with pytest.raises(octet.OctetError, match="caption"):
+        engine.render(caption, **QUICK)
+    with pytest.raises(octet.OctetError, match="progress"):
+        engine.render(CAPTION, **QUICK, progress=3)
+
+
+@pytest.mark.parametrize(
+    "model, options, words",
+    [
+        ("no/such/folder", {}, "no/such/folder"),
+        (MODEL, {"linears": "int4"}, "`linears` is \"int4\", expected one of"),
+        (MODEL, {"keep": "nowhere"}, "`keep` is \"nowhere\""),
+        (MODEL, {"device": "tpu"}, "tpu"),
+        (MODEL, {"threads": -3}, "-3 threads"),
+        (MODEL, {"loras": "none.safetensors:0.5"}, "none.safetensors"),
+        (MODEL, {"parts": {"vae": "no/vae"}}, "no/vae"),
+        (MODEL, {"progress": 3}, "`progress`"),
+    ],
+)
+def test_models_that_cannot_be_loaded(model, options, words):
+    with pytest.raises(octet.OctetError) as raised:
+        octet.Engine(model, **{"device": "cpu", **options})
+    assert words in str(raised.value)
+
+
+def test_what_is_loaded_and_what_is_not_any_more():
+    with octet.Engine(MODEL, device="cpu", keep={"text_encoder": "streamed"}, lazy=True) as engine:
+        info = engine.info
+        assert info.family == "ideogram4" and info.size == (256, 256) and info.token_side == 16
+        assert {place.part: place.where for place in info.plan}["text_encoder"] == "streamed"
+        assert [preset.name for preset in info.presets] == ["default", "quality", "turbo"]
+        assert "ideogram4" in repr(engine)
+        engine.set_loras([])
+    with pytest.raises(octet.OctetError, match="no model is loaded"):
+        engine.render(CAPTION)
+    engine.close()
+
+
+def test_loading_ends_when_its_callback_fails():
+    def fail(_) -> None:
+        raise Mine
+
+    with pytest.raises(Mine):
+        octet.Engine(MODEL, device="cpu", progress=fail)
+
+
+def test_a_forked_child_is_told_that_the_engine_stayed_behind(engine):
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            engine.render(CAPTION, **QUICK)
+        except octet.OctetError as error:
+            status = 0 if "forked" in str(error) else 2
+        os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+# --- files ---
+
+
+def test_inspect():
+    found = octet.inspect(MODEL)
+    assert [part.part for part in found.parts] == [
+        *("transformer", "unconditional_transformer", "text_encoder", "vae"),
+    ]  # fmt: skip
+    linears = found.parts[0].linears
+    assert {linear.runs for linear in linears} == {"int8", "bf16"}
+    assert found.checkpoint is None and not found.problem
+    one = octet.inspect(MODEL / "transformer").checkpoint
+    assert one.dtypes["I8"].tensors == sum(linear.runs == "int8" for linear in linears)
+    assert one.tensors[0].shape and one.total_bytes > 0 and json.dumps(one.as_dict())
+    with pytest.raises(octet.OctetError, match="[Nn]o such file"):
+        octet.inspect("no.safetensors")
+    with pytest.raises(octet.OctetError):
+        octet.inspect(__file__)
+
+
+def test_quantize(tmp_path):
+    steps = []
+    out = tmp_path / "int8.safetensors"
+    source = REPOSITORY / "models" / "demo-bf16" / "transformer"
+    report = octet.quantize(
+        source, out, recipe="rowwise", protect="*.0.*", device="cpu", verify=True,
+        progress=steps.append,
+    )  # fmt: skip
+    (network,) = report.networks
+    assert report.verified and report.recipe == "rowwise" and network.int8 > 0
+    assert report.files and Path(report.files[0]).exists() and steps[-1].done == steps[-1].total
+    stored = octet.inspect(out).parts[0].linears
+    assert sum(linear.runs == "int8" for linear in stored) == network.int8
+
+    def fail(_) -> None:
+        raise Mine
+
+    for callback, error in ((fail, Mine), (lambda _: False, octet.OctetError)):
+        with pytest.raises(error):
+            octet.quantize(source, tmp_path / "other.safetensors", progress=callback)
+    for options in ({"recipe": "int4"}, {"dialect": "none"}, {"device": "tpu"}):
+        with pytest.raises(octet.OctetError):
+            octet.quantize(source, tmp_path / "other.safetensors", **options)
+
+
+# --- the package ---
+
+
+def test_devices():
+    names = {device.name: device for device in octet.devices()}
+    assert not names["cpu"].unavailable and names["cpu"].int8_kernel
+    assert names["ref"].as_dict()["name"] == "ref"
+
+
+def run_python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments],
+        env={**os.environ, "PYTHONPATH": str(BUILD / "python"), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_self_test():
+    done = run_python("-m", "octet")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith(f"octet {octet.__version__} (")
+    assert "\n  cpu: ok\n" in done.stdout and "FAILED" not in done.stdout
+
+
+def test_the_self_test_fails_with_a_kernel_that_is_not_there():
+    done = run_python("-m", "octet", OCTET_FORCE_KERNEL="none")
+    assert done.returncode == 1
+    assert "cpu: FAILED: gemm: there is no kernel named none" in done.stdout
+
+
+def test_importing_takes_no_framework():
+    done = run_python(
+        "-c",
+        "import sys\n"
+        "for name in ('torch', 'numpy', 'PIL', 'diffusers'): sys.modules[name] = None\n"
+        "import octet\n"
+        "octet.devices()\n"
+        "for call in (lambda: octet.int8_mm(b'', b''), lambda: octet.torch,\n"
+        f"             lambda: octet.Engine({str(MODEL)!r}).render('', output='pil')):\n"
+        "    try: call()\n"
+        "    except (octet.OctetError, ImportError) as error: print(error)\n",
+    )
+    assert done.returncode == 0, done.stderr
+    numpy, torch, pillow = done.stdout.splitlines()
+    assert "pip install numpy" in numpy and "torch" in torch and "pip install pillow" in pillow
+
+
+def test_every_name_is_there_and_documented():
+    for name in octet.__all__:
+        value = getattr(octet, name)
+        assert name == "__version__" or value.__doc__, f"octet.{name} has no docstring"
+    assert {"torch", "diffusers", "comfy"} <= set(dir(octet))
+    with pytest.raises(AttributeError):
+        octet.nothing
