@@ -333,6 +333,10 @@ typedef struct octet_call {
   octet_allocate allocate;  // for what does not fit there; NULL: that is an error
   void* user;               // handed to it
   const char* kernel;       // set by linears: the kernel that ran; lasts as long as the library
+  // 1: x is quantized with each step rounded to its dtype, as PyTorch's own operations would: the
+  // codes of programs that are written in them, a little further from x.
+  int32_t stepwise;
+  int32_t reserved;
 } octet_call;
 
 // A weight that stays where it is, in the device's memory; pointers as in octet_weight_rows.

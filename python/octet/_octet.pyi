@@ -59,14 +59,14 @@ class Weight:
 def linear_memory(m: int, k: int) -> int: ...
 def quantize_rows(
     device: Device, stream: int, x: int, x_stride: int, x_dtype: int, m: int, k: int, smooth: int,
-    rotation_group: int, codes: int, codes_stride: int, scales: int,
+    rotation_group: int, codes: int, codes_stride: int, scales: int, stepwise: bool = False,
 ) -> None: ...
 def linear(
     device: Device, stream: int, memory: int, memory_bytes: int,
     allocate: Callable[[int], Any] | None, x: int, x_stride: int, x_dtype: int, m: int, k: int,
     weight: int, weight_stride: int, n: int, weight_scales: int, weight_scale_count: int,
     bias: int, bias_dtype: int, smooth: int, rotation_group: int, gate_up: bool, y: int,
-    y_stride: int, y_dtype: int,
+    y_stride: int, y_dtype: int, stepwise: bool = False,
 ) -> str: ...
 def linear_int8(
     device: Device, stream: int, memory: int, memory_bytes: int,

@@ -15,7 +15,10 @@ from typing import Any
 
 from octet._octet import OctetError
 
-__all__ = ["Fallback", "Report", "Row", "Run", "note_fallback", "note_run", "report", "require_int8"]
+__all__ = [
+    *("Fallback", "Report", "Row", "Run", "note_fallback", "note_run", "report", "require_int8"),
+    "run_of",
+]
 
 _runs: dict[tuple[str, int, int], Run] = {}
 _fallbacks: dict[tuple[str, str], Fallback] = {}
@@ -167,7 +170,7 @@ def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
 
 
 def report(model: Any = None) -> Report:
-    """The linears of a torch model; without one, what ran in this process until now."""
+    """The linears of a torch model, or of a pipeline; without one, what ran in this process."""
     if model is None:
         runs = sorted(_runs.values(), key=lambda run: (run.n * run.k, run.kernel), reverse=True)
         return Report(runs=runs, fallbacks=list(_fallbacks.values()))

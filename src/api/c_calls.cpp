@@ -6,7 +6,8 @@ namespace {
 
 constexpr int64_t kAlignment = Caller::kAlignment;
 
-// `work`, with the backend of a device to itself, on behalf of this caller. It returns the kernel.
+// `work`, with the backend of a device to itself, on behalf of this caller, and whether its rows
+// are quantized stepwise. It returns the kernel.
 template <class Work>
 octet_status for_caller(octet_device* device, octet_call* call, Work&& work) noexcept {
   return on_device(device, [&](Backend& backend) {
@@ -23,7 +24,7 @@ octet_status for_caller(octet_device* device, octet_call* call, Work&& work) noe
     const Visit visit(backend, caller);
     call->kernel = nullptr;
     // Names of kernels are the library's own, and end in a NUL.
-    const std::string_view kernel = work(backend);
+    const std::string_view kernel = work(backend, flag_of(given.stepwise, "stepwise"));
     call->kernel = kernel.empty() ? "" : kernel.data();
   });
 }
@@ -98,10 +99,12 @@ size_t octet_linear_memory(int64_t m, int64_t k) {
 octet_status octet_call_quantize_rows(octet_device* device, octet_call* call, const octet_matrix* x,
                                       const float* smooth, int64_t rotation_group,
                                       const octet_matrix* codes, float* scales) {
-  return c_api::for_caller(device, call, [&](octet::Backend& backend) {
+  return c_api::for_caller(device, call, [&](octet::Backend& backend, bool stepwise) {
     const octet::TensorView from = c_api::view_of(x, "x");
+    auto transform = c_api::transform_of(smooth, rotation_group, from.shape[1]);
+    transform.stepwise = stepwise;
     backend.quantize_rows(
-        from, c_api::transform_of(smooth, rotation_group, from.shape[1]),
+        from, transform,
         {c_api::view_of(codes, "codes"), c_api::vector_of(scales, from.shape[0], "scales")});
     return std::string_view();
   });
@@ -111,7 +114,7 @@ octet_status octet_call_linear_int8(octet_device* device, octet_call* call,
                                     const octet_plain_weight* weight, const octet_weight* packed,
                                     const octet_matrix* codes, const float* scales,
                                     const octet_matrix* y) {
-  return c_api::for_caller(device, call, [&](octet::Backend& backend) {
+  return c_api::for_caller(device, call, [&](octet::Backend& backend, bool) {
     const c_api::WeightOfCall with(backend, *device, weight, packed);
     const octet::TensorView values = c_api::view_of(codes, "codes");
     const octet::TensorView out = c_api::view_of(y, "y");
@@ -124,7 +127,7 @@ octet_status octet_call_linear_int8(octet_device* device, octet_call* call,
 octet_status octet_call_linear(octet_device* device, octet_call* call,
                                const octet_plain_weight* weight, const octet_weight* packed,
                                const octet_matrix* x, const octet_matrix* y) {
-  return c_api::for_caller(device, call, [&](octet::Backend& backend) {
+  return c_api::for_caller(device, call, [&](octet::Backend& backend, bool stepwise) {
     const c_api::WeightOfCall with(backend, *device, weight, packed);
     const octet::TensorView from = c_api::view_of(x, "x");
     const octet::TensorView out = c_api::view_of(y, "y");
@@ -135,7 +138,9 @@ octet_status octet_call_linear(octet_device* device, octet_call* call,
     const octet::Buffer row_scales = backend.allocate(octet::bytes_of(octet::DType::f32, {m}));
     const octet::QTensor quantized = {values.view(octet::DType::i8, {m, k}),
                                       row_scales.view(octet::DType::f32, {m})};
-    backend.quantize_rows(from, with->transform, quantized);
+    octet::ActivationTransform transform = with->transform;
+    transform.stepwise = stepwise;
+    backend.quantize_rows(from, transform, quantized);
     return backend.gemm({quantized, &*with, out}, with.fusion(out.dtype));
   });
 }

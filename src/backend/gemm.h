@@ -31,7 +31,9 @@ struct GemmProblem {
 };
 
 struct GemmArgs {
-  QTensor a;                   // I8 [m, k] in [-127, 127], F32 [m]; -128 gives undefined outputs
+  // I8 [m, k] in [-127, 127], F32 [m]. -128 gives undefined outputs, unless this backend's stepwise
+  // quantize_rows() made it (one in a row at most: no sum comes near kMaxK's bound by it).
+  QTensor a;
   const QWeight* w = nullptr;  // [n, k]
   TensorView out;              // [m, n], rows may be apart; [m, n / 2] for swiglu
 };

@@ -29,8 +29,10 @@ T* pointer(Address address) {
 // A call's stream and memory. Destroyed with the GIL held, after the call.
 class Call {
  public:
-  Call(Address stream, Address memory, size_t memory_bytes, const Allocate& allocate)
+  Call(Address stream, Address memory, size_t memory_bytes, const Allocate& allocate,
+       bool stepwise = false)
       : function_(allocate) {
+    call_.stepwise = stepwise ? 1 : 0;
     call_.stream = pointer<void>(stream);
     call_.memory = pointer<void>(memory);
     call_.memory_bytes = memory_bytes;
@@ -135,11 +137,12 @@ struct PackedWeight {
 
 void quantize_rows(const Device& device, Address stream, Address x, int64_t x_stride,
                    octet_dtype x_dtype, int64_t m, int64_t k, Address smooth,
-                   int64_t rotation_group, Address codes, int64_t codes_stride, Address scales) {
+                   int64_t rotation_group, Address codes, int64_t codes_stride, Address scales,
+                   bool stepwise) {
   octet_device* on = device.handle.get();
   const octet_matrix from = matrix(x, m, k, x_stride, x_dtype);
   const octet_matrix to = matrix(codes, m, k, codes_stride, OCTET_I8);
-  Call(stream, 0, 0, {}).run([&](octet_call* call) {
+  Call(stream, 0, 0, {}, stepwise).run([&](octet_call* call) {
     return octet_call_quantize_rows(on, call, &from, pointer<const float>(smooth), rotation_group,
                                     &to, pointer<float>(scales));
   });
@@ -150,14 +153,14 @@ nb::str linear(const Device& device, Address stream, Address memory, size_t memo
                int64_t m, int64_t k, Address weight, int64_t weight_stride, int64_t n,
                Address weight_scales, int64_t weight_scale_count, Address bias,
                octet_dtype bias_dtype, Address smooth, int64_t rotation_group, bool gate_up,
-               Address y, int64_t y_stride, octet_dtype y_dtype) {
+               Address y, int64_t y_stride, octet_dtype y_dtype, bool stepwise) {
   octet_device* on = device.handle.get();
   const octet_matrix from = matrix(x, m, k, x_stride, x_dtype);
   const octet_matrix to = matrix(y, m, outputs(n, gate_up), y_stride, y_dtype);
   const octet_plain_weight plain =
       plain_weight(weight, weight_stride, n, k, weight_scales, weight_scale_count, bias, bias_dtype,
                    smooth, rotation_group, gate_up);
-  return Call(stream, memory, memory_bytes, allocate).run([&](octet_call* call) {
+  return Call(stream, memory, memory_bytes, allocate, stepwise).run([&](octet_call* call) {
     return octet_call_linear(on, call, &plain, nullptr, &from, &to);
   });
 }
@@ -271,11 +274,12 @@ void bind_calls(nb::module_& module) {
   module.def("linear_memory", &octet_linear_memory, "m"_a, "k"_a);
   module.def("quantize_rows", &quantize_rows, "device"_a, "stream"_a, "x"_a, "x_stride"_a,
              "x_dtype"_a, "m"_a, "k"_a, "smooth"_a, "rotation_group"_a, "codes"_a, "codes_stride"_a,
-             "scales"_a);
+             "scales"_a, "stepwise"_a = false);
   module.def("linear", &linear, "device"_a, "stream"_a, "memory"_a, "memory_bytes"_a, "allocate"_a,
              "x"_a, "x_stride"_a, "x_dtype"_a, "m"_a, "k"_a, "weight"_a, "weight_stride"_a, "n"_a,
              "weight_scales"_a, "weight_scale_count"_a, "bias"_a, "bias_dtype"_a, "smooth"_a,
-             "rotation_group"_a, "gate_up"_a, "y"_a, "y_stride"_a, "y_dtype"_a);
+             "rotation_group"_a, "gate_up"_a, "y"_a, "y_stride"_a, "y_dtype"_a,
+             "stepwise"_a = false);
   module.def("linear_int8", &linear_int8, "device"_a, "stream"_a, "memory"_a, "memory_bytes"_a,
              "allocate"_a, "codes"_a, "codes_stride"_a, "scales"_a, "m"_a, "k"_a, "weight"_a,
              "weight_stride"_a, "n"_a, "weight_scales"_a, "weight_scale_count"_a, "bias"_a,

@@ -34,6 +34,15 @@ void rotate(std::vector<float>& row, int64_t group) {
   for (float& value : row) value *= factor;
 }
 
+// x as a value of that type.
+float rounded_to(DType dtype, float x) {
+  switch (dtype) {
+    case DType::bf16: return to_f32(from_f32<bf16_t>(x));
+    case DType::f16: return to_f32(from_f32<f16_t>(x));
+    default: return x;
+  }
+}
+
 std::vector<float> transformed_row(const ConstTensorView& x, int64_t i,
                                    const ActivationTransform& transform) {
   std::vector<float> row(static_cast<size_t>(x.shape[1]));
@@ -91,6 +100,29 @@ void store_row(const std::vector<float>& row, bool finite, const RowScale& with,
   }
 }
 
+// The same of a row of that type, bf16 or f16, with its scale and the quotients rounded to it; the
+// scale that is stored is not. A quotient is a product with the inverse and its correction: once it
+// is rounded, it is that of a division. It may be beyond 127: the scale of bf16 may have lost
+// 1/256, and a subnormal one more. So there are codes of -128, where the GEMM can take them.
+void store_row_stepwise(const std::vector<float>& row, bool finite, DType dtype, int64_t i,
+                        const QTensor& out) {
+  RowScale with(largest_magnitude(row), finite);
+  const float step = rounded_to(dtype, with.scale);
+  if (with.inverse != 0.0f) with.inverse = 1.0f / step;
+  if (!std::isfinite(with.inverse)) with = RowScale(0.0f, finite);
+  out.scales.as<float>()[i] = with.scale;
+  int8_t* q = out.values.row<int8_t>(i);
+  for (size_t j = 0; j < row.size(); ++j) {
+    float quotient = 0.0f;
+    if (with.inverse != 0.0f) {
+      const float product = row[j] * with.inverse;
+      quotient = std::fma(std::fma(-product, step, row[j]), with.inverse, product);
+    }
+    const float code = std::nearbyint(rounded_to(dtype, quotient));
+    q[j] = static_cast<int8_t>(std::fmin(std::fmax(code, -128.0f), 127.0f));
+  }
+}
+
 // The squared distance of a row from its codes. Residuals are whole numbers of 1/256 steps: their
 // squares add up exactly, in any order. They are below 2^19 (127 / kMinClipRatio steps of 256).
 double squared_error(const std::vector<float>& row, const RowScale& with) {
@@ -109,9 +141,17 @@ double squared_error(const std::vector<float>& row, const RowScale& with) {
 void quantize_rows(const ConstTensorView& x, const ActivationTransform& transform,
                    const QTensor& out) {
   for (int64_t i = 0; i < x.shape[0]; ++i) {
-    const std::vector<float> row = transformed_row(x, i, transform);
+    std::vector<float> row = transformed_row(x, i, transform);
+    const bool stepwise = transform.stepwise && x.dtype != DType::f32;
+    if (stepwise) {
+      for (float& value : row) value = rounded_to(x.dtype, value);
+    }
     const bool finite = all_finite(row);
-    store_row(row, finite, RowScale(largest_magnitude(row), finite), i, out);
+    if (stepwise) {
+      store_row_stepwise(row, finite, x.dtype, i, out);
+    } else {
+      store_row(row, finite, RowScale(largest_magnitude(row), finite), i, out);
+    }
   }
 }
 

@@ -29,6 +29,10 @@ struct ActivationTransform {
   Transform kind = Transform::none;
   ConstTensorView smooth;  // F32 [k], when kind is smooth
   int64_t group = 0;       // 4, 16, 64, 256 or 1024 and a divisor of k, when kind is rotate
+  // Each step from there to the codes is rounded to the type of the rows, as operations on tensors
+  // of it would be: the codes of PyTorch programs, a little further from the rows, and -128 among
+  // them. Nothing to quantize_rows() of F32, nor to other functions. See ref/quantize.cpp.
+  bool stepwise = false;
 };
 
 // The group in which rows of k values are rotated when it is to be `most` (a power of 4): that, or

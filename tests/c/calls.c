@@ -4,7 +4,7 @@
 
 #include "check.h"
 
-_Static_assert(sizeof(octet_call) == 56, "octet_call");
+_Static_assert(sizeof(octet_call) == 64, "octet_call");
 _Static_assert(sizeof(octet_plain_weight) == 88, "octet_plain_weight");
 
 enum { M = 9, N = 24, K = 64, STRIDE = 80 };
@@ -89,6 +89,16 @@ static void check_equal(octet_device* device, const octet_plain_weight* plain,
   memset(data.y, 0, sizeof data.y);
   CHECK(octet_call_linear(device, &call, NULL, packed, &x, &y) == OCTET_OK);
   CHECK(memcmp(data.y, data.expected, bytes) == 0);
+
+  // Stepwise, from floats and from codes: the same bits.
+  call.stepwise = 1;
+  CHECK(octet_call_linear(device, &call, plain, NULL, &x, &expected) == OCTET_OK);
+  CHECK(octet_call_quantize_rows(device, &call, &x, NULL, 0, &codes, data.scales) == OCTET_OK);
+  CHECK(octet_call_linear_int8(device, &call, plain, NULL, &codes, data.scales, &y) == OCTET_OK);
+  CHECK(memcmp(data.y, data.expected, bytes) == 0);
+  call.stepwise = 2;
+  CHECK_FAILS(octet_call_linear(device, &call, plain, NULL, &x, &y), OCTET_INVALID_REQUEST,
+              "stepwise", "2");
 }
 
 static void check_weights(octet_device* device) {

@@ -15,6 +15,10 @@ TEST_F(CudaRows, QuantizeEqualsRef) {
   compare_with_ref(*backend, smooth_cases());
   compare_with_ref(*backend, rotate_cases());
   compare_with_ref(*backend, special_value_cases());
+  compare_stepwise_with_ref(*backend, cases_of_all_types_and_lengths());
+  compare_stepwise_with_ref(*backend, smooth_cases());
+  compare_stepwise_with_ref(*backend, rotate_cases());
+  compare_stepwise_with_ref(*backend, special_value_cases());
   expect_ties_to_even(*backend);
 }
 
@@ -26,10 +30,14 @@ TEST_F(CudaRows, QuantizeOfAlignedRowsEqualsRef) {
   struct Way {
     Transform transform;
     int64_t group;
+    bool stepwise = false;
   };
-  const Way ways[] = {{Transform::none, 0},     {Transform::smooth, 0},  {Transform::rotate, 4},
-                      {Transform::rotate, 16},  {Transform::rotate, 64}, {Transform::rotate, 256},
-                      {Transform::rotate, 1024}};
+  const Way ways[] = {
+      {Transform::none, 0},           {Transform::smooth, 0},        {Transform::rotate, 4},
+      {Transform::rotate, 16},        {Transform::rotate, 64},       {Transform::rotate, 256},
+      {Transform::rotate, 1024},      {Transform::none, 0, true},    {Transform::smooth, 0, true},
+      {Transform::rotate, 4, true},   {Transform::rotate, 64, true}, {Transform::rotate, 256, true},
+      {Transform::rotate, 1024, true}};
   for (const DType type : {DType::bf16, DType::f16, DType::f32}) {
     for (const int64_t k : {16, 64, 512, 1024, 3072, 4096, 4608, 12288, 16384, 24576, 33792}) {
       const int64_t rows = k > 5000 ? 3 : 13;
@@ -41,14 +49,15 @@ TEST_F(CudaRows, QuantizeOfAlignedRowsEqualsRef) {
       std::vector<float> smooth = random_floats(k, random, 0.1f, 3.0f);
       for (const Way& way : ways) {
         if (way.group > 0 && k % way.group != 0) continue;
-        SCOPED_TRACE(fmt::format("{} k={} group={} smooth={}", name_of(type), k, way.group,
-                                 way.transform == Transform::smooth));
+        SCOPED_TRACE(fmt::format("{} k={} group={} smooth={} stepwise={}", name_of(type), k,
+                                 way.group, way.transform == Transform::smooth, way.stepwise));
         const auto run = [&](Backend& on) {
           GuardedMatrix q(DType::i8, rows, k);
           std::vector<float> scales(static_cast<size_t>(rows), -1.0f);
           const OnDevice device_x(on, x), device_smooth(on, smooth);
           OnDevice device_q(on, q), device_scales(on, scales);
-          ActivationTransform transform{.kind = way.transform, .group = way.group};
+          ActivationTransform transform{
+              .kind = way.transform, .group = way.group, .stepwise = way.stepwise};
           if (way.transform == Transform::smooth) {
             transform.smooth = device_smooth(vector_view(smooth));
           }

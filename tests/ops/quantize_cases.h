@@ -1,6 +1,7 @@
 // Cases of quantize_rows and dequantize_rows, run on any backend and compared with ref.
 #pragma once
 
+#include <algorithm>
 #include <limits>
 
 #include "support.h"
@@ -17,6 +18,7 @@ struct QuantizeCase {
   int64_t group = 0;
   std::vector<float> smooth = {};
   std::vector<float> ratios = {};  // of a searched scale; none for quantize_rows
+  bool stepwise = false;
 };
 
 // What quantize_rows, or quantize_rows_searched, made of a case, its values in rows that are apart.
@@ -30,7 +32,8 @@ struct Quantized {
         scales(static_cast<size_t>(input.x.view().shape[0]), -1.0f) {
     const OnDevice x(backend, input.x), smooth(backend, input.smooth);
     OnDevice device_values(backend, values), device_scales(backend, scales);
-    ActivationTransform transform{.kind = input.transform, .group = input.group};
+    ActivationTransform transform{
+        .kind = input.transform, .group = input.group, .stepwise = input.stepwise};
     if (input.transform == Transform::smooth) transform.smooth = smooth(vector_view(input.smooth));
     const QTensor out{device_values(values.view()), device_scales(vector_view(scales))};
     if (input.ratios.empty()) {
@@ -57,6 +60,23 @@ inline void compare_with_ref(Backend& backend, std::vector<QuantizeCase> cases) 
   for (QuantizeCase& input : cases) {
     SCOPED_TRACE(input.what);
     expect_same(Quantized(backend, input), Quantized(*ref, input));
+  }
+}
+
+// The cases, stepwise. `lowest`: where codes of -128 are none, what they are instead.
+inline void compare_stepwise_with_ref(Backend& backend, std::vector<QuantizeCase> cases,
+                                      int8_t lowest = -128) {
+  const auto ref = make_ref_backend();
+  for (QuantizeCase& input : cases) {
+    SCOPED_TRACE(input.what + ", stepwise");
+    input.stepwise = true;
+    Quantized want(*ref, input);
+    const TensorView codes = want.values.view();
+    for (int64_t i = 0; i < codes.shape[0]; ++i) {
+      int8_t* row = codes.row<int8_t>(i);
+      for (int64_t j = 0; j < codes.shape[1]; ++j) row[j] = std::max(row[j], lowest);
+    }
+    expect_same(Quantized(backend, input), std::move(want));
   }
 }
 
@@ -119,6 +139,31 @@ inline std::vector<QuantizeCase> special_value_cases() {
     }
   }
   return cases;
+}
+
+// The steps that ActivationTransform::stepwise stands for, one by one.
+inline void expect_steps_of_type(Backend& backend, DType type) {
+  std::mt19937 random(95);
+  QuantizeCase input{"stepwise", GuardedMatrix(type, 40, 256)};
+  input.stepwise = true;
+  const TensorView x = input.x.view();
+  fill_activations(x, random);
+  Quantized got(backend, input);
+  const auto rounded = [type](float value) {
+    GuardedMatrix one(type, 1, 1);
+    write_element(one.view(), 0, 0, value);
+    return read_element(one.view(), 0, 0);
+  };
+  for (int64_t i = 0; i < 40; ++i) {
+    float amax = 0;
+    for (int64_t j = 0; j < 256; ++j) amax = std::fmax(amax, std::fabs(read_element(x, i, j)));
+    EXPECT_EQ(got.scales[static_cast<size_t>(i)], amax / 127.0f);
+    const float step = rounded(amax / 127.0f);
+    for (int64_t j = 0; j < 256; ++j) {
+      const float code = std::nearbyint(rounded(read_element(x, i, j) / step));
+      EXPECT_EQ(got.values.view().row<int8_t>(i)[j], std::clamp(code, -128.0f, 127.0f));
+    }
+  }
 }
 
 // Halves of the quantization step: ties must go to the even integer.

@@ -31,6 +31,14 @@ TEST_P(QuantizeOnEveryKernel, ZeroNanInfinityAndTinyRows) {
   compare_with_ref(*backend_, special_value_cases());
 }
 
+TEST_P(QuantizeOnEveryKernel, StepwiseEqualsRef) {
+  const int8_t lowest = GetParam().starts_with("avx2") ? -127 : -128;
+  compare_stepwise_with_ref(*backend_, cases_of_all_types_and_lengths(), lowest);
+  compare_stepwise_with_ref(*backend_, smooth_cases(), lowest);
+  compare_stepwise_with_ref(*backend_, rotate_cases(), lowest);
+  compare_stepwise_with_ref(*backend_, special_value_cases(), lowest);
+}
+
 TEST_P(QuantizeOnEveryKernel, TiesGoToEven) { expect_ties_to_even(*backend_); }
 
 TEST_P(QuantizeOnEveryKernel, DequantizeEqualsRef) { compare_dequantize_with_ref(*backend_); }
@@ -53,6 +61,14 @@ TEST(QuantizeRef, ErrorIsAtMostHalfAStep) {
       EXPECT_LE(std::fabs(read_element(x, i, j) - static_cast<float>(q) * scale), 0.50001f * scale);
     }
     EXPECT_EQ(largest, 127);
+  }
+}
+
+TEST(QuantizeRef, StepwiseIsWhatItStandsFor) {
+  auto ref = make_ref_backend();
+  for (const DType type : {DType::bf16, DType::f16}) {
+    SCOPED_TRACE(name_of(type));
+    expect_steps_of_type(*ref, type);
   }
 }
 

@@ -10,7 +10,7 @@ READS = {
     ".py": r'(?:environ(?:\.get\(|\[)|_seconds\()"([A-Z_]+)"',
     ".sh": r"\$\{?((?:OCTET|HF)_[A-Z_]+)",
 }
-FOLDERS = ["src", "apps", "tools", "bench", "tests"]
+FOLDERS = ["src", "apps", "python", "tools", "bench", "tests"]
 
 
 def variables_read(repository):

@@ -27,7 +27,7 @@ from octet.torch import (  # noqa: E402
     quantize_,
     quantize_rows,
 )
-from test_torch_model import Attention, inputs, residue, transformer  # noqa: E402
+from small_models import Attention, inputs, residue, transformer  # noqa: E402
 from torch import nn  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -106,7 +106,7 @@ def test_a_side_stream_and_memory_that_is_used_again():
     weight = on_gpu(*a_weight(512, 512))
     expected, outputs = [], []
     stream = torch.cuda.Stream()
-    for step in range(50):
+    for _ in range(50):
         x = torch.randn(64, 512)
         expected.append(x)
         stream.wait_stream(torch.cuda.current_stream())

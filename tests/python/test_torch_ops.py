@@ -5,6 +5,8 @@ Twenty seconds, most of it torch.compile's.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -313,7 +315,7 @@ CODES, SCALE = random_codes(32, 64), torch.ones(32)
     "call, kind, words",
     [
         (lambda: int8_linear(torch.randn(2, 65), CODES, SCALE), ValueError, r"\[\.\.\., 64\]"),
-        (lambda: int8_linear(torch.ones(2, 64).int(), CODES, SCALE), TypeError, "float32, bfloat16"),
+        (lambda: int8_linear(torch.ones(2, 64).int(), CODES, SCALE), TypeError, "float32"),
         (lambda: int8_linear(torch.randn(2, 64).double(), CODES, SCALE), TypeError, "float64"),
         (lambda: int8_linear(torch.tensor(1.0), CODES, SCALE), ValueError, r"\[\.\.\., 64\]"),
         (lambda: int8_linear(torch.randn(2, 64), CODES.float(), SCALE), TypeError, "int8"),
@@ -323,7 +325,7 @@ CODES, SCALE = random_codes(32, 64), torch.ones(32)
         (lambda: int8_linear(torch.randn(2, 64), CODES, SCALE, SCALE[:2]), ValueError, r"\[32\]"),
         (lambda: int8_linear(torch.randn(2, 64), "w", SCALE), TypeError, "a tensor"),
         (lambda: int8_linear(freed(), CODES, SCALE), ValueError, "freed"),
-        (lambda: int8_linear(torch.randn(2, 64), CODES, SCALE, rotation_group=48), ValueError, "48"),
+        (lambda: int8_linear(torch.randn(2, 64), CODES, SCALE, rotation_group=8), ValueError, "8"),
         (lambda: int8_linear(torch.randn(2, 64), CODES, SCALE, out_dtype=torch.int8), TypeError,
          "out_dtype"),
         (lambda: int8_linear(torch.randn(2, 64), CODES, SCALE, SCALE, gate_up=True), ValueError,
@@ -340,3 +342,25 @@ def test_wrong_arguments_are_told(call, kind, words):
     with pytest.raises(octet.OctetError, match=words) as caught:
         call()
     assert isinstance(caught.value, kind)
+
+
+@pytest.mark.parametrize(
+    "there, words",
+    [
+        ("None", "which is not installed"),
+        ("type(sys)('torch')", "found 2.3.1"),
+    ],
+)
+def test_no_torch_or_an_old_one(build_dir, there, words):
+    code = f"""if True:
+        import sys
+        sys.path.insert(0, {str(build_dir / "python")!r})
+        sys.modules["torch"] = {there}
+        if sys.modules["torch"]:
+            sys.modules["torch"].__version__ = "2.3.1"
+        import octet
+        import octet.torch"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("ImportError: octet.torch needs PyTorch 2.4 or newer") and words in last

@@ -12,8 +12,8 @@ from torch.nn import functional
 
 from . import kernels, tally
 
-# True: rows of float16 and bfloat16 are quantized in float32, in the same pass as Octet's own.
-# False: with each step rounded to their type, as comfy-kitchen does.
+# True: rows of float16 and bfloat16 are quantized in float32, as everywhere else in Octet. False:
+# with each step rounded to their type, as comfy-kitchen does.
 quantize_in_float32 = False
 
 
@@ -38,22 +38,6 @@ def _modulated(x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
     return x * (1.0 + scale.reshape((1,) * (x.ndim - 1) + (-1,)))
 
 
-def _codes(x: torch.Tensor, rotation: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Codes and scales of rows as comfy-kitchen makes them."""
-    from comfy_kitchen import registry
-
-    if rotation:
-        # Named after its other use: rotates rows in groups, then quantizes them.
-        arguments = {"weight": x, "group_size": rotation, "stochastic_rounding": 0}
-        name = "quantize_int8_convrot_weight"
-    else:
-        arguments = {"x": x, "stochastic_rounding": 0}
-        name = "quantize_int8_rowwise"
-    codes, scales = registry.get_implementation(name, kwargs=arguments)(**arguments)
-    # bfloat16's rounding makes a -127 a -128 now and then, which some CPUs cannot multiply.
-    return (codes, scales) if kernels.takes_lowest_code(x.device) else (codes.clamp_(-127), scales)
-
-
 def _placed(value: torch.Tensor, device: torch.device, dtype: torch.dtype) -> torch.Tensor:
     """A dense vector there, in that type; mostly it is one already."""
     if value.dtype is not dtype or value.device != device:
@@ -71,13 +55,9 @@ def _linear(function: str, x: torch.Tensor, weight: torch.Tensor, weight_scale: 
     scales = _placed(weight_scale, device, torch.float32)
     if bias is not None:
         bias = _placed(bias, device, bias.dtype)
-    if x.dtype is torch.float32 or quantize_in_float32:
-        y, m, kernel = kernels.linear(x, weight, scales, bias, rotation, out_dtype)
-    else:
-        rows = x.reshape(-1, k)
-        codes, row_scales = _codes(rows.contiguous(), rotation)
-        y, kernel = kernels.linear_codes(codes, row_scales, weight, scales, bias, out_dtype)
-        y, m = y.reshape(*x.shape[:-1], n), rows.shape[0]
+    # comfy-kitchen's codes of float32 are those of Octet, but for ties.
+    stepwise = x.dtype is not torch.float32 and not quantize_in_float32
+    y, m, kernel = kernels.linear(x, weight, scales, bias, rotation, out_dtype, stepwise)
     tally.served.add((function, n, k, m, x.dtype, rotation, act, kernel))
     return y
 

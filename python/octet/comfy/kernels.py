@@ -45,11 +45,6 @@ def _find_reason(device: torch.device) -> str | None:
     return None
 
 
-def takes_lowest_code(device: torch.device) -> bool:
-    """Whether activations may hold -128: not where kernels are AVX2's."""
-    return device.type != "cpu" or "avx2" not in engine(-1).description
-
-
 def _plain(weight: Tensor) -> tuple[Tensor, int]:
     """Rows may be apart, their elements may not; and the distance of rows."""
     stride, step = weight.stride()
@@ -70,8 +65,9 @@ def _call_on(x: Tensor, m: int, k: int) -> tuple:
 
 
 def linear(x: Tensor, weight: Tensor, scales: Tensor, bias: Tensor | None, rotation: int,
-           out_dtype: torch.dtype) -> tuple[Tensor, int, str]:
-    """x [..., k], rotated and quantized by rows, times the weight; the rows, and the kernel."""
+           out_dtype: torch.dtype, stepwise: bool) -> tuple[Tensor, int, str]:
+    """x [..., k], rotated and quantized by rows (`stepwise`: each step rounded to their type),
+    times the weight; the number of rows, and the kernel."""
     weight, weight_stride = _plain(weight)
     n, k = weight.shape
     y = x.new_empty((*x.shape[:-1], n), dtype=out_dtype)
@@ -83,25 +79,6 @@ def linear(x: Tensor, weight: Tensor, scales: Tensor, bias: Tensor | None, rotat
         on, stream, memory, memory_bytes, allocate, x.data_ptr(), stride, DTYPES[x.dtype], m, k,
         weight.data_ptr(), weight_stride, n, scales.data_ptr(), scales.numel(),
         0 if bias is None else bias.data_ptr(), 0 if bias is None else DTYPES[bias.dtype], 0,
-        rotation, False, y.data_ptr(), n, DTYPES[out_dtype])
+        rotation, False, y.data_ptr(), n, DTYPES[out_dtype], stepwise)
     note_run(kernel, m, n, k)
     return y, m, kernel
-
-
-def linear_codes(codes: Tensor, row_scales: Tensor, weight: Tensor, scales: Tensor,
-                 bias: Tensor | None, out_dtype: torch.dtype) -> tuple[Tensor, str]:
-    """The same of rows that are quantized already: dense int8 [m, k], float32 [m, 1]."""
-    weight, weight_stride = _plain(weight)
-    n, k = weight.shape
-    m = codes.shape[0]
-    y = codes.new_empty((m, n), dtype=out_dtype)
-    if not m or not n:
-        return y, ""
-    on, stream, memory, memory_bytes, allocate, _owner = _call_on(codes, m, k)
-    kernel = _octet.linear_int8(
-        on, stream, memory, memory_bytes, allocate, codes.data_ptr(), k, row_scales.data_ptr(), m,
-        k, weight.data_ptr(), weight_stride, n, scales.data_ptr(), scales.numel(),
-        0 if bias is None else bias.data_ptr(), 0 if bias is None else DTYPES[bias.dtype], False,
-        y.data_ptr(), n, DTYPES[out_dtype])
-    note_run(kernel, m, n, k)
-    return y, kernel

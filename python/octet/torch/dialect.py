@@ -75,6 +75,6 @@ def check_scales(scales: Tensor, name: str) -> None:
     if wrong.numel():
         row = int(wrong[0])
         raise OctetError(
-            f"{name}: the scale of row {row} is {float(scales.reshape(-1)[row])}, expected a finite "
-            "number; the weight or its file is damaged"
+            f"{name}: the scale of row {row} is {float(scales.reshape(-1)[row])}, expected a "
+            "finite number; the weight or its file is damaged"
         )

@@ -11,7 +11,7 @@ from torch._C._functorch import peek_interpreter_stack
 from torch.autograd import _profiler_enabled
 from torch.compiler import is_compiling
 
-from octet.torch import ops
+from octet.torch import ops as _ops  # noqa: F401 - registers them
 from octet.torch.runtime import linear, rows_of
 
 _PLAIN = (Tensor, torch.nn.Parameter)
@@ -80,16 +80,20 @@ def int8_linear_parts(
     One product, and no copy where the weights (and scales, and biases) lie one after the other in
     memory. All of them have a bias, or none.
     """
-    run = torch.ops.octet.int8_linear_parts
-    if not is_compiling() and is_plain(x) and not any(bias.requires_grad for bias in biases):
-        run = ops.run_parts
-    return run(
-        *(x, weights, weight_scales, biases),
-        smooth=smooth,
-        rotation_group=rotation_group,
-        gate_up=gate_up,
-        out_dtype=out_dtype,
-    )
+    trained = True in [bias.requires_grad for bias in biases]
+    if is_compiling() or not is_plain(x) or trained:
+        return torch.ops.octet.int8_linear_parts(
+            *(x, weights, weight_scales, biases),
+            smooth=smooth,
+            rotation_group=rotation_group,
+            gate_up=gate_up,
+            out_dtype=out_dtype,
+        )
+    tensors = (*weights, *weight_scales, *biases)
+    if smooth is not None:
+        tensors += (smooth,)
+    rows = rows_of(tensors, (len(weights), len(biases) > 0, rotation_group, gate_up))
+    return linear(x, rows, out_dtype)
 
 
 def quantize_rows(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 from torch import nn
 
+from octet.errors import OctetTypeError
 from octet.report import Row
 from octet.torch import swiglu
 from octet.torch.linear import Int8Linear
@@ -135,9 +138,19 @@ def _places(model: nn.Module) -> dict[nn.Module, list[tuple[nn.Module, str]]]:
     return places
 
 
-def describe_linears(model: nn.Module) -> list[Row]:
-    """Rows of octet.report(): all linears, those in INT8 and those that were kept."""
-    return list(_rows(model))
+def describe_linears(model: Any) -> list[Row]:
+    """Rows of octet.report(): all linears, those in INT8 and those that were kept. Of a pipeline,
+    those of its parts that have any in INT8."""
+    if isinstance(model, nn.Module):
+        return list(_rows(model))
+    parts = getattr(model, "components", None)
+    if not isinstance(parts, dict):
+        raise OctetTypeError(f"`model` is {type(model).__name__}; expected a module or a pipeline")
+    rows = []
+    for name, part in parts.items():
+        if isinstance(part, nn.Module) and any(map(_is_int8, part.modules())):
+            rows += [replace(row, name=f"{name}.{row.name}") for row in _rows(part)]
+    return rows
 
 
 def _rows(model: nn.Module) -> Iterator[Row]:

@@ -2,7 +2,7 @@
 
 They are plain registrations: the decorator `torch.library.custom_op` costs tens of microseconds in
 each call. Even so a call through torch's dispatcher costs more than all else that Python does here,
-so the functions of this file go around it where nothing in it would act (`_is_plain`).
+so `functional.py` goes around it where nothing in it would act.
 
 Gradients are those of the linear in floating point, with the weight's values (x's rounding counts
 as none): enough to train what lies around frozen INT8 linears.
@@ -46,7 +46,7 @@ _library.define(
 _library.define("int8_mm(Tensor a, Tensor b) -> Tensor", tags=(torch.Tag.pt2_compliant_tag,))
 
 
-def run_linear(
+def _run_linear(
     x: Tensor,
     weight: Tensor,
     weight_scale: Tensor,
@@ -65,7 +65,7 @@ def run_linear(
     return runtime.linear(x, rows, out_dtype)
 
 
-def run_parts(
+def _run_parts(
     x: Tensor,
     weights: Sequence[Tensor],
     weight_scales: Sequence[Tensor],
@@ -84,8 +84,8 @@ def run_parts(
 
 
 for _name, _kernel in (
-    ("int8_linear", run_linear),
-    ("int8_linear_parts", run_parts),
+    ("int8_linear", _run_linear),
+    ("int8_linear_parts", _run_parts),
     ("quantize_rows", codes_calls.quantize_rows),
     ("int8_linear_codes", codes_calls.linear_codes),
     ("int8_mm", codes_calls.mm),
@@ -112,7 +112,7 @@ def same_bits_when_compiled(enable: bool = True) -> None:
 
 def _keep_bits() -> None:
     config = sys.modules.get("torch._inductor.config")
-    if _same_bits and hasattr(config, "emulate_precision_casts"):
+    if _same_bits and not getattr(config, "emulate_precision_casts", True):
         config.emulate_precision_casts = True
 
 
@@ -203,34 +203,31 @@ def _silu_gradients(gate: Tensor, up: Tensor, grad: Tensor) -> Tensor:
 
 class _Linear(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x, smooth, rotation_group, gate_up, out_dtype, parts, *tensors):
+    def forward(ctx, x, smooth, options, parts, *tensors):
         ctx.save_for_backward(x, smooth, *tensors)
-        ctx.options = rotation_group, gate_up, parts
+        ctx.rotation_group, ctx.gate_up = options.get("rotation_group", 0), options.get("gate_up")
+        ctx.parts = parts
         weights, scales = tensors[:parts], tensors[parts : 2 * parts]
         with torch._C._AutoDispatchBelowAutograd():
             return torch.ops.octet.int8_linear_parts.default(
-                *(x, weights, scales, tensors[2 * parts :]),
-                smooth=smooth,
-                rotation_group=rotation_group,
-                gate_up=gate_up,
-                out_dtype=out_dtype,
+                x, weights, scales, tensors[2 * parts :], smooth=smooth, **options
             )
 
     @staticmethod
     def backward(ctx, grad):
         x, smooth, *tensors = ctx.saved_tensors
-        rotation_group, gate_up, parts = ctx.options
+        parts, group = ctx.parts, ctx.rotation_group
         weights, scales, biases = tensors[:parts], tensors[parts : 2 * parts], tensors[2 * parts :]
-        if gate_up:
+        if ctx.gate_up:
             both = torch.ops.octet.int8_linear_parts.default(
-                *(x, weights, scales, []), smooth=smooth, rotation_group=rotation_group
-            ).float()
-            grad = _silu_gradients(*both.chunk(2, dim=-1), grad.float())
+                x, weights, scales, [], smooth=smooth, rotation_group=group
+            )
+            grad = _silu_gradients(*both.float().chunk(2, dim=-1), grad.float())
         grad_x = None
         if ctx.needs_input_grad[0]:
             values = torch.cat(
                 [
-                    dequantize_rows(weight, scale, smooth, rotation_group, x.dtype)
+                    dequantize_rows(weight, scale, smooth, group, x.dtype)
                     for weight, scale in zip(weights, scales)
                 ]
             )
@@ -240,7 +237,7 @@ class _Linear(torch.autograd.Function):
             part.to(bias.dtype)
             for part, bias in zip(sums.split([weight.shape[0] for weight in weights]), biases)
         ]
-        return (grad_x, *(None,) * (5 + 2 * parts), *grad_biases)
+        return (grad_x, *(None,) * (3 + 2 * parts), *grad_biases)
 
 
 def _wants_gradient(x: Tensor, biases: Sequence[Tensor]) -> bool:
@@ -249,41 +246,23 @@ def _wants_gradient(x: Tensor, biases: Sequence[Tensor]) -> bool:
     )
 
 
-def _differentiable_linear(
-    x, weight, weight_scale, bias=None, *, smooth=None, rotation_group=0, gate_up=False,
-    out_dtype=None,
-):  # fmt: skip
+def _differentiable_linear(x, weight, weight_scale, bias=None, *, smooth=None, **options):
     biases = [] if bias is None else [bias]
     if _wants_gradient(x, biases):
-        return _Linear.apply(
-            x, smooth, rotation_group, gate_up, out_dtype, 1, weight, weight_scale, *biases
-        )
+        return _Linear.apply(x, smooth, options, 1, weight, weight_scale, *biases)
     with torch._C._AutoDispatchBelowAutograd():
         return torch.ops.octet.int8_linear.default(
-            *(x, weight, weight_scale, bias),
-            smooth=smooth,
-            rotation_group=rotation_group,
-            gate_up=gate_up,
-            out_dtype=out_dtype,
+            x, weight, weight_scale, bias, smooth=smooth, **options
         )
 
 
-def _differentiable_parts(
-    x, weights, weight_scales, biases, *, smooth=None, rotation_group=0, gate_up=False,
-    out_dtype=None,
-):  # fmt: skip
+def _differentiable_parts(x, weights, weight_scales, biases, *, smooth=None, **options):
     if _wants_gradient(x, biases):
-        return _Linear.apply(
-            *(x, smooth, rotation_group, gate_up, out_dtype, len(weights)),
-            *(*weights, *weight_scales, *biases),
-        )
+        tensors = (*weights, *weight_scales, *biases)
+        return _Linear.apply(x, smooth, options, len(weights), *tensors)
     with torch._C._AutoDispatchBelowAutograd():
         return torch.ops.octet.int8_linear_parts.default(
-            *(x, weights, weight_scales, biases),
-            smooth=smooth,
-            rotation_group=rotation_group,
-            gate_up=gate_up,
-            out_dtype=out_dtype,
+            x, weights, weight_scales, biases, smooth=smooth, **options
         )
 
 

@@ -24,8 +24,8 @@ _SMALLEST_SIDE = 16
 _SMALLEST_SHARE = 256  # of the largest weight's size, the least worth a product in INT8
 # Names, or parts of names between underscores, of what conditions a block.
 _CONDITIONING = re.compile(
-    r"(^|_)(norm\d*|layernorm|ln\d*|mod\d*|modulation|modulations|ada\w*|time\w*|temb|t_emb\w*|emb|"
-    r"embed|embeds|embedder|embedders|embedding|embeddings|guidance|pooled|router|gate_logits)(_|$)",
+    r"(^|_)(norm\d*|layernorm|ln\d*|mod\d*|modulations?|ada(?!pt)\w*|time\w*|temb|emb|embeds?|"
+    r"embedders?|embeddings?|guidance|pooled|router|gate_logits)(_|$)",
     re.IGNORECASE,
 )
 

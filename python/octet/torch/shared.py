@@ -45,10 +45,10 @@ class _Plan(NamedTuple):
 class _Run:
     """A product that some members still wait for."""
 
-    __slots__ = ("x", "state", "y", "starts", "left")
+    __slots__ = ("x", "state", "parts")
 
-    def __init__(self, x: Tensor, y: Tensor, starts: tuple[int, ...], left: int) -> None:
-        self.x, self.state, self.y, self.starts, self.left = x, _state(x), y, starts, left
+    def __init__(self, x: Tensor, parts: dict[int, Tensor]) -> None:
+        self.x, self.state, self.parts = x, _state(x), parts  # by place, of those that wait
 
 
 def _state(x: Tensor) -> tuple[Any, ...]:
@@ -88,18 +88,23 @@ class SharedInput:
         if run is None:
             try:
                 y = self._multiply(mates, x)
-            except RuntimeError:  # one of them is elsewhere, such as offloaded; or x is wrong, which
-                return self.members[place].product(x)  # is for this one to say
-            self.runs[key] = _Run(x, y, plan.starts, _all_but(place, mates))
-            return self._part(y, place, plan.starts)
-        if run.x is x and run.left >> place & 1 and run.state == _state(x):
-            run.left &= ~(1 << place)
-            if not run.left:
+            except RuntimeError:
+                # One of them is elsewhere, such as offloaded; or x is wrong, which this one says.
+                return self.members[place].product(x)
+            # Not plain views: autograd would refuse to change several of one call in place.
+            sizes = [self.members[mate].out_features for mate in mates]
+            parts = dict(zip(mates, torch.unsafe_split_with_sizes(y, sizes, -1)))
+            part = parts.pop(place)
+            self.runs[key] = _Run(x, parts)
+            return part
+        if run.x is x and place in run.parts and run.state == _state(x):
+            part = run.parts.pop(place)
+            if not run.parts:
                 self.runs.pop(key, None)
                 self.unfinished = 0
-            return self._part(run.y, place, run.starts)
+            return part
         self.runs.pop(key, None)
-        self._give_up(place, run.left)
+        self._give_up(place, sum([1 << waiting for waiting in run.parts]))
         return self.product(place, x)
 
     def _traced_product(self, place: int, x: Tensor) -> Tensor:
@@ -111,20 +116,20 @@ class SharedInput:
                 left &= ~(1 << place)
                 if left:
                     self.traced[kind] = (x, y, left)
-                return self._part(y, place, self.plan.starts)
+                return self._part(y, place)
             self._part_ways(left)
         mates = self.plan.mates[place]
         if len(mates) == 1:
             return self.members[place].product(x)
         y = self._multiply(mates, x)
         self.traced[self.plan.kinds[place]] = (x, y, _all_but(place, mates))
-        return self._part(y, place, self.plan.starts)
+        return self._part(y, place)
 
     def _multiply(self, mates: tuple[int, ...], x: Tensor) -> Tensor:
         return multiply([self.members[mate] for mate in mates], x)
 
-    def _part(self, y: Tensor, place: int, starts: tuple[int, ...]) -> Tensor:
-        return y.narrow(-1, starts[place], self.members[place].out_features)
+    def _part(self, y: Tensor, place: int) -> Tensor:
+        return y.narrow(-1, self.plan.starts[place], self.members[place].out_features)
 
     def _give_up(self, place: int, left: int) -> None:
         """A product was left while members waited for it: because this one has another input, or

@@ -2,12 +2,14 @@
 
 The product of the gate and the up projection then ends in silu(gate) * up, and nothing of twice the
 hidden width is ever written. A block is recognised by what it computes, with small stand-ins for
-its three linears, not by the name of its class; its `forward` is replaced on the instance alone.
+its three linears, not by the name of its class. It then gets a class of its own with another
+`forward`, the same for all blocks of its kind: torch.compile tells functions of instances apart,
+and would compile each block of a model anew.
 """
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache
 from typing import Any
 
 import torch
@@ -71,19 +73,47 @@ def find_names(block: nn.Module) -> tuple[str, str, str] | None:
         if not all(isinstance(linear, nn.Linear) for linear in (gate, up, down)):
             continue
         fits = gate.bias is None and up.bias is None and gate.weight.shape == up.weight.shape
-        if fits and "forward" not in vars(block) and computes_swiglu(block, names):
+        own = "forward" in vars(block) or hasattr(type(block), "swiglu_of")
+        if fits and not own and computes_swiglu(block, names):
             return names
     return None
 
 
-def _forward(block: nn.Module, names: tuple[str, str, str], *args: Any, **options: Any) -> Any:
-    """In the place of the block's own, which is called for anything unforeseen."""
-    gate, up, down = (block._modules[name] for name in names)
-    if len(args) != 1 or options or not (_is_plain_int8(gate) and _is_plain_int8(up)):
-        return type(block).forward(block, *args, **options)
-    if gate.shared is None or gate.shared.mates_of(gate.place) != [gate, up]:
-        return type(block).forward(block, *args, **options)
-    return down(multiply([gate, up], args[0], gate_up=True))
+@cache
+def _fused_class(base: type[nn.Module], names: tuple[str, str, str]) -> type[nn.Module]:
+    class Fused(base):
+        swiglu_of = base
+
+        def forward(self, *args: Any, **options: Any) -> Any:
+            gate, up, down = (self._modules[name] for name in names)
+            if len(args) == 1 and not options and _can_share(gate, up):
+                return down(multiply([gate, up], args[0], gate_up=True))
+            return base.forward(self, *args, **options)
+
+        # No module has a class of this name.
+        def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+            _, (_, *arguments), *rest = super().__reduce_ex__(protocol)
+            return (_restore, (base, names, *arguments), *rest)
+
+    Fused.__name__, Fused.__qualname__, Fused.__module__ = (
+        *(base.__name__, base.__qualname__, base.__module__),
+    )
+    return Fused
+
+
+def _restore(base: type[nn.Module], names: tuple[str, str, str], *arguments: Any) -> nn.Module:
+    block = base.__new__(base, *arguments)
+    fuse(block, names)
+    return block
+
+
+def _can_share(gate: nn.Module, up: nn.Module) -> bool:
+    return (
+        _is_plain_int8(gate)
+        and _is_plain_int8(up)
+        and gate.shared is not None
+        and gate.shared.mates_of(gate.place) == [gate, up]
+    )
 
 
 def _is_plain_int8(module: nn.Module | None) -> bool:
@@ -94,11 +124,11 @@ def _is_plain_int8(module: nn.Module | None) -> bool:
 
 
 def fuse(block: nn.Module, names: tuple[str, str, str]) -> None:
-    block.forward = partial(_forward, block, names)
+    block.__class__ = _fused_class(type(block), names)
 
 
 def unfuse(block: nn.Module) -> None:
-    """Its own forward again."""
-    forward = vars(block).get("forward")
-    if isinstance(forward, partial) and forward.func is _forward:
-        del block.forward
+    """Its own class again."""
+    base = getattr(type(block), "swiglu_of", None)
+    if base is not None:
+        block.__class__ = base

@@ -33,10 +33,13 @@ NormRow norm_row(const RowNorm& how, const ConstTensorView& gate, int64_t channe
   return {how.kind == RowNorm::Kind::layer, how.eps, gain_of(how, gate, channels)};
 }
 
-RowTransform row_transform(const ActivationTransform& transform) {
+RowTransform row_transform(const Workers& workers, const ActivationTransform& transform) {
   RowTransform result;
   if (transform.kind == Transform::smooth) result.smooth = transform.smooth.as<float>();
   if (transform.kind == Transform::rotate) result.group = transform.group;
+  result.stepwise = transform.stepwise;
+  // The one GEMM that has no use for -128, see micro_x86_avx2.cpp.
+  if (workers.rows.simd != Simd::avx2) result.lowest_code = -128;
   return result;
 }
 
@@ -53,7 +56,7 @@ void gelu_row(const T* x, int64_t count, T* out) {
 void quantize_rows(const Workers& workers, const ConstTensorView& x,
                    const ActivationTransform& transform, const QTensor& out) {
   const int64_t channels = x.shape[1];
-  const RowTransform to_do = row_transform(transform);
+  const RowTransform to_do = row_transform(workers, transform);
   for_each_row(workers.pool, x.shape[0], channels, [&](int64_t i) {
     workers.rows.quantize(row_bytes(x, i), x.dtype, channels, to_do, floats(row_scratch, channels),
                           out.values.row<int8_t>(i), out.scales.as<float>() + i);
@@ -64,7 +67,7 @@ void quantize_rows_searched(const Workers& workers, const ConstTensorView& x,
                             const ActivationTransform& transform, std::span<const float> ratios,
                             const QTensor& out) {
   const int64_t channels = x.shape[1];
-  const RowTransform to_do = row_transform(transform);
+  const RowTransform to_do = row_transform(workers, transform);
   const ClipRatios clip{ratios.data(), static_cast<int>(ratios.size())};
   for_each_row(workers.pool, x.shape[0], channels * clip.count, [&](int64_t i) {
     workers.rows.quantize_searched(row_bytes(x, i), x.dtype, channels, to_do, clip,
@@ -94,7 +97,7 @@ void norm_quantize(const Workers& workers, const ConstTensorView& x, const RowNo
                    const ActivationTransform& transform, const QTensor& out) {
   const int64_t channels = x.shape[1];
   const NormRow row = norm_row(how, {}, channels);
-  const RowTransform to_do = row_transform(transform);
+  const RowTransform to_do = row_transform(workers, transform);
   for_each_row(workers.pool, x.shape[0], channels, [&](int64_t i) {
     float* normed = floats(row_scratch, channels);
     workers.rows.norm(row_bytes(x, i), x.dtype, channels, row, normed, normed, DType::f32);

@@ -74,9 +74,17 @@ template <class V>
   return factor;
 }
 
+// x as values of that type.
+template <class T, class V>
+[[gnu::always_inline]] inline typename V::F rounded_to(typename V::F x) {
+  T values[V::kWidth];
+  V::store(values, x);
+  return V::load(values);
+}
+
 // Leaves the transformed row in scratch, and returns the bits of its largest magnitude (see
 // VecScalar::max_magnitude).
-template <class V, class T>
+template <class V, bool kStepwise = false, class T>
 [[gnu::always_inline]] inline uint32_t transform_row(const T* x, int64_t k,
                                                      const RowTransform& transform,
                                                      float* scratch) {
@@ -94,6 +102,7 @@ template <class V, class T>
   const auto pass = [&](auto v, int64_t j) {
     auto value = rotated ? v.mul(v.load(scratch + j), v.set(factor)) : v.load(x + j);
     if (smooth) value = v.mul(value, v.load(transform.smooth + j));
+    if constexpr (kStepwise) value = rounded_to<T, decltype(v)>(value);
     v.store(scratch + j, value);
     if constexpr (decltype(v)::kWidth == V::kWidth) {
       bits = V::max_magnitude(bits, value);
@@ -133,6 +142,31 @@ template <class V, class T>
 template <class V>
 [[gnu::always_inline]] inline typename V::F clamp_to_codes(typename V::F scaled) {
   return V::min(V::max(scaled, V::set(-127.0f)), V::set(127.0f));
+}
+
+// See store_row_stepwise in ref/quantize.cpp.
+template <class V, class T>
+[[gnu::always_inline]] inline void quantize_stepwise(const T* x, int64_t k,
+                                                     const RowTransform& transform, float* scratch,
+                                                     int8_t* q, float* scale) {
+  const auto amax = __builtin_bit_cast(float, transform_row<V, true>(x, k, transform, scratch));
+  if (quantized_to_zero(amax, k, q, scale)) return;
+  *scale = amax / 127.0f;
+  const float step = rounded_to<T, VecScalar>(*scale);
+  const float inverse = 1.0f / step;
+  if (!is_finite(inverse)) {
+    quantized_to_zero(0.0f, k, q, scale);
+    return;
+  }
+  for_each_vec<V>(k, [&](auto v, int64_t j) {
+    using W = decltype(v);
+    const auto value = W::load(scratch + j);
+    const auto product = W::mul(value, W::set(inverse));
+    const auto residual = W::fnma(product, W::set(step), value);
+    const auto quotient = W::fma(residual, W::set(inverse), product);
+    const auto code = W::max(rounded_to<T, W>(quotient), W::set(transform.lowest_code));
+    W::store(q + j, W::min(code, W::set(127.0f)));
+  });
 }
 
 // The sum of squares of (x * inverse - its code) in units of 1/256: see ref/quantize.cpp. Sums that
@@ -215,8 +249,12 @@ template <class Use>
 template <class V>
 void quantize_row(const void* x, DType dtype, int64_t k, const RowTransform& transform,
                   float* scratch, int8_t* q, float* scale) {
-  with_float_type(
-      x, dtype, [&](const auto* row) { quantize_typed<V>(row, k, transform, scratch, q, scale); });
+  with_float_type(x, dtype, [&](const auto* row) {
+    if constexpr (sizeof *row == 2) {
+      if (transform.stepwise) return quantize_stepwise<V>(row, k, transform, scratch, q, scale);
+    }
+    quantize_typed<V>(row, k, transform, scratch, q, scale);
+  });
 }
 
 template <class V>

@@ -17,6 +17,8 @@ enum class Simd : uint8_t { scalar, avx2, avx512, neon };
 struct RowTransform {
   const float* smooth = nullptr;  // [k] multipliers, or null
   int64_t group = 0;              // rotation group, or 0
+  bool stepwise = false;          // see ActivationTransform; not of searched scales
+  float lowest_code = -127;       // of these
 };
 
 // See Backend::quantize_rows_searched().

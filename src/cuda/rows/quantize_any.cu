@@ -6,6 +6,7 @@
 #include "cuda/rows/any_rows.cuh"
 #include "cuda/rows/quantize_any.h"
 #include "cuda/rows/row_scale.cuh"
+#include "cuda/rows/stepwise.cuh"
 
 namespace octet::cuda {
 namespace {
@@ -21,6 +22,30 @@ struct AnyArgs {
   float* scales;        // [rows]
   int64_t q_stride;
   int group;  // of the rotation, or 0
+};
+
+// How rows are quantized: in f32, or in steps of type T.
+struct InF32 {
+  using Scale = RowScale;
+  static __device__ float rounded(float value) { return value; }
+  static __device__ uint32_t byte(float value, const Scale& scale) {
+    return quantized_byte(value, scale.inverse);
+  }
+};
+template <class T>
+struct InStepsOf {
+  using Scale = StepwiseScale<T>;
+  static __device__ float rounded(float value) {
+    float pair[2] = {value, 0.0f};
+    round_pair<T>(pair);
+    return pair[0];
+  }
+  static __device__ uint32_t byte(float value, const Scale& scale) {
+    const float pair[2] = {value, 0.0f};
+    uint32_t bytes[2];
+    stepwise_pair<T>(pair, scale, bytes);
+    return bytes[0];
+  }
 };
 
 // Calls use(column, value) for the thread's share of the transformed row.
@@ -44,6 +69,7 @@ __device__ void for_each_value(const AnyArgs& args, int64_t row, const RowMoment
   }
 }
 
+template <class How>
 __global__ void __launch_bounds__(kThreads, 2) quantize_any_kernel(const AnyArgs args) {
   __shared__ float tile[kTileColumns];
   __shared__ uint32_t row_amax;
@@ -53,16 +79,16 @@ __global__ void __launch_bounds__(kThreads, 2) quantize_any_kernel(const AnyArgs
     if (threadIdx.x == 0) row_amax = 0;
     float amax = 0.0f;
     for_each_value(args, row, moments, tile,
-                   [&](int64_t, float value) { amax = max_magnitude(amax, value); });
+                   [&](int64_t, float value) { amax = max_magnitude(amax, How::rounded(value)); });
     __syncthreads();
     atomicMax(&row_amax, __float_as_uint(amax));
     __syncthreads();
 
-    const RowScale scale(__uint_as_float(row_amax));
+    const typename How::Scale scale(__uint_as_float(row_amax));
     if (threadIdx.x == 0) args.scales[row] = scale.scale();
     int8_t* q = args.q + row * args.q_stride;
     for_each_value(args, row, moments, tile, [&](int64_t column, float value) {
-      const uint32_t byte = scale.finite() ? quantized_byte(value, scale.inverse) : 0;
+      const uint32_t byte = scale.finite() ? How::byte(How::rounded(value), scale) : 0;
       q[column] = static_cast<int8_t>(byte & 0xffu);
     });
   }
@@ -83,7 +109,14 @@ void launch_quantize_any(const ConstTensorView& x, const RowNorm* norm,
       .group = transform.kind == Transform::rotate ? static_cast<int>(transform.group) : 0};
   const int64_t resident = static_cast<int64_t>(multiprocessors) * 4;
   const auto blocks = static_cast<unsigned>(std::min(args.x.rows, resident));
-  quantize_any_kernel<<<blocks, kThreads, 0, stream>>>(args);
+  const bool stepwise = transform.stepwise && norm == nullptr;
+  if (stepwise && x.dtype == DType::bf16) {
+    quantize_any_kernel<InStepsOf<bf16_t>><<<blocks, kThreads, 0, stream>>>(args);
+  } else if (stepwise && x.dtype == DType::f16) {
+    quantize_any_kernel<InStepsOf<f16_t>><<<blocks, kThreads, 0, stream>>>(args);
+  } else {
+    quantize_any_kernel<InF32><<<blocks, kThreads, 0, stream>>>(args);
+  }
 }
 
 }  // namespace octet::cuda

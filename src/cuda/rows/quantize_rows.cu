@@ -5,6 +5,7 @@
 // is never idle at the barrier.
 #include "cuda/rows/quantize_any.h"
 #include "cuda/rows/row_kernels.h"
+#include "cuda/rows/stepwise.cuh"
 #include "cuda/rows/team_rows.cuh"
 
 namespace octet::cuda {
@@ -22,7 +23,26 @@ struct QuantizeArgs {
   int x_pitch;
 };
 
-template <class T, Transform kTransform>
+// A lane's part of a row as int8; returns the row's scale. `amax`: the row's largest magnitude, of
+// all lanes. The factor of a rotation is left to this function, unless kStepwise.
+template <class T, bool kRotated, bool kStepwise>
+__device__ RowScale quantize_part(const float (&v)[32], float amax, float factor,
+                                  uint32_t (&words)[2 * kChunks]) {
+  if constexpr (kStepwise) {
+    const StepwiseScale<T> scale(amax);
+#pragma unroll
+    for (int i = 0; i < 2 * kChunks; ++i) {
+      words[i] = scale.finite() ? stepwise_word<T>(v + 4 * i, scale) : 0;
+    }
+    return scale;
+  } else {
+    const RowScale scale(__fmul_rn(amax, factor));
+    quantize_lane<kRotated>(v, scale, factor, words);
+    return scale;
+  }
+}
+
+template <class T, Transform kTransform, bool kStepwise>
 __global__ void __launch_bounds__(kMaxThreads<T>) quantize_rows_kernel(const QuantizeArgs args) {
   constexpr bool kRotated = kTransform == Transform::rotate;
   // Three sets in turn: while this step's is filled the next one's is cleared, and threads behind
@@ -55,6 +75,16 @@ __global__ void __launch_bounds__(kMaxThreads<T>) quantize_rows_kernel(const Qua
       }
     }
     if constexpr (kRotated) rotate_team(v, args.out.digits);
+    if constexpr (kStepwise && kTransform != Transform::none) {
+#pragma unroll
+      for (int i = 0; i < 32; i += 2) {
+        if constexpr (kRotated) {
+          v[i] = __fmul_rn(v[i], args.out.factor);
+          v[i + 1] = __fmul_rn(v[i + 1], args.out.factor);
+        }
+        round_pair<T>(v + i);
+      }
+    }
 
     const uint32_t team_bits = team_max(lane_amax_bits(v));
     if (place.lane == 0) atomicMax(&row_amax[turn][place.slot], team_bits);
@@ -64,9 +94,9 @@ __global__ void __launch_bounds__(kMaxThreads<T>) quantize_rows_kernel(const Qua
     const uint32_t bits = row_amax[turn][place.slot];
     turn = next_turn;
 
-    const RowScale scale(__fmul_rn(__uint_as_float(bits), args.out.factor));
     uint32_t words[2 * kChunks];
-    quantize_lane<kRotated>(v, scale, args.out.factor, words);
+    const RowScale scale =
+        quantize_part<T, kRotated, kStepwise>(v, __uint_as_float(bits), args.out.factor, words);
     if constexpr (kRotated) merge_runs(words, place.lane);
     if (row < args.grid.rows) {
       store_row(args.out, place, row, words);
@@ -75,20 +105,20 @@ __global__ void __launch_bounds__(kMaxThreads<T>) quantize_rows_kernel(const Qua
   }
 }
 
-template <class T>
+template <class T, bool kStepwise>
 void launch_typed(const QuantizeArgs& args, Transform transform, int multiprocessors,
                   CUstream_st* stream) {
   const int threads = args.grid.threads();
   const unsigned blocks = args.grid.blocks(multiprocessors, kMaxThreads<T>);
   switch (transform) {
     case Transform::none:
-      quantize_rows_kernel<T, Transform::none><<<blocks, threads, 0, stream>>>(args);
+      quantize_rows_kernel<T, Transform::none, kStepwise><<<blocks, threads, 0, stream>>>(args);
       break;
     case Transform::smooth:
-      quantize_rows_kernel<T, Transform::smooth><<<blocks, threads, 0, stream>>>(args);
+      quantize_rows_kernel<T, Transform::smooth, kStepwise><<<blocks, threads, 0, stream>>>(args);
       break;
     case Transform::rotate:
-      quantize_rows_kernel<T, Transform::rotate><<<blocks, threads, 0, stream>>>(args);
+      quantize_rows_kernel<T, Transform::rotate, kStepwise><<<blocks, threads, 0, stream>>>(args);
       break;
   }
 }
@@ -117,10 +147,19 @@ void launch_quantize_rows(const ConstTensorView& x, const ActivationTransform& t
                           .x = x.data,
                           .smooth = smooth ? transform.smooth.as<float>() : nullptr,
                           .x_pitch = static_cast<int>(pitch_of(x))};
+  const auto of_type = [&]<class T>(T) {
+    if constexpr (sizeof(T) == 2) {
+      if (transform.stepwise) {
+        launch_typed<T, true>(args, transform.kind, multiprocessors, stream);
+        return;
+      }
+    }
+    launch_typed<T, false>(args, transform.kind, multiprocessors, stream);
+  };
   switch (x.dtype) {
-    case DType::bf16: launch_typed<bf16_t>(args, transform.kind, multiprocessors, stream); break;
-    case DType::f16: launch_typed<f16_t>(args, transform.kind, multiprocessors, stream); break;
-    default: launch_typed<float>(args, transform.kind, multiprocessors, stream); break;
+    case DType::bf16: of_type(bf16_t{}); break;
+    case DType::f16: of_type(f16_t{}); break;
+    default: of_type(float{}); break;
   }
 }
 

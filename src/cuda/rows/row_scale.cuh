@@ -40,13 +40,15 @@ __device__ inline uint32_t quantized_byte(float value, float inverse) {
   return rounded_byte(__fmul_rn(value, inverse));
 }
 
+// The low bytes of four, v[0]'s in the lowest.
+__device__ inline uint32_t joined_bytes(uint32_t b0, uint32_t b1, uint32_t b2, uint32_t b3) {
+  return __byte_perm(__byte_perm(b0, b1, 0x0040), __byte_perm(b2, b3, 0x0040), 0x5410);
+}
+
 // Four values as int8, v[0] in the lowest byte.
 __device__ inline uint32_t quantized_word(const float* v, float inverse) {
-  const uint32_t low =
-      __byte_perm(quantized_byte(v[0], inverse), quantized_byte(v[1], inverse), 0x0040);
-  const uint32_t high =
-      __byte_perm(quantized_byte(v[2], inverse), quantized_byte(v[3], inverse), 0x0040);
-  return __byte_perm(low, high, 0x5410);
+  return joined_bytes(quantized_byte(v[0], inverse), quantized_byte(v[1], inverse),
+                      quantized_byte(v[2], inverse), quantized_byte(v[3], inverse));
 }
 
 }  // namespace octet::cuda
