@@ -295,7 +295,8 @@ typedef struct octet_weight_rows {
   int32_t gate_up;  // 1: n / 2 rows of a gate, then as many of the up projection; without a bias
 } octet_weight_rows;
 
-// A weight is for its device alone; octet_weight_free() takes NULL, too.
+// A weight is for its device alone, and outlives the work of calls that read it;
+// octet_weight_free() takes NULL, too.
 OCTET_API octet_status octet_weight_create(octet_device* device, const octet_weight_rows* rows,
                                            octet_weight** weight);
 OCTET_API void octet_weight_free(octet_weight* weight);
@@ -317,12 +318,12 @@ OCTET_API octet_status octet_linear(octet_device* device, const octet_weight* we
 //
 // For programs that own streams, memory and weights: each call says where it works, takes memory
 // from the caller alone, and reads a weight in plain rows where it lies. A device serves all
-// streams and threads this way; a call costs a few microseconds, and waits for nothing but, once
-// for each size, for kernels to be measured (`tuning` of octet_device_open(), never while a stream
-// is captured into a graph).
+// streams and threads this way, in turns; a call costs a few microseconds, and waits for nothing
+// but, once for each size (m in steps), for kernels to be measured: `tuning` of
+// octet_device_open(), never while a stream is captured into a graph, which keeps an estimate.
 
 // So many bytes of the device's memory, aligned to 256, that stay until the work of the call is
-// done; NULL when there is none.
+// done; NULL when there is none. It must not call a function of this device, which waits for it.
 typedef void* (*octet_allocate)(void* user, size_t bytes);
 
 typedef struct octet_call {
@@ -334,12 +335,14 @@ typedef struct octet_call {
   void* user;               // handed to it
   const char* kernel;       // set by linears: the kernel that ran; lasts as long as the library
   // 1: x is quantized with each step rounded to its dtype, as PyTorch's own operations would: the
-  // codes of programs that are written in them, a little further from x.
+  // codes of programs that are written in them, a little further from x. They may be -128 (on hosts
+  // with AVX2 alone: -127), and are for the device that made them.
   int32_t stepwise;
   int32_t reserved;
 } octet_call;
 
-// A weight that stays where it is, in the device's memory; pointers as in octet_weight_rows.
+// A weight that stays where it is, in the device's memory; what has no comment is as in
+// octet_weight_rows.
 typedef struct octet_plain_weight {
   size_t struct_size;
   const int8_t* codes;
@@ -354,8 +357,8 @@ typedef struct octet_plain_weight {
   int32_t gate_up;
 } octet_plain_weight;
 
-// Bytes of octet_call::memory in which a linear of m x k activations finds all that it needs, but
-// for sums that some kernels share.
+// Bytes of octet_call::memory that the quantized activations of a linear take, m x k of them. Sums
+// that kernels share, and what they cannot read or write where it lies, come from `allocate`.
 OCTET_API size_t octet_linear_memory(int64_t m, int64_t k);
 
 OCTET_API octet_status octet_call_quantize_rows(octet_device* device, octet_call* call,

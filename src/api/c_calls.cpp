@@ -6,8 +6,8 @@ namespace {
 
 constexpr int64_t kAlignment = Caller::kAlignment;
 
-// `work`, with the backend of a device to itself, on behalf of this caller, and whether its rows
-// are quantized stepwise. It returns the kernel.
+// work(backend, stepwise), with the backend of a device to itself, on behalf of this caller; it
+// returns the kernel.
 template <class Work>
 octet_status for_caller(octet_device* device, octet_call* call, Work&& work) noexcept {
   return on_device(device, [&](Backend& backend) {
@@ -128,16 +128,17 @@ octet_status octet_call_linear(octet_device* device, octet_call* call,
                                const octet_plain_weight* weight, const octet_weight* packed,
                                const octet_matrix* x, const octet_matrix* y) {
   return c_api::for_caller(device, call, [&](octet::Backend& backend, bool stepwise) {
-    const c_api::WeightOfCall with(backend, *device, weight, packed);
     const octet::TensorView from = c_api::view_of(x, "x");
     const octet::TensorView out = c_api::view_of(y, "y");
     const int64_t m = from.shape[0], k = from.shape[1];
-    octet::check_value(k == with->k, "x", "`x` has {} columns, but the weight has k={}", k,
-                       with->k);
+    // Before the weight, which may need memory, too: a caller's was measured for these.
     const octet::Buffer values = backend.allocate(octet::bytes_of(octet::DType::i8, {m, k}));
     const octet::Buffer row_scales = backend.allocate(octet::bytes_of(octet::DType::f32, {m}));
     const octet::QTensor quantized = {values.view(octet::DType::i8, {m, k}),
                                       row_scales.view(octet::DType::f32, {m})};
+    const c_api::WeightOfCall with(backend, *device, weight, packed);
+    octet::check_value(k == with->k, "x", "`x` has {} columns, but the weight has k={}", k,
+                       with->k);
     octet::ActivationTransform transform = with->transform;
     transform.stepwise = stepwise;
     backend.quantize_rows(from, transform, quantized);

@@ -1,10 +1,12 @@
 // What the operations of octet/octet.h share: devices, weights, and matrices of the caller.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "api/c_api.h"
 #include "backend/backend.h"
@@ -16,9 +18,26 @@ namespace octet::c_api {
 // any order.
 struct SharedDevice {
   std::mutex mutex;
+  std::atomic<std::thread::id> owner;  // of the mutex; a callback of that thread may come back here
   std::unique_ptr<Backend> backend;
   std::string description;
   std::optional<KernelWatch> watch;
+
+  bool is_held_here() const { return owner.load() == std::this_thread::get_id(); }
+};
+
+class HeldDevice {
+ public:
+  explicit HeldDevice(SharedDevice& device) : device_(device), lock_(device.mutex) {
+    device_.owner = std::this_thread::get_id();
+  }
+  ~HeldDevice() { device_.owner = std::thread::id(); }
+  HeldDevice(const HeldDevice&) = delete;
+  HeldDevice& operator=(const HeldDevice&) = delete;
+
+ private:
+  SharedDevice& device_;
+  std::lock_guard<std::mutex> lock_;
 };
 
 }  // namespace octet::c_api
@@ -39,8 +58,12 @@ template <class Work>
 octet_status on_device(octet_device* device, Work&& work) noexcept {
   return guarded([&] {
     check_given(device, "device");
-    const std::lock_guard lock(device->shared->mutex);
-    work(*device->shared->backend);
+    SharedDevice& shared = *device->shared;
+    check_value(
+        !shared.is_held_here(), "device",
+        "`device` was called by the `allocate` of one of its own calls, which waits for it");
+    const HeldDevice held(shared);
+    work(*shared.backend);
   });
 }
 

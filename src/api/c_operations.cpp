@@ -115,7 +115,7 @@ size_t octet_device_describe(const octet_device* device, char* text, size_t size
 size_t octet_last_kernel(const octet_device* device, char* text, size_t size) {
   return c_api::guarded_text(text, size, [&] {
     c_api::check_given(device, "device");
-    const std::lock_guard lock(device->shared->mutex);
+    const c_api::HeldDevice held(*device->shared);
     return device->shared->watch->kernel();
   });
 }
@@ -143,7 +143,9 @@ octet_status octet_weight_create(octet_device* device, const octet_weight_rows* 
 void octet_weight_free(octet_weight* weight) {
   if (weight == nullptr) return;
   const std::shared_ptr<c_api::SharedDevice> device = weight->device;
-  const std::lock_guard lock(device->mutex);
+  // Within an `allocate` of a call of this device, memory may come free by the way.
+  std::optional<c_api::HeldDevice> held;
+  if (!device->is_held_here()) held.emplace(*device);
   delete weight;
 }
 

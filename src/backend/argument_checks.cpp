@@ -68,7 +68,7 @@ void check_quantized(std::string_view what, const QTensor& tensor) {
   check_matrix(what, tensor.values, {DType::i8});
   const ConstTensorView scales = tensor.scales;
   const bool fits = scales.dtype == DType::f32 && scales.shape.rank() == 1 &&
-                    scales.shape[0] == tensor.rows() && scales.data != nullptr;
+                    scales.shape[0] == tensor.rows() && scales.is_dense() && scales.data != nullptr;
   if (fits && is_aligned(scales)) [[likely]]
     return;
   check_vector(fmt::format("{} scales", what), scales, tensor.rows());

@@ -21,6 +21,9 @@ void check_quantizing(std::string_view what, std::string_view x_name, std::strin
          x.shape.to_string());
   }
   check_transform(what, transform, x.shape[1]);
+  check(!transform.stepwise || x.shape[1] <= kMaxStepwiseK,
+        "{}: k={} could overflow the int32 sum of stepwise codes; the largest k is {}", what,
+        x.shape[1], kMaxStepwiseK);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "base/checked.h"
 #include "base/error.h"
@@ -37,6 +38,8 @@ struct Caller {
       throw OutOfMemory(fmt::format("a call needs {} more bytes of memory, and `allocate` {}",
                                     rounded, allocate == nullptr ? "is NULL" : "gave none"));
     }
+    check(reinterpret_cast<uintptr_t>(more) % kAlignment == 0,
+          "`allocate` gave an address that is no multiple of {}", kAlignment);
     return static_cast<std::byte*>(more);
   }
 };

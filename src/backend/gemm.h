@@ -32,7 +32,7 @@ struct GemmProblem {
 
 struct GemmArgs {
   // I8 [m, k] in [-127, 127], F32 [m]. -128 gives undefined outputs, unless this backend's stepwise
-  // quantize_rows() made it (one in a row at most: no sum comes near kMaxK's bound by it).
+  // quantize_rows() made it.
   QTensor a;
   const QWeight* w = nullptr;  // [n, k]
   TensorView out;              // [m, n], rows may be apart; [m, n / 2] for swiglu
@@ -42,6 +42,9 @@ struct GemmArgs {
 // products stays inside int32 up to this k.
 inline constexpr int64_t kMaxK = INT32_MAX / (127 * 128);
 static_assert(kMaxK == 132'104);
+// The same of rows that are quantized stepwise, which hold -128, too.
+inline constexpr int64_t kMaxStepwiseK = INT32_MAX / (128 * 128);
+static_assert(kMaxStepwiseK == 131'071);
 
 // The problem that these arguments pose. Throws Error, with the values, when they do not fit
 // together. Backend::gemm calls it for every backend, so the rules are written once.

@@ -154,7 +154,8 @@ std::byte* Device::at_least(Buffer& buffer, size_t bytes) {
 
 bool Device::is_capturing() const {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  if (stream() == nullptr) return false;  // a caller's default stream, of which nobody may ask
+  // A caller's default stream is never captured, and must not be asked about while others are.
+  if (stream() == nullptr || stream() == cudaStreamLegacy) return false;
   check_cuda(cudaStreamIsCapturing(stream(), &status), "asking whether work is recorded");
   return status != cudaStreamCaptureStatusNone;
 }

@@ -56,7 +56,9 @@ class Call {
       raise(status);
     }
     const char* kernel = call_.kernel != nullptr ? call_.kernel : "";
-    return nb::steal<nb::str>(PyUnicode_InternFromString(kernel));
+    PyObject* name = PyUnicode_InternFromString(kernel);
+    if (name == nullptr) nb::raise_python_error();
+    return nb::steal<nb::str>(name);
   }
 
  private:

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <new>
+#include <stdexcept>
 #include <optional>
 #include <vector>
 
@@ -158,6 +159,8 @@ void int8_mm(const Device& device, uintptr_t a, int64_t a_row_stride, int64_t a_
                    {reinterpret_cast<const int8_t*>(b), n, k, b_column_stride, b_row_stride},
                    reinterpret_cast<int32_t*>(y), y_stride);
     } catch (const std::bad_alloc&) {
+      no_memory = true;
+    } catch (const std::length_error&) {  // more than there can ever be
       no_memory = true;
     }
   }

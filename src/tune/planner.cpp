@@ -110,10 +110,9 @@ std::optional<GemmPlan> Planner::tuned(const GemmProblem& problem,
   return plan;
 }
 
-bool Planner::would_measure(const GemmProblem& problem) {
+bool Planner::would_measure(const GemmProblem& problem, const std::vector<Candidate>& candidates) {
   if (mode_ == TuneMode::off || find(problem) != nullptr) return false;
-  if (!std::exchange(is_loaded_, true)) cache_.load();
-  return mode_ == TuneMode::all || cache_.find(problem) == nullptr;
+  return mode_ == TuneMode::all || !from_file(problem, candidates).has_value();
 }
 
 bool Planner::add_references(const GemmProblem& problem,

@@ -48,7 +48,7 @@ class Planner {
                          const std::function<Trial()>& begin_trial);
 
   // Whether choose() would begin a trial.
-  bool would_measure(const GemmProblem& problem);
+  bool would_measure(const GemmProblem& problem, const std::vector<Candidate>& candidates);
 
   // Adds other ways to the result to a plan that was measured, here and in the file: what is known
   // under the same names is replaced. Nothing for a plan that was not measured, or never asked for.

@@ -83,21 +83,21 @@ TEST_P(EveryKernelOnPlainRows, MoreTilesThanTheDeviceHolds) {
   }
 }
 
-TEST(PlainRows, SayWhyTheyHaveToBePacked) {
+TEST(PlainRows, StayWhereKernelsCanReadThem) {
   alignas(16) std::byte memory[16] = {};
-  const auto why = [&](int64_t n, int64_t k, int64_t stride, int64_t offset = 0) {
+  const auto stay = [&](int64_t n, int64_t k, int64_t stride, int64_t offset = 0) {
     PlainWeight weight;
     weight.codes = ConstTensorView::rows(memory + offset, DType::i8, n, k, stride);
-    return cuda::why_not_plain(weight);
+    return cuda::can_stay_plain(weight);
   };
-  EXPECT_EQ(why(64, 48, 48), "");
-  EXPECT_EQ(why(64, 48, 64), "");
-  EXPECT_NE(why(40, 48, 48), "");
-  EXPECT_NE(why(64, 40, 48), "");
-  EXPECT_NE(why(64, 48, 56), "");
-  EXPECT_NE(why(64, 48, 48, 8), "");
-  EXPECT_NE(why(0, 48, 48), "");
-  EXPECT_NE(why(1 << 20, 8192, 8192), "");
+  EXPECT_TRUE(stay(64, 48, 48));
+  EXPECT_TRUE(stay(64, 48, 64));
+  EXPECT_FALSE(stay(40, 48, 48));
+  EXPECT_FALSE(stay(64, 40, 48));
+  EXPECT_FALSE(stay(64, 48, 56));
+  EXPECT_FALSE(stay(64, 48, 48, 8));
+  EXPECT_FALSE(stay(0, 48, 48));
+  EXPECT_FALSE(stay(1 << 20, 8192, 8192));
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ from . import kernels
 INT8 = torch.int8
 FLOATS = frozenset({torch.float32, torch.float16, torch.bfloat16})
 ROTATIONS = frozenset({4, 16, 64, 256, 1024})
-MOST_COLUMNS = 132_104  # of a weight: beyond, sums of products could leave 32 bits
+MOST_COLUMNS = 131_071  # of a weight: beyond, sums of products could leave 32 bits
 
 # How many columns of x become one that is quantized.
 INPUT_ACTS = {None: 1, "none": 1, "gelu_tanh": 1, "rms_norm": 1, "swiglu": 2, "situ": 2}

@@ -1,7 +1,6 @@
 #include "cuda/gemm/borrow.h"
 
 #include "base/checked.h"
-#include "base/log.h"
 #include "cuda/check.h"
 #include "cuda/gemm/pack.h"
 
@@ -53,7 +52,7 @@ QWeight borrow_weight(Device& device, const PlainWeight& weight) {
   borrowed.k = weight.codes.shape[1];
   borrowed.gated = weight.order == RowOrder::gate_up;
   borrowed.transform = weight.transform;
-  if (why_not_plain(weight).empty()) {
+  if (can_stay_plain(weight)) {
     borrowed.layout = kPlainLayout;
     borrowed.row_stride = weight.codes.row_stride();
     borrowed.values = look_at(weight.codes, static_cast<size_t>(borrowed.n * borrowed.row_stride));

@@ -49,15 +49,18 @@ GemmChooser::GemmChooser(std::shared_ptr<Device> device, GemmLauncher& launcher,
       matmul_(matmul),
       planner_(std::move(planner)),
       trace_(env::trace("gemm")) {
-  if (!forced.empty()) forced_ = &find_candidate(forced);
+  if (forced.empty()) return;
+  try {
+    forced_ = &find_candidate(forced);
+  } catch (const Error& error) {
+    fail("OCTET_FORCE_KERNEL: {}", error.what());
+  }
 }
 
 std::vector<tune::Candidate> GemmChooser::candidates_for(const GemmProblem& problem) {
   std::vector<tune::Candidate> candidates;
-  std::string first_refusal;
   for (const GemmCandidate& candidate : gemm_candidates()) {
     const std::string refusal = launcher_.refusal(candidate, problem);
-    if (first_refusal.empty()) first_refusal = refusal;
     if (refusal.empty()) {
       candidates.push_back({candidate.name, launcher_.estimate_us(candidate, problem),
                             fmt::format("{}x{}", candidate.row->m, candidate.row->n)});
@@ -65,14 +68,27 @@ std::vector<tune::Candidate> GemmChooser::candidates_for(const GemmProblem& prob
       log::trace("gemm {}: not {}: {}", problem.to_string(), candidate.name, refusal);
     }
   }
-  check(!candidates.empty(), "gemm: no kernel takes {}: {} {}", problem.to_string(),
-        gemm_candidates()[0].name, first_refusal);
   return candidates;
+}
+
+void GemmChooser::check_any(const std::vector<tune::Candidate>& candidates,
+                            const GemmProblem& problem) {
+  if (!candidates.empty()) return;
+  const GemmCandidate& first = gemm_candidates()[0];
+  fail("gemm: no kernel takes {}: {} {}", problem.to_string(), first.name,
+       launcher_.refusal(first, problem));
 }
 
 const GemmPlan& GemmChooser::measured_plan(const GemmProblem& problem) {
   if (const GemmPlan* known = planner_.find(problem)) return *known;
-  return planner_.choose(problem, candidates_for(problem), [&] {
+  const std::vector<tune::Candidate> candidates = candidates_for(problem);
+  check_any(candidates, problem);
+  return measured_plan(problem, candidates);
+}
+
+const GemmPlan& GemmChooser::measured_plan(const GemmProblem& problem,
+                                           const std::vector<tune::Candidate>& candidates) {
+  return planner_.choose(problem, candidates, [&] {
     return begin_trial(device_, launcher_, matmul_.library(), problem);
   });
 }
@@ -101,24 +117,31 @@ const GemmCandidate& GemmChooser::choose(const GemmProblem& problem) {
 const GemmCandidate& GemmChooser::choose_for_caller(const GemmProblem& problem) {
   GemmProblem measured = problem;
   measured.m = representative_rows(problem.m);
-  const bool waits = planner_.would_measure(measured);
-  const GemmCandidate* candidate = nullptr;
-  if (waits && device_->is_capturing()) {
-    // Nothing may be waited for now; the next call that may be measured for will be.
-    const std::vector<tune::Candidate> candidates = candidates_for(problem);
-    candidate = &find_candidate(
-        std::min_element(candidates.begin(), candidates.end(), tune::has_better_estimate)->name);
-    return *candidate;
-  }
-  {
+  const GemmPlan* plan = planner_.find(measured);
+  if (plan == nullptr) {
+    // With more rows than there are, the activations may be too large for any kernel.
+    std::vector<tune::Candidate> candidates = candidates_for(measured);
+    if (candidates.empty()) {
+      measured = problem;
+      candidates = candidates_for(problem);
+      check_any(candidates, problem);
+    }
+    const bool measures = planner_.would_measure(measured, candidates);
+    if (measures && device_->is_capturing()) {
+      // Nothing may be waited for now; the next call that may be measured for will be.
+      const std::vector<tune::Candidate> here = candidates_for(problem);
+      check_any(here, problem);
+      return find_candidate(
+          std::min_element(here.begin(), here.end(), tune::has_better_estimate)->name);
+    }
     std::optional<AtHome> home;
-    if (waits) home.emplace(*device_);
-    candidate = &find_candidate(measured_plan(measured).kernel);
+    if (measures) home.emplace(*device_);
+    plan = &measured_plan(measured, candidates);
   }
+  const GemmCandidate* candidate = &find_candidate(plan->kernel);
   // One that shares tiles along k may have none to share here, with fewer rows.
   if (!launcher_.refusal(*candidate, problem).empty()) {
-    const std::string& whole = candidate->row->name;
-    candidate = &find_candidate(whole);
+    candidate = &find_candidate(candidate->row->name);
   }
   chosen_[problem] = candidate;
   return *candidate;

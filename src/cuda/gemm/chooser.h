@@ -28,8 +28,12 @@ class GemmChooser {
 
  private:
   const GemmPlan& measured_plan(const GemmProblem& problem);
+  const GemmPlan& measured_plan(const GemmProblem& problem,
+                                const std::vector<tune::Candidate>& candidates);
   const GemmCandidate& choose_for_caller(const GemmProblem& problem);
   std::vector<tune::Candidate> candidates_for(const GemmProblem& problem);
+  // Throws Error with a reason when there is none.
+  void check_any(const std::vector<tune::Candidate>& candidates, const GemmProblem& problem);
 
   std::shared_ptr<Device> device_;
   GemmLauncher& launcher_;

@@ -9,6 +9,7 @@
 #include "cuda/gemm/schedule.cuh"
 #include "cuda/gemm/share.cuh"
 #include "cuda/gemm/tiles.h"
+#include "cuda/ptx/cp_async.cuh"
 #include "cuda/ptx/registers.cuh"
 #include "cuda/ptx/shared.cuh"
 
@@ -85,6 +86,8 @@ __device__ __forceinline__ void run_block(const GemmParams& params) {
                                       GlobalScales{params.col_scale + column}, acc);
     });
   }
+  // Zeros that were written ahead of a tile which there is not.
+  if constexpr (R == WeightRows::plain) ptx::cp_async_wait_all();
 }
 
 }  // namespace octet::cuda

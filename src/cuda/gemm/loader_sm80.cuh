@@ -103,7 +103,9 @@ class PlainRows : CopyShare<T> {
   __device__ __forceinline__ void pass_end_of_k() { copies_ = 0; }
 
  private:
-  static_assert(T.n % CopyShare<T>::kRowStep == 0, "zeros must not be written past the tile");
+  static constexpr int kStep = CopyShare<T>::kRowStep;
+  static_assert(T.n % kStep == 0, "zeros must not be written past the tile");
+  static_assert(32 % kStep == 0 || kStep % 32 == 0, "copies must differ in g and j alone");
 
   uint32_t step_;  // kept, as stride_a_ is
   uint32_t w_ = 0;

@@ -77,17 +77,11 @@ __global__ void spread_columns_kernel(const T* from, bool shared, int64_t n, boo
 
 }  // namespace
 
-std::string why_not_plain(const PlainWeight& weight) {
+bool can_stay_plain(const PlainWeight& weight) {
   const int64_t n = weight.codes.shape[0], k = weight.codes.shape[1];
   const int64_t stride = weight.codes.row_stride();
-  if (n == 0 || k == 0) return "is empty";
-  if (n % kPermutedRows != 0) return "has rows that are no multiple of 32";
-  if (k % kChunk != 0 || stride % kChunk != 0) return "has rows that are no multiple of 16 bytes";
-  if (reinterpret_cast<uintptr_t>(weight.codes.data) % kChunk != 0) {
-    return "lies at no multiple of 16 bytes";
-  }
-  if (n * stride > UINT32_MAX) return "is larger than 4 GB";
-  return "";
+  return n > 0 && n % kPermutedRows == 0 && k > 0 && k % kChunk == 0 && stride % kChunk == 0 &&
+         reinterpret_cast<uintptr_t>(weight.codes.data) % kChunk == 0 && n * stride <= UINT32_MAX;
 }
 
 void launch_spread_columns(const ConstTensorView& from, int64_t n, bool gated, float* to,

@@ -14,7 +14,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "tensor/quantized.h"
 #include "tensor/tensor.h"
@@ -35,9 +34,9 @@ inline constexpr int64_t kPermutedRows = 32;
 int64_t packed_rows(int64_t n);
 int64_t packed_bytes(int64_t n, int64_t k);
 
-// Why kernels cannot read a weight where it lies; empty when they can. They permute whole groups of
-// rows, and read chunks of 16 bytes.
-std::string why_not_plain(const PlainWeight& weight);
+// Whether kernels can read a weight where it lies: they permute whole groups of rows, read chunks
+// of 16 bytes, and count bytes in 32 bits.
+bool can_stay_plain(const PlainWeight& weight);
 
 // to[channel] = float(from[row]) for n rows, and zeros up to the next multiple of eight. `from` has
 // F32, BF16 or F16 [n], or [1]: the same for all. `gated`: see QWeight::channel_of().

@@ -108,7 +108,7 @@ const GemmCandidate& find_candidate(const std::string& name) {
     if (candidate.name == name) return candidate;
     names += (names.empty() ? "" : ", ") + candidate.name;
   }
-  fail("OCTET_FORCE_KERNEL: '{}' is not a kernel of this build; it has {}", name, names);
+  fail("'{}' is not a kernel of this build; it has {}", name, names);
 }
 
 }  // namespace octet::cuda

@@ -134,7 +134,7 @@ void launch_quantize_rows(const ConstTensorView& x, const ActivationTransform& t
                         kTeamLanes * kTeamColumns;
   const bool smooth = transform.kind == Transform::smooth;
   const int64_t run = transform.kind == Transform::rotate ? 16 : 8;
-  if (k == 0 || k % run != 0 || k > max_k || rows > kMaxRows ||
+  if (k == 0 || k % run != 0 || k > max_k || rows > kMaxRows || pitch_of(x) > INT32_MAX ||
       !is_aligned(x.data, pitch_of(x), 16) ||
       !is_aligned(out.values.data, pitch_of(out.values), run) ||
       (smooth && !is_aligned(transform.smooth.data, 0, 16))) {
