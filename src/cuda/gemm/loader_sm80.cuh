@@ -81,8 +81,10 @@ class PackedRows : CopyShare<T> {
 template <Tile T, bool kGated>
 class PlainRows : CopyShare<T> {
  public:
-  __device__ explicit PlainRows(const GemmParams& params)
-      : step_(ptx::keep_in_register<1>(static_cast<uint32_t>(params.w_stride) * (kGated ? 1 : 2))) {
+  __device__ explicit PlainRows(const GemmParams& params) {
+    if constexpr (kKeepsStride) {
+      stride_ = ptx::keep_in_register<1>(static_cast<uint32_t>(params.w_stride));
+    }
   }
 
   __device__ __forceinline__ void begin(const GemmParams& params, int row, int k) {
@@ -95,8 +97,9 @@ class PlainRows : CopyShare<T> {
   }
   __device__ __forceinline__ void copy(const GemmParams& params, int i, bool, uint32_t to) {
     const int place = i * this->kRowStep;
-    const int steps = place / 32 * 16 + place % 32 / 8;
-    ptx::cp_async_16_or_zeros(i < copies_, to, params.w + w_ + uint64_t{step_} * steps);
+    const int steps = (place / 32 * 16 + place % 32 / 8) * (kGated ? 1 : 2);
+    const uint32_t stride = kKeepsStride ? stride_ : static_cast<uint32_t>(params.w_stride);
+    ptx::cp_async_16_or_zeros(i < copies_, to, params.w + w_ + uint64_t{stride} * steps);
   }
   __device__ __forceinline__ void end_stage(const GemmParams&) { w_ += T.k; }
   // Nothing is read any more in this tile.
@@ -107,7 +110,10 @@ class PlainRows : CopyShare<T> {
   static_assert(T.n % kStep == 0, "zeros must not be written past the tile");
   static_assert(32 % kStep == 0 || kStep % 32 == 0, "copies must differ in g and j alone");
 
-  uint32_t step_;  // kept, as stride_a_ is
+  // As stride_a_ is, but where four warps have the accumulators of a large tile: there ptxas (13.0)
+  // spills with it, and in tiles of eight warps without it.
+  static constexpr bool kKeepsStride = T.threads() >= 256;
+  uint32_t stride_ = 0;
   uint32_t w_ = 0;
   int copies_ = 0;
 };
