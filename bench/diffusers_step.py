@@ -192,10 +192,10 @@ def measure(options: argparse.Namespace) -> dict:
                 milliseconds(runs[path], 0.5)  # the clock settles
                 times[path] += milliseconds(runs[path], options.seconds / 2)
         for path in runs:
-            record["paths"][path] = {
-                "ms": round(statistics.median(times[path]), 2),
-                "cosine_to_bf16": round(cosine(outputs[path], outputs.get("bf16", outputs[path])),
-                                        6)}
+            record["paths"][path] = {"ms": round(statistics.median(times[path]), 2)}
+            if "bf16" in outputs:
+                similar = cosine(outputs[path], outputs["bf16"])
+                record["paths"][path]["cosine_to_bf16"] = round(similar, 6)
             if options.profile:
                 file = Path(options.profile) / f"{path}.json"
                 record["paths"][path]["kernels_ms"] = profile(runs[path], file)
@@ -211,8 +211,8 @@ def print_table(record: dict) -> None:
     for path, found in record["paths"].items():
         faster = f"{base / found['ms']:.2f}" if base else ""
         kernels = ", ".join(f"{kind} {ms:.1f}" for kind, ms in found.get("kernels_ms", {}).items())
-        print(f"| {path} | {found['ms']:.1f} | {faster} | {found['cosine_to_bf16']:.5f} "
-              f"| {kernels} |")
+        similar = f"{found['cosine_to_bf16']:.5f}" if "cosine_to_bf16" in found else ""
+        print(f"| {path} | {found['ms']:.1f} | {faster} | {similar} | {kernels} |")
 
 
 def main() -> None:

@@ -75,7 +75,7 @@ def of_tiny_flux(args: argparse.Namespace) -> Call:
         pooled_projection_dim=64,
         axes_dims_rope=(16, 24, 24),
     )
-    model = model.to(torch.bfloat16).eval()
+    model = model.to(args.device, torch.bfloat16).eval()
     inputs = {
         "hidden_states": torch.randn(1, 64, 64, dtype=torch.bfloat16),
         "encoder_hidden_states": torch.randn(1, 16, 128, dtype=torch.bfloat16),
@@ -84,7 +84,7 @@ def of_tiny_flux(args: argparse.Namespace) -> Call:
         "img_ids": torch.cartesian_prod(*map(torch.arange, (1, 8, 8))).bfloat16(),
         "txt_ids": torch.zeros(16, 3, dtype=torch.bfloat16),
     }
-    return model, inputs
+    return model, {name: tensor.to(args.device) for name, tensor in inputs.items()}
 
 
 def first_tensor(output: Any) -> Tensor:

@@ -51,7 +51,7 @@ run_gpu_python() {
     if [ -x "$python" ] && "$python" -c "$needs" >/dev/null 2>&1; then
       OCTET_PYTHON=$python tools/build.sh cuda octet_python &&
         OCTET_BUILD_DIR=$PWD/build/cuda "$python" -m pytest -q -rs --color=no \
-          -p no:cacheprovider tests/python/test_gpu_*.py
+          -p no:cacheprovider tests/python/test_gpu_*.py tests/python/test_comfy_backend.py
       return
     fi
   done

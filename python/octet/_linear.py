@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import os
 import threading
 from typing import Any
@@ -47,7 +49,7 @@ def quantize_rows(x: Any, rotation_group: int = 0, smooth: Any = None) -> tuple[
     route = route_of(x, "x")
     x, smooth = route.taken(x, smooth)
     if route.to_torch:
-        codes, scales = _torch_functions().quantize_rows(x, smooth, rotation_group)
+        codes, scales = _torch_functions().quantize_rows(x, rotation_group, smooth)
         return route.given(codes), route.given(scales)
     rows = _activations(x)
     factors = _factors(smooth, rotation_group, rows.columns)
@@ -245,6 +247,8 @@ def _torch_linear(
 ) -> Any:
     functional = _torch_functions()
     if isinstance(weight_scale, (int, float)):
+        if not math.isfinite(weight_scale):
+            invalid("weight_scale", f"`weight_scale` is {weight_scale}; expected a finite number")
         weight_scale = functional.torch.full((1,), float(weight_scale), device=x.device)
     y = functional.int8_linear(
         *(x, weight, weight_scale, bias),

@@ -7,7 +7,6 @@ prints what a call costs beside its kernels (pytest -s).
 from __future__ import annotations
 
 import copy
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -238,30 +237,3 @@ def test_two_gpus():
             assert torch.cuda.current_device() == 0
     with pytest.raises(octet.OctetError, match="one device"):
         both[0](x.to("cuda:1"))
-
-
-def test_what_a_call_costs():
-    linear = nn.Linear(32, 32, device="cuda", dtype=torch.bfloat16)
-    made = Int8Linear.from_linear(linear)
-    x = torch.randn(1, 32, device="cuda", dtype=torch.bfloat16)
-    weight, scale, bias = made.weight, made.weight_scale, made.bias
-    calls = {
-        "nn.Linear": lambda: linear(x),
-        "Int8Linear": lambda: made(x),
-        "octet.torch.int8_linear": lambda: int8_linear(x, weight, scale, bias, rotation_group=16),
-        "torch.ops.octet.int8_linear": lambda: torch.ops.octet.int8_linear(
-            x, weight, scale, bias, rotation_group=16
-        ),
-    }
-    with torch.no_grad():
-        for name, call in calls.items():
-            call()
-            torch.cuda.synchronize()
-            best = float("inf")
-            for _ in range(20):
-                start = time.perf_counter()
-                for _ in range(100):  # few enough for the queue of launches
-                    call()
-                best = min(best, time.perf_counter() - start)
-                torch.cuda.synchronize()
-            print(f"{name}: {best * 1e4:.1f} us of the CPU per call, launches included")

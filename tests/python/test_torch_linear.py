@@ -6,9 +6,11 @@ Five seconds.
 from __future__ import annotations
 
 import copy
+import gc
 import io
 import json
 import pickle
+import weakref
 
 import pytest
 
@@ -16,7 +18,7 @@ torch = pytest.importorskip("torch")
 
 import int8_definition as definition  # noqa: E402
 import octet  # noqa: E402
-from octet.torch import Int8Linear, int8_linear  # noqa: E402
+from octet.torch import Int8Linear, int8_linear, int8_mm  # noqa: E402
 from octet.torch.rotation import rotate  # noqa: E402
 from torch import nn  # noqa: E402
 
@@ -270,3 +272,42 @@ def test_made_in_inference_mode_it_works_outside():
     assert y.requires_grad and not made.weight.is_inference()
     expected = int8_linear(x, made.weight, made.weight_scale, made.bias, rotation_group=64)
     assert torch.equal(y, expected)
+
+
+def test_a_weight_goes_with_the_last_reference_to_it():
+    linear = Int8Linear.from_linear(nn.Linear(64, 32, bias=False))
+    linear(torch.randn(2, 64))
+    weight, codes = weakref.ref(linear.weight), torch.randint(-9, 9, (4, 16), dtype=torch.int8)
+    gc.collect()
+    gc.disable()
+    try:
+        del linear
+        assert weight() is None
+        before = len(gc.get_objects())
+        for _ in range(20):
+            int8_mm(codes, codes.t())
+        assert len(gc.get_objects()) < before + 20
+    finally:
+        gc.enable()
+
+
+def test_a_weight_in_floating_point_ends_smoothing():
+    smoothed = Int8Linear(64, 32, bias=False)
+    state = Int8Linear.from_linear(nn.Linear(64, 32, bias=False), "rowwise").state_dict()
+    smoothed.load_state_dict({**state, "pre_quant_scale": torch.full((64,), 3.0)})
+    plain = nn.Linear(64, 32, bias=False)
+    smoothed.load_state_dict(plain.state_dict())
+    x = torch.randn(5, 64)
+    assert torch.equal(smoothed(x), Int8Linear.from_linear(plain, smoothed.recipe)(x))
+    with pytest.raises(RuntimeError, match="pre_quant_scale is there, but weight is"):
+        smoothed.load_state_dict({**plain.state_dict(), "pre_quant_scale": torch.ones(64)})
+
+
+def test_loading_changes_tensors_of_inference_mode_too():
+    one, other = (Int8Linear.from_linear(nn.Linear(64, 32, bias=False)) for _ in range(2))
+    with torch.inference_mode():
+        one.weight, one.weight_scale = one.weight.clone(), one.weight_scale.clone()
+        x = torch.randn(3, 64)
+        one(x)
+        one.load_state_dict(other.state_dict())
+        assert torch.equal(one(x), other(x))

@@ -8,7 +8,7 @@ from torch import Tensor
 from octet import _octet
 from octet.report import note_run
 from octet.torch import checks
-from octet.torch.runtime import current_stream, engine_of, matrix, rows_of
+from octet.torch.runtime import Rows, current_stream, engine_of, matrix, rows_of
 
 
 def quantize_rows(
@@ -105,7 +105,7 @@ def mm(a: Tensor, b: Tensor) -> Tensor:
     weight = b.t().contiguous()
     ones = torch.ones(n, dtype=torch.float32, device=a.device)
     row_ones = torch.ones(m, dtype=torch.float32, device=a.device)
-    rows = rows_of((weight, ones), (1, False, 0, False))
+    rows = Rows((weight, ones), (1, False, 0, False))
 
     def multiply(codes: Tensor, into: Tensor) -> None:
         kernel = _multiply(codes, row_ones.data_ptr(), rows, into, _octet.I32)

@@ -97,7 +97,7 @@ def int8_linear_parts(
 
 
 def quantize_rows(
-    x: Tensor, smooth: Tensor | None = None, rotation_group: int = 0
+    x: Tensor, rotation_group: int = 0, smooth: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """Codes of x's shape and a float32 scale for each row: scale = amax / 127."""
     return torch.ops.octet.quantize_rows(x, smooth, rotation_group)

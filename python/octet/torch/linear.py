@@ -16,6 +16,7 @@ from octet.torch.dialect import Marker
 from octet.torch.functional import int8_linear, quantize_rows
 from octet.torch.recipes import Recipe, parse_recipe
 from octet.torch.rotation import dequantize_rows
+from octet.torch.runtime import forget_rows
 from octet.torch.shared import SharedInput
 
 _KEYS = ("weight", "weight_scale", "comfy_quant", "pre_quant_scale", "bias")
@@ -94,13 +95,12 @@ class Int8Linear(nn.Linear):
         else:
             with torch.inference_mode(False):
                 rows = weight.detach() if weight.is_cpu or weight.is_cuda else weight.detach().cpu()
-                rows = rows.float() if rows.dtype == torch.float64 else rows
                 check_floating(name, rows)
-                codes, scales = quantize_rows(rows, None, self.rotation_group)
+                codes, scales = quantize_rows(rows, self.rotation_group)
                 codes, scales = codes.to(device), scales.to(device)
             dialect.check_scales(scales, name)
         self.weight, self.weight_scale = codes, scales.reshape(-1, 1)
-        self.full_precision = False
+        self.pre_quant_scale, self.full_precision = None, False
 
     def forward(self, x: Tensor) -> Tensor:
         if self.shared is not None:
@@ -213,6 +213,8 @@ class Int8Linear(nn.Linear):
             unexpected_keys += [
                 key for key in state_dict if key.startswith(prefix) and key not in known
             ]
+        for member in (self,) if self.shared is None else self.shared.members:
+            forget_rows(member.weight)  # tensors of inference mode do not count their changes
         assign = local_metadata.get("assign_to_params_buffers", False)
         try:
             if "weight" in given:
@@ -229,6 +231,11 @@ class Int8Linear(nn.Linear):
         weight = given["weight"]
         _check_shape(weight, (self.out_features, self.in_features), prefix + "weight")
         if _is_floating(weight):
+            if "pre_quant_scale" in given:
+                raise OctetError(
+                    f"{prefix}pre_quant_scale is there, but {prefix}weight is {describe(weight)}, "
+                    "expected int8"
+                )
             here = weight if assign or self.weight.is_meta else weight.to(self.weight.device)
             self.quantize_weight(here, prefix + "weight")
             return

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from octet import _octet
 from octet.report import Run, run_of
-from octet.torch import checks
+from octet.torch import checks, dialect
 from octet.torch.checks import DTYPES
 
 try:
@@ -74,9 +74,9 @@ class Rows:
     """A weight of one or more consecutive parts, checked, in the form that the engine takes."""
 
     __slots__ = (
-        *("tensors", "addresses", "versions", "options", "held", "packed", "engine", "index"),
+        *("others", "addresses", "versions", "options", "held", "packed", "engine", "index"),
         *("n", "k", "outputs", "codes", "stride", "scales", "scale_count", "bias", "bias_dtype"),
-        *("smooth", "group", "gate_up", "allocate", "kernel", "m", "run"),
+        *("smooth", "group", "gate_up", "allocate", "kernel", "m", "run", "device"),
     )
     kernel: str
     m: int
@@ -86,15 +86,16 @@ class Rows:
         """`tensors`: parts of the weight, as many scales, as many biases or none, smooth or none;
         `options`: the number of parts, whether there are biases, rotation group, gate_up."""
         parts, biased, self.group, self.gate_up = options
-        self.tensors, self.options = tensors, options
+        # Not the first tensor, which keeps this object: it would be freed by the collector alone.
+        self.others, self.options = tensors[1:], options
         weights, scales = tensors[:parts], tensors[parts : 2 * parts]
         biases = tensors[2 * parts : 3 * parts] if biased else ()
         smooth = tensors[-1] if len(tensors) > 2 * parts + len(biases) else None
         self.kernel, self.m = "", 0
         self.held: list[Tensor] = []  # copies whose addresses are used
         self.packed: _octet.Weight | None = None
-        device = weights[0].device
-        _check_parts(weights, scales, biases, smooth, device)
+        self.device = weights[0].device
+        _check_parts(weights, scales, biases, smooth, self.device)
         self.addresses = [checks.check_memory("weight", tensor) for tensor in tensors]
         self.n, self.k = sum(weight.shape[0] for weight in weights), weights[0].shape[1]
         self.outputs = self.n // 2 if self.gate_up else self.n
@@ -117,20 +118,23 @@ class Rows:
             self.bias = 0 if bias is None else bias.data_ptr()
             self.bias_dtype = 0 if bias is None else DTYPES[bias.dtype]
             self.smooth = 0 if smooth is None else self._dense(smooth, torch.float32).data_ptr()
-        copied = self.packed is not None or self.held
+        copied = tensors if self.packed is not None or self.held else ()
         # Tensors of inference mode do not count their changes.
-        counted = [tensor for tensor in tensors if copied and not tensor.is_inference()]
-        self.versions = [(tensor, tensor._version) for tensor in counted]
+        self.versions = [None if tensor.is_inference() else tensor._version for tensor in copied]
 
     def fits(self, tensors: tuple[Tensor, ...], options: tuple[int, bool, int, bool]) -> bool:
         """Whether it was made of these, and they are what they were."""
-        if options != self.options or len(tensors) != len(self.tensors):
+        addresses = self.addresses
+        if options != self.options or len(tensors) != len(addresses):
             return False
-        for tensor, known, address in zip(tensors, self.tensors, self.addresses):
-            if tensor is not known or tensor.data_ptr() != address:
+        if tensors[0].data_ptr() != addresses[0]:
+            return False
+        for place, known in enumerate(self.others, 1):
+            tensor = tensors[place]
+            if tensor is not known or tensor.data_ptr() != addresses[place]:
                 return False
-        for tensor, version in self.versions:
-            if tensor._version != version:
+        for tensor, version in zip(tensors, self.versions):
+            if version is not None and tensor._version != version:
                 return False
         return self.index != _HOST or _engines.get(_HOST) is self.engine
 
@@ -183,6 +187,7 @@ class Rows:
     def _pack(
         self, rows: Tensor, scale: Tensor, bias: Tensor | None, smooth: Tensor | None
     ) -> None:
+        dialect.check_scales(scale, "weight_scale")
         rows = rows.contiguous()
         scale = scale.reshape(-1).expand(self.n).contiguous()
         bias = None if bias is None else bias.float().contiguous()
@@ -245,6 +250,12 @@ def rows_of(tensors: tuple[Tensor, ...], options: tuple[int, bool, int, bool]) -
     return rows
 
 
+def forget_rows(weight: Tensor) -> None:
+    """What is kept on it: it is about to change."""
+    for kept in ("_octet_rows", "_octet_joined_rows"):
+        vars(weight).pop(kept, None)
+
+
 def matrix(x: Tensor, k: int) -> tuple[Tensor, int, int]:
     """x as a matrix of k columns, which is copied where the engine cannot read it; rows; stride."""
     if x.is_contiguous():
@@ -279,7 +290,7 @@ def linear(x: Tensor, rows: Rows, out_dtype: torch.dtype | None) -> Tensor:
     if not shape or shape[-1] != k:
         checks.wrong_value("x", f"[..., {k}], the inputs of the weight", x)
     if x.get_device() != index or x.is_cuda != (index >= 0):
-        checks.check_device("weight", rows.tensors[0], x.device)
+        checks.check_device("x", x, rows.device)
     if out_dtype is not None and out_dtype is not dtype:
         dtype, y_dtype = out_dtype, checks.check_output(out_dtype)
     x, m, stride = matrix(x, k)

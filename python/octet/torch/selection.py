@@ -19,7 +19,7 @@ from octet.errors import OctetTypeError
 
 Filter = Union[Callable[[str, nn.Linear], bool], str, Iterable[str], None]
 
-_DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
+_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 _SMALLEST_SIDE = 16
 _SMALLEST_SHARE = 256  # of the largest weight's size, the least worth a product in INT8
 # Names, or parts of names between underscores, of what conditions a block.
@@ -61,6 +61,7 @@ class Selection:
             if not self._by_name(name)
         ]
         self._smallest = max(sizes, default=0) / _SMALLEST_SHARE
+        self._without_weights = all(parameter.is_meta for parameter in model.parameters())
 
     def reason(self, name: str, linear: nn.Linear) -> str:
         if self._asked is None:
@@ -73,8 +74,13 @@ class Selection:
 
     def obstacle(self, linear: nn.Linear) -> str:
         """Why it cannot be INT8 though it was chosen."""
-        known = linear.weight.dtype in _DTYPES
-        return "" if known else f"its weight is {linear.weight.dtype}"
+        if linear.weight.dtype not in _DTYPES:
+            return f"its weight is {linear.weight.dtype}"
+        if linear._forward_hooks or linear._forward_pre_hooks or hasattr(linear, "_hf_hook"):
+            return "its calls are watched by hooks; quantize before they are added"
+        if linear.weight.is_meta and not self._without_weights:
+            return "its weight is not loaded"
+        return ""
 
     def _by_default(self, name: str, linear: nn.Linear) -> str:
         if min(linear.in_features, linear.out_features) < _SMALLEST_SIDE:

@@ -27,6 +27,11 @@ NAMES = (
 )
 
 
+def _random(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    """Whatever the default device and dtype are."""
+    return torch.randn(shape, generator=generator, device="cpu", dtype=torch.float32)
+
+
 class _StandIn(nn.Linear):
     """Counts its calls: each linear must be called once."""
 
@@ -34,7 +39,7 @@ class _StandIn(nn.Linear):
         super().__init__(inputs, outputs, bias=False, device="cpu", dtype=torch.float32)
         generator = torch.Generator().manual_seed(inputs * 31 + outputs)
         with torch.no_grad():
-            self.weight.copy_(torch.randn(outputs, inputs, generator=generator))
+            self.weight.copy_(_random((outputs, inputs), generator))
         self.calls = 0
 
     def forward(self, x: Tensor) -> Tensor:
@@ -47,7 +52,7 @@ def computes_swiglu(block: nn.Module, names: tuple[str, str, str]) -> bool:
     """Whether block(x) = down(silu(gate(x)) * up(x)) and nothing else."""
     kept = {name: block._modules[name] for name in names}
     gate, up, down = stands = _StandIn(8, 12), _StandIn(8, 12), _StandIn(12, 8)
-    x = torch.randn(2, 3, 8, generator=torch.Generator().manual_seed(5))
+    x = _random((2, 3, 8), torch.Generator().manual_seed(5))
     try:
         block._modules.update(zip(names, stands))
         y = type(block).forward(block, x)
