@@ -124,6 +124,26 @@ TEST_F(PlannerTest, OffTakesTheEstimateAndStoresNothing) {
   EXPECT_FALSE(std::filesystem::exists(path_));
 }
 
+// Those who must not wait ask beforehand.
+TEST_F(PlannerTest, SaysWhetherItWouldMeasure) {
+  const auto would = [&](Planner& asked) {
+    return asked.would_measure(some_problem(), candidates_);
+  };
+  Planner off = planner(TuneMode::off), first = planner(TuneMode::missing);
+  EXPECT_FALSE(would(off));
+  EXPECT_TRUE(would(first));
+  choose(first);
+  EXPECT_FALSE(would(first));
+  Planner second = planner(TuneMode::missing), all = planner(TuneMode::all);
+  EXPECT_FALSE(would(second));
+  EXPECT_TRUE(would(all));
+  candidates_.pop_back();  // the kernel of the file
+  const LogLines log;
+  Planner without = planner(TuneMode::missing);
+  EXPECT_TRUE(would(without));
+  EXPECT_EQ(trials_, 1);
+}
+
 TEST_F(PlannerTest, AllMeasuresOncePerProcessAlthoughTheFileHasIt) {
   PlanCache(path_, some_header()).store(some_problem(), test::some_plan("other"));
   Planner all = planner(TuneMode::all);
