@@ -15,7 +15,7 @@ from math import prod
 from typing import Any, NamedTuple, NoReturn
 
 from octet import _octet
-from octet.errors import InvalidRequest, OctetError, OctetTypeError
+from octet.errors import OctetError, OctetTypeError, refuse
 
 np: Any = None
 try:
@@ -146,13 +146,7 @@ def wrong_type(name: str, array: Any, expected: str) -> NoReturn:
 
 
 def wrong_value(name: str, array: Any, expected: str) -> NoReturn:
-    invalid(name, f"`{name}` is {describe(array)}; expected {expected}")
-
-
-def invalid(field: str, sentence: str) -> NoReturn:
-    error = InvalidRequest(sentence)
-    error.field = field
-    raise error
+    refuse(name, f"`{name}` is {describe(array)}; expected {expected}")
 
 
 @dataclass(slots=True)

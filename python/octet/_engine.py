@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from octet import _octet
-from octet._arrays import invalid
 from octet._octet import EngineInfo, Lora, RenderReport
-from octet.errors import OctetError, OctetTypeError
+from octet.errors import OctetError, OctetTypeError, refuse
 
 Path = str | os.PathLike[str]
 OnProgress = Callable[[_octet.Progress], object]
@@ -220,16 +219,16 @@ def _size(size: int | tuple[int, int] | None, width: int, height: int) -> tuple[
     if size is None:
         return width, height
     if width or height:
-        invalid("size", "there are `size` and `width` or `height`; expected one of them")
+        refuse("size", "there are `size` and `width` or `height`; expected one of them")
     both = (size, size) if isinstance(size, int) else size
     if not (isinstance(both, Sequence) and [type(side) for side in both] == [int, int]):
-        invalid("size", f"`size` is {size!r}; expected a number of pixels, or (width, height)")
+        refuse("size", f"`size` is {size!r}; expected a number of pixels, or (width, height)")
     return both[0], both[1]
 
 
 def _seed(seed: int) -> int:
     if not (isinstance(seed, int) and 0 <= seed < 1 << 64):
-        invalid("seed", f"`seed` is {seed!r}; expected a number from 0 to 2^64 - 1")
+        refuse("seed", f"`seed` is {seed!r}; expected a number from 0 to 2^64 - 1")
     return seed
 
 
@@ -270,4 +269,4 @@ def _converter(output: str) -> Callable[[Any], Any]:
             .reshape(picture.height, picture.width, 3)
             .copy()  # one that can be written to
         )
-    invalid("output", f'`output` is {output!r}; expected "pil" or "numpy"')
+    refuse("output", f'`output` is {output!r}; expected "pil" or "numpy"')

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-
 import os
 import threading
 from typing import Any
@@ -14,7 +13,6 @@ from octet._arrays import (
     Rows,
     address_of,
     array_of,
-    invalid,
     np,
     route_of,
     rows_in_place,
@@ -22,7 +20,7 @@ from octet._arrays import (
     wrong_type,
     wrong_value,
 )
-from octet.errors import OctetTypeError
+from octet.errors import OctetTypeError, refuse
 from octet.report import note_run
 
 _GROUPS = (4, 16, 64, 256, 1024)
@@ -172,13 +170,13 @@ def _scales(scale: Any, n: int) -> Rows:
         wrong_value("weight_scale", scale, f"one, [{n}] or [{n}, 1]")
     scales = _vector("weight_scale", scale.reshape(-1), scale.size, ("float32",))
     if not np.isfinite(scales.array).all():
-        invalid("weight_scale", "`weight_scale` has a NaN or an infinity; expected numbers")
+        refuse("weight_scale", "`weight_scale` has a NaN or an infinity; expected numbers")
     return scales
 
 
 def _factors(smooth: Any, rotation_group: int, k: int) -> Rows | None:
     if rotation_group and (rotation_group not in _GROUPS or k % rotation_group):
-        invalid(
+        refuse(
             "rotation_group",
             f"`rotation_group` is {rotation_group}; expected 0, or one of 4, 16, 64, 256 and 1024 "
             f"that divides the {k} columns",
@@ -186,7 +184,7 @@ def _factors(smooth: Any, rotation_group: int, k: int) -> Rows | None:
     if smooth is None:
         return None
     if rotation_group:
-        invalid("smooth", "there are `smooth` and `rotation_group`; expected one of them")
+        refuse("smooth", "there are `smooth` and `rotation_group`; expected one of them")
     return _vector("smooth", smooth, k, ("float32",))
 
 
@@ -248,7 +246,7 @@ def _torch_linear(
     functional = _torch_functions()
     if isinstance(weight_scale, (int, float)):
         if not math.isfinite(weight_scale):
-            invalid("weight_scale", f"`weight_scale` is {weight_scale}; expected a finite number")
+            refuse("weight_scale", f"`weight_scale` is {weight_scale}; expected a finite number")
         weight_scale = functional.torch.full((1,), float(weight_scale), device=x.device)
     y = functional.int8_linear(
         *(x, weight, weight_scale, bias),
@@ -259,7 +257,7 @@ def _torch_linear(
     if out is None:
         return y
     if out.shape != y.shape or out.dtype != y.dtype or out.device != y.device:
-        invalid(
+        refuse(
             "out",
             f"`out` is {out.dtype} {list(out.shape)} on {out.device}; expected {y.dtype} "
             f"{list(y.shape)} on {y.device}",

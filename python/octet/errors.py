@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from octet._octet import Cancelled, InvalidRequest, OctetError, OutOfMemory
 
 __all__ = ["Cancelled", "InvalidRequest", "OctetError", "OctetTypeError", "OutOfMemory"]
@@ -9,3 +11,10 @@ __all__ = ["Cancelled", "InvalidRequest", "OctetError", "OctetTypeError", "OutOf
 
 class OctetTypeError(OctetError, TypeError):
     """An argument of the wrong type, or an array of the wrong dtype."""
+
+
+def refuse(field: str, sentence: str) -> NoReturn:
+    """An argument that is wrong by itself: a ValueError, too, that names it."""
+    error = InvalidRequest(sentence)
+    error.field = field
+    raise error

@@ -1,37 +1,11 @@
 // Every row of the tile table, whole tiles and shared ones, forced by name: the bits of ref.
 #include "backend/kernel_watch.h"
-#include "cuda/cuda_support.h"
-#include "ops/gemm_run.h"
+#include "cuda/every_kernel.h"
 
 namespace octet::test {
 namespace {
 
-std::vector<std::string> candidate_names() {
-  std::vector<std::string> names;
-  for (const auto& candidate : cuda::gemm_candidates()) names.push_back(candidate.name);
-  return names;
-}
-
-class EveryCudaKernel : public OnGpu, public testing::WithParamInterface<std::string> {
- protected:
-  void SetUp() override {
-    OnGpu::SetUp();
-    if (IsSkipped()) return;
-    backend_ = make_gpu(GetParam());
-    // The GPU may have too little shared memory for this row.
-    try {
-      GemmRun({3, 8, 16}, 1).run(*backend_, DType::f32, Fusion::none);
-    } catch (const Error& error) {
-      const std::string what = error.what();
-      if (what.find("was forced but cannot run") == std::string::npos) throw;
-      GTEST_SKIP() << "skipped, because " << what.substr(what.rfind(": ") + 2);
-    }
-  }
-
-  const cuda::GemmRow& row() const { return *cuda::find_candidate(GetParam()).row; }
-
-  std::unique_ptr<Backend> backend_;
-};
+using EveryCudaKernel = ForcedKernel;
 
 INSTANTIATE_TEST_SUITE_P(Gemm, EveryCudaKernel, testing::ValuesIn(candidate_names()), print_name);
 

@@ -1,36 +1,11 @@
 // Weights that stay where they are, in plain rows: every kernel of the table has the bits of ref.
-#include "cuda/cuda_support.h"
+#include "cuda/every_kernel.h"
 #include "cuda/gemm/pack.h"
-#include "ops/gemm_run.h"
 
 namespace octet::test {
 namespace {
 
-std::vector<std::string> candidate_names() {
-  std::vector<std::string> names;
-  for (const auto& candidate : cuda::gemm_candidates()) names.push_back(candidate.name);
-  return names;
-}
-
-class EveryKernelOnPlainRows : public OnGpu, public testing::WithParamInterface<std::string> {
- protected:
-  void SetUp() override {
-    OnGpu::SetUp();
-    if (IsSkipped()) return;
-    backend_ = make_gpu(GetParam());
-    try {
-      GemmRun({3, 32, 16}, 1).borrowing().run(*backend_, DType::f32, Fusion::none);
-    } catch (const Error& error) {
-      const std::string what = error.what();
-      if (what.find("was forced but cannot run") == std::string::npos) throw;
-      GTEST_SKIP() << "skipped, because " << what.substr(what.rfind(": ") + 2);
-    }
-  }
-
-  const cuda::GemmRow& row() const { return *cuda::find_candidate(GetParam()).row; }
-
-  std::unique_ptr<Backend> backend_;
-};
+using EveryKernelOnPlainRows = ForcedKernel;
 
 INSTANTIATE_TEST_SUITE_P(Gemm, EveryKernelOnPlainRows, testing::ValuesIn(candidate_names()),
                          print_name);

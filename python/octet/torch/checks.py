@@ -7,18 +7,11 @@ from typing import Any, NoReturn
 import torch
 
 from octet._octet import BF16, F16, F32
-from octet.errors import InvalidRequest, OctetTypeError
+from octet.errors import OctetTypeError, refuse
 
 # Activations, outputs and biases.
 DTYPES = {torch.float32: F32, torch.bfloat16: BF16, torch.float16: F16}
 GROUPS = (4, 16, 64, 256, 1024)  # of rotations
-
-
-def refuse(field: str, sentence: str) -> NoReturn:
-    """A ValueError, too."""
-    error = InvalidRequest(sentence)
-    error.field = field
-    raise error
 
 
 def describe(value: Any) -> str:
