@@ -159,19 +159,26 @@ void AtomicFile::commit() {
     if (!done) fail("{}: cannot be completed: {}", path_, system_error_text(errno));
   };
   require(::fsync(fd_) == 0);
+  bool has_its_name = false;
   if (temporary_.empty()) {
-    // linkat() does not replace a file, so the name comes in two steps, with nothing between them
-    // that takes time.
     const std::string source = link_to(fd_);
-    require(with_free_name(target_, temporary_, [&source](const char* name) {
-              return ::linkat(AT_FDCWD, source.c_str(), AT_FDCWD, name, AT_SYMLINK_FOLLOW);
-            }) == 0);
-    remembered_.remember(temporary_);
+    const auto link = [&source](const char* name) {
+      return ::linkat(AT_FDCWD, source.c_str(), AT_FDCWD, name, AT_SYMLINK_FOLLOW);
+    };
+    has_its_name = link(target_.c_str()) == 0;
+    if (!has_its_name) {
+      // linkat() does not replace a file, so that takes two steps, with nothing between them that
+      // takes time.
+      require(with_free_name(target_, temporary_, link) == 0);
+      remembered_.remember(temporary_);
+    }
   }
   close_checked();
-  require(::rename(temporary_.c_str(), target_.c_str()) == 0);
-  remembered_.forget();
-  temporary_.clear();
+  if (!has_its_name) {
+    require(::rename(temporary_.c_str(), target_.c_str()) == 0);
+    remembered_.forget();
+    temporary_.clear();
+  }
   sync_folder_of(target_);
 }
 

@@ -1,9 +1,11 @@
 // A file that appears whole or not at all: bytes go to a temporary in the target's folder, which
-// is flushed to disk and renamed over the target by commit(). Without commit() it is dropped.
+// is flushed to disk and takes the target's name in commit(). Without commit() it is dropped.
 //
 // The temporary has no name until commit() where the file system allows that, so a program that is
-// interrupted or killed while it writes leaves nothing behind. Elsewhere (NFS, for example) it is
-// called .octet.<pid>.<n>.tmp, and the destructor removes it, or remove_temporary_files().
+// interrupted or killed while it writes leaves nothing behind. A new file gets its name in one
+// step. One that replaces another is called .octet.<pid>.<n>.tmp for a moment, and only a kill -9
+// in that moment leaves it there. Elsewhere (NFS, for example) the temporary has that name from the
+// start, and the destructor removes it, or remove_temporary_files().
 //
 // Pipes, devices and files without a name (/dev/stdout may be any of them) cannot be replaced: they
 // are written to directly, and what was written before an error stays written.

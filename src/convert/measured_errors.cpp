@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/regular_file.h"
 #include "formats/json.h"
+#include "formats/resume_journal.h"
 
 namespace octet::convert {
 namespace {
@@ -105,14 +106,20 @@ void MeasuredErrors::write() {
   nlohmann::ordered_json root = {{"key", key_}};  // a hash: what it is of may be no UTF-8
   for (const auto& [name, error] : errors_) root["errors"][name] = to_json(error);
   const std::string text = root.dump();
-  AtomicFile file(file_);
+  // Not straight over the old one: what a killed run leaves behind has a name that is known.
+  const std::string fresh = file_ + kFreshSuffix;
+  std::filesystem::remove(fresh);
+  AtomicFile file(fresh);
   file.write(std::as_bytes(std::span(text)));
   file.commit();
+  std::filesystem::rename(fresh, file_);
 }
 
 void MeasuredErrors::forget(const std::string& path) {
+  if (path.empty()) return;
   std::error_code ignored;
   std::filesystem::remove(file_of(path), ignored);
+  std::filesystem::remove(file_of(path) + kFreshSuffix, ignored);
 }
 
 }  // namespace octet::convert

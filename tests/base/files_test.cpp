@@ -14,11 +14,13 @@
 #include <fstream>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "base/temporary_name.h"
+#include "formats/folder_watch.h"
 #include "formats/temporary_folder.h"
 
 namespace octet {
@@ -338,9 +340,7 @@ TEST_F(Files, AtomicFilesInOneFolderDoNotMeet) {
 }
 
 TEST_F(Files, AKilledProgramLeavesNoTemporary) {
-  const int unnamed = ::open(folder_.path().c_str(), O_TMPFILE | O_WRONLY, 0600);
-  if (unnamed < 0) GTEST_SKIP() << "this file system has no files without a name (O_TMPFILE)";
-  ::close(unnamed);
+  if (!test::has_unnamed_files(folder_.path())) GTEST_SKIP() << "no O_TMPFILE on this file system";
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
@@ -352,6 +352,30 @@ TEST_F(Files, AKilledProgramLeavesNoTemporary) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFSIGNALED(status));
   EXPECT_EQ(files(), 0u);
+}
+
+// So there is no moment in which a kill would leave another name behind.
+TEST_F(Files, ANewFileHasNoNameButItsOwn) {
+  if (!test::has_unnamed_files(folder_.path())) GTEST_SKIP() << "no O_TMPFILE on this file system";
+  fs::create_symlink("out", path("link"));
+  test::FolderWatch watch(folder_.path());
+  write_whole(path("link"), "new");
+  EXPECT_EQ(watch.names(), std::vector<std::string>{"out"});
+  EXPECT_EQ(folder_.read("out"), "new");
+  write_whole(path("out"), "newer");
+  const std::string temporary = ".octet." + std::to_string(::getpid()) + ".0.tmp";
+  EXPECT_EQ(watch.names(), (std::vector<std::string>{temporary, "out"}));
+  EXPECT_EQ(folder_.read("out"), "newer");
+}
+
+// Two programs that make the same file: the second replaces it.
+TEST_F(Files, AFileThatAppearsMeanwhileIsReplaced) {
+  AtomicFile file(path("out"));
+  file.write(bytes_of_text("second"));
+  write_whole(path("out"), "the first");
+  file.commit();
+  EXPECT_EQ(folder_.read("out"), "second");
+  EXPECT_EQ(files(), 1u);
 }
 
 }  // namespace

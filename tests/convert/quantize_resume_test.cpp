@@ -2,11 +2,15 @@
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "convert/measured_errors.h"
 #include "convert/quantize.h"
 #include "convert/quantizing.h"
+#include "formats/folder_watch.h"
 
 namespace octet::test {
 namespace {
@@ -226,6 +230,22 @@ TEST_F(Interrupted, MeasuredErrorsAreKept) {
   convert::MeasuredErrors::forget(out_);
   EXPECT_FALSE(fs::exists(out_ + ".part.errors"));
   EXPECT_EQ(quantize(out_, options_).errors[0].convrot, whole[0].convrot);
+}
+
+// Whatever name a kill leaves behind, the next run takes it away.
+TEST_F(Interrupted, MeasuredErrorsHaveNamesThatAreForgotten) {
+  if (!has_unnamed_files(folder_.path())) GTEST_SKIP() << "no O_TMPFILE on this file system";
+  FolderWatch watch(folder_.path());
+  for (const char* key : {"one", "two"}) {
+    convert::MeasuredErrors errors(out_, key);
+    errors.add("linear", {});
+  }
+  const std::vector<std::string> names = watch.names();
+  EXPECT_EQ(std::set(names.begin(), names.end()),
+            (std::set<std::string>{"out.part.errors", "out.part.errors.new"}));
+  for (const std::string& name : names) folder_.write(name, "left");
+  convert::MeasuredErrors::forget(out_);
+  for (const std::string& name : names) EXPECT_FALSE(fs::exists(folder_.file(name))) << name;
 }
 
 TEST_F(Interrupted, DamagedErrorsAreMeasuredAgain) {

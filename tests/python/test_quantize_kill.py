@@ -27,7 +27,7 @@ OLD = b"what was here before"
 # Some 4 MB of INT8, of which each megabyte is finished on its own under the smallest bound.
 SHAPE = tiny.Shape(layers=8, heads=2, head_dim=64, ffn=1024, mrope_section=(16, 8, 8))
 
-BY_PRODUCTS = {".part", ".part.journal", ".part.journal.new", ".part.errors"}
+BY_PRODUCTS = {".part", ".part.journal", ".part.journal.new", ".part.errors", ".part.errors.new"}
 
 
 @pytest.fixture(scope="module")
