@@ -18,6 +18,11 @@ GemmPlan estimated(const std::vector<Candidate>& candidates) {
   return plan;
 }
 
+bool is_among(const std::vector<Candidate>& candidates, const std::string& kernel) {
+  return std::any_of(candidates.begin(), candidates.end(),
+                     [&](const Candidate& candidate) { return candidate.name == kernel; });
+}
+
 }  // namespace
 
 std::string_view name_of(TuneMode mode) {
@@ -71,10 +76,7 @@ std::optional<GemmPlan> Planner::from_file(const GemmProblem& problem,
   if (!std::exchange(is_loaded_, true)) cache_.load();
   const GemmPlan* plan = cache_.find(problem);
   if (plan == nullptr) return std::nullopt;
-  const bool is_offered =
-      std::any_of(candidates.begin(), candidates.end(),
-                  [plan](const Candidate& candidate) { return candidate.name == plan->kernel; });
-  if (is_offered) return *plan;
+  if (is_among(candidates, plan->kernel)) return *plan;
   log::info("the plan file names {} for {}, which is no kernel for it here; the plan is not used",
             plan->kernel, problem.to_string());
   return std::nullopt;
@@ -111,8 +113,25 @@ std::optional<GemmPlan> Planner::tuned(const GemmProblem& problem,
 }
 
 bool Planner::would_measure(const GemmProblem& problem, const std::vector<Candidate>& candidates) {
-  if (mode_ == TuneMode::off || find(problem) != nullptr) return false;
-  return mode_ == TuneMode::all || !from_file(problem, candidates).has_value();
+  return mode_ != TuneMode::off && !has_plan(problem, candidates);
+}
+
+bool Planner::has_plan(const GemmProblem& problem, const std::vector<Candidate>& candidates) {
+  return find(problem) != nullptr ||
+         (mode_ != TuneMode::all && from_file(problem, candidates).has_value());
+}
+
+const GemmPlan* Planner::adopt(const GemmProblem& problem, const GemmProblem& other,
+                               const std::vector<Candidate>& candidates) {
+  if (has_plan(problem, candidates)) return nullptr;
+  std::optional<GemmPlan> plan;
+  if (const GemmPlan* known = find(other)) {
+    plan = *known;
+  } else if (mode_ != TuneMode::all) {
+    plan = from_file(other, candidates);
+  }
+  if (!plan || plan->us <= 0 || !is_among(candidates, plan->kernel)) return nullptr;
+  return &plans_.emplace(problem, *std::move(plan)).first->second;
 }
 
 bool Planner::add_references(const GemmProblem& problem,

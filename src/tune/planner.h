@@ -50,6 +50,12 @@ class Planner {
   // Whether choose() would begin a trial.
   bool would_measure(const GemmProblem& problem, const std::vector<Candidate>& candidates);
 
+  // Makes the measured plan of another problem, known or in the file, this one's too, unless it has
+  // one or the kernel is no candidate: for problems that the same kernel is best for. It is not
+  // written into the file. Null: nothing was done.
+  const GemmPlan* adopt(const GemmProblem& problem, const GemmProblem& other,
+                        const std::vector<Candidate>& candidates);
+
   // Adds other ways to the result to a plan that was measured, here and in the file: what is known
   // under the same names is replaced. Nothing for a plan that was not measured, or never asked for.
   // Whether the file has them now.
@@ -60,6 +66,8 @@ class Planner {
   const Plans& known();
 
  private:
+  // In memory or, where that counts, in the file.
+  bool has_plan(const GemmProblem& problem, const std::vector<Candidate>& candidates);
   GemmPlan make_plan(const GemmProblem& problem, const std::vector<Candidate>& candidates,
                      const std::function<Trial()>& begin_trial);
   std::optional<GemmPlan> from_file(const GemmProblem& problem,

@@ -144,6 +144,38 @@ TEST_F(PlannerTest, SaysWhetherItWouldMeasure) {
   EXPECT_EQ(trials_, 1);
 }
 
+TEST_F(PlannerTest, AProblemTakesThePlanOfAnother) {
+  const GemmProblem one = some_problem(), other = some_problem(7);
+  const auto adopts = [&](TuneMode mode) {
+    Planner asked = planner(mode);
+    return asked.adopt(one, other, candidates_) != nullptr;
+  };
+  EXPECT_FALSE(adopts(TuneMode::missing));  // nobody has one
+  Planner first = planner(TuneMode::missing);
+  choose(first, other);
+  const GemmPlan* plan = first.adopt(one, other, candidates_);
+  ASSERT_NE(plan, nullptr);
+  EXPECT_EQ(plan->kernel, "fastest");
+  EXPECT_EQ(&choose(first, one), plan);
+  EXPECT_EQ(first.adopt(one, other, candidates_), nullptr);  // it has its own now
+  EXPECT_FALSE(first.would_measure(one, candidates_));
+  EXPECT_EQ(trials_, 1);
+  EXPECT_TRUE(adopts(TuneMode::missing));  // from the file, which has the other's alone
+  EXPECT_TRUE(adopts(TuneMode::off));
+  EXPECT_FALSE(adopts(TuneMode::all));
+  candidates_.pop_back();  // the kernel of that plan
+  EXPECT_EQ(planner(TuneMode::missing).adopt(one, other, candidates_), nullptr);
+  PlanCache(path_, some_header()).store(one, test::some_plan("other"));
+  EXPECT_FALSE(adopts(TuneMode::missing));
+}
+
+// An estimate is nobody else's.
+TEST_F(PlannerTest, OnlyMeasuredPlansAreTaken) {
+  Planner off = planner(TuneMode::off);
+  choose(off, some_problem(7));
+  EXPECT_EQ(off.adopt(some_problem(), some_problem(7), candidates_), nullptr);
+}
+
 TEST_F(PlannerTest, AllMeasuresOncePerProcessAlthoughTheFileHasIt) {
   PlanCache(path_, some_header()).store(some_problem(), test::some_plan("other"));
   Planner all = planner(TuneMode::all);

@@ -30,6 +30,8 @@ class GemmChooser {
   const GemmPlan& measured_plan(const GemmProblem& problem);
   const GemmPlan& measured_plan(const GemmProblem& problem,
                                 const std::vector<tune::Candidate>& candidates);
+  const GemmPlan* adopted_plan(const GemmProblem& problem,
+                               const std::vector<tune::Candidate>& candidates);
   const GemmCandidate& choose_for_caller(const GemmProblem& problem);
   std::vector<tune::Candidate> candidates_for(const GemmProblem& problem);
   // Throws Error with a reason when there is none.
