@@ -159,13 +159,15 @@ def launch_work(torch, case: Case):
 
     (m, k), n = case.x.shape, case.codes.shape[0]
     y = torch.empty(m, n, device=DEVICE, dtype=torch.bfloat16)
-    needed = _octet.linear_memory(m, k)
-    memory = torch.empty(needed, device=DEVICE, dtype=torch.uint8)
     index = case.x.get_device()
-    arguments = (runtime.engine(index), runtime.current_stream(index), memory.data_ptr(), needed,
-                 lambda count: torch.empty(count, device=DEVICE, dtype=torch.uint8),
-                 case.x.data_ptr(), k, _octet.BF16, m, k, case.codes.data_ptr(), k, n,
-                 case.scales.data_ptr(), n, 0, 0, 0, 0, False, y.data_ptr(), n, _octet.BF16)
+    engine = runtime.engine(index)
+    weight = _octet.PlainWeight(case.codes.data_ptr(), n, k, k, case.scales.data_ptr(), n,
+                                0, 0, 0, 0, False)
+    needed = _octet.linear_memory(engine, weight, m)
+    memory = torch.empty(needed, device=DEVICE, dtype=torch.uint8)
+    arguments = (engine, runtime.current_stream(index), memory.data_ptr(), needed,
+                 lambda count: torch.empty(count, device=DEVICE, dtype=torch.uint8), weight,
+                 case.x.data_ptr(), k, _octet.BF16, m, y.data_ptr(), n, _octet.BF16)
     return lambda: _octet.linear(*arguments), (y, memory)
 
 

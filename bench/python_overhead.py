@@ -36,11 +36,11 @@ def ways(device: str) -> dict:
     module(x)
     rows = runtime.rows_of((module.weight, module.weight_scale), (1, False, 0, False))
     y = x.new_empty(m, n)
-    memory = torch.empty(_octet.linear_memory(m, k), dtype=torch.uint8, device=device)
+    needed = _octet.linear_memory(rows.engine, rows.weight, m)
+    memory = torch.empty(needed, dtype=torch.uint8, device=device)
     stream = runtime.current_stream(rows.index) if rows.index >= 0 else 0
-    ready = (rows.engine, stream, memory.data_ptr(), memory.numel(), rows.allocate, x.data_ptr(),
-             k, 2, m, k, rows.codes, rows.stride, n, rows.scales, rows.scale_count, 0, 0, 0, 0,
-             False, y.data_ptr(), n, 2)
+    ready = (rows.engine, stream, memory.data_ptr(), needed, rows.allocate, rows.weight,
+             x.data_ptr(), k, _octet.BF16, m, y.data_ptr(), n, _octet.BF16)
     keep = (x, y, memory, module, linear)
     return {
         "the engine's call": lambda: _octet.linear(*ready),

@@ -52,9 +52,12 @@ def _check_host(name: str) -> None:
     x = array.array("f", (numbers.gauss(0, 1) for _ in range(_M * _K)))
     scales = array.array("f", (numbers.uniform(0.001, 0.01) for _ in range(_N)))
     y = array.array("f", bytes(4 * _M * _N))
+    weight = _octet.PlainWeight(
+        *(_address(rows), _N, _K, _K, _address(scales), _N, 0, 0, 0, 0, False)
+    )
     _octet.linear(
-        *(device, 0, 0, 0, None, _address(x), _K, _octet.F32, _M, _K, _address(rows), _K, _N),
-        *(_address(scales), _N, 0, 0, 0, 0, False, _address(y), _N, _octet.F32),
+        *(device, 0, 0, 0, None, weight, _address(x), _K, _octet.F32, _M),
+        *(_address(y), _N, _octet.F32),
     )
     for i in range(_M):
         for j in range(_N):

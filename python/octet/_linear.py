@@ -23,7 +23,7 @@ from octet._arrays import (
 from octet.errors import OctetTypeError, refuse
 from octet.report import note_run
 
-_GROUPS = (4, 16, 64, 256, 1024)
+ROTATION_GROUPS = (4, 16, 64, 256, 1024)
 _kept: list[_octet.Device] = []
 _lock = threading.Lock()
 # A child has none of the threads of its parent's device.
@@ -95,15 +95,14 @@ def int8_linear(
     factors = _factors(smooth, rotation_group, k)
     y, target = _output(x, n, out_dtype, route.taken(out)[0])
     if y.size and k:
-        kernel = _octet.linear(
-            *(_host(), 0, 0, 0, None, rows.address, rows.stride, rows.dtype, rows.count, k),
-            *(codes.address, codes.stride, n, scales.address, scales.columns),
+        plain = _octet.PlainWeight(
+            *(codes.address, n, k, codes.stride, scales.address, scales.columns),
             *((addends.address, addends.dtype) if addends else (0, 0)),
-            *(factors.address if factors else 0, rotation_group),
-            gate_up=False,
-            y=target.address,
-            y_stride=target.stride,
-            y_dtype=target.dtype,
+            *(factors.address if factors else 0, rotation_group, False),
+        )
+        kernel = _octet.linear(
+            *(_host(), 0, 0, 0, None, plain, rows.address, rows.stride, rows.dtype, rows.count),
+            *(target.address, target.stride, target.dtype),
         )
         note_run(kernel, rows.count, n, k)
     else:
@@ -174,13 +173,17 @@ def _scales(scale: Any, n: int) -> Rows:
     return scales
 
 
-def _factors(smooth: Any, rotation_group: int, k: int) -> Rows | None:
-    if rotation_group and (rotation_group not in _GROUPS or k % rotation_group):
+def check_rotation(group: int, k: int) -> None:
+    if group and (group not in ROTATION_GROUPS or k % group):
         refuse(
             "rotation_group",
-            f"`rotation_group` is {rotation_group}; expected 0, or one of 4, 16, 64, 256 and 1024 "
-            f"that divides the {k} columns",
+            f"`rotation_group` is {group}; expected 0, or one of 4, 16, 64, 256 and 1024 that "
+            f"divides the {k} columns",
         )
+
+
+def _factors(smooth: Any, rotation_group: int, k: int) -> Rows | None:
+    check_rotation(rotation_group, k)
     if smooth is None:
         return None
     if rotation_group:

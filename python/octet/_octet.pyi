@@ -46,43 +46,44 @@ class Device:
     def synchronize(self) -> None: ...
 
 class Weight:
-    """A packed copy of a weight, on its device."""
+    """One that linears take."""
+
+    n: int
+    k: int
+    gate_up: bool
+
+class PlainWeight(Weight):
+    """Rows that stay where they are."""
+
+    def __init__(
+        self, codes: int, n: int, k: int, row_stride: int, scales: int, scale_count: int,
+        bias: int, bias_dtype: int, smooth: int, rotation_group: int, gate_up: bool,
+    ) -> None: ...
+
+class PackedWeight(Weight):
+    """A copy of its own, on its device."""
 
     def __init__(
         self, device: Device, codes: int, n: int, k: int, scales: int, bias: int, smooth: int,
         rotation_group: int, gate_up: bool,
     ) -> None: ...
-    n: int
-    k: int
-    gate_up: bool
 
-def linear_memory(m: int, k: int) -> int: ...
+def linear_memory(device: Device, weight: Weight, m: int, of_codes: bool = False) -> int:
+    """Bytes for `memory`: what a linear of m rows takes, as far as that is known."""
+
 def quantize_rows(
     device: Device, stream: int, x: int, x_stride: int, x_dtype: int, m: int, k: int, smooth: int,
     rotation_group: int, codes: int, codes_stride: int, scales: int, stepwise: bool = False,
 ) -> None: ...
 def linear(
     device: Device, stream: int, memory: int, memory_bytes: int,
-    allocate: Callable[[int], Any] | None, x: int, x_stride: int, x_dtype: int, m: int, k: int,
-    weight: int, weight_stride: int, n: int, weight_scales: int, weight_scale_count: int,
-    bias: int, bias_dtype: int, smooth: int, rotation_group: int, gate_up: bool, y: int,
-    y_stride: int, y_dtype: int, stepwise: bool = False,
+    allocate: Callable[[int], Any] | None, weight: Weight, x: int, x_stride: int, x_dtype: int,
+    m: int, y: int, y_stride: int, y_dtype: int, stepwise: bool = False,
 ) -> str: ...
 def linear_int8(
     device: Device, stream: int, memory: int, memory_bytes: int,
-    allocate: Callable[[int], Any] | None, codes: int, codes_stride: int, scales: int, m: int,
-    k: int, weight: int, weight_stride: int, n: int, weight_scales: int, weight_scale_count: int,
-    bias: int, bias_dtype: int, gate_up: bool, y: int, y_stride: int, y_dtype: int,
-) -> str: ...
-def packed_linear(
-    device: Device, stream: int, memory: int, memory_bytes: int,
-    allocate: Callable[[int], Any] | None, x: int, x_stride: int, x_dtype: int, m: int, k: int,
-    weight: Weight, y: int, y_stride: int, y_dtype: int,
-) -> str: ...
-def packed_linear_int8(
-    device: Device, stream: int, memory: int, memory_bytes: int,
-    allocate: Callable[[int], Any] | None, codes: int, codes_stride: int, scales: int, m: int,
-    k: int, weight: Weight, y: int, y_stride: int, y_dtype: int,
+    allocate: Callable[[int], Any] | None, weight: Weight, codes: int, codes_stride: int,
+    scales: int, m: int, y: int, y_stride: int, y_dtype: int,
 ) -> str: ...
 def int8_mm(
     device: Device, a: int, a_row_stride: int, a_column_stride: int, m: int, k: int, b: int,

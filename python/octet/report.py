@@ -17,7 +17,7 @@ from octet._octet import OctetError
 
 __all__ = [
     *("Fallback", "Report", "Row", "Run", "note_fallback", "note_run", "report", "require_int8"),
-    "run_of",
+    *("run_of", "table"),
 ]
 
 _runs: dict[tuple[str, int, int], Run] = {}
@@ -141,7 +141,7 @@ class Report:
 
     def __str__(self) -> str:
         if self.rows:
-            lines = _table(
+            lines = table(
                 ("linear", "n x k", "path", "recipe", "device", "m", "kernel", ""),
                 [
                     (
@@ -153,7 +153,7 @@ class Report:
             )
             counts = f"{self.native} in INT8, {self.kept} kept in floating point"
             return "\n".join([*lines, f"{counts}, {self.fallback} fallbacks"])
-        lines = _table(
+        lines = table(
             ("kernel", "n x k", "last m", "calls"),
             [(run.kernel, f"{run.n} x {run.k}", str(run.m), str(run.count)) for run in self.runs],
         )
@@ -161,12 +161,20 @@ class Report:
         return "\n".join([*lines, f"{self.native} calls in INT8, {self.fallback} fallbacks"])
 
 
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+def table(
+    head: tuple[str, ...], rows: list[tuple[str, ...]], right: tuple[int, ...] = ()
+) -> list[str]:
+    """Lines of columns as wide as their widest cell; those in `right` end at the same place."""
     widths = [max(map(len, column)) for column in zip(head, *rows)]
-    return [
-        "  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip()
-        for row in (head, *rows)
-    ]
+
+    def line(row: tuple[str, ...]) -> str:
+        cells = (
+            text.rjust(width) if place in right else text.ljust(width)
+            for place, (text, width) in enumerate(zip(row, widths))
+        )
+        return "  ".join(cells).rstrip()
+
+    return [line(row) for row in (head, *rows)]
 
 
 def report(model: Any = None) -> Report:

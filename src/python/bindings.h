@@ -8,6 +8,7 @@
 #include <nanobind/nanobind.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "octet/octet.h"
@@ -65,9 +66,12 @@ class Owned {
 
 struct Device {
   Device(std::string name, int32_t threads, const std::string& tuning);
+  ~Device();
   std::string description() const;
 
   std::string name;
+  struct Taken;  // see calls.cpp; used with the GIL held
+  std::unique_ptr<Taken> taken;
   Owned<octet_device, octet_device_free> handle;
 };
 

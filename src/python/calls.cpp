@@ -4,8 +4,11 @@
 #include <nanobind/stl/string.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
+#include <compare>
 #include <exception>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -25,6 +28,22 @@ template <class T>
 T* pointer(Address address) {
   return reinterpret_cast<T*>(address);
 }
+
+// What linears of one size took beside octet_linear_memory(): sums that kernels share, copies. It
+// comes with the next call's memory, which is cheaper than asking Python for it in between.
+struct LinearSize {
+  int64_t m, n, k;
+  bool of_codes, plain;
+  auto operator<=>(const LinearSize&) const = default;
+};
+
+}  // namespace
+
+struct Device::Taken {
+  std::map<LinearSize, size_t> bytes;
+};
+
+namespace {
 
 // A call's stream and memory. Destroyed with the GIL held, after the call.
 class Call {
@@ -61,6 +80,8 @@ class Call {
     return nb::steal<nb::str>(name);
   }
 
+  size_t asked_for() const { return asked_for_; }
+
  private:
   static void* allocate_memory(void* user, size_t bytes) noexcept {
     Call& call = *static_cast<Call*>(user);
@@ -69,6 +90,7 @@ class Call {
       nb::object memory = (*call.function_)(bytes);
       const Address address = nb::cast<Address>(memory.attr("data_ptr")());
       call.kept_.push_back(std::move(memory));
+      call.asked_for_ += bytes;
       return pointer<void>(address);
     } catch (...) {
       call.error_ = std::current_exception();
@@ -79,6 +101,7 @@ class Call {
   octet_call call_ = octet_call_init();
   const Allocate& function_;
   std::vector<nb::object> kept_;
+  size_t asked_for_ = 0;
   std::exception_ptr error_;
 };
 
@@ -87,33 +110,48 @@ octet_matrix matrix(Address data, int64_t rows, int64_t columns, int64_t row_str
   return {pointer<void>(data), rows, columns, row_stride, dtype, 0};
 }
 
-// Columns of y: a gate and an up projection become one.
-int64_t outputs(int64_t n, bool gate_up) { return gate_up ? n / 2 : n; }
+// One that stays where it is, or a packed copy.
+struct Weight {
+  Weight(int64_t weight_n, int64_t weight_k, bool is_gate_up)
+      : n(weight_n), k(weight_k), gate_up(is_gate_up) {}
+  Weight(const Weight&) = delete;
+  virtual ~Weight() = default;
+  virtual const octet_plain_weight* plain() const { return nullptr; }
+  virtual const octet_weight* packed() const { return nullptr; }
+  // Columns of y: a gate and an up projection become one.
+  int64_t outputs() const { return gate_up ? n / 2 : n; }
 
-octet_plain_weight plain_weight(Address codes, int64_t row_stride, int64_t n, int64_t k,
-                                Address scales, int64_t scale_count, Address bias,
-                                octet_dtype bias_dtype, Address smooth, int64_t rotation_group,
-                                bool gate_up) {
-  octet_plain_weight weight = octet_plain_weight_init();
-  weight.codes = pointer<const int8_t>(codes);
-  weight.n = n;
-  weight.k = k;
-  weight.row_stride = row_stride;
-  weight.scales = pointer<const float>(scales);
-  weight.scale_count = scale_count;
-  weight.bias = pointer<const void>(bias);
-  weight.bias_dtype = bias_dtype;
-  weight.smooth = pointer<const float>(smooth);
-  weight.rotation_group = rotation_group;
-  weight.gate_up = gate_up ? 1 : 0;
-  return weight;
-}
+  int64_t n, k;
+  bool gate_up;
+};
 
-struct PackedWeight {
+struct PlainWeight : Weight {
+  PlainWeight(Address codes, int64_t weight_n, int64_t weight_k, int64_t row_stride, Address scales,
+              int64_t scale_count, Address bias, octet_dtype bias_dtype, Address smooth,
+              int64_t rotation_group, bool is_gate_up)
+      : Weight(weight_n, weight_k, is_gate_up) {
+    rows.codes = pointer<const int8_t>(codes);
+    rows.n = n;
+    rows.k = k;
+    rows.row_stride = row_stride;
+    rows.scales = pointer<const float>(scales);
+    rows.scale_count = scale_count;
+    rows.bias = pointer<const void>(bias);
+    rows.bias_dtype = bias_dtype;
+    rows.smooth = pointer<const float>(smooth);
+    rows.rotation_group = rotation_group;
+    rows.gate_up = gate_up ? 1 : 0;
+  }
+  const octet_plain_weight* plain() const override { return &rows; }
+
+  octet_plain_weight rows = octet_plain_weight_init();
+};
+
+struct PackedWeight : Weight {
   PackedWeight(const Device& device, Address codes, int64_t weight_n, int64_t weight_k,
                Address scales, Address bias, Address smooth, int64_t rotation_group,
                bool is_gate_up)
-      : n(weight_n), k(weight_k), gate_up(is_gate_up) {
+      : Weight(weight_n, weight_k, is_gate_up) {
     octet_weight_rows rows = octet_weight_rows_init();
     rows.codes = pointer<const int8_t>(codes);
     rows.scales = pointer<const float>(scales);
@@ -131,11 +169,37 @@ struct PackedWeight {
     }
     check_status(status);
   }
+  const octet_weight* packed() const override { return handle.get(); }
 
-  int64_t n, k;
-  bool gate_up;
   Owned<octet_weight, octet_weight_free> handle;
 };
+
+// Of a linear without those that its size was seen to take besides.
+size_t least_memory(const LinearSize& size) {
+  return size.of_codes ? 0 : octet_linear_memory(size.m, size.k);
+}
+
+LinearSize size_of(const Weight& weight, int64_t m, bool of_codes) {
+  return {m, weight.n, weight.k, of_codes, weight.plain() != nullptr};
+}
+
+size_t linear_memory(const Device& device, const Weight& weight, int64_t m, bool of_codes) {
+  const LinearSize size = size_of(weight, m, of_codes);
+  const auto known = device.taken->bytes.find(size);
+  return known == device.taken->bytes.end() ? least_memory(size) : known->second;
+}
+
+// Runs a linear, and remembers what it asked for.
+template <class Function>
+nb::str run_linear(const Device& device, const LinearSize& size, size_t memory_bytes, Call& call,
+                   Function&& function) {
+  nb::str kernel = call.run(function);
+  if (call.asked_for() > 0) {
+    size_t& taken = device.taken->bytes[size];
+    taken = std::max({taken, least_memory(size), memory_bytes + call.asked_for()});
+  }
+  return kernel;
+}
 
 void quantize_rows(const Device& device, Address stream, Address x, int64_t x_stride,
                    octet_dtype x_dtype, int64_t m, int64_t k, Address smooth,
@@ -151,64 +215,32 @@ void quantize_rows(const Device& device, Address stream, Address x, int64_t x_st
 }
 
 nb::str linear(const Device& device, Address stream, Address memory, size_t memory_bytes,
-               const Allocate& allocate, Address x, int64_t x_stride, octet_dtype x_dtype,
-               int64_t m, int64_t k, Address weight, int64_t weight_stride, int64_t n,
-               Address weight_scales, int64_t weight_scale_count, Address bias,
-               octet_dtype bias_dtype, Address smooth, int64_t rotation_group, bool gate_up,
-               Address y, int64_t y_stride, octet_dtype y_dtype, bool stepwise) {
+               const Allocate& allocate, const Weight& weight, Address x, int64_t x_stride,
+               octet_dtype x_dtype, int64_t m, Address y, int64_t y_stride, octet_dtype y_dtype,
+               bool stepwise) {
   octet_device* on = device.handle.get();
-  const octet_matrix from = matrix(x, m, k, x_stride, x_dtype);
-  const octet_matrix to = matrix(y, m, outputs(n, gate_up), y_stride, y_dtype);
-  const octet_plain_weight plain =
-      plain_weight(weight, weight_stride, n, k, weight_scales, weight_scale_count, bias, bias_dtype,
-                   smooth, rotation_group, gate_up);
-  return Call(stream, memory, memory_bytes, allocate, stepwise).run([&](octet_call* call) {
-    return octet_call_linear(on, call, &plain, nullptr, &from, &to);
+  const octet_plain_weight* plain = weight.plain();
+  const octet_weight* packed = weight.packed();
+  const octet_matrix from = matrix(x, m, weight.k, x_stride, x_dtype);
+  const octet_matrix to = matrix(y, m, weight.outputs(), y_stride, y_dtype);
+  Call call(stream, memory, memory_bytes, allocate, stepwise);
+  return run_linear(device, size_of(weight, m, false), memory_bytes, call, [&](octet_call* with) {
+    return octet_call_linear(on, with, plain, packed, &from, &to);
   });
 }
 
 nb::str linear_int8(const Device& device, Address stream, Address memory, size_t memory_bytes,
-                    const Allocate& allocate, Address codes, int64_t codes_stride, Address scales,
-                    int64_t m, int64_t k, Address weight, int64_t weight_stride, int64_t n,
-                    Address weight_scales, int64_t weight_scale_count, Address bias,
-                    octet_dtype bias_dtype, bool gate_up, Address y, int64_t y_stride,
+                    const Allocate& allocate, const Weight& weight, Address codes,
+                    int64_t codes_stride, Address scales, int64_t m, Address y, int64_t y_stride,
                     octet_dtype y_dtype) {
   octet_device* on = device.handle.get();
-  const octet_matrix from = matrix(codes, m, k, codes_stride, OCTET_I8);
-  const octet_matrix to = matrix(y, m, outputs(n, gate_up), y_stride, y_dtype);
-  const octet_plain_weight plain =
-      plain_weight(weight, weight_stride, n, k, weight_scales, weight_scale_count, bias, bias_dtype,
-                   0, 0, gate_up);
-  return Call(stream, memory, memory_bytes, allocate).run([&](octet_call* call) {
-    return octet_call_linear_int8(on, call, &plain, nullptr, &from, pointer<const float>(scales),
-                                  &to);
-  });
-}
-
-nb::str packed_linear(const Device& device, Address stream, Address memory, size_t memory_bytes,
-                      const Allocate& allocate, Address x, int64_t x_stride, octet_dtype x_dtype,
-                      int64_t m, int64_t k, const PackedWeight& weight, Address y, int64_t y_stride,
-                      octet_dtype y_dtype) {
-  octet_device* on = device.handle.get();
-  const octet_weight* packed = weight.handle.get();
-  const octet_matrix from = matrix(x, m, k, x_stride, x_dtype);
-  const octet_matrix to = matrix(y, m, outputs(weight.n, weight.gate_up), y_stride, y_dtype);
-  return Call(stream, memory, memory_bytes, allocate).run([&](octet_call* call) {
-    return octet_call_linear(on, call, nullptr, packed, &from, &to);
-  });
-}
-
-nb::str packed_linear_int8(const Device& device, Address stream, Address memory,
-                           size_t memory_bytes, const Allocate& allocate, Address codes,
-                           int64_t codes_stride, Address scales, int64_t m, int64_t k,
-                           const PackedWeight& weight, Address y, int64_t y_stride,
-                           octet_dtype y_dtype) {
-  octet_device* on = device.handle.get();
-  const octet_weight* packed = weight.handle.get();
-  const octet_matrix from = matrix(codes, m, k, codes_stride, OCTET_I8);
-  const octet_matrix to = matrix(y, m, outputs(weight.n, weight.gate_up), y_stride, y_dtype);
-  return Call(stream, memory, memory_bytes, allocate).run([&](octet_call* call) {
-    return octet_call_linear_int8(on, call, nullptr, packed, &from, pointer<const float>(scales),
+  const octet_plain_weight* plain = weight.plain();
+  const octet_weight* packed = weight.packed();
+  const octet_matrix from = matrix(codes, m, weight.k, codes_stride, OCTET_I8);
+  const octet_matrix to = matrix(y, m, weight.outputs(), y_stride, y_dtype);
+  Call call(stream, memory, memory_bytes, allocate);
+  return run_linear(device, size_of(weight, m, true), memory_bytes, call, [&](octet_call* with) {
+    return octet_call_linear_int8(on, with, plain, packed, &from, pointer<const float>(scales),
                                   &to);
   });
 }
@@ -226,7 +258,7 @@ int32_t tuning_of(const std::string& name) {
 uint32_t fork_count() { return forks.load(std::memory_order_relaxed); }
 
 Device::Device(std::string device_name, int32_t threads, const std::string& tuning)
-    : name(std::move(device_name)) {
+    : name(std::move(device_name)), taken(std::make_unique<Taken>()) {
   const int32_t tune = tuning_of(tuning);
   octet_status status = OCTET_OK;
   {
@@ -235,6 +267,8 @@ Device::Device(std::string device_name, int32_t threads, const std::string& tuni
   }
   check_status(status);
 }
+
+Device::~Device() = default;
 
 std::string Device::description() const {
   octet_device* on = handle.get();
@@ -264,34 +298,32 @@ void bind_calls(nb::module_& module) {
            })
       .def("__repr__", [](const Device& device) { return "Device(\"" + device.name + "\")"; });
 
-  nb::class_<PackedWeight>(module, "Weight", "A packed copy of a weight, on its device.")
+  nb::class_<Weight>(module, "Weight", "One that linears take.")
+      .def_ro("n", &Weight::n)
+      .def_ro("k", &Weight::k)
+      .def_ro("gate_up", &Weight::gate_up);
+  nb::class_<PlainWeight, Weight>(module, "PlainWeight", "Rows that stay where they are.")
+      .def(nb::init<Address, int64_t, int64_t, int64_t, Address, int64_t, Address, octet_dtype,
+                    Address, int64_t, bool>(),
+           "codes"_a, "n"_a, "k"_a, "row_stride"_a, "scales"_a, "scale_count"_a, "bias"_a,
+           "bias_dtype"_a, "smooth"_a, "rotation_group"_a, "gate_up"_a);
+  nb::class_<PackedWeight, Weight>(module, "PackedWeight", "A copy of its own, on its device.")
       .def(nb::init<const Device&, Address, int64_t, int64_t, Address, Address, Address, int64_t,
                     bool>(),
            "device"_a, "codes"_a, "n"_a, "k"_a, "scales"_a, "bias"_a, "smooth"_a,
-           "rotation_group"_a, "gate_up"_a)
-      .def_ro("n", &PackedWeight::n)
-      .def_ro("k", &PackedWeight::k)
-      .def_ro("gate_up", &PackedWeight::gate_up);
+           "rotation_group"_a, "gate_up"_a);
 
-  module.def("linear_memory", &octet_linear_memory, "m"_a, "k"_a);
+  module.def("linear_memory", &linear_memory, "device"_a, "weight"_a, "m"_a, "of_codes"_a = false,
+             "Bytes for `memory`: what a linear of m rows takes, as far as that is known.");
   module.def("quantize_rows", &quantize_rows, "device"_a, "stream"_a, "x"_a, "x_stride"_a,
              "x_dtype"_a, "m"_a, "k"_a, "smooth"_a, "rotation_group"_a, "codes"_a, "codes_stride"_a,
              "scales"_a, "stepwise"_a = false);
   module.def("linear", &linear, "device"_a, "stream"_a, "memory"_a, "memory_bytes"_a, "allocate"_a,
-             "x"_a, "x_stride"_a, "x_dtype"_a, "m"_a, "k"_a, "weight"_a, "weight_stride"_a, "n"_a,
-             "weight_scales"_a, "weight_scale_count"_a, "bias"_a, "bias_dtype"_a, "smooth"_a,
-             "rotation_group"_a, "gate_up"_a, "y"_a, "y_stride"_a, "y_dtype"_a,
+             "weight"_a, "x"_a, "x_stride"_a, "x_dtype"_a, "m"_a, "y"_a, "y_stride"_a, "y_dtype"_a,
              "stepwise"_a = false);
   module.def("linear_int8", &linear_int8, "device"_a, "stream"_a, "memory"_a, "memory_bytes"_a,
-             "allocate"_a, "codes"_a, "codes_stride"_a, "scales"_a, "m"_a, "k"_a, "weight"_a,
-             "weight_stride"_a, "n"_a, "weight_scales"_a, "weight_scale_count"_a, "bias"_a,
-             "bias_dtype"_a, "gate_up"_a, "y"_a, "y_stride"_a, "y_dtype"_a);
-  module.def("packed_linear", &packed_linear, "device"_a, "stream"_a, "memory"_a, "memory_bytes"_a,
-             "allocate"_a, "x"_a, "x_stride"_a, "x_dtype"_a, "m"_a, "k"_a, "weight"_a, "y"_a,
+             "allocate"_a, "weight"_a, "codes"_a, "codes_stride"_a, "scales"_a, "m"_a, "y"_a,
              "y_stride"_a, "y_dtype"_a);
-  module.def("packed_linear_int8", &packed_linear_int8, "device"_a, "stream"_a, "memory"_a,
-             "memory_bytes"_a, "allocate"_a, "codes"_a, "codes_stride"_a, "scales"_a, "m"_a, "k"_a,
-             "weight"_a, "y"_a, "y_stride"_a, "y_dtype"_a);
 }
 
 }  // namespace octet::python

@@ -49,6 +49,8 @@ def test_it_is_first_and_leaves_nothing():
     assert registry._priority == during["_priority"]
     registry.disable("octet")
     assert not backend.is_installed()
+    status = backend.install()
+    assert not status and "disabled" in status.message
     backend.uninstall()
     assert fields() == before
     backend.uninstall()
@@ -203,6 +205,31 @@ def test_it_declines_with_a_reason(parameter):
 
 
 @pytest.mark.usefixtures("installed")
+def test_an_input_whose_numbers_are_elsewhere_is_left_to_others():
+    """QuantizedTensor says that it is bfloat16, and has int8 at its address."""
+    weight, x = quantized(per_channel=True), quantized(5, per_channel=True)
+    with kitchen.use_backend("eager"):
+        expected = weight.linear_input_act(x)
+    assert torch.equal(weight.linear_input_act(x), expected)
+    assert served() == 0 and declined() == {("int8_linear", "x"): 1}
+    for name in ("weight", "weight_scale", "bias"):
+        tensor = torch.zeros(48, dtype=torch.float32) if name == "bias" else arguments()[name]
+        other = tensor.as_subclass(type("Other", (torch.Tensor,), {}))
+        result = registry.validate_backend_for_call("octet", "int8_linear",
+                                                    arguments(**{name: other}))
+        assert not result.success and result.failed_param == name
+
+
+@pytest.mark.usefixtures("installed")
+def test_parameters_of_modules_are_served():
+    def frozen(tensor):
+        return torch.nn.Parameter(tensor, requires_grad=False)
+
+    kitchen.int8_linear(frozen(X), frozen(CODES), frozen(SCALES), frozen(rows_of(48)))
+    assert served() == 1 and not declined()
+
+
+@pytest.mark.usefixtures("installed")
 def test_unknown_parameters_that_ask_for_nothing_are_no_obstacle():
     nothing = {"new_flag": False, "new_tensor": None, "new_number": 0, "new_name": ""}
     implementation = registry.get_implementation("int8_linear", kwargs=arguments(**nothing))
@@ -223,6 +250,20 @@ def test_a_declined_call_lands_at_the_next_backend():
 
 
 @pytest.mark.usefixtures("installed")
+def test_memory_that_was_short_once_is_asked_for_again(monkeypatch):
+    from octet.comfy import kernels
+
+    cpu = torch.device("cpu")
+    monkeypatch.setattr(kernels, "_reasons", {})
+    with monkeypatch.context() as short:
+        def open_none(index):
+            raise octet.OutOfMemory("there is none")
+
+        short.setattr(kernels, "engine", open_none)
+        assert kernels.why_not(cpu) == "there is none"
+    assert kernels.why_not(cpu) != "there is none"
+
+
 def test_errors_of_comfy_kitchen_stay_its_own():
     with pytest.raises(ValueError, match="unsupported input_act"):
         kitchen.int8_linear(X, CODES, SCALES, input_act="silu")
@@ -250,6 +291,7 @@ def test_the_report_keeps_a_bounded_number_of_rows():
     assert tally.take(clear=False) == ([], 0)
     for m in (1, 2):
         kitchen.int8_linear(rows_of(m, 64), CODES, SCALES)
+    kitchen.int8_linear(rows_of(0, 64), CODES, SCALES)  # nothing ran
     text = str(backend.report(clear=True))
     assert "2 calls ran here" in text and "48 x 64" in text and "bfloat16" in text
     assert "No call has run here yet" in str(backend.report())

@@ -89,8 +89,15 @@ def run_raw(device, x, weight, scale, y, allocate, memory=None) -> str:
     return raw.linear(
         *(device, torch.cuda.current_stream().cuda_stream),
         *((memory.data_ptr(), memory.numel()) if memory is not None else (0, 0)),
-        *(allocate, x.data_ptr(), k, raw.F32, m, k, weight.data_ptr(), k, n, scale.data_ptr(), n),
-        *(0, 0, 0, 0, False, y.data_ptr(), n, raw.F32),
+        *(allocate, plain_weight(weight, scale), x.data_ptr(), k, raw.F32, m),
+        *(y.data_ptr(), n, raw.F32),
+    )
+
+
+def plain_weight(weight, scale) -> raw.PlainWeight:
+    n, k = weight.shape
+    return raw.PlainWeight(
+        *(weight.data_ptr(), n, k, k, scale.data_ptr(), n, 0, 0, 0, 0, False)
     )
 
 
@@ -106,10 +113,13 @@ def test_memory_is_the_callers(device):
 
     assert run_raw(device, x, weight, scale, y, allocate)
     assert asked and torch.equal(y, meant)
+    # What it took once is known, so that nothing has to be asked for a second time.
     y.zero_()
-    memory = torch.empty(raw.linear_memory(16, 128), dtype=torch.uint8, device="cuda")
+    asked.clear()
+    needed = raw.linear_memory(device, plain_weight(weight, scale), 16)
+    memory = torch.empty(needed, dtype=torch.uint8, device="cuda")
     run_raw(device, x, weight, scale, y, allocate, memory)
-    assert torch.equal(y, meant)
+    assert torch.equal(y, meant) and not asked
 
 
 class Mine(Exception):

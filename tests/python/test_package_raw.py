@@ -33,13 +33,25 @@ def device():
     return raw.Device("cpu")
 
 
-def run_linear(on, out: np.ndarray, /, **changes) -> str:
+def plain_weight(**changes) -> raw.PlainWeight:
+    arguments = {
+        "codes": at(CODES), "n": N, "k": K, "row_stride": K, "scales": at(SCALES),
+        "scale_count": N, "bias": 0, "bias_dtype": 0, "smooth": 0, "rotation_group": 0,
+        "gate_up": False,
+    }  # fmt: skip
+    assert changes.keys() <= arguments.keys()
+    return raw.PlainWeight(*{**arguments, **changes}.values())
+
+
+def packed_weight(on) -> raw.PackedWeight:
+    return raw.PackedWeight(on, at(CODES), N, K, at(SCALES), 0, 0, 0, False)
+
+
+def run_linear(on, out: np.ndarray, weight: raw.Weight | None = None, /, **changes) -> str:
     arguments = {
         "device": on, "stream": 0, "memory": 0, "memory_bytes": 0, "allocate": None,
-        "x": at(X), "x_stride": K, "x_dtype": raw.F32, "m": M, "k": K,
-        "weight": at(CODES), "weight_stride": K, "n": N, "weight_scales": at(SCALES),
-        "weight_scale_count": N, "bias": 0, "bias_dtype": 0, "smooth": 0, "rotation_group": 0,
-        "gate_up": False, "y": at(out), "y_stride": out.shape[1], "y_dtype": raw.F32,
+        "weight": weight or plain_weight(), "x": at(X), "x_stride": K, "x_dtype": raw.F32, "m": M,
+        "y": at(out), "y_stride": out.shape[1], "y_dtype": raw.F32,
     }  # fmt: skip
     assert changes.keys() <= arguments.keys()
     return raw.linear(*{**arguments, **changes}.values())
@@ -49,30 +61,24 @@ def test_the_ways_to_one_result(device):
     y, packed, of_codes, both = (np.empty((M, N), np.float32) for _ in range(4))
     kernel = run_linear(device, y)
     assert kernel and kernel is sys.intern(kernel)
-    weight = raw.Weight(device, at(CODES), N, K, at(SCALES), 0, 0, 0, False)
-    raw.packed_linear(
-        *(device, 0, 0, 0, None, at(X), K, raw.F32, M, K, weight, at(packed), N, raw.F32)
-    )
+    run_linear(device, packed, packed_weight(device))
     codes, scales = np.empty((M, K), np.int8), np.empty(M, np.float32)
     raw.quantize_rows(device, 0, at(X), K, raw.F32, M, K, 0, 0, at(codes), K, at(scales))
-    raw.linear_int8(
-        *(device, 0, 0, 0, None, at(codes), K, at(scales), M, K, at(CODES), K, N),
-        *(at(SCALES), N, 0, 0, False, at(of_codes), N, raw.F32),
-    )
-    raw.packed_linear_int8(
-        *(device, 0, 0, 0, None, at(codes), K, at(scales), M, K, weight, at(both), N, raw.F32)
-    )
+    for weight, out in ((plain_weight(), of_codes), (packed_weight(device), both)):
+        raw.linear_int8(
+            *(device, 0, 0, 0, None, weight, at(codes), K, at(scales), M, at(out), N, raw.F32)
+        )
+        assert (weight.n, weight.k, weight.gate_up) == (N, K, False)
     for other in (packed, of_codes, both):
         np.testing.assert_array_equal(other, y)
     sums = codes.astype(np.int32) @ CODES.T.astype(np.int32)
     np.testing.assert_allclose(y, sums * scales[:, None] * SCALES, rtol=1e-6)
-    assert (weight.n, weight.k, weight.gate_up) == (N, K, False)
 
 
 def test_a_gate_and_an_up_projection(device):
     y, both = np.empty((M, N // 2), np.float32), np.empty((M, N), np.float32)
     run_linear(device, both)
-    run_linear(device, y, gate_up=True)
+    run_linear(device, y, plain_weight(gate_up=True))
     gate, up = both[:, : N // 2], both[:, N // 2 :]
     np.testing.assert_allclose(y, gate / (1 + np.exp(-gate)) * up, rtol=1e-5, atol=1e-6)
 
@@ -86,12 +92,6 @@ def test_a_gate_and_an_up_projection(device):
         ({"x_stride": 3}, "x"),
         ({"x_dtype": 9}, "x"),
         ({"x_dtype": raw.I8}, None),
-        ({"weight": 0}, "codes"),
-        ({"weight_scales": 0}, "scales"),
-        ({"weight_scale_count": 7}, "scale_count"),
-        ({"rotation_group": 5}, None),
-        ({"rotation_group": 256}, None),
-        ({"bias": at(SCALES), "bias_dtype": raw.I8}, "bias"),
         ({"y": 0}, "y"),
         ({"y_dtype": raw.I8}, None),
         ({"memory": 1, "memory_bytes": 8}, "memory"),
@@ -99,6 +99,28 @@ def test_a_gate_and_an_up_projection(device):
     ],
 )
 def test_arguments_that_make_no_sense(device, changes, field):
+    refuses(device, field, **changes)
+
+
+@pytest.mark.parametrize(
+    "changes, field",
+    [
+        ({"codes": 0}, "codes"),
+        ({"n": -1}, None),
+        ({"k": 1 << 40}, None),
+        ({"row_stride": 3}, "row_stride"),
+        ({"scales": 0}, "scales"),
+        ({"scale_count": 7}, "scale_count"),
+        ({"rotation_group": 5}, None),
+        ({"rotation_group": 256}, None),
+        ({"bias": at(SCALES), "bias_dtype": raw.I8}, "bias"),
+    ],
+)
+def test_plain_weights_that_make_no_sense(device, changes, field):
+    refuses(device, field, weight=plain_weight(**changes))
+
+
+def refuses(device, field: str | None, **changes) -> None:
     y = np.full((M, N), 7, np.float32)
     with pytest.raises(raw.OctetError) as raised:
         run_linear(device, y, **changes)
@@ -109,7 +131,10 @@ def test_arguments_that_make_no_sense(device, changes, field):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"device": None}, {"x": -1}, {"x": 1.5}, {"m": "5"}, {"allocate": 3}, {"m": 1 << 64}],
+    [
+        *({"device": None}, {"x": -1}, {"x": 1.5}, {"m": "5"}, {"allocate": 3}, {"m": 1 << 64}),
+        *({"weight": None}, {"weight": at(CODES)}),
+    ],
 )
 def test_arguments_of_wrong_types(device, changes):
     with pytest.raises(TypeError):
@@ -139,13 +164,13 @@ def test_devices_that_do_not_exist(arguments, words):
 
 def test_weights_outlive_their_device():
     device = raw.Device("cpu", 1)
-    weight = raw.Weight(device, at(CODES), N, K, at(SCALES), 0, 0, 0, False)
+    weight = packed_weight(device)
     del device
     gc.collect()
     other = raw.Device("cpu", 1)
     y = np.empty((M, N), np.float32)
     with pytest.raises(raw.InvalidRequest, match="another device"):
-        raw.packed_linear(other, 0, 0, 0, None, at(X), K, raw.F32, M, K, weight, at(y), N, raw.F32)
+        run_linear(other, y, weight)
 
 
 @pytest.mark.parametrize("changes", [{1: 0}, {2: -1}, {3: 1 << 40}, {4: 0}, {7: 3}])
@@ -154,7 +179,7 @@ def test_weights_that_make_no_sense(device, changes):
     for index, value in changes.items():
         arguments[index] = value
     with pytest.raises((raw.OctetError, TypeError)):
-        raw.Weight(*arguments)
+        raw.PackedWeight(*arguments)
 
 
 def test_threads_open_use_and_drop_devices_and_weights():
@@ -166,11 +191,8 @@ def test_threads_open_use_and_drop_devices_and_weights():
     def work() -> None:
         own = raw.Device("cpu", 1)
         for device in (shared, own) * 10:
-            weight = raw.Weight(device, at(CODES), N, K, at(SCALES), 0, 0, 0, False)
             y = np.empty((M, N), np.float32)
-            raw.packed_linear(
-                *(device, 0, 0, 0, None, at(X), K, raw.F32, M, K, weight, at(y), N, raw.F32)
-            )
+            run_linear(device, y, packed_weight(device))
             if not (y == expected).all():
                 wrong.append(y)
 
@@ -184,7 +206,7 @@ def test_threads_open_use_and_drop_devices_and_weights():
 
 def test_a_forked_child_is_told_that_the_device_stayed_behind():
     device = raw.Device("cpu")
-    weight = raw.Weight(device, at(CODES), N, K, at(SCALES), 0, 0, 0, False)
+    weight = packed_weight(device)
     child = os.fork()
     if child == 0:
         status = 1
@@ -222,5 +244,9 @@ def test_arguments_of_int8_mm_that_make_no_sense(device, changes):
 
 
 def test_memory_that_a_linear_needs():
-    assert raw.linear_memory(M, K) >= M * K
-    assert raw.linear_memory(0, 0) >= 0
+    device, weight = raw.Device("ref"), plain_weight()
+    assert raw.linear_memory(device, weight, M) >= M * K
+    assert raw.linear_memory(device, weight, 0) == 0
+    assert raw.linear_memory(device, weight, M, True) == 0
+    with pytest.raises(TypeError):
+        raw.linear_memory(device, M, K)

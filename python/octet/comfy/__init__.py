@@ -62,6 +62,9 @@ def install(registry: Any = None, *, float32: bool | None = None) -> Status:
         float32 = os.environ.get("OCTET_COMFY", "").strip().lower() == FLOAT32_VALUE
     backend.quantize_in_float32 = float32
     functions = registering.register(registry, NAME)
+    if not registry.is_available(NAME):
+        return Status(False, f"comfy-kitchen's registry has {NAME} disabled: its other backends "
+                             f"run, until registry.enable({NAME!r})")
     return Status(True, f"Octet serves {', '.join(functions)} of comfy-kitchen")
 
 

@@ -58,7 +58,8 @@ def _linear(function: str, x: torch.Tensor, weight: torch.Tensor, weight_scale: 
     # comfy-kitchen's codes of float32 are those of Octet, but for ties.
     stepwise = x.dtype is not torch.float32 and not quantize_in_float32
     y, m, kernel = kernels.linear(x, weight, scales, bias, rotation, out_dtype, stepwise)
-    tally.served.add((function, n, k, m, x.dtype, rotation, act, kernel))
+    if kernel:  # else there was nothing to compute
+        tally.served.add((function, n, k, m, x.dtype, rotation, act, kernel))
     return y
 
 

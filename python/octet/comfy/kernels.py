@@ -26,7 +26,10 @@ def why_not(device: torch.device) -> str | None:
     try:
         return _reasons[device]
     except KeyError:
-        reason = _reasons[device] = _find_reason(device)
+        try:
+            reason = _reasons[device] = _find_reason(device)
+        except _octet.OutOfMemory as error:  # the next call may find more
+            return str(error)
         if reason is not None:
             _log.warning("Octet does not serve linears on %s: %s", device, reason)
         return reason
@@ -37,6 +40,8 @@ def _find_reason(device: torch.device) -> str | None:
         return f"on {device.type}, expected a CPU or an NVIDIA GPU"
     try:
         opened = engine(-1 if device.type == "cpu" else device.index)
+    except _octet.OutOfMemory:
+        raise
     except RuntimeError as error:  # no CUDA in this build, an old GPU
         return str(error)
     # Its last word is the kernel. Portable C++ would be slower than what comfy-kitchen runs.
@@ -53,17 +58,6 @@ def _plain(weight: Tensor) -> tuple[Tensor, int]:
     return weight.contiguous(), weight.shape[1]
 
 
-def _call_on(x: Tensor, m: int, k: int) -> tuple:
-    """(engine, stream, memory, its bytes, the function that allocates more, the memory's owner)"""
-    index = x.get_device()
-    if index < 0:
-        return engine(index), 0, 0, 0, None, None
-    needed = _octet.linear_memory(m, k)
-    allocate = partial(torch.empty, dtype=torch.uint8, device=x.device)
-    memory = allocate(needed)
-    return engine(index), current_stream(index), memory.data_ptr(), needed, allocate, memory
-
-
 def linear(x: Tensor, weight: Tensor, scales: Tensor, bias: Tensor | None, rotation: int,
            out_dtype: torch.dtype, stepwise: bool) -> tuple[Tensor, int, str]:
     """x [..., k], rotated and quantized by rows (`stepwise`: each step rounded to their type),
@@ -74,11 +68,18 @@ def linear(x: Tensor, weight: Tensor, scales: Tensor, bias: Tensor | None, rotat
     x, m, stride = matrix(x, k)
     if not m or not n:
         return y, m, ""
-    on, stream, memory, memory_bytes, allocate, _owner = _call_on(x, m, k)
-    kernel = _octet.linear(
-        on, stream, memory, memory_bytes, allocate, x.data_ptr(), stride, DTYPES[x.dtype], m, k,
-        weight.data_ptr(), weight_stride, n, scales.data_ptr(), scales.numel(),
+    index = x.get_device()
+    on, stream, memory_bytes = engine(index), 0, 0
+    plain = _octet.PlainWeight(
+        weight.data_ptr(), n, k, weight_stride, scales.data_ptr(), scales.numel(),
         0 if bias is None else bias.data_ptr(), 0 if bias is None else DTYPES[bias.dtype], 0,
-        rotation, False, y.data_ptr(), n, DTYPES[out_dtype], stepwise)
+        rotation, False)
+    if index >= 0:
+        stream, memory_bytes = current_stream(index), _octet.linear_memory(on, plain, m)
+    allocate = partial(torch.empty, dtype=torch.uint8, device=x.device)
+    memory = allocate(memory_bytes)
+    kernel = _octet.linear(
+        on, stream, memory.data_ptr(), memory_bytes, allocate, plain, x.data_ptr(), stride,
+        DTYPES[x.dtype], m, y.data_ptr(), n, DTYPES[out_dtype], stepwise)
     note_run(kernel, m, n, k)
     return y, m, kernel

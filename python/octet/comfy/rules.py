@@ -13,11 +13,14 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from octet._linear import ROTATION_GROUPS
+
 from . import kernels
 
 INT8 = torch.int8
 FLOATS = frozenset({torch.float32, torch.float16, torch.bfloat16})
-ROTATIONS = frozenset({4, 16, 64, 256, 1024})
+# Whose address is that of their numbers. Others may keep them elsewhere, as QuantizedTensor does.
+PLAIN = (Tensor, torch.nn.Parameter)
 MOST_COLUMNS = 131_071  # of a weight: beyond, sums of products could leave 32 bits
 
 # How many columns of x become one that is quantized.
@@ -52,7 +55,7 @@ def _unknown(function: str, arguments: Mapping[str, Any]) -> Refusal | None:
 
 
 def _is_vector(value: Any, length: int) -> bool:
-    return isinstance(value, Tensor) and value.dtype in FLOATS and value.numel() == length
+    return type(value) in PLAIN and value.dtype in FLOATS and value.numel() == length
 
 
 def _more(function: str, arguments: Mapping[str, Any], k: int) -> Refusal | None:
@@ -79,8 +82,10 @@ def why_not(function: str, arguments: Mapping[str, Any]) -> Refusal | None:
         if refusal is not None:
             return refusal
     x, weight, act = get("x"), get("weight"), get("input_act")
-    if not isinstance(x, Tensor) or not isinstance(weight, Tensor):
-        return Refusal("x", "x and weight have to be tensors")
+    if type(x) not in PLAIN:
+        return Refusal("x", "expected a plain tensor, of no other class")
+    if type(weight) not in PLAIN:
+        return Refusal("weight", "expected a plain tensor, of no other class")
     if x.dtype not in FLOATS:
         return Refusal("x", f"{x.dtype}, expected float32, float16 or bfloat16")
     shape, x_shape = weight.shape, x.shape
@@ -102,7 +107,7 @@ def why_not(function: str, arguments: Mapping[str, Any]) -> Refusal | None:
         return Refusal("x", "its last dimension does not fit the weight")
     if get("convrot"):
         group = get("convrot_groupsize", 256)
-        if group not in ROTATIONS or k % group:
+        if group not in ROTATION_GROUPS or k % group:
             return Refusal("convrot_groupsize", f"{group} for k = {k}, expected 4, 16, 64, 256 or "
                                                 "1024, and a divisor of k")
     out_dtype = get("out_dtype")
@@ -111,7 +116,7 @@ def why_not(function: str, arguments: Mapping[str, Any]) -> Refusal | None:
     scale, bias = get("weight_scale"), get("bias")
     if scale is None:
         return None  # a question, see below
-    if not isinstance(scale, Tensor) or scale.dtype not in FLOATS or scale.numel() not in (1, n):
+    if type(scale) not in PLAIN or scale.dtype not in FLOATS or scale.numel() not in (1, n):
         return Refusal("weight_scale", "expected one float, or one for each row of the weight")
     if bias is not None and not _is_vector(bias, n):
         return Refusal("bias", "expected one float for each row of the weight")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, NamedTuple
 
-from octet.report import note_fallback
+from octet.report import note_fallback, table
 
 if TYPE_CHECKING:
     import torch
@@ -97,28 +97,16 @@ def take_report(state: str, clear: bool) -> Report:
                   [(Declined(*row), count) for row, count in left], ran_others, left_others)
 
 
-def _table(head: list[str], rows: list[list[str]], right: set[int]) -> str:
-    """Columns as wide as their widest cell; those of numbers end at the same place."""
-    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
-
-    def line(row: list[str]) -> str:
-        cells = (cell.rjust(width) if i in right else cell.ljust(width)
-                 for i, (cell, width) in enumerate(zip(row, widths)))
-        return "  ".join(cells).rstrip()
-
-    return "\n".join(line(row) for row in [head, *rows])
-
-
 def _served_table(rows: list[tuple[Served, int]], others: int) -> str:
     if not rows:
         return "No call has run here yet."
-    head = ["n x k", "m", "input", "kernel", "calls"]
+    head = ("n x k", "m", "input", "kernel", "calls")
     by_shape = sorted(rows, key=lambda item: (-item[0].n * item[0].k, item[0].m))
-    cells = [[f"{row.n} x {row.k}", str(row.m), _input_of(row), row.kernel, str(count)]
+    cells = [(f"{row.n} x {row.k}", str(row.m), _input_of(row), row.kernel, str(count))
              for row, count in by_shape]
     calls = sum(count for _, count in rows) + others
-    text = f"{_calls(calls)} ran here, in native INT8:\n" + _table(head, cells, {1, 4})
-    return text + (f"\nand {others} of further shapes" if others else "")
+    lines = [f"{_calls(calls)} ran here, in native INT8:", *table(head, cells, right=(1, 4))]
+    return "\n".join(lines + ([f"and {others} of further shapes"] if others else []))
 
 
 def _calls(count: int) -> str:
@@ -139,8 +127,9 @@ def _input_of(row: Served) -> str:
 def _declined_table(rows: list[tuple[Declined, int]], others: int) -> str:
     if not rows:
         return "No call was declined."
-    cells = [[row.function, row.parameter, row.reason, str(count)] for row, count in rows]
+    head = ("function", "parameter", "reason", "calls")
+    cells = [(row.function, row.parameter, row.reason, str(count)) for row, count in rows]
     calls = sum(count for _, count in rows) + others
-    text = f"{_calls(calls)} went to the next backend, declined here:\n"
-    text += _table(["function", "parameter", "reason", "calls"], cells, {3})
-    return text + (f"\nand {others} for further reasons" if others else "")
+    lines = [f"{_calls(calls)} went to the next backend, declined here:",
+             *table(head, cells, right=(3,))]
+    return "\n".join(lines + ([f"and {others} for further reasons"] if others else []))

@@ -6,12 +6,12 @@ from typing import Any, NoReturn
 
 import torch
 
+from octet._linear import check_rotation  # noqa: F401 - for tensors as for other arrays
 from octet._octet import BF16, F16, F32
 from octet.errors import OctetTypeError, refuse
 
 # Activations, outputs and biases.
 DTYPES = {torch.float32: F32, torch.bfloat16: BF16, torch.float16: F16}
-GROUPS = (4, 16, 64, 256, 1024)  # of rotations
 
 
 def describe(value: Any) -> str:
@@ -64,15 +64,6 @@ def check_memory(name: str, value: torch.Tensor) -> int:
             name, f"`{name}` is {describe(value)} and has no memory; it was freed, or never filled"
         )
     return address
-
-
-def check_rotation(group: int, k: int) -> None:
-    if group and (group not in GROUPS or k % group):
-        refuse(
-            "rotation_group",
-            f"`rotation_group` is {group}; expected 0, or one of 4, 16, 64, 256 and 1024 that "
-            f"divides the {k} inputs",
-        )
 
 
 def check_output(out_dtype: torch.dtype) -> int:

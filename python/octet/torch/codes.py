@@ -43,22 +43,18 @@ def quantize_rows(
     return codes, scales
 
 
-def _multiply(codes: Tensor, scales: int, rows, y: Tensor, y_dtype: int) -> str:
+def _multiply(codes: Tensor, scales: int, rows: Rows, y: Tensor, y_dtype: int) -> str:
     """Codes [m, k] by the weight, into y."""
     codes, m, stride = matrix(codes, rows.k)
     address = checks.check_memory("codes", codes)
-    if rows.packed is not None:
-        return _octet.packed_linear_int8(
-            *(rows.engine, 0, 0, 0, None, address, stride, scales, m, rows.k, rows.packed),
-            *(y.data_ptr(), rows.outputs, y_dtype),
-        )
-    memory_bytes = _octet.linear_memory(m, rows.k)
+    memory_bytes = stream = 0
+    if codes.is_cuda:
+        memory_bytes = _octet.linear_memory(rows.engine, rows.weight, m, True)
+        stream = current_stream(rows.index)
     memory = rows.allocate(memory_bytes)
     return _octet.linear_int8(
-        *(rows.engine, current_stream(rows.index), memory.data_ptr(), memory_bytes),
-        *(rows.allocate, address, stride, scales, m, rows.k, rows.codes, rows.stride, rows.n),
-        *(rows.scales, rows.scale_count, rows.bias, rows.bias_dtype, rows.gate_up),
-        *(y.data_ptr(), rows.outputs, y_dtype),
+        *(rows.engine, stream, memory.data_ptr(), memory_bytes, rows.allocate, rows.weight),
+        *(address, stride, scales, m, y.data_ptr(), rows.outputs, y_dtype),
     )
 
 

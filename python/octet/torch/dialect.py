@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from octet._linear import ROTATION_GROUPS
 from octet._octet import OctetError
-from octet.torch.checks import GROUPS, describe
+from octet.torch.checks import describe
 
 _FORMAT = "int8_tensorwise"
 _LARGEST_MARKER = 65_536
@@ -60,7 +61,7 @@ def read_marker(blob: Tensor, name: str) -> Marker:
         if not isinstance(flags[key], bool):
             raise OctetError(f'{name}: "{key}" is {flags[key]!r}, expected true or false')
     group = fields.get("convrot_groupsize", 256) if flags["convrot"] else 0
-    if flags["convrot"] and (isinstance(group, bool) or group not in GROUPS):
+    if flags["convrot"] and (isinstance(group, bool) or group not in ROTATION_GROUPS):
         raise OctetError(
             f'{name}: "convrot_groupsize" is {group!r}, expected 4, 16, 64, 256 or 1024'
         )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from octet.torch.checks import GROUPS, refuse
+from octet._linear import ROTATION_GROUPS
+from octet.errors import refuse
 
 
 @dataclass(frozen=True)
@@ -15,7 +16,7 @@ class Recipe:
 
     def group_for(self, k: int) -> int:
         """The recipe's group, or the largest smaller one that divides k inputs; 0 if none does."""
-        return max((g for g in GROUPS if g <= self.group and k % g == 0), default=0)
+        return max((g for g in ROTATION_GROUPS if g <= self.group and k % g == 0), default=0)
 
     def __str__(self) -> str:
         return f"convrot:{self.group}" if self.group else "rowwise"
@@ -31,7 +32,7 @@ def parse_recipe(text: str | Recipe) -> Recipe:
     if name == "convrot":
         if not colon:
             return Recipe(256)
-        if number.isdecimal() and int(number) in GROUPS:
+        if number.isdecimal() and int(number) in ROTATION_GROUPS:
             return Recipe(int(number))
         refuse(
             "recipe",

@@ -23,10 +23,14 @@ from octet.torch.checks import DTYPES
 
 try:
     from torch._C import _cuda_getCurrentRawStream as current_stream
+    from torch._C import _cuda_getDevice as _current_device
 except ImportError:  # torch without CUDA
 
     def current_stream(index: int) -> int:
         return 0
+
+    def _current_device() -> int:
+        return _HOST
 
 
 try:  # as Inductor's code does: a third of what torch.empty() costs
@@ -36,6 +40,7 @@ except ImportError:
 
 
 _HOST = -1  # what Tensor.get_device() says of CPUs
+_data_ptr = Tensor.data_ptr
 
 _engines: dict[int, _octet.Device] = {}
 _lock = threading.Lock()
@@ -74,10 +79,10 @@ class Rows:
     """A weight of one or more consecutive parts, checked, in the form that the engine takes."""
 
     __slots__ = (
-        *("others", "addresses", "versions", "options", "held", "packed", "engine", "index"),
-        *("n", "k", "outputs", "codes", "stride", "scales", "scale_count", "bias", "bias_dtype"),
-        *("smooth", "group", "gate_up", "allocate", "kernel", "m", "run", "device"),
+        *("others", "ids", "addresses", "versions", "options", "held", "engine", "index", "device"),
+        *("n", "k", "outputs", "group", "gate_up", "weight", "allocate", "kernel", "m", "run"),
     )
+    weight: _octet.Weight
     kernel: str
     m: int
     run: Run
@@ -88,12 +93,12 @@ class Rows:
         parts, biased, self.group, self.gate_up = options
         # Not the first tensor, which keeps this object: it would be freed by the collector alone.
         self.others, self.options = tensors[1:], options
+        self.ids = list(map(id, self.others))
         weights, scales = tensors[:parts], tensors[parts : 2 * parts]
         biases = tensors[2 * parts : 3 * parts] if biased else ()
         smooth = tensors[-1] if len(tensors) > 2 * parts + len(biases) else None
         self.kernel, self.m = "", 0
         self.held: list[Tensor] = []  # copies whose addresses are used
-        self.packed: _octet.Weight | None = None
         self.device = weights[0].device
         _check_parts(weights, scales, biases, smooth, self.device)
         self.addresses = [checks.check_memory("weight", tensor) for tensor in tensors]
@@ -110,29 +115,22 @@ class Rows:
             rows = self._hold(rows.contiguous())
         scale = self._joined_scales(weights, scales)
         bias = self._joined(biases) if biased else None
-        self.codes, self.stride = rows.data_ptr(), rows.stride(0)
+        copied = tensors
         if self.index == _HOST:
             self._pack(rows, scale, bias, smooth)
         else:
-            self.scales, self.scale_count = scale.data_ptr(), scale.numel()
-            self.bias = 0 if bias is None else bias.data_ptr()
-            self.bias_dtype = 0 if bias is None else DTYPES[bias.dtype]
-            self.smooth = 0 if smooth is None else self._dense(smooth, torch.float32).data_ptr()
-        copied = tensors if self.packed is not None or self.held else ()
+            self._borrow(rows, scale, bias, smooth)
+            copied = tensors if self.held else ()
         # Tensors of inference mode do not count their changes.
         self.versions = [None if tensor.is_inference() else tensor._version for tensor in copied]
 
     def fits(self, tensors: tuple[Tensor, ...], options: tuple[int, bool, int, bool]) -> bool:
         """Whether it was made of these, and they are what they were."""
-        addresses = self.addresses
-        if options != self.options or len(tensors) != len(addresses):
+        # Comparing tensors would compare their elements.
+        if list(map(_data_ptr, tensors)) != self.addresses or options != self.options:
             return False
-        if tensors[0].data_ptr() != addresses[0]:
+        if list(map(id, tensors[1:])) != self.ids:
             return False
-        for place, known in enumerate(self.others, 1):
-            tensor = tensors[place]
-            if tensor is not known or tensor.data_ptr() != addresses[place]:
-                return False
         for tensor, version in zip(tensors, self.versions):
             if version is not None and tensor._version != version:
                 return False
@@ -192,13 +190,23 @@ class Rows:
         scale = scale.reshape(-1).expand(self.n).contiguous()
         bias = None if bias is None else bias.float().contiguous()
         smooth = None if smooth is None else smooth.detach().float().contiguous()
-        self.packed = _octet.Weight(
+        self.weight = _octet.PackedWeight(
             *(self.engine, rows.data_ptr(), self.n, self.k, scale.data_ptr()),
             0 if bias is None else bias.data_ptr(),
             0 if smooth is None else smooth.data_ptr(),
             *(self.group, self.gate_up),
         )
         self.held.clear()  # copied once more, into the packed weight
+
+    def _borrow(
+        self, rows: Tensor, scale: Tensor, bias: Tensor | None, smooth: Tensor | None
+    ) -> None:
+        self.weight = _octet.PlainWeight(
+            *(rows.data_ptr(), self.n, self.k, rows.stride(0), scale.data_ptr(), scale.numel()),
+            *((0, 0) if bias is None else (bias.data_ptr(), DTYPES[bias.dtype])),
+            0 if smooth is None else self._dense(smooth, torch.float32).data_ptr(),
+            *(self.group, self.gate_up),
+        )
 
     # A copy of the tensor makes its own.
     def __deepcopy__(self, memo: dict[int, Any]) -> None:
@@ -267,20 +275,12 @@ def matrix(x: Tensor, k: int) -> tuple[Tensor, int, int]:
     return x, x.shape[0], x.stride(0)
 
 
-def empty(size: tuple[int, ...], dtype: torch.dtype, like: Tensor, index: int) -> Tensor:
-    """Dense, on the device of `like`, whose number is `index`."""
-    make = _empty_strided_cpu
-    if index != _HOST:  # what makes it there, makes it on the current GPU
-        make = _empty_strided_cuda if torch._C._cuda_getDevice() == index else None
-    if make is None:
-        return like.new_empty(size, dtype=dtype)
-    if len(size) == 2:
-        return make(size, (size[1], 1), dtype)
-    strides, step = [], 1
-    for extent in reversed(size):
-        strides.append(step)
-        step *= extent or 1
-    return make(size, tuple(strides[::-1]), dtype)
+def _makes(index: int) -> Callable[..., Tensor] | None:
+    """What makes a tensor on this device; it takes sizes, strides and dtype."""
+    if index == _HOST:
+        return _empty_strided_cpu
+    # What makes it on a GPU, makes it on the current one.
+    return _empty_strided_cuda if _current_device() == index else None
 
 
 def linear(x: Tensor, rows: Rows, out_dtype: torch.dtype | None) -> Tensor:
@@ -293,30 +293,40 @@ def linear(x: Tensor, rows: Rows, out_dtype: torch.dtype | None) -> Tensor:
         checks.check_device("x", x, rows.device)
     if out_dtype is not None and out_dtype is not dtype:
         dtype, y_dtype = out_dtype, checks.check_output(out_dtype)
-    x, m, stride = matrix(x, k)
-    size = list(shape)  # slices of a torch.Size take a microsecond
-    size[-1] = outputs = rows.outputs
-    y = empty(tuple(size), dtype, x, index)
+    x, m, stride = (x, x.numel() // k, k) if x.is_contiguous() else matrix(x, k)
+    make, outputs = _makes(index), rows.outputs
+    if len(shape) == 2:
+        size, strides = (m, outputs), (outputs, 1)
+    else:
+        size, strides = _dense([*shape], outputs)
+    y = x.new_empty(size, dtype=dtype) if make is None else make(size, strides, dtype)
     if not m:
         return y
     address = x.data_ptr() or checks.check_memory("x", x)
+    engine, weight, memory_bytes, memory_address, stream = rows.engine, rows.weight, 0, 0, 0
+    if index >= 0:
+        memory_bytes = _octet.linear_memory(engine, weight, m)
+        if make is None:
+            memory = rows.allocate(memory_bytes)
+        else:
+            memory = make((memory_bytes,), (1,), torch.uint8)
+        memory_address, stream = memory.data_ptr(), current_stream(index)
     # Arguments are written out: unpacking them from tuples costs another microsecond.
     # fmt: off
-    if rows.packed is not None:
-        kernel = _octet.packed_linear(
-            rows.engine, 0, 0, 0, None, address, stride, x_dtype, m, k, rows.packed,
-            y.data_ptr(), outputs, y_dtype,
-        )
-    else:
-        memory_bytes = _octet.linear_memory(m, k)
-        memory = empty((memory_bytes, 1), torch.uint8, x, index)
-        kernel = _octet.linear(
-            rows.engine, current_stream(index), memory.data_ptr(), memory_bytes, rows.allocate,
-            address, stride, x_dtype, m, k,
-            rows.codes, rows.stride, rows.n, rows.scales, rows.scale_count,
-            rows.bias, rows.bias_dtype, rows.smooth, rows.group, rows.gate_up,
-            y.data_ptr(), outputs, y_dtype,
-        )
+    kernel = _octet.linear(
+        engine, stream, memory_address, memory_bytes, rows.allocate, weight,
+        address, stride, x_dtype, m, y.data_ptr(), outputs, y_dtype,
+    )
     # fmt: on
     rows.ran(kernel, m)
     return y
+
+
+def _dense(size: list[int], columns: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Sizes and strides of a tensor with other columns than one of this size."""
+    size[-1] = columns
+    strides, step = [], 1
+    for extent in reversed(size):
+        strides.append(step)
+        step *= extent or 1
+    return tuple(size), tuple(strides[::-1])
