@@ -71,7 +71,8 @@ run_gpu_python() {
 # many tiles as *MoreTiles* has.
 run_sanitize() {
   local tool filter large status=0
-  large='*MoreTiles*:*Plan*:*TooMuchMemory*:*At1024Pixels*:*TextOfThousands*:*ChunksOfScores*'
+  large='*MoreTiles*:*Plan*:*ThatTune*:*TooMuchMemory*:*At1024Pixels*:*TextOfThousands*'
+  large+=':*ChunksOfScores*'
   tools/build.sh gpu-sanitize cuda_tests || return 1
   for tool in memcheck racecheck synccheck initcheck; do
     filter="-$large"
