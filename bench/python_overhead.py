@@ -39,8 +39,8 @@ def ways(device: str) -> dict:
     needed = _octet.linear_memory(rows.engine, rows.weight, m)
     memory = torch.empty(needed, dtype=torch.uint8, device=device)
     stream = runtime.current_stream(rows.index) if rows.index >= 0 else 0
-    ready = (rows.engine, stream, memory.data_ptr(), needed, rows.allocate, rows.weight,
-             x.data_ptr(), k, _octet.BF16, m, y.data_ptr(), n, _octet.BF16)
+    ready = (rows.engine, stream, memory.data_ptr(), needed, runtime.allocator(rows.index),
+             rows.weight, x.data_ptr(), k, _octet.BF16, m, y.data_ptr(), n, _octet.BF16)
     keep = (x, y, memory, module, linear)
     return {
         "the engine's call": lambda: _octet.linear(*ready),

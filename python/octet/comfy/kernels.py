@@ -8,14 +8,13 @@ for each call, which its product outweighs beyond a few rows, and comfy-kitchen 
 from __future__ import annotations
 
 import logging
-from functools import partial
 
 import torch
 from torch import Tensor
 
 from octet import _octet
 from octet.report import note_run
-from octet.torch.runtime import DTYPES, current_stream, engine, matrix
+from octet.torch.runtime import DTYPES, engine, multiply
 
 _log = logging.getLogger(__name__)
 _reasons: dict[torch.device, str | None] = {}  # why a device is not served; None: it is
@@ -62,24 +61,13 @@ def linear(x: Tensor, weight: Tensor, scales: Tensor, bias: Tensor | None, rotat
            out_dtype: torch.dtype, stepwise: bool) -> tuple[Tensor, int, str]:
     """x [..., k], rotated and quantized by rows (`stepwise`: each step rounded to their type),
     times the weight; the number of rows, and the kernel."""
-    weight, weight_stride = _plain(weight)
-    n, k = weight.shape
-    y = x.new_empty((*x.shape[:-1], n), dtype=out_dtype)
-    x, m, stride = matrix(x, k)
-    if not m or not n:
-        return y, m, ""
-    index = x.get_device()
-    on, stream, memory_bytes = engine(index), 0, 0
+    weight, stride = _plain(weight)
+    (n, k), index = weight.shape, x.get_device()
     plain = _octet.PlainWeight(
-        weight.data_ptr(), n, k, weight_stride, scales.data_ptr(), scales.numel(),
+        weight.data_ptr(), n, k, stride, scales.data_ptr(), scales.numel(),
         0 if bias is None else bias.data_ptr(), 0 if bias is None else DTYPES[bias.dtype], 0,
         rotation, False)
-    if index >= 0:
-        stream, memory_bytes = current_stream(index), _octet.linear_memory(on, plain, m)
-    allocate = partial(torch.empty, dtype=torch.uint8, device=x.device)
-    memory = allocate(memory_bytes)
-    kernel = _octet.linear(
-        on, stream, memory.data_ptr(), memory_bytes, allocate, plain, x.data_ptr(), stride,
-        DTYPES[x.dtype], m, y.data_ptr(), n, DTYPES[out_dtype], stepwise)
-    note_run(kernel, m, n, k)
+    y, m, kernel = multiply(engine(index), plain, index, x, x.shape, n, out_dtype, stepwise)
+    if kernel:
+        note_run(kernel, m, n, k)
     return y, m, kernel

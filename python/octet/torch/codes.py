@@ -8,7 +8,7 @@ from torch import Tensor
 from octet import _octet
 from octet.report import note_run
 from octet.torch import checks
-from octet.torch.runtime import Rows, current_stream, engine_of, matrix, rows_of
+from octet.torch.runtime import Rows, allocator, current_stream, engine_of, matrix, rows_of
 
 
 def quantize_rows(
@@ -51,9 +51,10 @@ def _multiply(codes: Tensor, scales: int, rows: Rows, y: Tensor, y_dtype: int) -
     if codes.is_cuda:
         memory_bytes = _octet.linear_memory(rows.engine, rows.weight, m, True)
         stream = current_stream(rows.index)
-    memory = rows.allocate(memory_bytes)
+    allocate = allocator(rows.index)
+    memory = allocate(memory_bytes)
     return _octet.linear_int8(
-        *(rows.engine, stream, memory.data_ptr(), memory_bytes, rows.allocate, rows.weight),
+        *(rows.engine, stream, memory.data_ptr(), memory_bytes, allocate, rows.weight),
         *(address, stride, scales, m, y.data_ptr(), rows.outputs, y_dtype),
     )
 

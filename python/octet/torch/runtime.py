@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -71,8 +71,11 @@ def engine_of(tensor: Tensor) -> _octet.Device:
     checks.wrong_value("x", "it on a CPU or an NVIDIA GPU; move it, or keep the linear", tensor)
 
 
-def _allocator(tensor: Tensor) -> Callable[[int], Tensor]:
-    return partial(torch.empty, dtype=torch.uint8, device=tensor.device)
+@cache
+def allocator(index: int) -> Callable[[int], Tensor]:
+    """Makes bytes on a device."""
+    device = "cpu" if index == _HOST else f"cuda:{index}"
+    return partial(torch.empty, dtype=torch.uint8, device=device)
 
 
 class Rows:
@@ -80,7 +83,7 @@ class Rows:
 
     __slots__ = (
         *("others", "ids", "addresses", "versions", "options", "held", "engine", "index", "device"),
-        *("n", "k", "outputs", "group", "gate_up", "weight", "allocate", "kernel", "m", "run"),
+        *("n", "k", "outputs", "group", "gate_up", "weight", "kernel", "m", "run"),
     )
     weight: _octet.Weight
     kernel: str
@@ -108,7 +111,6 @@ class Rows:
             checks.wrong_value("weight", "as many gate as up rows, and no bias", weights[0])
         checks.check_rotation(self.group, self.k)
         self.engine, self.index = engine_of(weights[0]), weights[0].get_device()
-        self.allocate = _allocator(weights[0])
 
         rows = self._joined(weights)
         if rows.stride(1) != 1 or rows.stride(0) < self.k:
@@ -275,51 +277,65 @@ def matrix(x: Tensor, k: int) -> tuple[Tensor, int, int]:
     return x, x.shape[0], x.stride(0)
 
 
-def _makes(index: int) -> Callable[..., Tensor] | None:
-    """What makes a tensor on this device; it takes sizes, strides and dtype."""
-    if index == _HOST:
-        return _empty_strided_cpu
-    # What makes it on a GPU, makes it on the current one.
-    return _empty_strided_cuda if _current_device() == index else None
-
-
 def linear(x: Tensor, rows: Rows, out_dtype: torch.dtype | None) -> Tensor:
     """y = x W^T of quantized x, with the bias or swiglu of `rows`."""
-    dtype, shape, k, index = x.dtype, x.shape, rows.k, rows.index
-    x_dtype = y_dtype = DTYPES.get(dtype) or checks.check_floating("x", x)
-    if not shape or shape[-1] != k:
-        checks.wrong_value("x", f"[..., {k}], the inputs of the weight", x)
+    dtype, shape, index = x.dtype, x.shape, rows.index
+    if dtype not in DTYPES:
+        checks.check_floating("x", x)
+    if not shape or shape[-1] != rows.k:
+        checks.wrong_value("x", f"[..., {rows.k}], the inputs of the weight", x)
     if x.get_device() != index or x.is_cuda != (index >= 0):
         checks.check_device("x", x, rows.device)
     if out_dtype is not None and out_dtype is not dtype:
-        dtype, y_dtype = out_dtype, checks.check_output(out_dtype)
+        dtype = out_dtype
+        checks.check_output(dtype)
+    y, m, kernel = multiply(rows.engine, rows.weight, index, x, shape, rows.outputs, dtype)
+    if m:
+        rows.ran(kernel, m)
+    return y
+
+
+def multiply(
+    engine: _octet.Device,
+    weight: _octet.Weight,
+    index: int,
+    x: Tensor,
+    shape: torch.Size,
+    columns: int,
+    dtype: torch.dtype,
+    stepwise: bool = False,
+) -> tuple[Tensor, int, str]:
+    """y, its rows and the kernel: x, of that shape, quantized and times the weight, on the device
+    of that number. All of them fit; y may be empty."""
+    k, x_dtype = shape[-1], x.dtype
     x, m, stride = (x, x.numel() // k, k) if x.is_contiguous() else matrix(x, k)
-    make, outputs = _makes(index), rows.outputs
-    if len(shape) == 2:
-        size, strides = (m, outputs), (outputs, 1)
-    else:
-        size, strides = _dense([*shape], outputs)
+    if index == _HOST:
+        make = _empty_strided_cpu
+    else:  # what makes it on a GPU, makes it on the current one
+        make = _empty_strided_cuda if _current_device() == index else None
+    size, strides = (m, columns), (columns, 1)
+    if len(shape) != 2:
+        size, strides = _dense([*shape], columns)
     y = x.new_empty(size, dtype=dtype) if make is None else make(size, strides, dtype)
-    if not m:
-        return y
+    if not m or not columns:
+        return y, m, ""
     address = x.data_ptr() or checks.check_memory("x", x)
-    engine, weight, memory_bytes, memory_address, stream = rows.engine, rows.weight, 0, 0, 0
+    memory_bytes = memory_address = stream = 0
     if index >= 0:
         memory_bytes = _octet.linear_memory(engine, weight, m)
         if make is None:
-            memory = rows.allocate(memory_bytes)
+            memory = allocator(index)(memory_bytes)
         else:
             memory = make((memory_bytes,), (1,), torch.uint8)
         memory_address, stream = memory.data_ptr(), current_stream(index)
     # Arguments are written out: unpacking them from tuples costs another microsecond.
     # fmt: off
     kernel = _octet.linear(
-        engine, stream, memory_address, memory_bytes, rows.allocate, weight,
-        address, stride, x_dtype, m, y.data_ptr(), outputs, y_dtype,
+        engine, stream, memory_address, memory_bytes, allocator(index), weight,
+        address, stride, DTYPES[x_dtype], m, y.data_ptr(), columns, DTYPES[dtype], stepwise,
     )
     # fmt: on
-    rows.ran(kernel, m)
-    return y
+    return y, m, kernel
 
 
 def _dense(size: list[int], columns: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
