@@ -174,10 +174,10 @@ def _scales(scale: Any, n: int) -> Rows:
 
 
 def check_rotation(group: int, k: int) -> None:
-    if group and (group not in ROTATION_GROUPS or k % group):
+    if not isinstance(group, int) or (group and (group not in ROTATION_GROUPS or k % group)):
         refuse(
             "rotation_group",
-            f"`rotation_group` is {group}; expected 0, or one of 4, 16, 64, 256 and 1024 that "
+            f"`rotation_group` is {group!r}; expected 0, or one of 4, 16, 64, 256 and 1024 that "
             f"divides the {k} columns",
         )
 

@@ -70,7 +70,7 @@ struct Device {
   std::string description() const;
 
   std::string name;
-  struct Taken;  // see calls.cpp; used with the GIL held
+  struct Taken;  // see calls.cpp
   std::unique_ptr<Taken> taken;
   Owned<octet_device, octet_device_free> handle;
 };

@@ -9,6 +9,7 @@
 #include <compare>
 #include <exception>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -29,17 +30,35 @@ T* pointer(Address address) {
   return reinterpret_cast<T*>(address);
 }
 
-// What linears of one size took beside octet_linear_memory(): sums that kernels share, copies. It
-// comes with the next call's memory, which is cheaper than asking Python for it in between.
+// All that decides how much memory a linear takes, but for vectors that are copied.
 struct LinearSize {
   int64_t m, n, k;
-  bool of_codes, plain;
+  bool of_codes;
+  bool plain;    // else packed
+  bool aligned;  // a plain one: the GPU's kernels read it as it lies, if its size allows that, too
   auto operator<=>(const LinearSize&) const = default;
 };
 
 }  // namespace
 
+// What linears took, where that was more than octet_linear_memory(): sums that kernels share,
+// copies. It comes with the next call's memory, which is cheaper than asking Python in between.
 struct Device::Taken {
+  static constexpr size_t kMostSizes = 4096;
+
+  size_t of(const LinearSize& size, size_t least) {
+    const std::lock_guard lock(mutex);
+    const auto known = bytes.find(size);
+    return known == bytes.end() ? least : std::max(known->second, least);
+  }
+  void remember(const LinearSize& size, size_t taken) {
+    const std::lock_guard lock(mutex);
+    if (bytes.size() >= kMostSizes) bytes.clear();
+    size_t& most = bytes[size];
+    most = std::max(most, taken);
+  }
+
+  std::mutex mutex;  // a Python without a GIL has none to hold
   std::map<LinearSize, size_t> bytes;
 };
 
@@ -180,13 +199,15 @@ size_t least_memory(const LinearSize& size) {
 }
 
 LinearSize size_of(const Weight& weight, int64_t m, bool of_codes) {
-  return {m, weight.n, weight.k, of_codes, weight.plain() != nullptr};
+  const octet_plain_weight* plain = weight.plain();
+  const bool aligned = plain != nullptr && plain->row_stride % 16 == 0 &&
+                       reinterpret_cast<Address>(plain->codes) % 16 == 0;
+  return {m, weight.n, weight.k, of_codes, plain != nullptr, aligned};
 }
 
 size_t linear_memory(const Device& device, const Weight& weight, int64_t m, bool of_codes) {
   const LinearSize size = size_of(weight, m, of_codes);
-  const auto known = device.taken->bytes.find(size);
-  return known == device.taken->bytes.end() ? least_memory(size) : known->second;
+  return device.taken->of(size, least_memory(size));
 }
 
 // Runs a linear, and remembers what it asked for.
@@ -194,10 +215,7 @@ template <class Function>
 nb::str run_linear(const Device& device, const LinearSize& size, size_t memory_bytes, Call& call,
                    Function&& function) {
   nb::str kernel = call.run(function);
-  if (call.asked_for() > 0) {
-    size_t& taken = device.taken->bytes[size];
-    taken = std::max({taken, least_memory(size), memory_bytes + call.asked_for()});
-  }
+  if (call.asked_for() > 0) device.taken->remember(size, memory_bytes + call.asked_for());
   return kernel;
 }
 

@@ -260,8 +260,8 @@ def test_memory_that_was_short_once_is_asked_for_again(monkeypatch):
             raise octet.OutOfMemory("there is none")
 
         short.setattr(kernels, "engine", open_none)
-        assert kernels.why_not(cpu) == "there is none"
-    assert kernels.why_not(cpu) != "there is none"
+        assert "too little memory" in kernels.why_not(cpu)
+    assert "too little memory" not in (kernels.why_not(cpu) or "")
 
 
 def test_errors_of_comfy_kitchen_stay_its_own():

@@ -101,8 +101,9 @@ def plain_weight(weight, scale) -> raw.PlainWeight:
     )
 
 
-def test_memory_is_the_callers(device):
-    x, weight, scale = (array.cuda() for array in random_linear(16, 64, 128))
+@pytest.mark.parametrize("n, k", [(64, 128), (40, 72)])  # the latter is packed in each call
+def test_memory_is_the_callers(device, n, k):
+    x, weight, scale = (array.cuda() for array in random_linear(16, n, k))
     meant = octet.int8_linear(x, weight, scale)
     y = torch.empty_like(meant)
     asked = []
@@ -117,6 +118,7 @@ def test_memory_is_the_callers(device):
     y.zero_()
     asked.clear()
     needed = raw.linear_memory(device, plain_weight(weight, scale), 16)
+    assert needed >= 16 * k + (n * k if n == 40 else 0)
     memory = torch.empty(needed, dtype=torch.uint8, device="cuda")
     run_raw(device, x, weight, scale, y, allocate, memory)
     assert torch.equal(y, meant) and not asked

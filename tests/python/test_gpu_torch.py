@@ -96,6 +96,9 @@ def test_strided_inputs_and_rows_of_a_weight():
             whole = on_gpu(weight, scale, bias)
             y = int8_linear(view.cuda(), *(tensor[rows] for tensor in whole))
             assert torch.equal(y.cpu(), int8_linear(view, *parts))
+    apart = torch.stack([bias, bias + 9], 1).cuda()[:, 0]  # the bias, every other number
+    y = int8_linear(x.cuda(), *on_gpu(weight, scale), apart)
+    assert torch.equal(y.cpu(), int8_linear(x, weight, scale, bias))
     sizes = [64, 64]
     y = int8_linear_parts(x.cuda(), *(t.split(sizes) for t in on_gpu(weight, scale, bias)))
     assert torch.equal(y.cpu(), int8_linear(x, weight, scale, bias))

@@ -130,6 +130,10 @@ def test_parts_are_one_linear():
     apart = [[part.clone() for part in parts] for parts in adjacent]
     for parts in (adjacent, apart):
         assert torch.equal(int8_linear_parts(x, *parts), expected)
+    # A single row is contiguous whatever its stride is.
+    rows = [whole[::2][:1], whole[1:2]]
+    y = int8_linear_parts(x, rows, [scale[:1], scale[1:2]], [bias[:1], bias[1:2]])
+    assert torch.equal(y, expected[:, :2])
 
 
 # --- shapes and memory ---
@@ -162,6 +166,15 @@ def test_a_weight_may_be_rows_of_another():
     rows = weight[16:64, :64]
     y = int8_linear(x, rows, scale[16:64])
     assert torch.equal(y, definition.linear(x, rows.contiguous(), scale[16:64]))
+
+
+def test_scales_and_biases_may_be_apart():
+    x, (weight, scale, bias) = torch.randn(3, 64), a_weight(32, 64)
+    expected = int8_linear(x, weight, scale, bias)
+    apart = [torch.stack([t.flatten(), t.flatten() + 9], 1)[:, 0] for t in (scale, bias)]
+    assert torch.equal(int8_linear(x, weight, *apart), expected)
+    one = bias[:1].expand(32)
+    assert torch.equal(int8_linear(x, weight, scale, one), int8_linear(x, weight, scale, one + 0))
 
 
 def test_a_weight_that_changes_is_seen():
@@ -324,6 +337,21 @@ CODES, SCALE = random_codes(32, 64), torch.ones(32)
         (lambda: int8_linear(torch.randn(2, 64), CODES, SCALE.int()), TypeError, "float32"),
         (lambda: int8_linear(torch.randn(2, 64), CODES, SCALE, SCALE[:2]), ValueError, r"\[32\]"),
         (lambda: int8_linear(torch.randn(2, 64), "w", SCALE), TypeError, "a tensor"),
+        (lambda: int8_linear(None, CODES, SCALE), TypeError, "`x` is NoneType None"),
+        (lambda: [int8_linear(torch.randn(2, 64), CODES, scale) for scale in (SCALE, 3.0)],
+         TypeError, "`weight_scale` is float 3.0"),  # with a weight that is known
+        (lambda: int8_linear(torch.randn(2, 64), CODES, SCALE, [1]), TypeError, "`bias` is list"),
+        (lambda: int8_linear(torch.randn(2, 64), CODES, SCALE, smooth=[1]), TypeError, "`smooth`"),
+        (lambda: int8_linear(torch.randn(2, 64), CODES, SCALE, rotation_group=4.0), ValueError,
+         "is 4.0"),
+        (lambda: int8_linear(torch.randn(2, 64), CODES, SCALE, gate_up="yes"), ValueError, "'yes'"),
+        (lambda: int8_linear(torch.randn(2, 64), CODES, torch._neg_view(SCALE)), ValueError,
+         "resolve_neg"),
+        (lambda: int8_linear_parts(torch.randn(2, 64), [CODES] * 2, [SCALE] * 2, [SCALE]),
+         ValueError, "2 `weights`, 2 `weight_scales` and 1 `biases`"),
+        (lambda: torch.ops.octet.int8_linear_parts(torch.randn(2, 64), [CODES], [SCALE] * 2, []),
+         ValueError, "1 `weights`, 2 `weight_scales`"),
+        (lambda: int8_linear_parts(torch.randn(2, 64), [], []), ValueError, "0 `weights`"),
         (lambda: int8_linear(freed(), CODES, SCALE), ValueError, "freed"),
         (lambda: int8_linear(torch.randn(2, 64), CODES, SCALE, rotation_group=8), ValueError, "8"),
         (lambda: int8_linear(torch.randn(2, 64), CODES, SCALE, out_dtype=torch.int8), TypeError,

@@ -27,8 +27,8 @@ def why_not(device: torch.device) -> str | None:
     except KeyError:
         try:
             reason = _reasons[device] = _find_reason(device)
-        except _octet.OutOfMemory as error:  # the next call may find more
-            return str(error)
+        except _octet.OutOfMemory:  # the next call may find more
+            return "too little memory is free to open the device"
         if reason is not None:
             _log.warning("Octet does not serve linears on %s: %s", device, reason)
         return reason

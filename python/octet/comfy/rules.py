@@ -86,6 +86,8 @@ def why_not(function: str, arguments: Mapping[str, Any]) -> Refusal | None:
         return Refusal("x", "expected a plain tensor, of no other class")
     if type(weight) not in PLAIN:
         return Refusal("weight", "expected a plain tensor, of no other class")
+    if x.is_neg():
+        return Refusal("x", "a negative view, whose numbers are others in memory")
     if x.dtype not in FLOATS:
         return Refusal("x", f"{x.dtype}, expected float32, float16 or bfloat16")
     shape, x_shape = weight.shape, x.shape
@@ -107,7 +109,7 @@ def why_not(function: str, arguments: Mapping[str, Any]) -> Refusal | None:
         return Refusal("x", "its last dimension does not fit the weight")
     if get("convrot"):
         group = get("convrot_groupsize", 256)
-        if group not in ROTATION_GROUPS or k % group:
+        if not isinstance(group, int) or group not in ROTATION_GROUPS or k % group:
             return Refusal("convrot_groupsize", f"{group} for k = {k}, expected 4, 16, 64, 256 or "
                                                 "1024, and a divisor of k")
     out_dtype = get("out_dtype")

@@ -66,6 +66,17 @@ def check_memory(name: str, value: torch.Tensor) -> int:
     return address
 
 
+def check_parts(weights: Any, weight_scales: Any, biases: Any) -> None:
+    """As many scales as weights, and as many biases or none."""
+    parts, scales, added = len(weights), len(weight_scales), len(biases)
+    if not parts or scales != parts or added not in (0, parts):
+        refuse(
+            "weights",
+            f"there are {parts} `weights`, {scales} `weight_scales` and {added} `biases`; expected "
+            "as many scales as weights, at least one, and as many biases or none",
+        )
+
+
 def check_output(out_dtype: torch.dtype) -> int:
     code = DTYPES.get(out_dtype)
     if code is None:

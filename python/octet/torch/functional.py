@@ -12,6 +12,7 @@ from torch.autograd import _profiler_enabled
 from torch.compiler import is_compiling
 
 from octet.torch import ops as _ops  # noqa: F401 - registers them
+from octet.torch.checks import check_parts
 from octet.torch.runtime import linear, rows_of
 
 _PLAIN = (Tensor, torch.nn.Parameter)
@@ -49,7 +50,7 @@ def int8_linear(
     groups of 4, 16, 64, 256 or 1024. `weight_scale`: one, [n] or [n, 1]. `gate_up`: the first half
     of the rows is a gate, y [..., n / 2] = silu(gate) * up.
     """
-    if is_compiling() or not is_plain(x) or (bias is not None and bias.requires_grad):
+    if is_compiling() or not is_plain(x) or getattr(bias, "requires_grad", False):
         return torch.ops.octet.int8_linear(
             *(x, weight, weight_scale, bias),
             smooth=smooth,
@@ -80,7 +81,7 @@ def int8_linear_parts(
     One product, and no copy where the weights (and scales, and biases) lie one after the other in
     memory. All of them have a bias, or none.
     """
-    trained = True in [bias.requires_grad for bias in biases]
+    trained = True in [getattr(bias, "requires_grad", False) for bias in biases]
     if is_compiling() or not is_plain(x) or trained:
         return torch.ops.octet.int8_linear_parts(
             *(x, weights, weight_scales, biases),
@@ -89,6 +90,7 @@ def int8_linear_parts(
             gate_up=gate_up,
             out_dtype=out_dtype,
         )
+    check_parts(weights, weight_scales, biases)
     tensors = (*weights, *weight_scales, *biases)
     if smooth is not None:
         tensors += (smooth,)

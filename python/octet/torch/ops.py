@@ -18,6 +18,7 @@ from torch import Tensor
 
 from octet.torch import codes as codes_calls
 from octet.torch import runtime
+from octet.torch.checks import check_parts, check_tensor
 from octet.torch.rotation import dequantize_rows
 
 _library = torch.library.Library("octet", "DEF")
@@ -76,6 +77,7 @@ def _run_parts(
     gate_up: bool = False,
     out_dtype: torch.dtype | None = None,
 ) -> Tensor:
+    check_parts(weights, weight_scales, biases)
     tensors = (*weights, *weight_scales, *biases)
     if smooth is not None:
         tensors += (smooth,)
@@ -241,6 +243,7 @@ class _Linear(torch.autograd.Function):
 
 
 def _wants_gradient(x: Tensor, biases: Sequence[Tensor]) -> bool:
+    check_tensor("x", x)  # torch takes None for a tensor that is undefined
     return torch.is_grad_enabled() and (
         x.requires_grad or any(bias.requires_grad for bias in biases)
     )

@@ -103,6 +103,11 @@ class Rows:
         self.kernel, self.m = "", 0
         self.held: list[Tensor] = []  # copies whose addresses are used
         self.device = weights[0].device
+        if not isinstance(self.gate_up, bool):
+            checks.refuse("gate_up", f"`gate_up` is {self.gate_up!r}; expected True or False")
+        for tensor in tensors:  # addresses say nothing of it
+            if tensor.is_neg():
+                checks.wrong_value("weight", "numbers as they lie in memory: resolve_neg()", tensor)
         _check_parts(weights, scales, biases, smooth, self.device)
         self.addresses = [checks.check_memory("weight", tensor) for tensor in tensors]
         self.n, self.k = sum(weight.shape[0] for weight in weights), weights[0].shape[1]
@@ -128,10 +133,10 @@ class Rows:
 
     def fits(self, tensors: tuple[Tensor, ...], options: tuple[int, bool, int, bool]) -> bool:
         """Whether it was made of these, and they are what they were."""
-        # Comparing tensors would compare their elements.
-        if list(map(_data_ptr, tensors)) != self.addresses or options != self.options:
+        # Comparing tensors would compare their elements. What is none has another id.
+        if options != self.options or list(map(id, tensors[1:])) != self.ids:
             return False
-        if list(map(id, tensors[1:])) != self.ids:
+        if list(map(_data_ptr, tensors)) != self.addresses:
             return False
         for tensor, version in zip(tensors, self.versions):
             if version is not None and tensor._version != version:
@@ -165,8 +170,8 @@ class Rows:
             if not adjoins or not part.is_contiguous() or part.dtype != first.dtype:
                 return self._hold(torch.cat([part.detach() for part in parts]))
             end += part.numel() * part.element_size()
-        rows = sum(part.shape[0] for part in parts)
-        return first.as_strided((rows, *first.shape[1:]), first.stride())
+        size = (sum(part.shape[0] for part in parts), *first.shape[1:])
+        return first.as_strided(size, _dense_strides(size))  # that of a single row may be any
 
     def _joined_scales(self, weights: tuple[Tensor, ...], scales: tuple[Tensor, ...]) -> Tensor:
         """F32, one for each row, or one for all."""
@@ -205,10 +210,15 @@ class Rows:
     ) -> None:
         self.weight = _octet.PlainWeight(
             *(rows.data_ptr(), self.n, self.k, rows.stride(0), scale.data_ptr(), scale.numel()),
-            *((0, 0) if bias is None else (bias.data_ptr(), DTYPES[bias.dtype])),
+            *self._bias_and_type(bias),
             0 if smooth is None else self._dense(smooth, torch.float32).data_ptr(),
             *(self.group, self.gate_up),
         )
+
+    def _bias_and_type(self, bias: Tensor | None) -> tuple[int, int]:
+        if bias is None:
+            return 0, 0
+        return self._dense(bias, bias.dtype).data_ptr(), DTYPES[bias.dtype]
 
     # A copy of the tensor makes its own.
     def __deepcopy__(self, memo: dict[int, Any]) -> None:
@@ -253,8 +263,11 @@ def rows_of(tensors: tuple[Tensor, ...], options: tuple[int, bool, int, bool]) -
     kept = "_octet_rows" if options[0] == 1 else "_octet_joined_rows"
     rows = getattr(first, kept, None)
     if rows is None or not rows.fits(tensors, options):
-        for name, tensor in zip(("weight", "weight_scale", "bias", "smooth"), tensors):
-            checks.check_tensor(name, tensor)
+        parts, biased = options[:2]
+        kinds = ("weight", "weight_scale", "bias") if biased else ("weight", "weight_scale")
+        for place, tensor in enumerate(tensors):
+            kind = place // parts
+            checks.check_tensor(kinds[kind] if kind < len(kinds) else "smooth", tensor)
         rows = Rows(tensors, options)
         setattr(first, kept, rows)
     return rows
@@ -315,7 +328,10 @@ def multiply(
         make = _empty_strided_cuda if _current_device() == index else None
     size, strides = (m, columns), (columns, 1)
     if len(shape) != 2:
-        size, strides = _dense([*shape], columns)
+        extents = [*shape]  # slices of a torch.Size take a microsecond
+        extents[-1] = columns
+        size = tuple(extents)
+        strides = _dense_strides(size)
     y = x.new_empty(size, dtype=dtype) if make is None else make(size, strides, dtype)
     if not m or not columns:
         return y, m, ""
@@ -338,11 +354,9 @@ def multiply(
     return y, m, kernel
 
 
-def _dense(size: list[int], columns: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Sizes and strides of a tensor with other columns than one of this size."""
-    size[-1] = columns
+def _dense_strides(size: tuple[int, ...]) -> tuple[int, ...]:
     strides, step = [], 1
     for extent in reversed(size):
         strides.append(step)
         step *= extent or 1
-    return tuple(size), tuple(strides[::-1])
+    return tuple(strides[::-1])
