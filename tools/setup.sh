@@ -4,6 +4,7 @@
 #   tools/setup.sh build     compiler, CMake and the libraries: everything `make build` needs
 #   tools/setup.sh cross     cross compiler, emulator and GoogleTest's source
 #   tools/setup.sh python    .venv with the packages of tests/python/requirements.txt
+#   tools/setup.sh wheel     a Python with its headers: what `pip install .` needs beside build
 #   tools/setup.sh library   what other projects find the library with
 #   tools/setup.sh house     a Python 3 for the checks of the source tree
 #   tools/setup.sh fuzz      clang with libFuzzer
@@ -88,7 +89,7 @@ missing_packages() {
       has_emulator || echo qemu-user
       [ -f "$GOOGLETEST_SOURCE/CMakeLists.txt" ] || echo googletest
       ;;
-    python) has_python_parts || printf '%s\n' python3 python3-venv python3-dev ;;
+    python | wheel) has_python_parts || printf '%s\n' python3 python3-venv python3-dev ;;
     fonts) [ -f /usr/share/fonts/truetype/dejavu/DejaVuSerif-Bold.ttf ] || echo fonts-dejavu-core ;;
     library) have pkg-config || echo pkg-config ;;
     house) have python3 || echo python3 ;;
@@ -256,10 +257,12 @@ provide_venv() {
 for group in "$@"; do
   case "$group" in
     python) provide_venv ;;
-    build | cross | fonts | library | house | fuzz | package | root) provide_packages "$group" ;;
+    build | wheel | cross | fonts | library | house | fuzz | package | root)
+      provide_packages "$group"
+      ;;
     *)
-      complain "setup: '$group' is no group; the groups are build, cross, python, fonts, library," \
-        "house, fuzz, package and root"
+      complain "setup: '$group' is no group; the groups are build, wheel, cross, python, fonts," \
+        "library, house, fuzz, package and root"
       exit 2
       ;;
   esac

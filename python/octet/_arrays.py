@@ -15,7 +15,7 @@ from math import prod
 from typing import Any, NamedTuple, NoReturn
 
 from octet import _octet
-from octet.errors import OctetError, OctetTypeError, refuse
+from octet.errors import OctetError, OctetTypeError, refuse, refuse_type
 
 np: Any = None
 try:
@@ -133,7 +133,7 @@ def _to_namespace(namespace: Any, array: Any) -> Any:
 
 def array_of(x: Any, name: str) -> Any:
     if not isinstance(x, np.ndarray):
-        raise OctetTypeError(f"`{name}` is of type {type(x).__name__}; expected an array of NumPy")
+        refuse_type(name, f"`{name}` is of type {type(x).__name__}; expected an array of NumPy")
     return x
 
 
@@ -142,7 +142,7 @@ def describe(array: Any) -> str:
 
 
 def wrong_type(name: str, array: Any, expected: str) -> NoReturn:
-    raise OctetTypeError(f"`{name}` is {describe(array)}; expected {expected}")
+    refuse_type(name, f"`{name}` is {describe(array)}; expected {expected}")
 
 
 def wrong_value(name: str, array: Any, expected: str) -> NoReturn:

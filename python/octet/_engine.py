@@ -10,7 +10,7 @@ from typing import Any
 
 from octet import _octet
 from octet._octet import EngineInfo, Lora, RenderReport
-from octet.errors import OctetError, OctetTypeError, refuse
+from octet.errors import OctetError, refuse, refuse_type
 
 Path = str | os.PathLike[str]
 OnProgress = Callable[[_octet.Progress], object]
@@ -210,8 +210,9 @@ def _caption_text(caption: str | Mapping[str, Any] | os.PathLike[str], wrap_text
     if isinstance(caption, os.PathLike):
         with open(caption, encoding="utf-8") as file:
             return file.read()
-    raise OctetTypeError(
-        f"`caption` is of type {type(caption).__name__}; expected JSON as text, a dict, or a path"
+    refuse_type(
+        "caption",
+        f"`caption` is of type {type(caption).__name__}; expected JSON as text, a dict, or a path",
     )
 
 
@@ -234,7 +235,7 @@ def _seed(seed: int) -> int:
 
 def _callback(callback: Any, name: str) -> Any:
     if callback is not None and not callable(callback):
-        raise OctetTypeError(f"`{name}` is of type {type(callback).__name__}; expected a function")
+        refuse_type(name, f"`{name}` is of type {type(callback).__name__}; expected a function")
     return callback
 
 

@@ -20,7 +20,7 @@ from octet._arrays import (
     wrong_type,
     wrong_value,
 )
-from octet.errors import OctetTypeError, refuse
+from octet.errors import OctetTypeError, refuse, refuse_type
 from octet.report import note_run
 
 ROTATION_GROUPS = (4, 16, 64, 256, 1024)
@@ -223,7 +223,7 @@ def _dtype(given: Any) -> Any:
     except TypeError:
         dtype = None
     if dtype is None or dtype.name not in FLOATS:
-        raise OctetTypeError(f"`out_dtype` is {given}; expected float32, bfloat16 or float16")
+        refuse_type("out_dtype", f"`out_dtype` is {given}; expected float32, bfloat16 or float16")
     return dtype
 
 

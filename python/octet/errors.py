@@ -13,6 +13,13 @@ class OctetTypeError(OctetError, TypeError):
     """An argument of the wrong type, or an array of the wrong dtype."""
 
 
+def refuse_type(field: str, sentence: str) -> NoReturn:
+    """An argument of a wrong type: a TypeError, too, that names it."""
+    error = OctetTypeError(sentence)
+    error.field = field
+    raise error
+
+
 def refuse(field: str, sentence: str) -> NoReturn:
     """An argument that is wrong by itself: a ValueError, too, that names it."""
     error = InvalidRequest(sentence)

@@ -369,7 +369,7 @@ CODES, SCALE = random_codes(32, 64), torch.ones(32)
 def test_wrong_arguments_are_told(call, kind, words):
     with pytest.raises(octet.OctetError, match=words) as caught:
         call()
-    assert isinstance(caught.value, kind)
+    assert isinstance(caught.value, kind) and caught.value.field
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import torch
 
 from octet._linear import check_rotation  # noqa: F401 - for tensors as for other arrays
 from octet._octet import BF16, F16, F32
-from octet.errors import OctetTypeError, refuse
+from octet.errors import refuse, refuse_type
 
 # Activations, outputs and biases.
 DTYPES = {torch.float32: F32, torch.bfloat16: BF16, torch.float16: F16}
@@ -22,7 +22,7 @@ def describe(value: Any) -> str:
 
 
 def wrong_type(name: str, expected: str, got: Any) -> NoReturn:
-    raise OctetTypeError(f"`{name}` is {describe(got)}; expected {expected}")
+    refuse_type(name, f"`{name}` is {describe(got)}; expected {expected}")
 
 
 def wrong_value(name: str, expected: str, got: Any) -> NoReturn:
@@ -80,7 +80,7 @@ def check_parts(weights: Any, weight_scales: Any, biases: Any) -> None:
 def check_output(out_dtype: torch.dtype) -> int:
     code = DTYPES.get(out_dtype)
     if code is None:
-        raise OctetTypeError(
-            f"`out_dtype` is {out_dtype}; expected float32, bfloat16 or float16"
+        refuse_type(
+            "out_dtype", f"`out_dtype` is {out_dtype}; expected float32, bfloat16 or float16"
         )
     return code
