@@ -22,6 +22,7 @@
 #include "backend/ops.h"
 #include "backend/recording.h"
 #include "backend/transfer.h"
+#include "base/checked.h"
 #include "tensor/quantized.h"
 #include "tensor/tensor.h"
 
@@ -91,6 +92,9 @@ class Backend {
   void convert(const ConstTensorView& x, const TensorView& out,
                const ConstTensorView& row_scale = {});
 
+  // What a packed weight takes of this backend's memory: codes, with the padding of its layout, and
+  // scales.
+  virtual size_t packed_weight_bytes(int64_t n, int64_t k) const = 0;
   // Arranges a weight for this backend's kernels, once, at load: begin_pack(), then pack_rows() for
   // all of its rows, each once and in any order. `bias` F32 [n] or no data, and the transform's
   // vector are in host memory, and are copied. A gate_up weight takes part in swiglu alone, and has
@@ -213,6 +217,10 @@ class Backend {
                           const ConstTensorView& row_scale) = 0;
   // `pool`: or null, then the calling thread fills.
   virtual Buffer do_upload(size_t bytes, const Fill& fill, ThreadPool* pool, size_t granule) = 0;
+  // Of col_scale.
+  static size_t scale_bytes(int64_t n) {
+    return static_cast<size_t>(round_up(n, 8)) * sizeof(float);
+  }
   // Makes layout, values and col_scale, with zeros where no row comes to lie; the rest of the
   // weight is already there. col_scale has room for a multiple of eight floats: kernels read whole
   // vectors.

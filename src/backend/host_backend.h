@@ -74,7 +74,7 @@ class HostBackend : public Backend, protected GemmTuning {
 
   // What do_begin_pack() does about scales, and do_pack_rows().
   void begin_scales(QWeight& weight) {
-    weight.col_scale = allocate(static_cast<size_t>(round_up(weight.n, 8)) * sizeof(float));
+    weight.col_scale = allocate(scale_bytes(weight.n));
     if (weight.n > 0) std::memset(weight.col_scale.data(), 0, weight.col_scale.bytes());
   }
   static void pack_scales(QWeight& weight, int64_t first, const ConstTensorView& scales,

@@ -94,6 +94,9 @@ class CpuBackend final : public HostBackend {
     cpu::convert(workers_, x, out, row_scale);
   }
 
+  size_t packed_weight_bytes(int64_t n, int64_t k) const override {
+    return static_cast<size_t>(cpu::weight_bytes(kernel_, n, k)) + scale_bytes(n);
+  }
   void do_begin_pack(QWeight& weight) override {
     weight.layout = layout_;
     weight.values = allocate(static_cast<size_t>(cpu::weight_bytes(kernel_, weight.n, weight.k)));

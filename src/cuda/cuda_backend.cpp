@@ -195,6 +195,9 @@ class CudaBackend final : public Backend, private GemmTuning {
     return uploads_->upload(bytes, fill, pool, granule);
   }
 
+  size_t packed_weight_bytes(int64_t n, int64_t k) const override {
+    return static_cast<size_t>(packed_bytes(n, k)) + scale_bytes(n);
+  }
   void do_begin_pack(QWeight& weight) override {
     const Active active(traits().index);
     weight.layout = kWeightLayout;
@@ -207,7 +210,7 @@ class CudaBackend final : public Backend, private GemmTuning {
     const size_t cleared = has_gaps ? bytes : static_cast<size_t>(kReadPast);
     check_cuda(cudaMemsetAsync(weight.values.data() + bytes - cleared, 0, cleared, stream()),
                "clearing");
-    weight.col_scale = allocate(static_cast<size_t>(round_up(n, 8)) * sizeof(float));
+    weight.col_scale = allocate(scale_bytes(n));
     check_cuda(cudaMemsetAsync(weight.col_scale.data(), 0, weight.col_scale.bytes(), stream()),
                "clearing");
   }

@@ -172,8 +172,8 @@ void Session::plan() {
   std::vector<PartNeed> needs;
   const auto add = [&](models::Part& part, Linears run_as, bool is_network) {
     const bool int8 = run_as == Linears::int8 || run_as == Linears::automatic;
-    const PartBytes bytes = is_network ? engine::bytes_of(part, dtype_, int8, floating)
-                                       : engine::bytes_of(part, dtype_, int8);
+    const PartBytes bytes = is_network ? engine::bytes_of(part, *backend_, dtype_, int8, floating)
+                                       : engine::bytes_of(part, *backend_, dtype_, int8);
     needs.push_back({.name = std::string(part.name()),
                      .bytes = bytes.all,
                      .largest_unit = bytes.largest_unit,

@@ -43,6 +43,9 @@ class RefBackend final : public HostBackend {
     ref::convert(x, out, row_scale);
   }
 
+  size_t packed_weight_bytes(int64_t n, int64_t k) const override {
+    return static_cast<size_t>(n * k) + scale_bytes(n);
+  }
   void do_begin_pack(QWeight& weight) override {
     weight.layout = kLayout;
     weight.values = allocate(static_cast<size_t>(weight.n * weight.k));

@@ -272,9 +272,12 @@ void WeightCount::count(int64_t parameters, int64_t bytes_each) {
 
 void WeightCount::linear(nn::Linear&, const LinearSpec& spec) {
   const bool int8 = spec.large && int8_;
-  count(spec.n() * spec.k, int8 ? 1 : bytes_each_);
-  if (spec.bias) count(spec.n(), int8 ? 4 : bytes_each_);
-  if (int8) bytes_ += spec.n() * 4;  // scales
+  const int64_t n = spec.n(), k = spec.k;
+  if (spec.bias) count(n, int8 ? 4 : bytes_each_);
+  if (!int8) return count(n * k, bytes_each_);
+  parameters_ += n * k;
+  bytes_ += backend_ == nullptr ? n * k + n * 4  // codes and scales
+                                : static_cast<int64_t>(backend_->packed_weight_bytes(n, k));
 }
 
 void WeightCount::conv(nn::Conv&, const ConvSpec& spec) {

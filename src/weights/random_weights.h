@@ -70,10 +70,11 @@ class RandomWeights : public nn::WeightVisitor {
   RandomOptions options_;
 };
 
-// What a model takes in a backend's memory.
+// What a model takes in a backend's memory; without a backend, what its numbers take alone.
 class WeightCount : public nn::WeightVisitor {
  public:
-  WeightCount(DType dtype, bool int8) : bytes_each_(bits_of(dtype) / 8), int8_(int8) {}
+  WeightCount(DType dtype, bool int8, const Backend* backend = nullptr)
+      : bytes_each_(bits_of(dtype) / 8), int8_(int8), backend_(backend) {}
 
   void linear(nn::Linear& into, const nn::LinearSpec& spec) override;
   void conv(nn::Conv& into, const nn::ConvSpec& spec) override;
@@ -88,6 +89,7 @@ class WeightCount : public nn::WeightVisitor {
 
   int64_t bytes_each_;
   bool int8_;
+  const Backend* backend_;
   int64_t parameters_ = 0, bytes_ = 0;
 };
 

@@ -29,16 +29,16 @@ TEST_F(AutomaticLinears, TheChosenOnesAreLoadedAndCountedInFloatingPoint) {
   const auto is_chosen = [](const nn::LinearSpec& spec) {
     return spec.large && spec.name().ends_with(".look");
   };
-  const engine::PartBytes int8 = engine::bytes_of(network, DType::bf16, true);
-  const engine::PartBytes mixed = engine::bytes_of(network, DType::bf16, true, is_chosen);
-  const engine::PartBytes floating = engine::bytes_of(network, DType::bf16, false);
+  const auto backend = select_backend({.device = "cpu", .threads = 1});
+  const engine::PartBytes int8 = engine::bytes_of(network, *backend, DType::bf16, true);
+  const engine::PartBytes mixed = engine::bytes_of(network, *backend, DType::bf16, true, is_chosen);
+  const engine::PartBytes floating = engine::bytes_of(network, *backend, DType::bf16, false);
   EXPECT_GT(mixed.all, int8.all);
   EXPECT_LT(mixed.all, floating.all);
   const auto all = [](const nn::LinearSpec& spec) { return spec.large; };
-  EXPECT_EQ(engine::bytes_of(network, DType::bf16, true, all).all, floating.all);
-  EXPECT_EQ(engine::bytes_of(network, DType::bf16, false, is_chosen).all, floating.all);
+  EXPECT_EQ(engine::bytes_of(network, *backend, DType::bf16, true, all).all, floating.all);
+  EXPECT_EQ(engine::bytes_of(network, *backend, DType::bf16, false, is_chosen).all, floating.all);
 
-  const auto backend = select_backend({.device = "cpu", .threads = 1});
   engine::PartStore store(network, {.backend = *backend, .dtype = DType::bf16}, Residency::device);
   store.rules().floating = is_chosen;
   store.load();

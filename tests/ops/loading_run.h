@@ -85,6 +85,7 @@ inline void expect_pack_rows_right(Backend& backend) {
       for (size_t i = 0; i < products.size(); ++i) products[i] *= factors[i];
       const QWeight whole = backend.pack({w.view(), vector_view(products)}, {}, {}, order);
       EXPECT_EQ(whole.col_scale.bytes() % 32, 0u);
+      EXPECT_EQ(whole.values.bytes() + whole.col_scale.bytes(), backend.packed_weight_bytes(n, k));
 
       QWeight pieces = backend.begin_pack(n, k, {}, {}, order);
       const OnDevice codes(backend, w), device_scales(backend, scales),

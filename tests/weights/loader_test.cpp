@@ -8,7 +8,13 @@ class LoaderOnHost : public testing::TestWithParam<size_t> {};
 
 TEST_P(LoaderOnHost, Ref) { kLoaderChecks[GetParam()].run(*make_ref_backend()); }
 
-TEST_P(LoaderOnHost, Cpu) { kLoaderChecks[GetParam()].run(*make_cpu_backend({.threads = 2})); }
+TEST_P(LoaderOnHost, EveryCpuKernel) {
+  for (const std::string& kernel : all_kernel_names()) {
+    if (!why_not(kernel).empty()) continue;
+    SCOPED_TRACE(kernel);
+    kLoaderChecks[GetParam()].run(*make_cpu_backend({.threads = 2, .force_kernel = kernel}));
+  }
+}
 
 INSTANTIATE_TEST_SUITE_P(All, LoaderOnHost, testing::Range<size_t>(0, std::size(kLoaderChecks)),
                          [](const auto& test) { return kLoaderChecks[test.param].name; });
