@@ -85,7 +85,7 @@ install(FILES ${PROJECT_BINARY_DIR}/octet.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}
   COMPONENT development)
 
 # --- the demo's model -----------------------------------------------------------------------------
-# src/api/demo.cpp looks for it there.
+# apps/demo/demo.cpp looks for it there.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/models/demo DESTINATION ${CMAKE_INSTALL_DATADIR}/octet
   COMPONENT program)
 

@@ -2,7 +2,7 @@
 set(layers base tensor backend ref cpu)
 set(calling_layers)  # those that call ops and read files, and hold no loops over numbers
 if(NOT OCTET_KERNELS_ONLY)
-  list(APPEND layers formats tune devices nn weights quant audit predict)
+  list(APPEND layers formats tune devices nn weights quant audit report)
   set(calling_layers hub models engine convert measure api)
 endif()
 
@@ -77,9 +77,9 @@ if(NOT OCTET_KERNELS_ONLY)
   include(cmake/embedded_text.cmake)
   embed_text(src/audit/kernel_names.json kKernelNamesText)
   embed_text(src/audit/log_lines.json kLogLinesText)
-  embed_text(src/predict/cards.json kCardsText)
-  embed_text(src/predict/measured_h200.json kMeasuredH200Text)
-  embed_text(src/predict/public_figures.json kPublicFiguresText)
+  embed_text(src/measure/predict/cards.json kCardsText)
+  embed_text(src/measure/predict/measured_h200.json kMeasuredH200Text)
+  embed_text(src/measure/predict/public_figures.json kPublicFiguresText)
   target_include_directories(octet_core PRIVATE ${PROJECT_BINARY_DIR}/generated)
   include(cmake/sqlite.cmake)
   include(cmake/utf8proc.cmake)
@@ -96,17 +96,6 @@ if(NOT OCTET_KERNELS_ONLY)
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/api/version.cpp PROPERTIES
     SKIP_UNITY_BUILD_INCLUSION ON)
   include(cmake/captions.cmake)
-  # By itself, too: the one file that knows folders. Installed data is reached from programs and
-  # libraries in the same way in any prefix; the other two are for what is not installed.
-  include(GNUInstallDirs)
-  set(data ${CMAKE_INSTALL_FULL_DATADIR}/octet)
-  file(RELATIVE_PATH data_from_programs ${CMAKE_INSTALL_FULL_BINDIR} ${data})
-  file(RELATIVE_PATH data_from_libraries ${CMAKE_INSTALL_FULL_LIBDIR} ${data})
-  set(folders OCTET_DATA_FROM_PROGRAMS="${data_from_programs}"
-    OCTET_DATA_FROM_LIBRARIES="${data_from_libraries}"
-    OCTET_BUILD_FOLDER="${CMAKE_BINARY_DIR}" OCTET_SOURCE_FOLDER="${PROJECT_SOURCE_DIR}")
-  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/api/demo.cpp PROPERTIES
-    SKIP_UNITY_BUILD_INCLUSION ON COMPILE_DEFINITIONS "${folders}")
   target_include_directories(octet_calling PRIVATE ${PROJECT_BINARY_DIR}/generated)
   target_compile_definitions(octet_calling PRIVATE OCTET_VERSION="${PROJECT_VERSION}")
 endif()

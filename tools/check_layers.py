@@ -6,7 +6,7 @@
 A layer is a folder under src/. MAY_INCLUDE is the whole rule for them; the rest of this file finds
 out which layer an include names. Beside the layers:
   include/octet   the standard library and itself, so that users need no header of ours or others'
-  apps            include/octet and the app's own folder
+  apps            include/octet and the app's own folder; apps/cli also apps/demo
   the rest        anything: tests, bench
 CUDA headers belong to src/cuda, intrinsics to src/cpu.
 """
@@ -42,11 +42,11 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "quant": {"weights", "nn", "formats", "backend"} | _GROUND,
     "models": {"nn", "weights", "quant", "formats", "backend"} | _GROUND,
     "engine": {"models", "devices", "tune"} | _MODEL,
-    "convert": {"engine", "models", "quant"} | _MODEL,
-    "measure": {"devices", "nn", "formats"} | _KERNELS,
+    "convert": {"engine", "models", "quant", "devices", "hub"} | _MODEL,
     "audit": {"formats"} | _GROUND,
-    "predict": {"devices", "formats"} | _GROUND,
-    "api": {"audit", "predict", "measure", "convert", "engine", "models", "quant", "hub"}
+    "report": {"formats"} | _GROUND,  # results are plain data of include/octet
+    "measure": {"report", "engine", "models", "devices", "hub", "tune"} | _MODEL,
+    "api": {"audit", "report", "measure", "convert", "engine", "models", "quant", "hub"}
     | {"devices", "tune"}
     | _MODEL,
     "python": {"weights", "formats"} | _GROUND,  # the rest through include/octet
@@ -66,10 +66,10 @@ _INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 def named_place(root: Path, includer: PurePosixPath, header: str) -> str | None:
     """The path from the root that `header` names, or None for a header from outside.
 
-    As the compiler does, looks beside the including file, then under src/ and include/. A header
-    that is not there but begins with a layer's name counts as that layer's.
+    As the compiler does, looks beside the including file, then under src/, include/ and apps/. A
+    header that is not there but begins with a layer's name counts as that layer's.
     """
-    for folder in (includer.parent, PurePosixPath("src"), PurePosixPath("include")):
+    for folder in (includer.parent, *map(PurePosixPath, ("src", "include", "apps"))):
         candidate = (root / folder / header).resolve()
         if candidate.is_file() and root in candidate.parents:
             return candidate.relative_to(root).as_posix()
@@ -110,7 +110,7 @@ def offence_of(root: Path, includer: PurePosixPath, quote: str, header: str) -> 
     if is_public:
         return None
     if top == "apps":
-        if parts[:2] == includer.parts[:2]:
+        if parts[:2] in (includer.parts[:2], ("apps", "demo")):
             return None
         return f'"{header}": an app includes only "octet/..." and its own folder, not {place}'
     if layer is None or target_layer == layer or target_layer in MAY_INCLUDE[layer]:

@@ -1,5 +1,5 @@
 // octet audit
-#include "octet/audit.h"
+#include "octet/tools/audit.h"
 
 #include <fmt/format.h>
 
@@ -12,8 +12,8 @@
 #include "commands.h"
 #include "failed_check.h"
 #include "help_page.h"
-#include "octet/files.h"
-#include "octet/text.h"
+#include "octet/tools/files.h"
+#include "octet/tools/text.h"
 #include "output.h"
 #include "output_files.h"
 

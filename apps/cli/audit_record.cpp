@@ -16,8 +16,8 @@
 #include <system_error>
 
 #include "octet/error.h"
-#include "octet/files.h"
-#include "octet/text.h"
+#include "octet/tools/files.h"
+#include "octet/tools/text.h"
 #include "record_sitecustomize_text.h"
 
 extern char** environ;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "octet/text.h"
+#include "octet/tools/text.h"
 #include "output.h"
 
 namespace octet::cli {

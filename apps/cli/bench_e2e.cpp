@@ -1,5 +1,5 @@
 // octet bench e2e
-#include "octet/bench_e2e.h"
+#include "octet/tools/bench_e2e.h"
 
 #include <fmt/format.h>
 

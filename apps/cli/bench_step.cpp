@@ -1,5 +1,5 @@
 // octet bench step
-#include "octet/bench_step.h"
+#include "octet/tools/bench_step.h"
 
 #include <fmt/format.h>
 

@@ -10,7 +10,7 @@
 #include "field_names.h"
 #include "help_page.h"
 #include "octet/error.h"
-#include "octet/text.h"
+#include "octet/tools/text.h"
 #include "output.h"
 #include "output_files.h"
 

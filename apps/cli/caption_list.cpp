@@ -9,7 +9,7 @@
 #include "field_names.h"
 #include "octet/error.h"
 #include "octet/invalid_request.h"
-#include "octet/text.h"
+#include "octet/tools/text.h"
 #include "output.h"
 #include "picture_flags.h"
 #include "rendering.h"

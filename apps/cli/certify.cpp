@@ -1,5 +1,5 @@
 // octet certify
-#include "octet/certify.h"
+#include "octet/tools/certify.h"
 
 #include <fmt/format.h>
 
@@ -12,8 +12,8 @@
 #include "help_page.h"
 #include "model_flags.h"
 #include "octet/error.h"
-#include "octet/files.h"
-#include "octet/text.h"
+#include "octet/tools/files.h"
+#include "octet/tools/text.h"
 #include "output.h"
 #include "output_files.h"
 #include "picture_flags.h"

@@ -1,5 +1,5 @@
 // octet compare
-#include "octet/compare.h"
+#include "octet/tools/compare.h"
 
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@
 #include "help_page.h"
 #include "model_flags.h"
 #include "octet/error.h"
-#include "octet/text.h"
+#include "octet/tools/text.h"
 #include "output.h"
 #include "output_files.h"
 #include "picture_flags.h"

@@ -1,5 +1,5 @@
 // octet demo
-#include "octet/demo.h"
+#include "demo/demo.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include "commands.h"
 #include "help_page.h"
 #include "model_flags.h"
-#include "octet/text.h"
+#include "octet/tools/text.h"
 #include "output.h"
 #include "output_files.h"
 #include "picture_flags.h"

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "octet/shapes.h"
+#include "octet/tools/shapes.h"
 
 namespace octet::cli {
 

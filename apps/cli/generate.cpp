@@ -12,7 +12,7 @@
 #include "commands.h"
 #include "help_page.h"
 #include "model_flags.h"
-#include "octet/text.h"
+#include "octet/tools/text.h"
 #include "output.h"
 #include "output_files.h"
 #include "picture_flags.h"

@@ -13,9 +13,9 @@
 
 #include "commands.h"
 #include "help_page.h"
-#include "octet/certify.h"
 #include "octet/inspect_model.h"
-#include "octet/text.h"
+#include "octet/tools/certify.h"
+#include "octet/tools/text.h"
 #include "output.h"
 #include "output_files.h"
 

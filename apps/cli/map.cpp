@@ -1,5 +1,5 @@
 // octet map
-#include "octet/map.h"
+#include "octet/tools/map.h"
 
 #include <fmt/format.h>
 
@@ -10,8 +10,8 @@
 #include "help_page.h"
 #include "map_predict.h"
 #include "model_flags.h"
-#include "octet/files.h"
-#include "octet/text.h"
+#include "octet/tools/files.h"
+#include "octet/tools/text.h"
 #include "output.h"
 #include "output_files.h"
 

@@ -6,9 +6,9 @@
 #include <sstream>
 #include <utility>
 
-#include "octet/files.h"
-#include "octet/heat_map.h"
-#include "octet/predict.h"
+#include "octet/tools/files.h"
+#include "octet/tools/heat_map.h"
+#include "octet/tools/predict.h"
 #include "octet/version.h"
 #include "output.h"
 #include "output_files.h"

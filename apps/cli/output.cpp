@@ -6,8 +6,8 @@
 #include <cstdio>
 
 #include "field_names.h"
-#include "octet/files.h"
-#include "octet/text.h"
+#include "octet/tools/files.h"
+#include "octet/tools/text.h"
 
 namespace octet::cli {
 namespace {

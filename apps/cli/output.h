@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "flags.h"
-#include "octet/progress.h"
+#include "octet/tools/progress.h"
 
 namespace octet::cli {
 

@@ -9,8 +9,8 @@
 #include <set>
 #include <string_view>
 
-#include "octet/files.h"
-#include "octet/text.h"
+#include "octet/tools/files.h"
+#include "octet/tools/text.h"
 
 namespace octet::cli {
 namespace {

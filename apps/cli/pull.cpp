@@ -12,7 +12,7 @@
 
 #include "commands.h"
 #include "help_page.h"
-#include "octet/text.h"
+#include "octet/tools/text.h"
 #include "output.h"
 #include "output_files.h"
 #include "stop_signal.h"

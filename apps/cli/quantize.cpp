@@ -10,8 +10,8 @@
 
 #include "commands.h"
 #include "help_page.h"
-#include "octet/files.h"
-#include "octet/text.h"
+#include "octet/tools/files.h"
+#include "octet/tools/text.h"
 #include "output.h"
 #include "output_files.h"
 #include "rendering.h"

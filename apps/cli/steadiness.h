@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "octet/bench.h"
+#include "octet/tools/bench.h"
 
 namespace octet::cli {
 

@@ -1,5 +1,5 @@
 // octet tune
-#include "octet/tune.h"
+#include "octet/tools/tune.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "commands.h"
 #include "help_page.h"
-#include "octet/text.h"
+#include "octet/tools/text.h"
 #include "output.h"
 #include "output_files.h"
 

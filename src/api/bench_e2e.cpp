@@ -1,11 +1,10 @@
 // octet::bench_e2e: pictures as an engine that stays loaded makes them.
-#include "octet/bench_e2e.h"
+#include "octet/tools/bench_e2e.h"
 
 #include <algorithm>
 #include <atomic>
 #include <memory>
 
-#include "api/boundary.h"
 #include "api/engine.h"
 #include "backend/host_backend.h"
 #include "base/error.h"
@@ -13,10 +12,11 @@
 #include "base/invalid_request.h"
 #include "base/stopwatch.h"
 #include "base/utc.h"
+#include "formats/boundary.h"
 #include "measure/power_meter.h"
 #include "measure/steadiness.h"
 #include "nn/attention.h"
-#include "octet/certify.h"
+#include "octet/tools/certify.h"
 #include "octet/version.h"
 
 namespace octet {
@@ -181,7 +181,7 @@ E2eBench bench_e2e(const E2eBenchRequest& request, const E2eProgress& progress) 
   check_e2e(request);
   return E2eBencher(request, progress).run();
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 }  // namespace octet

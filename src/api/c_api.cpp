@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "api/boundary.h"
 #include "base/out_of_memory.h"
+#include "formats/boundary.h"
 #include "formats/png.h"
 #include "octet/cancelled.h"
 #include "octet/picture.h"
@@ -40,7 +40,7 @@ void forget_error() noexcept { last_error.sentence = last_error.field = ""; }
 
 octet_status keep_error() noexcept {
   try {
-    api::rethrow_as_error();
+    rethrow_as_error();
   } catch (const InvalidRequest& error) {
     last_error.set(error.what(), error.field().c_str());
     return OCTET_INVALID_REQUEST;

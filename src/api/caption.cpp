@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <memory>
 
-#include "api/boundary.h"
 #include "base/error.h"
+#include "formats/boundary.h"
 #include "models/ideogram4/caption.h"
 
 namespace octet {
@@ -22,13 +22,13 @@ struct CloseFile {
 CaptionReport check_caption(std::string_view text) try {
   return ideogram4::check_caption(text);
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 std::string wrap_plain_text(std::string_view plain_text) try {
   return ideogram4::wrap_plain_text(plain_text);
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 // Read rather than mapped, because pipes are welcome too.
@@ -44,7 +44,7 @@ std::string read_caption(const std::string& path) try {
         "{}: is longer than {} bytes, the limit for captions", name, ideogram4::kMaxCaptionBytes);
   return text;
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 }  // namespace octet

@@ -1,6 +1,6 @@
 // octet::compare: renders the same requests twice. What the first model shows of its steps and
 // pictures is kept on disk, and the second is measured against it as it goes.
-#include "octet/compare.h"
+#include "octet/tools/compare.h"
 
 #include <fmt/format.h>
 
@@ -10,14 +10,14 @@
 #include <string>
 #include <utility>
 
-#include "api/boundary.h"
 #include "api/comparison.h"
 #include "api/engine.h"
 #include "base/error.h"
 #include "base/scratch_file.h"
+#include "formats/boundary.h"
 #include "formats/text.h"
-#include "measure/bootstrap.h"
-#include "measure/difference.h"
+#include "measure/compare/bootstrap.h"
+#include "measure/compare/difference.h"
 
 namespace octet {
 namespace {
@@ -292,7 +292,7 @@ CompareReport api::compare_models(const CompareRequest& request, const CompareCa
 CompareReport compare(const CompareRequest& request, const CompareCallbacks& callbacks) try {
   return api::compare_models(request, callbacks, nullptr);
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 }  // namespace octet

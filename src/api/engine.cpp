@@ -11,14 +11,14 @@
 #include <thread>
 #include <utility>
 
-#include "api/boundary.h"
 #include "api/engine.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "formats/boundary.h"
 #include "formats/text.h"
 #include "hub/cache.h"
 #include "measure/picture_look.h"
-#include "octet/text.h"
+#include "octet/tools/text.h"
 #include "octet/version.h"
 
 namespace octet {
@@ -197,7 +197,7 @@ struct Engine::State {
 
 Engine::Engine() try : state_(std::make_unique<State>()) {
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 Engine::Engine(const ModelOptions& options, const OnRenderProgress& progress) : Engine() {
@@ -218,7 +218,7 @@ void Engine::load(const ModelOptions& options, const OnRenderProgress& progress,
   if (!lazy) session->load(progress);
   state.session = std::move(session);
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 void Engine::unload() try {
@@ -226,7 +226,7 @@ void Engine::unload() try {
   const State::Call call(state);
   state.session.reset();
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 bool Engine::is_loaded() const {
@@ -241,7 +241,7 @@ RenderReport Engine::render(const PictureRequest& request, const RenderCallbacks
   engine::Session& session = state.loaded();
   return api::render(session, request, state.options, callbacks, /*warn=*/true);
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 LatentShape Engine::check(const PictureRequest& request) try {
@@ -250,7 +250,7 @@ LatentShape Engine::check(const PictureRequest& request) try {
   engine::Session& session = state.loaded();
   return session.check(api::job_of(session, request, state.options, /*warn=*/false));
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 void Engine::set_loras(const std::vector<Lora>& loras, const OnRenderProgress& progress) try {
@@ -259,7 +259,7 @@ void Engine::set_loras(const std::vector<Lora>& loras, const OnRenderProgress& p
   state.loaded().set_loras(loras, progress);
   state.options.loras = loras;
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 void Engine::cancel() noexcept {
@@ -272,7 +272,7 @@ EngineInfo Engine::info() const try {
   octet::check(state_->published.has_value(), "engine: no model is loaded; call load() first");
   return *state_->published;
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 namespace api {

@@ -3,9 +3,9 @@
 
 #include <utility>
 
-#include "api/boundary.h"
 #include "api/engine.h"
 #include "base/error.h"
+#include "formats/boundary.h"
 #include "hub/cache.h"
 
 namespace octet {
@@ -75,7 +75,7 @@ RenderReport generate(const GenerateRequest& request, const RenderCallbacks& cal
   check(callbacks.picture != nullptr, "generate: nobody takes the pictures; expected a function");
   return api::RequestSession(request.model, {request.picture}).run(0, callbacks, /*warn=*/true);
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 }  // namespace octet

@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-#include "api/boundary.h"
 #include "base/error.h"
+#include "formats/boundary.h"
 #include "formats/png.h"
 #include "formats/safetensors.h"
 #include "formats/text.h"
@@ -14,7 +14,7 @@ namespace octet {
 PictureSize parse_size(const std::string& text) try {
   return models::parse_image_size(text);
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 std::vector<float> read_noise(const std::string& path) try {
@@ -33,7 +33,7 @@ std::vector<float> read_noise(const std::string& path) try {
   file.check_intact();
   return noise;
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 std::vector<PresetInfo> list_presets(const std::string& family) try {
@@ -43,7 +43,7 @@ std::vector<PresetInfo> list_presets(const std::string& family) try {
   }
   return list;
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 void write_picture(const std::string& path, const Picture& picture) try {
@@ -51,7 +51,7 @@ void write_picture(const std::string& path, const Picture& picture) try {
   for (const auto& [key, text] : picture.metadata) texts.push_back({key, text});
   write_png(path, {picture.rgb, picture.width, picture.height, 3}, texts);
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 }  // namespace octet

@@ -1,8 +1,8 @@
 #include "octet/pull.h"
 
-#include "api/boundary.h"
 #include "base/env.h"
 #include "base/invalid_request.h"
+#include "formats/boundary.h"
 #include "hub/names.h"
 #include "hub/pull.h"
 
@@ -28,7 +28,7 @@ PullRequest by_name(PullRequest request) {
 PullReport pull(const PullRequest& request, const OnPullStep& on_step) try {
   return hub::pull(by_name(request), on_step);
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 }  // namespace octet

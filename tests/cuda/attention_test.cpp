@@ -4,8 +4,8 @@
 #include <cstring>
 #include <set>
 
+#include "backend/attention_run.h"
 #include "cuda/forced_attention.h"
-#include "ops/attention_run.h"
 
 namespace octet::test {
 namespace {

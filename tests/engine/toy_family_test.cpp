@@ -6,13 +6,13 @@
 #include <set>
 
 #include "engine/toy_fixture.h"
-#include "octet/bench_e2e.h"
-#include "octet/bench_step.h"
 #include "octet/generate.h"
 #include "octet/inspect_model.h"
 #include "octet/log.h"
 #include "octet/lora.h"
-#include "octet/shapes.h"
+#include "octet/tools/bench_e2e.h"
+#include "octet/tools/bench_step.h"
+#include "octet/tools/shapes.h"
 #include "weights/written_tensors.h"
 
 namespace octet::test {

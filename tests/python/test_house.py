@@ -51,7 +51,7 @@ ALLOWED_INCLUDES = [
     ("include/octet/octet.h", "#include <stdint.h>"),
     ("apps/cli/main.cpp", '#include "octet/error.h"'),
     ("apps/cli/main.cpp", "#include <CLI/CLI.hpp>"),
-    ("tests/ops/gemm_test.cpp", '#include "cpu/backend.h"'),
+    ("tests/cpu/gemm_test.cpp", '#include "cpu/backend.h"'),
 ]
 
 

@@ -1,0 +1,16 @@
+// What was compared, as JSON.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "octet/tools/compare.h"
+
+namespace octet::report {
+
+nlohmann::ordered_json json_of(const CompareReport& report);
+nlohmann::ordered_json json_of(const Statistic& statistic);
+
+// "ordinary", "constant", "refusal"
+const char* word_for(PictureLook look);
+
+}  // namespace octet::report
