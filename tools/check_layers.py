@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails on an #include that breaks the layering: includes point downward only.
+"""Fails on an #include or an import that breaks the layering: they point downward only.
 
     tools/check_layers.py [ROOT]
 
@@ -8,7 +8,8 @@ out which layer an include names. Beside the layers:
   include/octet   the standard library and itself, so that users need no header of ours or others'
   apps            include/octet and the app's own folder; apps/cli also apps/demo
   the rest        anything: tests, bench
-CUDA headers belong to src/cuda, intrinsics to src/cpu.
+CUDA headers belong to src/cuda, intrinsics to src/cpu. The layers of the Python package stand in
+python_layers.py.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import sys
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 
+import python_layers
 from source_files import cpp_files
 
 _GROUND = {"base", "tensor"}
@@ -121,8 +123,7 @@ def offence_of(root: Path, includer: PurePosixPath, quote: str, header: str) -> 
 
 def main() -> int:
     root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent).resolve()
-    checked = 0
-    offences: list[str] = []
+    checked, offences = python_layers.check(root)
     for path in cpp_files(root):
         name = PurePosixPath(path.relative_to(root).as_posix())
         checked += 1

@@ -17,16 +17,9 @@ from types import ModuleType
 from octet import _octet
 from octet._engine import Engine, Preview, Rendering
 from octet._files import Inspection, devices, inspect, quantize
-from octet._linear import int8_linear, int8_mm, quantize_rows
+from octet._frameworks import int8_linear, int8_mm, quantize_rows, report, require_int8
 from octet._octet import Lora
-from octet.errors import (
-    Cancelled,
-    InvalidRequest,
-    OctetError,
-    OctetTypeError,
-    OutOfMemory,
-)
-from octet.report import report, require_int8
+from octet.errors import Cancelled, InvalidRequest, OctetError, OctetTypeError, OutOfMemory
 
 __version__: str = _octet.__version__
 __all__ = [

@@ -392,6 +392,9 @@ class StoredWeight:
     def read(self, into: Any, first: int = 0) -> None:
         """The weight in floating point, its transform undone."""
 
+def parse_comfy_quant(text: bytes, what: str) -> tuple[str, int, bool]:
+    """Format, rotation group and full_precision of ComfyUI's description of a linear."""
+
 class Checkpoint:
     """A safetensors or GGUF file, an index, or their folder."""
 

@@ -103,6 +103,82 @@ def test_a_way_around_through_a_relative_path_is_seen(repository: Path, tmp_path
     assert "src/ref may not include src/cpu/pack.h" in offences[0]
 
 
+ALLOWED_IMPORTS = [
+    ("_linear.py", "from octet import _checks as checks"),
+    ("torch/ops.py", "from octet.torch.private import check"),
+    ("torch/ops.py", "from . import private"),
+    ("torch/private.py", "import torch\nkey = torch._C.DispatchKey"),
+    ("torch/model.py", "import torch\nversion = torch.__version__"),
+    ("diffusers/load.py", "from octet.torch import Int8Linear"),
+    ("comfy/registering.py", "def f(registry): return registry._priority"),
+    ("_frameworks.py", "def f():\n    from octet.torch import functional"),
+    ("__init__.py", 'import importlib\nimportlib.import_module(f"octet.{name}")'),
+]
+
+
+@pytest.mark.parametrize(("name", "text"), ALLOWED_IMPORTS)
+def test_an_allowed_import_passes(
+    repository: Path, tmp_path: Path, name: str, text: str
+) -> None:
+    write(tmp_path, f"python/octet/{name}", text + "\n")
+    assert run_check(repository, "check_layers.py", tmp_path) == (0, [])
+
+
+FORBIDDEN_IMPORTS = [
+    ("_linear.py", "from octet.torch import functional", "octet/_linear may not import"),
+    ("_linear.py", "import octet.torch", "octet/_linear may not import octet/torch"),
+    ("report.py", "def f():\n    from octet.torch import rows", "octet/report may not import"),
+    ("errors.py", "from octet import _linear", "octet/errors may not import octet/_linear"),
+    ("errors.py", "from . import _linear", "octet/errors may not import octet/_linear"),
+    ("torch/ops.py", "from ..comfy import rules", "octet/torch may not import octet/comfy"),
+    ("comfy/rules.py", "from octet.diffusers import names", "octet/comfy may not import"),
+    ("diffusers/load.py", "from octet import OctetError", "may not import octet/__init__"),
+    ("torch/ops.py", "key = torch._C.DispatchKey.CPU", "torch._C.DispatchKey.CPU is private"),
+    ("torch/ops.py", "key = _torch._C", "torch._C is private"),
+    ("torch/ops.py", "from torch._C import _is_tracing", "torch._C._is_tracing is private"),
+    ("torch/ops.py", "from torch.autograd import _profiler", "torch.autograd._profiler is"),
+    ("torch/ops.py", "import torch._inductor.config", "torch._inductor.config is private"),
+    ("torch/ops.py", 'modules.get("torch._inductor.config")', "octet/torch/private.py may use"),
+    ("comfy/rules.py", "x = registry._priority", "only octet/comfy/registering.py may"),
+    ("torch/ops.py", "y = importlib.import_module(name)", "import_module() hides what"),
+    ("torch/ops.py", 'y = __import__("octet.comfy")', "__import__() hides what"),
+    ("extras/more.py", "import os", "not in a known layer"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "expected"), FORBIDDEN_IMPORTS)
+def test_a_forbidden_import_is_named_with_its_place(
+    repository: Path, tmp_path: Path, name: str, text: str, expected: str
+) -> None:
+    write(tmp_path, f"python/octet/{name}", text + "\n")
+    status, offences = run_check(repository, "check_layers.py", tmp_path)
+    assert status == 1
+    assert len(offences) == 1
+    line = 1 + text.count("\n")
+    assert offences[0].startswith(f"python/octet/{name}:{line}: ")
+    assert expected in offences[0]
+
+
+@pytest.mark.parametrize(
+    "back",
+    [
+        "from octet.torch import linear",
+        "def f():\n    from octet.torch.linear import Int8Linear",
+        "if TYPE_CHECKING:\n    from .linear import Int8Linear",
+    ],
+)
+def test_a_circle_of_imports_is_seen(repository: Path, tmp_path: Path, back: str) -> None:
+    write(tmp_path, "python/octet/torch/linear.py", "from octet.torch import ops\n")
+    write(tmp_path, "python/octet/torch/ops.py", "\nfrom octet.torch.shared import multiply\n")
+    write(tmp_path, "python/octet/torch/shared.py", back + "\n")
+    status, offences = run_check(repository, "check_layers.py", tmp_path)
+    assert status == 1
+    assert offences == [
+        "python/octet/torch/linear.py:1: imports in a circle: "
+        "torch/linear -> torch/ops -> torch/shared -> torch/linear"
+    ]
+
+
 C_HEADER = "include/octet/octet.h"
 
 

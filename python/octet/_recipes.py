@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from octet._linear import ROTATION_GROUPS
+from octet._checks import ROTATION_GROUPS
 from octet.errors import refuse
 
 
