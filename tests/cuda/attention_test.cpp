@@ -40,16 +40,6 @@ TEST(FlashKernels, OneForEachHeadFitsEveryGpu) {
   EXPECT_EQ(int8_heads, std::set<int>({128, 256}));
 }
 
-TEST(FlashKernels, HalfSumsFitGeForce) {
-  std::set<int> heads;
-  for (const FlashKernel& kernel : cuda::flash_kernels()) {
-    if (!kernel.has_half_sums()) continue;
-    EXPECT_LE(kernel.shared_bytes, 99 * 1024) << kernel.name;
-    heads.insert(kernel.head_dim);
-  }
-  EXPECT_EQ(heads, std::set<int>({128, 256}));
-}
-
 TEST(FlashKernels, RefuseWhatTheyCannot) {
   const FlashKernel& kernel = cuda::find_flash("flash_128_128x64_s4");
   const int enough = kernel.shared_bytes;
