@@ -1,4 +1,4 @@
-// The demo: a picture by the small model that comes with Octet.
+// The demo: a picture from the small model that ships with Octet.
 #pragma once
 
 #include <cstdint>
@@ -8,21 +8,19 @@
 
 namespace octet {
 
-// Of the noise that demo.json is painted from.
+// The seed that demo.json is rendered with.
 inline constexpr uint64_t kDemoSeed = 7;
 
-// A request for a picture of this caption (JSON, see octet/caption.h), or of the one that lies in
-// the model's folder as demo.json; preset and size are the model's own.
-//
-// The model is in the folder that OCTET_DEMO_MODEL names, else in share/octet/demo of the
-// installation that this program belongs to, else in models/demo of the source tree that
-// it was built from and not installed. Throws Error where it is in none of them.
+// A request for a picture of this caption (JSON, see octet/caption.h), by default demo.json in the
+// model's folder; preset and size are the model's own. The model is searched in OCTET_DEMO_MODEL,
+// then in share/octet/demo of the installation that this program belongs to, then, if it
+// is not installed, in models/demo of the source tree it was built from. Throws Error if it is in
+// none of them.
 GenerateRequest demo_request(const std::string& caption = {});
 
-// A caption for that model of what plain text asks for: things, colours, places, and words to be
-// painted, which stand in quotes or in capitals. What else is in the text is left out; throws
-// InvalidRequest where nothing is left. A model whose folder has no words.json, the list of what is
-// known, gets what wrap_plain_text() makes of it.
+// Turns plain text into a caption for that model: objects, colours, places, and words to be
+// painted, in quotes or capitals. Anything else in the text is ignored; throws InvalidRequest if
+// nothing is left. For a model without words.json, the vocabulary, this is wrap_plain_text().
 std::string demo_caption(const std::string& text);
 
 }  // namespace octet

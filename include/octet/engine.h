@@ -9,12 +9,11 @@
 //   engine.render(request, {.picture = [](const octet::Picture& picture) {
 //     octet::write_picture("poster.png", picture);
 //   }});
-//
 // Threads: an engine makes one picture at a time. Its functions may be called from any thread; a
-// call waits until the one before it has ended; cancel(), info() and is_loaded() never wait.
-// Callbacks run on the thread that called, and may call nothing of the engine but cancel() and
-// info(). Several engines work side by side, but two on one device share its memory and its time:
-// one engine per device is the rule. Weights do not change once they are loaded.
+// call waits until the previous one has ended; cancel(), info() and is_loaded() never wait.
+// Callbacks run on the calling thread and may call only cancel() and info() of the engine. Several
+// engines can run side by side, but two on one device share its memory and its time: use one engine
+// per device. Weights do not change once they are loaded.
 #pragma once
 
 #include <memory>
@@ -29,10 +28,10 @@
 
 namespace octet {
 
-// The plan as a table for people.
+// The plan as a human-readable table.
 OCTET_API std::string plan_text(const EngineInfo& info);
 
-// Times, launches and tokens of a further picture of the same model.
+// Adds times, launches and tokens of another picture from the same model.
 OCTET_API void add_report(RenderReport& total, const RenderReport& further);
 
 class OCTET_API Engine {
@@ -43,27 +42,26 @@ class OCTET_API Engine {
   Engine(Engine&& other) noexcept;
   Engine& operator=(Engine&& other) noexcept;
 
-  // Releases what was loaded and loads this. All files are checked before any weight is read. When
-  // it throws (a bad file, no memory, cancel()), nothing is loaded, and load() may be called again.
-  // `lazy`: parts are loaded when the first picture needs them.
+  // Releases what was loaded and loads this model. All files are checked before any weight is read.
+  // If it throws (a bad file, no memory, cancel()), nothing is loaded, and load() may be called
+  // again. `lazy`: parts are loaded when the first picture needs them.
   void load(const ModelOptions& options, const OnRenderProgress& progress = {}, bool lazy = false);
   void unload();
   bool is_loaded() const;
 
   // Throws InvalidRequest (octet/invalid_request.h) for a request that makes no sense, Error for
-  // what goes wrong, Cancelled after cancel() or when `progress` says so; the engine stays loaded.
+  // any other failure, Cancelled after cancel() or when `progress` returns false; the engine stays
+  // loaded.
   RenderReport render(const PictureRequest& request, const RenderCallbacks& callbacks = {});
 
-  // Throws what render() would throw about the request alone; how large its latents are.
+  // Throws what render() would throw about the request alone; returns the shape of its latents.
   LatentShape check(const PictureRequest& request);
 
-  // Merges these in place of those before. Of networks on the device, weights that none of them
-  // changes stay as they are; others are loaded anew. When it throws, the LoRAs before it are still
-  // there.
+  // Replaces the merged LoRAs. In networks on the device, weights that no LoRA changes stay as they
+  // are; others are loaded again. If it throws, the previous LoRAs are still in place.
   void set_loras(const std::vector<Lora>& loras, const OnRenderProgress& progress = {});
 
-  // Ends the call that is under way, if there is one, with Cancelled: within one layer of a
-  // network.
+  // Ends the running call, if any, with Cancelled: within one layer of a network.
   void cancel() noexcept;
 
   EngineInfo info() const;

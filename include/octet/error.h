@@ -1,8 +1,7 @@
 // The exception type of the library. Its message is one sentence: what went wrong, what was
-// expected, what was found and, if there is one, the remedy.
-//
-// Public functions throw nothing else: if memory runs out, a thread cannot start or a callback of
-// yours throws, that is an Error, too.
+// expected, what was found and, if there is one, the remedy. Public functions throw nothing else:
+// running out of memory, a thread that cannot start and an exception from one of your callbacks are
+// Errors, too.
 #pragma once
 
 #include <stdexcept>

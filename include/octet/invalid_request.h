@@ -1,8 +1,7 @@
-// The Error of a request that is wrong by itself, whatever the files hold: a size, a preset, a
-// guidance. Programs report it as wrong usage.
-//
-// The sentences of all Errors write the fields of requests in backquotes, `guidance`: whoever shows
-// them may put their own word there, a flag or the name of an argument.
+// The Error for a request that is itself wrong, whatever the files contain: a size, a preset, a
+// guidance. Programs report it as wrong usage. The sentences of all Errors put the fields of
+// requests in backquotes, `guidance`, so that a caller can replace them with its own names, such as
+// flags or arguments.
 #pragma once
 
 #include <string>
@@ -16,7 +15,7 @@ class OCTET_API InvalidRequest : public Error {
  public:
   InvalidRequest(std::string field, const std::string& sentence)
       : Error(sentence), field_(std::move(field)) {}
-  const std::string& field() const { return field_; }  // that is wrong: "size"
+  const std::string& field() const { return field_; }  // the wrong one: "size"
 
  private:
   std::string field_;

@@ -1,4 +1,4 @@
-// Reads what a request may name, and writes pictures.
+// Reads inputs of a request, and writes pictures.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ OCTET_API PictureSize parse_size(const std::string& text);
 // diffusers takes it).
 OCTET_API std::vector<float> read_noise(const std::string& path);
 
-// Of a family's published models; EngineInfo::presets are those of the model that is loaded.
+// Those of a family's published models; EngineInfo::presets are those of the loaded model.
 OCTET_API std::vector<PresetInfo> list_presets(const std::string& family = "ideogram4");
 
 // As PNG. The file appears whole or not at all.

@@ -1,4 +1,4 @@
-// What an engine tells while it works, and what is known of it: plain data.
+// What an engine reports while it works, and its state: plain data.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,17 @@ struct RenderProgress {
   Stage stage = Stage::text;
   int64_t done = 0, total = 0;  // layers, bytes, steps of all images, images
   double seconds = 0;           // of the last step, when denoising
-  double eta_s = -1;            // until the call ends, as far as is known; negative: unknown
+  double eta_s = -1;            // until the call ends, estimated; negative: unknown
 };
 
-// False ends the work: pictures that are denoised by then are still decoded and handed over, and
-// the call throws Cancelled.
+// Return false to stop: pictures already denoised are still decoded and delivered, and the call
+// throws Cancelled.
 using OnRenderProgress = std::function<bool(const RenderProgress&)>;
 
 struct RenderCallbacks {
   OnRenderProgress progress;
   std::function<void(const TextFeatures&)> text;  // of the caption, before the first step
-  // After each step: what the picture is about to become, by a linear map from the latent to RGB.
+  // After each step: a preview of the picture, by a linear map from the latent to RGB.
   std::function<void(const Preview&)> preview;
   std::function<void(const LatentStep&)> latent;  // after each step, for comparisons
   std::function<void(const Picture&)> picture;    // each as soon as it is ready
@@ -44,12 +44,12 @@ struct EngineInfo {
   std::string device;  // in words
   std::vector<std::string> networks;
   std::vector<PartPlace> plan;   // in the order of use
-  uint64_t work_bytes = 0;       // reckoned for activations at 1024 x 1024 pixels
-  uint64_t available_bytes = 0;  // of the device, when the plan was made
-  uint64_t used_bytes = 0;       // of the device, now
+  uint64_t work_bytes = 0;       // estimated for activations at 1024 x 1024 pixels
+  uint64_t available_bytes = 0;  // device memory, when the plan was made
+  uint64_t used_bytes = 0;       // device memory, now
   std::vector<Lora> loras;
-  int token_side = 0;  // pixels: both sides of a picture are multiples of it
-  PictureSize size;    // of pictures whose request names none
+  int token_side = 0;  // pixels: both sides of a picture must be multiples of it
+  PictureSize size;    // default
   std::vector<PresetInfo> presets;
 };
 

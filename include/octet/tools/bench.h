@@ -21,15 +21,15 @@ struct GemmBenchRequest {
   std::vector<GemmShape> shapes;
   std::string device = "auto";  // auto, ref, cpu, cuda[:i]
   int threads = 0;              // 0: one per physical core
-  std::string dtype = "bf16";   // of activations in and out, and of the unquantized path: bf16, f32
+  std::string dtype = "bf16";   // of activations, outputs and the unquantized path: bf16, f32
   double seconds = 1.0;         // per shape, at least; every path runs at least 7 times
-  std::string tune = "missing";  // off, missing, all: which kernels are chosen by measuring first
-  // int8, bf16 (the unquantized path), or auto: per shape the faster of them by its plan, or by
-  // measuring where the plan does not say. The latter two go with the dtype bf16.
+  std::string tune = "missing";  // off, missing, all: which kernels are measured first
+  // int8, bf16 (the unquantized path), or auto: for each shape the faster of them according to its
+  // plan, or measured if the plan does not say. The latter two require the dtype bf16.
   std::string path = "int8";
-  bool compare = true;  // also the unquantized and the fake INT8 path
-  // Also the other implementations of the INT8 GEMM that the device offers; a warning is logged
-  // when there are none. Goes with compare, and not with the path bf16.
+  bool compare = true;  // also measure the unquantized and the fake INT8 path
+  // Also measure other implementations of the INT8 GEMM that the device offers; a warning is logged
+  // when there are none. Requires `compare`, and a path other than bf16.
   bool peers = false;
 };
 
@@ -40,20 +40,20 @@ struct GemmPeerTime {
 
 struct GemmBenchRow {
   GemmShape shape;
-  std::string path;        // that was measured: int8 or bf16
+  std::string path;        // measured: int8 or bf16
   std::string kernel;      // that ran
   std::string plan;        // source of the choice, as in TuneRow; empty for the path bf16
   double us = 0;           // median of the GEMM alone
   double quantize_us = 0;  // median of quantizing the activations; 0 for the path bf16
-  double linear_us = 0;    // median of both, run one after the other
+  double linear_us = 0;    // median of both, run in sequence
   double tops = 0;         // of the GEMM alone, 10^12 operations per second
   // Of the multiply instruction with its operands at hand, median; 0 for the path bf16 and on ref.
   double ceiling_tops = 0;
   double ceiling_share = 0;   // tops / ceiling_tops
   double unquantized_us = 0;  // 0 when not measured
   double fake_int8_us = 0;
-  // GEMMs of operands that are quantized already, with the pass that dequantizes their sums; a peer
-  // that does not take the shape is left out. None for the path bf16.
+  // GEMMs on operands that are already quantized, including the pass that dequantizes their sums; a
+  // peer that does not support the shape is left out. None for the path bf16.
   std::vector<GemmPeerTime> peers;
   Steadiness steadiness;
 
@@ -73,7 +73,7 @@ struct GemmBench {
   std::vector<GemmBenchRow> rows;
 };
 
-// progress(done, total) is called once the device is ready, and after each shape.
+// progress(done, total) is called when the device is ready and after each shape.
 OCTET_API GemmBench bench_gemm(const GemmBenchRequest& request,
                                const std::function<void(int, int)>& progress = {});
 
@@ -91,10 +91,10 @@ struct QuantizeBenchRow {
   std::string transform;     // of the rows before they are quantized: none, smooth, rotate 256
   double us = 0;             // median
   double bytes = 0;          // read and written
-  double copy_us = 0;        // of a copy that reads and writes as many bytes, run in turns
+  double copy_us = 0;        // of a copy that reads and writes as many bytes, interleaved
   double gb_per_s = 0;       // 10^9 bytes
-  double copy_gb_per_s = 0;  // likewise
-  double share_of_copy = 0;  // of the copy's speed that the quantization reaches
+  double copy_gb_per_s = 0;  // of the copy
+  double share_of_copy = 0;  // speed of the quantization over that of the copy
   Steadiness steadiness;
 };
 
@@ -104,13 +104,13 @@ struct QuantizeBench {
   std::string commit;
   std::string dtype;  // of what is quantized
   int threads = 0;
-  std::vector<QuantizeBenchRow> rows;  // rotate 256 only for multiples of it
+  std::vector<QuantizeBenchRow> rows;  // rotate 256 only for multiples of 256
 };
 
 OCTET_API QuantizeBench bench_quantize(const QuantizeBenchRequest& request,
                                        const std::function<void(int, int)>& progress = {});
 
-// One DiT-sized linear, three ways, with the error of each against the exact product.
+// One DiT-sized linear on three paths, with the error of each against the exact product.
 struct LinearPath {
   std::string name;  // "fake INT8", "unquantized", "native INT8"
   std::string how;   // in words
@@ -119,7 +119,7 @@ struct LinearPath {
 };
 
 struct LinearRequest {
-  GemmShape shape;  // m = 0: one that suits the device
+  GemmShape shape;  // m = 0: a shape that suits the device
   std::string device = "auto";
   int threads = 0;
   double seconds = 2.0;  // at least; every path runs at least 5 times

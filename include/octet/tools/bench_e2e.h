@@ -1,5 +1,5 @@
 // Benchmark of whole pictures: caption, text encoder, denoising, decoding. Without a model the
-// weights are random numbers of the published sizes, on which the time does not depend.
+// weights are random numbers in the published shapes; the time does not depend on their values.
 //
 //   octet::E2eBenchRequest request;
 //   request.steps = 20;
@@ -21,14 +21,14 @@
 namespace octet {
 
 struct E2eBenchRequest {
-  // Empty: random weights. Else a model's folder, whose parts stay where there is room for them;
-  // its first caption (default_captions()) is the picture's.
+  // Empty: random weights. Otherwise a model's folder, whose parts are kept wherever there is room;
+  // the picture uses its first caption (default_captions()).
   std::string model;
   PictureSize size = {1024, 1024};
   int steps = 48;
   // Of random weights:
   int64_t text_tokens = 512;  // 1 to 2048
-  int64_t layers = 34;        // of the transformers, fewer to shorten them
+  int64_t layers = 34;        // of each network; fewer to shorten it
   std::string family = "ideogram4";
 
   std::string device = "auto";  // auto, ref, cpu, cuda[:i]
@@ -38,13 +38,13 @@ struct E2eBenchRequest {
   AttentionMode attention = AttentionMode::automatic;
   Tuning tuning = Tuning::missing;
   bool require_int8 = false;
-  int pictures = 3;  // measured, 1 to 100, after one that is not
+  int pictures = 3;  // measured, 1 to 100, after one that is not counted
 };
 
-// Seconds of the stages of a picture.
+// Seconds spent in each stage of a picture.
 struct E2eTimes {
   double text_s = 0;     // the caption through the text encoder
-  double prepare_s = 0;  // what the networks make of the caption, and of the times once
+  double prepare_s = 0;  // preparing the caption for the networks, and the times once
   double denoise_s = 0;
   double decode_s = 0;
   double whole_s = 0;  // by the host's clock, from the request to the picture
@@ -60,11 +60,11 @@ struct E2eBench {
   AttentionMode attention = AttentionMode::floating;  // what ran
   PictureSize size;
   int steps = 0, text_tokens = 0;
-  std::string places;              // of the parts, see RenderReport
-  std::vector<E2eTimes> pictures;  // in the order in which they were made
+  std::string places;              // where the parts are, see RenderReport
+  std::vector<E2eTimes> pictures;  // in the order they were made
   E2eTimes median;                 // of each column of these
   Steadiness steadiness;           // of the whole
-  uint64_t peak_bytes = 0;         // of the device's memory, the most of all pictures
+  uint64_t peak_bytes = 0;         // peak device memory over all pictures
   PowerUse power;                  // over all of them
 
   double ms_per_step() const { return steps > 0 ? 1e3 * median.denoise_s / steps : 0; }
@@ -73,7 +73,7 @@ struct E2eBench {
   }
 };
 
-// Told what is being done, and how much of it; one phase follows the other.
+// Called with the current phase and its progress; phases run one after the other.
 using E2eProgress = std::function<void(const std::string& phase, int done, int total)>;
 
 OCTET_API E2eBench bench_e2e(const E2eBenchRequest& request, const E2eProgress& progress = {});

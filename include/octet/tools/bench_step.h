@@ -1,5 +1,5 @@
-// Benchmark of one denoising step of the whole transformer. Needs no checkpoint: the weights are
-// random, and the time does not depend on them.
+// Benchmark of one denoising step of all networks. Needs no checkpoint: the weights are random, and
+// the time does not depend on them.
 //
 //   octet::StepBenchRequest request;
 //   request.text_tokens = 256;
@@ -22,7 +22,7 @@ namespace octet {
 struct StepBenchRequest {
   int width = 1024, height = 1024;  // multiples of 16
   int64_t text_tokens = 512;        // 0 to 2048
-  int64_t layers = 34;              // of the transformer, fewer to shorten it
+  int64_t layers = 34;              // of each network; fewer to shorten it
   std::string device = "auto";      // auto, ref, cpu, cuda[:i]
   int threads = 0;                  // 0: one per physical core
   Activations activations = Activations::bf16;
@@ -30,7 +30,7 @@ struct StepBenchRequest {
   AttentionMode attention = AttentionMode::automatic;
   Tuning tuning = Tuning::missing;
   int steps = 7;              // measured, 1 to 1000; the medians are reported
-  bool require_int8 = false;  // an Error when a large linear ran as anything else
+  bool require_int8 = false;  // Error if a large linear did not run in native INT8
   std::string family = "ideogram4";
 };
 
@@ -39,14 +39,14 @@ struct StepOp {
   std::string op;  // gemm: INT8; matmul: unquantized; attention, norm, ...; other: between the ops
   int64_t calls = 0;
   double ms = 0;
-  double share = 0;       // of the forward pass that was watched
-  double operations = 0;  // of products of matrices; 0 where there are none
-  double bytes = 0;       // of the matrices that it reads and writes, each once
+  double share = 0;       // of the timed forward pass
+  double operations = 0;  // of matrix products; 0 if there are none
+  double bytes = 0;       // of the matrices it reads and writes, each counted once
   double tops = 0;        // 10^12 operations per second
   double gb_per_s = 0;    // 10^9 bytes
-  // Of its time, what the ceilings would leave of it: its products at theirs, each kind at its own,
-  // or its bytes at the speed of a copy, whichever is longer. 0 where a ceiling is unknown; above 1
-  // where bytes came from a cache.
+  // The time at the ceilings over the actual time: its products, each type at its own ceiling, or
+  // its bytes at the speed of a copy, whichever takes longer. 0 if a ceiling is unknown; above 1 if
+  // bytes came from a cache.
   double ceiling_share = 0;
 };
 
@@ -58,16 +58,16 @@ struct StepKernel {
   int64_t calls = 0;
   double ms = 0;
   double tops = 0;
-  double ceiling_share = 0;  // as of an op
+  double ceiling_share = 0;  // as in StepOp
 };
 
-// One forward pass of one of the two transformers.
+// One branch of a step: a forward pass of one network.
 struct StepBranch {
   std::string name;         // of the network: "conditional"
   int64_t tokens = 0;       // that it sees
   double ms = 0;            // median
   Steadiness steadiness;    // of ms
-  double watched_ms = 0;    // the same while each op is timed, of which `ops` are the parts
+  double watched_ms = 0;    // the same while each op is timed; `ops` are its parts
   double int8_tops = 0;     // of all INT8 GEMMs; 0 without any
   std::vector<StepOp> ops;  // the longest first
   std::vector<StepKernel> kernels;
@@ -79,29 +79,29 @@ struct StepBench {
   std::string commit;  // of the build
   Activations activations = Activations::bf16;
   Linears linears = Linears::int8;
-  AttentionMode attention = AttentionMode::floating;  // what ran, whatever was asked for
+  AttentionMode attention = AttentionMode::floating;  // what actually ran
   int threads = 0;
   int width = 0, height = 0;
   int64_t text_tokens = 0;
   int64_t layers = 0;
-  int64_t parameters = 0;     // of both transformers
-  uint64_t weight_bytes = 0;  // in the device's memory
-  uint64_t peak_bytes = 0;    // the most of it during a step, weights included
+  int64_t parameters = 0;     // of all networks
+  uint64_t weight_bytes = 0;  // in device memory
+  uint64_t peak_bytes = 0;    // peak device memory during a step, weights included
   int steps = 0;
   double step_ms = 0;  // median of a whole step by the host's clock, with guidance and update
-  // Of a step: kernels and copies of the forward passes, 0 where they are not recorded;
-  // allocations; and how often the host waited for the device.
+  // Per step: kernels and copies of the forward passes, 0 if they are not recorded; allocations;
+  // and how often the host waited for the device.
   int64_t launches = 0, allocations = 0, waits = 0;
-  // What the device reaches at most, measured after the steps; 0: unknown.
+  // The device's ceilings, measured after the steps; 0: unknown.
   double int8_ceiling_tops = 0, bf16_ceiling_tops = 0, copy_gb_per_s = 0;
   PowerUse power;                    // during the measured steps
   std::vector<StepBranch> branches;  // conditional, unconditional
 
-  // Of a step, which is one forward pass of each.
+  // The sum over all branches.
   OCTET_API double ms() const;
 };
 
-// `progress` is told what is being done, and how much of it; one phase follows the other.
+// Called with the current phase and its progress; phases run one after the other.
 using StepProgress = std::function<void(const std::string& phase, int done, int total)>;
 OCTET_API StepBench bench_step(const StepBenchRequest& request, const StepProgress& progress = {});
 

@@ -7,20 +7,20 @@
 
 namespace octet {
 
-// The file appears whole or not at all. Throws Error naming the path when it cannot be written.
+// The file appears whole or not at all. Throws Error with the path if it cannot be written.
 OCTET_API void write_text_file(const std::string& path, const std::string& text);
 
-// Throws the same Error when the file could not be created, and changes nothing otherwise. For the
-// start of long work, whose result would be lost at its end. Of a pipe only the rights are asked
-// for, not whether somebody reads it: opening it would be the end of the text for its reader.
+// Throws the same Error if the file could not be created, and otherwise changes nothing. Call it
+// before long work whose result would be lost at the end. For a pipe it only checks permissions,
+// not whether there is a reader: opening and closing it would be end-of-file for the reader.
 OCTET_API void check_writable(const std::string& path);
 
-// The file that would be written, by the one name that all its names lead to, whether or not it is
-// there: links are followed, also to what does not exist. Empty where that cannot be told.
+// The canonical path of the file that would be written, whether or not it exists: links are
+// followed, even dangling ones. Empty if it cannot be determined.
 OCTET_API std::string written_file(const std::string& path);
 
-// Removes what unfinished files have on disk. For a signal handler, as the last thing before the
-// program ends: it may be called at any time, and no file that is being written is completed after.
+// Removes unfinished files from disk. For a signal handler, as the last thing before the program
+// ends: it may be called at any time, and no file that is being written is completed afterwards.
 OCTET_API void remove_temporary_files() noexcept;
 
 }  // namespace octet

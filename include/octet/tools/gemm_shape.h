@@ -9,7 +9,7 @@ struct GemmShape {
   int64_t m = 0;         // tokens
   int64_t n = 0;         // output channels
   int64_t k = 0;         // input channels
-  bool gate_up = false;  // two linears of a model side by side whose outputs a SwiGLU joins
+  bool gate_up = false;  // two linears side by side whose outputs are combined by a SwiGLU
 };
 
 }  // namespace octet

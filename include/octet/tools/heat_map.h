@@ -1,4 +1,4 @@
-// A table of ratios drawn as coloured cells: which way is how many times as fast.
+// A table of speed ratios, drawn as coloured cells.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@ namespace octet {
 
 struct HeatCell {
   double ratio = 0;       // speed over that of the reference: above 1 is faster; 0: an empty cell
-  std::string note = {};  // shown where a pointer rests on it
-  bool best = false;      // of its group in its row: marked
+  std::string note = {};  // shown as a tooltip
+  bool best = false;      // of its group in its row; highlighted
 };
 
 struct HeatMap {
-  // Columns that belong together, such as the ways of one size.
+  // Columns that belong together, such as the paths at one size.
   struct Group {
     std::string name;
     std::vector<std::string> columns;
@@ -25,12 +25,12 @@ struct HeatMap {
     std::vector<HeatCell> cells;  // of all groups, one after the other
   };
   std::string title;
-  std::string subtitle;  // what the figures are: measured on what and when, or predicted
+  std::string subtitle;  // what the figures are: measured (where and when) or predicted
   std::vector<Group> groups;
   std::vector<Row> rows;
 };
 
-// An SVG file that needs nothing else, light or dark as the reader's system is.
+// A self-contained SVG file that follows the reader's light or dark theme.
 OCTET_API std::string heat_map_svg(const HeatMap& map);
 
 }  // namespace octet

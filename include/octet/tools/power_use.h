@@ -1,18 +1,18 @@
-// What a device drew while it was measured.
+// Power drawn by a device during a measurement.
 #pragma once
 
 namespace octet {
 
-// All 0 where the device does not tell: a CPU, or a GPU without NVML.
+// All 0 if the device does not report it: a CPU, or a GPU without NVML.
 struct PowerUse {
-  int samples = 0;  // in the time, 50 ms apart
+  int samples = 0;  // 50 ms apart
   double mean_w = 0, max_w = 0;
-  double limit_w = 0;   // that the device keeps to
-  double joules = 0;    // in all
+  double limit_w = 0;   // the device's power limit
+  double joules = 0;    // total
   double mean_mhz = 0;  // clock of the multiprocessors
   double max_celsius = 0;
   double power_capped = 0;  // share of the samples in which the power limit lowered the clock
-  double too_hot = 0;       // and heat
+  double too_hot = 0;       // share in which heat did
 
   bool is_known() const { return samples > 0; }
 };

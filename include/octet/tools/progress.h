@@ -18,7 +18,7 @@ namespace octet {
 // be written (stderr is closed, its disk is full) is lost and never stops the work.
 class OCTET_API Progress {
  public:
-  // `out` is usually stderr; total is in whatever unit `unit` names ("tensors", "shapes").
+  // `out` is usually stderr; `total` counts what `unit` names ("tensors", "shapes").
   Progress(std::string title, int64_t total, std::string unit, std::FILE* out = stderr);
   ~Progress();
   Progress(const Progress&) = delete;
@@ -27,7 +27,7 @@ class OCTET_API Progress {
   // Sets the amount done; `note` is shown at the end of the line.
   void update(int64_t done, const std::string& note = {});
 
-  // Of the amount done, this much was there before the work began: the time left is reckoned
+  // This much of the amount done was there before the work began; the remaining time is estimated
   // without it.
   void skip(int64_t amount) { skipped_ = amount; }
 

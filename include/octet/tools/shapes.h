@@ -1,4 +1,4 @@
-// The notation for sizes of linears.
+// A notation for the shapes of linears.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 namespace octet {
 
 // Items separated by ';', each either "m,n,k" or "<family>@<pixels>[,<pixels>...]", the large
-// linears of one forward pass without text at that image size: "ideogram4@1024". Throws Error
-// naming the item that is wrong.
+// linears of one forward pass without text at that image size: "ideogram4@1024". Throws Error with
+// the item that is wrong.
 OCTET_API std::vector<GemmShape> parse_shapes(const std::string& text);
 
 }  // namespace octet

@@ -1,14 +1,14 @@
-// How far a measurement can be trusted: plain data.
+// How reliable a measurement is: plain data.
 #pragma once
 
 namespace octet {
 
-// How well the turns of a measurement agree, whose figure is their median.
+// How well the repetitions of a measurement agree; the reported figure is their median.
 struct Steadiness {
-  // The largest interquartile range over the median, of all that was timed for the row.
+  // The largest interquartile range over the median among all times of the row.
   double spread = 0;
-  // False when the turns disagree or are fewer than three, or when the figures contradict each
-  // other: the machine was busy with something else, and they say little.
+  // False if the repetitions disagree or are fewer than three, or if the figures contradict each
+  // other: the machine was busy, and they mean little.
   bool reliable = true;
 };
 

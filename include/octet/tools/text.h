@@ -10,9 +10,9 @@
 
 namespace octet {
 
-// The text on one line and unable to drive a terminal: control characters, line separators and
-// overrides of the writing direction become \uNNNN, bytes that are not UTF-8 become \xNN. The rest
-// stays as it is, in whatever script.
+// The text on one line and harmless to a terminal: control characters, line separators and
+// overrides of the writing direction become \uNNNN, bytes that are not UTF-8 become \xNN.
+// Everything else is unchanged, in any script.
 OCTET_API std::string printable(std::string_view text);
 
 }  // namespace octet

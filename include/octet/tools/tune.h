@@ -2,7 +2,7 @@
 //
 //   octet::TuneRequest request;
 //   request.shapes = octet::parse_shapes("ideogram4@768,1024,2048");
-//   octet::TuneReport report = octet::tune_gemm(request);  // the plan file of the device is filled
+//   octet::TuneReport report = octet::tune_gemm(request);  // fills the device's plan file
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ struct TuneRequest {
   std::vector<GemmShape> shapes;
   std::string device = "auto";   // auto, ref, cpu, cuda[:i]
   int threads = 0;               // 0: one per physical core
-  std::string mode = "missing";  // missing: what the plan file lacks; all: everything again
+  std::string mode = "missing";  // missing: only what the plan file lacks; all: everything again
 };
 
-// One problem with its plan. Times are medians, 0 where never measured.
+// One problem with its plan. Times are medians, 0 if never measured.
 struct TuneRow {
   int64_t m = 0;
   int64_t n = 0;
@@ -33,9 +33,9 @@ struct TuneRow {
   std::string source;  // only, forced, estimate, file, tuned
   std::string date;    // of the measurement
   double us = 0;
-  bool under_load = false;  // all times are of runs without pause, else of single ones
+  bool under_load = false;  // all times are from runs without pause, else from single runs
   double tops = 0;
-  std::string runner_up;  // empty when there was no other
+  std::string runner_up;  // empty if there was no other
   double runner_up_us = 0;
   double unquantized_us = 0;  // the same product in bf16
   double quantize_us = 0;     // quantizing its activations
@@ -49,14 +49,14 @@ struct TuneReport {
   std::string mode;
   bool has_choice = false;  // false: the device has one kernel for everything, or is_forced
   bool is_forced = false;   // OCTET_FORCE_KERNEL names the kernel
-  std::string plan_file;    // in which the plans are kept; empty when they are not
+  std::string plan_file;    // where the plans are stored; empty if they are not
   std::vector<TuneRow> rows;
 };
 
-// For each shape the plain GEMM, for gate_up shapes also the one that a SwiGLU is fused into; bf16
-// outputs, each problem once. progress(done, total) is called once the device is ready, and after
-// each problem; never where there is nothing to measure. A warning is logged when there is a choice
-// but no file to keep it in. Throws Error when not one problem could be measured.
+// For each shape the plain GEMM, for gate_up shapes also the one with a fused SwiGLU; bf16 outputs,
+// each problem once. progress(done, total) is called when the device is ready and after each
+// problem, but not if there is nothing to measure. A warning is logged if there is a choice but no
+// file to store it in. Throws Error if not a single problem could be measured.
 OCTET_API TuneReport tune_gemm(const TuneRequest& request,
                                const std::function<void(int, int)>& progress = {});
 
