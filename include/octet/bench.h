@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "octet/export.h"
+#include "octet/model_options.h"
 #include "octet/shapes.h"
 #include "octet/steadiness.h"
 
@@ -23,7 +24,7 @@ struct GemmBenchRequest {
   int threads = 0;              // 0: one per physical core
   std::string dtype = "bf16";   // of activations in and out, and of the unquantized path: bf16, f32
   double seconds = 1.0;         // per shape, at least; every path runs at least 7 times
-  std::string tune = "missing";  // off, missing, all: which kernels are chosen by measuring first
+  Tuning tune = Tuning::missing;  // which kernels are chosen by measuring first
   // int8, bf16 (the unquantized path), or auto: per shape the faster of them by its plan, or by
   // measuring where the plan does not say. The latter two go with the dtype bf16.
   std::string path = "int8";

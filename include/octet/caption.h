@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "octet/export.h"
+#include "octet/words.h"
 
 namespace octet {
 
@@ -25,6 +26,11 @@ struct CaptionFinding {
   std::string rule;  // what was expected and what is there
   Severity severity = Severity::error;
   bool fixable = false;  // `canonical` mends it without changing what the caption means
+};
+template <>
+struct Words<CaptionFinding::Severity> {
+  static constexpr Word<CaptionFinding::Severity> list[] = {
+      {CaptionFinding::Severity::error, "error"}, {CaptionFinding::Severity::warning, "warning"}};
 };
 
 struct CaptionReport {

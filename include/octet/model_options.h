@@ -6,9 +6,17 @@
 #include <string>
 #include <vector>
 
+#include "octet/words.h"
+
 namespace octet {
 
 enum class Activations : uint8_t { bf16, f32 };  // type of activations, and of weights not in INT8
+template <>
+struct Words<Activations> {
+  static constexpr Word<Activations> list[] = {{Activations::bf16, "bf16"},
+                                               {Activations::f32, "f32"}};
+};
+
 // The large linears of the networks.
 enum class Linears : uint8_t {
   int8,
@@ -20,6 +28,14 @@ enum class Linears : uint8_t {
   // `octet tune` or `octet map` measured there. Without such plans as `int8`.
   automatic,
 };
+template <>
+struct Words<Linears> {
+  static constexpr Word<Linears> list[] = {{Linears::automatic, "auto"},
+                                           {Linears::int8, "int8"},
+                                           {Linears::floating, "float"},
+                                           {Linears::fake, "fake"}};
+};
+
 // How the networks' attention is multiplied: its scores, q times k, and its values, v.
 enum class AttentionMode : uint8_t {
   automatic,  // what is known to cost no quality: floating point, see docs/kernels/attention.md
@@ -27,20 +43,44 @@ enum class AttentionMode : uint8_t {
   int8,       // scores: codes with a scale for each row of each head; keys without their mean
   int8_full,  // values, too: codes with a scale for 128 keys of each head, and weights in 8 bits
 };
+template <>
+struct Words<AttentionMode> {
+  static constexpr Word<AttentionMode> list[] = {{AttentionMode::automatic, "auto"},
+                                                 {AttentionMode::floating, "bf16"},
+                                                 {AttentionMode::int8, "int8"},
+                                                 {AttentionMode::int8_full, "int8-full"}};
+};
+
 // Which GEMM kernels are chosen by measuring.
 enum class Tuning : uint8_t {
   off,      // none: the plan file or an estimate decides
   missing,  // those that the plan file lacks
   all,      // all, once per process
 };
+template <>
+struct Words<Tuning> {
+  static constexpr Word<Tuning> list[] = {
+      {Tuning::off, "off"}, {Tuning::missing, "missing"}, {Tuning::all, "all"}};
+};
+
 // Whose arithmetic is followed where the public implementations differ.
 enum class Convention : uint8_t { official, diffusers };
+template <>
+struct Words<Convention> {
+  static constexpr Word<Convention> list[] = {{Convention::official, "official"},
+                                              {Convention::diffusers, "diffusers"}};
+};
 
 // Where the weights of a part are between two uses.
 enum class Residency : uint8_t {
   device,    // in the device's memory
   host,      // ready for the device in (pinned) host memory
   streamed,  // in their files: read for each use, and released
+};
+template <>
+struct Words<Residency> {
+  static constexpr Word<Residency> list[] = {
+      {Residency::device, "device"}, {Residency::host, "host"}, {Residency::streamed, "stream"}};
 };
 
 // A LoRA that is merged into the networks.
