@@ -39,7 +39,7 @@ void check_verdict(const AuditReport& report, const std::vector<std::string>& fa
     const bool falls_back = word == "fallback" && report.verdict == AuditVerdict::fallback;
     if (!falls_back && !is_fake(report.verdict)) continue;
     throw FailedCheck(
-        fmt::format("--fail-on {}: the verdict is {}", word, name_of(report.verdict)));
+        fmt::format("--fail-on {}: the verdict is {}", word, title_of(report.verdict)));
   }
 }
 

@@ -89,9 +89,9 @@ std::string offender_table(const AuditReport& report, bool all) {
   std::vector<std::string> ways;
   for (size_t i = 0; i < shown; ++i) {
     const AuditLinear& each = *offenders[i];
-    table.add({place_of(each, all), name_of(each.verdict), std::to_string(each.calls),
+    table.add({place_of(each, all), title_of(each.verdict), std::to_string(each.calls),
                time_of(each.gemm_us), time_of(each.dequantize_us), time_of(each.quantize_us)});
-    const std::string way = fmt::format("{}: {}", name_of(each.verdict), printable(each.how));
+    const std::string way = fmt::format("{}: {}", title_of(each.verdict), printable(each.how));
     if (std::find(ways.begin(), ways.end(), way) == ways.end()) ways.push_back(way);
   }
   std::string text = "\n" + table.text();

@@ -34,9 +34,9 @@ Json to_json(const E2eBench& bench) {
                {"date", bench.date},
                {"commit", bench.commit},
                {"model", known(bench.model)},
-               {"dtype", word_of(dtype_words(), bench.activations)},
-               {"linears", word_of(linears_words(), bench.linears)},
-               {"attention", word_of(attention_words(), bench.attention)},
+               {"dtype", word_of(bench.activations)},
+               {"linears", word_of(bench.linears)},
+               {"attention", word_of(bench.attention)},
                {"width", bench.size.width},
                {"height", bench.size.height},
                {"steps", bench.steps},
@@ -71,11 +71,10 @@ std::string to_text(const E2eBench& bench) {
       "{}\nMedians of {} picture{} after one that is not counted; {} ms per step{}; at most {} in "
       "use.\n{}{}",
       bench.device, bench.size.width, bench.size.height, bench.steps, bench.text_tokens,
-      bench.model.empty() ? "random weights" : bench.model, word_of(linears_words(), bench.linears),
-      word_of(dtype_words(), bench.activations), bench.places, table.text(), count,
-      count == 1 ? "" : "s", short_number(bench.ms_per_step()), energy,
-      human_bytes(bench.peak_bytes), power_line(bench.power),
-      bench.steadiness.reliable ? "" : kUnreliableLine);
+      bench.model.empty() ? "random weights" : bench.model, word_of(bench.linears),
+      word_of(bench.activations), bench.places, table.text(), count, count == 1 ? "" : "s",
+      short_number(bench.ms_per_step()), energy, human_bytes(bench.peak_bytes),
+      power_line(bench.power), bench.steadiness.reliable ? "" : kUnreliableLine);
 }
 
 }  // namespace
@@ -99,14 +98,14 @@ void add_bench_e2e(CLI::App& bench, CommonFlags& flags) {
                    "Tokens of the caption; a --model has a caption of its own");
   add_whole_number(*e2e, "--layers", request->layers, 1, request->layers,
                    "Shorten the transformers of random weights");
-  add_choice(*e2e, "--dtype", request->activations, dtype_words(),
+  add_choice(*e2e, "--dtype", request->activations,
              "Of activations, and of weights that are not INT8");
-  add_choice(*e2e, "--linears", request->linears, linears_words({Linears::int8, Linears::floating}),
-             "What large linears run in");
-  add_choice(*e2e, "--attention", request->attention, attention_words(),
+  add_choice(*e2e, "--linears", request->linears, "What large linears run in",
+             {Linears::int8, Linears::floating});
+  add_choice(*e2e, "--attention", request->attention,
              "What attention is multiplied in: its scores, with int8-full all of it");
   add_require_int8(*e2e, request->require_int8);
-  add_choice(*e2e, "--tune", request->tuning, tuning_words(),
+  add_choice(*e2e, "--tune", request->tuning,
              "Measure the kernels first: never, where the plan file lacks a shape, or always");
   set_examples(*e2e, {"octet bench e2e --device cuda --size 1024 --steps 48",
                       "octet bench e2e --model ideogram-4-int8 --steps 20 --pictures 5"});

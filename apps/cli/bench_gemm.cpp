@@ -142,11 +142,11 @@ void add_bench_gemm(CLI::App& bench, CommonFlags& flags) {
   const auto shapes = std::make_shared<std::string>("ideogram4@1024");
   const auto only_native = std::make_shared<bool>(false);
   add_shapes(*gemm, *shapes);
-  add_choice(*gemm, "--dtype", request->dtype, {"bf16", "f32"},
+  add_choice(*gemm, "--dtype", request->dtype, words_of<Activations>(),
              "Of activations and outputs; f32 is compared with full-precision F32, also on a GPU");
   add_choice(*gemm, "--path", request->path, {"auto", "int8", "bf16"},
              "What the linear runs; auto is the faster one");
-  add_choice(*gemm, "--tune", request->tune, {"off", "missing", "all"},
+  add_choice(*gemm, "--tune", request->tune,
              "Measure the kernels first: never, where the plan file lacks a shape, or always");
   constexpr double kMostSeconds = 3600;
   add_seconds(*gemm, "--seconds", request->seconds, kMostSeconds, "At least this long per shape");

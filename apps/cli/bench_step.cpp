@@ -60,9 +60,9 @@ Json to_json(const StepBench& bench) {
   return {{"device", bench.device},
           {"date", bench.date},
           {"commit", bench.commit},
-          {"dtype", word_of(dtype_words(), bench.activations)},
-          {"linears", word_of(linears_words(), bench.linears)},
-          {"attention", word_of(attention_words(), bench.attention)},
+          {"dtype", word_of(bench.activations)},
+          {"linears", word_of(bench.linears)},
+          {"attention", word_of(bench.attention)},
           {"threads", bench.threads},
           {"width", bench.width},
           {"height", bench.height},
@@ -206,7 +206,7 @@ std::string to_text(const StepBench& bench) {
       "\nMedians of {} step{}; a step is one pass of each transformer, guidance and update. gemm: "
       "native\nINT8; matmul: not quantized. {}\n{}\n{}\n{}{}",
       bench.device, bench.width, bench.height, bench.text_tokens, bench.layers,
-      word_of(linears_words(), bench.linears), word_of(dtype_words(), bench.activations),
+      word_of(bench.linears), word_of(bench.activations),
       static_cast<double>(bench.parameters) * 1e-9, human_bytes(bench.weight_bytes),
       human_bytes(bench.peak_bytes), branch_table(bench, speed), op_table(bench, speed, watched_ms),
       kernel_table(bench, speed), bench.steps, bench.steps == 1 ? "" : "s",
@@ -232,14 +232,14 @@ void add_bench_step(CLI::App& bench, CommonFlags& flags) {
   add_whole_number(*step, "--text-tokens", request->text_tokens, 0, 2048, "Tokens of the caption");
   add_whole_number(*step, "--layers", request->layers, 1, request->layers,
                    "Shorten the transformer, where memory or patience is short");
-  add_choice(*step, "--dtype", request->activations, dtype_words(),
+  add_choice(*step, "--dtype", request->activations,
              "Of activations, and of weights that are not INT8");
-  add_choice(*step, "--linears", request->linears,
-             linears_words({Linears::int8, Linears::floating}), "What large linears run in");
-  add_choice(*step, "--attention", request->attention, attention_words(),
+  add_choice(*step, "--linears", request->linears, "What large linears run in",
+             {Linears::int8, Linears::floating});
+  add_choice(*step, "--attention", request->attention,
              "What attention is multiplied in: its scores, with int8-full all of it");
   add_require_int8(*step, request->require_int8);
-  add_choice(*step, "--tune", request->tuning, tuning_words(),
+  add_choice(*step, "--tune", request->tuning,
              "Measure the kernels first: never, where the plan file lacks a shape, or always");
   add_whole_number(*step, "--steps", *steps, 1, 1000, "Steps to measure");
   set_examples(*step, {"octet bench step --device cuda --size 1024",

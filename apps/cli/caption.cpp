@@ -28,16 +28,12 @@ bool is_error(const CaptionFinding& finding) {
   return finding.severity == CaptionFinding::Severity::error;
 }
 
-const char* severity_of(const CaptionFinding& finding) {
-  return is_error(finding) ? "error" : "warning";
-}
-
 nlohmann::ordered_json to_json(const CaptionReport& report) {
   auto findings = nlohmann::ordered_json::array();
   for (const auto& finding : report.findings) {
     findings.push_back({{"path", finding.path},
                         {"rule", finding.rule},
-                        {"severity", severity_of(finding)},
+                        {"severity", word_of(finding.severity)},
                         {"fixable", finding.fixable}});
   }
   return {{"valid", report.valid()}, {"findings", findings}, {"caption", known(report.canonical)}};
@@ -48,8 +44,8 @@ std::string lines_of(const CaptionReport& report, bool quiet) {
   std::string lines;
   for (const auto& finding : report.findings) {
     if (quiet && !is_error(finding)) continue;
-    lines +=
-        fmt::format("{}: {}: {}\n", severity_of(finding), finding.path, printable(finding.rule));
+    lines += fmt::format("{}: {}: {}\n", word_of(finding.severity), finding.path,
+                         printable(finding.rule));
   }
   return lines;
 }

@@ -47,13 +47,6 @@ void check_captions(const CommonFlags& flags, Engine& engine, const PictureReque
   }
 }
 
-const EnumWords<PictureLook>& look_words() {
-  static const EnumWords<PictureLook> words = {{"ordinary", PictureLook::ordinary},
-                                               {"constant", PictureLook::constant},
-                                               {"refusal", PictureLook::refusal}};
-  return words;
-}
-
 void print_now(const CommonFlags& flags, const std::string& lines) {
   if (flags.json == "-") return;
   std::fputs(lines.c_str(), stdout);
@@ -157,7 +150,7 @@ std::string lines_of(const CommonFlags& flags, const CaptionResult& result, bool
 
 nlohmann::ordered_json caption_json(const CaptionResult& result, bool seeded) {
   auto looks = nlohmann::ordered_json::array();
-  for (const PictureLook look : result.looks) looks.push_back(word_of(look_words(), look));
+  for (const PictureLook look : result.looks) looks.push_back(word_of(look));
   nlohmann::ordered_json json = {
       {"name", result.name},
       {"caption", nullptr},

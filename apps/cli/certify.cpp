@@ -120,9 +120,8 @@ void add_certify(CLI::App& program, CommonFlags& flags) {
                    "checkpoint itself, likewise)")
       ->type_name("MODEL");
   add_picture_flags(*command, arguments->picture);
-  add_choice(*command, "--linears", model.linears, linears_words(),
-             "The checkpoint's large linears");
-  add_choice(*command, "--dtype", model.activations, dtype_words(), "Activations");
+  add_choice(*command, "--linears", model.linears, "The checkpoint's large linears");
+  add_choice(*command, "--dtype", model.activations, "Activations");
   add_require_int8(*command, model.require_int8);
   command->add_option("-o,--out", arguments->page, "The certificate as an HTML page")
       ->type_name("FILE")

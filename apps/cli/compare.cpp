@@ -56,9 +56,9 @@ ModelOptions model_of(const SideArguments& side, ModelOptions shared) {
 
 Json side_json(const SideArguments& side, const RenderReport& report) {
   Json json = {{"model", side.model},
-               {"linears", word_of(linears_words(), side.linears)},
-               {"text_encoder_linears", word_of(linears_words(), side.text_linears)},
-               {"dtype", word_of(dtype_words(), side.dtype)},
+               {"linears", word_of(side.linears)},
+               {"text_encoder_linears", word_of(side.text_linears)},
+               {"dtype", word_of(side.dtype)},
                {"loras", side.loras}};
   json.update(report_json(report));
   return json;
@@ -113,10 +113,10 @@ std::string side_text(const char* name, const SideArguments& side, const RenderR
   const std::string of_text =
       side.text_linears == Linears::floating
           ? ""
-          : fmt::format(", of the text encoder {}", word_of(linears_words(), side.text_linears));
+          : fmt::format(", of the text encoder {}", word_of(side.text_linears));
   return fmt::format("{}  {}: linears {}{}, activations {}, on {}; checkpoint {}\n", name,
-                     printable(side.model), word_of(linears_words(), side.linears), of_text,
-                     word_of(dtype_words(), side.dtype), report.device, report.checkpoint);
+                     printable(side.model), word_of(side.linears), of_text, word_of(side.dtype),
+                     report.device, report.checkpoint);
 }
 
 // Over the tokens of all captions; nothing for text encoders that cannot be compared.
@@ -245,13 +245,11 @@ void add_side(CLI::App& command, const std::string& name, SideArguments& side,
   command.add_option(name, side.model, role + ": a model as --model of generate takes it")
       ->type_name("MODEL")
       ->required();
-  add_choice(command, flag + "linears", side.linears, linears_words(),
-             fmt::format("{}'s large linears", name));
+  add_choice(command, flag + "linears", side.linears, fmt::format("{}'s large linears", name));
   add_choice(command, flag + "text-encoder-linears", side.text_linears,
-             linears_words({Linears::int8, Linears::floating, Linears::fake}),
-             fmt::format("The linears of {}'s text encoder", name));
-  add_choice(command, flag + "dtype", side.dtype, dtype_words(),
-             fmt::format("{}'s activations", name));
+             fmt::format("The linears of {}'s text encoder", name),
+             {Linears::int8, Linears::floating, Linears::fake});
+  add_choice(command, flag + "dtype", side.dtype, fmt::format("{}'s activations", name));
   // One file at a time: A and B may follow.
   command
       .add_option(flag + "lora", side.loras, fmt::format("LoRA of {}, as --lora of generate", name))

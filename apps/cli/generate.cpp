@@ -146,12 +146,11 @@ void add_generate(CLI::App& program, CommonFlags& flags) {
       ->type_name("FILE");
   add_linears_flags(*command, model.linears, "The transformers' large linears");
   add_choice(*command, "--text-encoder-linears", model.text_encoder_linears,
-             linears_words({Linears::int8, Linears::floating, Linears::fake}),
-             "The text encoder's linears");
-  add_choice(*command, "--attention", model.attention, attention_words(),
+             "The text encoder's linears", {Linears::int8, Linears::floating, Linears::fake});
+  add_choice(*command, "--attention", model.attention,
              "The scores of the transformers' attention; with int8-full all of it");
   add_require_int8(*command, model.require_int8);
-  add_choice(*command, "--dtype", model.activations, dtype_words(), "Activations");
+  add_choice(*command, "--dtype", model.activations, "Activations");
   set_group(*command, kModelOptions, {"--model", "--lora", "--cache-weights"});
   set_group(*command, kPictureOptions, {"--out", "--preview"});
   set_examples(

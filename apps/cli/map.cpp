@@ -259,7 +259,7 @@ void add_map(CLI::App& program, CommonFlags& flags) {
                    "0)")
       ->check(CLI::Range(int64_t{0}, int64_t{1000}))
       ->type_name("COUNT");
-  add_choice(*command, "--tune", request.tuning, tuning_words(),
+  add_choice(*command, "--tune", request.tuning,
              "Measure the kernels first: never, where the plan file lacks a shape, or always");
   command->add_option("--svg", arguments->svg, "Draw the linears as a heat map")->type_name("FILE");
   command->add_option("--html", arguments->page, "Write all of it as one page")->type_name("FILE");

@@ -105,9 +105,9 @@ void add_picture_flags(CLI::App& command, PictureArguments& arguments) {
       ->type_name("FILE");
   add_whole_number(command, "-n,--images", arguments.images, 1, 1000,
                    "Number of images of each caption");
-  add_choice(command, "--convention", model.convention, convention_words(),
+  add_choice(command, "--convention", model.convention,
              "End of the schedule and statistics of latents");
-  add_choice(command, "--tune", model.tuning, tuning_words(), "Kernels chosen by measuring");
+  add_choice(command, "--tune", model.tuning, "Kernels chosen by measuring");
   add_memory_flags(command, model);
   set_group(command, kPictureOptions,
             {"--caption", "--prompt", "--wrap-text", "--any-caption", "--size", "--preset",

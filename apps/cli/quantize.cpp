@@ -29,14 +29,6 @@ struct QuantizeArguments {
   bool no_clip = false;
 };
 
-EnumWords<OutputDialect> dialect_words() {
-  EnumWords<OutputDialect> words;
-  for (const OutputDialect dialect : {OutputDialect::comfyui, OutputDialect::transformerlab}) {
-    words.emplace_back(to_string(dialect), dialect);
-  }
-  return words;
-}
-
 std::string percent(double value) { return fmt::format("{:.2f} %", 100 * value); }
 
 std::string first_place(const std::vector<ErrorPlace>& list, double factor, const char* unit) {
@@ -166,7 +158,7 @@ void run(const CommonFlags& flags, QuantizeArguments& arguments) {
     RenderingProgress progress(flags);
     return quantize(request, [&](const QuantizeStep& step) {
       const std::string of = step.network.empty() ? "" : " " + step.network;
-      return progress.show({.title = to_string(step.stage) + of,
+      return progress.show({.title = word_of(step.stage) + of,
                             .unit = step.stage == QuantizeStage::calibrate ? "steps" : "bytes",
                             .done = step.done,
                             .total = step.total});
@@ -213,7 +205,7 @@ void add_quantize(CLI::App& program, CommonFlags& flags) {
       ->capture_default_str();
   command->add_flag("--no-clip", arguments->no_clip,
                     "Scales of weights by their largest value, not searched");
-  add_choice(*command, "--dialect", request.dialect, dialect_words(),
+  add_choice(*command, "--dialect", request.dialect,
              "How files are written, one for each transformer or one for both");
   command
       ->add_option("--captions", request.captions,

@@ -40,7 +40,7 @@ Json to_json(const TuneReport& report) {
   return {{"device", report.device},
           {"date", report.date},
           {"commit", report.commit},
-          {"mode", report.mode},
+          {"mode", word_of(report.mode)},
           {"has_choice", report.has_choice},
           {"plan_file", known(report.plan_file)},
           {"rows", rows}};
@@ -96,8 +96,9 @@ void add_tune(CLI::App& program, CommonFlags& flags) {
   const auto request = std::make_shared<TuneRequest>();
   const auto shapes = std::make_shared<std::string>("ideogram4@768,1024,2048");
   add_shapes(*command, *shapes);
-  add_choice(*command, "--tune", request->mode, {"missing", "all"},
-             "Measure what the plan file lacks, or everything again");
+  add_choice(*command, "--tune", request->mode,
+             "Measure what the plan file lacks, or everything again",
+             {Tuning::missing, Tuning::all});
   set_examples(*command, {"octet tune --shapes ideogram4@1024", "octet tune --tune all"});
   command->callback([&flags, request, shapes] {
     request->shapes = shapes_from(*shapes);

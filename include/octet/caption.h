@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "octet/export.h"
+#include "octet/words.h"
 
 namespace octet {
 
@@ -25,6 +26,11 @@ struct CaptionFinding {
   std::string rule;  // what was expected and what was found
   Severity severity = Severity::error;
   bool fixable = false;  // `canonical` fixes it without changing the meaning
+};
+template <>
+struct Words<CaptionFinding::Severity> {
+  static constexpr Word<CaptionFinding::Severity> list[] = {
+      {CaptionFinding::Severity::error, "error"}, {CaptionFinding::Severity::warning, "warning"}};
 };
 
 struct CaptionReport {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "octet/export.h"
+#include "octet/words.h"
 
 namespace octet::log {
 
@@ -23,3 +24,13 @@ OCTET_API void set_sink(Sink sink);
 OCTET_API std::optional<Level> level_from_environment();
 
 }  // namespace octet::log
+
+// The lowest level that is written: quiet leaves warnings.
+template <>
+struct octet::Words<octet::log::Level> {
+  using Level = log::Level;
+  static constexpr Word<Level> list[] = {{Level::debug, "debug"},
+                                         {Level::info, "info"},
+                                         {Level::warning, "quiet"},
+                                         {Level::trace, "trace"}};
+};

@@ -6,9 +6,17 @@
 #include <string>
 #include <vector>
 
+#include "octet/words.h"
+
 namespace octet {
 
 enum class Activations : uint8_t { bf16, f32 };  // type of activations, and of weights not in INT8
+template <>
+struct Words<Activations> {
+  static constexpr Word<Activations> list[] = {{Activations::bf16, "bf16"},
+                                               {Activations::f32, "f32"}};
+};
+
 // The large linears of the networks.
 enum class Linears : uint8_t {
   int8,
@@ -20,6 +28,14 @@ enum class Linears : uint8_t {
   // measured by `octet tune` or `octet map`. Without such plans the same as `int8`.
   automatic,
 };
+template <>
+struct Words<Linears> {
+  static constexpr Word<Linears> list[] = {{Linears::automatic, "auto"},
+                                           {Linears::int8, "int8"},
+                                           {Linears::floating, "float"},
+                                           {Linears::fake, "fake"}};
+};
+
 // Precision of the networks' attention: its scores, q times k, and its values, v.
 enum class AttentionMode : uint8_t {
   automatic,  // known to cost no quality: floating point, see docs/kernels/attention.md
@@ -27,20 +43,44 @@ enum class AttentionMode : uint8_t {
   int8,       // scores: codes with a scale per row and head; keys minus their mean
   int8_full,  // values, too: codes with a scale per 128 keys of a head, and weights in 8 bits
 };
+template <>
+struct Words<AttentionMode> {
+  static constexpr Word<AttentionMode> list[] = {{AttentionMode::automatic, "auto"},
+                                                 {AttentionMode::floating, "bf16"},
+                                                 {AttentionMode::int8, "int8"},
+                                                 {AttentionMode::int8_full, "int8-full"}};
+};
+
 // Which GEMM kernels are chosen by measurement.
 enum class Tuning : uint8_t {
   off,      // none: by the plan file or an estimate
   missing,  // those missing from the plan file
   all,      // all, once per process
 };
+template <>
+struct Words<Tuning> {
+  static constexpr Word<Tuning> list[] = {
+      {Tuning::off, "off"}, {Tuning::missing, "missing"}, {Tuning::all, "all"}};
+};
+
 // Whose arithmetic is followed where the public implementations differ.
 enum class Convention : uint8_t { official, diffusers };
+template <>
+struct Words<Convention> {
+  static constexpr Word<Convention> list[] = {{Convention::official, "official"},
+                                              {Convention::diffusers, "diffusers"}};
+};
 
 // Where the weights of a part are kept between uses.
 enum class Residency : uint8_t {
   device,    // in device memory
   host,      // in (pinned) host memory, ready for the device
   streamed,  // in their files: read for each use, then released
+};
+template <>
+struct Words<Residency> {
+  static constexpr Word<Residency> list[] = {
+      {Residency::device, "device"}, {Residency::host, "host"}, {Residency::streamed, "stream"}};
 };
 
 // A LoRA to merge into the networks.

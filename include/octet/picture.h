@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "octet/words.h"
+
 namespace octet {
 
 struct PictureSize {
@@ -76,6 +78,12 @@ enum class PictureLook : uint8_t {
   // many strokes as a line of letters: perhaps the card that a model paints when it refuses. A
   // heuristic, made without a sample of such a card.
   refusal,
+};
+template <>
+struct Words<PictureLook> {
+  static constexpr Word<PictureLook> list[] = {{PictureLook::ordinary, "ordinary"},
+                                               {PictureLook::constant, "constant"},
+                                               {PictureLook::refusal, "refusal"}};
 };
 
 struct Picture {

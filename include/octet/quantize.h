@@ -50,7 +50,13 @@ struct QuantizeRequest {
 OCTET_API std::string statistics_path(const QuantizeRequest& request);
 
 enum class QuantizeStage : uint8_t { calibrate, measure, write, verify };
-OCTET_API std::string to_string(QuantizeStage stage);
+template <>
+struct Words<QuantizeStage> {
+  static constexpr Word<QuantizeStage> list[] = {{QuantizeStage::calibrate, "calibrate"},
+                                                 {QuantizeStage::measure, "measure"},
+                                                 {QuantizeStage::write, "write"},
+                                                 {QuantizeStage::verify, "verify"}};
+};
 
 struct QuantizeStep {
   QuantizeStage stage = QuantizeStage::measure;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "octet/export.h"
+#include "octet/words.h"
 
 namespace octet {
 
@@ -21,6 +22,12 @@ struct Recipe {
   int64_t group = 256;  // for convrot
 
   bool operator==(const Recipe&) const = default;
+};
+template <>
+struct Words<Recipe::Kind> {
+  static constexpr Word<Recipe::Kind> list[] = {{Recipe::Kind::rowwise, "rowwise"},
+                                                {Recipe::Kind::smoothquant, "smoothquant"},
+                                                {Recipe::Kind::convrot, "convrot"}};
 };
 
 // "rowwise", "smoothquant", "smoothquant:0.6", "convrot", "convrot:64"; throws InvalidRequest for
@@ -42,7 +49,10 @@ OCTET_API std::string to_string(const Protection& protection);
 
 // comfyui: one file per network. transformerlab: one file for all of them.
 enum class OutputDialect : uint8_t { comfyui, transformerlab };
-OCTET_API OutputDialect parse_output_dialect(const std::string& text);  // throws InvalidRequest
-OCTET_API std::string to_string(OutputDialect dialect);
+template <>
+struct Words<OutputDialect> {
+  static constexpr Word<OutputDialect> list[] = {{OutputDialect::comfyui, "comfyui"},
+                                                 {OutputDialect::transformerlab, "transformerlab"}};
+};
 
 }  // namespace octet

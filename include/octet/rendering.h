@@ -12,6 +12,13 @@
 namespace octet {
 
 enum class Stage : uint8_t { text, load, denoise, decode };
+template <>
+struct Words<Stage> {
+  static constexpr Word<Stage> list[] = {{Stage::text, "text"},
+                                         {Stage::load, "load"},
+                                         {Stage::denoise, "denoise"},
+                                         {Stage::decode, "decode"}};
+};
 
 struct RenderProgress {
   Stage stage = Stage::text;

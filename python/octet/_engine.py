@@ -53,7 +53,7 @@ class Engine:
 
     `model`: a folder as Hugging Face lays out a pipeline, owner/name of one that was pulled, or the
     transformer alone; `base` and `fallback` give what it lacks, `parts` names parts that are
-    elsewhere. `loras`: "style.safetensors:0.8", or Lora. `keep`: "device", "host" or "streamed",
+    elsewhere. `loras`: "style.safetensors:0.8", or Lora. `keep`: "device", "host" or "stream",
     for all parts or by part. `max_memory`: bytes of the device's; 0: what is free.
     docs/library.md explains the options.
     """

@@ -34,7 +34,7 @@ CertificateJson side(const std::string& model, Linears linears, const RenderRepo
          {"launches", use.launches}});
   }
   return {{"model", model},
-          {"linears", api::linears_word(linears)},
+          {"linears", word_of(linears)},
           {"fingerprint", report.checkpoint},
           {"device", report.device},
           {"linears_ran",
@@ -79,8 +79,8 @@ void write_certificate_json(Certificate& certificate) {
        picture.guidance.empty() ? CertificateJson(nullptr) : CertificateJson(picture.guidance)},
       {"noise",
        picture.noise.empty() ? CertificateJson(nullptr) : CertificateJson(picture.noise_name)},
-      {"dtype", api::activations_word(request.model.activations)},
-      {"convention", api::convention_word(request.model.convention)},
+      {"dtype", word_of(request.model.activations)},
+      {"convention", word_of(request.model.convention)},
       {"loras", loras},
       {"checkpoint", side(request.model.model, request.model.linears, report.b, certificate.files)},
       {"reference", side(same ? request.model.model : request.reference, Linears::floating,

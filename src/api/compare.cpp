@@ -156,7 +156,7 @@ class Comparison {
     of_a.latent = [&](const LatentStep& step) { record_.write(step); };
     of_a.picture = [&](const Picture& picture) {
       record_.write(picture);
-      hand_over("a", picture);
+      hand_over(word_of(ComparedSide::a), picture);
       ComparedImage& made = report_.images.emplace_back();
       made.caption = caption_;
       made.seed = picture.seed;
@@ -168,7 +168,7 @@ class Comparison {
     of_b.text = [&](const TextFeatures& text) { compare_text(text); };
     of_b.latent = [&](const LatentStep& step) { compare_step(step); };
     of_b.picture = [&](const Picture& picture) {
-      hand_over("b", picture);
+      hand_over(word_of(ComparedSide::b), picture);
       compare_picture(picture);
     };
     report_.b = render(ComparedSide::b, b, of_b);

@@ -38,24 +38,6 @@ ModelOptions with_paths(ModelOptions options) {
   return options;
 }
 
-const char* linears_word(Linears linears) {
-  switch (linears) {
-    case Linears::int8: return "int8";
-    case Linears::floating: return "float";
-    case Linears::fake: return "fake";
-    case Linears::automatic: return "auto";
-  }
-  return "";
-}
-
-const char* activations_word(Activations activations) {
-  return activations == Activations::bf16 ? "bf16" : "f32";
-}
-
-const char* convention_word(Convention convention) {
-  return convention == Convention::official ? "official" : "diffusers";
-}
-
 std::string lora_text(const Lora& lora) {
   std::string text = lora.file;
   if (lora.strength != 1 || !lora.networks.empty()) text += fmt::format(":{}", lora.strength);
@@ -132,11 +114,11 @@ Picture to_picture(engine::RenderedImage image, const PictureRequest& request,
        request.guidance.empty() ? "preset" : fmt::format("{}", fmt::join(request.guidance, ","))},
       {"checkpoint", report.checkpoint},
       {"device", report.device},
-      {"linears", api::linears_word(options.linears)},
-      {"text_encoder_linears", api::linears_word(options.text_encoder_linears)},
+      {"linears", word_of(options.linears)},
+      {"text_encoder_linears", word_of(options.text_encoder_linears)},
       {"loras", lora_list(options.loras)},
-      {"dtype", api::activations_word(options.activations)},
-      {"convention", api::convention_word(options.convention)},
+      {"dtype", word_of(options.activations)},
+      {"convention", word_of(options.convention)},
       {"kernels", kernel_summary(report)},
   };
   return picture;

@@ -9,11 +9,6 @@ namespace octet::api {
 // Names of the hub as paths.
 ModelOptions with_paths(ModelOptions options);
 
-// "int8", "float", "fake"
-const char* linears_word(Linears linears);
-const char* activations_word(Activations activations);  // "bf16", "f32"
-const char* convention_word(Convention convention);     // "official", "diffusers"
-
 // "style.safetensors:0.8:cond"
 std::string lora_text(const Lora& lora);
 

@@ -2,7 +2,6 @@
 
 #include "formats/boundary.h"
 #include "quant/recipe.h"
-#include "weights/dialects/output_dialect.h"
 
 namespace octet {
 
@@ -23,16 +22,6 @@ Protection parse_protection(const std::string& text) try {
 std::string to_string(const Protection& protection) try {
   return quant::text_of(protection);
 } catch (...) {
-  rethrow_as_error();
-}
-
-OutputDialect parse_output_dialect(const std::string& text) try {
-  return weights::output_dialect_from(text);
-} catch (...) {
-  rethrow_as_error();
-}
-
-std::string to_string(OutputDialect dialect) try { return weights::text_of(dialect); } catch (...) {
   rethrow_as_error();
 }
 

@@ -145,17 +145,19 @@ std::string headline_of(AuditVerdict verdict, const LinearCounts& counts) {
 }
 
 AuditVerdict judge(const std::vector<LogFinding>& log) {
-  const auto says = [&](std::string_view verdict) {
-    return std::any_of(log.begin(), log.end(),
-                       [&](const LogFinding& finding) { return finding.verdict == verdict; });
+  const auto says = [&](AuditVerdict verdict) {
+    return std::any_of(log.begin(), log.end(), [&](const LogFinding& finding) {
+      return finding.verdict == word_of(verdict);
+    });
   };
-  const bool native = says("native_int8");
-  if (says("fallback") || (native && says("fake_int8"))) return AuditVerdict::fallback;
-  if (says("fake_int8")) return AuditVerdict::fake_int8;
-  if (native) return AuditVerdict::native_int8;
-  if (says("native_fp8")) return AuditVerdict::native_fp8;
-  if (says("weight_only")) return AuditVerdict::weight_only;
-  return says("unquantized") ? AuditVerdict::unquantized : AuditVerdict::unclear;
+  const bool is_mixed = says(AuditVerdict::native_int8) && says(AuditVerdict::fake_int8);
+  if (is_mixed) return AuditVerdict::fallback;
+  for (const AuditVerdict verdict :
+       {AuditVerdict::fallback, AuditVerdict::fake_int8, AuditVerdict::native_int8,
+        AuditVerdict::native_fp8, AuditVerdict::weight_only, AuditVerdict::unquantized}) {
+    if (says(verdict)) return verdict;
+  }
+  return AuditVerdict::unclear;
 }
 
 std::string headline_of(AuditVerdict verdict, const std::vector<LogFinding>& log) {
@@ -165,9 +167,9 @@ std::string headline_of(AuditVerdict verdict, const std::vector<LogFinding>& log
   };
   const LogFinding* finding = nullptr;
   if (verdict == AuditVerdict::fallback) {
-    for (const char* word : {"fallback", "fake_int8"}) {
+    for (const AuditVerdict said : {AuditVerdict::fallback, AuditVerdict::fake_int8}) {
       if (finding == nullptr) {
-        finding = meaning([&](const LogFinding& each) { return each.verdict == word; });
+        finding = meaning([&](const LogFinding& each) { return each.verdict == word_of(said); });
       }
     }
   } else if (verdict != AuditVerdict::unclear) {

@@ -297,15 +297,6 @@ class Quantization {
 
 }  // namespace
 
-std::string to_string(QuantizeStage stage) {
-  switch (stage) {
-    case QuantizeStage::calibrate: return "calibrate";
-    case QuantizeStage::measure: return "measure";
-    case QuantizeStage::write: return "write";
-    default: return "verify";
-  }
-}
-
 std::string statistics_path(const QuantizeRequest& request) try {
   if (!request.statistics.empty() || request.out.empty()) return request.statistics;
   fs::path out = request.out;

@@ -92,7 +92,7 @@ void check_quantizable(const models::Family& family, const std::vector<NetworkFi
               "recipe",
               "recipe {}: the dialect {} has no word for a rotation; take rowwise or smoothquant, "
               "or write the dialect comfyui",
-              quant::text_of(options.recipe), weights::text_of(options.dialect));
+              quant::text_of(options.recipe), word_of(options.dialect));
   check_value(
       options.recipe.kind != Recipe::Kind::smoothquant || calibrates || !options.statistics.empty(),
       "recipe",

@@ -1,5 +1,4 @@
-// An audit as JSON, and the words for its verdicts.
-#include <algorithm>
+// An audit as JSON.
 #include <nlohmann/json.hpp>
 
 #include "formats/boundary.h"
@@ -10,30 +9,6 @@ namespace octet {
 namespace {
 
 using AuditJson = nlohmann::ordered_json;
-
-struct VerdictWords {
-  AuditVerdict verdict;
-  std::string_view key, name;
-};
-
-constexpr VerdictWords kVerdictWords[] = {
-    {AuditVerdict::native_int8, "native_int8", "native INT8"},
-    {AuditVerdict::fallback, "fallback", "silent fallbacks"},
-    {AuditVerdict::fake_int8, "fake_int8", "fake INT8"},
-    {AuditVerdict::fake_fp8, "fake_fp8", "fake FP8"},
-    {AuditVerdict::fake_four_bit, "fake_four_bit", "fake 4-bit"},
-    {AuditVerdict::weight_only, "weight_only", "quantized weights alone"},
-    {AuditVerdict::native_fp8, "native_fp8", "native FP8"},
-    {AuditVerdict::native_four_bit, "native_four_bit", "native 4-bit"},
-    {AuditVerdict::unquantized, "unquantized", "not quantized"},
-    {AuditVerdict::unclear, "unclear", "unclear"},
-    {AuditVerdict::no_linears, "no_linears", "no linears"},
-};
-
-const VerdictWords& words_of(AuditVerdict verdict) {
-  return *std::find_if(std::begin(kVerdictWords), std::end(kVerdictWords),
-                       [&](const VerdictWords& words) { return words.verdict == verdict; });
-}
 
 template <class Value>
 AuditJson if_told(const Value& value) {
@@ -59,7 +34,7 @@ AuditJson layer_list(const std::vector<AuditLinear>& layers) {
                     {"m", if_told(each.m)},
                     {"n", if_told(each.n)},
                     {"k", if_told(each.k)},
-                    {"verdict", words_of(each.verdict).key},
+                    {"verdict", word_of(each.verdict)},
                     {"how", each.how},
                     {"kernel", if_told(each.kernel)},
                     {"class", if_told(each.gemm_key)},
@@ -105,12 +80,6 @@ AuditJson timeline_json(const AuditTimeline& timeline) {
 
 }  // namespace
 
-std::string name_of(AuditVerdict verdict) try {
-  return std::string(words_of(verdict).name);
-} catch (...) {
-  rethrow_as_error();
-}
-
 std::string audit_json(const AuditReport& report) try {
   const AuditSaving& saving = report.saving;
   const AuditJson document = {{"schema", "octet.audit/1"},
@@ -120,7 +89,7 @@ std::string audit_json(const AuditReport& report) try {
                               {"formats", report.formats},
                               {"device", if_told(report.device)},
                               {"on_host", report.on_host},
-                              {"verdict", words_of(report.verdict).key},
+                              {"verdict", word_of(report.verdict)},
                               {"headline", report.headline},
                               {"notes", report.notes},
                               {"linears",

@@ -109,7 +109,7 @@ std::string linear_rows(const std::vector<AuditLinear>& linears, size_t most) {
         R"(<tr><td>{}</td><td class="shape">{}</td><td><span class="{}">{}</span><br>{}</td>)"
         "<td>{}</td>",
         code_text(each.layer), linear_shape(each), verdict_class(each.verdict),
-        name_of(each.verdict), html_text(each.how), code_text(each.kernel));
+        title_of(each.verdict), html_text(each.how), code_text(each.kernel));
     rows += number_cell(std::to_string(each.calls)) + number_cell(milliseconds(each.gemm_us)) +
             number_cell(milliseconds(each.dequantize_us)) +
             number_cell(milliseconds(each.quantize_us)) + "</tr>";
@@ -230,12 +230,12 @@ constexpr const char* kHowToRead =
 }  // namespace
 
 std::string audit_page(const AuditReport& report) try {
-  std::string page = report::page_head("Octet audit: " + name_of(report.verdict),
-                                       kAuditStyle + report::colour_style());
+  std::string page = report::page_head(std::string("Octet audit: ") + title_of(report.verdict),
+                                    kAuditStyle + report::colour_style());
   page += fmt::format(
       R"(<main><h1>Audit of a profile</h1><div class="verdict {}"><strong>{}</strong><p>{}</p>)"
       "</div>",
-      verdict_class(report.verdict), name_of(report.verdict), html_text(report.headline));
+      verdict_class(report.verdict), title_of(report.verdict), html_text(report.headline));
   if (!report.notes.empty()) {
     std::string items;
     for (const std::string& note : report.notes) {

@@ -39,8 +39,8 @@ OrderedJson json_list(const std::vector<Each>& all) {
 OrderedJson json_of(const ComparedImage& image, const CompareReport& report, bool seeded) {
   return {{"caption", report.captions[image.caption].name},
           {"seed", seeded ? OrderedJson(image.seed) : OrderedJson(nullptr)},
-          {"look_a", word_for(image.look_a)},
-          {"look_b", word_for(image.look_b)},
+          {"look_a", word_of(image.look_a)},
+          {"look_b", word_of(image.look_b)},
           {"first_velocity", json_of(image.first_velocity)},
           {"steps", json_list(image.steps)},
           {"psnr_db", finite(image.psnr_db)},
@@ -64,15 +64,6 @@ bool is_equal(const CompareReport& report) {
 }
 
 }  // namespace
-
-const char* word_for(PictureLook look) {
-  switch (look) {
-    case PictureLook::ordinary: return "ordinary";
-    case PictureLook::constant: return "constant";
-    case PictureLook::refusal: return "refusal";
-  }
-  return "";
-}
 
 OrderedJson json_of(const Statistic& statistic) {
   const bool has_interval = std::isfinite(statistic.low);

@@ -10,7 +10,4 @@ namespace octet::report {
 nlohmann::ordered_json json_of(const CompareReport& report);
 nlohmann::ordered_json json_of(const Statistic& statistic);
 
-// "ordinary", "constant", "refusal"
-const char* word_for(PictureLook look);
-
 }  // namespace octet::report

@@ -25,22 +25,6 @@ bool is_among(const std::vector<Candidate>& candidates, const std::string& kerne
 
 }  // namespace
 
-std::string_view name_of(TuneMode mode) {
-  switch (mode) {
-    case TuneMode::off: return "off";
-    case TuneMode::missing: return "missing";
-    case TuneMode::all: return "all";
-  }
-  return "?";
-}
-
-TuneMode parse_tune_mode(std::string_view text) {
-  for (const TuneMode mode : {TuneMode::off, TuneMode::missing, TuneMode::all}) {
-    if (text == name_of(mode)) return mode;
-  }
-  fail("the tune mode is '{}', expected off, missing or all", text);
-}
-
 Planner::Planner(PlanCache cache, TuneMode mode, TunerOptions options)
     : cache_(std::move(cache)), mode_(mode), options_(options) {}
 

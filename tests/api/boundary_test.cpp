@@ -136,7 +136,7 @@ TEST(Boundary, HoldsForThePublicFunctions) {
       [&] {
         TuneRequest request;
         request.device = "ref";
-        request.mode = "sometimes";
+        request.mode = Tuning::off;
         tune_gemm(request);
       },
   };

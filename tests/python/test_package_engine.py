@@ -184,10 +184,10 @@ def test_models_that_cannot_be_loaded(model, options, words):
 
 
 def test_what_is_loaded_and_what_is_not_any_more():
-    with octet.Engine(MODEL, device="cpu", keep={"text_encoder": "streamed"}, lazy=True) as engine:
+    with octet.Engine(MODEL, device="cpu", keep={"text_encoder": "stream"}, lazy=True) as engine:
         info = engine.info
         assert info.family == "ideogram4" and info.size == (256, 256) and info.token_side == 16
-        assert {place.part: place.where for place in info.plan}["text_encoder"] == "streamed"
+        assert {place.part: place.where for place in info.plan}["text_encoder"] == "stream"
         assert [preset.name for preset in info.presets] == ["default", "quality", "turbo"]
         assert "ideogram4" in repr(engine)
         engine.set_loras([])

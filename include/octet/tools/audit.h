@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "octet/export.h"
+#include "octet/words.h"
 
 namespace octet {
 
@@ -28,6 +29,21 @@ enum class AuditVerdict : uint8_t {
   unquantized,  // products in floating point, and no sign of quantized weights
   unclear,      // floating point, and the trace does not show whether weights were quantized
   no_linears,   // nothing in the trace multiplies by a weight
+};
+template <>
+struct Words<AuditVerdict> {
+  static constexpr Word<AuditVerdict> list[] = {
+      {AuditVerdict::native_int8, "native_int8", "native INT8"},
+      {AuditVerdict::fallback, "fallback", "silent fallbacks"},
+      {AuditVerdict::fake_int8, "fake_int8", "fake INT8"},
+      {AuditVerdict::fake_fp8, "fake_fp8", "fake FP8"},
+      {AuditVerdict::fake_four_bit, "fake_four_bit", "fake 4-bit"},
+      {AuditVerdict::weight_only, "weight_only", "quantized weights alone"},
+      {AuditVerdict::native_fp8, "native_fp8", "native FP8"},
+      {AuditVerdict::native_four_bit, "native_four_bit", "native 4-bit"},
+      {AuditVerdict::unquantized, "unquantized", "not quantized"},
+      {AuditVerdict::unclear, "unclear"},
+      {AuditVerdict::no_linears, "no_linears", "no linears"}};
 };
 
 // One kernel or op by name and class.
@@ -113,8 +129,6 @@ struct AuditRequest {
 OCTET_API AuditReport audit_traces(const AuditRequest& request,
                                    const std::function<void(uint64_t, uint64_t)>& progress = {});
 
-// "fake INT8"
-OCTET_API std::string name_of(AuditVerdict verdict);
 // See octet.audit/1 in docs/json.md.
 OCTET_API std::string audit_json(const AuditReport& report);
 // A self-contained page without scripts.

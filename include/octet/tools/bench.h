@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "octet/export.h"
+#include "octet/model_options.h"
 #include "octet/tools/shapes.h"
 #include "octet/tools/steadiness.h"
 
@@ -23,9 +24,9 @@ struct GemmBenchRequest {
   int threads = 0;              // 0: one per physical core
   std::string dtype = "bf16";   // of activations, outputs and the unquantized path: bf16, f32
   double seconds = 1.0;         // per shape, at least; every path runs at least 7 times
-  std::string tune = "missing";  // off, missing, all: which kernels are measured first
-  // int8, bf16 (the unquantized path), or auto: for each shape the faster of them according to its
-  // plan, or measured if the plan does not say. The latter two require the dtype bf16.
+  Tuning tune = Tuning::missing;  // which kernels are chosen by measuring first
+  // int8, bf16 (the unquantized path), or auto: per shape the faster of them by its plan, or by
+  // measuring where the plan does not say. The latter two go with the dtype bf16.
   std::string path = "int8";
   bool compare = true;  // also measure the unquantized and the fake INT8 path
   // Also measure other implementations of the INT8 GEMM that the device offers; a warning is logged

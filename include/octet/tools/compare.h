@@ -75,6 +75,10 @@ struct CompareReport {
 OCTET_API std::string compare_json(const CompareReport& report);
 
 enum class ComparedSide { a, b };
+template <>
+struct Words<ComparedSide> {
+  static constexpr Word<ComparedSide> list[] = {{ComparedSide::a, "a"}, {ComparedSide::b, "b"}};
+};
 
 // |b - a| of every channel is amplified by this factor in pictures named "difference".
 inline constexpr int kDifferenceAmplification = 8;

@@ -11,15 +11,16 @@
 #include <vector>
 
 #include "octet/export.h"
+#include "octet/model_options.h"
 #include "octet/tools/shapes.h"
 
 namespace octet {
 
 struct TuneRequest {
   std::vector<GemmShape> shapes;
-  std::string device = "auto";   // auto, ref, cpu, cuda[:i]
-  int threads = 0;               // 0: one per physical core
-  std::string mode = "missing";  // missing: only what the plan file lacks; all: everything again
+  std::string device = "auto";    // auto, ref, cpu, cuda[:i]
+  int threads = 0;                // 0: one per physical core
+  Tuning mode = Tuning::missing;  // or all; off is an Error
 };
 
 // One problem with its plan. Times are medians, 0 if never measured.
@@ -46,7 +47,7 @@ struct TuneReport {
   std::string device;
   std::string date;    // UTC, ISO 8601
   std::string commit;  // of the build
-  std::string mode;
+  Tuning mode = Tuning::missing;
   bool has_choice = false;  // false: the device has one kernel for everything, or is_forced
   bool is_forced = false;   // OCTET_FORCE_KERNEL names the kernel
   std::string plan_file;    // where the plans are stored; empty if they are not

@@ -45,9 +45,8 @@ class GemmBencher {
   explicit GemmBencher(const GemmBenchRequest& request)
       : request_(request),
         dtype_(bench_dtype(request.dtype)),
-        backend_(select_backend({.device = request.device,
-                                 .threads = request.threads,
-                                 .tune = tune::parse_tune_mode(request.tune)})) {
+        backend_(select_backend(
+            {.device = request.device, .threads = request.threads, .tune = request.tune})) {
     if (!request.peers) return;
     peers_ = backend_->tuning().gemm_peers();
     if (peers_.empty()) {

@@ -53,11 +53,10 @@ bool may_measure(const Backend& backend) {
 
 TuneReport tune_gemm(const TuneRequest& request,
                      const std::function<void(int, int)>& progress) try {
-  const tune::TuneMode mode = tune::parse_tune_mode(request.mode);
-  check(mode != tune::TuneMode::off, "tune: the mode is off, expected missing or all");
+  check(request.mode != Tuning::off, "tune: the mode is off, expected missing or all");
   const auto problems = measure::model_problems(request.shapes);
   const auto backend =
-      select_backend({.device = request.device, .threads = request.threads, .tune = mode});
+      select_backend({.device = request.device, .threads = request.threads, .tune = request.mode});
   GemmTuning& tuning = backend->tuning();
   const int total = static_cast<int>(problems.size());
   const bool measures = may_measure(*backend);

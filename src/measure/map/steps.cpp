@@ -45,14 +45,6 @@ StepParts counted_up(const StepParts& one, const StepParts& many, int64_t timed,
           std::max(0.0, grown(one.attention, many.attention))};
 }
 
-const char* attention_word(AttentionMode mode) {
-  switch (mode) {
-    case AttentionMode::int8: return "int8";
-    case AttentionMode::int8_full: return "int8-full";
-    default: return "bf16";
-  }
-}
-
 const char* way_word(Linears linears) {
   return linears == Linears::int8 ? measure::kInt8 : measure::kBf16;
 }
@@ -113,7 +105,7 @@ class StepMapper {
       MapStep& step = into.steps.emplace_back();
       step.pixels = pixels;
       step.way = way;
-      step.attention = attention_word(AttentionMode::floating);
+      step.attention = word_of(AttentionMode::floating);
       step.ms = *ms;
     }
   }
@@ -149,7 +141,7 @@ class StepMapper {
       benches_.emplace(key, run_(asked));
     } catch (const Error& error) {
       log::warning("map: the step at {} pixels with {} linears and attention in {} is left out: {}",
-                   pixels, way_word(linears), attention_word(attention), error.what());
+                   pixels, way_word(linears), word_of(attention), error.what());
     }
   }
 
@@ -181,7 +173,7 @@ class StepMapper {
     MapStep step;
     step.pixels = pixels;
     step.way = way_word(linears);
-    step.attention = attention_word(attention);
+    step.attention = word_of(attention);
     step.measured = true;
     step.ms = parts.ms;
     step.linears_ms = parts.linears;
