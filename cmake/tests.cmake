@@ -43,6 +43,8 @@ octet_test(base cpu ${base_tests})
 if(NOT OCTET_KERNELS_ONLY)
   file(GLOB format_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/formats/*.cpp)
   octet_test(formats formats ${format_tests})
+  find_package(PNG REQUIRED)  # reads what we write
+  target_link_libraries(formats_tests PRIVATE PNG::PNG)
   file(GLOB hub_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/hub/*.cpp)
   octet_test(hub formats ${hub_tests})
   file(GLOB audit_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/audit/*.cpp
