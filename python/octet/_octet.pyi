@@ -341,6 +341,9 @@ class EngineInfo(_Record):
     size: tuple[int, int]
     presets: list[PresetInfo]
 
+def encode_png(picture: Picture | Preview) -> bytes:
+    """A PNG file, with the picture's metadata."""
+
 def parse_lora(text: str) -> Lora: ...
 def wrap_plain_text(text: str) -> str: ...
 

@@ -172,7 +172,20 @@ nb::bytes pixels(const T& picture) {
   return nb::bytes(reinterpret_cast<const char*>(picture.rgb.data()), picture.rgb.size());
 }
 
+// A picture, or a preview.
+template <class T>
+nb::bytes png(const T& picture) {
+  std::vector<uint8_t> bytes;
+  {
+    const nb::gil_scoped_release released;
+    bytes = encode_png(picture);
+  }
+  return nb::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
 void bind_pictures(nb::module_& module) {
+  module.def("encode_png", &png<Picture>, "picture"_a);
+  module.def("encode_png", &png<Preview>, "preview"_a);
   Record<RenderProgress>(module, "Progress", "How far an engine is.")
       .value("stage", [](const RenderProgress& state) { return word_of(state.stage, kStages); })
       .field("done", &RenderProgress::done)
