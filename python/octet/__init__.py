@@ -15,7 +15,7 @@ import importlib
 from types import ModuleType
 
 from octet import _octet
-from octet._engine import Engine, Preview, Rendering
+from octet._engine import Engine, Preview, Rendering, check_caption
 from octet._files import Inspection, devices, inspect, quantize
 from octet._linear import int8_linear, int8_mm, quantize_rows
 from octet._octet import Lora
@@ -41,6 +41,7 @@ __all__ = [
     "Preview",
     "Rendering",
     "__version__",
+    "check_caption",
     "devices",
     "inspect",
     "int8_linear",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from octet import _octet
-from octet._octet import EngineInfo, Lora, RenderReport
+from octet._octet import CaptionReport, EngineInfo, Lora, RenderReport
 from octet.errors import OctetError, refuse, refuse_type
 
 Path = str | os.PathLike[str]
@@ -194,6 +194,11 @@ class Engine:
             return "Engine(closed)"
         info = self.info
         return f"Engine({info.family} on {info.device})"
+
+
+def check_caption(caption: str | Mapping[str, Any] | os.PathLike[str]) -> CaptionReport:
+    """What is wrong with a caption, and the caption as the model gets it (`canonical`)."""
+    return _octet.check_caption(_caption_text(caption, wrap_text=False))
 
 
 def _loras(loras: Iterable[str | Lora]) -> list[Lora]:

@@ -124,7 +124,7 @@ std::string checked_caption(const char* caption, octet_on_finding on_finding, vo
     if (on_finding != nullptr) on_finding(user, &given);
   }
   if (unfixable != nullptr) {
-    throw InvalidRequest("caption", fmt::format("{}: {}", unfixable->path, unfixable->rule));
+    check_value(false, "caption", "{}: {}", unfixable->path, unfixable->rule);
   }
   return report.canonical;
 }

@@ -291,15 +291,33 @@ void bind_info(nb::module_& module) {
       .field("presets", &EngineInfo::presets);
 }
 
+void bind_captions(nb::module_& module) {
+  Record<CaptionFinding>(module, "CaptionFinding", "What is wrong with a caption.")
+      .field("path", &CaptionFinding::path)
+      .field("rule", &CaptionFinding::rule)
+      .value("severity",
+             [](const CaptionFinding& finding) {
+               return finding.severity == CaptionFinding::Severity::error ? "error" : "warning";
+             })
+      .field("fixable", &CaptionFinding::fixable);
+  Record<CaptionReport>(module, "CaptionReport", "What a check of a caption found.")
+      .field("findings", &CaptionReport::findings)
+      .field("canonical", &CaptionReport::canonical)
+      .value("valid", &CaptionReport::valid);
+  module.def(
+      "check_caption", [](const std::string& text) { return check_caption(text); }, "text"_a);
+  module.def(
+      "wrap_plain_text", [](const std::string& text) { return wrap_plain_text(text); }, "text"_a);
+}
+
 }  // namespace
 
 void bind_engine(nb::module_& module) {
   bind_pictures(module);
   bind_report(module);
   bind_info(module);
+  bind_captions(module);
   module.def("parse_lora", &parse_lora, "text"_a);
-  module.def(
-      "wrap_plain_text", [](const std::string& text) { return wrap_plain_text(text); }, "text"_a);
   nb::class_<PythonEngine>(module, "Engine", "A model that stays loaded.")
       .def(nb::init<>())
       .def("load", &load, "model"_a, nb::kw_only(), "base"_a, "fallback"_a, "parts"_a, "loras"_a,

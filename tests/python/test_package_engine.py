@@ -176,6 +176,18 @@ def test_captions_that_are_none(engine, caption):
         engine.render(CAPTION, **QUICK, progress=3)
 
 
+def test_captions_are_checked_without_an_engine():
+    report = octet.check_caption(CAPTION)
+    assert report.valid and json.loads(report.canonical)
+    assert octet.check_caption(report.canonical).canonical == report.canonical
+    report = octet.check_caption('{"elements": 3}')
+    assert not report.valid and report.canonical == ""
+    errors = [finding for finding in report.findings if finding.severity == "error"]
+    assert errors and errors[0].path.startswith("$") and errors[0].rule
+    with pytest.raises(octet.OctetTypeError):
+        octet.check_caption(3)
+
+
 @pytest.mark.parametrize(
     "model, options, words",
     [
