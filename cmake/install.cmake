@@ -45,7 +45,6 @@ install(EXPORT octetTargets NAMESPACE octet:: DESTINATION ${octet_config} COMPON
 
 # --- for pkg-config -------------------------------------------------------------------------------
 set(module_of_fmt fmt)
-set(module_of_PNG libpng)
 set(module_of_ZLIB zlib)
 set(module_of_SQLite sqlite3)
 set(module_of_utf8proc libutf8proc)

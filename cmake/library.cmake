@@ -52,7 +52,7 @@ foreach(source ${sources})
     endif()
     set_source_files_properties(${source} PROPERTIES
       COMPILE_OPTIONS "${isa_flags_${CMAKE_MATCH_1}_${CMAKE_MATCH_2}};${optimize_ops}")
-  elseif(source MATCHES "/src/(cpu|ref)/")
+  elseif(source MATCHES "/src/(cpu|ref)/|/png_rows")
     set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${optimize_ops}")
   endif()
 endforeach()
@@ -63,9 +63,8 @@ set_target_properties(octet_core PROPERTIES POSITION_INDEPENDENT_CODE ON)  # for
 octet_unity(octet_core)
 
 if(NOT OCTET_KERNELS_ONLY)
-  find_package(PNG REQUIRED)
   find_package(nlohmann_json REQUIRED)
-  target_link_libraries(octet_core PUBLIC nlohmann_json::nlohmann_json PRIVATE PNG::PNG)
+  target_link_libraries(octet_core PUBLIC nlohmann_json::nlohmann_json)
 
   octet_sources(calling_sources ${calling_layers})
   add_library(octet_calling OBJECT ${calling_sources})

@@ -50,6 +50,8 @@ octet_test_of(backend cpu backend ref cpu)
 octet_test_of(base cpu base tensor)
 if(NOT OCTET_KERNELS_ONLY)
   octet_test_of(formats formats formats)
+  find_package(PNG REQUIRED)  # reads what we write
+  target_link_libraries(formats_tests PRIVATE PNG::PNG)
   octet_test_of(hub formats hub)
   octet_test_of(audit cpu audit)
   octet_test_of(tune cpu tune devices)
@@ -77,7 +79,7 @@ if(NOT OCTET_KERNELS_ONLY)
   endforeach()
   # The C interface, from C: what it asks of a compiler is in these flags.
   enable_language(C)
-  foreach(program operations calls engine)
+  foreach(program operations calls engine without_engine)
     add_executable(c_${program}_tests ${PROJECT_SOURCE_DIR}/tests/c/${program}.c)
     set_target_properties(c_${program}_tests PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF)
     target_compile_options(c_${program}_tests PRIVATE -pedantic -Wall -Wextra -Werror
@@ -87,9 +89,10 @@ if(NOT OCTET_KERNELS_ONLY)
   endforeach()
   add_test(NAME c_operations COMMAND c_operations_tests)
   add_test(NAME c_calls COMMAND c_calls_tests)
+  add_test(NAME c_without_engine COMMAND c_without_engine_tests)
   add_test(NAME c_engine COMMAND c_engine_tests ${PROJECT_SOURCE_DIR}/tests/golden/model
     ${PROJECT_BINARY_DIR})
-  set_tests_properties(c_operations c_calls c_engine PROPERTIES LABELS cpu)
+  set_tests_properties(c_operations c_calls c_without_engine c_engine PROPERTIES LABELS cpu)
   # Python tests load it, whichever kind octet::octet is.
   set_target_properties(octet_shared PROPERTIES EXCLUDE_FROM_ALL OFF)
   # Programs that the Python tests call.

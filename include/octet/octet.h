@@ -10,49 +10,26 @@
 #ifndef OCTET_OCTET_H
 #define OCTET_OCTET_H
 
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include "octet/export.h"
+#include "octet/operations.h"
+#include "octet/status.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-// Increases when a function or a field is added. What exists keeps its meaning: a program works
-// with every library whose octet_abi_version() is at least this.
-#define OCTET_ABI_VERSION 3
-OCTET_API int32_t octet_abi_version(void);
-OCTET_API const char* octet_version(void);  // "0.1.0"
-OCTET_API const char* octet_commit(void);   // of the build
-
-// --- errors ---
-
-typedef int32_t octet_status;
-enum {
-  OCTET_OK = 0,
-  OCTET_ERROR = 1,            // any other error
-  OCTET_INVALID_REQUEST = 2,  // an argument or a field is invalid
-  OCTET_CANCELLED = 3,
-  OCTET_OUT_OF_MEMORY = 4  // the device's, or the host's
-};
-
-// About the last function called on this thread that returned a status or a text: the error, and
-// the wrong field or argument if known; otherwise "". Valid until the next such call.
-OCTET_API const char* octet_last_error(void);
-OCTET_API const char* octet_last_error_field(void);
-
 // --- the engine: a model that stays loaded ---
 
 typedef struct octet_engine octet_engine;
 
-typedef int32_t octet_dtype;
-enum { OCTET_F32 = 1, OCTET_BF16 = 2, OCTET_F16 = 3, OCTET_I8 = 4, OCTET_I32 = 5 };
+// Ends what it was given to (`stop` of octet_options and octet_request), from any thread, and also
+// what begins only after octet_stop_request(). It outlives what it was given to;
+// octet_stop_free() takes NULL, too.
+typedef struct octet_stop octet_stop;
+OCTET_API octet_status octet_stop_create(octet_stop** stop);
+OCTET_API void octet_stop_request(octet_stop* stop);
+OCTET_API void octet_stop_free(octet_stop* stop);
 
-// Which GEMM kernels of a GPU are measured: those missing from the plan file, none, or all.
-enum { OCTET_TUNE_MISSING = 0, OCTET_TUNE_OFF = 1, OCTET_TUNE_ALL = 2 };
-// Auto: INT8, except where the device's plan file says that floating point is faster.
+// Auto: INT8, but for those that the device's plan file knows to be faster in floating point.
 enum { OCTET_LINEARS_INT8 = 0, OCTET_LINEARS_FLOAT = 1, OCTET_LINEARS_AUTO = 2 };
 enum { OCTET_TEXT_LINEARS_FLOAT = 0, OCTET_TEXT_LINEARS_INT8 = 1 };
 enum {
@@ -110,6 +87,7 @@ typedef struct octet_options {
   int32_t attention;             // OCTET_ATTENTION_...: precision of attention
   int32_t text_encoder_linears;  // OCTET_TEXT_LINEARS_...
   int32_t reserved;
+  octet_stop* stop;  // ends loading; NULL: nothing does
 } octet_options;
 
 typedef struct octet_request {
@@ -128,6 +106,7 @@ typedef struct octet_request {
   int32_t images;          // 0: one
   int32_t any_caption;     // 1: run the caption despite errors, with warnings
   int32_t reserved;
+  octet_stop* stop;  // ends this request alone; NULL: octet_engine_cancel()
 } octet_request;
 
 enum {
@@ -203,15 +182,31 @@ typedef struct octet_info {
   uint64_t used_bytes;       // device memory, now
   int32_t token_side;        // pixels: both sides of a picture must be multiples of it
   int32_t reserved;
+  int32_t width, height;  // of pictures whose request names no size
 } octet_info;
 
-// `progress` may be NULL; `*engine` is NULL after an error. octet_engine_free() accepts NULL; no
-// other call may be running.
+// Steps, guidance and times that go with a model.
+typedef struct octet_preset {
+  size_t struct_size;
+  const char* name;           // "quality"
+  const char* official_name;  // "V4_QUALITY_48"; may be ""
+  int32_t steps;
+  int32_t reserved;
+} octet_preset;
+
+// `progress` may be NULL, `*engine` is NULL after an error. octet_engine_free() takes NULL, too; no
+// other call may be under way.
 OCTET_API octet_status octet_engine_create(const octet_options* options, octet_on_progress progress,
                                            void* user, octet_engine** engine);
 OCTET_API void octet_engine_free(octet_engine* engine);
 
-// `callbacks` and `report` may be NULL. The engine stays loaded in any case.
+// Releases what is loaded; and loads this in its place. After an error of the second, nothing is
+// loaded. Without a model, only these two, _free() and _cancel() have a meaning.
+OCTET_API octet_status octet_engine_unload(octet_engine* engine);
+OCTET_API octet_status octet_engine_load(octet_engine* engine, const octet_options* options,
+                                         octet_on_progress progress, void* user);
+
+// `callbacks` and `report` may be NULL. The engine stays loaded whatever is returned.
 OCTET_API octet_status octet_engine_render(octet_engine* engine, const octet_request* request,
                                            const octet_callbacks* callbacks, octet_report* report);
 // Returns what octet_engine_render() would return about the request alone.
@@ -240,157 +235,66 @@ enum {
 OCTET_API size_t octet_engine_text(const octet_engine* engine, int32_t what, char* text,
                                    size_t size);
 
-// Write PNG files, which appear whole or not at all; the second includes the picture's metadata.
+// The presets of the model, in their order; the first is the default.
+typedef void (*octet_on_preset)(void* user, const octet_preset* preset);
+OCTET_API octet_status octet_engine_presets(const octet_engine* engine, octet_on_preset on_preset,
+                                            void* user);
+
+// --- captions, docs/captions.md ---
+
+typedef struct octet_finding {
+  size_t struct_size;
+  const char* path;  // "$.compositional_deconstruction.elements[2].bbox"; "$" is all of it
+  const char* rule;  // what was expected and what is there
+  int32_t is_error;  // 0: a warning
+  int32_t fixable;   // 1: the text that octet_check_caption() writes has it mended
+} octet_finding;
+typedef void (*octet_on_finding)(void* user, const octet_finding* finding);
+
+// Writes the caption as the model gets it. It is an error, and 0 is returned, where an error
+// remains that is not fixable. `on_finding` (or NULL) gets every finding, also of such a caption.
+OCTET_API size_t octet_check_caption(const char* caption, octet_on_finding on_finding, void* user,
+                                     char* text, size_t size);
+// A minimal caption that says `plain_text`, which models know less well.
+OCTET_API size_t octet_wrap_plain_text(const char* plain_text, char* text, size_t size);
+
+// --- PNG: of any thread, no engine waits for it ---
+
+// In memory. `level`: 1 (or 0) is the fastest, 9 gives the least bytes of drawings; pictures hardly
+// gain. `scale`: each pixel of a preview becomes a square of so many; 0: 1. What was made is freed
+// by octet_bytes_free(), which takes NULL and empty ones, too.
+typedef struct octet_bytes {
+  uint8_t* data;
+  size_t size;
+} octet_bytes;
+OCTET_API octet_status octet_encode_picture(const octet_picture* picture, int32_t level,
+                                            octet_bytes* png);
+OCTET_API octet_status octet_encode_preview(const octet_preview* preview, int32_t scale,
+                                            octet_bytes* png);
+OCTET_API void octet_bytes_free(octet_bytes* bytes);
+
+// As files, which appear whole or not at all; the second keeps the picture's metadata.
 OCTET_API octet_status octet_write_png(const char* path, const uint8_t* rgb, int32_t width,
                                        int32_t height);
 OCTET_API octet_status octet_write_picture(const char* path, const octet_picture* picture);
 
-// --- operations: the INT8 linear on its own ---
-// Pointers point into device memory (for "cpu" and "ref": host memory). Work is queued on the
-// device's stream without waiting: what it reads and writes must stay valid until it is done. A
-// device may be used by several threads, one call at a time.
+// --- devices of this machine ---
 
-typedef struct octet_device octet_device;
-typedef struct octet_weight octet_weight;
-
-// `stream`: a cudaStream_t of the caller, which must outlive the device and its weights; NULL: the
-// device's own. `threads` as in octet_options, `tuning` one of OCTET_TUNE_....
-OCTET_API octet_status octet_device_open(const char* name, void* stream, int32_t threads,
-                                         int32_t tuning, octet_device** device);
-OCTET_API void octet_device_free(octet_device* device);
-OCTET_API octet_status octet_device_synchronize(octet_device* device);
-OCTET_API size_t octet_device_describe(const octet_device* device, char* text, size_t size);
-// The kernel that the last linear ran.
-OCTET_API size_t octet_last_kernel(const octet_device* device, char* text, size_t size);
-
-typedef struct octet_matrix {
-  void* data;
-  int64_t rows, columns;
-  int64_t row_stride;  // elements from one row to the next; 0: the columns
-  octet_dtype dtype;
-  int32_t reserved;
-} octet_matrix;
-
-// codes[i, j] = rint(x[i, j] * 127 / amax of row i), scales[i] = amax / 127. x: F32, BF16 or F16;
-// codes: I8 of the same shape; scales: F32 [rows]. First, x[:, j] is multiplied by smooth[j] (F32
-// [columns] or NULL), or rotated within groups of 4, 16, 64, 256 or 1024 columns (0: no rotation).
-OCTET_API octet_status octet_quantize_rows(octet_device* device, const octet_matrix* x,
-                                           const float* smooth, int64_t rotation_group,
-                                           const octet_matrix* codes, float* scales);
-
-// The contents of a weight; they are copied.
-typedef struct octet_weight_rows {
+typedef struct octet_device_info {
   size_t struct_size;
-  const int8_t* codes;  // [n, k]
-  const float* scales;  // [n]
-  const float* bias;    // [n], or NULL
-  const float* smooth;  // [k], or NULL: applied by octet_linear() to activations
-  int64_t n, k;
-  int64_t rotation_group;  // likewise; 0: none
-  int32_t on_host;         // 1: these pointers point into host memory
-  int32_t gate_up;  // 1: n / 2 rows of a gate, then as many of the up projection; without a bias
-} octet_weight_rows;
+  const char* name;         // what octet_options::device takes: "cpu", "cuda:0"
+  const char* description;  // in words
+  const char* int8_kernel;  // that would run; "" when there is none
+  const char* unavailable;  // why it cannot run the INT8 path; "" when it can
+} octet_device_info;
+typedef void (*octet_on_device)(void* user, const octet_device_info* device);
+OCTET_API octet_status octet_list_devices(octet_on_device on_device, void* user);
 
-// A weight belongs to its device and must outlive the work of calls that read it;
-// octet_weight_free() accepts NULL.
-OCTET_API octet_status octet_weight_create(octet_device* device, const octet_weight_rows* rows,
-                                           octet_weight** weight);
-OCTET_API void octet_weight_free(octet_weight* weight);
-
-// Swiglu, silu(gate) * up, is only for gate_up weights, and is the only one for them.
-enum { OCTET_FUSION_NONE = 0, OCTET_FUSION_BIAS = 1, OCTET_FUSION_SWIGLU = 2 };
-
-// y[i, j] = scales[i] * weight scales[j] * sum over k of codes[i, k] * weight codes[j, k], then the
-// fusion. codes: I8 [m, k], never -128; y: [m, n] (swiglu: [m, n / 2]) in F32, BF16 or F16, or in
-// I32 for the raw sums.
-OCTET_API octet_status octet_linear_int8(octet_device* device, const octet_weight* weight,
-                                         const octet_matrix* codes, const float* scales,
-                                         int32_t fusion, const octet_matrix* y);
-// The same from activations in F32, BF16 or F16, which are quantized as the weight requires.
-OCTET_API octet_status octet_linear(octet_device* device, const octet_weight* weight,
-                                    const octet_matrix* x, int32_t fusion, const octet_matrix* y);
-
-// --- the same on another framework's streams and memory ---
-// For programs that own streams, memory and weights: each call names its stream, takes memory only
-// from the caller, and reads a weight in plain rows in place. A device serves all streams and
-// threads this way, one call at a time; a call costs a few microseconds and does not wait, except,
-// once per size (m in steps), for kernels to be measured: see `tuning` of octet_device_open().
-// Nothing is measured while a stream is captured into a graph, which then uses an estimate.
-
-// Returns this many bytes of device memory, aligned to 256, valid until the work of the call is
-// done; NULL if there are none. It must not call functions of this device, which is waiting for it.
-typedef void* (*octet_allocate)(void* user, size_t bytes);
-
-typedef struct octet_call {
-  size_t struct_size;
-  void* stream;  // a cudaStream_t of the device, NULL: its default stream; unused on hosts
-  void* memory;  // working memory, aligned to 256 (or NULL), see octet_linear_memory()
-  size_t memory_bytes;
-  octet_allocate allocate;  // for what does not fit there; NULL: that is an error
-  void* user;               // passed to it
-  const char* kernel;       // set by linears: the kernel that ran; valid as long as the library
-  // 1: x is quantized with each step rounded to its dtype, as PyTorch's own operations do: this
-  // gives the codes of programs written with them, slightly further from x. Codes may be -128 (on
-  // hosts with only AVX2: -127), and are only for the device that made them.
-  int32_t stepwise;
-  int32_t reserved;
-} octet_call;
-
-// A weight that stays where it is, in device memory; fields without a comment are as in
-// octet_weight_rows.
-typedef struct octet_plain_weight {
-  size_t struct_size;
-  const int8_t* codes;
-  int64_t n, k;
-  int64_t row_stride;   // bytes from one row to the next; 0: k
-  const float* scales;  // [scale_count]
-  int64_t scale_count;  // n, or 1: the same for all rows
-  const void* bias;     // [n], or NULL
-  const float* smooth;
-  int64_t rotation_group;
-  octet_dtype bias_dtype;  // F32, BF16 or F16
-  int32_t gate_up;
-} octet_plain_weight;
-
-// Bytes of octet_call::memory for the quantized activations of a linear, m x k of them. Memory for
-// partial sums, and for copies of what kernels cannot read or write in place, comes from
-// `allocate`.
-OCTET_API size_t octet_linear_memory(int64_t m, int64_t k);
-
-OCTET_API octet_status octet_call_quantize_rows(octet_device* device, octet_call* call,
-                                                const octet_matrix* x, const float* smooth,
-                                                int64_t rotation_group, const octet_matrix* codes,
-                                                float* scales);
-// Pass either `weight` or `packed`, and NULL for the other. The weight determines the fusion: a
-// bias is added, a gate and an up projection become swiglu; an I32 output gets the raw sums.
-OCTET_API octet_status octet_call_linear_int8(octet_device* device, octet_call* call,
-                                              const octet_plain_weight* weight,
-                                              const octet_weight* packed, const octet_matrix* codes,
-                                              const float* scales, const octet_matrix* y);
-OCTET_API octet_status octet_call_linear(octet_device* device, octet_call* call,
-                                         const octet_plain_weight* weight,
-                                         const octet_weight* packed, const octet_matrix* x,
-                                         const octet_matrix* y);
-
-// --- structs with their defaults ---
-// Defined here and not in the library, whose structs may be larger than the program's.
-
-#define OCTET_DEFINE_INIT(type)          \
-  static inline type type##_init(void) { \
-    type made;                           \
-    memset(&made, 0, sizeof made);       \
-    made.struct_size = sizeof made;      \
-    return made;                         \
-  }
 OCTET_DEFINE_INIT(octet_options)
 OCTET_DEFINE_INIT(octet_request)
 OCTET_DEFINE_INIT(octet_callbacks)
 OCTET_DEFINE_INIT(octet_report)
 OCTET_DEFINE_INIT(octet_info)
-OCTET_DEFINE_INIT(octet_weight_rows)
-OCTET_DEFINE_INIT(octet_call)
-OCTET_DEFINE_INIT(octet_plain_weight)
-#undef OCTET_DEFINE_INIT
 
 #ifdef __cplusplus
 }

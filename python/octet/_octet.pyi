@@ -341,7 +341,26 @@ class EngineInfo(_Record):
     size: tuple[int, int]
     presets: list[PresetInfo]
 
+def encode_png(picture: Picture | Preview) -> bytes:
+    """A PNG file, with the picture's metadata."""
+
 def parse_lora(text: str) -> Lora: ...
+class CaptionFinding(_Record):
+    """What is wrong with a caption."""
+
+    path: str
+    rule: str
+    severity: str
+    fixable: bool
+
+class CaptionReport(_Record):
+    """What a check of a caption found."""
+
+    findings: list[CaptionFinding]
+    canonical: str
+    valid: bool
+
+def check_caption(text: str) -> CaptionReport: ...
 def wrap_plain_text(text: str) -> str: ...
 
 class Engine:

@@ -73,7 +73,7 @@ class FilesThatRun {
 };
 
 // Small enough for a page: each pixel is the mean of a square of them.
-std::vector<std::byte> small_png(const Picture& picture) {
+std::vector<uint8_t> small_png(const Picture& picture) {
   const int longest = std::max(picture.width, picture.height);
   const int by = (longest + kCertificateSide - 1) / kCertificateSide;
   if (by <= 1) return encode_png({picture.rgb, picture.width, picture.height});

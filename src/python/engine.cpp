@@ -149,7 +149,20 @@ nb::bytes pixels(const T& picture) {
   return nb::bytes(reinterpret_cast<const char*>(picture.rgb.data()), picture.rgb.size());
 }
 
+// A picture, or a preview.
+template <class T>
+nb::bytes png(const T& picture) {
+  std::vector<uint8_t> bytes;
+  {
+    const nb::gil_scoped_release released;
+    bytes = encode_png(picture);
+  }
+  return nb::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
 void bind_pictures(nb::module_& module) {
+  module.def("encode_png", &png<Picture>, "picture"_a);
+  module.def("encode_png", &png<Preview>, "preview"_a);
   Record<RenderProgress>(module, "Progress", "How far an engine is.")
       .value("stage", [](const RenderProgress& state) { return word_of(state.stage); })
       .field("done", &RenderProgress::done)
@@ -255,15 +268,33 @@ void bind_info(nb::module_& module) {
       .field("presets", &EngineInfo::presets);
 }
 
+void bind_captions(nb::module_& module) {
+  Record<CaptionFinding>(module, "CaptionFinding", "What is wrong with a caption.")
+      .field("path", &CaptionFinding::path)
+      .field("rule", &CaptionFinding::rule)
+      .value("severity",
+             [](const CaptionFinding& finding) {
+               return finding.severity == CaptionFinding::Severity::error ? "error" : "warning";
+             })
+      .field("fixable", &CaptionFinding::fixable);
+  Record<CaptionReport>(module, "CaptionReport", "What a check of a caption found.")
+      .field("findings", &CaptionReport::findings)
+      .field("canonical", &CaptionReport::canonical)
+      .value("valid", &CaptionReport::valid);
+  module.def(
+      "check_caption", [](const std::string& text) { return check_caption(text); }, "text"_a);
+  module.def(
+      "wrap_plain_text", [](const std::string& text) { return wrap_plain_text(text); }, "text"_a);
+}
+
 }  // namespace
 
 void bind_engine(nb::module_& module) {
   bind_pictures(module);
   bind_report(module);
   bind_info(module);
+  bind_captions(module);
   module.def("parse_lora", &parse_lora, "text"_a);
-  module.def(
-      "wrap_plain_text", [](const std::string& text) { return wrap_plain_text(text); }, "text"_a);
   nb::class_<PythonEngine>(module, "Engine", "A model that stays loaded.")
       .def(nb::init<>())
       .def("load", &load, "model"_a, nb::kw_only(), "base"_a, "fallback"_a, "parts"_a, "loras"_a,

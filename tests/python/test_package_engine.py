@@ -5,6 +5,7 @@ Twenty seconds on two cores.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -64,6 +65,17 @@ def test_captions_sizes_and_seeds(engine, tmp_path):
     noise = np.zeros((16, 128), np.float32)
     assert engine.render(CAPTION, **QUICK, noise=noise).image.shape == (64, 64, 3)
     assert engine.render(CAPTION, **QUICK, guidance=1).report.steps == 1
+
+
+def test_pictures_as_png(engine):
+    image = pytest.importorskip("PIL.Image")
+    previews = []
+    png = {**QUICK, "output": "png", "seed": 3}
+    made = engine.render(CAPTION, **png, preview=previews.append)
+    opened = image.open(io.BytesIO(made.image))
+    np.testing.assert_array_equal(np.asarray(opened), engine.render(CAPTION, **QUICK, seed=3).image)
+    assert opened.text["seed"] == "3" and opened.text == made.metadata[0]
+    assert image.open(io.BytesIO(previews[0].image)).size == (4, 4)
 
 
 def test_progress_and_previews_on_the_thread_that_called(engine):
@@ -162,6 +174,18 @@ def test_captions_that_are_none(engine, caption):
         engine.render(caption, **QUICK)
     with pytest.raises(octet.OctetError, match="progress"):
         engine.render(CAPTION, **QUICK, progress=3)
+
+
+def test_captions_are_checked_without_an_engine():
+    report = octet.check_caption(CAPTION)
+    assert report.valid and json.loads(report.canonical)
+    assert octet.check_caption(report.canonical).canonical == report.canonical
+    report = octet.check_caption('{"elements": 3}')
+    assert not report.valid and report.canonical == ""
+    errors = [finding for finding in report.findings if finding.severity == "error"]
+    assert errors and errors[0].path.startswith("$") and errors[0].rule
+    with pytest.raises(octet.OctetTypeError):
+        octet.check_caption(3)
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ struct CertifiedFile {
 
 // PNG files, at most kCertificateSide pixels on a side.
 struct CertifiedPictures {
-  std::vector<std::byte> reference, checkpoint, difference;
+  std::vector<uint8_t> reference, checkpoint, difference;
 };
 inline constexpr int kCertificateSide = 512;
 
