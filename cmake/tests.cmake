@@ -79,7 +79,7 @@ if(NOT OCTET_KERNELS_ONLY)
   endforeach()
   # The C interface, from C: what it asks of a compiler is in these flags.
   enable_language(C)
-  foreach(program operations calls engine without_engine)
+  foreach(program operations calls engine engine_errors without_engine)
     add_executable(c_${program}_tests ${PROJECT_SOURCE_DIR}/tests/c/${program}.c)
     set_target_properties(c_${program}_tests PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF)
     target_compile_options(c_${program}_tests PRIVATE -pedantic -Wall -Wextra -Werror
@@ -92,7 +92,10 @@ if(NOT OCTET_KERNELS_ONLY)
   add_test(NAME c_without_engine COMMAND c_without_engine_tests)
   add_test(NAME c_engine COMMAND c_engine_tests ${PROJECT_SOURCE_DIR}/tests/golden/model
     ${PROJECT_BINARY_DIR})
-  set_tests_properties(c_operations c_calls c_without_engine c_engine PROPERTIES LABELS cpu)
+  add_test(NAME c_engine_errors COMMAND c_engine_errors_tests
+    ${PROJECT_SOURCE_DIR}/tests/golden/model)
+  set_tests_properties(c_operations c_calls c_without_engine c_engine c_engine_errors
+    PROPERTIES LABELS cpu)
   # Python tests load it, whichever kind octet::octet is.
   set_target_properties(octet_shared PROPERTIES EXCLUDE_FROM_ALL OFF)
   # Programs that the Python tests call.

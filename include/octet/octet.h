@@ -106,7 +106,12 @@ typedef struct octet_request {
   int32_t images;          // 0: one
   int32_t any_caption;     // 1: run the caption despite errors, with warnings
   int32_t reserved;
-  octet_stop* stop;  // ends this request alone; NULL: octet_engine_cancel()
+  octet_stop* stop;         // ends this request alone; NULL: octet_engine_cancel()
+  const char* negative;     // what to lead away from, for models that take it; NULL: nothing
+  const octet_lora* loras;  // instead of the model's, for this request alone; none: the model's
+  size_t lora_count;
+  int32_t no_loras;  // 1: not even the model's
+  int32_t reserved2;
 } octet_request;
 
 enum {
@@ -123,6 +128,7 @@ typedef struct octet_progress {
   double eta_s;         // until the call ends; negative: unknown
   int32_t stage;        // OCTET_STAGE_...
   int32_t reserved;
+  double fraction;  // of the image that is being decoded, from 0 to 1
 } octet_progress;
 
 // A small, rough rendering of the latent after a step.
@@ -148,11 +154,12 @@ typedef struct octet_picture {
 
 // What callbacks receive is valid during the call. Return nonzero to stop: pictures already
 // denoised are still delivered, and the function returns OCTET_CANCELLED. Callbacks run on the
-// calling thread, and the only functions of this engine they may call are octet_engine_cancel(),
-// _info() and _text(). They must return: no longjmp, no exception.
+// calling thread, and of this engine they may call only the functions that never wait (see below).
+// They must return: no longjmp, no exception.
 typedef int (*octet_on_progress)(void* user, const octet_progress* progress);
 typedef int (*octet_on_preview)(void* user, const octet_preview* preview);
 typedef int (*octet_on_picture)(void* user, const octet_picture* picture);
+typedef void (*octet_on_warning)(void* user, const char* sentence);
 
 typedef struct octet_callbacks {
   size_t struct_size;
@@ -160,6 +167,9 @@ typedef struct octet_callbacks {
   octet_on_progress progress;
   octet_on_preview preview;  // after each step
   octet_on_picture picture;  // each as soon as it is ready
+  octet_on_warning warning;  // about the request, before anything runs
+  int32_t preview_every;     // steps, and the last one; 0: each
+  int32_t reserved;
 } octet_callbacks;
 
 typedef struct octet_report {
@@ -173,6 +183,8 @@ typedef struct octet_report {
   // that the model keeps in floating point; and those requested in floating point.
   int32_t linears_int8, linears_protected, linears_kept, linears_float;
   int32_t text_linears_int8;  // of the text encoder, in native INT8
+  int32_t warnings;           // how many there were; octet_callbacks::warning has their sentences
+  int32_t reserved;
 } octet_report;
 
 typedef struct octet_info {
@@ -182,8 +194,42 @@ typedef struct octet_info {
   uint64_t used_bytes;       // device memory, now
   int32_t token_side;        // pixels: both sides of a picture must be multiples of it
   int32_t reserved;
-  int32_t width, height;  // of pictures whose request names no size
+  int32_t width, height;   // of pictures whose request names no size
+  int32_t takes_negative;  // 1: octet_request::negative is not refused
+  int32_t reserved2;
 } octet_info;
+
+// A request that was checked, and all that is known of it. Never changes.
+typedef struct octet_job octet_job;
+typedef struct octet_job_info {
+  size_t struct_size;
+  int64_t tokens, channels;  // of the latent of a picture, as octet_request::noise takes them
+  int32_t width, height;     // of the pictures, also where the request names no size
+  int32_t steps;
+  int32_t text_tokens;  // of the caption
+} octet_job_info;
+
+// What a job is expected to take.
+typedef struct octet_estimate {
+  size_t struct_size;
+  double seconds;         // from what this engine measured so far; negative: unknown
+  uint64_t device_bytes;  // weights that stay there, and activations at the job's size
+  uint64_t host_bytes;    // weights that stay there
+} octet_estimate;
+
+// What an engine is doing now.
+typedef struct octet_state {
+  size_t struct_size;
+  uint64_t used_bytes;   // device memory, by this engine
+  uint64_t peak_bytes;   // the most of it since the last picture began
+  uint64_t free_bytes;   // of the device, for anybody; 0: unknown
+  int64_t done, total;   // of the running call, as last told; see octet_progress
+  double fraction;       // the same
+  double eta_s;          // the same
+  int32_t stage;         // the same
+  int32_t loaded, busy;  // 1: a model is; a call is running
+  int32_t reserved;
+} octet_state;
 
 // Steps, guidance and times that go with a model.
 typedef struct octet_preset {
@@ -194,14 +240,18 @@ typedef struct octet_preset {
   int32_t reserved;
 } octet_preset;
 
-// `progress` may be NULL, `*engine` is NULL after an error. octet_engine_free() takes NULL, too; no
-// other call may be under way.
+// An engine does one thing at a time: _load(), _unload(), _render(), _render_job(), _warm_up() and
+// _set_loras() wait for the call before them. All its other functions never wait: a server checks
+// requests while a picture is made.
+
+// `progress` may be NULL, `*engine` is NULL after an error. octet_engine_free() takes NULL, too; it
+// ends a call of another thread and waits for it, and no call may begin after it.
 OCTET_API octet_status octet_engine_create(const octet_options* options, octet_on_progress progress,
                                            void* user, octet_engine** engine);
 OCTET_API void octet_engine_free(octet_engine* engine);
 
 // Releases what is loaded; and loads this in its place. After an error of the second, nothing is
-// loaded. Without a model, only these two, _free() and _cancel() have a meaning.
+// loaded. Without a model, only these two, _free(), _cancel() and _state() have a meaning.
 OCTET_API octet_status octet_engine_unload(octet_engine* engine);
 OCTET_API octet_status octet_engine_load(octet_engine* engine, const octet_options* options,
                                          octet_on_progress progress, void* user);
@@ -211,6 +261,26 @@ OCTET_API octet_status octet_engine_render(octet_engine* engine, const octet_req
                                            const octet_callbacks* callbacks, octet_report* report);
 // Returns what octet_engine_render() would return about the request alone.
 OCTET_API octet_status octet_engine_check(octet_engine* engine, const octet_request* request);
+
+// The same in two steps: the job is of this engine, until its next _load(), and may be rendered any
+// number of times. `*job` is NULL after an error; octet_job_free() takes NULL, too.
+OCTET_API octet_status octet_job_create(const octet_engine* engine, const octet_request* request,
+                                        octet_job** job);
+OCTET_API void octet_job_free(octet_job* job);
+OCTET_API octet_status octet_job_describe(const octet_job* job, octet_job_info* info);
+OCTET_API octet_status octet_engine_render_job(octet_engine* engine, const octet_job* job,
+                                               const octet_callbacks* callbacks,
+                                               octet_report* report);
+OCTET_API octet_status octet_engine_estimate(const octet_engine* engine, const octet_job* job,
+                                             octet_estimate* estimate);
+
+// Also of an engine without a model.
+OCTET_API octet_status octet_engine_state(const octet_engine* engine, octet_state* state);
+
+// Does now what the first picture of a size would wait for; `previews` 1: also what the first
+// preview would. Both sides 0: the model's default size. `stop` may be NULL.
+OCTET_API octet_status octet_engine_warm_up(octet_engine* engine, int32_t width, int32_t height,
+                                            int32_t previews, octet_stop* stop);
 
 // Replaces the LoRAs; after an error, the previous ones are still in place.
 OCTET_API octet_status octet_engine_set_loras(octet_engine* engine, const octet_lora* loras,
@@ -222,15 +292,17 @@ OCTET_API void octet_engine_cancel(octet_engine* engine);
 
 OCTET_API octet_status octet_engine_info(const octet_engine* engine, octet_info* info);
 
-// Text about the engine: its model family, its device, where its parts are (a table), its networks
-// and the model's presets (one per line). Functions with `text` and `size` write like snprintf: at
-// most `size` bytes including the final NUL, and return the full length; 0 after an error.
+// Text about the engine: its model family, its device, where its parts are (a table), its networks,
+// the model's presets and the branches of a guided step (one per line). Functions with `text` and
+// `size` write like snprintf: at most `size` bytes including the final NUL, and return the full
+// length; 0 after an error.
 enum {
   OCTET_TEXT_FAMILY = 0,
   OCTET_TEXT_DEVICE = 1,
   OCTET_TEXT_PLAN = 2,
   OCTET_TEXT_NETWORKS = 3,
-  OCTET_TEXT_PRESETS = 4
+  OCTET_TEXT_PRESETS = 4,
+  OCTET_TEXT_BRANCHES = 5
 };
 OCTET_API size_t octet_engine_text(const octet_engine* engine, int32_t what, char* text,
                                    size_t size);
@@ -295,6 +367,9 @@ OCTET_DEFINE_INIT(octet_request)
 OCTET_DEFINE_INIT(octet_callbacks)
 OCTET_DEFINE_INIT(octet_report)
 OCTET_DEFINE_INIT(octet_info)
+OCTET_DEFINE_INIT(octet_job_info)
+OCTET_DEFINE_INIT(octet_estimate)
+OCTET_DEFINE_INIT(octet_state)
 
 #ifdef __cplusplus
 }

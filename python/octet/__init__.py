@@ -18,7 +18,7 @@ from octet import _octet
 from octet._engine import Engine, Preview, Rendering, check_caption
 from octet._files import Inspection, devices, inspect, quantize
 from octet._frameworks import int8_linear, int8_mm, quantize_rows, report, require_int8
-from octet._octet import Lora
+from octet._octet import Job, Lora, Stop
 from octet.errors import Cancelled, InvalidRequest, OctetError, OctetTypeError, OutOfMemory
 
 __version__: str = _octet.__version__
@@ -27,12 +27,14 @@ __all__ = [
     "Engine",
     "Inspection",
     "InvalidRequest",
+    "Job",
     "Lora",
     "OctetError",
     "OctetTypeError",
     "OutOfMemory",
     "Preview",
     "Rendering",
+    "Stop",
     "__version__",
     "check_caption",
     "devices",

@@ -9,7 +9,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from octet import _octet
-from octet._octet import CaptionReport, EngineInfo, Lora, RenderReport
+from octet._octet import (
+    CaptionReport,
+    EngineInfo,
+    EngineState,
+    Estimate,
+    Job,
+    Lora,
+    RenderReport,
+    Stop,
+)
 from octet.errors import OctetError, refuse, refuse_type
 
 Path = str | os.PathLike[str]
@@ -80,6 +89,7 @@ class Engine:
         keep: str | Mapping[str, str] | None = None,
         max_memory: int = 0,
         lazy: bool = False,
+        stop: Stop | None = None,
         progress: OnProgress | None = None,
     ) -> None:
         self._engine = _octet.Engine()
@@ -104,10 +114,11 @@ class Engine:
             keep=list(rules.items()),
             max_memory=max_memory,
             lazy=lazy,
+            stop=stop,
             progress=_callback(progress, "progress"),
         )
 
-    def render(
+    def check(
         self,
         caption: str | Mapping[str, Any] | os.PathLike[str],
         *,
@@ -120,30 +131,25 @@ class Engine:
         guidance: float | Sequence[float] | None = None,
         images: int = 1,
         noise: Any = None,
+        negative: str = "",
+        loras: Iterable[str | Lora] | None = None,
         wrap_text: bool = False,
         any_caption: bool = False,
-        progress: OnProgress | None = None,
-        preview: Callable[[Preview], object] | None = None,
-        output: str = "pil",
-    ) -> Rendering:
-        """Pictures of a caption: its JSON as text or as a dict, or the path of its file.
+        stop: Stop | None = None,
+    ) -> Job:
+        """A request that can be rendered; it never waits, whatever the engine is doing.
 
-        `wrap_text`: it is plain text. `any_caption`: its errors do not matter. What is not given
-        is the model's or the preset's. `guidance`: one for all steps, or one for each. `noise`:
-        float32 [tokens, channels] in place of the seed's. `output`: "pil", "numpy" or "png" (the
-        bytes of a file, with metadata), also of previews. `progress` is called at each step and may
-        return False to end the work; exceptions of callbacks end it, too, and so does Ctrl-C.
+        `caption`: its JSON as text or as a dict, or the path of its file. `wrap_text`: it is plain
+        text. `any_caption`: its errors do not matter. What is not given is the model's or the
+        preset's. `guidance`: one for all steps, or one for each. `noise`: float32 [tokens,
+        channels] in place of the seed's. `negative`: what to lead away from, for models that take
+        it. `loras`: in place of the engine's, for these pictures alone. `stop` ends the rendering,
+        also before it begins.
         """
-        convert = _converter(output)
-        made: list[_octet.Picture] = []
-
-        def show(rough: _octet.Preview) -> None:
-            assert preview is not None
-            preview(Preview(convert(rough), rough.image, rough.step, rough.steps))
-
-        report = self._engine.render(
+        return self._engine.check(
             _caption_text(caption, wrap_text),
             any_caption=any_caption,
+            negative=negative,
             size=_size(size, width, height),
             preset=preset,
             steps=steps,
@@ -151,8 +157,45 @@ class Engine:
             seed=_seed(seed),
             noise=noise,
             images=images,
+            loras=None if loras is None else _loras(loras),
+            stop=stop,
+        )
+
+    def render(
+        self,
+        caption: Job | str | Mapping[str, Any] | os.PathLike[str],
+        *,
+        progress: OnProgress | None = None,
+        preview: Callable[[Preview], object] | None = None,
+        preview_every: int = 1,
+        output: str = "pil",
+        **request: Any,
+    ) -> Rendering:
+        """Pictures of a job, or of a caption and the other arguments of check().
+
+        `output`: "pil", "numpy" or "png" (the bytes of a file, with metadata), also of previews,
+        which come every `preview_every` steps and after the last. `progress` is called at each step
+        and may return False to end the work; exceptions of callbacks end it, too, and so does
+        Ctrl-C. `report.warnings` says what is doubtful about the request.
+        """
+        convert = _converter(output)
+        if not isinstance(caption, Job):
+            job = self.check(caption, **request)
+        elif request:
+            refuse(next(iter(request)), "there is a job, which was checked with its own arguments")
+        else:
+            job = caption
+        made: list[_octet.Picture] = []
+
+        def show(rough: _octet.Preview) -> None:
+            assert preview is not None
+            preview(Preview(convert(rough), rough.image, rough.step, rough.steps))
+
+        report = self._engine.render(
+            job,
             progress=_callback(progress, "progress"),
             preview=_callback(preview, "preview") and show,
+            preview_every=preview_every,
             picture=made.append,
         )
         made.sort(key=lambda picture: picture.index)
@@ -163,6 +206,25 @@ class Engine:
             looks=[picture.look for picture in made],
             report=report,
         )
+
+    def estimate(self, job: Job) -> Estimate:
+        """Seconds, as far as this engine has measured some, and bytes; never waits."""
+        return self._engine.estimate(job)
+
+    @property
+    def state(self) -> EngineState:
+        """What the engine is doing, and its memory, now; never waits."""
+        return self._engine.state()
+
+    def warm_up(
+        self,
+        size: int | tuple[int, int] | None = None,
+        *,
+        previews: bool = False,
+        stop: Stop | None = None,
+    ) -> None:
+        """Does now what the first picture of a size, and its first preview, would wait for."""
+        self._engine.warm_up(_size(size, 0, 0), previews, stop)
 
     def set_loras(
         self, loras: Iterable[str | Lora] = (), *, progress: OnProgress | None = None

@@ -228,6 +228,7 @@ class Progress(_Record):
     stage: str
     done: int
     total: int
+    fraction: float
     seconds: float
     eta_s: float | None
 
@@ -278,6 +279,14 @@ class LinearCount(_Record):
     floating: int
     fake: int
 
+class BranchUse(_Record):
+    """A branch of the steps: a network and what it is told."""
+
+    name: str
+    network: str
+    steps: int
+    seconds: float
+
 class RenderReport(_Record):
     """What a call of render() did."""
 
@@ -285,6 +294,7 @@ class RenderReport(_Record):
     width: int
     height: int
     caption: str
+    negative: str
     preset: str
     text_tokens: int
     steps: int
@@ -293,9 +303,11 @@ class RenderReport(_Record):
     text_linears: LinearCount
     places: str
     recorded_steps: int
+    branches: list[BranchUse]
     kernels: list[KernelUse]
     ops: list[OpShare]
     text_cached: bool
+    warnings: list[str]
     text_s: float
     load_s: float
     denoise_s: float
@@ -332,6 +344,8 @@ class EngineInfo(_Record):
     family: str
     device: str
     networks: list[str]
+    branches: list[str]
+    takes_negative: bool
     plan: list[PartPlace]
     work_bytes: int
     available_bytes: int
@@ -363,6 +377,42 @@ class CaptionReport(_Record):
 def check_caption(text: str) -> CaptionReport: ...
 def wrap_plain_text(text: str) -> str: ...
 
+class Job(_Record):
+    """A request that was checked by its engine."""
+
+    size: tuple[int, int]
+    latents: tuple[int, int]
+    steps: int
+    text_tokens: int
+    branches: list[str]
+    warnings: list[str]
+
+class Estimate(_Record):
+    """What a job is expected to take."""
+
+    seconds: float | None
+    device_bytes: int
+    host_bytes: int
+
+class EngineState(_Record):
+    """What an engine is doing."""
+
+    loaded: bool
+    busy: bool
+    progress: Progress
+    used_bytes: int
+    peak_bytes: int
+    free_bytes: int
+
+class Stop:
+    """Ends what it was given to, also what has not begun yet."""
+
+    def __init__(self) -> None: ...
+    def request(self) -> None:
+        """From any thread."""
+
+    requested: bool
+
 class Engine:
     """A model that stays loaded."""
 
@@ -372,17 +422,24 @@ class Engine:
         loras: Sequence[Lora], guided: bool, device: str, threads: int, activations: str,
         linears: str, attention: str, text_encoder_linears: str, tuning: str, convention: str,
         require_int8: bool, cache_weights: bool, keep: Sequence[tuple[str, str]], max_memory: int,
-        lazy: bool, progress: Callable[[Any], object] | None,
+        lazy: bool, stop: Stop | None, progress: Callable[[Any], object] | None,
     ) -> None: ...
     def unload(self) -> None: ...
     is_loaded: bool
 
+    def check(
+        self, caption: str, *, any_caption: bool, negative: str, size: tuple[int, int],
+        preset: str, steps: int, guidance: Sequence[float], seed: int, noise: Any | None,
+        images: int, loras: Sequence[Lora] | None, stop: Stop | None,
+    ) -> Job: ...
     def render(
-        self, caption: str, *, any_caption: bool, size: tuple[int, int], preset: str, steps: int,
-        guidance: Sequence[float], seed: int, noise: Any | None, images: int,
-        progress: Callable[[Any], object] | None, preview: Callable[[Any], object] | None,
+        self, job: Job, *, progress: Callable[[Any], object] | None,
+        preview: Callable[[Any], object] | None, preview_every: int,
         picture: Callable[[Any], object],
     ) -> RenderReport: ...
+    def estimate(self, job: Job) -> Estimate: ...
+    def state(self) -> EngineState: ...
+    def warm_up(self, size: tuple[int, int], previews: bool, stop: Stop | None) -> None: ...
     def set_loras(
         self, loras: Sequence[Lora], progress: Callable[[Any], object] | None,
     ) -> None: ...

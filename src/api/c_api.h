@@ -45,6 +45,11 @@ size_t guarded_text(char* text, size_t size, Make&& make) noexcept {
   return length;
 }
 
+// A field that a later version may give a meaning.
+inline void check_reserved(int32_t reserved) {
+  check_value(reserved == 0, "reserved", "`reserved` is {}, expected 0", reserved);
+}
+
 inline bool flag_of(int32_t flag, const char* field) {
   check_value(flag == 0 || flag == 1, field, "`{}` is {}, expected 0 or 1", field, flag);
   return flag == 1;
@@ -78,6 +83,12 @@ template <>
 inline constexpr size_t kFirstSize<octet_report> = 88;
 template <>
 inline constexpr size_t kFirstSize<octet_info> = 40;
+template <>
+inline constexpr size_t kFirstSize<octet_job_info> = 40;
+template <>
+inline constexpr size_t kFirstSize<octet_estimate> = 32;
+template <>
+inline constexpr size_t kFirstSize<octet_state> = 80;
 template <>
 inline constexpr size_t kFirstSize<octet_weight_rows> = 72;
 template <>

@@ -80,6 +80,7 @@ struct Device {
 void bind_calls(nb::module_& module);
 void bind_int8_mm(nb::module_& module);
 void bind_engine(nb::module_& module);
+void bind_engine_records(nb::module_& module);
 void bind_files(nb::module_& module);
 void bind_checkpoint(nb::module_& module);
 

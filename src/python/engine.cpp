@@ -3,13 +3,12 @@
 #include "octet/engine.h"
 
 #include <nanobind/ndarray.h>
-#include <nanobind/operators.h>
 #include <nanobind/stl/optional.h>
 
 #include <algorithm>
 #include <memory>
+#include <stop_token>
 
-#include "octet/caption.h"
 #include "octet/lora.h"
 #include "python/choices.h"
 #include "python/conversation.h"
@@ -52,7 +51,9 @@ class PythonEngine {
   void hold(const Callback& progress, Call&& call) {
     Engine& engine = get();
     if (std::find(called_back_by.begin(), called_back_by.end(), this) != called_back_by.end()) {
-      raise_error("a callback may call cancel() and info() of its engine, and nothing else");
+      raise_error(
+          "a callback may call cancel(), check(), estimate(), state and info of its engine, and "
+          "nothing else");
     }
     Conversation conversation;
     const OnRenderProgress on_progress = [&](const RenderProgress& state) {
@@ -75,6 +76,10 @@ class PythonEngine {
   uint32_t forks_ = fork_count();
 };
 
+std::stop_token token_of(const std::stop_source* stop) {
+  return stop != nullptr ? stop->get_token() : std::stop_token();
+}
+
 void load(PythonEngine& self, const std::string& model, const std::string& base,
           const std::string& fallback, const std::map<std::string, std::string>& parts,
           const std::vector<Lora>& loras, bool guided, const std::string& device, int threads,
@@ -82,7 +87,7 @@ void load(PythonEngine& self, const std::string& model, const std::string& base,
           const std::string& text_encoder_linears, const std::string& tuning,
           const std::string& convention, bool require_int8, bool cache_weights,
           const std::vector<std::pair<std::string, std::string>>& keep, uint64_t max_memory,
-          bool lazy, const Callback& progress) {
+          bool lazy, const std::stop_source* stop, const Callback& progress) {
   ModelOptions options;
   options.model = model;
   options.base = base;
@@ -106,18 +111,19 @@ void load(PythonEngine& self, const std::string& model, const std::string& base,
   }
   options.max_memory = max_memory;
   self.hold(progress, [&](Engine& engine, const OnRenderProgress& on_progress, Conversation&) {
-    engine.load(options, on_progress, lazy);
+    engine.load(options, on_progress, lazy, token_of(stop));
   });
 }
 
-RenderReport render(PythonEngine& self, const std::string& caption, bool any_caption,
-                    std::pair<int, int> size, const std::string& preset, int steps,
-                    const std::vector<float>& guidance, uint64_t seed,
-                    const std::optional<Values>& noise, int images, const Callback& progress,
-                    const Callback& preview, const nb::callable& picture) {
+Job check(PythonEngine& self, const std::string& caption, bool any_caption,
+          const std::string& negative, std::pair<int, int> size, const std::string& preset,
+          int steps, const std::vector<float>& guidance, uint64_t seed,
+          const std::optional<Values>& noise, int images,
+          const std::optional<std::vector<Lora>>& loras, const std::stop_source* stop) {
   PictureRequest request;
   request.caption = caption;
   request.any_caption = any_caption;
+  request.negative = negative;
   request.size = {size.first, size.second};
   request.preset = preset;
   request.steps = steps;
@@ -128,6 +134,15 @@ RenderReport render(PythonEngine& self, const std::string& caption, bool any_cap
     request.noise_name = "an array";
   }
   request.images = images;
+  request.loras = loras;
+  request.stop = token_of(stop);
+  const Engine& engine = self.get();
+  const nb::gil_scoped_release released;
+  return engine.check(request);
+}
+
+RenderReport render(PythonEngine& self, const Job& job, const Callback& progress,
+                    const Callback& preview, int preview_every, const nb::callable& picture) {
   RenderReport report;
   self.hold(progress, [&](Engine& engine, const OnRenderProgress& on_progress,
                           Conversation& conversation) {
@@ -138,169 +153,38 @@ RenderReport render(PythonEngine& self, const std::string& caption, bool any_cap
         conversation.ask([&] { (*preview)(rough); });
       };
     }
+    callbacks.preview_every = preview_every;
     callbacks.picture = [&](const Picture& made) { conversation.ask([&] { picture(made); }); };
-    report = engine.render(request, callbacks);
+    report = engine.render(job, callbacks);
   });
   return report;
 }
 
-template <class T>
-nb::bytes pixels(const T& picture) {
-  return nb::bytes(reinterpret_cast<const char*>(picture.rgb.data()), picture.rgb.size());
-}
-
-// A picture, or a preview.
-template <class T>
-nb::bytes png(const T& picture) {
-  std::vector<uint8_t> bytes;
-  {
-    const nb::gil_scoped_release released;
-    bytes = encode_png(picture);
-  }
-  return nb::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-}
-
-void bind_pictures(nb::module_& module) {
-  module.def("encode_png", &png<Picture>, "picture"_a);
-  module.def("encode_png", &png<Preview>, "preview"_a);
-  Record<RenderProgress>(module, "Progress", "How far an engine is.")
-      .value("stage", [](const RenderProgress& state) { return word_of(state.stage); })
-      .field("done", &RenderProgress::done)
-      .field("total", &RenderProgress::total)
-      .field("seconds", &RenderProgress::seconds)
-      .value("eta_s", [](const RenderProgress& state) {
-        return state.eta_s < 0 ? std::optional<double>() : state.eta_s;
-      });
-  Record<Preview>(module, "Preview", "A small, rough picture of what a step led to.")
-      .field("image", &Preview::image)
-      .field("step", &Preview::step)
-      .field("steps", &Preview::steps)
-      .field("width", &Preview::width)
-      .field("height", &Preview::height)
-      .value("rgb", &pixels<Preview>);
-  Record<Picture>(module, "Picture", "A picture as bytes.")
-      .field("index", &Picture::index)
-      .field("seed", &Picture::seed)
-      .field("width", &Picture::width)
-      .field("height", &Picture::height)
-      .value("rgb", &pixels<Picture>)
-      .value("look", [](const Picture& picture) { return word_of(picture.look); })
-      .field("metadata", &Picture::metadata);
-}
-
-void bind_report(nb::module_& module) {
-  Record<KernelUse>(module, "KernelUse", "What a class of linears ran on.")
-      .field("layer", &KernelUse::layer)
-      .field("path", &KernelUse::path)
-      .field("kernel", &KernelUse::kernel)
-      .field("launches", &KernelUse::launches)
-      .field("us", &KernelUse::us)
-      .field("tops", &KernelUse::tops);
-  Record<OpShare>(module, "OpShare", "The time of an operation.")
-      .field("op", &OpShare::op)
-      .field("calls", &OpShare::calls)
-      .field("us", &OpShare::us);
-  Record<LinearCount>(module, "LinearCount", "How linears ran, by their number.")
-      .field("int8", &LinearCount::int8)
-      .field("protected", &LinearCount::protected_)
-      .field("kept", &LinearCount::kept)
-      .field("floating", &LinearCount::floating)
-      .field("fake", &LinearCount::fake);
-  Record<RenderReport>(module, "RenderReport", "What a call of render() did.")
-      .field("device", &RenderReport::device)
-      .field("width", &RenderReport::width)
-      .field("height", &RenderReport::height)
-      .field("caption", &RenderReport::caption)
-      .field("preset", &RenderReport::preset)
-      .field("text_tokens", &RenderReport::text_tokens)
-      .field("steps", &RenderReport::steps)
-      .field("checkpoint", &RenderReport::checkpoint)
-      .field("linears", &RenderReport::linears)
-      .field("text_linears", &RenderReport::text_linears)
-      .field("places", &RenderReport::places)
-      .field("recorded_steps", &RenderReport::recorded_steps)
-      .field("kernels", &RenderReport::kernels)
-      .field("ops", &RenderReport::ops)
-      .field("text_cached", &RenderReport::text_cached)
-      .field("text_s", &RenderReport::text_s)
-      .field("load_s", &RenderReport::load_s)
-      .field("denoise_s", &RenderReport::denoise_s)
-      .field("decode_s", &RenderReport::decode_s)
-      .field("peak_bytes", &RenderReport::peak_bytes);
-}
-
-void bind_info(nb::module_& module) {
-  nb::class_<Lora>(module, "Lora", "A LoRA that is merged into the networks.")
-      .def(
-          "__init__",
-          [](Lora* at, const std::string& file, float strength,
-             const std::vector<std::string>& networks) {
-            new (at) Lora{file, strength, networks};
-          },
-          "file"_a, "strength"_a = 1.0f, "networks"_a = std::vector<std::string>())
-      .def_ro("file", &Lora::file)
-      .def_ro("strength", &Lora::strength)
-      .def_ro("networks", &Lora::networks)
-      .def(nb::self == nb::self)
-      .def("__repr__", &record_text)
-      .def("as_dict", &plain)
-      .attr("__match_args__") = nb::make_tuple("file", "strength", "networks");
-  Record<PresetInfo>(module, "PresetInfo", "Steps, guidance and times that go with a model.")
-      .field("name", &PresetInfo::name)
-      .field("official_name", &PresetInfo::official_name)
-      .field("steps", &PresetInfo::steps);
-  Record<PartPlace>(module, "PartPlace", "Where a part's weights are between two uses.")
-      .field("part", &PartPlace::part)
-      .value("where", [](const PartPlace& place) { return word_of(place.where); })
-      .field("bytes", &PartPlace::bytes);
-  Record<EngineInfo>(module, "EngineInfo", "What is loaded.")
-      .field("family", &EngineInfo::family)
-      .field("device", &EngineInfo::device)
-      .field("networks", &EngineInfo::networks)
-      .field("plan", &EngineInfo::plan)
-      .field("work_bytes", &EngineInfo::work_bytes)
-      .field("available_bytes", &EngineInfo::available_bytes)
-      .field("used_bytes", &EngineInfo::used_bytes)
-      .field("loras", &EngineInfo::loras)
-      .field("token_side", &EngineInfo::token_side)
-      .value("size",
-             [](const EngineInfo& info) { return std::pair(info.size.width, info.size.height); })
-      .field("presets", &EngineInfo::presets);
-}
-
-void bind_captions(nb::module_& module) {
-  Record<CaptionFinding>(module, "CaptionFinding", "What is wrong with a caption.")
-      .field("path", &CaptionFinding::path)
-      .field("rule", &CaptionFinding::rule)
-      .value("severity",
-             [](const CaptionFinding& finding) {
-               return finding.severity == CaptionFinding::Severity::error ? "error" : "warning";
-             })
-      .field("fixable", &CaptionFinding::fixable);
-  Record<CaptionReport>(module, "CaptionReport", "What a check of a caption found.")
-      .field("findings", &CaptionReport::findings)
-      .field("canonical", &CaptionReport::canonical)
-      .value("valid", &CaptionReport::valid);
-  module.def(
-      "check_caption", [](const std::string& text) { return check_caption(text); }, "text"_a);
-  module.def(
-      "wrap_plain_text", [](const std::string& text) { return wrap_plain_text(text); }, "text"_a);
+void warm_up(PythonEngine& self, std::pair<int, int> size, bool previews,
+             const std::stop_source* stop) {
+  self.hold({}, [&](Engine& engine, const OnRenderProgress&, Conversation&) {
+    engine.warm_up({size.first, size.second}, previews, token_of(stop));
+  });
 }
 
 }  // namespace
 
 void bind_engine(nb::module_& module) {
-  bind_pictures(module);
-  bind_report(module);
-  bind_info(module);
-  bind_captions(module);
+  bind_engine_records(module);
   module.def("parse_lora", &parse_lora, "text"_a);
+  nb::class_<std::stop_source>(module, "Stop",
+                               "Ends what it was given to, also what has not begun yet.")
+      .def(nb::init<>())
+      .def(
+          "request", [](std::stop_source& stop) { stop.request_stop(); }, "From any thread.")
+      .def_prop_ro("requested", &std::stop_source::stop_requested);
   nb::class_<PythonEngine>(module, "Engine", "A model that stays loaded.")
       .def(nb::init<>())
       .def("load", &load, "model"_a, nb::kw_only(), "base"_a, "fallback"_a, "parts"_a, "loras"_a,
            "guided"_a, "device"_a, "threads"_a, "activations"_a, "linears"_a, "attention"_a,
            "text_encoder_linears"_a, "tuning"_a, "convention"_a, "require_int8"_a,
-           "cache_weights"_a, "keep"_a, "max_memory"_a, "lazy"_a, "progress"_a.none())
+           "cache_weights"_a, "keep"_a, "max_memory"_a, "lazy"_a, "stop"_a.none(),
+           "progress"_a.none())
       .def("unload",
            [](PythonEngine& self) {
              self.hold({}, [](Engine& engine, const OnRenderProgress&, Conversation&) {
@@ -308,9 +192,16 @@ void bind_engine(nb::module_& module) {
              });
            })
       .def_prop_ro("is_loaded", [](PythonEngine& self) { return self.get().is_loaded(); })
-      .def("render", &render, "caption"_a, nb::kw_only(), "any_caption"_a, "size"_a, "preset"_a,
-           "steps"_a, "guidance"_a, "seed"_a, "noise"_a.none(), "images"_a, "progress"_a.none(),
-           "preview"_a.none(), "picture"_a)
+      .def("check", &check, "caption"_a, nb::kw_only(), "any_caption"_a, "negative"_a, "size"_a,
+           "preset"_a, "steps"_a, "guidance"_a, "seed"_a, "noise"_a.none(), "images"_a,
+           "loras"_a.none(), "stop"_a.none())
+      .def("render", &render, "job"_a, nb::kw_only(), "progress"_a.none(), "preview"_a.none(),
+           "preview_every"_a, "picture"_a)
+      .def(
+          "estimate", [](PythonEngine& self, const Job& job) { return self.get().estimate(job); },
+          "job"_a)
+      .def("state", [](PythonEngine& self) { return self.get().state(); })
+      .def("warm_up", &warm_up, "size"_a, "previews"_a, "stop"_a.none())
       .def(
           "set_loras",
           [](PythonEngine& self, const std::vector<Lora>& loras, const Callback& progress) {

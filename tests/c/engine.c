@@ -1,104 +1,5 @@
 // The engine of octet/octet.h from plain C, with a small model: engine MODEL FOLDER
-#include <pthread.h>
-#include <stdlib.h>
-
-#include "check.h"
-
-static const char* const kCaption =
-    "{\"high_level_description\": \"A calm sea at dusk.\", \"compositional_deconstruction\": "
-    "{\"background\": \"A calm sea at dusk.\", \"elements\": []}}";
-static const float kGuidance = 3;
-
-enum { STEPS = 2, IMAGES = 2 };
-
-// What the callbacks saw, and when they end the work; a count of 0: never.
-typedef struct {
-  int texts, loads, steps, decodes, previews, pictures;
-  int stop_at_step, stop_at_preview, stop_at_picture;
-  int32_t side;          // of the pictures that are asked for
-  octet_engine* cancel;  // from another thread, at the first step
-  octet_stop* stop;      // requested there
-  uint8_t* last;         // the last picture
-  const char* file;      // for it, or NULL
-  octet_bytes png;       // the same
-  uint64_t seeds[IMAGES];
-} watcher;
-
-static void* cancel_it(void* watching) {
-  watcher* seen = watching;
-  octet_engine_cancel(seen->cancel);
-  octet_stop_request(seen->stop);
-  return NULL;
-}
-
-static int on_progress(void* user, const octet_progress* progress) {
-  watcher* seen = user;
-  CHECK(progress->struct_size == sizeof *progress);
-  CHECK(progress->done >= 0 && progress->done <= progress->total);
-  if (progress->stage == OCTET_STAGE_TEXT) ++seen->texts;
-  if (progress->stage == OCTET_STAGE_LOAD) ++seen->loads;
-  if (progress->stage == OCTET_STAGE_DECODE) ++seen->decodes;
-  if (progress->stage != OCTET_STAGE_DENOISE) return 0;
-  ++seen->steps;
-  if (seen->cancel != NULL || seen->stop != NULL) {
-    pthread_t thread;
-    CHECK(pthread_create(&thread, NULL, cancel_it, seen) == 0);
-    CHECK(pthread_join(thread, NULL) == 0);
-  }
-  return seen->steps == seen->stop_at_step;
-}
-
-static int on_preview(void* user, const octet_preview* preview) {
-  watcher* seen = user;
-  CHECK(preview->rgb != NULL && preview->width > 0 && preview->height > 0);
-  CHECK(preview->step >= 1 && preview->step <= preview->steps && preview->steps == STEPS);
-  return ++seen->previews == seen->stop_at_preview;
-}
-
-static int on_picture(void* user, const octet_picture* picture) {
-  watcher* seen = user;
-  CHECK(picture->width == seen->side && picture->height == seen->side);
-  CHECK(picture->index >= 0 && picture->index < IMAGES && picture->metadata_count > 3);
-  seen->seeds[picture->index] = picture->seed;
-  memcpy(seen->last, picture->rgb, (size_t)(3 * seen->side * seen->side));
-  if (seen->file != NULL) {
-    CHECK(octet_write_picture(seen->file, picture) == OCTET_OK);
-    octet_bytes_free(&seen->png);
-    CHECK(octet_encode_picture(picture, 0, &seen->png) == OCTET_OK);
-  }
-  return ++seen->pictures == seen->stop_at_picture;
-}
-
-static watcher new_watcher(int32_t side) {
-  watcher made;
-  memset(&made, 0, sizeof made);
-  made.side = side;
-  made.last = calloc((size_t)(3 * side * side), 1);
-  if (made.last == NULL) abort();
-  return made;
-}
-
-static octet_request new_request(int32_t side) {
-  octet_request request = octet_request_init();
-  request.caption = kCaption;
-  request.width = request.height = side;
-  request.steps = STEPS;
-  request.guidance = &kGuidance;
-  request.guidance_count = 1;
-  request.images = IMAGES;
-  request.seed = 40;
-  return request;
-}
-
-static octet_status render(octet_engine* engine, const octet_request* request, watcher* seen,
-                           octet_report* report) {
-  octet_callbacks callbacks = octet_callbacks_init();
-  callbacks.user = seen;
-  callbacks.progress = on_progress;
-  callbacks.preview = on_preview;
-  callbacks.picture = on_picture;
-  return octet_engine_render(engine, request, &callbacks, report);
-}
+#include "watcher.h"
 
 // The file has these bytes, which are a PNG, and no longer exists.
 static void check_png(const char* path, octet_bytes png) {
@@ -154,6 +55,57 @@ static void check_pictures(octet_engine* engine, int32_t side, const char* file)
   free(again.last);
 }
 
+static void check_jobs(octet_engine* engine, int32_t side) {
+  octet_request request = new_request(side);
+  octet_job* job = NULL;
+  CHECK(octet_job_create(engine, &request, &job) == OCTET_OK);
+  octet_job_info info = octet_job_info_init();
+  CHECK(octet_job_describe(job, &info) == OCTET_OK);
+  CHECK(info.width == side && info.height == side && info.steps == STEPS);
+  CHECK(info.tokens == 16 && info.channels > 0 && info.text_tokens > 0);
+  CHECK(octet_engine_warm_up(engine, side, side, 1, NULL) == OCTET_OK);
+
+  watcher seen = new_watcher(side);
+  seen.ask = engine;
+  seen.job = job;
+  seen.preview_every = STEPS;
+  const octet_callbacks callbacks = callbacks_of(&seen);
+  octet_report report = octet_report_init();
+  CHECK(octet_engine_render_job(engine, job, &callbacks, &report) == OCTET_OK);
+  CHECK(seen.ask == NULL && seen.pictures == IMAGES && seen.previews == IMAGES);
+  CHECK(report.warnings == 0 && seen.warnings == 0);
+  octet_estimate estimate = octet_estimate_init();
+  CHECK(octet_engine_estimate(engine, job, &estimate) == OCTET_OK && estimate.seconds > 0);
+  octet_state state = octet_state_init();
+  CHECK(octet_engine_state(engine, &state) == OCTET_OK && state.loaded == 1 && state.busy == 0);
+  octet_job_free(job);
+  octet_job_free(NULL);
+
+  request.caption = "no caption at all";
+  CHECK_FAILS(octet_job_create(engine, &request, &job), OCTET_INVALID_REQUEST, "caption", "");
+  CHECK(job == NULL);
+  request.any_caption = 1;
+  CHECK(render(engine, &request, &seen, &report) == OCTET_OK);
+  CHECK(seen.warnings > 0 && report.warnings == seen.warnings);
+  free(seen.last);
+
+  const int32_t invalid = OCTET_INVALID_REQUEST;
+  octet_engine_text(engine, OCTET_TEXT_BRANCHES, NULL, 0);
+  request = new_request(side);
+  request.negative = "rain";
+  CHECK_FAILS(octet_engine_check(engine, &request), invalid, "negative", "");
+  const octet_lora lora = {"no_such_file.safetensors", NULL, 0, 1};
+  request = new_request(side);
+  request.loras = &lora;
+  request.lora_count = request.no_loras = 1;
+  CHECK_FAILS(octet_engine_check(engine, &request), invalid, "no_loras", "1");
+  request.lora_count = 0;
+  CHECK(octet_engine_render(engine, &request, NULL, NULL) == OCTET_OK);
+  CHECK_FAILS(octet_engine_render_job(engine, NULL, NULL, NULL), invalid, "job", "NULL");
+  CHECK_FAILS(octet_engine_warm_up(engine, side, side, 2, NULL), invalid, "previews", "2");
+  CHECK_FAILS(octet_engine_warm_up(engine, side + 1, side, 0, NULL), invalid, "size", "");
+}
+
 static void check_cancelling(octet_engine* engine, int32_t side) {
   const octet_request request = new_request(side);
   watcher seen = new_watcher(side);
@@ -192,66 +144,6 @@ static void check_cancelling(octet_engine* engine, int32_t side) {
   free(seen.last);
 }
 
-static void check_wrong_requests(octet_engine* engine, int32_t side) {
-  const int32_t invalid = OCTET_INVALID_REQUEST;
-  octet_request request = new_request(side);
-  CHECK(octet_engine_check(engine, &request) == OCTET_OK);
-  CHECK_FAILS(octet_engine_render(NULL, &request, NULL, NULL), invalid, "engine", "NULL");
-  CHECK_FAILS(octet_engine_render(engine, NULL, NULL, NULL), invalid, "request", "NULL");
-  octet_callbacks callbacks = octet_callbacks_init();
-  callbacks.struct_size = 0;
-  CHECK_FAILS(octet_engine_render(engine, &request, &callbacks, NULL), invalid, "struct_size", "0");
-  octet_report report = octet_report_init();
-  report.struct_size = 4096;
-  CHECK_FAILS(octet_engine_render(engine, &request, NULL, &report), invalid, "struct_size", "4096");
-  request.width = side + 1;
-  CHECK_FAILS(octet_engine_render(engine, &request, NULL, NULL), invalid, "size", "");
-  CHECK_FAILS(octet_engine_check(engine, &request), invalid, "size", "");
-  request = new_request(side);
-  request.height = 0;
-  CHECK_FAILS(octet_engine_render(engine, &request, NULL, NULL), invalid, "size", "");
-  request = new_request(side);
-  request.preset = "slow";
-  CHECK_FAILS(octet_engine_render(engine, &request, NULL, NULL), invalid, "preset", "slow");
-  request = new_request(side);
-  request.guidance_count = STEPS + 1;
-  request.guidance = NULL;
-  CHECK_FAILS(octet_engine_render(engine, &request, NULL, NULL), invalid, "guidance", "NULL");
-  request = new_request(side);
-  request.caption = NULL;
-  CHECK_FAILS(octet_engine_render(engine, &request, NULL, NULL), invalid, "caption", "NULL");
-  request = new_request(side);
-  request.caption = "{";
-  request.caption_name = "poster";
-  CHECK(octet_engine_render(engine, &request, NULL, NULL) != OCTET_OK);
-  CHECK(strstr(octet_last_error(), "poster") != NULL);
-  request = new_request(side);
-  request.images = -1;
-  CHECK(octet_engine_render(engine, &request, NULL, NULL) != OCTET_OK);
-  request = new_request(side);
-  request.reserved = 1;
-  CHECK_FAILS(octet_engine_render(engine, &request, NULL, NULL), invalid, "reserved", "1");
-
-  octet_lora lora = {NULL, NULL, 0, 1};
-  CHECK_FAILS(octet_engine_set_loras(engine, &lora, 1, NULL, NULL), invalid, "loras", "NULL");
-  CHECK_FAILS(octet_engine_set_loras(engine, NULL, 1, NULL, NULL), invalid, "loras", "NULL");
-  lora.file = "no_such_file.safetensors";
-  CHECK(octet_engine_set_loras(engine, &lora, 1, NULL, NULL) != OCTET_OK);
-  CHECK(strstr(octet_last_error(), lora.file) != NULL);
-  CHECK(octet_engine_set_loras(engine, NULL, 0, NULL, NULL) == OCTET_OK);
-
-  CHECK_FAILS(octet_engine_info(engine, NULL), invalid, "info", "NULL");
-  CHECK(octet_engine_text(engine, 9, NULL, 0) == 0);
-  CHECK(strcmp(octet_last_error_field(), "what") == 0);
-
-  const uint8_t pixel[3] = {1, 2, 3};
-  CHECK_FAILS(octet_write_png(NULL, pixel, 1, 1), invalid, "path", "NULL");
-  CHECK_FAILS(octet_write_png("no_file.png", NULL, 1, 1), invalid, "rgb", "NULL");
-  CHECK_FAILS(octet_write_png("no_file.png", pixel, 0, 1), invalid, "width", "0");
-  CHECK_FAILS(octet_write_png("no/such/folder.png", pixel, 1, 1), OCTET_ERROR, "", "no/such");
-  CHECK_FAILS(octet_write_picture("no_file.png", NULL), invalid, "picture", "NULL");
-}
-
 static void on_preset(void* user, const octet_preset* preset) {
   CHECK(preset->name[0] != '\0' && preset->steps > 0);
   ++*(int*)user;
@@ -264,6 +156,8 @@ static void check_loading(const octet_options* options, octet_engine* engine, in
   CHECK_FAILS(octet_engine_render(engine, &request, NULL, NULL), OCTET_ERROR, "", "load");
   octet_info info = octet_info_init();
   CHECK_FAILS(octet_engine_info(engine, &info), OCTET_ERROR, "", "load");
+  octet_state state = octet_state_init();
+  CHECK(octet_engine_state(engine, &state) == OCTET_OK && state.loaded == 0 && state.busy == 0);
   octet_options stopped = *options;
   CHECK(octet_stop_create(&stopped.stop) == OCTET_OK);
   octet_stop_request(stopped.stop);
@@ -277,54 +171,6 @@ static void check_loading(const octet_options* options, octet_engine* engine, in
   CHECK_FAILS(octet_stop_create(NULL), OCTET_INVALID_REQUEST, "stop", "NULL");
   CHECK(octet_engine_load(engine, options, NULL, NULL) == OCTET_OK);
   CHECK(octet_engine_render(engine, &request, NULL, NULL) == OCTET_OK);
-}
-
-static int stop_at_once(void* user, const octet_progress* progress) {
-  (void)progress;
-  ++*(int*)user;
-  return 1;
-}
-
-static void check_wrong_options(const octet_options* right) {
-  const int32_t invalid = OCTET_INVALID_REQUEST;
-  octet_engine* engine = NULL;
-  CHECK_FAILS(octet_engine_create(NULL, NULL, NULL, &engine), invalid, "options", "NULL");
-  CHECK_FAILS(octet_engine_create(right, NULL, NULL, NULL), invalid, "engine", "NULL");
-  octet_options options = octet_options_init();
-  CHECK_FAILS(octet_engine_create(&options, NULL, NULL, &engine), invalid, "model", "NULL");
-  options = *right;
-  options.struct_size = 1;
-  CHECK_FAILS(octet_engine_create(&options, NULL, NULL, &engine), invalid, "struct_size", "_init");
-  options = *right;
-  options.activations = OCTET_I8;
-  CHECK_FAILS(octet_engine_create(&options, NULL, NULL, &engine), invalid, "activations", "BF16");
-  options = *right;
-  options.convention = 7;
-  CHECK_FAILS(octet_engine_create(&options, NULL, NULL, &engine), invalid, "convention", "7");
-  options = *right;
-  options.text_encoder_linears = 2;
-  CHECK_FAILS(octet_engine_create(&options, NULL, NULL, &engine), invalid, "text_encoder_linears",
-              "2");
-  options = *right;
-  options.reserved = 1;
-  CHECK_FAILS(octet_engine_create(&options, NULL, NULL, &engine), invalid, "reserved", "1");
-  options = *right;
-  options.part_count = 1;
-  CHECK_FAILS(octet_engine_create(&options, NULL, NULL, &engine), invalid, "parts", "NULL");
-  options = *right;
-  options.device = "tpu";
-  CHECK(octet_engine_create(&options, NULL, NULL, &engine) != OCTET_OK);
-  CHECK(strstr(octet_last_error(), "tpu") != NULL);
-  options = *right;
-  options.model = "no/such/model";
-  CHECK(octet_engine_create(&options, NULL, NULL, &engine) != OCTET_OK);
-  CHECK(strstr(octet_last_error(), "no/such/model") != NULL);
-  int calls = 0;
-  CHECK_FAILS(octet_engine_create(right, stop_at_once, &calls, &engine), OCTET_CANCELLED, "", "");
-  CHECK(calls == 1 && engine == NULL);
-
-  octet_engine_free(NULL);
-  octet_engine_cancel(NULL);
 }
 
 // Also of a program that was compiled before there was such a field: its struct ends there.
@@ -348,11 +194,7 @@ int main(int count, char** arguments) {
     fprintf(stderr, "usage: engine MODEL FOLDER\n");
     return 2;
   }
-  octet_options options = octet_options_init();
-  options.model = arguments[1];
-  options.device = "cpu";
-  options.threads = 2;
-  options.convention = OCTET_CONVENTION_DIFFUSERS;
+  const octet_options options = new_options(arguments[1]);
   octet_engine* engine = NULL;
   watcher seen = new_watcher(1);
   CHECK(octet_engine_create(&options, on_progress, &seen, &engine) == OCTET_OK);
@@ -382,11 +224,10 @@ int main(int count, char** arguments) {
   snprintf(file, sizeof file, "%s/c_engine.png", arguments[2]);
   const int32_t side = 4 * info.token_side;
   check_pictures(engine, side, file);
+  check_jobs(engine, side);
   check_cancelling(engine, side);
-  check_wrong_requests(engine, side);
   check_loading(&options, engine, side);
   octet_engine_free(engine);
   check_text_encoder(&options, side);
-  check_wrong_options(&options);
   return failures != 0;
 }

@@ -93,6 +93,66 @@ def test_progress_and_previews_on_the_thread_that_called(engine):
     assert previews[0].image.shape == (4, 4, 3) and made.image.shape == (64, 64, 3)
 
 
+def test_jobs_are_checked_while_a_picture_is_made(engine):
+    job = engine.check(CAPTION, size=64, steps=2, seed=3, images=2)
+    assert job.size == (64, 64) and job.latents == (16, 128) and job.steps == 2
+    assert job.text_tokens > 0 and job.branches == engine.info.branches and job.warnings == []
+    seen = []
+
+    def ask() -> None:
+        state = engine.state
+        assert state.loaded and state.busy and state.progress.stage
+        seen.append(engine.check(CAPTION, size=64).size)
+        seen.append(engine.estimate(job).device_bytes)
+
+    def on_progress(_) -> None:
+        thread = threading.Thread(target=ask)
+        thread.start()
+        thread.join(60)
+        ask()
+
+    made = engine.render(job, output="numpy", progress=on_progress)
+    assert seen[0] == (64, 64) and seen[1] >= 0 and len(seen) % 4 == 0
+    assert made.seeds == [3, 4] and made.report.warnings == []
+    assert engine.estimate(job).seconds > 0 and not engine.state.busy
+    np.testing.assert_array_equal(made.images[1],
+                                  engine.render(CAPTION, size=64, steps=2, seed=4,
+                                                output="numpy").image)  # fmt: skip
+    with pytest.raises(octet.InvalidRequest, match="job") as raised:
+        engine.render(job, seed=3)
+    assert raised.value.field == "seed"
+
+
+def test_a_stop_ends_its_own_request_alone(engine):
+    stop = octet.Stop()
+    stop.request()
+    assert stop.requested
+    calls = []
+    with pytest.raises(octet.Cancelled):
+        engine.render(CAPTION, **QUICK, stop=stop, progress=calls.append)
+    assert calls == []
+    assert engine.render(CAPTION, **QUICK).image.shape == (64, 64, 3)
+    stop = octet.Stop()
+    with pytest.raises(octet.Cancelled):
+        engine.render(CAPTION, **{**QUICK, "steps": 9}, stop=stop,
+                      preview=lambda _: stop.request())  # fmt: skip
+    with pytest.raises(octet.Cancelled):
+        octet.Engine(MODEL, device="cpu", stop=stop)
+
+
+def test_previews_are_as_frequent_as_asked_for(engine):
+    previews = []
+    engine.warm_up(64, previews=True)
+    engine.render(CAPTION, **{**QUICK, "steps": 5}, preview=previews.append, preview_every=2)
+    assert [rough.step for rough in previews] == [2, 4, 5]
+
+
+def test_warnings_are_in_the_report(engine):
+    report = engine.render("plain text", any_caption=True, **QUICK).report
+    assert report.warnings and all(isinstance(sentence, str) for sentence in report.warnings)
+    assert [branch.name for branch in report.branches] == engine.info.branches
+
+
 class Mine(Exception):
     pass
 
@@ -157,6 +217,7 @@ def test_threads_wait_for_each_other(engine):
         ({"steps": -1}, "steps"),
         ({"guidance": [1, 2, 3]}, "guidance"),
         ({"images": 0}, "images"),
+        ({"negative": "rain"}, "negative"),
         ({"output": "jpeg"}, "output"),
         ({"seed": -1}, "seed"),
         ({"seed": 1 << 64}, "seed"),

@@ -1,0 +1,29 @@
+// The handles of octet/octet.h, and its structs in the types of octet/engine.h.
+#pragma once
+
+#include <stop_token>
+#include <vector>
+
+#include "api/c_api.h"
+#include "octet/engine.h"
+
+struct octet_engine {
+  octet::Engine engine;
+};
+
+struct octet_job {
+  octet::Job job;
+};
+
+struct octet_stop {
+  std::stop_source source;
+};
+
+namespace octet::c_api {
+
+std::vector<Lora> loras_of(const octet_lora* loras, size_t count);
+ModelOptions options_of(const octet_options& given);
+PictureRequest request_of(const octet_request& given);
+std::stop_token token_of(const octet_stop* stop);  // of NULL: one that nobody requests
+
+}  // namespace octet::c_api

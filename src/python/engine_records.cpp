@@ -1,0 +1,204 @@
+// What an engine takes and tells: pictures, reports, jobs and captions, as records.
+#include <nanobind/operators.h>
+#include <nanobind/stl/optional.h>
+
+#include "octet/caption.h"
+#include "octet/engine.h"
+#include "python/record.h"
+
+namespace octet::python {
+namespace {
+
+using nb::literals::operator""_a;
+
+template <class T>
+nb::bytes pixels(const T& picture) {
+  return nb::bytes(reinterpret_cast<const char*>(picture.rgb.data()), picture.rgb.size());
+}
+
+// A picture, or a preview.
+template <class T>
+nb::bytes png(const T& picture) {
+  std::vector<uint8_t> bytes;
+  {
+    const nb::gil_scoped_release released;
+    bytes = encode_png(picture);
+  }
+  return nb::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+void bind_pictures(nb::module_& module) {
+  module.def("encode_png", &png<Picture>, "picture"_a);
+  module.def("encode_png", &png<Preview>, "preview"_a);
+  Record<RenderProgress>(module, "Progress", "How far an engine is.")
+      .value("stage", [](const RenderProgress& state) { return word_of(state.stage); })
+      .field("done", &RenderProgress::done)
+      .field("total", &RenderProgress::total)
+      .field("fraction", &RenderProgress::fraction)
+      .field("seconds", &RenderProgress::seconds)
+      .value("eta_s", [](const RenderProgress& state) {
+        return state.eta_s < 0 ? std::optional<double>() : state.eta_s;
+      });
+  Record<Preview>(module, "Preview", "A small, rough picture of what a step led to.")
+      .field("image", &Preview::image)
+      .field("step", &Preview::step)
+      .field("steps", &Preview::steps)
+      .field("width", &Preview::width)
+      .field("height", &Preview::height)
+      .value("rgb", &pixels<Preview>);
+  Record<Picture>(module, "Picture", "A picture as bytes.")
+      .field("index", &Picture::index)
+      .field("seed", &Picture::seed)
+      .field("width", &Picture::width)
+      .field("height", &Picture::height)
+      .value("rgb", &pixels<Picture>)
+      .value("look", [](const Picture& picture) { return word_of(picture.look); })
+      .field("metadata", &Picture::metadata);
+}
+
+void bind_report(nb::module_& module) {
+  Record<KernelUse>(module, "KernelUse", "What a class of linears ran on.")
+      .field("layer", &KernelUse::layer)
+      .field("path", &KernelUse::path)
+      .field("kernel", &KernelUse::kernel)
+      .field("launches", &KernelUse::launches)
+      .field("us", &KernelUse::us)
+      .field("tops", &KernelUse::tops);
+  Record<OpShare>(module, "OpShare", "The time of an operation.")
+      .field("op", &OpShare::op)
+      .field("calls", &OpShare::calls)
+      .field("us", &OpShare::us);
+  Record<LinearCount>(module, "LinearCount", "How linears ran, by their number.")
+      .field("int8", &LinearCount::int8)
+      .field("protected", &LinearCount::protected_)
+      .field("kept", &LinearCount::kept)
+      .field("floating", &LinearCount::floating)
+      .field("fake", &LinearCount::fake);
+  Record<BranchUse>(module, "BranchUse", "A branch of the steps: a network and what it is told.")
+      .field("name", &BranchUse::name)
+      .field("network", &BranchUse::network)
+      .field("steps", &BranchUse::steps)
+      .field("seconds", &BranchUse::seconds);
+  Record<RenderReport>(module, "RenderReport", "What a call of render() did.")
+      .field("device", &RenderReport::device)
+      .field("width", &RenderReport::width)
+      .field("height", &RenderReport::height)
+      .field("caption", &RenderReport::caption)
+      .field("negative", &RenderReport::negative)
+      .field("preset", &RenderReport::preset)
+      .field("text_tokens", &RenderReport::text_tokens)
+      .field("steps", &RenderReport::steps)
+      .field("checkpoint", &RenderReport::checkpoint)
+      .field("linears", &RenderReport::linears)
+      .field("text_linears", &RenderReport::text_linears)
+      .field("places", &RenderReport::places)
+      .field("recorded_steps", &RenderReport::recorded_steps)
+      .field("branches", &RenderReport::branches)
+      .field("kernels", &RenderReport::kernels)
+      .field("ops", &RenderReport::ops)
+      .field("text_cached", &RenderReport::text_cached)
+      .field("warnings", &RenderReport::warnings)
+      .field("text_s", &RenderReport::text_s)
+      .field("load_s", &RenderReport::load_s)
+      .field("denoise_s", &RenderReport::denoise_s)
+      .field("decode_s", &RenderReport::decode_s)
+      .field("peak_bytes", &RenderReport::peak_bytes);
+}
+
+void bind_info(nb::module_& module) {
+  nb::class_<Lora>(module, "Lora", "A LoRA that is merged into the networks.")
+      .def(
+          "__init__",
+          [](Lora* at, const std::string& file, float strength,
+             const std::vector<std::string>& networks) {
+            new (at) Lora{file, strength, networks};
+          },
+          "file"_a, "strength"_a = 1.0f, "networks"_a = std::vector<std::string>())
+      .def_ro("file", &Lora::file)
+      .def_ro("strength", &Lora::strength)
+      .def_ro("networks", &Lora::networks)
+      .def(nb::self == nb::self)
+      .def("__repr__", &record_text)
+      .def("as_dict", &plain)
+      .attr("__match_args__") = nb::make_tuple("file", "strength", "networks");
+  Record<PresetInfo>(module, "PresetInfo", "Steps, guidance and times that go with a model.")
+      .field("name", &PresetInfo::name)
+      .field("official_name", &PresetInfo::official_name)
+      .field("steps", &PresetInfo::steps);
+  Record<PartPlace>(module, "PartPlace", "Where a part's weights are between two uses.")
+      .field("part", &PartPlace::part)
+      .value("where", [](const PartPlace& place) { return word_of(place.where); })
+      .field("bytes", &PartPlace::bytes);
+  Record<EngineInfo>(module, "EngineInfo", "What is loaded.")
+      .field("family", &EngineInfo::family)
+      .field("device", &EngineInfo::device)
+      .field("networks", &EngineInfo::networks)
+      .field("branches", &EngineInfo::branches)
+      .field("takes_negative", &EngineInfo::takes_negative)
+      .field("plan", &EngineInfo::plan)
+      .field("work_bytes", &EngineInfo::work_bytes)
+      .field("available_bytes", &EngineInfo::available_bytes)
+      .field("used_bytes", &EngineInfo::used_bytes)
+      .field("loras", &EngineInfo::loras)
+      .field("token_side", &EngineInfo::token_side)
+      .value("size",
+             [](const EngineInfo& info) { return std::pair(info.size.width, info.size.height); })
+      .field("presets", &EngineInfo::presets);
+}
+
+// What is known of a job, and of the engine that will render it.
+void bind_jobs(nb::module_& module) {
+  Record<Job>(module, "Job", "A request that was checked by its engine.")
+      .value("size", [](const Job& job) { return std::pair(job.size().width, job.size().height); })
+      .value("latents",
+             [](const Job& job) { return std::pair(job.latents().tokens, job.latents().channels); })
+      .value("steps", &Job::steps)
+      .value("text_tokens", &Job::text_tokens)
+      .value("branches", &Job::branches)
+      .value("warnings", &Job::warnings);
+  Record<Estimate>(module, "Estimate", "What a job is expected to take.")
+      .value("seconds",
+             [](const Estimate& estimate) {
+               return estimate.seconds < 0 ? std::optional<double>() : estimate.seconds;
+             })
+      .field("device_bytes", &Estimate::device_bytes)
+      .field("host_bytes", &Estimate::host_bytes);
+  Record<EngineState>(module, "EngineState", "What an engine is doing.")
+      .field("loaded", &EngineState::loaded)
+      .field("busy", &EngineState::busy)
+      .field("progress", &EngineState::progress)
+      .field("used_bytes", &EngineState::used_bytes)
+      .field("peak_bytes", &EngineState::peak_bytes)
+      .field("free_bytes", &EngineState::free_bytes);
+}
+
+void bind_captions(nb::module_& module) {
+  Record<CaptionFinding>(module, "CaptionFinding", "What is wrong with a caption.")
+      .field("path", &CaptionFinding::path)
+      .field("rule", &CaptionFinding::rule)
+      .value("severity",
+             [](const CaptionFinding& finding) {
+               return finding.severity == CaptionFinding::Severity::error ? "error" : "warning";
+             })
+      .field("fixable", &CaptionFinding::fixable);
+  Record<CaptionReport>(module, "CaptionReport", "What a check of a caption found.")
+      .field("findings", &CaptionReport::findings)
+      .field("canonical", &CaptionReport::canonical)
+      .value("valid", &CaptionReport::valid);
+  module.def(
+      "check_caption", [](const std::string& text) { return check_caption(text); }, "text"_a);
+  module.def(
+      "wrap_plain_text", [](const std::string& text) { return wrap_plain_text(text); }, "text"_a);
+}
+
+}  // namespace
+
+void bind_engine_records(nb::module_& module) {
+  bind_pictures(module);
+  bind_report(module);
+  bind_info(module);
+  bind_jobs(module);
+  bind_captions(module);
+}
+
+}  // namespace octet::python

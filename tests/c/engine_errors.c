@@ -1,0 +1,126 @@
+// Wrong use of the engine of octet/octet.h, as sentences: engine_errors MODEL
+#include "watcher.h"
+
+static void check_wrong_requests(octet_engine* engine, int32_t side) {
+  const int32_t invalid = OCTET_INVALID_REQUEST;
+  octet_request request = new_request(side);
+  CHECK(octet_engine_check(engine, &request) == OCTET_OK);
+  CHECK_FAILS(octet_engine_render(NULL, &request, NULL, NULL), invalid, "engine", "NULL");
+  CHECK_FAILS(octet_engine_render(engine, NULL, NULL, NULL), invalid, "request", "NULL");
+  octet_callbacks callbacks = octet_callbacks_init();
+  callbacks.struct_size = 0;
+  CHECK_FAILS(octet_engine_render(engine, &request, &callbacks, NULL), invalid, "struct_size", "0");
+  octet_report report = octet_report_init();
+  report.struct_size = 4096;
+  CHECK_FAILS(octet_engine_render(engine, &request, NULL, &report), invalid, "struct_size", "4096");
+  request.width = side + 1;
+  CHECK_FAILS(octet_engine_render(engine, &request, NULL, NULL), invalid, "size", "");
+  CHECK_FAILS(octet_engine_check(engine, &request), invalid, "size", "");
+  request = new_request(side);
+  request.height = 0;
+  CHECK_FAILS(octet_engine_render(engine, &request, NULL, NULL), invalid, "size", "");
+  request = new_request(side);
+  request.preset = "slow";
+  CHECK_FAILS(octet_engine_render(engine, &request, NULL, NULL), invalid, "preset", "slow");
+  request = new_request(side);
+  request.guidance_count = STEPS + 1;
+  request.guidance = NULL;
+  CHECK_FAILS(octet_engine_render(engine, &request, NULL, NULL), invalid, "guidance", "NULL");
+  request = new_request(side);
+  request.caption = NULL;
+  CHECK_FAILS(octet_engine_render(engine, &request, NULL, NULL), invalid, "caption", "NULL");
+  request = new_request(side);
+  request.caption = "{";
+  request.caption_name = "poster";
+  CHECK_FAILS(octet_engine_render(engine, &request, NULL, NULL), invalid, "caption", "poster");
+  request = new_request(side);
+  request.images = -1;
+  CHECK(octet_engine_render(engine, &request, NULL, NULL) != OCTET_OK);
+  request = new_request(side);
+  request.reserved = 1;
+  CHECK_FAILS(octet_engine_render(engine, &request, NULL, NULL), invalid, "reserved", "1");
+
+  octet_lora lora = {NULL, NULL, 0, 1};
+  CHECK_FAILS(octet_engine_set_loras(engine, &lora, 1, NULL, NULL), invalid, "loras", "NULL");
+  CHECK_FAILS(octet_engine_set_loras(engine, NULL, 1, NULL, NULL), invalid, "loras", "NULL");
+  lora.file = "no_such_file.safetensors";
+  CHECK(octet_engine_set_loras(engine, &lora, 1, NULL, NULL) != OCTET_OK);
+  CHECK(strstr(octet_last_error(), lora.file) != NULL);
+  CHECK(octet_engine_set_loras(engine, NULL, 0, NULL, NULL) == OCTET_OK);
+
+  CHECK_FAILS(octet_engine_info(engine, NULL), invalid, "info", "NULL");
+  CHECK(octet_engine_text(engine, 9, NULL, 0) == 0);
+  CHECK(strcmp(octet_last_error_field(), "what") == 0);
+
+  const uint8_t pixel[3] = {1, 2, 3};
+  CHECK_FAILS(octet_write_png(NULL, pixel, 1, 1), invalid, "path", "NULL");
+  CHECK_FAILS(octet_write_png("no_file.png", NULL, 1, 1), invalid, "rgb", "NULL");
+  CHECK_FAILS(octet_write_png("no_file.png", pixel, 0, 1), invalid, "width", "0");
+  CHECK_FAILS(octet_write_png("no/such/folder.png", pixel, 1, 1), OCTET_ERROR, "", "no/such");
+  CHECK_FAILS(octet_write_picture("no_file.png", NULL), invalid, "picture", "NULL");
+}
+
+static int stop_at_once(void* user, const octet_progress* progress) {
+  (void)progress;
+  ++*(int*)user;
+  return 1;
+}
+
+static void check_wrong_options(const octet_options* right) {
+  const int32_t invalid = OCTET_INVALID_REQUEST;
+  octet_engine* engine = NULL;
+  CHECK_FAILS(octet_engine_create(NULL, NULL, NULL, &engine), invalid, "options", "NULL");
+  CHECK_FAILS(octet_engine_create(right, NULL, NULL, NULL), invalid, "engine", "NULL");
+  octet_options options = octet_options_init();
+  CHECK_FAILS(octet_engine_create(&options, NULL, NULL, &engine), invalid, "model", "NULL");
+  options = *right;
+  options.struct_size = 1;
+  CHECK_FAILS(octet_engine_create(&options, NULL, NULL, &engine), invalid, "struct_size", "_init");
+  options = *right;
+  options.activations = OCTET_I8;
+  CHECK_FAILS(octet_engine_create(&options, NULL, NULL, &engine), invalid, "activations", "BF16");
+  options = *right;
+  options.convention = 7;
+  CHECK_FAILS(octet_engine_create(&options, NULL, NULL, &engine), invalid, "convention", "7");
+  options = *right;
+  options.text_encoder_linears = 2;
+  CHECK_FAILS(octet_engine_create(&options, NULL, NULL, &engine), invalid, "text_encoder_linears",
+              "2");
+  options = *right;
+  options.reserved = 1;
+  CHECK_FAILS(octet_engine_create(&options, NULL, NULL, &engine), invalid, "reserved", "1");
+  options = *right;
+  options.part_count = 1;
+  CHECK_FAILS(octet_engine_create(&options, NULL, NULL, &engine), invalid, "parts", "NULL");
+  options = *right;
+  options.device = "tpu";
+  CHECK(octet_engine_create(&options, NULL, NULL, &engine) != OCTET_OK);
+  CHECK(strstr(octet_last_error(), "tpu") != NULL);
+  options = *right;
+  options.model = "no/such/model";
+  CHECK(octet_engine_create(&options, NULL, NULL, &engine) != OCTET_OK);
+  CHECK(strstr(octet_last_error(), "no/such/model") != NULL);
+  int calls = 0;
+  CHECK_FAILS(octet_engine_create(right, stop_at_once, &calls, &engine), OCTET_CANCELLED, "", "");
+  CHECK(calls == 1 && engine == NULL);
+
+  octet_engine_free(NULL);
+  octet_engine_cancel(NULL);
+}
+
+int main(int count, char** arguments) {
+  if (count != 2) {
+    fprintf(stderr, "usage: engine_errors MODEL\n");
+    return 2;
+  }
+  const octet_options options = new_options(arguments[1]);
+  octet_engine* engine = NULL;
+  CHECK(octet_engine_create(&options, NULL, NULL, &engine) == OCTET_OK);
+  if (engine == NULL) return 1;
+  octet_info info = octet_info_init();
+  CHECK(octet_engine_info(engine, &info) == OCTET_OK);
+  check_wrong_requests(engine, 4 * info.token_side);
+  octet_engine_free(engine);
+  check_wrong_options(&options);
+  return failures != 0;
+}
