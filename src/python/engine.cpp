@@ -274,7 +274,7 @@ void bind_captions(nb::module_& module) {
       .field("rule", &CaptionFinding::rule)
       .value("severity",
              [](const CaptionFinding& finding) {
-               return finding.severity == CaptionFinding::Severity::error ? "error" : "warning";
+               return word_of(finding.severity);
              })
       .field("fixable", &CaptionFinding::fixable);
   Record<CaptionReport>(module, "CaptionReport", "What a check of a caption found.")

@@ -171,14 +171,6 @@ TEST(AuditPage, HostileWordsAreText) {
   EXPECT_NE(page.find("&lt;script&gt;"), page.npos);
 }
 
-TEST(AuditVerdict, NamesAreDifferent) {
-  std::set<std::string> names;
-  for (int i = 0; i <= static_cast<int>(AuditVerdict::no_linears); ++i) {
-    names.insert(name_of(static_cast<AuditVerdict>(i)));
-  }
-  EXPECT_EQ(names.size(), static_cast<size_t>(AuditVerdict::no_linears) + 1);
-}
-
 TEST(Svg, TextIsText) {
   EXPECT_EQ(report::svg_text(1, 2, "end", "a<b"),
             "<text class=\"tick\" x=\"1.0\" y=\"2.0\" text-anchor=\"end\">a&lt;b</text>");
