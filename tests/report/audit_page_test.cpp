@@ -3,7 +3,6 @@
 
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
 
 #include "octet/tools/audit.h"
