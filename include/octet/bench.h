@@ -1,7 +1,7 @@
 // Benchmarks of INT8 linears.
 //
 //   octet::GemmBenchRequest request;
-//   request.shapes = octet::parse_shapes("512,4608,4608;ideogram4@1024");
+//   request.shapes = octet::parse_shapes("512,4096,4096;ideogram4@1024");
 //   octet::GemmBench bench = octet::bench_gemm(request);
 //   std::cout << bench.rows[0].kernel << " " << bench.rows[0].us << " us\n";
 #pragma once
@@ -79,7 +79,7 @@ OCTET_API GemmBench bench_gemm(const GemmBenchRequest& request,
 
 struct QuantizeBenchRequest {
   int64_t rows = 4096;
-  std::vector<int64_t> ks = {4608, 12288};
+  std::vector<int64_t> ks;  // none: those of the large linears of the first known family
   std::string device = "auto";
   int threads = 0;
   double seconds = 0.5;  // per k, at least
