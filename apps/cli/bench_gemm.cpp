@@ -139,7 +139,7 @@ void add_bench_gemm(CLI::App& bench, CommonFlags& flags) {
   add_device_flags(*gemm, flags);
   add_output_flags(*gemm, flags);
   const auto request = std::make_shared<GemmBenchRequest>();
-  const auto shapes = std::make_shared<std::string>("ideogram4@1024");
+  const auto shapes = std::make_shared<std::string>(model_shapes("1024"));
   const auto only_native = std::make_shared<bool>(false);
   add_shapes(*gemm, *shapes);
   add_choice(*gemm, "--dtype", request->dtype, words_of<Activations>(),
@@ -155,7 +155,7 @@ void add_bench_gemm(CLI::App& bench, CommonFlags& flags) {
   gemm->add_flag("--peers", request->peers,
                  "Also compare with the INT8 GEMM of the device's own library")
       ->excludes(native);
-  set_examples(*gemm, {"octet bench gemm --shapes '4096,4608,4608;1,4608,4608'",
+  set_examples(*gemm, {"octet bench gemm --shapes '4096,5120,5120;1,5120,5120'",
                        "octet bench gemm --device cuda --peers --json gemm.json"});
   gemm->callback([&flags, request, shapes, only_native] {
     request->shapes = shapes_from(*shapes);

@@ -225,7 +225,8 @@ void add_image_size(CLI::App& command, int& width, int& height) {
 }
 
 void add_shapes(CLI::App& command, std::string& text) {
-  command.add_option("--shapes", text, "m,n,k[;m,n,k...] or ideogram4@<pixels>[,<pixels>...]")
+  command
+      .add_option("--shapes", text, "m,n,k[;m,n,k...] or " + model_shapes("<pixels>[,<pixels>...]"))
       ->type_name("SHAPES")
       ->capture_default_str();
 }

@@ -244,8 +244,9 @@ void add_map(CLI::App& program, CommonFlags& flags) {
   MapRequest& request = arguments->request;
   command
       ->add_option("--shapes", request.shapes,
-                   "m,n,k or a model's linears such as ideogram4@768,1024, several separated by ; "
-                   "(default: ideogram4@768,1024,2048 on a GPU, fewer tokens elsewhere)")
+                   "m,n,k or a model's linears such as " + model_shapes("768,1024") +
+                       ", several separated by ; (default: " + model_shapes("768,1024,2048") +
+                       " on a GPU, fewer tokens elsewhere)")
       ->type_name("SHAPES");
   add_whole_number(*command, "--text-tokens", request.text_tokens, 0, 2048,
                    "Tokens of the caption in a step");
@@ -279,9 +280,10 @@ void add_map(CLI::App& program, CommonFlags& flags) {
       ->add_flag("--check", arguments->check,
                  "Also predict what was measured, each figure without having seen it")
       ->needs(predict);
-  set_examples(*command, {"octet map --predict rtx3090,rtx4090,h100 --svg cards.svg",
-                          "octet map --device cuda --svg map.svg --html map.html",
-                          "octet map --shapes ideogram4@1024 --with-text --json map.json"});
+  set_examples(*command,
+               {"octet map --predict rtx3090,rtx4090,h100 --svg cards.svg",
+                "octet map --device cuda --svg map.svg --html map.html",
+                "octet map --shapes " + model_shapes("1024") + " --with-text --json map.json"});
   command->callback([&flags, arguments] {
     arguments->cards.empty() ? map_here(flags, *arguments) : predict_there(flags, *arguments);
   });

@@ -239,17 +239,17 @@ HeatMap heat_map_of_cards(const std::vector<CardPrediction>& cards) {
   return map;
 }
 
-// "ideogram4@768,1024"
+// "<family>@768,1024"
 std::vector<int> sizes_from(const std::string& shapes) {
-  constexpr std::string_view kModel = "ideogram4@";
+  const std::string model = model_shapes("");
   shapes_from(shapes);  // a wrong list is wrong usage
-  if (!shapes.starts_with(kModel) || shapes.find(';') != shapes.npos) {
+  if (!shapes.starts_with(model) || shapes.find(';') != shapes.npos) {
     throw CLI::ValidationError(
         fmt::format("--shapes is '{}', expected sizes of the model with --predict, such as {}1024",
-                    shapes, kModel));
+                    shapes, model));
   }
   std::vector<int> sizes;
-  std::istringstream list(shapes.substr(kModel.size()));
+  std::istringstream list(shapes.substr(model.size()));
   for (std::string size; std::getline(list, size, ',');) sizes.push_back(std::stoi(size));
   return sizes;
 }

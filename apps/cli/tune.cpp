@@ -94,12 +94,12 @@ void add_tune(CLI::App& program, CommonFlags& flags) {
   add_device_flags(*command, flags);
   add_output_flags(*command, flags);
   const auto request = std::make_shared<TuneRequest>();
-  const auto shapes = std::make_shared<std::string>("ideogram4@768,1024,2048");
+  const auto shapes = std::make_shared<std::string>(model_shapes("768,1024,2048"));
   add_shapes(*command, *shapes);
   add_choice(*command, "--tune", request->mode,
              "Measure what the plan file lacks, or everything again",
              {Tuning::missing, Tuning::all});
-  set_examples(*command, {"octet tune --shapes ideogram4@1024", "octet tune --tune all"});
+  set_examples(*command, {"octet tune --shapes " + model_shapes("1024"), "octet tune --tune all"});
   command->callback([&flags, request, shapes] {
     request->shapes = shapes_from(*shapes);
     request->device = flags.device;

@@ -13,6 +13,7 @@
 #include "engine/noise.h"
 #include "engine/pixels.h"
 #include "engine/residency.h"
+#include "models/footprint.h"
 
 namespace octet::engine {
 Checked check_job(const Session& session, const RenderJob& job) {
@@ -228,8 +229,8 @@ bool Rendering::has_room_to_decode() const {
   const auto at_hand = session_.backend_->free_memory();
   const double free =
       at_hand ? static_cast<double>(*at_hand) : octet::free_memory().value_or(FreeMemory{}).bytes;
-  return free > static_cast<double>(
-                    decoding_bytes(*session_.model_.decoder, checked_.grid, session_.dtype_));
+  return free > static_cast<double>(models::decoding_bytes(*session_.model_.decoder, checked_.grid,
+                                                           session_.dtype_));
 }
 
 void Rendering::on_step(int image, const SamplerStep& step) {

@@ -67,11 +67,6 @@ struct SessionCallbacks {
   std::function<void(const RenderedImage&, const RenderReport&)> image;
 };
 
-// What decoding takes of a device's memory beside weights: images, and what single ops take for an
-// unfolded strip of an image, accumulators, and the workspace of a library.
-inline constexpr uint64_t kDecodingOpsBytes = uint64_t{256} << 20;
-uint64_t decoding_bytes(const models::Decoder& decoder, const models::Grid& grid, DType dtype);
-
 class Session {
  public:
   // Opens and checks all files, and plans where they stay; reads no weights. `stop` may be set at
@@ -124,7 +119,6 @@ class Session {
   // Throws Cancelled when the work is to end.
   void tell(const OnRenderProgress& told, const RenderProgress& progress) const;
   void load(PartStore& store, const OnRenderProgress& progress);
-  void check_native_int8() const;
   void check_usual_size() const;
   nn::Context context() {
     return {.backend = *backend_,

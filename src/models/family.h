@@ -17,6 +17,7 @@
 #include "models/image_size.h"
 #include "models/part.h"
 #include "models/schedule.h"
+#include "octet/caption.h"
 #include "octet/model_options.h"
 
 namespace octet::models {
@@ -103,6 +104,11 @@ struct Family {
   // What a user wrote as the model is to get it. Throws Error for what it does not take; `any`
   // takes it with its errors. `what` begins the sentence.
   PromptText (*read_prompt)(const std::string& text, const std::string& what, bool any);
+  // What is right and wrong with it, in detail, and plain text as such a prompt. Both null: the
+  // family takes any text as it is.
+  CaptionReport (*check_prompt)(std::string_view text) = nullptr;
+  std::string (*wrap_text)(std::string_view plain_text) = nullptr;
+  size_t most_prompt_bytes = size_t{1} << 16;
   Schedule (*make_schedule)(const ScheduleRequest& request);
 };
 

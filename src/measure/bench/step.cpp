@@ -12,12 +12,14 @@
 #include "base/random_value.h"
 #include "base/utc.h"
 #include "devices/select.h"
+#include "engine/linears_ran.h"
 #include "engine/network_run.h"
 #include "engine/sampler.h"
 #include "formats/boundary.h"
 #include "measure/ceilings.h"
 #include "measure/power_meter.h"
 #include "measure/steadiness.h"
+#include "models/footprint.h"
 #include "nn/attention.h"
 #include "nn/linear_list.h"
 #include "nn/profile.h"
@@ -110,9 +112,10 @@ class StepBencher {
   StepBench run_again(const StepBenchRequest& request);
 
  private:
-  int64_t image_tokens() const {
-    return int64_t{request_.width / token_side_} * (request_.height / token_side_);
+  models::Grid grid() const {
+    return {request_.height / token_side_, request_.width / token_side_};
   }
+  int64_t image_tokens() const { return grid().tokens(); }
   void report(const char* phase, int64_t done, int64_t total) const {
     if (progress_) progress_(phase, static_cast<int>(done), static_cast<int>(total));
   }
@@ -148,32 +151,30 @@ class StepBencher {
 };
 
 void StepBencher::count_weights() {
-  weights::WeightCount count(ctx_.dtype, int8_);
+  weights::WeightCount count(ctx_.dtype, int8_, backend_.get());
   for (BenchedNetwork& branch : branches_) branch.network->visit_all(count);
   parameters_ = count.parameters();
   if (!keeps_data_on_host(*backend_)) return;
-  // What the linears of the widest unit read and write, and the largest weight twice: it is there
-  // in two forms while it is made.
-  double columns = 0, staged = 0;
-  models::Network& network = *branches_.front().network;
-  for (int64_t unit = 0; unit < network.unit_count(); ++unit) {
-    nn::LinearList list;
-    network.visit(unit, list);
-    double of_unit = 0;
-    for (const nn::LinearSpec& spec : list.linears()) {
-      if (!spec.large) continue;
-      of_unit += static_cast<double>(spec.n() + spec.k);
-      staged = std::max(staged, static_cast<double>(spec.n()) * static_cast<double>(spec.k));
-    }
-    columns = std::max(columns, of_unit);
+  // The largest weight twice: it is there in two forms while it is made. And a host's features.
+  double staged = 0, features = 0;
+  nn::LinearList list;
+  std::vector<models::Network*> networks;
+  for (BenchedNetwork& branch : branches_) {
+    branch.network->visit_all(list);
+    networks.push_back(branch.network.get());
+    features = std::max(
+        features, 4.0 * static_cast<double>(branch.text_tokens * branch.network->text_features()));
   }
-  const auto tokens = static_cast<double>(request_.text_tokens + image_tokens());
-  const double activations = tokens * columns * bits_of(ctx_.dtype) / 8;
-  const double features =
-      4 * static_cast<double>(request_.text_tokens) * static_cast<double>(network.text_features());
-  check_free_memory(fmt::format("bench step: {} layers at {} x {} pixels", request_.layers,
-                                request_.width, request_.height),
-                    static_cast<double>(count.bytes()) + activations + 2 * features + staged);
+  for (const nn::LinearSpec& spec : list.large()) {
+    staged = std::max(staged, static_cast<double>(spec.n() * spec.k));
+  }
+  const auto work =
+      models::denoising_bytes(networks, {.grid = grid(), .text_tokens = request_.text_tokens},
+                              {.dtype = ctx_.dtype, .int8 = int8_, .scores = ctx_.scores});
+  check_free_memory(
+      fmt::format("bench step: {} layers at {} x {} pixels", request_.layers, request_.width,
+                  request_.height),
+      static_cast<double>(count.bytes()) + static_cast<double>(work.all()) + features + staged);
 }
 
 void StepBencher::make_weights() {
@@ -194,11 +195,10 @@ void StepBencher::make_weights() {
 
 void StepBencher::prepare() {
   constexpr uint64_t kFeatureSeed = 3, kLatentSeed = 4;
-  const models::Grid grid{request_.height / token_side_, request_.width / token_side_};
   for (BenchedNetwork& branch : branches_) {
     const auto features =
         random_numbers(branch.text_tokens * branch.network->text_features(), kFeatureSeed);
-    branch.conditioning = branch.network->prepare(ctx_, features, grid);
+    branch.conditioning = branch.network->prepare(ctx_, features, grid());
     branch.timeline = branch.network->make_timeline(ctx_, {&kTime, 1});
     branch.timeline->go_to(ctx_, 0);
     branch.run = std::make_unique<engine::NetworkRun>(ctx_, *branch.network, *branch.conditioning,
@@ -207,16 +207,6 @@ void StepBencher::prepare() {
   const int64_t channels = branches_.front().network->latent_channels();
   noise_ = random_numbers(image_tokens() * channels, kLatentSeed);
   latent_.emplace(upload_matrix(ctx_, noise_.data(), image_tokens(), channels));
-}
-
-// As generate() does: of every linear that the family does not keep in floating point.
-void check_native_int8(const nn::Profile& profile, const Backend& backend) {
-  const std::string reason = backend.why_not_native_int8();
-  check(reason.empty(), "`require_int8`: {}", reason);
-  for (const auto& [name, use] : profile.linears()) {
-    check(use.precision == nn::Precision::kept || (use.int8 > 0 && use.floating == 0),
-          "`require_int8`: the linear {} ran in floating point", name);
-  }
 }
 
 // The first pass also chooses kernels. Numbers that are not finite would be timed as well as any,
@@ -232,7 +222,10 @@ void StepBencher::warm_up() {
       return forward(branch);
     }();
     profile.collect();
-    if (request_.require_int8) check_native_int8(profile, *backend_);
+    if (request_.require_int8) {
+      engine::check_native(*backend_);
+      engine::check_native(profile.linears());
+    }
     std::vector<float> values(static_cast<size_t>(velocity.view().shape.elements()));
     download_matrix(ctx_, velocity, values.data());
     check(std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); }),

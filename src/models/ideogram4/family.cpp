@@ -184,6 +184,9 @@ const models::Family& family() {
                                       .synthetic_network = synthetic_network,
                                       .synthetic_model = synthetic_model,
                                       .read_prompt = read_prompt,
+                                      .check_prompt = check_caption,
+                                      .wrap_text = wrap_plain_text,
+                                      .most_prompt_bytes = kMaxCaptionBytes,
                                       .make_schedule = make_schedule};
   return made;
 }
