@@ -44,9 +44,8 @@ std::string to_text(const QuantizeBench& bench) {
                figure(short_percent(row.share_of_copy))});
   }
   return fmt::format(
-      "{}\nrows of {} to int8\n\n{}"
-      "\nMedians, in turns. GB/s: bytes read and written. Copy: one that reads and writes as "
-      "many.\n{}",
+      "{}\nrows of {} to int8\n\n{}\nMedians, interleaved. GB/s: bytes read and written. Copy: one "
+      "that reads and writes as many.\n{}",
       bench.device, bench.dtype, table.text(), unreliable_line(bench.rows));
 }
 

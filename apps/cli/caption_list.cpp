@@ -130,11 +130,11 @@ RenderReport total_of(const std::vector<CaptionResult>& results) {
 void warn_of_looks(const CommonFlags& flags, const CaptionResult& result) {
   for (size_t i = 0; i < result.looks.size(); ++i) {
     if (result.looks[i] == PictureLook::ordinary) continue;
-    say(flags, fmt::format("warning: {}: {}", result.pictures[i],
-                           result.looks[i] == PictureLook::constant
-                               ? "nearly all of it has one colour"
-                               : "looks like a card of text, perhaps a refusal, in place of a "
-                                 "picture"));
+    say(flags,
+        fmt::format("warning: {}: {}", result.pictures[i],
+                    result.looks[i] == PictureLook::constant
+                        ? "it is nearly all one colour"
+                        : "it looks like a card of text, perhaps a refusal, instead of a picture"));
   }
 }
 

@@ -88,7 +88,7 @@ const Section kSections[] = {
 
 constexpr const char* kClosingLines =
     "octet COMMAND --help explains a command.\n"
-    "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 found what --fail-on looks for; 130, 143\n"
+    "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 --fail-on found something; 130, 143\n"
     "and 129 when stopped by Ctrl-C, SIGTERM or SIGHUP. Environment variables: octet man, or\n"
     "docs/environment.md.";
 

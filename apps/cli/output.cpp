@@ -69,6 +69,10 @@ std::string human_bytes(uint64_t bytes) {
   return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.2f} {}", value, units[unit]);
 }
 
+std::string counted(size_t count, const std::string& thing) {
+  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
+}
+
 std::string short_number(double value) {
   if (value <= 0) return "-";
   if (value < 1) return fmt::format("{:.2g}", value);

@@ -33,6 +33,8 @@ std::string bar(double share);
 
 std::string human_bytes(uint64_t bytes);  // "9.58 GB"
 
+std::string counted(size_t count, const std::string& thing);  // "1 picture", "8 pictures"
+
 // A measured number for a table, never rounded to nothing: "0.042", "9.42", "41.9", "1284"; "-" for
 // 0, which stands for what was not measured.
 std::string short_number(double value);
