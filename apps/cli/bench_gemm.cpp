@@ -142,7 +142,7 @@ void add_bench_gemm(CLI::App& bench, CommonFlags& flags) {
   const auto shapes = std::make_shared<std::string>("ideogram4@1024");
   const auto only_native = std::make_shared<bool>(false);
   add_shapes(*gemm, *shapes);
-  add_choice(*gemm, "--dtype", request->dtype, words_of<Activations>(),
+  add_choice(*gemm, "--dtype", request->dtype, word_list<Activations>(),
              "Of activations and outputs; f32 is compared with full-precision F32, also on a GPU");
   add_choice(*gemm, "--path", request->path, {"auto", "int8", "bf16"},
              "What the linear runs; auto is the faster one");

@@ -144,7 +144,7 @@ class StepBencher {
   std::optional<nn::Matrix> latent_;  // the same in the type of the activations
   int64_t parameters_ = 0;
   uint64_t weight_bytes_ = 0;
-  std::string why_no_weights_;  // after they could not be made
+  Sentence why_no_weights_;  // after they could not be made
 };
 
 void StepBencher::count_weights() {
@@ -211,7 +211,7 @@ void StepBencher::prepare() {
 
 // As generate() does: of every linear that the family does not keep in floating point.
 void check_native_int8(const nn::Profile& profile, const Backend& backend) {
-  const std::string reason = backend.why_not_native_int8();
+  const Sentence reason = backend.why_not_native_int8();
   check(reason.empty(), "`require_int8`: {}", reason);
   for (const auto& [name, use] : profile.linears()) {
     check(use.precision == nn::Precision::kept || (use.int8 > 0 && use.floating == 0),
@@ -346,7 +346,7 @@ StepBench StepBencher::run() {
   try {
     make_weights();
   } catch (const Error& error) {
-    why_no_weights_ = error.what();  // as they would fail for each other size, after minutes
+    why_no_weights_ = error.sentence();  // as they would fail for each other size, after minutes
     throw;
   }
   weight_bytes_ = backend_->memory().used;

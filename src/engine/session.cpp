@@ -136,7 +136,7 @@ void Session::check_usual_size() const {
 
 void Session::check_native_int8() const {
   if (!options_.model.require_int8) return;
-  const std::string reason = backend_->why_not_native_int8();
+  const Sentence reason = backend_->why_not_native_int8();
   octet::check(reason.empty(), "`require_int8`: {}", reason);
 }
 
