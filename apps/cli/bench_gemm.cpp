@@ -143,7 +143,7 @@ void add_bench_gemm(CLI::App& bench, CommonFlags& flags) {
   const auto only_native = std::make_shared<bool>(false);
   add_shapes(*gemm, *shapes);
   add_choice(
-      *gemm, "--dtype", request->dtype, words_of<Activations>(),
+      *gemm, "--dtype", request->dtype, word_list<Activations>(),
       "Type of activations and outputs; f32 is compared with full-precision F32, also on a GPU");
   add_choice(*gemm, "--path", request->path, {"auto", "int8", "bf16"},
              "Path of the linear; auto is the faster one");

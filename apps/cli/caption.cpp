@@ -32,7 +32,7 @@ nlohmann::ordered_json to_json(const CaptionReport& report) {
   auto findings = nlohmann::ordered_json::array();
   for (const auto& finding : report.findings) {
     findings.push_back({{"path", finding.path},
-                        {"rule", finding.rule},
+                        {"rule", finding.rule.text()},
                         {"severity", word_of(finding.severity)},
                         {"fixable", finding.fixable}});
   }
@@ -66,7 +66,7 @@ std::string closing_sentence(const std::string& name, const CaptionReport& repor
 
 CaptionReport said_to_users(CaptionReport report, const CommonFlags& flags) {
   for (CaptionFinding& finding : report.findings) {
-    finding.rule = with_flags(finding.rule, *flags.app);
+    finding.rule = with_flags(finding.rule, flags.app);
   }
   return report;
 }

@@ -104,10 +104,10 @@ class CaptionReader {
       caption.text = read();
     } catch (const Error& error) {
       if (!is_list_) throw;
-      caption.error = error.what();
-      if (caption.error.find(where) == std::string::npos) {
-        caption.error = fmt::format("{}: {}", where, caption.error);
-      }
+      std::vector<Sentence::Segment> segments = error.sentence().segments();
+      const bool names_it = error.sentence().text().find(where) != std::string::npos;
+      if (!names_it) segments.insert(segments.begin(), {where + ": "});
+      caption.error = Sentence(std::move(segments));
     }
     captions_.push_back(std::move(caption));
   }

@@ -25,7 +25,7 @@ KeepRule keep_rule_from(const std::string& text) {
   }
   throw CLI::ValidationError(
       fmt::format("--keep is '{}', expected {}, optionally after PART=, such as text_encoder=host",
-                  text, list_of(words_of<Residency>())));
+                  text, list_of(word_list<Residency>())));
 }
 
 }  // namespace
@@ -62,7 +62,7 @@ void add_memory_flags(CLI::App& command, ModelOptions& options) {
           },
           "Where weights are kept between uses: in device memory, in host memory, or in their "
           "files; PART=... for one part, such as text_encoder=host (default: by what is free)")
-      ->type_name(fmt::format("{}", fmt::join(words_of<Residency>(), "|")))
+      ->type_name(fmt::format("{}", fmt::join(word_list<Residency>(), "|")))
       ->delimiter(',')
       ->allow_extra_args(false);
   add_max_memory(command, options.max_memory,

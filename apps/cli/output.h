@@ -8,11 +8,11 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "flags.h"
 #include "octet/tools/progress.h"
+#include "octet/sentence.h"
 
 namespace octet::cli {
 
@@ -72,7 +72,7 @@ class PhaseReports {
 };
 
 // A sentence on standard error, with flags for the fields that it names.
-void say(const CommonFlags& flags, std::string_view sentence);
+void say(const CommonFlags& flags, const Sentence& sentence);
 
 // The result of a command: `text` on standard output, or the JSON there for `--json -`, with the
 // name and version of its schema as the first field (docs/json.md). A JSON file

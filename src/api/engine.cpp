@@ -60,7 +60,7 @@ engine::RenderJob job_of(const models::Family& family, const models::PictureDefa
   job.seed = request.seed;
   job.images = request.images;
   job.noise = request.noise;
-  for (const std::string& warning : prompt.warnings) {
+  for (const Sentence& warning : prompt.warnings) {
     if (warn) log::warning("{}", warning);
   }
   return job;

@@ -61,8 +61,8 @@ size_t network_named(const Family& family, std::string_view name, const std::str
     }
     known += fmt::format("{}{}", known.empty() ? "" : ", ", network.name);
   }
-  throw InvalidRequest(field, fmt::format("`{}`: {} has no network {}, expected one of {}", field,
-                                          family.title, in_quotes(name), known));
+  throw InvalidRequest(field, sentence("`{}`: {} has no network {}, expected one of {}", field,
+                                       family.title, in_quotes(name), known));
 }
 
 }  // namespace octet::models

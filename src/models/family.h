@@ -54,8 +54,8 @@ struct NetworkFiles {
 };
 
 struct PromptText {
-  std::string text;                   // as the tokenizer is to get it
-  std::vector<std::string> warnings;  // sentences
+  std::string text;  // as the tokenizer is to get it
+  std::vector<Sentence> warnings;
 };
 
 // A model whose files are open and belong together. No weight has been read.

@@ -147,7 +147,7 @@ class StepBencher {
   std::optional<nn::Matrix> latent_;  // the same in the type of the activations
   int64_t parameters_ = 0;
   uint64_t weight_bytes_ = 0;
-  std::string why_no_weights_;  // after they could not be made
+  Sentence why_no_weights_;  // after they could not be made
 };
 
 void StepBencher::count_weights() {
@@ -339,7 +339,7 @@ StepBench StepBencher::run() {
   try {
     make_weights();
   } catch (const Error& error) {
-    why_no_weights_ = error.what();  // as they would fail for each other size, after minutes
+    why_no_weights_ = error.sentence();  // as they would fail for each other size, after minutes
     throw;
   }
   weight_bytes_ = backend_->memory().used;

@@ -128,7 +128,7 @@ class StepMapper {
       benches_.emplace(key, run_(asked));
     } catch (const Error& error) {
       log::warning("map: the step at {} pixels with {} linears and attention in {} is left out: {}",
-                   pixels, way_word(linears), word_of(attention), error.what());
+                   pixels, way_word(linears), word_of(attention), error.sentence());
     }
   }
 
