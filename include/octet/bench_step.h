@@ -61,9 +61,9 @@ struct StepKernel {
   double ceiling_share = 0;  // as of an op
 };
 
-// One forward pass of one of the two transformers.
+// One branch of a step: a forward pass of a network with what it is told.
 struct StepBranch {
-  std::string name;         // of the network: "conditional"
+  std::string name;         // "conditional"
   int64_t tokens = 0;       // that it sees
   double ms = 0;            // median
   Steadiness steadiness;    // of ms
@@ -84,7 +84,7 @@ struct StepBench {
   int width = 0, height = 0;
   int64_t text_tokens = 0;
   int64_t layers = 0;
-  int64_t parameters = 0;     // of both transformers
+  int64_t parameters = 0;     // of all networks
   uint64_t weight_bytes = 0;  // in the device's memory
   uint64_t peak_bytes = 0;    // the most of it during a step, weights included
   int steps = 0;
@@ -95,7 +95,7 @@ struct StepBench {
   // What the device reaches at most, measured after the steps; 0: unknown.
   double int8_ceiling_tops = 0, bf16_ceiling_tops = 0, copy_gb_per_s = 0;
   PowerUse power;                    // during the measured steps
-  std::vector<StepBranch> branches;  // conditional, unconditional
+  std::vector<StepBranch> branches;  // of the family, in their order
 
   // Of a step, which is one forward pass of each.
   OCTET_API double ms() const;

@@ -18,11 +18,13 @@ struct PictureRequest {
   std::string caption;                   // JSON text, see octet/caption.h
   bool any_caption = false;              // warn of its errors, and run it all the same
   std::string caption_name = "caption";  // what begins a sentence about it
+  // What the picture is led away from, for models that take such a prompt; empty: none.
+  std::string negative;
   PictureSize size;                      // 0 x 0: the model's own, EngineInfo::size
   std::string preset;                    // of EngineInfo::presets, by either name; empty: the first
   int steps = 0;                         // 0: the preset's
-  // None: the preset's; one for all steps, or one for each. Where all are 1, only the first network
-  // runs.
+  // None: the preset's; one for all steps, or one for each. A branch that it gives no weight does
+  // not run: where all are 1, there is one alone.
   std::vector<float> guidance;
   // Of the first image; the others count on from it. Picture::seed as the seed of a request gives
   // that picture alone, to the last bit.
@@ -56,7 +58,7 @@ struct TextFeatures {
 struct LatentStep {
   int image = 0;
   int step = 0, steps = 0;          // the first is 1
-  std::span<const float> velocity;  // that the step went along, guided
+  std::span<const float> velocity;  // that the step went along, of all branches
   std::span<const float> latent;    // where it led to
 };
 
@@ -115,10 +117,19 @@ struct LinearCount {
   int fake = 0;        // large ones that were rounded to INT8, and multiplied in floating point
 };
 
+// A branch: one evaluation of a network within a step.
+struct BranchUse {
+  std::string name;     // "unconditional"
+  std::string network;  // that it evaluates
+  int steps = 0;        // of all pictures, in which it ran
+  double seconds = 0;   // that these took
+};
+
 struct RenderReport {
   std::string device;
   int width = 0, height = 0;
-  std::string caption;  // as the model got it
+  std::string caption;   // as the model got it
+  std::string negative;  // likewise; empty: none
   std::string preset;   // its name, also where the request has none
   int text_tokens = 0;
   int steps = 0;
@@ -128,6 +139,7 @@ struct RenderReport {
   std::string places;  // of the parts: "text_encoder streamed, transformer on the device, ..."
   // Steps of all pictures that a GPU ran as they were recorded; kernels and ops are of the others.
   int recorded_steps = 0;
+  std::vector<BranchUse> branches;  // that ran, in their order
   std::vector<KernelUse> kernels;
   std::vector<OpShare> ops;
   bool text_cached = false;  // the caption was encoded for an earlier picture
