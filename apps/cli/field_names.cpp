@@ -49,6 +49,7 @@ constexpr FieldName kFieldNames[] = {
     // Pictures.
     {"caption", "--caption"},
     {"any_caption", "--any-caption"},
+    {"negative", "--negative"},
     {"prompt", "--prompt"},
     {"wrap_text", "--wrap-text"},
     {"size", "--size"},

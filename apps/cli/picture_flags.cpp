@@ -81,6 +81,10 @@ void add_picture_flags(CLI::App& command, PictureArguments& arguments) {
   command.add_flag("--any-caption", picture.any_caption,
                    "Run captions despite errors, with warnings");
   command
+      .add_option("--negative", picture.negative,
+                  "What the pictures are led away from, for models that take a negative prompt")
+      ->type_name("TEXT");
+  command
       .add_option("--size", arguments.size,
                   "Pixels: <width>x<height>, or the side of a square (default: the model's, "
                   "1024x1024 as published)")
@@ -110,8 +114,8 @@ void add_picture_flags(CLI::App& command, PictureArguments& arguments) {
   add_choice(command, "--tune", model.tuning, "Which kernels are chosen by measurement");
   add_memory_flags(command, model);
   set_group(command, kPictureOptions,
-            {"--caption", "--prompt", "--wrap-text", "--any-caption", "--size", "--preset",
-             "--steps", "--guidance", "--seed", "--noise", "--images", "--convention"});
+            {"--caption", "--prompt", "--wrap-text", "--any-caption", "--negative", "--size",
+             "--preset", "--steps", "--guidance", "--seed", "--noise", "--images", "--convention"});
 }
 
 GenerateRequest request_from(const PictureArguments& arguments, const CommonFlags& flags) {

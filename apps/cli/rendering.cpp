@@ -122,6 +122,13 @@ std::string report_text(const RenderReport& report) {
 }
 
 nlohmann::ordered_json report_json(const RenderReport& report) {
+  auto branches = nlohmann::ordered_json::array();
+  for (const BranchUse& use : report.branches) {
+    branches.push_back({{"name", use.name},
+                        {"network", use.network},
+                        {"steps", use.steps},
+                        {"seconds", use.seconds}});
+  }
   auto kernels = nlohmann::ordered_json::array();
   for (const KernelUse& use : report.kernels) {
     kernels.push_back({{"layer", use.layer},
@@ -147,6 +154,7 @@ nlohmann::ordered_json report_json(const RenderReport& report) {
           {"linears_ran", linears_json(report.linears)},
           {"text_linears_ran", linears_json(report.text_linears)},
           {"recorded_steps", report.recorded_steps},
+          {"branches", branches},
           {"kernels", kernels},
           {"ops", ops}};
 }
@@ -161,6 +169,7 @@ nlohmann::ordered_json request_json(const GenerateRequest& request, const Render
           {"model", request.model.model},
           {"size", known(size.width > 0 ? fmt::format("{}x{}", size.width, size.height) : "")},
           {"caption", report.caption},
+          {"negative", known(made ? report.negative : picture.negative)},
           {"preset", known(made ? report.preset : picture.preset)},
           {"guidance", picture.guidance.empty() ? nlohmann::ordered_json(nullptr)
                                                 : nlohmann::ordered_json(picture.guidance)},

@@ -82,12 +82,13 @@ Session::Session(const SessionOptions& options, const std::atomic<bool>& stop,
       dtype_(options.model.activations == Activations::bf16 ? DType::bf16 : DType::f32),
       defaults_(models::defaults_of(
           family, {options.model.model, options.model.base, options.model.fallback})),
-      model_(open_model(family, options.model)) {
+      model_(open_model(family, options.model)),
+      kept_{{}, {family.branches.size(), model_.networks.size()}} {
   check_usual_size();
   const Loras loras = open_loras(options.model.loras);
   backend_ = backend ? std::move(backend) : backend_for(options.model);
   if (options.model.require_int8) check_native(*backend_);
-  plan();
+  make_plan();
   merge(loras, merges_of(loras));
 }
 
@@ -99,17 +100,18 @@ Session::Session(const SessionOptions& options, const std::atomic<bool>& stop,
       backend_(backend_for(options.model)),
       dtype_(options.model.activations == Activations::bf16 ? DType::bf16 : DType::f32),
       defaults_(models::defaults_of(family, {})),
-      model_(std::move(model)) {
+      model_(std::move(model)),
+      kept_{{}, {family.branches.size(), model_.networks.size()}} {
   if (options.model.require_int8) check_native(*backend_);
   options_.model.keep = {{.part = "", .where = Residency::device}};
-  plan();
+  make_plan();
   uint64_t seed = 0;
   for (PartStore* store : {text_.get(), decoder_.get()}) store->rules().random = ++seed;
   for (const auto& network : networks_) network->rules().random = ++seed;
 }
 
 Session::~Session() {
-  forget_preparations();
+  kept_.preparations.forget();
   networks_.clear();
   text_.reset();
   decoder_.reset();
@@ -147,7 +149,7 @@ std::function<bool(const nn::LinearSpec&)> Session::faster_in_floating() const {
   };
 }
 
-void Session::plan() {
+void Session::make_plan() {
   const Linears linears = options_.model.linears;
   // Plans are of bf16: in f32 the product would be slower than any INT8.
   const bool chooses = linears == Linears::automatic && dtype_ == DType::bf16;
@@ -209,8 +211,6 @@ void Session::plan() {
   }
   decoder_ = store(*model_.decoder, plan_.size() - 1);
   decoder_->rules().int8 = false;
-  prepared_.resize(model_.networks.size());
-  timed_.resize(model_.networks.size());
 }
 
 EngineInfo Session::info() const {
@@ -251,6 +251,16 @@ void Session::load(const OnRenderProgress& progress) {
   load(*text_, progress);
   for (const auto& network : networks_) load(*network, progress);
   load(*decoder_, progress);
+}
+
+bool Session::has_room_to_batch(size_t count, const models::Grid& grid) const {
+  const auto at_hand = backend_->free_memory();
+  const double free =
+      at_hand ? static_cast<double>(*at_hand) : octet::free_memory().value_or(FreeMemory{}).bytes;
+  const double share =
+      static_cast<double>(grid.tokens() * model_.sizes.token_side * model_.sizes.token_side) /
+      (1024.0 * 1024.0);  // of the pictures that work_bytes_ is for
+  return free > static_cast<double>(count) * share * static_cast<double>(work_bytes_);
 }
 
 // --- LoRAs ---
@@ -318,7 +328,7 @@ void Session::set_loras(const std::vector<Lora>& requests, const OnRenderProgres
       });
     }
   };
-  forget_preparations();  // a LoRA may change the linears that made them
+  kept_.preparations.forget();  // a LoRA may change the linears that made them
   merge(after, std::move(merges));
   try {
     reload(progress);
