@@ -2,9 +2,9 @@
 # NVCC where nvcc is found, CHECK likewise (as the tests do: kernels have to compile without a GPU,
 # too), ON always (no nvcc is an error), OFF never. One line says what was chosen, and why.
 #
-# OCTET_CUDA_ARCHITECTURES: auto builds for the GPU of this machine, or for all when there is none,
-# where CHECK is content with the one that has kernels of every family; all builds for every class of the tile table and PTX for newer GPUs; a list such as "80;90a"
-# builds for these.
+# OCTET_CUDA_ARCHITECTURES: auto builds for the GPU of this machine; when there is none, for all, or
+# with CHECK for the one that has kernels of every family. all builds for every class of the tile
+# table and PTX for newer GPUs; a list such as "80;90a" builds for these.
 include(CheckLanguage)
 set(OCTET_CUDA_ARCHITECTURES "auto" CACHE STRING "auto, all, or a list of CUDA architectures")
 set(octet_with_cuda OFF)

@@ -104,10 +104,10 @@ run_sanitize() {
 
 # gpu_test_filter TOOL. cuBLASLt's kernels are not ours to check: racecheck finds hazards inside of
 # them, and initcheck takes what they wrote for unwritten (their TMA stores, probably) and blames
-# whoever reads it: whole networks are not for it. cuDNN's attention has more barriers than synccheck
-# follows. Uploads that wait for a slow device do not end under initcheck. One test asks CUDA for
-# what it has to refuse, which memcheck reports. No tool sees a ping-pong GEMM's scales replaced by
-# later ones: that takes as many tiles as *MoreTiles* has.
+# whoever reads it: whole networks are not for it. cuDNN's attention has more barriers than
+# synccheck follows. Uploads that wait for a slow device do not end under initcheck. One test asks
+# CUDA for what it has to refuse, which memcheck reports. No tool sees a ping-pong GEMM's scales
+# replaced by later ones: that takes as many tiles as *MoreTiles* has.
 gpu_test_filter() {
   local left sizes
   left='*MoreTiles*:*Plan*:*ThatTune*:*TooMuchMemory*:*At1024Pixels*:*TextOfThousands*'
