@@ -348,6 +348,9 @@ int main(int count, char** arguments) {
     fprintf(stderr, "usage: engine MODEL FOLDER\n");
     return 2;
   }
+#if !OCTET_HAS_UTF8PROC
+  return SKIPPED("this build has no utf8proc");
+#endif
   octet_options options = octet_options_init();
   options.model = arguments[1];
   options.device = "cpu";
