@@ -36,7 +36,7 @@ std::string time_of(double us) { return short_number(us / 1000); }
 std::string place_of(const AuditLinear& linear, bool whole) {
   if (!linear.layer.empty())
     return whole ? printable(linear.layer) : layer_end(linear.layer, kMostLayer);
-  if (linear.n <= 0 && linear.k <= 0) return "not told";
+  if (linear.n <= 0 && linear.k <= 0) return "unknown";
   const auto extent = [](int64_t value) { return value > 0 ? std::to_string(value) : "?"; };
   return fmt::format("{} x {} x {}", extent(linear.m), extent(linear.n), extent(linear.k));
 }
@@ -131,12 +131,12 @@ std::string log_lines(const AuditReport& report) {
 std::string saving_lines(const AuditReport& report) {
   const AuditSaving& saving = report.saving;
   if (!(saving.linear_us > 0)) return "";
-  std::string text =
-      fmt::format("\nNative INT8 could save: {} of the time are linears that did not run in INT8",
-                  short_percent(saving.linear_share));
+  std::string text = fmt::format(
+      "\nNative INT8 could save: {} of the time went into linears that did not run in INT8",
+      short_percent(saving.linear_share));
   if (saving.at_most > 0) {
     text += fmt::format(
-        ", so the whole would\nbe at most {:.2f} times as fast, if they took no time (Amdahl)",
+        ", so the run\nwould be at most {:.2f} times as fast if they took no time (Amdahl)",
         saving.at_most);
   }
   text += '.';

@@ -63,12 +63,12 @@ void add_bench_linear(CLI::App& bench, CommonFlags& flags) {
   const auto shape = std::make_shared<std::string>();
   command
       ->add_option("--shape", *shape,
-                   "Tokens, output and input channels (default: 128,4608,4608 on a CPU, "
-                   "4096,4608,4608 on a GPU)")
+                   "Tokens, output and input channels (default: a linear of the model, with 128 "
+                   "tokens on a CPU and those of a picture on a GPU)")
       ->type_name("m,n,k");
   constexpr double kMostSeconds = 3600;
   add_seconds(*command, "--seconds", request->seconds, kMostSeconds, "At least this long");
-  set_examples(*command, {"octet bench linear", "octet bench linear --shape 512,4608,12288"});
+  set_examples(*command, {"octet bench linear", "octet bench linear --shape 512,4096,12800"});
   command->callback([&flags, request, shape] {
     if (!shape->empty()) request->shape = one_shape_from("--shape", *shape);
     request->device = flags.device;

@@ -44,9 +44,8 @@ std::string to_text(const QuantizeBench& bench) {
                figure(short_percent(row.share_of_copy))});
   }
   return fmt::format(
-      "{}\nrows of {} to int8\n\n{}"
-      "\nMedians, in turns. GB/s: bytes read and written. Copy: one that reads and writes as "
-      "many.\n{}",
+      "{}\nrows of {} to int8\n\n{}\nMedians, interleaved. GB/s: bytes read and written. Copy: one "
+      "that reads and writes as many.\n{}",
       bench.device, bench.dtype, table.text(), unreliable_line(bench.rows));
 }
 
@@ -64,9 +63,10 @@ void add_bench_quantize(CLI::App& bench, CommonFlags& flags) {
   constexpr size_t kMostItems = 64;
   constexpr double kMostSeconds = 3600;
   add_whole_numbers(*quantize, "--rows", *rows, 1, kMostRows, "Rows of activations");
-  add_whole_numbers(*quantize, "--k", request->ks, kMostItems, kMostK, "Channels of a row");
+  add_whole_numbers(*quantize, "--k", request->ks, kMostItems, kMostK,
+                    "Channels of a row (default: those of the model's linears)");
   add_seconds(*quantize, "--seconds", request->seconds, kMostSeconds, "At least this long per k");
-  set_examples(*quantize, {"octet bench quantize --rows 4096 --k 4608,12288"});
+  set_examples(*quantize, {"octet bench quantize --rows 4096 --k 2048,8192"});
   quantize->callback([&flags, request, rows] {
     request->rows = rows->front();
     request->device = flags.device;

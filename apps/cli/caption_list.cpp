@@ -19,10 +19,10 @@ namespace {
 
 // A list of one has no others to go on with.
 void fail_caption(const CommonFlags& flags, std::vector<CaptionResult>& results, size_t index,
-                  const std::string& sentence) {
+                  const Sentence& sentence) {
   if (results.size() == 1) throw Error(sentence);
   CaptionResult& result = results[index];
-  result.error = with_flags(sentence, *flags.app);
+  result.error = with_flags(sentence, flags.app);
   say(flags, sentence);
 }
 
@@ -38,11 +38,11 @@ void check_captions(const CommonFlags& flags, Engine& engine, const PictureReque
       engine.check(with_caption(request, captions[i]));
     } catch (const InvalidRequest& error) {
       if (error.field() != "caption") throw;  // wrong for all of them
-      fail_caption(flags, results, i, error.what());
+      fail_caption(flags, results, i, error.sentence());
     } catch (const Cancelled&) {
       throw;
     } catch (const Error& error) {
-      fail_caption(flags, results, i, error.what());
+      fail_caption(flags, results, i, error.sentence());
     }
   }
 }
@@ -130,11 +130,11 @@ RenderReport total_of(const std::vector<CaptionResult>& results) {
 void warn_of_looks(const CommonFlags& flags, const CaptionResult& result) {
   for (size_t i = 0; i < result.looks.size(); ++i) {
     if (result.looks[i] == PictureLook::ordinary) continue;
-    say(flags, fmt::format("warning: {}: {}", result.pictures[i],
-                           result.looks[i] == PictureLook::constant
-                               ? "nearly all of it has one colour"
-                               : "looks like a card of text, perhaps a refusal, in place of a "
-                                 "picture"));
+    say(flags,
+        fmt::format("warning: {}: {}", result.pictures[i],
+                    result.looks[i] == PictureLook::constant
+                        ? "it is nearly all one colour"
+                        : "it looks like a card of text, perhaps a refusal, instead of a picture"));
   }
 }
 

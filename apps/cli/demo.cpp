@@ -81,8 +81,8 @@ void render_demo(const CommonFlags& flags, const DemoArguments& arguments) {
   json.update(report_json(report));
   json["pictures"] = {arguments.out};
   const std::string text = fmt::format(
-      "{}\n{}\n{} ({}x{}, seed {}), by the small model in {}\n\n"
-      "With a caption of your own: octet demo --caption FILE, or --prompt TEXT\n"
+      "{}\n{}\n{} ({}x{}, seed {}), from the small model in {}\n\n"
+      "With your own caption: octet demo --caption FILE, or --prompt TEXT\n"
       "With the weights of Ideogram 4: octet generate --model FOLDER --caption FILE -o out.png\n",
       report_text(report), printable(description_of(report)), printable(arguments.out),
       report.width, report.height, request.picture.seed, printable(request.model.model));
@@ -93,7 +93,7 @@ void render_demo(const CommonFlags& flags, const DemoArguments& arguments) {
 
 void add_demo(CLI::App& program, CommonFlags& flags) {
   CLI::App* command =
-      program.add_subcommand("demo", "Render a picture with the small model that comes with Octet");
+      program.add_subcommand("demo", "Render a picture with the small model that ships with Octet");
   add_device_flags(*command, flags);
   add_output_flags(*command, flags);
   const auto arguments = std::make_shared<DemoArguments>();
@@ -102,7 +102,7 @@ void add_demo(CLI::App& program, CommonFlags& flags) {
       ->description("JSON caption: a file, - for stdin, or the JSON itself")
       ->type_name("FILE");
   command->get_option("--prompt")
-      ->description("Things, colours and words to paint, in plain English");
+      ->description("Objects, colours and words to paint, in plain English");
   command->get_option("--wrap-text")->description("The caption is plain text");
   command->add_option("--preset", arguments->preset, "Preset of the model (default: its first)")
       ->type_name("NAME");

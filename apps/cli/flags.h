@@ -53,7 +53,7 @@ template <class Enum>
 void add_choice(CLI::App& command, const std::string& flag, Enum& value, const std::string& help,
                 std::initializer_list<Enum> chosen = {}) {
   const auto set = [&value](const std::string& given) { value = *from_word<Enum>(given); };
-  choose_from(command.add_option_function<std::string>(flag, set, help), words_of(chosen),
+  choose_from(command.add_option_function<std::string>(flag, set, help), word_list(chosen),
               word_of(value));
 }
 

@@ -19,7 +19,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kPredicted =
-    "PREDICTED by an analytic model that was fitted to one measured card, not measured";
+    "PREDICTED by an analytic model fitted to one measured card, not measured";
 
 // A figure of the public headers by the name of its way.
 template <class Entry>
@@ -173,7 +173,8 @@ std::string estimate_text(const std::vector<CardPrediction>& cards) {
   std::string text;
   for (const CardPrediction& card : cards) {
     if (card.estimates.empty()) continue;
-    text += fmt::format("{}: estimated are {}\n", card.card, fmt::join(card.estimates, ", "));
+    text +=
+        fmt::format("{}: estimated constants: {}\n", card.card, fmt::join(card.estimates, ", "));
   }
   return text;
 }
@@ -239,17 +240,17 @@ HeatMap heat_map_of_cards(const std::vector<CardPrediction>& cards) {
   return map;
 }
 
-// "ideogram4@768,1024"
+// "<family>@768,1024"
 std::vector<int> sizes_from(const std::string& shapes) {
-  constexpr std::string_view kModel = "ideogram4@";
+  const std::string model = model_shapes("");
   shapes_from(shapes);  // a wrong list is wrong usage
-  if (!shapes.starts_with(kModel) || shapes.find(';') != shapes.npos) {
+  if (!shapes.starts_with(model) || shapes.find(';') != shapes.npos) {
     throw CLI::ValidationError(
         fmt::format("--shapes is '{}', expected sizes of the model with --predict, such as {}1024",
-                    shapes, kModel));
+                    shapes, model));
   }
   std::vector<int> sizes;
-  std::istringstream list(shapes.substr(kModel.size()));
+  std::istringstream list(shapes.substr(model.size()));
   for (std::string size; std::getline(list, size, ',');) sizes.push_back(std::stoi(size));
   return sizes;
 }
@@ -276,8 +277,8 @@ void show_prediction(const CommonFlags& flags, const PredictArguments& arguments
                {"public_figures", list_of_json(figures)},
                {"held_out", Json::array()}};
   std::string text = fmt::format(
-      "{}\n\n{}\nA step is one pass of each transformer, {} text tokens. Linears have the rows of "
-      "the unconditional pass:\n\n{}\n{}\n{}\n{}",
+      "{}\n\n{}\nA step is one pass of each network, {} text tokens. Linears have the rows of the "
+      "unconditional pass:\n\n{}\n{}\n{}\n{}",
       kPredicted, step_text(cards), request.text_tokens, linear_text(cards), estimate_text(cards),
       memory_text(memory), public_text(figures));
   if (arguments.check) {

@@ -24,8 +24,8 @@ KeepRule keep_rule_from(const std::string& text) {
     return rule;
   }
   throw CLI::ValidationError(
-      fmt::format("--keep is '{}', expected {}, alone or after PART=, such as text_encoder=host",
-                  text, list_of(words_of<Residency>())));
+      fmt::format("--keep is '{}', expected {}, optionally after PART=, such as text_encoder=host",
+                  text, list_of(word_list<Residency>())));
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ KeepRule keep_rule_from(const std::string& text) {
 void add_part_flags(CLI::App& command, ModelOptions& options) {
   command
       .add_option("--base", options.base,
-                  "A whole model, for the parts and weights that the model lacks")
+                  "A complete model that supplies parts and weights the model lacks")
       ->type_name("MODEL");
   const auto add = [&](const char* flag, const char* part, const char* help) {
     command
@@ -42,11 +42,11 @@ void add_part_flags(CLI::App& command, ModelOptions& options) {
         ->type_name("FILE|FOLDER");
   };
   add("--uncond", "unconditional_transformer",
-      "The unconditional transformer; not needed with --guidance 1");
+      "The unconditional network; not needed with --guidance 1");
   add("--text-encoder", "text_encoder", "The text encoder");
   add("--vae", "vae", "The VAE");
   add("--tokenizer", "tokenizer",
-      "tokenizer.json, or a folder with it (default: in the model's folder, or beside the text "
+      "tokenizer.json, or a folder with it (default: in the model's folder, or next to the text "
       "encoder)");
   set_group(command, kModelOptions,
             {"--base", "--uncond", "--text-encoder", "--vae", "--tokenizer"});
@@ -60,14 +60,13 @@ void add_memory_flags(CLI::App& command, ModelOptions& options) {
           [&options](const std::vector<std::string>& texts) {
             for (const std::string& text : texts) options.keep.push_back(keep_rule_from(text));
           },
-          "Where weights wait between two uses: in the device's memory, in the host's, or in "
-          "their files; PART=... for one part, such as text_encoder=host (default: by what is "
-          "free)")
-      ->type_name(fmt::format("{}", fmt::join(words_of<Residency>(), "|")))
+          "Where weights are kept between uses: in device memory, in host memory, or in their "
+          "files; PART=... for one part, such as text_encoder=host (default: by what is free)")
+      ->type_name(fmt::format("{}", fmt::join(word_list<Residency>(), "|")))
       ->delimiter(',')
       ->allow_extra_args(false);
   add_max_memory(command, options.max_memory,
-                 "Most memory of the device to take, such as 16GB (default: what is free)");
+                 "Device memory to use at most, such as 16GB (default: what is free)");
   set_group(command, kMemory, {"--keep", "--max-memory"});
 }
 
@@ -78,17 +77,17 @@ void add_linears_flags(CLI::App& command, Linears& linears, const std::string& w
   };
   CLI::Option* path = command.add_option_function<std::string>(
       "--path", set_path,
-      "The same in other words; auto: INT8, but for those that octet tune or octet map found "
-      "to be faster in bf16");
+      "The same, under the names octet map uses; auto: INT8, except where octet tune or octet "
+      "map found bf16 to be faster");
   choose_from(path, {"auto", "int8", "bf16"},
               linears == Linears::floating ? "bf16" : word_of(linears));
   path->excludes(command.get_option("--linears"));
 }
 
 void add_require_int8(CLI::App& command, bool& required) {
-  command.add_flag("--require-int8", required,
-                   "Check what ran: fail when a large linear that its checkpoint does not protect "
-                   "was anything but native INT8");
+  command.add_flag(
+      "--require-int8", required,
+      "Fail if a large linear that the checkpoint does not protect did not run in native INT8");
 }
 
 std::vector<Lora> loras_from(const std::vector<std::string>& texts) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "octet/export.h"
+#include "octet/sentence.h"
 #include "octet/words.h"
 
 namespace octet {
@@ -23,7 +24,7 @@ struct CaptionFinding {
   enum class Severity { error, warning };
 
   std::string path;  // "$.compositional_deconstruction.elements[2].bbox"; "$" is the whole caption
-  std::string rule;  // what was expected and what was found
+  Sentence rule;     // what was expected and what was found
   Severity severity = Severity::error;
   bool fixable = false;  // `canonical` fixes it without changing the meaning
 };

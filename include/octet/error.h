@@ -4,16 +4,24 @@
 // Errors, too.
 #pragma once
 
+#include <memory>
 #include <stdexcept>
-#include <string>
+#include <utility>
 
 #include "octet/export.h"
+#include "octet/sentence.h"
 
 namespace octet {
 
 class OCTET_API Error : public std::runtime_error {
  public:
-  explicit Error(const std::string& sentence) : std::runtime_error(sentence) {}
+  explicit Error(Sentence sentence)
+      : std::runtime_error(sentence.text()),
+        sentence_(std::make_shared<const Sentence>(std::move(sentence))) {}
+  const Sentence& sentence() const { return *sentence_; }  // what() in segments
+
+ private:
+  std::shared_ptr<const Sentence> sentence_;  // shared, so that copying an Error cannot fail
 };
 
 }  // namespace octet

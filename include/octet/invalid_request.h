@@ -1,7 +1,5 @@
 // The Error for a request that is itself wrong, whatever the files contain: a size, a preset, a
-// guidance. Programs report it as wrong usage. The sentences of all Errors put the fields of
-// requests in backquotes, `guidance`, so that a caller can replace them with its own names, such as
-// flags or arguments.
+// guidance. Programs report it as wrong usage.
 #pragma once
 
 #include <string>
@@ -13,8 +11,8 @@ namespace octet {
 
 class OCTET_API InvalidRequest : public Error {
  public:
-  InvalidRequest(std::string field, const std::string& sentence)
-      : Error(sentence), field_(std::move(field)) {}
+  InvalidRequest(std::string field, Sentence sentence)
+      : Error(std::move(sentence)), field_(std::move(field)) {}
   const std::string& field() const { return field_; }  // the wrong one: "size"
 
  private:

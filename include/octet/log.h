@@ -3,9 +3,9 @@
 
 #include <functional>
 #include <optional>
-#include <string_view>
 
 #include "octet/export.h"
+#include "octet/sentence.h"
 #include "octet/words.h"
 
 namespace octet::log {
@@ -14,7 +14,7 @@ namespace octet::log {
 // warnings: no verbosity setting hides them.
 enum class Level { debug, info, warning, trace };
 
-using Sink = std::function<void(Level, std::string_view line)>;
+using Sink = std::function<void(Level, const Sentence& line)>;  // may take a std::string_view
 
 // Replaces the sink; an empty one (the initial state) drops every line.
 OCTET_API void set_sink(Sink sink);

@@ -20,11 +20,13 @@ struct PictureRequest {
   std::string caption;                   // JSON text, see octet/caption.h
   bool any_caption = false;              // run it despite errors, with warnings
   std::string caption_name = "caption";  // what messages call it
-  PictureSize size;                      // 0 x 0: the model's default, EngineInfo::size
-  std::string preset;                    // in EngineInfo::presets, by either name; empty: the first
-  int steps = 0;                         // 0: the preset's
-  // Empty: the preset's; one value for all steps, or one per step. If all are 1, only the first
-  // network runs.
+  // What the picture is guided away from, for models that take a negative prompt; empty: none.
+  std::string negative;
+  PictureSize size;    // 0 x 0: the model's default, EngineInfo::size
+  std::string preset;  // in EngineInfo::presets, by either name; empty: the first
+  int steps = 0;       // 0: the preset's
+  // Empty: the preset's; one value for all steps, or one per step. A branch to which it
+  // gives no weight does not run: if all are 1, only one does.
   std::vector<float> guidance;
   // Of the first image; the others count up from it. A request with Picture::seed as its seed gives
   // exactly that picture, to the last bit.
@@ -58,7 +60,7 @@ struct TextFeatures {
 struct LatentStep {
   int image = 0;
   int step = 0, steps = 0;          // the first is 1
-  std::span<const float> velocity;  // of the step, guided
+  std::span<const float> velocity;  // of the step, of all branches
   std::span<const float> latent;    // after the step
 };
 
@@ -123,11 +125,20 @@ struct LinearCount {
   int fake = 0;        // large ones rounded to INT8 and multiplied in floating point
 };
 
+// A branch: one evaluation of a network within a step.
+struct BranchUse {
+  std::string name;     // "unconditional"
+  std::string network;  // that it evaluates
+  int steps = 0;        // of all pictures, in which it ran
+  double seconds = 0;   // that these took
+};
+
 struct RenderReport {
   std::string device;
   int width = 0, height = 0;
-  std::string caption;  // as passed to the model
-  std::string preset;   // its name, even if the request has none
+  std::string caption;   // as passed to the model
+  std::string negative;  // likewise; empty: none
+  std::string preset;    // its name, even if the request has none
   int text_tokens = 0;
   int steps = 0;
   std::string checkpoint;    // a fingerprint of all weights
@@ -136,6 +147,7 @@ struct RenderReport {
   std::string places;  // of the parts: "text_encoder streamed, transformer on the device, ..."
   // Steps of all pictures that a GPU replayed from a recording; kernels and ops cover the others.
   int recorded_steps = 0;
+  std::vector<BranchUse> branches;  // that ran, in their order
   std::vector<KernelUse> kernels;
   std::vector<OpShare> ops;
   bool text_cached = false;  // the caption was encoded for an earlier picture

@@ -53,7 +53,7 @@ constexpr std::optional<Enum> from_word(std::string_view text) {
 
 // All words, or those of the values that are chosen.
 template <class Enum>
-std::vector<std::string> words_of(std::initializer_list<Enum> chosen = {}) {
+std::vector<std::string> word_list(std::initializer_list<Enum> chosen = {}) {
   std::vector<std::string> words;
   for (const Word<Enum>& each : Words<Enum>::list) {
     const bool is_chosen = std::find(chosen.begin(), chosen.end(), each.value) != chosen.end();

@@ -52,24 +52,18 @@ def check_tensor(name: str, value: Any) -> None:
         refuse_type(name, f"`{name}` is {type(value).__name__} {value!r}; expected a tensor")
 
 
-def _dtype_of(name: str, value: Any) -> str:
-    if not hasattr(value, "dtype"):
-        check_tensor(name, value)
-    return dtype_name(value.dtype)
-
-
 def check_floating(name: str, value: Any) -> int:
     """The engine's number of its dtype."""
-    code = FLOATS.get(_dtype_of(name, value))
+    code = FLOATS.get(dtype_name(getattr(value, "dtype", None)))
     if code is None:
-        wrong_type(name, value, _FLOATS_IN_WORDS)
+        wrong_type(name, value, _FLOATS_IN_WORDS if hasattr(value, "dtype") else "a tensor")
     return code
 
 
 def check_int8(name: str, value: Any, matrix: str = "") -> None:
     """`matrix`: it has two dimensions, in the words of the caller."""
-    if _dtype_of(name, value) != "int8":
-        wrong_type(name, value, "int8")
+    if dtype_name(getattr(value, "dtype", None)) != "int8":
+        wrong_type(name, value, "int8" if hasattr(value, "dtype") else "a tensor")
     if matrix and value.ndim != 2:
         wrong_value(name, value, matrix)
 

@@ -7,15 +7,18 @@
 #include "base/invalid_request.h"
 #include "formats/boundary.h"
 #include "measure/predict/card_ratio.h"
+#include "models/block_shape.h"
 
 namespace octet {
 namespace {
 
 // None for a card that nothing is known about.
 audit::RatioOf ratios_on(const std::string& card) {
-  if (card.empty() || !predict::int8_ratio(card, 4096, 4608, 4608)) return {};
-  return [card](int64_t m, int64_t n, int64_t k) -> std::optional<audit::PathRatios> {
-    const auto ratio = predict::int8_ratio(card, m, n, k);
+  const GemmShape usual = models::usual_linear(*models::families().front());
+  if (card.empty() || !predict::int8_ratio(card, usual.m, usual.n, usual.k)) return {};
+  return [card, usual](int64_t m, int64_t n, int64_t k) -> std::optional<audit::PathRatios> {
+    const auto ratio = n > 0 ? predict::int8_ratio(card, m, n, k)
+                             : predict::int8_ratio(card, usual.m, usual.n, usual.k);
     if (!ratio) return std::nullopt;
     return audit::PathRatios{
         .bf16 = ratio->bf16,

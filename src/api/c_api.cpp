@@ -118,7 +118,7 @@ std::string checked_caption(const char* caption, octet_on_finding on_finding, vo
     if (is_error && !finding.fixable && unfixable == nullptr) unfixable = &finding;
     const octet_finding given = {.struct_size = sizeof(octet_finding),
                                  .path = finding.path.c_str(),
-                                 .rule = finding.rule.c_str(),
+                                 .rule = finding.rule.text().c_str(),
                                  .is_error = is_error,
                                  .fixable = finding.fixable};
     if (on_finding != nullptr) on_finding(user, &given);

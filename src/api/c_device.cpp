@@ -12,7 +12,7 @@ DType dtype_of(octet_dtype dtype, const char* field) {
     default: break;
   }
   throw InvalidRequest(field,
-                       fmt::format("`dtype` of `{}` is {}, which is no octet_dtype", field, dtype));
+                       sentence("`dtype` of `{}` is {}, which is no octet_dtype", field, dtype));
 }
 
 void check_extent(int64_t extent, const char* name, const char* field) {

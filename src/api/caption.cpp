@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "formats/boundary.h"
-#include "models/ideogram4/caption.h"
+#include "models/family.h"
 
 namespace octet {
 namespace {
@@ -17,16 +17,24 @@ struct CloseFile {
   }
 };
 
+// The one whose prompts are captions.
+const models::Family& captioned() {
+  for (const models::Family* family : models::families()) {
+    if (family->check_prompt != nullptr) return *family;
+  }
+  fail("caption: no family of models takes captions");
+}
+
 }  // namespace
 
 CaptionReport check_caption(std::string_view text) try {
-  return ideogram4::check_caption(text);
+  return captioned().check_prompt(text);
 } catch (...) {
   rethrow_as_error();
 }
 
 std::string wrap_plain_text(std::string_view plain_text) try {
-  return ideogram4::wrap_plain_text(plain_text);
+  return captioned().wrap_text(plain_text);
 } catch (...) {
   rethrow_as_error();
 }
@@ -37,11 +45,11 @@ std::string read_caption(const std::string& path) try {
   const std::unique_ptr<std::FILE, CloseFile> file(path == "-" ? stdin
                                                                : std::fopen(path.c_str(), "rbe"));
   check(file != nullptr, "{}: cannot be opened: {}", name, system_error_text(errno));
-  std::string text(ideogram4::kMaxCaptionBytes + 1, '\0');
+  const size_t most = captioned().most_prompt_bytes;
+  std::string text(most + 1, '\0');
   text.resize(std::fread(text.data(), 1, text.size(), file.get()));
   check(std::ferror(file.get()) == 0, "{}: cannot be read: {}", name, system_error_text(errno));
-  check(text.size() <= ideogram4::kMaxCaptionBytes,
-        "{}: is longer than {} bytes, the limit for captions", name, ideogram4::kMaxCaptionBytes);
+  check(text.size() <= most, "{}: is longer than {} bytes, the limit for captions", name, most);
   return text;
 } catch (...) {
   rethrow_as_error();

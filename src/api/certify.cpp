@@ -200,7 +200,9 @@ std::vector<std::string> network_files(const ModelOptions& options) {
   for (size_t i = 0; i < family.networks.size(); ++i) {
     if (paths.parts.contains(std::string(family.networks[i].part))) elsewhere.insert(i);
   }
-  const auto runs = [&](size_t network) { return network == 0 || paths.guided; };
+  const auto runs = [&](size_t network) {
+    return paths.guided || models::runs_unguided(family.branches, network);
+  };
   for (const auto& network : family.find_networks(paths.model, paths.base, "")) {
     if (!elsewhere.contains(network.network) && runs(network.network)) add(network.files.path);
   }

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "api/engine.h"
-#include "base/error.h"
+#include "base/invalid_request.h"
 #include "base/log.h"
 #include "formats/boundary.h"
 #include "formats/text.h"
@@ -28,12 +28,14 @@ ModelOptions with_paths(ModelOptions options) {
   for (std::string* model : {&options.model, &options.base, &options.fallback}) {
     *model = hub::find_model(*model);
   }
-  const auto networks = models::family_of(options.model).networks;
+  const models::Family& family = models::family_of(options.model);
   for (auto& [name, path] : options.parts) {
-    const auto is_this = [&](const models::NetworkInfo& network) { return network.part == name; };
-    // Without guidance it is not opened, so it need not have been pulled either.
-    const bool guides = std::any_of(networks.begin() + 1, networks.end(), is_this);
-    if (options.guided || !guides) path = hub::find_model(path);
+    bool runs = true;
+    for (size_t i = 0; i < family.networks.size(); ++i) {
+      if (family.networks[i].part == name) runs = models::runs_unguided(family.branches, i);
+    }
+    // Without guidance the others are not opened, so they need not have been pulled either.
+    if (options.guided || runs) path = hub::find_model(path);
   }
   return options;
 }
@@ -45,6 +47,38 @@ std::string lora_text(const Lora& lora) {
   return text;
 }
 
+namespace {
+
+// Of a request that has one. `warnings` gets what is odd about it.
+std::string negative_of(const models::Family& family, const models::Schedule& schedule,
+                        const PictureRequest& request, std::vector<Sentence>& warnings) {
+  using models::BranchText;
+  const auto& branches = family.branches;
+  const auto blind = std::ranges::find(branches, BranchText::none, &models::Branch::sees);
+  check_value(models::sees_text(branches, BranchText::negative), "negative",
+              "`negative`: {} takes no negative prompt, since {}; leave it out", family.title,
+              blind == branches.end() ? std::string("no branch of it sees one")
+                                      : fmt::format("its {} branch sees no text", blind->name));
+  models::PromptText read = [&] {
+    try {
+      return family.read_prompt(request.negative, "negative", request.any_caption);
+    } catch (const Error& error) {
+      throw InvalidRequest("negative", error.sentence());
+    }
+  }();
+  warnings.insert(warnings.end(), read.warnings.begin(), read.warnings.end());
+  const auto running = models::running_branches(branches, schedule);
+  if (std::ranges::none_of(
+          running, [&](size_t branch) { return branches[branch].sees == BranchText::negative; })) {
+    warnings.push_back(
+        sentence("negative: no step is guided, so the negative prompt changes nothing; set "
+                 "`guidance` to more than 1"));
+  }
+  return read.text;
+}
+
+}  // namespace
+
 engine::RenderJob job_of(const models::Family& family, const models::PictureDefaults& defaults,
                          const PictureRequest& request, const ModelOptions& options, bool warn) {
   engine::RenderJob job;
@@ -53,14 +87,18 @@ engine::RenderJob job_of(const models::Family& family, const models::PictureDefa
                   .steps = request.steps,
                   .guidance = request.guidance,
                   .convention = options.convention};
-  family.make_schedule(job.schedule);  // a wrong request is refused before anybody looks for more
+  // A wrong request is refused before anybody looks for more.
+  const models::Schedule schedule = family.make_schedule(job.schedule);
   models::PromptText prompt =
       family.read_prompt(request.caption, request.caption_name, request.any_caption);
   job.prompt = std::move(prompt.text);
   job.seed = request.seed;
   job.images = request.images;
   job.noise = request.noise;
-  for (const std::string& warning : prompt.warnings) {
+  if (!request.negative.empty()) {
+    job.negative = negative_of(family, schedule, request, prompt.warnings);
+  }
+  for (const Sentence& warning : prompt.warnings) {
     if (warn) log::warning("{}", warning);
   }
   return job;
@@ -121,6 +159,9 @@ Picture to_picture(engine::RenderedImage image, const PictureRequest& request,
       {"convention", word_of(options.convention)},
       {"kernels", kernel_summary(report)},
   };
+  if (!report.negative.empty()) {
+    picture.metadata.insert(picture.metadata.begin() + 2, {"negative", report.negative});
+  }
   return picture;
 }
 

@@ -30,7 +30,7 @@ ModelOptions resolved(ModelOptions model, const std::vector<PictureRequest>& req
   bool guided = false;
   for (const PictureRequest& request : requests) {
     const engine::RenderJob job = job_of(family, defaults, request, model, /*warn=*/false);
-    guided = guided || models::is_guided(job.schedule);
+    for (const float by : family.make_schedule(job.schedule).guidance) guided = guided || by != 1;
   }
   model.guided = model.guided && guided;
   return with_paths(std::move(model));

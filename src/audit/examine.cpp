@@ -22,8 +22,6 @@ namespace {
 constexpr double kSmallShare = 64;
 // With more of its time in unknown kernels, nobody knows whether a trace has products.
 constexpr double kMostUnknown = 0.1;
-// Where a trace has no shapes, ratios are those of this linear of Ideogram 4 at 1024 px.
-constexpr int64_t kUsualM = 4096, kUsualN = 4608, kUsualK = 4608;
 
 std::string shapes_text(const Signature& signature) {
   std::string text;
@@ -228,10 +226,7 @@ void Examination::Sums::add_saving(const RatioOf& ratio_of) {
     if (linear.verdict == AuditVerdict::native_int8) continue;
     const double us = linear.gemm_us + linear.dequantize_us + linear.quantize_us;
     saving.linear_us += us;
-    const bool sized = linear.n > 0;
-    const auto ratios = !ratio_of ? std::nullopt
-                                  : ratio_of(sized ? linear.m : kUsualM, sized ? linear.n : kUsualN,
-                                             sized ? linear.k : kUsualK);
+    const auto ratios = !ratio_of ? std::nullopt : ratio_of(linear.m, linear.n, linear.k);
     const bool fp8 = linear.verdict == AuditVerdict::native_fp8;
     const bool four_bit = linear.verdict == AuditVerdict::native_four_bit;
     const double ratio = !ratios || four_bit ? 0 : fp8 ? ratios->fp8 : ratios->bf16;

@@ -12,7 +12,8 @@
 
 namespace octet::audit {
 
-// Times of other paths over that of native INT8, for a linear of this size; 0: unknown.
+// Times of other paths over that of native INT8, for a linear of this size; 0: unknown. Where a
+// trace has no shapes, n is 0, and the ratios are those of any large linear.
 struct PathRatios {
   double bf16 = 0, fp8 = 0;
   bool measured = false;

@@ -87,8 +87,9 @@ class HostBackend : public Backend, protected GemmTuning {
     }
   }
 
- private:
   std::shared_ptr<MemoryCounter> counter_ = std::make_shared<MemoryCounter>();
+
+ private:
   Stopwatch clock_;
   std::vector<double> marks_;
 };

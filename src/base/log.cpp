@@ -26,7 +26,7 @@ void set_sink(Sink sink) {
   state().sink = std::move(sink);
 }
 
-void write(Level level, std::string_view line) {
+void write(Level level, const Sentence& line) {
   const std::lock_guard lock(state().mutex);
   if (state().sink) state().sink(level, line);
 }

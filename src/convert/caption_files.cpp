@@ -42,7 +42,7 @@ std::vector<std::string> read_captions(const models::Family& family,
   std::vector<std::string> captions;
   const auto add = [&](std::string_view text, const std::string& what) {
     models::PromptText prompt = family.read_prompt(std::string(text), what, any);
-    for (const std::string& warning : prompt.warnings) log::warning("{}", warning);
+    for (const Sentence& warning : prompt.warnings) log::warning("{}", warning);
     captions.push_back(std::move(prompt.text));
   };
   const auto add_file = [&](const std::string& path) {

@@ -18,6 +18,11 @@ LinearCount count_of(const LinearUses& linears) {
   return count;
 }
 
+void check_native(const Backend& backend) {
+  const Sentence reason = backend.why_not_native_int8();
+  check(reason.empty(), "`require_int8`: {}", reason);
+}
+
 void check_native(const LinearUses& linears) {
   for (const auto& [name, use] : linears) {
     const bool may_float =

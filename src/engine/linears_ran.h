@@ -12,7 +12,10 @@ namespace octet::engine {
 using LinearUses = std::map<std::string, nn::Profile::LinearUse>;
 
 LinearCount count_of(const LinearUses& linears);
-// Throws Error for a linear that nobody protects from INT8, and that ran as something else.
+// What `require_int8` demands. Throws Error for a device that does not multiply int8,
+void check_native(const Backend& backend);
+// and for a linear that neither its family nor its checkpoint keeps from INT8, and that ran as
+// something else.
 void check_native(const LinearUses& linears);
 
 }  // namespace octet::engine

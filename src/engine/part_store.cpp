@@ -275,25 +275,4 @@ void PartStore::reload(const std::function<bool(const nn::LinearSpec&)>& is_chan
   part_.visit_all(changed);
 }
 
-PartBytes bytes_of(models::Part& part, const Backend& backend, DType dtype, bool int8,
-                   const std::function<bool(const nn::LinearSpec&)>& floating) {
-  PartBytes bytes;
-  for (int64_t unit = 0; unit < part.unit_count(); ++unit) {
-    weights::WeightCount count(dtype, int8, &backend);
-    part.visit(unit, count);
-    int64_t of_unit = count.bytes();
-    if (int8 && floating) {
-      // Those that stay in floating point, counted as such and no longer as INT8.
-      weights::WeightCount as_float(dtype, false), as_int8(dtype, true, &backend);
-      ChosenLinears wide(as_float, floating), narrow(as_int8, floating);
-      part.visit(unit, wide);
-      part.visit(unit, narrow);
-      of_unit += as_float.bytes() - as_int8.bytes();
-    }
-    bytes.all += static_cast<uint64_t>(of_unit);
-    bytes.largest_unit = std::max(bytes.largest_unit, static_cast<uint64_t>(of_unit));
-  }
-  return bytes;
-}
-
 }  // namespace octet::engine

@@ -84,13 +84,4 @@ class PartStore {
   std::optional<weights::Fingerprint> sum_;
 };
 
-// Bytes that the weights of a part take in the memory of `backend`, in the layout of its kernels.
-// `floating` as in LoadRules.
-struct PartBytes {
-  uint64_t all = 0;
-  uint64_t largest_unit = 0;
-};
-PartBytes bytes_of(models::Part& part, const Backend& backend, DType dtype, bool int8,
-                   const std::function<bool(const nn::LinearSpec&)>& floating = {});
-
 }  // namespace octet::engine

@@ -12,6 +12,7 @@
 #include "devices/select.h"
 #include "engine/rendering.h"
 #include "engine/residency.h"
+#include "models/footprint.h"
 #include "nn/linear_list.h"
 
 namespace octet::engine {
@@ -44,27 +45,20 @@ models::Model open_model(const models::Family& family, const ModelOptions& optio
   return family.open(files, {.convention = options.convention, .activations = options.activations});
 }
 
-// Activations of a picture of 1024 x 1024 pixels: what the linears of one unit read and write, and
-// the images of a decoder.
-uint64_t work_for(models::Model& model, DType dtype) {
-  constexpr int64_t kSide = 1024, kTextTokens = 512;
+// Of a picture of 1024 x 1024 pixels, beside weights.
+uint64_t work_for(models::Model& model, const models::RunAs& how, const models::RunAs& text) {
+  constexpr int64_t kSide = 1024, kTextTokens = 512, kSteps = 48;
   const int64_t side = kSide / model.decoder->token_side();
   const models::Grid grid{side, side};
-  const auto each = static_cast<uint64_t>(bits_of(dtype) / 8);
-  uint64_t columns = 0;
-  for (const auto& network : model.networks) {
-    for (int64_t unit = 0; unit < network->unit_count(); ++unit) {
-      nn::LinearList list;
-      network->visit(unit, list);
-      uint64_t of_unit = 0;
-      for (const nn::LinearSpec& spec : list.linears()) {
-        if (spec.large) of_unit += static_cast<uint64_t>(spec.n() + spec.k);
-      }
-      columns = std::max(columns, of_unit);
-    }
-  }
-  const uint64_t step = columns * static_cast<uint64_t>(grid.tokens() + kTextTokens) * each;
-  return std::max(step, decoding_bytes(*model.decoder, grid, dtype));
+  std::vector<models::Network*> networks;
+  for (const auto& network : model.networks) networks.push_back(network.get());
+  const uint64_t step =
+      models::denoising_bytes(networks, {.grid = grid, .text_tokens = kTextTokens, .steps = kSteps},
+                              how)
+          .all();
+  return std::max(std::max(step, models::encoding_bytes(*model.text_encoder, kTextTokens, text)) +
+                      models::kStepOpsBytes,
+                  models::decoding_bytes(*model.decoder, grid, how.dtype));
 }
 
 std::vector<weights::NetworkNames> names_of(const models::Family& family) {
@@ -77,10 +71,6 @@ std::vector<weights::NetworkNames> names_of(const models::Family& family) {
 
 }  // namespace
 
-uint64_t decoding_bytes(const models::Decoder& decoder, const models::Grid& grid, DType dtype) {
-  return decoder.image_bytes(grid, dtype) + kDecodingOpsBytes;
-}
-
 Session::Session(const SessionOptions& options, const std::atomic<bool>& stop)
     : Session(options, stop, nullptr, models::family_of(options.model.model)) {}
 
@@ -92,12 +82,13 @@ Session::Session(const SessionOptions& options, const std::atomic<bool>& stop,
       dtype_(options.model.activations == Activations::bf16 ? DType::bf16 : DType::f32),
       defaults_(models::defaults_of(
           family, {options.model.model, options.model.base, options.model.fallback})),
-      model_(open_model(family, options.model)) {
+      model_(open_model(family, options.model)),
+      kept_{{}, {family.branches.size(), model_.networks.size()}} {
   check_usual_size();
   const Loras loras = open_loras(options.model.loras);
   backend_ = backend ? std::move(backend) : backend_for(options.model);
-  check_native_int8();
-  plan();
+  if (options.model.require_int8) check_native(*backend_);
+  make_plan();
   merge(loras, merges_of(loras));
 }
 
@@ -109,17 +100,18 @@ Session::Session(const SessionOptions& options, const std::atomic<bool>& stop,
       backend_(backend_for(options.model)),
       dtype_(options.model.activations == Activations::bf16 ? DType::bf16 : DType::f32),
       defaults_(models::defaults_of(family, {})),
-      model_(std::move(model)) {
-  check_native_int8();
+      model_(std::move(model)),
+      kept_{{}, {family.branches.size(), model_.networks.size()}} {
+  if (options.model.require_int8) check_native(*backend_);
   options_.model.keep = {{.part = "", .where = Residency::device}};
-  plan();
+  make_plan();
   uint64_t seed = 0;
   for (PartStore* store : {text_.get(), decoder_.get()}) store->rules().random = ++seed;
   for (const auto& network : networks_) network->rules().random = ++seed;
 }
 
 Session::~Session() {
-  forget_preparations();
+  kept_.preparations.forget();
   networks_.clear();
   text_.reset();
   decoder_.reset();
@@ -132,12 +124,6 @@ void Session::check_usual_size() const {
   octet::check(defaults_.path.empty() || (width % side == 0 && height % side == 0),
                "{}: size is {} x {}, expected multiples of {}, the side of this model's tokens",
                defaults_.path, width, height, side);
-}
-
-void Session::check_native_int8() const {
-  if (!options_.model.require_int8) return;
-  const std::string reason = backend_->why_not_native_int8();
-  octet::check(reason.empty(), "`require_int8`: {}", reason);
 }
 
 std::function<bool(const nn::LinearSpec&)> Session::faster_in_floating() const {
@@ -163,17 +149,15 @@ std::function<bool(const nn::LinearSpec&)> Session::faster_in_floating() const {
   };
 }
 
-void Session::plan() {
+void Session::make_plan() {
   const Linears linears = options_.model.linears;
   // Plans are of bf16: in f32 the product would be slower than any INT8.
   const bool chooses = linears == Linears::automatic && dtype_ == DType::bf16;
   const auto floating = chooses ? faster_in_floating() : nullptr;
   const bool shared = keeps_data_on_host(*backend_);
   std::vector<PartNeed> needs;
-  const auto add = [&](models::Part& part, Linears run_as, bool is_network) {
-    const bool int8 = run_as == Linears::int8 || run_as == Linears::automatic;
-    const PartBytes bytes = is_network ? engine::bytes_of(part, *backend_, dtype_, int8, floating)
-                                       : engine::bytes_of(part, *backend_, dtype_, int8);
+  const auto add = [&](models::Part& part, const models::RunAs& how, bool is_network) {
+    const models::WeightBytes bytes = models::weight_bytes(part, how, backend_.get());
     needs.push_back({.name = std::string(part.name()),
                      .bytes = bytes.all,
                      .largest_unit = bytes.largest_unit,
@@ -181,15 +165,20 @@ void Session::plan() {
                      .once = options_.once && !is_network && &part != model_.decoder.get()});
   };
   const Linears of_text = options_.model.text_encoder_linears;
-  add(*model_.text_encoder, of_text, false);
+  const models::RunAs text_as{.dtype = dtype_, .int8 = of_text == Linears::int8};
+  const models::RunAs networks_as{.dtype = dtype_,
+                                  .int8 = linears == Linears::int8 || linears == Linears::automatic,
+                                  .floating = floating,
+                                  .scores = nn::scores_for(options_.model.attention)};
+  add(*model_.text_encoder, text_as, false);
   double of_networks = 0;
   for (const auto& network : model_.networks) {
-    add(*network, linears, true);
+    add(*network, networks_as, true);
     of_networks += static_cast<double>(needs.back().bytes);
   }
-  add(*model_.decoder, Linears::floating, false);
+  add(*model_.decoder, {.dtype = dtype_, .int8 = false}, false);
 
-  work_bytes_ = work_for(model_, dtype_);
+  work_bytes_ = work_for(model_, networks_as, text_as);
   const double free_host = free_memory().value_or(FreeMemory{}).bytes;
   const uint64_t limit = options_.model.max_memory;
   available_bytes_ = backend_->free_memory().value_or(static_cast<uint64_t>(free_host));
@@ -222,8 +211,6 @@ void Session::plan() {
   }
   decoder_ = store(*model_.decoder, plan_.size() - 1);
   decoder_->rules().int8 = false;
-  prepared_.resize(model_.networks.size());
-  timed_.resize(model_.networks.size());
 }
 
 EngineInfo Session::info() const {
@@ -264,6 +251,16 @@ void Session::load(const OnRenderProgress& progress) {
   load(*text_, progress);
   for (const auto& network : networks_) load(*network, progress);
   load(*decoder_, progress);
+}
+
+bool Session::has_room_to_batch(size_t count, const models::Grid& grid) const {
+  const auto at_hand = backend_->free_memory();
+  const double free =
+      at_hand ? static_cast<double>(*at_hand) : octet::free_memory().value_or(FreeMemory{}).bytes;
+  const double share =
+      static_cast<double>(grid.tokens() * model_.sizes.token_side * model_.sizes.token_side) /
+      (1024.0 * 1024.0);  // of the pictures that work_bytes_ is for
+  return free > static_cast<double>(count) * share * static_cast<double>(work_bytes_);
 }
 
 // --- LoRAs ---
@@ -331,7 +328,7 @@ void Session::set_loras(const std::vector<Lora>& requests, const OnRenderProgres
       });
     }
   };
-  forget_preparations();  // a LoRA may change the linears that made them
+  kept_.preparations.forget();  // a LoRA may change the linears that made them
   merge(after, std::move(merges));
   try {
     reload(progress);

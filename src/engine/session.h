@@ -7,21 +7,17 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "backend/backend.h"
-#include "engine/linears_ran.h"
+#include "engine/kept.h"
 #include "engine/part_store.h"
-#include "engine/preview.h"
-#include "engine/prompt_cache.h"
 #include "models/family.h"
 #include "models/presets.h"
 #include "nn/attention.h"
-#include "nn/profile.h"
 #include "octet/rendering.h"
 #include "weights/lora/lora.h"
 
@@ -37,7 +33,8 @@ struct SessionOptions {
 
 // One request, once its words are understood.
 struct RenderJob {
-  std::string prompt;  // as the tokenizer is to get it
+  std::string prompt;    // as the tokenizer is to get it
+  std::string negative;  // likewise; empty: none
   models::ScheduleRequest schedule;
   uint64_t seed = 0;
   int images = 1;
@@ -67,11 +64,6 @@ struct SessionCallbacks {
   std::function<void(const RenderedImage&, const RenderReport&)> image;
 };
 
-// What decoding takes of a device's memory beside weights: images, and what single ops take for an
-// unfolded strip of an image, accumulators, and the workspace of a library.
-inline constexpr uint64_t kDecodingOpsBytes = uint64_t{256} << 20;
-uint64_t decoding_bytes(const models::Decoder& decoder, const models::Grid& grid, DType dtype);
-
 class Session {
  public:
   // Opens and checks all files, and plans where they stay; reads no weights. `stop` may be set at
@@ -86,28 +78,48 @@ class Session {
           const models::Family& family, models::Model model);
   ~Session();
 
+  const SessionOptions& options() const { return options_; }
   const models::Family& family() const { return family_; }
   const models::Model& model() const { return model_; }
   const models::PictureDefaults& defaults() const { return defaults_; }
   Backend& backend() { return *backend_; }
+  const std::vector<PartPlace>& plan() const { return plan_; }
   EngineInfo info() const;
 
+  // The weights of the parts, and what ran for earlier pictures.
+  PartStore& text() { return *text_; }
+  PartStore& network(size_t index) { return *networks_[index]; }
+  size_t network_count() const { return networks_.size(); }
+  PartStore& decoder() { return *decoder_; }
+  Kept& kept() { return kept_; }
+  nn::Context context() {
+    return {.backend = *backend_,
+            .dtype = dtype_,
+            .stop = &stop_,
+            .scores = nn::scores_for(options_.model.attention)};
+  }
+
+  // Throws Cancelled when the work is to end.
+  void tell(const OnRenderProgress& told, const RenderProgress& progress) const;
+  bool is_stopped() const { return stop_.load(std::memory_order_relaxed); }
   // Everything that is to stay; what render() does for parts that are not there.
   void load(const OnRenderProgress& progress);
+  void load(PartStore& store, const OnRenderProgress& progress);
+  // Whether so many velocities of a size may be made at once, beside what is there.
+  bool has_room_to_batch(size_t count, const models::Grid& grid) const;
 
   LatentShape check(const RenderJob& job) const;
   RenderReport render(const RenderJob& job, const SessionCallbacks& callbacks);
   // The next picture encodes its caption, also one that was encoded before.
   void forget_captions() {
-    prompts_ = {};
-    forget_prepared();
+    kept_.prompts = {};
+    kept_.preparations.forget_texts();
   }
 
   // See Engine.
   void set_loras(const std::vector<Lora>& loras, const OnRenderProgress& progress);
 
  private:
-  friend class Rendering;
   using Loras = std::vector<std::shared_ptr<const weights::Lora>>;
 
   Loras open_loras(const std::vector<Lora>& requests);
@@ -118,20 +130,10 @@ class Session {
   };
   std::vector<Merge> merges_of(const Loras& loras) const;
   void merge(const Loras& loras, std::vector<Merge> merges);
-  void plan();
+  void make_plan();
   // For Linears::automatic: the large linears that are faster in floating point; empty: none.
   std::function<bool(const nn::LinearSpec&)> faster_in_floating() const;
-  // Throws Cancelled when the work is to end.
-  void tell(const OnRenderProgress& told, const RenderProgress& progress) const;
-  void load(PartStore& store, const OnRenderProgress& progress);
-  void check_native_int8() const;
   void check_usual_size() const;
-  nn::Context context() {
-    return {.backend = *backend_,
-            .dtype = dtype_,
-            .stop = &stop_,
-            .scores = nn::scores_for(options_.model.attention)};
-  }
 
   SessionOptions options_;
   const std::atomic<bool>& stop_;
@@ -145,36 +147,7 @@ class Session {
   uint64_t work_bytes_ = 0, available_bytes_ = 0;
   std::unique_ptr<PartStore> text_, decoder_;
   std::vector<std::unique_ptr<PartStore>> networks_;
-
-  PromptCache prompts_;
-  LinearUses text_linears_;  // when the text encoder last ran
-  // Of the last picture: the same caption in the same size needs no more.
-  struct Prepared {
-    PromptCache::Tokens tokens;
-    models::Grid grid;
-    std::unique_ptr<models::Conditioning> conditioning;
-    LinearUses linears = {};  // that made it
-  };
-  std::vector<std::optional<Prepared>> prepared_;  // of each network
-  // The same of the schedule.
-  struct Timed {
-    std::unique_ptr<models::Timeline> timeline;
-    bool ran = false;  // and is complete
-    LinearUses linears = {};
-  };
-  std::vector<std::optional<Timed>> timed_;  // of each network
-  void forget_prepared() {
-    for (auto& prepared : prepared_) prepared.reset();
-  }
-  void forget_preparations() {
-    forget_prepared();
-    for (auto& timed : timed_) timed.reset();
-  }
-  // Kernels of what is kept for later pictures: of the text encoder, and of each network's
-  // preparation.
-  std::map<std::string, std::vector<nn::Profile::KernelUse>> kept_kernels_;
-  std::optional<PreviewMap> preview_;
-  double decode_s_per_pixel_ = 0;  // of the last decoding
+  Kept kept_;
 };
 
 }  // namespace octet::engine

@@ -47,7 +47,7 @@ Remote::Remote(const std::string& endpoint, std::string token, std::string repo,
   try {
     endpoint_ = address_of(endpoint);
   } catch (const Error& error) {
-    fail("HF_ENDPOINT: {}", error.what());
+    fail("HF_ENDPOINT: {}", error.sentence());
   }
 }
 

@@ -139,6 +139,20 @@ class Network : public Part {
   // time.
   virtual void velocity(nn::Context& ctx, const Conditioning& conditioning, Timeline& timeline,
                         const ConstTensorView& z, const TensorView& out) const = 0;
+  // One of several velocities of the same latent.
+  struct Evaluation {
+    const Conditioning* conditioning;
+    TensorView out;
+  };
+  // Whether velocities() reads the weights once for all, with the bits of one velocity after the
+  // other. It takes the working memory of all of them then.
+  virtual bool can_batch() const { return false; }
+  virtual void velocities(nn::Context& ctx, std::span<const Evaluation> evaluations,
+                          Timeline& timeline, const ConstTensorView& z) const {
+    for (const Evaluation& one : evaluations) {
+      velocity(ctx, *one.conditioning, timeline, z, one.out);
+    }
+  }
   // The same at one time, for a single velocity.
   void velocity_at(nn::Context& ctx, const Conditioning& conditioning, const ConstTensorView& z,
                    float time, const TensorView& out) const {

@@ -16,6 +16,11 @@ class LinearList : public WeightVisitor {
   void table(Table&, const std::string&, int64_t, int64_t) override {}
 
   const std::vector<LinearSpec>& linears() const { return linears_; }
+  std::vector<LinearSpec> large() const {
+    std::vector<LinearSpec> found = linears_;
+    std::erase_if(found, [](const LinearSpec& spec) { return !spec.large; });
+    return found;
+  }
 
  private:
   std::vector<LinearSpec> linears_;

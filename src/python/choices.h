@@ -13,7 +13,7 @@ namespace octet::python {
 template <class Enum>
 Enum value_of(const char* field, const std::string& word, std::initializer_list<Enum> chosen = {}) {
   std::string known;
-  for (const std::string& name : words_of(chosen)) {
+  for (const std::string& name : word_list(chosen)) {
     if (word == name) return *from_word<Enum>(word);
     known += (known.empty() ? "\"" : ", \"") + name + "\"";
   }

@@ -166,8 +166,8 @@ std::string saving_section(const AuditReport& report) {
   const AuditSaving& saving = report.saving;
   if (!(saving.linear_us > 0)) return "";
   std::string page = fmt::format(
-      "<h2>What native INT8 could save</h2><p>{} of the time are linears that did not run in INT8, "
-      "with their dequantization and quantization.",
+      "<h2>What native INT8 could save</h2><p>{} of the time went into linears that did not run in "
+      "INT8, with their dequantization and quantization.",
       percent_of(saving.linear_share));
   if (saving.at_most > 0) {
     page += fmt::format(

@@ -81,8 +81,8 @@ std::string error_table(const Certificate& certificate) {
 std::string figure(const std::vector<uint8_t>& png, const std::string& what,
                    const std::string& where) {
   return fmt::format(R"(<figure><img src="{}" alt="{}: {}"><figcaption>{}</figcaption></figure>)",
-                     report::png_uri(std::as_bytes(std::span(png))), html_text(what), html_text(where),
-                     html_text(what));
+                     report::png_uri(std::as_bytes(std::span(png))), html_text(what),
+                     html_text(where), html_text(what));
 }
 
 std::string picture_rows(const Certificate& certificate) {

@@ -32,6 +32,17 @@ void add_op(std::vector<OpShare>& ops, const OpShare& share) {
   same->us += share.us;
 }
 
+void add_branch(std::vector<BranchUse>& branches, const BranchUse& use) {
+  const auto same = std::find_if(branches.begin(), branches.end(),
+                                 [&](const BranchUse& each) { return each.name == use.name; });
+  if (same == branches.end()) {
+    branches.push_back(use);
+    return;
+  }
+  same->steps += use.steps;
+  same->seconds += use.seconds;
+}
+
 }  // namespace
 
 void add_report(RenderReport& total, const RenderReport& further) try {
@@ -42,6 +53,7 @@ void add_report(RenderReport& total, const RenderReport& further) try {
   total.decode_s += further.decode_s;
   total.peak_bytes = std::max(total.peak_bytes, further.peak_bytes);
   total.recorded_steps += further.recorded_steps;
+  for (const BranchUse& use : further.branches) add_branch(total.branches, use);
   for (const KernelUse& use : further.kernels) add_kernel(total.kernels, use);
   for (const OpShare& share : further.ops) add_op(total.ops, share);
 } catch (...) {

@@ -69,7 +69,7 @@ std::optional<GemmPlan> Planner::from_file(const GemmProblem& problem,
 std::optional<GemmPlan> Planner::tuned(const GemmProblem& problem,
                                        const std::vector<Candidate>& candidates,
                                        const std::function<Trial()>& begin_trial) {
-  const auto explain = [&problem](const char* reason) {
+  const auto explain = [&problem](const Sentence& reason) {
     log::warning("tuning {} failed, the kernel is chosen without: {}", problem.to_string(), reason);
   };
   TunerResult result;
@@ -77,7 +77,7 @@ std::optional<GemmPlan> Planner::tuned(const GemmProblem& problem,
     const Trial trial = begin_trial();
     result = find_fastest(candidates, trial.references, trial.measure, options_, trial.under_load);
   } catch (const Error& error) {
-    explain(error.what());
+    explain(error.sentence());
     return std::nullopt;
   } catch (const std::bad_alloc&) {
     explain("out of memory");

@@ -147,6 +147,7 @@ Buffer RandomWeights::make(const std::vector<RandomTensor>& parts, DType dtype) 
     largest = std::max(largest, elements_of(part.shape));
   }
   Buffer buffer = backend_.allocate(static_cast<size_t>(total * bytes_each));
+  if (!options_.numbers) return buffer;
   const Buffer host =
       allocate_host(static_cast<size_t>(std::min(largest, kChunkElements) * bytes_each));
   std::byte* to = buffer.data();
@@ -172,6 +173,17 @@ Buffer RandomWeights::make(const std::vector<RandomTensor>& parts, DType dtype) 
 // Codes are drawn as such: quantizing random numbers of two large models would take minutes.
 QWeight RandomWeights::make_int8(const LinearSpec& spec) {
   const int64_t n = spec.n(), k = spec.k;
+  std::vector<float> bias;
+  for (const RandomTensor& part : biases_of(spec)) {
+    std::vector<float> values(static_cast<size_t>(part.shape[0]));
+    fill_random(options_.seed, part, default_spread(part), 0, values);
+    bias.insert(bias.end(), values.begin(), values.end());
+  }
+  ConstTensorView bias_view;
+  if (!bias.empty()) {
+    bias_view = ConstTensorView(reinterpret_cast<const std::byte*>(bias.data()), DType::f32, {n});
+  }
+  if (!options_.numbers) return backend_.begin_pack(n, k, bias_view, {}, spec.order);
   const Buffer codes = allocate_host(static_cast<size_t>(n * k));
   const Buffer scales = allocate_host(static_cast<size_t>(n) * sizeof(float));
   std::byte* to = codes.data();
@@ -191,16 +203,6 @@ QWeight RandomWeights::make_int8(const LinearSpec& spec) {
     scale += rows;
     made(rows * k);
   }
-  std::vector<float> bias;
-  for (const RandomTensor& part : biases_of(spec)) {
-    std::vector<float> values(static_cast<size_t>(part.shape[0]));
-    fill_random(options_.seed, part, default_spread(part), 0, values);
-    bias.insert(bias.end(), values.begin(), values.end());
-  }
-  ConstTensorView bias_view;
-  if (!bias.empty()) {
-    bias_view = ConstTensorView(reinterpret_cast<const std::byte*>(bias.data()), DType::f32, {n});
-  }
   return backend_.pack({codes.view(DType::i8, {n, k}), scales.view(DType::f32, {n})}, bias_view, {},
                        spec.order);
 }
@@ -211,9 +213,10 @@ void RandomWeights::linear(nn::Linear& into, const LinearSpec& spec) {
   whole.n = into.n;
   whole.k = into.k;
   whole.dtype = options_.dtype;
-  into.precision = !spec.large     ? nn::Precision::kept
-                   : options_.int8 ? nn::Precision::int8
-                                   : nn::Precision::floating;
+  const bool int8 = options_.int8 && !(options_.floating && options_.floating(spec));
+  into.precision = !spec.large ? nn::Precision::kept
+                   : int8      ? nn::Precision::int8
+                               : nn::Precision::floating;
   if (into.precision == nn::Precision::int8) {
     whole.quantized = make_int8(spec);
     return;
@@ -271,7 +274,7 @@ void WeightCount::count(int64_t parameters, int64_t bytes_each) {
 }
 
 void WeightCount::linear(nn::Linear&, const LinearSpec& spec) {
-  const bool int8 = spec.large && int8_;
+  const bool int8 = spec.large && int8_ && !(floating_ && floating_(spec));
   const int64_t n = spec.n(), k = spec.k;
   if (spec.bias) count(n, int8 ? 4 : bytes_each_);
   if (!int8) return count(n * k, bytes_each_);

@@ -46,6 +46,9 @@ struct RandomOptions {
   uint64_t seed = 0;
   DType dtype = DType::bf16;  // of activations, and of weights that are not INT8
   bool int8 = true;           // large linears
+  // Of these, those that are in floating point nevertheless; empty: none.
+  std::function<bool(const nn::LinearSpec&)> floating = {};
+  bool numbers = true;  // false: the memory of weights alone, for a backend that only counts
   // Told the number of weights that were made since the last time; may throw to stop.
   std::function<void(int64_t)> progress;
 };
@@ -73,8 +76,13 @@ class RandomWeights : public nn::WeightVisitor {
 // What a model takes in a backend's memory; without a backend, what its numbers take alone.
 class WeightCount : public nn::WeightVisitor {
  public:
-  WeightCount(DType dtype, bool int8, const Backend* backend = nullptr)
-      : bytes_each_(bits_of(dtype) / 8), int8_(int8), backend_(backend) {}
+  // `floating`: large linears that are not INT8 nevertheless.
+  WeightCount(DType dtype, bool int8, const Backend* backend = nullptr,
+              std::function<bool(const nn::LinearSpec&)> floating = {})
+      : bytes_each_(bits_of(dtype) / 8),
+        int8_(int8),
+        backend_(backend),
+        floating_(std::move(floating)) {}
 
   void linear(nn::Linear& into, const nn::LinearSpec& spec) override;
   void conv(nn::Conv& into, const nn::ConvSpec& spec) override;
@@ -90,6 +98,7 @@ class WeightCount : public nn::WeightVisitor {
   int64_t bytes_each_;
   bool int8_;
   const Backend* backend_;
+  std::function<bool(const nn::LinearSpec&)> floating_;
   int64_t parameters_ = 0, bytes_ = 0;
 };
 

@@ -335,8 +335,8 @@ TEST(ModelChecks, UnknownFloatKernelNamesTheKnownOnes) {
 }
 
 TEST_F(ModelArguments, EulerStep) {
-  const EulerStep right = {.first = matrix(2, 4),
-                           .second = matrix(2, 4),
+  const EulerStep right = {.branches = {{{matrix(2, 4)}, {matrix(2, 4)}}},
+                           .count = 2,
                            .z = matrix(2, 4, DType::f32),
                            .velocity = matrix(2, 4, DType::f32),
                            .rounded = matrix(2, 4),
@@ -346,8 +346,13 @@ TEST_F(ModelArguments, EulerStep) {
     change(wrong);
     expect_error([&](Backend& b) { b.euler_step(wrong); }, part);
   };
-  expect([](auto& step) { step.first = matrix(2, 4, DType::f16); }, "first velocity is F16");
-  expect([](auto& step) { step.second = matrix(3, 4); }, "second velocity is [3, 4]");
+  expect([](auto& step) { step.branches[0].velocity = matrix(2, 4, DType::f16); },
+         "velocity of branch 1 is F16");
+  expect([](auto& step) { step.branches[1].velocity = matrix(3, 4); },
+         "velocity of branch 2 is [3, 4]");
+  expect([](auto& step) { step.count = 0; }, "0 branches, expected 1 to 4");
+  expect([](auto& step) { step.count = 5; }, "5 branches, expected 1 to 4");
+  expect([](auto& step) { step.count = 3; }, "velocity of branch 3 has shape []");
   expect([](auto& step) { step.rounded = matrix(2, 4, DType::f32); }, "rounded is F32");
   expect([](auto& step) { step.z = matrix(2, 4); }, "z and velocity is BF16, expected F32");
   expect([](auto& step) { step.velocity = matrix(4, 2, DType::f32); },

@@ -54,7 +54,7 @@ inline void expect_empty_inputs_do_nothing(Backend& backend) {
                                       {TensorView(nullptr, DType::i8, {rows, channels}), scales});
       backend.group_norm(x, {.groups = 2, .weight = vector, .bias = vector}, x);
       const TensorView wide(nullptr, DType::f32, {rows, channels});
-      backend.euler_step({.first = x,
+      backend.euler_step({.branches = {{{x}}},
                           .z = wide,
                           .velocity = wide,
                           .overflow = TensorView(vector.data, DType::i32, {1})});

@@ -194,6 +194,9 @@ int main(int count, char** arguments) {
     fprintf(stderr, "usage: engine MODEL FOLDER\n");
     return 2;
   }
+#if !OCTET_HAS_UTF8PROC
+  return SKIPPED("this build has no utf8proc");
+#endif
   const octet_options options = new_options(arguments[1]);
   octet_engine* engine = NULL;
   watcher seen = new_watcher(1);

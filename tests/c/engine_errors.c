@@ -113,6 +113,9 @@ int main(int count, char** arguments) {
     fprintf(stderr, "usage: engine_errors MODEL\n");
     return 2;
   }
+#if !OCTET_HAS_UTF8PROC
+  return SKIPPED("this build has no utf8proc");
+#endif
   const octet_options options = new_options(arguments[1]);
   octet_engine* engine = NULL;
   CHECK(octet_engine_create(&options, NULL, NULL, &engine) == OCTET_OK);

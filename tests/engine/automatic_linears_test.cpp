@@ -2,6 +2,7 @@
 #include "devices/select.h"
 #include "engine/part_store.h"
 #include "engine/toy_fixture.h"
+#include "models/footprint.h"
 #include "weights/random_weights.h"
 
 namespace octet::test {
@@ -30,14 +31,18 @@ TEST_F(AutomaticLinears, TheChosenOnesAreLoadedAndCountedInFloatingPoint) {
     return spec.large && spec.name().ends_with(".look");
   };
   const auto backend = select_backend({.device = "cpu", .threads = 1});
-  const engine::PartBytes int8 = engine::bytes_of(network, *backend, DType::bf16, true);
-  const engine::PartBytes mixed = engine::bytes_of(network, *backend, DType::bf16, true, is_chosen);
-  const engine::PartBytes floating = engine::bytes_of(network, *backend, DType::bf16, false);
+  const models::WeightBytes int8 = models::weight_bytes(network, {}, backend.get());
+  const models::WeightBytes mixed =
+      models::weight_bytes(network, {.floating = is_chosen}, backend.get());
+  const models::WeightBytes floating =
+      models::weight_bytes(network, {.int8 = false}, backend.get());
   EXPECT_GT(mixed.all, int8.all);
   EXPECT_LT(mixed.all, floating.all);
   const auto all = [](const nn::LinearSpec& spec) { return spec.large; };
-  EXPECT_EQ(engine::bytes_of(network, *backend, DType::bf16, true, all).all, floating.all);
-  EXPECT_EQ(engine::bytes_of(network, *backend, DType::bf16, false, is_chosen).all, floating.all);
+  EXPECT_EQ(models::weight_bytes(network, {.floating = all}, backend.get()).all, floating.all);
+  EXPECT_EQ(
+      models::weight_bytes(network, {.int8 = false, .floating = is_chosen}, backend.get()).all,
+      floating.all);
 
   engine::PartStore store(network, {.backend = *backend, .dtype = DType::bf16}, Residency::device);
   store.rules().floating = is_chosen;

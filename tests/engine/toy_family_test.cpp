@@ -221,7 +221,7 @@ TEST_F(ToyFamily, ItIsMeasuredUnderItsName) {
   asked.layers = 1;
   const StepBench bench = bench_step(asked);
   ASSERT_EQ(bench.branches.size(), 1u);
-  EXPECT_EQ(bench.branches.front().name, "denoiser");
+  EXPECT_EQ(bench.branches.front().name, "only");
   EXPECT_EQ(bench.branches.front().tokens, 5 * 3 + 7);
 }
 

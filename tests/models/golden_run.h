@@ -207,8 +207,8 @@ inline void expect_golden_image(std::unique_ptr<Backend> backend) {
   engine::RenderJob job;
   job.prompt.assign(caption.begin(), caption.end());
   job.schedule.preset = session.family().presets.front();
-  job.schedule.preset.mu = mu_std[0];
-  job.schedule.preset.std = mu_std[1];
+  job.schedule.preset.parameters["mu"] = mu_std[0];
+  job.schedule.preset.parameters["std"] = mu_std[1];
   job.schedule.size = {static_cast<int>(expected.grid_width()) * side,
                        static_cast<int>(expected.grid_height()) * side};
   job.schedule.guidance = expected.floats("image.guidance");

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cpu/cpu_backend.h"
+#include "models/footprint.h"
 #include "models/ideogram4/text_features.h"
 #include "models/qwen3/chat_prompt.h"
 #include "models/small_tower.h"
@@ -78,7 +79,7 @@ TEST_P(TextInt8, TakesTheMemoryThatThePlanCounts) {
   store.rules() = kRotated;
   store.load();
   const auto bytes = [&](bool int8) {
-    return static_cast<double>(engine::bytes_of(encoder, *backend_, DType::bf16, int8).all);
+    return static_cast<double>(models::weight_bytes(encoder, {.int8 = int8}, backend_.get()).all);
   };
   const double counted = bytes(true);
   const auto taken = static_cast<double>(backend_->memory().used - before);

@@ -196,20 +196,44 @@ def test_functions_of_c_let_nothing_out(repository: Path) -> None:
 
 
 def test_public_functions_let_nothing_but_errors_out(repository: Path) -> None:
-    """Each is defined as a function-try-block that ends in api::rethrow_as_error()."""
+    """Each is defined as a function-try-block that ends in rethrow_as_error()."""
     # Only a std::string can fail in these.
     plain = {"remove_temporary_files", "version", "commit", "printable", "error_by_recipe",
              "set_sink", "level_from_environment"}
     names = set()
     of_c = {repository / header for header in C_HEADERS}
-    for header in set((repository / "include/octet").glob("*.h")) - of_c:
+    for header in set((repository / "include/octet").rglob("*.h")) - of_c:
         names |= set(re.findall(r"^OCTET_API [\w:<>]+ (\w+)\(", header.read_text(), re.M))
     assert {"generate", "pull", "quantize", "list_devices", "write_picture"} <= names
-    sources = "".join(path.read_text() for path in (repository / "src/api").glob("*.cpp"))
+    sources = "".join(path.read_text() for layer in ("api", "report", "measure", "convert")
+                      for path in (repository / "src" / layer).rglob("*.cpp"))
     unguarded = {name for name in names - plain
                  if not re.search(rf"^[\w:<>]+ {name}\([^{{}}]*(?:\{{\}})?[^{{}}]*\) try {{",
                                   sources, re.M)}
     assert unguarded == set()
+
+
+@pytest.mark.parametrize(("name", "line", "found"), [
+    ("src/api/map.cpp", "constexpr int64_t kHidden = 4608;", "4608"),
+    ("src/predict/step.cpp", "constexpr int kFfn = 12'288;", "12288"),
+    ("src/api/caption.cpp", "return ideogram4::check_caption(text);", "ideogram4::"),
+    ("src/engine/session.cpp", '#include "models/ideogram4/dit.h"', "ideogram4/"),
+    ("apps/cli/tune.cpp", 'shapes = "ideogram4@1024";', "ideogram4@"),
+    ("apps/cli/bench.cpp", 'example = "4096,13824,512";', "13824"),
+    ("include/octet/bench.h", "int k = 24576;", "24576"),
+])
+def test_what_belongs_to_one_model_is_named_where_all_are_served(
+    repository: Path, tmp_path: Path, name: str, line: str, found: str
+) -> None:
+    write(tmp_path, "src/models/ideogram4/dit.h", "int64_t hidden = 4608;\n")
+    write(tmp_path, "src/cuda/gemm.cpp", "// 1532 TOPS at k = 4608\n")
+    write(tmp_path, "tests/api/map_test.cpp", "int k = 4608;  // ideogram4::\n")
+    assert run_check(repository, "check_layers.py", tmp_path) == (0, [])
+    write(tmp_path, name, f"// First line.\n{line}\n")
+    status, offences = run_check(repository, "check_layers.py", tmp_path)
+    assert status == 1
+    assert len(offences) == 1
+    assert offences[0].startswith(f"{name}:2: {found} is of one model")
 
 
 def test_an_unknown_layer_is_an_offence(repository: Path, tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def test_man_page_gives_no_warning(octet):
     assert done.returncode == 0 and done.stderr == ""
     text = re.sub(r"\x1b\[[0-9;]*m|.\x08", "", done.stdout)
     assert "octet - Ideogram 4" in text
-    assert "octet bench gemm --shapes '4096,4608,4608;1,4608,4608'" in text  # hyphens and quotes
+    assert "octet bench gemm --shapes '4096,5120,5120;1,5120,5120'" in text  # hyphens and quotes
 
 
 @pytest.mark.parametrize("shell", SHELLS)

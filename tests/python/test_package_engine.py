@@ -260,6 +260,8 @@ def test_captions_are_checked_without_an_engine():
         (MODEL, {"loras": "none.safetensors:0.5"}, "none.safetensors"),
         (MODEL, {"parts": {"vae": "no/vae"}}, "no/vae"),
         (MODEL, {"progress": 3}, "`progress`"),
+        (MODEL, {"attention": "float"}, '`attention` is "float", expected one of "auto", "bf16"'),
+        (MODEL, {"keep": "streamed"}, '`keep` is "streamed", expected one of "device", "host", "s'),
     ],
 )
 def test_models_that_cannot_be_loaded(model, options, words):

@@ -155,8 +155,8 @@ class Job {
     const auto size = read<int32_t>("size");
     const Numbers mu_std = floats("mu_std");
     models::ScheduleRequest request;
-    request.preset.mu = mu_std[0];
-    request.preset.std = mu_std[1];
+    request.preset.parameters["mu"] = mu_std[0];
+    request.preset.parameters["std"] = mu_std[1];
     request.preset.steps = request.steps = read<int32_t>("count")[0];
     request.size = {size[1], size[0]};
     request.convention = convention_;
@@ -182,8 +182,8 @@ class Job {
     engine::RenderJob job;
     job.prompt.assign(caption.begin(), caption.end());
     job.schedule.preset = session.family().presets.front();
-    job.schedule.preset.mu = mu_std[0];
-    job.schedule.preset.std = mu_std[1];
+    job.schedule.preset.parameters["mu"] = mu_std[0];
+    job.schedule.preset.parameters["std"] = mu_std[1];
     job.schedule.size = {grid[1] * side, grid[0] * side};
     job.schedule.guidance = floats("guidance");
     job.schedule.steps = static_cast<int>(job.schedule.guidance.size());

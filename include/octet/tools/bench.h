@@ -1,7 +1,7 @@
 // Benchmarks of INT8 linears.
 //
 //   octet::GemmBenchRequest request;
-//   request.shapes = octet::parse_shapes("512,4608,4608;ideogram4@1024");
+//   request.shapes = octet::parse_shapes("512,4096,4096;ideogram4@1024");
 //   octet::GemmBench bench = octet::bench_gemm(request);
 //   std::cout << bench.rows[0].kernel << " " << bench.rows[0].us << " us\n";
 #pragma once
@@ -20,10 +20,10 @@ namespace octet {
 
 struct GemmBenchRequest {
   std::vector<GemmShape> shapes;
-  std::string device = "auto";  // auto, ref, cpu, cuda[:i]
-  int threads = 0;              // 0: one per physical core
-  std::string dtype = "bf16";   // of activations, outputs and the unquantized path: bf16, f32
-  double seconds = 1.0;         // per shape, at least; every path runs at least 7 times
+  std::string device = "auto";    // auto, ref, cpu, cuda[:i]
+  int threads = 0;                // 0: one per physical core
+  std::string dtype = "bf16";     // of activations, outputs and the unquantized path: bf16, f32
+  double seconds = 1.0;           // per shape, at least; every path runs at least 7 times
   Tuning tune = Tuning::missing;  // which kernels are chosen by measuring first
   // int8, bf16 (the unquantized path), or auto: per shape the faster of them by its plan, or by
   // measuring where the plan does not say. The latter two go with the dtype bf16.
@@ -80,7 +80,7 @@ OCTET_API GemmBench bench_gemm(const GemmBenchRequest& request,
 
 struct QuantizeBenchRequest {
   int64_t rows = 4096;
-  std::vector<int64_t> ks = {4608, 12288};
+  std::vector<int64_t> ks;  // none: those of the large linears of the first known family
   std::string device = "auto";
   int threads = 0;
   double seconds = 0.5;  // per k, at least

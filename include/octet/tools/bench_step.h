@@ -61,9 +61,9 @@ struct StepKernel {
   double ceiling_share = 0;  // as in StepOp
 };
 
-// One branch of a step: a forward pass of one network.
+// One branch of a step: a forward pass of a network with its conditioning.
 struct StepBranch {
-  std::string name;         // of the network: "conditional"
+  std::string name;         // "conditional"
   int64_t tokens = 0;       // that it sees
   double ms = 0;            // median
   Steadiness steadiness;    // of ms
@@ -95,7 +95,7 @@ struct StepBench {
   // The device's ceilings, measured after the steps; 0: unknown.
   double int8_ceiling_tops = 0, bf16_ceiling_tops = 0, copy_gb_per_s = 0;
   PowerUse power;                    // during the measured steps
-  std::vector<StepBranch> branches;  // conditional, unconditional
+  std::vector<StepBranch> branches;  // of the family, in their order
 
   // The sum over all branches.
   OCTET_API double ms() const;

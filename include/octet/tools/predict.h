@@ -21,12 +21,12 @@ struct PredictRequest {
   int text_tokens = 512;                       // of the conditional branch
 };
 
-// One linear of Ideogram 4, bf16 to bf16, so including the quantization of its activations; without
-// pause, at the clock that the power limit allows. 0: the card does not support it.
+// One linear of the measured family, bf16 to bf16, so with the quantization of its activations;
+// without pause, at the clock that the card's power leaves. 0: the card cannot.
 struct PredictedLinear {
   GemmShape shape;
-  std::string layer;  // qkv, o, w13, w2
-  int size = 0;       // pixels; m is the number of tokens of the unconditional branch
+  std::string layer;  // "attention.qkv"
+  int size = 0;       // pixels; m is as many tokens as the unconditional branch has
   double int8_us = 0, bf16_us = 0, fp8_us = 0, nf4_us = 0, fake_us = 0;
   double int8_tops = 0, bf16_tops = 0;  // of the product alone
   double int8_ghz = 0, bf16_ghz = 0;    // the clocks

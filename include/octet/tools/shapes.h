@@ -14,4 +14,7 @@ namespace octet {
 // the item that is wrong.
 OCTET_API std::vector<GemmShape> parse_shapes(const std::string& text);
 
+// The large linears of the first known family at these sizes: "ideogram4@768,1024".
+OCTET_API std::string model_shapes(const std::string& pixels);
+
 }  // namespace octet

@@ -85,7 +85,7 @@ bool Attention::run_by_cudnn(const AttentionArgs& args) {
   } catch (const Error& error) {
     if (force_cudnn_) throw;
     cudnn_failed_ = true;
-    log::warning("{}; Octet's own kernels are used", error.what());
+    log::warning("{}; Octet's own kernels are used", error.sentence());
     return false;
   }
 }

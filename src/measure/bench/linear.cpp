@@ -2,22 +2,25 @@
 #include <algorithm>
 #include <functional>
 
+#include "backend/host_backend.h"
 #include "backend/kernel_watch.h"
 #include "base/error.h"
 #include "devices/select.h"
 #include "formats/boundary.h"
 #include "measure/bench/linear_case.h"
 #include "measure/steadiness.h"
+#include "models/block_shape.h"
 #include "octet/tools/bench.h"
 
 namespace octet {
 namespace {
 
-// A CPU shows it in seconds with the tokens of a caption; a GPU is filled by those of an image of
-// 1024 x 1024.
+// A CPU shows it in seconds with the tokens of a caption; a GPU is filled by those of a picture.
 GemmShape shape_for(const Backend& backend) {
-  const bool on_gpu = backend.name().rfind("cuda", 0) == 0;
-  return {on_gpu ? 4096 : 128, 4608, 4608};
+  constexpr int64_t kCaptionTokens = 128;
+  GemmShape shape = models::usual_linear(*models::families().front());
+  if (keeps_data_on_host(backend)) shape.m = kCaptionTokens;
+  return shape;
 }
 
 struct Way {

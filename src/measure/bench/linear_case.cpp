@@ -190,7 +190,7 @@ bool LinearCase::try_peer(const GemmPeer& other) {
   try {
     peer(other);
   } catch (const Error& error) {
-    log::warning("bench: the peer {} is left out: {}", other.name, error.what());
+    log::warning("bench: the peer {} is left out: {}", other.name, error.sentence());
     return false;
   }
   const std::vector<double> theirs = sampled_output(kSamples);

@@ -1,4 +1,5 @@
 // octet::bench_quantize: row quantization beside a copy of as many bytes.
+#include <set>
 #include <vector>
 
 #include "backend/gemm.h"
@@ -10,6 +11,7 @@
 #include "formats/boundary.h"
 #include "measure/random_matrix.h"
 #include "measure/steadiness.h"
+#include "models/block_shape.h"
 #include "octet/tools/bench.h"
 #include "octet/version.h"
 
@@ -101,11 +103,17 @@ QuantizeBench bench_quantize(const QuantizeBenchRequest& request,
         "bench: {} seconds per k, expected 0 to 3600", request.seconds);
   check(request.rows > 0 && request.rows <= kMostRows, "bench: {} rows, expected 1 to {}",
         request.rows, kMostRows);
-  for (const int64_t k : request.ks) {
+  std::set<int64_t> usual;
+  for (const auto& spec : models::block_shape(*models::families().front()).linears) {
+    usual.insert(spec.k);
+  }
+  const std::vector<int64_t> ks =
+      request.ks.empty() ? std::vector<int64_t>(usual.begin(), usual.end()) : request.ks;
+  for (const int64_t k : ks) {
     check(k > 0 && k <= kMaxK, "bench: k={}, expected 1 to {}", k, kMaxK);
   }
   const auto backend = select_backend({.device = request.device, .threads = request.threads});
-  const int total = static_cast<int>(request.ks.size());
+  const int total = static_cast<int>(ks.size());
   if (progress) progress(0, total);
   QuantizeBench bench;
   bench.device = backend->description();
@@ -114,7 +122,7 @@ QuantizeBench bench_quantize(const QuantizeBenchRequest& request,
   bench.dtype = "bf16";
   bench.threads = backend->threads();
   int done = 0;
-  for (const int64_t k : request.ks) {
+  for (const int64_t k : ks) {
     for (auto& row : measure_k(*backend, request.rows, k, request.seconds)) {
       bench.rows.push_back(std::move(row));
     }

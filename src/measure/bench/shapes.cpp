@@ -7,8 +7,7 @@
 #include "base/error.h"
 #include "formats/boundary.h"
 #include "formats/text.h"
-#include "models/family.h"
-#include "nn/linear_list.h"
+#include "models/block_shape.h"
 
 namespace octet {
 namespace {
@@ -21,13 +20,9 @@ std::vector<GemmShape> shapes_of(const models::Family& family, int64_t pixels) {
   check(pixels > 0 && pixels <= models::kLongestSide && pixels % side == 0,
         "shapes: {}@{}: expected pixels as a multiple of {} up to {}", family.name, pixels, side,
         models::kLongestSide);
-  const int64_t tokens = (pixels / side) * (pixels / side);
-  nn::LinearList list;
-  family.synthetic_network(0, /*layers=*/1)->visit_all(list);
   std::vector<GemmShape> shapes;
-  for (const nn::LinearSpec& spec : list.linears()) {
-    if (!spec.large) continue;
-    shapes.push_back({tokens, spec.n(), spec.k, spec.order == RowOrder::gate_up});
+  for (const nn::LinearSpec& spec : models::block_shape(family).linears) {
+    shapes.push_back(models::shape_of(spec, models::image_tokens(family, pixels)));
   }
   return shapes;
 }
@@ -66,8 +61,14 @@ int64_t number(const std::string& text, const std::string& item) {
 
 }  // namespace
 
+std::string model_shapes(const std::string& pixels) try {
+  return fmt::format("{}@{}", models::families().front()->name, pixels);
+} catch (...) {
+  rethrow_as_error();
+}
+
 std::vector<GemmShape> parse_shapes(const std::string& text) try {
-  const std::string model = std::string(models::families().front()->name) + "@<pixels>";
+  const std::string model = model_shapes("<pixels>");
   std::vector<GemmShape> shapes;
   const std::vector<std::string> items = split(text, ';');
   for (size_t i = 0; i < items.size(); ++i) {

@@ -12,12 +12,14 @@
 #include "base/random_value.h"
 #include "base/utc.h"
 #include "devices/select.h"
+#include "engine/linears_ran.h"
 #include "engine/network_run.h"
 #include "engine/sampler.h"
 #include "formats/boundary.h"
 #include "measure/ceilings.h"
 #include "measure/power_meter.h"
 #include "measure/steadiness.h"
+#include "models/footprint.h"
 #include "nn/attention.h"
 #include "nn/linear_list.h"
 #include "nn/profile.h"
@@ -57,13 +59,15 @@ std::vector<float> random_numbers(int64_t count, uint64_t seed) {
   return numbers;
 }
 
-// One network with what it works on.
 struct BenchedNetwork {
-  std::string name;
   std::unique_ptr<models::Network> network;
-  int64_t text_tokens = 0;
-  std::unique_ptr<models::Conditioning> conditioning;
   std::unique_ptr<models::Timeline> timeline;
+};
+
+// One branch with what it works on.
+struct BenchedBranch {
+  models::Branch row;
+  std::unique_ptr<models::Conditioning> conditioning;
   std::unique_ptr<engine::NetworkRun> run;
   std::pair<size_t, size_t> marks;  // around its latest forward pass
   std::vector<double> us;           // of each measured forward pass
@@ -87,6 +91,8 @@ class StepBencher {
               const StepProgress& progress)
       : request_(request),
         progress_(progress),
+        family_(models::family_named(request.family)),
+        token_side_(family_.sizes.token_side),
         int8_(request.linears == Linears::int8),
         backend_(select_backend(
             {.device = request.device, .threads = request.threads, .tune = request.tuning})),
@@ -94,15 +100,8 @@ class StepBencher {
              .dtype = dtype_of(request),
              .scores = nn::scores_for(request.attention)},
         power_(*backend_) {
-    const models::Family& family = models::family_named(request.family);
-    token_side_ = family.sizes.token_side;
-    const auto& networks = family.networks;
-    for (size_t i = 0; i < networks.size(); ++i) {
-      BenchedNetwork& branch = branches_.emplace_back();
-      branch.name = networks[i].name;
-      branch.network = make(i);
-      if (branch.network->sees_text()) branch.text_tokens = request.text_tokens;
-    }
+    for (size_t i = 0; i < family_.networks.size(); ++i) networks_.push_back({make(i), nullptr});
+    for (const models::Branch& row : family_.branches) branches_.emplace_back().row = row;
   }
 
   StepBench run();
@@ -110,9 +109,10 @@ class StepBencher {
   StepBench run_again(const StepBenchRequest& request);
 
  private:
-  int64_t image_tokens() const {
-    return int64_t{request_.width / token_side_} * (request_.height / token_side_);
+  models::Grid grid() const {
+    return {request_.height / token_side_, request_.width / token_side_};
   }
+  int64_t image_tokens() const { return grid().tokens(); }
   void report(const char* phase, int64_t done, int64_t total) const {
     if (progress_) progress_(phase, static_cast<int>(done), static_cast<int>(total));
   }
@@ -123,57 +123,61 @@ class StepBencher {
   void warm_up();
   void measure(StepBench& bench);
   void find_ceilings(StepBench& bench);
-  StepBranch watch(BenchedNetwork& branch);
-  nn::Matrix forward(BenchedNetwork& branch) {
-    nn::Matrix out = ctx_.matrix(image_tokens(), branch.network->latent_channels());
-    branch.network->velocity(ctx_, *branch.conditioning, *branch.timeline, *latent_, out);
+  StepBranch watch(BenchedBranch& branch);
+  int64_t text_tokens(const BenchedBranch& branch) const {
+    return branch.row.sees != models::BranchText::none ? request_.text_tokens : 0;
+  }
+  nn::Matrix forward(BenchedBranch& branch) {
+    auto& [network, timeline] = networks_[branch.row.network];
+    nn::Matrix out = ctx_.matrix(image_tokens(), network->latent_channels());
+    network->velocity(ctx_, *branch.conditioning, *timeline, *latent_, out);
     return out;
   }
   StepBench measured();
 
   StepBenchRequest request_;
   StepProgress progress_;
+  const models::Family& family_;
+  int token_side_;  // pixels
   bool int8_;
-  int token_side_ = 0;  // pixels
   std::unique_ptr<Backend> backend_;
   nn::Context ctx_;
   measure::PowerMeter power_;
   measure::Ceilings ceilings_;
-  std::vector<BenchedNetwork> branches_;
+  std::vector<BenchedNetwork> networks_;
+  std::vector<BenchedBranch> branches_;
   std::vector<float> noise_;
   std::optional<nn::Matrix> latent_;  // the same in the type of the activations
   int64_t parameters_ = 0;
   uint64_t weight_bytes_ = 0;
-  std::string why_no_weights_;  // after they could not be made
+  Sentence why_no_weights_;  // after they could not be made
 };
 
 void StepBencher::count_weights() {
-  weights::WeightCount count(ctx_.dtype, int8_);
-  for (BenchedNetwork& branch : branches_) branch.network->visit_all(count);
+  weights::WeightCount count(ctx_.dtype, int8_, backend_.get());
+  for (BenchedNetwork& each : networks_) each.network->visit_all(count);
   parameters_ = count.parameters();
   if (!keeps_data_on_host(*backend_)) return;
-  // What the linears of the widest unit read and write, and the largest weight twice: it is there
-  // in two forms while it is made.
-  double columns = 0, staged = 0;
-  models::Network& network = *branches_.front().network;
-  for (int64_t unit = 0; unit < network.unit_count(); ++unit) {
-    nn::LinearList list;
-    network.visit(unit, list);
-    double of_unit = 0;
-    for (const nn::LinearSpec& spec : list.linears()) {
-      if (!spec.large) continue;
-      of_unit += static_cast<double>(spec.n() + spec.k);
-      staged = std::max(staged, static_cast<double>(spec.n()) * static_cast<double>(spec.k));
-    }
-    columns = std::max(columns, of_unit);
+  // The largest weight twice: it is there in two forms while it is made. And a host's features.
+  double staged = 0, features = 0;
+  nn::LinearList list;
+  std::vector<models::Network*> networks;
+  for (BenchedNetwork& each : networks_) {
+    each.network->visit_all(list);
+    networks.push_back(each.network.get());
+    features = std::max(
+        features, 4.0 * static_cast<double>(request_.text_tokens * each.network->text_features()));
   }
-  const auto tokens = static_cast<double>(request_.text_tokens + image_tokens());
-  const double activations = tokens * columns * bits_of(ctx_.dtype) / 8;
-  const double features =
-      4 * static_cast<double>(request_.text_tokens) * static_cast<double>(network.text_features());
-  check_free_memory(fmt::format("bench step: {} layers at {} x {} pixels", request_.layers,
-                                request_.width, request_.height),
-                    static_cast<double>(count.bytes()) + activations + 2 * features + staged);
+  for (const nn::LinearSpec& spec : list.large()) {
+    staged = std::max(staged, static_cast<double>(spec.n() * spec.k));
+  }
+  const auto work =
+      models::denoising_bytes(networks, {.grid = grid(), .text_tokens = request_.text_tokens},
+                              {.dtype = ctx_.dtype, .int8 = int8_, .scores = ctx_.scores});
+  check_free_memory(
+      fmt::format("bench step: {} layers at {} x {} pixels", request_.layers, request_.width,
+                  request_.height),
+      static_cast<double>(count.bytes()) + static_cast<double>(work.all()) + features + staged);
 }
 
 void StepBencher::make_weights() {
@@ -185,60 +189,55 @@ void StepBencher::make_weights() {
   };
   progress(0);
   uint64_t seed = 0;
-  for (BenchedNetwork& branch : branches_) {
+  for (BenchedNetwork& each : networks_) {
     weights::RandomWeights make(
         *backend_, {.seed = ++seed, .dtype = ctx_.dtype, .int8 = int8_, .progress = progress});
-    branch.network->visit_all(make);
+    each.network->visit_all(make);
   }
 }
 
 void StepBencher::prepare() {
   constexpr uint64_t kFeatureSeed = 3, kLatentSeed = 4;
-  const models::Grid grid{request_.height / token_side_, request_.width / token_side_};
-  for (BenchedNetwork& branch : branches_) {
-    const auto features =
-        random_numbers(branch.text_tokens * branch.network->text_features(), kFeatureSeed);
-    branch.conditioning = branch.network->prepare(ctx_, features, grid);
-    branch.timeline = branch.network->make_timeline(ctx_, {&kTime, 1});
-    branch.timeline->go_to(ctx_, 0);
-    branch.run = std::make_unique<engine::NetworkRun>(ctx_, *branch.network, *branch.conditioning,
-                                                      *branch.timeline, /*stays=*/true);
+  for (BenchedNetwork& each : networks_) {
+    each.timeline = each.network->make_timeline(ctx_, {&kTime, 1});
+    each.timeline->go_to(ctx_, 0);
   }
-  const int64_t channels = branches_.front().network->latent_channels();
+  for (BenchedBranch& branch : branches_) {
+    auto& [network, timeline] = networks_[branch.row.network];
+    const auto features =
+        random_numbers(text_tokens(branch) * network->text_features(), kFeatureSeed);
+    branch.conditioning = network->prepare(ctx_, features, grid());
+    branch.run = std::make_unique<engine::NetworkRun>(ctx_, *network, *timeline, /*stays=*/true);
+  }
+  const int64_t channels = networks_.front().network->latent_channels();
   noise_ = random_numbers(image_tokens() * channels, kLatentSeed);
   latent_.emplace(upload_matrix(ctx_, noise_.data(), image_tokens(), channels));
-}
-
-// As generate() does: of every linear that the family does not keep in floating point.
-void check_native_int8(const nn::Profile& profile, const Backend& backend) {
-  const std::string reason = backend.why_not_native_int8();
-  check(reason.empty(), "`require_int8`: {}", reason);
-  for (const auto& [name, use] : profile.linears()) {
-    check(use.precision == nn::Precision::kept || (use.int8 > 0 && use.floating == 0),
-          "`require_int8`: the linear {} ran in floating point", name);
-  }
 }
 
 // The first pass also chooses kernels. Numbers that are not finite would be timed as well as any,
 // and be worth nothing.
 void StepBencher::warm_up() {
   int done = 0;
-  report("forward passes to warm up", done, 2);
-  for (BenchedNetwork& branch : branches_) {
+  const auto total = std::ssize(branches_);
+  report("forward passes to warm up", done, total);
+  for (BenchedBranch& branch : branches_) {
     nn::Profile profile(*backend_);
-    profile.enter_network(branch.name);
+    profile.enter_network(family_.networks[branch.row.network].name);
     const nn::Matrix velocity = [&] {
       const Watching watching(ctx_, profile);
       return forward(branch);
     }();
     profile.collect();
-    if (request_.require_int8) check_native_int8(profile, *backend_);
+    if (request_.require_int8) {
+      engine::check_native(*backend_);
+      engine::check_native(profile.linears());
+    }
     std::vector<float> values(static_cast<size_t>(velocity.view().shape.elements()));
     download_matrix(ctx_, velocity, values.data());
     check(std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); }),
-          "bench step: the {} transformer gave a velocity that is not finite on {}", branch.name,
+          "bench step: the {} branch gave a velocity that is not finite on {}", branch.row.name,
           backend_->name());
-    report("forward passes to warm up", ++done, 2);
+    report("forward passes to warm up", ++done, total);
   }
 }
 
@@ -249,21 +248,23 @@ void StepBencher::measure(StepBench& bench) {
   const models::Schedule schedule = {
       .times = std::vector<float>(count + 1, kTime),
       .deltas = std::vector<float>(count, 0.0f),
-      .guidance = std::vector<float>(count, branches_.size() > 1 ? kGuidance : 1.0f)};
-  engine::Sampler sampler(ctx_, schedule, image_tokens(), latent_->column_count());
+      .guidance =
+          std::vector<float>(count, models::takes_guidance(family_.branches) ? kGuidance : 1.0f)};
+  engine::Sampler sampler(ctx_, schedule, family_.branches, image_tokens(),
+                          latent_->column_count());
   std::vector<double> step_us;
   size_t allocations = 0;
   int64_t waits = 0;
-  const auto velocity = [&](const ConstTensorView& z, int, size_t network, const TensorView& out) {
-    BenchedNetwork& branch = branches_[network];
+  const auto velocity = [&](const ConstTensorView& z, int, size_t index, const TensorView& out) {
+    BenchedBranch& branch = branches_[index];
     branch.marks.first = backend_->mark();
-    branch.run->velocity(z, 0, out);
+    branch.run->velocity(z, 0, *branch.conditioning, out);
     branch.marks.second = backend_->mark();
   };
   const auto on_step = [&](const engine::SamplerStep& step) {
     const bool is_measured = step.done > kUnmeasuredSteps;
     if (is_measured) {
-      for (BenchedNetwork& branch : branches_) {
+      for (BenchedBranch& branch : branches_) {
         branch.us.push_back(
             backend_->microseconds_between(branch.marks.first, branch.marks.second));
       }
@@ -278,10 +279,10 @@ void StepBencher::measure(StepBench& bench) {
     report("measured steps", std::max(step.done - kUnmeasuredSteps, 0), request_.steps);
     return true;
   };
-  sampler.run(noise_, velocity, on_step);
+  sampler.run(noise_, engine::one_by_one(velocity), on_step);
   bench.power = power_.stop();
   bench.step_ms = measure::timing_of(step_us).median * 1e-3;
-  for (const BenchedNetwork& branch : branches_) bench.launches += branch.run->launches();
+  for (const BenchedBranch& branch : branches_) bench.launches += branch.run->launches();
 }
 
 // After the steps, when the device is as warm as they left it.
@@ -292,10 +293,10 @@ void StepBencher::find_ceilings(StepBench& bench) {
   bench.copy_gb_per_s = ceilings_.copy * 1e-9;
 }
 
-StepBranch StepBencher::watch(BenchedNetwork& branch) {
+StepBranch StepBencher::watch(BenchedBranch& branch) {
   StepBranch result;
-  result.name = branch.name;
-  result.tokens = branch.text_tokens + image_tokens();
+  result.name = branch.row.name;
+  result.tokens = text_tokens(branch) + image_tokens();
   const measure::Timing timing = measure::timing_of(branch.us);
   result.ms = timing.median * 1e-3;
   result.steadiness = measure::steadiness_of({timing});
@@ -346,7 +347,7 @@ StepBench StepBencher::run() {
   try {
     make_weights();
   } catch (const Error& error) {
-    why_no_weights_ = error.what();  // as they would fail for each other size, after minutes
+    why_no_weights_ = error.sentence();  // as they would fail for each other size, after minutes
     throw;
   }
   weight_bytes_ = backend_->memory().used;
@@ -362,13 +363,12 @@ StepBench StepBencher::run_again(const StepBenchRequest& request) {
   request_.steps = request.steps;
   ctx_.scores = nn::scores_for(request.attention);
   latent_.reset();
-  for (BenchedNetwork& branch : branches_) {
-    branch.text_tokens = branch.network->sees_text() ? request.text_tokens : 0;
+  for (BenchedBranch& branch : branches_) {
     branch.run.reset();
-    branch.timeline.reset();
     branch.conditioning.reset();
     branch.us.clear();
   }
+  for (BenchedNetwork& each : networks_) each.timeline.reset();
   if (weight_bytes_ == 0) return run();
   return measured();
 }
@@ -382,7 +382,7 @@ StepBench StepBencher::measured() {
   measure(bench);
   bench.peak_bytes = backend_->memory().peak;
   find_ceilings(bench);
-  for (BenchedNetwork& branch : branches_) bench.branches.push_back(watch(branch));
+  for (BenchedBranch& branch : branches_) bench.branches.push_back(watch(branch));
   bench.device = backend_->description();
   bench.date = utc_now();
   bench.commit = commit();
@@ -394,7 +394,7 @@ StepBench StepBencher::measured() {
   bench.height = request_.height;
   bench.text_tokens = request_.text_tokens;
   bench.parameters = parameters_;
-  bench.layers = branches_[0].network->unit_count() - 2;
+  bench.layers = networks_[0].network->unit_count() - 2;
   bench.steps = request_.steps;
   return bench;
 }

@@ -14,15 +14,25 @@
 #include "measure/bench/step.h"
 #include "measure/map/linear.h"
 #include "measure/map/map.h"
-#include "nn/linear_list.h"
+#include "models/block_shape.h"
 #include "octet/tools/shapes.h"
 #include "octet/version.h"
 
 namespace octet {
 namespace {
 
-constexpr const char* kGpuShapes = "ideogram4@768,1024,2048";
-constexpr const char* kHostShapes = "128,13824,4608;128,4608,4608;128,24576,4608;128,4608,12288";
+// Where nobody names shapes: a model's pictures on a GPU, and elsewhere its linears with the tokens
+// of a caption.
+std::string usual_shapes(bool on_host) {
+  if (!on_host) return model_shapes("768,1024,2048");
+  constexpr int64_t kCaptionTokens = 128;
+  std::string shapes;
+  for (const auto& spec : models::block_shape(*models::families().front()).linears) {
+    shapes +=
+        fmt::format("{}{},{},{}", shapes.empty() ? "" : ";", kCaptionTokens, spec.n(), spec.k);
+  }
+  return shapes;
+}
 
 // What --shapes and its like mean: rows to measure, and the sizes of a family among them.
 struct MapPlan {
@@ -32,13 +42,10 @@ struct MapPlan {
 };
 
 void add_family_rows(MapPlan& plan, int pixels, int64_t text_tokens) {
-  nn::LinearList list;
-  plan.family->synthetic_network(0, /*layers=*/1)->visit_all(list);
-  const int64_t side = pixels / plan.family->sizes.token_side;
-  for (const nn::LinearSpec& spec : list.linears()) {
-    if (!spec.large) continue;
+  const int64_t tokens = models::image_tokens(*plan.family, pixels) + text_tokens;
+  for (const nn::LinearSpec& spec : models::block_shape(*plan.family).linears) {
     MapRow& row = plan.rows.emplace_back();
-    row.shape = {side * side + text_tokens, spec.n(), spec.k, spec.order == RowOrder::gate_up};
+    row.shape = models::shape_of(spec, tokens);
     row.layer = spec.layer;
     row.pixels = pixels;
     row.text_tokens = text_tokens;
@@ -127,8 +134,7 @@ DeploymentMap map_device(const MapRequest& request, const StepProgress& progress
     const auto backend = select_backend(
         {.device = request.device, .threads = request.threads, .tune = request.tuning});
     on_host = keeps_data_on_host(*backend);
-    const std::string usual = on_host ? kHostShapes : kGpuShapes;
-    plan = plan_of(request.shapes.empty() ? usual : request.shapes, request);
+    plan = plan_of(request.shapes.empty() ? usual_shapes(on_host) : request.shapes, request);
     map.device = backend->description();
     map.threads = backend->threads();
     map.plan_file = backend->tuning().plan_file();
@@ -146,8 +152,7 @@ DeploymentMap map_device(const MapRequest& request, const StepProgress& progress
   map.commit = commit();
   map.text_tokens = request.text_tokens;
   if (plan.family == nullptr) return map;
-  const int64_t outside = plan.family->synthetic_network(0, 1)->unit_count() - 1;
-  map.layers = plan.family->synthetic_network(0, 0)->unit_count() - outside;
+  map.layers = models::block_shape(*plan.family).layers;
   const int64_t timed = request.layers.value_or(on_host ? 0 : kTimedLayers);
   measure::MapSteps steps;
   if (timed > 0) {

@@ -9,8 +9,7 @@
 #include "base/log.h"
 #include "measure/bench/problems.h"
 #include "measure/map/linear.h"
-#include "measure/map/map.h"
-#include "nn/linear_list.h"
+#include "models/block_shape.h"
 
 namespace octet::measure {
 namespace {
@@ -58,16 +57,8 @@ class StepMapper {
         layers_(layers),
         timed_(std::min(request.layers.value_or(layers), layers)),
         rows_(rows),
-        run_(run) {
-    nn::LinearList list;
-    family.synthetic_network(0, /*layers=*/1)->visit_all(list);
-    for (const nn::LinearSpec& spec : list.linears()) {
-      if (spec.large) linears_.emplace_back(spec.n(), spec.k);
-    }
-    for (size_t i = 0; i < family.networks.size(); ++i) {
-      sees_text_.push_back(family.synthetic_network(i, 1)->sees_text());
-    }
-  }
+        run_(run),
+        block_(models::block_shape(family)) {}
 
   // Networks with the same weights one after the other: making them takes longer than a step.
   void measure(const std::vector<int>& sizes) {
@@ -111,11 +102,6 @@ class StepMapper {
   }
 
  private:
-  int64_t image_tokens(int pixels) const {
-    const int64_t side = pixels / family_.sizes.token_side;
-    return side * side;
-  }
-
   static constexpr AttentionMode kAttentionModes[] = {AttentionMode::floating, AttentionMode::int8,
                                                       AttentionMode::int8_full};
   using Key = std::tuple<int, Linears, AttentionMode, int64_t>;  // pixels, ..., layers
@@ -135,13 +121,14 @@ class StepMapper {
     asked.family = std::string(family_.name);
     // About a second of a GPU, without pause; one where nobody wants to wait.
     constexpr int64_t kTokens = 100'000;
-    const int64_t steps = std::clamp<int64_t>(kTokens / image_tokens(pixels), 5, 50);
+    const int64_t steps =
+        std::clamp<int64_t>(kTokens / models::image_tokens(family_, pixels), 5, 50);
     asked.steps = request_.seconds > 0 ? static_cast<int>(steps) : 1;
     try {
       benches_.emplace(key, run_(asked));
     } catch (const Error& error) {
       log::warning("map: the step at {} pixels with {} linears and attention in {} is left out: {}",
-                   pixels, way_word(linears), word_of(attention), error.what());
+                   pixels, way_word(linears), word_of(attention), error.sentence());
     }
   }
 
@@ -186,11 +173,12 @@ class StepMapper {
   // run these ways have their other ops in common with it.
   std::optional<double> computed(const MapStep& bf16, const std::string& way) const {
     double us = 0;
-    for (const bool sees_text : sees_text_) {
-      const int64_t m = image_tokens(bf16.pixels) + (sees_text ? request_.text_tokens : 0);
-      for (const auto& [n, k] : linears_) {
-        const double theirs = linear_us_at(rows_, way, m, n, k);
-        const double ours = linear_us_at(rows_, measure::kBf16, m, n, k);
+    for (const bool sees_text : block_.sees_text) {
+      const int64_t m =
+          models::image_tokens(family_, bf16.pixels) + (sees_text ? request_.text_tokens : 0);
+      for (const nn::LinearSpec& spec : block_.linears) {
+        const double theirs = linear_us_at(rows_, way, m, spec.n(), spec.k);
+        const double ours = linear_us_at(rows_, measure::kBf16, m, spec.n(), spec.k);
         if (theirs <= 0 || ours <= 0) return std::nullopt;
         us += static_cast<double>(layers_) * (theirs - ours);
       }
@@ -203,8 +191,7 @@ class StepMapper {
   int64_t layers_, timed_;
   const std::vector<MapRow>& rows_;
   const RunStep& run_;
-  std::vector<std::pair<int64_t, int64_t>> linears_;  // n, k, of a layer
-  std::vector<bool> sees_text_;                       // of each network
+  models::BlockShape block_;
   std::map<Key, StepBench> benches_;
 };
 

@@ -12,8 +12,6 @@
 namespace octet::predict {
 namespace {
 
-constexpr int64_t kMeasuredHeads = 18, kMeasuredHeadSize = 256;
-
 double squared_error(double predicted, double actual) {
   if (actual <= 0) return 0;
   const double error = std::log(predicted / actual);
@@ -63,8 +61,8 @@ double attention_error(const Card& card, const Coefficients& c, const Measured& 
     if (row.kind != kind) continue;
     for (const Load load : {Load::cold, Load::steady}) {
       const double actual = load == Load::cold ? row.cold_us : row.load_us;
-      sum += squared_error(
-          attention_us(card, c, kind, load, row.tokens, kMeasuredHeads, kMeasuredHeadSize), actual);
+      sum += squared_error(attention_us(card, c, kind, load, row.tokens, all.heads, all.head_size),
+                           actual);
     }
   }
   return sum;
@@ -238,8 +236,7 @@ void hold_out_attention(const Card& card, const Measured& all, std::vector<HeldO
             {HeldOut::Kind::attention,
              fmt::format("attention {}, {} tokens, {}", attention_name(row.kind), tokens,
                          load == Load::cold ? "cold" : "load"),
-             actual,
-             attention_us(card, c, row.kind, load, tokens, kMeasuredHeads, kMeasuredHeadSize)});
+             actual, attention_us(card, c, row.kind, load, tokens, all.heads, all.head_size)});
       }
     }
   }

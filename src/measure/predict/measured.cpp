@@ -31,6 +31,9 @@ double number_in(const nlohmann::json& row, const char* name) { return row.value
 Measured measured_from_json(const nlohmann::json& json) {
   Measured all;
   all.card = json.at("card").get<std::string>();
+  all.family = json.at("family").get<std::string>();
+  all.heads = json.at("heads").get<int64_t>();
+  all.head_size = json.at("head_size").get<int64_t>();
   for (const char* list : {"linears", "products"}) {
     for (const nlohmann::json& row : json.at(list)) {
       all.linears.push_back({row.at("m").get<int64_t>(), row.at("n").get<int64_t>(),

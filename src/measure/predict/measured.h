@@ -45,6 +45,8 @@ struct MeasuredStep {
 
 struct Measured {
   std::string card;
+  std::string family;                   // whose linears and steps these are
+  int64_t heads = 0, head_size = 0;     // of the attention
   std::vector<MeasuredLinear> linears;  // products among them
   std::vector<MeasuredPass> quantize;
   std::vector<MeasuredAttention> attention;

@@ -6,16 +6,17 @@
 #include "formats/boundary.h"
 #include "measure/predict/prediction.h"
 #include "measure/predict/public_figures.h"
+#include "measure/predict/step.h"
 
 namespace octet {
 namespace {
 
 void check_predicted_sizes(const std::vector<int>& sizes) {
-  constexpr int kSmallest = 256, kLargest = 2048, kSide = 16;
+  const models::SizeLimits& limits = predict::measured_family().sizes;
   for (const int size : sizes) {
-    check(size >= kSmallest && size <= kLargest && size % kSide == 0,
-          "predict: the size is {}, expected a multiple of {} from {} to {}", size, kSide,
-          kSmallest, kLargest);
+    check(size >= limits.smallest && size <= limits.largest && size % limits.token_side == 0,
+          "predict: the size is {}, expected a multiple of {} from {} to {}", size,
+          limits.token_side, limits.smallest, limits.largest);
   }
 }
 

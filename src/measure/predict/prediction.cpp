@@ -16,14 +16,15 @@ std::string fastest(double int8, double bf16, double fp8) {
   return bf16 < int8 ? "bf16" : "int8";
 }
 
-PredictedLinear predicted_linear(const Card& card, const ModelLinear& linear, int size) {
+PredictedLinear predicted_linear(const Card& card, const nn::LinearSpec& linear, int size) {
   const Coefficients& c = calibrated();
-  const int64_t m = image_tokens(size);
+  const auto [m, n, k, gate_up] =
+      models::shape_of(linear, models::image_tokens(measured_family(), size));
   const auto whole = [&](Path path) {
-    return linear_time(card, c, path, Load::steady, m, linear.n, linear.k).us;
+    return linear_time(card, c, path, Load::steady, m, n, k).us;
   };
   PredictedLinear row;
-  row.shape = {m, linear.n, linear.k, std::string_view(linear.layer) == "w13"};
+  row.shape = {m, n, k, gate_up};
   row.layer = linear.layer;
   row.size = size;
   row.int8_us = whole(Path::int8);
@@ -31,9 +32,9 @@ PredictedLinear predicted_linear(const Card& card, const ModelLinear& linear, in
   row.fp8_us = whole(Path::fp8);
   row.nf4_us = whole(Path::nf4);
   row.fake_us = whole(Path::fake);
-  const double operations = 2e-6 * double(m) * double(linear.n) * double(linear.k);
-  const LinearTime int8 = product_time(card, c, Path::int8, Load::steady, m, linear.n, linear.k);
-  const LinearTime bf16 = product_time(card, c, Path::bf16, Load::steady, m, linear.n, linear.k);
+  const double operations = 2e-6 * double(m) * double(n) * double(k);
+  const LinearTime int8 = product_time(card, c, Path::int8, Load::steady, m, n, k);
+  const LinearTime bf16 = product_time(card, c, Path::bf16, Load::steady, m, n, k);
   row.int8_tops = operations / int8.us;
   row.bf16_tops = operations / bf16.us;
   row.int8_ghz = int8.clock_ghz;
@@ -90,7 +91,7 @@ CardPrediction prediction_of(const Card& card, const std::vector<int>& sizes, in
   result.estimates = card.estimates;
   result.is_measured = card.id == measured().card;
   for (const int size : sizes) {
-    for (const ModelLinear& linear : model_linears()) {
+    for (const nn::LinearSpec& linear : measured_block().linears) {
       result.linears.push_back(predicted_linear(card, linear, size));
     }
     result.steps.push_back(predicted_step(card, size, text_tokens));

@@ -1,26 +1,15 @@
-// A denoising step of Ideogram 4 on a card: the conditional and the unconditional transformer.
+// A denoising step on a card, of the family whose steps were measured: one pass of each network.
 #pragma once
 
-#include <span>
 #include <string_view>
-#include <vector>
 
 #include "measure/predict/model.h"
+#include "models/block_shape.h"
 
 namespace octet::predict {
 
-struct ModelLinear {
-  const char* layer;
-  int64_t n, k;
-};
-
-inline constexpr int kLayers = 34;
-inline constexpr int64_t kHidden = 4608, kFfn = 12288, kHeads = 18, kHeadSize = 256;
-
-// The large linears of a block.
-std::span<const ModelLinear> model_linears();
-
-int64_t image_tokens(int size);
+const models::Family& measured_family();
+const models::BlockShape& measured_block();
 
 // Linears have the quantizations that are no part of a norm, and the dequantizations.
 struct StepTime {
@@ -33,8 +22,8 @@ struct StepTime {
 StepTime step_time(const Card& card, const Coefficients& coefficients, std::string_view path,
                    int size, int text_tokens);
 
-// Weights of both transformers, or of the conditional one alone, and what a picture of that size
-// needs besides. fp8, nf4, fake: weights in that format.
+// Weights of all networks, or of the first one alone, and what a picture of that size needs
+// besides. fp8, nf4, fake: weights in that format.
 double memory_bytes(std::string_view path, int size, bool both);
 
 }  // namespace octet::predict

@@ -27,6 +27,11 @@ constexpr models::NetworkInfo kNetworks[] = {
     {"unconditional", kUnconditionalTransformer, kUnconditionalAliases},
 };
 
+constexpr models::Branch kBranches[] = {
+    {"conditional", 0, models::BranchText::prompt, 0, 1},
+    {"unconditional", 1, models::BranchText::none, 1, -1},
+};
+
 constexpr std::string_view kOtherPartsOfModel[] = {kTextEncoder, kVae};
 constexpr models::SizeLimits kSizes = {
     .token_side = 16, .smallest = 256, .largest = 2048, .aspect = 6, .title = "Ideogram 4"};
@@ -170,8 +175,10 @@ const models::Family& family() {
   static const models::Family made = {.name = "ideogram4",
                                       .title = "Ideogram 4",
                                       .networks = kNetworks,
+                                      .branches = kBranches,
                                       .other_parts = kOtherPartsOfModel,
                                       .presets = presets(),
+                                      .preset_keys = preset_keys(),
                                       .sizes = kSizes,
                                       .usual_size = {1024, 1024},
                                       .prompt_suffix = ".json",
@@ -184,6 +191,9 @@ const models::Family& family() {
                                       .synthetic_network = synthetic_network,
                                       .synthetic_model = synthetic_model,
                                       .read_prompt = read_prompt,
+                                      .check_prompt = check_caption,
+                                      .wrap_text = wrap_plain_text,
+                                      .most_prompt_bytes = kMaxCaptionBytes,
                                       .make_schedule = make_schedule};
   return made;
 }

@@ -1,0 +1,61 @@
+// The memory of whole pictures: what the footprint counts against what the engine's report says.
+#include "models/footprint.h"
+
+#include "devices/select.h"
+#include "engine/toy_fixture.h"
+
+namespace octet::test {
+namespace {
+
+using PictureFootprint = ToyFamily;
+
+// The sampler has a few numbers more, and one velocity where nothing is guided.
+constexpr double kTolerance = 0.03;
+
+TEST_F(PictureFootprint, IsWhatTheReportSays) {
+  const models::Family& family = toy_family();
+  const auto backend = select_backend({.device = "cpu", .threads = 1});
+  for (const int side : {16, 32, 64}) {
+    for (const Linears linears : {Linears::int8, Linears::floating}) {
+      ModelOptions asked = options();
+      asked.linears = linears;
+      asked.text_encoder_linears = Linears::floating;
+      PictureRequest picture = request();
+      picture.size = {side, side};
+      const RenderReport report = render(asked, picture).report;
+
+      const models::Model model = family.open(family.find({.model = model_}), {});
+      const models::RunAs how{.int8 = linears == Linears::int8}, floating{.int8 = false};
+      models::Network* const networks[] = {model.networks.front().get()};
+      const int64_t tokens = side / ToyShape::kTokenSide;
+      const models::Extent extent{
+          .grid = {tokens, tokens}, .text_tokens = report.text_tokens, .steps = report.steps};
+      const auto weights = [&](models::Part& part, const models::RunAs& as) {
+        return models::weight_bytes(part, as, backend.get()).all;
+      };
+      const uint64_t denoising = models::denoising_bytes(networks, extent, how).all();
+      const auto counted =
+          static_cast<double>(weights(*networks[0], how) + weights(*model.text_encoder, floating) +
+                              weights(*model.decoder, floating) + denoising);
+      EXPECT_NEAR(static_cast<double>(report.peak_bytes) / counted, 1, kTolerance) << side;
+      // So that weights alone would not do.
+      EXPECT_GT(static_cast<double>(denoising), 4 * kTolerance * counted) << side;
+    }
+  }
+}
+
+// A linear that a plan has in floating point takes its input as it is.
+TEST_F(PictureFootprint, FollowsWhatRunsInFloatingPoint) {
+  const models::Model model = toy_family().open(toy_family().find({.model = model_}), {});
+  models::Network* const networks[] = {model.networks.front().get()};
+  const models::Extent extent{.grid = {16, 16}, .text_tokens = 8};
+  const auto work = [&](const models::RunAs& how) {
+    return models::denoising_bytes(networks, extent, how).work;
+  };
+  const auto all = [](const nn::LinearSpec& spec) { return spec.large; };
+  EXPECT_EQ(work({.floating = all}), work({.int8 = false}));
+  EXPECT_LT(work({.int8 = true}), work({.int8 = false}));
+}
+
+}  // namespace
+}  // namespace octet::test
