@@ -57,7 +57,7 @@ uint64_t work_for(models::Model& model, const models::RunAs& how, const models::
                               how)
           .all();
   return std::max(std::max(step, models::encoding_bytes(*model.text_encoder, kTextTokens, text)) +
-                      models::kStepOpsBytes,
+                      models::kOpsBytes,
                   models::decoding_bytes(*model.decoder, grid, how.dtype));
 }
 

@@ -83,7 +83,7 @@ StepTime step_time(const Card& card, const Coefficients& coefficients, std::stri
 }
 
 double memory_bytes(std::string_view path, int size, bool both) {
-  constexpr int64_t kTextTokens = 512;
+  constexpr int64_t kTextTokens = 512, kSteps = 48;
   const models::Family& family = measured_family();
   linear_path(path);  // says what is wrong
   uint64_t bytes = 0;
@@ -95,10 +95,12 @@ double memory_bytes(std::string_view path, int size, bool both) {
     bytes += models::weight_bytes_in(*networks.back(), path);
   }
   const int64_t side = size / family.sizes.token_side;
-  const auto work = models::denoising_bytes(
-      networks, {.grid = {side, side}, .text_tokens = kTextTokens}, {.int8 = path == "int8"});
-  // A GPU keeps what the first steps took when those that follow take a block of their own.
-  bytes += 2 * work.all() + models::dequantized_bytes_in(*networks.front(), path);
+  const auto step = models::denoising_bytes(
+      networks, {.grid = {side, side}, .text_tokens = kTextTokens, .steps = kSteps},
+      {.int8 = path == "int8"});
+  // A GPU's pool keeps what the first steps took when those that follow take a block of their own.
+  bytes += step.all() + step.work + models::kOpsBytes +
+           models::dequantized_bytes_in(*networks.front(), path);
   return static_cast<double>(bytes);
 }
 
