@@ -271,11 +271,8 @@ void bind_info(nb::module_& module) {
 void bind_captions(nb::module_& module) {
   Record<CaptionFinding>(module, "CaptionFinding", "What is wrong with a caption.")
       .field("path", &CaptionFinding::path)
-      .field("rule", &CaptionFinding::rule)
-      .value("severity",
-             [](const CaptionFinding& finding) {
-               return word_of(finding.severity);
-             })
+      .value("rule", [](const CaptionFinding& finding) { return finding.rule.text(); })
+      .value("severity", [](const CaptionFinding& finding) { return word_of(finding.severity); })
       .field("fixable", &CaptionFinding::fixable);
   Record<CaptionReport>(module, "CaptionReport", "What a check of a caption found.")
       .field("findings", &CaptionReport::findings)
