@@ -132,6 +132,8 @@ int run(int argc, char** argv) {
   } catch (const FailedCheck& error) {
     return fail_with(flags, error.what(), kFailedCheck);
   } catch (const InvalidRequest& error) {
+    // A caption is what the program is given to work on, and no usage of it.
+    if (error.field() == "caption") return fail_with(flags, error.what());
     const CLI::ValidationError usage(error.what());
     return fail_with(flags, usage_sentence(program, usage), kWrongUsage);
   } catch (const Error& error) {

@@ -10,19 +10,22 @@
 //     octet::write_picture("poster.png", picture);
 //   }});
 //
-// Threads: an engine makes one picture at a time. Its functions may be called from any thread; a
-// call waits until the one before it has ended; cancel(), info() and is_loaded() never wait.
-// Callbacks run on the thread that called, and may call nothing of the engine but cancel() and
-// info(). Several engines work side by side, but two on one device share its memory and its time:
+// Threads: an engine makes one picture at a time. Its functions may be called from any thread.
+// load(), unload(), render(), warm_up() and set_loras() wait until the call before them has ended;
+// all others never wait, whatever is under way: a server checks requests while a picture is made.
+// Callbacks run on the thread that called, and may call those that never wait, and no others.
+// Several engines work side by side, but two on one device share its memory and its time:
 // one engine per device is the rule. Weights do not change once they are loaded.
 #pragma once
 
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
 #include "octet/cancelled.h"
 #include "octet/export.h"
+#include "octet/job.h"
 #include "octet/model_options.h"
 #include "octet/picture_files.h"
 #include "octet/rendering.h"
@@ -39,23 +42,37 @@ class OCTET_API Engine {
  public:
   Engine();  // nothing is loaded
   explicit Engine(const ModelOptions& options, const OnRenderProgress& progress = {});
-  ~Engine();
+  ~Engine();  // ends a call of another thread as cancel() does, and waits for it
   Engine(Engine&& other) noexcept;
   Engine& operator=(Engine&& other) noexcept;
 
   // Releases what was loaded and loads this. All files are checked before any weight is read. When
   // it throws (a bad file, no memory, cancel()), nothing is loaded, and load() may be called again.
   // `lazy`: parts are loaded when the first picture needs them.
-  void load(const ModelOptions& options, const OnRenderProgress& progress = {}, bool lazy = false);
+  // `stop` ends it with Cancelled, also before it begins.
+  void load(const ModelOptions& options, const OnRenderProgress& progress = {}, bool lazy = false,
+            std::stop_token stop = {});
   void unload();
   bool is_loaded() const;
 
-  // Throws InvalidRequest (octet/invalid_request.h) for a request that makes no sense, Error for
-  // what goes wrong, Cancelled after cancel() or when `progress` says so; the engine stays loaded.
-  RenderReport render(const PictureRequest& request, const RenderCallbacks& callbacks = {});
+  // The request as it will be rendered: text, tokens, size, steps. Throws InvalidRequest
+  // (octet/invalid_request.h) naming the field for one that makes no sense. Reads no files.
+  Job check(const PictureRequest& request) const;
 
-  // Throws what render() would throw about the request alone; how large its latents are.
-  LatentShape check(const PictureRequest& request);
+  // Throws Error for what goes wrong and for a job that was checked before the latest load(),
+  // OutOfMemory (octet/out_of_memory.h) where memory is what is missing, Cancelled after cancel(),
+  // on the request's stop or when `progress` says so; the engine stays loaded.
+  RenderReport render(const Job& job, const RenderCallbacks& callbacks = {});
+  RenderReport render(const PictureRequest& request, const RenderCallbacks& callbacks = {}) {
+    return render(check(request), callbacks);
+  }
+
+  Estimate estimate(const Job& job) const;
+  EngineState state() const;
+
+  // Does ahead of time what the first picture of a size would wait for: loads what is missing,
+  // chooses kernels by running a few steps, and makes the map of previews.
+  void warm_up(PictureSize size = {}, bool previews = false, std::stop_token stop = {});
 
   // Merges these in place of those before. Of networks on the device, weights that none of them
   // changes stay as they are; others are loaded anew. When it throws, the LoRAs before it are still
@@ -63,7 +80,7 @@ class OCTET_API Engine {
   void set_loras(const std::vector<Lora>& loras, const OnRenderProgress& progress = {});
 
   // Ends the call that is under way, if there is one, with Cancelled: within one layer of a
-  // network.
+  // network. One that comes later is not hit: that is what PictureRequest::stop is for.
   void cancel() noexcept;
 
   EngineInfo info() const;

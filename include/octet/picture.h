@@ -2,10 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "octet/model_options.h"
 
 namespace octet {
 
@@ -20,9 +24,9 @@ struct PictureRequest {
   std::string caption_name = "caption";  // what begins a sentence about it
   // What the picture is led away from, for models that take such a prompt; empty: none.
   std::string negative;
-  PictureSize size;                      // 0 x 0: the model's own, EngineInfo::size
-  std::string preset;                    // of EngineInfo::presets, by either name; empty: the first
-  int steps = 0;                         // 0: the preset's
+  PictureSize size;    // 0 x 0: the model's own, EngineInfo::size
+  std::string preset;  // of EngineInfo::presets, by either name; empty: the first
+  int steps = 0;       // 0: the preset's
   // None: the preset's; one for all steps, or one for each. A branch that it gives no weight does
   // not run: where all are 1, there is one alone.
   std::vector<float> guidance;
@@ -33,6 +37,11 @@ struct PictureRequest {
   std::vector<float> noise;
   std::string noise_name;  // where it comes from, for the picture's metadata
   int images = 1;
+  // In place of the model's, for these pictures alone; none: the model's own. Files that were used
+  // once stay open, and weights that no change concerns stay as they are.
+  std::optional<std::vector<Lora>> loras;
+  // Ends the call with Cancelled, also one that has not begun or waits for its turn.
+  std::stop_token stop;
 };
 
 // Steps, guidance and times that go with a model; all of them run the same weights.
@@ -130,7 +139,7 @@ struct RenderReport {
   int width = 0, height = 0;
   std::string caption;   // as the model got it
   std::string negative;  // likewise; empty: none
-  std::string preset;   // its name, also where the request has none
+  std::string preset;    // its name, also where the request has none
   int text_tokens = 0;
   int steps = 0;
   std::string checkpoint;    // a fingerprint of all weights
@@ -142,7 +151,8 @@ struct RenderReport {
   std::vector<BranchUse> branches;  // that ran, in their order
   std::vector<KernelUse> kernels;
   std::vector<OpShare> ops;
-  bool text_cached = false;  // the caption was encoded for an earlier picture
+  bool text_cached = false;           // the caption was encoded for an earlier picture
+  std::vector<std::string> warnings;  // sentences about the request
   double text_s = 0, load_s = 0, denoise_s = 0, decode_s = 0;
   uint64_t peak_bytes = 0;  // of the device's memory, the most that was taken
 };

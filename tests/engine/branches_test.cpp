@@ -11,7 +11,6 @@
 #include "engine/toy_fixture.h"
 #include "octet/bench_step.h"
 #include "octet/generate.h"
-#include "octet/log.h"
 
 namespace octet::test {
 namespace {
@@ -46,11 +45,10 @@ class Branches : public ToyFamily {
     engine::PartStore weights(*parts.networks[0], ctx, Residency::device);
     weights.load();
     const models::Network& network = *parts.networks[0];
-    const models::Schedule schedule =
-        family.make_schedule({.preset = family.presets.front(),
-                              .size = asked.size,
-                              .steps = asked.steps,
-                              .guidance = asked.guidance});
+    const models::Schedule schedule = family.make_schedule({.preset = family.presets.front(),
+                                                            .size = asked.size,
+                                                            .steps = asked.steps,
+                                                            .guidance = asked.guidance});
     const models::Grid grid{asked.size.height / 4, asked.size.width / 4};
     std::vector<std::unique_ptr<models::Conditioning>> prompts;
     for (const models::Branch& branch : family.branches) {
@@ -125,8 +123,8 @@ TEST_F(Branches, NegativePromptsChangeGuidedPicturesAlone) {
   EXPECT_FALSE(same(without, with));
   EXPECT_EQ(with.report.negative, "grey sky");
   const auto& metadata = with.pictures.front().metadata;
-  EXPECT_NE(std::find(metadata.begin(), metadata.end(), std::pair<std::string, std::string>(
-                                                            "negative", "grey sky")),
+  EXPECT_NE(std::find(metadata.begin(), metadata.end(),
+                      std::pair<std::string, std::string>("negative", "grey sky")),
             metadata.end());
   EXPECT_TRUE(same(render(engine, guided()), without)) << "after another";
   EXPECT_TRUE(same(render(engine, guided({1})), render(engine, guided({1}, "grey sky"))));
@@ -155,7 +153,7 @@ TEST_F(Branches, RefuseWhatTheyCannotTake) {
   EXPECT_EQ(wrong_field([&] { plain.check(guided({}, "grey sky")); }), "negative");
   EXPECT_ERROR_WITH(plain.check(guided({}, "grey sky")), "Toy takes no negative prompt");
   EXPECT_EQ(wrong_field([&] { plain.check(guided({3})); }), "guidance");
-  EXPECT_ERROR_WITH(guided_one.check(guided({3}, std::string(201, 'a'))), "201 bytes");
+  EXPECT_EQ(wrong_field([&] { guided_one.check(guided({3}, std::string(201, 'a'))); }), "negative");
   models::Family wrong = toy_family();
   wrong.name = "wrong";
   wrong.branches = {};
@@ -166,16 +164,14 @@ TEST_F(Branches, RefuseWhatTheyCannotTake) {
 }
 
 TEST_F(Branches, ANegativePromptThatNoStepSeesIsWarnedOf) {
-  std::string warnings;
-  log::set_sink([&](log::Level level, std::string_view line) {
-    if (level == log::Level::warning) warnings += line;
-  });
-  render(options_of(negative_toy_family()), guided({1}, "grey sky"));
-  EXPECT_TRUE(contains(warnings, "no step is guided")) << warnings;
-  warnings.clear();
-  render(options_of(negative_toy_family()), guided({}, "grey sky"));
-  log::set_sink({});
-  EXPECT_EQ(warnings, "");
+  const Engine engine(options_of(negative_toy_family()));
+  const Job unguided_job = engine.check(guided({1}, "grey sky"));
+  ASSERT_EQ(unguided_job.warnings().size(), 1u);
+  EXPECT_TRUE(contains(unguided_job.warnings()[0], "no step is guided"));
+  EXPECT_EQ(unguided_job.branches(), std::vector<std::string>{"positive"});
+  const Job job = engine.check(guided({}, "grey sky"));
+  EXPECT_TRUE(job.warnings().empty());
+  EXPECT_EQ(job.branches(), (std::vector<std::string>{"positive", "negative"}));
 }
 
 TEST_F(Branches, AreMeasured) {
