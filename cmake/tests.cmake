@@ -109,7 +109,8 @@ if(NOT OCTET_KERNELS_ONLY)
   add_test(NAME c_without_engine COMMAND c_without_engine_tests)
   add_test(NAME c_engine COMMAND c_engine_tests ${PROJECT_SOURCE_DIR}/tests/golden/model
     ${PROJECT_BINARY_DIR})
-  set_tests_properties(c_operations c_calls c_without_engine c_engine PROPERTIES LABELS cpu SKIP_RETURN_CODE 77)
+  set_tests_properties(c_operations c_calls c_without_engine c_engine PROPERTIES
+    LABELS cpu SKIP_RETURN_CODE 77)
   if(TARGET utf8proc::utf8proc)
     target_compile_definitions(c_engine_tests PRIVATE OCTET_HAS_UTF8PROC=1)
   endif()

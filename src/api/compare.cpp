@@ -224,7 +224,7 @@ class Comparison {
     api::RequestSession session(model, requests_);
     for (caption_ = 0; caption_ < requests_.size(); ++caption_) {
       try {
-        const RenderReport report = session.run(caption_, told, /*warn=*/false);
+        const RenderReport report = session.run(caption_, told);
         if (side == ComparedSide::a) report_.prompts.push_back(report.caption);
         if (caption_ == 0) {
           total = report;

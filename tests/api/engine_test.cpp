@@ -279,6 +279,8 @@ TEST_F(EngineTest, WrongRequestsNameTheirField) {
   EXPECT_EQ(field([](auto& r) { r.preset = "fast"; }), "preset");
   EXPECT_EQ(field([](auto& r) { r.steps = 5000; }), "steps");
   EXPECT_EQ(field([](auto& r) { r.guidance = {NAN}; }), "guidance");
+  EXPECT_EQ(field([](auto& r) { r.caption = "{"; }), "caption");
+  EXPECT_EQ(field([](auto& r) { r.negative = "grey"; }), "negative");
   EXPECT_FALSE(pixels(engine, picture_of("a cat")).empty()) << "the engine is as it was";
 }
 

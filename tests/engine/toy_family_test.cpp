@@ -8,7 +8,6 @@
 #include "engine/toy_fixture.h"
 #include "octet/generate.h"
 #include "octet/inspect_model.h"
-#include "octet/log.h"
 #include "octet/lora.h"
 #include "octet/tools/bench_e2e.h"
 #include "octet/tools/bench_step.h"
@@ -126,15 +125,17 @@ TEST_F(ToyFamily, WrongModelsNameWhatIsMissing) {
 }
 
 TEST_F(ToyFamily, OddSizesAreWarnedOfInItsName) {
-  std::string warnings;
-  log::set_sink([&](log::Level level, std::string_view line) {
-    if (level == log::Level::warning) warnings += line;
-  });
+  Engine engine(options());
   PictureRequest asked = request();
   asked.size = {4, 8};
-  render(options(), asked);
-  log::set_sink({});
-  EXPECT_TRUE(contains(warnings, "4x8 is smaller than what Toy is documented for")) << warnings;
+  std::vector<std::string> told;
+  RenderCallbacks callbacks;
+  callbacks.warning = [&](const std::string& sentence) { told.push_back(sentence); };
+  const Job job = engine.check(asked);
+  ASSERT_EQ(job.warnings().size(), 1u);
+  EXPECT_TRUE(contains(job.warnings()[0], "4x8 is smaller than what Toy is documented for"));
+  EXPECT_EQ(engine.render(job, callbacks).warnings, job.warnings());
+  EXPECT_EQ(told, job.warnings());
 }
 
 TEST_F(ToyFamily, PlacesOfItsPartsDoNotShow) {
