@@ -72,7 +72,8 @@ RenderReport RequestSession::run(size_t request, const RenderCallbacks& callback
 }  // namespace api
 
 RenderReport generate(const GenerateRequest& request, const RenderCallbacks& callbacks) try {
-  check(callbacks.picture != nullptr, "generate: nobody takes the pictures; expected a function");
+  check(callbacks.picture != nullptr,
+        "generate: there is no picture callback; expected a function");
   return api::RequestSession(request.model, {request.picture}).run(0, callbacks, /*warn=*/true);
 } catch (...) {
   api::rethrow_as_error();

@@ -20,14 +20,14 @@ Checked check_job(const Session& session, const RenderJob& job) {
   check_value(job.images >= 1 && job.images <= kMostImages, "images",
               "images: {}, expected 1 to {}", job.images, kMostImages);
   check_value(job.noise.empty() || job.images == 1, "noise",
-              "noise: given noise makes one picture, got {} images; leave their number out",
+              "noise: given noise makes one picture, got {} images; leave the number out",
               job.images);
   const PictureSize size = job.schedule.size;
   models::check_image_size(size, model.sizes);
   Checked checked;
   checked.guided = models::is_guided(job.schedule);
   check_value(!checked.guided || model.networks.size() > 1, "guidance",
-              "guidance: the model is loaded with one network, and guidance takes two; set "
+              "guidance: the model is loaded with one network, and guidance needs two; set "
               "`guidance` to 1");
   checked.tokens = model.tokenize(job.prompt);
   const int side = model.sizes.token_side;
@@ -39,7 +39,7 @@ Checked check_job(const Session& session, const RenderJob& job) {
   check(job.noise.empty() || job.noise.size() == elements,
         "noise: {} numbers, expected {} for a picture of this size", job.noise.size(), elements);
   check(std::all_of(job.noise.begin(), job.noise.end(), [](float v) { return std::isfinite(v); }),
-        "noise: holds a NaN or an infinity, expected numbers around 0");
+        "noise: contains a NaN or an infinity, expected numbers around 0");
   return checked;
 }
 

@@ -34,8 +34,8 @@ class PresetFields : public ConfigFields {
     std::set<std::string_view> known(required);
     known.insert(optional);
     for (const auto& [key, value] : object.items()) {
-      check(known.contains(key), "{}: {} is no key that it may have, expected {}", what,
-            in_quotes(key), fmt::join(known, ", "));
+      check(known.contains(key), "{}: unknown key {}, expected {}", what, in_quotes(key),
+            fmt::join(known, ", "));
       check(!value.is_null(), "{}: {} is null, expected a value", what, key);
     }
   }

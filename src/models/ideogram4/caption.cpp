@@ -100,7 +100,7 @@ CaptionReport check_caption(std::string_view text) {
   }
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark
   if (is_written_in_ascii_escapes(text)) {
-    add_error(report, "characters outside of ASCII are written as \\uXXXX, expected literal UTF-8",
+    add_error(report, "non-ASCII characters are written as \\uXXXX, expected literal UTF-8",
               /*fixable=*/true);
   }
   nlohmann::ordered_json caption;
@@ -140,11 +140,12 @@ std::string caption_for_model(std::string_view text, const std::string& what, bo
   CaptionReport report = check_caption(text);
   if (report.valid()) return std::move(report.canonical);
   if (any && !report.as_given.empty()) return std::move(report.as_given);
-  const char* const remedy = any ? "; not even `any_caption` takes text that is empty, too long, "
-                                   "not UTF-8 or has NUL bytes"
-                             : !report.canonical.empty() ? "; `octet caption check --fix` mends it"
-                             : !report.as_given.empty()  ? "; `any_caption` runs it all the same"
-                                                         : "";
+  const char* const remedy = any ? "; even `any_caption` does not accept text that is empty, too "
+                                   "long, not UTF-8 or has NUL bytes"
+                             : !report.canonical.empty()
+                                 ? "; `octet caption check --fix` repairs it"
+                             : !report.as_given.empty() ? "; `any_caption` runs it anyway"
+                                                        : "";
   // So that one correction is enough.
   const std::string warnings =
       listed(report, [](const CaptionFinding& finding) { return !is_error(finding); });
