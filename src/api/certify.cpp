@@ -93,7 +93,7 @@ std::vector<uint8_t> small_png(const Picture& picture) {
 }
 
 const char* words_for(PictureLook look) {
-  return look == PictureLook::refusal ? "looks like a card of text in place of a picture"
+  return look == PictureLook::refusal ? "looks like a card of text instead of a picture"
                                       : "is nearly one colour";
 }
 
@@ -223,13 +223,12 @@ std::vector<std::string> network_files(const ModelOptions& options) {
 
 Certificate certify(const CertifyRequest& request, const CompareCallbacks& callbacks) try {
   check_value(std::isfinite(request.min_psnr_db), "min_psnr_db",
-              "`min_psnr_db` is no number, expected decibels");
+              "`min_psnr_db` is not a number, expected decibels");
   check_value(std::isfinite(request.min_snr_db), "min_snr_db",
-              "`min_snr_db` is no number, expected decibels");
-  check_value(
-      request.model.linears != Linears::floating || !request.reference.empty(), "linears",
-      "`linears`: in floating point the checkpoint is its own reference, and passes whatever "
-      "it is; name another as `reference`");
+              "`min_snr_db` is not a number, expected decibels");
+  check_value(request.model.linears != Linears::floating || !request.reference.empty(), "linears",
+              "`linears`: in floating point the checkpoint is its own reference and always passes; "
+              "give another model as `reference`");
   Certificate certificate{.request = request};
   CertifyRequest& asked = certificate.request;
   if (asked.captions.empty()) asked.captions = default_captions(asked.model.model);

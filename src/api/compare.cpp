@@ -189,15 +189,14 @@ class Comparison {
     const LatentShape shape = of_a.latents, other = of_b.latents;
     check(shape == other,
           "compare: the latents of {} are {} tokens of {} channels after {} steps, those of {} are "
-          "{} of {} after {}; expected models whose latents are alike",
+          "{} of {} after {}; expected models whose latents have the same shape",
           in_quotes(a.model), shape.tokens, shape.channels, shape.steps, in_quotes(b.model),
           other.tokens, other.channels, other.steps);
-    check(
-        of_a.schedule.times == of_b.schedule.times &&
-            of_a.schedule.guidance == of_b.schedule.guidance,
-        "compare: the steps of {} have other times or another guidance than those of {}; expected "
-        "presets that are alike in the {} of both folders",
-        in_quotes(a.model), in_quotes(b.model), models::kPresetsFile);
+    check(of_a.schedule.times == of_b.schedule.times &&
+              of_a.schedule.guidance == of_b.schedule.guidance,
+          "compare: the steps of {} have different times or guidance than those of {}; expected "
+          "the same presets in the {} of both folders",
+          in_quotes(a.model), in_quotes(b.model), models::kPresetsFile);
     report_.tokens = shape.tokens;
     report_.channels = shape.channels;
     check_scratch_room(of_a.text_bytes + requests_.size() *
@@ -209,9 +208,9 @@ class Comparison {
   // All captions, with one model that stays loaded.
   RenderReport render(ComparedSide side, const ModelOptions& model, RenderCallbacks told) {
     bool stopped = false;
-    const std::string sentence = fmt::format(
-        "compare: stopped on request while {} ran; a comparison takes both to their end",
-        side == ComparedSide::a ? "A" : "B");
+    const std::string sentence =
+        fmt::format("compare: stopped on request while {} ran; a comparison needs both to finish",
+                    side == ComparedSide::a ? "A" : "B");
     told.progress = [&](const RenderProgress& progress) {
       stopped = stopped || (callbacks_.progress && !callbacks_.progress(side, caption_, progress));
       return !stopped;

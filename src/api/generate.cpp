@@ -81,7 +81,8 @@ RenderReport generate(const GenerateRequest& request, const RenderCallbacks& cal
   if (request.picture.stop.stop_requested()) {
     throw Cancelled("generate: stopped on request before it began");
   }
-  check(callbacks.picture != nullptr, "generate: nobody takes the pictures; expected a function");
+  check(callbacks.picture != nullptr,
+        "generate: there is no picture callback; expected a function");
   return api::RequestSession(request.model, {request.picture}).run(0, callbacks);
 } catch (...) {
   rethrow_as_error();

@@ -243,7 +243,7 @@ class Writing {
     step_.done = std::min(step_.done + static_cast<int64_t>(bytes), step_.total);
     if (on_step_ && !on_step_(step_)) {
       throw Cancelled(path_.empty() ? "stopped on request"
-                                    : "stopped on request; the same command goes on from here");
+                                    : "stopped on request; the same command resumes from here");
     }
   }
 

@@ -56,7 +56,7 @@ void check_guidance(const ModelFacts& model, const Job& job) {
   for (const size_t branch : job.branches) {
     const size_t network = family.branches[branch].network;
     check_value(network < model.networks, "guidance",
-                "guidance: the model is loaded without the {} network, which this guidance takes; "
+                "guidance: the model is loaded without the {} network, which this guidance needs; "
                 "set `guidance` to 1",
                 family.networks[network].name);
   }
@@ -65,13 +65,13 @@ void check_guidance(const ModelFacts& model, const Job& job) {
 void check_noise(const Job& job) {
   const std::vector<float>& noise = job.request.noise;
   check_value(noise.empty() || job.request.images == 1, "noise",
-              "noise: given noise makes one picture, got {} images; leave their number out",
+              "noise: given noise makes one picture, got {} images; leave the number out",
               job.request.images);
   // Noise comes from files: what is wrong with it is no wrong usage.
   check(noise.empty() || noise.size() == job.elements(),
         "noise: {} numbers, expected {} for a picture of this size", noise.size(), job.elements());
   check(std::ranges::all_of(noise, [](float v) { return std::isfinite(v); }),
-        "noise: holds a NaN or an infinity, expected numbers around 0");
+        "noise: contains a NaN or an infinity, expected numbers around 0");
 }
 
 }  // namespace

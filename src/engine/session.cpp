@@ -35,7 +35,7 @@ models::Model open_model(const models::Family& family, const ModelOptions& optio
               "`require_int8`: the networks' linears were asked for in {}; leave `linears` out",
               options.linears == Linears::fake ? "fake INT8" : "floating point");
   check_value(options.text_encoder_linears != Linears::automatic, "text_encoder_linears",
-              "`text_encoder_linears`: nobody measures those of a text encoder, expected INT8, "
+              "`text_encoder_linears`: auto is not available for a text encoder, expected INT8, "
               "floating point or fake INT8");
   const auto files = family.find({.model = options.model,
                                   .base = options.base,

@@ -178,7 +178,7 @@ TEST_F(ToyLora, LorasChangeItsPictures) {
 TEST_F(ToyLora, WrongLorasAreRefused) {
   ModelOptions wrong = options();
   wrong.loras = {{.file = write_lora("other.safetensors", "layers.0.attention.qkv", 48, 48)}};
-  EXPECT_ERROR_WITH(Engine(wrong), "is no linear of the model");
+  EXPECT_ERROR_WITH(Engine(wrong), "is not a linear of the model");
   wrong.loras = {{.file = write_lora("good.safetensors", "stack.0.tell", 48, 48)}};
   wrong.loras.front().networks = {"unconditional"};
   EXPECT_EQ(wrong_field([&] { Engine engine(wrong); }), "loras");
