@@ -16,7 +16,6 @@
 #include "field_names.h"
 #include "help_page.h"
 #include "octet/error.h"
-#include "octet/invalid_request.h"
 #include "octet/log.h"
 #include "octet/version.h"
 #include "output.h"

@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-#include "octet/cancelled.h"
+#include "octet/error.h"
 #include "octet/export.h"
 #include "octet/job.h"
 #include "octet/model_options.h"

@@ -13,102 +13,17 @@
 #include <thread>
 #include <utility>
 
-#include "api/engine.h"
 #include "base/error.h"
 #include "base/free_memory.h"
+#include "engine/picture_look.h"
+#include "engine/requests.h"
 #include "formats/boundary.h"
 #include "formats/text.h"
 #include "hub/cache.h"
-#include "measure/picture_look.h"
 #include "octet/tools/text.h"
 #include "octet/version.h"
 
 namespace octet {
-namespace api {
-
-ModelOptions with_paths(ModelOptions options) {
-  for (std::string* model : {&options.model, &options.base, &options.fallback}) {
-    *model = hub::find_model(*model);
-  }
-  const models::Family& family = models::family_of(options.model);
-  for (auto& [name, path] : options.parts) {
-    bool runs = true;
-    for (size_t i = 0; i < family.networks.size(); ++i) {
-      if (family.networks[i].part == name) runs = models::runs_unguided(family.branches, i);
-    }
-    // Without guidance the others are not opened, so they need not have been pulled either.
-    if (options.guided || runs) path = hub::find_model(path);
-  }
-  return options;
-}
-
-std::string lora_text(const Lora& lora) {
-  std::string text = lora.file;
-  if (lora.strength != 1 || !lora.networks.empty()) text += fmt::format(":{}", lora.strength);
-  if (!lora.networks.empty()) text += fmt::format(":{}", fmt::join(lora.networks, "+"));
-  return text;
-}
-
-}  // namespace api
-
-namespace {
-
-// "attention.qkv int8 sm90_...; ...": which kernels made a picture. Not how often they ran, which
-// counts the pictures before it: rendered alone it is the same file.
-std::string kernel_summary(const RenderReport& report) {
-  std::string text;
-  for (const KernelUse& use : report.kernels) {
-    if (!text.empty()) text += "; ";
-    text +=
-        fmt::format("{} {}{}{}", use.layer, use.path, use.kernel.empty() ? "" : " ", use.kernel);
-  }
-  return text;
-}
-
-std::string lora_list(const std::vector<Lora>& loras) {
-  std::vector<std::string> texts;
-  for (const Lora& lora : loras) texts.push_back(printable(api::lora_text(lora)));
-  return texts.empty() ? "none" : fmt::format("{}", fmt::join(texts, ", "));
-}
-
-Picture to_picture(engine::RenderedImage image, const engine::Job& job,
-                   const std::vector<Lora>& loras, const RenderReport& report) {
-  const PictureRequest& request = job.request;
-  const ModelOptions& options = job.model->options;
-  Picture picture;
-  picture.index = image.index;
-  picture.seed = image.seed;
-  picture.width = report.width;
-  picture.height = report.height;
-  picture.rgb = std::move(image.rgb);
-  picture.look = measure::look_of({picture.rgb, picture.width, picture.height});
-  using Entry = std::pair<std::string, std::string>;
-  picture.metadata = {
-      {"Software", fmt::format("Octet {} ({})", version(), commit())},
-      {"caption", report.caption},
-      request.noise.empty() ? Entry{"seed", std::to_string(image.seed)}
-                            : Entry{"noise", printable(request.noise_name)},
-      {"preset", report.preset},
-      {"steps", std::to_string(report.steps)},
-      {"guidance",
-       request.guidance.empty() ? "preset" : fmt::format("{}", fmt::join(request.guidance, ","))},
-      {"checkpoint", report.checkpoint},
-      {"device", report.device},
-      {"linears", word_of(options.linears)},
-      {"text_encoder_linears", word_of(options.text_encoder_linears)},
-      {"loras", lora_list(loras)},
-      {"dtype", word_of(options.activations)},
-      {"convention", word_of(options.convention)},
-      {"kernels", kernel_summary(report)},
-  };
-  if (!report.negative.empty()) {
-    picture.metadata.insert(picture.metadata.begin() + 2, {"negative", report.negative});
-  }
-  return picture;
-}
-
-}  // namespace
-
 namespace {
 
 // What is known of a loaded model without waiting for a call.
@@ -273,7 +188,7 @@ void Engine::load(const ModelOptions& options, const OnRenderProgress& progress,
   const State::Call call(state, stop);
   state.unload();
   auto session = std::make_unique<engine::Session>(
-      engine::SessionOptions{.model = api::with_paths(options)}, state.stop);
+      engine::SessionOptions{.model = engine::with_paths(options)}, state.stop);
   if (!lazy) session->load(state.noted(progress));
   state.session = std::move(session);
 } catch (...) {
@@ -306,7 +221,7 @@ RenderReport Engine::render(const Job& job, const RenderCallbacks& callbacks) tr
   const State::Call call(state, job.request().stop);
   RenderCallbacks told = callbacks;
   told.progress = state.noted(callbacks.progress);
-  return api::render(state.loaded(), *job.checked(), told);
+  return engine::render(state.loaded(), *job.checked(), told);
 } catch (...) {
   rethrow_as_error();
 }
@@ -372,25 +287,4 @@ int Job::text_tokens() const { return static_cast<int>(checked_->tokens.size());
 const std::vector<std::string>& Job::branches() const { return checked_->branch_names; }
 const std::vector<Sentence>& Job::warnings() const { return checked_->warnings; }
 
-namespace api {
-
-RenderReport render(engine::Session& session, const engine::Job& job,
-                    const RenderCallbacks& callbacks) {
-  for (const Sentence& warning : job.warnings) {
-    if (callbacks.warning) callbacks.warning(warning);
-  }
-  engine::SessionCallbacks inner{.progress = callbacks.progress,
-                                 .text = callbacks.text,
-                                 .preview = callbacks.preview,
-                                 .preview_every = callbacks.preview_every,
-                                 .latent = callbacks.latent};
-  if (callbacks.picture) {
-    inner.image = [&](const engine::RenderedImage& image, const RenderReport& so_far) {
-      callbacks.picture(to_picture(image, job, session.loras_of(job), so_far));
-    };
-  }
-  return session.render(job, inner);
-}
-
-}  // namespace api
 }  // namespace octet

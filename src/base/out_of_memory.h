@@ -2,4 +2,4 @@
 #pragma once
 
 #include "base/error.h"
-#include "octet/out_of_memory.h"
+#include "octet/error.h"

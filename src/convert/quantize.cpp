@@ -12,7 +12,7 @@
 #include "convert/measured_errors.h"
 #include "convert/network_writer.h"
 #include "formats/safetensors.h"
-#include "octet/cancelled.h"
+#include "octet/error.h"
 #include "quant/linear_error.h"
 #include "quant/recipe.h"
 #include "weights/dialects/output_dialect.h"

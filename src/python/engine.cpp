@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "octet/caption.h"
-#include "octet/lora.h"
+#include "octet/model_options.h"
 #include "python/choices.h"
 #include "python/conversation.h"
 #include "python/record.h"

@@ -14,8 +14,8 @@
 #include "formats/error_message.h"
 #include "formats/temporary_folder.h"
 #include "models/golden_run.h"
+#include "octet/error.h"
 #include "octet/generate.h"
-#include "octet/invalid_request.h"
 #include "weights/written_tensors.h"
 
 namespace octet::test {

@@ -8,9 +8,9 @@
 #include <thread>
 
 #include "engine/toy_fixture.h"
+#include "octet/error.h"
 #include "octet/generate.h"
-#include "octet/lora.h"
-#include "octet/out_of_memory.h"
+#include "octet/model_options.h"
 #include "weights/written_tensors.h"
 
 namespace octet::test {

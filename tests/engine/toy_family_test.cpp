@@ -7,8 +7,8 @@
 
 #include "engine/toy_fixture.h"
 #include "octet/generate.h"
-#include "octet/inspect_model.h"
-#include "octet/lora.h"
+#include "octet/inspect.h"
+#include "octet/model_options.h"
 #include "octet/tools/bench_e2e.h"
 #include "octet/tools/bench_step.h"
 #include "octet/tools/shapes.h"

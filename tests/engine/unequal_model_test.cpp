@@ -8,7 +8,6 @@
 #include "models/sample_captions.h"
 #include "octet/generate.h"
 #include "octet/quantize.h"
-#include "octet/recipe.h"
 
 namespace octet::test {
 namespace {

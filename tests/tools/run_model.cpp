@@ -31,7 +31,7 @@
 #include "models/ideogram4/transformer.h"
 #include "models/qwen3/text_encoder.h"
 #include "nn/linear_list.h"
-#include "octet/lora.h"
+#include "octet/model_options.h"
 #include "weights/lora/lora.h"
 
 namespace octet {

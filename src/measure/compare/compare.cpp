@@ -10,13 +10,13 @@
 #include <string>
 #include <utility>
 
-#include "api/comparison.h"
-#include "api/engine.h"
 #include "base/error.h"
 #include "base/scratch_file.h"
+#include "engine/requests.h"
 #include "formats/boundary.h"
 #include "formats/text.h"
 #include "measure/compare/bootstrap.h"
+#include "measure/compare/compare.h"
 #include "measure/compare/difference.h"
 
 namespace octet {
@@ -136,7 +136,7 @@ std::vector<PictureRequest> requests_of(const CompareRequest& request) {
 
 class Comparison {
  public:
-  Comparison(const CompareCallbacks& callbacks, const api::OnChecked& checked)
+  Comparison(const CompareCallbacks& callbacks, const measure::OnChecked& checked)
       : callbacks_(callbacks), checked_(checked) {}
 
   CompareReport run(const CompareRequest& request) {
@@ -179,8 +179,8 @@ class Comparison {
  private:
   // Before either is loaded. The captions are those of both: one of them warns.
   void check_both(const ModelOptions& a, const ModelOptions& b) {
-    const api::CheckedRequests of_a = api::RequestSession(a, requests_).check(/*warn=*/true),
-                               of_b = api::RequestSession(b, requests_).check(/*warn=*/false);
+    const engine::CheckedRequests of_a = engine::RequestSession(a, requests_).check(/*warn=*/true),
+                                  of_b = engine::RequestSession(b, requests_).check(/*warn=*/false);
     check(of_a.size == of_b.size,
           "compare: {} makes pictures of {}, {} of {}; expected one size for both, name it as "
           "`size`",
@@ -220,7 +220,7 @@ class Comparison {
       on_picture(picture);
     };
     RenderReport total;
-    api::RequestSession session(model, requests_);
+    engine::RequestSession session(model, requests_);
     for (caption_ = 0; caption_ < requests_.size(); ++caption_) {
       try {
         const RenderReport report = session.run(caption_, told);
@@ -273,7 +273,7 @@ class Comparison {
   }
 
   const CompareCallbacks& callbacks_;
-  const api::OnChecked& checked_;
+  const measure::OnChecked& checked_;
   std::vector<PictureRequest> requests_;
   size_t caption_ = 0;  // that is being rendered
   Record record_;
@@ -283,13 +283,13 @@ class Comparison {
 
 }  // namespace
 
-CompareReport api::compare_models(const CompareRequest& request, const CompareCallbacks& callbacks,
-                                  const OnChecked& checked) {
+CompareReport measure::compare_models(const CompareRequest& request,
+                                      const CompareCallbacks& callbacks, const OnChecked& checked) {
   return Comparison(callbacks, checked).run(request);
 }
 
 CompareReport compare(const CompareRequest& request, const CompareCallbacks& callbacks) try {
-  return api::compare_models(request, callbacks, nullptr);
+  return measure::compare_models(request, callbacks, nullptr);
 } catch (...) {
   rethrow_as_error();
 }

@@ -1,21 +1,20 @@
 // octet::bench_e2e: pictures as an engine that stays loaded makes them.
-#include "octet/tools/bench_e2e.h"
-
 #include <algorithm>
 #include <atomic>
 #include <memory>
 
-#include "api/engine.h"
 #include "backend/host_backend.h"
 #include "base/error.h"
 #include "base/free_memory.h"
 #include "base/invalid_request.h"
 #include "base/stopwatch.h"
 #include "base/utc.h"
+#include "engine/requests.h"
 #include "formats/boundary.h"
 #include "measure/power_meter.h"
 #include "measure/steadiness.h"
 #include "nn/attention.h"
+#include "octet/tools/bench_e2e.h"
 #include "octet/tools/certify.h"
 #include "octet/version.h"
 
@@ -105,7 +104,7 @@ void E2eBencher::use_model() {
   picture.size = request_.size;
   picture.steps = request_.steps;
   session_ = std::make_unique<engine::Session>(
-      engine::SessionOptions{.model = api::with_paths(options_)}, stop_);
+      engine::SessionOptions{.model = engine::with_paths(options_)}, stop_);
   job_ = engine::make_job(session_->facts(), picture);
 }
 

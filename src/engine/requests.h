@@ -4,7 +4,7 @@
 #include "engine/session.h"
 #include "octet/generate.h"
 
-namespace octet::api {
+namespace octet::engine {
 
 // Names of the hub as paths.
 ModelOptions with_paths(ModelOptions options);
@@ -12,8 +12,7 @@ ModelOptions with_paths(ModelOptions options);
 // "style.safetensors:0.8:cond"
 std::string lora_text(const Lora& lora);
 
-RenderReport render(engine::Session& session, const engine::Job& job,
-                    const RenderCallbacks& callbacks);
+RenderReport render(Session& session, const Job& job, const RenderCallbacks& callbacks);
 
 // What is known of requests before anything is loaded.
 struct CheckedRequests {
@@ -40,7 +39,7 @@ class RequestSession {
   ModelOptions model_;
   std::vector<PictureRequest> requests_;
   std::atomic<bool> stop_{false};
-  std::unique_ptr<engine::Session> session_;
+  std::unique_ptr<Session> session_;
 };
 
-}  // namespace octet::api
+}  // namespace octet::engine
