@@ -4,8 +4,8 @@
 # say "--quick"), MODEL, BASE and FIDELITY_ARGS (of fidelity), PREFIX and DESTDIR (of install).
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build demo install package test asan-test cross-test gpu-test gpu-sanitize gpu-bench
-.PHONY: fuzz bench-cpu fidelity format clean
+.PHONY: help build demo install package test release-test asan-test cross-test gpu-test
+.PHONY: gpu-sanitize gpu-bench fuzz bench-cpu fidelity format clean
 export JOBS CTEST_ARGS CUDA
 # `make` has a CXX of its own, always set: pass on only one that the user chose.
 ifneq ($(origin CXX),default)
@@ -39,6 +39,9 @@ package: ## an archive and, on Debian and Ubuntu, .deb packages: build/packages
 
 test: ## everything that can be tested on this machine; ends with a summary
 	@tools/run_tests.sh
+
+release-test: ## the same with kernels for all GPUs, and the sanitizers on the tests' own code
+	@tools/run_tests.sh --whole
 
 asan-test: ## only the tests under the address and undefined-behaviour sanitizers
 	@tools/run_tests.sh asan

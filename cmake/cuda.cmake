@@ -1,23 +1,23 @@
 # The CUDA backend. OCTET_CUDA: AUTO builds it where an NVIDIA driver is loaded and nvcc is found,
-# NVCC where nvcc is found (as the tests do: kernels have to compile without a GPU, too), ON always
-# (no nvcc is an error), OFF never. One line says what was chosen, and why.
+# NVCC where nvcc is found, CHECK likewise (as the tests do: kernels have to compile without a GPU,
+# too), ON always (no nvcc is an error), OFF never. One line says what was chosen, and why.
 #
-# OCTET_CUDA_ARCHITECTURES: auto builds for the GPU of this machine, or for all when there is none;
-# all builds for every class of the tile table and PTX for newer GPUs; a list such as "80;90a"
-# builds for these.
+# OCTET_CUDA_ARCHITECTURES: auto builds for the GPU of this machine; when there is none, for all, or
+# with CHECK for the one that has kernels of every family. all builds for every class of the tile
+# table and PTX for newer GPUs; a list such as "80;90a" builds for these.
 include(CheckLanguage)
 set(OCTET_CUDA_ARCHITECTURES "auto" CACHE STRING "auto, all, or a list of CUDA architectures")
 set(octet_with_cuda OFF)
 string(TOUPPER "${OCTET_CUDA}" octet_cuda)
-if(NOT octet_cuda MATCHES "^(AUTO|NVCC|ON|OFF)$")
-  message(FATAL_ERROR "octet: OCTET_CUDA is \"${OCTET_CUDA}\"; it is AUTO, NVCC, ON or OFF")
+if(NOT octet_cuda MATCHES "^(AUTO|NVCC|CHECK|ON|OFF)$")
+  message(FATAL_ERROR "octet: OCTET_CUDA is \"${OCTET_CUDA}\"; it is AUTO, NVCC, CHECK, ON or OFF")
 elseif(OCTET_SANITIZE AND octet_cuda STREQUAL "ON")
   message(FATAL_ERROR "octet: the sanitizers do not know CUDA's memory; use OCTET_CUDA=OFF")
 endif()
 
 # The compute capabilities of the GPUs here, "9.0\n8.9\n"; empty without a working driver.
 set(octet_capabilities "")
-if(octet_cuda MATCHES "AUTO|NVCC|ON" AND NOT OCTET_SANITIZE)
+if(octet_cuda MATCHES "AUTO|NVCC|CHECK|ON" AND NOT OCTET_SANITIZE)
   find_program(octet_nvidia_smi nvidia-smi HINTS /usr/lib/wsl/lib)
   mark_as_advanced(octet_nvidia_smi)
   if(octet_nvidia_smi)
@@ -82,6 +82,10 @@ set(octet_archs_reason "as OCTET_CUDA_ARCHITECTURES says")
 if(archs STREQUAL "auto")
   set(archs all)
   set(octet_archs_reason "all that Octet has kernels for, since there is no GPU here")
+  if(octet_cuda STREQUAL "CHECK")
+    set(archs 90a)
+    set(octet_archs_reason "it has kernels of every family, and there is no GPU here")
+  endif()
   if(octet_capabilities)
     set(octet_archs_reason "the GPU of this machine")
     string(REGEX MATCHALL "[0-9]+\\.[0-9]+" octet_capabilities "${octet_capabilities}")

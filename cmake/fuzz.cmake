@@ -11,7 +11,6 @@ endif()
 
 file(GLOB fuzzed_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/formats/*.cpp
   ${PROJECT_SOURCE_DIR}/src/tensor/*.cpp ${PROJECT_SOURCE_DIR}/src/audit/*.cpp)
-list(FILTER fuzzed_sources EXCLUDE REGEX "/png\\.cpp$")
 file(GLOB caption_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/models/ideogram4/caption*.cpp)
 file(GLOB base_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/base/*.cpp)
 list(APPEND fuzzed_sources ${caption_sources} ${base_sources})

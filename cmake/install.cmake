@@ -45,7 +45,6 @@ install(EXPORT octetTargets NAMESPACE octet:: DESTINATION ${octet_config} COMPON
 
 # --- for pkg-config -------------------------------------------------------------------------------
 set(module_of_fmt fmt)
-set(module_of_PNG libpng)
 set(module_of_ZLIB zlib)
 set(module_of_SQLite sqlite3)
 set(module_of_utf8proc libutf8proc)
@@ -85,7 +84,7 @@ install(FILES ${PROJECT_BINARY_DIR}/octet.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}
   COMPONENT development)
 
 # --- the demo's model -----------------------------------------------------------------------------
-# src/api/demo.cpp looks for it there.
+# apps/demo/demo.cpp looks for it there.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/models/demo DESTINATION ${CMAKE_INSTALL_DATADIR}/octet
   COMPONENT program)
 

@@ -1,8 +1,9 @@
 # octet_core: every layer under src/. Which layers exist in a build is decided here alone.
-set(layers base tensor backend ref cpu)
+set(op_layers ref cpu)
+set(layers base tensor backend)
 set(calling_layers)  # those that call ops and read files, and hold no loops over numbers
 if(NOT OCTET_KERNELS_ONLY)
-  list(APPEND layers formats tune devices nn weights quant audit predict)
+  list(APPEND layers formats tune devices nn weights quant audit report)
   set(calling_layers hub models engine convert measure api)
 endif()
 
@@ -16,6 +17,7 @@ function(octet_sources variable)
   set(${variable} ${sources} PARENT_SCOPE)
 endfunction()
 octet_sources(sources ${layers})
+octet_sources(op_sources ${op_layers})
 # By itself: the one file that CUDA changes.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/devices/select.cpp PROPERTIES
   SKIP_UNITY_BUILD_INCLUSION ON)
@@ -33,10 +35,6 @@ set(isa_flags_arm_dotprod -march=armv8.2-a+dotprod)
 set(isa_flags_arm_i8mm -march=armv8.2-a+dotprod+i8mm)
 set(isa_flags_arm_bf16 -march=armv8.2-a+bf16)
 
-# How hard the compiler tries in a release: -O3 for the ops; -O2 for the layers around them (of
-# octet_flags); -O1 for those that only call, and for the program, which halves their time.
-set(optimize_ops $<$<CONFIG:Release>:-O3>)
-
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$")
   set(this_arch x86)
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
@@ -44,28 +42,36 @@ elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
 else()
   message(FATAL_ERROR "octet: ${CMAKE_SYSTEM_PROCESSOR} is not supported; x86-64 and aarch64 are")
 endif()
-foreach(source ${sources})
+foreach(source ${op_sources})
   if(source MATCHES "_(x86|arm)_([a-z0-9]+)\\.cpp$")
     if(NOT CMAKE_MATCH_1 STREQUAL this_arch)
-      list(REMOVE_ITEM sources ${source})
+      list(REMOVE_ITEM op_sources ${source})
       continue()
     endif()
     set_source_files_properties(${source} PROPERTIES
-      COMPILE_OPTIONS "${isa_flags_${CMAKE_MATCH_1}_${CMAKE_MATCH_2}};${optimize_ops}")
-  elseif(source MATCHES "/src/(cpu|ref)/")
-    set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${optimize_ops}")
+      COMPILE_OPTIONS "${isa_flags_${CMAKE_MATCH_1}_${CMAKE_MATCH_2}}")
   endif()
 endforeach()
 
-add_library(octet_core STATIC ${sources})
+# The loops over a picture's bytes, beside files that only read headers.
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/formats/png_rows.cpp PROPERTIES
+  COMPILE_OPTIONS $<$<CONFIG:Release>:-O3>)
+
+# How hard the compiler tries in a release: -O3 for the ops; -O2 for the layers around them (of
+# octet_flags); -O1 for those that only call, and for the program, which halves their time.
+add_library(octet_ops OBJECT ${op_sources})
+target_link_libraries(octet_ops PRIVATE octet_flags octet_loops Threads::Threads)
+set_target_properties(octet_ops PROPERTIES POSITION_INDEPENDENT_CODE ON)
+octet_unity(octet_ops)
+
+add_library(octet_core STATIC ${sources} $<TARGET_OBJECTS:octet_ops>)
 target_link_libraries(octet_core PUBLIC octet_flags Threads::Threads)
 set_target_properties(octet_core PROPERTIES POSITION_INDEPENDENT_CODE ON)  # for shared libraries
 octet_unity(octet_core)
 
 if(NOT OCTET_KERNELS_ONLY)
-  find_package(PNG REQUIRED)
   find_package(nlohmann_json REQUIRED)
-  target_link_libraries(octet_core PUBLIC nlohmann_json::nlohmann_json PRIVATE PNG::PNG)
+  target_link_libraries(octet_core PUBLIC nlohmann_json::nlohmann_json)
 
   octet_sources(calling_sources ${calling_layers})
   add_library(octet_calling OBJECT ${calling_sources})
@@ -77,9 +83,9 @@ if(NOT OCTET_KERNELS_ONLY)
   include(cmake/embedded_text.cmake)
   embed_text(src/audit/kernel_names.json kKernelNamesText)
   embed_text(src/audit/log_lines.json kLogLinesText)
-  embed_text(src/predict/cards.json kCardsText)
-  embed_text(src/predict/measured_h200.json kMeasuredH200Text)
-  embed_text(src/predict/public_figures.json kPublicFiguresText)
+  embed_text(src/measure/predict/cards.json kCardsText)
+  embed_text(src/measure/predict/measured_h200.json kMeasuredH200Text)
+  embed_text(src/measure/predict/public_figures.json kPublicFiguresText)
   target_include_directories(octet_core PRIVATE ${PROJECT_BINARY_DIR}/generated)
   include(cmake/sqlite.cmake)
   include(cmake/utf8proc.cmake)
@@ -96,17 +102,6 @@ if(NOT OCTET_KERNELS_ONLY)
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/api/version.cpp PROPERTIES
     SKIP_UNITY_BUILD_INCLUSION ON)
   include(cmake/captions.cmake)
-  # By itself, too: the one file that knows folders. Installed data is reached from programs and
-  # libraries in the same way in any prefix; the other two are for what is not installed.
-  include(GNUInstallDirs)
-  set(data ${CMAKE_INSTALL_FULL_DATADIR}/octet)
-  file(RELATIVE_PATH data_from_programs ${CMAKE_INSTALL_FULL_BINDIR} ${data})
-  file(RELATIVE_PATH data_from_libraries ${CMAKE_INSTALL_FULL_LIBDIR} ${data})
-  set(folders OCTET_DATA_FROM_PROGRAMS="${data_from_programs}"
-    OCTET_DATA_FROM_LIBRARIES="${data_from_libraries}"
-    OCTET_BUILD_FOLDER="${CMAKE_BINARY_DIR}" OCTET_SOURCE_FOLDER="${PROJECT_SOURCE_DIR}")
-  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/api/demo.cpp PROPERTIES
-    SKIP_UNITY_BUILD_INCLUSION ON COMPILE_DEFINITIONS "${folders}")
   target_include_directories(octet_calling PRIVATE ${PROJECT_BINARY_DIR}/generated)
   target_compile_definitions(octet_calling PRIVATE OCTET_VERSION="${PROJECT_VERSION}")
 endif()

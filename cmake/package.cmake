@@ -38,7 +38,6 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION
   "The library behind octet, its headers, and what CMake and pkg-config need to find them.")
 set(package_of_fmt libfmt-dev)
-set(package_of_PNG libpng-dev)
 set(package_of_ZLIB zlib1g-dev)
 set(package_of_SQLite libsqlite3-dev)
 set(package_of_utf8proc libutf8proc-dev)

@@ -1,8 +1,24 @@
+# What reads plain text for the small model, and finds that model: not a part of the library.
+file(GLOB demo_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/apps/demo/*.cpp)
+add_library(octet_demo STATIC ${demo_sources})
+target_link_libraries(octet_demo PRIVATE octet_flags octet_calls_only nlohmann_json::nlohmann_json)
+target_include_directories(octet_demo PUBLIC ${PROJECT_SOURCE_DIR}/apps)
+octet_unity(octet_demo)
+# The one file that knows folders. Installed data is reached from a program in the same way in any
+# prefix; the other two are for a program that is not installed.
+include(GNUInstallDirs)
+file(RELATIVE_PATH data_from_programs ${CMAKE_INSTALL_FULL_BINDIR}
+  ${CMAKE_INSTALL_FULL_DATADIR}/octet)
+set(folders OCTET_DATA_FROM_PROGRAMS="${data_from_programs}"
+  OCTET_BUILD_FOLDER="${CMAKE_BINARY_DIR}" OCTET_SOURCE_FOLDER="${PROJECT_SOURCE_DIR}")
+set_source_files_properties(${PROJECT_SOURCE_DIR}/apps/demo/demo.cpp PROPERTIES
+  SKIP_UNITY_BUILD_INCLUSION ON COMPILE_DEFINITIONS "${folders}")
+
 # The program `octet`.
 find_package(CLI11 REQUIRED)
 file(GLOB cli_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/apps/cli/*.cpp)
 add_executable(octet ${cli_sources})
-target_link_libraries(octet PRIVATE octet::octet octet_flags octet_calls_only
+target_link_libraries(octet PRIVATE octet_demo octet::octet octet_flags octet_calls_only
   nlohmann_json::nlohmann_json CLI11::CLI11)
 octet_unity(octet)
 embed_text(apps/cli/record_sitecustomize.py kRecordSitecustomize)

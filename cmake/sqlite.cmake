@@ -1,4 +1,4 @@
-# zlib, which unpacks traces (libpng needs it anyhow), and SQLite, which reads those of Nsight
+# zlib, which packs pictures and unpacks traces, and SQLite, which reads those of Nsight
 # Systems, when it is there. Without it everything else is built all the same, and such a file is
 # refused with a sentence that says so.
 find_package(ZLIB REQUIRED)

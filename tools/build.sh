@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Configures one preset of CMakePresets.json and builds it.
 #
-#   tools/build.sh PRESET [TARGET...]     without a target: everything
+#   tools/build.sh PRESET [-DOPTION=VALUE...] [TARGET...]     without a target: everything
 #
-# CUDA=on|off|auto|nvcc is OCTET_CUDA of cmake/cuda.cmake. OCTET_PYTHON=<interpreter> adds the
+# CUDA=on|off|auto|nvcc|check is OCTET_CUDA of cmake/cuda.cmake. OCTET_PYTHON=<interpreter> adds the
 # target octet_python for it.
 set -euo pipefail
 # shellcheck source=tools/common.sh
@@ -25,22 +25,27 @@ if [ -f "$cache" ] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" "$cache";
   rm -rf "$cache" "$folder/CMakeFiles"
 fi
 
-# A folder that was asked for CUDA keeps it until it is told otherwise: a preset would reset it, and
-# `make build` after `make test` build the program again.
+# A folder that was asked for CUDA keeps it until it is told otherwise, though a preset would reset
+# it; not so for the tests' sake, whose kernels may be those of one architecture.
 cuda=${CUDA:-}
 case "${cuda^^}" in
-  "" | ON | OFF | AUTO | NVCC) ;;
+  "" | ON | OFF | AUTO | NVCC | CHECK) ;;
   /*) cuda="" ;;  # other tools keep the toolkit's place in a variable of this name
   *)
-    complain "CUDA is '$cuda', expected on, off, auto or nvcc"
+    complain "CUDA is '$cuda', expected on, off, auto, nvcc or check"
     exit 2
     ;;
 esac
 if [ -z "$cuda" ] && [ "$preset" = default ] && [ -f "$cache" ]; then
   cuda=$(sed -n 's/^OCTET_CUDA:[A-Z]*=//p' "$cache")
+  [ "$cuda" != CHECK ] || cuda=""
 fi
 options=()
-[ -z "$cuda" ] || options=("-DOCTET_CUDA=${cuda^^}")
+while [[ ${1:-} == -D* ]]; do
+  options+=("$1")
+  shift
+done
+[ -z "$cuda" ] || options+=("-DOCTET_CUDA=${cuda^^}")
 [ -z "${OCTET_PYTHON:-}" ] || options+=(-DOCTET_PYTHON=ON "-DPython_EXECUTABLE=$OCTET_PYTHON")
 
 log=$folder/configure.log

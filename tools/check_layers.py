@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Fails on an #include that breaks the layering, includes point downward only, and on what belongs
-to one model where all are served.
+"""Fails on an #include or an import that breaks the layering, they point downward only, and on
+what belongs to one model where all are served.
 
     tools/check_layers.py [ROOT]
 
 A layer is a folder under src/. MAY_INCLUDE is the whole rule for them; the rest of this file finds
 out which layer an include names. Beside the layers:
   include/octet   the standard library and itself, so that users need no header of ours or others'
-  apps            include/octet and the app's own folder
+  apps            include/octet and the app's own folder; apps/cli also apps/demo
   the rest        anything: tests, bench
-CUDA headers belong to src/cuda, intrinsics to src/cpu.
+CUDA headers belong to src/cuda, intrinsics to src/cpu. The layers of the Python package stand in
+python_layers.py.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import sys
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 
+import python_layers
 from source_files import cpp_files
 
 _GROUND = {"base", "tensor"}
@@ -43,11 +45,11 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "quant": {"weights", "nn", "formats", "backend"} | _GROUND,
     "models": {"nn", "weights", "quant", "formats", "backend"} | _GROUND,
     "engine": {"models", "devices", "tune"} | _MODEL,
-    "convert": {"engine", "models", "quant"} | _MODEL,
-    "measure": {"devices", "nn", "formats"} | _KERNELS,
+    "convert": {"engine", "models", "quant", "devices", "hub"} | _MODEL,
     "audit": {"formats"} | _GROUND,
-    "predict": {"models", "devices"} | _MODEL,
-    "api": {"audit", "predict", "measure", "convert", "engine", "models", "quant", "hub"}
+    "report": {"formats"} | _GROUND,  # results are plain data of include/octet
+    "measure": {"report", "engine", "models", "devices", "hub", "tune"} | _MODEL,
+    "api": {"audit", "report", "measure", "convert", "engine", "models", "quant", "hub"}
     | {"devices", "tune"}
     | _MODEL,
     "python": {"weights", "formats"} | _GROUND,  # the rest through include/octet
@@ -76,10 +78,10 @@ _INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 def named_place(root: Path, includer: PurePosixPath, header: str) -> str | None:
     """The path from the root that `header` names, or None for a header from outside.
 
-    As the compiler does, looks beside the including file, then under src/ and include/. A header
-    that is not there but begins with a layer's name counts as that layer's.
+    As the compiler does, looks beside the including file, then under src/, include/ and apps/. A
+    header that is not there but begins with a layer's name counts as that layer's.
     """
-    for folder in (includer.parent, PurePosixPath("src"), PurePosixPath("include")):
+    for folder in (includer.parent, *map(PurePosixPath, ("src", "include", "apps"))):
         candidate = (root / folder / header).resolve()
         if candidate.is_file() and root in candidate.parents:
             return candidate.relative_to(root).as_posix()
@@ -120,7 +122,7 @@ def offence_of(root: Path, includer: PurePosixPath, quote: str, header: str) -> 
     if is_public:
         return None
     if top == "apps":
-        if parts[:2] == includer.parts[:2]:
+        if parts[:2] in (includer.parts[:2], ("apps", "demo")):
             return None
         return f'"{header}": an app includes only "octet/..." and its own folder, not {place}'
     if layer is None or target_layer == layer or target_layer in MAY_INCLUDE[layer]:
@@ -141,8 +143,7 @@ def model_offence(name: PurePosixPath, line: str) -> str | None:
 
 def main() -> int:
     root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent).resolve()
-    checked = 0
-    offences: list[str] = []
+    checked, offences = python_layers.check(root)
     for path in cpp_files(root):
         name = PurePosixPath(path.relative_to(root).as_posix())
         checked += 1

@@ -1,9 +1,14 @@
 #!/usr/bin/env bash
 # Runs the parts of the test suite one after the other and closes with a summary.
 #
-#   tools/run_tests.sh [PART...]     parts: house release asan cross python package cuda gpu_python
-#                                    sanitize; without one: all but the last three, which need a
-#                                    GPU. gpu_python comes along with cuda
+#   tools/run_tests.sh [--whole] [PART...]    parts: house release asan cross python package cuda
+#                                             gpu_python sanitize; without one: all but the last
+#                                             three, which need a GPU. gpu_python comes along with
+#                                             cuda
+#
+# --whole is for releases, and takes half as long again: kernels are compiled for all GPUs, not for
+# this machine's or one that has every family of them, and the sanitizers watch the tests' own code,
+# too, which otherwise is that of the release.
 #
 # A part whose tools are missing and cannot be installed is skipped with the reason, and counted.
 # It counts as failed instead when the part was named, when CI=true, or with OCTET_STRICT=1.
@@ -11,6 +16,11 @@ set -euo pipefail
 # shellcheck source=tools/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
+whole=""
+if [ "${1:-}" = --whole ]; then
+  whole=1
+  shift
+fi
 named=" $* "
 parts=("$@")
 [ $# -gt 0 ] || parts=(house release asan cross python package)
@@ -30,20 +40,30 @@ run_house() {
   return "$status"
 }
 
-# run_ctest PRESET FOLDER TARGET [LAUNCHER...]
+# run_ctest FOLDER [LAUNCHER...]
 run_ctest() {
-  local preset=$1 folder=$2 target=$3
-  shift 3
+  local folder=$1
+  shift
   # shellcheck disable=SC2086  # CTEST_ARGS holds several words
-  tools/build.sh "$preset" "$target" &&
-    "$@" ctest --test-dir "$folder" --output-on-failure --no-tests=error --timeout 1800 \
-      --parallel "${JOBS:-$(nproc)}" ${CTEST_ARGS:-}
+  "$@" ctest --test-dir "$folder" --output-on-failure --no-tests=error --timeout 1800 \
+    --parallel "${JOBS:-$(nproc)}" ${CTEST_ARGS:-}
 }
 
 # Kernels have to compile without a GPU, too.
-run_release() { CUDA=${CUDA:-nvcc} run_ctest default build all; }
-run_cross() { run_ctest "$CROSS_PRESET" "build/$CROSS_PRESET" test_programs; }
-run_cuda() { run_ctest cuda build/cuda all; }
+build_default() {
+  local kernels=check
+  [ -z "$whole" ] || kernels=nvcc
+  CUDA=${CUDA:-$kernels} tools/build.sh default "$@"
+}
+
+# Arguments for CTest may name cases, which shards hide.
+run_release() {
+  local shards=4
+  [ -z "${CTEST_ARGS:-}" ] || shards=0
+  build_default -DOCTET_TEST_SHARDS=$shards all && run_ctest build
+}
+run_cross() { tools/build.sh "$CROSS_PRESET" test_programs && run_ctest "build/$CROSS_PRESET"; }
+run_cuda() { tools/build.sh cuda all && run_ctest build/cuda; }
 
 # The Python package on the GPU, with whichever Python has what that takes.
 run_gpu_python() {
@@ -62,67 +82,84 @@ run_gpu_python() {
 
 # The GPU's tests once more, each launch watched: by memcheck for addresses, by racecheck for shared
 # memory, by synccheck for barriers, by initcheck for memory that nobody wrote. Under them a kernel
-# takes a hundred times as long, so the largest cases are left to the plain run. cuBLASLt's kernels
-# are not ours to check: racecheck finds hazards inside of them, and initcheck takes what they
-# wrote for unwritten (their TMA stores, probably) and blames whoever reads it: whole networks are
-# not for it. cuDNN's attention has more barriers than synccheck follows. Uploads that wait for a
-# slow device do not end under initcheck. One test asks CUDA for what it has to refuse, which
-# memcheck reports. No tool sees a ping-pong GEMM's scales replaced by later ones: that takes as
-# many tiles as *MoreTiles* has.
+# takes a hundred times as long, most of it on the host: so the shares of all four are one queue for
+# all cores, and each of our kernels runs in those cases whose answer may differ. The largest cases
+# and those that differ in values alone are left to the plain run; sizes matter to memcheck, the
+# others see each tile at its own edges, with every fusion.
 run_sanitize() {
-  local tool filter large status=0
-  large='*MoreTiles*:*Plan*:*ThatTune*:*TooMuchMemory*:*At1024Pixels*:*TextOfThousands*'
-  large+=':*ChunksOfScores*'
+  local tool share shares=${JOBS:-$(nproc)} status=0 built=$SECONDS
+  if [ "$shares" -gt 16 ]; then shares=16; fi  # each has a context on the GPU
   tools/build.sh gpu-sanitize cuda_tests || return 1
+  say "built in $((SECONDS - built)) s"
+  rm -f "$logs"/{memcheck,racecheck,synccheck,initcheck}-*.log
+  export -f watch_gpu_tests gpu_test_filter compute_sanitizer
+  for tool in initcheck memcheck racecheck synccheck; do
+    for share in $(seq 0 $((2 * shares - 1))); do echo "$tool $share"; done
+  done | xargs -P "$shares" -L 1 bash -c 'watch_gpu_tests "$@"' "$logs" $((2 * shares)) || status=1
   for tool in memcheck racecheck synccheck initcheck; do
-    filter="-$large"
-    case "$tool" in
-      memcheck) filter+=':RecordingOnGpu.WorkThatWaits*' ;;
-      racecheck)
-        filter='*AroundItsOwnTile*:CudaRows.QuantizeEqualsRef:*AttentionWay.RaggedLengths*'
-        filter+=':CudaAlignedOps.Norm*:CudaAlignedOps.RotateHeads*:CudaAlignedOps.GroupNorm*'
-        filter+=':*RotatedHeadMean*:CallsOnGpu.ReadWeightsInEachForm'
-        ;;
-      synccheck) filter+=':CudnnWay.*' ;;
-      initcheck)
-        filter+=':*Golden*:*unfused*:CudaAttention.*:CudaAlignedOps.MatmulWithBias*'
-        filter+=':CudaAlignedOps.Conv2d*:RecordingOnGpu.*:TextInt8OnGpu.*:CudaUploads.*'
-        ;;
-    esac
-    watch_gpu_tests "$tool" "$filter" || status=1
+    count_watched "$tool" || status=1
   done
   return "$status"
 }
 
-# watch_gpu_tests TOOL FILTER: in many processes, because it is the host that the tools keep busy. A
-# share whose filter leaves no test never starts CUDA, which is no error; that no share has one is.
+# gpu_test_filter TOOL. cuBLASLt's kernels are not ours to check: racecheck finds hazards inside of
+# them, and initcheck takes what they wrote for unwritten (their TMA stores, probably) and blames
+# whoever reads it: whole networks are not for it. cuDNN's attention has more barriers than
+# synccheck follows. Uploads that wait for a slow device do not end under initcheck. One test asks
+# CUDA for what it has to refuse, which memcheck reports. No tool sees a ping-pong GEMM's scales
+# replaced by later ones: that takes as many tiles as *MoreTiles* has.
+gpu_test_filter() {
+  local left sizes
+  left='*MoreTiles*:*Plan*:*ThatTune*:*TooMuchMemory*:*At1024Pixels*:*TextOfThousands*'
+  left+=':*ChunksOfScores*:*ManyKeys*:*ExtremeValues*:*SwigluOfAllGates*:*RunsWhenForced*'
+  left+=':*AttentionWay.LargeScores*:*ScoresOfMinusInfinity*:*Nan*'
+  sizes='*EqualsRefOnRaggedShapes*:*EveryKernelOnPlainRows.EqualsRef/*'
+  case "$1" in
+    memcheck) echo "-$left:RecordingOnGpu.WorkThatWaits*" ;;
+    racecheck)
+      echo '*AroundItsOwnTile*:CudaRows.QuantizeEqualsRef:*AttentionWay.RaggedLengths*' \
+        ':CudaAlignedOps.Norm*:CudaAlignedOps.RotateHeads*:CudaAlignedOps.GroupNorm*' \
+        ':*RotatedHeadMean*:CallsOnGpu.ReadWeightsInEachForm' | tr -d ' '
+      ;;
+    synccheck) echo "-$left:$sizes:CudnnWay.*" ;;
+    initcheck)
+      echo "-$left:$sizes:*Golden*:*unfused*:CudaAttention.*:CudaAlignedOps.MatmulWithBias*" \
+        ':CudaAlignedOps.Conv2d*:RecordingOnGpu.*:TextInt8OnGpu.*:CudaUploads.*' | tr -d ' '
+      ;;
+  esac
+}
+
+# SHARES TOOL SHARE, with the folder of logs as $0. A share whose filter leaves no test never starts
+# CUDA, which is no error; that no share has one is.
 watch_gpu_tests() {
-  local tool=$1 filter=$2 shares=${JOBS:-$(nproc)} status=0 log
-  if [ "$shares" -gt 16 ]; then shares=16; fi  # each has a context on the GPU
-  rm -f "$logs/$tool-"*.log
-  # shellcheck disable=SC2016  # the inner shell expands it
-  seq 0 $((shares - 1)) |
-    xargs -P "$shares" -I{} env GTEST_TOTAL_SHARDS="$shares" GTEST_SHARD_INDEX={} \
-      sh -c '"$@" >"$0" 2>&1' "$logs/$tool-{}.log" \
-      "$(compute_sanitizer)" --tool "$tool" --error-exitcode 9 --print-limit 5 \
-      --require-cuda-init no build/gpu-sanitize/cuda_tests --gtest_filter="$filter" || status=1
-  if [ "$status" != 0 ]; then
-    for log in "$logs/$tool-"*.log; do
-      if grep -q 'SUMMARY: 0 ' "$log" && ! grep -q 'FAILED' "$log"; then continue; fi
-      grep -vE '^\[( RUN  |       OK|-----)' "$log" || true
-    done
-  fi
-  awk -v tool="$tool" '
+  local log=$0/$2-$3.log status=0
+  SECONDS=0
+  GTEST_TOTAL_SHARDS=$1 GTEST_SHARD_INDEX=$3 "$(compute_sanitizer)" --tool "$2" \
+    --error-exitcode 9 --print-limit 5 --require-cuda-init no build/gpu-sanitize/cuda_tests \
+    --gtest_filter="$(gpu_test_filter "$2")" >"$log" 2>&1 || status=1
+  echo "watched for $SECONDS s" >>"$log"
+  if [ "$status" != 0 ]; then grep -vE '^\[( RUN  |       OK|-----)' "$log"; fi
+  return "$status"
+}
+
+# count_watched TOOL: what its shares found, what they took together, and the slowest test.
+count_watched() {
+  awk -v tool="$1" '
     /^\[       OK \]/ { passed++ }
+    /^\[       OK \].* ms\)$/ {
+      took = substr($(NF - 1), 2) / 1000
+      if (took > longest) { longest = took; slowest = $4 }
+    }
     /^\[  FAILED  \].*ms\)$/ { failed++ }
     /^\[  SKIPPED \].*ms\)$/ { skipped++ }
     / (ERROR|RACECHECK) SUMMARY: / && !/not printed/ { errors += $4 }
+    /^watched for [0-9]+ s$/ { seconds += $3 }
     END {
-      printf "compute-sanitizer %s: %d tests passed, %d skipped, %d failed; %d errors\n",
-        tool, passed, skipped, failed, errors
+      printf "compute-sanitizer %s: %d tests passed, %d skipped, %d failed; %d errors; %d s of " \
+        "one core, the longest test %d (%s)\n",
+        tool, passed, skipped, failed, errors, seconds, longest, slowest
       exit passed == 0
-    }' "$logs/$tool-"*.log || status=1
-  return "$status"
+    }' "$logs/$1-"*.log
 }
 
 compute_sanitizer() {
@@ -133,18 +170,25 @@ run_asan() {
   # The sanitizers of gcc 12 and 13 need addresses that some kernels' randomization takes.
   local launcher=(env)
   if setarch -R true 2>/dev/null; then launcher=(setarch -R); fi
-  UBSAN_OPTIONS=print_stacktrace=1 run_ctest asan build/asan test_programs "${launcher[@]}"
+  local objects=""
+  if [ -z "$whole" ]; then
+    build_default test_objects || return 1
+    objects=$PWD/build
+  fi
+  tools/build.sh asan "-DOCTET_TEST_OBJECTS=$objects" test_programs &&
+    UBSAN_OPTIONS=print_stacktrace=1 run_ctest build/asan "${launcher[@]}"
 }
 
 run_python() {
-  OCTET_PYTHON=$PWD/.venv/bin/python tools/build.sh default octet_python || return 1
-  # A file's tests share what they set up, so files are what the processes share out.
-  OCTET_BUILD_DIR=$PWD/build .venv/bin/python -m pytest -q -rs --color=no \
+  OCTET_PYTHON=$PWD/.venv/bin/python build_default octet_python || return 1
+  # A file's tests share what they set up, so files are what the processes share out. Threads of
+  # torch that wait leave the cores to others.
+  OMP_WAIT_POLICY=passive OCTET_BUILD_DIR=$PWD/build .venv/bin/python -m pytest -q -rs --color=no \
     --numprocesses "${JOBS:-$(nproc)}" --maxprocesses 4 --dist loadfile tests/python \
     tools/demo_model tools/fidelity/test_report.py
 }
 
-run_package() { tools/build.sh default octet && tools/test_deb.sh; }
+run_package() { build_default octet && tools/test_deb.sh; }
 
 needs_of() {
   case "$1" in

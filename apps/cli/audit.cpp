@@ -1,5 +1,5 @@
 // octet audit
-#include "octet/audit.h"
+#include "octet/tools/audit.h"
 
 #include <fmt/format.h>
 
@@ -12,8 +12,8 @@
 #include "commands.h"
 #include "failed_check.h"
 #include "help_page.h"
-#include "octet/files.h"
-#include "octet/text.h"
+#include "octet/tools/files.h"
+#include "octet/tools/text.h"
 #include "output.h"
 #include "output_files.h"
 
@@ -39,7 +39,7 @@ void check_verdict(const AuditReport& report, const std::vector<std::string>& fa
     const bool falls_back = word == "fallback" && report.verdict == AuditVerdict::fallback;
     if (!falls_back && !is_fake(report.verdict)) continue;
     throw FailedCheck(
-        fmt::format("--fail-on {}: the verdict is {}", word, name_of(report.verdict)));
+        fmt::format("--fail-on {}: the verdict is {}", word, title_of(report.verdict)));
   }
 }
 
@@ -91,7 +91,7 @@ Recording record_command(const AuditArguments& arguments, const CommonFlags& fla
     std::fputs(how_to_record(request.command).c_str(), stdout);
   }
   throw Error(fmt::format(
-      "{}: {}and nothing was recorded; it did not use PyTorch, or its Python reads no PYTHONPATH "
+      "{}: {}and nothing was recorded; it did not use PyTorch, or its Python ignores PYTHONPATH "
       "(-I, -E), or it ended before the trace was written: docs/audit.md shows other ways",
       shell_line(request.command),
       recording.failure.empty() ? "it ended, " : "it " + recording.failure + ", "));
@@ -121,7 +121,7 @@ void run_audit(const CLI::App& command, const CommonFlags& flags, const AuditArg
   if (!arguments.page.empty()) text += printable(arguments.page) + "\n";
   show(flags, text, nlohmann::ordered_json::parse(audit_json(report)));
   if (!recording.failure.empty()) {
-    throw Error(fmt::format("{}: {}; what it had recorded until then was audited",
+    throw Error(fmt::format("{}: {}; what it had recorded by then was audited",
                             shell_line(arguments.words), recording.failure));
   }
   check_verdict(report, arguments.fail_on);
@@ -132,10 +132,10 @@ std::string no_empty_path(const std::string& path) {
 }
 
 void add_record_flags(CLI::App& command, AuditArguments& arguments) {
-  command.add_flag("--record", arguments.record,
-                   "Run the command that stands after --, have PyTorch profile it, and audit the "
-                   "trace");
-  command.add_option("-o,--out", arguments.recording.out, "Where the recorded trace is kept")
+  command.add_flag(
+      "--record", arguments.record,
+      "Run the command after --, profile it with PyTorch's profiler, and audit the trace");
+  command.add_option("-o,--out", arguments.recording.out, "Where to keep the recorded trace")
       ->type_name("FILE")
       ->capture_default_str()
       ->needs("--record")
@@ -143,13 +143,14 @@ void add_record_flags(CLI::App& command, AuditArguments& arguments) {
         const bool is_trace = path.ends_with(".json") || path.ends_with(".json.gz");
         return is_trace
                    ? std::string()
-                   : fmt::format("'{}' is no name for a trace, expected .json or .json.gz", path);
+                   : fmt::format("'{}' is not a valid name for a trace, expected .json or .json.gz",
+                                 path);
       });
   constexpr int64_t kDay = 86400;
   add_whole_number(command, "--record-skip", arguments.recording.skip, 0, kDay,
-                   "Seconds of warm-up that are not recorded");
+                   "Seconds of warm-up to skip");
   add_whole_number(command, "--record-seconds", arguments.recording.seconds, 1, kDay,
-                   "Stop recording after so many seconds (default: when the command ends)");
+                   "Stop recording after this many seconds (default: when the command ends)");
   command.get_option("--record-skip")->needs("--record");
   command.get_option("--record-seconds")->default_str("")->needs("--record");
   set_group(command, "Recording", {"--record", "--out", "--record-skip", "--record-seconds"});
@@ -159,28 +160,27 @@ void add_record_flags(CLI::App& command, AuditArguments& arguments) {
 
 void add_audit(CLI::App& program, CommonFlags& flags) {
   CLI::App* command = program.add_subcommand(
-      "audit", "Find out whether an INT8 run was one, from its profiler traces");
+      "audit", "Find out from profiler traces whether an INT8 run really was INT8");
   add_output_flags(*command, flags);
   const auto arguments = std::make_shared<AuditArguments>();
   command
       ->add_option("trace", arguments->words,
-                   "Of one run: PyTorch profiler traces, Nsight Compute CSV, Nsight Systems CSV or "
-                   "SQLite, logs of ComfyUI or vLLM, reports of Octet; - is standard input")
+                   "Files of one run: PyTorch profiler traces, Nsight Compute CSV, Nsight Systems "
+                   "CSV or SQLite, ComfyUI or vLLM logs, Octet reports; - is standard input")
       ->type_name("FILE");
   command->add_option("--html", arguments->page, "Write the report as an HTML page")
       ->type_name("FILE")
       ->check(no_empty_path);
   command
-      ->add_option(
-          "--fail-on", arguments->fail_on,
-          "Exit with 3 when weights were dequantized for products in floating point: fake, "
-          "and none ran natively; fallback, also beside native ones")
+      ->add_option("--fail-on", arguments->fail_on,
+                   "Exit with 3 if weights were dequantized and multiplied in floating point: "
+                   "fake, with no native linears; fallback, also alongside native ones")
       ->delimiter(',')
       ->allow_extra_args(false);
   choose_from(command->get_option("--fail-on"), {"fake", "fallback"}, "");
   command
       ->add_option("--card", arguments->request.card,
-                   "The card that it ran on, where the trace does not tell: rtx3090, a100")
+                   "The card it ran on, if the trace does not say: rtx3090, a100")
       ->type_name("NAME");
   add_record_flags(*command, *arguments);
   set_examples(*command, {"octet audit trace.json.gz --html audit.html",

@@ -16,8 +16,8 @@
 #include <system_error>
 
 #include "octet/error.h"
-#include "octet/files.h"
-#include "octet/text.h"
+#include "octet/tools/files.h"
+#include "octet/tools/text.h"
 #include "record_sitecustomize_text.h"
 
 extern char** environ;
@@ -77,7 +77,7 @@ class PrivateFolder {
     path_ = (parent / ".octet-record-XXXXXX").string();
     if (::mkdtemp(path_.data()) == nullptr) {
       const std::string why = std::strerror(errno);
-      throw Error(fmt::format("{}: no folder for the recording can be made there: {}",
+      throw Error(fmt::format("{}: a folder for the recording cannot be created there: {}",
                               parent.string(), why));
     }
   }
@@ -150,7 +150,7 @@ pid_t start(std::vector<std::string> command, ChildEnvironment& environment, boo
   ::posix_spawn_file_actions_destroy(&files);
   ::posix_spawnattr_destroy(&attributes);
   if (failed != 0) {
-    throw Error(fmt::format("{}: cannot be run: {}; name a program after --", command.front(),
+    throw Error(fmt::format("{}: cannot be run: {}; give a program after --", command.front(),
                             std::strerror(failed)));
   }
   return process;
@@ -159,7 +159,9 @@ pid_t start(std::vector<std::string> command, ChildEnvironment& environment, boo
 int wait_for(pid_t process) {
   int status = 0;
   while (::waitpid(process, &status, 0) == -1) {
-    if (errno != EINTR) throw Error(fmt::format("the command is lost: {}", std::strerror(errno)));
+    if (errno != EINTR) {
+      throw Error(fmt::format("waiting for the command failed: {}", std::strerror(errno)));
+    }
   }
   recorded_process = 0;  // its number may be another's from now on
   return status;
@@ -168,7 +170,7 @@ int wait_for(pid_t process) {
 // Nothing where it ended well, or because it was asked to.
 std::string failure_of(int status) {
   if (asked_to_end || (WIFEXITED(status) && WEXITSTATUS(status) == 0)) return "";
-  if (WIFEXITED(status)) return fmt::format("ended with the exit code {}", WEXITSTATUS(status));
+  if (WIFEXITED(status)) return fmt::format("ended with exit code {}", WEXITSTATUS(status));
   return fmt::format("was ended by signal {} ({})", WTERMSIG(status),
                      ::strsignal(WTERMSIG(status)));
 }

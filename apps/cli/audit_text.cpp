@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "octet/text.h"
+#include "octet/tools/text.h"
 #include "output.h"
 
 namespace octet::cli {
@@ -36,7 +36,7 @@ std::string time_of(double us) { return short_number(us / 1000); }
 std::string place_of(const AuditLinear& linear, bool whole) {
   if (!linear.layer.empty())
     return whole ? printable(linear.layer) : layer_end(linear.layer, kMostLayer);
-  if (linear.n <= 0 && linear.k <= 0) return "not told";
+  if (linear.n <= 0 && linear.k <= 0) return "unknown";
   const auto extent = [](int64_t value) { return value > 0 ? std::to_string(value) : "?"; };
   return fmt::format("{} x {} x {}", extent(linear.m), extent(linear.n), extent(linear.k));
 }
@@ -89,9 +89,9 @@ std::string offender_table(const AuditReport& report, bool all) {
   std::vector<std::string> ways;
   for (size_t i = 0; i < shown; ++i) {
     const AuditLinear& each = *offenders[i];
-    table.add({place_of(each, all), name_of(each.verdict), std::to_string(each.calls),
+    table.add({place_of(each, all), title_of(each.verdict), std::to_string(each.calls),
                time_of(each.gemm_us), time_of(each.dequantize_us), time_of(each.quantize_us)});
-    const std::string way = fmt::format("{}: {}", name_of(each.verdict), printable(each.how));
+    const std::string way = fmt::format("{}: {}", title_of(each.verdict), printable(each.how));
     if (std::find(ways.begin(), ways.end(), way) == ways.end()) ways.push_back(way);
   }
   std::string text = "\n" + table.text();
@@ -131,12 +131,12 @@ std::string log_lines(const AuditReport& report) {
 std::string saving_lines(const AuditReport& report) {
   const AuditSaving& saving = report.saving;
   if (!(saving.linear_us > 0)) return "";
-  std::string text =
-      fmt::format("\nNative INT8 could save: {} of the time are linears that did not run in INT8",
-                  short_percent(saving.linear_share));
+  std::string text = fmt::format(
+      "\nNative INT8 could save: {} of the time went into linears that did not run in INT8",
+      short_percent(saving.linear_share));
   if (saving.at_most > 0) {
     text += fmt::format(
-        ", so the whole would\nbe at most {:.2f} times as fast, if they took no time (Amdahl)",
+        ", so the run\nwould be at most {:.2f} times as fast if they took no time (Amdahl)",
         saving.at_most);
   }
   text += '.';

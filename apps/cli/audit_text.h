@@ -4,7 +4,7 @@
 #include <string>
 
 #include "flags.h"
-#include "octet/audit.h"
+#include "octet/tools/audit.h"
 
 namespace octet::cli {
 

@@ -1,5 +1,5 @@
 // octet bench e2e
-#include "octet/bench_e2e.h"
+#include "octet/tools/bench_e2e.h"
 
 #include <fmt/format.h>
 
@@ -34,9 +34,9 @@ Json to_json(const E2eBench& bench) {
                {"date", bench.date},
                {"commit", bench.commit},
                {"model", known(bench.model)},
-               {"dtype", word_of(dtype_words(), bench.activations)},
-               {"linears", word_of(linears_words(), bench.linears)},
-               {"attention", word_of(attention_words(), bench.attention)},
+               {"dtype", word_of(bench.activations)},
+               {"linears", word_of(bench.linears)},
+               {"attention", word_of(bench.attention)},
                {"width", bench.size.width},
                {"height", bench.size.height},
                {"steps", bench.steps},
@@ -63,17 +63,16 @@ std::string to_text(const E2eBench& bench) {
   add("denoising", median.denoise_s);
   add("decoding", median.decode_s);
   table.add({"picture", marked(short_number(median.whole_s), bench.steadiness), ""});
-  const size_t count = bench.pictures.size();
   const std::string energy =
       bench.power.is_known() ? fmt::format(", {:.0f} J", bench.joules_per_picture()) : "";
   return fmt::format(
       "{}\n{} x {} pixels, {} steps, {} text tokens, {}; linears {}, activations {}\n{}\n\n"
-      "{}\nMedians of {} picture{} after one that is not counted; {} ms per step{}; at most {} in "
+      "{}\nMedians of {} after one that is not counted; {} ms per step{}; at most {} in "
       "use.\n{}{}",
       bench.device, bench.size.width, bench.size.height, bench.steps, bench.text_tokens,
-      bench.model.empty() ? "random weights" : bench.model, word_of(linears_words(), bench.linears),
-      word_of(dtype_words(), bench.activations), bench.places, table.text(), count,
-      count == 1 ? "" : "s", short_number(bench.ms_per_step()), energy,
+      bench.model.empty() ? "random weights" : bench.model, word_of(bench.linears),
+      word_of(bench.activations), bench.places, table.text(),
+      counted(bench.pictures.size(), "picture"), short_number(bench.ms_per_step()), energy,
       human_bytes(bench.peak_bytes), power_line(bench.power),
       bench.steadiness.reliable ? "" : kUnreliableLine);
 }
@@ -89,25 +88,25 @@ void add_bench_e2e(CLI::App& bench, CommonFlags& flags) {
   const auto steps = std::make_shared<int64_t>(request->steps);
   const auto pictures = std::make_shared<int64_t>(request->pictures);
   e2e->add_option("--model", request->model,
-                  "A model's folder, in place of random weights of the published sizes")
+                  "A model's folder, instead of random weights of the published sizes")
       ->type_name("FOLDER");
   add_image_size(*e2e, request->size.width, request->size.height);
-  add_whole_number(*e2e, "--steps", *steps, 1, 1000, "Of each picture");
+  add_whole_number(*e2e, "--steps", *steps, 1, 1000, "Steps per picture");
   add_whole_number(*e2e, "--pictures", *pictures, 1, 100,
-                   "To measure, after one that is not counted");
+                   "Pictures to measure, after one that is not counted");
   add_whole_number(*e2e, "--text-tokens", request->text_tokens, 1, 2048,
-                   "Tokens of the caption; a --model has a caption of its own");
+                   "Tokens of the caption; a --model has its own caption");
   add_whole_number(*e2e, "--layers", request->layers, 1, request->layers,
-                   "Shorten the transformers of random weights");
-  add_choice(*e2e, "--dtype", request->activations, dtype_words(),
-             "Of activations, and of weights that are not INT8");
-  add_choice(*e2e, "--linears", request->linears, linears_words({Linears::int8, Linears::floating}),
-             "What large linears run in");
-  add_choice(*e2e, "--attention", request->attention, attention_words(),
-             "What attention is multiplied in: its scores, with int8-full all of it");
+                   "Fewer layers, for random weights");
+  add_choice(*e2e, "--dtype", request->activations,
+             "Type of activations, and of weights that are not INT8");
+  add_choice(*e2e, "--linears", request->linears, "Precision of the large linears",
+             {Linears::int8, Linears::floating});
+  add_choice(*e2e, "--attention", request->attention,
+             "Precision of attention: int8 for its scores, int8-full for all of it");
   add_require_int8(*e2e, request->require_int8);
-  add_choice(*e2e, "--tune", request->tuning, tuning_words(),
-             "Measure the kernels first: never, where the plan file lacks a shape, or always");
+  add_choice(*e2e, "--tune", request->tuning,
+             "Measure the kernels first: never, if the plan file lacks a shape, or always");
   set_examples(*e2e, {"octet bench e2e --device cuda --size 1024 --steps 48",
                       "octet bench e2e --model ideogram-4-int8 --steps 20 --pictures 5"});
   e2e->callback([&flags, request, steps, pictures] {

@@ -7,7 +7,7 @@
 
 #include "commands.h"
 #include "help_page.h"
-#include "octet/bench.h"
+#include "octet/tools/bench.h"
 #include "output.h"
 #include "output_files.h"
 #include "steadiness.h"
@@ -121,8 +121,8 @@ std::string to_text(const GemmBench& bench) {
     table.add(std::move(cells));
   }
   return fmt::format(
-      "{}\nactivations and outputs {}\n\n{}"
-      "\nMedians, all paths in turns. Peak: the multiply instruction with its operands at hand.\n"
+      "{}\nactivations and outputs {}\n\n{}\nMedians, all paths interleaved. Peak: the multiply "
+      "instruction with its operands at hand.\n"
       "Linear: quantizing the activations + gemm. vs: how many times faster the linear is, or\n"
       "where it says so, the gemm alone.\n{}{}",
       bench.device, bench.dtype, table.text(),
@@ -142,16 +142,17 @@ void add_bench_gemm(CLI::App& bench, CommonFlags& flags) {
   const auto shapes = std::make_shared<std::string>(model_shapes("1024"));
   const auto only_native = std::make_shared<bool>(false);
   add_shapes(*gemm, *shapes);
-  add_choice(*gemm, "--dtype", request->dtype, {"bf16", "f32"},
-             "Of activations and outputs; f32 is compared with full-precision F32, also on a GPU");
+  add_choice(
+      *gemm, "--dtype", request->dtype, word_list<Activations>(),
+      "Type of activations and outputs; f32 is compared with full-precision F32, also on a GPU");
   add_choice(*gemm, "--path", request->path, {"auto", "int8", "bf16"},
-             "What the linear runs; auto is the faster one");
-  add_choice(*gemm, "--tune", request->tune, {"off", "missing", "all"},
-             "Measure the kernels first: never, where the plan file lacks a shape, or always");
+             "Path of the linear; auto is the faster one");
+  add_choice(*gemm, "--tune", request->tune,
+             "Measure the kernels first: never, if the plan file lacks a shape, or always");
   constexpr double kMostSeconds = 3600;
   add_seconds(*gemm, "--seconds", request->seconds, kMostSeconds, "At least this long per shape");
   CLI::Option* native =
-      gemm->add_flag("--only-native", *only_native, "Leave out all that is compared with");
+      gemm->add_flag("--only-native", *only_native, "Measure only the native path");
   gemm->add_flag("--peers", request->peers,
                  "Also compare with the INT8 GEMM of the device's own library")
       ->excludes(native);
@@ -163,7 +164,7 @@ void add_bench_gemm(CLI::App& bench, CommonFlags& flags) {
     request->threads = flags.threads;
     request->compare = !*only_native;
     if (request->path != "int8" && request->dtype != "bf16") {
-      throw CLI::ValidationError(fmt::format("--path {} goes with --dtype bf16, got --dtype {}",
+      throw CLI::ValidationError(fmt::format("--path {} needs --dtype bf16, got --dtype {}",
                                              request->path, request->dtype));
     }
     if (request->peers && request->path == "bf16") {

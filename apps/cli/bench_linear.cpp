@@ -7,7 +7,7 @@
 
 #include "commands.h"
 #include "help_page.h"
-#include "octet/bench.h"
+#include "octet/tools/bench.h"
 #include "output.h"
 #include "output_files.h"
 #include "steadiness.h"

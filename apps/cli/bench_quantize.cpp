@@ -6,7 +6,7 @@
 
 #include "commands.h"
 #include "help_page.h"
-#include "octet/bench.h"
+#include "octet/tools/bench.h"
 #include "output.h"
 #include "output_files.h"
 #include "steadiness.h"
@@ -44,9 +44,8 @@ std::string to_text(const QuantizeBench& bench) {
                figure(short_percent(row.share_of_copy))});
   }
   return fmt::format(
-      "{}\nrows of {} to int8\n\n{}"
-      "\nMedians, in turns. GB/s: bytes read and written. Copy: one that reads and writes as "
-      "many.\n{}",
+      "{}\nrows of {} to int8\n\n{}\nMedians, interleaved. GB/s: bytes read and written. Copy: one "
+      "that reads and writes as many.\n{}",
       bench.device, bench.dtype, table.text(), unreliable_line(bench.rows));
 }
 

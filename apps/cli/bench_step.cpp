@@ -1,5 +1,5 @@
 // octet bench step
-#include "octet/bench_step.h"
+#include "octet/tools/bench_step.h"
 
 #include <fmt/format.h>
 
@@ -60,9 +60,9 @@ Json to_json(const StepBench& bench) {
   return {{"device", bench.device},
           {"date", bench.date},
           {"commit", bench.commit},
-          {"dtype", word_of(dtype_words(), bench.activations)},
-          {"linears", word_of(linears_words(), bench.linears)},
-          {"attention", word_of(attention_words(), bench.attention)},
+          {"dtype", word_of(bench.activations)},
+          {"linears", word_of(bench.linears)},
+          {"attention", word_of(bench.attention)},
           {"threads", bench.threads},
           {"width", bench.width},
           {"height", bench.height},
@@ -187,8 +187,8 @@ std::string ceiling_line(const StepBench& bench) {
     return value > 0 ? fmt::format("{} {}", short_number(value), unit) : "unknown";
   };
   return fmt::format(
-      "Ceilings, measured after the steps: INT8 {}, bf16 {}, copying {}. An op's "
-      "bytes: its\nmatrices, each once.",
+      "Ceilings, measured after the steps: INT8 {}, bf16 {}, copying {}. An op's bytes: "
+      "its\nmatrices, each counted once.",
       in("TOPS", bench.int8_ceiling_tops), in("TOPS", bench.bf16_ceiling_tops),
       in("GB/s", bench.copy_gb_per_s));
 }
@@ -202,17 +202,16 @@ std::string to_text(const StepBench& bench) {
   return fmt::format(
       "{}\n{} x {} pixels, {} text tokens, layers: {}, linears {}, activations {}\n"
       "{:.2f} billion random weights in {}, at most {} in use during a step\n\n"
-      "{}\n{}\n{}"
-      "\nMedians of {} step{}; a step is one pass of each transformer, guidance and update. gemm: "
-      "native\nINT8; matmul: not quantized. {}\n{}\n{}\n{}{}",
+      "{}\n{}\n{}\nMedians of {} step{}; a step is one pass of each network, guidance and update. "
+      "gemm: native\nINT8; matmul: not quantized. {}\n{}\n{}\n{}{}",
       bench.device, bench.width, bench.height, bench.text_tokens, bench.layers,
-      word_of(linears_words(), bench.linears), word_of(dtype_words(), bench.activations),
+      word_of(bench.linears), word_of(bench.activations),
       static_cast<double>(bench.parameters) * 1e-9, human_bytes(bench.weight_bytes),
       human_bytes(bench.peak_bytes), branch_table(bench, speed), op_table(bench, speed, watched_ms),
       kernel_table(bench, speed), bench.steps, bench.steps == 1 ? "" : "s",
-      is_disturbed ? fmt::format("Ops were timed in passes of their own, at {} ms per step.",
+      is_disturbed ? fmt::format("Ops were timed in separate passes, at {} ms per step.",
                                  short_number(watched_ms))
-                   : "Ops were timed in passes of their own.",
+                   : "Ops were timed in separate passes.",
       work_line(bench), ceiling_line(bench), power_line(bench.power),
       unreliable_line(bench.branches));
 }
@@ -221,7 +220,7 @@ std::string to_text(const StepBench& bench) {
 
 void add_bench_step(CLI::App& bench, CommonFlags& flags) {
   CLI::App* step = bench.add_subcommand(
-      "step", "One denoising step of the whole transformer, with random weights");
+      "step", "One denoising step of the full-size model, with random weights");
   add_device_flags(*step, flags);
   add_output_flags(*step, flags);
   const auto request = std::make_shared<StepBenchRequest>();
@@ -231,16 +230,16 @@ void add_bench_step(CLI::App& bench, CommonFlags& flags) {
   add_image_size(*step, request->width, request->height);
   add_whole_number(*step, "--text-tokens", request->text_tokens, 0, 2048, "Tokens of the caption");
   add_whole_number(*step, "--layers", request->layers, 1, request->layers,
-                   "Shorten the transformer, where memory or patience is short");
-  add_choice(*step, "--dtype", request->activations, dtype_words(),
-             "Of activations, and of weights that are not INT8");
-  add_choice(*step, "--linears", request->linears,
-             linears_words({Linears::int8, Linears::floating}), "What large linears run in");
-  add_choice(*step, "--attention", request->attention, attention_words(),
-             "What attention is multiplied in: its scores, with int8-full all of it");
+                   "Fewer layers, to save memory or time");
+  add_choice(*step, "--dtype", request->activations,
+             "Type of activations, and of weights that are not INT8");
+  add_choice(*step, "--linears", request->linears, "Precision of the large linears",
+             {Linears::int8, Linears::floating});
+  add_choice(*step, "--attention", request->attention,
+             "Precision of attention: int8 for its scores, int8-full for all of it");
   add_require_int8(*step, request->require_int8);
-  add_choice(*step, "--tune", request->tuning, tuning_words(),
-             "Measure the kernels first: never, where the plan file lacks a shape, or always");
+  add_choice(*step, "--tune", request->tuning,
+             "Measure the kernels first: never, if the plan file lacks a shape, or always");
   add_whole_number(*step, "--steps", *steps, 1, 1000, "Steps to measure");
   set_examples(*step, {"octet bench step --device cuda --size 1024",
                        "octet bench step --size 256 --layers 2 --steps 3"});

@@ -10,7 +10,7 @@
 #include "field_names.h"
 #include "help_page.h"
 #include "octet/error.h"
-#include "octet/text.h"
+#include "octet/tools/text.h"
 #include "output.h"
 #include "output_files.h"
 
@@ -28,16 +28,12 @@ bool is_error(const CaptionFinding& finding) {
   return finding.severity == CaptionFinding::Severity::error;
 }
 
-const char* severity_of(const CaptionFinding& finding) {
-  return is_error(finding) ? "error" : "warning";
-}
-
 nlohmann::ordered_json to_json(const CaptionReport& report) {
   auto findings = nlohmann::ordered_json::array();
   for (const auto& finding : report.findings) {
     findings.push_back({{"path", finding.path},
-                        {"rule", finding.rule},
-                        {"severity", severity_of(finding)},
+                        {"rule", finding.rule.text()},
+                        {"severity", word_of(finding.severity)},
                         {"fixable", finding.fixable}});
   }
   return {{"valid", report.valid()}, {"findings", findings}, {"caption", known(report.canonical)}};
@@ -48,30 +44,29 @@ std::string lines_of(const CaptionReport& report, bool quiet) {
   std::string lines;
   for (const auto& finding : report.findings) {
     if (quiet && !is_error(finding)) continue;
-    lines +=
-        fmt::format("{}: {}: {}\n", severity_of(finding), finding.path, printable(finding.rule));
+    lines += fmt::format("{}: {}: {}\n", word_of(finding.severity), finding.path,
+                         printable(finding.rule));
   }
   return lines;
 }
 
 std::string closing_sentence(const std::string& name, const CaptionReport& report) {
-  int errors = 0;
-  int fixable = 0;
+  size_t errors = 0;
+  size_t fixable = 0;
   for (const auto& finding : report.findings) {
     errors += is_error(finding) ? 1 : 0;
     fixable += is_error(finding) && finding.fixable ? 1 : 0;
   }
-  std::string sentence =
-      fmt::format("{}: {} error{} in the caption", name, errors, errors == 1 ? "" : "s");
-  if (fixable == errors) return sentence + "; --fix prints it mended";
-  if (fixable > 0) sentence += fmt::format("; --fix can mend {} of them", fixable);
-  if (!report.as_given.empty()) sentence += "; generate --any-caption runs it all the same";
+  std::string sentence = fmt::format("{}: {} in the caption", name, counted(errors, "error"));
+  if (fixable == errors) return sentence + "; --fix prints the repaired caption";
+  if (fixable > 0) sentence += fmt::format("; --fix can repair {} of them", fixable);
+  if (!report.as_given.empty()) sentence += "; generate --any-caption runs it anyway";
   return sentence;
 }
 
 CaptionReport said_to_users(CaptionReport report, const CommonFlags& flags) {
   for (CaptionFinding& finding : report.findings) {
-    finding.rule = with_flags(finding.rule, *flags.app);
+    finding.rule = with_flags(finding.rule, flags.app);
   }
   return report;
 }
@@ -105,9 +100,8 @@ void check_one(const CommonFlags& flags, const CaptionArguments& arguments) {
   }
   std::string verdict;
   if (!flags.quiet && report.valid()) {
-    verdict =
-        fmt::format("{}: {}\n", printable(name),
-                    found.valid() ? "a valid caption" : "a caption to be run with --any-caption");
+    verdict = fmt::format("{}: {}\n", printable(name),
+                          found.valid() ? "a valid caption" : "can be run with --any-caption");
   }
   show(flags, lines + verdict, to_json(report));
   if (!report.valid()) throw Error(closing_sentence(name, report));
@@ -116,22 +110,22 @@ void check_one(const CommonFlags& flags, const CaptionArguments& arguments) {
 }  // namespace
 
 void add_caption(CLI::App& program, CommonFlags& flags) {
-  CLI::App* caption = program.add_subcommand("caption", "Check and mend JSON captions");
+  CLI::App* caption = program.add_subcommand("caption", "Check and repair JSON captions");
   caption->require_subcommand(1);
   CLI::App* command = caption->add_subcommand(
-      "check", "Check a caption against the model's schema; exit code 1 when it has errors");
+      "check", "Check a caption against the model's schema; exit code 1 if it has errors");
   add_output_flags(*command, flags);
   const auto arguments = std::make_shared<CaptionArguments>();
   command->add_option("file", arguments->path, "A JSON caption, or - for standard input")
       ->type_name("FILE")
       ->required();
   command->add_flag("--fix", arguments->fix,
-                    "Print the caption as the model gets it: keys in order, compact, literal "
+                    "Print the caption as passed to the model: keys in order, compact, literal "
                     "UTF-8, colors in upper case");
   command->add_flag("--wrap-text", arguments->wrap_text,
-                    "The file is plain text: print the caption that says it");
+                    "The file is plain text: print it wrapped into a caption");
   command->add_flag("--any-caption", arguments->any_caption,
-                    "Errors are warnings, as for --any-caption of generate");
+                    "Treat errors as warnings, like --any-caption of generate");
   set_examples(*command, {"octet caption check poster.json",
                           "octet caption check poster.json --fix > fixed.json",
                           "octet caption check words.txt --wrap-text > caption.json"});

@@ -104,10 +104,10 @@ class CaptionReader {
       caption.text = read();
     } catch (const Error& error) {
       if (!is_list_) throw;
-      caption.error = error.what();
-      if (caption.error.find(where) == std::string::npos) {
-        caption.error = fmt::format("{}: {}", where, caption.error);
-      }
+      std::vector<Sentence::Segment> segments = error.sentence().segments();
+      const bool names_it = error.sentence().text().find(where) != std::string::npos;
+      if (!names_it) segments.insert(segments.begin(), {where + ": "});
+      caption.error = Sentence(std::move(segments));
     }
     captions_.push_back(std::move(caption));
   }
@@ -134,9 +134,8 @@ class CaptionReader {
     }
     if (error || files.empty()) {
       add(fs::path(folder).stem().string(), folder, [&]() -> std::string {
-        throw Error(
-            error ? fmt::format("{}: cannot be read: {}", folder, error.message())
-                  : fmt::format("{}: has no files that end with .json, expected captions", folder));
+        throw Error(error ? fmt::format("{}: cannot be read: {}", folder, error.message())
+                          : fmt::format("{}: contains no .json files, expected captions", folder));
       });
     }
     std::sort(files.begin(), files.end());
@@ -157,7 +156,7 @@ class CaptionReader {
     if (captions_.size() > before && !file.bad()) return;
     add(fs::path(path).stem().string(), path, [&]() -> std::string {
       const bool was_read = file.eof() && !file.bad();
-      throw Error(was_read ? fmt::format("{}: has no captions, expected one in each line", path)
+      throw Error(was_read ? fmt::format("{}: contains no captions, expected one per line", path)
                            : fmt::format("{}: cannot be read", path));
     });
   }
@@ -183,13 +182,13 @@ void add_caption_flags(CLI::App& command, CaptionWords& words) {
   words.command = &command;
   command
       .add_option("--caption", words.captions,
-                  "JSON captions: a file, a folder of .json files, a .jsonl file with one in each "
+                  "JSON captions: a file, a folder of .json files, a .jsonl file with one per "
                   "line, - for stdin, or the JSON itself; may be repeated")
       ->type_name("FILE|FOLDER")
       ->allow_extra_args(false);
   command
       .add_option("-p,--prompt", words.prompts,
-                  "Plain text in place of a caption, wrapped into one; may be repeated")
+                  "Plain text, wrapped into a caption; may be repeated")
       ->type_name("TEXT")
       ->allow_extra_args(false);
   command.add_flag("--wrap-text", words.wrap_text, "The captions are plain text: wrap them");

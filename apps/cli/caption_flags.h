@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "octet/sentence.h"
+
 namespace octet::cli {
 
 struct CaptionWords {
@@ -21,7 +23,7 @@ struct NamedCaption {
   std::string name;   // for files: "poster", "prompt-1", "line-3"
   std::string where;  // begins a sentence about it: "poster.json", "list.jsonl, line 3"
   std::string text;   // JSON
-  std::string error;  // why there is no text
+  Sentence error;     // why there is no text
 };
 
 struct Captions {

@@ -9,7 +9,7 @@
 #include "field_names.h"
 #include "octet/error.h"
 #include "octet/invalid_request.h"
-#include "octet/text.h"
+#include "octet/tools/text.h"
 #include "output.h"
 #include "picture_flags.h"
 #include "rendering.h"
@@ -19,10 +19,10 @@ namespace {
 
 // A list of one has no others to go on with.
 void fail_caption(const CommonFlags& flags, std::vector<CaptionResult>& results, size_t index,
-                  const std::string& sentence) {
+                  const Sentence& sentence) {
   if (results.size() == 1) throw Error(sentence);
   CaptionResult& result = results[index];
-  result.error = with_flags(sentence, *flags.app);
+  result.error = with_flags(sentence, flags.app);
   say(flags, sentence);
 }
 
@@ -38,20 +38,13 @@ void check_captions(const CommonFlags& flags, Engine& engine, const PictureReque
       engine.check(with_caption(request, captions[i]));
     } catch (const InvalidRequest& error) {
       if (error.field() != "caption") throw;  // wrong for all of them
-      fail_caption(flags, results, i, error.what());
+      fail_caption(flags, results, i, error.sentence());
     } catch (const Cancelled&) {
       throw;
     } catch (const Error& error) {
-      fail_caption(flags, results, i, error.what());
+      fail_caption(flags, results, i, error.sentence());
     }
   }
-}
-
-const EnumWords<PictureLook>& look_words() {
-  static const EnumWords<PictureLook> words = {{"ordinary", PictureLook::ordinary},
-                                               {"constant", PictureLook::constant},
-                                               {"refusal", PictureLook::refusal}};
-  return words;
 }
 
 void print_now(const CommonFlags& flags, const std::string& lines) {
@@ -137,11 +130,11 @@ RenderReport total_of(const std::vector<CaptionResult>& results) {
 void warn_of_looks(const CommonFlags& flags, const CaptionResult& result) {
   for (size_t i = 0; i < result.looks.size(); ++i) {
     if (result.looks[i] == PictureLook::ordinary) continue;
-    say(flags, fmt::format("warning: {}: {}", result.pictures[i],
-                           result.looks[i] == PictureLook::constant
-                               ? "nearly all of it has one colour"
-                               : "looks like a card of text, perhaps a refusal, in place of a "
-                                 "picture"));
+    say(flags,
+        fmt::format("warning: {}: {}", result.pictures[i],
+                    result.looks[i] == PictureLook::constant
+                        ? "it is nearly all one colour"
+                        : "it looks like a card of text, perhaps a refusal, instead of a picture"));
   }
 }
 
@@ -157,7 +150,7 @@ std::string lines_of(const CommonFlags& flags, const CaptionResult& result, bool
 
 nlohmann::ordered_json caption_json(const CaptionResult& result, bool seeded) {
   auto looks = nlohmann::ordered_json::array();
-  for (const PictureLook look : result.looks) looks.push_back(word_of(look_words(), look));
+  for (const PictureLook look : result.looks) looks.push_back(word_of(look));
   nlohmann::ordered_json json = {
       {"name", result.name},
       {"caption", nullptr},

@@ -9,7 +9,7 @@
 
 #include "caption_flags.h"
 #include "flags.h"
-#include "octet/compare.h"
+#include "octet/tools/compare.h"
 #include "picture_paths.h"
 
 namespace octet::cli {

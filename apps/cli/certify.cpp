@@ -1,5 +1,5 @@
 // octet certify
-#include "octet/certify.h"
+#include "octet/tools/certify.h"
 
 #include <fmt/format.h>
 
@@ -12,8 +12,8 @@
 #include "help_page.h"
 #include "model_flags.h"
 #include "octet/error.h"
-#include "octet/files.h"
-#include "octet/text.h"
+#include "octet/tools/files.h"
+#include "octet/tools/text.h"
 #include "output.h"
 #include "output_files.h"
 #include "picture_flags.h"
@@ -39,17 +39,17 @@ std::string statistic_text(const Statistic& statistic, int decimals) {
 
 std::string psnr_text(const Certificate& certificate) {
   const size_t judged = certificate.judged_pictures, all = certificate.report.images.size();
-  if (judged == 0) return "none to judge";
+  if (judged == 0) return "no picture counts";
   const std::string text = statistic_text(certificate.judged_psnr_db, 2);
-  return judged == all ? text : text + fmt::format(", of the {} to judge", judged);
+  return judged == all ? text : text + fmt::format(", over the {} that count", judged);
 }
 
 std::string to_text(const Certificate& certificate, const CommonFlags& flags) {
   const CompareReport& report = certificate.report;
   std::string text;
   if (!flags.quiet) {
-    text += fmt::format("{} pictures of {} captions, on {}\n", report.images.size(),
-                        report.captions.size(), report.b.device);
+    text += fmt::format("{} of {}, on {}\n", counted(report.images.size(), "picture"),
+                        counted(report.captions.size(), "caption"), report.b.device);
     text += fmt::format("PSNR of the pictures, dB: {}\n", psnr_text(certificate));
     text += fmt::format("SSIM of the pictures: {}\n", statistic_text(report.ssim, 4));
     text += fmt::format("SNR of the first velocity, dB: {}\n",
@@ -96,7 +96,7 @@ void certify_model(const CommonFlags& flags, const CertifyArguments& arguments) 
   show(flags, to_text(certificate, flags) + printable(arguments.page) + "\n", json);
   if (arguments.stamp) stamp_checkpoint(certificate);  // last: what was found is not lost with it
   if (!certificate.passed) {
-    throw Error(fmt::format("{}: is not what its reference is: {}", request.model.model,
+    throw Error(fmt::format("{}: differs from its reference: {}", request.model.model,
                             certificate.reasons.front()));
   }
 }
@@ -111,18 +111,17 @@ void add_certify(CLI::App& program, CommonFlags& flags) {
   const auto arguments = std::make_shared<CertifyArguments>();
   ModelOptions& model = arguments->picture.request.model;
   arguments->picture.images = 2;
-  command->add_option("CHECKPOINT", model.model, "A model as --model of generate takes it")
+  command->add_option("CHECKPOINT", model.model, "A model, as for --model of generate")
       ->type_name("MODEL")
       ->required();
   command
       ->add_option("--reference", arguments->reference,
-                   "A model to measure it by, with linears in floating point (default: the "
-                   "checkpoint itself, likewise)")
+                   "A model to compare it with; its linears run in floating point (default: the "
+                   "checkpoint itself)")
       ->type_name("MODEL");
   add_picture_flags(*command, arguments->picture);
-  add_choice(*command, "--linears", model.linears, linears_words(),
-             "The checkpoint's large linears");
-  add_choice(*command, "--dtype", model.activations, dtype_words(), "Activations");
+  add_choice(*command, "--linears", model.linears, "The checkpoint's large linears");
+  add_choice(*command, "--dtype", model.activations, "Activations");
   add_require_int8(*command, model.require_int8);
   command->add_option("-o,--out", arguments->page, "The certificate as an HTML page")
       ->type_name("FILE")
@@ -130,14 +129,16 @@ void add_certify(CLI::App& program, CommonFlags& flags) {
       ->check([](const std::string& path) {
         return std::string(path.empty() ? "the path is empty, expected a file" : "");
       });
-  add_number(*command, "--min-psnr", arguments->min_psnr, 0, 1000,
-             fmt::format("Least mean PSNR of the pictures, in dB (default: {})", kMinPsnrDb));
+  add_number(
+      *command, "--min-psnr", arguments->min_psnr, 0, 1000,
+      fmt::format("Lowest acceptable mean PSNR of the pictures, in dB (default: {})", kMinPsnrDb));
   add_number(
       *command, "--min-snr", arguments->min_snr, -1000, 1000,
-      fmt::format("Least mean SNR of the first step's velocity, in dB (default: {})", kMinSnrDb));
+      fmt::format("Lowest acceptable mean SNR of the first step's velocity, in dB (default: {})",
+                  kMinSnrDb));
   command->add_flag("--stamp", arguments->stamp,
                     "Write the certificate's digest, date, verdict and main figures into the "
-                    "metadata of the transformers' safetensors files");
+                    "metadata of the networks' safetensors files");
   set_group(*command, kModelOptions, {"--reference"});
   set_group(*command, kPictureOptions, {"--out"});
   set_examples(*command, {"octet certify ideogram-4-int8 --base ideogram-ai/ideogram-4-fp8",

@@ -1,5 +1,5 @@
 // octet compare
-#include "octet/compare.h"
+#include "octet/tools/compare.h"
 
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@
 #include "help_page.h"
 #include "model_flags.h"
 #include "octet/error.h"
-#include "octet/text.h"
+#include "octet/tools/text.h"
 #include "output.h"
 #include "output_files.h"
 #include "picture_flags.h"
@@ -56,9 +56,9 @@ ModelOptions model_of(const SideArguments& side, ModelOptions shared) {
 
 Json side_json(const SideArguments& side, const RenderReport& report) {
   Json json = {{"model", side.model},
-               {"linears", word_of(linears_words(), side.linears)},
-               {"text_encoder_linears", word_of(linears_words(), side.text_linears)},
-               {"dtype", word_of(dtype_words(), side.dtype)},
+               {"linears", word_of(side.linears)},
+               {"text_encoder_linears", word_of(side.text_linears)},
+               {"dtype", word_of(side.dtype)},
                {"loras", side.loras}};
   json.update(report_json(report));
   return json;
@@ -113,10 +113,10 @@ std::string side_text(const char* name, const SideArguments& side, const RenderR
   const std::string of_text =
       side.text_linears == Linears::floating
           ? ""
-          : fmt::format(", of the text encoder {}", word_of(linears_words(), side.text_linears));
+          : fmt::format(", of the text encoder {}", word_of(side.text_linears));
   return fmt::format("{}  {}: linears {}{}, activations {}, on {}; checkpoint {}\n", name,
-                     printable(side.model), word_of(linears_words(), side.linears), of_text,
-                     word_of(dtype_words(), side.dtype), report.device, report.checkpoint);
+                     printable(side.model), word_of(side.linears), of_text, word_of(side.dtype),
+                     report.device, report.checkpoint);
 }
 
 // Over the tokens of all captions; nothing for text encoders that cannot be compared.
@@ -242,19 +242,18 @@ void compare_pictures(const CommonFlags& flags, const CompareArguments& argument
 void add_side(CLI::App& command, const std::string& name, SideArguments& side,
               const std::string& role) {
   const std::string flag = name == "A" ? "--a-" : "--b-";
-  command.add_option(name, side.model, role + ": a model as --model of generate takes it")
+  command.add_option(name, side.model, role + ": a model, as for --model of generate")
       ->type_name("MODEL")
       ->required();
-  add_choice(command, flag + "linears", side.linears, linears_words(),
-             fmt::format("{}'s large linears", name));
+  add_choice(command, flag + "linears", side.linears, fmt::format("{}'s large linears", name));
   add_choice(command, flag + "text-encoder-linears", side.text_linears,
-             linears_words({Linears::int8, Linears::floating, Linears::fake}),
-             fmt::format("The linears of {}'s text encoder", name));
-  add_choice(command, flag + "dtype", side.dtype, dtype_words(),
-             fmt::format("{}'s activations", name));
+             fmt::format("The linears of {}'s text encoder", name),
+             {Linears::int8, Linears::floating, Linears::fake});
+  add_choice(command, flag + "dtype", side.dtype, fmt::format("{}'s activations", name));
   // One file at a time: A and B may follow.
   command
-      .add_option(flag + "lora", side.loras, fmt::format("LoRA of {}, as --lora of generate", name))
+      .add_option(flag + "lora", side.loras,
+                  fmt::format("LoRA for {}, as for --lora of generate", name))
       ->type_name("FILE")
       ->allow_extra_args(false);
   add_device(command, flag + "device", side.device,
@@ -265,7 +264,7 @@ void add_side(CLI::App& command, const std::string& name, SideArguments& side,
 
 void add_compare(CLI::App& program, CommonFlags& flags) {
   CLI::App* command = program.add_subcommand(
-      "compare", "Measure how far two models, or two paths of one, are apart");
+      "compare", "Measure how far apart two models, or two paths of one model, are");
   add_device_flags(*command, flags);
   add_output_flags(*command, flags);
   const auto arguments = std::make_shared<CompareArguments>();
@@ -276,16 +275,16 @@ void add_compare(CLI::App& program, CommonFlags& flags) {
   command
       ->add_option("--pictures", arguments->pictures,
                    fmt::format("Write PREFIX-a.png, PREFIX-b.png and PREFIX-difference.png ({} "
-                               "times as bright); of a list, PREFIX-<caption>-<seed>-a.png",
+                               "times as bright); for a list, PREFIX-<caption>-<seed>-a.png",
                                kDifferenceAmplification))
       ->type_name("PREFIX")
       ->check([](const std::string& prefix) {
         return std::string(prefix.empty() ? "the prefix is empty, expected part of a name" : "");
       });
   add_number(*command, "--min-cosine", arguments->min_cosine, -1, 1,
-             "Exit 1 when the final latents' mean cosine is below");
+             "Exit with 1 if the final latents' mean cosine is lower");
   add_number(*command, "--min-psnr", arguments->min_psnr, 0, 1000,
-             "Exit 1 when the pictures' mean PSNR in dB is below");
+             "Exit with 1 if the pictures' mean PSNR in dB is lower");
   set_group(*command, kPictureOptions, {"--pictures"});
   set_examples(*command,
                {"octet compare ideogram-ai/ideogram-4-fp8 ideogram-4-int8 --caption caption.json",

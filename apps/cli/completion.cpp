@@ -236,7 +236,7 @@ complete -c octet -f
 
 void add_completion(CLI::App& program, CommonFlags&) {
   CLI::App* command =
-      program.add_subcommand("completion", "Print the completion script of a shell");
+      program.add_subcommand("completion", "Print the completion script for a shell");
   const auto shell = std::make_shared<std::string>();
   add_choice(*command, "shell", *shell, {"bash", "zsh", "fish"},
              "The shell that will read it: bash, zsh or fish");

@@ -1,5 +1,5 @@
 // octet demo
-#include "octet/demo.h"
+#include "demo/demo.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include "commands.h"
 #include "help_page.h"
 #include "model_flags.h"
-#include "octet/text.h"
+#include "octet/tools/text.h"
 #include "output.h"
 #include "output_files.h"
 #include "picture_flags.h"
@@ -75,14 +75,15 @@ void render_demo(const CommonFlags& flags, const DemoArguments& arguments) {
     RenderCallbacks callbacks;
     callbacks.progress = std::ref(progress);
     callbacks.picture = [&](const Picture& picture) { write_picture(arguments.out, picture); };
+    callbacks.warning = [&](const Sentence& sentence) { say(flags, sentence); };
     return generate(request, callbacks);
   }();
   nlohmann::ordered_json json = request_json(request, report);
   json.update(report_json(report));
   json["pictures"] = {arguments.out};
   const std::string text = fmt::format(
-      "{}\n{}\n{} ({}x{}, seed {}), by the small model in {}\n\n"
-      "With a caption of your own: octet demo --caption FILE, or --prompt TEXT\n"
+      "{}\n{}\n{} ({}x{}, seed {}), from the small model in {}\n\n"
+      "With your own caption: octet demo --caption FILE, or --prompt TEXT\n"
       "With the weights of Ideogram 4: octet generate --model FOLDER --caption FILE -o out.png\n",
       report_text(report), printable(description_of(report)), printable(arguments.out),
       report.width, report.height, request.picture.seed, printable(request.model.model));
@@ -93,7 +94,7 @@ void render_demo(const CommonFlags& flags, const DemoArguments& arguments) {
 
 void add_demo(CLI::App& program, CommonFlags& flags) {
   CLI::App* command =
-      program.add_subcommand("demo", "Render a picture with the small model that comes with Octet");
+      program.add_subcommand("demo", "Render a picture with the small model that ships with Octet");
   add_device_flags(*command, flags);
   add_output_flags(*command, flags);
   const auto arguments = std::make_shared<DemoArguments>();
@@ -102,7 +103,7 @@ void add_demo(CLI::App& program, CommonFlags& flags) {
       ->description("JSON caption: a file, - for stdin, or the JSON itself")
       ->type_name("FILE");
   command->get_option("--prompt")
-      ->description("Things, colours and words to paint, in plain English");
+      ->description("Objects, colours and words to paint, in plain English");
   command->get_option("--wrap-text")->description("The caption is plain text");
   command->add_option("--preset", arguments->preset, "Preset of the model (default: its first)")
       ->type_name("NAME");

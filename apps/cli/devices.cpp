@@ -42,7 +42,7 @@ std::string to_text(const std::vector<DeviceInfo>& devices) {
 }  // namespace
 
 void add_devices(CLI::App& program, CommonFlags& flags) {
-  CLI::App* command = program.add_subcommand("devices", "List what this machine can compute on");
+  CLI::App* command = program.add_subcommand("devices", "List the devices of this machine");
   add_output_flags(*command, flags);
   set_examples(*command, {"octet devices"});
   command->callback([&flags] {

@@ -49,6 +49,7 @@ constexpr FieldName kFieldNames[] = {
     // Pictures.
     {"caption", "--caption"},
     {"any_caption", "--any-caption"},
+    {"negative", "--negative"},
     {"prompt", "--prompt"},
     {"wrap_text", "--wrap-text"},
     {"size", "--size"},
@@ -101,38 +102,20 @@ bool has_argument(const CLI::App& command, std::string_view name) {
   });
 }
 
-// Nothing for a word that is no field.
-std::string_view word_for(std::string_view field, const CLI::App& command) {
-  std::string_view word;
-  for (const FieldName& row : kFieldNames) {
-    if (row.field != field) continue;
-    const bool is_ours = has_argument(command, row.flag);
-    if (is_ours || word.empty()) word = row.said.empty() ? row.flag : row.said;
-    if (is_ours) break;
-  }
-  return word;
-}
-
 }  // namespace
 
-std::string with_flags(std::string_view sentence, const CLI::App& command) {
-  std::string said;
-  while (!sentence.empty()) {
-    const size_t open = sentence.find('`');
-    const size_t close = open == sentence.npos ? open : sentence.find('`', open + 1);
-    if (close == sentence.npos) break;
-    said += sentence.substr(0, open);
-    const std::string_view word = word_for(sentence.substr(open + 1, close - open - 1), command);
-    if (word.empty()) {
-      // No field: the second quote may open another one.
-      said += sentence.substr(open, close - open);
-      sentence.remove_prefix(close);
-      continue;
+std::string with_flags(const Sentence& sentence, const CLI::App* command) {
+  if (command == nullptr) return sentence.text();
+  return sentence.said([command](const std::string& field) {
+    std::string word;
+    for (const FieldName& row : kFieldNames) {
+      if (row.field != field) continue;
+      const bool is_ours = has_argument(*command, row.flag);
+      if (is_ours || word.empty()) word = row.said.empty() ? row.flag : row.said;
+      if (is_ours) break;
     }
-    said += word;
-    sentence.remove_prefix(close + 1);
-  }
-  return said + std::string(sentence);
+    return word.empty() ? "`" + field + "`" : word;
+  });
 }
 
 }  // namespace octet::cli

@@ -1,14 +1,15 @@
-// The library's sentences write fields of requests in backquotes, `guidance`; a user of the program
-// knows flags.
+// The library's sentences name fields of requests, `guidance`; a user of the program knows flags.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <string>
-#include <string_view>
+
+#include "octet/sentence.h"
 
 namespace octet::cli {
 
-// The sentence with flags, of this command where it has them, in place of the fields.
-std::string with_flags(std::string_view sentence, const CLI::App& command);
+// The sentence with flags, of this command where it has them, in place of the fields; with the
+// fields where no command is known yet.
+std::string with_flags(const Sentence& sentence, const CLI::App* command);
 
 }  // namespace octet::cli

@@ -73,7 +73,7 @@ void add_output_flags(CLI::App& command, CommonFlags& flags) {
       ->check([](const std::string& path) {
         return std::string(path.empty() ? "the path is empty, expected a file or -" : "");
       });
-  CLI::Option* verbose = command.add_flag("-v,--verbose", flags.verbose, "Say more");
+  CLI::Option* verbose = command.add_flag("-v,--verbose", flags.verbose, "More output");
   verbose->group(kCommonOptions);
   command.add_flag("-q,--quiet", flags.quiet, "No progress, and the result in its shortest form")
       ->group(kCommonOptions)
@@ -95,7 +95,7 @@ void add_device(CLI::App& command, const std::string& flag, std::string& device,
 
 void add_device_flags(CLI::App& command, CommonFlags& flags) {
   add_device(command, "--device", flags.device,
-             "What computes; auto is a GPU where one can be used, else the CPU");
+             "Device to run on; auto is a GPU if one can be used, else the CPU");
   command.get_option("--device")->group(kCommonOptions);
   command
       .add_option_function<std::string>(
@@ -194,7 +194,7 @@ uint64_t bytes_from(const std::string& text) {
   if (unit.empty() || unit == "B") factor = 1;
   if (end == 0 || factor == 0 || !(number * factor >= 1) || !(number * factor < 1e18)) {
     throw CLI::ValidationError(
-        fmt::format("'{}' is not a size in bytes, expected such as 4G or 800M", text));
+        fmt::format("'{}' is not a size in bytes, expected something like 4G or 800M", text));
   }
   return static_cast<uint64_t>(number * factor);
 }

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "octet/shapes.h"
+#include "octet/tools/shapes.h"
+#include "octet/words.h"
 
 namespace octet::cli {
 
@@ -48,30 +48,13 @@ void choose_from(CLI::Option* option, const std::vector<std::string>& words,
 void add_choice(CLI::App& command, const std::string& flag, std::string& value,
                 const std::vector<std::string>& words, const std::string& help);
 
-// The same for an enum: what each word stands for.
+// The same for an enum: its words, or those of some values.
 template <class Enum>
-using EnumWords = std::vector<std::pair<std::string, Enum>>;
-
-template <class Enum>
-std::string word_of(const EnumWords<Enum>& words, Enum value) {
-  for (const auto& [word, each] : words) {
-    if (each == value) return word;
-  }
-  return "";
-}
-
-template <class Enum>
-void add_choice(CLI::App& command, const std::string& flag, Enum& value,
-                const EnumWords<Enum>& words, const std::string& help) {
-  std::vector<std::string> names;
-  for (const auto& [word, each] : words) names.push_back(word);
-  const auto set = [words, &value](const std::string& given) {
-    for (const auto& [word, each] : words) {
-      if (word == given) value = each;
-    }
-  };
-  choose_from(command.add_option_function<std::string>(flag, set, help), names,
-              word_of(words, value));
+void add_choice(CLI::App& command, const std::string& flag, Enum& value, const std::string& help,
+                std::initializer_list<Enum> chosen = {}) {
+  const auto set = [&value](const std::string& given) { value = *from_word<Enum>(given); };
+  choose_from(command.add_option_function<std::string>(flag, set, help), word_list(chosen),
+              word_of(value));
 }
 
 // Whole numbers from 1 to `most`, separated by commas; at most `count` of them.

@@ -12,7 +12,7 @@
 #include "commands.h"
 #include "help_page.h"
 #include "model_flags.h"
-#include "octet/text.h"
+#include "octet/tools/text.h"
 #include "output.h"
 #include "output_files.h"
 #include "picture_flags.h"
@@ -94,6 +94,7 @@ void generate_pictures(const CommonFlags& flags, const GenerateArguments& argume
 
   RenderCallbacks callbacks;
   callbacks.preview = preview_to(arguments.preview);
+  callbacks.warning = [&](const Sentence& sentence) { say(flags, sentence); };
   std::vector<CaptionResult> results;
   if (captions.is_list) {
     results = render_list(flags, request, captions.all, paths, callbacks);
@@ -126,8 +127,8 @@ void add_generate(CLI::App& program, CommonFlags& flags) {
   ModelOptions& model = arguments->picture.request.model;
   command
       ->add_option("--model", model.model,
-                   "The model: a folder as Hugging Face lays it out, owner/name of one that was "
-                   "pulled, or the file or folder of its transformer in any dialect")
+                   "The model: a folder in Hugging Face's layout, owner/name of a pulled one, or "
+                   "the file or folder of its network in any dialect")
       ->type_name("MODEL")
       ->required();
   command
@@ -135,23 +136,24 @@ void add_generate(CLI::App& program, CommonFlags& flags) {
                    "FILE[:strength[:cond|uncond|both]], merged into the weights; several stack")
       ->type_name("FILE");
   command->add_flag("--cache-weights", model.cache_weights,
-                    "Keep the INT8 weights of a model that is stored otherwise, for the next time");
+                    "Cache the INT8 weights of a model stored in another format, for later runs");
   add_picture_flags(*command, arguments->picture);
-  add_picture_path(*command, arguments->out,
-                   "PNG file, also with {name} (of the caption), {index} (of the picture), {image} "
-                   "(of the caption's) and {seed}; several get names and numbers at the end");
+  add_picture_path(
+      *command, arguments->out,
+      "PNG file; may contain {name} (of the caption), {index} (of the picture), {image} (within "
+      "its caption) and {seed}; otherwise names and numbers are appended for several");
   command
       ->add_option("--preview", arguments->preview,
-                   "PNG file that shows after each step, roughly, what the picture becomes")
+                   "PNG file with a rough preview, rewritten after each step")
       ->type_name("FILE");
-  add_linears_flags(*command, model.linears, "The transformers' large linears");
+  add_linears_flags(*command, model.linears, "Precision of the networks' large linears");
   add_choice(*command, "--text-encoder-linears", model.text_encoder_linears,
-             linears_words({Linears::int8, Linears::floating, Linears::fake}),
-             "The text encoder's linears");
-  add_choice(*command, "--attention", model.attention, attention_words(),
-             "The scores of the transformers' attention; with int8-full all of it");
+             "Precision of the text encoder's linears",
+             {Linears::int8, Linears::floating, Linears::fake});
+  add_choice(*command, "--attention", model.attention,
+             "Precision of the networks' attention: int8 for its scores, int8-full for all of it");
   add_require_int8(*command, model.require_int8);
-  add_choice(*command, "--dtype", model.activations, dtype_words(), "Activations");
+  add_choice(*command, "--dtype", model.activations, "Type of the activations");
   set_group(*command, kModelOptions, {"--model", "--lora", "--cache-weights"});
   set_group(*command, kPictureOptions, {"--out", "--preview"});
   set_examples(

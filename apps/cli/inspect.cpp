@@ -13,9 +13,9 @@
 
 #include "commands.h"
 #include "help_page.h"
-#include "octet/certify.h"
 #include "octet/inspect_model.h"
-#include "octet/text.h"
+#include "octet/tools/certify.h"
+#include "octet/tools/text.h"
 #include "output.h"
 #include "output_files.h"
 
@@ -82,9 +82,10 @@ std::string to_text(const CheckpointSummary& summary, bool quiet) {
     dtypes.add({name, std::to_string(dtype.tensors), human_bytes(dtype.bytes)});
   }
   text += dtypes.text();
-  return text + fmt::format("{} tensors, {} elements, {} in {} file{}\n", summary.tensors.size(),
-                            summary.parameters, human_bytes(summary.total_bytes),
-                            summary.files.size(), summary.files.size() == 1 ? "" : "s");
+  return text + fmt::format("{}, {}, {} in {}\n", counted(summary.tensors.size(), "tensor"),
+                            counted(summary.parameters, "element"),
+                            human_bytes(summary.total_bytes),
+                            counted(summary.files.size(), "file"));
 }
 
 // Linears of one class that are stored and run alike are one row; -v shows each.
@@ -125,8 +126,7 @@ std::string to_text(const std::vector<ModelPart>& parts, const CommonFlags& flag
     if (part.part.ends_with("transformer")) together += part.memory_bytes;
   }
   if (together == 0) return text;
-  return text +
-         fmt::format("Transformers together: {} of memory for weights.\n", human_bytes(together));
+  return text + fmt::format("All networks: {} of memory for weights.\n", human_bytes(together));
 }
 
 nlohmann::ordered_json to_json(const std::vector<ModelPart>& parts) {
@@ -161,7 +161,7 @@ std::string to_text(const std::vector<CertificateStamp>& stamps) {
   };
   for (const CertificateStamp& stamp : stamps) {
     if (!stamp.problem.empty()) {
-      text += fmt::format("{}: a certificate that cannot be read: {}\n", printable(stamp.file),
+      text += fmt::format("{}: its certificate cannot be read: {}\n", printable(stamp.file),
                           printable(stamp.problem));
       continue;
     }
@@ -169,8 +169,8 @@ std::string to_text(const std::vector<CertificateStamp>& stamps) {
                         printable(stamp.file), shortened(stamp.digest), shortened(stamp.date),
                         shortened(stamp.verdict), decibels(stamp.psnr_db), decibels(stamp.snr_db),
                         stamp.weights_unchanged
-                            ? "the weights are those that were certified"
-                            : "THE WEIGHTS HAVE CHANGED since, and it says nothing about them");
+                            ? "the weights are the certified ones"
+                            : "THE WEIGHTS HAVE CHANGED since then, and it no longer applies");
   }
   return text;
 }
@@ -207,7 +207,7 @@ void add_inspect(CLI::App& program, CommonFlags& flags) {
       ->type_name("FILE|FOLDER")
       ->required();
   const auto base = std::make_shared<std::string>();
-  command->add_option("--base", *base, "A model that gives what the file lacks")
+  command->add_option("--base", *base, "A model that supplies what the file lacks")
       ->type_name("MODEL");
   set_examples(*command, {"octet inspect model.safetensors",
                           "octet inspect ideogram-ai/ideogram-4-fp8 --json model.json"});
@@ -227,7 +227,7 @@ void add_inspect(CLI::App& program, CommonFlags& flags) {
       json["parts"] = to_json(model.parts);
     }
     if (!model.problem.empty()) {
-      text += fmt::format("\nNot a whole transformer: {}\n", printable(model.problem));
+      text += fmt::format("\nNot a complete network: {}\n", printable(model.problem));
       json["problem"] = model.problem;
     }
     if (const auto stamps = find_stamps(*path); !stamps.empty()) {

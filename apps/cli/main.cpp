@@ -13,6 +13,7 @@
 
 #include "commands.h"
 #include "failed_check.h"
+#include "field_names.h"
 #include "help_page.h"
 #include "octet/error.h"
 #include "octet/invalid_request.h"
@@ -27,7 +28,7 @@ namespace {
 
 enum ExitCode { kDone = 0, kFailed = 1, kWrongUsage = 2, kFailedCheck = 3 };
 
-int fail_with(const CommonFlags& flags, const std::string& sentence, ExitCode code = kFailed) {
+int fail_with(const CommonFlags& flags, const Sentence& sentence, ExitCode code = kFailed) {
   std::signal(SIGPIPE, SIG_IGN);  // nobody may read standard output any more
   std::fflush(stdout);            // where both go to one place, the sentence comes last
   say(flags, sentence);
@@ -56,7 +57,7 @@ void send_log_lines_to_stderr(const CommonFlags& flags) {
   }
   if (flags.verbose) lowest = log::Level::debug;
   if (flags.quiet) lowest = log::Level::warning;
-  log::set_sink([lowest, flags](log::Level level, std::string_view line) {
+  log::set_sink([lowest, flags](log::Level level, const Sentence& line) {
     if (level >= lowest) say(flags, line);
   });
 }
@@ -88,7 +89,7 @@ const Section kSections[] = {
 
 constexpr const char* kClosingLines =
     "octet COMMAND --help explains a command.\n"
-    "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 found what --fail-on looks for; 130, 143\n"
+    "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 --fail-on found something; 130, 143\n"
     "and 129 when stopped by Ctrl-C, SIGTERM or SIGHUP. Environment variables: octet man, or\n"
     "docs/environment.md.";
 
@@ -132,10 +133,12 @@ int run(int argc, char** argv) {
   } catch (const FailedCheck& error) {
     return fail_with(flags, error.what(), kFailedCheck);
   } catch (const InvalidRequest& error) {
-    const CLI::ValidationError usage(error.what());
+    // A caption is what the program works on, not how it is used.
+    if (error.field() == "caption") return fail_with(flags, error.sentence());
+    const CLI::ValidationError usage(with_flags(error.sentence(), flags.app));
     return fail_with(flags, usage_sentence(program, usage), kWrongUsage);
   } catch (const Error& error) {
-    return fail_with(flags, error.what());
+    return fail_with(flags, error.sentence());
   }
   // Both: an earlier write that failed leaves nothing to flush.
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {

@@ -20,25 +20,25 @@ constexpr Entry kExitCodes[] = {
     {"0", "Done."},
     {"1", "Failed; one sentence on standard error says why."},
     {"2", "Wrong usage; one sentence on standard error says what was expected."},
-    {"3", "octet audit found what --fail-on looks for."},
+    {"3", "octet audit --fail-on found what it was looking for."},
     {"130, 143, 129", "Stopped by Ctrl-C, SIGTERM or SIGHUP; what was finished is kept."},
 };
 
 // docs/environment.md says more of each.
 constexpr Entry kVariables[] = {
     {"OCTET_CACHE_DIR", "Folder of plan files and converted weights."},
-    {"OCTET_CACHE_MAX_GB", "How large the converted weights kept there may be together."},
+    {"OCTET_CACHE_MAX_GB", "Limit on the total size of the converted weights."},
     {"OCTET_DEMO_MODEL", "Folder of another model for octet demo."},
     {"OCTET_FORCE_KERNEL", "Name of the only INT8 GEMM kernel that may run."},
-    {"OCTET_GRAPH", "0: steps of a picture run op by op, and none is recorded."},
-    {"OCTET_LOG", "How much is said: debug, info or quiet; -v and -q win."},
+    {"OCTET_GRAPH", "0: run every step op by op instead of replaying recorded steps."},
+    {"OCTET_LOG", "Verbosity: debug, info or quiet; -v and -q take precedence."},
     {"OCTET_TRACE", "Topics to trace; gemm prints each problem and the kernel chosen for it."},
     {"HF_ENDPOINT", "Address of the hub, for a mirror."},
     {"HF_HOME, HF_HUB_CACHE", "Where the hub's cache is."},
     {"HF_HUB_DOWNLOAD_TIMEOUT", "Seconds without a byte after which a connection is dropped."},
-    {"HF_HUB_OFFLINE", "1: take everything from the cache."},
-    {"HF_TOKEN, HF_TOKEN_PATH", "The access token, or the file that holds it."},
-    {"XDG_CACHE_HOME", "Parent folder of both caches where nothing above names them."},
+    {"HF_HUB_OFFLINE", "1: use only the cache."},
+    {"HF_TOKEN, HF_TOKEN_PATH", "The access token, or the file that contains it."},
+    {"XDG_CACHE_HOME", "Parent folder of both caches, unless set above."},
 };
 
 // Text that roff prints as it is: a hyphen is a hyphen, and no line is taken for a request.

@@ -1,5 +1,5 @@
 // octet map
-#include "octet/map.h"
+#include "octet/tools/map.h"
 
 #include <fmt/format.h>
 
@@ -10,8 +10,8 @@
 #include "help_page.h"
 #include "map_predict.h"
 #include "model_flags.h"
-#include "octet/files.h"
-#include "octet/text.h"
+#include "octet/tools/files.h"
+#include "octet/tools/text.h"
 #include "output.h"
 #include "output_files.h"
 
@@ -159,9 +159,9 @@ std::string step_text(const DeploymentMap& map) {
     table.add(std::move(cells));
   }
   return fmt::format(
-      "\n{}\nA step: one pass of each network with {} text tokens and {} layers; networks of 1 and "
-      "{} layers\nwere timed, and their difference counted up. Computed: the bf16 step with this "
-      "way's linears in\nplace of its own. Pictures: denoising alone.\n",
+      "\n{}\nA step: one pass of each network with {} text tokens and {} layers, extrapolated from "
+      "networks\nof 1 and {} layers. Computed: the bf16 step with this path's linears instead of "
+      "its own.\nPictures: denoising alone.\n",
       table.text(), map.text_tokens, map.layers, map.timed_layers);
 }
 
@@ -181,15 +181,15 @@ std::string memory_text(const DeploymentMap& map) {
                cards.empty() ? "-" : cards + " GB"});
   }
   return fmt::format(
-      "\n{}\nWhile denoising; of a card, {:.1f} GB are left for the context and others.{}\n",
+      "\n{}\nWhile denoising; {:.1f} GB of a card are left for the context and other uses.{}\n",
       table.text(), kMapReserve * 1e-9, estimated ? " ~ is an estimate, not measured." : "");
 }
 
 std::string kept_text(const DeploymentMap& map) {
   if (map.plan_file.empty()) {
-    return "This device has no plan file: --path auto takes INT8 for everything.";
+    return "This device has no plan file: --path auto uses INT8 for everything.";
   }
-  if (map.kept_rows == 0) return "Nothing was kept: the kernels were not measured (--tune).";
+  if (map.kept_rows == 0) return "Nothing was stored: the kernels were not measured (--tune).";
   return fmt::format("Plan file, which --path auto reads: {}", printable(map.plan_file));
 }
 
@@ -197,10 +197,8 @@ std::string to_text(const DeploymentMap& map) {
   std::string hows;
   for (const MapWay& way : map.ways) hows += fmt::format("  {:<5} {}\n", way.name, way.how);
   return fmt::format(
-      "{}\nmeasured {}, commit {}\n\n{}"
-      "\nUnder load, quantization of the activations included; * is the fastest, path the faster "
-      "of "
-      "INT8 and bf16.\n{}{}{}{}\n",
+      "{}\nmeasured {}, commit {}\n\n{}\nUnder load, including the quantization of the "
+      "activations; * is the fastest, path the\nfaster of INT8 and bf16.\n{}{}{}{}\n",
       map.device, map.date, map.commit, linear_table(map), hows, step_text(map), memory_text(map),
       kept_text(map));
 }
@@ -237,7 +235,7 @@ void predict_there(const CommonFlags& flags, const MapArguments& arguments) {
 
 void add_map(CLI::App& program, CommonFlags& flags) {
   CLI::App* command = program.add_subcommand(
-      "map", "Measure which path a device should take: INT8, bf16, FP8, NF4 or fake INT8");
+      "map", "Measure which path is fastest on a device: INT8, bf16, FP8, NF4 or fake INT8");
   add_device_flags(*command, flags);
   add_output_flags(*command, flags);
   const auto arguments = std::make_shared<MapArguments>();
@@ -249,26 +247,26 @@ void add_map(CLI::App& program, CommonFlags& flags) {
                        " on a GPU, fewer tokens elsewhere)")
       ->type_name("SHAPES");
   add_whole_number(*command, "--text-tokens", request.text_tokens, 0, 2048,
-                   "Tokens of the caption in a step");
+                   "Text tokens in a step");
   command->add_flag("--with-text", request.with_text,
-                    "Measure the linears also with these tokens beside the image's");
+                    "Also measure the linears with image and text tokens together");
   add_seconds(*command, "--seconds", request.seconds, 60,
-              "Of each way of a linear, run without pause");
+              "Time for each path of a linear, run without pause");
   command
-      ->add_option("--layers", arguments->layers,
-                   "Of the networks whose steps are timed; 0: no steps (default: 5 on a GPU, else "
-                   "0)")
+      ->add_option(
+          "--layers", arguments->layers,
+          "Layers of the networks whose steps are timed; 0: no steps (default: 5 on a GPU, else 0)")
       ->check(CLI::Range(int64_t{0}, int64_t{1000}))
       ->type_name("COUNT");
-  add_choice(*command, "--tune", request.tuning, tuning_words(),
-             "Measure the kernels first: never, where the plan file lacks a shape, or always");
+  add_choice(*command, "--tune", request.tuning,
+             "Measure the kernels first: never, if the plan file lacks a shape, or always");
   command->add_option("--svg", arguments->svg, "Draw the linears as a heat map")->type_name("FILE");
-  command->add_option("--html", arguments->page, "Write all of it as one page")->type_name("FILE");
+  command->add_option("--html", arguments->page, "Write everything as one HTML page")
+      ->type_name("FILE");
   CLI::Option* predict =
       command
           ->add_option("--predict", arguments->cards,
-                       "Measure nothing: predict what other cards would do, such as "
-                       "rtx3090,rtx4090; or all")
+                       "Measure nothing; predict other cards instead: rtx3090,rtx4090; or all")
           ->type_name("CARDS")
           ->delimiter(',')
           ->allow_extra_args(false);
@@ -278,7 +276,7 @@ void add_map(CLI::App& program, CommonFlags& flags) {
   }
   command
       ->add_flag("--check", arguments->check,
-                 "Also predict what was measured, each figure without having seen it")
+                 "Also predict the measured figures, each from a fit without it")
       ->needs(predict);
   set_examples(*command,
                {"octet map --predict rtx3090,rtx4090,h100 --svg cards.svg",

@@ -6,9 +6,9 @@
 #include <sstream>
 #include <utility>
 
-#include "octet/files.h"
-#include "octet/heat_map.h"
-#include "octet/predict.h"
+#include "octet/tools/files.h"
+#include "octet/tools/heat_map.h"
+#include "octet/tools/predict.h"
 #include "octet/version.h"
 #include "output.h"
 #include "output_files.h"
@@ -19,7 +19,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kPredicted =
-    "PREDICTED by an analytic model that was fitted to one measured card, not measured";
+    "PREDICTED by an analytic model fitted to one measured card, not measured";
 
 // A figure of the public headers by the name of its way.
 template <class Entry>
@@ -173,7 +173,8 @@ std::string estimate_text(const std::vector<CardPrediction>& cards) {
   std::string text;
   for (const CardPrediction& card : cards) {
     if (card.estimates.empty()) continue;
-    text += fmt::format("{}: estimated are {}\n", card.card, fmt::join(card.estimates, ", "));
+    text +=
+        fmt::format("{}: estimated constants: {}\n", card.card, fmt::join(card.estimates, ", "));
   }
   return text;
 }
@@ -276,8 +277,8 @@ void show_prediction(const CommonFlags& flags, const PredictArguments& arguments
                {"public_figures", list_of_json(figures)},
                {"held_out", Json::array()}};
   std::string text = fmt::format(
-      "{}\n\n{}\nA step is one pass of each transformer, {} text tokens. Linears have the rows of "
-      "the unconditional pass:\n\n{}\n{}\n{}\n{}",
+      "{}\n\n{}\nA step is one pass of each network, {} text tokens. Linears have the rows of the "
+      "unconditional pass:\n\n{}\n{}\n{}\n{}",
       kPredicted, step_text(cards), request.text_tokens, linear_text(cards), estimate_text(cards),
       memory_text(memory), public_text(figures));
   if (arguments.check) {

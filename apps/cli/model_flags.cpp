@@ -1,6 +1,7 @@
 #include "model_flags.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -11,12 +12,6 @@
 namespace octet::cli {
 namespace {
 
-const EnumWords<Residency>& residency_words() {
-  static const EnumWords<Residency> words = {
-      {"device", Residency::device}, {"host", Residency::host}, {"stream", Residency::streamed}};
-  return words;
-}
-
 // "device", "text_encoder=host"
 KeepRule keep_rule_from(const std::string& text) {
   const size_t equals = text.find('=');
@@ -24,67 +19,21 @@ KeepRule keep_rule_from(const std::string& text) {
   if (equals != std::string::npos) rule.part = text.substr(0, equals);
   std::replace(rule.part.begin(), rule.part.end(), '-', '_');  // as flags spell it
   const std::string where = equals == std::string::npos ? text : text.substr(equals + 1);
-  std::vector<std::string> known;
-  for (const auto& [word, residency] : residency_words()) {
-    if (word == where && equals != 0) {
-      rule.where = residency;
-      return rule;
-    }
-    known.push_back(word);
+  if (const auto residency = from_word<Residency>(where); residency && equals != 0) {
+    rule.where = *residency;
+    return rule;
   }
   throw CLI::ValidationError(
-      fmt::format("--keep is '{}', expected {}, alone or after PART=, such as text_encoder=host",
-                  text, list_of(known)));
+      fmt::format("--keep is '{}', expected {}, optionally after PART=, such as text_encoder=host",
+                  text, list_of(word_list<Residency>())));
 }
 
 }  // namespace
 
-const EnumWords<Linears>& linears_words() {
-  static const EnumWords<Linears> words = {{"auto", Linears::automatic},
-                                           {"int8", Linears::int8},
-                                           {"float", Linears::floating},
-                                           {"fake", Linears::fake}};
-  return words;
-}
-
-EnumWords<Linears> linears_words(std::initializer_list<Linears> chosen) {
-  EnumWords<Linears> words = linears_words();
-  std::erase_if(words, [&](const auto& word) {
-    return std::find(chosen.begin(), chosen.end(), word.second) == chosen.end();
-  });
-  return words;
-}
-
-const EnumWords<AttentionMode>& attention_words() {
-  static const EnumWords<AttentionMode> words = {{"auto", AttentionMode::automatic},
-                                                 {"bf16", AttentionMode::floating},
-                                                 {"int8", AttentionMode::int8},
-                                                 {"int8-full", AttentionMode::int8_full}};
-  return words;
-}
-
-const EnumWords<Activations>& dtype_words() {
-  static const EnumWords<Activations> words = {{"bf16", Activations::bf16},
-                                               {"f32", Activations::f32}};
-  return words;
-}
-
-const EnumWords<Tuning>& tuning_words() {
-  static const EnumWords<Tuning> words = {
-      {"off", Tuning::off}, {"missing", Tuning::missing}, {"all", Tuning::all}};
-  return words;
-}
-
-const EnumWords<Convention>& convention_words() {
-  static const EnumWords<Convention> words = {{"official", Convention::official},
-                                              {"diffusers", Convention::diffusers}};
-  return words;
-}
-
 void add_part_flags(CLI::App& command, ModelOptions& options) {
   command
       .add_option("--base", options.base,
-                  "A whole model, for the parts and weights that the model lacks")
+                  "A complete model that supplies parts and weights the model lacks")
       ->type_name("MODEL");
   const auto add = [&](const char* flag, const char* part, const char* help) {
     command
@@ -93,11 +42,11 @@ void add_part_flags(CLI::App& command, ModelOptions& options) {
         ->type_name("FILE|FOLDER");
   };
   add("--uncond", "unconditional_transformer",
-      "The unconditional transformer; not needed with --guidance 1");
+      "The unconditional network; not needed with --guidance 1");
   add("--text-encoder", "text_encoder", "The text encoder");
   add("--vae", "vae", "The VAE");
   add("--tokenizer", "tokenizer",
-      "tokenizer.json, or a folder with it (default: in the model's folder, or beside the text "
+      "tokenizer.json, or a folder with it (default: in the model's folder, or next to the text "
       "encoder)");
   set_group(command, kModelOptions,
             {"--base", "--uncond", "--text-encoder", "--vae", "--tokenizer"});
@@ -111,32 +60,34 @@ void add_memory_flags(CLI::App& command, ModelOptions& options) {
           [&options](const std::vector<std::string>& texts) {
             for (const std::string& text : texts) options.keep.push_back(keep_rule_from(text));
           },
-          "Where weights wait between two uses: in the device's memory, in the host's, or in "
-          "their files; PART=... for one part, such as text_encoder=host (default: by what is "
-          "free)")
-      ->type_name("device|host|stream")
+          "Where weights are kept between uses: in device memory, in host memory, or in their "
+          "files; PART=... for one part, such as text_encoder=host (default: by what is free)")
+      ->type_name(fmt::format("{}", fmt::join(word_list<Residency>(), "|")))
       ->delimiter(',')
       ->allow_extra_args(false);
   add_max_memory(command, options.max_memory,
-                 "Most memory of the device to take, such as 16GB (default: what is free)");
+                 "Device memory to use at most, such as 16GB (default: what is free)");
   set_group(command, kMemory, {"--keep", "--max-memory"});
 }
 
 void add_linears_flags(CLI::App& command, Linears& linears, const std::string& whose) {
-  add_choice(command, "--linears", linears, linears_words(), whose);
-  const EnumWords<Linears> paths = {
-      {"auto", Linears::automatic}, {"int8", Linears::int8}, {"bf16", Linears::floating}};
-  add_choice(
-      command, "--path", linears, paths,
-      "The same in other words; auto: INT8, but for those that octet tune or octet map found "
-      "to be faster in bf16");
-  command.get_option("--path")->excludes(command.get_option("--linears"));
+  add_choice(command, "--linears", linears, whose);
+  const auto set_path = [&linears](const std::string& path) {
+    linears = from_word<Linears>(path).value_or(Linears::floating);
+  };
+  CLI::Option* path = command.add_option_function<std::string>(
+      "--path", set_path,
+      "The same, under the names octet map uses; auto: INT8, except where octet tune or octet "
+      "map found bf16 to be faster");
+  choose_from(path, {"auto", "int8", "bf16"},
+              linears == Linears::floating ? "bf16" : word_of(linears));
+  path->excludes(command.get_option("--linears"));
 }
 
 void add_require_int8(CLI::App& command, bool& required) {
-  command.add_flag("--require-int8", required,
-                   "Check what ran: fail when a large linear that its checkpoint does not protect "
-                   "was anything but native INT8");
+  command.add_flag(
+      "--require-int8", required,
+      "Fail if a large linear that the checkpoint does not protect did not run in native INT8");
 }
 
 std::vector<Lora> loras_from(const std::vector<std::string>& texts) {

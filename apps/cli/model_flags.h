@@ -2,7 +2,6 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -10,15 +9,6 @@
 #include "octet/engine.h"
 
 namespace octet::cli {
-
-// The words of the command line, of JSON and of reports.
-const EnumWords<Linears>& linears_words();
-EnumWords<Linears> linears_words(
-    std::initializer_list<Linears> chosen);  // those of commands that lack some
-const EnumWords<AttentionMode>& attention_words();
-const EnumWords<Activations>& dtype_words();
-const EnumWords<Tuning>& tuning_words();
-const EnumWords<Convention>& convention_words();
 
 // The heading of the help.
 inline constexpr const char* kModelOptions = "Model";

@@ -6,8 +6,8 @@
 #include <cstdio>
 
 #include "field_names.h"
-#include "octet/files.h"
-#include "octet/text.h"
+#include "octet/tools/files.h"
+#include "octet/tools/text.h"
 
 namespace octet::cli {
 namespace {
@@ -69,6 +69,10 @@ std::string human_bytes(uint64_t bytes) {
   return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.2f} {}", value, units[unit]);
 }
 
+std::string counted(size_t count, const std::string& thing) {
+  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
+}
+
 std::string short_number(double value) {
   if (value <= 0) return "-";
   if (value < 1) return fmt::format("{:.2g}", value);
@@ -107,11 +111,10 @@ void PhaseReports::operator()(const std::string& phase, int done, int total) {
   (*progress_)(done, total);
 }
 
-void say(const CommonFlags& flags, std::string_view sentence) {
-  const std::string said =
-      flags.app == nullptr ? std::string(sentence) : with_flags(sentence, *flags.app);
+void say(const CommonFlags& flags, const Sentence& sentence) {
   // fputs rather than fmt::print, which throws when standard error is full or closed.
-  std::fputs(fmt::format("octet: {}\n", printable(said)).c_str(), stderr);
+  std::fputs(fmt::format("octet: {}\n", printable(with_flags(sentence, flags.app))).c_str(),
+             stderr);
 }
 
 void show(const CommonFlags& flags, const std::string& text, const nlohmann::ordered_json& result) {

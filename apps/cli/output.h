@@ -8,11 +8,11 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "flags.h"
-#include "octet/progress.h"
+#include "octet/tools/progress.h"
+#include "octet/sentence.h"
 
 namespace octet::cli {
 
@@ -32,6 +32,8 @@ class Table {
 std::string bar(double share);
 
 std::string human_bytes(uint64_t bytes);  // "9.58 GB"
+
+std::string counted(size_t count, const std::string& thing);  // "1 picture", "8 pictures"
 
 // A measured number for a table, never rounded to nothing: "0.042", "9.42", "41.9", "1284"; "-" for
 // 0, which stands for what was not measured.
@@ -70,7 +72,7 @@ class PhaseReports {
 };
 
 // A sentence on standard error, with flags for the fields that it names.
-void say(const CommonFlags& flags, std::string_view sentence);
+void say(const CommonFlags& flags, const Sentence& sentence);
 
 // The result of a command: `text` on standard output, or the JSON there for `--json -`, with the
 // name and version of its schema as the first field (docs/json.md). A JSON file

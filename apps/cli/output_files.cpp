@@ -9,8 +9,8 @@
 #include <set>
 #include <string_view>
 
-#include "octet/files.h"
-#include "octet/text.h"
+#include "octet/tools/files.h"
+#include "octet/tools/text.h"
 
 namespace octet::cli {
 namespace {
@@ -60,10 +60,10 @@ void check_outputs(const CommonFlags& flags, std::vector<std::string> outputs,
   for (const std::string& file : others) taken.add(file);
   for (const std::string& file : outputs) {
     if (taken.holds(file)) {
-      throw CLI::ValidationError(fmt::format(
-          "{}: belongs to what another argument names, and one would replace the other; give the "
-          "output a name of its own",
-          printable(file)));
+      throw CLI::ValidationError(
+          fmt::format("{}: belongs to what another argument names, and one would overwrite the "
+                      "other; give the output another name",
+                      printable(file)));
     }
     taken.add(file);
     check_writable(file);

@@ -24,7 +24,7 @@ std::string preset_help() {
     list += fmt::format("{}{} or {} ({} steps)", list.empty() ? "" : ", ", preset.name,
                         preset.official_name, preset.steps);
   }
-  return list + "; a model's folder may have others (default: the first)";
+  return list + "; a model's folder may define others (default: the first)";
 }
 
 // For the shells' completions.
@@ -79,7 +79,11 @@ void add_picture_flags(CLI::App& command, PictureArguments& arguments) {
   add_part_flags(command, model);
   add_caption_flags(command, arguments.captions);
   command.add_flag("--any-caption", picture.any_caption,
-                   "Warn of a caption's errors, and run it all the same");
+                   "Run captions despite errors, with warnings");
+  command
+      .add_option("--negative", picture.negative,
+                  "What the pictures are led away from, for models that take a negative prompt")
+      ->type_name("TEXT");
   command
       .add_option("--size", arguments.size,
                   "Pixels: <width>x<height>, or the side of a square (default: the model's, "
@@ -89,29 +93,29 @@ void add_picture_flags(CLI::App& command, PictureArguments& arguments) {
   add_steps(command, arguments.steps);
   command
       .add_option("--guidance", picture.guidance,
-                  "Guidance of all steps, or one number per step (default: the preset's)")
+                  "Guidance for all steps, or one number per step (default: the preset's)")
       ->type_name("FLOAT,...")
       ->delimiter(',')
       ->allow_extra_args(false)  // what follows may be a model
       ->check([](const std::string& number) {
         if (is_number(number)) return std::string();
-        return fmt::format("'{}' is not a number, expected such as 7 or 7,7,3", number);
+        return fmt::format("'{}' is not a number, expected something like 7 or 7,7,3", number);
       });
   add_seed(command, arguments.seed,
-           "Seed of the noise, or random; picture i of a caption has the seed + i - 1");
+           "Seed of the noise, or random; picture i of a caption has this seed + i - 1");
   command
       .add_option("--noise", arguments.noise,
-                  "Safetensors file with the noise in place of the seed's, to compare with others")
+                  "Safetensors file with noise to use instead of the seed's, for comparisons")
       ->type_name("FILE");
   add_whole_number(command, "-n,--images", arguments.images, 1, 1000,
-                   "Number of images of each caption");
-  add_choice(command, "--convention", model.convention, convention_words(),
-             "End of the schedule and statistics of latents");
-  add_choice(command, "--tune", model.tuning, tuning_words(), "Kernels chosen by measuring");
+                   "Number of images per caption");
+  add_choice(command, "--convention", model.convention,
+             "Whose end of the schedule and latent statistics to use");
+  add_choice(command, "--tune", model.tuning, "Which kernels are chosen by measurement");
   add_memory_flags(command, model);
   set_group(command, kPictureOptions,
-            {"--caption", "--prompt", "--wrap-text", "--any-caption", "--size", "--preset",
-             "--steps", "--guidance", "--seed", "--noise", "--images", "--convention"});
+            {"--caption", "--prompt", "--wrap-text", "--any-caption", "--negative", "--size",
+             "--preset", "--steps", "--guidance", "--seed", "--noise", "--images", "--convention"});
 }
 
 GenerateRequest request_from(const PictureArguments& arguments, const CommonFlags& flags) {

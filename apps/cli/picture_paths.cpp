@@ -121,8 +121,8 @@ PicturePaths::PicturePaths(const std::string& pattern, const Pictures& pictures)
       if (lacks_image) path = picture_path(path, image, images_);
       if (const auto [other, is_new] = taken.emplace(path, caption); !is_new) {
         throw CLI::ValidationError(
-            fmt::format("two pictures would be {}, those of the captions {} and {}; give {} "
-                        "{{index}} in its name",
+            fmt::format("two pictures would be {}, those of the captions {} and {}; put "
+                        "{{index}} into {}",
                         path, other->second, caption, pictures.flag));
       }
       paths_.push_back(std::move(path));

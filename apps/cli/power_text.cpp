@@ -21,13 +21,12 @@ nlohmann::ordered_json power_json(const PowerUse& power) {
 
 std::string power_line(const PowerUse& power) {
   if (!power.is_known()) return "";
-  const std::string limit =
-      power.limit_w > 0 ? fmt::format(" of at most {:.0f}", power.limit_w) : "";
+  const std::string limit = power.limit_w > 0 ? fmt::format(" of {:.0f}", power.limit_w) : "";
   const std::string hot =
-      power.too_hot > 0 ? fmt::format(", by heat {:.0f} %", 100 * power.too_hot) : "";
+      power.too_hot > 0 ? fmt::format(", heat {:.0f} %", 100 * power.too_hot) : "";
   return fmt::format(
-      "Power {:.0f} W{}, clock {:.0f} MHz, up to {:.0f} C; the clock was lowered by the power "
-      "limit {:.0f} %\nof the time{}.\n",
+      "Power {:.0f} W{}, clock {:.0f} MHz, up to {:.0f} C; the power limit lowered the clock "
+      "{:.0f} %\nof the time{}.\n",
       power.mean_w, limit, power.mean_mhz, power.max_celsius, 100 * power.power_capped, hot);
 }
 

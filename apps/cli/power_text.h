@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "octet/power_use.h"
+#include "octet/tools/power_use.h"
 
 namespace octet::cli {
 

@@ -12,7 +12,7 @@
 
 #include "commands.h"
 #include "help_page.h"
-#include "octet/text.h"
+#include "octet/tools/text.h"
 #include "output.h"
 #include "output_files.h"
 #include "stop_signal.h"
@@ -109,7 +109,7 @@ void add_pull(CLI::App& program, CommonFlags& flags) {
   const auto request = std::make_shared<PullRequest>();
   const auto connections = std::make_shared<int64_t>(request->connections);
   const auto retries = std::make_shared<int64_t>(request->retries);
-  command->add_option("repo", request->repo, "owner/name, or its address on the hub")
+  command->add_option("repo", request->repo, "owner/name, or its URL on the Hub")
       ->type_name("REPO")
       ->required();
   command->add_option("--include", request->include, "Only paths that match one of these patterns")
@@ -121,11 +121,11 @@ void add_pull(CLI::App& program, CommonFlags& flags) {
       ->capture_default_str();
   command
       ->add_option("--cache-dir", request->cache_dir,
-                   "Folder of the cache (default: the hub's, as HF_HUB_CACHE or HF_HOME says)")
+                   "Cache folder (default: the Hub's, as set by HF_HUB_CACHE or HF_HOME)")
       ->type_name("FOLDER");
-  add_whole_number(*command, "--connections", *connections, 1, 64, "Connections at once");
+  add_whole_number(*command, "--connections", *connections, 1, 64, "Parallel connections");
   add_whole_number(*command, "--retries", *retries, 0, 1000,
-                   "Attempts after one that brought nothing");
+                   "Retries after an attempt that delivered nothing");
   set_examples(*command, {"octet pull ideogram-ai/ideogram-4-fp8",
                           "octet pull ideogram-ai/ideogram-4-fp8 --include 'transformer/*'"});
   command->callback([&flags, request, connections, retries] {

@@ -10,8 +10,8 @@
 
 #include "commands.h"
 #include "help_page.h"
-#include "octet/files.h"
-#include "octet/text.h"
+#include "octet/tools/files.h"
+#include "octet/tools/text.h"
 #include "output.h"
 #include "output_files.h"
 #include "rendering.h"
@@ -28,14 +28,6 @@ struct QuantizeArguments {
   int64_t steps = 0, seed = 0;
   bool no_clip = false;
 };
-
-EnumWords<OutputDialect> dialect_words() {
-  EnumWords<OutputDialect> words;
-  for (const OutputDialect dialect : {OutputDialect::comfyui, OutputDialect::transformerlab}) {
-    words.emplace_back(to_string(dialect), dialect);
-  }
-  return words;
-}
 
 std::string percent(double value) { return fmt::format("{:.2f} %", 100 * value); }
 
@@ -67,7 +59,7 @@ std::string error_table(const QuantizeReport& report) {
   return text + fmt::format(
                     "NRMSE of the outputs (activations: {}), the worst by {} first{}.\n"
                     "row: the output channel with the largest share of the squared error; column: "
-                    "the input\nchannel that reaches furthest, over the median.\n",
+                    "the input\nchannel with the largest range, relative to the median.\n",
                     printable(report.activations), to_string(report.recipe),
                     stars ? "; * is protected" : "");
 }
@@ -84,17 +76,17 @@ std::string to_text(const QuantizeReport& report, const QuantizeRequest& request
   }
   for (const std::string& file : report.files) text += printable(file) + "\n";
   if (!report.files.empty() && !quiet) {
-    text +=
-        fmt::format("{} from {} in {:.1f} s{}{}\n", human_bytes(report.output_bytes),
-                    human_bytes(report.source_bytes), report.seconds,
-                    report.resumed_tensors > 0
-                        ? fmt::format(", {} tensors of an earlier run kept", report.resumed_tensors)
-                        : "",
-                    report.verified ? ", verified" : "");
+    text += fmt::format(
+        "{} from {} in {:.1f} s{}{}\n", human_bytes(report.output_bytes),
+        human_bytes(report.source_bytes), report.seconds,
+        report.resumed_tensors > 0
+            ? fmt::format(", {} tensors kept from an earlier run", report.resumed_tensors)
+            : "",
+        report.verified ? ", verified" : "");
   }
   if (report.networks.size() > 1 && !report.files.empty() && !quiet) {
     // Text encoder, tokenizer and VAE are not copied.
-    text += fmt::format("Pictures with it: octet generate --model {} --base {} ...\n",
+    text += fmt::format("To make pictures with it: octet generate --model {} --base {} ...\n",
                         printable(request.out), printable(request.source));
   }
   return text;
@@ -155,7 +147,7 @@ void run(const CommonFlags& flags, QuantizeArguments& arguments) {
   request.seed = static_cast<uint64_t>(arguments.seed);
   request.measure = request.measure || !arguments.report.empty();
   if (request.verify && request.out.empty()) {
-    throw CLI::ValidationError("--verify needs an output to read back; name one after the source");
+    throw CLI::ValidationError("--verify needs an output to read back; give one after the source");
   }
   std::vector<std::string> outputs, others = request.captions;
   if (!arguments.report.empty()) outputs.push_back(arguments.report);
@@ -166,7 +158,7 @@ void run(const CommonFlags& flags, QuantizeArguments& arguments) {
     RenderingProgress progress(flags);
     return quantize(request, [&](const QuantizeStep& step) {
       const std::string of = step.network.empty() ? "" : " " + step.network;
-      return progress.show({.title = to_string(step.stage) + of,
+      return progress.show({.title = word_of(step.stage) + of,
                             .unit = step.stage == QuantizeStage::calibrate ? "steps" : "bytes",
                             .done = step.done,
                             .total = step.total});
@@ -180,68 +172,65 @@ void run(const CommonFlags& flags, QuantizeArguments& arguments) {
 
 void add_quantize(CLI::App& program, CommonFlags& flags) {
   CLI::App* command =
-      program.add_subcommand("quantize", "Make an INT8 checkpoint, or measure what one would cost");
+      program.add_subcommand("quantize", "Make an INT8 checkpoint, or measure the error of one");
   add_device_flags(*command, flags);
   add_output_flags(*command, flags);
   const auto arguments = std::make_shared<QuantizeArguments>();
   QuantizeRequest& request = arguments->request;
   command
-      ->add_option(
-          "source", request.source,
-          "A model's folder as Hugging Face lays it out, owner/name of one that was pulled, "
-          "or one transformer, in any dialect")
+      ->add_option("source", request.source,
+                   "A model's folder in Hugging Face's layout, owner/name of a pulled one, or a "
+                   "single network, in any dialect")
       ->type_name("MODEL")
       ->required();
   command
       ->add_option("out", request.out,
-                   "A folder, or a .safetensors file for one transformer; without it errors are "
+                   "A folder, or a .safetensors file for a single network; without it errors are "
                    "measured and nothing is written")
       ->type_name("FILE|FOLDER");
-  command->add_option("--base", request.base, "A model that gives what the source lacks")
+  command->add_option("--base", request.base, "A model that supplies what the source lacks")
       ->type_name("MODEL");
   command->add_flag("--unconditional", arguments->unconditional,
-                    "The one transformer is the unconditional one");
+                    "The single network is the unconditional one");
   command
       ->add_option("--recipe", arguments->recipe, "rowwise, smoothquant[:alpha] or convrot[:group]")
       ->type_name("RECIPE")
       ->capture_default_str();
   command
       ->add_option("--protect", arguments->protect,
-                   "Large linears kept in floating point: none, auto:N (of each transformer the N "
-                   "with the largest error), or names with *, separated by commas")
+                   "Large linears to keep in floating point: none, auto:N (the N with the largest "
+                   "error in each network), or names with *, separated by commas")
       ->type_name("none|auto:N|NAMES")
       ->capture_default_str();
   command->add_flag("--no-clip", arguments->no_clip,
-                    "Scales of weights by their largest value, not searched");
-  add_choice(*command, "--dialect", request.dialect, dialect_words(),
-             "How files are written, one for each transformer or one for both");
+                    "Scale weights by their largest value instead of searching for the best scale");
+  add_choice(*command, "--dialect", request.dialect,
+             "Dialect of the output: one file per network, or one for both");
   command
       ->add_option("--captions", request.captions,
-                   "Run these through the model to see its activations: JSON captions, folders "
-                   "of them, or .jsonl files")
+                   "Calibrate with these: JSON captions, folders of them, or .jsonl files")
       ->type_name("FILE|FOLDER");
   command->add_flag("--any-caption", request.any_caption,
-                    "Warn of the captions' errors, and run them all the same");
+                    "Run captions despite errors, with warnings");
   command
       ->add_option("--statistics", request.statistics,
-                   "File of activations, read; with --captions written (default: "
+                   "Activation statistics to read; with --captions, to write (default: "
                    "OUT.activations.safetensors)")
       ->type_name("FILE");
   add_whole_number(*command, "--calibration-steps", arguments->steps, 1, 1000,
-                   "Steps of the calibration for each caption (default: those of the shortest "
-                   "preset)");
+                   "Calibration steps per caption (default: those of the shortest preset)");
   command->get_option("--calibration-steps")->default_str("");
   command
-      ->add_option("--calibration-size", arguments->calibration_size,
-                   "Size of the calibration's images (default: 512x512, or what the model's folder "
-                   "says)")
+      ->add_option(
+          "--calibration-size", arguments->calibration_size,
+          "Size of the calibration images (default: 512x512, or what the model's folder says)")
       ->type_name("SIZE");
   add_whole_number(*command, "--seed", arguments->seed, 0, std::numeric_limits<int64_t>::max(),
-                   "Seed of the calibration's noise");
-  add_max_memory(*command, request.max_memory, "Most memory to take, such as 4G or 800M");
+                   "Seed of the calibration noise");
+  add_max_memory(*command, request.max_memory, "Memory to use at most, such as 4G or 800M");
   command->add_flag("--measure", request.measure,
-                    "Measure the error of each large linear by every recipe");
-  command->add_option("--report", arguments->report, "These errors as an HTML page")
+                    "Measure the error of each large linear under every recipe");
+  command->add_option("--report", arguments->report, "Write these errors as an HTML page")
       ->type_name("FILE");
   command->add_flag("--verify", request.verify,
                     "Read the output back and compare it with the source");

@@ -47,7 +47,7 @@ std::string rough_time(double seconds) {
 std::string note_of(const RenderProgress& progress) {
   if (progress.stage != Stage::denoise || !(progress.seconds > 0)) return "";
   std::string note = fmt::format("{:.2f} s per step", progress.seconds);
-  if (progress.eta_s >= 0) note += fmt::format(", all done in {}", rough_time(progress.eta_s));
+  if (progress.eta_s >= 0) note += fmt::format(", {} left", rough_time(progress.eta_s));
   return note;
 }
 
@@ -56,8 +56,8 @@ std::string linears_text(const LinearCount& linears) {
   std::string text = fmt::format("{} INT8, {} protected, {} kept in floating point", linears.int8,
                                  linears.protected_, linears.kept);
   if (linears.floating > 0)
-    text += fmt::format(", {} in floating point as asked", linears.floating);
-  if (linears.fake > 0) text += fmt::format(", {} in fake INT8 as asked", linears.fake);
+    text += fmt::format(", {} in floating point as requested", linears.floating);
+  if (linears.fake > 0) text += fmt::format(", {} in fake INT8 as requested", linears.fake);
   return text;
 }
 
@@ -108,7 +108,7 @@ std::string report_text(const RenderReport& report) {
   const std::string recorded =
       report.recorded_steps == 0
           ? ""
-          : fmt::format("{} steps ran as they were recorded, and are not counted here.\n",
+          : fmt::format("{} steps were replayed from a recording and are not counted here.\n",
                         report.recorded_steps);
   const LinearCount& of_text = report.text_linears;
   const std::string text_linears =
@@ -122,6 +122,13 @@ std::string report_text(const RenderReport& report) {
 }
 
 nlohmann::ordered_json report_json(const RenderReport& report) {
+  auto branches = nlohmann::ordered_json::array();
+  for (const BranchUse& use : report.branches) {
+    branches.push_back({{"name", use.name},
+                        {"network", use.network},
+                        {"steps", use.steps},
+                        {"seconds", use.seconds}});
+  }
   auto kernels = nlohmann::ordered_json::array();
   for (const KernelUse& use : report.kernels) {
     kernels.push_back({{"layer", use.layer},
@@ -147,6 +154,7 @@ nlohmann::ordered_json report_json(const RenderReport& report) {
           {"linears_ran", linears_json(report.linears)},
           {"text_linears_ran", linears_json(report.text_linears)},
           {"recorded_steps", report.recorded_steps},
+          {"branches", branches},
           {"kernels", kernels},
           {"ops", ops}};
 }
@@ -161,6 +169,7 @@ nlohmann::ordered_json request_json(const GenerateRequest& request, const Render
           {"model", request.model.model},
           {"size", known(size.width > 0 ? fmt::format("{}x{}", size.width, size.height) : "")},
           {"caption", report.caption},
+          {"negative", known(made ? report.negative : picture.negative)},
           {"preset", known(made ? report.preset : picture.preset)},
           {"guidance", picture.guidance.empty() ? nlohmann::ordered_json(nullptr)
                                                 : nlohmann::ordered_json(picture.guidance)},

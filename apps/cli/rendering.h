@@ -7,7 +7,7 @@
 
 #include "flags.h"
 #include "octet/generate.h"
-#include "octet/progress.h"
+#include "octet/tools/progress.h"
 #include "stop_signal.h"
 
 namespace octet::cli {

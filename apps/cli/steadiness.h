@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "octet/bench.h"
+#include "octet/tools/bench.h"
 
 namespace octet::cli {
 
@@ -15,8 +15,8 @@ inline std::string marked(const std::string& figure, const Steadiness& steadines
 
 // The line below a table that has such figures.
 inline constexpr const char* kUnreliableLine =
-    "~ is not reliable: its rounds disagree or are fewer than 3, or it passes the peak. Run it "
-    "again\nwhen the machine has nothing else to do.\n";
+    "~ is not reliable: its rounds disagree or are fewer than 3, or it exceeds the peak. Run it "
+    "again\non an idle machine.\n";
 
 template <class Rows>
 std::string unreliable_line(const Rows& rows) {

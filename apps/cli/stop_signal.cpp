@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "octet/files.h"
+#include "octet/tools/files.h"
 
 namespace octet::cli {
 namespace {

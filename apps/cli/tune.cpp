@@ -1,5 +1,5 @@
 // octet tune
-#include "octet/tune.h"
+#include "octet/tools/tune.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "commands.h"
 #include "help_page.h"
-#include "octet/text.h"
+#include "octet/tools/text.h"
 #include "output.h"
 #include "output_files.h"
 
@@ -40,7 +40,7 @@ Json to_json(const TuneReport& report) {
   return {{"device", report.device},
           {"date", report.date},
           {"commit", report.commit},
-          {"mode", report.mode},
+          {"mode", word_of(report.mode)},
           {"has_choice", report.has_choice},
           {"plan_file", known(report.plan_file)},
           {"rows", rows}};
@@ -76,13 +76,14 @@ std::string to_text(const TuneReport& report) {
   return fmt::format(
       "{}\nbf16 outputs\n\n{}"
       "\nFaster: int8 when us + quantize us is less than the bf16 us of the same product.\n"
-      "Times are medians of the final runs, in which the fastest few met: without pause, the GPU\n"
-      "at its power limit, or one by one where a run is short or nothing came close.\n"
-      "Plan: tuned was measured now, file by an earlier run. An estimate was not measured, since\n"
-      "measuring failed: the kernel is a guess by the shape.\n"
+      "Times are medians of the final runs between the fastest few: without pause, the GPU\n"
+      "at its power limit, or one by one if a run is short or nothing came close.\n"
+      "Plan: tuned was measured now, file by an earlier run. An estimate was not measured, "
+      "because\n"
+      "measuring failed: the kernel is guessed from the shape.\n"
       "Plan file: {}\n",
       report.device, table.text(),
-      report.plan_file.empty() ? "none, set OCTET_CACHE_DIR to keep the plans"
+      report.plan_file.empty() ? "none, set OCTET_CACHE_DIR to store the plans"
                                : printable(report.plan_file));
 }
 
@@ -90,14 +91,15 @@ std::string to_text(const TuneReport& report) {
 
 void add_tune(CLI::App& program, CommonFlags& flags) {
   CLI::App* command =
-      program.add_subcommand("tune", "Measure the kernels of a device, and keep the choice");
+      program.add_subcommand("tune", "Measure the kernels of a device and store the choice");
   add_device_flags(*command, flags);
   add_output_flags(*command, flags);
   const auto request = std::make_shared<TuneRequest>();
   const auto shapes = std::make_shared<std::string>(model_shapes("768,1024,2048"));
   add_shapes(*command, *shapes);
-  add_choice(*command, "--tune", request->mode, {"missing", "all"},
-             "Measure what the plan file lacks, or everything again");
+  add_choice(*command, "--tune", request->mode,
+             "Measure what the plan file lacks, or everything again",
+             {Tuning::missing, Tuning::all});
   set_examples(*command, {"octet tune --shapes " + model_shapes("1024"), "octet tune --tune all"});
   command->callback([&flags, request, shapes] {
     request->shapes = shapes_from(*shapes);

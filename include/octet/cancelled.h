@@ -1,4 +1,4 @@
-// The Error of work that was stopped on request.
+// The Error thrown when work was stopped on request.
 #pragma once
 
 #include "octet/error.h"

@@ -7,7 +7,7 @@
 namespace octet {
 
 struct DeviceInfo {
-  std::string name;                   // what --device takes: "cpu", "ref", "cuda:0"
+  std::string name;                   // the value of `device`: "cpu", "ref", "cuda:0"
   std::string description;            // "Intel(R) Xeon(R) Processor, 2 cores"
   std::string int8_kernel;            // the GEMM kernel that would run; empty when there is none
   std::vector<std::string> features;  // instruction sets in use, or the GPU's capabilities

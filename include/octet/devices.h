@@ -11,11 +11,11 @@
 
 namespace octet {
 
-// Every device that exists here. A build without CUDA, or a machine without a usable GPU, gives one
+// All devices of this machine. A build without CUDA, or a machine without a usable GPU, has one
 // "cuda" entry whose `unavailable` says so.
 OCTET_API std::vector<DeviceInfo> list_devices();
 
-// The largest number that `threads` of a request may be: four for each hardware thread, or 64.
+// The largest allowed `threads` of a request: four per hardware thread, or 64.
 OCTET_API int max_threads();
 
 }  // namespace octet

@@ -1,4 +1,4 @@
-// Makes pictures from one caption: an engine that is loaded, used once and released.
+// Makes pictures from one caption with an engine that is loaded, used once and released.
 //
 //   octet::GenerateRequest request;
 //   request.model.model = "ideogram-4";
@@ -17,9 +17,9 @@ struct GenerateRequest {
   PictureRequest picture;
 };
 
-// Parts that no rule of `model.keep` names are released after their use, so that they never meet in
-// memory but for the networks. Throws Error with one sentence for a bad request, model or caption;
-// before anything is loaded where that can be known.
+// Parts without a rule in `model.keep` are released after use, so that only the networks are in
+// memory together. Throws Error with one sentence for a bad request, model or caption, if possible
+// before anything is loaded.
 OCTET_API RenderReport generate(const GenerateRequest& request, const RenderCallbacks& callbacks);
 
 }  // namespace octet

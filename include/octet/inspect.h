@@ -1,4 +1,4 @@
-// Shows what is in a checkpoint, without loading it.
+// Shows what a checkpoint contains, without loading it.
 //
 //   const octet::CheckpointSummary summary = octet::inspect_checkpoint("model.safetensors");
 //   for (const octet::TensorSummary& tensor : summary.tensors) {
@@ -19,7 +19,7 @@ namespace octet {
 
 struct TensorSummary {
   std::string name;
-  std::string dtype;  // as safetensors spells it: "BF16", "I8"; of GGUF's blocks as ggml: "Q8_0"
+  std::string dtype;  // as in safetensors: "BF16", "I8"; GGUF blocks as in ggml: "Q8_0"
   std::vector<int64_t> shape;
   uint64_t bytes = 0;
   std::string file;  // one of CheckpointSummary::files
@@ -40,9 +40,9 @@ struct CheckpointSummary {
   std::map<std::string, DTypeSummary> dtypes;
 };
 
-// `path` is a safetensors or GGUF file, a `*.safetensors.index.json`, or a folder that holds one of
-// them, perhaps by its name in the Hub's cache.
-// Throws octet::Error when a file is missing, broken or not what it should be.
+// `path` is a safetensors or GGUF file, a `*.safetensors.index.json`, or a folder that contains one
+// of them, possibly given by its name in the Hub's cache. Throws octet::Error if a file is missing,
+// broken or of the wrong kind.
 OCTET_API CheckpointSummary inspect_checkpoint(const std::string& path);
 
 }  // namespace octet

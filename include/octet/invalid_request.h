@@ -1,8 +1,5 @@
-// The Error of a request that is wrong by itself, whatever the files hold: a size, a preset, a
+// The Error for a request that is itself wrong, whatever the files contain: a size, a preset, a
 // guidance. Programs report it as wrong usage.
-//
-// The sentences of all Errors write the fields of requests in backquotes, `guidance`: whoever shows
-// them may put their own word there, a flag or the name of an argument.
 #pragma once
 
 #include <string>
@@ -14,9 +11,9 @@ namespace octet {
 
 class OCTET_API InvalidRequest : public Error {
  public:
-  InvalidRequest(std::string field, const std::string& sentence)
-      : Error(sentence), field_(std::move(field)) {}
-  const std::string& field() const { return field_; }  // that is wrong: "size"
+  InvalidRequest(std::string field, Sentence sentence)
+      : Error(std::move(sentence)), field_(std::move(field)) {}
+  const std::string& field() const { return field_; }  // the wrong one: "size"
 
  private:
   std::string field_;

@@ -1,4 +1,4 @@
-// LoRAs as people write them.
+// Parses LoRAs from text.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@ namespace octet {
 
 // "a.safetensors", "a.safetensors:0.8", "a.safetensors:-1:both", "a.safetensors:uncond". Networks
 // are given by a name or an alias that some family knows ("conditional", "cond"), "all" or "both".
-// What is read as strength and networks stands at the end and holds neither slash nor backslash, so
-// a path may contain colons. Throws InvalidRequest for a strength that is not a number within
-// bounds, and for an empty path.
+// Strength and networks come last and contain neither slash nor backslash, so a path may contain
+// colons. Throws InvalidRequest for a strength that is not a number within bounds, and for an empty
+// path.
 OCTET_API Lora parse_lora(const std::string& text);
 
 }  // namespace octet

@@ -1,58 +1,34 @@
 // Octet from C, and from every language that can call C: an engine that makes pictures, and the
-// INT8 linear by itself. docs/c.md has an example and the rules in one place.
-//
-// Functions return OCTET_OK or what went wrong; octet_last_error() then says it in one sentence.
-// Pointers must be to what they say they are; NULL, a size or a type that makes no sense and a
-// struct of another version are errors. Text is UTF-8.
+// INT8 linear on its own. docs/c.md has an example and all the rules. Functions return OCTET_OK or
+// an error code; octet_last_error() then explains it in one sentence. Pointers must point to what
+// they claim to; NULL, a size or a type that makes no sense and a struct of another version are
+// errors. Text is UTF-8.
 //
 // Structs: those that begin with `struct_size` may grow. Get one from its function octet_..._init()
 // (or fill it with zeros and set struct_size to its size): a field that is 0 or NULL has its
-// default, also those that a later version adds. All other structs stay as they are.
+// default, and so do fields added by a later version. All other structs never change.
 #ifndef OCTET_OCTET_H
 #define OCTET_OCTET_H
 
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include "octet/export.h"
+#include "octet/operations.h"
+#include "octet/status.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-// Rises when a function or a field is added. What is there keeps its meaning: a program runs with
-// every library whose octet_abi_version() is at least this.
-#define OCTET_ABI_VERSION 3
-OCTET_API int32_t octet_abi_version(void);
-OCTET_API const char* octet_version(void);  // "0.1.0"
-OCTET_API const char* octet_commit(void);   // of the build
-
-// --- errors ---
-
-typedef int32_t octet_status;
-enum {
-  OCTET_OK = 0,
-  OCTET_ERROR = 1,            // what has no number of its own
-  OCTET_INVALID_REQUEST = 2,  // an argument or a field is wrong by itself
-  OCTET_CANCELLED = 3,
-  OCTET_OUT_OF_MEMORY = 4  // the device's, or the host's
-};
-
-// About the last function of this thread that returned a status or a text: what went wrong, and
-// which field or argument was wrong where that is known. Else "". Valid until the next such call.
-OCTET_API const char* octet_last_error(void);
-OCTET_API const char* octet_last_error_field(void);
-
 // --- the engine: a model that stays loaded ---
 
 typedef struct octet_engine octet_engine;
 
-typedef int32_t octet_dtype;
-enum { OCTET_F32 = 1, OCTET_BF16 = 2, OCTET_F16 = 3, OCTET_I8 = 4, OCTET_I32 = 5 };
+// Ends what it was given to (`stop` of octet_options and octet_request), from any thread, and also
+// what begins only after octet_stop_request(). It outlives what it was given to;
+// octet_stop_free() takes NULL, too.
+typedef struct octet_stop octet_stop;
+OCTET_API octet_status octet_stop_create(octet_stop** stop);
+OCTET_API void octet_stop_request(octet_stop* stop);
+OCTET_API void octet_stop_free(octet_stop* stop);
 
-// The GEMM kernels of a GPU are chosen by measuring those that no file has yet, or never, or all.
-enum { OCTET_TUNE_MISSING = 0, OCTET_TUNE_OFF = 1, OCTET_TUNE_ALL = 2 };
 // Auto: INT8, but for those that the device's plan file knows to be faster in floating point.
 enum { OCTET_LINEARS_INT8 = 0, OCTET_LINEARS_FLOAT = 1, OCTET_LINEARS_AUTO = 2 };
 enum { OCTET_TEXT_LINEARS_FLOAT = 0, OCTET_TEXT_LINEARS_INT8 = 1 };
@@ -64,7 +40,7 @@ enum {
 };
 // Whose arithmetic is followed where the public implementations differ.
 enum { OCTET_CONVENTION_OFFICIAL = 0, OCTET_CONVENTION_DIFFUSERS = 1 };
-// Where the weights of a part are between two uses; streamed: in their files.
+// Where the weights of a part are kept between uses; streamed: in their files.
 enum { OCTET_KEEP_DEVICE = 0, OCTET_KEEP_HOST = 1, OCTET_KEEP_STREAMED = 2 };
 
 typedef struct octet_pair {
@@ -74,7 +50,7 @@ typedef struct octet_pair {
 
 typedef struct octet_lora {
   const char* file;
-  // Names of the networks that it changes; none: those that the file names, or the first.
+  // Names of the networks it changes; none: those named in the file, or the first.
   const char* const* networks;
   size_t network_count;
   float strength;
@@ -87,49 +63,50 @@ typedef struct octet_keep {
 
 typedef struct octet_options {
   size_t struct_size;
-  // A folder as Hugging Face lays out a pipeline, owner/name of one that was pulled, or the
-  // transformer alone.
+  // A folder in Hugging Face's pipeline layout, owner/name of a pulled one, or only the networks.
   const char* model;
-  const char* base;         // such a folder, for parts and weights that `model` lacks
-  const char* fallback;     // another, for parts that neither has
+  const char* base;         // another such folder, for parts and weights that `model` lacks
+  const char* fallback;     // a third, for parts that neither has
   const octet_pair* parts;  // from elsewhere: key "vae", "text_encoder", ...; value its path
   size_t part_count;
   const octet_lora* loras;
   size_t lora_count;
-  const octet_keep* keep;  // the last that fits counts; parts without one: by free memory
+  const octet_keep* keep;  // the last match counts; other parts go by free memory
   size_t keep_count;
   const char* device;            // "auto" (default), "ref", "cpu", "cuda", "cuda:1"
-  uint64_t max_memory;           // bytes of the device's that may be taken; 0: what is free
+  uint64_t max_memory;           // bytes of device memory to use; 0: what is free
   int32_t threads;               // of the host; 0: one per physical core
   octet_dtype activations;       // OCTET_BF16 (default) or OCTET_F32
   int32_t linears;               // OCTET_LINEARS_...
   int32_t tuning;                // OCTET_TUNE_...
   int32_t convention;            // OCTET_CONVENTION_...
-  int32_t unguided;              // 1: no picture is guided; the network for that need not be there
-  int32_t require_int8;          // 1: an error when a large linear ran as anything but native INT8
-  int32_t cache_weights;         // 1: keep INT8 codes that are made here on disk, for the next time
+  int32_t unguided;              // 1: no picture is guided; the network for guidance may be missing
+  int32_t require_int8;          // 1: error if a large linear did not run in native INT8
+  int32_t cache_weights;         // 1: cache converted INT8 codes on disk, for later runs
   int32_t lazy;                  // 1: parts are loaded when the first picture needs them
-  int32_t attention;             // OCTET_ATTENTION_...: how attention is multiplied
+  int32_t attention;             // OCTET_ATTENTION_...: precision of attention
   int32_t text_encoder_linears;  // OCTET_TEXT_LINEARS_...
   int32_t reserved;
+  octet_stop* stop;  // ends loading; NULL: nothing does
 } octet_options;
 
 typedef struct octet_request {
   size_t struct_size;
   const char* caption;       // JSON text, docs/captions.md
-  const char* caption_name;  // what begins a sentence about it; default "caption"
+  const char* caption_name;  // what messages call it; default "caption"
   const char* preset;        // default: the model's first
-  const float* guidance;     // one for all steps, or one for each; none: the preset's
+  const float* guidance;     // one for all steps, or one per step; none: the preset's
   size_t guidance_count;
-  const float* noise;  // in place of the seed's, F32 [tokens, channels]
+  const float* noise;  // instead of the seed's, F32 [tokens, channels]
   size_t noise_count;
   const char* noise_name;  // where it comes from, for the picture's metadata
-  uint64_t seed;           // of the first image; the others count on from it
-  int32_t width, height;   // both 0: the model's own size
+  uint64_t seed;           // of the first image; the others count up from it
+  int32_t width, height;   // both 0: the model's default size
   int32_t steps;           // 0: the preset's
   int32_t images;          // 0: one
-  int32_t any_caption;     // 1: warn of the caption's errors, and run it all the same
+  int32_t any_caption;     // 1: run the caption despite errors, with warnings
   int32_t reserved;
+  octet_stop* stop;  // ends this request alone; NULL: octet_engine_cancel()
 } octet_request;
 
 enum {
@@ -148,7 +125,7 @@ typedef struct octet_progress {
   int32_t reserved;
 } octet_progress;
 
-// A small, rough picture of what a step led to.
+// A small, rough rendering of the latent after a step.
 typedef struct octet_preview {
   size_t struct_size;
   const uint8_t* rgb;  // rows from the top, 3 bytes per pixel
@@ -162,24 +139,24 @@ typedef struct octet_picture {
   size_t struct_size;
   const uint8_t* rgb;
   int32_t width, height;
-  uint64_t seed;  // its own: asked for by it alone, the picture is the same to the last bit
+  uint64_t seed;  // of this picture: requested on its own, it gives the same bits
   const octet_pair* metadata;
   size_t metadata_count;
-  int32_t index;  // of the images of the request
+  int32_t index;  // among the images of the request
   int32_t reserved;
 } octet_picture;
 
-// What they are given is valid during the call. Nonzero ends the work: pictures that are denoised
-// by then are still handed over, and the function returns OCTET_CANCELLED. They run on the thread
-// that called, and may call octet_engine_cancel(), _info() and _text() of this engine alone. They
-// must return: no longjmp, no exception.
+// What callbacks receive is valid during the call. Return nonzero to stop: pictures already
+// denoised are still delivered, and the function returns OCTET_CANCELLED. Callbacks run on the
+// calling thread, and the only functions of this engine they may call are octet_engine_cancel(),
+// _info() and _text(). They must return: no longjmp, no exception.
 typedef int (*octet_on_progress)(void* user, const octet_progress* progress);
 typedef int (*octet_on_preview)(void* user, const octet_preview* preview);
 typedef int (*octet_on_picture)(void* user, const octet_picture* picture);
 
 typedef struct octet_callbacks {
   size_t struct_size;
-  void* user;  // handed to each
+  void* user;  // passed to each
   octet_on_progress progress;
   octet_on_preview preview;  // after each step
   octet_on_picture picture;  // each as soon as it is ready
@@ -187,25 +164,35 @@ typedef struct octet_callbacks {
 
 typedef struct octet_report {
   size_t struct_size;
-  uint64_t peak_bytes;  // of the device's memory, the most that was taken
+  uint64_t peak_bytes;  // peak device memory
   double text_s, load_s, denoise_s, decode_s;
   int32_t width, height;
   int32_t text_tokens, steps;
   int32_t text_cached;  // 1: the caption was encoded for an earlier picture
-  // Linears of the networks: in native INT8; large ones that their checkpoint protects from it;
-  // small ones that the model keeps in floating point; and those that were asked for there.
+  // Linears of the networks: in native INT8; large ones that the checkpoint protects; small ones
+  // that the model keeps in floating point; and those requested in floating point.
   int32_t linears_int8, linears_protected, linears_kept, linears_float;
   int32_t text_linears_int8;  // of the text encoder, in native INT8
 } octet_report;
 
 typedef struct octet_info {
   size_t struct_size;
-  uint64_t work_bytes;       // reckoned for activations at 1024 x 1024 pixels
-  uint64_t available_bytes;  // of the device, when the plan was made
-  uint64_t used_bytes;       // of the device, now
-  int32_t token_side;        // pixels: both sides of a picture are multiples of it
+  uint64_t work_bytes;       // estimated for activations at 1024 x 1024 pixels
+  uint64_t available_bytes;  // device memory, when the plan was made
+  uint64_t used_bytes;       // device memory, now
+  int32_t token_side;        // pixels: both sides of a picture must be multiples of it
   int32_t reserved;
+  int32_t width, height;  // of pictures whose request names no size
 } octet_info;
+
+// Steps, guidance and times that go with a model.
+typedef struct octet_preset {
+  size_t struct_size;
+  const char* name;           // "quality"
+  const char* official_name;  // "V4_QUALITY_48"; may be ""
+  int32_t steps;
+  int32_t reserved;
+} octet_preset;
 
 // `progress` may be NULL, `*engine` is NULL after an error. octet_engine_free() takes NULL, too; no
 // other call may be under way.
@@ -213,26 +200,31 @@ OCTET_API octet_status octet_engine_create(const octet_options* options, octet_o
                                            void* user, octet_engine** engine);
 OCTET_API void octet_engine_free(octet_engine* engine);
 
+// Releases what is loaded; and loads this in its place. After an error of the second, nothing is
+// loaded. Without a model, only these two, _free() and _cancel() have a meaning.
+OCTET_API octet_status octet_engine_unload(octet_engine* engine);
+OCTET_API octet_status octet_engine_load(octet_engine* engine, const octet_options* options,
+                                         octet_on_progress progress, void* user);
+
 // `callbacks` and `report` may be NULL. The engine stays loaded whatever is returned.
 OCTET_API octet_status octet_engine_render(octet_engine* engine, const octet_request* request,
                                            const octet_callbacks* callbacks, octet_report* report);
-// What octet_engine_render() would say about the request alone.
+// Returns what octet_engine_render() would return about the request alone.
 OCTET_API octet_status octet_engine_check(octet_engine* engine, const octet_request* request);
 
-// These in place of those before; after an error, those before are still there.
+// Replaces the LoRAs; after an error, the previous ones are still in place.
 OCTET_API octet_status octet_engine_set_loras(octet_engine* engine, const octet_lora* loras,
                                               size_t lora_count, octet_on_progress progress,
                                               void* user);
 
-// Ends the call that is under way, if there is one; from any thread.
+// Ends the running call, if any; from any thread.
 OCTET_API void octet_engine_cancel(octet_engine* engine);
 
 OCTET_API octet_status octet_engine_info(const octet_engine* engine, octet_info* info);
 
-// Text about the engine: its model family, its device in words, where its parts lie (a table), its
-// networks and the model's presets (a line for each). Functions with `text` and `size` write as
-// snprintf does: at most `size` bytes with the final NUL, and return the length of the whole; 0
-// after an error.
+// Text about the engine: its model family, its device, where its parts are (a table), its networks
+// and the model's presets (one per line). Functions with `text` and `size` write like snprintf: at
+// most `size` bytes including the final NUL, and return the full length; 0 after an error.
 enum {
   OCTET_TEXT_FAMILY = 0,
   OCTET_TEXT_DEVICE = 1,
@@ -243,158 +235,66 @@ enum {
 OCTET_API size_t octet_engine_text(const octet_engine* engine, int32_t what, char* text,
                                    size_t size);
 
-// Pictures as files, which appear whole or not at all; the second keeps the picture's metadata.
+// The presets of the model, in their order; the first is the default.
+typedef void (*octet_on_preset)(void* user, const octet_preset* preset);
+OCTET_API octet_status octet_engine_presets(const octet_engine* engine, octet_on_preset on_preset,
+                                            void* user);
+
+// --- captions, docs/captions.md ---
+
+typedef struct octet_finding {
+  size_t struct_size;
+  const char* path;  // "$.compositional_deconstruction.elements[2].bbox"; "$" is all of it
+  const char* rule;  // what was expected and what is there
+  int32_t is_error;  // 0: a warning
+  int32_t fixable;   // 1: the text that octet_check_caption() writes has it mended
+} octet_finding;
+typedef void (*octet_on_finding)(void* user, const octet_finding* finding);
+
+// Writes the caption as the model gets it. It is an error, and 0 is returned, where an error
+// remains that is not fixable. `on_finding` (or NULL) gets every finding, also of such a caption.
+OCTET_API size_t octet_check_caption(const char* caption, octet_on_finding on_finding, void* user,
+                                     char* text, size_t size);
+// A minimal caption that says `plain_text`, which models know less well.
+OCTET_API size_t octet_wrap_plain_text(const char* plain_text, char* text, size_t size);
+
+// --- PNG: of any thread, no engine waits for it ---
+
+// In memory. `level`: 1 (or 0) is the fastest, 9 gives the least bytes of drawings; pictures hardly
+// gain. `scale`: each pixel of a preview becomes a square of so many; 0: 1. What was made is freed
+// by octet_bytes_free(), which takes NULL and empty ones, too.
+typedef struct octet_bytes {
+  uint8_t* data;
+  size_t size;
+} octet_bytes;
+OCTET_API octet_status octet_encode_picture(const octet_picture* picture, int32_t level,
+                                            octet_bytes* png);
+OCTET_API octet_status octet_encode_preview(const octet_preview* preview, int32_t scale,
+                                            octet_bytes* png);
+OCTET_API void octet_bytes_free(octet_bytes* bytes);
+
+// As files, which appear whole or not at all; the second keeps the picture's metadata.
 OCTET_API octet_status octet_write_png(const char* path, const uint8_t* rgb, int32_t width,
                                        int32_t height);
 OCTET_API octet_status octet_write_picture(const char* path, const octet_picture* picture);
 
-// --- operations: the INT8 linear by itself ---
-//
-// Pointers are into the memory of the device (of "cpu" and "ref": the host's). Work is put on the
-// device's stream and not waited for: what it reads and writes must stay until it is done. A device
-// may be used by several threads, in turns.
+// --- devices of this machine ---
 
-typedef struct octet_device octet_device;
-typedef struct octet_weight octet_weight;
-
-// `stream`: a cudaStream_t of the caller to work on, which outlives the device and its weights;
-// NULL: its own. `threads` as in octet_options, `tuning` one of OCTET_TUNE_....
-OCTET_API octet_status octet_device_open(const char* name, void* stream, int32_t threads,
-                                         int32_t tuning, octet_device** device);
-OCTET_API void octet_device_free(octet_device* device);
-OCTET_API octet_status octet_device_synchronize(octet_device* device);
-OCTET_API size_t octet_device_describe(const octet_device* device, char* text, size_t size);
-// The kernel that the last linear ran.
-OCTET_API size_t octet_last_kernel(const octet_device* device, char* text, size_t size);
-
-typedef struct octet_matrix {
-  void* data;
-  int64_t rows, columns;
-  int64_t row_stride;  // elements from one row to the next; 0: the columns
-  octet_dtype dtype;
-  int32_t reserved;
-} octet_matrix;
-
-// codes[i, j] = rint(x[i, j] * 127 / amax of row i), scales[i] = amax / 127. x: F32, BF16 or F16;
-// codes: I8 of the same shape; scales: F32 [rows]. Before that, x[:, j] is multiplied by smooth[j]
-// (F32 [columns] or NULL), or rotated within groups of 4, 16, 64, 256 or 1024 columns (or 0).
-OCTET_API octet_status octet_quantize_rows(octet_device* device, const octet_matrix* x,
-                                           const float* smooth, int64_t rotation_group,
-                                           const octet_matrix* codes, float* scales);
-
-// How a weight is given; it is copied.
-typedef struct octet_weight_rows {
+typedef struct octet_device_info {
   size_t struct_size;
-  const int8_t* codes;  // [n, k]
-  const float* scales;  // [n]
-  const float* bias;    // [n], or NULL
-  const float* smooth;  // [k], or NULL: what octet_linear() does to activations first
-  int64_t n, k;
-  int64_t rotation_group;  // or 0; the same
-  int32_t on_host;         // 1: these pointers are into the host's memory
-  int32_t gate_up;  // 1: n / 2 rows of a gate, then as many of the up projection; without a bias
-} octet_weight_rows;
+  const char* name;         // what octet_options::device takes: "cpu", "cuda:0"
+  const char* description;  // in words
+  const char* int8_kernel;  // that would run; "" when there is none
+  const char* unavailable;  // why it cannot run the INT8 path; "" when it can
+} octet_device_info;
+typedef void (*octet_on_device)(void* user, const octet_device_info* device);
+OCTET_API octet_status octet_list_devices(octet_on_device on_device, void* user);
 
-// A weight is for its device alone, and outlives the work of calls that read it;
-// octet_weight_free() takes NULL, too.
-OCTET_API octet_status octet_weight_create(octet_device* device, const octet_weight_rows* rows,
-                                           octet_weight** weight);
-OCTET_API void octet_weight_free(octet_weight* weight);
-
-// Swiglu, silu(gate) * up, is for gate_up weights alone, and the only one for these.
-enum { OCTET_FUSION_NONE = 0, OCTET_FUSION_BIAS = 1, OCTET_FUSION_SWIGLU = 2 };
-
-// y[i, j] = scales[i] * weight scales[j] * sum over k of codes[i, k] * weight codes[j, k], and the
-// fusion. codes: I8 [m, k], never -128; y: [m, n] (swiglu: [m, n / 2]) in F32, BF16 or F16, or in
-// I32, the bare sums.
-OCTET_API octet_status octet_linear_int8(octet_device* device, const octet_weight* weight,
-                                         const octet_matrix* codes, const float* scales,
-                                         int32_t fusion, const octet_matrix* y);
-// The same of activations in F32, BF16 or F16, which are quantized as the weight asks for.
-OCTET_API octet_status octet_linear(octet_device* device, const octet_weight* weight,
-                                    const octet_matrix* x, int32_t fusion, const octet_matrix* y);
-
-// --- the same on another framework's streams and memory ---
-//
-// For programs that own streams, memory and weights: each call says where it works, takes memory
-// from the caller alone, and reads a weight in plain rows where it lies. A device serves all
-// streams and threads this way, in turns; a call costs a few microseconds, and waits for nothing
-// but, once for each size (m in steps), for kernels to be measured: `tuning` of
-// octet_device_open(), never while a stream is captured into a graph, which keeps an estimate.
-
-// So many bytes of the device's memory, aligned to 256, that stay until the work of the call is
-// done; NULL when there is none. It must not call a function of this device, which waits for it.
-typedef void* (*octet_allocate)(void* user, size_t bytes);
-
-typedef struct octet_call {
-  size_t struct_size;
-  void* stream;  // a cudaStream_t of the device, NULL: its default stream; not of hosts
-  void* memory;  // to work in, aligned to 256 (or NULL), see octet_linear_memory()
-  size_t memory_bytes;
-  octet_allocate allocate;  // for what does not fit there; NULL: that is an error
-  void* user;               // handed to it
-  const char* kernel;       // set by linears: the kernel that ran; lasts as long as the library
-  // 1: x is quantized with each step rounded to its dtype, as PyTorch's own operations would: the
-  // codes of programs that are written in them, a little further from x. They may be -128 (on hosts
-  // with AVX2 alone: -127), and are for the device that made them.
-  int32_t stepwise;
-  int32_t reserved;
-} octet_call;
-
-// A weight that stays where it is, in the device's memory; what has no comment is as in
-// octet_weight_rows.
-typedef struct octet_plain_weight {
-  size_t struct_size;
-  const int8_t* codes;
-  int64_t n, k;
-  int64_t row_stride;   // bytes from one row to the next; 0: k
-  const float* scales;  // [scale_count]
-  int64_t scale_count;  // n, or 1: the same for all rows
-  const void* bias;     // [n], or NULL
-  const float* smooth;
-  int64_t rotation_group;
-  octet_dtype bias_dtype;  // F32, BF16 or F16
-  int32_t gate_up;
-} octet_plain_weight;
-
-// Bytes of octet_call::memory that the quantized activations of a linear take, m x k of them. Sums
-// that kernels share, and what they cannot read or write where it lies, come from `allocate`.
-OCTET_API size_t octet_linear_memory(int64_t m, int64_t k);
-
-OCTET_API octet_status octet_call_quantize_rows(octet_device* device, octet_call* call,
-                                                const octet_matrix* x, const float* smooth,
-                                                int64_t rotation_group, const octet_matrix* codes,
-                                                float* scales);
-// `weight` or `packed`: one of them, the other NULL. What a weight has decides what happens to the
-// product: a bias is added, a gate and an up projection become swiglu, and I32 are the bare sums.
-OCTET_API octet_status octet_call_linear_int8(octet_device* device, octet_call* call,
-                                              const octet_plain_weight* weight,
-                                              const octet_weight* packed, const octet_matrix* codes,
-                                              const float* scales, const octet_matrix* y);
-OCTET_API octet_status octet_call_linear(octet_device* device, octet_call* call,
-                                         const octet_plain_weight* weight,
-                                         const octet_weight* packed, const octet_matrix* x,
-                                         const octet_matrix* y);
-
-// --- structs with their defaults ---
-// Here and not in the library, which may know a larger struct than the program has.
-
-#define OCTET_DEFINE_INIT(type)          \
-  static inline type type##_init(void) { \
-    type made;                           \
-    memset(&made, 0, sizeof made);       \
-    made.struct_size = sizeof made;      \
-    return made;                         \
-  }
 OCTET_DEFINE_INIT(octet_options)
 OCTET_DEFINE_INIT(octet_request)
 OCTET_DEFINE_INIT(octet_callbacks)
 OCTET_DEFINE_INIT(octet_report)
 OCTET_DEFINE_INIT(octet_info)
-OCTET_DEFINE_INIT(octet_weight_rows)
-OCTET_DEFINE_INIT(octet_call)
-OCTET_DEFINE_INIT(octet_plain_weight)
-#undef OCTET_DEFINE_INIT
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,7 @@
-// Reads what a request may name, and writes pictures.
+// Reads inputs of a request, and writes pictures.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,16 @@ OCTET_API PictureSize parse_size(const std::string& text);
 // diffusers takes it).
 OCTET_API std::vector<float> read_noise(const std::string& path);
 
-// Of a family's published models; EngineInfo::presets are those of the model that is loaded.
+// Those of a family's published models; EngineInfo::presets are those of the loaded model.
 OCTET_API std::vector<PresetInfo> list_presets(const std::string& family = "ideogram4");
+
+// A PNG file in memory, with the picture's metadata. Level 1 is the fastest, and makes files of
+// pictures as small as any; up to 9, drawings and letters take fewer bytes and more time. Depends
+// on no engine: call it from any thread, say while the next picture is made.
+OCTET_API std::vector<uint8_t> encode_png(const Picture& picture, int level = 1);
+
+// Each pixel of the preview becomes a square of `scale` x `scale`.
+OCTET_API std::vector<uint8_t> encode_png(const Preview& preview, int scale = 1);
 
 // As PNG. The file appears whole or not at all.
 OCTET_API void write_picture(const std::string& path, const Picture& picture);

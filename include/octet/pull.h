@@ -21,42 +21,42 @@ namespace octet {
 struct PullRequest {
   std::string repo;               // "owner/name"
   std::string revision = "main";  // a branch, a tag or a commit
-  // Patterns of paths: *, ?, [...]; * also matches '/'. None: every file.
+  // Path patterns: *, ?, [...]; * also matches '/'. Empty: every file.
   std::vector<std::string> include;
   std::vector<std::string> exclude;
-  std::string cache_dir;  // empty: what the environment says
-  int connections = 8;    // at once, over all files
-  int retries = 5;        // in a row without a byte
+  std::string cache_dir;  // empty: as set by the environment
+  int connections = 8;    // in parallel, over all files
+  int retries = 5;        // consecutive ones without a byte
 };
 
 struct PullStep {
-  int64_t done = 0, total = 0;  // bytes of the wanted files; total is 0 until they are known
-  int64_t fetched = 0;          // of done, those that came over the network now
-  std::string checking;         // a file whose digest is being computed; empty when none
+  int64_t done = 0, total = 0;  // bytes of the requested files; total is 0 until they are known
+  int64_t fetched = 0;          // of `done`, those downloaded by this call
+  std::string checking;         // a file whose digest is being computed; or empty
 };
 
-// Called about ten times a second, from the thread that called pull(). False ends the work: pull()
-// throws an Error that says so, and a later call goes on where this one stopped.
+// Called about ten times a second, on the thread that called pull(). Return false to stop: pull()
+// throws an Error that says so, and a later call resumes where this one stopped.
 using OnPullStep = std::function<bool(const PullStep&)>;
 
 struct PulledFile {
   std::string path;  // in the repository, and below the report's folder
   int64_t bytes = 0;
   std::string digest;    // SHA-256 of files in Git LFS, else git's blob id
-  bool fetched = false;  // false: it was in the cache
+  bool fetched = false;  // false: it was already in the cache
 };
 
 struct PullReport {
   std::string repo, revision;
-  std::string commit;  // what the revision meant
+  std::string commit;  // the revision resolved
   std::string folder;  // where the files are
   std::vector<PulledFile> files;
   int64_t total_bytes = 0;
-  int64_t fetched_bytes = 0;  // over the network, in this call
+  int64_t fetched_bytes = 0;  // downloaded by this call
   double seconds = 0;
 };
 
-// Throws Error with one sentence. Each file appears when it is whole and its digest was right.
+// Throws Error with one sentence. A file appears only when it is complete and its digest matches.
 OCTET_API PullReport pull(const PullRequest& request, const OnPullStep& on_step);
 
 }  // namespace octet

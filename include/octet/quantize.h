@@ -19,42 +19,49 @@
 namespace octet {
 
 struct QuantizeRequest {
-  // A model's folder as Hugging Face lays it out (all of its networks are quantized), or one
-  // network: its folder or file.
+  // A model's folder in Hugging Face's layout (all of its networks are quantized), or one network:
+  // its folder or file.
   std::string source;
-  std::string base;  // gives what `source` lacks
-  // A folder for a model's folder; else a .safetensors file. Empty: errors are measured, no more.
+  std::string base;  // supplies what `source` lacks
+  // A folder if the source is a model's folder, else a .safetensors file. Empty: only measure
+  // errors.
   std::string out;
-  // Which one a single network is, where nothing in its file says so: "unconditional". Empty: the
-  // first of its family.
+  // Which network a single one is, if its file does not say: "unconditional". Empty: the first of
+  // its family.
   std::string network;
   Recipe recipe = {.kind = Recipe::Kind::convrot};
   Protection protect;
-  bool clip = true;  // scales of weights are searched for the smallest error
+  bool clip = true;  // search the scales of weights for the smallest error
   OutputDialect dialect = OutputDialect::comfyui;
-  std::string statistics;             // file with activations, read, or written by calibration
+  std::string statistics;             // activation statistics, read, or written by calibration
   std::vector<std::string> captions;  // files to calibrate with; none: no calibration
-  bool any_caption = false;           // warn of their errors, and run them all the same
-  int calibration_steps = 0;          // 0: those of the shortest preset
-  PictureSize calibration_size;       // 0 x 0: that which the model's folder names, else 512 x 512
+  bool any_caption = false;           // run them despite errors, with warnings
+  int calibration_steps = 0;          // 0: as in the shortest preset
+  PictureSize calibration_size;       // 0 x 0: as given in the model's folder, else 512 x 512
   uint64_t seed = 0;
   uint64_t max_memory = 0;  // bytes, 0: as much as is useful
-  bool measure = false;     // errors of all large linears
-  bool verify = false;      // the output is read back and compared
+  bool measure = false;     // measure the errors of all large linears
+  bool verify = false;      // read the output back and compare it
   std::string device = "auto";
   int threads = 0;
 };
 
-// The file for what is seen in calibration: `statistics`, else beside `out`; empty without both.
+// The file for calibration results: `statistics`, else next to `out`; empty without both.
 OCTET_API std::string statistics_path(const QuantizeRequest& request);
 
 enum class QuantizeStage : uint8_t { calibrate, measure, write, verify };
-OCTET_API std::string to_string(QuantizeStage stage);
+template <>
+struct Words<QuantizeStage> {
+  static constexpr Word<QuantizeStage> list[] = {{QuantizeStage::calibrate, "calibrate"},
+                                                 {QuantizeStage::measure, "measure"},
+                                                 {QuantizeStage::write, "write"},
+                                                 {QuantizeStage::verify, "verify"}};
+};
 
 struct QuantizeStep {
   QuantizeStage stage = QuantizeStage::measure;
   int64_t done = 0, total = 0;  // steps when calibrating, else bytes of the source
-  std::string network = {};     // that is worked on, where each is on its own
+  std::string network = {};     // the current one, if they are processed one by one
 };
 using OnQuantizeStep = std::function<bool(const QuantizeStep&)>;  // false ends the work
 
@@ -69,10 +76,10 @@ struct LinearError {
   std::string network, module;
   int64_t n = 0, k = 0;
   double rowwise = 0, smoothquant = 0, convrot = 0;
-  double unquantized = 0;  // in BF16, which is what protection costs
+  double unquantized = 0;  // in BF16: the error of a protected linear
   bool is_protected = false;
   std::vector<ErrorPlace> worst_rows;     // output channels: share of the squared error
-  std::vector<ErrorPlace> worst_columns;  // input channels: reach over the median channel's
+  std::vector<ErrorPlace> worst_columns;  // input channels: range over the median channel's
 
   double of(Recipe::Kind kind) const {
     switch (kind) {
@@ -85,32 +92,31 @@ struct LinearError {
 
 struct QuantizedNetwork {
   std::string network;                         // "conditional"
-  int64_t int8 = 0, protected_ = 0, kept = 0;  // linears; the last are small ones
+  int64_t int8 = 0, protected_ = 0, kept = 0;  // linears; `kept` are small ones
   std::vector<std::string> protected_modules;
 };
 
 struct QuantizeReport {
   std::string device;
   Recipe recipe;
-  std::string activations;  // where the rows come from that errors were measured with
+  std::string activations;  // source of the rows that errors were measured on
   std::vector<std::string> files;
   std::vector<QuantizedNetwork> networks;
-  std::vector<LinearError> errors;  // where they were measured, in the order of the model
+  std::vector<LinearError> errors;  // if measured, in the order of the model
   uint64_t source_bytes = 0, output_bytes = 0;
   uint64_t resumed_tensors = 0;  // finished by an earlier run
   bool verified = false;         // read back and compared
   double seconds = 0;            // of writing
 };
 
-// Throws Error with one sentence. What is finished of an output is gone on with by the next call
-// with the same request.
+// Throws Error with one sentence. The next call with the same request resumes an unfinished output.
 OCTET_API QuantizeReport quantize(const QuantizeRequest& request, const OnQuantizeStep& on_step);
 
-// A linear's name in a list of them: that of its network stands before it, shortened, unless it is
-// the first of the report.
+// A linear's name in a list: prefixed with its network's, shortened, unless that is the first of
+// the report.
 OCTET_API std::string linear_title(const QuantizeReport& report, const LinearError& error);
 
-// The errors as a page to look at: bars, sorted by the error of the recipe.
+// The errors as an HTML page: bars, sorted by the recipe's error.
 OCTET_API std::string error_page(const QuantizeReport& report);
 
 }  // namespace octet

@@ -3,7 +3,6 @@
 //   nvcc -std=c++20 -O3 --fmad=false --expt-relaxed-constexpr -arch=native -I../../src
 //     -I../../include mma_sync.cu ../../src/cuda/attention/flash_sm80.cu -o mma_sync && ./mma_sync
 #include <cuda_bf16.h>
-#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -35,13 +34,11 @@ __device__ float normal(uint32_t seed) {
   return sum;
 }
 
-__global__ void fill(__nv_bfloat16* numbers, __half* halves, signed char* codes, uint32_t seed,
-                     size_t count) {
+__global__ void fill(__nv_bfloat16* numbers, signed char* codes, uint32_t seed, size_t count) {
   const size_t at = blockIdx.x * size_t{blockDim.x} + threadIdx.x;
   if (at >= count) return;
   const float x = normal(seed + static_cast<uint32_t>(at));
   numbers[at] = __float2bfloat16(x);
-  halves[at] = __float2half(x / 8);
   codes[at] = static_cast<signed char>(fminf(fmaxf(rintf(x * 40), -127), 127));
 }
 
@@ -64,10 +61,9 @@ int main() {
   const auto blocks = static_cast<unsigned>((count + 255) / 256);
   __nv_bfloat16* numbers[3];
   signed char* codes[3];
-  auto* halves = allocate<__half>(count);  // of v, without the pass that makes them
   for (uint32_t i = 0; i < 3; ++i) {
     numbers[i] = allocate<__nv_bfloat16>(count), codes[i] = allocate<signed char>(count);
-    fill<<<blocks, 256>>>(numbers[i], halves, codes[i], i * 0x10000000u, count);
+    fill<<<blocks, 256>>>(numbers[i], codes[i], i * 0x10000000u, count);
   }
   auto* out = allocate<std::byte>(count * 2);
   auto* scales = allocate<float>(size_t{72} * kLength);
@@ -84,8 +80,6 @@ int main() {
                                       : reinterpret_cast<const std::byte*>(numbers[which]);
       };
       params.q = part(0), params.k = part(1), params.v = part(2), params.out = out;
-      if (tile.half_sums) params.v = reinterpret_cast<const std::byte*>(halves);
-      params.v_scales = scales, params.v_scale_stride = kLength / FlashTile::kScaledKeys;
       params.q_stride = params.k_stride = tile.int8 ? kColumns : 2 * kColumns;
       params.v_stride = params.out_stride = 2 * kColumns;
       params.rows = params.keys = kLength, params.head_bytes = 2 * tile.head_dim;
@@ -123,14 +117,14 @@ int main() {
       }
     }
   }
-  std::puts("head rows keys stages  scores  sums      us  TFLOPS");
+  std::puts("head rows keys stages  scores      us  TFLOPS");
   for (size_t i = 0; i < std::size(kFlashTiles); ++i) {
     const FlashTile& tile = kFlashTiles[i];
     if (times[i].empty()) continue;
     std::sort(times[i].begin(), times[i].end());
     const double us = times[i][1];
-    std::printf("%4d %4d %4d %6d  %6s  %4s %7.0f %7.0f\n", tile.head_dim, tile.rows, tile.keys,
-                tile.stages, tile.int8 ? "int8" : "bf16", tile.half_sums ? "f16" : "f32", us,
+    std::printf("%4d %4d %4d %6d  %6s %7.0f %7.0f\n", tile.head_dim, tile.rows, tile.keys,
+                tile.stages, tile.int8 ? "int8" : "bf16", us,
                 4.0 * kLength * kLength * kColumns / us * 1e-6);
   }
 }

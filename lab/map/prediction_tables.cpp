@@ -4,14 +4,14 @@
 //   g++ -std=c++20 -Iinclude lab/map/prediction_tables.cpp build/liboctet_core.a -lfmt -lpng -lz
 //   -lsqlite3 -lutf8proc -lcurl -lcrypto -lpthread && ./a.out
 //
-// Again whenever src/predict/measured_h200.json or cards.json changes.
+// Again whenever src/measure/predict/measured_h200.json or cards.json changes.
 #include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <cstdio>
 #include <string>
 
-#include "octet/predict.h"
+#include "octet/tools/predict.h"
 
 namespace {
 

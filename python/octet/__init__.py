@@ -15,18 +15,11 @@ import importlib
 from types import ModuleType
 
 from octet import _octet
-from octet._engine import Engine, Preview, Rendering
+from octet._engine import Engine, Preview, Rendering, check_caption
 from octet._files import Inspection, devices, inspect, quantize
-from octet._linear import int8_linear, int8_mm, quantize_rows
+from octet._frameworks import int8_linear, int8_mm, quantize_rows, report, require_int8
 from octet._octet import Lora
-from octet.errors import (
-    Cancelled,
-    InvalidRequest,
-    OctetError,
-    OctetTypeError,
-    OutOfMemory,
-)
-from octet.report import report, require_int8
+from octet.errors import Cancelled, InvalidRequest, OctetError, OctetTypeError, OutOfMemory
 
 __version__: str = _octet.__version__
 __all__ = [
@@ -41,6 +34,7 @@ __all__ = [
     "Preview",
     "Rendering",
     "__version__",
+    "check_caption",
     "devices",
     "inspect",
     "int8_linear",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from octet import _octet
-from octet._octet import EngineInfo, Lora, RenderReport
+from octet._octet import CaptionReport, EngineInfo, Lora, RenderReport
 from octet.errors import OctetError, refuse, refuse_type
 
 Path = str | os.PathLike[str]
@@ -20,7 +20,7 @@ OnProgress = Callable[[_octet.Progress], object]
 class Preview:
     """A small, rough picture of what a step led to."""
 
-    image: Any  # PIL's, or an array
+    image: Any  # PIL's, an array, or a PNG file's bytes
     index: int  # of the images of the call
     step: int  # the first is 1
     steps: int
@@ -30,7 +30,7 @@ class Preview:
 class Rendering:
     """The pictures of a call, in order, and what was done for them."""
 
-    images: list[Any]  # PIL's, or uint8 arrays [height, width, 3]
+    images: list[Any]  # PIL's, uint8 arrays [height, width, 3], or the bytes of PNG files
     seeds: list[int]  # each gives its picture alone, to the last bit
     metadata: list[dict[str, str]]
     looks: list[str]  # "ordinary", "constant", or "refusal"
@@ -53,7 +53,7 @@ class Engine:
 
     `model`: a folder as Hugging Face lays out a pipeline, owner/name of one that was pulled, or the
     transformer alone; `base` and `fallback` give what it lacks, `parts` names parts that are
-    elsewhere. `loras`: "style.safetensors:0.8", or Lora. `keep`: "device", "host" or "streamed",
+    elsewhere. `loras`: "style.safetensors:0.8", or Lora. `keep`: "device", "host" or "stream",
     for all parts or by part. `max_memory`: bytes of the device's; 0: what is free.
     docs/library.md explains the options.
     """
@@ -130,9 +130,9 @@ class Engine:
 
         `wrap_text`: it is plain text. `any_caption`: its errors do not matter. What is not given
         is the model's or the preset's. `guidance`: one for all steps, or one for each. `noise`:
-        float32 [tokens, channels] in place of the seed's. `output`: "pil" or "numpy", also of
-        previews. `progress` is called at each step and may return False to end the work;
-        exceptions of callbacks end it, too, and so does Ctrl-C.
+        float32 [tokens, channels] in place of the seed's. `output`: "pil", "numpy" or "png" (the
+        bytes of a file, with metadata), also of previews. `progress` is called at each step and may
+        return False to end the work; exceptions of callbacks end it, too, and so does Ctrl-C.
         """
         convert = _converter(output)
         made: list[_octet.Picture] = []
@@ -194,6 +194,11 @@ class Engine:
             return "Engine(closed)"
         info = self.info
         return f"Engine({info.family} on {info.device})"
+
+
+def check_caption(caption: str | Mapping[str, Any] | os.PathLike[str]) -> CaptionReport:
+    """What is wrong with a caption, and the caption as the model gets it (`canonical`)."""
+    return _octet.check_caption(_caption_text(caption, wrap_text=False))
 
 
 def _loras(loras: Iterable[str | Lora]) -> list[Lora]:
@@ -270,4 +275,6 @@ def _converter(output: str) -> Callable[[Any], Any]:
             .reshape(picture.height, picture.width, 3)
             .copy()  # one that can be written to
         )
-    refuse("output", f'`output` is {output!r}; expected "pil" or "numpy"')
+    if output == "png":
+        return _octet.encode_png
+    refuse("output", f'`output` is {output!r}; expected "pil", "numpy" or "png"')

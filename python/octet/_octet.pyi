@@ -341,7 +341,26 @@ class EngineInfo(_Record):
     size: tuple[int, int]
     presets: list[PresetInfo]
 
+def encode_png(picture: Picture | Preview) -> bytes:
+    """A PNG file, with the picture's metadata."""
+
 def parse_lora(text: str) -> Lora: ...
+class CaptionFinding(_Record):
+    """What is wrong with a caption."""
+
+    path: str
+    rule: str
+    severity: str
+    fixable: bool
+
+class CaptionReport(_Record):
+    """What a check of a caption found."""
+
+    findings: list[CaptionFinding]
+    canonical: str
+    valid: bool
+
+def check_caption(text: str) -> CaptionReport: ...
 def wrap_plain_text(text: str) -> str: ...
 
 class Engine:
@@ -391,6 +410,9 @@ class StoredWeight:
 
     def read(self, into: Any, first: int = 0) -> None:
         """The weight in floating point, its transform undone."""
+
+def parse_comfy_quant(text: bytes, what: str) -> tuple[str, int, bool]:
+    """Format, rotation group and full_precision of ComfyUI's description of a linear."""
 
 class Checkpoint:
     """A safetensors or GGUF file, an index, or their folder."""

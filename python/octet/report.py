@@ -11,14 +11,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
-from octet._octet import OctetError
-
-__all__ = [
-    *("Fallback", "Report", "Row", "Run", "note_fallback", "note_run", "report", "require_int8"),
-    *("run_of", "table"),
-]
+from octet.errors import OctetError
 
 _runs: dict[tuple[str, int, int], Run] = {}
 _fallbacks: dict[tuple[str, str], Fallback] = {}
@@ -89,20 +83,9 @@ def note_fallback(what: str, reason: str) -> None:
 
 
 @contextmanager
-def require_int8(model: Any = None) -> Iterator[None]:
-    """Within it, in all threads, a fallback raises OctetError.
-
-    A fallback is an op of Octet that ran as anything but native INT8, and a ComfyUI call that was
-    declined. With a model, also a linear in it that ought to be INT8 and is not, at once.
-    """
+def fallbacks_raise() -> Iterator[None]:
+    """Within it, in all threads; see octet.require_int8()."""
     global _required
-    if model is not None:
-        left = [row for row in report(model).rows if row.fallback]
-        if left:
-            raise OctetError(
-                f"{left[0].name} is not in INT8, which octet.require_int8() asks for: "
-                f"{left[0].note}" + (f" (and {len(left) - 1} more)" if len(left) > 1 else "")
-            )
     with _lock:
         _required += 1
     try:
@@ -177,11 +160,6 @@ def table(
     return [line(row) for row in (head, *rows)]
 
 
-def report(model: Any = None) -> Report:
-    """The linears of a torch model, or of a pipeline; without one, what ran in this process."""
-    if model is None:
-        runs = sorted(_runs.values(), key=lambda run: (run.n * run.k, run.kernel), reverse=True)
-        return Report(runs=runs, fallbacks=list(_fallbacks.values()))
-    from octet.torch import describe_linears  # noqa: PLC0415 - torch is not needed without a model
-
-    return Report(rows=describe_linears(model))
+def report_of_process() -> Report:
+    runs = sorted(_runs.values(), key=lambda run: (run.n * run.k, run.kernel), reverse=True)
+    return Report(runs=runs, fallbacks=list(_fallbacks.values()))

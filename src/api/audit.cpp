@@ -1,13 +1,13 @@
-#include "octet/audit.h"
+#include "octet/tools/audit.h"
 
 #include <fmt/format.h>
 
-#include "api/boundary.h"
 #include "audit/examine.h"
 #include "audit/read_trace.h"
 #include "base/invalid_request.h"
+#include "formats/boundary.h"
+#include "measure/predict/card_ratio.h"
 #include "models/block_shape.h"
-#include "predict/card_ratio.h"
 
 namespace octet {
 namespace {
@@ -53,7 +53,7 @@ AuditReport audit_traces(const AuditRequest& request,
   const audit::RatioOf ratio_of = asked ? asked : ratios_on(examination.device());
   return examination.finish(ratio_of);
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 }  // namespace octet

@@ -1,11 +1,10 @@
 // octet::bench_e2e: pictures as an engine that stays loaded makes them.
-#include "octet/bench_e2e.h"
+#include "octet/tools/bench_e2e.h"
 
 #include <algorithm>
 #include <atomic>
 #include <memory>
 
-#include "api/boundary.h"
 #include "api/engine.h"
 #include "backend/host_backend.h"
 #include "base/error.h"
@@ -13,10 +12,11 @@
 #include "base/invalid_request.h"
 #include "base/stopwatch.h"
 #include "base/utc.h"
+#include "formats/boundary.h"
 #include "measure/power_meter.h"
 #include "measure/steadiness.h"
 #include "nn/attention.h"
-#include "octet/certify.h"
+#include "octet/tools/certify.h"
 #include "octet/version.h"
 
 namespace octet {
@@ -52,7 +52,6 @@ class E2eBencher {
     } else {
       use_model();
     }
-    session_->check(job_);
   }
 
   E2eBench run();
@@ -71,7 +70,7 @@ class E2eBencher {
   ModelOptions options_;
   std::atomic<bool> stop_{false};
   std::unique_ptr<engine::Session> session_;
-  engine::RenderJob job_;
+  std::shared_ptr<const engine::Job> job_;
 };
 
 void E2eBencher::use_random_weights() {
@@ -83,13 +82,14 @@ void E2eBencher::use_random_weights() {
               "`linears`: random weights are INT8 or floating point, got {}",
               options_.linears == Linears::fake ? "fake INT8" : "auto");
   models::check_image_size(request_.size, family.sizes);
-  job_.prompt = "random weights know no words";
-  job_.schedule = {
-      .preset = family.presets.front(), .size = request_.size, .steps = request_.steps};
-  family.make_schedule(job_.schedule);  // a wrong request is refused before memory is taken
+  // A wrong request is refused before memory is taken.
+  engine::Asked asked = engine::asked_as_is(
+      family, {.preset = family.presets.front(), .size = request_.size, .steps = request_.steps},
+      "random weights know no words");
   session_ = std::make_unique<engine::Session>(
       engine::SessionOptions{.model = options_}, stop_, family,
       family.synthetic_model(request_.layers, request_.text_tokens));
+  job_ = engine::make_job(session_->facts(), {}, std::move(asked));
   if (!keeps_data_on_host(session_->backend())) return;  // a GPU says itself when it is full
   const EngineInfo info = session_->info();
   auto bytes = static_cast<double>(info.work_bytes);
@@ -106,7 +106,7 @@ void E2eBencher::use_model() {
   picture.steps = request_.steps;
   session_ = std::make_unique<engine::Session>(
       engine::SessionOptions{.model = api::with_paths(options_)}, stop_);
-  job_ = api::job_of(*session_, picture, options_, /*warn=*/false);
+  job_ = engine::make_job(session_->facts(), picture);
 }
 
 // In millions of bytes, or of weights where these are made; part by part, each from 0 on.
@@ -129,7 +129,7 @@ void E2eBencher::load() {
 E2eTimes E2eBencher::make_picture(E2eBench& bench) {
   session_->forget_captions();
   const Stopwatch watch;
-  const RenderReport made = session_->render(job_, {});
+  const RenderReport made = session_->render(*job_, {});
   const double whole_s = watch.microseconds() * 1e-6;
   bench.text_tokens = made.text_tokens;
   bench.places = made.places;
@@ -170,7 +170,7 @@ E2eBench E2eBencher::run() {
   bench.activations = request_.activations;
   bench.linears = request_.linears;
   bench.attention = nn::mode_of(nn::scores_for(request_.attention));
-  bench.size = job_.schedule.size;
+  bench.size = job_->size();
   bench.steps = request_.steps;
   return bench;
 }
@@ -181,7 +181,7 @@ E2eBench bench_e2e(const E2eBenchRequest& request, const E2eProgress& progress) 
   check_e2e(request);
   return E2eBencher(request, progress).run();
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 }  // namespace octet

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 
-#include "api/boundary.h"
 #include "base/out_of_memory.h"
+#include "formats/boundary.h"
 #include "formats/png.h"
 #include "octet/cancelled.h"
+#include "octet/caption.h"
+#include "octet/devices.h"
 #include "octet/picture.h"
 #include "octet/picture_files.h"
 #include "octet/version.h"
@@ -40,7 +42,7 @@ void forget_error() noexcept { last_error.sentence = last_error.field = ""; }
 
 octet_status keep_error() noexcept {
   try {
-    api::rethrow_as_error();
+    rethrow_as_error();
   } catch (const InvalidRequest& error) {
     last_error.set(error.what(), error.field().c_str());
     return OCTET_INVALID_REQUEST;
@@ -77,6 +79,56 @@ size_t rgb_bytes(const uint8_t* rgb, int32_t width, int32_t height) {
   return static_cast<size_t>(width) * static_cast<size_t>(height) * 3;
 }
 
+Picture picture_of(const octet_picture& given) {
+  const size_t bytes = rgb_bytes(given.rgb, given.width, given.height);
+  Picture made;
+  made.index = given.index;
+  made.seed = given.seed;
+  made.width = given.width;
+  made.height = given.height;
+  made.rgb.assign(given.rgb, given.rgb + bytes);
+  for (const octet_pair& pair : list_of(given.metadata, given.metadata_count, "metadata")) {
+    made.metadata.emplace_back(text_or(pair.key), text_or(pair.value));
+  }
+  return made;
+}
+
+Preview preview_of(const octet_preview& given) {
+  const size_t bytes = rgb_bytes(given.rgb, given.width, given.height);
+  Preview made;
+  made.width = given.width;
+  made.height = given.height;
+  made.rgb.assign(given.rgb, given.rgb + bytes);
+  return made;
+}
+
+// A copy that octet_bytes_free() frees.
+octet_bytes bytes_of(const std::vector<uint8_t>& from) {
+  octet_bytes made = {new uint8_t[from.size()], from.size()};
+  std::ranges::copy(from, made.data);
+  return made;
+}
+
+// The caption as the model gets it.
+std::string checked_caption(const char* caption, octet_on_finding on_finding, void* user) {
+  const CaptionReport report = check_caption(caption);
+  const CaptionFinding* unfixable = nullptr;
+  for (const CaptionFinding& finding : report.findings) {
+    const bool is_error = finding.severity == CaptionFinding::Severity::error;
+    if (is_error && !finding.fixable && unfixable == nullptr) unfixable = &finding;
+    const octet_finding given = {.struct_size = sizeof(octet_finding),
+                                 .path = finding.path.c_str(),
+                                 .rule = finding.rule.text().c_str(),
+                                 .is_error = is_error,
+                                 .fixable = finding.fixable};
+    if (on_finding != nullptr) on_finding(user, &given);
+  }
+  if (unfixable != nullptr) {
+    check_value(false, "caption", "{}: {}", unfixable->path, unfixable->rule);
+  }
+  return report.canonical;
+}
+
 }  // namespace
 }  // namespace octet::c_api
 
@@ -109,18 +161,59 @@ octet_status octet_write_png(const char* path, const uint8_t* rgb, int32_t width
 octet_status octet_write_picture(const char* path, const octet_picture* picture) {
   return c_api::guarded([&] {
     c_api::check_given(path, "path");
-    const octet_picture given = c_api::read_struct(picture, "picture");
-    const size_t bytes = c_api::rgb_bytes(given.rgb, given.width, given.height);
-    octet::Picture made;
-    made.index = given.index;
-    made.seed = given.seed;
-    made.width = given.width;
-    made.height = given.height;
-    made.rgb.assign(given.rgb, given.rgb + bytes);
-    for (const octet_pair& pair :
-         c_api::list_of(given.metadata, given.metadata_count, "metadata")) {
-      made.metadata.emplace_back(c_api::text_or(pair.key), c_api::text_or(pair.value));
+    octet::write_picture(path, c_api::picture_of(c_api::read_struct(picture, "picture")));
+  });
+}
+
+octet_status octet_encode_picture(const octet_picture* picture, int32_t level, octet_bytes* png) {
+  if (png != nullptr) *png = {};
+  return c_api::guarded([&] {
+    c_api::check_given(png, "png");
+    const octet::Picture made = c_api::picture_of(c_api::read_struct(picture, "picture"));
+    *png = c_api::bytes_of(octet::encode_png(made, level == 0 ? 1 : level));
+  });
+}
+
+octet_status octet_encode_preview(const octet_preview* preview, int32_t scale, octet_bytes* png) {
+  if (png != nullptr) *png = {};
+  return c_api::guarded([&] {
+    c_api::check_given(png, "png");
+    const octet::Preview made = c_api::preview_of(c_api::read_struct(preview, "preview"));
+    *png = c_api::bytes_of(octet::encode_png(made, scale == 0 ? 1 : scale));
+  });
+}
+
+void octet_bytes_free(octet_bytes* bytes) {
+  if (bytes == nullptr) return;
+  delete[] bytes->data;
+  *bytes = {};
+}
+
+size_t octet_check_caption(const char* caption, octet_on_finding on_finding, void* user, char* text,
+                           size_t size) {
+  return c_api::guarded_text(text, size, [&] {
+    c_api::check_given(caption, "caption");
+    return c_api::checked_caption(caption, on_finding, user);
+  });
+}
+
+size_t octet_wrap_plain_text(const char* plain_text, char* text, size_t size) {
+  return c_api::guarded_text(text, size, [&] {
+    c_api::check_given(plain_text, "plain_text");
+    return octet::wrap_plain_text(plain_text);
+  });
+}
+
+octet_status octet_list_devices(octet_on_device on_device, void* user) {
+  return c_api::guarded([&] {
+    octet::check_value(on_device != nullptr, "on_device", "`on_device` is NULL");
+    for (const octet::DeviceInfo& device : octet::list_devices()) {
+      const octet_device_info given = {.struct_size = sizeof(octet_device_info),
+                                       .name = device.name.c_str(),
+                                       .description = device.description.c_str(),
+                                       .int8_kernel = device.int8_kernel.c_str(),
+                                       .unavailable = device.unavailable.c_str()};
+      on_device(user, &given);
     }
-    octet::write_picture(path, made);
   });
 }

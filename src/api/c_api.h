@@ -71,6 +71,8 @@ inline constexpr size_t kFirstSize<octet_request> = 104;
 template <>
 inline constexpr size_t kFirstSize<octet_callbacks> = 40;
 template <>
+inline constexpr size_t kFirstSize<octet_preview> = 40;
+template <>
 inline constexpr size_t kFirstSize<octet_picture> = 56;
 template <>
 inline constexpr size_t kFirstSize<octet_report> = 88;

@@ -3,6 +3,8 @@
 
 #include <iterator>
 #include <memory>
+#include <optional>
+#include <stop_token>
 #include <vector>
 
 #include "api/c_api.h"
@@ -10,6 +12,10 @@
 
 struct octet_engine {
   octet::Engine engine;
+};
+
+struct octet_stop {
+  std::stop_source source;
 };
 
 namespace octet::c_api {
@@ -172,25 +178,39 @@ octet_report report_of(const RenderReport& from) {
   return made;
 }
 
-OnRenderProgress told_by(octet_on_progress progress, void* user) {
-  if (progress == nullptr) return {};
-  return [progress, user](const RenderProgress& step) {
+// Without a stop object, nothing ever asks it to stop.
+std::stop_token token_of(const octet_stop* stop) {
+  return stop != nullptr ? stop->source.get_token() : std::stop_token();
+}
+
+OnRenderProgress told_by(octet_on_progress progress, void* user, std::stop_token stop = {}) {
+  return [progress, user, stop](const RenderProgress& step) {
+    if (stop.stop_requested()) return false;
+    if (progress == nullptr) return true;
     const octet_progress given = progress_of(step);
     return progress(user, &given) == 0;
   };
+}
+
+void load(Engine& engine, const octet_options& given, octet_on_progress progress, void* user) {
+  const std::stop_token stop = token_of(given.stop);
+  if (stop.stop_requested()) throw Cancelled("load: it was stopped before it began");
+  const std::stop_callback end_layer(stop, [&engine] { engine.cancel(); });
+  engine.load(options_of(given), told_by(progress, user, stop), flag_of(given.lazy, "lazy"));
 }
 
 // The callbacks of one render. Those of C may end the work, but of the engine's own only `progress`
 // can: it passes on what the others answered.
 class Callbacks {
  public:
-  explicit Callbacks(const octet_callbacks& given) : given_(given) {}
+  Callbacks(const octet_callbacks& given, std::stop_token stop)
+      : given_(given), stop_(std::move(stop)) {}
 
   RenderCallbacks for_engine() {
     RenderCallbacks made;
-    made.progress = [this,
-                     progress = told_by(given_.progress, given_.user)](const RenderProgress& step) {
-      if (progress && !progress(step)) stopped_ = true;
+    made.progress = [this, progress = told_by(given_.progress, given_.user, stop_)](
+                        const RenderProgress& step) {
+      if (!progress(step)) stopped_ = true;
       return !stopped_;
     };
     if (given_.preview != nullptr) {
@@ -216,6 +236,7 @@ class Callbacks {
 
  private:
   octet_callbacks given_;
+  std::stop_token stop_;
   bool stopped_ = false;
 };
 
@@ -232,7 +253,7 @@ std::string engine_text(const EngineInfo& info, int32_t what) {
     }
     default: break;
   }
-  throw InvalidRequest("what", fmt::format("`what` is {}, which is no OCTET_TEXT_...", what));
+  throw InvalidRequest("what", sentence("`what` is {}, which is not an OCTET_TEXT_...", what));
 }
 
 }  // namespace
@@ -247,11 +268,39 @@ octet_status octet_engine_create(const octet_options* options, octet_on_progress
     c_api::check_given(engine, "engine");
     const octet_options given = c_api::read_struct(options, "options");
     auto made = std::make_unique<octet_engine>();
-    made->engine.load(c_api::options_of(given), c_api::told_by(progress, user),
-                      c_api::flag_of(given.lazy, "lazy"));
+    c_api::load(made->engine, given, progress, user);
     *engine = made.release();
   });
 }
+
+octet_status octet_engine_load(octet_engine* engine, const octet_options* options,
+                               octet_on_progress progress, void* user) {
+  return c_api::guarded([&] {
+    c_api::check_given(engine, "engine");
+    c_api::load(engine->engine, c_api::read_struct(options, "options"), progress, user);
+  });
+}
+
+octet_status octet_engine_unload(octet_engine* engine) {
+  return c_api::guarded([&] {
+    c_api::check_given(engine, "engine");
+    engine->engine.unload();
+  });
+}
+
+octet_status octet_stop_create(octet_stop** stop) {
+  if (stop != nullptr) *stop = nullptr;
+  return c_api::guarded([&] {
+    c_api::check_given(stop, "stop");
+    *stop = new octet_stop;
+  });
+}
+
+void octet_stop_request(octet_stop* stop) {
+  if (stop != nullptr) stop->source.request_stop();
+}
+
+void octet_stop_free(octet_stop* stop) { delete stop; }
 
 void octet_engine_free(octet_engine* engine) { delete engine; }
 
@@ -261,8 +310,12 @@ octet_status octet_engine_render(octet_engine* engine, const octet_request* requ
     c_api::check_given(engine, "engine");
     const octet_request given = c_api::read_struct(request, "request");
     if (report != nullptr) c_api::check_struct(report, "report");
-    c_api::Callbacks told(callbacks != nullptr ? c_api::read_struct(callbacks, "callbacks")
-                                               : octet_callbacks{});
+    const std::stop_token stop = c_api::token_of(given.stop);
+    if (stop.stop_requested()) throw octet::Cancelled("render: it was stopped before it began");
+    c_api::Callbacks told(
+        callbacks != nullptr ? c_api::read_struct(callbacks, "callbacks") : octet_callbacks{},
+        stop);
+    const std::stop_callback end_layer(stop, [engine] { engine->engine.cancel(); });
     const octet::RenderReport done =
         engine->engine.render(c_api::request_of(given), told.for_engine());
     if (report != nullptr) c_api::write_struct(c_api::report_of(done), report);
@@ -299,6 +352,8 @@ octet_status octet_engine_info(const octet_engine* engine, octet_info* info) {
     made.available_bytes = known.available_bytes;
     made.used_bytes = known.used_bytes;
     made.token_side = known.token_side;
+    made.width = known.size.width;
+    made.height = known.size.height;
     c_api::write_struct(made, info);
   });
 }
@@ -307,5 +362,21 @@ size_t octet_engine_text(const octet_engine* engine, int32_t what, char* text, s
   return c_api::guarded_text(text, size, [&] {
     c_api::check_given(engine, "engine");
     return c_api::engine_text(engine->engine.info(), what);
+  });
+}
+
+octet_status octet_engine_presets(const octet_engine* engine, octet_on_preset on_preset,
+                                  void* user) {
+  return c_api::guarded([&] {
+    c_api::check_given(engine, "engine");
+    octet::check_value(on_preset != nullptr, "on_preset", "`on_preset` is NULL");
+    for (const octet::PresetInfo& preset : engine->engine.info().presets) {
+      octet_preset given = {};
+      given.struct_size = sizeof(given);
+      given.name = preset.name.c_str();
+      given.official_name = preset.official_name.c_str();
+      given.steps = preset.steps;
+      on_preset(user, &given);
+    }
   });
 }

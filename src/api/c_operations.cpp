@@ -16,7 +16,7 @@ tune::TuneMode tune_mode(int32_t tuning) {
     default: break;
   }
   throw InvalidRequest(
-      "tuning", fmt::format("`tuning` is {}, expected OCTET_TUNE_MISSING, _OFF or _ALL", tuning));
+      "tuning", sentence("`tuning` is {}, expected OCTET_TUNE_MISSING, _OFF or _ALL", tuning));
 }
 
 Fusion fusion_of(int32_t fusion) {
@@ -27,8 +27,7 @@ Fusion fusion_of(int32_t fusion) {
     default: break;
   }
   throw InvalidRequest(
-      "fusion",
-      fmt::format("`fusion` is {}, expected OCTET_FUSION_NONE, _BIAS or _SWIGLU", fusion));
+      "fusion", sentence("`fusion` is {}, expected OCTET_FUSION_NONE, _BIAS or _SWIGLU", fusion));
 }
 
 // What pack() wants in host memory: the caller's own, or a copy of what is on the device.

@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <memory>
 
-#include "api/boundary.h"
 #include "base/error.h"
+#include "formats/boundary.h"
 #include "models/family.h"
 
 namespace octet {
@@ -30,13 +30,13 @@ const models::Family& captioned() {
 CaptionReport check_caption(std::string_view text) try {
   return captioned().check_prompt(text);
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 std::string wrap_plain_text(std::string_view plain_text) try {
   return captioned().wrap_text(plain_text);
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 // Read rather than mapped, because pipes are welcome too.
@@ -52,7 +52,7 @@ std::string read_caption(const std::string& path) try {
   check(text.size() <= most, "{}: is longer than {} bytes, the limit for captions", name, most);
   return text;
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 }  // namespace octet

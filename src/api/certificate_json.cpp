@@ -1,13 +1,13 @@
 // A certificate as JSON, and its digest.
-#include "api/certificate.h"
-#include "api/compare_json.h"
 #include "api/engine.h"
 #include "base/sha256.h"
 #include "formats/canonical_json.h"
 #include "models/image_size.h"
 #include "octet/version.h"
+#include "report/certificate.h"
+#include "report/compare_json.h"
 
-namespace octet::api {
+namespace octet::report {
 namespace {
 
 using CertificateJson = nlohmann::ordered_json;
@@ -34,7 +34,7 @@ CertificateJson side(const std::string& model, Linears linears, const RenderRepo
          {"launches", use.launches}});
   }
   return {{"model", model},
-          {"linears", linears_word(linears)},
+          {"linears", word_of(linears)},
           {"fingerprint", report.checkpoint},
           {"device", report.device},
           {"linears_ran",
@@ -60,7 +60,7 @@ void write_certificate_json(Certificate& certificate) {
   const CompareReport& report = certificate.report;
   const bool same = request.reference.empty();
   auto loras = CertificateJson::array();
-  for (const Lora& lora : request.model.loras) loras.push_back(lora_text(lora));
+  for (const Lora& lora : request.model.loras) loras.push_back(api::lora_text(lora));
   CertificateJson document = {
       {"schema", "octet.certify/1"},
       {"version", version()},
@@ -79,8 +79,8 @@ void write_certificate_json(Certificate& certificate) {
        picture.guidance.empty() ? CertificateJson(nullptr) : CertificateJson(picture.guidance)},
       {"noise",
        picture.noise.empty() ? CertificateJson(nullptr) : CertificateJson(picture.noise_name)},
-      {"dtype", activations_word(request.model.activations)},
-      {"convention", convention_word(request.model.convention)},
+      {"dtype", word_of(request.model.activations)},
+      {"convention", word_of(request.model.convention)},
       {"loras", loras},
       {"checkpoint", side(request.model.model, request.model.linears, report.b, certificate.files)},
       {"reference", side(same ? request.model.model : request.reference, Linears::floating,
@@ -91,4 +91,4 @@ void write_certificate_json(Certificate& certificate) {
   certificate.json = valid_text(document, 2);
 }
 
-}  // namespace octet::api
+}  // namespace octet::report

@@ -1,17 +1,17 @@
 // Stamps: what a certificate leaves in the checkpoint's files.
 #include <limits>
 
-#include "api/boundary.h"
-#include "api/certificate.h"
 #include "base/error.h"
+#include "formats/boundary.h"
 #include "formats/checkpoint.h"
 #include "formats/json.h"
 #include "formats/safetensors.h"
 #include "formats/safetensors_metadata.h"
 #include "formats/tensor_digest.h"
 #include "hub/cache.h"
-#include "octet/files.h"
+#include "octet/tools/files.h"
 #include "octet/version.h"
+#include "report/certificate.h"
 
 namespace octet {
 namespace {
@@ -71,7 +71,7 @@ std::vector<std::string> stampable_files(const std::string& path) {
   } catch (const Error&) {
   }
   try {
-    return api::network_files({.model = path});
+    return report::network_files({.model = path});
   } catch (const Error&) {
     return {};
   }
@@ -82,12 +82,12 @@ std::vector<std::string> stampable_files(const std::string& path) {
 void check_takes_stamp(const CertifyRequest& request) try {
   ModelOptions model = request.model;
   if (model.fallback.empty()) model.fallback = request.reference;  // as compare() has it
-  for (const std::string& file : api::network_files(model)) {
+  for (const std::string& file : report::network_files(model)) {
     check_takes_metadata(file);
     check_writable(file);
   }
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 void stamp_checkpoint(const Certificate& certificate) try {
@@ -102,7 +102,7 @@ void stamp_checkpoint(const Certificate& certificate) try {
     set_safetensors_metadata(file.path, kStampKey, stamp_text(certificate, file.tensors_sha256));
   }
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 std::vector<CertificateStamp> find_stamps(const std::string& path) try {
@@ -116,7 +116,7 @@ std::vector<CertificateStamp> find_stamps(const std::string& path) try {
   }
   return stamps;
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 }  // namespace octet

@@ -1,5 +1,5 @@
 // octet::certify: a comparison with a verdict.
-#include "octet/certify.h"
+#include "octet/tools/certify.h"
 
 #include <fmt/format.h>
 
@@ -9,20 +9,20 @@
 #include <set>
 #include <utility>
 
-#include "api/boundary.h"
-#include "api/certificate.h"
 #include "api/comparison.h"
 #include "api/engine.h"
 #include "base/error.h"
 #include "base/file_identity.h"
 #include "base/invalid_request.h"
 #include "base/utc.h"
+#include "formats/boundary.h"
 #include "formats/checkpoint.h"
 #include "formats/png.h"
 #include "formats/tensor_digest.h"
 #include "hub/cache.h"
-#include "measure/bootstrap.h"
+#include "measure/compare/bootstrap.h"
 #include "models/family.h"
+#include "report/certificate.h"
 
 namespace octet {
 namespace {
@@ -73,7 +73,7 @@ class FilesThatRun {
 };
 
 // Small enough for a page: each pixel is the mean of a square of them.
-std::vector<std::byte> small_png(const Picture& picture) {
+std::vector<uint8_t> small_png(const Picture& picture) {
   const int longest = std::max(picture.width, picture.height);
   const int by = (longest + kCertificateSide - 1) / kCertificateSide;
   if (by <= 1) return encode_png({picture.rgb, picture.width, picture.height});
@@ -93,7 +93,7 @@ std::vector<std::byte> small_png(const Picture& picture) {
 }
 
 const char* words_for(PictureLook look) {
-  return look == PictureLook::refusal ? "looks like a card of text in place of a picture"
+  return look == PictureLook::refusal ? "looks like a card of text instead of a picture"
                                       : "is nearly one colour";
 }
 
@@ -102,7 +102,7 @@ const char* words_for(PictureLook look) {
 void judge_looks(Certificate& certificate) {
   const CompareReport& report = certificate.report;
   for (const ComparedImage& image : report.images) {
-    const std::string where = api::name_of(image, report);
+    const std::string where = report::name_of(image, report);
     if (image.look_b != PictureLook::ordinary && image.look_a == PictureLook::ordinary) {
       certificate.reasons.push_back(fmt::format("{}: the picture {}, the reference's does not",
                                                 where, words_for(image.look_b)));
@@ -144,7 +144,7 @@ void judge(Certificate& certificate) {
     const Difference& velocity = image.first_velocity;
     if (std::isfinite(velocity.snr_db) || velocity.max_abs == 0) continue;
     certificate.reasons.push_back(
-        fmt::format("{}: the reference's first velocity is zero", api::name_of(image, report)));
+        fmt::format("{}: the reference's first velocity is zero", report::name_of(image, report)));
   }
   judge_looks(certificate);
   certificate.passed = certificate.reasons.empty();
@@ -177,7 +177,7 @@ void erase_networks(ModelOptions& reference) {
 
 }  // namespace
 
-namespace api {
+namespace report {
 
 std::string name_of(const ComparedImage& image, const CompareReport& report) {
   const std::string& caption = report.captions[image.caption].name;
@@ -185,7 +185,7 @@ std::string name_of(const ComparedImage& image, const CompareReport& report) {
 }
 
 std::vector<std::string> network_files(const ModelOptions& options) {
-  const ModelOptions paths = with_paths(options);
+  const ModelOptions paths = api::with_paths(options);
   const models::Family& family = models::family_of(paths.model);
   std::vector<std::string> files;
   const auto add = [&](const std::string& path) {
@@ -200,7 +200,9 @@ std::vector<std::string> network_files(const ModelOptions& options) {
   for (size_t i = 0; i < family.networks.size(); ++i) {
     if (paths.parts.contains(std::string(family.networks[i].part))) elsewhere.insert(i);
   }
-  const auto runs = [&](size_t network) { return network == 0 || paths.guided; };
+  const auto runs = [&](size_t network) {
+    return paths.guided || models::runs_unguided(family.branches, network);
+  };
   for (const auto& network : family.find_networks(paths.model, paths.base, "")) {
     if (!elsewhere.contains(network.network) && runs(network.network)) add(network.files.path);
   }
@@ -217,17 +219,16 @@ std::vector<std::string> network_files(const ModelOptions& options) {
   return files;
 }
 
-}  // namespace api
+}  // namespace report
 
 Certificate certify(const CertifyRequest& request, const CompareCallbacks& callbacks) try {
   check_value(std::isfinite(request.min_psnr_db), "min_psnr_db",
-              "`min_psnr_db` is no number, expected decibels");
+              "`min_psnr_db` is not a number, expected decibels");
   check_value(std::isfinite(request.min_snr_db), "min_snr_db",
-              "`min_snr_db` is no number, expected decibels");
-  check_value(
-      request.model.linears != Linears::floating || !request.reference.empty(), "linears",
-      "`linears`: in floating point the checkpoint is its own reference, and passes whatever "
-      "it is; name another as `reference`");
+              "`min_snr_db` is not a number, expected decibels");
+  check_value(request.model.linears != Linears::floating || !request.reference.empty(), "linears",
+              "`linears`: in floating point the checkpoint is its own reference and always passes; "
+              "give another model as `reference`");
   Certificate certificate{.request = request};
   CertifyRequest& asked = certificate.request;
   if (asked.captions.empty()) asked.captions = default_captions(asked.model.model);
@@ -243,8 +244,8 @@ Certificate certify(const CertifyRequest& request, const CompareCallbacks& callb
   }
   FilesThatRun files, reference_files;
   const auto on_checked = [&](const ModelOptions& reference, const ModelOptions& checkpoint) {
-    files.take(api::network_files(checkpoint));
-    if (!asked.reference.empty()) reference_files.take(api::network_files(reference));
+    files.take(report::network_files(checkpoint));
+    if (!asked.reference.empty()) reference_files.take(report::network_files(reference));
   };
   certificate.report =
       api::compare_models(compared, keeping_pictures(certificate, callbacks), on_checked);
@@ -252,10 +253,10 @@ Certificate certify(const CertifyRequest& request, const CompareCallbacks& callb
   certificate.files = files.unchanged();
   certificate.reference_files = reference_files.unchanged();
   judge(certificate);
-  api::write_certificate_json(certificate);
+  report::write_certificate_json(certificate);
   return certificate;
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 }  // namespace octet

@@ -1,6 +1,6 @@
 // octet::compare: renders the same requests twice. What the first model shows of its steps and
 // pictures is kept on disk, and the second is measured against it as it goes.
-#include "octet/compare.h"
+#include "octet/tools/compare.h"
 
 #include <fmt/format.h>
 
@@ -10,14 +10,14 @@
 #include <string>
 #include <utility>
 
-#include "api/boundary.h"
 #include "api/comparison.h"
 #include "api/engine.h"
 #include "base/error.h"
 #include "base/scratch_file.h"
+#include "formats/boundary.h"
 #include "formats/text.h"
-#include "measure/bootstrap.h"
-#include "measure/difference.h"
+#include "measure/compare/bootstrap.h"
+#include "measure/compare/difference.h"
 
 namespace octet {
 namespace {
@@ -156,7 +156,7 @@ class Comparison {
     of_a.latent = [&](const LatentStep& step) { record_.write(step); };
     of_a.picture = [&](const Picture& picture) {
       record_.write(picture);
-      hand_over("a", picture);
+      hand_over(word_of(ComparedSide::a), picture);
       ComparedImage& made = report_.images.emplace_back();
       made.caption = caption_;
       made.seed = picture.seed;
@@ -168,7 +168,7 @@ class Comparison {
     of_b.text = [&](const TextFeatures& text) { compare_text(text); };
     of_b.latent = [&](const LatentStep& step) { compare_step(step); };
     of_b.picture = [&](const Picture& picture) {
-      hand_over("b", picture);
+      hand_over(word_of(ComparedSide::b), picture);
       compare_picture(picture);
     };
     report_.b = render(ComparedSide::b, b, of_b);
@@ -189,15 +189,14 @@ class Comparison {
     const LatentShape shape = of_a.latents, other = of_b.latents;
     check(shape == other,
           "compare: the latents of {} are {} tokens of {} channels after {} steps, those of {} are "
-          "{} of {} after {}; expected models whose latents are alike",
+          "{} of {} after {}; expected models whose latents have the same shape",
           in_quotes(a.model), shape.tokens, shape.channels, shape.steps, in_quotes(b.model),
           other.tokens, other.channels, other.steps);
-    check(
-        of_a.schedule.times == of_b.schedule.times &&
-            of_a.schedule.guidance == of_b.schedule.guidance,
-        "compare: the steps of {} have other times or another guidance than those of {}; expected "
-        "presets that are alike in the {} of both folders",
-        in_quotes(a.model), in_quotes(b.model), models::kPresetsFile);
+    check(of_a.schedule.times == of_b.schedule.times &&
+              of_a.schedule.guidance == of_b.schedule.guidance,
+          "compare: the steps of {} have different times or guidance than those of {}; expected "
+          "the same presets in the {} of both folders",
+          in_quotes(a.model), in_quotes(b.model), models::kPresetsFile);
     report_.tokens = shape.tokens;
     report_.channels = shape.channels;
     check_scratch_room(of_a.text_bytes + requests_.size() *
@@ -209,9 +208,9 @@ class Comparison {
   // All captions, with one model that stays loaded.
   RenderReport render(ComparedSide side, const ModelOptions& model, RenderCallbacks told) {
     bool stopped = false;
-    const std::string sentence = fmt::format(
-        "compare: stopped on request while {} ran; a comparison takes both to their end",
-        side == ComparedSide::a ? "A" : "B");
+    const std::string sentence =
+        fmt::format("compare: stopped on request while {} ran; a comparison needs both to finish",
+                    side == ComparedSide::a ? "A" : "B");
     told.progress = [&](const RenderProgress& progress) {
       stopped = stopped || (callbacks_.progress && !callbacks_.progress(side, caption_, progress));
       return !stopped;
@@ -224,7 +223,7 @@ class Comparison {
     api::RequestSession session(model, requests_);
     for (caption_ = 0; caption_ < requests_.size(); ++caption_) {
       try {
-        const RenderReport report = session.run(caption_, told, /*warn=*/false);
+        const RenderReport report = session.run(caption_, told);
         if (side == ComparedSide::a) report_.prompts.push_back(report.caption);
         if (caption_ == 0) {
           total = report;
@@ -292,7 +291,7 @@ CompareReport api::compare_models(const CompareRequest& request, const CompareCa
 CompareReport compare(const CompareRequest& request, const CompareCallbacks& callbacks) try {
   return api::compare_models(request, callbacks, nullptr);
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 }  // namespace octet

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "octet/compare.h"
+#include "octet/tools/compare.h"
 
 namespace octet::api {
 

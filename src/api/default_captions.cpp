@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "api/boundary.h"
 #include "base/error.h"
+#include "formats/boundary.h"
 #include "hub/cache.h"
 #include "models/family.h"
 #include "octet/caption.h"
-#include "octet/certify.h"
+#include "octet/tools/certify.h"
 #include "octet_captions.h"
 
 namespace octet {
@@ -50,7 +50,7 @@ std::vector<CaptionText> default_captions(const std::string& model) try {
   }
   return captions;
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 }  // namespace octet

@@ -9,24 +9,11 @@ namespace octet::api {
 // Names of the hub as paths.
 ModelOptions with_paths(ModelOptions options);
 
-// "int8", "float", "fake"
-const char* linears_word(Linears linears);
-const char* activations_word(Activations activations);  // "bf16", "f32"
-const char* convention_word(Convention convention);     // "official", "diffusers"
-
 // "style.safetensors:0.8:cond"
 std::string lora_text(const Lora& lora);
 
-// Throws InvalidRequest and Error for what can be known without a model's weights.
-engine::RenderJob job_of(const models::Family& family, const models::PictureDefaults& defaults,
-                         const PictureRequest& request, const ModelOptions& options, bool warn);
-engine::RenderJob job_of(const engine::Session& session, const PictureRequest& request,
-                         const ModelOptions& options, bool warn);
-
-RenderReport render(engine::Session& session, const PictureRequest& request,
-                    const ModelOptions& options, const RenderCallbacks& callbacks, bool warn);
-
-void log_size_warning(const engine::Session& session, PictureSize size);
+RenderReport render(engine::Session& session, const engine::Job& job,
+                    const RenderCallbacks& callbacks);
 
 // What is known of requests before anything is loaded.
 struct CheckedRequests {
@@ -47,7 +34,7 @@ class RequestSession {
 
   // Throws what run() would throw before it loads anything; with `warn` also logs its warnings.
   CheckedRequests check(bool warn);
-  RenderReport run(size_t request, const RenderCallbacks& callbacks, bool warn);
+  RenderReport run(size_t request, const RenderCallbacks& callbacks);
 
  private:
   ModelOptions model_;

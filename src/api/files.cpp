@@ -1,4 +1,4 @@
-#include "octet/files.h"
+#include "octet/tools/files.h"
 
 #include <unistd.h>
 
@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <span>
 
-#include "api/boundary.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "formats/boundary.h"
 
 namespace octet {
 
@@ -17,7 +17,7 @@ void write_text_file(const std::string& path, const std::string& text) try {
   file.write(std::as_bytes(std::span(text.data(), text.size())));
   file.commit();
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 void check_writable(const std::string& path) try {
@@ -33,7 +33,7 @@ void check_writable(const std::string& path) try {
   // Without commit() the destructor takes the temporary away again.
   const AtomicFile file(path);
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 std::string written_file(const std::string& path) try {
@@ -43,7 +43,7 @@ std::string written_file(const std::string& path) try {
   const fs::path whole = fs::absolute(follow_links(path), error);
   return error ? "" : fs::weakly_canonical(whole, error).string();
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 }  // namespace octet

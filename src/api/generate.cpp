@@ -3,9 +3,10 @@
 
 #include <utility>
 
-#include "api/boundary.h"
 #include "api/engine.h"
 #include "base/error.h"
+#include "base/log.h"
+#include "formats/boundary.h"
 #include "hub/cache.h"
 
 namespace octet {
@@ -29,8 +30,8 @@ ModelOptions resolved(ModelOptions model, const std::vector<PictureRequest>& req
       models::defaults_of(family, {path, path_or_name(model.base), path_or_name(model.fallback)});
   bool guided = false;
   for (const PictureRequest& request : requests) {
-    const engine::RenderJob job = job_of(family, defaults, request, model, /*warn=*/false);
-    guided = guided || models::is_guided(job.schedule);
+    const engine::Asked asked = engine::asked_of(family, defaults, request, model.convention);
+    for (const float by : asked.steps.guidance) guided = guided || by != 1;
   }
   model.guided = model.guided && guided;
   return with_paths(std::move(model));
@@ -53,29 +54,38 @@ RequestSession::~RequestSession() = default;
 CheckedRequests RequestSession::check(bool warn) {
   CheckedRequests checked{.model = model_};
   for (const PictureRequest& request : requests_) {
-    const engine::RenderJob job = job_of(*session_, request, model_, warn);
-    checked.latents = session_->check(job);
-    const models::Model& opened = session_->model();
-    checked.text_bytes += opened.tokenize(job.prompt).size() * sizeof(float) *
-                          static_cast<uint64_t>(opened.text_encoder->feature_count());
-    checked.size = job.schedule.size;
-    checked.schedule = session_->family().make_schedule(job.schedule);
+    const auto job = engine::make_job(session_->facts(), request);
+    checked.latents = job->latents();
+    checked.text_bytes += job->tokens.size() * sizeof(float) *
+                          static_cast<uint64_t>(session_->model().text_encoder->feature_count());
+    checked.size = job->size();
+    checked.schedule = job->schedule();
+    // What is odd about the size is so for all of them.
+    const bool is_last = &request == &requests_.back();
+    for (const Sentence& warning : is_last ? job->warnings : job->asked.warnings) {
+      if (warn) log::warning("{}", warning);
+    }
   }
-  if (warn) log_size_warning(*session_, checked.size);
   return checked;
 }
 
-RenderReport RequestSession::run(size_t request, const RenderCallbacks& callbacks, bool warn) {
-  return render(*session_, requests_.at(request), model_, callbacks, warn);
+RenderReport RequestSession::run(size_t request, const RenderCallbacks& callbacks) {
+  const auto job = engine::make_job(session_->facts(), requests_.at(request));
+  const std::stop_callback stopping(job->request.stop, [this] { stop_ = true; });
+  return render(*session_, *job, callbacks);
 }
 
 }  // namespace api
 
 RenderReport generate(const GenerateRequest& request, const RenderCallbacks& callbacks) try {
-  check(callbacks.picture != nullptr, "generate: nobody takes the pictures; expected a function");
-  return api::RequestSession(request.model, {request.picture}).run(0, callbacks, /*warn=*/true);
+  if (request.picture.stop.stop_requested()) {
+    throw Cancelled("generate: stopped on request before it began");
+  }
+  check(callbacks.picture != nullptr,
+        "generate: there is no picture callback; expected a function");
+  return api::RequestSession(request.model, {request.picture}).run(0, callbacks);
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 }  // namespace octet

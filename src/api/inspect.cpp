@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "api/boundary.h"
+#include "formats/boundary.h"
 #include "formats/checkpoint.h"
 #include "hub/cache.h"
 
@@ -33,7 +33,7 @@ CheckpointSummary inspect_checkpoint(const std::string& path) try {
   }
   return summary;
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 }  // namespace octet

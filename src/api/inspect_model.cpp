@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <map>
 
-#include "api/boundary.h"
 #include "base/error.h"
+#include "formats/boundary.h"
 #include "hub/cache.h"
 #include "models/family.h"
 #include "weights/dialect.h"
@@ -165,7 +165,7 @@ ModelSummary inspect_model(const std::string& model, const std::string& base_mod
   }
   return summary;
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 }  // namespace octet

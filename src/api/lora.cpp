@@ -7,8 +7,8 @@
 #include <optional>
 #include <string_view>
 
-#include "api/boundary.h"
 #include "base/invalid_request.h"
+#include "formats/boundary.h"
 #include "formats/text.h"
 #include "models/family.h"
 #include "weights/lora/lora.h"
@@ -88,7 +88,7 @@ Lora parse_lora(const std::string& text) try {
   lora.file = rest;
   return lora;
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 }  // namespace octet

@@ -2,19 +2,30 @@
 
 #include <cstring>
 
-#include "api/boundary.h"
-#include "base/error.h"
+#include "formats/boundary.h"
+#include "base/invalid_request.h"
 #include "formats/png.h"
 #include "formats/safetensors.h"
 #include "formats/text.h"
 #include "models/family.h"
 
 namespace octet {
+namespace {
+
+constexpr int kLargestScale = 64;
+
+std::vector<PngText> texts_of(const Picture& picture) {
+  std::vector<PngText> texts;
+  for (const auto& [key, text] : picture.metadata) texts.push_back({key, text});
+  return texts;
+}
+
+}  // namespace
 
 PictureSize parse_size(const std::string& text) try {
   return models::parse_image_size(text);
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 std::vector<float> read_noise(const std::string& path) try {
@@ -33,7 +44,7 @@ std::vector<float> read_noise(const std::string& path) try {
   file.check_intact();
   return noise;
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 std::vector<PresetInfo> list_presets(const std::string& family) try {
@@ -43,15 +54,39 @@ std::vector<PresetInfo> list_presets(const std::string& family) try {
   }
   return list;
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
+}
+
+std::vector<uint8_t> encode_png(const Picture& picture, int level) try {
+  return encode_png({picture.rgb, picture.width, picture.height}, texts_of(picture), level);
+} catch (...) {
+  rethrow_as_error();
+}
+
+std::vector<uint8_t> encode_png(const Preview& preview, int scale) try {
+  check_value(scale >= 1 && scale <= kLargestScale, "scale", "`scale` is {}, expected 1 to {}",
+              scale, kLargestScale);
+  const ImageView small{preview.rgb, preview.width, preview.height};
+  check_image(small);
+  const int64_t width = small.width * scale, height = small.height * scale;
+  std::vector<uint8_t> rgb;
+  rgb.reserve(preview.rgb.size() * static_cast<size_t>(scale * scale));
+  for (int64_t y = 0; y < height; ++y) {
+    for (int64_t x = 0; x < width; ++x) {
+      const int64_t pixel = y / scale * small.width + x / scale;
+      const auto from = preview.rgb.begin() + 3 * pixel;
+      rgb.insert(rgb.end(), from, from + 3);
+    }
+  }
+  return encode_png({rgb, width, height});
+} catch (...) {
+  rethrow_as_error();
 }
 
 void write_picture(const std::string& path, const Picture& picture) try {
-  std::vector<PngText> texts;
-  for (const auto& [key, text] : picture.metadata) texts.push_back({key, text});
-  write_png(path, {picture.rgb, picture.width, picture.height, 3}, texts);
+  write_png(path, {picture.rgb, picture.width, picture.height}, texts_of(picture));
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 }  // namespace octet

@@ -1,39 +1,28 @@
 #include "octet/recipe.h"
 
-#include "api/boundary.h"
+#include "formats/boundary.h"
 #include "quant/recipe.h"
-#include "weights/dialects/output_dialect.h"
 
 namespace octet {
 
 Recipe parse_recipe(const std::string& text) try { return quant::recipe_from(text); } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 std::string to_string(const Recipe& recipe) try { return quant::text_of(recipe); } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 Protection parse_protection(const std::string& text) try {
   return quant::protection_from(text);
 } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 std::string to_string(const Protection& protection) try {
   return quant::text_of(protection);
 } catch (...) {
-  api::rethrow_as_error();
-}
-
-OutputDialect parse_output_dialect(const std::string& text) try {
-  return weights::output_dialect_from(text);
-} catch (...) {
-  api::rethrow_as_error();
-}
-
-std::string to_string(OutputDialect dialect) try { return weights::text_of(dialect); } catch (...) {
-  api::rethrow_as_error();
+  rethrow_as_error();
 }
 
 }  // namespace octet

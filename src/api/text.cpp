@@ -1,4 +1,4 @@
-#include "octet/text.h"
+#include "octet/tools/text.h"
 
 #include "formats/text.h"
 

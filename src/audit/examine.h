@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "audit/trace.h"
-#include "octet/audit.h"
+#include "octet/tools/audit.h"
 
 namespace octet::audit {
 

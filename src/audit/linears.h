@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "audit/work_list.h"
-#include "octet/audit.h"
+#include "octet/tools/audit.h"
 
 namespace octet::audit {
 

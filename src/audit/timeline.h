@@ -2,7 +2,7 @@
 #pragma once
 
 #include "audit/work_list.h"
-#include "octet/audit.h"
+#include "octet/tools/audit.h"
 
 namespace octet::audit {
 

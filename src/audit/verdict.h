@@ -7,7 +7,7 @@
 
 #include "audit/linears.h"
 #include "audit/trace.h"
-#include "octet/audit.h"
+#include "octet/tools/audit.h"
 
 namespace octet::audit {
 

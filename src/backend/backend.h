@@ -23,6 +23,7 @@
 #include "backend/recording.h"
 #include "backend/transfer.h"
 #include "base/checked.h"
+#include "octet/sentence.h"
 #include "tensor/quantized.h"
 #include "tensor/tensor.h"
 
@@ -117,7 +118,7 @@ class Backend {
   // to do.
   std::string_view gemm(const GemmArgs& args, Fusion fusion);
   // Why gemm() does not run on an instruction that multiplies int8; empty where it does.
-  virtual std::string why_not_native_int8() const { return ""; }
+  virtual Sentence why_not_native_int8() const { return ""; }
 
   // For tuners and benchmarks, see gemm_tuning.h.
   virtual GemmTuning& tuning() = 0;

@@ -35,11 +35,11 @@ struct Caller {
     }
     void* more = allocate == nullptr ? nullptr : allocate(user, rounded);
     if (more == nullptr) {
-      throw OutOfMemory(fmt::format("a call needs {} more bytes of memory, and `allocate` {}",
-                                    rounded, allocate == nullptr ? "is NULL" : "gave none"));
+      throw OutOfMemory(sentence("a call needs {} more bytes of memory, and `allocate` {}", rounded,
+                                 allocate == nullptr ? "is NULL" : "gave none"));
     }
     check(reinterpret_cast<uintptr_t>(more) % kAlignment == 0,
-          "`allocate` gave an address that is no multiple of {}", kAlignment);
+          "`allocate` returned an address that is not a multiple of {}", kAlignment);
     return static_cast<std::byte*>(more);
   }
 };

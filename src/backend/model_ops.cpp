@@ -355,19 +355,27 @@ void Backend::conv2d(const ConvArgs& args) {
 }
 
 void Backend::euler_step(const EulerStep& step) {
-  check_float("euler_step: the first velocity", step.first);
-  if (step.guided()) check_like("euler_step: the second velocity", step.second, step.first);
-  if (step.rounds()) check_like("euler_step: rounded", step.rounded, step.first);
+  check(step.count >= 1 && step.count <= kMostBranches, "euler_step: {} branches, expected 1 to {}",
+        step.count, kMostBranches);
+  const ConstTensorView& first = step.branches[0].velocity;
+  check_float("euler_step: the velocity of branch 1", first);
+  for (size_t i = 1; i < step.count; ++i) {
+    check_like(fmt::format("euler_step: the velocity of branch {}", i + 1).c_str(),
+               step.branches[i].velocity, first);
+  }
+  if (step.rounds()) check_like("euler_step: rounded", step.rounded, first);
   for (const TensorView* wide : {&step.z, &step.velocity}) {
     check_matrix("euler_step: z and velocity", *wide, {DType::f32});
-    check(wide->shape == step.first.shape, "euler_step: z or velocity is {}, expected {}",
-          wide->shape.to_string(), step.first.shape.to_string());
+    check(wide->shape == first.shape, "euler_step: z or velocity is {}, expected {}",
+          wide->shape.to_string(), first.shape.to_string());
   }
   check_vector("euler_step: overflow", step.overflow, 1, DType::i32);
   if (is_empty(step.z)) return;
   const Observed observed(op_observer_, "sampling");
   do_euler_step(step);
-  observed.done(moving({step.z, step.z, step.first, step.second, step.velocity, step.rounded}));
+  const auto& [a, b, c, d] = step.branches;
+  observed.done(moving({step.z, step.z, a.velocity, b.velocity, c.velocity, d.velocity,
+                        step.velocity, step.rounded}));
 }
 
 }  // namespace octet

@@ -6,6 +6,7 @@
 // Everything between reading and the one rounding of the result is computed in f32 or wider.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "tensor/tensor.h"
@@ -116,22 +117,30 @@ struct GroupNorm {
   bool silu = false;
 };
 
-// A step of Euler's method along a guided velocity, where every operation rounds once to f32:
+// How many evaluations of networks a step may combine.
+inline constexpr size_t kMostBranches = 4;
+
+// What one evaluation of a network says, and how much it counts.
+struct BranchVelocity {
+  ConstTensorView velocity;  // F32 or BF16 [rows, channels]
+  float weight = 1;
+};
+
+// A step of Euler's method along a combined velocity, where every operation rounds once to f32:
 //
-//   v = guidance * first + (1 - guidance) * second, or first where there is no second
+//   v = weight[0] * velocity[0] (+ weight[1] * velocity[1] ...), in this order
 //   z = z + delta * v
 struct EulerStep {
-  ConstTensorView first, second;  // F32 or BF16 [rows, channels]; second: or no data
-  float guidance = 1;
+  std::array<BranchVelocity, kMostBranches> branches;  // the first `count` of them
+  size_t count = 1;
   float delta = 0;
   TensorView z;         // F32, in place
   TensorView velocity;  // F32, v
-  TensorView rounded;   // z in the type of `first`, or no data
+  TensorView rounded;   // z in the type of the branches, or no data
   TensorView overflow;  // I32 [1]: becomes 1 where a new z is NaN or infinite, else it stays
 
-  bool guided() const { return second.data != nullptr; }
   bool rounds() const { return rounded.data != nullptr; }
-  float against() const { return 1.0f - guidance; }
+  DType dtype() const { return branches[0].velocity.dtype; }
 };
 
 enum class Activation : uint8_t {

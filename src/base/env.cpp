@@ -52,8 +52,6 @@ std::optional<std::filesystem::path> cache_dir() {
   return std::nullopt;
 }
 
-std::optional<std::filesystem::path> demo_model() { return read_path("OCTET_DEMO_MODEL"); }
-
 std::optional<std::string> cache_max_gb() { return read("OCTET_CACHE_MAX_GB"); }
 
 std::optional<std::string> log() { return read("OCTET_LOG"); }

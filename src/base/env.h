@@ -15,9 +15,6 @@ std::optional<std::string> force_kernel();
 // .cache/octet in HOME. Nothing when none of them is set. The folder need not exist.
 std::optional<std::filesystem::path> cache_dir();
 
-// OCTET_DEMO_MODEL: the folder of the model that `octet demo` paints with.
-std::optional<std::filesystem::path> demo_model();
-
 // OCTET_CACHE_MAX_GB: how large the weights that are kept there may be, all together.
 std::optional<std::string> cache_max_gb();
 

@@ -1,8 +1,71 @@
 #include "base/error.h"
 
+#include <algorithm>
+#include <string_view>
 #include <system_error>
 
 namespace octet {
+namespace {
+
+// In place of a field's quotes, while a sentence is formatted to be cut there.
+thread_local const std::string* mark_in_use = nullptr;
+
+struct MarkInUse {
+  explicit MarkInUse(const std::string& mark) { mark_in_use = &mark; }
+  ~MarkInUse() { mark_in_use = nullptr; }
+};
+
+bool names_field(std::string_view quoted) {
+  return quoted == "{}" ||
+         (!quoted.empty() && std::all_of(quoted.begin(), quoted.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+         }));
+}
+
+std::string with_marks(std::string_view format, const std::string& mark) {
+  std::string marked;
+  for (size_t open = 0; (open = format.find('`')) != format.npos;) {
+    marked += format.substr(0, open);
+    format.remove_prefix(open + 1);
+    const std::string_view quoted = format.substr(0, format.find('`'));
+    if (quoted.size() == format.size() || !names_field(quoted)) {
+      marked += '`';
+      continue;
+    }
+    marked.append(mark).append(quoted).append(mark);
+    format.remove_prefix(quoted.size() + 1);
+  }
+  return marked.append(format);
+}
+
+}  // namespace
+
+std::string text_to_format(const Sentence& sentence) {
+  if (mark_in_use == nullptr) return sentence.text();
+  return sentence.said(
+      [](const std::string& field) { return *mark_in_use + field + *mark_in_use; });
+}
+
+Sentence make_sentence(fmt::string_view format, fmt::format_args args) {
+  const std::string plain = fmt::vformat(format, args);
+  if (plain.find('`') == plain.npos) return plain;
+  // A mark that users' data does not hold. Begin and end differ, so that none arises where a mark
+  // meets the data, either.
+  std::string mark;
+  for (int i = 0; mark.empty() || plain.find(mark) != plain.npos; ++i) {
+    mark = fmt::format("\x01{}\x02", i);
+  }
+  const MarkInUse in_use(mark);
+  const std::string marked = fmt::vformat(with_marks({format.data(), format.size()}, mark), args);
+  std::vector<Sentence::Segment> segments;
+  for (size_t begin = 0; begin <= marked.size();) {
+    const size_t end = std::min(marked.find(mark, begin), marked.size());
+    const bool is_field = segments.size() % 2 == 1;
+    segments.push_back({marked.substr(begin, end - begin), is_field});
+    begin = end + mark.size();
+  }
+  return Sentence(std::move(segments));
+}
 
 std::string system_error_text(int error_number) {
   return std::generic_category().message(error_number);

@@ -2,29 +2,50 @@
 //
 // Functions rather than macros: the message carries the values, so the expression text and the
 // line number add nothing for a user. The arguments of a passing check are never formatted.
+//
+// A name in backquotes is a field of a request, where the format string has them: "`size` is {}",
+// "`{}` is {}". Those of arguments are users' data, unless the argument is a Sentence itself.
 #pragma once
 
 #include <fmt/format.h>
 
-#include <utility>
+#include <string>
 
 #include "octet/error.h"
 
 namespace octet {
 
+Sentence make_sentence(fmt::string_view format, fmt::format_args args);
+
 template <class... Args>
-[[noreturn]] void fail(fmt::format_string<Args...> sentence, Args&&... args) {
-  throw Error(fmt::format(sentence, std::forward<Args>(args)...));
+Sentence sentence(fmt::format_string<Args...> format, Args&&... args) {
+  return make_sentence(format, fmt::make_format_args(args...));
 }
 
 template <class... Args>
-void check(bool condition, fmt::format_string<Args...> sentence, Args&&... args) {
+[[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) {
+  throw Error(make_sentence(format, fmt::make_format_args(args...)));
+}
+
+template <class... Args>
+void check(bool condition, fmt::format_string<Args...> format, Args&&... args) {
   if (!condition) [[unlikely]] {
-    fail(sentence, std::forward<Args>(args)...);
+    throw Error(make_sentence(format, fmt::make_format_args(args...)));
   }
 }
+
+// A Sentence as it is formatted now: fields in backquotes, or marked for make_sentence().
+std::string text_to_format(const Sentence& sentence);
 
 // The text of `errno`, for messages about files ("No space left on device").
 std::string system_error_text(int error_number);
 
 }  // namespace octet
+
+template <>
+struct fmt::formatter<octet::Sentence> : fmt::formatter<std::string> {
+  template <class Context>
+  auto format(const octet::Sentence& sentence, Context& context) const {
+    return fmt::formatter<std::string>::format(octet::text_to_format(sentence), context);
+  }
+};

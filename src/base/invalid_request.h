@@ -1,8 +1,6 @@
 // check() for what a caller asked for: throws InvalidRequest.
 #pragma once
 
-#include <utility>
-
 #include "base/error.h"
 #include "octet/invalid_request.h"
 
@@ -10,10 +8,10 @@ namespace octet {
 
 // `field`: of the request, that is wrong.
 template <class... Args>
-void check_value(bool condition, const char* field, fmt::format_string<Args...> sentence,
+void check_value(bool condition, const char* field, fmt::format_string<Args...> format,
                  Args&&... args) {
   if (!condition) [[unlikely]] {
-    throw InvalidRequest(field, fmt::format(sentence, std::forward<Args>(args)...));
+    throw InvalidRequest(field, make_sentence(format, fmt::make_format_args(args...)));
   }
 }
 

@@ -26,7 +26,7 @@ void set_sink(Sink sink) {
   state().sink = std::move(sink);
 }
 
-void write(Level level, std::string_view line) {
+void write(Level level, const Sentence& line) {
   const std::lock_guard lock(state().mutex);
   if (state().sink) state().sink(level, line);
 }
@@ -34,9 +34,8 @@ void write(Level level, std::string_view line) {
 std::optional<Level> level_from_environment() {
   const auto wanted = env::log();
   if (!wanted) return std::nullopt;
-  if (*wanted == "debug") return Level::debug;
-  if (*wanted == "info") return Level::info;
-  if (*wanted == "quiet") return Level::warning;
+  const auto level = from_word<Level>(*wanted);
+  if (level && *level != Level::trace) return level;
   fail("OCTET_LOG is '{}', expected debug, info or quiet", *wanted);
 }
 

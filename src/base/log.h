@@ -4,34 +4,32 @@
 
 #include <fmt/format.h>
 
-#include <string_view>
-#include <utility>
-
+#include "base/error.h"
 #include "octet/log.h"
 
 namespace octet::log {
 
-void write(Level level, std::string_view line);
+void write(Level level, const Sentence& line);
 
 template <class... Args>
 void debug(fmt::format_string<Args...> text, Args&&... args) {
-  write(Level::debug, fmt::format(text, std::forward<Args>(args)...));
+  write(Level::debug, make_sentence(text, fmt::make_format_args(args...)));
 }
 
 template <class... Args>
 void info(fmt::format_string<Args...> text, Args&&... args) {
-  write(Level::info, fmt::format(text, std::forward<Args>(args)...));
+  write(Level::info, make_sentence(text, fmt::make_format_args(args...)));
 }
 
 template <class... Args>
 void warning(fmt::format_string<Args...> text, Args&&... args) {
-  write(Level::warning, fmt::format(text, std::forward<Args>(args)...));
+  write(Level::warning, make_sentence(text, fmt::make_format_args(args...)));
 }
 
 // For callers that have asked env::trace() whether the topic is wanted.
 template <class... Args>
 void trace(fmt::format_string<Args...> text, Args&&... args) {
-  write(Level::trace, fmt::format(text, std::forward<Args>(args)...));
+  write(Level::trace, make_sentence(text, fmt::make_format_args(args...)));
 }
 
 }  // namespace octet::log

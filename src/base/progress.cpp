@@ -1,4 +1,4 @@
-#include "octet/progress.h"
+#include "octet/tools/progress.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <iterator>
 
-#include "octet/files.h"
+#include "octet/tools/files.h"
 
 namespace octet {
 namespace {

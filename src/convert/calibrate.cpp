@@ -94,9 +94,11 @@ class Calibration {
   // saved then has to be the state before or the one after.
   void run_caption() {
     {
-      const std::vector<float> features = encode();  // large, and not needed for long
+      // Large, and not needed for long.
+      const auto features = encode(job_.tokens[static_cast<size_t>(state_.captions)]);
+      const auto negative = encode(job_.negative_tokens);
       load();
-      prepare(features);
+      prepare(features, negative);
     }
     std::vector<float> z = std::exchange(state_.latent, {});
     if (state_.steps == 0) {
@@ -122,10 +124,10 @@ class Calibration {
     }
   }
 
-  std::vector<float> encode() {
+  std::vector<float> encode(const std::vector<int32_t>& tokens) {
+    if (tokens.empty()) return {};
     const models::TextEncoder& encoder = *job_.model.text_encoder;
     const int64_t layers = encoder.unit_count() - 1;  // behind the embedding
-    const auto& tokens = job_.tokens[static_cast<size_t>(state_.captions)];
     auto features = encoder.encode(ctx_, tokens, [&](int64_t done) {
       tell({Stage::text, done, layers});
     });
@@ -149,7 +151,7 @@ class Calibration {
         if (unit >= 1 && unit <= resident_[i]) tell({Stage::load, ++done, in_all});
       }
     }
-    conditionings_.resize(job_.networks());
+    conditionings_.resize(job_.branches().size());
   }
 
   // How many blocks of each network stay in memory.
@@ -178,18 +180,24 @@ class Calibration {
     return resident;
   }
 
-  void prepare(std::span<const float> features) {
-    for (size_t i = 0; i < job_.networks(); ++i) {
-      const models::Network& network = *job_.model.networks[i];
-      if (!network.sees_text() && conditionings_[i] != nullptr) continue;  // the same for all
+  void prepare(std::span<const float> features, std::span<const float> negative) {
+    using models::BranchText;
+    for (size_t i = 0; i < job_.branches().size(); ++i) {
+      const models::Branch& branch = job_.branches()[i];
+      if (branch.network >= job_.networks()) continue;
+      // The same for all captions.
+      if (branch.sees != BranchText::prompt && conditionings_[i] != nullptr) continue;
       // What the text's linear gets is recorded with the first step, and not when going on behind
       // it.
       nn::Context& ctx = state_.steps == 0 ? watched_ : ctx_;
-      recorder_.begin(
-          {.network = job_.name_of_network(i), .index = state_.captions, .count = job_.captions()});
+      recorder_.begin({.network = job_.name_of_network(branch.network),
+                       .index = state_.captions,
+                       .count = job_.captions()});
       conditionings_[i].reset();
-      conditionings_[i] = network.prepare(
-          ctx, network.sees_text() ? features : std::span<const float>(), job_.grid);
+      const auto seen = branch.sees == BranchText::prompt     ? features
+                        : branch.sees == BranchText::negative ? negative
+                                                              : std::span<const float>();
+      conditionings_[i] = job_.model.networks[branch.network]->prepare(ctx, seen, job_.grid);
     }
   }
 
@@ -199,34 +207,35 @@ class Calibration {
     const models::Schedule one = {.times = {all.times[at], all.times[at + 1]},
                                   .deltas = {all.deltas[at]},
                                   .guidance = {all.guidance[at]}};
-    engine::Sampler sampler(ctx_, one, job_.grid.tokens(), job_.latent_channels());
-    return sampler.run(
-        z, [&](const ConstTensorView& latent, int, size_t network, const TensorView& out) {
-          velocity(latent, one.times.front(), network, out);
-        });
+    engine::Sampler sampler(ctx_, one, job_.branches(), job_.grid.tokens(), job_.latent_channels());
+    return sampler.run(z, engine::one_by_one([&](const ConstTensorView& latent, int, size_t branch,
+                                                 const TensorView& out) {
+                         velocity(latent, one.times.front(), branch, out);
+                       }));
   }
 
-  void velocity(const ConstTensorView& z, float time, size_t index, const TensorView& out) {
-    const models::Network& network = *job_.model.networks[index];
-    recorder_.begin(turn_of(index));
-    network.velocity_at(watched_, *conditionings_[index], z, time, out);
+  void velocity(const ConstTensorView& z, float time, size_t branch, const TensorView& out) {
+    const size_t index = job_.branches()[branch].network;
+    recorder_.begin(turn_of(branch));
+    job_.model.networks[index]->velocity_at(watched_, *conditionings_[branch], z, time, out);
     stores_[index]->end_use();
   }
 
-  // The first network runs in every step, the other in those that are guided.
-  RecorderTurn turn_of(size_t network) const {
-    RecorderTurn turn{.network = job_.name_of_network(network),
-                      .index = steps_done(),
-                      .count = job_.steps(),
-                      .text_rows = conditionings_[network]->text_tokens(),
-                      .image_rows = job_.grid.tokens()};
-    if (network > 0) {
-      const auto begin = job_.schedule.guidance.begin();
-      const int64_t unguided = std::count(begin, begin + state_.steps, 1.0f);
-      turn.index = state_.captions * job_.guided_steps + state_.steps - unguided;
-      turn.count = job_.captions() * job_.guided_steps;
+  // Of all runs of the branch's network.
+  RecorderTurn turn_of(size_t branch) const {
+    const size_t network = job_.branches()[branch].network;
+    const auto step = static_cast<int>(state_.steps);
+    const int64_t of_caption = job_.runs(network, job_.schedule.steps());
+    const float guidance = job_.schedule.guidance[static_cast<size_t>(step)];
+    int64_t before = job_.runs(network, step);
+    for (const models::Branch& other : job_.branches().first(branch)) {
+      before += other.network == network && other.weight_at(guidance) != 0 ? 1 : 0;
     }
-    return turn;
+    return {.network = job_.name_of_network(network),
+            .index = state_.captions * of_caption + before,
+            .count = job_.captions() * of_caption,
+            .text_rows = conditionings_[branch]->text_tokens(),
+            .image_rows = job_.grid.tokens()};
   }
 
   void save() {
@@ -259,9 +268,8 @@ class Calibration {
   bool saved_ = true;  // nothing was done since the last time
   Stopwatch since_saved_;
   std::unique_ptr<engine::PartStore> text_store_;
-  // Of each network.
-  std::vector<std::unique_ptr<engine::PartStore>> stores_;
-  std::vector<std::unique_ptr<models::Conditioning>> conditionings_;
+  std::vector<std::unique_ptr<engine::PartStore>> stores_;            // of each network
+  std::vector<std::unique_ptr<models::Conditioning>> conditionings_;  // of each branch
 };
 
 }  // namespace

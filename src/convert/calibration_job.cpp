@@ -77,14 +77,17 @@ CalibrationJob::CalibrationJob(const CalibrateRequest& request_, DType dtype_)
   models::ScheduleRequest asked = request.schedule;
   asked.size = request.size;
   asked.convention = request.convention;
-  if (networks() == 1) asked.guidance = {1};
+  if (networks() < request.family->networks.size()) asked.guidance = {1};
   schedule = request.family->make_schedule(asked);
-  guided_steps =
-      schedule.steps() - std::count(schedule.guidance.begin(), schedule.guidance.end(), 1.0f);
-  check(networks() == 1 || guided_steps > 0,
-        "calibration: no step is guided, and the {} network would not run; give a guidance other "
-        "than 1",
-        name_of_network(networks() - 1));
+  for (size_t i = 0; i < networks(); ++i) {
+    check(runs(i, schedule.steps()) > 0,
+          "calibration: no step is guided, and the {} network would not run; give a guidance "
+          "other than 1",
+          name_of_network(i));
+  }
+  if (models::sees_text(branches(), models::BranchText::negative)) {
+    negative_tokens = model.tokenize("");
+  }
 }
 
 std::string CalibrationJob::key(ThreadPool& pool) const {

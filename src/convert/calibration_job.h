@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,11 +23,16 @@ struct CalibrationJob {
   std::vector<std::vector<int32_t>> tokens;  // of each caption
   models::Grid grid;
   models::Schedule schedule;
-  int64_t guided_steps = 0;  // of one caption
+  std::vector<int32_t> negative_tokens;  // of an empty negative prompt, where a branch sees one
 
   int64_t captions() const { return std::ssize(tokens); }
   int64_t steps() const { return captions() * schedule.steps(); }  // of all captions
   size_t networks() const { return model.networks.size(); }
+  std::span<const models::Branch> branches() const { return request.family->branches; }
+  // Of a network, in the first `steps` of one caption.
+  int64_t runs(size_t network, int steps) const {
+    return models::runs_of_network(branches(), network, schedule, steps);
+  }
   // What stands before the names of its linears in the statistics, with a dot.
   std::string name_of_network(size_t network) const {
     return std::string(request.family->networks[network].name);

@@ -39,7 +39,8 @@ Metadata metadata_of(const std::string& path) {
   try {
     return SafetensorsFile(path).metadata();
   } catch (const Error& error) {
-    fail("{}; expected the state of a calibration, remove the file to begin anew", error.what());
+    fail("{}; expected the state of a calibration, remove the file to begin anew",
+         error.sentence());
   }
 }
 

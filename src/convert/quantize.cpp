@@ -95,7 +95,7 @@ class Writing {
 
   // What the output depends on, once it is known which linears are protected.
   std::string key() const {
-    std::string text = measure_key() + weights::text_of(options_.dialect) + "\n";
+    std::string text = measure_key() + word_of(options_.dialect) + "\n";
     for (const Network& network : networks_) {
       for (const auto& name : network.report.protected_modules) {
         text += network.plan.prefix() + name + "\n";
@@ -243,7 +243,7 @@ class Writing {
     step_.done = std::min(step_.done + static_cast<int64_t>(bytes), step_.total);
     if (on_step_ && !on_step_(step_)) {
       throw Cancelled(path_.empty() ? "stopped on request"
-                                    : "stopped on request; the same command goes on from here");
+                                    : "stopped on request; the same command resumes from here");
     }
   }
 

@@ -39,7 +39,7 @@ class CpuBackend final : public HostBackend {
                        pool_.threads() == 1 ? "" : "s", kernel_.name);
   }
 
-  std::string why_not_native_int8() const override {
+  Sentence why_not_native_int8() const override {
     if (kernel_.simd != cpu::Simd::scalar) return "";
     return fmt::format("the kernel {} is portable C++, for CPUs without int8 instructions",
                        kernel_.name);

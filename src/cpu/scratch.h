@@ -9,9 +9,11 @@
 
 namespace octet::cpu {
 
+inline constexpr int64_t kCacheLine = 64;  // bytes
+
 class Scratch {
  public:
-  // At least `bytes`, aligned to 64. What they held is lost when the memory grows.
+  // At least `bytes`, aligned to kCacheLine. What they held is lost when the memory grows.
   std::byte* at_least(int64_t bytes) {
     if (static_cast<int64_t>(memory_.bytes()) < bytes) {
       memory_ = Buffer();  // first, so that the peak is not both

@@ -126,8 +126,8 @@ Buffer Device::allocate_on(cudaStream_t user, cudaStream_t releaser, size_t byte
     size_t free = 0, total = 0;
     check_cuda(cudaMemGetInfo(&free, &total), "asking for the free memory");
     const auto gigabytes = [](size_t count) { return static_cast<double>(count) * 1e-9; };
-    throw OutOfMemory(fmt::format(
-        "cuda:{}: out of memory: {:.3f} GB were asked for, {:.3f} of {:.1f} GB are free; use a "
+    throw OutOfMemory(sentence(
+        "cuda:{}: out of memory: {:.3f} GB were requested, {:.3f} of {:.1f} GB are free; use a "
         "smaller `size`, or close other programs that use this GPU",
         traits_.index, gigabytes(bytes), gigabytes(free), gigabytes(total)));
   }

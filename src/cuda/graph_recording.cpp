@@ -64,7 +64,7 @@ bool GraphRecording::capture() {
     throw;
   } catch (const Error& error) {
     // Nothing of it ran.
-    log::warning("cuda: steps are launched one op at a time: {}", error.what());
+    log::warning("cuda: steps are launched one op at a time: {}", error.sentence());
     launches_ = 0;
     return false;
   }

@@ -19,7 +19,7 @@ LinearCount count_of(const LinearUses& linears) {
 }
 
 void check_native(const Backend& backend) {
-  const std::string reason = backend.why_not_native_int8();
+  const Sentence reason = backend.why_not_native_int8();
   check(reason.empty(), "`require_int8`: {}", reason);
 }
 

@@ -1,8 +1,10 @@
 // A network that denoises one kind of picture step by step, as fast as its backend can: the same
-// work each time is recorded and run again.
+// work each time is recorded and run again. It evaluates one branch, or several as one batch.
 #pragma once
 
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "backend/recording.h"
 #include "models/part.h"
@@ -11,33 +13,38 @@ namespace octet::engine {
 
 class NetworkRun {
  public:
+  using Evaluation = models::Network::Evaluation;
+
   // All outlive it. `stays`: the weights are where the network runs for as long; work that brings
   // them cannot be recorded.
-  NetworkRun(nn::Context& ctx, const models::Network& network,
-             const models::Conditioning& conditioning, models::Timeline& timeline, bool stays);
+  NetworkRun(nn::Context& ctx, const models::Network& network, models::Timeline& timeline,
+             bool stays);
   NetworkRun(const NetworkRun&) = delete;
   NetworkRun& operator=(const NetworkRun&) = delete;
 
-  // The velocity at a step. Where it is recorded, the work stops on request before it begins, and
-  // not within it.
-  void velocity(const ConstTensorView& z, int64_t step, const TensorView& out);
+  // The velocities of all evaluations at a step. Where it is recorded, the work stops on request
+  // before it begins, and not within it.
+  void velocities(const ConstTensorView& z, int64_t step, std::span<const Evaluation> evaluations);
+  void velocity(const ConstTensorView& z, int64_t step, const models::Conditioning& conditioning,
+                const TensorView& out) {
+    const Evaluation one{&conditioning, out};
+    velocities(z, step, {&one, 1});
+  }
 
-  // Kernels and copies of a velocity, see Recording; 0 before the third, and where it is called op
-  // by op.
+  // Kernels and copies of a run, see Recording; 0 before the third, and where it is called op by
+  // op.
   int64_t launches() const { return recording_ ? recording_->launches() : 0; }
 
  private:
-  void call(const ConstTensorView& z, const TensorView& out) {
-    network_.velocity(ctx_, conditioning_, timeline_, z, out);
-  }
+  void call();
+  bool is_recorded(const ConstTensorView& z, std::span<const Evaluation> evaluations) const;
 
   nn::Context& ctx_;
   const models::Network& network_;
-  const models::Conditioning& conditioning_;
   models::Timeline& timeline_;
   bool can_record_;
-  ConstTensorView z_;  // that were recorded
-  TensorView out_;
+  ConstTensorView z_;  // of the latest run, which is that of the recording
+  std::vector<Evaluation> evaluations_;
   std::unique_ptr<Recording> recording_;
 };
 

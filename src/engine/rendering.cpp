@@ -16,51 +16,25 @@
 #include "models/footprint.h"
 
 namespace octet::engine {
-Checked check_job(const Session& session, const RenderJob& job) {
-  const models::Model& model = session.model();
-  check_value(job.images >= 1 && job.images <= kMostImages, "images",
-              "images: {}, expected 1 to {}", job.images, kMostImages);
-  check_value(job.noise.empty() || job.images == 1, "noise",
-              "noise: given noise makes one picture, got {} images; leave their number out",
-              job.images);
-  const PictureSize size = job.schedule.size;
-  models::check_image_size(size, model.sizes);
-  Checked checked;
-  checked.guided = models::is_guided(job.schedule);
-  check_value(!checked.guided || model.networks.size() > 1, "guidance",
-              "guidance: the model is loaded with one network, and guidance takes two; set "
-              "`guidance` to 1");
-  checked.tokens = model.tokenize(job.prompt);
-  const int side = model.sizes.token_side;
-  checked.grid = {size.height / side, size.width / side};
-  checked.schedule = session.family().make_schedule(job.schedule);
-  const auto elements =
-      static_cast<size_t>(checked.grid.tokens() * model.decoder->latent_channels());
-  // Noise comes from files: what is wrong with it is no wrong usage.
-  check(job.noise.empty() || job.noise.size() == elements,
-        "noise: {} numbers, expected {} for a picture of this size", job.noise.size(), elements);
-  check(std::all_of(job.noise.begin(), job.noise.end(), [](float v) { return std::isfinite(v); }),
-        "noise: holds a NaN or an infinity, expected numbers around 0");
-  return checked;
-}
-
-Rendering::Rendering(Session& session, const RenderJob& job, const SessionCallbacks& callbacks)
+Rendering::Rendering(Session& session, const Job& job, const SessionCallbacks& callbacks)
     : session_(session),
       job_(job),
       callbacks_(callbacks),
-      checked_(check_job(session, job)),
-      profile_(*session.backend_),
-      ctx_(session.context()) {
+      profile_(session.backend()),
+      ctx_(session.context()),
+      branches_(session, job, ctx_, profile_) {
   ctx_.profile = &profile_;
-  session_.backend_->reset_peak();
-  report_.device = session_.backend_->description();
-  report_.width = job.schedule.size.width;
-  report_.height = job.schedule.size.height;
-  report_.caption = job.prompt;
-  report_.preset = job.schedule.preset.name;
-  report_.text_tokens = static_cast<int>(checked_.tokens.size());
-  report_.steps = checked_.schedule.steps();
-  report_.places = text_of(session.plan_);
+  session_.backend().reset_peak();
+  report_.device = session_.backend().description();
+  report_.width = job.size().width;
+  report_.height = job.size().height;
+  report_.caption = job.asked.prompt;
+  report_.negative = job.asked.negative;
+  report_.preset = job.asked.schedule.preset.name;
+  report_.text_tokens = static_cast<int>(job.tokens.size());
+  report_.steps = job.schedule().steps();
+  report_.warnings = job.warnings;
+  report_.places = text_of(session.plan());
 }
 
 RenderReport Rendering::run() {
@@ -70,17 +44,18 @@ RenderReport Rendering::run() {
   };
   std::exception_ptr interruption;
   try {
-    load_networks(encode());
+    branches_.prepare(encode_texts(), callbacks_.progress);
     report_.load_s = seconds_since() - report_.text_s;
     try {
       denoise();
     } catch (...) {
       // What is complete is worth a picture, also when the user stops at the ninth of ten; but
       // somebody who calls cancel() does not want to wait.
-      if (latents_.empty() || session_.stop_) throw;
+      if (latents_.empty() || session_.is_stopped()) throw;
       interruption = std::current_exception();
     }
     report_.denoise_s = seconds_since() - report_.decode_s;
+    branches_.keep_times();
     try {
       if (!decoding_failed_) decode_waiting();
     } catch (...) {
@@ -105,213 +80,177 @@ RenderReport Rendering::run() {
 }
 
 void Rendering::end_use() {
-  session_.text_->end_use();
-  for (const auto& network : session_.networks_) network->end_use();
-  session_.decoder_->end_use();
+  session_.text().end_use();
+  for (size_t i = 0; i < session_.network_count(); ++i) session_.network(i).end_use();
+  session_.decoder().end_use();
 }
 
-PromptCache::Features Rendering::encode() {
+// --- texts ---
+
+BranchTexts Rendering::encode_texts() {
   const double begun = watch_.microseconds();
-  PromptCache::Features features = session_.prompts_.find(checked_.tokens);
-  report_.text_cached = features != nullptr;
-  if (features == nullptr) {
-    session_.load(*session_.text_, callbacks_.progress);
-    const models::TextEncoder& encoder = *session_.model_.text_encoder;
-    const int64_t layers = encoder.unit_count() - 1;
-    tell({.stage = Stage::text, .done = 0, .total = layers});
-    profile_.enter_network(encoder.name());
-    features = std::make_shared<const std::vector<float>>(encoder.encode(
-        ctx_, checked_.tokens,
-        [&](int64_t done) { tell({.stage = Stage::text, .done = done, .total = layers}); }));
-    profile_.enter_network("");
-    session_.text_linears_ = profile_.take_linears();
-    session_.text_->end_use();
-    profile_.collect();
-    session_.kept_kernels_["text"] = profile_.kernels();
-    if (!session_.options_.once) session_.prompts_.add(checked_.tokens, features);
-  }
+  report_.text_cached = true;
+  const BranchTexts texts{encode(job_.tokens), encode(job_.negative_tokens)};
   report_.text_s = (watch_.microseconds() - begun) * 1e-6;
   if (callbacks_.text) {
-    const int64_t channels = session_.model_.text_encoder->feature_count();
-    callbacks_.text({std::ssize(*features) / channels, channels, *features});
+    const int64_t channels = session_.model().text_encoder->feature_count();
+    callbacks_.text({std::ssize(*texts.prompt) / channels, channels, *texts.prompt});
   }
+  return texts;
+}
+
+// No tokens have no features.
+PromptCache::Features Rendering::encode(const PromptCache::Tokens& tokens) {
+  if (tokens.empty()) return std::make_shared<const std::vector<float>>();
+  Kept& kept = session_.kept();
+  PromptCache::Features features = kept.prompts.find(tokens);
+  if (features != nullptr) return features;
+  report_.text_cached = false;
+  session_.load(session_.text(), callbacks_.progress);
+  const double begun = watch_.microseconds();
+  const models::TextEncoder& encoder = *session_.model().text_encoder;
+  const int64_t layers = encoder.unit_count() - 1;
+  tell({.stage = Stage::text, .done = 0, .total = layers});
+  profile_.enter_network(encoder.name());
+  features =
+      std::make_shared<const std::vector<float>>(encoder.encode(ctx_, tokens, [&](int64_t done) {
+        tell({.stage = Stage::text, .done = done, .total = layers});
+      }));
+  profile_.enter_network("");
+  kept.text_linears = profile_.take_linears();
+  session_.text().end_use();
+  profile_.collect();
+  kept.kernels.set("text", profile_.kernels());
+  kept.times.text_s_per_token =
+      (watch_.microseconds() - begun) * 1e-6 / static_cast<double>(tokens.size());
+  if (!session_.options().once) kept.prompts.add(tokens, features);
   return features;
 }
 
-void Rendering::load_networks(const PromptCache::Features& features) {
-  for (size_t i = 0; i < session_.networks_.size(); ++i) {
-    if (i > 0 && !checked_.guided) break;
-    session_.load(*session_.networks_[i], callbacks_.progress);
-    prepare(i, features);
-    prepare_times(i);
-  }
-}
-
-void Rendering::prepare(size_t network, const PromptCache::Features& features) {
-  auto& prepared = session_.prepared_[network];
-  const models::Network& model = *session_.model_.networks[network];
-  const PromptCache::Tokens tokens = model.sees_text() ? checked_.tokens : PromptCache::Tokens();
-  if (prepared && prepared->tokens == tokens && prepared->grid == checked_.grid) return;
-  prepared.reset();
-  profile_.enter_network(session_.family_.networks[network].name);
-  const std::span<const float> seen =
-      model.sees_text() ? std::span<const float>(*features) : std::span<const float>();
-  prepared.emplace(tokens, checked_.grid, model.prepare(ctx_, seen, checked_.grid));
-  profile_.enter_network("");
-  keep_record(network, prepared->linears);
-}
-
-void Rendering::prepare_times(size_t network) {
-  auto& timed = session_.timed_[network];
-  const std::span<const float> times =
-      std::span(checked_.schedule.times).first(checked_.schedule.deltas.size());
-  if (timed && std::ranges::equal(timed->timeline->times(), times)) return;
-  timed.reset();
-  profile_.enter_network(session_.family_.networks[network].name);
-  timed.emplace(session_.model_.networks[network]->make_timeline(ctx_, times));
-  profile_.enter_network("");
-}
-
-void Rendering::keep_record(size_t network,
-                            std::map<std::string, nn::Profile::LinearUse>& linears) {
-  linears = profile_.linears();
-  profile_.collect();
-  auto& kernels = session_.kept_kernels_[std::string(session_.family_.networks[network].name)];
-  for (auto& use : profile_.kernels()) {
-    const bool known = std::any_of(kernels.begin(), kernels.end(),
-                                   [&](const auto& kept) { return kept.layer == use.layer; });
-    if (!known) kernels.push_back(std::move(use));
-  }
-}
-
-void Rendering::velocity(std::optional<NetworkRun>& run, const ConstTensorView& z, int step,
-                         size_t network, const TensorView& out) {
-  PartStore& store = *session_.networks_[network];
-  Session::Timed& timed = *session_.timed_[network];
-  if (!run) {
-    const bool stays = store.where() == Residency::device && store.is_loaded();
-    run.emplace(ctx_, *session_.model_.networks[network],
-                *session_.prepared_[network]->conditioning, *timed.timeline, stays);
-  }
-  profile_.enter_network(session_.family_.networks[network].name);
-  run->velocity(z, step, out);
-  if (network == 0 && run->launches() > 0) ++report_.recorded_steps;
-  store.end_use();
-  profile_.enter_network("");
-  if (!timed.ran) keep_record(network, timed.linears);
-  timed.ran = true;
-}
+// --- steps ---
 
 void Rendering::denoise() {
-  Sampler sampler(ctx_, checked_.schedule, checked_.grid.tokens(),
-                  session_.model_.decoder->latent_channels());
-  std::vector<std::optional<NetworkRun>> runs(session_.networks_.size());
-  for (int image = 0; image < job_.images; ++image) {
-    std::vector<float> noise = job_.noise;
-    if (noise.empty()) noise = make_noise(seed_of(job_.seed, image), /*image=*/0, elements());
+  Sampler sampler(ctx_, job_.schedule(), session_.family().branches, job_.grid.tokens(),
+                  session_.model().decoder->latent_channels());
+  for (int image = 0; image < job_.request.images; ++image) {
+    std::vector<float> noise = job_.request.noise;
+    if (noise.empty())
+      noise = make_noise(seed_of(job_.request.seed, image), /*image=*/0, job_.elements());
     latents_.push_back(sampler.run(
         noise,
-        [&](const ConstTensorView& z, int step, size_t network, const TensorView& out) {
-          velocity(runs[network], z, step, network, out);
+        [&](const auto&... step) {
+          if (branches_.velocities(step...)) ++report_.recorded_steps;
         },
         [&](const SamplerStep& step) {
           on_step(image, step);
           return true;
         }));
     // The last one is decoded by whoever tells of decoding.
-    if (image + 1 < job_.images && has_room_to_decode()) decode(image);
+    if (image + 1 < job_.request.images && has_room_to_decode()) decode(image);
   }
 }
 
 // Beside the networks. Where there is none, pictures wait until these are released.
 bool Rendering::has_room_to_decode() const {
-  if (session_.decoder_->where() != Residency::device) return false;
-  const auto at_hand = session_.backend_->free_memory();
+  if (session_.decoder().where() != Residency::device) return false;
+  const auto at_hand = session_.backend().free_memory();
   const double free =
       at_hand ? static_cast<double>(*at_hand) : octet::free_memory().value_or(FreeMemory{}).bytes;
-  return free > static_cast<double>(models::decoding_bytes(*session_.model_.decoder, checked_.grid,
-                                                           session_.dtype_));
+  return free > static_cast<double>(
+                    models::decoding_bytes(*session_.model().decoder, job_.grid, ctx_.dtype));
 }
 
 void Rendering::on_step(int image, const SamplerStep& step) {
-  profile_.collect();
+  branches_.collect();
   if (step.done == 1 && image == 0) check_what_ran();
-  if (step.done > 0 && (callbacks_.latent || callbacks_.preview)) show_step(image, step);
+  if (step.done > 0 && (callbacks_.latent || shows_preview(step))) show_step(image, step);
   tell({.stage = Stage::denoise,
         .done = int64_t{image} * step.total + step.done,
-        .total = int64_t{job_.images} * step.total,
+        .total = int64_t{job_.request.images} * step.total,
         .seconds = step.seconds,
         .eta_s = eta_s(image, step)});
 }
 
 void Rendering::show_step(int image, const SamplerStep& step) {
-  std::vector<float> velocity(elements()), latent(elements());
+  std::vector<float> velocity(job_.elements()), latent(job_.elements());
   download_matrix(ctx_, step.velocity, velocity.data());
   download_matrix(ctx_, step.latent, latent.data());
   if (callbacks_.latent) callbacks_.latent({image, step.done, step.total, velocity, latent});
-  if (callbacks_.preview) show_preview(image, step.done, velocity, latent);
+  if (shows_preview(step)) show_preview(image, step.done, velocity, latent);
+}
+
+bool Rendering::shows_preview(const SamplerStep& step) const {
+  const int every = std::max(callbacks_.preview_every, 1);
+  return callbacks_.preview && (step.done % every == 0 || step.done == step.total);
 }
 
 // Where the picture would be if the rest of the way were as straight as this step.
 void Rendering::show_preview(int image, int done, std::span<const float> velocity,
                              std::span<const float> latent) {
-  if (!session_.preview_) {
-    session_.load(*session_.decoder_, {});
-    session_.preview_.emplace(ctx_, *session_.model_.decoder);
-    session_.decoder_->end_use();
+  auto& map = session_.kept().preview;
+  if (!map) {
+    session_.load(session_.decoder(), {});
+    map.emplace(ctx_, *session_.model().decoder);
+    session_.decoder().end_use();
     profile_.collect();
   }
-  const auto& times = checked_.schedule.times;
-  const float left = times.back() - times[static_cast<size_t>(done)];
+  const auto& moments = job_.schedule().times;
+  const float left = moments.back() - moments[static_cast<size_t>(done)];
   std::vector<float> ahead(latent.begin(), latent.end());
   for (size_t i = 0; i < ahead.size(); ++i) ahead[i] += left * velocity[i];
-  callbacks_.preview({image, done, checked_.schedule.steps(), static_cast<int>(checked_.grid.width),
-                      static_cast<int>(checked_.grid.height), session_.preview_->rgb(ahead)});
+  callbacks_.preview({image, done, job_.schedule().steps(), static_cast<int>(job_.grid.width),
+                      static_cast<int>(job_.grid.height), map->rgb(ahead)});
 }
 
+// By evaluations of networks: a step with fewer branches is shorter.
 double Rendering::eta_s(int image, const SamplerStep& step) const {
   if (step.done == 0 && image == 0) return -1;
-  const double steps_done = image * step.total + step.done;
+  const auto of_image = static_cast<double>(branches_.evaluations(step.total));
+  const double done = image * of_image + static_cast<double>(branches_.evaluations(step.done));
   const double elapsed = watch_.microseconds() * 1e-6 - report_.text_s - report_.load_s;
-  const double per_step = (elapsed - report_.decode_s) / steps_done;
-  const double decode =
-      session_.decode_s_per_pixel_ * report_.width * report_.height * (job_.images - decoded_);
-  return per_step * (job_.images * step.total - steps_done) + decode;
+  const double each = (elapsed - report_.decode_s) / done;
+  const double decode = session_.kept().times.decode_s_per_pixel * report_.width * report_.height *
+                        (job_.request.images - decoded_);
+  return each * (job_.request.images * of_image - done) + decode;
 }
 
 // To the end even when the user wants to stop: these images took far longer to denoise.
 void Rendering::decode_waiting() {
   const auto total = std::ssize(latents_);
-  if (session_.options_.once) {
-    for (const auto& network : session_.networks_) network->drop();
-    session_.forget_preparations();
+  branches_.end();
+  if (session_.options().once) {
+    for (size_t i = 0; i < session_.network_count(); ++i) session_.network(i).drop();
+    session_.kept().preparations.forget();
   }
-  const auto told = [&](int64_t done) {
+  const auto told = [&](double fraction) {
+    if (fraction > 0 && session_.is_stopped()) throw stopped();
     const bool goes_on =
         !callbacks_.progress ||
-        callbacks_.progress({.stage = Stage::decode, .done = done, .total = total});
+        callbacks_.progress(
+            {.stage = Stage::decode, .done = decoded_, .total = total, .fraction = fraction});
     stop_after_decoding_ = stop_after_decoding_ || !goes_on;
   };
-  told(decoded_);
+  told(0);
   while (decoded_ < total) {
-    decode(decoded_);
-    told(decoded_);
+    decode(decoded_, told);
+    told(0);
   }
 }
 
-void Rendering::decode(int index) {
+void Rendering::decode(int index, const std::function<void(double)>& progress) {
   const double begun = watch_.microseconds();
   decoding_failed_ = true;  // until it has not
-  session_.load(*session_.decoder_, {});
+  session_.load(session_.decoder(), {});
   std::vector<float>& latent = latents_[static_cast<size_t>(index)];
   RenderedImage image;
   image.index = index;
-  image.seed = seed_of(job_.seed, index);
-  image.rgb = to_bytes(session_.model_.decoder->decode(ctx_, latent, checked_.grid));
+  image.seed = seed_of(job_.request.seed, index);
+  image.rgb = to_bytes(session_.model().decoder->decode(ctx_, latent, job_.grid, progress));
   image.latent = std::move(latent);
   const double seconds = (watch_.microseconds() - begun) * 1e-6;
   report_.decode_s += seconds;
-  session_.decode_s_per_pixel_ = seconds / (static_cast<double>(report_.width) * report_.height);
+  session_.kept().times.decode_s_per_pixel =
+      seconds / (static_cast<double>(report_.width) * report_.height);
   collect();
   check_what_ran();
   decoding_failed_ = false;
@@ -320,9 +259,10 @@ void Rendering::decode(int index) {
 }
 
 void Rendering::collect() {
-  profile_.collect();
+  branches_.collect();
+  report_.branches = branches_.uses();
   report_.kernels.clear();
-  const auto path_of = [dtype = session_.dtype_](const nn::Profile::KernelUse& use) {
+  const auto path_of = [dtype = ctx_.dtype](const nn::Profile::KernelUse& use) {
     if (use.op == "gemm") return "int8";
     if (use.op == "attention" && use.kernel.ends_with("_int8")) return "int8 scores";
     if (use.op == "attention" && use.kernel.ends_with("_int8_full")) return "int8 attention";
@@ -334,7 +274,7 @@ void Rendering::collect() {
         {use.layer, path_of(use), use.kernel, time.calls, time.us, time.tops()});
   }
   // What was kept from an earlier picture ran on these, and not for this one.
-  for (const auto& [what, kernels] : session_.kept_kernels_) {
+  for (const auto& [what, kernels] : session_.kept().kernels.parts()) {
     for (const auto& use : kernels) {
       const bool known = std::any_of(report_.kernels.begin(), report_.kernels.end(),
                                      [&](const KernelUse& row) { return row.layer == use.layer; });
@@ -349,47 +289,30 @@ void Rendering::collect() {
             });
   report_.ops.clear();
   for (const auto& [op, time] : profile_.ops()) report_.ops.push_back({op, time.calls, time.us});
-  weights::Fingerprint fingerprint = session_.text_->fingerprint();
-  fingerprint.add(session_.decoder_->fingerprint());
-  for (size_t i = 0; i < session_.networks_.size(); ++i) {
-    if (i == 0 || checked_.guided) fingerprint.add(session_.networks_[i]->fingerprint());
+  weights::Fingerprint fingerprint = session_.text().fingerprint();
+  fingerprint.add(session_.decoder().fingerprint());
+  for (const size_t network : branches_.networks()) {
+    fingerprint.add(session_.network(network).fingerprint());
   }
   report_.checkpoint = fingerprint.to_string();
-  report_.linears = count_linears();
-  report_.text_linears = count_of(session_.text_linears_);
-  const MemoryUse memory = session_.backend_->memory();
+  report_.linears = count_of(branches_.linears());
+  report_.text_linears = count_of(session_.kept().text_linears);
+  const MemoryUse memory = session_.backend().memory();
   report_.peak_bytes = std::max(memory.peak, memory.reserved_peak);
-}
-
-LinearCount Rendering::count_linears() const {
-  LinearUses linears = profile_.linears();
-  for (size_t i = 0; i < session_.prepared_.size(); ++i) {
-    if (i > 0 && !checked_.guided) break;
-    const auto add = [&](const auto& kept) {
-      if (kept) linears.insert(kept->linears.begin(), kept->linears.end());
-    };
-    add(session_.prepared_[i]);
-    add(session_.timed_[i]);
-  }
-  return count_of(linears);
 }
 
 // Of every linear that no checkpoint and no family keeps in floating point.
 void Rendering::check_what_ran() const {
-  if (!session_.options_.model.require_int8) return;
+  if (!session_.options().model.require_int8) return;
   check_native(profile_.linears());
-  if (session_.options_.model.text_encoder_linears == Linears::int8) {
-    check_native(session_.text_linears_);
+  if (session_.options().model.text_encoder_linears == Linears::int8) {
+    check_native(session_.kept().text_linears);
   }
 }
 
 Cancelled Rendering::stopped() const {
-  return Cancelled(
-      fmt::format("stopped on request; {} of {} pictures are complete", decoded_, job_.images));
-}
-
-size_t Rendering::elements() const {
-  return static_cast<size_t>(checked_.grid.tokens() * session_.model_.decoder->latent_channels());
+  return Cancelled(fmt::format("stopped on request; {} of {} pictures are complete", decoded_,
+                               job_.request.images));
 }
 
 }  // namespace octet::engine

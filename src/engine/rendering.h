@@ -1,69 +1,52 @@
 // The making of the pictures of one request: text, networks, steps, pixels.
 #pragma once
 
-#include <map>
-#include <optional>
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/stopwatch.h"
-#include "engine/network_run.h"
+#include "engine/branch_runs.h"
 #include "engine/sampler.h"
 #include "engine/session.h"
 #include "nn/profile.h"
 
 namespace octet::engine {
 
-// What is known of a request before anything runs.
-struct Checked {
-  std::vector<int32_t> tokens;
-  models::Grid grid;
-  models::Schedule schedule;
-  bool guided = false;
-};
-Checked check_job(const Session& session, const RenderJob& job);
-
 class Rendering {
  public:
-  Rendering(Session& session, const RenderJob& job, const SessionCallbacks& callbacks);
+  Rendering(Session& session, const Job& job, const SessionCallbacks& callbacks);
 
   RenderReport run();
 
  private:
-  PromptCache::Features encode();
-  void load_networks(const PromptCache::Features& features);
-  void prepare(size_t network, const PromptCache::Features& features);
-  void prepare_times(size_t network);
-  // What ran so far made things that later pictures use.
-  void keep_record(size_t network, std::map<std::string, nn::Profile::LinearUse>& linears);
+  PromptCache::Features encode(const PromptCache::Tokens& tokens);
+  BranchTexts encode_texts();
   // Leaves the latents of all images, and hands over those that can be decoded at once.
   void denoise();
   bool has_room_to_decode() const;
   void on_step(int image, const SamplerStep& step);
-  // `run`: of the network, made the first time.
-  void velocity(std::optional<NetworkRun>& run, const ConstTensorView& z, int step, size_t network,
-                const TensorView& out);
   // What is told of a step's numbers, to whom it concerns.
   void show_step(int image, const SamplerStep& step);
+  bool shows_preview(const SamplerStep& step) const;
   void show_preview(int image, int done, std::span<const float> velocity,
                     std::span<const float> latent);
   void decode_waiting();
-  void decode(int image);
+  void decode(int image, const std::function<void(double)>& progress = {});
   void end_use();
   void collect();
   void check_what_ran() const;
-  LinearCount count_linears() const;  // of the networks
   double eta_s(int image, const SamplerStep& step) const;
   void tell(const RenderProgress& progress) const { session_.tell(callbacks_.progress, progress); }
   Cancelled stopped() const;
-  size_t elements() const;
 
   Session& session_;
-  const RenderJob& job_;
+  const Job& job_;
   const SessionCallbacks& callbacks_;
-  Checked checked_;
   nn::Profile profile_;
   nn::Context ctx_;
+  BranchRuns branches_;
   std::vector<std::vector<float>> latents_;  // of denoised images; empty when handed over
   int decoded_ = 0;
   bool stop_after_decoding_ = false;

@@ -2,29 +2,36 @@
 
 #include <cmath>
 #include <cstddef>
+#include <utility>
 
 #include "base/error.h"
 #include "base/stopwatch.h"
 
 namespace octet::engine {
-namespace {
 
-const char* name_of(size_t network) { return network == 0 ? "first" : "second"; }
+Velocities one_by_one(Velocity velocity) {
+  return [velocity = std::move(velocity)](const ConstTensorView& z, int step,
+                                          std::span<const BranchOut> branches) {
+    for (const BranchOut& each : branches) velocity(z, step, each.branch, each.out);
+  };
+}
 
-}  // namespace
-
-Sampler::Sampler(nn::Context& ctx, const models::Schedule& schedule, int64_t rows, int64_t channels)
+Sampler::Sampler(nn::Context& ctx, const models::Schedule& schedule,
+                 std::span<const models::Branch> branches, int64_t rows, int64_t channels)
     : ctx_(ctx),
       schedule_(schedule),
+      branches_(branches),
       z_(ctx.backend, DType::f32, rows, channels),
       v_(ctx.backend, DType::f32, rows, channels),
       input_(ctx.matrix(ctx.dtype == DType::f32 ? 0 : rows, channels)),
-      velocities_{ctx.matrix(rows, channels), ctx.matrix(rows, channels)},
       overflow_(ctx.backend, DType::i32, 1, 1) {
   const auto steps = static_cast<size_t>(schedule.steps());
   check(schedule.times.size() == steps + 1 && schedule.guidance.size() == steps,
         "sampler: {} times and {} guidance values for {} steps", schedule.times.size(),
         schedule.guidance.size(), steps);
+  for (const size_t branch : models::running_branches(branches, schedule)) {
+    velocities_.emplace(branch, ctx.matrix(rows, channels));
+  }
 }
 
 void Sampler::upload(std::span<const float> noise) {
@@ -38,7 +45,7 @@ void Sampler::upload(std::span<const float> noise) {
   if (input_.row_count() > 0) ctx_.backend.convert(z_, input_);
 }
 
-std::vector<float> Sampler::run(std::span<const float> noise, const Velocity& velocity,
+std::vector<float> Sampler::run(std::span<const float> noise, const Velocities& velocities,
                                 const OnStep& on_step) {
   const int steps = schedule_.steps();
   const auto report = [&](int done, double seconds) {
@@ -51,7 +58,7 @@ std::vector<float> Sampler::run(std::span<const float> noise, const Velocity& ve
   report(0, 0);
   for (int index = 0; index < steps; ++index) {
     const Stopwatch stopwatch;
-    step(index, velocity);
+    step(index, velocities);
     report(index + 1, stopwatch.microseconds() * 1e-6);
   }
   std::vector<float> latent(noise.size());
@@ -59,22 +66,35 @@ std::vector<float> Sampler::run(std::span<const float> noise, const Velocity& ve
   return latent;
 }
 
-void Sampler::step(int index, const Velocity& velocity) {
+std::vector<BranchOut> Sampler::branches_of(int index) const {
+  const float guidance = schedule_.guidance[static_cast<size_t>(index)];
+  std::vector<BranchOut> running;
+  for (const auto& [branch, out] : velocities_) {
+    if (branches_[branch].weight_at(guidance) != 0) running.push_back({branch, out});
+  }
+  check(!running.empty(), "sampler: no branch runs at step {} of {} with a guidance of {}",
+        index + 1, schedule_.steps(), guidance);
+  return running;
+}
+
+void Sampler::step(int index, const Velocities& velocities) {
   const auto at = static_cast<size_t>(index);
-  const float guidance = schedule_.guidance[at];
-  const bool rounds = input_.row_count() > 0, guided = guidance != 1.0f;
-  const ConstTensorView z = rounds ? input_.view() : z_.view();
-  velocity(z, index, 0, velocities_[0]);
-  if (guided) velocity(z, index, 1, velocities_[1]);
+  const bool rounds = input_.row_count() > 0;
+  const std::vector<BranchOut> running = branches_of(index);
+  velocities(rounds ? input_.view() : z_.view(), index, running);
   const TensorView overflow(overflow_.view().data, DType::i32, {1});
-  ctx_.backend.euler_step({.first = velocities_[0],
-                           .second = guided ? ConstTensorView(velocities_[1]) : ConstTensorView(),
-                           .guidance = guidance,
-                           .delta = schedule_.deltas[at],
-                           .z = z_,
-                           .velocity = v_,
-                           .rounded = rounds ? input_.view() : TensorView(),
-                           .overflow = overflow});
+  EulerStep euler{.branches = {},
+                  .count = running.size(),
+                  .delta = schedule_.deltas[at],
+                  .z = z_,
+                  .velocity = v_,
+                  .rounded = rounds ? input_.view() : TensorView(),
+                  .overflow = overflow};
+  for (size_t i = 0; i < running.size(); ++i) {
+    euler.branches[i] = {running[i].out,
+                         branches_[running[i].branch].weight_at(schedule_.guidance[at])};
+  }
+  ctx_.backend.euler_step(euler);
   int32_t told = 0;
   ctx_.backend.copy_to_host(reinterpret_cast<std::byte*>(&told), overflow.data, sizeof(told));
   if (told != 0) explain_overflow(index);
@@ -83,20 +103,19 @@ void Sampler::step(int index, const Velocity& velocity) {
 // A checkpoint with broken weights shows here first.
 void Sampler::explain_overflow(int index) {
   const auto at = static_cast<size_t>(index);
-  const float guidance = schedule_.guidance[at];
   std::vector<float> v(static_cast<size_t>(z_.view().shape.elements()));
-  for (const size_t network : {size_t{0}, size_t{1}}) {
-    if (network == 1 && guidance == 1.0f) break;
-    download_matrix(ctx_, velocities_[network], v.data());
+  for (const BranchOut& each : branches_of(index)) {
+    download_matrix(ctx_, each.out, v.data());
     for (size_t i = 0; i < v.size(); ++i) {
       check(std::isfinite(v[i]),
-            "sampler: the {} network returned {} at step {} of {} (t = {}, value {} of {}); its "
-            "weights are broken or overflow",
-            name_of(network), v[i], index + 1, schedule_.steps(), schedule_.times[at], i, v.size());
+            "sampler: the {} branch returned {} at step {} of {} (t = {}, value {} of {}); the "
+            "weights of its network are broken or overflow",
+            branches_[each.branch].name, v[i], index + 1, schedule_.steps(), schedule_.times[at], i,
+            v.size());
     }
   }
   fail("sampler: the latent overflows at step {} of {} with a guidance of {}", index + 1,
-       schedule_.steps(), guidance);
+       schedule_.steps(), schedule_.guidance[at]);
 }
 
 }  // namespace octet::engine

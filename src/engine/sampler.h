@@ -1,6 +1,6 @@
 // Euler's method from noise to picture, in fp32 where the networks run: they are a function here.
 //
-//   v = g * first(z, t) + (1 - g) * second(z, t)
+//   v = sum of the branches' weights times their velocities
 //   z = z + delta * v
 //
 // Each operation rounds once, as in the official code and in diffusers, so that given the same
@@ -8,26 +8,38 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <span>
 #include <vector>
 
+#include "models/branch.h"
 #include "models/schedule.h"
 #include "nn/context.h"
 #include "octet/cancelled.h"
 
 namespace octet::engine {
 
-// Writes the velocity of every element of z at a step by one of a model's networks: 0, or 1 for
-// that which guidance leads away from. Both are matrices of the context's type, for a network in
-// the same memory each time.
+// A branch that runs in a step, and where its velocity goes: a matrix of the context's type, for a
+// branch in the same memory each time.
+struct BranchOut {
+  size_t branch = 0;
+  TensorView out;
+};
+
+// Writes the velocity of every element of z at a step, of each of the branches. z is of the
+// context's type, too.
+using Velocities =
+    std::function<void(const ConstTensorView& z, int step, std::span<const BranchOut> branches)>;
+// The same of one branch after the other.
 using Velocity =
-    std::function<void(const ConstTensorView& z, int step, size_t network, const TensorView& out)>;
+    std::function<void(const ConstTensorView& z, int step, size_t branch, const TensorView& out)>;
+Velocities one_by_one(Velocity velocity);
 
 struct SamplerStep {
   int done = 0;
   int total = 0;
   double seconds = 0;        // that the step took; 0 before the first
-  ConstTensorView velocity;  // F32, that it went along, guided; no data before the first
+  ConstTensorView velocity;  // F32, that it went along, combined; no data before the first
   ConstTensorView latent;    // F32, where it led to; both are in the backend's memory
 };
 
@@ -36,25 +48,29 @@ using OnStep = std::function<bool(const SamplerStep& step)>;
 
 class Sampler {
  public:
-  // For latents [rows, channels]; the context and the schedule outlive it.
-  Sampler(nn::Context& ctx, const models::Schedule& schedule, int64_t rows, int64_t channels);
+  // For latents [rows, channels]; all that it is given outlives it.
+  Sampler(nn::Context& ctx, const models::Schedule& schedule,
+          std::span<const models::Branch> branches, int64_t rows, int64_t channels);
 
-  // From noise to a latent. A step whose guidance is exactly 1 asks for no second velocity. Throws
-  // Error naming the step when a NaN or an infinity appears.
-  std::vector<float> run(std::span<const float> noise, const Velocity& velocity,
+  // From noise to a latent. A branch whose weight is exactly 0 in a step does not run. Throws Error
+  // naming step and branch when a NaN or an infinity appears.
+  std::vector<float> run(std::span<const float> noise, const Velocities& velocities,
                          const OnStep& on_step = {});
 
  private:
   void upload(std::span<const float> noise);
-  void step(int index, const Velocity& velocity);
+  void step(int index, const Velocities& velocities);
+  // Those that run in a step.
+  std::vector<BranchOut> branches_of(int index) const;
   [[noreturn]] void explain_overflow(int index);
 
   nn::Context& ctx_;
   const models::Schedule& schedule_;
-  nn::Matrix z_, v_;          // F32
-  nn::Matrix input_;          // z in the context's type, where that is another
-  nn::Matrix velocities_[2];  // of the networks
-  nn::Matrix overflow_;       // I32 [1, 1]
+  std::span<const models::Branch> branches_;
+  nn::Matrix z_, v_;                         // F32
+  nn::Matrix input_;                         // z in the context's type, where that is another
+  std::map<size_t, nn::Matrix> velocities_;  // of the branches that run in any step
+  nn::Matrix overflow_;                      // I32 [1, 1]
 };
 
 }  // namespace octet::engine

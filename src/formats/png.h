@@ -3,7 +3,6 @@
 //   write_png("out.png", {pixels, 1024, 1024, 3}, {{"Software", "Octet"}, {"caption", json}});
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -19,6 +18,9 @@ struct ImageView {
   int channels = 3;  // 1 gray, 3 RGB, 4 RGBA with straight alpha
 };
 
+// Throws Error where the pixels do not fill the sides, or PNG cannot hold them.
+void check_image(const ImageView& image);
+
 // Both in UTF-8. The key has 1 to 79 printable Latin-1 characters, and no space at an end or two in
 // a row; the text has no NUL. Latin-1 text goes into tEXt (zTXt when long), all other into iTXt.
 struct PngText {
@@ -26,8 +28,12 @@ struct PngText {
   std::string text;
 };
 
+constexpr int kFastPngLevel = 1;
+constexpr int kSmallPngLevel = 9;
+
 // Throws Error when the image or a text is not representable.
-std::vector<std::byte> encode_png(const ImageView& image, const std::vector<PngText>& texts = {});
+std::vector<uint8_t> encode_png(const ImageView& image, const std::vector<PngText>& texts = {},
+                                int level = kFastPngLevel);
 
 // The same into a file, which appears whole or not at all.
 void write_png(const std::string& path, const ImageView& image,

@@ -2,7 +2,7 @@
 // paints in place of what it was asked for.
 #pragma once
 
-#include "measure/difference.h"
+#include "measure/compare/difference.h"
 #include "octet/picture.h"
 
 namespace octet::measure {

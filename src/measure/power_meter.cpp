@@ -17,7 +17,7 @@ std::unique_ptr<PowerGauge> gauge_of(Backend& backend) {
   try {
     return backend.tuning().power_gauge();
   } catch (const Error& error) {
-    log::warning("power and clock are not measured: {}", error.what());
+    log::warning("power and clock are not measured: {}", error.sentence());
     return nullptr;
   }
 }

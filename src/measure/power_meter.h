@@ -10,7 +10,7 @@
 #include "backend/backend.h"
 #include "backend/power_gauge.h"
 #include "base/stopwatch.h"
-#include "octet/power_use.h"
+#include "octet/tools/power_use.h"
 
 namespace octet::measure {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "measure/timing.h"
-#include "octet/steadiness.h"
+#include "octet/tools/steadiness.h"
 
 namespace octet::measure {
 

@@ -7,7 +7,7 @@
 
 #include "models/family.h"
 #include "nn/weights.h"
-#include "octet/gemm_shape.h"
+#include "octet/tools/gemm_shape.h"
 
 namespace octet::models {
 

@@ -23,6 +23,8 @@ class ConfigFields {
     check(object_.is_object(), "{}: is {}, expected an object", path_, describe(object_));
   }
 
+  const std::string& path() const { return path_; }  // what begins a sentence about it
+
   // The value of `key`, or null when it is absent or null.
   const nlohmann::json* find(const char* key) const {
     const auto at = object_.find(key);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "backend/ops.h"
 #include "base/invalid_request.h"
 #include "formats/text.h"
 #include "models/ideogram4/family.h"
@@ -28,6 +29,15 @@ std::vector<const Family*> families() {
 }
 
 void add_family(const Family& family) {
+  const auto& branches = family.branches;
+  check(!branches.empty() && branches.size() <= kMostBranches,
+        "the model family {}: has {} branches, expected 1 to {}", in_quotes(family.name),
+        branches.size(), kMostBranches);
+  for (const Branch& branch : branches) {
+    check(branch.network < family.networks.size(),
+          "the model family {}: its branch {} is of network {}, and there are {}",
+          in_quotes(family.name), in_quotes(branch.name), branch.network, family.networks.size());
+  }
   const std::lock_guard lock(table().mutex);
   std::erase_if(table().rows, [&](const Family* row) { return row->name == family.name; });
   table().rows.push_back(&family);
@@ -61,8 +71,8 @@ size_t network_named(const Family& family, std::string_view name, const std::str
     }
     known += fmt::format("{}{}", known.empty() ? "" : ", ", network.name);
   }
-  throw InvalidRequest(field, fmt::format("`{}`: {} has no network {}, expected one of {}", field,
-                                          family.title, in_quotes(name), known));
+  throw InvalidRequest(field, sentence("`{}`: {} has no network {}, expected one of {}", field,
+                                       family.title, in_quotes(name), known));
 }
 
 }  // namespace octet::models

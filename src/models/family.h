@@ -14,6 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "models/branch.h"
+#include "models/config_fields.h"
 #include "models/image_size.h"
 #include "models/part.h"
 #include "models/schedule.h"
@@ -22,8 +24,7 @@
 
 namespace octet::models {
 
-// One of a family's networks. The first makes pictures; the second, if there is one, is what
-// guidance leads away from.
+// One of a family's networks: a set of weights that denoises.
 struct NetworkInfo {
   std::string_view name;  // "conditional"
   std::string_view part;  // "transformer": its folder in a model
@@ -54,14 +55,15 @@ struct NetworkFiles {
 };
 
 struct PromptText {
-  std::string text;                   // as the tokenizer is to get it
-  std::vector<std::string> warnings;  // sentences
+  std::string text;  // as the tokenizer is to get it
+  std::vector<Sentence> warnings;
 };
 
 // A model whose files are open and belong together. No weight has been read.
 struct Model {
   std::unique_ptr<TextEncoder> text_encoder;
-  std::vector<std::unique_ptr<Network>> networks;  // as in Family; one where nothing is guided
+  // As in Family; without those at the end that guidance alone takes, where nothing is guided.
+  std::vector<std::unique_ptr<Network>> networks;
   std::unique_ptr<Decoder> decoder;
   // Throws Error for a text that is too long.
   std::function<std::vector<int32_t>(const std::string& prompt)> tokenize;
@@ -74,13 +76,21 @@ struct OpenOptions {
   bool decodes = true;  // false: the decoder is only looked at, for the sizes that it makes
 };
 
+// What a preset of a model's own file says for its family beside name, steps and guidance.
+struct PresetKeys {
+  std::span<const std::string_view> required, optional;
+  void (*read)(const ConfigFields& fields, Preset& preset) = nullptr;
+};
+
 struct Family {
   std::string_view name;   // "ideogram4"
   std::string_view title;  // "Ideogram 4"
   std::span<const NetworkInfo> networks;
+  std::span<const Branch> branches;               // of a step, at most kMostBranches
   std::span<const std::string_view> other_parts;  // with weights: "text_encoder", "vae"
   std::span<const Preset> presets;  // of the published model; others may have their own, presets.h
-  SizeLimits sizes;                 // likewise
+  PresetKeys preset_keys;           // of such files
+  SizeLimits sizes;                 // of the published model
   PictureSize usual_size;           // likewise: of pictures whose size nobody names
   std::string_view prompt_suffix;   // ".json": of the files, one prompt each, in a folder of them
 
@@ -101,8 +111,9 @@ struct Family {
   std::unique_ptr<Network> (*synthetic_network)(size_t network, int64_t layers);
   // All parts likewise; any prompt has so many tokens.
   Model (*synthetic_model)(int64_t layers, int64_t text_tokens);
-  // What a user wrote as the model is to get it. Throws Error for what it does not take; `any`
-  // takes it with its errors. `what` begins the sentence.
+  // What a user wrote as the model is to get it, as a prompt or, where a branch sees one, as a
+  // negative prompt. Throws Error for what it does not take; `any` takes it with its errors. `what`
+  // begins the sentence.
   PromptText (*read_prompt)(const std::string& text, const std::string& what, bool any);
   // What is right and wrong with it, in detail, and plain text as such a prompt. Both null: the
   // family takes any text as it is.
@@ -113,7 +124,8 @@ struct Family {
 };
 
 std::vector<const Family*> families();
-void add_family(const Family& family);  // which outlives its use
+// It outlives its use. Throws Error for branches that make no step.
+void add_family(const Family& family);
 
 const Family& family_named(std::string_view name);  // throws InvalidRequest listing the names
 // The family of a model's folder or file. One that nobody recognises is left to the first, which

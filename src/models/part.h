@@ -139,6 +139,20 @@ class Network : public Part {
   // time.
   virtual void velocity(nn::Context& ctx, const Conditioning& conditioning, Timeline& timeline,
                         const ConstTensorView& z, const TensorView& out) const = 0;
+  // One of several velocities of the same latent.
+  struct Evaluation {
+    const Conditioning* conditioning;
+    TensorView out;
+  };
+  // Whether velocities() reads the weights once for all, with the bits of one velocity after the
+  // other. It takes the working memory of all of them then.
+  virtual bool can_batch() const { return false; }
+  virtual void velocities(nn::Context& ctx, std::span<const Evaluation> evaluations,
+                          Timeline& timeline, const ConstTensorView& z) const {
+    for (const Evaluation& one : evaluations) {
+      velocity(ctx, *one.conditioning, timeline, z, one.out);
+    }
+  }
   // The same at one time, for a single velocity.
   void velocity_at(nn::Context& ctx, const Conditioning& conditioning, const ConstTensorView& z,
                    float time, const TensorView& out) const {
@@ -167,9 +181,11 @@ class Decoder : public Part {
   // and what single ops need for themselves.
   virtual uint64_t image_bytes(const Grid& grid, DType dtype) const = 0;
   // Latent F32 [tokens, latent_channels()] as sampled -> F32 [pixels, 3], about -1 to 1, rows from
-  // the top. Throws Error when a number is not finite.
+  // the top. Throws Error when a number is not finite. `progress`, or nobody, is told the share
+  // that is done, from 0 to 1; may throw to stop.
   virtual std::vector<float> decode(nn::Context& ctx, std::span<const float> latent,
-                                    const Grid& grid) const = 0;
+                                    const Grid& grid,
+                                    const std::function<void(double)>& progress) const = 0;
 };
 
 }  // namespace octet::models

@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/regular_file.h"
 #include "formats/text.h"
-#include "models/config_fields.h"
 
 namespace octet::models {
 namespace {
@@ -18,28 +17,24 @@ namespace fs = std::filesystem;
 
 constexpr size_t kLongestName = 64;
 constexpr size_t kMostPresets = 100;
-// Far beyond what any model was trained with.
-constexpr double kMostGuidance = 100, kMostMu = 20, kLeastStd = 1e-3, kMostStd = 20;
 
-// One object of the file. Every key is known and, but for those with a default, there.
-class PresetFields : public ConfigFields {
- public:
-  PresetFields(const std::string& what, const nlohmann::json& object,
-               std::initializer_list<std::string_view> required,
-               std::initializer_list<std::string_view> optional)
-      : ConfigFields(what, object) {
-    for (const std::string_view key : required) {
-      check(find(std::string(key).c_str()) != nullptr, "{}: has no {}", what, in_quotes(key));
-    }
-    std::set<std::string_view> known(required);
-    known.insert(optional);
-    for (const auto& [key, value] : object.items()) {
-      check(known.contains(key), "{}: {} is no key that it may have, expected {}", what,
-            in_quotes(key), fmt::join(known, ", "));
-      check(!value.is_null(), "{}: {} is null, expected a value", what, key);
-    }
+using Keys = std::set<std::string_view>;
+
+// Every key is known and, but for those with a default, there.
+void check_keys(const ConfigFields& fields, const nlohmann::json& object, const Keys& required,
+                const Keys& optional) {
+  for (const std::string_view key : required) {
+    check(fields.find(std::string(key).c_str()) != nullptr, "{}: has no {}", fields.path(),
+          in_quotes(key));
   }
-};
+  Keys known = required;
+  known.insert(optional.begin(), optional.end());
+  for (const auto& [key, value] : object.items()) {
+    check(known.contains(key), "{}: unknown key {}, expected {}", fields.path(), in_quotes(key),
+          fmt::join(known, ", "));
+    check(!value.is_null(), "{}: {} is null, expected a value", fields.path(), key);
+  }
+}
 
 bool is_name(std::string_view text) {
   const auto is_plain = [](char c) {
@@ -50,9 +45,11 @@ bool is_name(std::string_view text) {
          std::all_of(text.begin(), text.end(), is_plain);
 }
 
-Preset parse_preset(const nlohmann::json& object, const std::string& what) {
-  const PresetFields fields(what, object, {"name", "steps", "guidance", "mu", "std"},
-                            {"polish_guidance", "polish_steps"});
+Preset parse_preset(const nlohmann::json& object, const std::string& what, const PresetKeys& own) {
+  const ConfigFields fields(what, object);
+  Keys required = {"name", "steps", "guidance"};
+  required.insert(own.required.begin(), own.required.end());
+  check_keys(fields, object, required, {own.optional.begin(), own.optional.end()});
   Preset preset;
   const nlohmann::json& name = *fields.find("name");
   check(name.is_string() && is_name(name.get_ref<const std::string&>()),
@@ -60,29 +57,24 @@ Preset parse_preset(const nlohmann::json& object, const std::string& what) {
         kLongestName);
   preset.name = name;
   preset.steps = static_cast<int>(fields.integer("steps", 0, 1, kMostSteps));
-  const auto guidance_of = [&](const char* key) {
-    return static_cast<float>(fields.number(key, 1, -kMostGuidance, kMostGuidance));
-  };
-  preset.guidance = guidance_of("guidance");
-  check((fields.find("polish_guidance") == nullptr) == (fields.find("polish_steps") == nullptr),
-        "{}: has one of polish_guidance and polish_steps, expected both or neither", what);
-  preset.polish_guidance = guidance_of("polish_guidance");
-  preset.polish_steps = static_cast<int>(fields.integer("polish_steps", 0, 0, preset.steps));
-  preset.mu = fields.number("mu", 0, -kMostMu, kMostMu);
-  preset.std = fields.number("std", 1, kLeastStd, kMostStd);
+  preset.phases = {{preset.steps, guidance_in(fields, "guidance")}};
+  if (own.read != nullptr) own.read(fields, preset);
   return preset;
 }
 
-PictureDefaults read_defaults(const std::string& path, PictureSize size) {
+PictureDefaults read_defaults(const std::string& path, const Family& family) {
   const nlohmann::json root = read_json_file(path);
-  const PresetFields fields(path, root, {"presets"}, {"size"});
+  const ConfigFields fields(path, root);
+  check_keys(fields, root, {"presets"}, {"size"});
   const nlohmann::json& list = *fields.find("presets");
   check(list.is_array() && !list.empty() && list.size() <= kMostPresets,
         "{}: presets is {}, expected an array of 1 to {} objects", path, describe(list),
         kMostPresets);
+  const PictureSize size = family.usual_size;
   PictureDefaults defaults{.presets = {}, .size = size, .path = path};
   for (size_t i = 0; i < list.size(); ++i) {
-    Preset preset = parse_preset(list[i], fmt::format("{}: preset {}", path, i + 1));
+    Preset preset =
+        parse_preset(list[i], fmt::format("{}: preset {}", path, i + 1), family.preset_keys);
     const bool is_new =
         std::none_of(defaults.presets.begin(), defaults.presets.end(),
                      [&](const Preset& other) { return other.name == preset.name; });
@@ -100,12 +92,17 @@ PictureDefaults read_defaults(const std::string& path, PictureSize size) {
 
 }  // namespace
 
+float guidance_in(const ConfigFields& fields, const char* key) {
+  constexpr double kMost = 100;  // far beyond what any model was trained with
+  return static_cast<float>(fields.number(key, 1, -kMost, kMost));
+}
+
 PictureDefaults defaults_of(const Family& family, std::initializer_list<std::string> models) {
   for (const std::string& model : models) {
     std::error_code ignored;
     const std::string path = (fs::path(model) / kPresetsFile).string();
     if (!model.empty() && fs::is_directory(model, ignored) && is_file_there(path)) {
-      return read_defaults(path, family.usual_size);
+      return read_defaults(path, family);
     }
   }
   return {.presets = {family.presets.begin(), family.presets.end()},

@@ -5,6 +5,8 @@
 //   {"presets": [{"name": "default", "steps": 20, "guidance": 3, "polish_guidance": 1.5,
 //                 "polish_steps": 2, "mu": 0.5, "std": 1.2}],
 //    "size": [256, 256]}
+//
+// Name, steps and guidance are every family's, the other keys of a preset its own.
 #pragma once
 
 #include <initializer_list>
@@ -28,6 +30,9 @@ struct PictureDefaults {
 // Error for a file that is wrong in anything: a key that is passed over would be a picture that
 // nobody asked for.
 PictureDefaults defaults_of(const Family& family, std::initializer_list<std::string> models);
+
+// A guidance of a preset's file.
+float guidance_in(const ConfigFields& fields, const char* key);
 
 // A request's own size, or the model's.
 PictureSize size_or_default(PictureSize asked, const PictureDefaults& defaults);

@@ -8,19 +8,37 @@
 
 namespace octet::models {
 
+namespace {
+
+std::vector<float> guidance_of_phases(const Preset& preset, int steps) {
+  if (preset.phases.empty()) return std::vector<float>(static_cast<size_t>(steps), 1.0f);
+  int in_all = 0;
+  for (const GuidancePhase& phase : preset.phases) {
+    in_all = phase.steps < 0 ? -1 : in_all + phase.steps;
+    if (in_all < 0) break;
+  }
+  check(preset.steps >= 1 && in_all == preset.steps,
+        "schedule: a preset of {} steps has phases of guidance that do not add up to them",
+        preset.steps);
+  std::vector<float> pattern(static_cast<size_t>(steps), preset.phases.front().guidance);
+  auto end = pattern.rbegin();
+  for (size_t i = preset.phases.size() - 1; i > 0; --i) {
+    const GuidancePhase& phase = preset.phases[i];
+    const auto left = static_cast<int>(pattern.rend() - end);
+    int count =
+        static_cast<int>(std::lround(static_cast<double>(steps) * phase.steps / preset.steps));
+    if (phase.steps > 0) count = std::max(count, 1);
+    end = std::fill_n(end, std::min(count, left - 1), phase.guidance);
+  }
+  return pattern;
+}
+
+}  // namespace
+
 std::vector<float> guidance_of(const ScheduleRequest& request, int steps) {
-  const Preset& preset = request.preset;
   const auto count = static_cast<size_t>(steps);
   const auto given = request.guidance.size();
-  if (given == 0) {
-    std::vector<float> pattern(count, preset.guidance);
-    int polish = static_cast<int>(
-        std::lround(static_cast<double>(steps) * preset.polish_steps / preset.steps));
-    if (preset.polish_steps > 0) polish = std::max(polish, 1);
-    polish = std::min(polish, steps - 1);
-    std::fill_n(pattern.rbegin(), polish, preset.polish_guidance);
-    return pattern;
-  }
+  if (given == 0) return guidance_of_phases(request.preset, steps);
   for (const float value : request.guidance) {
     check_value(std::isfinite(value), "guidance",
                 "schedule: a guidance of {} was given, expected a finite number", value);
@@ -45,15 +63,6 @@ const Preset& preset_named(std::span<const Preset> presets, std::string_view nam
   }
   throw InvalidRequest("preset", fmt::format("schedule: the preset {} is unknown, expected {}",
                                              in_quotes(name), known));
-}
-
-bool is_guided(const ScheduleRequest& request) {
-  const auto guides = [](float guidance) { return guidance != 1; };
-  if (request.guidance.empty()) {
-    const Preset& preset = request.preset;
-    return guides(preset.guidance) || (preset.polish_steps > 0 && guides(preset.polish_guidance));
-  }
-  return std::any_of(request.guidance.begin(), request.guidance.end(), guides);
 }
 
 }  // namespace octet::models

@@ -2,6 +2,8 @@
 // time is 0 for noise and 1 for the picture.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,15 +14,20 @@
 
 namespace octet::models {
 
+// Steps in a row that are guided alike.
+struct GuidancePhase {
+  int steps = 0;
+  float guidance = 1;
+  bool operator==(const GuidancePhase&) const = default;
+};
+
 struct Preset {
   std::string name;           // quality, default, turbo
   std::string official_name;  // V4_QUALITY_48, ...; may be empty
   int steps = 0;
-  float guidance = 1;  // of the first steps
-  float polish_guidance = 1;
-  int polish_steps = 0;  // the last ones, which run with polish_guidance
-  double mu = 0;
-  double std = 1;
+  std::vector<GuidancePhase> phases;  // which have all steps together; none: guidance is 1
+  // Of the family's schedule, by its own names: "mu", "std".
+  std::map<std::string, double, std::less<>> parameters;
 };
 
 inline constexpr int kMostSteps = 1000;
@@ -28,8 +35,9 @@ inline constexpr int kMostSteps = 1000;
 struct ScheduleRequest {
   Preset preset;
   PictureSize size;
-  // 0: the preset's. Another number keeps the preset's share of polishing steps, rounded to the
-  // nearest number but at least one, unless there is one step alone.
+  // 0: the preset's. With another number each phase of guidance but the first keeps its share,
+  // rounded to the nearest number but at least one; the first gets the rest, at least one, too,
+  // if that leaves others none.
   int steps = 0;
   // Empty: the preset's; one value: that for every step; otherwise one value per step.
   std::vector<float> guidance;
@@ -44,10 +52,8 @@ struct Schedule {
   int steps() const { return static_cast<int>(deltas.size()); }
 };
 
-// Whether any step takes a second velocity: one of a guidance other than exactly 1.
-bool is_guided(const ScheduleRequest& request);
-
-// The guidance of each step, as the request says. Throws InvalidRequest.
+// The guidance of each step, as the request says. Throws InvalidRequest, and Error for a preset
+// whose phases do not make its steps.
 std::vector<float> guidance_of(const ScheduleRequest& request, int steps);
 
 // Of `presets`, by either name; empty: the first. Throws InvalidRequest listing the names.

@@ -13,7 +13,9 @@
 #include <optional>
 #include <vector>
 
+#include "octet/model_options.h"
 #include "python/bindings.h"
+#include "python/choices.h"
 
 namespace octet::python {
 namespace {
@@ -263,12 +265,12 @@ nb::str linear_int8(const Device& device, Address stream, Address memory, size_t
   });
 }
 
-int32_t tuning_of(const std::string& name) {
-  if (name == "missing") return OCTET_TUNE_MISSING;
-  if (name == "off") return OCTET_TUNE_OFF;
-  if (name == "all") return OCTET_TUNE_ALL;
-  raise_invalid_request("`tuning` is \"" + name + "\", expected \"missing\", \"off\" or \"all\"",
-                        "tuning");
+int32_t tuning_of(const std::string& word) {
+  switch (value_of<Tuning>("tuning", word)) {
+    case Tuning::off: return OCTET_TUNE_OFF;
+    case Tuning::all: return OCTET_TUNE_ALL;
+    default: return OCTET_TUNE_MISSING;
+  }
 }
 
 }  // namespace

@@ -15,8 +15,10 @@
 
 #include "base/error.h"
 #include "base/thread_pool.h"
+#include "formats/json.h"
 #include "python/bindings.h"
 #include "weights/dialect.h"
+#include "weights/dialects/comfy_quant.h"
 
 namespace octet::python {
 namespace {
@@ -140,9 +142,17 @@ void read_vector(const Checkpoint& checkpoint, const std::string& name, const Ta
   weights::read_vector(checkpoint, name, shape, static_cast<float*>(into.data()));
 }
 
+nb::tuple parse_comfy_quant(const nb::bytes& text, const std::string& what) {
+  const auto root = parse_json({text.c_str(), text.size()}, what);
+  const weights::ComfyQuant quant = weights::parse_comfy_quant(root, what);
+  return nb::make_tuple(quant.format, quant.rotation_group, quant.full_precision);
+}
+
 }  // namespace
 
 void bind_checkpoint(nb::module_& m) {
+  m.def("parse_comfy_quant", parse_comfy_quant, "text"_a, "what"_a,
+        "Format, rotation group and full_precision of ComfyUI's description of a linear.");
   nb::class_<FileWeight>(m, "StoredWeight", "One linear's weight as a checkpoint stores it.")
       .def_prop_ro("module", [](const FileWeight& w) { return w.stored().module(); })
       .def_prop_ro("rows", [](const FileWeight& w) { return w.stored().rows(); })

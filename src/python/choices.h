@@ -1,34 +1,24 @@
-// Words for the enumerations of the C++ interface.
+// The words of the C++ interface, as arguments.
 #pragma once
 
 #include <initializer_list>
 #include <string>
-#include <utility>
 
+#include "octet/words.h"
 #include "python/bindings.h"
 
 namespace octet::python {
 
+// `chosen`: the values that the argument takes; none: all.
 template <class Enum>
-using Choices = std::initializer_list<std::pair<const char*, Enum>>;
-
-template <class Enum>
-Enum chosen(const char* field, const std::string& word, Choices<Enum> choices) {
+Enum value_of(const char* field, const std::string& word, std::initializer_list<Enum> chosen = {}) {
   std::string known;
-  for (const auto& [name, value] : choices) {
-    if (word == name) return value;
-    known += (known.empty() ? "\"" : ", \"") + std::string(name) + "\"";
+  for (const std::string& name : word_list(chosen)) {
+    if (word == name) return *from_word<Enum>(word);
+    known += (known.empty() ? "\"" : ", \"") + name + "\"";
   }
   raise_invalid_request(
       "`" + std::string(field) + "` is \"" + word + "\", expected one of " + known, field);
-}
-
-template <class Enum>
-const char* word_of(Enum value, Choices<Enum> choices) {
-  for (const auto& [name, choice] : choices) {
-    if (choice == value) return name;
-  }
-  return "";
 }
 
 }  // namespace octet::python

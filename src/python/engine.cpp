@@ -22,16 +22,6 @@ using nb::literals::operator""_a;
 using Callback = std::optional<nb::callable>;
 using Values = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
 
-constexpr Choices<Stage> kStages = {{"text", Stage::text},
-                                    {"load", Stage::load},
-                                    {"denoise", Stage::denoise},
-                                    {"decode", Stage::decode}};
-constexpr Choices<Residency> kPlaces = {
-    {"device", Residency::device}, {"host", Residency::host}, {"streamed", Residency::streamed}};
-constexpr Choices<PictureLook> kLooks = {{"ordinary", PictureLook::ordinary},
-                                         {"constant", PictureLook::constant},
-                                         {"refusal", PictureLook::refusal}};
-
 // The engines whose callbacks this thread is in. One of them must not be called again: it would
 // wait for its own callback.
 thread_local std::vector<const void*> called_back_by;
@@ -102,30 +92,17 @@ void load(PythonEngine& self, const std::string& model, const std::string& base,
   options.guided = guided;
   options.device = device;
   options.threads = threads;
-  options.activations = chosen<Activations>(
-      "activations", activations, {{"bf16", Activations::bf16}, {"f32", Activations::f32}});
-  options.linears = chosen<Linears>("linears", linears,
-                                    {{"int8", Linears::int8},
-                                     {"float", Linears::floating},
-                                     {"fake", Linears::fake},
-                                     {"auto", Linears::automatic}});
-  options.attention = chosen<AttentionMode>("attention", attention,
-                                            {{"auto", AttentionMode::automatic},
-                                             {"float", AttentionMode::floating},
-                                             {"int8", AttentionMode::int8},
-                                             {"int8-full", AttentionMode::int8_full}});
+  options.activations = value_of<Activations>("activations", activations);
+  options.linears = value_of<Linears>("linears", linears);
+  options.attention = value_of<AttentionMode>("attention", attention);
   options.text_encoder_linears =
-      chosen<Linears>("text_encoder_linears", text_encoder_linears,
-                      {{"float", Linears::floating}, {"int8", Linears::int8}});
-  options.tuning = chosen<Tuning>(
-      "tuning", tuning, {{"missing", Tuning::missing}, {"off", Tuning::off}, {"all", Tuning::all}});
-  options.convention = chosen<Convention>(
-      "convention", convention,
-      {{"official", Convention::official}, {"diffusers", Convention::diffusers}});
+      value_of("text_encoder_linears", text_encoder_linears, {Linears::int8, Linears::floating});
+  options.tuning = value_of<Tuning>("tuning", tuning);
+  options.convention = value_of<Convention>("convention", convention);
   options.require_int8 = require_int8;
   options.cache_weights = cache_weights;
   for (const auto& [part, where] : keep) {
-    options.keep.push_back({part, chosen<Residency>("keep", where, kPlaces)});
+    options.keep.push_back({part, value_of<Residency>("keep", where)});
   }
   options.max_memory = max_memory;
   self.hold(progress, [&](Engine& engine, const OnRenderProgress& on_progress, Conversation&) {
@@ -172,9 +149,22 @@ nb::bytes pixels(const T& picture) {
   return nb::bytes(reinterpret_cast<const char*>(picture.rgb.data()), picture.rgb.size());
 }
 
+// A picture, or a preview.
+template <class T>
+nb::bytes png(const T& picture) {
+  std::vector<uint8_t> bytes;
+  {
+    const nb::gil_scoped_release released;
+    bytes = encode_png(picture);
+  }
+  return nb::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
 void bind_pictures(nb::module_& module) {
+  module.def("encode_png", &png<Picture>, "picture"_a);
+  module.def("encode_png", &png<Preview>, "preview"_a);
   Record<RenderProgress>(module, "Progress", "How far an engine is.")
-      .value("stage", [](const RenderProgress& state) { return word_of(state.stage, kStages); })
+      .value("stage", [](const RenderProgress& state) { return word_of(state.stage); })
       .field("done", &RenderProgress::done)
       .field("total", &RenderProgress::total)
       .field("seconds", &RenderProgress::seconds)
@@ -194,7 +184,7 @@ void bind_pictures(nb::module_& module) {
       .field("width", &Picture::width)
       .field("height", &Picture::height)
       .value("rgb", &pixels<Picture>)
-      .value("look", [](const Picture& picture) { return word_of(picture.look, kLooks); })
+      .value("look", [](const Picture& picture) { return word_of(picture.look); })
       .field("metadata", &Picture::metadata);
 }
 
@@ -261,7 +251,7 @@ void bind_info(nb::module_& module) {
       .field("steps", &PresetInfo::steps);
   Record<PartPlace>(module, "PartPlace", "Where a part's weights are between two uses.")
       .field("part", &PartPlace::part)
-      .value("where", [](const PartPlace& place) { return word_of(place.where, kPlaces); })
+      .value("where", [](const PartPlace& place) { return word_of(place.where); })
       .field("bytes", &PartPlace::bytes);
   Record<EngineInfo>(module, "EngineInfo", "What is loaded.")
       .field("family", &EngineInfo::family)
@@ -278,15 +268,30 @@ void bind_info(nb::module_& module) {
       .field("presets", &EngineInfo::presets);
 }
 
+void bind_captions(nb::module_& module) {
+  Record<CaptionFinding>(module, "CaptionFinding", "What is wrong with a caption.")
+      .field("path", &CaptionFinding::path)
+      .value("rule", [](const CaptionFinding& finding) { return finding.rule.text(); })
+      .value("severity", [](const CaptionFinding& finding) { return word_of(finding.severity); })
+      .field("fixable", &CaptionFinding::fixable);
+  Record<CaptionReport>(module, "CaptionReport", "What a check of a caption found.")
+      .field("findings", &CaptionReport::findings)
+      .field("canonical", &CaptionReport::canonical)
+      .value("valid", &CaptionReport::valid);
+  module.def(
+      "check_caption", [](const std::string& text) { return check_caption(text); }, "text"_a);
+  module.def(
+      "wrap_plain_text", [](const std::string& text) { return wrap_plain_text(text); }, "text"_a);
+}
+
 }  // namespace
 
 void bind_engine(nb::module_& module) {
   bind_pictures(module);
   bind_report(module);
   bind_info(module);
+  bind_captions(module);
   module.def("parse_lora", &parse_lora, "text"_a);
-  module.def(
-      "wrap_plain_text", [](const std::string& text) { return wrap_plain_text(text); }, "text"_a);
   nb::class_<PythonEngine>(module, "Engine", "A model that stays loaded.")
       .def(nb::init<>())
       .def("load", &load, "model"_a, nb::kw_only(), "base"_a, "fallback"_a, "parts"_a, "loras"_a,

@@ -21,7 +21,7 @@ QuantizeReport run_quantize(QuantizeRequest request, const std::string& recipe,
                             const std::optional<nb::callable>& progress) {
   request.recipe = parse_recipe(recipe);
   request.protect = parse_protection(protect);
-  request.dialect = parse_output_dialect(dialect);
+  request.dialect = value_of<OutputDialect>("dialect", dialect);
   QuantizeReport report;
   Conversation conversation;
   std::atomic<bool> cancelled = false;
@@ -37,7 +37,7 @@ QuantizeReport run_quantize(QuantizeRequest request, const std::string& recipe,
 
 void bind_quantize(nb::module_& module) {
   Record<QuantizeStep>(module, "QuantizeStep", "How far quantize() is.")
-      .value("stage", [](const QuantizeStep& step) { return to_string(step.stage); })
+      .value("stage", [](const QuantizeStep& step) { return word_of(step.stage); })
       .field("done", &QuantizeStep::done)
       .field("total", &QuantizeStep::total)
       .field("network", &QuantizeStep::network);

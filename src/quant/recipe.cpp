@@ -53,12 +53,16 @@ Recipe quant::recipe_from(const std::string& text) {
   const std::string_view name = std::string_view(text).substr(0, colon);
   const std::string_view number =
       colon == text.npos ? std::string_view() : std::string_view(text).substr(colon + 1);
+  const auto kind = from_word<Recipe::Kind>(name);
+  check_value(kind.has_value(), "recipe",
+              "recipe: {} is unknown, expected rowwise, smoothquant[:alpha] or convrot[:group]",
+              in_quotes(text));
   Recipe recipe;
-  if (name == "rowwise") {
+  recipe.kind = *kind;
+  if (kind == Recipe::Kind::rowwise) {
     check_value(colon == text.npos, "recipe", "recipe: {} takes no number; expected rowwise",
                 in_quotes(text));
-  } else if (name == "smoothquant") {
-    recipe.kind = Recipe::Kind::smoothquant;
+  } else if (kind == Recipe::Kind::smoothquant) {
     const bool fits =
         colon == text.npos || (parse_number(number, recipe.alpha) && std::isfinite(recipe.alpha) &&
                                recipe.alpha >= 0 && recipe.alpha <= 1);
@@ -66,26 +70,22 @@ Recipe quant::recipe_from(const std::string& text) {
                 "recipe: {}: expected a number from 0 to 1 after the colon; for example "
                 "smoothquant:0.5",
                 in_quotes(text));
-  } else if (name == "convrot") {
-    recipe.kind = Recipe::Kind::convrot;
+  } else {
     const bool fits =
         colon == text.npos || (parse_number(number, recipe.group) && is_group(recipe.group));
     check_value(fits, "recipe",
                 "recipe: {}: expected a group of 4, 16, 64, 256 or {} after the colon",
                 in_quotes(text), kLargestGroup);
-  } else {
-    check_value(false, "recipe",
-                "recipe: {} is unknown, expected rowwise, smoothquant[:alpha] or convrot[:group]",
-                in_quotes(text));
   }
   return recipe;
 }
 
 std::string quant::text_of(const Recipe& recipe) {
+  const char* const word = word_of(recipe.kind);
   switch (recipe.kind) {
-    case Recipe::Kind::smoothquant: return fmt::format("smoothquant:{}", recipe.alpha);
-    case Recipe::Kind::convrot: return fmt::format("convrot:{}", recipe.group);
-    default: return "rowwise";
+    case Recipe::Kind::smoothquant: return fmt::format("{}:{}", word, recipe.alpha);
+    case Recipe::Kind::convrot: return fmt::format("{}:{}", word, recipe.group);
+    default: return word;
   }
 }
 

@@ -16,8 +16,8 @@ class RefBackend final : public HostBackend {
   int threads() const override { return 1; }
   std::string description() const override { return "plain loops on one CPU thread"; }
 
-  std::string why_not_native_int8() const override {
-    return "ref multiplies in plain loops; choose another `device`";
+  Sentence why_not_native_int8() const override {
+    return sentence("ref multiplies in plain loops; choose another `device`");
   }
 
  protected:

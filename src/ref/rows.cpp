@@ -134,8 +134,10 @@ void sinusoids(std::span<const float> times, const ConstTensorView& frequencies,
 void euler_step(const EulerStep& step) {
   for (int64_t i = 0; i < step.z.shape[0]; ++i) {
     for (int64_t j = 0; j < step.z.shape[1]; ++j) {
-      float v = load(step.first, i, j);
-      if (step.guided()) v = step.guidance * v + step.against() * load(step.second, i, j);
+      float v = step.branches[0].weight * load(step.branches[0].velocity, i, j);
+      for (size_t b = 1; b < step.count; ++b) {
+        v = v + step.branches[b].weight * load(step.branches[b].velocity, i, j);
+      }
       const float z = load(step.z, i, j) + step.delta * v;
       store(step.velocity, i, j, v);
       store(step.z, i, j, z);

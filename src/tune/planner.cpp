@@ -25,22 +25,6 @@ bool is_among(const std::vector<Candidate>& candidates, const std::string& kerne
 
 }  // namespace
 
-std::string_view name_of(TuneMode mode) {
-  switch (mode) {
-    case TuneMode::off: return "off";
-    case TuneMode::missing: return "missing";
-    case TuneMode::all: return "all";
-  }
-  return "?";
-}
-
-TuneMode parse_tune_mode(std::string_view text) {
-  for (const TuneMode mode : {TuneMode::off, TuneMode::missing, TuneMode::all}) {
-    if (text == name_of(mode)) return mode;
-  }
-  fail("the tune mode is '{}', expected off, missing or all", text);
-}
-
 Planner::Planner(PlanCache cache, TuneMode mode, TunerOptions options)
     : cache_(std::move(cache)), mode_(mode), options_(options) {}
 
@@ -85,7 +69,7 @@ std::optional<GemmPlan> Planner::from_file(const GemmProblem& problem,
 std::optional<GemmPlan> Planner::tuned(const GemmProblem& problem,
                                        const std::vector<Candidate>& candidates,
                                        const std::function<Trial()>& begin_trial) {
-  const auto explain = [&problem](const char* reason) {
+  const auto explain = [&problem](const Sentence& reason) {
     log::warning("tuning {} failed, the kernel is chosen without: {}", problem.to_string(), reason);
   };
   TunerResult result;
@@ -93,7 +77,7 @@ std::optional<GemmPlan> Planner::tuned(const GemmProblem& problem,
     const Trial trial = begin_trial();
     result = find_fastest(candidates, trial.references, trial.measure, options_, trial.under_load);
   } catch (const Error& error) {
-    explain(error.what());
+    explain(error.sentence());
     return std::nullopt;
   } catch (const std::bad_alloc&) {
     explain("out of memory");

@@ -23,9 +23,6 @@ namespace octet::tune {
 
 using TuneMode = Tuning;
 
-std::string_view name_of(TuneMode mode);
-TuneMode parse_tune_mode(std::string_view text);  // throws Error with the three words
-
 // What it takes to measure one problem. Its functions own the buffers, which go with them.
 struct Trial {
   Measure measure;

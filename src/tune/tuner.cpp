@@ -75,18 +75,18 @@ class Tournament {
   // What run() returns; nothing, and the entrant has failed, when that is no time.
   template <class Run>
   std::optional<double> time_or_failure(Entrant& entrant, Run run) {
-    std::string reason;
+    Sentence reason;
     try {
       const double us = run();
       if (std::isfinite(us) && us > 0) return us;
       reason = fmt::format("its time is {} us, expected a positive number", us);
     } catch (const Error& error) {
-      reason = error.what();
+      reason = error.sentence();
     }
     entrant.failed = true;
     log::debug("tuning: {} is left out: {}", entrant.name, reason);
     if (first_reason_.empty() && !entrant.is_reference) {
-      first_reason_ = fmt::format("{}: {}", entrant.name, reason);
+      first_reason_ = sentence("{}: {}", entrant.name, reason);
     }
     return std::nullopt;
   }
@@ -306,7 +306,7 @@ class Tournament {
   const TunerOptions& options_;
   std::vector<Entrant> field_;  // candidates by estimate, then references
   std::vector<Entrant> retired_;
-  std::string first_reason_;
+  Sentence first_reason_;
   double spent_us_ = 0;
   double load_spent_us_ = 0;
   int turn_ = 0;

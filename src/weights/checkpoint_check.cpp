@@ -16,12 +16,12 @@ std::string module_of(const std::string& tensor) {
 }
 
 // What a name that nobody asked for says about its file.
-std::string hint_of(const std::vector<std::string>& names) {
+Sentence hint_of(const std::vector<std::string>& names) {
   const auto any = [&](std::string_view word) {
     return std::any_of(names.begin(), names.end(),
                        [&](const std::string& name) { return name.find(word) != name.npos; });
   };
-  if (any("lora_")) return "they are those of a LoRA, which `loras` takes";
+  if (any("lora_")) return sentence("they are those of a LoRA, which `loras` takes");
   if (any(".qweight") || any(".qzeros")) return "GPTQ and AWQ checkpoints are not read";
   if (any(".weight_packed")) return "packed weights of fewer than 8 bits are not read";
   return "the file belongs to another model, or to a dialect that is not read; octet inspect "

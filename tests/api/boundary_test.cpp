@@ -1,5 +1,5 @@
 // Nothing but Error leaves the library.
-#include "api/boundary.h"
+#include "formats/boundary.h"
 
 #include <gtest/gtest.h>
 
@@ -11,17 +11,17 @@
 #include <system_error>
 #include <tuple>
 
-#include "octet/bench.h"
-#include "octet/bench_step.h"
 #include "octet/caption.h"
 #include "octet/error.h"
-#include "octet/files.h"
 #include "octet/generate.h"
 #include "octet/inspect.h"
 #include "octet/inspect_model.h"
 #include "octet/pull.h"
 #include "octet/quantize.h"
-#include "octet/tune.h"
+#include "octet/tools/bench.h"
+#include "octet/tools/bench_step.h"
+#include "octet/tools/files.h"
+#include "octet/tools/tune.h"
 
 namespace octet {
 namespace {
@@ -42,7 +42,7 @@ std::string sentence_for(const std::function<void()>& thrower) {
     try {
       thrower();
     } catch (...) {
-      api::rethrow_as_error();
+      rethrow_as_error();
     }
   });
 }
@@ -74,7 +74,7 @@ TEST(Boundary, KeepsTheTypeOfWhatDerivesFromError) {
         try {
           throw Special("x");
         } catch (...) {
-          api::rethrow_as_error();
+          rethrow_as_error();
         }
       },
       Special);
@@ -136,7 +136,7 @@ TEST(Boundary, HoldsForThePublicFunctions) {
       [&] {
         TuneRequest request;
         request.device = "ref";
-        request.mode = "sometimes";
+        request.mode = Tuning::off;
         tune_gemm(request);
       },
   };

@@ -9,7 +9,7 @@
 #include "base/checked.h"
 #include "base/env.h"
 #include "formats/temporary_folder.h"
-#include "octet/progress.h"
+#include "octet/tools/progress.h"
 
 namespace octet {
 namespace {

@@ -1,5 +1,5 @@
 // base: mapped files and files that appear whole.
-#include "octet/files.h"
+#include "octet/tools/files.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -14,7 +14,6 @@
 
 #include "base/error.h"
 #include "base/file_identity.h"
-#include "base/own_file.h"
 #include "base/regular_file.h"
 #include "base/start_threads.h"
 #include "formats/error_message.h"
@@ -159,12 +158,6 @@ TEST(StartThreads, GivesAsManyAsThereAre) {
     EXPECT_EQ(threads.size(), static_cast<size_t>(std::min(most, 8)));
     EXPECT_EQ(ran, std::min(most, 8));
   }
-}
-
-TEST(OwnFile, IsThisProgram) {
-  const auto own = own_file();
-  ASSERT_TRUE(own.has_value());
-  EXPECT_EQ(*own, fs::read_symlink("/proc/self/exe"));
 }
 
 }  // namespace

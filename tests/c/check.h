@@ -1,5 +1,5 @@
 // CHECK() for programs in plain C, where there is no GoogleTest: failures are printed and counted,
-// and main() ends with `return failures != 0`.
+// and main() ends with `return failures != 0`, or with `return SKIPPED("why")`.
 #ifndef OCTET_TESTS_C_CHECK_H
 #define OCTET_TESTS_C_CHECK_H
 
@@ -9,6 +9,9 @@
 #include "octet/octet.h"
 
 static int failures = 0;
+
+// As GoogleTest says it; the status is the one that CTest takes for a skipped test.
+#define SKIPPED(why) (printf("%s:%d: Skipped\n%s\n", __FILE__, __LINE__, why), 77)
 
 #define CHECK(condition)                                                                       \
   do {                                                                                         \

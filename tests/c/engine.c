@@ -17,13 +17,17 @@ typedef struct {
   int stop_at_step, stop_at_preview, stop_at_picture;
   int32_t side;          // of the pictures that are asked for
   octet_engine* cancel;  // from another thread, at the first step
+  octet_stop* stop;      // requested there
   uint8_t* last;         // the last picture
   const char* file;      // for it, or NULL
+  octet_bytes png;       // the same
   uint64_t seeds[IMAGES];
 } watcher;
 
-static void* cancel_it(void* engine) {
-  octet_engine_cancel(engine);
+static void* cancel_it(void* watching) {
+  watcher* seen = watching;
+  octet_engine_cancel(seen->cancel);
+  octet_stop_request(seen->stop);
   return NULL;
 }
 
@@ -36,9 +40,9 @@ static int on_progress(void* user, const octet_progress* progress) {
   if (progress->stage == OCTET_STAGE_DECODE) ++seen->decodes;
   if (progress->stage != OCTET_STAGE_DENOISE) return 0;
   ++seen->steps;
-  if (seen->cancel != NULL) {
+  if (seen->cancel != NULL || seen->stop != NULL) {
     pthread_t thread;
-    CHECK(pthread_create(&thread, NULL, cancel_it, seen->cancel) == 0);
+    CHECK(pthread_create(&thread, NULL, cancel_it, seen) == 0);
     CHECK(pthread_join(thread, NULL) == 0);
   }
   return seen->steps == seen->stop_at_step;
@@ -57,7 +61,11 @@ static int on_picture(void* user, const octet_picture* picture) {
   CHECK(picture->index >= 0 && picture->index < IMAGES && picture->metadata_count > 3);
   seen->seeds[picture->index] = picture->seed;
   memcpy(seen->last, picture->rgb, (size_t)(3 * seen->side * seen->side));
-  if (seen->file != NULL) CHECK(octet_write_picture(seen->file, picture) == OCTET_OK);
+  if (seen->file != NULL) {
+    CHECK(octet_write_picture(seen->file, picture) == OCTET_OK);
+    octet_bytes_free(&seen->png);
+    CHECK(octet_encode_picture(picture, 0, &seen->png) == OCTET_OK);
+  }
   return ++seen->pictures == seen->stop_at_picture;
 }
 
@@ -92,13 +100,17 @@ static octet_status render(octet_engine* engine, const octet_request* request, w
   return octet_engine_render(engine, request, &callbacks, report);
 }
 
-static void check_png(const char* path) {
-  unsigned char start[8] = {0};
+// The file has these bytes, which are a PNG, and no longer exists.
+static void check_png(const char* path, octet_bytes png) {
+  CHECK(png.size > 8 && memcmp(png.data, "\x89PNG\r\n\x1a\n", 8) == 0);
+  uint8_t* found = malloc(png.size + 1);
   FILE* file = fopen(path, "rb");
-  CHECK(file != NULL);
-  if (file == NULL) return;
-  CHECK(fread(start, 1, 8, file) == 8 && memcmp(start, "\x89PNG\r\n\x1a\n", 8) == 0);
+  CHECK(file != NULL && found != NULL);
+  if (file == NULL || found == NULL) abort();
+  CHECK(fread(found, 1, png.size + 1, file) == png.size);
+  CHECK(memcmp(found, png.data, png.size) == 0);
   fclose(file);
+  free(found);
   CHECK(remove(path) == 0);
 }
 
@@ -114,7 +126,9 @@ static void check_pictures(octet_engine* engine, int32_t side, const char* file)
   CHECK(report.struct_size == sizeof report && report.width == side && report.height == side);
   CHECK(report.steps == STEPS && report.text_tokens > 0 && report.denoise_s > 0);
   CHECK(report.linears_int8 + report.linears_protected + report.linears_kept > 0);
-  check_png(file);
+  check_png(file, seen.png);
+  octet_bytes_free(&seen.png);
+  CHECK(seen.png.data == NULL && seen.png.size == 0);
 
   // The second picture alone, from its own seed; nobody asks how far it is.
   watcher again = new_watcher(side);
@@ -128,7 +142,14 @@ static void check_pictures(octet_engine* engine, int32_t side, const char* file)
   CHECK(memcmp(seen.last, again.last, (size_t)(3 * side * side)) == 0);
   CHECK(octet_engine_render(engine, &request, NULL, NULL) == OCTET_OK);
   CHECK(octet_write_png(file, again.last, side, side) == OCTET_OK);
-  check_png(file);
+  octet_picture bare;
+  memset(&bare, 0, sizeof bare);
+  bare.struct_size = sizeof bare;
+  bare.rgb = again.last;
+  bare.width = bare.height = side;
+  CHECK(octet_encode_picture(&bare, 1, &again.png) == OCTET_OK);
+  check_png(file, again.png);
+  octet_bytes_free(&again.png);
   free(seen.last);
   free(again.last);
 }
@@ -154,6 +175,17 @@ static void check_cancelling(octet_engine* engine, int32_t side) {
   CHECK_FAILS(render(engine, &request, &seen, NULL), OCTET_CANCELLED, "", "");
   CHECK(seen.steps == 1 && seen.pictures == 0);
   seen.cancel = NULL;
+  CHECK(octet_stop_create(&seen.stop) == OCTET_OK);
+  octet_request stoppable = request;
+  stoppable.stop = seen.stop;
+  seen.steps = 0;
+  CHECK_FAILS(render(engine, &stoppable, &seen, NULL), OCTET_CANCELLED, "", "");
+  CHECK(seen.steps == 1 && seen.pictures == 0);
+  // Requested before the call, it is not lost.
+  CHECK_FAILS(render(engine, &stoppable, &seen, NULL), OCTET_CANCELLED, "", "");
+  CHECK(seen.steps == 1);
+  octet_stop_free(seen.stop);
+  seen.stop = NULL;
   CHECK(render(engine, &request, &seen, NULL) == OCTET_OK);
   octet_engine_cancel(engine);  // nothing is under way
   CHECK(render(engine, &request, &seen, NULL) == OCTET_OK);
@@ -218,6 +250,33 @@ static void check_wrong_requests(octet_engine* engine, int32_t side) {
   CHECK_FAILS(octet_write_png("no_file.png", pixel, 0, 1), invalid, "width", "0");
   CHECK_FAILS(octet_write_png("no/such/folder.png", pixel, 1, 1), OCTET_ERROR, "", "no/such");
   CHECK_FAILS(octet_write_picture("no_file.png", NULL), invalid, "picture", "NULL");
+}
+
+static void on_preset(void* user, const octet_preset* preset) {
+  CHECK(preset->name[0] != '\0' && preset->steps > 0);
+  ++*(int*)user;
+}
+
+// A model that is released and loaded again, and loading that is stopped from outside.
+static void check_loading(const octet_options* options, octet_engine* engine, int32_t side) {
+  const octet_request request = new_request(side);
+  CHECK(octet_engine_unload(engine) == OCTET_OK);
+  CHECK_FAILS(octet_engine_render(engine, &request, NULL, NULL), OCTET_ERROR, "", "load");
+  octet_info info = octet_info_init();
+  CHECK_FAILS(octet_engine_info(engine, &info), OCTET_ERROR, "", "load");
+  octet_options stopped = *options;
+  CHECK(octet_stop_create(&stopped.stop) == OCTET_OK);
+  octet_stop_request(stopped.stop);
+  CHECK_FAILS(octet_engine_load(engine, &stopped, NULL, NULL), OCTET_CANCELLED, "", "");
+  octet_engine* another = NULL;
+  CHECK_FAILS(octet_engine_create(&stopped, NULL, NULL, &another), OCTET_CANCELLED, "", "");
+  CHECK(another == NULL);
+  octet_stop_free(stopped.stop);
+  octet_stop_free(NULL);
+  octet_stop_request(NULL);
+  CHECK_FAILS(octet_stop_create(NULL), OCTET_INVALID_REQUEST, "stop", "NULL");
+  CHECK(octet_engine_load(engine, options, NULL, NULL) == OCTET_OK);
+  CHECK(octet_engine_render(engine, &request, NULL, NULL) == OCTET_OK);
 }
 
 static int stop_at_once(void* user, const octet_progress* progress) {
@@ -289,6 +348,9 @@ int main(int count, char** arguments) {
     fprintf(stderr, "usage: engine MODEL FOLDER\n");
     return 2;
   }
+#if !OCTET_HAS_UTF8PROC
+  return SKIPPED("this build has no utf8proc");
+#endif
   octet_options options = octet_options_init();
   options.model = arguments[1];
   options.device = "cpu";
@@ -303,7 +365,11 @@ int main(int count, char** arguments) {
 
   octet_info info = octet_info_init();
   CHECK(octet_engine_info(engine, &info) == OCTET_OK);
-  CHECK(info.token_side > 0);
+  CHECK(info.token_side > 0 && info.width > 0 && info.width % info.token_side == 0);
+  CHECK(info.height > 0 && info.height % info.token_side == 0);
+  int presets = 0;
+  CHECK(octet_engine_presets(engine, on_preset, &presets) == OCTET_OK && presets == 3);
+  CHECK_FAILS(octet_engine_presets(engine, NULL, NULL), OCTET_INVALID_REQUEST, "on_preset", "NULL");
   char text[2000];
   CHECK(octet_engine_text(engine, OCTET_TEXT_FAMILY, text, sizeof text) == strlen("ideogram4"));
   CHECK(strcmp(text, "ideogram4") == 0);
@@ -321,6 +387,7 @@ int main(int count, char** arguments) {
   check_pictures(engine, side, file);
   check_cancelling(engine, side);
   check_wrong_requests(engine, side);
+  check_loading(&options, engine, side);
   octet_engine_free(engine);
   check_text_encoder(&options, side);
   check_wrong_options(&options);

@@ -10,15 +10,19 @@ _Static_assert(sizeof(octet_pair) == 16, "octet_pair");
 _Static_assert(sizeof(octet_lora) == 32, "octet_lora");
 _Static_assert(sizeof(octet_keep) == 16, "octet_keep");
 _Static_assert(sizeof(octet_matrix) == 40, "octet_matrix");
-_Static_assert(sizeof(octet_options) == 144, "octet_options");
-_Static_assert(sizeof(octet_request) == 104, "octet_request");
+_Static_assert(sizeof(octet_options) == 152, "octet_options");
+_Static_assert(sizeof(octet_request) == 112, "octet_request");
 _Static_assert(sizeof(octet_callbacks) == 40, "octet_callbacks");
 _Static_assert(sizeof(octet_progress) == 48, "octet_progress");
 _Static_assert(sizeof(octet_preview) == 40, "octet_preview");
 _Static_assert(sizeof(octet_picture) == 56, "octet_picture");
 _Static_assert(sizeof(octet_report) == 88, "octet_report");
-_Static_assert(sizeof(octet_info) == 40, "octet_info");
+_Static_assert(sizeof(octet_info) == 48, "octet_info");
 _Static_assert(sizeof(octet_weight_rows) == 72, "octet_weight_rows");
+_Static_assert(sizeof(octet_preset) == 32, "octet_preset");
+_Static_assert(sizeof(octet_finding) == 32, "octet_finding");
+_Static_assert(sizeof(octet_bytes) == 16, "octet_bytes");
+_Static_assert(sizeof(octet_device_info) == 40, "octet_device_info");
 
 enum { M = 13, N = 22, K = 64, STRIDE = 70 };
 

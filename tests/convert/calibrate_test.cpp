@@ -70,7 +70,8 @@ void run_watched(const CalibrateRequest& request, DType dtype, KeepAll& tap, Bac
     const int64_t channels = model.networks[0]->latent_channels();
     const auto noise =
         engine::make_noise(request.seed, i, static_cast<size_t>(grid.tokens() * channels));
-    engine::Sampler(ctx, steps, grid.tokens(), channels).run(noise, velocity);
+    engine::Sampler(ctx, steps, request.family->branches, grid.tokens(), channels)
+        .run(noise, engine::one_by_one(velocity));
   }
 }
 

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <set>
 
+#include "backend/attention_run.h"
 #include "cuda/forced_attention.h"
-#include "ops/attention_run.h"
 
 namespace octet::test {
 namespace {
@@ -38,16 +38,6 @@ TEST(FlashKernels, OneForEachHeadFitsEveryGpu) {
   }
   EXPECT_EQ(heads, std::set<int>({64, 128, 256}));
   EXPECT_EQ(int8_heads, std::set<int>({128, 256}));
-}
-
-TEST(FlashKernels, HalfSumsFitGeForce) {
-  std::set<int> heads;
-  for (const FlashKernel& kernel : cuda::flash_kernels()) {
-    if (!kernel.has_half_sums()) continue;
-    EXPECT_LE(kernel.shared_bytes, 99 * 1024) << kernel.name;
-    heads.insert(kernel.head_dim);
-  }
-  EXPECT_EQ(heads, std::set<int>({128, 256}));
 }
 
 TEST(FlashKernels, RefuseWhatTheyCannot) {

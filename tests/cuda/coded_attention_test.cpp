@@ -1,6 +1,6 @@
 // Attention where all operands are codes on the GPU: every kernel forced by name.
+#include "backend/coded_values_run.h"
 #include "cuda/forced_attention.h"
-#include "ops/coded_values_run.h"
 
 namespace octet::test {
 namespace {

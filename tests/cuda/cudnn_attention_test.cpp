@@ -1,8 +1,8 @@
 // cuDNN's attention as one of Octet's ways, where its library is installed.
 #include "cuda/attention/cudnn_attention.h"
 
+#include "backend/attention_run.h"
 #include "cuda/cuda_support.h"
-#include "ops/attention_run.h"
 
 namespace octet::test {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "backend/gemm_run.h"
 #include "cuda/cuda_support.h"
-#include "ops/gemm_run.h"
 
 namespace octet::test {
 

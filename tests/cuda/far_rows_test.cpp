@@ -1,6 +1,6 @@
 // Rows gigabytes apart: offsets that no 32 bits hold, in all ops on rows and images.
+#include "backend/model_run.h"
 #include "cuda/cuda_support.h"
-#include "ops/model_run.h"
 
 namespace octet::test::model {
 namespace {

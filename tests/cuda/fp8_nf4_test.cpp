@@ -8,8 +8,8 @@
 #include "cuda/cuda_support.h"
 #include "cuda/rows/peer_kernels.h"
 #include "formats/temporary_folder.h"
-#include "measure/map_linear.h"
-#include "measure/problems.h"
+#include "measure/bench/problems.h"
+#include "measure/map/linear.h"
 
 namespace octet::test {
 namespace {

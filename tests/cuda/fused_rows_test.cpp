@@ -2,9 +2,9 @@
 // multiples of 16 bytes, as those of models do. Other rows are with the checks of every backend.
 #include <set>
 
+#include "backend/fused_norm_run.h"
+#include "backend/heads_run.h"
 #include "cuda/cuda_support.h"
-#include "ops/fused_norm_run.h"
-#include "ops/heads_run.h"
 
 namespace octet::test::model {
 namespace {

@@ -1,6 +1,6 @@
 // Attention on INT8 codes of q and k on the GPU: every kernel forced by name.
+#include "backend/attention_run.h"
 #include "cuda/forced_attention.h"
-#include "ops/attention_run.h"
 
 namespace octet::test {
 namespace {

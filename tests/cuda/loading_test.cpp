@@ -1,7 +1,7 @@
 // Loading on the GPU: the checks of every backend, and what is its own: copies beside the work of
 // the device, in memory that the two of them share.
+#include "backend/loading_run.h"
 #include "cuda_support.h"
-#include "ops/loading_run.h"
 
 namespace octet::test::model {
 namespace {

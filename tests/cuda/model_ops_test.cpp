@@ -1,7 +1,7 @@
 // The ops between a model's linears on the GPU: the checks of every backend, and what is its own:
 // kernels for aligned rows, images of several chunks, rows gigabytes apart.
+#include "backend/model_ops_run.h"
 #include "cuda/cuda_support.h"
-#include "ops/model_ops_run.h"
 
 namespace octet::test::model {
 namespace {

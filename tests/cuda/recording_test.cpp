@@ -25,10 +25,10 @@ TEST_F(RecordingOnGpu, RecordingsOfTwoNetworksTakeTurns) {
   const auto expect_same = [](RecordedNetwork& net, engine::NetworkRun& plain,
                               engine::NetworkRun& run, int64_t step) {
     net.set_latent(step);
-    plain.velocity(net.z, step, net.out);
+    net.velocity(plain, step);
     const auto expected = net.result();
     net.set_latent(step);
-    run.velocity(net.z, step, net.out);
+    net.velocity(run, step);
     EXPECT_EQ(net.result(), expected) << step;
   };
   for (const int64_t step : {0, 1, 2}) expect_same(small, plain_small, run_small, step);
@@ -45,14 +45,14 @@ TEST_F(RecordingOnGpu, WorkspacesMayGrowBetweenRuns) {
   RecordedNetwork net(*backend, DType::bf16);
   engine::NetworkRun plain = net.run(/*stays=*/false), run = net.run();
   net.set_latent(1);
-  plain.velocity(net.z, 1, net.out);
+  net.velocity(plain, 1);
   const auto expected = net.result();
-  for (int i = 0; i < 3; ++i) run.velocity(net.z, 1, net.out);
+  for (int i = 0; i < 3; ++i) net.velocity(run, 1);
   RecordedNetwork other(*backend, DType::f32, /*text_tokens=*/300);
   engine::NetworkRun grows = other.run(/*stays=*/false);
-  grows.velocity(other.z, 1, other.out);
+  other.velocity(grows, 1);
   for (int i = 0; i < 3; ++i) {
-    run.velocity(net.z, 1, net.out);
+    net.velocity(run, 1);
     EXPECT_EQ(net.result(), expected);
   }
 }
@@ -64,14 +64,15 @@ TEST_F(RecordingOnGpu, AStepWaitsOnce) {
   schedule.times = {0, 0.1f, 0.25f, 0.5f, 0.75f, 0.9f, 1};
   schedule.deltas.assign(6, 0.1f);
   schedule.guidance.assign(6, 1.0f);
-  engine::Sampler sampler(net.ctx, schedule, net.kTokens, net.kChannels);
+  const models::Branch only[] = {{"only"}};
+  engine::Sampler sampler(net.ctx, schedule, only, net.kTokens, net.kChannels);
   engine::NetworkRun run = net.run();
   std::vector<int64_t> waits;
   sampler.run(
       std::vector<float>(net.kTokens * net.kChannels, 0.5f),
-      [&](const ConstTensorView& z, int step, size_t, const TensorView& out) {
-        run.velocity(z, step, out);
-      },
+      engine::one_by_one([&](const ConstTensorView& z, int step, size_t, const TensorView& out) {
+        run.velocity(z, step, *net.prompt, out);
+      }),
       [&](const engine::SamplerStep&) {
         waits.push_back(backend->waits());
         return true;
@@ -89,9 +90,9 @@ TEST_F(RecordingOnGpu, StopsOnRequestAndGoesOn) {
   engine::NetworkRun run = net.run();
   for (const int64_t step : {0, 1, 2, 3}) {
     stop = true;
-    EXPECT_THROW(run.velocity(net.z, step, net.out), Cancelled);
+    EXPECT_THROW(net.velocity(run, step), Cancelled);
     stop = false;
-    run.velocity(net.z, step, net.out);
+    net.velocity(run, step);
   }
   const auto recording = backend->record(
       [&] { net.network.velocity(net.ctx, *net.prompt, *net.timeline, net.z, net.out); });

@@ -1,8 +1,8 @@
 // quantize_rows, dequantize_rows and matmul on the GPU.
+#include "backend/matmul_run.h"
+#include "backend/quantize_cases.h"
+#include "backend/search_cases.h"
 #include "cuda/cuda_support.h"
-#include "ops/matmul_run.h"
-#include "ops/quantize_cases.h"
-#include "ops/search_cases.h"
 
 namespace octet::test {
 namespace {

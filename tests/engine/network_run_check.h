@@ -29,7 +29,8 @@ struct RecordedNetwork {
     timeline = network.make_timeline(ctx, times);
   }
 
-  engine::NetworkRun run(bool stays = true) { return {ctx, network, *prompt, *timeline, stays}; }
+  engine::NetworkRun run(bool stays = true) { return {ctx, network, *timeline, stays}; }
+  void velocity(engine::NetworkRun& run, int64_t step) { run.velocity(z, step, *prompt, out); }
   // Another latent for each step.
   void set_latent(int64_t step) {
     std::vector<float> latent(kTokens * kChannels);
@@ -61,7 +62,7 @@ inline void expect_recorded_velocities_right(Backend& backend, bool launched) {
       std::vector<std::vector<float>> expected;
       for (int64_t step = 0; step < net.timeline->steps(); ++step) {
         net.set_latent(step);
-        plain.velocity(net.z, step, net.out);
+        net.velocity(plain, step);
         expected.push_back(net.result());
       }
       EXPECT_NE(expected[1], expected[2]);
@@ -70,7 +71,7 @@ inline void expect_recorded_velocities_right(Backend& backend, bool launched) {
         const int64_t step = i % net.timeline->steps();
         net.set_latent(step);
         const size_t before = backend.memory().allocations;
-        recorded.velocity(net.z, step, net.out);
+        net.velocity(recorded, step);
         EXPECT_TRUE(i < 2 || backend.memory().allocations == before) << "run " << i;
         EXPECT_EQ(net.result(), expected[static_cast<size_t>(step)]) << "run " << i;
       }

@@ -22,7 +22,7 @@ size_t allocations_of_last(RecordedNetwork& net, engine::NetworkRun& run) {
   size_t before = 0;
   for (const int64_t step : {0, 1, 2, 3}) {
     before = net.ctx.backend.memory().allocations;
-    run.velocity(net.z, step, net.out);
+    net.velocity(run, step);
   }
   return net.ctx.backend.memory().allocations - before;
 }
@@ -49,7 +49,7 @@ TEST(NetworkRun, RecordsAnewForOtherViews) {
   allocations_of_last(net, run);
   const auto expected = net.result();
   const nn::Matrix elsewhere = net.ctx.matrix(net.kTokens, net.kChannels);
-  run.velocity(net.z, 3, elsewhere);
+  run.velocity(net.z, 3, *net.prompt, elsewhere);
   std::vector<float> got(expected.size());
   download_matrix(net.ctx, elsewhere, got.data());
   EXPECT_EQ(got, expected);
@@ -61,12 +61,12 @@ TEST(NetworkRun, StopsOnRequest) {
   std::atomic<bool> stop{false};
   net.ctx.stop = &stop;
   engine::NetworkRun run = net.run();
-  for (const int64_t step : {0, 1, 2}) run.velocity(net.z, step, net.out);
+  for (const int64_t step : {0, 1, 2}) net.velocity(run, step);
   const auto before = net.result();
   stop = true;
-  EXPECT_THROW(run.velocity(net.z, 3, net.out), Cancelled);
+  EXPECT_THROW(net.velocity(run, 3), Cancelled);
   stop = false;
-  run.velocity(net.z, 2, net.out);
+  net.velocity(run, 2);
   EXPECT_EQ(net.result(), before);
 }
 

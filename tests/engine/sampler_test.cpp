@@ -14,11 +14,16 @@ namespace {
 using engine::SamplerStep;
 using models::Schedule;
 
+constexpr models::Branch kBranches[] = {
+    {"first", 0, models::BranchText::prompt, 0, 1},
+    {"second", 1, models::BranchText::none, 1, -1},
+};
+
 const Schedule kTwoSteps = {{0.125f, 0.5f, 1.0f}, {0.375f, 0.5f}, {7.0f, 3.0f}};
 
 // Velocities as numbers of the host.
 using HostVelocity =
-    std::function<std::vector<float>(std::span<const float> z, int step, size_t network)>;
+    std::function<std::vector<float>(std::span<const float> z, int step, size_t branch)>;
 using OnHostStep = std::function<bool(const SamplerStep& step, const std::vector<float>& velocity,
                                       const std::vector<float>& latent)>;
 
@@ -32,17 +37,19 @@ std::vector<float> downloaded(nn::Context& ctx, const ConstTensorView& matrix) {
 // A latent with one channel, on ref.
 std::vector<float> sample(const std::vector<float>& noise, const Schedule& schedule,
                           const HostVelocity& velocity, const OnHostStep& on_step = {},
-                          DType dtype = DType::f32) {
+                          DType dtype = DType::f32,
+                          std::span<const models::Branch> branches = kBranches) {
   const auto backend = make_ref_backend();
   nn::Context ctx{*backend, dtype};
-  engine::Sampler sampler(ctx, schedule, std::ssize(noise), 1);
+  engine::Sampler sampler(ctx, schedule, branches, std::ssize(noise), 1);
   return sampler.run(
       noise,
-      [&](const ConstTensorView& z, int step, size_t network, const TensorView& out) {
-        const std::vector<float> v = velocity(downloaded(ctx, z), step, network);
-        backend->copy(out.data, upload_matrix(ctx, v.data(), z.shape[0], 1).view().data,
-                      bytes_of(dtype, z.shape));
-      },
+      engine::one_by_one(
+          [&](const ConstTensorView& z, int step, size_t branch, const TensorView& out) {
+            const std::vector<float> v = velocity(downloaded(ctx, z), step, branch);
+            backend->copy(out.data, upload_matrix(ctx, v.data(), z.shape[0], 1).view().data,
+                          bytes_of(dtype, z.shape));
+          }),
       [&](const SamplerStep& step) {
         return !on_step ||
                on_step(step, downloaded(ctx, step.velocity), downloaded(ctx, step.latent));
@@ -97,7 +104,7 @@ TEST(Sampler, ConstantVelocityIsIntegratedExactly) {
   EXPECT_NEAR(travelled, schedule.times.back() - schedule.times.front(), 20 * 0x1p-24);
 }
 
-TEST(Sampler, GuidanceOfOneAsksTheConditionalNetworkAlone) {
+TEST(Sampler, ABranchWithoutWeightDoesNotRun) {
   Schedule schedule = kTwoSteps;
   schedule.guidance = {1.0f, 2.0f};
   std::vector<size_t> asked;
@@ -107,6 +114,32 @@ TEST(Sampler, GuidanceOfOneAsksTheConditionalNetworkAlone) {
   };
   EXPECT_EQ(sample({0.0f}, schedule, velocity)[0], 0.375f + 0.5f * (2 - 100));
   EXPECT_EQ(asked, (std::vector{size_t{0}, size_t{0}, size_t{1}}));
+  asked.clear();
+  schedule.guidance = {0.0f, 1.0f};
+  EXPECT_EQ(sample({0.0f}, schedule, velocity)[0], 0.375f * 100 + 0.5f);
+  EXPECT_EQ(asked, (std::vector{size_t{1}, size_t{0}}));
+}
+
+TEST(Sampler, CombinesAnyNumberOfBranches) {
+  constexpr models::Branch kThree[] = {{"a", 0, models::BranchText::prompt, 0, 1},
+                                       {"b", 0, models::BranchText::negative, 1.5f, -1},
+                                       {"c", 0, models::BranchText::none, -0.5f, 0}};
+  Schedule schedule = kTwoSteps;
+  schedule.guidance = {4.0f, 1.5f};
+  std::vector<size_t> asked;
+  const auto velocity = [&](std::span<const float> z, int, size_t branch) {
+    asked.push_back(branch);
+    return constant(z, static_cast<float>(1 << branch));
+  };
+  EXPECT_EQ(sample({0.0f}, schedule, velocity, {}, DType::f32, kThree)[0],
+            0.375f * (4 * 1 - 2.5f * 2 - 0.5f * 4) + 0.5f * (1.5f * 1 - 0.5f * 4));
+  EXPECT_EQ(asked, (std::vector<size_t>{0, 1, 2, 0, 2}));
+  constexpr models::Branch kOne[] = {{"only"}};
+  EXPECT_EQ(sample({0.0f}, schedule, velocity, {}, DType::f32, kOne)[0], 0.375f + 0.5f);
+  const auto none = std::span(kThree).first(1);
+  schedule.guidance = {1.0f, 0.0f};
+  EXPECT_ERROR_WITH(sample({0.0f}, schedule, velocity, {}, DType::f32, none),
+                    "no branch runs at step 2 of 2 with a guidance of 0");
 }
 
 TEST(Sampler, ReportsEveryStep) {
@@ -156,7 +189,7 @@ TEST(Sampler, CanBeCancelledAfterAnyStep) {
   }
 }
 
-TEST(Sampler, BrokenVelocitiesNameStepAndNetwork) {
+TEST(Sampler, BrokenVelocitiesNameStepAndBranch) {
   for (const float broken :
        {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
         -std::numeric_limits<float>::infinity()}) {
@@ -166,7 +199,7 @@ TEST(Sampler, BrokenVelocitiesNameStepAndNetwork) {
       return v;
     };
     EXPECT_ERROR_WITH(sample({0.0f, 0.0f, 0.0f}, kTwoSteps, velocity),
-                      "the second network returned");
+                      "the second branch returned");
     EXPECT_ERROR_WITH(sample({0.0f, 0.0f, 0.0f}, kTwoSteps, velocity),
                       "at step 2 of 2 (t = 0.5, value 1 of 3)");
   }
@@ -181,7 +214,7 @@ TEST(Sampler, RefusesWhatDoesNotFit) {
   EXPECT_EQ(sample({2.0f}, {{0.5f}, {}, {}}, velocity)[0], 2.0f);
   const auto backend = make_ref_backend();
   nn::Context ctx{*backend, DType::f32};
-  engine::Sampler sampler(ctx, kTwoSteps, 2, 3);
+  engine::Sampler sampler(ctx, kTwoSteps, kBranches, 2, 3);
   EXPECT_ERROR_WITH(sampler.run(std::vector<float>(5), {}), "has 5 values, expected [2, 3]");
 }
 
@@ -195,11 +228,12 @@ TEST(Sampler, IsOneOpInAStepAndAllocatesNothing) {
   const auto backend = make_ref_backend();
   backend->set_op_observer(&counting);
   nn::Context ctx{*backend, DType::bf16};
-  engine::Sampler sampler(ctx, kTwoSteps, 2, 3);
+  engine::Sampler sampler(ctx, kTwoSteps, kBranches, 2, 3);
   const size_t used = backend->memory().used;
-  sampler.run(std::vector<float>(6), [&](const auto&, int, size_t, const TensorView& out) {
-    std::fill_n(out.as<bf16_t>(), 6, bf16_t{});
-  });
+  sampler.run(std::vector<float>(6),
+              engine::one_by_one([&](const auto&, int, size_t, const TensorView& out) {
+                std::fill_n(out.as<bf16_t>(), 6, bf16_t{});
+              }));
   EXPECT_EQ(counting.ops, (std::vector<std::string>{"sampling", "sampling"}));
   EXPECT_EQ(backend->memory().peak, used) << "a step allocates nothing";
   backend->set_op_observer(nullptr);

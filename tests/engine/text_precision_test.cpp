@@ -5,8 +5,8 @@
 #include "cpu/cpu_backend.h"
 #include "models/golden_run.h"
 #include "models/ideogram4/text_features.h"
-#include "octet/compare.h"
 #include "octet/engine.h"
+#include "octet/tools/compare.h"
 
 namespace octet::test {
 namespace {

@@ -16,7 +16,6 @@ namespace fs = std::filesystem;
 using models::PartFiles;
 using weights::WeightSource;
 
-constexpr const char* kPipelineClass = "ToyPipeline";
 constexpr size_t kLongestPrompt = 200;
 
 // Bare, or behind the name of the network in files for several.
@@ -42,23 +41,41 @@ void check_weights(models::Part& part) {
 // --- the row of the table ---
 
 constexpr models::NetworkInfo kToyNetworks[] = {{kToyDenoiser, kToyDenoiser, {}}};
+constexpr models::Branch kOneBranch[] = {{"only", 0, models::BranchText::prompt, 1, 0}};
+constexpr models::Branch kTwoPrompts[] = {
+    {"positive", 0, models::BranchText::prompt, 0, 1},
+    {"negative", 0, models::BranchText::negative, 1, -1},
+};
+constexpr models::Branch kThreeBranches[] = {
+    {"positive", 0, models::BranchText::prompt, 0, 1},
+    {"negative", 0, models::BranchText::negative, 1.5f, -1},
+    {"silent", 0, models::BranchText::none, -0.5f, 0},
+};
 constexpr std::string_view kToyOtherParts[] = {kToyEncoder, kToyDecoder};
 const models::Preset kToyPresets[] = {{.name = "plain", .steps = 3}};
+const models::Preset kGuidedPresets[] = {
+    {.name = "guided", .steps = 3, .phases = {{2, 4.0f}, {1, 1.0f}}}};
 constexpr models::SizeLimits kToySizes = {
     .token_side = ToyShape::kTokenSide, .smallest = 8, .largest = 64, .aspect = 4, .title = "Toy"};
 
-bool says_class(const fs::path& json, const char* name) try {
-  return read_json_file(json.string()).value("_class_name", "") == name;
+std::string class_in(const fs::path& json) try {
+  return read_json_file(json.string()).value("_class_name", "");
 } catch (const std::exception&) {
-  return false;
+  return "";
+}
+
+// A folder that says what it is, is nothing else.
+bool says_family(const std::string& model, std::string_view family) {
+  return class_in(fs::path(model) / "model_index.json") == family;
 }
 
 bool recognise(const std::string& model) {
   std::error_code ignored;
   if (fs::is_directory(model, ignored)) {
-    return says_class(fs::path(model) / "model_index.json", kPipelineClass) ||
-           says_class(fs::path(model) / kToyDenoiser / "config.json", kToyDenoiserClass) ||
-           says_class(fs::path(model) / "config.json", kToyDenoiserClass);
+    const bool says = fs::exists(fs::path(model) / "model_index.json", ignored);
+    return says ? says_family(model, "toy")
+                : class_in(fs::path(model) / kToyDenoiser / "config.json") == kToyDenoiserClass ||
+                      class_in(fs::path(model) / "config.json") == kToyDenoiserClass;
   }
   try {
     const Checkpoint checkpoint(model);
@@ -192,6 +209,7 @@ const models::Family& toy_family() {
   static const models::Family made = {.name = "toy",
                                       .title = "Toy",
                                       .networks = kToyNetworks,
+                                      .branches = kOneBranch,
                                       .other_parts = kToyOtherParts,
                                       .presets = kToyPresets,
                                       .sizes = kToySizes,
@@ -210,7 +228,30 @@ const models::Family& toy_family() {
   return made;
 }
 
-void write_toy_model(const std::string& folder, uint64_t seed) {
+const models::Family& negative_toy_family() {
+  static const models::Family made = [] {
+    models::Family family = toy_family();
+    family.name = "toy_negative";
+    family.branches = kTwoPrompts;
+    family.presets = kGuidedPresets;
+    family.recognise = [](const std::string& model) { return says_family(model, "toy_negative"); };
+    return family;
+  }();
+  return made;
+}
+
+const models::Family& three_branch_toy_family() {
+  static const models::Family made = [] {
+    models::Family family = negative_toy_family();
+    family.name = "toy_three";
+    family.branches = kThreeBranches;
+    family.recognise = [](const std::string& model) { return says_family(model, "toy_three"); };
+    return family;
+  }();
+  return made;
+}
+
+void write_toy_model(const std::string& folder, uint64_t seed, const models::Family& family) {
   ToyDenoiser denoiser;
   ToyEncoder encoder;
   ToyDecoder decoder;
@@ -218,7 +259,7 @@ void write_toy_model(const std::string& folder, uint64_t seed) {
   write_part(folder, encoder, "ToyByteEncoder", seed);
   write_part(folder, decoder, "ToyPixelDecoder", seed);
   std::ofstream(fs::path(folder) / "model_index.json")
-      << nlohmann::json{{"_class_name", kPipelineClass}};
+      << nlohmann::json{{"_class_name", family.name}};
 }
 
 }  // namespace octet::test

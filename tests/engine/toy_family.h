@@ -9,9 +9,14 @@
 
 namespace octet::test {
 
-const models::Family& toy_family();
+const models::Family& toy_family();  // no guidance: one branch
+// The same network, evaluated twice in a guided step: with the prompt, and with a negative prompt.
+const models::Family& negative_toy_family();
+// And three times: without text as well.
+const models::Family& three_branch_toy_family();
 
 // A model of random weights: model_index.json, and a folder for each part.
-void write_toy_model(const std::string& folder, uint64_t seed = 1);
+void write_toy_model(const std::string& folder, uint64_t seed = 1,
+                     const models::Family& family = toy_family());
 
 }  // namespace octet::test

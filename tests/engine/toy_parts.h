@@ -1,6 +1,7 @@
 // The parts of the toy family: an encoder of bytes, a network of two blocks, a linear for pixels.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -163,22 +164,47 @@ class ToyDenoiser : public models::Network {
   void velocity(nn::Context& ctx, const models::Conditioning& conditioning,
                 models::Timeline& timeline, const ConstTensorView& z,
                 const TensorView& out) const override {
-    const auto& prompt = dynamic_cast<const ToyConditioning&>(conditioning);
-    const int64_t n = prompt.text_tokens(), tokens = prompt.grid().tokens();
+    const Evaluation one{&conditioning, out};
+    velocities(ctx, {&one, 1}, timeline, z);
+  }
+
+  // For tests: whether it may, and the most that it was asked for at once.
+  static inline bool may_batch = true;
+  static inline size_t largest_batch = 0;
+  bool can_batch() const override { return may_batch; }
+  // The tokens of all evaluations below each other; each looks at its own alone.
+  void velocities(nn::Context& ctx, std::span<const Evaluation> evaluations,
+                  models::Timeline& timeline, const ConstTensorView& z) const override {
+    largest_batch = std::max(largest_batch, evaluations.size());
     need(0);
-    const nn::Matrix h = ctx.matrix(n + tokens, ToyShape::kHidden);
-    ctx.backend.copy(h.view().data, prompt.text.view().data,
-                     bytes_of(ctx.dtype, prompt.text.view().shape));
-    const TensorView image = rows_of(h, n, tokens);
-    linear_into(ctx, operand(ctx, z, entry_.lift), entry_.lift, image);
+    std::vector<Rows> rows;
+    int64_t all = 0;
+    for (const Evaluation& each : evaluations) {
+      const int64_t text = each.conditioning->text_tokens();
+      const int64_t count = text + each.conditioning->grid().tokens();
+      rows.push_back({all, text, count});
+      all += count;
+    }
+    const nn::Matrix h = ctx.matrix(all, ToyShape::kHidden);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const auto& prompt = dynamic_cast<const ToyConditioning&>(*evaluations[i].conditioning);
+      if (rows[i].text > 0) {
+        ctx.backend.copy(rows_of(h, rows[i].first, rows[i].text).data, prompt.text.view().data,
+                         bytes_of(ctx.dtype, prompt.text.view().shape));
+      }
+      linear_into(ctx, operand(ctx, z, entry_.lift), entry_.lift, image_of(h, rows[i]));
+    }
     const nn::Matrix& clock = dynamic_cast<ToyTimeline&>(timeline).clock;
     for (size_t i = 0; i < blocks_.size(); ++i) {
       ctx.begin_layer();
       need(static_cast<int64_t>(i) + 1);
-      run(ctx, blocks_[i], h, vector_of(clock, 0, ToyShape::kHidden));
+      run(ctx, blocks_[i], h, rows, vector_of(clock, 0, ToyShape::kHidden));
     }
     need(unit_count() - 1);
-    linear_into(ctx, normed(ctx, image, {.eps = kToyEps}, drop_), drop_, out);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      linear_into(ctx, normed(ctx, image_of(h, rows[i]), {.eps = kToyEps}, drop_), drop_,
+                  evaluations[i].out);
+    }
   }
 
   std::string config_text() const override {
@@ -203,6 +229,14 @@ class ToyDenoiser : public models::Network {
     nn::Linear look, tell, gate_up, down;
   };
 
+  // Of one evaluation: its text, then its image.
+  struct Rows {
+    int64_t first = 0, text = 0, count = 0;
+  };
+  static TensorView image_of(const nn::Matrix& h, const Rows& rows) {
+    return rows_of(h, rows.first + rows.text, rows.count - rows.text);
+  }
+
   static nn::Matrix waves(nn::Context& ctx, std::span<const float> times) {
     const std::vector<float> frequencies = {1, 2, 4, 8};
     const Buffer memory = ctx.backend.upload(std::as_bytes(std::span(frequencies)));
@@ -212,15 +246,20 @@ class ToyDenoiser : public models::Network {
   }
 
   static void run(nn::Context& ctx, const Block& block, const nn::Matrix& h,
-                  const ConstTensorView& clock) {
+                  const std::vector<Rows>& rows, const ConstTensorView& clock) {
     constexpr int64_t d = ToyShape::kHidden;
     const nn::Matrix qkv = linear(
         ctx,
         normed(ctx, h, {.eps = kToyEps, .weight = block.gain.view(), .scale = clock}, block.look),
         block.look);
     const nn::Matrix mixed = ctx.matrix(h.row_count(), d);
-    ctx.backend.attention({columns_of(qkv, 0, d), columns_of(qkv, d, d), columns_of(qkv, 2 * d, d),
-                           mixed, /*heads=*/1, /*kv_heads=*/1});
+    for (const Rows& one : rows) {
+      const auto third = [&](int64_t i) {
+        return nn::rows_of(columns_of(qkv, i * d, d), one.first, one.count);
+      };
+      ctx.backend.attention({third(0), third(1), third(2), rows_of(mixed, one.first, one.count),
+                             /*heads=*/1, /*kv_heads=*/1});
+    }
     ctx.backend.add(h, linear(ctx, mixed, block.tell));
     const nn::Matrix inner =
         swiglu(ctx, normed(ctx, h, {.eps = kToyEps, .scale = clock}, block.gate_up), block.gate_up);
@@ -255,13 +294,15 @@ class ToyDecoder : public models::Decoder {
   }
 
   std::vector<float> decode(nn::Context& ctx, std::span<const float> latent,
-                            const models::Grid& grid) const override {
+                            const models::Grid& grid,
+                            const std::function<void(double)>& progress) const override {
     need(0);
     const int64_t side = ToyShape::kTokenSide, width = grid.width * side;
     const nn::Matrix uploaded = upload_matrix(ctx, latent.data(), grid.tokens(), ToyShape::kLatent);
     const nn::Matrix made = linear(ctx, uploaded, pixels_);
     std::vector<float> tokens(static_cast<size_t>(made.view().shape.elements()));
     download_matrix(ctx, made, tokens.data());
+    if (progress) progress(0.5);
     std::vector<float> image(tokens.size());
     for (int64_t i = 0; i < std::ssize(image); ++i) {
       check(std::isfinite(tokens[static_cast<size_t>(i)]), "toy: a pixel is not finite");

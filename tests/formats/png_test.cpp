@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 #include <png.h>
+#include <zlib.h>
 
 #include <cstring>
 #include <map>
 
 #include "formats/error_message.h"
 #include "formats/temporary_folder.h"
+#include "octet/invalid_request.h"
 
 namespace octet::test {
 namespace {
@@ -23,7 +25,7 @@ std::vector<uint8_t> noise(size_t bytes) {
 }
 
 // The pixels as libpng's own simple reader sees them.
-std::vector<uint8_t> decoded(const std::vector<std::byte>& file, int channels, uint32_t& width,
+std::vector<uint8_t> decoded(const std::vector<uint8_t>& file, int channels, uint32_t& width,
                              uint32_t& height) {
   png_image image = {};
   image.version = PNG_IMAGE_VERSION;
@@ -42,11 +44,11 @@ struct ReadText {
 };
 
 struct Source {
-  const std::vector<std::byte>& bytes;
+  const std::vector<uint8_t>& bytes;
   size_t at = 0;
 };
 
-std::map<std::string, ReadText> texts_of(const std::vector<std::byte>& file) {
+std::map<std::string, ReadText> texts_of(const std::vector<uint8_t>& file) {
   png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
   png_infop info = png_create_info_struct(png);
   Source source{file};
@@ -79,6 +81,75 @@ TEST(Png, RoundTripsGrayRgbAndRgba) {
       EXPECT_EQ(read_height, height);
     }
   }
+}
+
+// The data of all chunks of a type, unpacked: rows, each after its filter's number.
+std::vector<uint8_t> unpacked_rows(const std::vector<uint8_t>& file, size_t bytes, int* chunks) {
+  std::vector<uint8_t> packed;
+  for (size_t at = 8; at < file.size();) {
+    const size_t size =
+        (file[at] << 24) | (file[at + 1] << 16) | (file[at + 2] << 8) | file[at + 3];
+    const bool is_data = std::memcmp(file.data() + at + 4, "IDAT", 4) == 0;
+    if (is_data) packed.insert(packed.end(), file.begin() + at + 8, file.begin() + at + 8 + size);
+    *chunks += is_data;
+    at += size + 12;
+  }
+  std::vector<uint8_t> rows(bytes);
+  uLongf found = bytes;
+  EXPECT_EQ(uncompress(rows.data(), &found, packed.data(), packed.size()), Z_OK);
+  EXPECT_EQ(found, bytes);
+  return rows;
+}
+
+TEST(Png, TakesTheFilterThatSuitsARow) {
+  constexpr size_t kWidth = 64, kRows = 6;
+  std::vector<uint8_t> pixels(kRows * kWidth);
+  const auto row = [&](size_t y) { return pixels.data() + y * kWidth; };
+  const auto random = noise(kWidth);
+  for (size_t x = 0; x < kWidth; ++x) {
+    row(0)[x] = 100;                                                           // as the left
+    row(1)[x] = x % 2 == 0 ? 0 : 3;                                            // small by itself
+    row(2)[x] = static_cast<uint8_t>(row(1)[x] + (x < kWidth / 2 ? 0 : 120));  // Paeth's
+    row(3)[x] = random[x];                                                     // any
+    row(4)[x] = random[x];                                                     // as above
+    row(5)[x] = static_cast<uint8_t>(((x == 0 ? 0 : row(5)[x - 1]) + row(4)[x]) / 2);
+  }
+  const auto file = encode_png({pixels, kWidth, kRows, 1});
+  int chunks = 0;
+  const auto rows = unpacked_rows(file, kRows * (kWidth + 1), &chunks);
+  for (const auto& [y, filter] : std::map<size_t, int>{{0, 1}, {1, 0}, {2, 4}, {4, 2}, {5, 3}}) {
+    EXPECT_EQ(rows[y * (kWidth + 1)], filter) << "row " << y;
+  }
+  uint32_t width = 0, height = 0;
+  EXPECT_EQ(decoded(file, 1, width, height), pixels);
+}
+
+TEST(Png, EveryLevelKeepsThePixelsOfALargeImage) {
+  constexpr int64_t kSide = 403;  // more than a chunk of data, and an odd row
+  const auto random = noise(3 * kSide * kSide);
+  for (const int level : {kFastPngLevel, 2, 6, kSmallPngLevel}) {
+    const auto file = encode_png({random, kSide, kSide}, {}, level);
+    int chunks = 0;
+    unpacked_rows(file, static_cast<size_t>(kSide * (3 * kSide + 1)), &chunks);
+    EXPECT_GT(chunks, 1);
+    uint32_t width = 0, height = 0;
+    EXPECT_EQ(decoded(file, 3, width, height), random);
+  }
+  EXPECT_THROW(encode_png({random, kSide, kSide}, {}, 0), InvalidRequest);
+  EXPECT_ERROR_WITH(encode_png({random, kSide, kSide}, {}, 10), "10, expected 1 to 9");
+}
+
+// The reason for the strategy of the fast level.
+TEST(Png, PicturesAreAsSmallAtTheFastLevelAsAtZlibsOwn) {
+  constexpr int64_t kSide = 128;
+  std::vector<uint8_t> pixels = noise(3 * kSide * kSide);
+  for (int64_t i = 0; i < 3 * kSide * kSide; ++i) {
+    const int64_t x = i / 3 % kSide, y = i / 3 / kSide;
+    pixels[static_cast<size_t>(i)] = static_cast<uint8_t>(x + y / 2 + pixels[i] % 4);
+  }
+  const size_t fast = encode_png({pixels, kSide, kSide}).size();
+  EXPECT_LT(static_cast<double>(fast),
+            1.02 * static_cast<double>(encode_png({pixels, kSide, kSide}, {}, 6).size()));
 }
 
 TEST(Png, KeepsTextInTheChunkThatSuitsIt) {

@@ -21,7 +21,7 @@ void check_report(std::string_view text) {
   bool mendable = true;
   for (const octet::CaptionFinding& finding : report.findings) {
     demand(finding.path.starts_with("$") && finding.path.find('\n') == std::string::npos);
-    demand(!finding.rule.empty() && finding.rule.find('\n') == std::string::npos);
+    demand(!finding.rule.empty() && finding.rule.text().find('\n') == std::string::npos);
     demand(octet::is_utf8(finding.rule));
     const bool is_error = finding.severity == octet::CaptionFinding::Severity::error;
     mendable = mendable && (!is_error || finding.fixable);

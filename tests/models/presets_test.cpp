@@ -58,15 +58,11 @@ TEST_F(PresetsFile, TakesThePlaceOfTheFamilys) {
   EXPECT_EQ(first.name, "default");
   EXPECT_EQ(first.official_name, "");
   EXPECT_EQ(first.steps, 20);
-  EXPECT_EQ(first.guidance, 3.0f);
-  EXPECT_EQ(first.polish_guidance, 1.5f);
-  EXPECT_EQ(first.polish_steps, 2);
-  EXPECT_EQ(first.mu, 0.5);
-  EXPECT_EQ(first.std, 1.2);
+  EXPECT_EQ(first.phases, (std::vector<models::GuidancePhase>{{18, 3.0f}, {2, 1.5f}}));
+  EXPECT_EQ(first.parameters.at("mu"), 0.5);
+  EXPECT_EQ(first.parameters.at("std"), 1.2);
   EXPECT_EQ(second.name, "turbo_8");
-  EXPECT_EQ(second.polish_steps, 0);
-  EXPECT_FALSE(models::is_guided({.preset = second}));
-  EXPECT_TRUE(models::is_guided({.preset = first}));
+  EXPECT_EQ(second.phases, (std::vector<models::GuidancePhase>{{8, 1.0f}}));
   EXPECT_EQ(&preset_named(own.presets, ""), &first);
   EXPECT_ERROR_WITH(preset_named(own.presets, "quality"),
                     "\"quality\" is unknown, expected default or turbo_8");
@@ -77,6 +73,20 @@ TEST_F(PresetsFile, NamesNoSizeWhereItIsTheFamilys) {
   EXPECT_EQ(read().size, (PictureSize{1024, 1024}));
   EXPECT_EQ(models::size_or_default({}, read()), (PictureSize{1024, 1024}));
   EXPECT_EQ(models::size_or_default({16, 32}, read()), (PictureSize{16, 32}));
+}
+
+// A family reads its own keys, and no other family's.
+TEST_F(PresetsFile, HasTheKeysOfItsFamily) {
+  models::Family plain = models::family_named("ideogram4");
+  plain.preset_keys = {};
+  write(R"({"presets":[{"name":"a","steps":4,"guidance":2}]})");
+  const auto own = models::defaults_of(plain, {folder_.path()});
+  EXPECT_EQ(own.presets.front().phases, (std::vector<models::GuidancePhase>{{4, 2.0f}}));
+  EXPECT_TRUE(own.presets.front().parameters.empty());
+  EXPECT_ERROR_WITH(read(), "has no \"mu\"");
+  write(R"({"presets":[{"name":"a","steps":4,"guidance":2,"mu":1}]})");
+  EXPECT_ERROR_WITH(models::defaults_of(plain, {folder_.path()}),
+                    "\"mu\" is no key that it may have, expected guidance, name, steps");
 }
 
 TEST_F(PresetsFile, IsLookedForInTurn) {
@@ -104,7 +114,7 @@ TEST_F(PresetsFile, AsAWholeIsRefused) {
   EXPECT_FALSE(refusal("{").empty());
   const std::string one = R"("presets":[{"name":"a","steps":1,"guidance":1,"mu":0,"std":1}])";
   EXPECT_EQ(refusal("{" + one + R"(,"sizes":[1,1]})"),
-            "\"sizes\" is no key that it may have, expected presets, size");
+            "unknown key \"sizes\", expected presets, size");
   for (const char* size : {"256", "[256]", "[256,256,3]", "[256.5,256]", "[0,256]", "[16384,256]",
                            "[\"256\",256]", "null"}) {
     EXPECT_TRUE(contains(refusal("{" + one + ",\"size\":" + size + "}"), "size")) << size;
@@ -143,7 +153,7 @@ TEST_F(PresetsFile, EveryKeyOfAPresetIsChecked) {
             "preset 1: has one of polish_guidance and polish_steps, expected both or neither");
   EXPECT_TRUE(contains(refusal_with("polish_guidance", "null"), "null"));
   EXPECT_TRUE(contains(refusal_with("std", "1,\"sigma\":2"),
-                       "\"sigma\" is no key that it may have, expected guidance, mu, name, "));
+                       "unknown key \"sigma\", expected guidance, mu, name, "));
 }
 
 }  // namespace

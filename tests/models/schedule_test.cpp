@@ -137,17 +137,53 @@ TEST(Schedule, LargerPicturesSpendMoreStepsNearTheNoise) {
   EXPECT_FLOAT_EQ(large.times[10], 1.0f / (1 + 4));  // exp(mean) = sqrt(16)
 }
 
-TEST(Schedule, OnlyAGuidanceOfOneIsNone) {
+TEST(Schedule, SaysWhichBranchesRun) {
+  const auto branches = models::family_named("ideogram4").branches;
+  const auto running = [&](const std::vector<float>& guidance) {
+    ScheduleRequest request = request_of("turbo");
+    request.guidance = guidance;
+    return models::running_branches(branches, make_schedule(request));
+  };
+  using Indices = std::vector<size_t>;
+  EXPECT_EQ(running({}), (Indices{0, 1}));
+  EXPECT_EQ(running({1}), (Indices{0}));
+  EXPECT_EQ(running({0}), (Indices{1}));  // the unconditional velocity alone
+  std::vector<float> one_guided(12, 1.0f);
+  EXPECT_EQ(running(one_guided), (Indices{0}));
+  one_guided[7] = 1.5f;
+  EXPECT_EQ(running(one_guided), (Indices{0, 1}));
   ScheduleRequest request = request_of("turbo");
-  EXPECT_TRUE(is_guided(request));
-  request.guidance = {1};
-  EXPECT_FALSE(is_guided(request));
-  request.guidance.assign(12, 1.0f);
-  EXPECT_FALSE(is_guided(request));
-  request.guidance[7] = 1.5f;
-  EXPECT_TRUE(is_guided(request));
-  request.guidance = {0};  // the unconditional velocity alone
-  EXPECT_TRUE(is_guided(request));
+  request.guidance = one_guided;
+  const Schedule schedule = make_schedule(request);
+  EXPECT_EQ(models::runs_of_network(branches, 0, schedule, 12), 12);
+  EXPECT_EQ(models::runs_of_network(branches, 1, schedule, 12), 1);
+  EXPECT_EQ(models::runs_of_network(branches, 1, schedule, 7), 0);
+  EXPECT_TRUE(models::runs_unguided(branches, 0));
+  EXPECT_FALSE(models::runs_unguided(branches, 1));
+}
+
+TEST(Schedule, PhasesOfGuidanceKeepTheirShares) {
+  ScheduleRequest request;
+  request.preset = {.name = "three", .steps = 10, .phases = {{5, 4.0f}, {3, 2.0f}, {2, 1.0f}}};
+  const auto counts = [&](int steps) {
+    const auto made = models::guidance_of(request, steps);
+    std::vector<int64_t> each;
+    for (const float by : {4.0f, 2.0f, 1.0f}) {
+      each.push_back(std::count(made.begin(), made.end(), by));
+    }
+    EXPECT_TRUE(std::is_sorted(made.rbegin(), made.rend()));
+    return each;
+  };
+  using Counts = std::vector<int64_t>;
+  EXPECT_EQ(counts(10), (Counts{5, 3, 2}));
+  EXPECT_EQ(counts(20), (Counts{10, 6, 4}));
+  EXPECT_EQ(counts(3), (Counts{1, 1, 1}));
+  EXPECT_EQ(counts(2), (Counts{1, 0, 1}));
+  EXPECT_EQ(counts(1), (Counts{1, 0, 0}));
+  request.preset.phases.clear();
+  EXPECT_EQ(models::guidance_of(request, 2), (std::vector{1.0f, 1.0f}));
+  request.preset.phases = {{5, 4.0f}};
+  EXPECT_ERROR_WITH(models::guidance_of(request, 2), "a preset of 10 steps has phases");
 }
 
 TEST(Schedule, RefusesWhatMakesNoSchedule) {
@@ -161,9 +197,9 @@ TEST(Schedule, RefusesWhatMakesNoSchedule) {
   EXPECT_ERROR_WITH(make_schedule(request), "1001 steps");
   EXPECT_ERROR_WITH(make_schedule(request_of("turbo", 0)), "0x0");
   request = request_of("turbo");
-  request.preset.std = 0;
+  request.preset.parameters["std"] = 0;
   EXPECT_ERROR_WITH(make_schedule(request), "std above 0");
-  request.preset.std = std::nan("");
+  request.preset.parameters["std"] = std::nan("");
   EXPECT_ERROR_WITH(make_schedule(request), "finite");
 }
 

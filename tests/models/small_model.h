@@ -69,23 +69,27 @@ class SmallModel {
     const int side = model_.sizes.token_side;
     const models::Grid grid{defaults_.size.height / side, defaults_.size.width / side};
     std::vector<std::unique_ptr<models::Conditioning>> prompts;
-    for (const auto& network : model_.networks) {
-      const auto seen_text = network->sees_text() ? features : std::vector<float>();
-      prompts.push_back(network->prepare(ctx_, seen_text, grid));
+    for (const models::Branch& branch : family_.branches) {
+      const bool sees = branch.sees == models::BranchText::prompt;
+      prompts.push_back(model_.networks[branch.network]->prepare(
+          ctx_, sees ? features : std::vector<float>(), grid));
     }
     const int64_t channels = model_.networks.front()->latent_channels();
-    engine::Sampler sampler(ctx_, schedule, grid.tokens(), channels);
+    engine::Sampler sampler(ctx_, schedule, family_.branches, grid.tokens(), channels);
+    const auto velocity = [&](const ConstTensorView& z, int step, size_t branch,
+                              const TensorView& out) {
+      const size_t index = family_.branches[branch].network;
+      const auto run = [&](nn::AttentionScores scores) {
+        nn::Context ctx = ctx_;
+        ctx.scores = scores;
+        const float time = schedule.times[static_cast<size_t>(step)];
+        model_.networks[index]->velocity_at(ctx, *prompts[branch], z, time, out);
+      };
+      seen({family_.networks[index].name, step, run});
+      run(nn::AttentionScores::floating);
+    };
     sampler.run(engine::make_noise(1, 0, static_cast<size_t>(grid.tokens() * channels)),
-                [&](const ConstTensorView& z, int step, size_t index, const TensorView& out) {
-                  const auto run = [&](nn::AttentionScores scores) {
-                    nn::Context ctx = ctx_;
-                    ctx.scores = scores;
-                    const float time = schedule.times[static_cast<size_t>(step)];
-                    model_.networks[index]->velocity_at(ctx, *prompts[index], z, time, out);
-                  };
-                  seen({family_.networks[index].name, step, run});
-                  run(nn::AttentionScores::floating);
-                });
+                engine::one_by_one(velocity));
   }
 
  private:

@@ -7,7 +7,7 @@
 
 #include "engine/part_store.h"
 #include "formats/temporary_folder.h"
-#include "measure/difference.h"
+#include "measure/compare/difference.h"
 #include "models/qwen3/text_encoder.h"
 #include "weights/random_weights.h"
 #include "weights/written_tensors.h"

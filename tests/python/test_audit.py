@@ -146,7 +146,7 @@ def test_fail_on(octet, tmp_path, linears, flags, code):  # noqa: F811
     (["--record", "--"], ["--record has no command"]),
     (["--record", "python", "x y.py"], ["--record needs --", "-- python 'x y.py'"]),
     (["--record", "python", "x.py", "--scale", "3"],
-     ["'--scale' was not expected", "stand after --"]),
+     ["'--scale' was not expected", "put the flags of a recorded command after --"]),
     (["--record", "-o", "a.txt", "--", "true"], ["'a.txt'", ".json or .json.gz"]),
     (["--record", "--record-seconds", "0", "--", "true"], ["'0'", "from 1 to"]),
 ])
@@ -233,7 +233,7 @@ def test_a_command_that_fails_is_audited_all_the_same(record, fake):
                   "--fail-on", "fake")
     assert done.returncode == 1
     assert "fake INT8" in done.stdout.splitlines()[0]
-    assert "signal 9" in done.stderr and "until then was audited" in done.stderr
+    assert "signal 9" in done.stderr and "by then was audited" in done.stderr
 
 
 def test_json_is_alone_on_standard_output(record, fake):

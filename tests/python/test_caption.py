@@ -90,8 +90,8 @@ def test_errors_are_listed_and_end_in_a_sentence(check):
     assert '"\\u001b[2J"' in lines[1]
     assert "$.compositional_deconstruction.elements[0].bbox[3]: expected an integer" in lines[2]
     (sentence,) = done.stderr.splitlines()
-    assert sentence.endswith("caption.json: 3 errors in the caption; --fix can mend 1 of them; "
-                             "generate --any-caption runs it all the same")
+    assert sentence.endswith("caption.json: 3 errors in the caption; --fix can repair 1 of them; "
+                             "generate --any-caption runs it anyway")
 
     failed = check(dumps(broken), "--fix")
     assert failed.returncode == 1 and failed.stdout == ""
@@ -104,7 +104,7 @@ def test_what_can_be_mended_is_an_error_until_it_is(check):
     done = check(dumps(lower))
     assert done.returncode == 1
     assert "$.style_description.color_palette[0]" in done.stdout
-    assert "1 error in the caption; --fix prints it mended" in done.stderr
+    assert "1 error in the caption; --fix prints the repaired caption" in done.stderr
     assert check(dumps(lower), "--fix").stdout == dumps(CAPTION) + "\n"
     assert "color_palette[0]" in check(dumps(lower), "--fix").stderr
     assert check(dumps(lower), "--fix", "-q").stderr == ""
@@ -145,7 +145,7 @@ def test_any_caption(check):
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert all(line.startswith("warning: $") for line in lines[:-1]) and len(lines) > 2
-    assert lines[-1].endswith("caption.json: a caption to be run with --any-caption")
+    assert lines[-1].endswith("caption.json: can be run with --any-caption")
     fixed = check(text, "--any-caption", "--fix", "-q")
     assert (fixed.returncode, fixed.stdout) == (0, '{"scene":"fox","scene 2":"é"}\n')
     report = json.loads(check(text, "--any-caption", "--json", "-").stdout)

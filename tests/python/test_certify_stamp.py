@@ -67,7 +67,7 @@ def test_the_stamp(certify, octet, repository, copy, tmp_path):
                       if name.startswith("certificates")}
         assert {name for name in fields_of(shown) if name.startswith("certificates")} == documented
     assert len(inspected(octet, copy)["certificates"]) == 2
-    assert "those that were certified" in octet("inspect", copy).stdout
+    assert "the weights are the certified ones" in octet("inspect", copy).stdout
     # The stamp is no part of what is certified: a second one replaces it.
     again = passed(certify(copy, "--stamp", "--json", "-"))
     assert [each["tensors_sha256"] for each in again["checkpoint"]["files"]] == [

@@ -106,6 +106,15 @@ def test_a_registry_of_ones_own():
         name: getattr(fresh, name) for name in FIELDS}
 
 
+@pytest.mark.parametrize("lacking", ["_priority", "_lock", "_backends"])
+def test_a_registry_without_a_field_is_one_clear_error(lacking):
+    own = type(registry)()
+    vars(own).pop(lacking)
+    for call in (backend.install, backend.is_installed, backend.uninstall):
+        with pytest.raises(ImportError, match=f"registry without {lacking}; expected .* 0.2.40"):
+            call(own)
+
+
 def test_without_comfy_kitchen_it_says_so(monkeypatch):
     monkeypatch.setitem(sys.modules, "comfy_kitchen", None)
     with pytest.raises(ImportError, match="comfy-kitchen.*not installed.*pip install"):

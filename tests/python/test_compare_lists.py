@@ -122,7 +122,7 @@ def test_a_bad_caption_ends_a_comparison(compare, model, captions, bad):
 
 def test_an_empty_folder(compare, model, tmp_path):
     (tmp_path / "none").mkdir()
-    assert "has no files that end with .json" in only_sentence(
+    assert "contains no .json files" in only_sentence(
         compare(model, model, "--caption", tmp_path / "none"))
 
 

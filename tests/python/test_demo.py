@@ -47,7 +47,7 @@ def test_paints_the_caption_of_the_models_folder(demo, demo_folder):  # noqa: F8
     assert json.loads(image.text["caption"]) == CAPTION
     assert (image.text["preset"], image.text["steps"]) == ("default", str(STEPS["default"]))
     # What is on it, where it is, and how to go on.
-    assert f"\n{DESCRIPTION}\n{demo.out} (256x256, seed 7), by the small model in " in done.stdout
+    assert f"\n{DESCRIPTION}\n{demo.out} (256x256, seed 7), from the small model in " in done.stdout
     assert "octet demo --caption FILE" in done.stdout
     assert "octet generate --model FOLDER" in done.stdout
     first = demo.out.read_bytes()

@@ -211,7 +211,7 @@ BROKEN = {
     ),
     "a description": (
         {f"{LINEAR}.comfy_quant": torch.tensor(list(b"{")).byte()},
-        rf"{LINEAR}.comfy_quant is no JSON",
+        rf"{LINEAR}.comfy_quant: invalid JSON",
     ),
     "codes of another size": (
         {f"{LINEAR}.weight": torch.zeros(8, 128, dtype=torch.int8)},

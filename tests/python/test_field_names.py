@@ -1,7 +1,9 @@
 """The program says its flags for the fields that the library's sentences name in backquotes."""
 
+import json
 import re
 
+import pytest
 from demo_folder import demo_folder  # noqa: F401
 from running import octet, only_sentence  # noqa: F401
 
@@ -71,3 +73,54 @@ def test_sentences_say_flags(octet, demo_folder):  # noqa: F811
     assert "--keep: " in sentence and "`" not in sentence
     done = octet("caption", "check", "/dev/null", "--json", "-")
     assert done.returncode == 1 and "`" not in done.stdout + done.stderr
+
+
+def said_by_calls(text):
+    """The fields in source that a sentence knows: those in calls that make one of a format."""
+    calls = r"\b(?:check|check_value|fail|sentence|(?:log::)?(?:debug|info|warning|trace))\("
+    return fields_in(" ".join(re.findall(calls + r'((?:"(?:\\.|[^"\\\n])*"|[^";])*)', text)))
+
+
+def test_every_field_stands_in_the_format_of_a_sentence(repository):
+    """In other texts it would be shown in backquotes, as users' data are."""
+    assert said_by_calls('check(a, "`b` {}"); std::string c = "`d`";') == {"b"}
+    assert said_by_calls('fail("a;b `c`", d); "`e`";') == {"c"}
+    elsewhere = {}
+    for path in sorted((repository / "src").rglob("*")):
+        # Its sentences are Python's own.
+        if path.suffix not in (".h", ".cpp", ".cu", ".cuh") or path.parent.name == "python":
+            continue
+        text = path.read_text()
+        lost = fields_in(text) - said_by_calls(text) if "`" in text else set()
+        if lost:
+            elsewhere[str(path.relative_to(repository))] = lost
+    assert not elsewhere
+
+
+NAMES = ("a `device` b", "`size`", "`prompt", "\x01`device`\x02", "\x010\x02 `device` \x010\x02")
+
+
+def as_shown(name):
+    return re.sub(r"[\x01-\x1f]", lambda found: f"\\x{ord(found[0]):02x}", name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_of_files_stay_as_they_are(octet, tmp_path, name):
+    done = octet("inspect", tmp_path / name)
+    assert as_shown(name) in only_sentence(done)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_flags_stand_beside_names_of_files(octet, demo_folder, tmp_path, name):  # noqa: F811
+    (tmp_path / name).write_text("a `seed` in plain text")
+    done = octet("generate", "--model", demo_folder, "--caption", tmp_path / name)
+    sentence = only_sentence(done)
+    assert as_shown(name) in sentence
+    assert "with --prompt or --wrap-text" in sentence and "; --any-caption runs it" in sentence
+
+
+def test_findings_of_a_caption_say_flags(octet, tmp_path):
+    (tmp_path / "a `device` b").write_text("a `seed` in plain text")
+    done = octet("caption", "check", tmp_path / "a `device` b", "--json", "-")
+    assert "with --prompt or --wrap-text" in json.loads(done.stdout)["findings"][0]["rule"]
+    assert "a `device` b: 1 error" in done.stderr

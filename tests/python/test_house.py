@@ -51,7 +51,7 @@ ALLOWED_INCLUDES = [
     ("include/octet/octet.h", "#include <stdint.h>"),
     ("apps/cli/main.cpp", '#include "octet/error.h"'),
     ("apps/cli/main.cpp", "#include <CLI/CLI.hpp>"),
-    ("tests/ops/gemm_test.cpp", '#include "cpu/backend.h"'),
+    ("tests/cpu/gemm_test.cpp", '#include "cpu/backend.h"'),
 ]
 
 
@@ -103,13 +103,89 @@ def test_a_way_around_through_a_relative_path_is_seen(repository: Path, tmp_path
     assert "src/ref may not include src/cpu/pack.h" in offences[0]
 
 
-C_HEADER = "include/octet/octet.h"
+ALLOWED_IMPORTS = [
+    ("_linear.py", "from octet import _checks as checks"),
+    ("torch/ops.py", "from octet.torch.private import check"),
+    ("torch/ops.py", "from . import private"),
+    ("torch/private.py", "import torch\nkey = torch._C.DispatchKey"),
+    ("torch/model.py", "import torch\nversion = torch.__version__"),
+    ("diffusers/load.py", "from octet.torch import Int8Linear"),
+    ("comfy/registering.py", "def f(registry): return registry._priority"),
+    ("_frameworks.py", "def f():\n    from octet.torch import functional"),
+    ("__init__.py", 'import importlib\nimportlib.import_module(f"octet.{name}")'),
+]
+
+
+@pytest.mark.parametrize(("name", "text"), ALLOWED_IMPORTS)
+def test_an_allowed_import_passes(
+    repository: Path, tmp_path: Path, name: str, text: str
+) -> None:
+    write(tmp_path, f"python/octet/{name}", text + "\n")
+    assert run_check(repository, "check_layers.py", tmp_path) == (0, [])
+
+
+FORBIDDEN_IMPORTS = [
+    ("_linear.py", "from octet.torch import functional", "octet/_linear may not import"),
+    ("_linear.py", "import octet.torch", "octet/_linear may not import octet/torch"),
+    ("report.py", "def f():\n    from octet.torch import rows", "octet/report may not import"),
+    ("errors.py", "from octet import _linear", "octet/errors may not import octet/_linear"),
+    ("errors.py", "from . import _linear", "octet/errors may not import octet/_linear"),
+    ("torch/ops.py", "from ..comfy import rules", "octet/torch may not import octet/comfy"),
+    ("comfy/rules.py", "from octet.diffusers import names", "octet/comfy may not import"),
+    ("diffusers/load.py", "from octet import OctetError", "may not import octet/__init__"),
+    ("torch/ops.py", "key = torch._C.DispatchKey.CPU", "torch._C.DispatchKey.CPU is private"),
+    ("torch/ops.py", "key = _torch._C", "torch._C is private"),
+    ("torch/ops.py", "from torch._C import _is_tracing", "torch._C._is_tracing is private"),
+    ("torch/ops.py", "from torch.autograd import _profiler", "torch.autograd._profiler is"),
+    ("torch/ops.py", "import torch._inductor.config", "torch._inductor.config is private"),
+    ("torch/ops.py", 'modules.get("torch._inductor.config")', "octet/torch/private.py may use"),
+    ("comfy/rules.py", "x = registry._priority", "only octet/comfy/registering.py may"),
+    ("torch/ops.py", "y = importlib.import_module(name)", "import_module() hides what"),
+    ("torch/ops.py", 'y = __import__("octet.comfy")', "__import__() hides what"),
+    ("extras/more.py", "import os", "not in a known layer"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "expected"), FORBIDDEN_IMPORTS)
+def test_a_forbidden_import_is_named_with_its_place(
+    repository: Path, tmp_path: Path, name: str, text: str, expected: str
+) -> None:
+    write(tmp_path, f"python/octet/{name}", text + "\n")
+    status, offences = run_check(repository, "check_layers.py", tmp_path)
+    assert status == 1
+    assert len(offences) == 1
+    line = 1 + text.count("\n")
+    assert offences[0].startswith(f"python/octet/{name}:{line}: ")
+    assert expected in offences[0]
+
+
+@pytest.mark.parametrize(
+    "back",
+    [
+        "from octet.torch import linear",
+        "def f():\n    from octet.torch.linear import Int8Linear",
+        "if TYPE_CHECKING:\n    from .linear import Int8Linear",
+    ],
+)
+def test_a_circle_of_imports_is_seen(repository: Path, tmp_path: Path, back: str) -> None:
+    write(tmp_path, "python/octet/torch/linear.py", "from octet.torch import ops\n")
+    write(tmp_path, "python/octet/torch/ops.py", "\nfrom octet.torch.shared import multiply\n")
+    write(tmp_path, "python/octet/torch/shared.py", back + "\n")
+    status, offences = run_check(repository, "check_layers.py", tmp_path)
+    assert status == 1
+    assert offences == [
+        "python/octet/torch/linear.py:1: imports in a circle: "
+        "torch/linear -> torch/ops -> torch/shared -> torch/linear"
+    ]
+
+
+C_HEADERS = [f"include/octet/{name}.h" for name in ("octet", "operations", "status")]
 
 
 def test_functions_of_c_let_nothing_out(repository: Path) -> None:
     """Each that returns a status or a text does its work inside of a guard."""
-    functions = re.findall(r"^OCTET_API (?:octet_status|size_t) (\w+)\(",
-                           (repository / C_HEADER).read_text(), re.M)
+    headers = "".join((repository / header).read_text() for header in C_HEADERS)
+    functions = re.findall(r"^OCTET_API (?:octet_status|size_t) (\w+)\(", headers, re.M)
     assert len(functions) > 15
     sources = "".join(path.read_text() for path in (repository / "src/api").glob("c_*.cpp"))
     guard = (r"(?:  if \([^\n]*\n)?"
@@ -120,15 +196,17 @@ def test_functions_of_c_let_nothing_out(repository: Path) -> None:
 
 
 def test_public_functions_let_nothing_but_errors_out(repository: Path) -> None:
-    """Each is defined as a function-try-block that ends in api::rethrow_as_error()."""
+    """Each is defined as a function-try-block that ends in rethrow_as_error()."""
     # Only a std::string can fail in these.
     plain = {"remove_temporary_files", "version", "commit", "printable", "error_by_recipe",
              "set_sink", "level_from_environment"}
     names = set()
-    for header in set((repository / "include/octet").glob("*.h")) - {repository / C_HEADER}:
+    of_c = {repository / header for header in C_HEADERS}
+    for header in set((repository / "include/octet").rglob("*.h")) - of_c:
         names |= set(re.findall(r"^OCTET_API [\w:<>]+ (\w+)\(", header.read_text(), re.M))
     assert {"generate", "pull", "quantize", "list_devices", "write_picture"} <= names
-    sources = "".join(path.read_text() for path in (repository / "src/api").glob("*.cpp"))
+    sources = "".join(path.read_text() for layer in ("api", "report", "measure", "convert")
+                      for path in (repository / "src" / layer).rglob("*.cpp"))
     unguarded = {name for name in names - plain
                  if not re.search(rf"^[\w:<>]+ {name}\([^{{}}]*(?:\{{\}})?[^{{}}]*\) try {{",
                                   sources, re.M)}

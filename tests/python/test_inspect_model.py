@@ -233,7 +233,7 @@ def test_what_looks_like_one_is_listed_too(inspect, run, whole, tmp_path, suffix
         assert "odd.safetensors" in report["problem"]
         done = run(path)
         assert done.returncode == 0 and name in done.stdout
-        assert "Not a whole transformer: " in done.stdout
+        assert "Not a complete network: " in done.stdout
 
 
 def test_broken_models(run, whole, tmp_path):  # noqa: F811

@@ -5,6 +5,7 @@ Twenty seconds on two cores.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -64,6 +65,17 @@ def test_captions_sizes_and_seeds(engine, tmp_path):
     noise = np.zeros((16, 128), np.float32)
     assert engine.render(CAPTION, **QUICK, noise=noise).image.shape == (64, 64, 3)
     assert engine.render(CAPTION, **QUICK, guidance=1).report.steps == 1
+
+
+def test_pictures_as_png(engine):
+    image = pytest.importorskip("PIL.Image")
+    previews = []
+    png = {**QUICK, "output": "png", "seed": 3}
+    made = engine.render(CAPTION, **png, preview=previews.append)
+    opened = image.open(io.BytesIO(made.image))
+    np.testing.assert_array_equal(np.asarray(opened), engine.render(CAPTION, **QUICK, seed=3).image)
+    assert opened.text["seed"] == "3" and opened.text == made.metadata[0]
+    assert image.open(io.BytesIO(previews[0].image)).size == (4, 4)
 
 
 def test_progress_and_previews_on_the_thread_that_called(engine):
@@ -164,6 +176,18 @@ def test_captions_that_are_none(engine, caption):
         engine.render(CAPTION, **QUICK, progress=3)
 
 
+def test_captions_are_checked_without_an_engine():
+    report = octet.check_caption(CAPTION)
+    assert report.valid and json.loads(report.canonical)
+    assert octet.check_caption(report.canonical).canonical == report.canonical
+    report = octet.check_caption('{"elements": 3}')
+    assert not report.valid and report.canonical == ""
+    errors = [finding for finding in report.findings if finding.severity == "error"]
+    assert errors and errors[0].path.startswith("$") and errors[0].rule
+    with pytest.raises(octet.OctetTypeError):
+        octet.check_caption(3)
+
+
 @pytest.mark.parametrize(
     "model, options, words",
     [
@@ -175,6 +199,8 @@ def test_captions_that_are_none(engine, caption):
         (MODEL, {"loras": "none.safetensors:0.5"}, "none.safetensors"),
         (MODEL, {"parts": {"vae": "no/vae"}}, "no/vae"),
         (MODEL, {"progress": 3}, "`progress`"),
+        (MODEL, {"attention": "float"}, '`attention` is "float", expected one of "auto", "bf16"'),
+        (MODEL, {"keep": "streamed"}, '`keep` is "streamed", expected one of "device", "host", "s'),
     ],
 )
 def test_models_that_cannot_be_loaded(model, options, words):
@@ -184,10 +210,10 @@ def test_models_that_cannot_be_loaded(model, options, words):
 
 
 def test_what_is_loaded_and_what_is_not_any_more():
-    with octet.Engine(MODEL, device="cpu", keep={"text_encoder": "streamed"}, lazy=True) as engine:
+    with octet.Engine(MODEL, device="cpu", keep={"text_encoder": "stream"}, lazy=True) as engine:
         info = engine.info
         assert info.family == "ideogram4" and info.size == (256, 256) and info.token_side == 16
-        assert {place.part: place.where for place in info.plan}["text_encoder"] == "streamed"
+        assert {place.part: place.where for place in info.plan}["text_encoder"] == "stream"
         assert [preset.name for preset in info.presets] == ["default", "quality", "turbo"]
         assert "ideogram4" in repr(engine)
         engine.set_loras([])

@@ -33,7 +33,8 @@ def functions_of(tool: str, path: Path) -> dict:
 
 @pytest.mark.parametrize("fusion", ["none", "bias", "swiglu"])
 def test_hopper_kernels_run_hoppers_instructions(build_dir: Path, fusion: str) -> None:
-    path = build_dir / f"CMakeFiles/octet_gemm_hopper.dir/generated/gemm_hopper_{fusion}.cu.o"
+    objects = build_dir / "CMakeFiles/octet_gemm_hopper.dir/generated"
+    path = objects / f"gemm_hopper_{fusion}_packed.cu.o"
     if not path.is_file():
         pytest.skip("this build has no kernels for sm_90a")
     tool = cuobjdump()

@@ -189,9 +189,10 @@ def marked(text: bytes) -> torch.Tensor:
         ({"weight_scale": torch.ones(7, 1)}, "expected 1 or 48"),
         ({"weight_scale": torch.full((48, 1), torch.nan)}, "row 0 is nan"),
         ({"bias": torch.ones(47)}, r"bias.*expected \[48\]"),
-        ({"comfy_quant": marked(b"{")}, "no JSON"),
-        ({"comfy_quant": marked(b"[]")}, "JSON object"),
+        ({"comfy_quant": marked(b"{")}, "comfy_quant: invalid JSON"),
+        ({"comfy_quant": marked(b"[]")}, "expected an object"),
         ({"comfy_quant": marked(b'{"format": "nvfp4"}')}, "nvfp4"),
+        ({"comfy_quant": marked(b'{"format": "int8_tensorwise", "params": 3}')}, "params"),
         ({"comfy_quant": marked(b'{"format": "int8_tensorwise", "convrot": 1}')}, "true or false"),
         (
             {"comfy_quant": marked(b'{"format": "int8_tensorwise", "convrot": true}')},

@@ -283,14 +283,5 @@ TEST_F(PlannerTest, ADeletedFileIsMeasuredAnew) {
   EXPECT_EQ(log.count(), 0u) << log.all();
 }
 
-TEST(TuneModeTest, IsReadFromText) {
-  for (const TuneMode mode : {TuneMode::off, TuneMode::missing, TuneMode::all}) {
-    EXPECT_EQ(parse_tune_mode(name_of(mode)), mode);
-  }
-  EXPECT_EQ(error_of([] { parse_tune_mode("on"); }),
-            "the tune mode is 'on', expected off, missing or all");
-  EXPECT_TRUE(contains(error_of([] { parse_tune_mode(""); }), "is ''"));
-}
-
 }  // namespace
 }  // namespace octet::tune

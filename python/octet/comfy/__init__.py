@@ -9,10 +9,9 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from .tally import Report
+from .tally import Report, take_report
 
 __all__ = ["Status", "install", "is_installed", "report", "uninstall"]
 
@@ -87,8 +86,6 @@ def report(clear: bool = False) -> Report:
 
     `clear`: begin to count again.
     """
-    from .tally import take_report
-
     if _off():
         state = "Octet is not used: OCTET_COMFY is off."
     else:

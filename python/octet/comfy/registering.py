@@ -1,7 +1,8 @@
 """The backend's place in a registry of comfy-kitchen.
 
 comfy-kitchen can add a backend and replace the list of priorities. It cannot read that list, nor
-take a backend out: both need the registry's own fields, which are touched here alone.
+take a backend out: both need the registry's own fields, which are touched here alone, once it is
+known that they are there.
 """
 
 from __future__ import annotations
@@ -15,6 +16,15 @@ from comfy_kitchen.constraints import FunctionConstraints, ValidationResult
 from . import backend, rules, tally
 
 _SERVED = ValidationResult(success=True)
+_FIELDS = ("_backends", "_capabilities", "_constraints", "_disabled", "_lock", "_priority")
+
+
+def _check_fields(registry: Any) -> None:
+    missing = [field for field in _FIELDS if not hasattr(registry, field)]
+    if missing:
+        raise ImportError(f"this comfy-kitchen has a registry without {', '.join(missing)}; "
+                          "expected one as in 0.2.40, which Octet knows; install that, or a newer "
+                          "Octet")
 
 
 def _rule_of(function: str) -> Callable[[Mapping[str, Any]], ValidationResult]:
@@ -44,6 +54,7 @@ def _capabilities() -> dict[str, FunctionConstraints]:
 
 def register(registry: Any, name: str) -> list[str]:
     """The functions that are served from now on."""
+    _check_fields(registry)
     capabilities = _capabilities()
     registry.register(name, backend, capabilities)
     if name not in registry._priority:
@@ -52,11 +63,13 @@ def register(registry: Any, name: str) -> list[str]:
 
 
 def is_reachable(registry: Any, name: str) -> bool:
+    _check_fields(registry)
     return (registry._backends.get(name) is backend and name in registry._priority
             and registry.is_available(name))
 
 
 def remove(registry: Any, name: str) -> None:
+    _check_fields(registry)
     if registry._backends.get(name) is not backend:
         return
     registry.set_priority([other for other in registry._priority if other != name])

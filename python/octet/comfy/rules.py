@@ -13,14 +13,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from octet._linear import ROTATION_GROUPS
+from octet._checks import fits_rotation
+from octet.torch.private import PLAIN
+from octet.torch.runtime import DTYPES
 
 from . import kernels
 
 INT8 = torch.int8
-FLOATS = frozenset({torch.float32, torch.float16, torch.bfloat16})
-# Whose address is that of their numbers. Others may keep them elsewhere, as QuantizedTensor does.
-PLAIN = (Tensor, torch.nn.Parameter)
 MOST_COLUMNS = 131_071  # of a weight: beyond, sums of products could leave 32 bits
 
 # How many columns of x become one that is quantized.
@@ -55,7 +54,7 @@ def _unknown(function: str, arguments: Mapping[str, Any]) -> Refusal | None:
 
 
 def _is_vector(value: Any, length: int) -> bool:
-    return type(value) in PLAIN and value.dtype in FLOATS and value.numel() == length
+    return type(value) in PLAIN and value.dtype in DTYPES and value.numel() == length
 
 
 def _more(function: str, arguments: Mapping[str, Any], k: int) -> Refusal | None:
@@ -88,7 +87,7 @@ def why_not(function: str, arguments: Mapping[str, Any]) -> Refusal | None:
         return Refusal("weight", "expected a plain tensor, of no other class")
     if x.is_neg():
         return Refusal("x", "a negative view, whose numbers are others in memory")
-    if x.dtype not in FLOATS:
+    if x.dtype not in DTYPES:
         return Refusal("x", f"{x.dtype}, expected float32, float16 or bfloat16")
     shape, x_shape = weight.shape, x.shape
     if weight.dtype is not INT8 or len(shape) != 2:
@@ -109,16 +108,16 @@ def why_not(function: str, arguments: Mapping[str, Any]) -> Refusal | None:
         return Refusal("x", "its last dimension does not fit the weight")
     if get("convrot"):
         group = get("convrot_groupsize", 256)
-        if not isinstance(group, int) or group not in ROTATION_GROUPS or k % group:
+        if not fits_rotation(group, k):
             return Refusal("convrot_groupsize", f"{group} for k = {k}, expected 4, 16, 64, 256 or "
                                                 "1024, and a divisor of k")
     out_dtype = get("out_dtype")
-    if out_dtype is not None and out_dtype not in FLOATS:
+    if out_dtype is not None and out_dtype not in DTYPES:
         return Refusal("out_dtype", f"{out_dtype}, expected float32, float16 or bfloat16")
     scale, bias = get("weight_scale"), get("bias")
     if scale is None:
         return None  # a question, see below
-    if type(scale) not in PLAIN or scale.dtype not in FLOATS or scale.numel() not in (1, n):
+    if type(scale) not in PLAIN or scale.dtype not in DTYPES or scale.numel() not in (1, n):
         return Refusal("weight_scale", "expected one float, or one for each row of the weight")
     if bias is not None and not _is_vector(bias, n):
         return Refusal("bias", "expected one float for each row of the weight")

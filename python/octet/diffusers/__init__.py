@@ -9,19 +9,9 @@ pipeline as well.
 
 from __future__ import annotations
 
-try:
-    import diffusers as _diffusers
-except ImportError as error:
-    raise ImportError(
-        "octet.diffusers needs diffusers 0.40 or newer, which is not installed; try "
-        "`pip install diffusers accelerate`"
-    ) from error
+from octet._checks import check_framework
 
-if tuple(int(part) for part in _diffusers.__version__.split(".")[:2]) < (0, 40):
-    raise ImportError(
-        f"octet.diffusers needs diffusers 0.40 or newer, found {_diffusers.__version__}; try "
-        "`pip install --upgrade diffusers`"
-    )
+check_framework("octet.diffusers", "diffusers", "diffusers", (0, 40), "diffusers accelerate")
 
 import octet.torch  # noqa: E402, F401 - says what is wrong with an old torch, or none
 from octet.diffusers.config import OctetConfig  # noqa: E402

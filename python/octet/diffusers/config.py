@@ -8,10 +8,11 @@ from typing import Any
 
 from diffusers.quantizers.quantization_config import QuantizationConfigMixin
 
-from octet.torch.recipes import parse_recipe
+from octet._checks import FLOATS
+from octet._recipes import parse_recipe
 
 METHOD = "octet"
-_DTYPES = (None, "bfloat16", "float16", "float32")
+_DTYPES = (None, *sorted(FLOATS))
 
 
 class _Method(str, Enum):

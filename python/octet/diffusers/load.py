@@ -14,12 +14,12 @@ from typing import TypeVar, Union
 import torch
 from diffusers import Ideogram4Pipeline, Ideogram4Transformer2DModel
 
-from octet import OctetError
 from octet._octet import Checkpoint
 from octet.diffusers import names
 from octet.diffusers.config import OctetConfig
 from octet.diffusers.quantizer import OctetQuantizer, check_accelerate
 from octet.diffusers.staged import StagedTransformer
+from octet.errors import OctetError
 from octet.torch.model import fuse_
 
 AnyPath = Union[str, "os.PathLike[str]"]

@@ -19,14 +19,15 @@ from diffusers.utils import get_module_from_name, is_accelerate_available
 from safetensors import safe_open
 from torch import nn
 
+from octet._checks import describe
+from octet._recipes import Recipe
 from octet.diffusers.config import OctetConfig
 from octet.diffusers.modules import empty_like, put, replace_modules
 from octet.diffusers.names import listed
 from octet.torch import Int8Linear, dequantize_
-from octet.torch.checks import describe
 from octet.torch.dialect import Marker, check_scales, read_marker
 from octet.torch.model import fuse_
-from octet.torch.recipes import Recipe
+from octet.torch.runtime import DTYPES
 from octet.torch.selection import Selection, linears_of
 
 _MARK = ".comfy_quant"  # beside the weight of each INT8 linear in a file
@@ -64,7 +65,7 @@ class OctetQuantizer(DiffusersQuantizer):
     def update_torch_dtype(self, torch_dtype: torch.dtype | None) -> torch.dtype:
         if torch_dtype is None:  # what diffusers loads without one, or what was there when it saved
             torch_dtype = getattr(torch, self.quantization_config.dtype or "float32")
-        if torch_dtype not in (torch.float32, torch.bfloat16, torch.float16):
+        if torch_dtype not in DTYPES:
             raise ValueError(
                 f"torch_dtype is {torch_dtype}, expected torch.bfloat16, torch.float16 or "
                 "torch.float32: it is the type of everything that is not INT8"

@@ -8,10 +8,10 @@ import torch
 from diffusers import Ideogram4Transformer2DModel
 from torch import nn
 
-from octet import OctetError
 from octet._octet import Checkpoint, StoredWeight
 from octet.diffusers import names
 from octet.diffusers.modules import from_codes, from_weight, plain_linear, put
+from octet.errors import OctetError
 
 
 @dataclass

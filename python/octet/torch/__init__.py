@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-try:
-    import torch as _torch
-except ImportError as error:
-    raise ImportError(
-        "octet.torch needs PyTorch 2.4 or newer, which is not installed; try `pip install torch`"
-    ) from error
+from octet._checks import check_framework
 
-_version = tuple(int(part) for part in _torch.__version__.split("+")[0].split(".")[:2])
-if _version < (2, 4):
-    raise ImportError(
-        f"octet.torch needs PyTorch 2.4 or newer, found {_torch.__version__}; "
-        "try `pip install --upgrade torch`"
-    )
+check_framework("octet.torch", "PyTorch", "torch", (2, 4))
 
-from octet.torch.functional import (  # noqa: E402 - after the check above
-    int8_linear,
-    int8_linear_codes,
-    int8_linear_parts,
-    int8_mm,
-    quantize_rows,
-)
-from octet.torch.linear import Int8Linear  # noqa: E402
-from octet.torch.model import dequantize_, describe_linears, fuse_, quantize_  # noqa: E402
-from octet.torch.ops import same_bits_when_compiled  # noqa: E402
-from octet.torch.selection import default_filter  # noqa: E402
+# ruff: noqa: E402 - after the check above
+from octet.torch.functional import int8_linear, int8_linear_codes, int8_linear_parts
+from octet.torch.functional import int8_mm, quantize_rows
+from octet.torch.linear import Int8Linear
+from octet.torch.model import dequantize_, describe_linears, fuse_, quantize_
+from octet.torch.ops import same_bits_when_compiled
+from octet.torch.selection import default_filter
 
 __all__ = [
     *("Int8Linear", "default_filter", "dequantize_", "describe_linears", "fuse_", "int8_linear"),

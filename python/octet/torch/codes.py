@@ -5,10 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from octet import _checks as checks
 from octet import _octet
 from octet.report import note_run
-from octet.torch import checks
-from octet.torch.runtime import Rows, allocator, current_stream, engine_of, matrix, rows_of
+from octet.torch.private import current_stream
+from octet.torch.runtime import Rows, allocator, engine_of, matrix, rows_of
 
 
 def quantize_rows(
@@ -17,16 +18,15 @@ def quantize_rows(
     """Codes of x's shape, and a scale for each row."""
     x_dtype = checks.check_floating("x", x)
     if not x.dim():
-        checks.wrong_value("x", "[..., inputs]", x)
+        checks.wrong_value("x", x, "[..., inputs]")
     k = x.shape[-1]
     checks.check_rotation(rotation_group, k)
     if smooth is not None:
         checks.check_floating("smooth", smooth)
         checks.check_device("smooth", smooth, x.device)
-        if smooth.shape != (k,):
-            checks.wrong_value("smooth", f"[{k}]", smooth)
+        checks.check_vector("smooth", smooth, k)
         if rotation_group:
-            checks.wrong_value("smooth", "none beside a rotation", smooth)
+            checks.wrong_value("smooth", smooth, "none beside a rotation")
         smooth = smooth.detach().float().contiguous()
     codes = torch.empty(x.shape, dtype=torch.int8, device=x.device)
     scales = torch.empty(x.shape[:-1], dtype=torch.float32, device=x.device)
@@ -74,12 +74,12 @@ def linear_codes(
     biases = () if bias is None else (bias,)
     rows = rows_of((weight, weight_scale, *biases), (1, bool(biases), 0, gate_up))
     if not codes.dim() or codes.shape[-1] != rows.k:
-        checks.wrong_value("codes", f"[..., {rows.k}], the inputs of the weight", codes)
+        checks.wrong_value("codes", codes, f"[..., {rows.k}], the inputs of the weight")
     checks.check_device("weight", weight, codes.device)
     checks.check_tensor("scales", scales)
     checks.check_device("scales", scales, codes.device)
     if scales.dtype != torch.float32 or scales.numel() * rows.k != codes.numel():
-        checks.wrong_value("scales", "float32, one for each row of `codes`", scales)
+        checks.wrong_value("scales", scales, "float32, one for each row of `codes`")
     y = torch.empty(codes.shape[:-1] + (rows.outputs,), dtype=out_dtype, device=codes.device)
     if codes.numel():
         dense = scales.contiguous()
@@ -90,12 +90,12 @@ def linear_codes(
 
 def mm(a: Tensor, b: Tensor) -> Tensor:
     """a [m, k] times b [k, n], exact in int32: torch._int_mm's convention and bits."""
-    checks.check_int8("a", a, 2)
-    checks.check_int8("b", b, 2)
+    checks.check_int8("a", a, "2 dimensions")
+    checks.check_int8("b", b, "2 dimensions")
     checks.check_device("b", b, a.device)
     (m, k), n = a.shape, b.shape[1]
     if b.shape[0] != k:
-        checks.wrong_value("b", f"[{k}, columns], as `a` is {list(a.shape)}", b)
+        checks.wrong_value("b", b, f"[{k}, columns], as `a` is {list(a.shape)}")
     sums = torch.empty((m, n), dtype=torch.int32, device=a.device)
     if not sums.numel() or not k:
         return sums.zero_()

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from octet._linear import ROTATION_GROUPS
-from octet._octet import OctetError
-from octet.torch.checks import describe
+from octet import _octet
+from octet._checks import describe
+from octet.errors import OctetError
 
 _FORMAT = "int8_tensorwise"
 _LARGEST_MARKER = 65_536
@@ -42,30 +42,13 @@ def read_marker(blob: Tensor, name: str) -> Marker:
     """What the tensor says; `name` begins the sentence about one that is broken."""
     if blob.dtype != torch.uint8 or blob.dim() != 1 or blob.numel() > _LARGEST_MARKER:
         raise OctetError(f"{name} is {describe(blob)}, expected uint8 bytes of a JSON text")
-    try:
-        fields = json.loads(bytes(blob.tolist()))
-    except ValueError as error:
-        raise OctetError(f"{name} is no JSON text: {error}") from None
-    if not isinstance(fields, dict):
-        raise OctetError(f"{name} is {fields!r}, expected a JSON object")
-    if fields.get("format") != _FORMAT:
+    form, group, full_precision = _octet.parse_comfy_quant(bytes(blob.tolist()), name)
+    if form != _FORMAT:
         raise OctetError(
-            f'{name}: "format" is {fields.get("format")!r}, expected "{_FORMAT}"; octet.diffusers '
+            f'{name}: "format" is {form!r}, expected "{_FORMAT}"; octet.diffusers '
             "and `octet quantize` convert other formats"
         )
-    params = fields.get("params")
-    fields = {**(params if isinstance(params, dict) else {}), **fields}
-    flags = {}
-    for key in ("convrot", "full_precision_matrix_mult"):
-        flags[key] = fields.get(key, False)
-        if not isinstance(flags[key], bool):
-            raise OctetError(f'{name}: "{key}" is {flags[key]!r}, expected true or false')
-    group = fields.get("convrot_groupsize", 256) if flags["convrot"] else 0
-    if flags["convrot"] and (isinstance(group, bool) or group not in ROTATION_GROUPS):
-        raise OctetError(
-            f'{name}: "convrot_groupsize" is {group!r}, expected 4, 16, 64, 256 or 1024'
-        )
-    return Marker(group, flags["full_precision_matrix_mult"])
+    return Marker(group, full_precision)
 
 
 def check_scales(scales: Tensor, name: str) -> None:

@@ -6,31 +6,12 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from torch._C import _is_any_autocast_enabled, _is_tracing, _len_torch_dispatch_stack
-from torch._C._functorch import peek_interpreter_stack
-from torch.autograd import _profiler_enabled
 from torch.compiler import is_compiling
 
+from octet._checks import check_parts
 from octet.torch import ops as _ops  # noqa: F401 - registers them
-from octet.torch.checks import check_parts
+from octet.torch.private import is_plain
 from octet.torch.runtime import linear, rows_of
-
-_PLAIN = (Tensor, torch.nn.Parameter)
-
-
-def is_plain(x: Tensor) -> bool:
-    """Whether a kernel may be called as it is: no mode, transform, trace, autocast or gradient."""
-    return (
-        type(x) in _PLAIN
-        and (x.is_cpu or x.is_cuda)
-        and not (x.requires_grad and torch.is_grad_enabled())
-        and not _len_torch_dispatch_stack()
-        and not _is_any_autocast_enabled()
-        and not _profiler_enabled()
-        and not _is_tracing()
-        and peek_interpreter_stack() is None
-        and not x.is_neg()
-    )
 
 
 def int8_linear(

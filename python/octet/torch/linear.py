@@ -8,13 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from octet.errors import OctetError
+from octet._checks import check_floating, describe
+from octet._recipes import Recipe, parse_recipe
+from octet.errors import OctetError, refuse
 from octet.report import Row, note_fallback
 from octet.torch import dialect
-from octet.torch.checks import check_floating, describe, refuse
 from octet.torch.dialect import Marker
 from octet.torch.functional import int8_linear, quantize_rows
-from octet.torch.recipes import Recipe, parse_recipe
 from octet.torch.rotation import dequantize_rows
 from octet.torch.runtime import forget_rows
 from octet.torch.shared import SharedInput
@@ -83,11 +83,7 @@ class Int8Linear(nn.Linear):
     @torch.no_grad()
     def quantize_weight(self, weight: Tensor, name: str = "weight") -> None:
         """Takes a floating-point weight, on its device; as in Octet's files, to the bit."""
-        if weight.shape != (self.out_features, self.in_features):
-            refuse(
-                name,
-                f"{name} is {describe(weight)}, expected [{self.out_features}, {self.in_features}]",
-            )
+        _check_shape(weight, (self.out_features, self.in_features), name)
         device = weight.device
         if weight.is_meta:
             codes = torch.empty_like(weight, dtype=torch.int8)

@@ -8,11 +8,11 @@ from typing import Any
 
 from torch import nn
 
+from octet._recipes import Recipe, parse_recipe
 from octet.errors import OctetTypeError
 from octet.report import Row
 from octet.torch import swiglu
 from octet.torch.linear import Int8Linear
-from octet.torch.recipes import Recipe, parse_recipe
 from octet.torch.selection import Filter, Selection, linears_of
 from octet.torch.shared import SharedInput
 

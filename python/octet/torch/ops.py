@@ -10,54 +10,39 @@ as none): enough to train what lies around frozen INT8 linears.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
+from octet._checks import check_parts, check_tensor
 from octet.torch import codes as codes_calls
 from octet.torch import runtime
-from octet.torch.checks import check_parts, check_tensor
+from octet.torch.private import below_autograd, check, round_as_eager_mode, without_autocast
 from octet.torch.rotation import dequantize_rows
 
 _library = torch.library.Library("octet", "DEF")
 
-_library.define(
-    "int8_linear(Tensor x, Tensor weight, Tensor weight_scale, Tensor? bias=None, *, "
-    "Tensor? smooth=None, int rotation_group=0, bool gate_up=False, "
-    "ScalarType? out_dtype=None) -> Tensor",
-    tags=(torch.Tag.pt2_compliant_tag,),
+_OPTIONS = (
+    "Tensor? smooth=None, int rotation_group=0, bool gate_up=False, ScalarType? out_dtype=None"
 )
-_library.define(
+for _schema in (
+    f"int8_linear(Tensor x, Tensor weight, Tensor weight_scale, Tensor? bias=None, *, {_OPTIONS})"
+    " -> Tensor",
     "int8_linear_parts(Tensor x, Tensor[] weights, Tensor[] weight_scales, Tensor[] biases, *, "
-    "Tensor? smooth=None, int rotation_group=0, bool gate_up=False, "
-    "ScalarType? out_dtype=None) -> Tensor",
-    tags=(torch.Tag.pt2_compliant_tag,),
-)
-_library.define(
+    f"{_OPTIONS}) -> Tensor",
     "quantize_rows(Tensor x, Tensor? smooth=None, int rotation_group=0) -> (Tensor, Tensor)",
-    tags=(torch.Tag.pt2_compliant_tag,),
-)
-_library.define(
     "int8_linear_codes(Tensor codes, Tensor scales, Tensor weight, Tensor weight_scale, "
     "Tensor? bias, bool gate_up, ScalarType out_dtype) -> Tensor",
-    tags=(torch.Tag.pt2_compliant_tag,),
-)
-_library.define("int8_mm(Tensor a, Tensor b) -> Tensor", tags=(torch.Tag.pt2_compliant_tag,))
+    "int8_mm(Tensor a, Tensor b) -> Tensor",
+):
+    _library.define(_schema, tags=(torch.Tag.pt2_compliant_tag,))
 
 
 def _run_linear(
-    x: Tensor,
-    weight: Tensor,
-    weight_scale: Tensor,
-    bias: Tensor | None = None,
-    *,
-    smooth: Tensor | None = None,
-    rotation_group: int = 0,
-    gate_up: bool = False,
-    out_dtype: torch.dtype | None = None,
-) -> Tensor:
+    x, weight, weight_scale, bias=None, *, smooth=None, rotation_group=0, gate_up=False,
+    out_dtype=None,
+):  # fmt: skip
     biased = bias is not None
     tensors = (weight, weight_scale, bias) if biased else (weight, weight_scale)
     if smooth is not None:
@@ -67,16 +52,9 @@ def _run_linear(
 
 
 def _run_parts(
-    x: Tensor,
-    weights: Sequence[Tensor],
-    weight_scales: Sequence[Tensor],
-    biases: Sequence[Tensor],
-    *,
-    smooth: Tensor | None = None,
-    rotation_group: int = 0,
-    gate_up: bool = False,
-    out_dtype: torch.dtype | None = None,
-) -> Tensor:
+    x, weights, weight_scales, biases, *, smooth=None, rotation_group=0, gate_up=False,
+    out_dtype=None,
+):  # fmt: skip
     check_parts(weights, weight_scales, biases)
     tensors = (*weights, *weight_scales, *biases)
     if smooth is not None:
@@ -112,44 +90,32 @@ def same_bits_when_compiled(enable: bool = True) -> None:
     _same_bits = enable
 
 
-def _keep_bits() -> None:
-    config = sys.modules.get("torch._inductor.config")
-    if _same_bits and not getattr(config, "emulate_precision_casts", True):
-        config.emulate_precision_casts = True
-
-
 def _outputs(weights: Sequence[Tensor], gate_up: bool) -> int:
     rows = sum(weight.shape[0] for weight in weights)
     return rows // 2 if gate_up else rows
 
 
 def _check_inputs(x: Tensor, weight: Tensor) -> None:
-    _keep_bits()
-    torch._check(
+    if _same_bits:
+        round_as_eager_mode()
+    check(
         weight.dim() == 2 and x.dim() > 0 and x.shape[-1] == weight.shape[1],
         lambda: f"`x` is {list(x.shape)}, `weight` is {list(weight.shape)}; "
         "expected [..., inputs] and [outputs, inputs]",
     )
-    torch._check(
+    check(
         x.device == weight.device,
         lambda: f"`x` is on {x.device}, `weight` on {weight.device}; expected one device",
     )
 
 
 @torch.library.register_fake("octet::int8_linear", lib=_library)
-def _fake_linear(
-    x, weight, weight_scale, bias=None, *, smooth=None, rotation_group=0, gate_up=False,
-    out_dtype=None,
-):  # fmt: skip
-    _check_inputs(x, weight)
-    return x.new_empty((*x.shape[:-1], _outputs([weight], gate_up)), dtype=out_dtype or x.dtype)
+def _fake_linear(x, weight, weight_scale, bias=None, **options):
+    return _fake_parts(x, [weight], [weight_scale], [], **options)
 
 
 @torch.library.register_fake("octet::int8_linear_parts", lib=_library)
-def _fake_parts(
-    x, weights, weight_scales, biases, *, smooth=None, rotation_group=0, gate_up=False,
-    out_dtype=None,
-):  # fmt: skip
+def _fake_parts(x, weights, weight_scales, biases, *, gate_up=False, out_dtype=None, **options):
     _check_inputs(x, weights[0])
     return x.new_empty((*x.shape[:-1], _outputs(weights, gate_up)), dtype=out_dtype or x.dtype)
 
@@ -174,12 +140,12 @@ def _fake_mm(a, b):
 
 
 def _with_autocast(op, device_type: str):
-    key = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, f"Autocast{device_type.upper()}"))
+    quiet = without_autocast(device_type)
 
     def run(x: Tensor, *args, **options):
         dtype = torch.get_autocast_dtype(device_type)
         eligible = x.is_floating_point() and x.dtype != torch.float64
-        with torch._C._ExcludeDispatchKeyGuard(key):
+        with quiet():
             return op(x.to(dtype) if eligible else x, *args, **options)
 
     return run
@@ -210,7 +176,7 @@ class _Linear(torch.autograd.Function):
         ctx.rotation_group, ctx.gate_up = options.get("rotation_group", 0), options.get("gate_up")
         ctx.parts = parts
         weights, scales = tensors[:parts], tensors[parts : 2 * parts]
-        with torch._C._AutoDispatchBelowAutograd():
+        with below_autograd():
             return torch.ops.octet.int8_linear_parts.default(
                 x, weights, scales, tensors[2 * parts :], smooth=smooth, **options
             )
@@ -253,7 +219,7 @@ def _differentiable_linear(x, weight, weight_scale, bias=None, *, smooth=None, *
     biases = [] if bias is None else [bias]
     if _wants_gradient(x, biases):
         return _Linear.apply(x, smooth, options, 1, weight, weight_scale, *biases)
-    with torch._C._AutoDispatchBelowAutograd():
+    with below_autograd():
         return torch.ops.octet.int8_linear.default(
             x, weight, weight_scale, bias, smooth=smooth, **options
         )
@@ -263,7 +229,7 @@ def _differentiable_parts(x, weights, weight_scales, biases, *, smooth=None, **o
     if _wants_gradient(x, biases):
         tensors = (*weights, *weight_scales, *biases)
         return _Linear.apply(x, smooth, options, len(weights), *tensors)
-    with torch._C._AutoDispatchBelowAutograd():
+    with below_autograd():
         return torch.ops.octet.int8_linear_parts.default(
             x, weights, weight_scales, biases, smooth=smooth, **options
         )

@@ -9,36 +9,23 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from octet import _checks as checks
 from octet import _octet
+from octet.errors import refuse
 from octet.report import Run, run_of
-from octet.torch import checks, dialect
-from octet.torch.checks import DTYPES
+from octet.torch import dialect
+from octet.torch.private import current_device, current_stream
+from octet.torch.private import empty_strided_cpu, empty_strided_cuda
 
-try:
-    from torch._C import _cuda_getCurrentRawStream as current_stream
-    from torch._C import _cuda_getDevice as _current_device
-except ImportError:  # torch without CUDA
-
-    def current_stream(index: int) -> int:
-        return 0
-
-    def _current_device() -> int:
-        return _HOST
-
-
-try:  # as Inductor's code does: a third of what torch.empty() costs
-    from torch._C._dynamo.guards import _empty_strided_cpu, _empty_strided_cuda
-except ImportError:
-    _empty_strided_cpu = _empty_strided_cuda = None
-
-
+# Of activations, outputs and biases, with the engine's numbers.
+DTYPES = {getattr(torch, name): code for name, code in checks.FLOATS.items()}
 _HOST = -1  # what Tensor.get_device() says of CPUs
 _data_ptr = Tensor.data_ptr
 
@@ -68,7 +55,7 @@ def engine_of(tensor: Tensor) -> _octet.Device:
         return engine(tensor.get_device())
     if tensor.is_cpu:
         return engine(_HOST)
-    checks.wrong_value("x", "it on a CPU or an NVIDIA GPU; move it, or keep the linear", tensor)
+    checks.wrong_value("x", tensor, "it on a CPU or an NVIDIA GPU; move it, or keep the linear")
 
 
 @cache
@@ -104,16 +91,16 @@ class Rows:
         self.held: list[Tensor] = []  # copies whose addresses are used
         self.device = weights[0].device
         if not isinstance(self.gate_up, bool):
-            checks.refuse("gate_up", f"`gate_up` is {self.gate_up!r}; expected True or False")
+            refuse("gate_up", f"`gate_up` is {self.gate_up!r}; expected True or False")
         for tensor in tensors:  # addresses say nothing of it
             if tensor.is_neg():
-                checks.wrong_value("weight", "numbers as they lie in memory: resolve_neg()", tensor)
+                checks.wrong_value("weight", tensor, "numbers as they lie in memory: resolve_neg()")
         _check_parts(weights, scales, biases, smooth, self.device)
         self.addresses = [checks.check_memory("weight", tensor) for tensor in tensors]
         self.n, self.k = sum(weight.shape[0] for weight in weights), weights[0].shape[1]
         self.outputs = self.n // 2 if self.gate_up else self.n
         if self.gate_up and (biased or self.n % 2):
-            checks.wrong_value("weight", "as many gate as up rows, and no bias", weights[0])
+            checks.wrong_value("weight", weights[0], "as many gate as up rows, and no bias")
         checks.check_rotation(self.group, self.k)
         self.engine, self.index = engine_of(weights[0]), weights[0].get_device()
 
@@ -163,13 +150,8 @@ class Rows:
         first = parts[0].detach()
         if len(parts) == 1:
             return first
-        # Neighbours by chance, of different storages, are not one tensor.
-        storage, end = first.untyped_storage().data_ptr(), first.data_ptr()
-        for part in parts:
-            adjoins = part.data_ptr() == end and part.untyped_storage().data_ptr() == storage
-            if not adjoins or not part.is_contiguous() or part.dtype != first.dtype:
-                return self._hold(torch.cat([part.detach() for part in parts]))
-            end += part.numel() * part.element_size()
+        if not adjoin(parts):
+            return self._hold(torch.cat([part.detach() for part in parts]))
         size = (sum(part.shape[0] for part in parts), *first.shape[1:])
         return first.as_strided(size, _dense_strides(size))  # that of a single row may be any
 
@@ -199,26 +181,20 @@ class Rows:
         smooth = None if smooth is None else smooth.detach().float().contiguous()
         self.weight = _octet.PackedWeight(
             *(self.engine, rows.data_ptr(), self.n, self.k, scale.data_ptr()),
-            0 if bias is None else bias.data_ptr(),
-            0 if smooth is None else smooth.data_ptr(),
-            *(self.group, self.gate_up),
+            *(_address(bias), _address(smooth), self.group, self.gate_up),
         )
         self.held.clear()  # copied once more, into the packed weight
 
     def _borrow(
         self, rows: Tensor, scale: Tensor, bias: Tensor | None, smooth: Tensor | None
     ) -> None:
+        bias = None if bias is None else self._dense(bias, bias.dtype)
+        smooth = None if smooth is None else self._dense(smooth, torch.float32)
         self.weight = _octet.PlainWeight(
             *(rows.data_ptr(), self.n, self.k, rows.stride(0), scale.data_ptr(), scale.numel()),
-            *self._bias_and_type(bias),
-            0 if smooth is None else self._dense(smooth, torch.float32).data_ptr(),
+            *(_address(bias), 0 if bias is None else DTYPES[bias.dtype], _address(smooth)),
             *(self.group, self.gate_up),
         )
-
-    def _bias_and_type(self, bias: Tensor | None) -> tuple[int, int]:
-        if bias is None:
-            return 0, 0
-        return self._dense(bias, bias.dtype).data_ptr(), DTYPES[bias.dtype]
 
     # A copy of the tensor makes its own.
     def __deepcopy__(self, memo: dict[int, Any]) -> None:
@@ -226,6 +202,10 @@ class Rows:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (type(None), ())
+
+
+def _address(tensor: Tensor | None) -> int:
+    return 0 if tensor is None else tensor.data_ptr()
 
 
 def _check_parts(
@@ -236,25 +216,24 @@ def _check_parts(
     device: torch.device,
 ) -> None:
     for weight, scale in zip(weights, scales):
-        checks.check_int8("weight", weight, 2)
+        checks.check_int8("weight", weight, "2 dimensions")
         checks.check_device("weight", weight, device)
         checks.check_device("weight_scale", scale, device)
         if weight.shape[1] != weights[0].shape[1] or not weight.numel():
-            checks.wrong_value("weight", "[outputs, inputs], none of them 0", weight)
+            checks.wrong_value("weight", weight, "[outputs, inputs], none of them 0")
         if not scale.is_floating_point():
-            checks.wrong_type("weight_scale", "float32", scale)
+            checks.wrong_type("weight_scale", scale, "float32")
         if scale.numel() not in (1, weight.shape[0]):
-            checks.wrong_value("weight_scale", f"1 or {weight.shape[0]} of them", scale)
+            checks.wrong_value("weight_scale", scale, f"1 or {weight.shape[0]} of them")
     for weight, bias in zip(weights, biases):
         checks.check_floating("bias", bias)
         checks.check_device("bias", bias, device)
-        if bias.shape != weight.shape[:1]:
-            checks.wrong_value("bias", f"[{weight.shape[0]}]", bias)
+        checks.check_vector("bias", bias, weight.shape[0])
     if smooth is not None:
         checks.check_floating("smooth", smooth)
         checks.check_device("smooth", smooth, device)
         if smooth.numel() != weights[0].shape[1]:
-            checks.wrong_value("smooth", f"[{weights[0].shape[1]}]", smooth)
+            checks.wrong_value("smooth", smooth, f"[{weights[0].shape[1]}]")
 
 
 def rows_of(tensors: tuple[Tensor, ...], options: tuple[int, bool, int, bool]) -> Rows:
@@ -296,12 +275,13 @@ def linear(x: Tensor, rows: Rows, out_dtype: torch.dtype | None) -> Tensor:
     if dtype not in DTYPES:
         checks.check_floating("x", x)
     if not shape or shape[-1] != rows.k:
-        checks.wrong_value("x", f"[..., {rows.k}], the inputs of the weight", x)
+        checks.wrong_value("x", x, f"[..., {rows.k}], the inputs of the weight")
     if x.get_device() != index or x.is_cuda != (index >= 0):
         checks.check_device("x", x, rows.device)
     if out_dtype is not None and out_dtype is not dtype:
         dtype = out_dtype
-        checks.check_output(dtype)
+        if dtype not in DTYPES:
+            checks.check_output(dtype)
     y, m, kernel = multiply(rows.engine, rows.weight, index, x, shape, rows.outputs, dtype)
     if m:
         rows.ran(kernel, m)
@@ -323,9 +303,9 @@ def multiply(
     k, x_dtype = shape[-1], x.dtype
     x, m, stride = (x, x.numel() // k, k) if x.is_contiguous() else matrix(x, k)
     if index == _HOST:
-        make = _empty_strided_cpu
+        make = empty_strided_cpu
     else:  # what makes it on a GPU, makes it on the current one
-        make = _empty_strided_cuda if _current_device() == index else None
+        make = empty_strided_cuda if current_device() == index else None
     size, strides = (m, columns), (columns, 1)
     if len(shape) != 2:
         extents = [*shape]  # slices of a torch.Size take a microsecond
@@ -352,6 +332,19 @@ def multiply(
     )
     # fmt: on
     return y, m, kernel
+
+
+def adjoin(tensors: Sequence[Tensor]) -> bool:
+    """Whether they lie one after the other, as one tensor would."""
+    first, end = tensors[0], tensors[0].data_ptr()
+    # Neighbours by chance, of different storages, are not one tensor.
+    storage = first.untyped_storage().data_ptr()
+    for tensor in tensors:
+        adjoins = tensor.data_ptr() == end and tensor.untyped_storage().data_ptr() == storage
+        if not adjoins or not tensor.is_contiguous() or tensor.dtype != first.dtype:
+            return False
+        end += tensor.numel() * tensor.element_size()
+    return True
 
 
 def _dense_strides(size: tuple[int, ...]) -> tuple[int, ...]:

@@ -12,14 +12,13 @@ from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
 from typing import Union
 
-import torch
 from torch import nn
 
 from octet.errors import OctetTypeError
+from octet.torch.runtime import DTYPES
 
 Filter = Union[Callable[[str, nn.Linear], bool], str, Iterable[str], None]
 
-_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 _SMALLEST_SIDE = 16
 _SMALLEST_SHARE = 256  # of the largest weight's size, the least worth a product in INT8
 # Names, or parts of names between underscores, of what conditions a block.
@@ -74,7 +73,7 @@ class Selection:
 
     def obstacle(self, linear: nn.Linear) -> str:
         """Why it cannot be INT8 though it was chosen."""
-        if linear.weight.dtype not in _DTYPES:
+        if linear.weight.dtype not in DTYPES:
             return f"its weight is {linear.weight.dtype}"
         if linear._forward_hooks or linear._forward_pre_hooks or hasattr(linear, "_hf_hook"):
             return "its calls are watched by hooks; quantize before they are added"

@@ -16,18 +16,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
-from torch._C import _is_any_autocast_enabled
+from torch import Tensor, nn
 from torch.compiler import is_compiling
 
 from octet.torch.functional import int8_linear_parts
-from octet.torch.runtime import current_stream
-
-if TYPE_CHECKING:
-    from octet.torch.linear import Int8Linear
+from octet.torch.private import current_stream, is_any_autocast_enabled
+from octet.torch.runtime import adjoin
 
 # Products in a row of which not all members took their part. One may be due to an exception in the
 # model; more of them mean that some members are never called.
@@ -55,13 +52,13 @@ def _state(x: Tensor) -> tuple[Any, ...]:
     """What a product depends on beside the tensor object itself."""
     version = 0 if x.is_inference() else x._version
     stream = current_stream(x.get_device()) if x.is_cuda else 0
-    return version, stream, torch.is_grad_enabled(), _is_any_autocast_enabled()
+    return version, stream, torch.is_grad_enabled(), is_any_autocast_enabled()
 
 
 class SharedInput:
-    """Linears of equal inputs, which share it until they are seen with different ones."""
+    """Int8Linears of equal inputs, which share it until they are seen with different ones."""
 
-    def __init__(self, members: list[Int8Linear]) -> None:
+    def __init__(self, members: list[nn.Linear]) -> None:
         self.members = members
         self.plan = _Plan((0,) * len(members), (), ())
         self.unfinished = 0
@@ -71,7 +68,7 @@ class SharedInput:
             member.shared, member.place = self, place
         self.join()
 
-    def mates_of(self, place: int) -> list[Int8Linear]:
+    def mates_of(self, place: int) -> list[nn.Linear]:
         """Those that one product serves, this member among them."""
         return [self.members[mate] for mate in self.plan.mates[place]]
 
@@ -178,7 +175,7 @@ class SharedInput:
         return {**self.__dict__, "runs": {}, "traced": {}}
 
 
-def multiply(members: list[Int8Linear], x: Tensor, gate_up: bool = False) -> Tensor:
+def multiply(members: list[nn.Linear], x: Tensor, gate_up: bool = False) -> Tensor:
     """The product of all members, side by side."""
     first = members[0]
     biased = first._parameters["bias"] is not None
@@ -196,16 +193,16 @@ def _all_but(place: int, mates: tuple[int, ...]) -> int:
     return sum([1 << mate for mate in mates if mate != place])
 
 
-def _agree(members: list[Int8Linear]) -> bool:
+def _agree(members: list[nn.Linear]) -> bool:
     """Whether one product can serve them all."""
     return len({_traits(member) for member in members}) == 1 and _can_share(members[0])
 
 
-def _can_share(member: Int8Linear) -> bool:
+def _can_share(member: nn.Linear) -> bool:
     return not (member.full_precision or member.pre_quant_scale is not None)
 
 
-def _traits(member: Int8Linear) -> tuple[Any, ...]:
+def _traits(member: nn.Linear) -> tuple[Any, ...]:
     bias = member.bias
     return (
         *(member.in_features, member.weight.device, member.weight.dtype, member.rotation_group),
@@ -216,22 +213,13 @@ def _traits(member: Int8Linear) -> tuple[Any, ...]:
 
 def _lay_out(places: list[dict[str, Any]], name: str) -> None:
     tensors = [place[name] for place in places]
-    if tensors[0].is_meta:
-        return
-    # Neighbours by chance, of different storages, are not one tensor.
-    storage, end = tensors[0].untyped_storage().data_ptr(), tensors[0].data_ptr()
-    for tensor in tensors:
-        adjoins = tensor.data_ptr() == end and tensor.untyped_storage().data_ptr() == storage
-        if not adjoins or not tensor.is_contiguous():
-            break
-        end += tensor.numel() * tensor.element_size()
-    else:
+    if tensors[0].is_meta or adjoin(tensors):
         return
     whole = torch.cat([tensor.detach() for tensor in tensors])
     start = 0
     for place, tensor in zip(places, tensors):
         part = whole.narrow(0, start, tensor.shape[0])
-        if isinstance(tensor, torch.nn.Parameter):
+        if isinstance(tensor, nn.Parameter):
             tensor.data = part
         else:
             place[name] = part

@@ -27,14 +27,13 @@ constexpr int64_t kRowsPerPass = 512;
 constexpr int64_t kTasksPerThread = 4;  // evens out threads that are slowed down
 constexpr int64_t kL2Share =
     512 << 10;  // bytes of L2 for the accumulators of a group, and as much for a
-constexpr int64_t kCacheLine = 64;
 
 thread_local Scratch caller_scratch;  // the packed rows of a, shared by all threads of a call
 thread_local Scratch bias_scratch;    // the bias in f32, shared as well
 thread_local Scratch task_scratch;    // one b panel and the accumulators of one task
 
 // One matmul in the terms of its micro-kernel.
-struct Job {
+struct MatmulJob {
   const FloatMicroKernel& micro;
   const ConstTensorView& a;
   const ConstTensorView& b;
@@ -67,16 +66,16 @@ struct Pass {
   int64_t panels;
 
   // Where a panel of one k block lies. Blocks before the last all have job.block columns.
-  std::byte* packed(const Job& job, int64_t panel, int64_t k_at) const {
+  std::byte* packed(const MatmulJob& job, int64_t panel, int64_t k_at) const {
     const int64_t columns = k_at * panels + panel * job.padded_length(k_at);
     return job.packed_a + columns * job.micro.tile_m * job.micro.packed_bytes;
   }
-  int64_t panel_rows(const Job& job, int64_t panel) const {
+  int64_t panel_rows(const MatmulJob& job, int64_t panel) const {
     return std::min<int64_t>(job.micro.tile_m, rows - panel * job.micro.tile_m);
   }
 };
 
-void pack_a_panel(const Job& job, const Pass& pass, int64_t panel) {
+void pack_a_panel(const MatmulJob& job, const Pass& pass, int64_t panel) {
   const int64_t row = pass.row + panel * job.micro.tile_m;
   for (int64_t k_at = 0; k_at < job.k; k_at += job.block) {
     job.micro.pack_a(job.source(job.a, row, pass.panel_rows(job, panel), k_at),
@@ -89,7 +88,7 @@ void pack_a_panel(const Job& job, const Pass& pass, int64_t panel) {
 class Prefetcher {
  public:
   // `k_at` at or past the end of k: there is nothing to ask for.
-  Prefetcher(const Job& job, int64_t n_panel, int64_t k_at, int64_t steps) {
+  Prefetcher(const MatmulJob& job, int64_t n_panel, int64_t k_at, int64_t steps) {
     if (k_at >= job.k) return;
     const PanelSource source = job.b_source(n_panel, k_at);
     base_ = static_cast<const std::byte*>(source.data);
@@ -124,7 +123,7 @@ struct Group {
   int64_t m_first, m_last;
 };
 
-void multiply_group(const Job& job, const Pass& pass, const Group& group) {
+void multiply_group(const MatmulJob& job, const Pass& pass, const Group& group) {
   const FloatMicroKernel& micro = job.micro;
   const int64_t m_panels = group.m_last - group.m_first;
   const int64_t tile_elements = micro.tile_m * micro.tile_n;
@@ -186,7 +185,7 @@ const float* widened_bias(const ConstTensorView& bias, int64_t length) {
 }
 
 // n panels per task: as many as share a's block in L2, fewer when threads would have nothing to do.
-int64_t panels_per_group(const Job& job, const Pass& pass, int64_t n_panels, int threads) {
+int64_t panels_per_group(const MatmulJob& job, const Pass& pass, int64_t n_panels, int threads) {
   const int64_t rows = pass.panels * job.micro.tile_m;
   if (rows * job.k * job.micro.packed_bytes <= kL2Share) return 1;  // a stays in L2 by itself
   const int64_t acc_bytes = rows * job.micro.tile_n * static_cast<int64_t>(sizeof(float));
@@ -208,18 +207,18 @@ void matmul(ThreadPool& pool, const MatmulKernel& kernel, const ConstTensorView&
   const int64_t pass_rows = round_up(ceil_div(m, ceil_div(m, kRowsPerPass)), micro.tile_m);
   std::byte* packed_a =
       caller_scratch.at_least(pass_rows * round_up(k, micro.k_step) * micro.packed_bytes);
-  const Job job{micro,
-                a,
-                b,
-                out,
-                m,
-                n,
-                k,
-                bits_of(a.dtype) / 8,
-                bits_of(out.dtype) / 8,
-                block,
-                packed_a,
-                widened_bias(bias, round_up(n, micro.tile_n))};
+  const MatmulJob job{micro,
+                      a,
+                      b,
+                      out,
+                      m,
+                      n,
+                      k,
+                      bits_of(a.dtype) / 8,
+                      bits_of(out.dtype) / 8,
+                      block,
+                      packed_a,
+                      widened_bias(bias, round_up(n, micro.tile_n))};
 
   const int64_t n_panels = ceil_div(n, micro.tile_n);
   for (int64_t row = 0; row < m; row += pass_rows) {

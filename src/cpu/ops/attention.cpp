@@ -27,14 +27,13 @@ namespace {
 constexpr int64_t kRowsPerTask = 128;
 constexpr int64_t kKeysPerBlock = 512;
 constexpr int64_t kKeysPerCausalBlock = 128;  // as wide as the chunks are high: half is skipped
-constexpr int64_t kTasksPerThread = 2;
-constexpr int64_t kCacheLine = 64;
+constexpr int64_t kAttentionTasksPerThread = 2;
 
 thread_local Scratch packed_scratch;  // k and v of all heads, shared by all threads of a call
-thread_local Scratch task_scratch;
+thread_local Scratch attention_scratch;
 
 // One call in the terms of its micro-kernel.
-struct Job {
+struct AttentionJob {
   const Workers& workers;
   const AttentionArgs& args;
   const FloatMicroKernel& micro;
@@ -95,12 +94,12 @@ void transpose(const ConstTensorView& in, T* out, int64_t out_stride) {
   }
 }
 
-void pack_block(const Job& job, int64_t kv_head, int64_t block) {
+void pack_block(const AttentionJob& job, int64_t kv_head, int64_t block) {
   const int64_t first = block * job.width, count = job.block_keys(block);
   job.k_panels(count).pack_all(job.head_rows(job.args.k, kv_head, first, count),
                                job.packed_k(kv_head, block));
   const ConstTensorView v = job.head_rows(job.args.v, kv_head, first, count);
-  std::byte* transposed = task_scratch.at_least(job.head_dim * count * bits_of(v.dtype) / 8);
+  std::byte* transposed = attention_scratch.at_least(job.head_dim * count * bits_of(v.dtype) / 8);
   if (v.dtype == DType::bf16) {
     transpose(v, reinterpret_cast<bf16_t*>(transposed), count);
   } else {
@@ -123,7 +122,7 @@ struct Chunk {
 
 // Exponentials of one row's scores, with zeros where it does not see a key. Returns the factor of
 // the accumulators so far.
-float softmax_row(const Job& job, const float* scores, int64_t visible, int64_t count,
+float softmax_row(const AttentionJob& job, const float* scores, int64_t visible, int64_t count,
                   RunningRow& row, std::byte* weights) {
   const int64_t weight_bytes = bits_of(job.weight_type) / 8;
   std::memset(weights + visible * weight_bytes, 0,
@@ -140,7 +139,7 @@ float softmax_row(const Job& job, const float* scores, int64_t visible, int64_t 
   return static_cast<float>(rescale);
 }
 
-void attend(const Job& job, const Chunk& chunk) {
+void attend(const AttentionJob& job, const Chunk& chunk) {
   const AttentionArgs& args = job.args;
   const FloatMicroKernel& micro = job.micro;
   const int64_t head_dim = job.head_dim;
@@ -160,7 +159,7 @@ void attend(const Job& job, const Chunk& chunk) {
   const int64_t tiles_at = buffers.reserve(accumulator_bytes(micro, q));
   const int64_t part_at = buffers.reserve(chunk.rows * head_dim * kFloat);
   const int64_t acc_at = buffers.reserve(chunk.rows * head_dim * kFloat);
-  std::byte* memory = task_scratch.at_least(buffers.total());
+  std::byte* memory = attention_scratch.at_least(buffers.total());
   auto* tiles = reinterpret_cast<float*>(memory + tiles_at);
   auto* acc = reinterpret_cast<float*>(memory + acc_at);
   std::memset(acc, 0, static_cast<size_t>(chunk.rows * head_dim * kFloat));
@@ -207,13 +206,14 @@ void attend(const Job& job, const Chunk& chunk) {
 
 void attention(const Workers& workers, const MatmulKernel& kernel, const AttentionArgs& args) {
   const FloatMicroKernel& micro = *kernel.micro;
-  Job job{.workers = workers,
-          .args = args,
-          .micro = micro,
-          .weight_type = micro.packed_bytes == 2 ? DType::bf16 : DType::f32,
-          .head_dim = args.head_dim(),
-          .keys = args.keys(),
-          .width = std::min(args.causal ? kKeysPerCausalBlock : kKeysPerBlock, args.keys())};
+  AttentionJob job{
+      .workers = workers,
+      .args = args,
+      .micro = micro,
+      .weight_type = micro.packed_bytes == 2 ? DType::bf16 : DType::f32,
+      .head_dim = args.head_dim(),
+      .keys = args.keys(),
+      .width = std::min(args.causal ? kKeysPerCausalBlock : kKeysPerBlock, args.keys())};
   job.k_bytes = round_up(job.k_panels(job.width).bytes(), kCacheLine);
   job.block_bytes = job.k_bytes + round_up(job.v_panels(job.width).bytes(), kCacheLine);
   job.packed = packed_scratch.at_least(args.kv_heads * job.blocks() * job.block_bytes);
@@ -222,7 +222,8 @@ void attention(const Workers& workers, const MatmulKernel& kernel, const Attenti
   });
 
   // As many rows as share a packed block well, fewer when threads would have nothing to do.
-  const int64_t fair = ceil_div(args.rows() * args.heads, kTasksPerThread * workers.pool.threads());
+  const int64_t fair =
+      ceil_div(args.rows() * args.heads, kAttentionTasksPerThread * workers.pool.threads());
   job.rows_per_task = std::clamp<int64_t>(round_up(fair, micro.tile_m), micro.tile_m,
                                           kRowsPerTask / micro.tile_m * micro.tile_m);
   const int64_t chunks = ceil_div(args.rows(), job.rows_per_task);

@@ -15,13 +15,12 @@
 namespace octet::cpu {
 namespace {
 
-constexpr int64_t kTasksPerThread = 4;
+constexpr int64_t kImageTasksPerThread = 4;
 constexpr int64_t kChunkBytes = 1 << 20;  // of the packed rows of a task: half of an L2
-constexpr int64_t kCacheLine = 64;
 
-thread_local Scratch weight_scratch;  // the packed weight, shared by all threads of a call
-thread_local Scratch bias_scratch;    // and the bias in f32
-thread_local Scratch task_scratch;
+thread_local Scratch weight_scratch;      // the packed weight, shared by all threads of a call
+thread_local Scratch image_bias_scratch;  // and the bias in f32
+thread_local Scratch image_scratch;
 
 // Sums over some rows, [channels] each.
 struct Moments {
@@ -120,13 +119,13 @@ void conv2d(const Workers& workers, const MatmulKernel& kernel, const ConvArgs& 
                               weight.rows_of(panel), k, args.weight.row_stride()),
         panel, packed_weight);
   });
-  float* bias = floats(bias_scratch, round_up(columns, micro.tile_n));
+  float* bias = floats(image_bias_scratch, round_up(columns, micro.tile_n));
   for (int64_t j = 0; j < round_up(columns, micro.tile_n); ++j) {
     bias[j] = j < columns ? load_at(args.bias, j) : 0;
   }
 
   const int64_t row_packed = std::max<int64_t>(1, k * micro.packed_bytes);
-  const int64_t fair = ceil_div(pixels, kTasksPerThread * workers.pool.threads());
+  const int64_t fair = ceil_div(pixels, kImageTasksPerThread * workers.pool.threads());
   const int64_t per_task =
       round_up(std::clamp<int64_t>(kChunkBytes / row_packed, 1, fair), micro.tile_m);
   workers.pool.run(ceil_div(pixels, per_task), [&](int64_t task, int) {
@@ -135,7 +134,7 @@ void conv2d(const Workers& workers, const MatmulKernel& kernel, const ConvArgs& 
     const int64_t unfolded_bytes = round_up(micro.tile_m * k * element_bytes, kCacheLine);
     const int64_t packed_bytes = round_up(a.bytes(), kCacheLine);
     std::byte* unfolded =
-        task_scratch.at_least(unfolded_bytes + packed_bytes + accumulator_bytes(micro, a));
+        image_scratch.at_least(unfolded_bytes + packed_bytes + accumulator_bytes(micro, a));
     std::byte* packed = unfolded + unfolded_bytes;
     for (int64_t panel = 0; panel < a.count(); ++panel) {
       const int64_t at = first + panel * micro.tile_m;

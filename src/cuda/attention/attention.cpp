@@ -66,11 +66,7 @@ std::string_view Attention::run(const AttentionArgs& args) {
   const FlashKernel* kernel = choose(args);
   if (prefers_cudnn(args, kernel) && run_by_cudnn(args)) return kCudnn;
   if (kernel != nullptr) {
-    if (kernel->has_half_sums()) {
-      run_with_half_sums(*kernel, args);
-    } else {
-      launcher_.launch(*kernel, args);
-    }
+    launcher_.launch(*kernel, args);
     return kernel->name;
   }
   check(!args.is_int8(),
@@ -89,7 +85,7 @@ bool Attention::run_by_cudnn(const AttentionArgs& args) {
   } catch (const Error& error) {
     if (force_cudnn_) throw;
     cudnn_failed_ = true;
-    log::warning("{}; Octet's own kernels are used", error.what());
+    log::warning("{}; Octet's own kernels are used", error.sentence());
     return false;
   }
 }
@@ -109,20 +105,6 @@ std::string Attention::why_no_int8(int64_t head_dim, DType results, bool values)
   }
   return fmt::format("this GPU, sm_{}, has no INT8 attention {}for heads of {} channels",
                      device_.traits().architecture(), values ? "with INT8 values " : "", head_dim);
-}
-
-void Attention::run_with_half_sums(const FlashKernel& kernel, const AttentionArgs& args) {
-  const int64_t keys = args.keys(), channels = args.v.shape[1];
-  const int64_t blocks = ceil_div(keys, FlashTile::kScaledKeys);
-  const Buffer values = device_.allocate_scratch(bytes_of(DType::f16, {keys, channels}));
-  const Buffer scales = device_.allocate_scratch(bytes_of(DType::f32, {args.kv_heads, blocks}));
-  const TensorView half_values(values.data(), DType::f16, {keys, channels});
-  const TensorView half_scales(scales.data(), DType::f32, {args.kv_heads, blocks});
-  launch_half_values(args.v, args.kv_heads, half_values, half_scales, device_.stream());
-  check_launch("scaling values");
-  AttentionArgs with_half = args;
-  with_half.v = half_values, with_half.v_scales = half_scales;
-  launcher_.launch(kernel, with_half);
 }
 
 void Attention::run_unfused(const AttentionArgs& args) {

@@ -30,8 +30,6 @@ class Attention {
   bool prefers_cudnn(const AttentionArgs& args, const FlashKernel* kernel);
   // False, with a warning, when it fails and is not forced; it is not tried again then.
   bool run_by_cudnn(const AttentionArgs& args);
-  // With values in f16, which are made here, in memory as below.
-  void run_with_half_sums(const FlashKernel& kernel, const AttentionArgs& args);
   // F32 stays F32 throughout; of BF16 the weights of the values are rounded to BF16. Its memory,
   // some hundred megabytes for large problems, comes from the device's pool and goes back to it.
   void run_unfused(const AttentionArgs& args);

@@ -309,7 +309,7 @@ CudnnAttention::Plan& CudnnAttention::plan_of(const AttentionArgs& args) {
     if (handle_ == nullptr) start();
     plan = std::make_unique<Plan>(handle_, args);
   } catch (const Error& error) {
-    log::debug("{}", error.what());
+    log::debug("{}", error.sentence());
     plan = std::make_unique<Plan>(error.what());
   }
   return *plan;

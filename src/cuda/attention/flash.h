@@ -27,8 +27,6 @@ struct FlashKernel {
   FlashKernel(const FlashTile& tile, const void* code);
   FlashKernel(const HopperFlashTile& tile, const void* code);
   const HopperFlashTile* hopper() const { return std::get_if<HopperFlashTile>(&tile); }
-  // It takes values as launch_half_values() leaves them, of problems whose values are BF16.
-  bool has_half_sums() const;
 
   // Why it cannot run at all on a device with such traits; empty when it can.
   std::string unsuitable(const DeviceTraits& device) const;
@@ -52,8 +50,7 @@ class FlashLauncher {
  public:
   explicit FlashLauncher(Device& device) : device_(device) {}
 
-  // Only what was not refused, with values in f16 and their scales where it has f16 sums. The
-  // device is current.
+  // Only what was not refused. The device is current.
   void launch(const FlashKernel& kernel, const AttentionArgs& args);
   // Of those that take a problem, which one is likely the fastest; null: none takes it.
   const FlashKernel* choose(const AttentionArgs& args) const;

@@ -71,7 +71,6 @@ const FlashKernel* FlashLauncher::choose(const AttentionArgs& args) const {
   double best_time = 0;
   for (const FlashKernel& kernel : flash_kernels()) {
     if (!kernel.refusal(args, device_.traits()).empty()) continue;
-    if (kernel.has_half_sums()) continue;  // by name alone: see kFlashTiles
     const HopperFlashTile* tile = kernel.hopper();
     if (tile == nullptr) return best != nullptr ? best : &kernel;
     const double time = share(*tile, args).time;
@@ -104,10 +103,6 @@ void FlashLauncher::launch_sm80(const FlashKernel& kernel, const FlashTile& tile
     params.q_scales = args.q_scales.as<float>(), params.k_scales = args.k_scales.as<float>();
     params.q_scale_stride = args.q_scales.row_stride();
     params.k_scale_stride = args.k_scales.row_stride();
-  }
-  if (tile.half_sums) {
-    params.v_scales = args.v_scales.as<float>();
-    params.v_scale_stride = static_cast<int>(args.v_scales.row_stride());
   }
   allow_shared_memory(kernel);
   // Blocks of one head run at about the same time: its keys and values stay in the L2.

@@ -1,8 +1,8 @@
 // Attention in one kernel, for sm_80 and everything newer: scores never leave the registers.
 //
 // A warp owns 16 rows of q and all columns of their output. For each block of keys it computes the
-// scores S = Q K^T, moves its running maximum, P = 2^(S - maximum) (rounded to BF16, or to f16),
-// and adds P V to the output, which is divided by the sum of P at the end. What mma.sync leaves in
+// scores S = Q K^T, moves its running maximum, P = 2^(S - maximum) (rounded to BF16), and
+// adds P V to the output, which is divided by the sum of P at the end. What mma.sync leaves in
 // a lane's registers as S is what it wants there as P, so P needs no exchange.
 #pragma once
 
@@ -78,15 +78,7 @@ __device__ __forceinline__ void run_flash(const FlashParams& params) {
     }
     warp.weigh(scale_log2);
     const uint32_t values = ring.template next<1>(params, key_block);
-    if constexpr (T.half_sums) {
-      // The head is read anew: there is no register to keep it in.
-      const int kv_head = static_cast<int>(ptx::block_read_anew().z);
-      const float* scale =
-          params.v_scales + (kv_head * params.v_scale_stride + first_key / T.kScaledKeys);
-      warp.multiply_half_values(values, __ldg(scale));
-    } else {
-      warp.multiply_values(values);
-    }
+    warp.multiply_values(values);
     ring.leave();
   }
   if constexpr (T.keeps_queries()) __syncthreads();  // no warp reads the ring any more

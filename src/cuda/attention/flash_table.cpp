@@ -22,8 +22,8 @@ std::vector<FlashKernel> make_kernels() {
 }
 
 std::string name_of(const FlashTile& tile) {
-  return fmt::format("flash_{}_{}x{}_s{}{}{}", tile.head_dim, tile.rows, tile.keys, tile.stages,
-                     tile.int8 ? "_int8" : "", tile.half_sums ? "_f16" : "");
+  return fmt::format("flash_{}_{}x{}_s{}{}", tile.head_dim, tile.rows, tile.keys, tile.stages,
+                     tile.int8 ? "_int8" : "");
 }
 
 std::string name_of(const HopperFlashTile& tile) {
@@ -63,11 +63,6 @@ FlashKernel::FlashKernel(const HopperFlashTile& tile_, const void* code_)
       shared_bytes(tile_.shared_bytes()),
       int8(tile_.int8),
       int8_values(tile_.int8_values) {}
-
-bool FlashKernel::has_half_sums() const {
-  const auto* small = std::get_if<FlashTile>(&tile);
-  return small != nullptr && small->half_sums;
-}
 
 std::span<const FlashKernel> flash_kernels() {
   static const std::vector<FlashKernel> kernels = make_kernels();

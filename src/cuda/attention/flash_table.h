@@ -12,24 +12,19 @@ namespace octet::cuda {
 // Family sm80, mma.sync. With heads of 256, for the 227 KB of shared memory that Hopper has, the
 // 163 KB of A100, and the 99 KB of all others. INT8 takes 97 KB; more keys than 64 would not leave
 // registers enough for the fragments of q. Two small blocks where they fit: on the H200 749 us in
-// place of the 757 of a large one, 4096 tokens in 18 heads of 256. Sums in f16, for GeForce cards,
-// which add them twice as fast and have 99 KB, run by name alone: on the H200 their kernels take
-// 1.2 to 1.3 times as long as those above them, so that on a GeForce both may be level, and nobody
-// has measured it there.
+// place of the 757 of a large one, 4096 tokens in 18 heads of 256.
 inline constexpr FlashTile kFlashTiles[] = {
-    // head rows keys stages blocks int8 half_sums
-    { 64, 128,  64, 4, 2, false, false},
-    {128, 128,  64, 4, 1, false, false},
-    {256, 128,  64, 4, 1, false, false},
-    {256, 128,  64, 3, 1, false, false},
-    {256, 128,  32, 4, 1, false, false},
-    {256,  64,  32, 4, 1, false, false},
-    {256,  64,  64, 2, 1, false, false},
-    {128, 128, 128, 4, 1, true,  false},
-    {256,  64,  64, 4, 2, true,  false},
-    {256, 128,  64, 4, 1, true,  false},
-    {128, 128, 128, 4, 1, true,  true},
-    {256, 128,  64, 4, 1, true,  true},
+    // head rows keys stages blocks int8
+    { 64, 128,  64, 4, 2, false},
+    {128, 128,  64, 4, 1, false},
+    {256, 128,  64, 4, 1, false},
+    {256, 128,  64, 3, 1, false},
+    {256, 128,  32, 4, 1, false},
+    {256,  64,  32, 4, 1, false},
+    {256,  64,  64, 2, 1, false},
+    {128, 128, 128, 4, 1, true},
+    {256,  64,  64, 4, 2, true},
+    {256, 128,  64, 4, 1, true},
 };
 // Family sm90, wgmma. 128 rows of q, and as many keys as leave room for two stages of both.
 inline constexpr HopperFlashTile kHopperFlashTiles[] = {

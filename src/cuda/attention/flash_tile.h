@@ -14,12 +14,7 @@ struct FlashTile {
   int keys;
   int stages;
   int blocks;  // on a multiprocessor
-  bool int8;   // scores are products of INT8; values are BF16, or f16
-  // Values come as f16, kScaledKeys keys of a head at most 1 in magnitude, and their products with
-  // the weights of a block of keys are added up in f16; only then in f32.
-  bool half_sums;
-
-  static constexpr int kScaledKeys = 128;
+  bool int8;   // scores are products of INT8; values are BF16
 
   constexpr int warps() const { return rows / 16; }
   constexpr int threads() const { return warps() * 32; }
@@ -52,8 +47,7 @@ struct FlashTile {
     const bool fits = !keeps_queries() ||
                       (q_bytes() <= v_bytes() && rows * value_row_bytes() <= slot_place(stages));
     return rows % 16 == 0 && keys % 16 == 0 && stages >= 2 && fits &&
-           (k_bytes() == v_bytes() || stages % 2 == 0) &&
-           (!half_sums || (int8 && kScaledKeys % keys == 0));
+           (k_bytes() == v_bytes() || stages % 2 == 0);
   }
 };
 
@@ -67,8 +61,6 @@ struct FlashParams {
   bool causal;
   const float *q_scales, *k_scales;  // in INT8: [heads, rows] and [kv_heads, keys]
   int64_t q_scale_stride, k_scale_stride;
-  const float* v_scales;  // with f16 sums: [kv_heads, blocks of kScaledKeys keys]
-  int v_scale_stride;
 };
 
 }  // namespace octet::cuda

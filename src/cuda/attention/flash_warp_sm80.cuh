@@ -1,14 +1,11 @@
 // What a warp has in registers in the attention kernels for mma.sync, and multiplies.
 #pragma once
 
-#include <cuda_fp16.h>
-
 #include "cuda/attention/flash_tile.h"
 #include "cuda/attention/online_softmax.cuh"
 #include "cuda/attention/scores.cuh"
 #include "cuda/ptx/ldmatrix.cuh"
 #include "cuda/ptx/mma_bf16.cuh"
-#include "cuda/ptx/mma_f16.cuh"
 #include "cuda/ptx/mma_s8.cuh"
 #include "cuda/ptx/registers.cuh"
 #include "cuda/rows/row_ptx.cuh"
@@ -79,16 +76,6 @@ class FlashWarp {
     float rescale[2];
     softmax_.update(scores_.values(), scale_log2, rescale);
     rescale_accumulators(acc_, rescale);
-    if constexpr (T.half_sums) {
-#pragma unroll
-      for (int part = 0; part < T.keys / 16; ++part) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const float(&of_block)[4] = scores_.values()[2 * part + i / 2];
-          halves_[part][i] = pack_f16(of_block[i % 2 * 2], of_block[i % 2 * 2 + 1]);
-        }
-      }
-    }
   }
 
   // acc_ += P V
@@ -116,41 +103,6 @@ class FlashWarp {
         ptx::mma_16x8x16(acc_[2 * pair], p, b[0], b[1]);
         ptx::mma_16x8x16(acc_[2 * pair + 1], p, b[2], b[3]);
       }
-    }
-  }
-
-  // acc_ += P V in f16, times `scale`: the sums of 16 columns over all keys of the block, then of
-  // the next ones.
-  __device__ __forceinline__ void multiply_half_values(uint32_t values, float scale) {
-    constexpr int kParts = T.keys / 16, kPairs = T.head_dim / 16, kSteps = kParts * kPairs;
-    const uint32_t from = values + v_;
-    uint32_t v[kBuffers][4];
-    const auto load = [&](int step) {
-      ptx::ldmatrix_x4_transposed(
-          v[step % kBuffers], at(from, step / kParts) + step % kParts * 16 * T.value_row_bytes());
-    };
-#pragma unroll
-    for (int step = 0; step < kBuffers - 1; ++step) load(step);
-#pragma unroll
-    for (int pair = 0; pair < kPairs; ++pair) {
-      uint32_t sums[2][2] = {};
-#pragma unroll
-      for (int part = 0; part < kParts; ++part) {
-        const int step = pair * kParts + part;
-        if (step + kBuffers - 1 < kSteps) load(step + kBuffers - 1);
-        const uint32_t(&b)[4] = v[step % kBuffers];
-        ptx::mma_16x8x16_f16(sums[0], halves_[part], b[0], b[1]);
-        ptx::mma_16x8x16_f16(sums[1], halves_[part], b[2], b[3]);
-      }
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const float2 of_row = __half22float2(reinterpret_cast<const __half2&>(sums[i / 2][i % 2]));
-        float(&acc)[4] = acc_[2 * pair + i / 2];
-        acc[i % 2 * 2] = __fmaf_rn(of_row.x, scale, acc[i % 2 * 2]);
-        acc[i % 2 * 2 + 1] = __fmaf_rn(of_row.y, scale, acc[i % 2 * 2 + 1]);
-      }
-      // Nothing is moved across it: with all sums on their way at once registers would not suffice.
-      __syncwarp();
     }
   }
 
@@ -209,7 +161,6 @@ class FlashWarp {
   OnlineSoftmax softmax_;
   uint32_t queries_[kQueryParts][4];
   ScoresOf<T.int8, T.keys / 8> scores_;
-  uint32_t halves_[T.half_sums ? T.keys / 16 : 1][4];  // weights in f16
   float acc_[T.head_dim / 8][4] = {};
 };
 

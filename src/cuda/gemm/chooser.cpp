@@ -58,7 +58,7 @@ GemmChooser::GemmChooser(std::shared_ptr<Device> device, GemmLauncher& launcher,
   try {
     forced_ = &find_candidate(forced);
   } catch (const Error& error) {
-    fail("OCTET_FORCE_KERNEL: {}", error.what());
+    fail("OCTET_FORCE_KERNEL: {}", error.sentence());
   }
 }
 

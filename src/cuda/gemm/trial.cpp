@@ -53,7 +53,7 @@ class Operands {
     try {
       device_->give_back_unused();
     } catch (const Error& error) {  // the next call will meet it too
-      log::debug("tuning: {}", error.what());
+      log::debug("tuning: {}", error.sentence());
     }
   }
   Operands(const Operands&) = delete;

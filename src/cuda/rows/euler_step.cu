@@ -12,14 +12,15 @@ constexpr int kThreads = 256;
 
 template <class T>
 struct EulerArgs {
-  const T* first;
-  const T* second;  // or null
-  float guidance, against, delta;
+  const T* velocities[kMostBranches];  // of the branches, then null
+  float weights[kMostBranches];
+  float delta;
   float* z;
   float* velocity;
   T* rounded;  // or null
   int32_t* overflow;
-  int64_t first_stride, second_stride, z_stride, velocity_stride, rounded_stride;
+  int64_t strides[kMostBranches];  // of the branches
+  int64_t z_stride, velocity_stride, rounded_stride;
   int64_t rows, columns;
 };
 
@@ -31,10 +32,12 @@ __global__ void __launch_bounds__(kThreads) euler_kernel(const EulerArgs<T> args
   for (int64_t at = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
        at < args.rows * args.columns; at += step) {
     const int64_t i = at / args.columns, j = at % args.columns;
-    float v = load_one(args.first + i * args.first_stride + j);
-    if (args.second != nullptr) {
-      const float other = load_one(args.second + i * args.second_stride + j);
-      v = __fadd_rn(__fmul_rn(args.guidance, v), __fmul_rn(args.against, other));
+    float v = __fmul_rn(args.weights[0], load_one(args.velocities[0] + i * args.strides[0] + j));
+#pragma unroll
+    for (size_t b = 1; b < kMostBranches; ++b) {
+      if (args.velocities[b] == nullptr) break;
+      const float other = load_one(args.velocities[b] + i * args.strides[b] + j);
+      v = __fadd_rn(v, __fmul_rn(args.weights[b], other));
     }
     float* place = args.z + i * args.z_stride + j;
     const float z = __fadd_rn(*place, __fmul_rn(args.delta, v));
@@ -49,22 +52,21 @@ __global__ void __launch_bounds__(kThreads) euler_kernel(const EulerArgs<T> args
 template <class T>
 void launch_euler(const EulerStep& step, int multiprocessors, CUstream_st* stream) {
   constexpr int kWaves = 16;  // blocks of a multiprocessor
-  const EulerArgs<T> args{.first = step.first.as<T>(),
-                          .second = step.second.as<T>(),
-                          .guidance = step.guidance,
-                          .against = step.against(),
-                          .delta = step.delta,
-                          .z = step.z.as<float>(),
-                          .velocity = step.velocity.as<float>(),
-                          .rounded = step.rounded.as<T>(),
-                          .overflow = step.overflow.as<int32_t>(),
-                          .first_stride = step.first.row_stride(),
-                          .second_stride = step.guided() ? step.second.row_stride() : 0,
-                          .z_stride = step.z.row_stride(),
-                          .velocity_stride = step.velocity.row_stride(),
-                          .rounded_stride = step.rounds() ? step.rounded.row_stride() : 0,
-                          .rows = step.z.shape[0],
-                          .columns = step.z.shape[1]};
+  EulerArgs<T> args{.delta = step.delta,
+                    .z = step.z.as<float>(),
+                    .velocity = step.velocity.as<float>(),
+                    .rounded = step.rounded.as<T>(),
+                    .overflow = step.overflow.as<int32_t>(),
+                    .z_stride = step.z.row_stride(),
+                    .velocity_stride = step.velocity.row_stride(),
+                    .rounded_stride = step.rounds() ? step.rounded.row_stride() : 0,
+                    .rows = step.z.shape[0],
+                    .columns = step.z.shape[1]};
+  for (size_t b = 0; b < step.count; ++b) {
+    args.velocities[b] = step.branches[b].velocity.as<T>();
+    args.weights[b] = step.branches[b].weight;
+    args.strides[b] = step.branches[b].velocity.row_stride();
+  }
   const auto blocks = std::min<int64_t>(ceil_div(args.rows * args.columns, kThreads),
                                         static_cast<int64_t>(multiprocessors) * kWaves);
   euler_kernel<T><<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(args);
@@ -73,7 +75,7 @@ void launch_euler(const EulerStep& step, int multiprocessors, CUstream_st* strea
 }  // namespace
 
 void launch_euler_step(const EulerStep& step, int multiprocessors, CUstream_st* stream) {
-  const auto typed = step.first.dtype == DType::bf16 ? launch_euler<bf16_t> : launch_euler<float>;
+  const auto typed = step.dtype() == DType::bf16 ? launch_euler<bf16_t> : launch_euler<float>;
   typed(step, multiprocessors, stream);
 }
 

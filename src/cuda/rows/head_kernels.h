@@ -31,10 +31,4 @@ void launch_rotated_head_mean(const ConstTensorView& x, const HeadRotation& how,
 void launch_quantize_values(const ConstTensorView& v, int64_t heads, const QuantizedValues& out,
                             CUstream_st* stream);
 
-// v: BF16 [keys, heads * head_dim], head_dim 128 or 256, rows at multiples of 16 bytes; half: F16
-// of the same shape, each 128 keys of a head multiplied by a power of two such that none is above 1
-// in magnitude; scales: F32 [heads, blocks of 128 keys], what takes that back.
-void launch_half_values(const ConstTensorView& v, int64_t heads, const TensorView& half,
-                        const TensorView& scales, CUstream_st* stream);
-
 }  // namespace octet::cuda

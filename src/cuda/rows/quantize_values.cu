@@ -1,6 +1,4 @@
-// Values of attention in 8 bits (see QuantizedValues for the order of their codes), and in f16.
-#include <cuda_fp16.h>
-
+// Values of attention in 8 bits; see QuantizedValues for the order of their codes.
 #include "base/checked.h"
 #include "cuda/rows/head_kernels.h"
 #include "cuda/rows/row_scale.cuh"
@@ -160,59 +158,6 @@ __global__ void __launch_bounds__(kMostHeadDim)
   }
 }
 
-// A block has kCodedKeys keys of one head, which it reads once; a thread eight channels of some.
-template <int kHeadDim>
-__global__ void __launch_bounds__(kMostHeadDim)
-    half_values_kernel(const QuantizeValuesArgs args, std::byte* half, int64_t half_pitch) {
-  constexpr int kChunksOfRow = kHeadDim / 8, kRowsAtOnce = kMostHeadDim / kChunksOfRow;
-  __shared__ uint32_t largest[kMostHeadDim / 32];
-  const int head = static_cast<int>(blockIdx.x) / args.blocks;
-  const int block = static_cast<int>(blockIdx.x) % args.blocks;
-  const int64_t first = int64_t{block} * kCodedKeys + static_cast<int>(threadIdx.x) / kChunksOfRow;
-  const int64_t column =
-      (int64_t{head} * kHeadDim + static_cast<int>(threadIdx.x) % kChunksOfRow * 8) * 2;
-  Chunk<bf16_t> chunks[kCodedKeys / kRowsAtOnce];
-#pragma unroll
-  for (int i = 0; i < kCodedKeys / kRowsAtOnce; ++i) {
-    const int64_t key = first + i * kRowsAtOnce;
-    chunks[i] = load_chunk<bf16_t>(args.v + key * args.pitch + column, key < args.keys);
-  }
-  float amax = 0;
-#pragma unroll
-  for (const Chunk<bf16_t>& chunk : chunks) {
-    float values[8];
-    unpack_chunk(chunk, values);
-#pragma unroll
-    for (const float value : values) {
-      if (fabsf(value) < INFINITY) amax = fmaxf(amax, fabsf(value));  // NaN and infinity stay so
-    }
-  }
-  // The next power of two, and one over it: exponents of 1 to 253, so that both are normal. Of
-  // values from 2^126 on the sums may overflow.
-  const uint32_t bits = largest_of_block(__float_as_uint(amax), largest);
-  const uint32_t exponent = min((bits >> 23 & 0xff) + 1, 253u);
-  if (threadIdx.x == 0) {
-    args.scales[head * args.scales_stride + block] = __uint_as_float(exponent << 23);
-  }
-  const float inverse = __uint_as_float((254 - exponent) << 23);
-#pragma unroll
-  for (int i = 0; i < kCodedKeys / kRowsAtOnce; ++i) {
-    const int64_t key = first + i * kRowsAtOnce;
-    if (key >= args.keys) break;
-    float values[8];
-    unpack_chunk(chunks[i], values);
-    uint32_t words[4];
-#pragma unroll
-    for (int w = 0; w < 4; ++w) {
-      const __half2 pair = __floats2half2_rn(__fmul_rn(values[2 * w], inverse),
-                                             __fmul_rn(values[2 * w + 1], inverse));
-      words[w] = reinterpret_cast<const uint32_t&>(pair);
-    }
-    store_vector(half + key * half_pitch + column,
-                 make_uint4(words[0], words[1], words[2], words[3]));
-  }
-}
-
 template <class T>
 void launch_values_typed(const QuantizeValuesArgs& args, unsigned blocks, CUstream_st* stream) {
   const bool fits = args.head_dim % 8 == 0 && args.head_dim <= kMostHeadDim &&
@@ -235,14 +180,6 @@ void launch_quantize_values(const ConstTensorView& v, int64_t heads, const Quant
   const auto launch =
       v.dtype == DType::bf16 ? launch_values_typed<bf16_t> : launch_values_typed<float>;
   launch(args, static_cast<unsigned>(heads * args.blocks), stream);
-}
-
-void launch_half_values(const ConstTensorView& v, int64_t heads, const TensorView& half,
-                        const TensorView& scales, CUstream_st* stream) {
-  const QuantizeValuesArgs args(v, heads, {.codes = half, .scales = scales});
-  const auto kernel = args.head_dim == 128 ? half_values_kernel<128> : half_values_kernel<256>;
-  kernel<<<static_cast<unsigned>(heads * args.blocks), kMostHeadDim, 0, stream>>>(args, half.data,
-                                                                                  pitch_of(half));
 }
 
 }  // namespace octet::cuda

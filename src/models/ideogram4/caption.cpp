@@ -55,7 +55,7 @@ bool is_written_in_ascii_escapes(std::string_view text) {
   return escapes;
 }
 
-void add_error(CaptionReport& report, const std::string& rule, bool fixable = false) {
+void add_error(CaptionReport& report, const Sentence& rule, bool fixable = false) {
   report.findings.push_back({"$", rule, CaptionFinding::Severity::error, fixable});
 }
 
@@ -77,17 +77,16 @@ bool can_be_mended(const CaptionReport& report) {
 
 // "$.a: what is wrong; $.b: what is wrong": those that `is_to_be_told` says.
 template <class IsToBeTold>
-std::string listed(const CaptionReport& report, const IsToBeTold& is_to_be_told) {
+Sentence listed(const CaptionReport& report, const IsToBeTold& is_to_be_told) {
   constexpr int kMostListed = 20;
-  std::string list;
+  Sentence list;
   int count = 0;
   for (const CaptionFinding& finding : report.findings) {
     if (!is_to_be_told(finding) || ++count > kMostListed) continue;
-    list += fmt::format("{}{}: {}", list.empty() ? "" : "; ", finding.path, finding.rule);
+    list = sentence("{}{}{}: {}", list, list.empty() ? "" : "; ", finding.path, finding.rule);
   }
   if (count <= kMostListed) return list;
-  return list +
-         fmt::format("; and {} more, which `octet caption check` lists", count - kMostListed);
+  return sentence("{}; and {} more, which `octet caption check` lists", list, count - kMostListed);
 }
 
 }  // namespace
@@ -100,7 +99,7 @@ CaptionReport check_caption(std::string_view text) {
   }
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark
   if (is_written_in_ascii_escapes(text)) {
-    add_error(report, "characters outside of ASCII are written as \\uXXXX, expected literal UTF-8",
+    add_error(report, "non-ASCII characters are written as \\uXXXX, expected literal UTF-8",
               /*fixable=*/true);
   }
   nlohmann::ordered_json caption;
@@ -114,9 +113,9 @@ CaptionReport check_caption(std::string_view text) {
     } else if (!is_utf8(text)) {
       add_error(report, "the caption is neither JSON nor text in UTF-8");
     } else {
-      add_error(report, fmt::format("{}; a caption is a JSON object, and plain text becomes one "
-                                    "with `prompt` or `wrap_text`",
-                                    fault));
+      add_error(report, sentence("{}; a caption is a JSON object, and plain text becomes one "
+                                 "with `prompt` or `wrap_text`",
+                                 fault));
     }
     const std::string_view plain = without_space_around(text);
     if (!is_utf8(plain) || plain.find('\0') != plain.npos) return report;
@@ -140,25 +139,29 @@ std::string caption_for_model(std::string_view text, const std::string& what, bo
   CaptionReport report = check_caption(text);
   if (report.valid()) return std::move(report.canonical);
   if (any && !report.as_given.empty()) return std::move(report.as_given);
-  const char* const remedy = any ? "; not even `any_caption` takes text that is empty, too long, "
-                                   "not UTF-8 or has NUL bytes"
-                             : !report.canonical.empty() ? "; `octet caption check --fix` mends it"
-                             : !report.as_given.empty()  ? "; `any_caption` runs it all the same"
-                                                         : "";
+  Sentence remedy;
+  if (any) {
+    remedy = sentence(
+        "; even `any_caption` does not accept text that is empty, too long, not UTF-8 or has NUL "
+        "bytes");
+  } else if (!report.canonical.empty()) {
+    remedy = "; `octet caption check --fix` repairs it";
+  } else if (!report.as_given.empty()) {
+    remedy = sentence("; `any_caption` runs it anyway");
+  }
   // So that one correction is enough.
-  const std::string warnings =
+  const Sentence warnings =
       listed(report, [](const CaptionFinding& finding) { return !is_error(finding); });
   if (!warnings.empty()) log::warning("{}: {}", what, warnings);
   fail("{}: {}{}", what, listed(report, is_error), remedy);
 }
 
-std::vector<std::string> caption_warnings(std::string_view text, const std::string& what,
-                                          bool any) {
-  const std::string list = listed(check_caption(text), [any](const CaptionFinding& finding) {
+std::vector<Sentence> caption_warnings(std::string_view text, const std::string& what, bool any) {
+  const Sentence list = listed(check_caption(text), [any](const CaptionFinding& finding) {
     return any || !is_error(finding);
   });
   if (list.empty()) return {};
-  return {fmt::format("{}: {}", what, list)};
+  return {sentence("{}: {}", what, list)};
 }
 
 }  // namespace octet::ideogram4

@@ -33,8 +33,8 @@ CaptionReport check_caption(std::string_view text);
 std::string caption_for_model(std::string_view text, const std::string& what, bool any = false);
 
 // The warnings about it as sentences, with `any` also the errors.
-std::vector<std::string> caption_warnings(std::string_view text, const std::string& what,
-                                          bool any = false);
+std::vector<Sentence> caption_warnings(std::string_view text, const std::string& what,
+                                       bool any = false);
 
 // Compact JSON with literal UTF-8, as Python's json.dumps(ensure_ascii=False, separators=(",",":"))
 // writes it. Known keys that are not in canonical order are sorted before unknown ones. Takes any

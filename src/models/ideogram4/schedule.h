@@ -10,12 +10,16 @@
 
 #include <span>
 
-#include "models/schedule.h"
+#include "models/family.h"
 
 namespace octet::ideogram4 {
 
 // What Ideogram publishes. All of them run the same weights.
 std::span<const models::Preset> presets();
+
+// The keys of a preset in a file: mu and std, and the last steps with a guidance of their own,
+// which polish the picture.
+models::PresetKeys preset_keys();
 
 // Throws Error for numbers that make no schedule, InvalidRequest for those of a user.
 models::Schedule make_schedule(const models::ScheduleRequest& request);

@@ -2,23 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "base/invalid_request.h"
-#include "formats/text.h"
+#include "base/error.h"
 
-namespace octet {
-
-OutputDialect weights::output_dialect_from(const std::string& text) {
-  if (text == "comfyui") return OutputDialect::comfyui;
-  check_value(text == "transformerlab", "dialect",
-              "dialect: {} is unknown, expected comfyui or transformerlab", in_quotes(text));
-  return OutputDialect::transformerlab;
-}
-
-std::string weights::text_of(OutputDialect dialect) {
-  return dialect == OutputDialect::comfyui ? "comfyui" : "transformerlab";
-}
-
-namespace weights {
+namespace octet::weights {
 
 bool can_say(OutputDialect dialect, Transform transform) {
   if (transform == Transform::none) return true;
@@ -37,8 +23,8 @@ Int8Names int8_names(OutputDialect dialect, const std::string& module,
 std::vector<TensorDeclaration> declare_int8(OutputDialect dialect, const std::string& module,
                                             int64_t rows, int64_t k,
                                             const StoredTransform& transform) {
-  check(can_say(dialect, transform.kind), "{}: the dialect {} has no word for its transform",
-        module, text_of(dialect));
+  check(can_say(dialect, transform.kind), "{}: the dialect {} cannot express its transform", module,
+        word_of(dialect));
   const Int8Names names = int8_names(dialect, module, transform);
   std::vector<TensorDeclaration> tensors;
   tensors.push_back({names.codes, DType::i8, {rows, k}});
@@ -58,5 +44,4 @@ std::string comfy_quant(const StoredTransform& transform) {
                      transform.group);
 }
 
-}  // namespace weights
-}  // namespace octet
+}  // namespace octet::weights

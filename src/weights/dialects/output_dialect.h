@@ -14,10 +14,6 @@
 
 namespace octet::weights {
 
-// parse_output_dialect() and to_string() of octet/recipe.h.
-OutputDialect output_dialect_from(const std::string& text);
-std::string text_of(OutputDialect dialect);
-
 // Whether a transform of activations can be said in the dialect.
 bool can_say(OutputDialect dialect, Transform transform);
 

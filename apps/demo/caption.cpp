@@ -1,0 +1,112 @@
+#include "demo/caption.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "demo/scene.h"
+#include "demo/tokens.h"
+#include "octet/invalid_request.h"
+#include "octet/tools/text.h"
+
+namespace octet::demo {
+namespace {
+
+using nlohmann::ordered_json;
+
+// The model reads descriptions of one sentence, and takes a limited number of tokens.
+constexpr size_t kLongestDescription = 300;
+
+// Descriptions of the training begin with an article. One that begins with a word in capitals mixes
+// up the letters of the words to paint, seen with "WELCOME in big letters, HOME in small letters".
+std::string_view lead_of(std::string_view text) {
+  const std::vector<Token> tokens = tokens_of(text);
+  return !tokens.empty() && is_shouted(tokens.front()) ? "A picture: " : "";
+}
+
+// The whole text, or its beginning.
+std::string description_from(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  text = text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
+  const std::string lead(lead_of(text));
+  if (text.size() <= kLongestDescription) return lead + std::string(text);
+  size_t end = kLongestDescription;
+  while ((static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // within a character
+  return lead + std::string(text.substr(0, end)) + "...";
+}
+
+ordered_json bbox(const Box& box) {
+  const auto thousandths = [](int pixels) { return std::lround(1000.0 * pixels / kSide); };
+  return {thousandths(box.y), thousandths(box.x), thousandths(box.y + box.height),
+          thousandths(box.x + box.width)};
+}
+
+std::string with_article(const std::string& phrase) {
+  const bool is_vowel = std::string_view("aeiou").find(phrase[0]) != std::string_view::npos;
+  return (is_vowel ? "An " : "A ") + phrase;
+}
+
+ordered_json element_from(const Group& group, size_t member, const Box& box, const Words& words) {
+  ordered_json element;
+  element["type"] = group.thing ? "obj" : "text";
+  element["bbox"] = bbox(box);
+  ordered_json palette = ordered_json::array();
+  if (group.thing) {
+    const Thing& thing = words.things[*group.thing];
+    const bool has_one = thing.usual.size() < 2;
+    const Rgb& first = has_one ? group.colours[member % group.colours.size()] : group.colours[0];
+    element["desc"] = with_article(words.name_of(first) + " " + thing.noun);
+    palette.push_back(hexadecimal(first));
+    if (!has_one) palette.push_back(hexadecimal(group.colours[1]));
+  } else {
+    const Rgb& colour = group.colours[member % group.colours.size()];
+    element["text"] = group.words[member];
+    element["desc"] = fmt::format("The {} letters", words.fonts[group.font]);
+    palette.push_back(hexadecimal(colour));
+  }
+  element["color_palette"] = std::move(palette);
+  return element;
+}
+
+std::string background_from(const std::vector<Rgb>& colours, const Words& words) {
+  const std::string first = hexadecimal(colours.front());
+  if (colours.size() > 1) {
+    return fmt::format("A vertical gradient from {} to {}", first, hexadecimal(colours.back()));
+  }
+  return fmt::format("A flat {} background in {}", words.name_of(colours.front()), first);
+}
+
+std::string nouns_of(const Words& words) {
+  std::string nouns;
+  for (const Thing& thing : words.things) nouns += (nouns.empty() ? "" : ", ") + thing.noun;
+  return nouns;
+}
+
+}  // namespace
+
+std::string caption_from_text(std::string_view text, const Words& words) {
+  Scene scene = read_scene(text, words);
+  if (scene.groups.empty() && scene.background.empty()) {
+    throw InvalidRequest(
+        "caption",
+        fmt::format("the text \"{}\" has nothing that the demo's model can paint; expected some "
+                    "of {}, or a word in quotes, as in: a red heart and the word 'HELLO' on yellow",
+                    printable(text), nouns_of(words)));
+  }
+  choose_colours(scene, words);
+  const std::vector<std::vector<Box>> boxes = arrange(scene, words);
+  ordered_json elements = ordered_json::array();
+  for (size_t i = 0; i < scene.groups.size(); ++i) {
+    for (size_t member = 0; member < boxes[i].size(); ++member) {
+      elements.push_back(element_from(scene.groups[i], member, boxes[i][member], words));
+    }
+  }
+  ordered_json caption;
+  caption["high_level_description"] = description_from(text);
+  caption["compositional_deconstruction"]["background"] = background_from(scene.background, words);
+  caption["compositional_deconstruction"]["elements"] = std::move(elements);
+  return caption.dump();
+}
+
+}  // namespace octet::demo

@@ -1,0 +1,84 @@
+#include <algorithm>
+#include <limits>
+#include <span>
+
+#include "demo/scene.h"
+
+namespace octet::demo {
+namespace {
+
+// Each list begins with what is taken where nothing speaks against it.
+constexpr Rgb kGrounds[] = {{250, 243, 220}, {135, 200, 240}, {255, 255, 255},
+                            {205, 240, 205}, {20, 30, 90},    {70, 70, 70}};
+constexpr Rgb kInks[] = {{27, 47, 107}, {255, 255, 255}, {139, 20, 20}, {15, 15, 15}};
+constexpr Rgb kShapes[] = {{220, 40, 40},  {40, 90, 215},   {245, 179, 1},
+                           {40, 160, 70},  {125, 60, 170},  {245, 140, 30},
+                           {20, 140, 140}, {255, 255, 255}, {20, 30, 90}};
+
+// Distances at which one stands out from another; those of the training scenes are similar.
+constexpr double kThingFromGround = 0.25, kInkFromGround = 0.45, kThingFromThing = 0.2;
+constexpr double kParts = 0.15;  // the two colours of a thing, its own or beside a named one
+
+double nearest(const Rgb& colour, std::span<const Rgb> others) {
+  double least = std::numeric_limits<double>::max();
+  for (const Rgb& other : others) least = std::min(least, distance(colour, other));
+  return least;
+}
+
+// The first that is `least` away from `grounds` and kThingFromThing from `others`, else the
+// farthest from the grounds.
+Rgb pick(std::span<const Rgb> candidates, std::span<const Rgb> grounds, double least,
+         std::span<const Rgb> others = {}) {
+  for (const Rgb& each : candidates) {
+    if (nearest(each, grounds) >= least && nearest(each, others) >= kThingFromThing) return each;
+  }
+  return *std::max_element(candidates.begin(), candidates.end(), [&](const Rgb& a, const Rgb& b) {
+    return nearest(a, grounds) < nearest(b, grounds);
+  });
+}
+
+Rgb ground_for(const Scene& scene, const Words& words) {
+  std::vector<Rgb> shown;
+  for (const Group& group : scene.groups) {
+    const std::vector<Rgb>& usual =
+        group.colours.empty() && group.thing ? words.things[*group.thing].usual : group.colours;
+    shown.insert(shown.end(), usual.begin(), usual.end());
+  }
+  return pick(kGrounds, shown, kThingFromGround);
+}
+
+void choose_for_thing(Group& group, const std::vector<Rgb>& usual, std::span<const Rgb> grounds,
+                      std::vector<Rgb>& used) {
+  std::vector<Rgb>& colours = group.colours;
+  const size_t needed = std::max<size_t>(1, usual.size());
+  if (colours.empty()) {
+    const bool suits = !usual.empty() && nearest(usual[0], grounds) >= kThingFromGround;
+    colours = suits ? usual : std::vector{pick(kShapes, grounds, kThingFromGround, used)};
+  }
+  if (colours.size() < needed) {
+    const bool suits = nearest(usual[1], colours) >= kParts && nearest(usual[1], grounds) >= kParts;
+    colours.push_back(suits ? usual[1] : pick(kShapes, grounds, kThingFromGround, colours));
+  }
+  // Several colours of things that have one each belong to one after the other.
+  if (needed > 1 || group.count == 1) colours.resize(needed);
+  used.insert(used.end(), colours.begin(), colours.end());
+}
+
+}  // namespace
+
+void choose_colours(Scene& scene, const Words& words) {
+  if (scene.background.empty()) scene.background = {ground_for(scene, words)};
+  std::vector<Rgb> used;
+  for (const Group& group : scene.groups) {
+    used.insert(used.end(), group.colours.begin(), group.colours.end());
+  }
+  for (Group& group : scene.groups) {
+    if (group.thing) {
+      choose_for_thing(group, words.things[*group.thing].usual, scene.background, used);
+    } else if (group.colours.empty()) {
+      group.colours = {pick(kInks, scene.background, kInkFromGround)};
+    }
+  }
+}
+
+}  // namespace octet::demo

@@ -1,0 +1,26 @@
+// The demo: a picture from the small model that ships with Octet.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "octet/generate.h"
+
+namespace octet {
+
+// The seed that demo.json is rendered with.
+inline constexpr uint64_t kDemoSeed = 7;
+
+// A request for a picture of this caption (JSON, see octet/caption.h), by default demo.json in the
+// model's folder; preset and size are the model's own. The model is searched in OCTET_DEMO_MODEL,
+// then in share/octet/demo of the installation that this program belongs to, then, if it
+// is not installed, in models/demo of the source tree it was built from. Throws Error if it is in
+// none of them.
+GenerateRequest demo_request(const std::string& caption = {});
+
+// Turns plain text into a caption for that model: objects, colours, places, and words to be
+// painted, in quotes or capitals. Anything else in the text is ignored; throws InvalidRequest if
+// nothing is left. For a model without words.json, the vocabulary, this is wrap_plain_text().
+std::string demo_caption(const std::string& text);
+
+}  // namespace octet

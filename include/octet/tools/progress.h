@@ -1,0 +1,49 @@
+// Progress of long work, on a terminal or in a log.
+//
+//   octet::Progress progress("tuning", shapes.size(), "shapes");
+//   for (size_t i = 0; i < shapes.size(); ++i) { tune(shapes[i]); progress.update(i + 1); }
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include "octet/export.h"
+
+namespace octet {
+
+// Draws a bar with the amount done and the remaining time on a terminal, and otherwise plain lines:
+// one when the work starts, one for each further tenth of it, one when it ends. A line that cannot
+// be written (stderr is closed, its disk is full) is lost and never stops the work.
+class OCTET_API Progress {
+ public:
+  // `out` is usually stderr; `total` counts what `unit` names ("tensors", "shapes").
+  Progress(std::string title, int64_t total, std::string unit, std::FILE* out = stderr);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  // Sets the amount done; `note` is shown at the end of the line.
+  void update(int64_t done, const std::string& note = {});
+
+  // This much of the amount done was there before the work began; the remaining time is estimated
+  // without it.
+  void skip(int64_t amount) { skipped_ = amount; }
+
+ private:
+  std::string line(const std::string& note) const;
+
+  std::string title_;
+  std::string unit_;
+  std::FILE* out_;
+  int64_t total_;
+  int64_t done_ = 0;
+  int64_t skipped_ = 0;
+  int64_t last_tenth_ = -1;
+  size_t drawn_ = 0;
+  bool terminal_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+}  // namespace octet

@@ -1,0 +1,136 @@
+"""What is asked of arrays and tensors, said in one sentence where it is not so.
+
+No framework is imported here: an array is what has a dtype and a shape.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from functools import cache
+from typing import Any, NoReturn
+
+from octet._octet import BF16, F16, F32
+from octet.errors import refuse, refuse_type
+
+FLOATS = {"float32": F32, "bfloat16": BF16, "float16": F16}  # activations, outputs and biases
+_FLOATS_IN_WORDS = "float32, bfloat16 or float16"
+ROTATION_GROUPS = (4, 16, 64, 256, 1024)
+
+
+def is_tensor(value: Any) -> bool:
+    """Of torch, which is not imported for the question."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, getattr(torch, "Tensor", ()))
+
+
+@cache
+def dtype_name(dtype: Any) -> str:
+    """Without the framework's own: "bfloat16"."""
+    return getattr(dtype, "name", None) or str(dtype).removeprefix("torch.")
+
+
+def describe(value: Any) -> str:
+    """In words: "torch.int8 [3, 4] on cpu" of a tensor, "int8 [3, 4]" of another array."""
+    if is_tensor(value):
+        return f"{value.dtype} {list(value.shape)} on {value.device}"
+    if not hasattr(value, "dtype"):
+        return f"{type(value).__name__} {value!r}"
+    return f"{dtype_name(value.dtype)} {list(value.shape)}"
+
+
+def wrong_type(name: str, value: Any, expected: str) -> NoReturn:
+    refuse_type(name, f"`{name}` is {describe(value)}; expected {expected}")
+
+
+def wrong_value(name: str, value: Any, expected: str) -> NoReturn:
+    refuse(name, f"`{name}` is {describe(value)}; expected {expected}")
+
+
+def check_tensor(name: str, value: Any) -> None:
+    if not is_tensor(value):
+        refuse_type(name, f"`{name}` is {type(value).__name__} {value!r}; expected a tensor")
+
+
+def check_floating(name: str, value: Any) -> int:
+    """The engine's number of its dtype."""
+    code = FLOATS.get(dtype_name(getattr(value, "dtype", None)))
+    if code is None:
+        wrong_type(name, value, _FLOATS_IN_WORDS if hasattr(value, "dtype") else "a tensor")
+    return code
+
+
+def check_int8(name: str, value: Any, matrix: str = "") -> None:
+    """`matrix`: it has two dimensions, in the words of the caller."""
+    if dtype_name(getattr(value, "dtype", None)) != "int8":
+        wrong_type(name, value, "int8" if hasattr(value, "dtype") else "a tensor")
+    if matrix and value.ndim != 2:
+        wrong_value(name, value, matrix)
+
+
+def check_vector(name: str, value: Any, count: int) -> None:
+    if value.shape != (count,):
+        wrong_value(name, value, f"[{count}]")
+
+
+def check_device(name: str, value: Any, device: Any) -> None:
+    if value.device != device:
+        wrong_value(name, value, f"it on {device}; all tensors must be on one device")
+
+
+def check_memory(name: str, value: Any) -> int:
+    """Its address; a tensor with elements and no memory was freed."""
+    address: int = value.data_ptr()
+    if not address and value.numel():
+        refuse(
+            name, f"`{name}` is {describe(value)} and has no memory; it was freed, or never filled"
+        )
+    return address
+
+
+def check_parts(weights: Any, weight_scales: Any, biases: Any) -> None:
+    """As many scales as weights, and as many biases or none."""
+    parts, scales, added = len(weights), len(weight_scales), len(biases)
+    if not parts or scales != parts or added not in (0, parts):
+        refuse(
+            "weights",
+            f"there are {parts} `weights`, {scales} `weight_scales` and {added} `biases`; expected "
+            "as many scales as weights, at least one, and as many biases or none",
+        )
+
+
+def check_output(dtype: Any, given: Any = None) -> int:
+    """The engine's number of an output's dtype; `given`: what the caller said for it."""
+    code = FLOATS.get(dtype_name(dtype))
+    if code is None:
+        said = dtype if given is None else given
+        refuse_type("out_dtype", f"`out_dtype` is {said}; expected {_FLOATS_IN_WORDS}")
+    return code
+
+
+def fits_rotation(group: Any, k: int) -> bool:
+    return isinstance(group, int) and group in ROTATION_GROUPS and k % group == 0
+
+
+def check_rotation(group: Any, k: int) -> None:
+    if not isinstance(group, int) or (group and not fits_rotation(group, k)):
+        refuse(
+            "rotation_group",
+            f"`rotation_group` is {group!r}; expected 0, or one of 4, 16, 64, 256 and 1024 that "
+            f"divides the {k} columns",
+        )
+
+
+def check_framework(
+    ours: str, name: str, package: str, least: tuple[int, int], to_install: str = ""
+) -> None:
+    """That it can be imported, and is not too old for this module of ours."""
+    needs = f"{ours} needs {name} {least[0]}.{least[1]} or newer"
+    try:
+        version: str = importlib.import_module(package).__version__
+    except ImportError as error:
+        raise ImportError(
+            f"{needs}, which is not installed; try `pip install {to_install or package}`"
+        ) from error
+    if tuple(int(part) for part in version.split("+")[0].split(".")[:2]) < least:
+        raise ImportError(f"{needs}, found {version}; try `pip install --upgrade {package}`")

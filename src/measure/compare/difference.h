@@ -1,0 +1,31 @@
+// How far numbers and pictures are apart, summed in double.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "octet/tools/difference.h"
+
+namespace octet::measure {
+
+// Of as many elements, all finite.
+Difference difference(std::span<const float> reference, std::span<const float> candidate);
+
+// The mean and its standard error, that of independent measurements: sqrt(variance / count), the
+// variance with count - 1. bootstrap.h has the rest.
+Statistic statistic(std::span<const double> values);
+
+// RGB, rows from the top, of one size.
+struct PixelView {
+  std::span<const uint8_t> rgb;
+  int width = 0, height = 0;
+};
+
+// 10 log10(255^2 / mean square difference of all channels); infinite when they are equal.
+double psnr_db(const PixelView& reference, const PixelView& candidate);
+
+// Structural similarity as octet/compare.h describes it; NaN for a side under kSsimWindow pixels.
+inline constexpr int kSsimWindow = 11;
+double ssim(const PixelView& reference, const PixelView& candidate);
+
+}  // namespace octet::measure

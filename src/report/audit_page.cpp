@@ -1,0 +1,254 @@
+// An audit as one HTML page without scripts and without other files.
+#include "report/audit_page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "formats/boundary.h"
+#include "octet/tools/audit.h"
+#include "octet/version.h"
+#include "report/html.h"
+#include "report/page.h"
+
+namespace octet {
+namespace {
+
+using report::html_text;
+
+// A page stays one that browsers like; JSON has all of it.
+constexpr size_t kMostPageRows = 1000;
+
+constexpr const char* kAuditStyle = R"(
+.verdict strong{display:block;font-size:2rem;letter-spacing:0;line-height:1.2}
+.verdict p{margin:.3rem 0 0;color:var(--ink);font-size:1.1rem}.part{color:#b06a00}
+@media(prefers-color-scheme:dark){.part{color:#f0b45a}}
+th[scope=col],td.shape{white-space:nowrap}td.number,th.number{text-align:right;white-space:nowrap}
+td.bars{width:30%;min-width:9rem}.bar{height:.8rem;border-radius:2px;min-width:2px}
+.key{display:inline-block;width:.8rem;height:.8rem;border-radius:2px;vertical-align:-.08rem;
+margin-right:.35rem}.legend span.item{display:inline-block;margin-right:1.1rem}
+summary{cursor:pointer;margin:.6rem 0}svg{max-width:none}code{overflow-wrap:anywhere}
+)";
+
+std::string verdict_class(AuditVerdict verdict) {
+  switch (verdict) {
+    case AuditVerdict::native_int8:
+    case AuditVerdict::native_fp8:
+    case AuditVerdict::native_four_bit: return "pass";
+    case AuditVerdict::fallback:
+    case AuditVerdict::fake_int8:
+    case AuditVerdict::fake_fp8:
+    case AuditVerdict::fake_four_bit: return "fail";
+    default: return "part";
+  }
+}
+
+// "12.3", "0.042"; nothing for no time.
+std::string milliseconds(double us) {
+  if (!(us > 0)) return "";
+  const double ms = us / 1000;
+  if (ms < 1) return fmt::format("{:.2g}", ms);
+  return fmt::format("{:.{}f}", ms, ms < 10 ? 2 : ms < 100 ? 1 : 0);
+}
+
+std::string percent_of(double share) { return fmt::format("{:.1f} %", 100 * share); }
+
+std::string code_text(const std::string& text) {
+  return text.empty() ? "" : fmt::format("<code>{}</code>", html_text(text));
+}
+
+// Columns whose names begin with # hold numbers.
+std::string page_table(const std::vector<std::string>& columns, const std::string& rows) {
+  std::string head;
+  for (const std::string& column : columns) {
+    const bool is_number = column.starts_with('#');
+    head += fmt::format(R"(<th scope="col"{}>{}</th>)", is_number ? R"( class="number")" : "",
+                        column.substr(is_number ? 1 : 0));
+  }
+  return fmt::format(
+      R"(<div class="scroll"><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>)",
+      head, rows);
+}
+
+std::string number_cell(const std::string& text) {
+  return fmt::format(R"(<td class="number">{}</td>)", text);
+}
+
+std::string and_more(size_t count, size_t shown) {
+  if (count <= shown) return "";
+  return fmt::format(R"(<p class="dim">... and {} more, in the JSON output.</p>)", count - shown);
+}
+
+std::string class_bars(const AuditReport& report) {
+  double most = 0;
+  for (const AuditShare& each : report.classes) most = std::max(most, each.share);
+  std::string rows;
+  for (const AuditShare& each : report.classes) {
+    rows +=
+        fmt::format(R"(<tr><th scope="row"><span class="key {0}"></span>{1}</th><td class="bars">)"
+                    R"(<div class="bar {0}" style="width:{2:.1f}%"></div></td>)",
+                    report::colour_of(each.key), html_text(each.work),
+                    most > 0 ? 100 * each.share / most : 0.0);
+    rows += number_cell(percent_of(each.share)) + number_cell(milliseconds(each.us)) +
+            number_cell(std::to_string(each.calls)) + "</tr>";
+  }
+  return page_table({"class", "", "#share", "#ms", "#calls"}, rows);
+}
+
+std::string linear_shape(const AuditLinear& linear) {
+  if (linear.n <= 0 && linear.k <= 0) return "";
+  const auto extent = [](int64_t value) { return value > 0 ? std::to_string(value) : "?"; };
+  return fmt::format("{} x {} x {}", extent(linear.m), extent(linear.n), extent(linear.k));
+}
+
+std::string linear_rows(const std::vector<AuditLinear>& linears, size_t most) {
+  std::string rows;
+  for (size_t i = 0; i < std::min(most, linears.size()); ++i) {
+    const AuditLinear& each = linears[i];
+    rows += fmt::format(
+        R"(<tr><td>{}</td><td class="shape">{}</td><td><span class="{}">{}</span><br>{}</td>)"
+        "<td>{}</td>",
+        code_text(each.layer), linear_shape(each), verdict_class(each.verdict),
+        title_of(each.verdict), html_text(each.how), code_text(each.kernel));
+    rows += number_cell(std::to_string(each.calls)) + number_cell(milliseconds(each.gemm_us)) +
+            number_cell(milliseconds(each.dequantize_us)) +
+            number_cell(milliseconds(each.quantize_us)) + "</tr>";
+  }
+  return page_table({"layer", "m x n x k", "how it ran", "kernel", "#calls", "#GEMM ms",
+                     "#dequantize ms", "#quantize ms"},
+                    rows);
+}
+
+std::string linear_sections(const AuditReport& report) {
+  if (report.layers.empty()) return "";
+  constexpr size_t kWorst = 10;
+  std::string page = "<h2>Where the time of linears is lost</h2>";
+  page += linear_rows(report.layers, kWorst);
+  if (report.layers.size() <= kWorst) return page;
+  return page + fmt::format("<details><summary>All linears ({})</summary>{}{}</details>",
+                            report.layers.size(), linear_rows(report.layers, kMostPageRows),
+                            and_more(report.layers.size(), kMostPageRows));
+}
+
+std::string audited_kernels(const std::vector<AuditKernel>& kernels) {
+  std::string rows;
+  for (size_t i = 0; i < std::min(kMostPageRows, kernels.size()); ++i) {
+    const AuditKernel& each = kernels[i];
+    rows += fmt::format(
+        R"(<tr><td>{}</td><td><span class="key {}"></span>{}</td><td>{}</td><td>{}</td>)"
+        "<td>{}</td>",
+        code_text(each.name), report::colour_of(each.key), html_text(each.work),
+        html_text(each.library), html_text(each.evidence),
+        code_text(each.shapes.empty() ? each.op : each.shapes));
+    rows += number_cell(std::to_string(each.calls)) + number_cell(milliseconds(each.us)) +
+            number_cell(percent_of(each.share)) + "</tr>";
+  }
+  return page_table({"kernel or op", "class", "library", "evidence", "op or shapes", "#calls",
+                     "#ms", "#share"},
+                    rows) +
+         and_more(kernels.size(), kMostPageRows);
+}
+
+std::string kernel_sections(const AuditReport& report) {
+  std::string page = "<h2>Unknown kernels</h2>";
+  if (report.unknown.empty()) {
+    page += "<p>None: every kernel has a known class.</p>";
+  } else {
+    page += "<p>It is not known what these do. They are counted as a separate class.</p>" +
+            audited_kernels(report.unknown);
+  }
+  if (report.kernels.empty()) return page;
+  return page + fmt::format("<h2>All kernels</h2><details><summary>{} names</summary>{}</details>",
+                            report.kernels.size(), audited_kernels(report.kernels));
+}
+
+std::string saving_section(const AuditReport& report) {
+  const AuditSaving& saving = report.saving;
+  if (!(saving.linear_us > 0)) return "";
+  std::string page = fmt::format(
+      "<h2>What native INT8 could save</h2><p>{} of the time went into linears that did not run in "
+      "INT8, with their dequantization and quantization.",
+      percent_of(saving.linear_share));
+  if (saving.at_most > 0) {
+    page += fmt::format(
+        " If they took no time at all, the run would be <strong>{:.2f} times</strong> as fast: at "
+        "most that, whatever the kernel (Amdahl's law).",
+        saving.at_most);
+  }
+  if (saving.expected > 0) {
+    page += fmt::format(
+        " Native INT8 is {:.2f} times as fast as what ran ({}), so expect about <strong>{:.2f} "
+        "times</strong>.",
+        saving.gemm_ratio, html_text(saving.source), saving.expected);
+  }
+  return page + "</p>";
+}
+
+std::string log_section(const AuditReport& report) {
+  if (report.log.empty()) return "";
+  std::string rows;
+  for (const AuditReport::LogLine& each : report.log) {
+    rows += fmt::format("<tr><td>{}</td><td>{}</td>{}</tr>", code_text(each.line),
+                        html_text(each.meaning), number_cell(std::to_string(each.count)));
+  }
+  return "<h2>What the log says</h2>" + page_table({"line", "what it means", "#times"}, rows);
+}
+
+std::string source_rows(const AuditReport& report) {
+  const auto row = [](const char* name, const std::string& value) {
+    return value.empty()
+               ? ""
+               : fmt::format(R"(<tr><th scope="row">{}</th><td>{}</td></tr>)", name, value);
+  };
+  std::string rows;
+  for (size_t i = 0; i < report.files.size(); ++i) {
+    const std::string format = i < report.formats.size() ? ", " + report.formats[i] : "";
+    rows += row("File", code_text(report.files[i]) + html_text(format));
+  }
+  rows += row("Device", html_text(report.device));
+  rows += row("Linears", fmt::format("{} calls: {} native, {} fake, {} with only quantized "
+                                     "weights, {} in floating point, {} unclear",
+                                     report.linears, report.native, report.fake, report.weight_only,
+                                     report.floating, report.unclear));
+  rows += row(report.on_host ? "Ops, ms" : "Kernels, ms", milliseconds(report.total_us));
+  rows += row("From first to last, ms", milliseconds(report.wall_us));
+  rows += row("Program", html_text(fmt::format("Octet {} ({})", version(), commit())));
+  return R"(<h2>What was read</h2><div class="scroll"><table><tbody>)" + rows +
+         "</tbody></table></div>";
+}
+
+constexpr const char* kHowToRead =
+    "<h2>How to read this</h2><p>An INT8 linear is native if int8 codes are multiplied by int8 "
+    "codes on integer units. It is fake if codes become bf16, fp16 or fp32 first and a "
+    "floating-point GEMM does the work: the result is that of INT8, but not the speed or the "
+    "units. Weights that are widened inside the GEMM save memory but run at the speed of floating "
+    "point.</p><p>What a kernel does is taken from the types and shapes that the trace recorded; "
+    "where it has none, from the kernel's name; and from instruction counts where Nsight Compute "
+    "gives them. Times are those of the trace.</p>";
+
+}  // namespace
+
+std::string audit_page(const AuditReport& report) try {
+  std::string page = report::page_head(std::string("Octet audit: ") + title_of(report.verdict),
+                                       kAuditStyle + report::colour_style());
+  page += fmt::format(
+      R"(<main><h1>Audit of a profile</h1><div class="verdict {}"><strong>{}</strong><p>{}</p>)"
+      "</div>",
+      verdict_class(report.verdict), title_of(report.verdict), html_text(report.headline));
+  if (!report.notes.empty()) {
+    std::string items;
+    for (const std::string& note : report.notes) {
+      items += fmt::format("<li>{}</li>", html_text(note));
+    }
+    page += fmt::format("<ul>{}</ul>", items);
+  }
+  if (!report.classes.empty()) page += "<h2>Time by class</h2>" + class_bars(report);
+  page += report::timeline_section(report);
+  page += linear_sections(report) + saving_section(report) + kernel_sections(report);
+  page += log_section(report) + source_rows(report) + kHowToRead;
+  return page + "</main></body></html>\n";
+} catch (...) {
+  rethrow_as_error();
+}
+
+}  // namespace octet

@@ -1,0 +1,24 @@
+// What the files of octet/certify.h share.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "octet/tools/certify.h"
+
+namespace octet::report {
+
+// The files of the networks that a model brings itself, or that were named in their place; not
+// those that come from its base, and not those that guide where it is not guided.
+std::vector<std::string> network_files(const ModelOptions& options);
+
+// "fox, seed 3"; with given noise the caption's name alone.
+std::string name_of(const ComparedImage& image, const CompareReport& report);
+
+// The entry `json` of a certificate that is otherwise complete, and its digest.
+void write_certificate_json(Certificate& certificate);
+
+// SNR after each step as an inline picture; empty where nothing can be drawn.
+std::string snr_plot(const CompareReport& report);
+
+}  // namespace octet::report
