@@ -30,6 +30,12 @@ set_target_properties(octet_python PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${package
 file(GLOB python_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/octet/*)
 list(FILTER python_files EXCLUDE REGEX "__pycache__")
 file(MAKE_DIRECTORY ${package})
+file(GLOB links ${package}/*)
+foreach(link ${links})  # to files that were removed since
+  if(IS_SYMLINK ${link} AND NOT EXISTS ${link})
+    file(REMOVE ${link})
+  endif()
+endforeach()
 foreach(file ${python_files})
   get_filename_component(name ${file} NAME)
   file(CREATE_LINK ${file} ${package}/${name} SYMBOLIC)

@@ -44,7 +44,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "weights": {"nn", "formats", "backend"} | _GROUND,
     "quant": {"weights", "nn", "formats", "backend"} | _GROUND,
     "models": {"nn", "weights", "quant", "formats", "backend"} | _GROUND,
-    "engine": {"models", "devices", "tune"} | _MODEL,
+    "engine": {"models", "devices", "hub", "tune"} | _MODEL,
     "convert": {"engine", "models", "quant", "devices", "hub"} | _MODEL,
     "audit": {"formats"} | _GROUND,
     "report": {"formats"} | _GROUND,  # results are plain data of include/octet

@@ -8,7 +8,6 @@
 
 #include "field_names.h"
 #include "octet/error.h"
-#include "octet/invalid_request.h"
 #include "octet/tools/text.h"
 #include "output.h"
 #include "picture_flags.h"

@@ -75,6 +75,7 @@ void render_demo(const CommonFlags& flags, const DemoArguments& arguments) {
     RenderCallbacks callbacks;
     callbacks.progress = std::ref(progress);
     callbacks.picture = [&](const Picture& picture) { write_picture(arguments.out, picture); };
+    callbacks.warning = [&](const Sentence& sentence) { say(flags, sentence); };
     return generate(request, callbacks);
   }();
   nlohmann::ordered_json json = request_json(request, report);

@@ -94,6 +94,7 @@ void generate_pictures(const CommonFlags& flags, const GenerateArguments& argume
 
   RenderCallbacks callbacks;
   callbacks.preview = preview_to(arguments.preview);
+  callbacks.warning = [&](const Sentence& sentence) { say(flags, sentence); };
   std::vector<CaptionResult> results;
   if (captions.is_list) {
     results = render_list(flags, request, captions.all, paths, callbacks);

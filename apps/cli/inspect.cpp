@@ -13,7 +13,7 @@
 
 #include "commands.h"
 #include "help_page.h"
-#include "octet/inspect_model.h"
+#include "octet/inspect.h"
 #include "octet/tools/certify.h"
 #include "octet/tools/text.h"
 #include "output.h"

@@ -16,7 +16,6 @@
 #include "field_names.h"
 #include "help_page.h"
 #include "octet/error.h"
-#include "octet/invalid_request.h"
 #include "octet/log.h"
 #include "octet/version.h"
 #include "output.h"
@@ -133,6 +132,8 @@ int run(int argc, char** argv) {
   } catch (const FailedCheck& error) {
     return fail_with(flags, error.what(), kFailedCheck);
   } catch (const InvalidRequest& error) {
+    // A caption is what the program works on, not how it is used.
+    if (error.field() == "caption") return fail_with(flags, error.sentence());
     const CLI::ValidationError usage(with_flags(error.sentence(), flags.app));
     return fail_with(flags, usage_sentence(program, usage), kWrongUsage);
   } catch (const Error& error) {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "help_page.h"
-#include "octet/lora.h"
+#include "octet/model_options.h"
 #include "usage_errors.h"
 
 namespace octet::cli {

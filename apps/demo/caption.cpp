@@ -7,7 +7,7 @@
 
 #include "demo/scene.h"
 #include "demo/tokens.h"
-#include "octet/invalid_request.h"
+#include "octet/error.h"
 #include "octet/tools/text.h"
 
 namespace octet::demo {

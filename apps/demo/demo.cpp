@@ -54,8 +54,8 @@ std::string find_demo_model() {
     tried += (tried.empty() ? "" : " or ") + place.string();
   }
   demo::refuse(
-      "demo: its model is not there, expected a model_index.json in {}; set OCTET_DEMO_MODEL to "
-      "the folder that holds it",
+      "demo: its model was not found, expected a model_index.json in {}; set OCTET_DEMO_MODEL to "
+      "the folder that contains it",
       tried.empty() ? "share/octet/demo of the installation" : tried);
 }
 

@@ -9,19 +9,22 @@
 //   engine.render(request, {.picture = [](const octet::Picture& picture) {
 //     octet::write_picture("poster.png", picture);
 //   }});
-// Threads: an engine makes one picture at a time. Its functions may be called from any thread; a
-// call waits until the previous one has ended; cancel(), info() and is_loaded() never wait.
-// Callbacks run on the calling thread and may call only cancel() and info() of the engine. Several
-// engines can run side by side, but two on one device share its memory and its time: use one engine
-// per device. Weights do not change once they are loaded.
+// Threads: an engine makes one picture at a time. Its functions may be called from any thread.
+// load(), unload(), render(), warm_up() and set_loras() wait until the previous call has ended; all
+// others never wait, whatever is running: a server checks requests while a picture is rendered.
+// Callbacks run on the calling thread and may call only those that never wait. Several engines can
+// run side by side, but two on one device share its memory and its time: use one engine per device.
+// Weights do not change once they are loaded.
 #pragma once
 
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
-#include "octet/cancelled.h"
+#include "octet/error.h"
 #include "octet/export.h"
+#include "octet/job.h"
 #include "octet/model_options.h"
 #include "octet/picture_files.h"
 #include "octet/rendering.h"
@@ -38,30 +41,45 @@ class OCTET_API Engine {
  public:
   Engine();  // nothing is loaded
   explicit Engine(const ModelOptions& options, const OnRenderProgress& progress = {});
-  ~Engine();
+  ~Engine();  // ends a call of another thread as cancel() does, and waits for it
   Engine(Engine&& other) noexcept;
   Engine& operator=(Engine&& other) noexcept;
 
   // Releases what was loaded and loads this model. All files are checked before any weight is read.
-  // If it throws (a bad file, no memory, cancel()), nothing is loaded, and load() may be called
-  // again. `lazy`: parts are loaded when the first picture needs them.
-  void load(const ModelOptions& options, const OnRenderProgress& progress = {}, bool lazy = false);
+  // If it throws (a bad file, no memory, cancel(), `stop`), nothing is loaded, and load() may be
+  // called again. `lazy`: parts are loaded when the first picture needs them. `stop` ends it with
+  // Cancelled, even if it was requested before the call.
+  void load(const ModelOptions& options, const OnRenderProgress& progress = {}, bool lazy = false,
+            std::stop_token stop = {});
   void unload();
   bool is_loaded() const;
 
-  // Throws InvalidRequest (octet/invalid_request.h) for a request that makes no sense, Error for
-  // any other failure, Cancelled after cancel() or when `progress` returns false; the engine stays
-  // loaded.
-  RenderReport render(const PictureRequest& request, const RenderCallbacks& callbacks = {});
+  // The request as it will be rendered: text, tokens, size, steps. Throws InvalidRequest
+  // (octet/invalid_request.h), which names the field, for a request that makes no sense. Reads no
+  // files.
+  Job check(const PictureRequest& request) const;
 
-  // Throws what render() would throw about the request alone; returns the shape of its latents.
-  LatentShape check(const PictureRequest& request);
+  // Throws Error for any failure and for a job that was checked before the last load(), OutOfMemory
+  // (octet/out_of_memory.h) if memory runs out, Cancelled after cancel(), the request's `stop` or
+  // when `progress` returns false; the engine stays loaded.
+  RenderReport render(const Job& job, const RenderCallbacks& callbacks = {});
+  RenderReport render(const PictureRequest& request, const RenderCallbacks& callbacks = {}) {
+    return render(check(request), callbacks);
+  }
+
+  Estimate estimate(const Job& job) const;
+  EngineState state() const;
+
+  // Does ahead of time what the first picture of a size would wait for: loads what is missing,
+  // chooses kernels by running a few steps, and fits the map for previews.
+  void warm_up(PictureSize size = {}, bool previews = false, std::stop_token stop = {});
 
   // Replaces the merged LoRAs. In networks on the device, weights that no LoRA changes stay as they
   // are; others are loaded again. If it throws, the previous LoRAs are still in place.
   void set_loras(const std::vector<Lora>& loras, const OnRenderProgress& progress = {});
 
-  // Ends the running call, if any, with Cancelled: within one layer of a network.
+  // Ends the running call, if any, with Cancelled: within one layer of a network. It does not
+  // affect later calls; PictureRequest::stop does.
   void cancel() noexcept;
 
   EngineInfo info() const;

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "octet/export.h"
@@ -22,6 +23,30 @@ class OCTET_API Error : public std::runtime_error {
 
  private:
   std::shared_ptr<const Sentence> sentence_;  // shared, so that copying an Error cannot fail
+};
+
+// Work was stopped on request.
+class OCTET_API Cancelled : public Error {
+ public:
+  using Error::Error;
+};
+
+// Too little memory, the host's or a device's: a caller may try something smaller.
+class OCTET_API OutOfMemory : public Error {
+ public:
+  using Error::Error;
+};
+
+// The request is itself wrong, whatever the files contain: a size, a preset, a caption. Programs
+// report it as wrong usage.
+class OCTET_API InvalidRequest : public Error {
+ public:
+  InvalidRequest(std::string field, Sentence sentence)
+      : Error(std::move(sentence)), field_(std::move(field)) {}
+  const std::string& field() const { return field_; }  // the wrong one: "size"
+
+ private:
+  std::string field_;
 };
 
 }  // namespace octet

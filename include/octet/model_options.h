@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "octet/export.h"
 #include "octet/words.h"
 
 namespace octet {
@@ -92,6 +93,13 @@ struct Lora {
   std::vector<std::string> networks;
   bool operator==(const Lora&) const = default;
 };
+
+// "a.safetensors", "a.safetensors:0.8", "a.safetensors:-1:both", "a.safetensors:uncond". Networks
+// are given by a name or an alias that some family knows ("conditional", "cond"), "all" or "both".
+// Strength and networks come last and contain neither slash nor backslash, so a path may contain
+// colons. Throws InvalidRequest for a strength that is not a number within bounds, and for an empty
+// path.
+OCTET_API Lora parse_lora(const std::string& text);
 
 struct KeepRule {
   std::string part;  // "text_encoder", "transformer", ...; empty: all

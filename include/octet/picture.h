@@ -2,11 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "octet/model_options.h"
+#include "octet/sentence.h"
 #include "octet/words.h"
 
 namespace octet {
@@ -35,6 +39,11 @@ struct PictureRequest {
   std::vector<float> noise;
   std::string noise_name;  // where it comes from, for the picture's metadata
   int images = 1;
+  // Instead of the model's, for these pictures only; none: the model's own. Files that were used
+  // once stay open, and weights that do not change stay as they are.
+  std::optional<std::vector<Lora>> loras;
+  // Ends the call with Cancelled, even if it has not begun or waits for its turn.
+  std::stop_token stop;
 };
 
 // Steps, guidance and times defined by a model; all presets run the same weights.
@@ -150,7 +159,8 @@ struct RenderReport {
   std::vector<BranchUse> branches;  // that ran, in their order
   std::vector<KernelUse> kernels;
   std::vector<OpShare> ops;
-  bool text_cached = false;  // the caption was encoded for an earlier picture
+  bool text_cached = false;        // the caption was encoded for an earlier picture
+  std::vector<Sentence> warnings;  // about the request
   double text_s = 0, load_s = 0, denoise_s = 0, decode_s = 0;
   uint64_t peak_bytes = 0;  // peak device memory
 };

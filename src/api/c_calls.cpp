@@ -15,7 +15,7 @@ octet_status for_caller(octet_device* device, octet_call* call, Work&& work) noe
     check_value(given.memory != nullptr || given.memory_bytes == 0, "memory",
                 "`memory` is NULL, but `memory_bytes` is {}", given.memory_bytes);
     check_value(reinterpret_cast<uintptr_t>(given.memory) % kAlignment == 0, "memory",
-                "`memory` is at an address that is no multiple of {}", kAlignment);
+                "`memory` is at an address that is not a multiple of {}", kAlignment);
     Caller caller{.stream = given.stream,
                   .memory = static_cast<std::byte*>(given.memory),
                   .bytes = given.memory_bytes,

@@ -11,8 +11,8 @@ DType dtype_of(octet_dtype dtype, const char* field) {
     case OCTET_I32: return DType::i32;
     default: break;
   }
-  throw InvalidRequest(field,
-                       sentence("`dtype` of `{}` is {}, which is no octet_dtype", field, dtype));
+  throw InvalidRequest(
+      field, sentence("`dtype` of `{}` is {}, which is not an octet_dtype", field, dtype));
 }
 
 void check_extent(int64_t extent, const char* name, const char* field) {

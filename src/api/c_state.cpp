@@ -22,7 +22,7 @@ std::string engine_text(const EngineInfo& info, int32_t what) {
     case OCTET_TEXT_BRANCHES: return fmt::format("{}", fmt::join(info.branches, "\n"));
     default: break;
   }
-  throw InvalidRequest("what", sentence("`what` is {}, which is no OCTET_TEXT_...", what));
+  throw InvalidRequest("what", sentence("`what` is {}, which is not an OCTET_TEXT_...", what));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // A certificate as JSON, and its digest.
-#include "api/engine.h"
 #include "base/sha256.h"
+#include "engine/requests.h"
 #include "formats/canonical_json.h"
 #include "models/image_size.h"
 #include "octet/version.h"
@@ -60,7 +60,7 @@ void write_certificate_json(Certificate& certificate) {
   const CompareReport& report = certificate.report;
   const bool same = request.reference.empty();
   auto loras = CertificateJson::array();
-  for (const Lora& lora : request.model.loras) loras.push_back(api::lora_text(lora));
+  for (const Lora& lora : request.model.loras) loras.push_back(engine::lora_text(lora));
   CertificateJson document = {
       {"schema", "octet.certify/1"},
       {"version", version()},

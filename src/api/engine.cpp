@@ -6,163 +6,60 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <thread>
 #include <utility>
 
-#include "api/engine.h"
-#include "base/invalid_request.h"
-#include "base/log.h"
+#include "base/error.h"
+#include "base/free_memory.h"
+#include "engine/picture_look.h"
+#include "engine/requests.h"
 #include "formats/boundary.h"
 #include "formats/text.h"
 #include "hub/cache.h"
-#include "measure/picture_look.h"
 #include "octet/tools/text.h"
 #include "octet/version.h"
 
 namespace octet {
-namespace api {
-
-ModelOptions with_paths(ModelOptions options) {
-  for (std::string* model : {&options.model, &options.base, &options.fallback}) {
-    *model = hub::find_model(*model);
-  }
-  const models::Family& family = models::family_of(options.model);
-  for (auto& [name, path] : options.parts) {
-    bool runs = true;
-    for (size_t i = 0; i < family.networks.size(); ++i) {
-      if (family.networks[i].part == name) runs = models::runs_unguided(family.branches, i);
-    }
-    // Without guidance the others are not opened, so they need not have been pulled either.
-    if (options.guided || runs) path = hub::find_model(path);
-  }
-  return options;
-}
-
-std::string lora_text(const Lora& lora) {
-  std::string text = lora.file;
-  if (lora.strength != 1 || !lora.networks.empty()) text += fmt::format(":{}", lora.strength);
-  if (!lora.networks.empty()) text += fmt::format(":{}", fmt::join(lora.networks, "+"));
-  return text;
-}
-
 namespace {
 
-// Of a request that has one. `warnings` gets what is odd about it.
-std::string negative_of(const models::Family& family, const models::Schedule& schedule,
-                        const PictureRequest& request, std::vector<Sentence>& warnings) {
-  using models::BranchText;
-  const auto& branches = family.branches;
-  const auto blind = std::ranges::find(branches, BranchText::none, &models::Branch::sees);
-  check_value(models::sees_text(branches, BranchText::negative), "negative",
-              "`negative`: {} takes no negative prompt, since {}; leave it out", family.title,
-              blind == branches.end() ? std::string("no branch of it sees one")
-                                      : fmt::format("its {} branch sees no text", blind->name));
-  models::PromptText read = [&] {
-    try {
-      return family.read_prompt(request.negative, "negative", request.any_caption);
-    } catch (const Error& error) {
-      throw InvalidRequest("negative", error.sentence());
+// What is known of a loaded model without waiting for a call.
+struct Published {
+  std::shared_ptr<const engine::ModelFacts> facts;
+  EngineInfo info;
+  engine::KeptTimes times;
+};
+
+Estimate estimate_of(const Published& known, const engine::Job& job) {
+  Estimate made;
+  const PictureSize size = job.size();
+  const double pixels = static_cast<double>(size.width) * size.height;
+  // work_bytes is reckoned for 1024 x 1024 of them.
+  made.device_bytes = static_cast<uint64_t>(static_cast<double>(known.info.work_bytes) * pixels /
+                                            (1024.0 * 1024.0));
+  for (const PartPlace& place : known.info.plan) {
+    if (place.where == Residency::device) made.device_bytes += place.bytes;
+    if (place.where == Residency::host) made.host_bytes += place.bytes;
+  }
+  const auto& [text, evaluation, decoding] = known.times;
+  if (evaluation == 0 || decoding == 0) return made;
+  double tokens = 0;
+  for (const size_t branch : job.branches) {
+    const models::Branch& row = job.model->family.branches[branch];
+    const size_t words = row.sees == models::BranchText::prompt     ? job.tokens.size()
+                         : row.sees == models::BranchText::negative ? job.negative_tokens.size()
+                                                                    : 0;
+    for (const float by : job.schedule().guidance) {
+      if (row.weight_at(by) == 0) continue;
+      tokens += static_cast<double>(job.grid.tokens()) + static_cast<double>(words);
     }
-  }();
-  warnings.insert(warnings.end(), read.warnings.begin(), read.warnings.end());
-  const auto running = models::running_branches(branches, schedule);
-  if (std::ranges::none_of(
-          running, [&](size_t branch) { return branches[branch].sees == BranchText::negative; })) {
-    warnings.push_back(
-        sentence("negative: no step is guided, so the negative prompt changes nothing; set "
-                 "`guidance` to more than 1"));
   }
-  return read.text;
-}
-
-}  // namespace
-
-engine::RenderJob job_of(const models::Family& family, const models::PictureDefaults& defaults,
-                         const PictureRequest& request, const ModelOptions& options, bool warn) {
-  engine::RenderJob job;
-  job.schedule = {.preset = models::preset_named(defaults.presets, request.preset),
-                  .size = models::size_or_default(request.size, defaults),
-                  .steps = request.steps,
-                  .guidance = request.guidance,
-                  .convention = options.convention};
-  // A wrong request is refused before anybody looks for more.
-  const models::Schedule schedule = family.make_schedule(job.schedule);
-  models::PromptText prompt =
-      family.read_prompt(request.caption, request.caption_name, request.any_caption);
-  job.prompt = std::move(prompt.text);
-  job.seed = request.seed;
-  job.images = request.images;
-  job.noise = request.noise;
-  if (!request.negative.empty()) {
-    job.negative = negative_of(family, schedule, request, prompt.warnings);
-  }
-  for (const Sentence& warning : prompt.warnings) {
-    if (warn) log::warning("{}", warning);
-  }
-  return job;
-}
-
-engine::RenderJob job_of(const engine::Session& session, const PictureRequest& request,
-                         const ModelOptions& options, bool warn) {
-  return job_of(session.family(), session.defaults(), request, options, warn);
-}
-
-}  // namespace api
-
-namespace {
-
-// "attention.qkv int8 sm90_...; ...": which kernels made a picture. Not how often they ran, which
-// counts the pictures before it: rendered alone it is the same file.
-std::string kernel_summary(const RenderReport& report) {
-  std::string text;
-  for (const KernelUse& use : report.kernels) {
-    if (!text.empty()) text += "; ";
-    text +=
-        fmt::format("{} {}{}{}", use.layer, use.path, use.kernel.empty() ? "" : " ", use.kernel);
-  }
-  return text;
-}
-
-std::string lora_list(const std::vector<Lora>& loras) {
-  std::vector<std::string> texts;
-  for (const Lora& lora : loras) texts.push_back(printable(api::lora_text(lora)));
-  return texts.empty() ? "none" : fmt::format("{}", fmt::join(texts, ", "));
-}
-
-Picture to_picture(engine::RenderedImage image, const PictureRequest& request,
-                   const ModelOptions& options, const RenderReport& report) {
-  Picture picture;
-  picture.index = image.index;
-  picture.seed = image.seed;
-  picture.width = report.width;
-  picture.height = report.height;
-  picture.rgb = std::move(image.rgb);
-  picture.look = measure::look_of({picture.rgb, picture.width, picture.height});
-  using Entry = std::pair<std::string, std::string>;
-  picture.metadata = {
-      {"Software", fmt::format("Octet {} ({})", version(), commit())},
-      {"caption", report.caption},
-      request.noise.empty() ? Entry{"seed", std::to_string(image.seed)}
-                            : Entry{"noise", printable(request.noise_name)},
-      {"preset", report.preset},
-      {"steps", std::to_string(report.steps)},
-      {"guidance",
-       request.guidance.empty() ? "preset" : fmt::format("{}", fmt::join(request.guidance, ","))},
-      {"checkpoint", report.checkpoint},
-      {"device", report.device},
-      {"linears", word_of(options.linears)},
-      {"text_encoder_linears", word_of(options.text_encoder_linears)},
-      {"loras", lora_list(options.loras)},
-      {"dtype", word_of(options.activations)},
-      {"convention", word_of(options.convention)},
-      {"kernels", kernel_summary(report)},
-  };
-  if (!report.negative.empty()) {
-    picture.metadata.insert(picture.metadata.begin() + 2, {"negative", report.negative});
-  }
-  return picture;
+  made.seconds = text * static_cast<double>(job.tokens.size() + job.negative_tokens.size()) +
+                 job.request.images * (evaluation * tokens + decoding * pixels);
+  return made;
 }
 
 }  // namespace
@@ -171,28 +68,53 @@ struct Engine::State {
   // For the time of a call. Callbacks run inside of one, and may not begin another.
   class Call {
    public:
-    explicit Call(State& state) : state_(state) {
-      octet::check(
-          state.caller.load() != std::this_thread::get_id(),
-          "engine: a callback calls the engine that called it, expected cancel() or info() alone");
-      state.mutex.lock();
+    explicit Call(State& state, const std::stop_token& stop = {}) : state_(state) {
+      octet::check(state.caller.load() != std::this_thread::get_id(),
+                   "engine: a callback calls the engine that called it, expected only what never "
+                   "waits: cancel(), check(), estimate(), info() and state()");
+      std::unique_lock lock(state.mutex);
+      ++state.calls;
+      state.turn.wait(lock, stop, [&] { return !state.busy || state.closing; });
+      if (stop.stop_requested() || state.closing) {
+        --state.calls;
+        state.turn.notify_all();
+        throw Cancelled("engine: stopped on request before it began");
+      }
+      state.busy = true;
       state.caller = std::this_thread::get_id();
       state.stop = false;
+      lock.unlock();
+      stopping_.emplace(stop, [&state] { state.stop = true; });
     }
     ~Call() {
+      stopping_.reset();
       try {
         state_.publish();
       } catch (...) {  // what it last told still stands
       }
+      const std::lock_guard lock(state_.mutex);
       state_.caller = std::thread::id();
-      state_.mutex.unlock();
+      state_.busy = false;
+      --state_.calls;
+      state_.turn.notify_all();
     }
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
 
    private:
     State& state_;
+    std::optional<std::stop_callback<std::function<void()>>> stopping_;
   };
+
+  State() = default;
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    std::unique_lock lock(mutex);
+    closing = stop = true;
+    turn.notify_all();
+    turn.wait(lock, [this] { return calls == 0; });
+  }
 
   static State& of(const Engine& engine) {
     octet::check(engine.state_ != nullptr, "engine: it was moved from");
@@ -203,19 +125,48 @@ struct Engine::State {
     octet::check(session != nullptr, "engine: no model is loaded; call load() first");
     return *session;
   }
-  // What info() tells, which does not wait for a call.
   void publish() {
-    const std::lock_guard lock(info_mutex);
-    published = session ? std::optional(session->info()) : std::nullopt;
+    const std::lock_guard lock(known_mutex);
+    progress = {};
+    published.reset();
+    backend = nullptr;
+    if (session == nullptr) return;
+    published = std::make_shared<const Published>(
+        Published{session->facts(), session->info(), session->kept().times});
+    backend = &session->backend();
+  }
+  void unload() {
+    const std::unique_ptr<engine::Session> before = std::move(session);
+    publish();
+  }
+  std::shared_ptr<const Published> known() {
+    const std::lock_guard lock(known_mutex);
+    octet::check(published != nullptr, "engine: no model is loaded; call load() first");
+    return published;
+  }
+  // The same, noted for state().
+  OnRenderProgress noted(const OnRenderProgress& told) {
+    return [this, told](const RenderProgress& step) {
+      {
+        const std::lock_guard lock(known_mutex);
+        progress = step;
+      }
+      return !told || told(step);
+    };
   }
 
   std::mutex mutex;
+  std::condition_variable_any turn;
+  int calls = 0;  // under way or waiting
+  bool busy = false, closing = false;
   std::atomic<std::thread::id> caller{};
   std::atomic<bool> stop{false};
-  ModelOptions options;
-  std::unique_ptr<engine::Session> session;
-  std::mutex info_mutex;
-  std::optional<EngineInfo> published;
+  std::unique_ptr<engine::Session> session;  // of the call under way
+
+  std::mutex known_mutex;  // never held for long
+  std::shared_ptr<const Published> published;
+  Backend* backend = nullptr;  // of the session that is published
+  RenderProgress progress;
 };
 
 Engine::Engine() try : state_(std::make_unique<State>()) {
@@ -231,14 +182,14 @@ Engine::~Engine() = default;
 Engine::Engine(Engine&& other) noexcept = default;
 Engine& Engine::operator=(Engine&& other) noexcept = default;
 
-void Engine::load(const ModelOptions& options, const OnRenderProgress& progress, bool lazy) try {
+void Engine::load(const ModelOptions& options, const OnRenderProgress& progress, bool lazy,
+                  std::stop_token stop) try {
   State& state = State::of(*this);
-  const State::Call call(state);
-  state.session.reset();
-  state.options = options;
+  const State::Call call(state, stop);
+  state.unload();
   auto session = std::make_unique<engine::Session>(
-      engine::SessionOptions{.model = api::with_paths(options)}, state.stop);
-  if (!lazy) session->load(progress);
+      engine::SessionOptions{.model = engine::with_paths(options)}, state.stop);
+  if (!lazy) session->load(state.noted(progress));
   state.session = std::move(session);
 } catch (...) {
   rethrow_as_error();
@@ -247,31 +198,67 @@ void Engine::load(const ModelOptions& options, const OnRenderProgress& progress,
 void Engine::unload() try {
   State& state = State::of(*this);
   const State::Call call(state);
-  state.session.reset();
+  state.unload();
 } catch (...) {
   rethrow_as_error();
 }
 
 bool Engine::is_loaded() const {
   if (!state_) return false;
-  const std::lock_guard lock(state_->info_mutex);
-  return state_->published.has_value();
+  const std::lock_guard lock(state_->known_mutex);
+  return state_->published != nullptr;
 }
 
-RenderReport Engine::render(const PictureRequest& request, const RenderCallbacks& callbacks) try {
-  State& state = State::of(*this);
-  const State::Call call(state);
-  engine::Session& session = state.loaded();
-  return api::render(session, request, state.options, callbacks, /*warn=*/true);
+Job Engine::check(const PictureRequest& request) const try {
+  return Job(engine::make_job(State::of(*this).known()->facts, request));
 } catch (...) {
   rethrow_as_error();
 }
 
-LatentShape Engine::check(const PictureRequest& request) try {
+RenderReport Engine::render(const Job& job, const RenderCallbacks& callbacks) try {
   State& state = State::of(*this);
-  const State::Call call(state);
-  engine::Session& session = state.loaded();
-  return session.check(api::job_of(session, request, state.options, /*warn=*/false));
+  octet::check(bool(job), "engine: the job is of no request; expected one of check()");
+  const State::Call call(state, job.request().stop);
+  RenderCallbacks told = callbacks;
+  told.progress = state.noted(callbacks.progress);
+  return engine::render(state.loaded(), *job.checked(), told);
+} catch (...) {
+  rethrow_as_error();
+}
+
+Estimate Engine::estimate(const Job& job) const try {
+  octet::check(bool(job), "engine: the job is of no request; expected one of check()");
+  return estimate_of(*State::of(*this).known(), *job.checked());
+} catch (...) {
+  rethrow_as_error();
+}
+
+EngineState Engine::state() const try {
+  State& state = State::of(*this);
+  EngineState now;
+  {
+    const std::lock_guard lock(state.mutex);
+    now.busy = state.busy;
+  }
+  const std::lock_guard lock(state.known_mutex);
+  now.loaded = state.published != nullptr;
+  now.progress = state.progress;
+  if (state.backend != nullptr) {
+    const MemoryUse memory = state.backend->memory();
+    now.used_bytes = memory.used;
+    now.peak_bytes = std::max(memory.peak, memory.reserved_peak);
+    now.free_bytes = state.backend->free_memory().value_or(
+        static_cast<uint64_t>(free_memory().value_or(FreeMemory{}).bytes));
+  }
+  return now;
+} catch (...) {
+  rethrow_as_error();
+}
+
+void Engine::warm_up(PictureSize size, bool previews, std::stop_token stop) try {
+  State& state = State::of(*this);
+  const State::Call call(state, stop);
+  state.loaded().warm_up(size, previews, state.noted({}));
 } catch (...) {
   rethrow_as_error();
 }
@@ -279,8 +266,7 @@ LatentShape Engine::check(const PictureRequest& request) try {
 void Engine::set_loras(const std::vector<Lora>& loras, const OnRenderProgress& progress) try {
   State& state = State::of(*this);
   const State::Call call(state);
-  state.loaded().set_loras(loras, progress);
-  state.options.loras = loras;
+  state.loaded().set_loras(loras, state.noted(progress));
 } catch (...) {
   rethrow_as_error();
 }
@@ -289,38 +275,16 @@ void Engine::cancel() noexcept {
   if (state_) state_->stop = true;
 }
 
-EngineInfo Engine::info() const try {
-  octet::check(state_ != nullptr, "engine: it was moved from");
-  const std::lock_guard lock(state_->info_mutex);
-  octet::check(state_->published.has_value(), "engine: no model is loaded; call load() first");
-  return *state_->published;
-} catch (...) {
+EngineInfo Engine::info() const try { return State::of(*this).known()->info; } catch (...) {
   rethrow_as_error();
 }
 
-namespace api {
+const PictureRequest& Job::request() const { return checked_->request; }
+PictureSize Job::size() const { return checked_->size(); }
+LatentShape Job::latents() const { return checked_->latents(); }
+int Job::steps() const { return checked_->schedule().steps(); }
+int Job::text_tokens() const { return static_cast<int>(checked_->tokens.size()); }
+const std::vector<std::string>& Job::branches() const { return checked_->branch_names; }
+const std::vector<Sentence>& Job::warnings() const { return checked_->warnings; }
 
-RenderReport render(engine::Session& session, const PictureRequest& request,
-                    const ModelOptions& options, const RenderCallbacks& callbacks, bool warn) {
-  const engine::RenderJob job = job_of(session, request, options, warn);
-  session.check(job);
-  if (warn) log_size_warning(session, job.schedule.size);
-  engine::SessionCallbacks inner{.progress = callbacks.progress,
-                                 .text = callbacks.text,
-                                 .preview = callbacks.preview,
-                                 .latent = callbacks.latent};
-  if (callbacks.picture) {
-    inner.image = [&](const engine::RenderedImage& image, const RenderReport& so_far) {
-      callbacks.picture(to_picture(image, request, options, so_far));
-    };
-  }
-  return session.render(job, inner);
-}
-
-void log_size_warning(const engine::Session& session, PictureSize size) {
-  const std::string about_size = models::size_warning(size, session.model().sizes);
-  if (!about_size.empty()) log::warning("{}", about_size);
-}
-
-}  // namespace api
 }  // namespace octet

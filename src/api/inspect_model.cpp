@@ -1,5 +1,3 @@
-#include "octet/inspect_model.h"
-
 #include <algorithm>
 #include <exception>
 #include <filesystem>
@@ -9,6 +7,7 @@
 #include "formats/boundary.h"
 #include "hub/cache.h"
 #include "models/family.h"
+#include "octet/inspect.h"
 #include "weights/dialect.h"
 #include "weights/loader.h"
 

@@ -1,5 +1,5 @@
 // LoRAs as people write them.
-#include "octet/lora.h"
+#include "weights/lora/lora.h"
 
 #include <algorithm>
 #include <charconv>
@@ -11,7 +11,7 @@
 #include "formats/boundary.h"
 #include "formats/text.h"
 #include "models/family.h"
-#include "weights/lora/lora.h"
+#include "octet/model_options.h"
 
 namespace octet {
 namespace {

@@ -15,10 +15,10 @@ PullRequest by_name(PullRequest request) {
   const hub::RepoAddress address = hub::parse_repo_address(request.repo, env::hub().endpoint);
   request.repo = address.repo;
   if (address.revision.empty()) return request;
-  check_value(
-      request.revision == default_revision || request.revision == address.revision, "revision",
-      "{}: its address names the revision {}, and {} was asked for as well; name one of them",
-      address.repo, address.revision, request.revision);
+  check_value(request.revision == default_revision || request.revision == address.revision,
+              "revision",
+              "{}: its URL names the revision {}, but {} was given as well; name only one",
+              address.repo, address.revision, request.revision);
   request.revision = address.revision;
   return request;
 }

@@ -1,7 +1,7 @@
-#include "octet/recipe.h"
+#include "quant/recipe.h"
 
 #include "formats/boundary.h"
-#include "quant/recipe.h"
+#include "octet/quantize.h"
 
 namespace octet {
 

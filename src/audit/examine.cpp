@@ -261,19 +261,19 @@ void Examination::Sums::add_notes(const LinearCounts& counts) {
   }
   if (without_shapes && report.verdict != AuditVerdict::native_int8) {
     notes.push_back(
-        "A file has no shapes, so that conversions of weights are told by names alone; PyTorch's "
-        "profiler writes them with record_shapes=True.");
+        "A file has no shapes, so conversions of weights are recognised only by name; PyTorch's "
+        "profiler records shapes with record_shapes=True.");
   }
   if (without_order) {
     notes.push_back(
-        "A summary has no order of kernels: dequantized weights are found only where a kernel's "
-        "name says so; a trace tells more.");
+        "A summary has no order of kernels: dequantized weights are found only if a kernel's name "
+        "says so; a trace shows more.");
   }
   if (counts.small > 0) {
-    notes.push_back(fmt::format(
-        "{} calls of linears in floating point are not counted: each shape of them has less than "
-        "1/{:.0f} of the work of the largest.",
-        counts.small, kSmallShare));
+    notes.push_back(
+        fmt::format("{} calls of floating-point linears are not counted: each of their shapes has "
+                    "less than 1/{:.0f} of the work of the largest.",
+                    counts.small, kSmallShare));
   }
   if (!report.unknown.empty()) {
     double us = 0;
@@ -284,7 +284,7 @@ void Examination::Sums::add_notes(const LinearCounts& counts) {
                                 report.total_us > 0 ? 100 * us / report.total_us : 0.0));
   }
   if (report.on_host) {
-    notes.push_back("These are ops of a CPU, timed by the host, each without those it called.");
+    notes.push_back("These are CPU ops, timed by the host, each without the ops it called.");
   }
 }
 
@@ -359,8 +359,8 @@ AuditReport Examination::finish(const RatioOf& ratio_of) {
   if (report.verdict == AuditVerdict::no_linears && hides) {
     report.verdict = AuditVerdict::unclear;
     report.headline =
-        "It cannot be told how linears ran: no known kernel is a product, and much of the time is "
-        "of unknown ones.";
+        "It is unknown how linears ran: no known kernel is a product, and much of the time is "
+        "spent in unknown ones.";
   }
   report.linears = counts.all();
   report.native = counts.native();

@@ -44,20 +44,19 @@ std::string unclear_headline(const LinearCounts& counts) {
     case Doubt::cast_before:
       return fmt::format(
           "{} ran in {} right after something was cast to it: {} fake INT8 or FP8, but without "
-          "shapes it cannot be told.",
+          "shapes this is uncertain.",
           some, counts.floating, counts.unclear == counts.all() ? "probably" : "perhaps");
     case Doubt::compiled:
       return fmt::format(
-          "{} ran in {} inside of compiled code, which hides whether weights were dequantized: it "
-          "cannot be told.",
-          some, counts.floating);
+          "{} ran in {} inside compiled code, which hides whether weights were dequantized.", some,
+          counts.floating);
     case Doubt::mixed:
       return fmt::format(
           "{} ran in native {}, the others in {}: a fallback, or another part of the model; "
-          "without shapes it cannot be told.",
+          "without shapes this is uncertain.",
           some_of(counts.native(), counts.all()), native_type(counts), counts.floating);
     default:
-      return fmt::format("It cannot be told how {} ran: the types of their products are unknown.",
+      return fmt::format("It is unknown how {} ran: the types of their products are missing.",
                          some);
   }
 }
@@ -70,9 +69,9 @@ std::string fallback_headline(const LinearCounts& counts) {
     if (count > 0) others.push_back(fmt::format("{} {}", count, how));
   };
   add(counts.fake(), "ran as " + counts.floating + " after dequantization");
-  add(counts.weight_only, "widened their weights inside of the GEMM");
+  add(counts.weight_only, "widened their weights inside the GEMM");
   add(counts.unquantized, "ran in " + counts.floating);
-  add(counts.unclear, "cannot be told");
+  add(counts.unclear, "are unclear");
   return text + fmt::format("{}; this is a fallback.", fmt::join(others, ", "));
 }
 
@@ -129,7 +128,7 @@ std::string headline_of(AuditVerdict verdict, const LinearCounts& counts) {
     case AuditVerdict::fake_four_bit: return fake_headline(counts, "4-bit");
     case AuditVerdict::weight_only:
       return fmt::format(
-          "{} read quantized weights, widened them inside of the GEMM and multiplied in {}: less "
+          "{} read quantized weights, widened them inside the GEMM and multiplied in {}: less "
           "memory, but no INT8 units.",
           some_of(counts.weight_only, counts.all()), counts.floating);
     case AuditVerdict::unquantized:
@@ -184,7 +183,7 @@ std::string how_it_ran(AuditVerdict verdict, ScalarType stored, const std::strin
     case AuditVerdict::native_int8: return "native INT8";
     case AuditVerdict::native_fp8: return "native FP8";
     case AuditVerdict::native_four_bit: return "native 4-bit";
-    case AuditVerdict::weight_only: return "weights widened inside of the GEMM";
+    case AuditVerdict::weight_only: return "weights widened inside the GEMM";
     case AuditVerdict::unquantized: return floating;
     case AuditVerdict::fake_int8:
     case AuditVerdict::fake_fp8:

@@ -39,7 +39,7 @@ struct Caller {
                                  allocate == nullptr ? "is NULL" : "gave none"));
     }
     check(reinterpret_cast<uintptr_t>(more) % kAlignment == 0,
-          "`allocate` gave an address that is no multiple of {}", kAlignment);
+          "`allocate` returned an address that is not a multiple of {}", kAlignment);
     return static_cast<std::byte*>(more);
   }
 };

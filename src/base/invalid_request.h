@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "octet/invalid_request.h"
+#include "octet/error.h"
 
 namespace octet {
 

@@ -1,13 +1,5 @@
-// The Error of too little memory, the host's or a device's: a caller may try something smaller.
+// OutOfMemory, and the functions that throw Errors.
 #pragma once
 
 #include "base/error.h"
-
-namespace octet {
-
-class OutOfMemory : public Error {
- public:
-  using Error::Error;
-};
-
-}  // namespace octet
+#include "octet/error.h"

@@ -16,7 +16,7 @@
 #include "engine/part_store.h"
 #include "engine/sampler.h"
 #include "formats/text.h"
-#include "octet/cancelled.h"
+#include "octet/error.h"
 
 namespace octet::convert {
 namespace {

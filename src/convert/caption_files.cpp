@@ -30,7 +30,7 @@ std::vector<std::string> files_in(const std::string& folder, std::string_view su
     if (it->path().extension() == suffix) files.push_back(it->path().string());
   }
   check(!error, "{}: cannot be read: {}", folder, error.message());
-  check(!files.empty(), "{}: has no files that end with {}, expected captions", folder, suffix);
+  check(!files.empty(), "{}: contains no {} files, expected captions", folder, suffix);
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -56,7 +56,7 @@ std::vector<std::string> read_captions(const models::Family& family,
       if (text.find_first_not_of(" \t\r") == std::string_view::npos) continue;
       add(text, fmt::format("{}, line {}", path, line));
     }
-    check(captions.size() > before, "{}: has no captions, expected one in each line", path);
+    check(captions.size() > before, "{}: contains no captions, expected one per line", path);
   };
   for (const std::string& path : paths) {
     std::error_code ignored;

@@ -12,7 +12,7 @@
 #include "convert/measured_errors.h"
 #include "convert/network_writer.h"
 #include "formats/safetensors.h"
-#include "octet/cancelled.h"
+#include "octet/error.h"
 #include "quant/linear_error.h"
 #include "quant/recipe.h"
 #include "weights/dialects/output_dialect.h"
@@ -243,7 +243,7 @@ class Writing {
     step_.done = std::min(step_.done + static_cast<int64_t>(bytes), step_.total);
     if (on_step_ && !on_step_(step_)) {
       throw Cancelled(path_.empty() ? "stopped on request"
-                                    : "stopped on request; the same command goes on from here");
+                                    : "stopped on request; the same command resumes from here");
     }
   }
 

@@ -98,9 +98,7 @@ class Quantization {
     const bool one = into_one_file() || networks_.size() == 1;
     for (const char* other : {".gguf", ".sft", ".bin", ".pt", ".pth", ".ckpt"}) {
       check(!request_.out.ends_with(other),
-            "{}: is not a name for what is written, expected a folder "
-            "or a file *.safetensors",
-            request_.out);
+            "{}: is not a valid output, expected a folder or a file *.safetensors", request_.out);
     }
     check(one || into_folder(),
           "{}: several networks cannot go into one file of this dialect; name a folder, or one "
@@ -111,8 +109,7 @@ class Quantization {
     for (const NetworkFiles& network : networks_) {
       for (const std::string& source : {network.files.path, network.files.base}) {
         check(!lies_in(file_of(network), source),
-              "{}: is where the source lies, which would be lost; name another output",
-              request_.out);
+              "{}: is where the source is, which would be lost; name another output", request_.out);
       }
       check_value(request_.statistics.empty() ||
                       written_file(file_of(network)) != written_file(request_.statistics),
@@ -153,7 +150,7 @@ class Quantization {
   // A calibration that was interrupted leaves a file, too.
   void read_statistics() {
     check(convert::is_complete(request_.statistics),
-          "{}: is of a calibration that did not end; give the same captions to finish it",
+          "{}: belongs to an unfinished calibration; give the same captions to finish it",
           request_.statistics);
     options_.statistics = quant::read_statistics(request_.statistics);
     options_.statistics_name = request_.statistics;
@@ -165,8 +162,8 @@ class Quantization {
   std::string statistics_file() const {
     std::string path = statistics_path(request_);
     check_value(!path.empty(), "statistics",
-                "captions: there is no output beside which their activations could be kept; name a "
-                "file as `statistics`");
+                "captions: there is no output next to which their activations could be stored; "
+                "name a file as `statistics`");
     return path;
   }
 
@@ -182,7 +179,7 @@ class Quantization {
 
   void calibrate(Backend& backend) {
     check(networks_.size() == family_.networks.size() || !request_.base.empty(),
-          "{}: is one network, and captions take a whole model; name one as the `base`",
+          "{}: is a single network, and captions need a complete model; name one as the `base`",
           request_.source);
     const models::PictureDefaults defaults = models::defaults_of(family_, {source_, base_});
     const auto preset = std::min_element(

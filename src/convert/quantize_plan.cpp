@@ -90,8 +90,8 @@ void check_quantizable(const models::Family& family, const std::vector<NetworkFi
   check_value(options.recipe.kind != Recipe::Kind::convrot ||
                   weights::can_say(options.dialect, Transform::rotate),
               "recipe",
-              "recipe {}: the dialect {} has no word for a rotation; take rowwise or smoothquant, "
-              "or write the dialect comfyui",
+              "recipe {}: the dialect {} cannot express a rotation; use rowwise or smoothquant, or "
+              "the dialect comfyui",
               quant::text_of(options.recipe), word_of(options.dialect));
   check_value(
       options.recipe.kind != Recipe::Kind::smoothquant || calibrates || !options.statistics.empty(),

@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "convert/quantize_plan.h"
-#include "octet/cancelled.h"
+#include "octet/error.h"
 
 namespace octet::convert {
 namespace {

@@ -127,7 +127,7 @@ Buffer Device::allocate_on(cudaStream_t user, cudaStream_t releaser, size_t byte
     check_cuda(cudaMemGetInfo(&free, &total), "asking for the free memory");
     const auto gigabytes = [](size_t count) { return static_cast<double>(count) * 1e-9; };
     throw OutOfMemory(sentence(
-        "cuda:{}: out of memory: {:.3f} GB were asked for, {:.3f} of {:.1f} GB are free; use a "
+        "cuda:{}: out of memory: {:.3f} GB were requested, {:.3f} of {:.1f} GB are free; use a "
         "smaller `size`, or close other programs that use this GPU",
         traits_.index, gigabytes(bytes), gigabytes(free), gigabytes(total)));
   }

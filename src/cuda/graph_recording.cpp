@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "cuda/check.h"
-#include "octet/cancelled.h"
+#include "octet/error.h"
 
 namespace octet::cuda {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "octet/device_info.h"
+#include "octet/devices.h"
 #include "tune/planner.h"
 
 namespace octet {

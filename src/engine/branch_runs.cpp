@@ -5,10 +5,9 @@
 
 namespace octet::engine {
 
-BranchRuns::BranchRuns(Session& session, const Checked& checked, nn::Context& ctx,
-                       nn::Profile& profile)
-    : session_(session), checked_(checked), ctx_(ctx), profile_(profile) {
-  for (const size_t branch : checked_.branches) {
+BranchRuns::BranchRuns(Session& session, const Job& job, nn::Context& ctx, nn::Profile& profile)
+    : session_(session), job_(job), ctx_(ctx), profile_(profile) {
+  for (const size_t branch : job_.branches) {
     uses_.push_back({std::string(row(branch).name),
                      std::string(session.family().networks[row(branch).network].name)});
   }
@@ -16,21 +15,21 @@ BranchRuns::BranchRuns(Session& session, const Checked& checked, nn::Context& ct
 
 std::set<size_t> BranchRuns::networks() const {
   std::set<size_t> running;
-  for (const size_t branch : checked_.branches) running.insert(row(branch).network);
+  for (const size_t branch : job_.branches) running.insert(row(branch).network);
   return running;
 }
 
 int64_t BranchRuns::evaluations(int steps) const {
   int64_t sum = 0;
   for (const size_t network : networks()) {
-    sum += models::runs_of_network(session_.family().branches, network, checked_.schedule, steps);
+    sum += models::runs_of_network(session_.family().branches, network, job_.schedule(), steps);
   }
   return sum;
 }
 
 LinearUses BranchRuns::linears() const {
   LinearUses linears = profile_.linears();
-  for (const size_t branch : checked_.branches) {
+  for (const size_t branch : job_.branches) {
     session_.kept().preparations.add_linears(branch, row(branch).network, linears);
   }
   return linears;
@@ -41,7 +40,7 @@ LinearUses BranchRuns::linears() const {
 void BranchRuns::prepare(const BranchTexts& texts, const OnRenderProgress& progress) {
   for (const size_t network : networks()) {
     session_.load(session_.network(network), progress);
-    for (const size_t branch : checked_.branches) {
+    for (const size_t branch : job_.branches) {
       if (row(branch).network == network) prepare_text(branch, texts);
     }
     prepare_times(network);
@@ -52,8 +51,8 @@ void BranchRuns::prepare(const BranchTexts& texts, const OnRenderProgress& progr
 const PromptCache::Tokens& BranchRuns::tokens_of(size_t branch) const {
   static const PromptCache::Tokens none;
   switch (row(branch).sees) {
-    case models::BranchText::prompt: return checked_.tokens;
-    case models::BranchText::negative: return checked_.negative;
+    case models::BranchText::prompt: return job_.tokens;
+    case models::BranchText::negative: return job_.negative_tokens;
     case models::BranchText::none: break;
   }
   return none;
@@ -62,17 +61,16 @@ const PromptCache::Tokens& BranchRuns::tokens_of(size_t branch) const {
 void BranchRuns::prepare_text(size_t branch, const BranchTexts& texts) {
   Preparations& kept = session_.kept().preparations;
   const PromptCache::Tokens& tokens = tokens_of(branch);
-  if (kept.text(branch, tokens, checked_.grid) != nullptr) return;
+  if (kept.text(branch, tokens, job_.grid) != nullptr) return;
   kept.forget_text(branch);
   std::span<const float> seen;
   if (row(branch).sees == models::BranchText::prompt) seen = *texts.prompt;
   if (row(branch).sees == models::BranchText::negative) seen = *texts.negative;
   const size_t network = row(branch).network;
   profile_.enter_network(session_.family().networks[network].name);
-  auto conditioning = session_.model().networks[network]->prepare(ctx_, seen, checked_.grid);
+  auto conditioning = session_.model().networks[network]->prepare(ctx_, seen, job_.grid);
   profile_.enter_network("");
-  PreparedText& made =
-      kept.keep(branch, PreparedText{tokens, checked_.grid, std::move(conditioning)});
+  PreparedText& made = kept.keep(branch, PreparedText{tokens, job_.grid, std::move(conditioning)});
   keep_record(network, made.linears);
 }
 
@@ -97,9 +95,9 @@ void BranchRuns::keep_record(size_t network, LinearUses& linears) {
 
 bool BranchRuns::has_batch(size_t network) const {
   const auto count = static_cast<size_t>(std::ranges::count_if(
-      checked_.branches, [&](size_t branch) { return row(branch).network == network; }));
+      job_.branches, [&](size_t branch) { return row(branch).network == network; }));
   return count > 1 && session_.model().networks[network]->can_batch() &&
-         session_.has_room_to_batch(count, checked_.grid);
+         session_.has_room_to_batch(count, job_.grid);
 }
 
 bool BranchRuns::velocities(const ConstTensorView& z, int step,
@@ -128,7 +126,7 @@ bool BranchRuns::run_network(size_t network, const ConstTensorView& z, int step,
   std::vector<NetworkRun::Evaluation> evaluations;
   for (const auto& [branch, out] : branches) {
     which.push_back(branch);
-    const PreparedText& text = *kept.text(branch, tokens_of(branch), checked_.grid);
+    const PreparedText& text = *kept.text(branch, tokens_of(branch), job_.grid);
     evaluations.push_back({text.conditioning.get(), out});
   }
   const bool stays = store.where() == Residency::device && store.is_loaded();
@@ -150,7 +148,7 @@ void BranchRuns::collect() {
   for (const Marks& each : marks_) {
     const double us = ctx_.backend.microseconds_between(each.begin, each.end);
     for (const size_t branch : each.branches) {
-      const auto at = std::ranges::find(checked_.branches, branch) - checked_.branches.begin();
+      const auto at = std::ranges::find(job_.branches, branch) - job_.branches.begin();
       BranchUse& use = uses_[static_cast<size_t>(at)];
       ++use.steps;
       use.seconds += us * 1e-6 / static_cast<double>(each.branches.size());
@@ -158,6 +156,16 @@ void BranchRuns::collect() {
   }
   marks_.clear();
   profile_.collect();
+}
+
+void BranchRuns::keep_times() {
+  double seconds = 0, tokens = 0;
+  for (size_t i = 0; i < uses_.size(); ++i) {
+    const auto text = std::ssize(tokens_of(job_.branches[i]));
+    seconds += uses_[i].seconds;
+    tokens += static_cast<double>(uses_[i].steps * (job_.grid.tokens() + text));
+  }
+  if (tokens > 0) session_.kept().times.evaluation_s_per_token = seconds / tokens;
 }
 
 }  // namespace octet::engine

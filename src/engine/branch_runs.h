@@ -14,16 +14,6 @@
 
 namespace octet::engine {
 
-// What is known of a request before anything runs.
-struct Checked {
-  std::vector<int32_t> tokens;    // of the prompt
-  std::vector<int32_t> negative;  // of the negative prompt, where a branch runs that sees it
-  models::Grid grid;
-  models::Schedule schedule;
-  std::vector<size_t> branches;  // that run in some step, of Family::branches
-};
-Checked check_job(const Session& session, const RenderJob& job);
-
 // Features of the texts that branches may see.
 struct BranchTexts {
   PromptCache::Features prompt, negative;
@@ -32,7 +22,7 @@ struct BranchTexts {
 class BranchRuns {
  public:
   // All outlive it.
-  BranchRuns(Session& session, const Checked& checked, nn::Context& ctx, nn::Profile& profile);
+  BranchRuns(Session& session, const Job& job, nn::Context& ctx, nn::Profile& profile);
 
   // Loads the networks that run, and tells them texts and times.
   void prepare(const BranchTexts& texts, const OnRenderProgress& progress);
@@ -44,6 +34,9 @@ class BranchRuns {
 
   // Waits for the device, and counts what ran since the last time, in the profile, too.
   void collect();
+
+  // After the last step: how long an evaluation takes, for estimates.
+  void keep_times();
 
   const std::vector<BranchUse>& uses() const { return uses_; }
   std::set<size_t> networks() const;  // that run
@@ -63,11 +56,11 @@ class BranchRuns {
   const models::Branch& row(size_t branch) const { return session_.family().branches[branch]; }
   const PromptCache::Tokens& tokens_of(size_t branch) const;
   std::span<const float> times() const {
-    return std::span(checked_.schedule.times).first(checked_.schedule.deltas.size());
+    return std::span(job_.schedule().times).first(job_.schedule().deltas.size());
   }
 
   Session& session_;
-  const Checked& checked_;
+  const Job& job_;
   nn::Context& ctx_;
   nn::Profile& profile_;
   std::map<std::vector<size_t>, NetworkRun> runs_;  // of the branches that run together

@@ -37,13 +37,18 @@ class KeptKernels {
   std::map<std::string, Kernels> parts_;
 };
 
+// What the last picture took, for estimates; 0: unknown.
+struct KeptTimes {
+  double text_s_per_token = 0, evaluation_s_per_token = 0, decode_s_per_pixel = 0;
+};
+
 struct Kept {
   PromptCache prompts;
   Preparations preparations;
   KeptKernels kernels;
   LinearUses text_linears = {};  // when the text encoder last ran
   std::optional<PreviewMap> preview = {};
-  double decode_s_per_pixel = 0;  // of the last decoding
+  KeptTimes times = {};
 };
 
 }  // namespace octet::engine

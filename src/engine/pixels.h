@@ -9,6 +9,12 @@
 
 namespace octet::engine {
 
+// RGB, rows from the top.
+struct PixelView {
+  std::span<const uint8_t> rgb;
+  int width = 0, height = 0;
+};
+
 // Values from -1 to 1 as bytes, ties to even.
 inline std::vector<uint8_t> to_bytes(std::span<const float> image) {
   std::vector<uint8_t> bytes;

@@ -16,78 +16,24 @@
 #include "models/footprint.h"
 
 namespace octet::engine {
-namespace {
-
-// Networks that guidance alone takes may not be loaded.
-void check_guidance(const Session& session, const Checked& checked) {
-  const models::Family& family = session.family();
-  const size_t loaded = session.model().networks.size();
-  const auto guides = [](float by) { return by != 1; };
-  check_value(models::takes_guidance(family.branches) ||
-                  std::ranges::none_of(checked.schedule.guidance, guides),
-              "guidance", "guidance: {} takes none; leave `guidance` out, or set it to 1",
-              family.title);
-  for (const size_t branch : checked.branches) {
-    const models::Branch& row = family.branches[branch];
-    check_value(row.network < loaded, "guidance",
-                "guidance: the model is loaded without the {} network, which this guidance takes; "
-                "set `guidance` to 1",
-                family.networks[row.network].name);
-  }
-}
-
-}  // namespace
-
-Checked check_job(const Session& session, const RenderJob& job) {
-  const models::Model& model = session.model();
-  check_value(job.images >= 1 && job.images <= kMostImages, "images",
-              "images: {}, expected 1 to {}", job.images, kMostImages);
-  check_value(job.noise.empty() || job.images == 1, "noise",
-              "noise: given noise makes one picture, got {} images; leave their number out",
-              job.images);
-  const PictureSize size = job.schedule.size;
-  models::check_image_size(size, model.sizes);
-  Checked checked;
-  checked.schedule = session.family().make_schedule(job.schedule);
-  const auto& branches = session.family().branches;
-  checked.branches = models::running_branches(branches, checked.schedule);
-  check_guidance(session, checked);
-  checked.tokens = model.tokenize(job.prompt);
-  if (std::ranges::any_of(checked.branches, [&](size_t branch) {
-        return branches[branch].sees == models::BranchText::negative;
-      })) {
-    checked.negative = model.tokenize(job.negative);
-  }
-  const int side = model.sizes.token_side;
-  checked.grid = {size.height / side, size.width / side};
-  const auto elements =
-      static_cast<size_t>(checked.grid.tokens() * model.decoder->latent_channels());
-  // Noise comes from files: what is wrong with it is no wrong usage.
-  check(job.noise.empty() || job.noise.size() == elements,
-        "noise: {} numbers, expected {} for a picture of this size", job.noise.size(), elements);
-  check(std::all_of(job.noise.begin(), job.noise.end(), [](float v) { return std::isfinite(v); }),
-        "noise: holds a NaN or an infinity, expected numbers around 0");
-  return checked;
-}
-
-Rendering::Rendering(Session& session, const RenderJob& job, const SessionCallbacks& callbacks)
+Rendering::Rendering(Session& session, const Job& job, const SessionCallbacks& callbacks)
     : session_(session),
       job_(job),
       callbacks_(callbacks),
-      checked_(check_job(session, job)),
       profile_(session.backend()),
       ctx_(session.context()),
-      branches_(session, checked_, ctx_, profile_) {
+      branches_(session, job, ctx_, profile_) {
   ctx_.profile = &profile_;
   session_.backend().reset_peak();
   report_.device = session_.backend().description();
-  report_.width = job.schedule.size.width;
-  report_.height = job.schedule.size.height;
-  report_.caption = job.prompt;
-  report_.negative = job.negative;
-  report_.preset = job.schedule.preset.name;
-  report_.text_tokens = static_cast<int>(checked_.tokens.size());
-  report_.steps = checked_.schedule.steps();
+  report_.width = job.size().width;
+  report_.height = job.size().height;
+  report_.caption = job.asked.prompt;
+  report_.negative = job.asked.negative;
+  report_.preset = job.asked.schedule.preset.name;
+  report_.text_tokens = static_cast<int>(job.tokens.size());
+  report_.steps = job.schedule().steps();
+  report_.warnings = job.warnings;
   report_.places = text_of(session.plan());
 }
 
@@ -109,6 +55,7 @@ RenderReport Rendering::run() {
       interruption = std::current_exception();
     }
     report_.denoise_s = seconds_since() - report_.decode_s;
+    branches_.keep_times();
     try {
       if (!decoding_failed_) decode_waiting();
     } catch (...) {
@@ -143,7 +90,7 @@ void Rendering::end_use() {
 BranchTexts Rendering::encode_texts() {
   const double begun = watch_.microseconds();
   report_.text_cached = true;
-  const BranchTexts texts{encode(checked_.tokens), encode(checked_.negative)};
+  const BranchTexts texts{encode(job_.tokens), encode(job_.negative_tokens)};
   report_.text_s = (watch_.microseconds() - begun) * 1e-6;
   if (callbacks_.text) {
     const int64_t channels = session_.model().text_encoder->feature_count();
@@ -160,6 +107,7 @@ PromptCache::Features Rendering::encode(const PromptCache::Tokens& tokens) {
   if (features != nullptr) return features;
   report_.text_cached = false;
   session_.load(session_.text(), callbacks_.progress);
+  const double begun = watch_.microseconds();
   const models::TextEncoder& encoder = *session_.model().text_encoder;
   const int64_t layers = encoder.unit_count() - 1;
   tell({.stage = Stage::text, .done = 0, .total = layers});
@@ -173,6 +121,8 @@ PromptCache::Features Rendering::encode(const PromptCache::Tokens& tokens) {
   session_.text().end_use();
   profile_.collect();
   kept.kernels.set("text", profile_.kernels());
+  kept.times.text_s_per_token =
+      (watch_.microseconds() - begun) * 1e-6 / static_cast<double>(tokens.size());
   if (!session_.options().once) kept.prompts.add(tokens, features);
   return features;
 }
@@ -180,11 +130,12 @@ PromptCache::Features Rendering::encode(const PromptCache::Tokens& tokens) {
 // --- steps ---
 
 void Rendering::denoise() {
-  Sampler sampler(ctx_, checked_.schedule, session_.family().branches, checked_.grid.tokens(),
+  Sampler sampler(ctx_, job_.schedule(), session_.family().branches, job_.grid.tokens(),
                   session_.model().decoder->latent_channels());
-  for (int image = 0; image < job_.images; ++image) {
-    std::vector<float> noise = job_.noise;
-    if (noise.empty()) noise = make_noise(seed_of(job_.seed, image), /*image=*/0, elements());
+  for (int image = 0; image < job_.request.images; ++image) {
+    std::vector<float> noise = job_.request.noise;
+    if (noise.empty())
+      noise = make_noise(seed_of(job_.request.seed, image), /*image=*/0, job_.elements());
     latents_.push_back(sampler.run(
         noise,
         [&](const auto&... step) {
@@ -195,7 +146,7 @@ void Rendering::denoise() {
           return true;
         }));
     // The last one is decoded by whoever tells of decoding.
-    if (image + 1 < job_.images && has_room_to_decode()) decode(image);
+    if (image + 1 < job_.request.images && has_room_to_decode()) decode(image);
   }
 }
 
@@ -206,26 +157,31 @@ bool Rendering::has_room_to_decode() const {
   const double free =
       at_hand ? static_cast<double>(*at_hand) : octet::free_memory().value_or(FreeMemory{}).bytes;
   return free > static_cast<double>(
-                    models::decoding_bytes(*session_.model().decoder, checked_.grid, ctx_.dtype));
+                    models::decoding_bytes(*session_.model().decoder, job_.grid, ctx_.dtype));
 }
 
 void Rendering::on_step(int image, const SamplerStep& step) {
   branches_.collect();
   if (step.done == 1 && image == 0) check_what_ran();
-  if (step.done > 0 && (callbacks_.latent || callbacks_.preview)) show_step(image, step);
+  if (step.done > 0 && (callbacks_.latent || shows_preview(step))) show_step(image, step);
   tell({.stage = Stage::denoise,
         .done = int64_t{image} * step.total + step.done,
-        .total = int64_t{job_.images} * step.total,
+        .total = int64_t{job_.request.images} * step.total,
         .seconds = step.seconds,
         .eta_s = eta_s(image, step)});
 }
 
 void Rendering::show_step(int image, const SamplerStep& step) {
-  std::vector<float> velocity(elements()), latent(elements());
+  std::vector<float> velocity(job_.elements()), latent(job_.elements());
   download_matrix(ctx_, step.velocity, velocity.data());
   download_matrix(ctx_, step.latent, latent.data());
   if (callbacks_.latent) callbacks_.latent({image, step.done, step.total, velocity, latent});
-  if (callbacks_.preview) show_preview(image, step.done, velocity, latent);
+  if (shows_preview(step)) show_preview(image, step.done, velocity, latent);
+}
+
+bool Rendering::shows_preview(const SamplerStep& step) const {
+  const int every = std::max(callbacks_.preview_every, 1);
+  return callbacks_.preview && (step.done % every == 0 || step.done == step.total);
 }
 
 // Where the picture would be if the rest of the way were as straight as this step.
@@ -238,12 +194,12 @@ void Rendering::show_preview(int image, int done, std::span<const float> velocit
     session_.decoder().end_use();
     profile_.collect();
   }
-  const auto& moments = checked_.schedule.times;
+  const auto& moments = job_.schedule().times;
   const float left = moments.back() - moments[static_cast<size_t>(done)];
   std::vector<float> ahead(latent.begin(), latent.end());
   for (size_t i = 0; i < ahead.size(); ++i) ahead[i] += left * velocity[i];
-  callbacks_.preview({image, done, checked_.schedule.steps(), static_cast<int>(checked_.grid.width),
-                      static_cast<int>(checked_.grid.height), map->rgb(ahead)});
+  callbacks_.preview({image, done, job_.schedule().steps(), static_cast<int>(job_.grid.width),
+                      static_cast<int>(job_.grid.height), map->rgb(ahead)});
 }
 
 // By evaluations of networks: a step with fewer branches is shorter.
@@ -253,9 +209,9 @@ double Rendering::eta_s(int image, const SamplerStep& step) const {
   const double done = image * of_image + static_cast<double>(branches_.evaluations(step.done));
   const double elapsed = watch_.microseconds() * 1e-6 - report_.text_s - report_.load_s;
   const double each = (elapsed - report_.decode_s) / done;
-  const double decode = session_.kept().decode_s_per_pixel * report_.width * report_.height *
-                        (job_.images - decoded_);
-  return each * (job_.images * of_image - done) + decode;
+  const double decode = session_.kept().times.decode_s_per_pixel * report_.width * report_.height *
+                        (job_.request.images - decoded_);
+  return each * (job_.request.images * of_image - done) + decode;
 }
 
 // To the end even when the user wants to stop: these images took far longer to denoise.
@@ -266,32 +222,34 @@ void Rendering::decode_waiting() {
     for (size_t i = 0; i < session_.network_count(); ++i) session_.network(i).drop();
     session_.kept().preparations.forget();
   }
-  const auto told = [&](int64_t done) {
+  const auto told = [&](double fraction) {
+    if (fraction > 0 && session_.is_stopped()) throw stopped();
     const bool goes_on =
         !callbacks_.progress ||
-        callbacks_.progress({.stage = Stage::decode, .done = done, .total = total});
+        callbacks_.progress(
+            {.stage = Stage::decode, .done = decoded_, .total = total, .fraction = fraction});
     stop_after_decoding_ = stop_after_decoding_ || !goes_on;
   };
-  told(decoded_);
+  told(0);
   while (decoded_ < total) {
-    decode(decoded_);
-    told(decoded_);
+    decode(decoded_, told);
+    told(0);
   }
 }
 
-void Rendering::decode(int index) {
+void Rendering::decode(int index, const std::function<void(double)>& progress) {
   const double begun = watch_.microseconds();
   decoding_failed_ = true;  // until it has not
   session_.load(session_.decoder(), {});
   std::vector<float>& latent = latents_[static_cast<size_t>(index)];
   RenderedImage image;
   image.index = index;
-  image.seed = seed_of(job_.seed, index);
-  image.rgb = to_bytes(session_.model().decoder->decode(ctx_, latent, checked_.grid));
+  image.seed = seed_of(job_.request.seed, index);
+  image.rgb = to_bytes(session_.model().decoder->decode(ctx_, latent, job_.grid, progress));
   image.latent = std::move(latent);
   const double seconds = (watch_.microseconds() - begun) * 1e-6;
   report_.decode_s += seconds;
-  session_.kept().decode_s_per_pixel =
+  session_.kept().times.decode_s_per_pixel =
       seconds / (static_cast<double>(report_.width) * report_.height);
   collect();
   check_what_ran();
@@ -353,12 +311,8 @@ void Rendering::check_what_ran() const {
 }
 
 Cancelled Rendering::stopped() const {
-  return Cancelled(
-      fmt::format("stopped on request; {} of {} pictures are complete", decoded_, job_.images));
-}
-
-size_t Rendering::elements() const {
-  return static_cast<size_t>(checked_.grid.tokens() * session_.model().decoder->latent_channels());
+  return Cancelled(fmt::format("stopped on request; {} of {} pictures are complete", decoded_,
+                               job_.request.images));
 }
 
 }  // namespace octet::engine

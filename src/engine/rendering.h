@@ -1,6 +1,7 @@
 // The making of the pictures of one request: text, networks, steps, pixels.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,7 +16,7 @@ namespace octet::engine {
 
 class Rendering {
  public:
-  Rendering(Session& session, const RenderJob& job, const SessionCallbacks& callbacks);
+  Rendering(Session& session, const Job& job, const SessionCallbacks& callbacks);
 
   RenderReport run();
 
@@ -28,22 +29,21 @@ class Rendering {
   void on_step(int image, const SamplerStep& step);
   // What is told of a step's numbers, to whom it concerns.
   void show_step(int image, const SamplerStep& step);
+  bool shows_preview(const SamplerStep& step) const;
   void show_preview(int image, int done, std::span<const float> velocity,
                     std::span<const float> latent);
   void decode_waiting();
-  void decode(int image);
+  void decode(int image, const std::function<void(double)>& progress = {});
   void end_use();
   void collect();
   void check_what_ran() const;
   double eta_s(int image, const SamplerStep& step) const;
   void tell(const RenderProgress& progress) const { session_.tell(callbacks_.progress, progress); }
   Cancelled stopped() const;
-  size_t elements() const;
 
   Session& session_;
-  const RenderJob& job_;
+  const Job& job_;
   const SessionCallbacks& callbacks_;
-  Checked checked_;
   nn::Profile profile_;
   nn::Context ctx_;
   BranchRuns branches_;

@@ -15,7 +15,7 @@
 #include "models/branch.h"
 #include "models/schedule.h"
 #include "nn/context.h"
-#include "octet/cancelled.h"
+#include "octet/error.h"
 
 namespace octet::engine {
 

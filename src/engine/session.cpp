@@ -35,7 +35,7 @@ models::Model open_model(const models::Family& family, const ModelOptions& optio
               "`require_int8`: the networks' linears were asked for in {}; leave `linears` out",
               options.linears == Linears::fake ? "fake INT8" : "floating point");
   check_value(options.text_encoder_linears != Linears::automatic, "text_encoder_linears",
-              "`text_encoder_linears`: nobody measures those of a text encoder, expected INT8, "
+              "`text_encoder_linears`: auto is not available for a text encoder, expected INT8, "
               "floating point or fake INT8");
   const auto files = family.find({.model = options.model,
                                   .base = options.base,
@@ -57,16 +57,21 @@ uint64_t work_for(models::Model& model, const models::RunAs& how, const models::
                               how)
           .all();
   return std::max(std::max(step, models::encoding_bytes(*model.text_encoder, kTextTokens, text)) +
-                      models::kStepOpsBytes,
+                      models::kOpsBytes,
                   models::decoding_bytes(*model.decoder, grid, how.dtype));
 }
 
-std::vector<weights::NetworkNames> names_of(const models::Family& family) {
-  std::vector<weights::NetworkNames> names;
-  for (const models::NetworkInfo& network : family.networks) {
-    names.push_back({network.name, network.aliases});
-  }
-  return names;
+std::shared_ptr<const ModelFacts> facts_of(const models::Family& family,
+                                           const ModelOptions& options, const models::Model& model,
+                                           models::PictureDefaults defaults) {
+  return std::make_shared<const ModelFacts>(
+      ModelFacts{.family = family,
+                 .defaults = std::move(defaults),
+                 .options = options,
+                 .sizes = model.sizes,
+                 .latent_channels = model.decoder->latent_channels(),
+                 .networks = model.networks.size(),
+                 .tokenize = model.tokenize});
 }
 
 }  // namespace
@@ -80,16 +85,18 @@ Session::Session(const SessionOptions& options, const std::atomic<bool>& stop,
       stop_(stop),
       family_(family),
       dtype_(options.model.activations == Activations::bf16 ? DType::bf16 : DType::f32),
-      defaults_(models::defaults_of(
-          family, {options.model.model, options.model.base, options.model.fallback})),
       model_(open_model(family, options.model)),
+      facts_(facts_of(family, options.model, model_,
+                      models::defaults_of(family, {options.model.model, options.model.base,
+                                                   options.model.fallback}))),
       kept_{{}, {family.branches.size(), model_.networks.size()}} {
   check_usual_size();
-  const Loras loras = open_loras(options.model.loras);
   backend_ = backend ? std::move(backend) : backend_for(options.model);
   if (options.model.require_int8) check_native(*backend_);
+  const OpenedLoras loras =
+      lora_files_.open(options.model.loras, family_, model_, backend_->pool());
   make_plan();
-  merge(loras, merges_of(loras));
+  merge(loras);
 }
 
 Session::Session(const SessionOptions& options, const std::atomic<bool>& stop,
@@ -99,8 +106,8 @@ Session::Session(const SessionOptions& options, const std::atomic<bool>& stop,
       family_(family),
       backend_(backend_for(options.model)),
       dtype_(options.model.activations == Activations::bf16 ? DType::bf16 : DType::f32),
-      defaults_(models::defaults_of(family, {})),
       model_(std::move(model)),
+      facts_(facts_of(family, options.model, model_, models::defaults_of(family, {}))),
       kept_{{}, {family.branches.size(), model_.networks.size()}} {
   if (options.model.require_int8) check_native(*backend_);
   options_.model.keep = {{.part = "", .where = Residency::device}};
@@ -119,16 +126,16 @@ Session::~Session() {
 
 // Of a file. A user who names no size is not told that theirs is wrong.
 void Session::check_usual_size() const {
-  const auto [width, height] = defaults_.size;
+  const auto [width, height] = facts_->defaults.size;
   const int side = model_.sizes.token_side;
-  octet::check(defaults_.path.empty() || (width % side == 0 && height % side == 0),
+  octet::check(facts_->defaults.path.empty() || (width % side == 0 && height % side == 0),
                "{}: size is {} x {}, expected multiples of {}, the side of this model's tokens",
-               defaults_.path, width, height, side);
+               facts_->defaults.path, width, height, side);
 }
 
 std::function<bool(const nn::LinearSpec&)> Session::faster_in_floating() const {
   const bool asked = options_.size.width > 0 && options_.size.height > 0;
-  const auto [width, height] = asked ? options_.size : defaults_.size;
+  const auto [width, height] = asked ? options_.size : facts_->defaults.size;
   const int side = model_.sizes.token_side;
   const int64_t tokens = int64_t{width / side} * (height / side);
   // By the sizes of linears: a few for a whole model.
@@ -220,14 +227,16 @@ EngineInfo Session::info() const {
   for (size_t i = 0; i < model_.networks.size(); ++i) {
     info.networks.emplace_back(family_.networks[i].name);
   }
+  for (const models::Branch& branch : family_.branches) info.branches.emplace_back(branch.name);
+  info.takes_negative = models::sees_text(family_.branches, models::BranchText::negative);
   info.plan = plan_;
   info.work_bytes = work_bytes_;
   info.available_bytes = available_bytes_;
   info.used_bytes = backend_->memory().used;
   info.loras = options_.model.loras;
   info.token_side = model_.sizes.token_side;
-  info.size = defaults_.size;
-  for (const models::Preset& preset : defaults_.presets) {
+  info.size = facts_->defaults.size;
+  for (const models::Preset& preset : facts_->defaults.presets) {
     info.presets.push_back({preset.name, preset.official_name, preset.steps});
   }
   return info;
@@ -265,91 +274,67 @@ bool Session::has_room_to_batch(size_t count, const models::Grid& grid) const {
 
 // --- LoRAs ---
 
-// They may change linears of any network.
-Session::Loras Session::open_loras(const std::vector<Lora>& requests) {
-  if (requests.empty()) return {};
-  std::vector<std::vector<nn::LinearSpec>> linears;
-  for (const auto& network : model_.networks) {
-    nn::LinearList list;
-    network->visit_stored(list);  // LoRAs are trained with what a file holds
-    linears.push_back(list.linears());
-  }
-  const auto names = names_of(family_);
-  Loras opened;
-  for (const Lora& request : requests) {
-    opened.push_back(std::make_shared<weights::Lora>(request, names, linears));
-  }
-  return opened;
-}
-
-std::vector<Session::Merge> Session::merges_of(const Loras& loras) const {
-  std::vector<Merge> merges(networks_.size());
-  for (size_t i = 0; i < merges.size(); ++i) {
-    Loras changing = loras;
-    std::erase_if(changing, [&](const auto& lora) { return !lora->changes(i); });
-    for (const auto& lora : changing) {
-      merges[i].changes.push_back(lora->identity(backend_->pool()));
-    }
-    if (!changing.empty()) merges[i].change = weights::merge_loras(changing, i);
-  }
-  return merges;
-}
-
-void Session::merge(const Loras& loras, std::vector<Merge> merges) {
+void Session::merge(const OpenedLoras& loras) {
   for (size_t i = 0; i < networks_.size(); ++i) {
-    networks_[i]->rules().changes = std::move(merges[i].changes);
-    model_.networks[i]->source().set_change(std::move(merges[i].change));
+    std::vector<std::string> identities;
+    model_.networks[i]->source().set_change(change_of(loras, i, identities));
+    networks_[i]->rules().changes = std::move(identities);
   }
   loras_ = loras;
 }
 
-void Session::set_loras(const std::vector<Lora>& requests, const OnRenderProgress& progress) {
-  const Loras before = loras_, after = open_loras(requests);
-  std::vector<Merge> old = merges_of(before), merges = merges_of(after);
-  const auto reload = [&](const OnRenderProgress& told) {
+void Session::use_loras(const std::vector<Lora>& requests, const OnRenderProgress& progress) {
+  const OpenedLoras before = loras_,
+                    after = lora_files_.open(requests, family_, model_, backend_->pool());
+  if (after == before) return;
+  kept_.preparations.forget();  // a LoRA may change the linears that made them
+  merge(after);
+  try {
     for (size_t i = 0; i < networks_.size(); ++i) {
       const auto is_changed = [&](const nn::LinearSpec& spec) {
-        for (const Loras* loras : {&before, &after}) {
-          for (const auto& lora : *loras) {
-            for (const auto& layout : spec.layouts) {
-              for (const auto& part : layout) {
-                const auto* module = lora->modules(i).find(part.name);
-                if (module != nullptr && !lora->parts_of(*module, i).empty()) return true;
-              }
-            }
-          }
-        }
-        return false;
+        return changes(before, after, i, spec);
       };
       networks_[i]->reload(is_changed, [&](uint64_t done, uint64_t total) {
-        tell(told, {.stage = Stage::load,
-                    .done = static_cast<int64_t>(done),
-                    .total = static_cast<int64_t>(total)});
+        tell(progress, {.stage = Stage::load,
+                        .done = static_cast<int64_t>(done),
+                        .total = static_cast<int64_t>(total)});
       });
     }
-  };
-  kept_.preparations.forget();  // a LoRA may change the linears that made them
-  merge(after, std::move(merges));
-  try {
-    reload(progress);
   } catch (...) {
     // Half of the linears have the new ones: all of them are loaded anew when they are needed.
     for (const auto& network : networks_) network->drop();
-    merge(before, std::move(old));
+    merge(before);
     throw;
   }
+}
+
+void Session::set_loras(const std::vector<Lora>& requests, const OnRenderProgress& progress) {
+  use_loras(requests, progress);
   options_.model.loras = requests;
 }
 
 // --- pictures ---
 
-LatentShape Session::check(const RenderJob& job) const {
-  const Checked checked = check_job(*this, job);
-  return {checked.grid.tokens(), model_.decoder->latent_channels(), checked.schedule.steps()};
+RenderReport Session::render(const Job& job, const SessionCallbacks& callbacks) {
+  octet::check(job.model == facts_,
+               "engine: the job was checked against another model, or before this one was loaded; "
+               "check the request again");
+  use_loras(loras_of(job), callbacks.progress);
+  return Rendering(*this, job, callbacks).run();
 }
 
-RenderReport Session::render(const RenderJob& job, const SessionCallbacks& callbacks) {
-  return Rendering(*this, job, callbacks).run();
+void Session::warm_up(PictureSize size, bool previews, const OnRenderProgress& progress) {
+  constexpr int kSteps = 3;  // the third runs as it was recorded
+  load(progress);
+  const models::PictureDefaults& defaults = facts_->defaults;
+  models::ScheduleRequest schedule{.preset = defaults.presets.front(),
+                                   .size = models::size_or_default(size, defaults),
+                                   .steps = kSteps,
+                                   .convention = facts_->options.convention};
+  if (model_.networks.size() < family_.networks.size()) schedule.guidance = {1};
+  SessionCallbacks callbacks{.progress = progress};
+  if (previews) callbacks.preview = [](const Preview&) {};
+  render(*make_job(facts_, {}, asked_as_is(family_, std::move(schedule), "warm up")), callbacks);
 }
 
 }  // namespace octet::engine

@@ -13,13 +13,12 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "engine/job.h"
 #include "engine/kept.h"
+#include "engine/lora_files.h"
 #include "engine/part_store.h"
-#include "models/family.h"
-#include "models/presets.h"
 #include "nn/attention.h"
 #include "octet/rendering.h"
-#include "weights/lora/lora.h"
 
 namespace octet::engine {
 
@@ -30,19 +29,6 @@ struct SessionOptions {
   // Of the pictures that are asked for first, for Linears::automatic; none: the model's usual one.
   PictureSize size = {};
 };
-
-// One request, once its words are understood.
-struct RenderJob {
-  std::string prompt;    // as the tokenizer is to get it
-  std::string negative;  // likewise; empty: none
-  models::ScheduleRequest schedule;
-  uint64_t seed = 0;
-  int images = 1;
-  std::vector<float> noise;  // F32 [tokens, channels] of one image in place of the seed's
-};
-
-// Latents wait for the decoder, 8 MB each at 2048 x 2048 pixels.
-inline constexpr int kMostImages = 1000;
 
 // The seed of image `index`: as the seed of a request it gives that image first. Counts on from the
 // request's, beyond the largest number at 0.
@@ -59,6 +45,7 @@ struct SessionCallbacks {
   OnRenderProgress progress;
   std::function<void(const TextFeatures&)> text;
   std::function<void(const Preview&)> preview;
+  int preview_every = 1;
   std::function<void(const LatentStep&)> latent;
   // Each image when it is ready, with the report up to it.
   std::function<void(const RenderedImage&, const RenderReport&)> image;
@@ -81,7 +68,8 @@ class Session {
   const SessionOptions& options() const { return options_; }
   const models::Family& family() const { return family_; }
   const models::Model& model() const { return model_; }
-  const models::PictureDefaults& defaults() const { return defaults_; }
+  // What jobs are made of; they are of this session alone.
+  const std::shared_ptr<const ModelFacts>& facts() const { return facts_; }
   Backend& backend() { return *backend_; }
   const std::vector<PartPlace>& plan() const { return plan_; }
   EngineInfo info() const;
@@ -108,8 +96,10 @@ class Session {
   // Whether so many velocities of a size may be made at once, beside what is there.
   bool has_room_to_batch(size_t count, const models::Grid& grid) const;
 
-  LatentShape check(const RenderJob& job) const;
-  RenderReport render(const RenderJob& job, const SessionCallbacks& callbacks);
+  // A job of another session is refused.
+  RenderReport render(const Job& job, const SessionCallbacks& callbacks);
+  // A few steps at a size, which choose kernels; 0 x 0: the model's own.
+  void warm_up(PictureSize size, bool previews, const OnRenderProgress& progress);
   // The next picture encodes its caption, also one that was encoded before.
   void forget_captions() {
     kept_.prompts = {};
@@ -118,18 +108,15 @@ class Session {
 
   // See Engine.
   void set_loras(const std::vector<Lora>& loras, const OnRenderProgress& progress);
+  // Those that a job is rendered with.
+  const std::vector<Lora>& loras_of(const Job& job) const {
+    return job.request.loras ? *job.request.loras : options_.model.loras;
+  }
 
  private:
-  using Loras = std::vector<std::shared_ptr<const weights::Lora>>;
-
-  Loras open_loras(const std::vector<Lora>& requests);
-  // What LoRAs do to each network, worked out before anything changes.
-  struct Merge {
-    std::vector<std::string> changes;
-    weights::WeightSource::Change change;
-  };
-  std::vector<Merge> merges_of(const Loras& loras) const;
-  void merge(const Loras& loras, std::vector<Merge> merges);
+  void merge(const OpenedLoras& loras);
+  // In place of those that are merged now.
+  void use_loras(const std::vector<Lora>& loras, const OnRenderProgress& progress);
   void make_plan();
   // For Linears::automatic: the large linears that are faster in floating point; empty: none.
   std::function<bool(const nn::LinearSpec&)> faster_in_floating() const;
@@ -140,9 +127,10 @@ class Session {
   const models::Family& family_;
   std::unique_ptr<Backend> backend_;
   DType dtype_;
-  models::PictureDefaults defaults_;
   models::Model model_;
-  Loras loras_;
+  std::shared_ptr<const ModelFacts> facts_;
+  LoraFiles lora_files_;
+  OpenedLoras loras_;            // that are merged now
   std::vector<PartPlace> plan_;  // text encoder, networks, decoder
   uint64_t work_bytes_ = 0, available_bytes_ = 0;
   std::unique_ptr<PartStore> text_, decoder_;

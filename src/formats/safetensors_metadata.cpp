@@ -14,12 +14,12 @@ namespace octet {
 
 void check_takes_metadata(const std::string& path) {
   check(path.ends_with(".safetensors"),
-        "{}: is no safetensors file, and a stamp goes into the metadata of these alone", path);
+        "{}: is not a safetensors file, and only those can be stamped", path);
   std::error_code ignored;
-  check(!std::filesystem::is_symlink(path, ignored),
-        "{}: is a symbolic link, expected the file itself; copy the model first if it lies in a "
-        "cache",
-        path);
+  check(
+      !std::filesystem::is_symlink(path, ignored),
+      "{}: is a symbolic link, expected the file itself; copy the model first if it is in a cache",
+      path);
 }
 
 void set_safetensors_metadata(const std::string& path, const std::string& key,

@@ -190,9 +190,9 @@ bool lacks_thread(CURLcode code, std::string_view details) {
 [[noreturn]] void fail_as(CURLcode code, const std::string& url, const char* details) {
   const bool is_of_proxy = is_about_proxy(code, details);
   const bool is_plain = *details != '\0' && !is_of_proxy;
-  const char* hint = "is there a network? What was fetched is kept, pull again to go on";
+  const char* hint = "is there a network? What was fetched is kept, pull again to resume";
   if (code == CURLE_PEER_FAILED_VERIFICATION) {
-    hint = "is there a proxy between, or are the ca-certificates missing?";
+    hint = "is there a proxy in between, or are the ca-certificates missing?";
   } else if (is_of_proxy) {
     hint = "check http_proxy, https_proxy and all_proxy";
   }
@@ -293,10 +293,10 @@ HttpAnswer HttpConnection::send(const HttpRequest& request,
     if (transfer.was_stopped) return {};
     if (transfer.was_slow && !transfer.skips_body) {
       throw Transient(
-          fmt::format("{}: less than {} bytes a second came for {} s; is the network slow? What "
-                      "was fetched is kept, pull again to go on; HF_HUB_DOWNLOAD_TIMEOUT sets the "
-                      "seconds",
-                      shown(url), kSlowestBytesPerSecond, settings.idle_seconds),
+          fmt::format(
+              "{}: less than {} bytes a second came for {} s; is the network slow? What was "
+              "fetched is kept, pull again to resume; HF_HUB_DOWNLOAD_TIMEOUT sets the seconds",
+              shown(url), kSlowestBytesPerSecond, settings.idle_seconds),
           0);
     }
     if (code != CURLE_OK && !transfer.skips_body) fail_as(code, url, state_->details);
@@ -307,7 +307,7 @@ HttpAnswer HttpConnection::send(const HttpRequest& request,
     // libcurl says so only behind the body's end, which may not have been waited for.
     const std::string next_url =
         next != nullptr ? next : joined(url, transfer.answer.header("location"));
-    check(!next_url.empty(), "{}: redirects without saying where to", shown(url));
+    check(!next_url.empty(), "{}: redirects without a target", shown(url));
     if (request.head_only && origin_of(next_url) != origin) return transfer.answer;
     check(redirects < kMostRedirects, "{}: more than {} redirects; is HF_ENDPOINT right?",
           shown(request.url), kMostRedirects);

@@ -36,8 +36,8 @@ std::string read_token() {
   token.erase(token.find_last_not_of(spaces) + 1);
   check(token.size() <= kLongestToken &&
             std::all_of(token.begin(), token.end(), [](char c) { return c > ' ' && c < 0x7f; }),
-        "the token of HF_TOKEN or its file is not one: it has spaces or other characters that do "
-        "not belong there; make a new one at https://huggingface.co/settings/tokens");
+        "the token in HF_TOKEN or its file is not valid: it has spaces or other characters that do "
+        "not belong there; create a new one at https://huggingface.co/settings/tokens");
   return token;
 }
 
@@ -100,8 +100,8 @@ void Remote::describe(HttpConnection& connection, const std::string& commit,
   const auto [end, error] = std::from_chars(size.data(), size.data() + size.size(), file.size);
   check(error == std::errc() && end == size.data() + size.size() &&
             (is_sha1(file.etag) || is_sha256(file.etag)),
-        "{}/{}: the server tells no size or no digest of it (size {}, etag {}); is HF_ENDPOINT a "
-        "mirror of the Hub?",
+        "{}/{}: the server gives no size or no digest (size {}, etag {}); is HF_ENDPOINT a mirror "
+        "of the Hub?",
         repo_, file.path, in_quotes(size), in_quotes(file.etag));
 }
 
@@ -114,7 +114,7 @@ void Remote::refuse(const HttpAnswer& answer, const std::string& what) const {
     case 401:
       if (!token_.empty()) {
         fail(
-            "{}: the Hub does not take the token (401); is the name right? Set HF_TOKEN to a "
+            "{}: the Hub does not accept the token (401); is the name right? Set HF_TOKEN to a "
             "valid token of an account that may read {}",
             name, page);
       }

@@ -106,7 +106,7 @@ uint64_t encoding_bytes(TextEncoder& encoder, int64_t tokens, const RunAs& how) 
 }
 
 uint64_t decoding_bytes(const Decoder& decoder, const Grid& grid, DType dtype) {
-  return decoder.image_bytes(grid, dtype) + kDecodingOpsBytes;
+  return decoder.image_bytes(grid, dtype) + kOpsBytes;
 }
 
 uint64_t weight_bytes_in(Network& network, std::string_view format) {

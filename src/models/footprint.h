@@ -84,10 +84,10 @@ uint64_t encoding_bytes(TextEncoder& encoder, int64_t tokens, const RunAs& how);
 // Of the images, and of ops.
 uint64_t decoding_bytes(const Decoder& decoder, const Grid& grid, DType dtype);
 
-// What single ops of a GPU may take for themselves, which nobody counts: accumulators and the
-// workspace of a library, and in decoding an unfolded strip of an image. A host's take none.
-inline constexpr uint64_t kStepOpsBytes = uint64_t{128} << 20;
-inline constexpr uint64_t kDecodingOpsBytes = uint64_t{256} << 20;
+// What single ops of a GPU may take for themselves, which nobody counts: accumulators, the
+// workspace of a library, an unfolded strip of an image. A host's take none. An H200 measured 0.2
+// GB beside a step's count, at 768 px as at 2048 (docs/deployment-map.md).
+inline constexpr uint64_t kOpsBytes = uint64_t{256} << 20;
 
 // --- formats that others run, for comparisons: int8, bf16, fp8, nf4, fake (INT8) ---
 

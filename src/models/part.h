@@ -181,9 +181,11 @@ class Decoder : public Part {
   // and what single ops need for themselves.
   virtual uint64_t image_bytes(const Grid& grid, DType dtype) const = 0;
   // Latent F32 [tokens, latent_channels()] as sampled -> F32 [pixels, 3], about -1 to 1, rows from
-  // the top. Throws Error when a number is not finite.
+  // the top. Throws Error when a number is not finite. `progress`, or nobody, is told the share
+  // that is done, from 0 to 1; may throw to stop.
   virtual std::vector<float> decode(nn::Context& ctx, std::span<const float> latent,
-                                    const Grid& grid) const = 0;
+                                    const Grid& grid,
+                                    const std::function<void(double)>& progress) const = 0;
 };
 
 }  // namespace octet::models

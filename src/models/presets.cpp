@@ -30,8 +30,8 @@ void check_keys(const ConfigFields& fields, const nlohmann::json& object, const 
   Keys known = required;
   known.insert(optional.begin(), optional.end());
   for (const auto& [key, value] : object.items()) {
-    check(known.contains(key), "{}: {} is no key that it may have, expected {}", fields.path(),
-          in_quotes(key), fmt::join(known, ", "));
+    check(known.contains(key), "{}: unknown key {}, expected {}", fields.path(), in_quotes(key),
+          fmt::join(known, ", "));
     check(!value.is_null(), "{}: {} is null, expected a value", fields.path(), key);
   }
 }

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "octet/cancelled.h"
+#include "octet/error.h"
 
 namespace octet::nn {
 namespace {

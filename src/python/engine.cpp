@@ -9,7 +9,7 @@
 #include <memory>
 #include <stop_token>
 
-#include "octet/lora.h"
+#include "octet/model_options.h"
 #include "python/choices.h"
 #include "python/conversation.h"
 #include "python/record.h"

@@ -16,6 +16,10 @@ nb::bytes pixels(const T& picture) {
   return nb::bytes(reinterpret_cast<const char*>(picture.rgb.data()), picture.rgb.size());
 }
 
+std::vector<std::string> texts_of(const std::vector<Sentence>& sentences) {
+  return {sentences.begin(), sentences.end()};
+}
+
 // A picture, or a preview.
 template <class T>
 nb::bytes png(const T& picture) {
@@ -97,7 +101,7 @@ void bind_report(nb::module_& module) {
       .field("kernels", &RenderReport::kernels)
       .field("ops", &RenderReport::ops)
       .field("text_cached", &RenderReport::text_cached)
-      .field("warnings", &RenderReport::warnings)
+      .value("warnings", [](const RenderReport& report) { return texts_of(report.warnings); })
       .field("text_s", &RenderReport::text_s)
       .field("load_s", &RenderReport::load_s)
       .field("denoise_s", &RenderReport::denoise_s)
@@ -155,7 +159,7 @@ void bind_jobs(nb::module_& module) {
       .value("steps", &Job::steps)
       .value("text_tokens", &Job::text_tokens)
       .value("branches", &Job::branches)
-      .value("warnings", &Job::warnings);
+      .value("warnings", [](const Job& job) { return texts_of(job.warnings()); });
   Record<Estimate>(module, "Estimate", "What a job is expected to take.")
       .value("seconds",
              [](const Estimate& estimate) {

@@ -3,8 +3,7 @@
 #include <exception>
 
 #include "base/out_of_memory.h"
-#include "octet/cancelled.h"
-#include "octet/invalid_request.h"
+#include "octet/error.h"
 #include "python/bindings.h"
 
 namespace octet::python {

@@ -5,7 +5,6 @@
 
 #include "octet/devices.h"
 #include "octet/inspect.h"
-#include "octet/inspect_model.h"
 #include "octet/quantize.h"
 #include "python/choices.h"
 #include "python/conversation.h"

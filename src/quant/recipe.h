@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "octet/recipe.h"
+#include "octet/quantize.h"
 
 namespace octet::quant {
 

@@ -154,7 +154,7 @@ std::string kernel_sections(const AuditReport& report) {
   if (report.unknown.empty()) {
     page += "<p>None: every kernel has a known class.</p>";
   } else {
-    page += "<p>Nothing tells what these do. They are counted as a class of their own.</p>" +
+    page += "<p>It is not known what these do. They are counted as a separate class.</p>" +
             audited_kernels(report.unknown);
   }
   if (report.kernels.empty()) return page;
@@ -171,8 +171,8 @@ std::string saving_section(const AuditReport& report) {
       percent_of(saving.linear_share));
   if (saving.at_most > 0) {
     page += fmt::format(
-        " If they took no time at all, the whole would be <strong>{:.2f} times</strong> as fast: "
-        "at most that, whatever the kernel (Amdahl's law).",
+        " If they took no time at all, the run would be <strong>{:.2f} times</strong> as fast: at "
+        "most that, whatever the kernel (Amdahl's law).",
         saving.at_most);
   }
   if (saving.expected > 0) {
@@ -206,11 +206,10 @@ std::string source_rows(const AuditReport& report) {
     rows += row("File", code_text(report.files[i]) + html_text(format));
   }
   rows += row("Device", html_text(report.device));
-  rows += row("Linears",
-              fmt::format("{} calls: {} native, {} fake, {} of quantized weights alone, {} in "
-                          "floating point, {} unclear",
-                          report.linears, report.native, report.fake, report.weight_only,
-                          report.floating, report.unclear));
+  rows += row("Linears", fmt::format("{} calls: {} native, {} fake, {} with only quantized "
+                                     "weights, {} in floating point, {} unclear",
+                                     report.linears, report.native, report.fake, report.weight_only,
+                                     report.floating, report.unclear));
   rows += row(report.on_host ? "Ops, ms" : "Kernels, ms", milliseconds(report.total_us));
   rows += row("From first to last, ms", milliseconds(report.wall_us));
   rows += row("Program", html_text(fmt::format("Octet {} ({})", version(), commit())));
@@ -221,17 +220,17 @@ std::string source_rows(const AuditReport& report) {
 constexpr const char* kHowToRead =
     "<h2>How to read this</h2><p>An INT8 linear is native if int8 codes are multiplied by int8 "
     "codes on integer units. It is fake if codes become bf16, fp16 or fp32 first and a "
-    "floating-point GEMM does the work: the result is that of INT8, the speed and the units are "
-    "not. Weights that are widened inside of the GEMM save memory, and run at the speed of "
-    "floating point.</p><p>What a kernel does is taken from the types and shapes that the trace "
-    "recorded; where it has none, from the kernel's name; and from instruction counts where Nsight "
-    "Compute gives them. Times are those of the trace.</p>";
+    "floating-point GEMM does the work: the result is that of INT8, but not the speed or the "
+    "units. Weights that are widened inside the GEMM save memory but run at the speed of floating "
+    "point.</p><p>What a kernel does is taken from the types and shapes that the trace recorded; "
+    "where it has none, from the kernel's name; and from instruction counts where Nsight Compute "
+    "gives them. Times are those of the trace.</p>";
 
 }  // namespace
 
 std::string audit_page(const AuditReport& report) try {
   std::string page = report::page_head(std::string("Octet audit: ") + title_of(report.verdict),
-                                    kAuditStyle + report::colour_style());
+                                       kAuditStyle + report::colour_style());
   page += fmt::format(
       R"(<main><h1>Audit of a profile</h1><div class="verdict {}"><strong>{}</strong><p>{}</p>)"
       "</div>",

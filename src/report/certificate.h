@@ -8,10 +8,6 @@
 
 namespace octet::report {
 
-// The files of the networks that a model brings itself, or that were named in their place; not
-// those that come from its base, and not those that guide where it is not guided.
-std::vector<std::string> network_files(const ModelOptions& options);
-
 // "fox, seed 3"; with given noise the caption's name alone.
 std::string name_of(const ComparedImage& image, const CompareReport& report);
 

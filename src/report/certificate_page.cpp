@@ -161,10 +161,9 @@ std::string certificate_page(const Certificate& certificate) try {
                       html_text(request.model.model), verdict_box(certificate));
   page += "<h2>Errors</h2>" + error_table(certificate);
   page += fmt::format(
-      "<p class=\"dim\">Of {} pictures of {} captions; the PSNR of the {} whose reference is "
-      "neither "
-      "nearly one colour nor a card of text. Intervals are those of the mean when captions are "
-      "drawn anew 2000 times.</p>",
+      "<p class=\"dim\">Pictures: {}; captions: {}. The PSNR is over the {} whose reference is "
+      "neither nearly one colour nor a card of text. Intervals are for the mean, by bootstrap "
+      "over captions (2000 resamples).</p>",
       report.images.size(), report.captions.size(), certificate.judged_pictures);
   if (const std::string plot = report::snr_plot(report); !plot.empty()) {
     page += "<h2>SNR of the latents after each step, dB</h2>" + plot;

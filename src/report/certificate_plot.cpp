@@ -84,4 +84,9 @@ std::string snr_plot(const CompareReport& report) {
   return svg + "</svg>";
 }
 
+std::string name_of(const ComparedImage& image, const CompareReport& report) {
+  const std::string& caption = report.captions[image.caption].name;
+  return report.seeded ? fmt::format("{}, seed {}", caption, image.seed) : caption;
+}
+
 }  // namespace octet::report

@@ -93,7 +93,7 @@ std::string memory_table(const DeploymentMap& map) {
     std::string cards;
     for (const int card : memory.fits)
       cards += fmt::format("{}{}", cards.empty() ? "" : ", ", card);
-    table += "<tr>" + cell_text(memory.way) + cell_text(memory.alone ? "the first alone" : "all") +
+    table += "<tr>" + cell_text(memory.way) + cell_text(memory.alone ? "only the first" : "all") +
              cell_text(fmt::format("{} px", memory.pixels)) +
              cell_text(fmt::format("{:.2f}", static_cast<double>(memory.weight_bytes) * 1e-9)) +
              cell_text(fmt::format("{:.2f}{}", static_cast<double>(memory.work_bytes) * 1e-9,
@@ -150,9 +150,8 @@ std::string map_page(const DeploymentMap& map) try {
                       html_text(measured_where(map)), html_text(version()));
   page += "<h2>Linears</h2>" + heat_map_svg(heat_map_of(map));
   page +=
-      "<p class=\"dim\">Each way with all that it takes, the quantization of its activations "
-      "included, run without pause; in brackets how many times as fast as bf16. The fastest is "
-      "marked.</p>" +
+      "<p class=\"dim\">Each path including the quantization of its activations, run without "
+      "pause; in brackets the speed relative to bf16. The fastest is marked.</p>" +
       linear_table(map);
   page += table_head({"way", "what runs"});
   for (const MapWay& way : map.ways) {
@@ -162,16 +161,15 @@ std::string map_page(const DeploymentMap& map) try {
   if (!map.steps.empty()) {
     page += fmt::format(
         "<h2>Steps and pictures</h2><p class=\"dim\">One pass of each network, {} text tokens, {} "
-        "layers; networks of 1 and {} layers were timed and their difference counted up. Computed: "
-        "the measured bf16 step with the linears of this way in place of its own. Pictures: "
-        "denoising alone.</p>",
+        "layers, extrapolated from networks of 1 and {} layers. Computed: the measured bf16 step "
+        "with this path's linears instead of its own. Pictures: denoising alone.</p>",
         map.text_tokens, map.layers, map.timed_layers);
     page += step_table(map);
   }
   if (!map.memory.empty()) {
     page += fmt::format(
-        "<h2>Memory while denoising</h2><p class=\"dim\">Of a card, {:.1f} GB are left for the "
-        "context and others.</p>",
+        "<h2>Memory while denoising</h2><p class=\"dim\">{:.1f} GB of a card are left for the "
+        "context and other uses.</p>",
         kMapReserve * 1e-9);
     page += memory_table(map);
   }

@@ -84,17 +84,16 @@ std::string error_page(const QuantizeReport& report) try {
       100 * mean(report, &LinearError::rowwise), 100 * mean(report, &LinearError::smoothquant),
       100 * mean(report, &LinearError::convrot), 100 * mean(report, &LinearError::unquantized));
   page +=
-      "<p>The worst by the chosen recipe come first. Beside an output channel stands its share of "
-      "the "
-      "squared error, beside an input channel how many times further it reaches than the median "
+      "<p>The worst under the chosen recipe come first. Output channels are listed with their "
+      "share of the squared error, input channels with their range relative to the median "
       "channel.</p>\n<p>";
   for (const char* kind : {"rowwise", "smoothquant", "convrot", "bf16"}) {
     page += fmt::format(R"(<span class="key {0}"></span>{0})", kind);
   }
   page +=
       "</p>\n<table><tr><th>linear</th><th>error</th><th>row-wise</th><th>SmoothQuant</th>"
-      "<th>ConvRot</th><th>BF16</th><th>worst output channels</th><th>furthest input channels"
-      "</th></tr>\n";
+      "<th>ConvRot</th><th>BF16</th><th>worst output channels</th><th>widest input "
+      "channels</th></tr>\n";
   for (const LinearError* error : sorted) {
     page += fmt::format(
         "<tr{}><td>{}{}</td><td class=\"bars\">{}{}{}{}</td><td>{:.3f} %</td><td>{:.3f} %</td>"

@@ -15,7 +15,6 @@
 #include "octet/error.h"
 #include "octet/generate.h"
 #include "octet/inspect.h"
-#include "octet/inspect_model.h"
 #include "octet/pull.h"
 #include "octet/quantize.h"
 #include "octet/tools/bench.h"

@@ -14,8 +14,8 @@
 #include "formats/error_message.h"
 #include "formats/temporary_folder.h"
 #include "models/golden_run.h"
+#include "octet/error.h"
 #include "octet/generate.h"
-#include "octet/invalid_request.h"
 #include "weights/written_tensors.h"
 
 namespace octet::test {
@@ -279,6 +279,8 @@ TEST_F(EngineTest, WrongRequestsNameTheirField) {
   EXPECT_EQ(field([](auto& r) { r.preset = "fast"; }), "preset");
   EXPECT_EQ(field([](auto& r) { r.steps = 5000; }), "steps");
   EXPECT_EQ(field([](auto& r) { r.guidance = {NAN}; }), "guidance");
+  EXPECT_EQ(field([](auto& r) { r.caption = "{"; }), "caption");
+  EXPECT_EQ(field([](auto& r) { r.negative = "grey"; }), "negative");
   EXPECT_FALSE(pixels(engine, picture_of("a cat")).empty()) << "the engine is as it was";
 }
 

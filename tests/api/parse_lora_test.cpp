@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "formats/error_message.h"
-#include "octet/lora.h"
+#include "octet/model_options.h"
 
 namespace octet::test {
 namespace {

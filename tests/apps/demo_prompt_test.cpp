@@ -10,7 +10,7 @@
 #include "demo/caption.h"
 #include "demo/scene.h"
 #include "octet/caption.h"
-#include "octet/invalid_request.h"
+#include "octet/error.h"
 
 namespace octet::test {
 namespace {

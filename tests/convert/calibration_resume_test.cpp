@@ -12,7 +12,7 @@
 #include "formats/error_message.h"
 #include "formats/safetensors.h"
 #include "formats/safetensors_writer.h"
-#include "octet/cancelled.h"
+#include "octet/error.h"
 
 namespace octet::test {
 namespace {

@@ -44,8 +44,8 @@ TEST_F(CaptionFiles, FoldersAreReadByName) {
 TEST_F(CaptionFiles, ErrorsNameThePlace) {
   EXPECT_ERROR_WITH(read_captions({}), "no file was named");
   EXPECT_ERROR_WITH(read_captions({folder_.file("absent.json")}), "absent.json");
-  EXPECT_ERROR_WITH(read_captions({folder_.path()}), "has no files that end with .json");
-  EXPECT_ERROR_WITH(read_captions({folder_.write("empty.jsonl", "\n\n")}), "has no captions");
+  EXPECT_ERROR_WITH(read_captions({folder_.path()}), "contains no .json files");
+  EXPECT_ERROR_WITH(read_captions({folder_.write("empty.jsonl", "\n\n")}), "contains no captions");
   EXPECT_ERROR_WITH(read_captions({folder_.write("bad.jsonl", a_ + "\n\n{\n")}),
                     "bad.jsonl, line 3");
   EXPECT_ERROR_WITH(read_captions({folder_.write("bad.json", "a cat")}), "bad.json");

@@ -33,7 +33,7 @@ class Interrupted : public Quantizing {
         return progress.stage != QuantizeStage::write || --reports >= 0;
       });
     });
-    EXPECT_NE(message.find("the same command goes on from here"), std::string::npos) << message;
+    EXPECT_NE(message.find("the same command resumes from here"), std::string::npos) << message;
     EXPECT_FALSE(fs::exists(out_));
   }
 

@@ -205,7 +205,7 @@ TEST_F(Quantizing, RefusesBeforeItWorks) {
   };
   has(refusal_of({.recipe = parse_recipe("smoothquant")}), "needs activations");
   has(refusal_of({.recipe = parse_recipe("convrot"), .dialect = OutputDialect::transformerlab}),
-      "has no word for a rotation");
+      "cannot express a rotation");
   has(refusal_of({.protection = parse_protection("layers.0.attention.qkv,layers.9.*")}),
       "\"layers.9.*\" names no large linear");
   has(refusal_of({.protection = parse_protection("input_proj")}), "names no large linear");

@@ -7,7 +7,7 @@
 #include "backend/backend.h"
 #include "devices/select.h"
 #include "engine/toy_fixture.h"
-#include "octet/inspect_model.h"
+#include "octet/inspect.h"
 #include "octet/quantize.h"
 #include "quant/activations.h"
 

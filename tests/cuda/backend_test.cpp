@@ -44,7 +44,7 @@ TEST_F(CudaBackendTest, TooMuchMemoryIsOneSentence) {
     } catch (const Error& error) {
       const std::string what = error.what();
       EXPECT_NE(what.find("out of memory"), std::string::npos) << what;
-      EXPECT_NE(what.find("were asked for"), std::string::npos) << what;
+      EXPECT_NE(what.find("were requested"), std::string::npos) << what;
       EXPECT_NE(what.find("are free"), std::string::npos) << what;
       EXPECT_NE(what.find("smaller `size`"), std::string::npos) << what;
     }

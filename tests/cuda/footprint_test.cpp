@@ -23,7 +23,7 @@ TEST_F(FootprintOnGpu, IsWhatTheAllocatorCounts) {
       RecordProperty("counted_bytes", std::to_string(counted));
       RecordProperty("peak_bytes", std::to_string(peak));
       EXPECT_GE(peak, counted) << side << " tokens along a side, int8 " << int8;
-      EXPECT_LE(peak, counted + models::kStepOpsBytes) << side << ", int8 " << int8;
+      EXPECT_LE(peak, counted + models::kOpsBytes) << side << ", int8 " << int8;
     }
   }
 }

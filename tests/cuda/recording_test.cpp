@@ -4,7 +4,7 @@
 #include "cuda/cuda_support.h"
 #include "engine/network_run_check.h"
 #include "engine/sampler.h"
-#include "octet/cancelled.h"
+#include "octet/error.h"
 
 namespace octet::test {
 namespace {

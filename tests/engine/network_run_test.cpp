@@ -6,7 +6,7 @@
 
 #include "cpu/cpu_backend.h"
 #include "engine/network_run_check.h"
-#include "octet/cancelled.h"
+#include "octet/error.h"
 #include "ref/ref_backend.h"
 
 namespace octet::test {

@@ -7,9 +7,8 @@
 
 #include "engine/toy_fixture.h"
 #include "octet/generate.h"
-#include "octet/inspect_model.h"
-#include "octet/log.h"
-#include "octet/lora.h"
+#include "octet/inspect.h"
+#include "octet/model_options.h"
 #include "octet/tools/bench_e2e.h"
 #include "octet/tools/bench_step.h"
 #include "octet/tools/shapes.h"
@@ -126,15 +125,17 @@ TEST_F(ToyFamily, WrongModelsNameWhatIsMissing) {
 }
 
 TEST_F(ToyFamily, OddSizesAreWarnedOfInItsName) {
-  std::string warnings;
-  log::set_sink([&](log::Level level, std::string_view line) {
-    if (level == log::Level::warning) warnings += line;
-  });
+  Engine engine(options());
   PictureRequest asked = request();
   asked.size = {4, 8};
-  render(options(), asked);
-  log::set_sink({});
-  EXPECT_TRUE(contains(warnings, "4x8 is smaller than what Toy is documented for")) << warnings;
+  std::vector<std::string> told;
+  RenderCallbacks callbacks;
+  callbacks.warning = [&](const std::string& sentence) { told.push_back(sentence); };
+  const Job job = engine.check(asked);
+  ASSERT_EQ(job.warnings().size(), 1u);
+  EXPECT_TRUE(contains(job.warnings()[0], "4x8 is smaller than what Toy is documented for"));
+  EXPECT_EQ(engine.render(job, callbacks).warnings, job.warnings());
+  EXPECT_EQ(told, job.warnings());
 }
 
 TEST_F(ToyFamily, PlacesOfItsPartsDoNotShow) {
@@ -177,7 +178,7 @@ TEST_F(ToyLora, LorasChangeItsPictures) {
 TEST_F(ToyLora, WrongLorasAreRefused) {
   ModelOptions wrong = options();
   wrong.loras = {{.file = write_lora("other.safetensors", "layers.0.attention.qkv", 48, 48)}};
-  EXPECT_ERROR_WITH(Engine(wrong), "is no linear of the model");
+  EXPECT_ERROR_WITH(Engine(wrong), "is not a linear of the model");
   wrong.loras = {{.file = write_lora("good.safetensors", "stack.0.tell", 48, 48)}};
   wrong.loras.front().networks = {"unconditional"};
   EXPECT_EQ(wrong_field([&] { Engine engine(wrong); }), "loras");

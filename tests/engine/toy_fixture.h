@@ -16,7 +16,7 @@
 #include "formats/error_message.h"
 #include "formats/temporary_folder.h"
 #include "octet/engine.h"
-#include "octet/invalid_request.h"
+#include "octet/error.h"
 
 namespace octet::test {
 

@@ -294,13 +294,15 @@ class ToyDecoder : public models::Decoder {
   }
 
   std::vector<float> decode(nn::Context& ctx, std::span<const float> latent,
-                            const models::Grid& grid) const override {
+                            const models::Grid& grid,
+                            const std::function<void(double)>& progress) const override {
     need(0);
     const int64_t side = ToyShape::kTokenSide, width = grid.width * side;
     const nn::Matrix uploaded = upload_matrix(ctx, latent.data(), grid.tokens(), ToyShape::kLatent);
     const nn::Matrix made = linear(ctx, uploaded, pixels_);
     std::vector<float> tokens(static_cast<size_t>(made.view().shape.elements()));
     download_matrix(ctx, made, tokens.data());
+    if (progress) progress(0.5);
     std::vector<float> image(tokens.size());
     for (int64_t i = 0; i < std::ssize(image); ++i) {
       check(std::isfinite(tokens[static_cast<size_t>(i)]), "toy: a pixel is not finite");

@@ -8,7 +8,6 @@
 #include "models/sample_captions.h"
 #include "octet/generate.h"
 #include "octet/quantize.h"
-#include "octet/recipe.h"
 
 namespace octet::test {
 namespace {
@@ -75,7 +74,7 @@ TEST_F(UnequalModel, LorasChangeTheLayersOfEach) {
   EXPECT_NE(pixels(request_), plain);
   request_.model.loras = {{.file = write_lora(1), .networks = {"all"}}};
   EXPECT_ERROR_WITH(pixels(request_),
-                    "\"layers.1.attention.o\" is no linear of the unconditional network");
+                    "\"layers.1.attention.o\" is not a linear of the unconditional network");
 }
 
 TEST_F(UnequalModel, IsCalibratedAndQuantizedInEveryDialect) {

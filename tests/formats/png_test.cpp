@@ -9,7 +9,7 @@
 
 #include "formats/error_message.h"
 #include "formats/temporary_folder.h"
-#include "octet/invalid_request.h"
+#include "octet/error.h"
 
 namespace octet::test {
 namespace {

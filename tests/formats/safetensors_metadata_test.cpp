@@ -99,7 +99,7 @@ TEST_F(SafetensorsMetadata, FilesThatTakeNone) {
   EXPECT_ERROR_WITH(set_safetensors_metadata(folder_.file("link.safetensors"), "k", "v"),
                     "is a symbolic link");
   EXPECT_ERROR_WITH(set_safetensors_metadata(folder_.file("m.gguf"), "k", "v"),
-                    "is no safetensors file");
+                    "is not a safetensors file");
   EXPECT_ERROR_WITH(set_safetensors_metadata(path_, "k", "\xff"), "not UTF-8");
   folder_.write("bad.safetensors", "no header");
   EXPECT_ERROR_WITH(set_safetensors_metadata(folder_.file("bad.safetensors"), "k", "v"),

@@ -147,12 +147,12 @@ TEST(Caption, AllFaultsAreListedInOrder) {
 TEST(Caption, WhoeverRunsACaptionGetsAllItsErrors) {
   EXPECT_ERROR_WITH(caption_for_model("{}", "a.json"),
                     "a.json: $.compositional_deconstruction: is missing, expected an object of "
-                    "background and elements; `any_caption` runs it all the same");
+                    "background and elements; `any_caption` runs it anyway");
   EXPECT_ERROR_WITH(caption_for_model(with_elements("1,2"), "a.json"),
                     "a.json: $.compositional_deconstruction.elements[0]: expected an object, got "
                     "1; $.compositional_deconstruction.elements[1]: expected an object, got 2; ");
   EXPECT_ERROR_WITH(caption_for_model(with_elements(R"({"desc":"d","type":"obj"})"), "a.json"),
-                    "; `octet caption check --fix` mends it");
+                    "; `octet caption check --fix` repairs it");
   std::string many = "0";
   for (int i = 1; i < 25; ++i) many += fmt::format(",{}", i);
   EXPECT_ERROR_WITH(caption_for_model(with_elements(many), "a.json"),
@@ -259,7 +259,7 @@ TEST(Caption, TheFormsOfOtherProgramsCanBeRun) {
             "only background, elements\n"
             "$.compositional_deconstruction.elements[0]: text is missing, expected type, bbox, "
             "text, desc, color_palette\n");
-  EXPECT_ERROR_WITH(caption_for_model(text, "c.json"), "`any_caption` runs it all the same");
+  EXPECT_ERROR_WITH(caption_for_model(text, "c.json"), "`any_caption` runs it anyway");
   EXPECT_EQ(caption_for_model(text, "c.json", true), text);
 }
 

@@ -167,13 +167,13 @@ TEST_F(DitSourceTest, PrefixesByBranch) {
   }
   for (const char* prefix : {"conditional.", "cond.", "conditional_transformer."}) {
     EXPECT_TRUE(opens(prefix, true)) << prefix;
-    EXPECT_ERROR_WITH(opens(prefix, false), "the unconditional transformer");
+    EXPECT_ERROR_WITH(opens(prefix, false), "the unconditional network");
     EXPECT_TRUE(has_branch(write(kTelling, prefix), true));
     EXPECT_FALSE(has_branch(write(kTelling, prefix), false));
   }
   for (const char* prefix : {"unconditional.", "uncond.", "unconditional_transformer."}) {
     EXPECT_TRUE(opens(prefix, false)) << prefix;
-    EXPECT_ERROR_WITH(opens(prefix, true), "the conditional transformer");
+    EXPECT_ERROR_WITH(opens(prefix, true), "the conditional network");
   }
 }
 

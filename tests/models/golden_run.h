@@ -183,7 +183,7 @@ inline void expect_golden_decoding(Backend& backend, DType dtype) {
                                                     }),
                /*int8=*/false);
   const auto image = loaded.part->decode(ctx, expected.floats("latent"),
-                                         {expected.grid_height(), expected.grid_width()});
+                                         {expected.grid_height(), expected.grid_width()}, {});
   EXPECT_LE(relative_error(image, expected.floats("vae.image")),
             expected.bound("vae.image", dtype));
 }
@@ -204,17 +204,20 @@ inline void expect_golden_image(std::unique_ptr<Backend> backend) {
   const std::atomic<bool> stop{false};
   engine::Session session(options, stop, std::move(backend), models::family_named("ideogram4"));
   const int side = session.model().sizes.token_side;
-  engine::RenderJob job;
-  job.prompt.assign(caption.begin(), caption.end());
-  job.schedule.preset = session.family().presets.front();
-  job.schedule.preset.parameters["mu"] = mu_std[0];
-  job.schedule.preset.parameters["std"] = mu_std[1];
-  job.schedule.size = {static_cast<int>(expected.grid_width()) * side,
-                       static_cast<int>(expected.grid_height()) * side};
-  job.schedule.guidance = expected.floats("image.guidance");
-  job.schedule.steps = static_cast<int>(job.schedule.guidance.size());
-  job.schedule.convention = Convention::diffusers;
-  job.noise = expected.floats("image.noise");
+  models::ScheduleRequest schedule;
+  schedule.preset = session.family().presets.front();
+  schedule.preset.parameters["mu"] = mu_std[0];
+  schedule.preset.parameters["std"] = mu_std[1];
+  schedule.size = {static_cast<int>(expected.grid_width()) * side,
+                   static_cast<int>(expected.grid_height()) * side};
+  schedule.guidance = expected.floats("image.guidance");
+  schedule.steps = static_cast<int>(schedule.guidance.size());
+  schedule.convention = Convention::diffusers;
+  PictureRequest request;
+  request.noise = expected.floats("image.noise");
+  const auto job = engine::make_job(
+      session.facts(), request,
+      engine::asked_as_is(session.family(), schedule, {caption.begin(), caption.end()}));
   int images = 0;
   engine::SessionCallbacks callbacks;
   callbacks.image = [&](const engine::RenderedImage& image, const RenderReport&) {
@@ -229,7 +232,7 @@ inline void expect_golden_image(std::unique_ptr<Backend> backend) {
     }
     EXPECT_LE(apart, pixels.size() / 50);
   };
-  session.render(job, callbacks);
+  session.render(*job, callbacks);
   EXPECT_EQ(images, 1);
 }
 

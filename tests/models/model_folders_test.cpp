@@ -172,17 +172,17 @@ TEST_F(ModelFoldersTest, OneTransformerIsNotTwo) {
   model("b");
   for (const std::string& other : {one, path("link.safetensors"), path("./one.safetensors")}) {
     EXPECT_ERROR_WITH(find_folders({.model = one, .unconditional = other, .base = path("b")}),
-                      "was taken for both transformers, and holds one");
+                      "was taken for both networks, but contains one");
   }
   EXPECT_ERROR_WITH(
       find_folders({.model = one, .text_encoder = path("b"), .vae = path("b"), .base = one}),
-      "takes two");
+      "needs two");
   model("half", {"unconditional_transformer"});
-  EXPECT_ERROR_WITH(find_folders({.model = one, .base = path("half")}), "takes two");
+  EXPECT_ERROR_WITH(find_folders({.model = one, .base = path("half")}), "needs two");
   // A file of the wrong branch was given: nobody says that none was.
   const std::string wrong = file("wrong.safetensors", {"conditional."});
   EXPECT_ERROR_WITH(find_folders({.model = one, .unconditional = wrong, .base = path("b")}),
-                    "wrong.safetensors: was taken for the unconditional transformer");
+                    "wrong.safetensors: was taken for the unconditional network");
 }
 
 TEST_F(ModelFoldersTest, WithoutGuidanceOneTransformerWillDo) {
@@ -216,7 +216,7 @@ TEST_F(ModelFoldersTest, TheFallbackComesLast) {
                                   .text_encoder = path("f"),
                                   .vae = path("f"),
                                   .fallback = file("single.safetensors")}),
-                    "takes two");
+                    "needs two");
 }
 
 TEST_F(ModelFoldersTest, WhatIsNotThere) {

@@ -114,7 +114,7 @@ TEST_F(PresetsFile, AsAWholeIsRefused) {
   EXPECT_FALSE(refusal("{").empty());
   const std::string one = R"("presets":[{"name":"a","steps":1,"guidance":1,"mu":0,"std":1}])";
   EXPECT_EQ(refusal("{" + one + R"(,"sizes":[1,1]})"),
-            "\"sizes\" is no key that it may have, expected presets, size");
+            "unknown key \"sizes\", expected presets, size");
   for (const char* size : {"256", "[256]", "[256,256,3]", "[256.5,256]", "[0,256]", "[16384,256]",
                            "[\"256\",256]", "null"}) {
     EXPECT_TRUE(contains(refusal("{" + one + ",\"size\":" + size + "}"), "size")) << size;
@@ -153,7 +153,7 @@ TEST_F(PresetsFile, EveryKeyOfAPresetIsChecked) {
             "preset 1: has one of polish_guidance and polish_steps, expected both or neither");
   EXPECT_TRUE(contains(refusal_with("polish_guidance", "null"), "null"));
   EXPECT_TRUE(contains(refusal_with("std", "1,\"sigma\":2"),
-                       "\"sigma\" is no key that it may have, expected guidance, mu, name, "));
+                       "unknown key \"sigma\", expected guidance, mu, name, "));
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include "octet/devices.h"
 #include "octet/engine.h"
 #include "octet/error.h"
-#include "octet/lora.h"
+#include "octet/model_options.h"
 #include "octet/version.h"
 
 namespace {

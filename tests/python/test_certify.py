@@ -176,7 +176,7 @@ def test_generate_warns_of_one_colour(octet, copy, tmp_path):
     words = [word for pair in SETTINGS.items() for word in pair if pair[0] != "--caption"]
     done = octet("generate", "--model", copy, *words, "-p", "x", "-q", "--json", "j.json")
     assert done.returncode == 0
-    assert done.stderr == "octet: warning: out.png: nearly all of it has one colour\n"
+    assert done.stderr == "octet: warning: out.png: it is nearly all one colour\n"
     assert json.loads((tmp_path / "j.json").read_text())["captions"][0]["looks"] == ["constant"]
 
 

@@ -273,7 +273,7 @@ def test_models_with_other_presets(compare, model, tmp_path):
         assert f"{size[0]}x{size[1]}" in sentence and "--size" in sentence
     for changes in ({"mu": 0.6}, {"std": 1}, {"guidance": 2}):
         sentence = only_sentence(written(**changes))
-        assert "other times or another guidance" in sentence and "octet_presets.json" in sentence
+        assert "different times or guidance" in sentence and "octet_presets.json" in sentence
     assert "after 4" in only_sentence(written(steps=4))
 
 

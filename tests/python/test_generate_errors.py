@@ -217,7 +217,7 @@ def test_folder_that_is_not_there(generate, model, tmp_path, flag):
 
 def test_one_transformer_for_both(generate, model):
     sentence = refusal(generate(model, "--uncond", model / "transformer"), generate)
-    assert f"{model / 'transformer'}: was taken for both transformers" in sentence
+    assert f"{model / 'transformer'}: was taken for both networks" in sentence
     assert "--uncond" in sentence
 
 

@@ -302,8 +302,8 @@ def test_hostile_files(generate, whole, tmp_path):  # noqa: F811
     path = tmp_path / "bad.safetensors"
     name = "transformer.layers.0.attention.to_q.lora_A.weight"
     broken = {
-        "is no linear": {**good, "transformer.layers.7.attention.to_q.lora_A.weight": good[name]},
-        "no tensor of a LoRA": {**good, "junk\x1b[2J": torch.ones(1)},
+        "is not a linear": {**good, name.replace("layers.0", "layers.7"): good[name]},
+        "not a tensor of a LoRA": {**good, "junk\x1b[2J": torch.ones(1)},
         "no down matrix": {key: t for key, t in good.items() if key != name},
         "expected [rank": {**good, name: good[name][:, 1:]},
         "NaN": {**good, name: good[name] * float("nan")},

@@ -282,7 +282,7 @@ def test_what_does_not_fit_is_refused(run, split, pipeline, tmp_path):
     state = make_lora(modules(pipeline.transformer))
     stray = {"transformer.no.lora_A.weight": torch.ones(1, 2)}
     save_file(prefixed("transformer.", state) | stray, path)
-    assert '"transformer.no" is no linear of the model' in run(
+    assert '"transformer.no" is not a linear of the model' in run(
         "dit", split, inputs(), path, refused=True
     )
     save_file(prefixed("transformer.", state), path)

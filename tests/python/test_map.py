@@ -80,7 +80,7 @@ def test_path_and_linears_are_one_choice(octet):
 def test_other_cards_are_predicted(octet, repository, tmp_path):
     words = ["map", "--predict", "rtx3090,h200", "--shapes", "ideogram4@1024", "-q"]
     text = octet(*words).stdout
-    assert text.startswith("PREDICTED") and "\nrtx3090: estimated are " in text
+    assert text.startswith("PREDICTED") and "\nrtx3090: estimated constants: " in text
     octet(*words, "--json", "cards.json", "--svg", "cards.svg")
     result = json.loads((tmp_path / "cards.json").read_text())
     check_against(documented_fields(repository), "map.predict",

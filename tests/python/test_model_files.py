@@ -281,10 +281,10 @@ def test_the_wrong_branch(generate, whole, tmp_path):  # noqa: F811
     for prefix in ("unconditional.", "uncond.", "unconditional_transformer."):
         path = save(tmp_path / "one.safetensors", prefixed(prefix, tensors))
         sentence = refusal(generate(path, "--base", whole), generate)
-        assert "one.safetensors" in sentence and "the conditional transformer" in sentence
+        assert "one.safetensors" in sentence and "the conditional network" in sentence
     path = save(tmp_path / "one.safetensors", prefixed("conditional.", tensors))
     sentence = refusal(generate(whole, "--uncond", path), generate)
-    assert "one.safetensors" in sentence and "the unconditional transformer" in sentence
+    assert "one.safetensors" in sentence and "the unconditional network" in sentence
 
 
 def test_one_file_for_both(generate, whole, tmp_path, monkeypatch):  # noqa: F811
@@ -293,7 +293,7 @@ def test_one_file_for_both(generate, whole, tmp_path, monkeypatch):  # noqa: F81
     monkeypatch.chdir(tmp_path)
     for other in (path, tmp_path / "link.safetensors", "one.safetensors", "./one.safetensors"):
         sentence = refusal(generate(path, "--uncond", other, "--base", whole), generate)
-        assert "was taken for both transformers" in sentence and "--uncond" in sentence
+        assert "was taken for both networks" in sentence and "--uncond" in sentence
     flags = ("--text-encoder", whole, "--vae", whole)
     for base in ((), ("--base", path)):
         assert "--uncond" in refusal(generate(path, *flags, *base), generate)

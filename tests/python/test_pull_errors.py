@@ -90,7 +90,7 @@ def test_gated(pull, home, code, of_listing):
 def test_a_wrong_token(pull):
     with RunningHub(one_file(token=TOKEN)) as server:
         sentence = sentence_of(pull(server, HF_TOKEN="hf_wrong"))
-    assert "does not take the token" in sentence and "hf_wrong" not in sentence
+    assert "does not accept the token" in sentence and "hf_wrong" not in sentence
 
 
 def test_a_token_that_would_be_two_headers(pull):

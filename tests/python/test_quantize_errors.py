@@ -227,7 +227,7 @@ def test_unfinished_statistics(refused, planted, statistics_file, tmp_path):
     path = tmp_path / "state.safetensors"
     words = ["--recipe", "smoothquant", "--statistics", path]
     save_file(load_file(statistics_file), path, {"octet.calibration.complete": "no"})
-    assert "did not end" in refused(planted, tmp_path / "out", *words)
+    assert "unfinished calibration" in refused(planted, tmp_path / "out", *words)
     save_file({}, path, {"octet.calibration.complete": "yes"})
     assert "no activations" in refused(planted, tmp_path / "out", *words)
 

@@ -31,7 +31,7 @@
 #include "models/ideogram4/transformer.h"
 #include "models/qwen3/text_encoder.h"
 #include "nn/linear_list.h"
-#include "octet/lora.h"
+#include "octet/model_options.h"
 #include "weights/lora/lora.h"
 
 namespace octet {
@@ -148,7 +148,7 @@ class Job {
     const int64_t side = model.decoder->token_side();
     return {{"image",
              {grid[0] * side, grid[1] * side, 3},
-             model.decoder->decode(ctx_, latent, {grid[0], grid[1]})}};
+             model.decoder->decode(ctx_, latent, {grid[0], grid[1]}, {})}};
   }
 
   std::vector<Output> schedule() {
@@ -179,16 +179,19 @@ class Job {
     const std::atomic<bool> stop{false};
     engine::Session session(options, stop);
     const int side = session.model().sizes.token_side;
-    engine::RenderJob job;
-    job.prompt.assign(caption.begin(), caption.end());
-    job.schedule.preset = session.family().presets.front();
-    job.schedule.preset.parameters["mu"] = mu_std[0];
-    job.schedule.preset.parameters["std"] = mu_std[1];
-    job.schedule.size = {grid[1] * side, grid[0] * side};
-    job.schedule.guidance = floats("guidance");
-    job.schedule.steps = static_cast<int>(job.schedule.guidance.size());
-    job.schedule.convention = convention_;
-    job.noise = floats("noise");
+    models::ScheduleRequest schedule;
+    schedule.preset = session.family().presets.front();
+    schedule.preset.parameters["mu"] = mu_std[0];
+    schedule.preset.parameters["std"] = mu_std[1];
+    schedule.size = {grid[1] * side, grid[0] * side};
+    schedule.guidance = floats("guidance");
+    schedule.steps = static_cast<int>(schedule.guidance.size());
+    schedule.convention = convention_;
+    PictureRequest request;
+    request.noise = floats("noise");
+    const auto job = engine::make_job(
+        session.facts(), request,
+        engine::asked_as_is(session.family(), schedule, {caption.begin(), caption.end()}));
     std::vector<Output> outputs;
     engine::SessionCallbacks callbacks;
     callbacks.image = [&](const engine::RenderedImage& image, const RenderReport& report) {
@@ -201,7 +204,7 @@ class Job {
                          Numbers(image.rgb.begin(), image.rgb.end()),
                          true});
     };
-    session.render(job, callbacks);
+    session.render(*job, callbacks);
     return outputs;
   }
 

@@ -28,16 +28,17 @@ TEST_F(LoraTest, NothingIsPassedOver) {
   };
   const auto good = pair("layers.0.at.o");
   const std::pair<std::vector<WrittenTensor>, const char*> cases[] = {
-      {both(good, pair("layers.7.at.o")), "\"layers.7.at.o\" is no linear of the model"},
-      {both(good, pair("text_encoder.layers.0.at.o")), "is no linear of the model"},
-      {both(good, pair("lora_te_layers_0_at_o")), "is no linear of the model"},
+      {both(good, pair("layers.7.at.o")), "\"layers.7.at.o\" is not a linear of the model"},
+      {both(good, pair("text_encoder.layers.0.at.o")), "is not a linear of the model"},
+      {both(good, pair("lora_te_layers_0_at_o")), "is not a linear of the model"},
       {pair("lora_unet_mlp_alike"), "may be mlp.alike or mlp_alike"},
       {{good[0]}, "\"layers.0.at.o\" has no up matrix (lora_B)"},
       {{good[1]}, "\"layers.0.at.o\" has no down matrix (lora_A)"},
       {{written("mlp_in.alpha", {}, {1})}, "has an alpha and no matrices"},
-      {both(good, {written("mlp_in.weight", {2, 3}, kProduct)}), "\"mlp_in.weight\" is no tensor"},
-      {both(good, {written("mlp_in.diff_b", {2}, kUp)}), "\"mlp_in.diff_b\" is no tensor"},
-      {both(good, {written("layers.0.at.o.lora_B.bias", {2}, kUp)}), "is no tensor of a LoRA"},
+      {both(good, {written("mlp_in.weight", {2, 3}, kProduct)}),
+       "\"mlp_in.weight\" is not a tensor"},
+      {both(good, {written("mlp_in.diff_b", {2}, kUp)}), "\"mlp_in.diff_b\" is not a tensor"},
+      {both(good, {written("layers.0.at.o.lora_B.bias", {2}, kUp)}), "is not a tensor of a LoRA"},
       {both(good, pair("layers.0.at.to_o.0")), "changes rows that another tensor changes too"},
       {both(good, pair("transformer.layers.0.at.o")), "another tensor changes too"},
       {both(good, {written("layers.0.at.o.lora_down.weight", {1, 3}, kDown)}), "another name too"},

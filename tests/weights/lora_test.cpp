@@ -155,9 +155,9 @@ TEST_F(LoraTest, NetworksOfDifferentSizes) {
   const octet::Lora of_all{.networks = {"all"}}, of_second{.networks = {"uncond"}};
   EXPECT_EQ(change(lora(pair("mlp.alike")), "mlp.alike", 2), kProduct);
   EXPECT_ERROR_WITH(lora(pair("mlp.alike"), of_all),
-                    "\"mlp.alike\" is no linear of the unconditional network");
+                    "\"mlp.alike\" is not a linear of the unconditional network");
   EXPECT_ERROR_WITH(lora(pair("unconditional.mlp.alike")), "of the unconditional network");
-  EXPECT_ERROR_WITH(lora(pair("mlp.other"), of_all), "\"mlp.other\" is no linear of the model");
+  EXPECT_ERROR_WITH(lora(pair("mlp.other"), of_all), "\"mlp.other\" is not a linear of the model");
   // Each matrix fits one of the two.
   EXPECT_ERROR_WITH(lora(pair("mlp_alike"), of_second), "expected [rank, 3] and [5, rank]");
   EXPECT_ERROR_WITH(lora(pair("mlp_alike"), of_all), "expected [rank, 3] and [5, rank]");

@@ -46,8 +46,8 @@ void check_request(const StepBenchRequest& request) {
   check(request.steps >= 1 && request.steps <= 1000, "bench step: {} steps, expected 1 to 1000",
         request.steps);
   check_value(request.linears == Linears::int8 || request.linears == Linears::floating, "linears",
-              "`linears`: fake INT8 is for pictures that are compared and auto for those that are "
-              "made, expected INT8 or floating point");
+              "`linears`: fake INT8 is only for comparing pictures and auto for making them, "
+              "expected INT8 or floating point");
   check_value(!request.require_int8 || request.linears == Linears::int8, "require_int8",
               "`require_int8`: the networks' linears were asked for in floating point; leave "
               "`linears` out");
@@ -219,7 +219,7 @@ void StepBencher::prepare() {
 void StepBencher::warm_up() {
   int done = 0;
   const auto total = std::ssize(branches_);
-  report("forward passes to warm up", done, total);
+  report("warm-up passes", done, total);
   for (BenchedBranch& branch : branches_) {
     nn::Profile profile(*backend_);
     profile.enter_network(family_.networks[branch.row.network].name);
@@ -235,9 +235,9 @@ void StepBencher::warm_up() {
     std::vector<float> values(static_cast<size_t>(velocity.view().shape.elements()));
     download_matrix(ctx_, velocity, values.data());
     check(std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); }),
-          "bench step: the {} branch gave a velocity that is not finite on {}", branch.row.name,
+          "bench step: the {} branch returned a velocity that is not finite on {}", branch.row.name,
           backend_->name());
-    report("forward passes to warm up", ++done, total);
+    report("warm-up passes", ++done, total);
   }
 }
 

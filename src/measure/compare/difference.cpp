@@ -64,7 +64,7 @@ struct Moments {
 
 Difference difference(std::span<const float> reference, std::span<const float> candidate) {
   check(reference.size() == candidate.size(),
-        "{} and {} numbers cannot be compared, expected as many", reference.size(),
+        "{} and {} numbers cannot be compared, expected equal counts", reference.size(),
         candidate.size());
   double aa = 0, bb = 0, ab = 0, apart = 0, largest = 0;
   for (size_t i = 0; i < reference.size(); ++i) {

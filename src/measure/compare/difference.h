@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "engine/pixels.h"
 #include "octet/tools/difference.h"
 
 namespace octet::measure {
@@ -15,11 +16,7 @@ Difference difference(std::span<const float> reference, std::span<const float> c
 // variance with count - 1. bootstrap.h has the rest.
 Statistic statistic(std::span<const double> values);
 
-// RGB, rows from the top, of one size.
-struct PixelView {
-  std::span<const uint8_t> rgb;
-  int width = 0, height = 0;
-};
+using engine::PixelView;  // of one size
 
 // 10 log10(255^2 / mean square difference of all channels); infinite when they are equal.
 double psnr_db(const PixelView& reference, const PixelView& candidate);

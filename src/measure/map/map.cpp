@@ -85,9 +85,7 @@ MapPlan plan_of(const std::string& shapes, const MapRequest& request) {
 
 void check_map_request(const MapRequest& request) {
   check(request.seconds >= 0 && request.seconds <= 60,
-        "map: {} seconds for each way, expected 0 "
-        "to 60",
-        request.seconds);
+        "map: {} seconds for each path, expected 0 to 60", request.seconds);
   check_value(request.text_tokens >= 0 && request.text_tokens <= 2048, "text_tokens",
               "`text_tokens` is {}, expected 0 to 2048", request.text_tokens);
   check_value(!request.layers || *request.layers == 0 || *request.layers >= 2, "layers",

@@ -104,7 +104,7 @@ const Card& card_of(std::string_view id) {
     ids.push_back(card.id);
   }
   const auto close = closest_word(id, ids);
-  fail("predict: there is no card {}{}; known are {}", in_quotes(id),
+  fail("predict: unknown card {}{}; expected one of {}", in_quotes(id),
        close ? fmt::format(", perhaps {} was meant", *close) : "", fmt::join(ids, ", "));
 }
 

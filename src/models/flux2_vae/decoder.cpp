@@ -40,13 +40,14 @@ bool Decoder::is_ignored(std::string_view name) const {
 }
 
 std::vector<float> Decoder::decode(nn::Context& ctx, std::span<const float> latent,
-                                   const models::Grid& grid) const {
+                                   const models::Grid& grid,
+                                   const std::function<void(double)>& progress) const {
   const std::vector<float> pixels = unpatchify(latent, statistics_, grid.height, grid.width);
   need(0);
   const int64_t height = kPatch * grid.height, width = kPatch * grid.width;
   const nn::Matrix uploaded =
       nn::upload_matrix(ctx, pixels.data(), height * width, config().latent_channels);
-  const nn::Matrix image = flux2_vae::decode(ctx, vae_, uploaded, height, width);
+  const nn::Matrix image = flux2_vae::decode(ctx, vae_, uploaded, height, width, progress);
   std::vector<float> values(static_cast<size_t>(image.view().shape.elements()));
   download_matrix(ctx, image, values.data());
   const auto is_finite = [](float value) { return std::isfinite(value); };

@@ -34,7 +34,8 @@ class Decoder : public models::Decoder {
     return flux2_vae::image_bytes(config(), kPatch * grid.height, kPatch * grid.width, dtype);
   }
   std::vector<float> decode(nn::Context& ctx, std::span<const float> latent,
-                            const models::Grid& grid) const override;
+                            const models::Grid& grid,
+                            const std::function<void(double)>& progress) const override;
 
  private:
   Decoder(VaeSource source, const std::string& path, const StatisticsOf& statistics);

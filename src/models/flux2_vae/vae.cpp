@@ -74,8 +74,16 @@ Image run_up_block(Context& ctx, const VaeConfig& config, const UpBlock& block, 
 }  // namespace
 
 Matrix decode(Context& ctx, const VaeDecoder& vae, const Matrix& latent, int64_t height,
-              int64_t width) {
+              int64_t width, const std::function<void(double)>& progress) {
   const VaeConfig& config = vae.config;
+  // A block works on four times as many pixels as the one before it, with fewer channels.
+  auto told = [&, done = 0.0,
+               all = 1.0 + 2.0 * static_cast<double>(vae.up.size())](double work) mutable {
+    done += work;
+    if (!progress) return;
+    ctx.backend.synchronize();
+    progress(done / all);
+  };
   const auto first = [&] {
     if (!config.post_quant_conv) return conv2d(ctx, latent, height, width, vae.conv_in);
     return conv2d(ctx, conv2d(ctx, latent, height, width, vae.post_quant), height, width,
@@ -85,7 +93,11 @@ Matrix decode(Context& ctx, const VaeDecoder& vae, const Matrix& latent, int64_t
   x = run_resnet(ctx, config, vae.mid1, std::move(x));
   if (config.mid_attention) add_attention(ctx, config, vae.mid_attention, x);
   x = run_resnet(ctx, config, vae.mid2, std::move(x));
-  for (const UpBlock& block : vae.up) x = run_up_block(ctx, config, block, std::move(x));
+  told(1);
+  for (const UpBlock& block : vae.up) {
+    x = run_up_block(ctx, config, block, std::move(x));
+    told(2);
+  }
   return conv2d(ctx, activated(ctx, config, std::move(x.pixels), vae.norm_out), x.height, x.width,
                 vae.conv_out);
 }

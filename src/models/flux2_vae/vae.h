@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -67,8 +68,8 @@ std::vector<float> unpatchify(std::span<const float> z, const LatentStatistics& 
 uint64_t image_bytes(const VaeConfig& config, int64_t height, int64_t width, DType dtype);
 
 // An image as the network gives it, F32 [height * width, 3], about -1 to 1; latent [height *
-// width, channels] of the latent.
+// width, channels] of the latent. `progress`, or nobody, is told the share of resnets that ran.
 nn::Matrix decode(nn::Context& ctx, const VaeDecoder& vae, const nn::Matrix& latent, int64_t height,
-                  int64_t width);
+                  int64_t width, const std::function<void(double)>& progress = {});
 
 }  // namespace octet::flux2_vae

@@ -99,7 +99,7 @@ CaptionReport check_caption(std::string_view text) {
   }
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark
   if (is_written_in_ascii_escapes(text)) {
-    add_error(report, "characters outside of ASCII are written as \\uXXXX, expected literal UTF-8",
+    add_error(report, "non-ASCII characters are written as \\uXXXX, expected literal UTF-8",
               /*fixable=*/true);
   }
   nlohmann::ordered_json caption;
@@ -142,11 +142,12 @@ std::string caption_for_model(std::string_view text, const std::string& what, bo
   Sentence remedy;
   if (any) {
     remedy = sentence(
-        "; not even `any_caption` takes text that is empty, too long, not UTF-8 or has NUL bytes");
+        "; even `any_caption` does not accept text that is empty, too long, not UTF-8 or has NUL "
+        "bytes");
   } else if (!report.canonical.empty()) {
-    remedy = "; `octet caption check --fix` mends it";
+    remedy = "; `octet caption check --fix` repairs it";
   } else if (!report.as_given.empty()) {
-    remedy = sentence("; `any_caption` runs it all the same");
+    remedy = sentence("; `any_caption` runs it anyway");
   }
   // So that one correction is enough.
   const Sentence warnings =

@@ -57,8 +57,8 @@ std::optional<std::string> find_prefix(const Checkpoint& checkpoint, bool condit
 std::string prefix_in(const Checkpoint& checkpoint, bool conditional) {
   const auto prefix = find_prefix(checkpoint, conditional);
   check(prefix.has_value(),
-        "{}: has no tensors of {} transformer of Ideogram 4, such as \"layers.0.attention.qkv"
-        ".weight\" with or without a known prefix",
+        "{}: has no tensors of {} network of Ideogram 4, such as \"layers.0.attention.qkv.weight\" "
+        "with or without a known prefix",
         checkpoint.path(), conditional ? "the conditional" : "the unconditional");
   return *prefix;
 }
@@ -107,8 +107,8 @@ DitConfig dit_config_of_shapes(const weights::WeightSource& source) {
   DitConfig config;
   const auto take = [&](int64_t& into, const char* what, int64_t value) {
     check(value > 0,
-          "{}: {} of the transformer cannot be told from the shapes of its tensors; put its "
-          "config.json beside it, or give a folder that has one as `base`",
+          "{}: {} of the network cannot be derived from the shapes of its tensors; put its "
+          "config.json next to it, or give a folder that has one as `base`",
           source.path(), what);
     into = value;
   };

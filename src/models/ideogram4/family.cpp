@@ -76,7 +76,7 @@ std::vector<std::unique_ptr<models::Network>> open_networks(const models::ModelF
   // smaller than the network that it guides: in layers, in width, in text that it never reads.
   const int64_t channels = networks.front()->latent_channels();
   check(unconditional->latent_channels() == channels,
-        "{} and {}: the two transformers take latents of {} and of {} channels, expected the same",
+        "{} and {}: the two networks take latents of {} and {} channels, expected the same",
         first.path, second->second.path, channels, unconditional->latent_channels());
   networks.push_back(std::move(unconditional));
   return networks;
@@ -108,7 +108,7 @@ models::Model open(const models::ModelFiles& files, const models::OpenOptions& o
         path_of(kTextEncoder), text_encoder->feature_count(), path_of(kTransformer),
         first.text_features());
   check(decoder->latent_channels() == first.latent_channels(),
-        "{}: has {} latent channels, four times which are not the {} of {}", path_of(kVae),
+        "{}: has {} latent channels, and four times that is not the {} of {}", path_of(kVae),
         decoder->config().latent_channels, first.latent_channels(), path_of(kTransformer));
   model.sizes = size_limits(*decoder, options.convention);
   model.tokenize = [tokenizer](const std::string& prompt) {
@@ -133,7 +133,7 @@ std::unique_ptr<models::Part> open_part(std::string_view part, const PartFiles& 
   for (size_t i = 0; i < std::size(kNetworks); ++i) {
     if (part == kNetworks[i].part) return open_network(i, files);
   }
-  fail("{}: is no part of Ideogram 4 with weights", part);
+  fail("{}: is not a part of Ideogram 4 with weights", part);
 }
 
 std::unique_ptr<models::Network> synthetic_network(size_t network, int64_t layers) {

@@ -48,7 +48,7 @@ std::string folder_in(const std::string& folder, const std::string& part) {
   const fs::path inside = fs::path(folder) / part;
   if (has_config(inside)) return inside.string();
   check(has_config(folder),
-        "{}: there is no {}/config.json; expected a folder as Hugging Face lays out a pipeline, or "
+        "{}: there is no {}/config.json; expected a folder in Hugging Face's pipeline layout, or "
         "that of the part itself, or a model that has it as `base`",
         folder, part);
   return folder;
@@ -97,8 +97,8 @@ class Search {
     const PartFiles transformer{part_in(choices_.model, std::string(kTransformer)),
                                 base_of(std::string(kTransformer))};
     check(noted_branch(transformer.path).value_or(true),
-          "{}: was taken for the conditional transformer, but is the unconditional one; expected "
-          "the file of the other as `model`",
+          "{}: was taken for the conditional network, but is the unconditional one; expected the "
+          "file of the other as `model`",
           transformer.path);
     found.emplace(kTransformer, transformer);
     if (choices_.guided) {
@@ -135,7 +135,7 @@ class Search {
           "{}: there is no {}/config.json; name another model's as `unconditional_transformer`",
           choices_.model, kOther);
     fail(
-        "{}: is one transformer, and a guided image takes two; name the other as "
+        "{}: is a single network, and a guided image needs two; name the other as "
         "`unconditional_transformer`, or set `guidance` to 1",
         transformer);
   }
@@ -146,14 +146,14 @@ class Search {
     const auto holds = [&](bool conditional) { return has_branch(files.path, conditional); };
     const bool holds_both = holds(/*conditional=*/true) && holds(/*conditional=*/false);
     check(!is_same(files.path, transformer) || holds_both,
-          "{}: was taken for both transformers, and holds one; expected the file of the other as "
+          "{}: was taken for both networks, but contains one; expected the file of the other as "
           "`unconditional_transformer`",
           files.path);
     const bool is_conditional =
         holds(/*conditional=*/true) || noted_branch(files.path).value_or(false);
     check(!is_conditional || holds_both,
-          "{}: was taken for the unconditional transformer, but is the conditional one; expected "
-          "the file of the other as `unconditional_transformer`",
+          "{}: was taken for the unconditional network, but is the conditional one; expected the "
+          "file of the other as `unconditional_transformer`",
           files.path);
     return files;
   }
@@ -189,8 +189,8 @@ class Search {
       if (is_file(file)) return file.string();
     }
     fail(
-        "{}: there is no tokenizer/tokenizer.json, neither there nor beside the text encoder; give "
-        "it as `tokenizer`",
+        "{}: there is no tokenizer/tokenizer.json, neither there nor next to the text encoder; "
+        "give it as `tokenizer`",
         choices_.model);
   }
 

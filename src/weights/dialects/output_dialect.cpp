@@ -23,8 +23,8 @@ Int8Names int8_names(OutputDialect dialect, const std::string& module,
 std::vector<TensorDeclaration> declare_int8(OutputDialect dialect, const std::string& module,
                                             int64_t rows, int64_t k,
                                             const StoredTransform& transform) {
-  check(can_say(dialect, transform.kind), "{}: the dialect {} has no word for its transform",
-        module, word_of(dialect));
+  check(can_say(dialect, transform.kind), "{}: the dialect {} cannot express its transform", module,
+        word_of(dialect));
   const Int8Names names = int8_names(dialect, module, transform);
   std::vector<TensorDeclaration> tensors;
   tensors.push_back({names.codes, DType::i8, {rows, k}});

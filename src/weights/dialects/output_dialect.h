@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "formats/safetensors_header.h"
-#include "octet/recipe.h"
+#include "octet/quantize.h"
 #include "weights/stored_weight.h"
 
 namespace octet::weights {

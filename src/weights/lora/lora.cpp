@@ -109,8 +109,8 @@ std::string Lora::missing_in(size_t network, const LoraName& name) const {
   const bool elsewhere = std::any_of(opened_.begin(), opened_.end(), [&](const Opened& other) {
     return !other.modules.named(name).empty();
   });
-  return elsewhere ? fmt::format("is no linear of the {} network", opened_[network].network)
-                   : "is no linear of the model";
+  return elsewhere ? fmt::format("is not a linear of the {} network", opened_[network].network)
+                   : "is not a linear of the model";
 }
 
 void Lora::add(const Group& group, size_t network, const LoraConfig& config,
@@ -204,7 +204,7 @@ Lora::Lora(const octet::Lora& request, std::span<const NetworkNames> networks,
   for (const auto& [name, entry] : file_.tensors()) {
     const auto parsed = parse_lora_name(name, networks);
     if (!parsed) {
-      problems.push_back(in_quotes(name) + " is no tensor of a LoRA");
+      problems.push_back(in_quotes(name) + " is not a tensor of a LoRA");
       continue;
     }
     Group& group = groups[parsed->base];

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "formats/error_message.h"
-#include "octet/invalid_request.h"
+#include "octet/error.h"
 
 namespace octet {
 namespace {

@@ -10,13 +10,13 @@
 #include <string>
 #include <utility>
 
-#include "api/comparison.h"
-#include "api/engine.h"
 #include "base/error.h"
 #include "base/scratch_file.h"
+#include "engine/requests.h"
 #include "formats/boundary.h"
 #include "formats/text.h"
 #include "measure/compare/bootstrap.h"
+#include "measure/compare/compare.h"
 #include "measure/compare/difference.h"
 
 namespace octet {
@@ -136,7 +136,7 @@ std::vector<PictureRequest> requests_of(const CompareRequest& request) {
 
 class Comparison {
  public:
-  Comparison(const CompareCallbacks& callbacks, const api::OnChecked& checked)
+  Comparison(const CompareCallbacks& callbacks, const measure::OnChecked& checked)
       : callbacks_(callbacks), checked_(checked) {}
 
   CompareReport run(const CompareRequest& request) {
@@ -179,8 +179,8 @@ class Comparison {
  private:
   // Before either is loaded. The captions are those of both: one of them warns.
   void check_both(const ModelOptions& a, const ModelOptions& b) {
-    const api::CheckedRequests of_a = api::RequestSession(a, requests_).check(/*warn=*/true),
-                               of_b = api::RequestSession(b, requests_).check(/*warn=*/false);
+    const engine::CheckedRequests of_a = engine::RequestSession(a, requests_).check(/*warn=*/true),
+                                  of_b = engine::RequestSession(b, requests_).check(/*warn=*/false);
     check(of_a.size == of_b.size,
           "compare: {} makes pictures of {}, {} of {}; expected one size for both, name it as "
           "`size`",
@@ -189,15 +189,14 @@ class Comparison {
     const LatentShape shape = of_a.latents, other = of_b.latents;
     check(shape == other,
           "compare: the latents of {} are {} tokens of {} channels after {} steps, those of {} are "
-          "{} of {} after {}; expected models whose latents are alike",
+          "{} of {} after {}; expected models whose latents have the same shape",
           in_quotes(a.model), shape.tokens, shape.channels, shape.steps, in_quotes(b.model),
           other.tokens, other.channels, other.steps);
-    check(
-        of_a.schedule.times == of_b.schedule.times &&
-            of_a.schedule.guidance == of_b.schedule.guidance,
-        "compare: the steps of {} have other times or another guidance than those of {}; expected "
-        "presets that are alike in the {} of both folders",
-        in_quotes(a.model), in_quotes(b.model), models::kPresetsFile);
+    check(of_a.schedule.times == of_b.schedule.times &&
+              of_a.schedule.guidance == of_b.schedule.guidance,
+          "compare: the steps of {} have different times or guidance than those of {}; expected "
+          "the same presets in the {} of both folders",
+          in_quotes(a.model), in_quotes(b.model), models::kPresetsFile);
     report_.tokens = shape.tokens;
     report_.channels = shape.channels;
     check_scratch_room(of_a.text_bytes + requests_.size() *
@@ -209,9 +208,9 @@ class Comparison {
   // All captions, with one model that stays loaded.
   RenderReport render(ComparedSide side, const ModelOptions& model, RenderCallbacks told) {
     bool stopped = false;
-    const std::string sentence = fmt::format(
-        "compare: stopped on request while {} ran; a comparison takes both to their end",
-        side == ComparedSide::a ? "A" : "B");
+    const std::string sentence =
+        fmt::format("compare: stopped on request while {} ran; a comparison needs both to finish",
+                    side == ComparedSide::a ? "A" : "B");
     told.progress = [&](const RenderProgress& progress) {
       stopped = stopped || (callbacks_.progress && !callbacks_.progress(side, caption_, progress));
       return !stopped;
@@ -221,10 +220,10 @@ class Comparison {
       on_picture(picture);
     };
     RenderReport total;
-    api::RequestSession session(model, requests_);
+    engine::RequestSession session(model, requests_);
     for (caption_ = 0; caption_ < requests_.size(); ++caption_) {
       try {
-        const RenderReport report = session.run(caption_, told, /*warn=*/false);
+        const RenderReport report = session.run(caption_, told);
         if (side == ComparedSide::a) report_.prompts.push_back(report.caption);
         if (caption_ == 0) {
           total = report;
@@ -274,7 +273,7 @@ class Comparison {
   }
 
   const CompareCallbacks& callbacks_;
-  const api::OnChecked& checked_;
+  const measure::OnChecked& checked_;
   std::vector<PictureRequest> requests_;
   size_t caption_ = 0;  // that is being rendered
   Record record_;
@@ -284,13 +283,13 @@ class Comparison {
 
 }  // namespace
 
-CompareReport api::compare_models(const CompareRequest& request, const CompareCallbacks& callbacks,
-                                  const OnChecked& checked) {
+CompareReport measure::compare_models(const CompareRequest& request,
+                                      const CompareCallbacks& callbacks, const OnChecked& checked) {
   return Comparison(callbacks, checked).run(request);
 }
 
 CompareReport compare(const CompareRequest& request, const CompareCallbacks& callbacks) try {
-  return api::compare_models(request, callbacks, nullptr);
+  return measure::compare_models(request, callbacks, nullptr);
 } catch (...) {
   rethrow_as_error();
 }

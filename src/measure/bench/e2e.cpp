@@ -1,21 +1,20 @@
 // octet::bench_e2e: pictures as an engine that stays loaded makes them.
-#include "octet/tools/bench_e2e.h"
-
 #include <algorithm>
 #include <atomic>
 #include <memory>
 
-#include "api/engine.h"
 #include "backend/host_backend.h"
 #include "base/error.h"
 #include "base/free_memory.h"
 #include "base/invalid_request.h"
 #include "base/stopwatch.h"
 #include "base/utc.h"
+#include "engine/requests.h"
 #include "formats/boundary.h"
 #include "measure/power_meter.h"
 #include "measure/steadiness.h"
 #include "nn/attention.h"
+#include "octet/tools/bench_e2e.h"
 #include "octet/tools/certify.h"
 #include "octet/version.h"
 
@@ -52,7 +51,6 @@ class E2eBencher {
     } else {
       use_model();
     }
-    session_->check(job_);
   }
 
   E2eBench run();
@@ -71,7 +69,7 @@ class E2eBencher {
   ModelOptions options_;
   std::atomic<bool> stop_{false};
   std::unique_ptr<engine::Session> session_;
-  engine::RenderJob job_;
+  std::shared_ptr<const engine::Job> job_;
 };
 
 void E2eBencher::use_random_weights() {
@@ -83,13 +81,14 @@ void E2eBencher::use_random_weights() {
               "`linears`: random weights are INT8 or floating point, got {}",
               options_.linears == Linears::fake ? "fake INT8" : "auto");
   models::check_image_size(request_.size, family.sizes);
-  job_.prompt = "random weights know no words";
-  job_.schedule = {
-      .preset = family.presets.front(), .size = request_.size, .steps = request_.steps};
-  family.make_schedule(job_.schedule);  // a wrong request is refused before memory is taken
+  // A wrong request is refused before memory is taken.
+  engine::Asked asked = engine::asked_as_is(
+      family, {.preset = family.presets.front(), .size = request_.size, .steps = request_.steps},
+      "random weights know no words");
   session_ = std::make_unique<engine::Session>(
       engine::SessionOptions{.model = options_}, stop_, family,
       family.synthetic_model(request_.layers, request_.text_tokens));
+  job_ = engine::make_job(session_->facts(), {}, std::move(asked));
   if (!keeps_data_on_host(session_->backend())) return;  // a GPU says itself when it is full
   const EngineInfo info = session_->info();
   auto bytes = static_cast<double>(info.work_bytes);
@@ -105,8 +104,8 @@ void E2eBencher::use_model() {
   picture.size = request_.size;
   picture.steps = request_.steps;
   session_ = std::make_unique<engine::Session>(
-      engine::SessionOptions{.model = api::with_paths(options_)}, stop_);
-  job_ = api::job_of(*session_, picture, options_, /*warn=*/false);
+      engine::SessionOptions{.model = engine::with_paths(options_)}, stop_);
+  job_ = engine::make_job(session_->facts(), picture);
 }
 
 // In millions of bytes, or of weights where these are made; part by part, each from 0 on.
@@ -129,7 +128,7 @@ void E2eBencher::load() {
 E2eTimes E2eBencher::make_picture(E2eBench& bench) {
   session_->forget_captions();
   const Stopwatch watch;
-  const RenderReport made = session_->render(job_, {});
+  const RenderReport made = session_->render(*job_, {});
   const double whole_s = watch.microseconds() * 1e-6;
   bench.text_tokens = made.text_tokens;
   bench.places = made.places;
@@ -170,7 +169,7 @@ E2eBench E2eBencher::run() {
   bench.activations = request_.activations;
   bench.linears = request_.linears;
   bench.attention = nn::mode_of(nn::scores_for(request_.attention));
-  bench.size = job_.schedule.size;
+  bench.size = job_->size();
   bench.steps = request_.steps;
   return bench;
 }

@@ -9,18 +9,19 @@
 #include <set>
 #include <utility>
 
-#include "api/comparison.h"
-#include "api/engine.h"
 #include "base/error.h"
 #include "base/file_identity.h"
 #include "base/invalid_request.h"
 #include "base/utc.h"
+#include "engine/requests.h"
 #include "formats/boundary.h"
 #include "formats/checkpoint.h"
 #include "formats/png.h"
 #include "formats/tensor_digest.h"
 #include "hub/cache.h"
+#include "measure/certify/network_files.h"
 #include "measure/compare/bootstrap.h"
+#include "measure/compare/compare.h"
 #include "models/family.h"
 #include "report/certificate.h"
 
@@ -93,7 +94,7 @@ std::vector<uint8_t> small_png(const Picture& picture) {
 }
 
 const char* words_for(PictureLook look) {
-  return look == PictureLook::refusal ? "looks like a card of text in place of a picture"
+  return look == PictureLook::refusal ? "looks like a card of text instead of a picture"
                                       : "is nearly one colour";
 }
 
@@ -177,15 +178,10 @@ void erase_networks(ModelOptions& reference) {
 
 }  // namespace
 
-namespace report {
-
-std::string name_of(const ComparedImage& image, const CompareReport& report) {
-  const std::string& caption = report.captions[image.caption].name;
-  return report.seeded ? fmt::format("{}, seed {}", caption, image.seed) : caption;
-}
+namespace measure {
 
 std::vector<std::string> network_files(const ModelOptions& options) {
-  const ModelOptions paths = api::with_paths(options);
+  const ModelOptions paths = engine::with_paths(options);
   const models::Family& family = models::family_of(paths.model);
   std::vector<std::string> files;
   const auto add = [&](const std::string& path) {
@@ -219,17 +215,16 @@ std::vector<std::string> network_files(const ModelOptions& options) {
   return files;
 }
 
-}  // namespace report
+}  // namespace measure
 
 Certificate certify(const CertifyRequest& request, const CompareCallbacks& callbacks) try {
   check_value(std::isfinite(request.min_psnr_db), "min_psnr_db",
-              "`min_psnr_db` is no number, expected decibels");
+              "`min_psnr_db` is not a number, expected decibels");
   check_value(std::isfinite(request.min_snr_db), "min_snr_db",
-              "`min_snr_db` is no number, expected decibels");
-  check_value(
-      request.model.linears != Linears::floating || !request.reference.empty(), "linears",
-      "`linears`: in floating point the checkpoint is its own reference, and passes whatever "
-      "it is; name another as `reference`");
+              "`min_snr_db` is not a number, expected decibels");
+  check_value(request.model.linears != Linears::floating || !request.reference.empty(), "linears",
+              "`linears`: in floating point the checkpoint is its own reference and always passes; "
+              "give another model as `reference`");
   Certificate certificate{.request = request};
   CertifyRequest& asked = certificate.request;
   if (asked.captions.empty()) asked.captions = default_captions(asked.model.model);
@@ -245,11 +240,11 @@ Certificate certify(const CertifyRequest& request, const CompareCallbacks& callb
   }
   FilesThatRun files, reference_files;
   const auto on_checked = [&](const ModelOptions& reference, const ModelOptions& checkpoint) {
-    files.take(report::network_files(checkpoint));
-    if (!asked.reference.empty()) reference_files.take(report::network_files(reference));
+    files.take(measure::network_files(checkpoint));
+    if (!asked.reference.empty()) reference_files.take(measure::network_files(reference));
   };
   certificate.report =
-      api::compare_models(compared, keeping_pictures(certificate, callbacks), on_checked);
+      measure::compare_models(compared, keeping_pictures(certificate, callbacks), on_checked);
   certificate.date = utc_now();
   certificate.files = files.unchanged();
   certificate.reference_files = reference_files.unchanged();

@@ -1,11 +1,11 @@
-#include "measure/picture_look.h"
+#include "engine/picture_look.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <vector>
 
-namespace octet::measure {
+namespace octet::engine {
 namespace {
 
 // The card of a refusal: background, and where the rest lies.
@@ -125,4 +125,4 @@ PictureLook look_of(const PixelView& picture) {
   return share >= kConstantShare ? PictureLook::constant : PictureLook::ordinary;
 }
 
-}  // namespace octet::measure
+}  // namespace octet::engine

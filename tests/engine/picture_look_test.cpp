@@ -1,5 +1,5 @@
 // Pictures of one colour and cards of text, drawn here; and pictures that are neither.
-#include "measure/picture_look.h"
+#include "engine/picture_look.h"
 
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ class Canvas {
     }
   }
 
-  PictureLook look() const { return measure::look_of({rgb_, width_, height_}); }
+  PictureLook look() const { return engine::look_of({rgb_, width_, height_}); }
 
  private:
   int width_, height_;
@@ -101,7 +101,7 @@ TEST(PictureLook, GradientsAndNoise) {
   EXPECT_EQ(noise.look(), PictureLook::ordinary);
 }
 
-TEST(PictureLook, Nothing) { EXPECT_EQ(measure::look_of({}), PictureLook::ordinary); }
+TEST(PictureLook, Nothing) { EXPECT_EQ(engine::look_of({}), PictureLook::ordinary); }
 
 }  // namespace
 }  // namespace octet::test

@@ -2,10 +2,10 @@
 // paints in place of what it was asked for.
 #pragma once
 
-#include "measure/compare/difference.h"
+#include "engine/pixels.h"
 #include "octet/picture.h"
 
-namespace octet::measure {
+namespace octet::engine {
 
 // Pixels whose channels are all this near to the commonest colour belong to the background.
 inline constexpr int kSameColour = 16;
@@ -14,4 +14,4 @@ inline constexpr double kConstantShare = 0.995, kConstantDeviation = 2;
 
 PictureLook look_of(const PixelView& picture);
 
-}  // namespace octet::measure
+}  // namespace octet::engine

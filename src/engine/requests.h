@@ -4,7 +4,7 @@
 #include "engine/session.h"
 #include "octet/generate.h"
 
-namespace octet::api {
+namespace octet::engine {
 
 // Names of the hub as paths.
 ModelOptions with_paths(ModelOptions options);
@@ -12,16 +12,7 @@ ModelOptions with_paths(ModelOptions options);
 // "style.safetensors:0.8:cond"
 std::string lora_text(const Lora& lora);
 
-// Throws InvalidRequest and Error for what can be known without a model's weights.
-engine::RenderJob job_of(const models::Family& family, const models::PictureDefaults& defaults,
-                         const PictureRequest& request, const ModelOptions& options, bool warn);
-engine::RenderJob job_of(const engine::Session& session, const PictureRequest& request,
-                         const ModelOptions& options, bool warn);
-
-RenderReport render(engine::Session& session, const PictureRequest& request,
-                    const ModelOptions& options, const RenderCallbacks& callbacks, bool warn);
-
-void log_size_warning(const engine::Session& session, PictureSize size);
+RenderReport render(Session& session, const Job& job, const RenderCallbacks& callbacks);
 
 // What is known of requests before anything is loaded.
 struct CheckedRequests {
@@ -42,13 +33,13 @@ class RequestSession {
 
   // Throws what run() would throw before it loads anything; with `warn` also logs its warnings.
   CheckedRequests check(bool warn);
-  RenderReport run(size_t request, const RenderCallbacks& callbacks, bool warn);
+  RenderReport run(size_t request, const RenderCallbacks& callbacks);
 
  private:
   ModelOptions model_;
   std::vector<PictureRequest> requests_;
   std::atomic<bool> stop_{false};
-  std::unique_ptr<engine::Session> session_;
+  std::unique_ptr<Session> session_;
 };
 
-}  // namespace octet::api
+}  // namespace octet::engine

@@ -5,7 +5,7 @@
 
 #include "octet/tools/compare.h"
 
-namespace octet::api {
+namespace octet::measure {
 
 // Both models as they will run: with paths for names of the hub, and not guided where no step is.
 using OnChecked = std::function<void(const ModelOptions& a, const ModelOptions& b)>;
@@ -14,4 +14,4 @@ using OnChecked = std::function<void(const ModelOptions& a, const ModelOptions& 
 CompareReport compare_models(const CompareRequest& request, const CompareCallbacks& callbacks,
                              const OnChecked& checked);
 
-}  // namespace octet::api
+}  // namespace octet::measure

@@ -9,6 +9,7 @@
 #include "formats/safetensors_metadata.h"
 #include "formats/tensor_digest.h"
 #include "hub/cache.h"
+#include "measure/certify/network_files.h"
 #include "octet/tools/files.h"
 #include "octet/version.h"
 #include "report/certificate.h"
@@ -71,7 +72,7 @@ std::vector<std::string> stampable_files(const std::string& path) {
   } catch (const Error&) {
   }
   try {
-    return report::network_files({.model = path});
+    return measure::network_files({.model = path});
   } catch (const Error&) {
     return {};
   }
@@ -82,7 +83,7 @@ std::vector<std::string> stampable_files(const std::string& path) {
 void check_takes_stamp(const CertifyRequest& request) try {
   ModelOptions model = request.model;
   if (model.fallback.empty()) model.fallback = request.reference;  // as compare() has it
-  for (const std::string& file : report::network_files(model)) {
+  for (const std::string& file : measure::network_files(model)) {
     check_takes_metadata(file);
     check_writable(file);
   }

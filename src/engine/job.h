@@ -1,0 +1,71 @@
+// A request as it is rendered: checked against what is known of a model, with its text, tokens and
+// schedule. Made once, on any thread, while the model's session may be at work.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/family.h"
+#include "models/presets.h"
+#include "octet/picture.h"
+
+namespace octet::engine {
+
+// What is known of an open model without its weights. It never changes.
+struct ModelFacts {
+  const models::Family& family;
+  models::PictureDefaults defaults;
+  ModelOptions options;  // with paths
+  models::SizeLimits sizes;
+  int64_t latent_channels = 0;
+  size_t networks = 0;  // that are open, of the family's
+  std::function<std::vector<int32_t>(const std::string& prompt)> tokenize;
+};
+
+// What a request says, in the terms of its family.
+struct Asked {
+  models::ScheduleRequest schedule;
+  models::Schedule steps;
+  std::string prompt;    // as the tokenizer is to get it
+  std::string negative;  // likewise; empty: none
+  std::vector<Sentence> warnings;
+};
+// Needs no files: a wrong request is refused before anybody looks for more. Throws InvalidRequest.
+Asked asked_of(const models::Family& family, const models::PictureDefaults& defaults,
+               const PictureRequest& request, Convention convention);
+// The same of texts that are taken as they are: for tests and benchmarks.
+Asked asked_as_is(const models::Family& family, models::ScheduleRequest schedule,
+                  std::string prompt);
+
+struct Job {
+  std::shared_ptr<const ModelFacts> model;
+  PictureRequest request;
+  Asked asked;
+  std::vector<int32_t> tokens;           // of the prompt
+  std::vector<int32_t> negative_tokens;  // where a branch runs that sees them
+  models::Grid grid;
+  std::vector<size_t> branches;  // that run in some step, of Family::branches
+  std::vector<std::string> branch_names;
+  std::vector<Sentence> warnings;  // all
+
+  const models::Schedule& schedule() const { return asked.steps; }
+  PictureSize size() const { return asked.schedule.size; }
+  size_t elements() const { return static_cast<size_t>(grid.tokens() * model->latent_channels); }
+  LatentShape latents() const {
+    return {grid.tokens(), model->latent_channels, schedule().steps()};
+  }
+};
+
+// Latents wait for the decoder, 8 MB each at 2048 x 2048 pixels.
+inline constexpr int kMostImages = 1000;
+
+// Throws InvalidRequest.
+std::shared_ptr<const Job> make_job(const std::shared_ptr<const ModelFacts>& model,
+                                    const PictureRequest& request, Asked asked);
+std::shared_ptr<const Job> make_job(const std::shared_ptr<const ModelFacts>& model,
+                                    const PictureRequest& request);
+
+}  // namespace octet::engine

@@ -1,0 +1,50 @@
+// LoRAs that were opened stay open: switching between them reads no file twice.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "models/family.h"
+#include "weights/lora/lora.h"
+
+namespace octet::engine {
+
+struct OpenedLora {
+  OpenedLora(const Lora& request, std::span<const weights::NetworkNames> networks,
+             std::span<const std::vector<nn::LinearSpec>> linears, ThreadPool& pool)
+      : lora(request, networks, linears), identity(lora.identity(pool)) {}
+  weights::Lora lora;
+  std::string identity;  // what it does to a model
+};
+using OpenedLoras = std::vector<std::shared_ptr<const OpenedLora>>;
+
+class LoraFiles {
+ public:
+  // Those of a request, for linears of any network; a file that was replaced is another one.
+  OpenedLoras open(const std::vector<Lora>& requests, const models::Family& family,
+                   const models::Model& model, ThreadPool& pool);
+
+ private:
+  struct Entry {
+    Lora request;
+    std::string file;  // its identity
+    std::shared_ptr<const OpenedLora> opened;
+  };
+  static constexpr size_t kMostEntries = 64;
+
+  std::list<Entry> entries_;  // the last used first
+};
+
+// Of one network: null where none of them changes it.
+weights::WeightSource::Change change_of(const OpenedLoras& loras, size_t network,
+                                        std::vector<std::string>& identities);
+
+// Whether a linear of a network becomes another one.
+bool changes(const OpenedLoras& before, const OpenedLoras& after, size_t network,
+             const nn::LinearSpec& linear);
+
+}  // namespace octet::engine
