@@ -29,6 +29,8 @@ class Sentence {
   const std::vector<Segment>& segments() const { return segments_; }
   bool empty() const { return text_.empty(); }
 
+  bool operator==(const Sentence&) const = default;
+
   // Fields in backquotes: "`guidance` is -1, expected ...".
   const std::string& text() const { return text_; }
   operator const std::string&() const { return text_; }

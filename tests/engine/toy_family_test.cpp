@@ -128,9 +128,9 @@ TEST_F(ToyFamily, OddSizesAreWarnedOfInItsName) {
   Engine engine(options());
   PictureRequest asked = request();
   asked.size = {4, 8};
-  std::vector<std::string> told;
+  std::vector<Sentence> told;
   RenderCallbacks callbacks;
-  callbacks.warning = [&](const std::string& sentence) { told.push_back(sentence); };
+  callbacks.warning = [&](const Sentence& sentence) { told.push_back(sentence); };
   const Job job = engine.check(asked);
   ASSERT_EQ(job.warnings().size(), 1u);
   EXPECT_TRUE(contains(job.warnings()[0], "4x8 is smaller than what Toy is documented for"));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "formats/error_message.h"
 #include "formats/json.h"
 #include "models/sample_captions.h"
