@@ -191,8 +191,7 @@ static void check_wrong_requests(octet_engine* engine, int32_t side) {
   request = new_request(side);
   request.caption = "{";
   request.caption_name = "poster";
-  CHECK(octet_engine_render(engine, &request, NULL, NULL) != OCTET_OK);
-  CHECK(strstr(octet_last_error(), "poster") != NULL);
+  CHECK_FAILS(octet_engine_render(engine, &request, NULL, NULL), invalid, "caption", "poster");
   request = new_request(side);
   request.images = -1;
   CHECK(octet_engine_render(engine, &request, NULL, NULL) != OCTET_OK);

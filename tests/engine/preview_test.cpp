@@ -24,8 +24,8 @@ class LinearDecoder : public models::Decoder {
   int64_t token_side() const override { return kSide; }
   int64_t latent_channels() const override { return kChannels; }
   uint64_t image_bytes(const models::Grid&, DType) const override { return 0; }
-  std::vector<float> decode(nn::Context&, std::span<const float> latent,
-                            const models::Grid& grid) const override {
+  std::vector<float> decode(nn::Context&, std::span<const float> latent, const models::Grid& grid,
+                            const std::function<void(double)>&) const override {
     const int64_t width = grid.width * kSide, height = grid.height * kSide;
     std::vector<float> pixels;
     for (int64_t at = 0; at < width * height; ++at) {
