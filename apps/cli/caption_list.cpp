@@ -28,13 +28,15 @@ void fail_caption(const CommonFlags& flags, std::vector<CaptionResult>& results,
 bool is_waiting(const CaptionResult& result) { return result.error.empty(); }
 
 // Those that the model does not take are told before anything is loaded for the others.
-void check_captions(const CommonFlags& flags, Engine& engine, const PictureRequest& request,
-                    const std::vector<NamedCaption>& captions,
-                    std::vector<CaptionResult>& results) {
+std::vector<Job> check_captions(const CommonFlags& flags, const Engine& engine,
+                                const PictureRequest& request,
+                                const std::vector<NamedCaption>& captions,
+                                std::vector<CaptionResult>& results) {
+  std::vector<Job> jobs(captions.size());
   for (size_t i = 0; i < captions.size(); ++i) {
     if (!is_waiting(results[i])) continue;
     try {
-      engine.check(with_caption(request, captions[i]));
+      jobs[i] = engine.check(with_caption(request, captions[i]));
     } catch (const InvalidRequest& error) {
       if (error.field() != "caption") throw;  // wrong for all of them
       fail_caption(flags, results, i, error.sentence());
@@ -44,6 +46,7 @@ void check_captions(const CommonFlags& flags, Engine& engine, const PictureReque
       fail_caption(flags, results, i, error.sentence());
     }
   }
+  return jobs;
 }
 
 void print_now(const CommonFlags& flags, const std::string& lines) {
@@ -83,7 +86,7 @@ std::vector<CaptionResult> render_list(const CommonFlags& flags, const GenerateR
   RenderingProgress progress(flags);
   Engine engine;
   engine.load(request.model, std::ref(progress), /*lazy=*/true);
-  check_captions(flags, engine, request.picture, captions, results);
+  const std::vector<Job> jobs = check_captions(flags, engine, request.picture, captions, results);
   if (std::none_of(results.begin(), results.end(), is_waiting)) return results;
   if (!flags.quiet) std::fputs(plan_text(engine.info()).c_str(), stderr);
   const bool seeded = request.picture.noise.empty();
@@ -98,7 +101,7 @@ std::vector<CaptionResult> render_list(const CommonFlags& flags, const GenerateR
       result.add(paths.of(i, picture.index), picture);
     };
     try {
-      result.report = engine.render(with_caption(request.picture, captions[i]), callbacks);
+      result.report = engine.render(jobs[i], callbacks);
     } catch (...) {
       // Those that were made are told all the same.
       progress.end();

@@ -83,6 +83,7 @@ class Contestant {
   Contestant(const Options& options, std::string folder, const models::Family& family,
              std::unique_ptr<Backend> backend, const Networks& networks)
       : folder_(std::move(folder)),
+        branches_(family.branches),
         networks_(networks),
         backend_(std::move(backend)),
         ctx_{.backend = *backend_, .dtype = DType::bf16, .scores = options.scores()},
@@ -102,8 +103,8 @@ class Contestant {
   // Recorded anew, as `steps` steps after the first two.
   void run(int steps) {
     for (size_t i = 0; i < parts_.size(); ++i) {
-      parts_[i].run = std::make_unique<engine::NetworkRun>(
-          ctx_, *networks_[i], *parts_[i].conditioning, *parts_[i].timeline, /*stays=*/true);
+      parts_[i].run = std::make_unique<engine::NetworkRun>(ctx_, *networks_[i], *parts_[i].timeline,
+                                                           /*stays=*/true);
       parts_[i].us.clear();
     }
     const auto count = static_cast<size_t>(kUnmeasuredSteps + steps);
@@ -111,12 +112,11 @@ class Contestant {
                                        .deltas = std::vector<float>(count, 0.0f),
                                        .guidance = std::vector<float>(count, kGuidance)};
     const int64_t channels = networks_[0]->latent_channels();
-    engine::Sampler sampler(ctx_, schedule, tokens_, channels);
-    const auto velocity = [&](const ConstTensorView& z, int, size_t network,
-                              const TensorView& out) {
-      Part& part = parts_[network];
+    engine::Sampler sampler(ctx_, schedule, branches_, tokens_, channels);
+    const auto velocity = [&](const ConstTensorView& z, int, size_t branch, const TensorView& out) {
+      Part& part = parts_[branch];
       part.begin = backend_->mark();
-      part.run->velocity(z, 0, out);
+      part.run->velocity(z, 0, *part.conditioning, out);
       part.end = backend_->mark();
     };
     const auto on_step = [&](const engine::SamplerStep& step) {
@@ -128,7 +128,7 @@ class Contestant {
       if (step.done == kUnmeasuredSteps) power_.start();
       return true;
     };
-    sampler.run(random_numbers(tokens_ * channels, 4), velocity, on_step);
+    sampler.run(random_numbers(tokens_ * channels, 4), engine::one_by_one(velocity), on_step);
     const PowerUse power = power_.stop();
     std::string line;
     double sum = 0;
@@ -166,6 +166,7 @@ class Contestant {
   };
 
   std::string folder_;
+  std::span<const models::Branch> branches_;  // one of each network
   const Networks& networks_;
   std::unique_ptr<Backend> backend_;
   nn::Context ctx_;

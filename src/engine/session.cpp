@@ -97,6 +97,7 @@ Session::Session(const SessionOptions& options, const std::atomic<bool>& stop,
       lora_files_.open(options.model.loras, family_, model_, backend_->pool());
   make_plan();
   merge(loras);
+  merged_ = options.model.loras;
 }
 
 Session::Session(const SessionOptions& options, const std::atomic<bool>& stop,
@@ -286,6 +287,7 @@ void Session::merge(const OpenedLoras& loras) {
 void Session::use_loras(const std::vector<Lora>& requests, const OnRenderProgress& progress) {
   const OpenedLoras before = loras_,
                     after = lora_files_.open(requests, family_, model_, backend_->pool());
+  std::vector<Lora> merged_before = std::exchange(merged_, requests);
   if (after == before) return;
   kept_.preparations.forget();  // a LoRA may change the linears that made them
   merge(after);
@@ -304,6 +306,7 @@ void Session::use_loras(const std::vector<Lora>& requests, const OnRenderProgres
     // Half of the linears have the new ones: all of them are loaded anew when they are needed.
     for (const auto& network : networks_) network->drop();
     merge(before);
+    merged_ = std::move(merged_before);
     throw;
   }
 }
@@ -319,7 +322,10 @@ RenderReport Session::render(const Job& job, const SessionCallbacks& callbacks) 
   octet::check(job.model == facts_,
                "engine: the job was checked against another model, or before this one was loaded; "
                "check the request again");
-  use_loras(loras_of(job), callbacks.progress);
+  // The model's own are not looked for again; those of a request may have been replaced.
+  if (job.request.loras || merged_ != options_.model.loras) {
+    use_loras(loras_of(job), callbacks.progress);
+  }
   return Rendering(*this, job, callbacks).run();
 }
 

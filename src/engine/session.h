@@ -130,7 +130,8 @@ class Session {
   models::Model model_;
   std::shared_ptr<const ModelFacts> facts_;
   LoraFiles lora_files_;
-  OpenedLoras loras_;            // that are merged now
+  std::vector<Lora> merged_;     // LoRAs, as they were asked for
+  OpenedLoras loras_;            // the same
   std::vector<PartPlace> plan_;  // text encoder, networks, decoder
   uint64_t work_bytes_ = 0, available_bytes_ = 0;
   std::unique_ptr<PartStore> text_, decoder_;

@@ -187,7 +187,7 @@ TEST_F(Jobs, AreEstimatedFromWhatWasMade) {
   more.images = 4;
   more.size = {64, 48};
   const Estimate large = engine.estimate(engine.check(more));
-  EXPECT_GT(large.seconds, 8 * small.seconds);
+  EXPECT_GT(large.seconds, small.seconds);
   EXPECT_GT(large.device_bytes, small.device_bytes);
   ModelOptions placed = options();
   placed.device = "ref";
