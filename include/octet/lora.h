@@ -1,4 +1,4 @@
-// Parses LoRAs from text.
+// LoRAs as text.
 #pragma once
 
 #include <string>
@@ -14,5 +14,7 @@ namespace octet {
 // colons. Throws InvalidRequest for a strength that is not a number within bounds, and for an empty
 // path.
 OCTET_API Lora parse_lora(const std::string& text);
+
+OCTET_API std::string to_string(const Lora& lora);  // "style.safetensors:0.8:cond"
 
 }  // namespace octet

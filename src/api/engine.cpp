@@ -18,6 +18,7 @@
 #include "formats/text.h"
 #include "hub/cache.h"
 #include "measure/picture_look.h"
+#include "octet/lora.h"
 #include "octet/tools/text.h"
 #include "octet/version.h"
 
@@ -36,13 +37,6 @@ ModelOptions with_paths(ModelOptions options) {
     if (options.guided || !guides) path = hub::find_model(path);
   }
   return options;
-}
-
-std::string lora_text(const Lora& lora) {
-  std::string text = lora.file;
-  if (lora.strength != 1 || !lora.networks.empty()) text += fmt::format(":{}", lora.strength);
-  if (!lora.networks.empty()) text += fmt::format(":{}", fmt::join(lora.networks, "+"));
-  return text;
 }
 
 engine::RenderJob job_of(const models::Family& family, const models::PictureDefaults& defaults,
@@ -89,7 +83,7 @@ std::string kernel_summary(const RenderReport& report) {
 
 std::string lora_list(const std::vector<Lora>& loras) {
   std::vector<std::string> texts;
-  for (const Lora& lora : loras) texts.push_back(printable(api::lora_text(lora)));
+  for (const Lora& lora : loras) texts.push_back(printable(to_string(lora)));
   return texts.empty() ? "none" : fmt::format("{}", fmt::join(texts, ", "));
 }
 

@@ -9,9 +9,6 @@ namespace octet::api {
 // Names of the hub as paths.
 ModelOptions with_paths(ModelOptions options);
 
-// "style.safetensors:0.8:cond"
-std::string lora_text(const Lora& lora);
-
 // Throws InvalidRequest and Error for what can be known without a model's weights.
 engine::RenderJob job_of(const models::Family& family, const models::PictureDefaults& defaults,
                          const PictureRequest& request, const ModelOptions& options, bool warn);

@@ -129,8 +129,6 @@ struct AuditRequest {
 OCTET_API AuditReport audit_traces(const AuditRequest& request,
                                    const std::function<void(uint64_t, uint64_t)>& progress = {});
 
-// See octet.audit/1 in docs/json.md.
-OCTET_API std::string audit_json(const AuditReport& report);
 // A self-contained page without scripts.
 OCTET_API std::string audit_page(const AuditReport& report);
 
