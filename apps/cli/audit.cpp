@@ -1,5 +1,4 @@
 // octet audit
-#include "octet/tools/audit.h"
 
 #include <fmt/format.h>
 
@@ -8,11 +7,11 @@
 #include <optional>
 
 #include "audit_record.h"
-#include "audit_text.h"
 #include "commands.h"
 #include "failed_check.h"
 #include "help_page.h"
 #include "octet/tools/files.h"
+#include "octet/tools/report.h"
 #include "octet/tools/text.h"
 #include "output.h"
 #include "output_files.h"
@@ -116,10 +115,10 @@ void run_audit(const CLI::App& command, const CommonFlags& flags, const AuditArg
   }
   const AuditReport report = audit_with_progress(request, flags);
   if (!arguments.page.empty()) write_text_file(arguments.page, audit_page(report));
-  std::string text = audit_text(report, flags);
+  std::string text = to_text(report, detail_of(flags));
   for (const std::string& trace : recording.traces) text += "Recorded: " + printable(trace) + "\n";
   if (!arguments.page.empty()) text += printable(arguments.page) + "\n";
-  show(flags, text, nlohmann::ordered_json::parse(audit_json(report)));
+  show(flags, text, to_json(report));
   if (!recording.failure.empty()) {
     throw Error(fmt::format("{}: {}; what it had recorded by then was audited",
                             shell_line(arguments.words), recording.failure));

@@ -1,7 +1,4 @@
 // octet bench e2e
-#include "octet/tools/bench_e2e.h"
-
-#include <fmt/format.h>
 
 #include <functional>
 #include <memory>
@@ -9,76 +6,11 @@
 #include "commands.h"
 #include "help_page.h"
 #include "model_flags.h"
+#include "octet/tools/report.h"
 #include "output.h"
 #include "output_files.h"
-#include "power_text.h"
-#include "steadiness.h"
 
 namespace octet::cli {
-namespace {
-
-using Json = nlohmann::ordered_json;
-
-Json to_json(const E2eTimes& times) {
-  return {{"text_s", times.text_s},
-          {"prepare_s", times.prepare_s},
-          {"denoise_s", times.denoise_s},
-          {"decode_s", times.decode_s},
-          {"whole_s", times.whole_s}};
-}
-
-Json to_json(const E2eBench& bench) {
-  Json pictures = Json::array();
-  for (const E2eTimes& picture : bench.pictures) pictures.push_back(to_json(picture));
-  Json json = {{"device", bench.device},
-               {"date", bench.date},
-               {"commit", bench.commit},
-               {"model", known(bench.model)},
-               {"dtype", word_of(bench.activations)},
-               {"linears", word_of(bench.linears)},
-               {"attention", word_of(bench.attention)},
-               {"width", bench.size.width},
-               {"height", bench.size.height},
-               {"steps", bench.steps},
-               {"text_tokens", bench.text_tokens},
-               {"places", bench.places}};
-  json.update(to_json(bench.median));
-  json["ms_per_step"] = bench.ms_per_step();
-  add_steadiness(json, bench.steadiness);
-  json.update({{"joules_per_picture", known(bench.joules_per_picture())},
-               {"power", power_json(bench.power)},
-               {"peak_bytes", bench.peak_bytes},
-               {"pictures", pictures}});
-  return json;
-}
-
-std::string to_text(const E2eBench& bench) {
-  Table table({"stage", "seconds", "share"}, 1);
-  const E2eTimes& median = bench.median;
-  const auto add = [&](const char* stage, double seconds) {
-    table.add({stage, short_number(seconds), short_percent(seconds / median.whole_s)});
-  };
-  add("text encoder", median.text_s);
-  add("preparing", median.prepare_s);
-  add("denoising", median.denoise_s);
-  add("decoding", median.decode_s);
-  table.add({"picture", marked(short_number(median.whole_s), bench.steadiness), ""});
-  const std::string energy =
-      bench.power.is_known() ? fmt::format(", {:.0f} J", bench.joules_per_picture()) : "";
-  return fmt::format(
-      "{}\n{} x {} pixels, {} steps, {} text tokens, {}; linears {}, activations {}\n{}\n\n"
-      "{}\nMedians of {} after one that is not counted; {} ms per step{}; at most {} in "
-      "use.\n{}{}",
-      bench.device, bench.size.width, bench.size.height, bench.steps, bench.text_tokens,
-      bench.model.empty() ? "random weights" : bench.model, word_of(bench.linears),
-      word_of(bench.activations), bench.places, table.text(),
-      counted(bench.pictures.size(), "picture"), short_number(bench.ms_per_step()), energy,
-      human_bytes(bench.peak_bytes), power_line(bench.power),
-      bench.steadiness.reliable ? "" : kUnreliableLine);
-}
-
-}  // namespace
-
 void add_bench_e2e(CLI::App& bench, CommonFlags& flags) {
   CLI::App* e2e = bench.add_subcommand(
       "e2e", "Whole pictures, from caption to pixels, by default with random weights");

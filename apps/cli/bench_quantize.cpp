@@ -1,56 +1,15 @@
 // octet bench quantize
-#include <fmt/format.h>
 
 #include <functional>
 #include <memory>
 
 #include "commands.h"
 #include "help_page.h"
-#include "octet/tools/bench.h"
+#include "octet/tools/report.h"
 #include "output.h"
 #include "output_files.h"
-#include "steadiness.h"
 
 namespace octet::cli {
-namespace {
-
-using Json = nlohmann::ordered_json;
-
-Json to_json(const QuantizeBench& bench) {
-  Json rows = Json::array();
-  for (const auto& row : bench.rows) {
-    rows.push_back({{"rows", row.rows},
-                    {"k", row.k},
-                    {"transform", row.transform},
-                    {"us", row.us},
-                    {"bytes", row.bytes},
-                    {"gb_per_s", row.gb_per_s},
-                    {"copy_us", row.copy_us},
-                    {"copy_gb_per_s", row.copy_gb_per_s},
-                    {"share_of_copy", row.share_of_copy}});
-    add_steadiness(rows.back(), row.steadiness);
-  }
-  return {{"device", bench.device}, {"date", bench.date},       {"commit", bench.commit},
-          {"dtype", bench.dtype},   {"threads", bench.threads}, {"rows", rows}};
-}
-
-std::string to_text(const QuantizeBench& bench) {
-  Table table({"transform", "rows", "k", "us", "GB/s", "copy us", "copy GB/s", "of the copy"}, 1);
-  for (const auto& row : bench.rows) {
-    const auto figure = [&row](const std::string& text) { return marked(text, row.steadiness); };
-    table.add({row.transform, std::to_string(row.rows), std::to_string(row.k),
-               figure(short_number(row.us)), figure(short_number(row.gb_per_s)),
-               figure(short_number(row.copy_us)), figure(short_number(row.copy_gb_per_s)),
-               figure(short_percent(row.share_of_copy))});
-  }
-  return fmt::format(
-      "{}\nrows of {} to int8\n\n{}\nMedians, interleaved. GB/s: bytes read and written. Copy: one "
-      "that reads and writes as many.\n{}",
-      bench.device, bench.dtype, table.text(), unreliable_line(bench.rows));
-}
-
-}  // namespace
-
 void add_bench_quantize(CLI::App& bench, CommonFlags& flags) {
   CLI::App* quantize =
       bench.add_subcommand("quantize", "Quantizing activations against copying them");

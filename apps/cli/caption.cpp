@@ -1,5 +1,4 @@
 // octet caption check FILE
-#include "octet/caption.h"
 
 #include <fmt/format.h>
 
@@ -10,6 +9,7 @@
 #include "field_names.h"
 #include "help_page.h"
 #include "octet/error.h"
+#include "octet/tools/report.h"
 #include "octet/tools/text.h"
 #include "output.h"
 #include "output_files.h"
@@ -26,28 +26,6 @@ struct CaptionArguments {
 
 bool is_error(const CaptionFinding& finding) {
   return finding.severity == CaptionFinding::Severity::error;
-}
-
-nlohmann::ordered_json to_json(const CaptionReport& report) {
-  auto findings = nlohmann::ordered_json::array();
-  for (const auto& finding : report.findings) {
-    findings.push_back({{"path", finding.path},
-                        {"rule", finding.rule.text()},
-                        {"severity", word_of(finding.severity)},
-                        {"fixable", finding.fixable}});
-  }
-  return {{"valid", report.valid()}, {"findings", findings}, {"caption", known(report.canonical)}};
-}
-
-// One line for each finding; quiet leaves the warnings out.
-std::string lines_of(const CaptionReport& report, bool quiet) {
-  std::string lines;
-  for (const auto& finding : report.findings) {
-    if (quiet && !is_error(finding)) continue;
-    lines += fmt::format("{}: {}: {}\n", word_of(finding.severity), finding.path,
-                         printable(finding.rule));
-  }
-  return lines;
 }
 
 std::string closing_sentence(const std::string& name, const CaptionReport& report) {
@@ -87,7 +65,7 @@ void check_one(const CommonFlags& flags, const CaptionArguments& arguments) {
   if (arguments.wrap_text) text = wrap_plain_text(text);
   const CaptionReport found = said_to_users(check_caption(text), flags);
   const CaptionReport report = arguments.any_caption ? without_errors(found) : found;
-  const std::string lines = lines_of(report, flags.quiet);
+  const std::string lines = to_text(report, detail_of(flags));
   const std::string name = arguments.path == "-" ? "standard input" : arguments.path;
 
   // The mended caption is the result of --fix and alone on standard output, fit for a file.

@@ -17,21 +17,21 @@ namespace octet::cli {
 namespace {
 
 // A list of one has no others to go on with.
-void fail_caption(const CommonFlags& flags, std::vector<CaptionResult>& results, size_t index,
+void fail_caption(const CommonFlags& flags, std::vector<RenderedCaption>& results, size_t index,
                   const Sentence& sentence) {
   if (results.size() == 1) throw Error(sentence);
-  CaptionResult& result = results[index];
+  RenderedCaption& result = results[index];
   result.error = with_flags(sentence, flags.app);
   say(flags, sentence);
 }
 
-bool is_waiting(const CaptionResult& result) { return result.error.empty(); }
+bool is_waiting(const RenderedCaption& result) { return result.error.empty(); }
 
 // Those that the model does not take are told before anything is loaded for the others.
 std::vector<Job> check_captions(const CommonFlags& flags, const Engine& engine,
                                 const PictureRequest& request,
                                 const std::vector<NamedCaption>& captions,
-                                std::vector<CaptionResult>& results) {
+                                std::vector<RenderedCaption>& results) {
   std::vector<Job> jobs(captions.size());
   for (size_t i = 0; i < captions.size(); ++i) {
     if (!is_waiting(results[i])) continue;
@@ -72,10 +72,16 @@ std::string title_of(const Captions& captions, size_t caption) {
                      printable(captions.all[caption].name));
 }
 
-std::vector<CaptionResult> render_list(const CommonFlags& flags, const GenerateRequest& request,
-                                       const std::vector<NamedCaption>& captions,
-                                       const PicturePaths& paths, const RenderCallbacks& others) {
-  std::vector<CaptionResult> results;
+void add_picture(RenderedCaption& caption, const std::string& path, const Picture& picture) {
+  caption.pictures.push_back(path);
+  caption.seeds.push_back(picture.seed);
+  caption.looks.push_back(picture.look);
+}
+
+std::vector<RenderedCaption> render_list(const CommonFlags& flags, const GenerateRequest& request,
+                                         const std::vector<NamedCaption>& captions,
+                                         const PicturePaths& paths, const RenderCallbacks& others) {
+  std::vector<RenderedCaption> results;
   for (const NamedCaption& caption : captions) {
     results.push_back({.name = caption.name, .where = caption.where});
   }
@@ -91,14 +97,14 @@ std::vector<CaptionResult> render_list(const CommonFlags& flags, const GenerateR
   if (!flags.quiet) std::fputs(plan_text(engine.info()).c_str(), stderr);
   const bool seeded = request.picture.noise.empty();
   for (size_t i = 0; i < captions.size(); ++i) {
-    CaptionResult& result = results[i];
+    RenderedCaption& result = results[i];
     if (!is_waiting(result)) continue;
     progress.begin(title_of({.all = captions, .is_list = true}, i));
     RenderCallbacks callbacks = others;
     callbacks.progress = std::ref(progress);
     callbacks.picture = [&](const Picture& picture) {
       write_picture(paths.of(i, picture.index), picture);
-      result.add(paths.of(i, picture.index), picture);
+      add_picture(result, paths.of(i, picture.index), picture);
     };
     try {
       result.report = engine.render(jobs[i], callbacks);
@@ -114,22 +120,7 @@ std::vector<CaptionResult> render_list(const CommonFlags& flags, const GenerateR
   return results;
 }
 
-RenderReport total_of(const std::vector<CaptionResult>& results) {
-  RenderReport total;
-  bool is_first = true;
-  for (const CaptionResult& result : results) {
-    if (!result.report) continue;
-    if (is_first) {
-      total = *result.report;
-    } else {
-      add_report(total, *result.report);
-    }
-    is_first = false;
-  }
-  return total;
-}
-
-void warn_of_looks(const CommonFlags& flags, const CaptionResult& result) {
+void warn_of_looks(const CommonFlags& flags, const RenderedCaption& result) {
   for (size_t i = 0; i < result.looks.size(); ++i) {
     if (result.looks[i] == PictureLook::ordinary) continue;
     say(flags,
@@ -140,7 +131,7 @@ void warn_of_looks(const CommonFlags& flags, const CaptionResult& result) {
   }
 }
 
-std::string lines_of(const CommonFlags& flags, const CaptionResult& result, bool seeded) {
+std::string lines_of(const CommonFlags& flags, const RenderedCaption& result, bool seeded) {
   std::string lines;
   for (size_t i = 0; i < result.pictures.size(); ++i) {
     lines += printable(result.pictures[i]);
@@ -150,35 +141,11 @@ std::string lines_of(const CommonFlags& flags, const CaptionResult& result, bool
   return lines;
 }
 
-nlohmann::ordered_json caption_json(const CaptionResult& result, bool seeded) {
-  auto looks = nlohmann::ordered_json::array();
-  for (const PictureLook look : result.looks) looks.push_back(word_of(look));
-  nlohmann::ordered_json json = {
-      {"name", result.name},
-      {"caption", nullptr},
-      {"pictures", result.pictures},
-      {"seeds", seeded ? nlohmann::ordered_json(result.seeds) : nlohmann::ordered_json(nullptr)},
-      {"looks", looks},
-      {"error", known(result.error)}};
-  if (result.report) json["caption"] = result.report->caption;
-  const auto add = [&](const char* field, auto RenderReport::*value) {
-    json[field] = result.report ? nlohmann::ordered_json(*result.report.*value)
-                                : nlohmann::ordered_json(nullptr);
-  };
-  add("text_tokens", &RenderReport::text_tokens);
-  add("text_cached", &RenderReport::text_cached);
-  add("text_s", &RenderReport::text_s);
-  add("load_s", &RenderReport::load_s);
-  add("denoise_s", &RenderReport::denoise_s);
-  add("decode_s", &RenderReport::decode_s);
-  return json;
-}
-
-void check_none_failed(const std::vector<CaptionResult>& results) {
+void check_none_failed(const std::vector<RenderedCaption>& results) {
   constexpr size_t kMostListed = 10;
   size_t failed = 0;
   std::string names;
-  for (const CaptionResult& result : results) {
+  for (const RenderedCaption& result : results) {
     if (result.error.empty()) continue;
     if (++failed <= kMostListed) names += (failed > 1 ? "; " : "") + result.where;
   }

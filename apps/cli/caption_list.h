@@ -2,14 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "caption_flags.h"
 #include "flags.h"
-#include "octet/tools/compare.h"
+#include "octet/tools/report.h"
 #include "picture_paths.h"
 
 namespace octet::cli {
@@ -20,41 +18,24 @@ std::vector<CaptionText> texts_of(const Captions& captions);
 // "2/8 poster: ", for the progress of a list; empty for a single caption.
 std::string title_of(const Captions& captions, size_t caption);
 
-// What became of a caption.
-struct CaptionResult {
-  std::string name, where;  // as NamedCaption has them
-  std::string error;        // why there are no pictures
-  std::vector<std::string> pictures;
-  std::vector<uint64_t> seeds;
-  std::vector<PictureLook> looks;
-  std::optional<RenderReport> report;
-
-  void add(const std::string& path, const Picture& picture) {
-    pictures.push_back(path);
-    seeds.push_back(picture.seed);
-    looks.push_back(picture.look);
-  }
-};
+// One picture more.
+void add_picture(RenderedCaption& caption, const std::string& path, const Picture& picture);
 
 // Renders them, and prints the names of the pictures of each as soon as they are written. What is
 // wrong with a caption is said at once, and leaves the others alone; other errors end the work.
 // `callbacks` are those that progress and pictures are not told by.
-std::vector<CaptionResult> render_list(const CommonFlags& flags, const GenerateRequest& request,
-                                       const std::vector<NamedCaption>& captions,
-                                       const PicturePaths& paths, const RenderCallbacks& callbacks);
-
-// Times, launches and tokens of all together.
-RenderReport total_of(const std::vector<CaptionResult>& results);
+std::vector<RenderedCaption> render_list(const CommonFlags& flags, const GenerateRequest& request,
+                                         const std::vector<NamedCaption>& captions,
+                                         const PicturePaths& paths,
+                                         const RenderCallbacks& callbacks);
 
 // Warns of pictures that look like none; other programs hand these out as a success.
-void warn_of_looks(const CommonFlags& flags, const CaptionResult& result);
+void warn_of_looks(const CommonFlags& flags, const RenderedCaption& result);
 
 // The pictures' names, and unless quiet their seeds.
-std::string lines_of(const CommonFlags& flags, const CaptionResult& result, bool seeded);
-
-nlohmann::ordered_json caption_json(const CaptionResult& result, bool seeded);
+std::string lines_of(const CommonFlags& flags, const RenderedCaption& result, bool seeded);
 
 // Throws Error naming the captions that failed.
-void check_none_failed(const std::vector<CaptionResult>& results);
+void check_none_failed(const std::vector<RenderedCaption>& results);
 
 }  // namespace octet::cli

@@ -1,9 +1,7 @@
 // octet certify
-#include "octet/tools/certify.h"
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <memory>
 #include <string>
 
@@ -13,6 +11,7 @@
 #include "model_flags.h"
 #include "octet/error.h"
 #include "octet/tools/files.h"
+#include "octet/tools/report.h"
 #include "octet/tools/text.h"
 #include "output.h"
 #include "output_files.h"
@@ -28,42 +27,6 @@ struct CertifyArguments {
   std::optional<double> min_psnr, min_snr;
   bool stamp = false;
 };
-
-std::string statistic_text(const Statistic& statistic, int decimals) {
-  if (statistic.count == 0) return "equal";
-  std::string text = fmt::format("{:.{}f}", statistic.mean, decimals);
-  if (!std::isfinite(statistic.low)) return text;
-  return text + fmt::format(" (95 % interval {:.{}f} to {:.{}f}, median {:.{}f})", statistic.low,
-                            decimals, statistic.high, decimals, statistic.median, decimals);
-}
-
-std::string psnr_text(const Certificate& certificate) {
-  const size_t judged = certificate.judged_pictures, all = certificate.report.images.size();
-  if (judged == 0) return "no picture counts";
-  const std::string text = statistic_text(certificate.judged_psnr_db, 2);
-  return judged == all ? text : text + fmt::format(", over the {} that count", judged);
-}
-
-std::string to_text(const Certificate& certificate, const CommonFlags& flags) {
-  const CompareReport& report = certificate.report;
-  std::string text;
-  if (!flags.quiet) {
-    text += fmt::format("{} of {}, on {}\n", counted(report.images.size(), "picture"),
-                        counted(report.captions.size(), "caption"), report.b.device);
-    text += fmt::format("PSNR of the pictures, dB: {}\n", psnr_text(certificate));
-    text += fmt::format("SSIM of the pictures: {}\n", statistic_text(report.ssim, 4));
-    text += fmt::format("SNR of the first velocity, dB: {}\n",
-                        statistic_text(report.first_velocity.snr_db, 2));
-    text += fmt::format("SNR of the final latents, dB: {}\n",
-                        statistic_text(report.steps.back().snr_db, 2));
-  }
-  for (const std::string& warning : certificate.warnings) {
-    text += fmt::format("Warning: {}\n", printable(warning));
-  }
-  for (const std::string& reason : certificate.reasons) text += printable(reason) + "\n";
-  return text + fmt::format("{}, certificate {}\n", certificate.passed ? "PASS" : "FAIL",
-                            certificate.digest);
-}
 
 void certify_model(const CommonFlags& flags, const CertifyArguments& arguments) {
   const GenerateRequest shared = request_from(arguments.picture, flags);
@@ -92,8 +55,8 @@ void certify_model(const CommonFlags& flags, const CertifyArguments& arguments) 
     return certify(request, callbacks);
   }();
   write_text_file(arguments.page, certificate_page(certificate));
-  auto json = nlohmann::ordered_json::parse(certificate.json);
-  show(flags, to_text(certificate, flags) + printable(arguments.page) + "\n", json);
+  show(flags, to_text(certificate, detail_of(flags)) + printable(arguments.page) + "\n",
+       certificate.json + "\n");
   if (arguments.stamp) stamp_checkpoint(certificate);  // last: what was found is not lost with it
   if (!certificate.passed) {
     throw Error(fmt::format("{}: differs from its reference: {}", request.model.model,

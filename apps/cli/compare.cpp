@@ -1,10 +1,7 @@
 // octet compare
-#include "octet/tools/compare.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,7 +13,7 @@
 #include "help_page.h"
 #include "model_flags.h"
 #include "octet/error.h"
-#include "octet/tools/text.h"
+#include "octet/tools/report.h"
 #include "output.h"
 #include "output_files.h"
 #include "picture_flags.h"
@@ -25,8 +22,6 @@
 
 namespace octet::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // What the two differ in.
 struct SideArguments {
@@ -52,112 +47,6 @@ ModelOptions model_of(const SideArguments& side, ModelOptions shared) {
   if (!side.device.empty()) shared.device = side.device;
   shared.require_int8 = shared.require_int8 && side.linears == Linears::int8;
   return shared;
-}
-
-Json side_json(const SideArguments& side, const RenderReport& report) {
-  Json json = {{"model", side.model},
-               {"linears", word_of(side.linears)},
-               {"text_encoder_linears", word_of(side.text_linears)},
-               {"dtype", word_of(side.dtype)},
-               {"loras", side.loras}};
-  json.update(report_json(report));
-  return json;
-}
-
-// "± 0.02"; with several captions intervals say more.
-std::string with_error(const std::string& mean, const Statistic& statistic) {
-  const bool has_interval = std::isfinite(statistic.low);
-  if (has_interval || !std::isfinite(statistic.standard_error)) return mean;
-  return fmt::format("{} ± {:.1g}", mean, statistic.standard_error);
-}
-
-std::string decibels(const Statistic& statistic, bool equal) {
-  if (statistic.count == 0) return equal ? "equal" : "-";
-  return with_error(fmt::format("{:.2f}", statistic.mean), statistic);
-}
-
-std::string number(const Statistic& statistic, int decimals) {
-  if (statistic.count == 0) return "-";
-  return with_error(fmt::format("{:.{}f}", statistic.mean, decimals), statistic);
-}
-
-std::string interval(const Statistic& statistic, int decimals) {
-  if (!std::isfinite(statistic.low)) return "-";
-  return fmt::format("{:.{}f} to {:.{}f}", statistic.low, decimals, statistic.high, decimals);
-}
-
-std::string median(const Statistic& statistic, int decimals) {
-  return statistic.count == 0 ? "-" : fmt::format("{:.{}f}", statistic.median, decimals);
-}
-
-std::string table_of(const CompareReport& report) {
-  const bool several = report.captions.size() > 1;
-  std::vector<std::string> header = {"", "cosine", "relative RMSE", "SNR dB", "max difference"};
-  if (several) header.insert(header.begin() + 4, {"95 % interval", "median"});
-  Table table(header, 1);
-  const auto add = [&](const std::string& name, const DifferenceStatistics& row) {
-    std::vector<std::string> cells = {name, number(row.cosine, 6), number(row.relative_rmse, 5),
-                                      decibels(row.snr_db, row.max_abs.mean == 0),
-                                      number(row.max_abs, 4)};
-    if (several) cells.insert(cells.begin() + 4, {interval(row.snr_db, 2), median(row.snr_db, 2)});
-    table.add(std::move(cells));
-  };
-  add("velocity of step 1", report.first_velocity);
-  for (size_t i = 0; i < report.steps.size(); ++i) {
-    add(fmt::format("latent after step {}", i + 1), report.steps[i]);
-  }
-  return table.text();
-}
-
-std::string side_text(const char* name, const SideArguments& side, const RenderReport& report) {
-  const std::string of_text =
-      side.text_linears == Linears::floating
-          ? ""
-          : fmt::format(", of the text encoder {}", word_of(side.text_linears));
-  return fmt::format("{}  {}: linears {}{}, activations {}, on {}; checkpoint {}\n", name,
-                     printable(side.model), word_of(side.linears), of_text, word_of(side.dtype),
-                     report.device, report.checkpoint);
-}
-
-// Over the tokens of all captions; nothing for text encoders that cannot be compared.
-std::string features_text(const CompareReport& report) {
-  double sum = 0, worst = 1, max_abs = 0;
-  int64_t tokens = 0;
-  for (const TextDifference& text : report.texts) {
-    if (text.tokens == 0) return "";
-    tokens += text.tokens;
-    sum += text.mean_cosine * static_cast<double>(text.tokens);
-    worst = std::min(worst, text.worst_cosine);
-    max_abs = std::max(max_abs, text.max_abs);
-  }
-  if (max_abs == 0) return "Text features: equal\n";
-  return fmt::format("Text features: cosine {:.6f}, of the worst of {} tokens {:.6f}\n",
-                     sum / static_cast<double>(tokens), tokens, worst);
-}
-
-std::string picture_text(const CompareReport& report) {
-  const bool several = report.captions.size() > 1;
-  const auto more = [&](const Statistic& statistic, int decimals) {
-    if (!several || statistic.count == 0) return std::string();
-    return fmt::format(" ({}, median {})", interval(statistic, decimals),
-                       median(statistic, decimals));
-  };
-  return fmt::format("PSNR {}{}{}, SSIM {}{}\n", decibels(report.psnr_db, /*equal=*/true),
-                     report.psnr_db.count > 0 ? " dB" : "", more(report.psnr_db, 2),
-                     number(report.ssim, 5), more(report.ssim, 5));
-}
-
-// Pictures that say little about a model, by their number.
-std::string look_text(const CompareReport& report) {
-  const auto count = [&](PictureLook ComparedImage::*look) {
-    return std::count_if(
-        report.images.begin(), report.images.end(),
-        [&](const ComparedImage& image) { return image.*look != PictureLook::ordinary; });
-  };
-  const auto a = count(&ComparedImage::look_a), b = count(&ComparedImage::look_b);
-  if (a + b == 0) return "";
-  return fmt::format("Nearly one colour, or a card with text: {} pictures of A, {} of B, of {}\n",
-                     a, b, report.images.size());
 }
 
 void check_reached(const CompareArguments& arguments, const CompareReport& report) {
@@ -189,10 +78,13 @@ PicturePaths paths_for(const CompareArguments& arguments, const Captions& captio
 void compare_pictures(const CommonFlags& flags, const CompareArguments& arguments) {
   const Captions captions = read_captions(arguments.picture.captions);
   const GenerateRequest shared = request_from(arguments.picture, flags);
-  CompareRequest request{.a = model_of(arguments.a, shared.model),
-                         .b = model_of(arguments.b, shared.model),
-                         .picture = shared.picture,
-                         .captions = texts_of(captions)};
+  Comparison comparison{.request = {.a = model_of(arguments.a, shared.model),
+                                    .b = model_of(arguments.b, shared.model),
+                                    .picture = shared.picture,
+                                    .captions = texts_of(captions)},
+                        .loras_a = arguments.a.loras,
+                        .loras_b = arguments.b.loras};
+  const CompareRequest& request = comparison.request;
   std::map<std::string, PicturePaths> paths;
   std::vector<std::string> outputs;
   for (const char* kind : {"a", "b", "difference"}) {
@@ -204,8 +96,8 @@ void compare_pictures(const CommonFlags& flags, const CompareArguments& argument
   std::vector<std::string> inputs = inputs_of(arguments.picture, {request.a, shared.picture});
   for (std::string& file : files_of(request.b)) inputs.push_back(std::move(file));
   check_outputs(flags, std::move(outputs), inputs);
-  std::vector<std::string> written;
-  const CompareReport report = [&] {
+  std::vector<std::string>& written = comparison.pictures;
+  comparison.report = [&] {
     RenderingProgress progress(flags);
     CompareCallbacks callbacks;
     callbacks.progress = [&](ComparedSide side, size_t caption, const RenderProgress& step) {
@@ -220,23 +112,8 @@ void compare_pictures(const CommonFlags& flags, const CompareArguments& argument
     }
     return compare(request, callbacks);
   }();
-  Json json = request_json(shared, report.a);
-  json.erase("model");  // each has its own
-  if (captions.all.size() > 1) json["caption"] = nullptr;
-  json.update(
-      Json{{"a", side_json(arguments.a, report.a)}, {"b", side_json(arguments.b, report.b)}});
-  json.update(Json::parse(compare_json(report)));
-  json["pictures"] = written;
-  std::string text = picture_text(report);
-  if (!flags.quiet) {
-    text = fmt::format("{}{}\n{}\n{}Pictures: {}{}", side_text("A", arguments.a, report.a),
-                       side_text("B", arguments.b, report.b), table_of(report),
-                       features_text(report), text, look_text(report));
-  }
-  if (flags.verbose) text += "\n" + report_text(report.a) + "\n" + report_text(report.b);
-  for (const std::string& path : written) text += printable(path) + "\n";
-  show(flags, text, json);
-  check_reached(arguments, report);
+  show(flags, to_text(comparison, detail_of(flags)), to_json(comparison));
+  check_reached(arguments, comparison.report);
 }
 
 void add_side(CLI::App& command, const std::string& name, SideArguments& side,

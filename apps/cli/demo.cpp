@@ -5,12 +5,14 @@
 
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "caption_flags.h"
 #include "commands.h"
 #include "help_page.h"
 #include "model_flags.h"
+#include "octet/tools/report.h"
 #include "octet/tools/text.h"
 #include "output.h"
 #include "output_files.h"
@@ -78,16 +80,14 @@ void render_demo(const CommonFlags& flags, const DemoArguments& arguments) {
     callbacks.warning = [&](const Sentence& sentence) { say(flags, sentence); };
     return generate(request, callbacks);
   }();
-  nlohmann::ordered_json json = request_json(request, report);
-  json.update(report_json(report));
-  json["pictures"] = {arguments.out};
   const std::string text = fmt::format(
       "{}\n{}\n{} ({}x{}, seed {}), from the small model in {}\n\n"
       "With your own caption: octet demo --caption FILE, or --prompt TEXT\n"
       "With the weights of Ideogram 4: octet generate --model FOLDER --caption FILE -o out.png\n",
-      report_text(report), printable(description_of(report)), printable(arguments.out),
-      report.width, report.height, request.picture.seed, printable(request.model.model));
-  show(flags, flags.quiet ? printable(arguments.out) + "\n" : text, json);
+      to_text(report), printable(description_of(report)), printable(arguments.out), report.width,
+      report.height, request.picture.seed, printable(request.model.model));
+  show(flags, flags.quiet ? printable(arguments.out) + "\n" : text,
+       to_json(DemoPicture{request, report, arguments.out}));
 }
 
 }  // namespace

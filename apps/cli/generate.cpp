@@ -12,7 +12,7 @@
 #include "commands.h"
 #include "help_page.h"
 #include "model_flags.h"
-#include "octet/tools/text.h"
+#include "octet/tools/report.h"
 #include "output.h"
 #include "output_files.h"
 #include "picture_flags.h"
@@ -42,41 +42,19 @@ std::function<void(const Preview&)> preview_to(const std::string& path) {
 }
 
 // The one caption of a command: the model is released as it is used.
-CaptionResult render_one(const CommonFlags& flags, const GenerateRequest& request,
-                         const std::string& name, const PicturePaths& paths,
-                         const RenderCallbacks& others) {
-  CaptionResult result{.name = name};
+RenderedCaption render_one(const CommonFlags& flags, const GenerateRequest& request,
+                           const std::string& name, const PicturePaths& paths,
+                           const RenderCallbacks& others) {
+  RenderedCaption result{.name = name};
   RenderingProgress progress(flags);
   RenderCallbacks callbacks = others;
   callbacks.progress = std::ref(progress);
   callbacks.picture = [&](const Picture& picture) {
     write_picture(paths.of(0, picture.index), picture);
-    result.add(paths.of(0, picture.index), picture);
+    add_picture(result, paths.of(0, picture.index), picture);
   };
   result.report = generate(request, callbacks);
   return result;
-}
-
-nlohmann::ordered_json to_json(const GenerateRequest& request,
-                               const std::vector<std::string>& loras,
-                               const std::vector<CaptionResult>& results) {
-  const bool seeded = request.picture.noise.empty();
-  const RenderReport report = total_of(results);
-  nlohmann::ordered_json json = request_json(request, report);
-  if (results.size() > 1) json["caption"] = nullptr;
-  json.update(report_json(report));
-  json["loras"] = loras;
-  json["pictures"] = nlohmann::ordered_json::array();
-  json["seeds"] = seeded ? nlohmann::ordered_json::array() : nlohmann::ordered_json(nullptr);
-  json["captions"] = nlohmann::ordered_json::array();
-  for (const CaptionResult& result : results) {
-    for (const std::string& path : result.pictures) json["pictures"].push_back(path);
-    for (const uint64_t seed : result.seeds) {
-      if (seeded) json["seeds"].push_back(seed);
-    }
-    json["captions"].push_back(caption_json(result, seeded));
-  }
-  return json;
 }
 
 void generate_pictures(const CommonFlags& flags, const GenerateArguments& arguments) {
@@ -95,24 +73,21 @@ void generate_pictures(const CommonFlags& flags, const GenerateArguments& argume
   RenderCallbacks callbacks;
   callbacks.preview = preview_to(arguments.preview);
   callbacks.warning = [&](const Sentence& sentence) { say(flags, sentence); };
-  std::vector<CaptionResult> results;
+  std::vector<RenderedCaption> results;
   if (captions.is_list) {
     results = render_list(flags, request, captions.all, paths, callbacks);
   } else {
     request.picture = with_caption(request.picture, captions.all.front());
     results.push_back(render_one(flags, request, captions.all.front().name, paths, callbacks));
   }
+  const RenderedPictures rendered{request, arguments.loras, results};
   std::string text;
   const bool any = std::any_of(results.begin(), results.end(),
-                               [](const CaptionResult& each) { return each.report.has_value(); });
-  if (any && !flags.quiet) {
-    if (captions.is_list) text += "\n";
-    text += report_text(total_of(results)) + "\n";
-    for (const std::string& lora : arguments.loras) text += "LoRA " + printable(lora) + "\n";
-  }
+                               [](const RenderedCaption& each) { return each.report.has_value(); });
+  if (any && !flags.quiet) text = (captions.is_list ? "\n" : "") + to_text(rendered);
   if (!captions.is_list) text += lines_of(flags, results.front(), seeded);
-  for (const CaptionResult& result : results) warn_of_looks(flags, result);
-  show(flags, text, to_json(request, arguments.loras, results));
+  for (const RenderedCaption& result : results) warn_of_looks(flags, result);
+  show(flags, text, to_json(rendered));
   check_none_failed(results);
 }
 

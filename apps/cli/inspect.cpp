@@ -1,199 +1,14 @@
 // octet inspect FILE
-#include "octet/inspect.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstddef>
-#include <map>
 #include <memory>
 
 #include "commands.h"
 #include "help_page.h"
-#include "octet/inspect.h"
-#include "octet/tools/certify.h"
-#include "octet/tools/text.h"
+#include "octet/tools/report.h"
 #include "output.h"
 #include "output_files.h"
 
 namespace octet::cli {
-namespace {
-
-nlohmann::ordered_json to_json(const CheckpointSummary& summary) {
-  auto tensors = nlohmann::ordered_json::array();
-  for (const auto& tensor : summary.tensors) {
-    tensors.push_back({{"name", tensor.name},
-                       {"dtype", tensor.dtype},
-                       {"shape", tensor.shape},
-                       {"bytes", tensor.bytes},
-                       {"file", tensor.file}});
-  }
-  auto dtypes = nlohmann::ordered_json::object();
-  for (const auto& [name, dtype] : summary.dtypes) {
-    dtypes[name] = {{"tensors", dtype.tensors}, {"bytes", dtype.bytes}};
-  }
-  return {{"path", summary.path},
-          {"files", summary.files},
-          {"metadata", summary.metadata},
-          {"tensors", tensors},
-          {"total_bytes", summary.total_bytes},
-          {"parameters", summary.parameters},
-          {"dtypes", dtypes}};
-}
-
-// For the table: a stranger chose the text and its length. JSON has all of it.
-std::string shortened(const std::string& text) {
-  constexpr size_t kMostCharacters = 200;
-  size_t characters = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const bool begins = (static_cast<uint8_t>(text[i]) & 0xc0) != 0x80;  // a UTF-8 sequence
-    if (begins && characters++ == kMostCharacters) {
-      return fmt::format("{}… ({} bytes)", printable(text.substr(0, i)), text.size());
-    }
-  }
-  return printable(text);
-}
-
-std::string shortened(const std::vector<int64_t>& shape) {
-  constexpr size_t kMostExtents = 8;
-  const auto shown = static_cast<std::ptrdiff_t>(std::min(shape.size(), kMostExtents));
-  return fmt::format("[{}{}]", fmt::join(shape.begin(), shape.begin() + shown, ", "),
-                     shape.size() > kMostExtents ? ", …" : "");
-}
-
-std::string to_text(const CheckpointSummary& summary, bool quiet) {
-  std::string text;
-  if (!quiet) {
-    Table tensors({"tensor", "dtype", "shape", "bytes"}, 3);
-    for (const auto& tensor : summary.tensors) {
-      tensors.add({shortened(tensor.name), tensor.dtype, shortened(tensor.shape),
-                   human_bytes(tensor.bytes)});
-    }
-    text += tensors.text() + "\n";
-  }
-  for (const auto& [key, value] : summary.metadata) {
-    text += fmt::format("metadata {}: {}\n", shortened(key), shortened(value));
-  }
-  Table dtypes({"dtype", "tensors", "bytes"}, 1);
-  for (const auto& [name, dtype] : summary.dtypes) {
-    dtypes.add({name, std::to_string(dtype.tensors), human_bytes(dtype.bytes)});
-  }
-  text += dtypes.text();
-  return text + fmt::format("{}, {}, {} in {}\n", counted(summary.tensors.size(), "tensor"),
-                            counted(summary.parameters, "element"),
-                            human_bytes(summary.total_bytes),
-                            counted(summary.files.size(), "file"));
-}
-
-// Linears of one class that are stored and run alike are one row; -v shows each.
-std::string linear_table(const ModelPart& part, bool each) {
-  struct Group {
-    size_t count = 0;
-    uint64_t file_bytes = 0, memory_bytes = 0;
-  };
-  std::vector<std::array<std::string, 3>> order;
-  std::map<std::array<std::string, 3>, Group> groups;
-  for (const StoredLinear& linear : part.linears) {
-    const std::array<std::string, 3> key = {each ? shortened(linear.name) : linear.layer,
-                                            linear.format, linear.runs};
-    if (!groups.contains(key)) order.push_back(key);
-    Group& group = groups[key];
-    ++group.count;
-    group.file_bytes += linear.file_bytes;
-    group.memory_bytes += linear.memory_bytes;
-  }
-  Table table({"linears", "count", "stored as", "runs in", "file", "memory"}, 1);
-  for (const auto& key : order) {
-    const Group& group = groups[key];
-    table.add({key[0], std::to_string(group.count), key[1], key[2], human_bytes(group.file_bytes),
-               human_bytes(group.memory_bytes)});
-  }
-  return table.text();
-}
-
-std::string to_text(const std::vector<ModelPart>& parts, const CommonFlags& flags) {
-  std::string text;
-  uint64_t together = 0;
-  for (const ModelPart& part : parts) {
-    text += fmt::format("{}: {} ({})\n", part.part, printable(part.path), part.dialect);
-    if (!part.linears.empty() && !flags.quiet) text += linear_table(part, flags.verbose);
-    text += fmt::format("{} in the file, {} of memory{}\n\n", human_bytes(part.file_bytes),
-                        human_bytes(part.memory_bytes),
-                        part.part == "text_encoder" ? ", one layer at a time" : "");
-    if (part.part.ends_with("transformer")) together += part.memory_bytes;
-  }
-  if (together == 0) return text;
-  return text + fmt::format("All networks: {} of memory for weights.\n", human_bytes(together));
-}
-
-nlohmann::ordered_json to_json(const std::vector<ModelPart>& parts) {
-  auto json = nlohmann::ordered_json::array();
-  for (const ModelPart& part : parts) {
-    auto linears = nlohmann::ordered_json::array();
-    for (const StoredLinear& linear : part.linears) {
-      linears.push_back({{"name", linear.name},
-                         {"layer", linear.layer},
-                         {"dialect", linear.dialect},
-                         {"format", linear.format},
-                         {"n", linear.n},
-                         {"k", linear.k},
-                         {"runs", linear.runs},
-                         {"file_bytes", linear.file_bytes},
-                         {"memory_bytes", linear.memory_bytes}});
-    }
-    json.push_back({{"part", part.part},
-                    {"path", part.path},
-                    {"dialect", part.dialect},
-                    {"file_bytes", part.file_bytes},
-                    {"memory_bytes", part.memory_bytes},
-                    {"linears", linears}});
-  }
-  return json;
-}
-
-std::string to_text(const std::vector<CertificateStamp>& stamps) {
-  std::string text;
-  const auto decibels = [](double value) {
-    return std::isfinite(value) ? fmt::format("{:.2f} dB", value) : "equal";
-  };
-  for (const CertificateStamp& stamp : stamps) {
-    if (!stamp.problem.empty()) {
-      text += fmt::format("{}: its certificate cannot be read: {}\n", printable(stamp.file),
-                          printable(stamp.problem));
-      continue;
-    }
-    text += fmt::format("{}: certificate {} of {}: {}, PSNR {}, SNR of the first velocity {}; {}\n",
-                        printable(stamp.file), shortened(stamp.digest), shortened(stamp.date),
-                        shortened(stamp.verdict), decibels(stamp.psnr_db), decibels(stamp.snr_db),
-                        stamp.weights_unchanged
-                            ? "the weights are the certified ones"
-                            : "THE WEIGHTS HAVE CHANGED since then, and it no longer applies");
-  }
-  return text;
-}
-
-nlohmann::ordered_json to_json(const std::vector<CertificateStamp>& stamps) {
-  auto json = nlohmann::ordered_json::array();
-  const auto finite = [](double value) {
-    return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
-  };
-  for (const CertificateStamp& stamp : stamps) {
-    json.push_back({{"file", stamp.file},
-                    {"digest", stamp.digest},
-                    {"date", stamp.date},
-                    {"verdict", stamp.verdict},
-                    {"psnr_db", finite(stamp.psnr_db)},
-                    {"snr_db", finite(stamp.snr_db)},
-                    {"weights_unchanged", stamp.weights_unchanged},
-                    {"problem", known(stamp.problem)}});
-  }
-  return json;
-}
-
-}  // namespace
 
 void add_inspect(CLI::App& program, CommonFlags& flags) {
   CLI::App* command = program.add_subcommand(
@@ -214,27 +29,10 @@ void add_inspect(CLI::App& program, CommonFlags& flags) {
   command->callback([&flags, path, base] {
     if (path->empty()) throw CLI::ValidationError("the path is empty, expected a file or a folder");
     check_outputs(flags, {}, {*path, *base});
-    const ModelSummary model = inspect_model(*path, *base);
-    std::string text;
-    nlohmann::ordered_json json;
-    if (model.is_checkpoint) {
-      const CheckpointSummary summary = inspect_checkpoint(*path);
-      text = to_text(summary, flags.quiet);
-      json = to_json(summary);
-    }
-    if (!model.parts.empty()) {
-      text += (text.empty() ? "" : "\n") + to_text(model.parts, flags);
-      json["parts"] = to_json(model.parts);
-    }
-    if (!model.problem.empty()) {
-      text += fmt::format("\nNot a complete network: {}\n", printable(model.problem));
-      json["problem"] = model.problem;
-    }
-    if (const auto stamps = find_stamps(*path); !stamps.empty()) {
-      text += "\n" + to_text(stamps);
-      json["certificates"] = to_json(stamps);
-    }
-    show(flags, text, json);
+    Inspection inspection{.model = inspect_model(*path, *base)};
+    if (inspection.model.is_checkpoint) inspection.checkpoint = inspect_checkpoint(*path);
+    inspection.stamps = find_stamps(*path);
+    show(flags, to_text(inspection, detail_of(flags)), to_json(inspection));
   });
 }
 

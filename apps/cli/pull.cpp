@@ -1,7 +1,4 @@
 // octet pull
-#include "octet/pull.h"
-
-#include <fmt/format.h>
 
 #include <chrono>
 #include <deque>
@@ -12,6 +9,7 @@
 
 #include "commands.h"
 #include "help_page.h"
+#include "octet/tools/report.h"
 #include "octet/tools/text.h"
 #include "output.h"
 #include "output_files.h"
@@ -65,41 +63,6 @@ class PullProgress {
   std::optional<Progress> progress_;
 };
 
-nlohmann::ordered_json to_json(const PullReport& report) {
-  auto files = nlohmann::ordered_json::array();
-  for (const PulledFile& file : report.files) {
-    files.push_back({{"path", file.path},
-                     {"bytes", file.bytes},
-                     {"digest", known(file.digest)},
-                     {"fetched", file.fetched}});
-  }
-  return {{"repo", report.repo},
-          {"revision", report.revision},
-          {"commit", known(report.commit)},
-          {"folder", report.folder},
-          {"total_bytes", report.total_bytes},
-          {"fetched_bytes", report.fetched_bytes},
-          {"seconds", report.seconds},
-          {"files", files}};
-}
-
-std::string to_text(const PullReport& report) {
-  Table table({"file", "from", "bytes"}, 2);
-  for (const PulledFile& file : report.files) {
-    table.add({printable(file.path), file.fetched ? "Hub" : "cache",
-               human_bytes(static_cast<uint64_t>(file.bytes))});
-  }
-  const auto fetched = static_cast<uint64_t>(report.fetched_bytes);
-  std::string speed;
-  if (fetched > 0 && report.seconds > 0) {
-    speed = fmt::format(", {}/s", human_bytes(static_cast<uint64_t>(static_cast<double>(fetched) /
-                                                                    report.seconds)));
-  }
-  return fmt::format("{} {} ({})\n\n{}\n{} fetched in {:.1f} s{}\n{}\n", report.repo,
-                     printable(report.revision), report.commit.substr(0, 12), table.text(),
-                     human_bytes(fetched), report.seconds, speed, printable(report.folder));
-}
-
 }  // namespace
 
 void add_pull(CLI::App& program, CommonFlags& flags) {
@@ -136,7 +99,7 @@ void add_pull(CLI::App& program, CommonFlags& flags) {
       PullProgress progress(flags);
       return pull(*request, std::ref(progress));
     }();
-    show(flags, flags.quiet ? printable(report.folder) + "\n" : to_text(report), to_json(report));
+    show(flags, to_text(report, detail_of(flags)), to_json(report));
   });
 }
 

@@ -1,9 +1,5 @@
 // octet quantize
-#include "octet/quantize.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -11,7 +7,7 @@
 #include "commands.h"
 #include "help_page.h"
 #include "octet/tools/files.h"
-#include "octet/tools/text.h"
+#include "octet/tools/report.h"
 #include "output.h"
 #include "output_files.h"
 #include "rendering.h"
@@ -28,109 +24,6 @@ struct QuantizeArguments {
   int64_t steps = 0, seed = 0;
   bool no_clip = false;
 };
-
-std::string percent(double value) { return fmt::format("{:.2f} %", 100 * value); }
-
-std::string first_place(const std::vector<ErrorPlace>& list, double factor, const char* unit) {
-  if (list.empty()) return "-";
-  return fmt::format("{} ({:.0f}{})", list.front().index, factor * list.front().value, unit);
-}
-
-// The worst first, within 100 columns; everything is in the JSON and on the page.
-std::string error_table(const QuantizeReport& report) {
-  constexpr size_t kShown = 24;
-  std::vector<const LinearError*> sorted;
-  for (const LinearError& error : report.errors) sorted.push_back(&error);
-  std::stable_sort(sorted.begin(), sorted.end(), [&](const auto* a, const auto* b) {
-    return a->of(report.recipe.kind) > b->of(report.recipe.kind);
-  });
-  Table table({"linear", "rowwise", "smoothq.", "convrot", "bf16", "row", "column"}, 1);
-  bool stars = false;
-  for (size_t i = 0; i < std::min(kShown, sorted.size()); ++i) {
-    const LinearError& error = *sorted[i];
-    stars = stars || error.is_protected;
-    table.add({linear_title(report, error) + (error.is_protected ? " *" : ""),
-               percent(error.rowwise), percent(error.smoothquant), percent(error.convrot),
-               percent(error.unquantized), first_place(error.worst_rows, 100, " %"),
-               first_place(error.worst_columns, 1, "x")});
-  }
-  std::string text = table.text();
-  if (sorted.size() > kShown) text += fmt::format("... and {} more\n", sorted.size() - kShown);
-  return text + fmt::format(
-                    "NRMSE of the outputs (activations: {}), the worst by {} first{}.\n"
-                    "row: the output channel with the largest share of the squared error; column: "
-                    "the input\nchannel with the largest range, relative to the median.\n",
-                    printable(report.activations), to_string(report.recipe),
-                    stars ? "; * is protected" : "");
-}
-
-std::string to_text(const QuantizeReport& report, const QuantizeRequest& request, bool quiet) {
-  std::string text;
-  const bool asked_for_errors = request.measure || request.out.empty();
-  if (!report.errors.empty() && (asked_for_errors || !quiet)) text += error_table(report) + "\n";
-  for (const QuantizedNetwork& network : report.networks) {
-    if (quiet) break;
-    text += fmt::format("{}: {} linears {}in INT8 ({}), {} protected, {} small ones kept\n",
-                        network.network, network.int8, report.files.empty() ? "would be " : "",
-                        to_string(report.recipe), network.protected_, network.kept);
-  }
-  for (const std::string& file : report.files) text += printable(file) + "\n";
-  if (!report.files.empty() && !quiet) {
-    text += fmt::format(
-        "{} from {} in {:.1f} s{}{}\n", human_bytes(report.output_bytes),
-        human_bytes(report.source_bytes), report.seconds,
-        report.resumed_tensors > 0
-            ? fmt::format(", {} tensors kept from an earlier run", report.resumed_tensors)
-            : "",
-        report.verified ? ", verified" : "");
-  }
-  if (report.networks.size() > 1 && !report.files.empty() && !quiet) {
-    // Text encoder, tokenizer and VAE are not copied.
-    text += fmt::format("To make pictures with it: octet generate --model {} --base {} ...\n",
-                        printable(request.out), printable(request.source));
-  }
-  return text;
-}
-
-nlohmann::ordered_json places_json(const std::vector<ErrorPlace>& list, const char* key) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::array();
-  for (const ErrorPlace& place : list) json.push_back({{"index", place.index}, {key, place.value}});
-  return json;
-}
-
-nlohmann::ordered_json to_json(const QuantizeReport& report) {
-  nlohmann::ordered_json json = {{"device", report.device},
-                                 {"recipe", to_string(report.recipe)},
-                                 {"activations", report.activations},
-                                 {"files", report.files},
-                                 {"source_bytes", report.source_bytes},
-                                 {"output_bytes", report.output_bytes},
-                                 {"resumed_tensors", report.resumed_tensors},
-                                 {"verified", report.verified},
-                                 {"seconds", report.seconds}};
-  for (const QuantizedNetwork& network : report.networks) {
-    json["branches"].push_back({{"branch", network.network},
-                                {"int8", network.int8},
-                                {"protected", network.protected_},
-                                {"kept", network.kept},
-                                {"protected_modules", network.protected_modules}});
-  }
-  json["errors"] = nlohmann::ordered_json::array();
-  for (const LinearError& error : report.errors) {
-    json["errors"].push_back({{"branch", error.network},
-                              {"module", error.module},
-                              {"n", error.n},
-                              {"k", error.k},
-                              {"rowwise", error.rowwise},
-                              {"smoothquant", error.smoothquant},
-                              {"convrot", error.convrot},
-                              {"bf16", error.unquantized},
-                              {"protected", error.is_protected},
-                              {"worst_rows", places_json(error.worst_rows, "share")},
-                              {"worst_columns", places_json(error.worst_columns, "reach")}});
-  }
-  return json;
-}
 
 void run(const CommonFlags& flags, QuantizeArguments& arguments) {
   QuantizeRequest& request = arguments.request;
@@ -165,7 +58,7 @@ void run(const CommonFlags& flags, QuantizeArguments& arguments) {
     });
   }();
   if (!arguments.report.empty()) write_text_file(arguments.report, error_page(report));
-  show(flags, to_text(report, request, flags.quiet), to_json(report));
+  show(flags, to_text(report, request, detail_of(flags)), to_json(report));
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
-// What the commands share that make pictures: progress, signals to stop, the report.
+// What the commands share that make pictures: progress and signals to stop.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
@@ -39,12 +38,5 @@ class RenderingProgress {
   int64_t done_ = 0;
   std::optional<Progress> progress_;
 };
-
-// Which kernels ran, how often and how fast, and where the time went.
-std::string report_text(const RenderReport& report);
-nlohmann::ordered_json report_json(const RenderReport& report);
-
-// What was asked for, in JSON: version, model, size, caption, preset, guidance, seed.
-nlohmann::ordered_json request_json(const GenerateRequest& request, const RenderReport& report);
 
 }  // namespace octet::cli

@@ -9,6 +9,7 @@
 //   engine.render(request, {.picture = [](const octet::Picture& picture) {
 //     octet::write_picture("poster.png", picture);
 //   }});
+//
 // Threads: an engine makes one picture at a time. Its functions may be called from any thread.
 // load(), unload(), render(), warm_up() and set_loras() wait until the previous call has ended; all
 // others never wait, whatever is running: a server checks requests while a picture is rendered.

@@ -100,6 +100,7 @@ struct Lora {
 // colons. Throws InvalidRequest for a strength that is not a number within bounds, and for an empty
 // path.
 OCTET_API Lora parse_lora(const std::string& text);
+OCTET_API std::string to_string(const Lora& lora);  // "style.safetensors:0.8:cond"
 
 struct KeepRule {
   std::string part;  // "text_encoder", "transformer", ...; empty: all

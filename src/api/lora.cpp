@@ -1,6 +1,9 @@
 // LoRAs as people write them.
 #include "weights/lora/lora.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -87,6 +90,15 @@ Lora parse_lora(const std::string& text) try {
               lora_form());
   lora.file = rest;
   return lora;
+} catch (...) {
+  rethrow_as_error();
+}
+
+std::string to_string(const Lora& lora) try {
+  std::string text = lora.file;
+  if (lora.strength != 1 || !lora.networks.empty()) text += fmt::format(":{}", lora.strength);
+  if (!lora.networks.empty()) text += fmt::format(":{}", fmt::join(lora.networks, "+"));
+  return text;
 } catch (...) {
   rethrow_as_error();
 }

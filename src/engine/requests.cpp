@@ -31,13 +31,6 @@ ModelOptions with_paths(ModelOptions options) {
   return options;
 }
 
-std::string lora_text(const Lora& lora) {
-  std::string text = lora.file;
-  if (lora.strength != 1 || !lora.networks.empty()) text += fmt::format(":{}", lora.strength);
-  if (!lora.networks.empty()) text += fmt::format(":{}", fmt::join(lora.networks, "+"));
-  return text;
-}
-
 namespace {
 
 // "attention.qkv int8 sm90_...; ...": which kernels made a picture. Not how often they ran, which
@@ -54,7 +47,7 @@ std::string kernel_summary(const RenderReport& report) {
 
 std::string lora_list(const std::vector<Lora>& loras) {
   std::vector<std::string> texts;
-  for (const Lora& lora : loras) texts.push_back(printable(lora_text(lora)));
+  for (const Lora& lora : loras) texts.push_back(printable(to_string(lora)));
   return texts.empty() ? "none" : fmt::format("{}", fmt::join(texts, ", "));
 }
 

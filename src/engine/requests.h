@@ -9,9 +9,6 @@ namespace octet::engine {
 // Names of the hub as paths.
 ModelOptions with_paths(ModelOptions options);
 
-// "style.safetensors:0.8:cond"
-std::string lora_text(const Lora& lora);
-
 RenderReport render(Session& session, const Job& job, const RenderCallbacks& callbacks);
 
 // What is known of requests before anything is loaded.

@@ -99,7 +99,7 @@ TEST_F(CallsOnGpu, TakeMemoryFromTheCallerAlone) {
     return static_cast<std::byte*>(Givings::allocate(givings, bytes + 16)) + 16;
   };
   EXPECT_NE(linear.run_on_gpu(device_, call), OCTET_OK);
-  EXPECT_NE(std::string(octet_last_error()).find("no multiple of 256"), std::string::npos);
+  EXPECT_NE(std::string(octet_last_error()).find("not a multiple of 256"), std::string::npos);
 }
 
 // Tiles that are shared along k count in memory, which several graphs must not have in common.

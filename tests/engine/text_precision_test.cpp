@@ -73,7 +73,7 @@ TEST_F(TextPrecision, FakeInt8IsNotNative) {
             relative_error(made.features, render(floating).features));
 }
 
-// On ref, whose weights have no padding: panels of a CPU's kernel are larger than all of this model.
+// On ref, whose weights have no padding: panels of a CPU's kernel are larger than this model.
 TEST_F(TextPrecision, ThePlanCountsTheSmallerSize) {
   floating_.device = int8_.device = "ref";
   const Engine floating(floating_), int8(int8_);

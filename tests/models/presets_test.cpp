@@ -86,7 +86,7 @@ TEST_F(PresetsFile, HasTheKeysOfItsFamily) {
   EXPECT_ERROR_WITH(read(), "has no \"mu\"");
   write(R"({"presets":[{"name":"a","steps":4,"guidance":2,"mu":1}]})");
   EXPECT_ERROR_WITH(models::defaults_of(plain, {folder_.path()}),
-                    "\"mu\" is no key that it may have, expected guidance, name, steps");
+                    "unknown key \"mu\", expected guidance, name, steps");
 }
 
 TEST_F(PresetsFile, IsLookedForInTurn) {

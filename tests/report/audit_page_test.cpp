@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "octet/tools/audit.h"
+#include "octet/tools/report.h"
 #include "report/page.h"
 #include "report/svg.h"
 
@@ -54,7 +54,7 @@ size_t count_of(const std::string& text, const std::string& part) {
 }
 
 TEST(AuditJson, HasAllThatIsKnown) {
-  const auto json = nlohmann::json::parse(audit_json(fake_report()));
+  const auto json = nlohmann::json::parse(to_json(fake_report()));
   EXPECT_EQ(json["schema"], "octet.audit/1");
   EXPECT_EQ(json["verdict"], "fake_int8");
   EXPECT_EQ(json["linears"]["fake"], 204);
@@ -70,7 +70,7 @@ TEST(AuditJson, HasAllThatIsKnown) {
 }
 
 TEST(AuditJson, NullStandsForWhatWasNotTold) {
-  const auto json = nlohmann::json::parse(audit_json({}));
+  const auto json = nlohmann::json::parse(to_json(AuditReport{}));
   EXPECT_EQ(json["verdict"], "unclear");
   for (const char* field : {"device", "wall_us", "timeline"}) {
     EXPECT_TRUE(json[field].is_null()) << field;
@@ -86,7 +86,7 @@ TEST(AuditJson, BytesOfAnyKindAreJson) {
   AuditReport report = fake_report();
   report.kernels[0].name = "void k<\xff\xfe>(\"\x01)";
   report.total_us = std::numeric_limits<double>::quiet_NaN();
-  const auto json = nlohmann::json::parse(audit_json(report));
+  const auto json = nlohmann::json::parse(to_json(report));
   EXPECT_TRUE(json["kernels"][0]["name"].is_string());
   EXPECT_TRUE(json["total_us"].is_null());
 }

@@ -81,7 +81,7 @@ struct AuditLinear {
 struct AuditSaving {
   double linear_us = 0;     // GEMMs that are not INT8, with their dequantization and quantization
   double linear_share = 0;  // of the whole
-  double at_most = 1;  // speed-up if these took no time (Amdahl); 0: nothing would be left
+  double at_most = 1;       // speed-up if these took no time (Amdahl); 0: nothing would be left
   // With the speed of native INT8 over what ran, from `source`; 0: unknown.
   double gemm_ratio = 0, expected = 0;
   std::string source;  // "measured on an NVIDIA H200", "predicted for the ..."
@@ -129,8 +129,6 @@ struct AuditRequest {
 OCTET_API AuditReport audit_traces(const AuditRequest& request,
                                    const std::function<void(uint64_t, uint64_t)>& progress = {});
 
-// See octet.audit/1 in docs/json.md.
-OCTET_API std::string audit_json(const AuditReport& report);
 // A self-contained page without scripts.
 OCTET_API std::string audit_page(const AuditReport& report);
 

@@ -70,10 +70,6 @@ struct CompareReport {
   Statistic psnr_db, ssim;
 };
 
-// The measurements as JSON: the fields of octet.compare/1 in docs/json.md from `tokens` to
-// `images`.
-OCTET_API std::string compare_json(const CompareReport& report);
-
 enum class ComparedSide { a, b };
 template <>
 struct Words<ComparedSide> {

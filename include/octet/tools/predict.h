@@ -11,6 +11,7 @@
 
 #include "octet/export.h"
 #include "octet/tools/gemm_shape.h"
+#include "octet/tools/heat_map.h"
 
 namespace octet {
 
@@ -111,5 +112,8 @@ OCTET_API std::vector<PublicFigure> check_public_figures();
 
 // Takes a few seconds: the model is fitted once per shape.
 OCTET_API LeaveOneOut leave_one_out();
+
+// Steps by card, size and path; colours are speeds relative to bf16.
+OCTET_API HeatMap heat_map_of(const std::vector<CardPrediction>& cards);
 
 }  // namespace octet

@@ -1,8 +1,10 @@
-// Makes text from files and users safe to print.
+// Text for people: what comes from files and users made safe to print, sizes and counts.
 //
 //   std::cout << octet::printable(tensor.name) << "\n";
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -14,5 +16,8 @@ namespace octet {
 // overrides of the writing direction become \uNNNN, bytes that are not UTF-8 become \xNN.
 // Everything else is unchanged, in any script.
 OCTET_API std::string printable(std::string_view text);
+
+OCTET_API std::string human_bytes(uint64_t bytes);                      // "9.58 GB"
+OCTET_API std::string counted(size_t count, const std::string& thing);  // "1 picture", "8 pictures"
 
 }  // namespace octet

@@ -138,7 +138,8 @@ class TroubledTransformer : public ideogram4::Transformer {
   void visit(int64_t unit, nn::WeightVisitor& visitor) override {
     if (dynamic_cast<weights::RandomWeights*>(&visitor) != nullptr) {
       ++troubles_.fillings;
-      if (!troubles_.has_room) throw Error("there is no room");
+      // After the passes that only count memory.
+      if (!troubles_.has_room && troubles_.passes > 0) throw Error("there is no room");
     }
     Transformer::visit(unit, visitor);
   }
@@ -155,7 +156,9 @@ TEST(BenchStep, AFailedStepLeavesNothingBehind) {
       [&](size_t network) { return std::make_unique<TroubledTransformer>(troubles, network == 0); },
       {});
   EXPECT_EQ(bench(small_request()).branches.size(), 2u);
-  const int passes = std::exchange(troubles.passes, 0), fillings = troubles.fillings;
+  troubles.passes = 0;  // the first run also counts its memory
+  bench(small_request());
+  const int passes = troubles.passes, fillings = troubles.fillings;
   for (const int failing : {0, passes / 2, passes - 1}) {
     troubles.passes = 0;
     troubles.failing_pass = failing;
@@ -173,8 +176,9 @@ TEST(BenchStep, WeightsThatHaveNoRoomAreNotTriedAgain) {
       [&](size_t network) { return std::make_unique<TroubledTransformer>(troubles, network == 0); },
       {});
   EXPECT_ERROR_WITH(bench(small_request()), "there is no room");
+  const int fillings = troubles.fillings;
   EXPECT_ERROR_WITH(bench(small_request()), "there is no room");
-  EXPECT_EQ(troubles.fillings, 1);
+  EXPECT_EQ(troubles.fillings, fillings);
 }
 
 TEST(BenchStep, RefusesWhatIsOutOfRange) {

@@ -1,15 +1,71 @@
-#include "audit_text.h"
-
+// An audit as JSON, and as text for a terminal.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
 
-#include "octet/tools/text.h"
-#include "output.h"
+#include "formats/boundary.h"
+#include "octet/tools/report.h"
+#include "octet/version.h"
+#include "report/json.h"
+#include "report/text.h"
 
-namespace octet::cli {
+namespace octet {
 namespace {
+
+using namespace report;
+
+template <class Value>
+Json if_told(const Value& value) {
+  return value == Value{} ? Json(nullptr) : Json(value);
+}
+
+Json json_of(const AuditShare& each) {
+  return {{"class", each.key},
+          {"name", each.work},
+          {"calls", each.calls},
+          {"us", each.us},
+          {"share", each.share}};
+}
+
+Json json_of(const AuditLinear& each) {
+  return {{"layer", if_told(each.layer)},
+          {"m", if_told(each.m)},
+          {"n", if_told(each.n)},
+          {"k", if_told(each.k)},
+          {"verdict", word_of(each.verdict)},
+          {"how", each.how},
+          {"kernel", if_told(each.kernel)},
+          {"class", if_told(each.gemm_key)},
+          {"calls", each.calls},
+          {"gemm_us", each.gemm_us},
+          {"dequantize_us", each.dequantize_us},
+          {"quantize_us", each.quantize_us}};
+}
+
+Json json_of(const AuditKernel& each) {
+  return {{"name", each.name},
+          {"op", if_told(each.op)},
+          {"class", each.key},
+          {"library", if_told(each.library)},
+          {"evidence", if_told(each.evidence)},
+          {"shapes", if_told(each.shapes)},
+          {"calls", each.calls},
+          {"us", each.us},
+          {"share", each.share}};
+}
+
+Json json_of(const AuditReport::LogLine& each) {
+  return {{"line", each.line}, {"meaning", each.meaning}, {"count", each.count}};
+}
+
+Json timeline_json(const AuditTimeline& timeline) {
+  if (timeline.us.empty()) return nullptr;
+  return {{"start_us", timeline.start_us},
+          {"piece_us", timeline.piece_us},
+          {"classes", timeline.keys},
+          {"us", timeline.us}};
+}
 
 constexpr size_t kMostName = 72, kMostLayer = 34;
 
@@ -128,7 +184,7 @@ std::string log_lines(const AuditReport& report) {
   return text;
 }
 
-std::string saving_lines(const AuditReport& report) {
+std::string saving_text(const AuditReport& report) {
   const AuditSaving& saving = report.saving;
   if (!(saving.linear_us > 0)) return "";
   std::string text = fmt::format(
@@ -150,14 +206,54 @@ std::string saving_lines(const AuditReport& report) {
 
 }  // namespace
 
-std::string audit_text(const AuditReport& report, const CommonFlags& flags) {
+std::string to_json(const AuditReport& report) try {
+  const AuditSaving& saving = report.saving;
+  return document("octet.audit/1", {{"version", version()},
+                                    {"commit", commit()},
+                                    {"files", report.files},
+                                    {"formats", report.formats},
+                                    {"device", if_told(report.device)},
+                                    {"on_host", report.on_host},
+                                    {"verdict", word_of(report.verdict)},
+                                    {"headline", report.headline},
+                                    {"notes", report.notes},
+                                    {"linears",
+                                     {{"calls", report.linears},
+                                      {"native", report.native},
+                                      {"fake", report.fake},
+                                      {"weight_only", report.weight_only},
+                                      {"floating", report.floating},
+                                      {"unclear", report.unclear}}},
+                                    {"total_us", report.total_us},
+                                    {"wall_us", if_told(report.wall_us)},
+                                    {"classes", list_of(report.classes, json_of)},
+                                    {"layers", list_of(report.layers, json_of)},
+                                    {"kernels", list_of(report.kernels, json_of)},
+                                    {"unknown", list_of(report.unknown, json_of)},
+                                    {"saving",
+                                     {{"linear_us", saving.linear_us},
+                                      {"linear_share", saving.linear_share},
+                                      {"at_most", if_told(saving.at_most)},
+                                      {"gemm_ratio", if_told(saving.gemm_ratio)},
+                                      {"expected", if_told(saving.expected)},
+                                      {"source", if_told(saving.source)}}},
+                                    {"timeline", timeline_json(report.timeline)},
+                                    {"log", list_of(report.log, json_of)}});
+} catch (...) {
+  rethrow_as_error();
+}
+
+std::string to_text(const AuditReport& report, Detail detail) try {
   std::string text = printable(report.headline) + "\n";
-  if (flags.quiet) return text;
-  text += source_line(report) + class_table(report) + offender_table(report, flags.verbose);
-  text += unknown_table(report) + log_lines(report) + saving_lines(report);
+  if (detail == Detail::brief) return text;
+  text +=
+      source_line(report) + class_table(report) + offender_table(report, detail == Detail::full);
+  text += unknown_table(report) + log_lines(report) + saving_text(report);
   if (!report.notes.empty()) text += "\n";
   for (const std::string& note : report.notes) text += "Note: " + printable(note) + "\n";
   return text;
+} catch (...) {
+  rethrow_as_error();
 }
 
-}  // namespace octet::cli
+}  // namespace octet

@@ -1,0 +1,147 @@
+// Results as JSON for programs and as text for people.
+//
+//   const octet::GemmBench bench = octet::bench_gemm(request);
+//   octet::write_text_file("gemm.json", octet::to_json(bench));
+//   std::cout << octet::to_text(bench);
+//
+// to_json() gives a whole document: two spaces of indentation, a line break at the end, and the
+// name and version of its schema as the first field (docs/json.md). It is UTF-8 even where file
+// names are not. to_text() gives whole lines, at most about 100 columns wide.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "octet/caption.h"
+#include "octet/devices.h"
+#include "octet/export.h"
+#include "octet/generate.h"
+#include "octet/inspect.h"
+#include "octet/pull.h"
+#include "octet/quantize.h"
+#include "octet/tools/audit.h"
+#include "octet/tools/bench.h"
+#include "octet/tools/bench_e2e.h"
+#include "octet/tools/bench_step.h"
+#include "octet/tools/certify.h"
+#include "octet/tools/compare.h"
+#include "octet/tools/map.h"
+#include "octet/tools/predict.h"
+#include "octet/tools/tune.h"
+
+namespace octet {
+
+// How much of a result a text has: its main figure or file names, a page, or everything.
+enum class Detail : uint8_t { brief, usual, full };
+
+// --- devices and kernels ---
+
+OCTET_API std::string to_json(const std::vector<DeviceInfo>& devices);
+OCTET_API std::string to_text(const std::vector<DeviceInfo>& devices);
+
+OCTET_API std::string to_json(const TuneReport& report);
+OCTET_API std::string to_text(const TuneReport& report);
+
+OCTET_API std::string to_json(const GemmBench& bench);
+OCTET_API std::string to_text(const GemmBench& bench);
+
+OCTET_API std::string to_json(const LinearComparison& comparison);
+OCTET_API std::string to_text(const LinearComparison& comparison);
+
+OCTET_API std::string to_json(const QuantizeBench& bench);
+OCTET_API std::string to_text(const QuantizeBench& bench);
+
+OCTET_API std::string to_json(const StepBench& bench);
+OCTET_API std::string to_text(const StepBench& bench);
+
+OCTET_API std::string to_json(const E2eBench& bench);
+OCTET_API std::string to_text(const E2eBench& bench);
+
+OCTET_API std::string to_json(const DeploymentMap& map);
+OCTET_API std::string to_text(const DeploymentMap& map);
+
+// Everything that is predicted of some cards.
+struct Prediction {
+  int text_tokens = 0;
+  std::vector<CardPrediction> cards;
+  std::vector<PredictedMemory> memory;
+  std::vector<PublicFigure> figures;
+  std::optional<LeaveOneOut> check;
+};
+OCTET_API std::string to_json(const Prediction& prediction);
+OCTET_API std::string to_text(const Prediction& prediction);
+
+// --- checkpoints ---
+
+OCTET_API std::string to_json(const PullReport& report);
+OCTET_API std::string to_text(const PullReport& report, Detail detail = Detail::usual);
+
+// What is known of a file or a folder.
+struct Inspection {
+  std::optional<CheckpointSummary> checkpoint;
+  ModelSummary model;
+  std::vector<CertificateStamp> stamps;
+};
+OCTET_API std::string to_json(const Inspection& inspection);
+OCTET_API std::string to_text(const Inspection& inspection, Detail detail = Detail::usual);
+
+OCTET_API std::string to_json(const QuantizeReport& report);
+OCTET_API std::string to_text(const QuantizeReport& report, const QuantizeRequest& request,
+                              Detail detail = Detail::usual);
+
+// --- pictures ---
+
+OCTET_API std::string to_json(const CaptionReport& report);
+OCTET_API std::string to_text(const CaptionReport& report, Detail detail = Detail::usual);
+
+// What became of a caption.
+struct RenderedCaption {
+  std::string name, where;            // as in CaptionText
+  std::string error;                  // why there are no pictures
+  std::vector<std::string> pictures;  // files
+  std::vector<uint64_t> seeds;
+  std::vector<PictureLook> looks;
+  std::optional<RenderReport> report;
+};
+
+// The pictures of one model, of one caption or several.
+struct RenderedPictures {
+  GenerateRequest request;
+  std::vector<std::string> loras;  // as given
+  std::vector<RenderedCaption> captions;
+};
+OCTET_API std::string to_json(const RenderedPictures& pictures);
+OCTET_API std::string to_text(const RenderedPictures& pictures);
+
+// A picture of the small model.
+struct DemoPicture {
+  GenerateRequest request;
+  RenderReport report;
+  std::string file;
+};
+OCTET_API std::string to_json(const DemoPicture& picture);
+
+// Which kernels ran, how often and how fast, and where the time went.
+OCTET_API std::string to_text(const RenderReport& report);
+
+// Two models that were compared.
+struct Comparison {
+  CompareRequest request;
+  std::vector<std::string> loras_a, loras_b;  // as given
+  CompareReport report;
+  std::vector<std::string> pictures;  // files
+};
+OCTET_API std::string to_json(const Comparison& comparison);
+OCTET_API std::string to_text(const Comparison& comparison, Detail detail = Detail::usual);
+
+// Its JSON is Certificate::json.
+OCTET_API std::string to_text(const Certificate& certificate, Detail detail = Detail::usual);
+
+// --- audits ---
+
+OCTET_API std::string to_json(const AuditReport& report);
+OCTET_API std::string to_text(const AuditReport& report, Detail detail = Detail::usual);
+
+}  // namespace octet

@@ -1,0 +1,130 @@
+// A certificate as JSON with its digest, and as text.
+#include "report/certificate.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/sha256.h"
+#include "formats/boundary.h"
+#include "formats/canonical_json.h"
+#include "octet/model_options.h"
+#include "octet/tools/report.h"
+#include "octet/version.h"
+#include "report/compare.h"
+#include "report/render.h"
+#include "report/text.h"
+
+namespace octet {
+namespace report {
+namespace {
+
+Json file_json(const CertifiedFile& file) {
+  return {{"file", file.path},
+          {"bytes", file.bytes},
+          {"sha256", file.sha256},
+          {"tensors_sha256", file.tensors_sha256}};
+}
+
+Json certified_use(const KernelUse& use) {
+  return {{"layer", use.layer},
+          {"path", use.path},
+          {"kernel", known(use.kernel)},
+          {"launches", use.launches}};
+}
+
+Json certified_side(const std::string& model, Linears linears, const RenderReport& report,
+                    const std::vector<CertifiedFile>& files) {
+  return {{"model", model},
+          {"linears", word_of(linears)},
+          {"fingerprint", report.checkpoint},
+          {"device", report.device},
+          {"linears_ran", json_of(report.linears)},
+          {"kernels", list_of(report.kernels, certified_use)},
+          {"files", list_of(files, file_json)}};
+}
+
+}  // namespace
+
+void write_certificate_json(Certificate& certificate) {
+  const CertifyRequest& request = certificate.request;
+  const PictureRequest& picture = request.picture;
+  const CompareReport& report = certificate.report;
+  const bool same = request.reference.empty();
+  auto loras = Json::array();
+  for (const Lora& lora : request.model.loras) loras.push_back(to_string(lora));
+  Json document = {
+      {"schema", "octet.certify/1"},
+      {"version", version()},
+      {"commit", commit()},
+      {"date", certificate.date},
+      {"verdict", certificate.passed ? "pass" : "fail"},
+      {"reasons", certificate.reasons},
+      {"warnings", certificate.warnings},
+      {"min_psnr_db", request.min_psnr_db},
+      {"min_snr_db", request.min_snr_db},
+      {"judged_pictures", certificate.judged_pictures},
+      {"judged_psnr_db", json_of(certificate.judged_psnr_db)},
+      {"size", fmt::format("{}x{}", report.b.width, report.b.height)},
+      {"preset", report.b.preset},
+      {"guidance", picture.guidance.empty() ? Json(nullptr) : Json(picture.guidance)},
+      {"noise", picture.noise.empty() ? Json(nullptr) : Json(picture.noise_name)},
+      {"dtype", word_of(request.model.activations)},
+      {"convention", word_of(request.model.convention)},
+      {"loras", loras},
+      {"checkpoint",
+       certified_side(request.model.model, request.model.linears, report.b, certificate.files)},
+      {"reference",
+       certified_side(same ? request.model.model : request.reference, Linears::floating, report.a,
+                      same ? certificate.files : certificate.reference_files)}};
+  document.update(json_of(report));
+  certificate.digest = sha256_of(canonical_json(nlohmann::json::parse(valid_text(document, -1))));
+  document["digest"] = certificate.digest;
+  certificate.json = valid_text(document, 2);
+}
+
+}  // namespace report
+
+namespace {
+
+std::string statistic_text(const Statistic& statistic, int decimals) {
+  if (statistic.count == 0) return "equal";
+  std::string text = fmt::format("{:.{}f}", statistic.mean, decimals);
+  if (!std::isfinite(statistic.low)) return text;
+  return text + fmt::format(" (95 % interval {:.{}f} to {:.{}f}, median {:.{}f})", statistic.low,
+                            decimals, statistic.high, decimals, statistic.median, decimals);
+}
+
+std::string psnr_text(const Certificate& certificate) {
+  const size_t judged = certificate.judged_pictures, all = certificate.report.images.size();
+  if (judged == 0) return "no picture counts";
+  const std::string text = statistic_text(certificate.judged_psnr_db, 2);
+  return judged == all ? text : text + fmt::format(", over the {} that count", judged);
+}
+
+}  // namespace
+
+std::string to_text(const Certificate& certificate, Detail detail) try {
+  const CompareReport& report = certificate.report;
+  std::string text;
+  if (detail != Detail::brief) {
+    text += fmt::format("{} of {}, on {}\n", counted(report.images.size(), "picture"),
+                        counted(report.captions.size(), "caption"), report.b.device);
+    text += fmt::format("PSNR of the pictures, dB: {}\n", psnr_text(certificate));
+    text += fmt::format("SSIM of the pictures: {}\n", statistic_text(report.ssim, 4));
+    text += fmt::format("SNR of the first velocity, dB: {}\n",
+                        statistic_text(report.first_velocity.snr_db, 2));
+    text += fmt::format("SNR of the final latents, dB: {}\n",
+                        statistic_text(report.steps.back().snr_db, 2));
+  }
+  for (const std::string& warning : certificate.warnings) {
+    text += fmt::format("Warning: {}\n", printable(warning));
+  }
+  for (const std::string& reason : certificate.reasons) text += printable(reason) + "\n";
+  return text + fmt::format("{}, certificate {}\n", certificate.passed ? "PASS" : "FAIL",
+                            certificate.digest);
+} catch (...) {
+  rethrow_as_error();
+}
+
+}  // namespace octet

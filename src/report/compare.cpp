@@ -1,0 +1,238 @@
+// How far apart two models are.
+#include "report/compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "formats/boundary.h"
+#include "octet/tools/report.h"
+#include "report/render.h"
+#include "report/text.h"
+
+namespace octet {
+namespace report {
+namespace {
+
+Json difference_json(const Difference& difference) {
+  return {{"cosine", difference.cosine},
+          {"relative_rmse", finite(difference.relative_rmse)},
+          {"snr_db", finite(difference.snr_db)},
+          {"max_abs", difference.max_abs}};
+}
+
+Json statistics_json(const DifferenceStatistics& statistics) {
+  return {{"cosine", report::json_of(statistics.cosine)},
+          {"relative_rmse", report::json_of(statistics.relative_rmse)},
+          {"snr_db", report::json_of(statistics.snr_db)},
+          {"max_abs", report::json_of(statistics.max_abs)}};
+}
+
+Json json_of(const ComparedImage& image, const CompareReport& report, bool seeded) {
+  return {{"caption", report.captions[image.caption].name},
+          {"seed", seeded ? Json(image.seed) : Json(nullptr)},
+          {"look_a", word_of(image.look_a)},
+          {"look_b", word_of(image.look_b)},
+          {"first_velocity", difference_json(image.first_velocity)},
+          {"steps", list_of(image.steps, difference_json)},
+          {"psnr_db", finite(image.psnr_db)},
+          {"ssim", finite(image.ssim)}};
+}
+
+Json json_of(const TextDifference& text) {
+  if (text.tokens == 0) return nullptr;
+  return {{"tokens", text.tokens},
+          {"mean_cosine", text.mean_cosine},
+          {"worst_cosine", text.worst_cosine},
+          {"max_abs", text.max_abs}};
+}
+
+// Equal in every bit: latents, and so pixels.
+bool is_equal(const CompareReport& report) {
+  for (const DifferenceStatistics& step : report.steps) {
+    if (step.max_abs.mean > 0) return false;
+  }
+  return report.first_velocity.max_abs.mean == 0 && report.psnr_db.count == 0;
+}
+
+}  // namespace
+
+Json json_of(const Statistic& statistic) {
+  const bool has_interval = std::isfinite(statistic.low);
+  return {{"mean", finite(statistic.mean)},
+          {"median", finite(statistic.median)},
+          {"interval", has_interval ? Json({statistic.low, statistic.high}) : Json(nullptr)},
+          {"standard_error", finite(statistic.standard_error)},
+          {"count", statistic.count}};
+}
+
+Json json_of(const CompareReport& report) {
+  auto captions = Json::array();
+  for (size_t i = 0; i < report.captions.size(); ++i) {
+    captions.push_back({{"name", report.captions[i].name},
+                        {"caption", report.prompts[i]},
+                        {"text", json_of(report.texts[i])}});
+  }
+  auto images = Json::array();
+  for (const ComparedImage& image : report.images) {
+    images.push_back(json_of(image, report, report.seeded));
+  }
+  return {{"tokens", report.tokens},
+          {"channels", report.channels},
+          {"equal", is_equal(report)},
+          {"first_velocity", statistics_json(report.first_velocity)},
+          {"steps", list_of(report.steps, statistics_json)},
+          {"psnr_db", json_of(report.psnr_db)},
+          {"ssim", json_of(report.ssim)},
+          {"captions", captions},
+          {"images", images}};
+}
+
+}  // namespace report
+
+namespace {
+
+using namespace report;
+
+Json side_json(const ModelOptions& side, const std::vector<std::string>& loras,
+               const RenderReport& report) {
+  Json json = {{"model", side.model},
+               {"linears", word_of(side.linears)},
+               {"text_encoder_linears", word_of(side.text_encoder_linears)},
+               {"dtype", word_of(side.activations)},
+               {"loras", loras}};
+  json.update(report::json_of(report));
+  return json;
+}
+
+// "± 0.02"; with several captions intervals say more.
+std::string with_error(const std::string& mean, const Statistic& statistic) {
+  const bool has_interval = std::isfinite(statistic.low);
+  if (has_interval || !std::isfinite(statistic.standard_error)) return mean;
+  return fmt::format("{} ± {:.1g}", mean, statistic.standard_error);
+}
+
+std::string mean_decibels(const Statistic& statistic, bool equal) {
+  if (statistic.count == 0) return equal ? "equal" : "-";
+  return with_error(fmt::format("{:.2f}", statistic.mean), statistic);
+}
+
+std::string mean_of(const Statistic& statistic, int decimals) {
+  if (statistic.count == 0) return "-";
+  return with_error(fmt::format("{:.{}f}", statistic.mean, decimals), statistic);
+}
+
+std::string interval_of(const Statistic& statistic, int decimals) {
+  if (!std::isfinite(statistic.low)) return "-";
+  return fmt::format("{:.{}f} to {:.{}f}", statistic.low, decimals, statistic.high, decimals);
+}
+
+std::string median_of(const Statistic& statistic, int decimals) {
+  return statistic.count == 0 ? "-" : fmt::format("{:.{}f}", statistic.median, decimals);
+}
+
+std::string difference_table(const CompareReport& report) {
+  const bool several = report.captions.size() > 1;
+  std::vector<std::string> header = {"", "cosine", "relative RMSE", "SNR dB", "max difference"};
+  if (several) header.insert(header.begin() + 4, {"95 % interval", "median"});
+  Table table(header, 1);
+  const auto add = [&](const std::string& name, const DifferenceStatistics& row) {
+    std::vector<std::string> cells = {name, mean_of(row.cosine, 6), mean_of(row.relative_rmse, 5),
+                                      mean_decibels(row.snr_db, row.max_abs.mean == 0),
+                                      mean_of(row.max_abs, 4)};
+    if (several)
+      cells.insert(cells.begin() + 4, {interval_of(row.snr_db, 2), median_of(row.snr_db, 2)});
+    table.add(std::move(cells));
+  };
+  add("velocity of step 1", report.first_velocity);
+  for (size_t i = 0; i < report.steps.size(); ++i) {
+    add(fmt::format("latent after step {}", i + 1), report.steps[i]);
+  }
+  return table.text();
+}
+
+std::string side_text(const char* name, const ModelOptions& side, const RenderReport& report) {
+  const std::string of_text =
+      side.text_encoder_linears == Linears::floating
+          ? ""
+          : fmt::format(", of the text encoder {}", word_of(side.text_encoder_linears));
+  return fmt::format("{}  {}: linears {}{}, activations {}, on {}; checkpoint {}\n", name,
+                     printable(side.model), word_of(side.linears), of_text,
+                     word_of(side.activations), report.device, report.checkpoint);
+}
+
+// Over the tokens of all captions; nothing for text encoders that cannot be compared.
+std::string features_text(const CompareReport& report) {
+  double sum = 0, worst = 1, max_abs = 0;
+  int64_t tokens = 0;
+  for (const TextDifference& text : report.texts) {
+    if (text.tokens == 0) return "";
+    tokens += text.tokens;
+    sum += text.mean_cosine * static_cast<double>(text.tokens);
+    worst = std::min(worst, text.worst_cosine);
+    max_abs = std::max(max_abs, text.max_abs);
+  }
+  if (max_abs == 0) return "Text features: equal\n";
+  return fmt::format("Text features: cosine {:.6f}, of the worst of {} tokens {:.6f}\n",
+                     sum / static_cast<double>(tokens), tokens, worst);
+}
+
+std::string picture_text(const CompareReport& report) {
+  const bool several = report.captions.size() > 1;
+  const auto more = [&](const Statistic& statistic, int decimals) {
+    if (!several || statistic.count == 0) return std::string();
+    return fmt::format(" ({}, median {})", interval_of(statistic, decimals),
+                       median_of(statistic, decimals));
+  };
+  return fmt::format("PSNR {}{}{}, SSIM {}{}\n", mean_decibels(report.psnr_db, /*equal=*/true),
+                     report.psnr_db.count > 0 ? " dB" : "", more(report.psnr_db, 2),
+                     mean_of(report.ssim, 5), more(report.ssim, 5));
+}
+
+// Pictures that say little about a model, by their number.
+std::string look_text(const CompareReport& report) {
+  const auto count = [&](PictureLook ComparedImage::*look) {
+    return std::count_if(
+        report.images.begin(), report.images.end(),
+        [&](const ComparedImage& image) { return image.*look != PictureLook::ordinary; });
+  };
+  const auto a = count(&ComparedImage::look_a), b = count(&ComparedImage::look_b);
+  if (a + b == 0) return "";
+  return fmt::format("Nearly one colour, or a card with text: {} pictures of A, {} of B, of {}\n",
+                     a, b, report.images.size());
+}
+
+}  // namespace
+
+std::string to_json(const Comparison& comparison) try {
+  const CompareReport& report = comparison.report;
+  const CompareRequest& request = comparison.request;
+  Json json = report::json_of({.model = {}, .picture = request.picture}, report.a);
+  json.erase("model");  // each has its own
+  if (report.captions.size() > 1) json["caption"] = nullptr;
+  json["a"] = side_json(request.a, comparison.loras_a, report.a);
+  json["b"] = side_json(request.b, comparison.loras_b, report.b);
+  json.update(report::json_of(report));
+  json["pictures"] = comparison.pictures;
+  return document("octet.compare/1", json);
+} catch (...) {
+  rethrow_as_error();
+}
+
+std::string to_text(const Comparison& comparison, Detail detail) try {
+  const CompareReport& report = comparison.report;
+  std::string text = picture_text(report);
+  if (detail != Detail::brief) {
+    text = fmt::format("{}{}\n{}\n{}Pictures: {}{}", side_text("A", comparison.request.a, report.a),
+                       side_text("B", comparison.request.b, report.b), difference_table(report),
+                       features_text(report), text, look_text(report));
+  }
+  if (detail == Detail::full) text += "\n" + to_text(report.a) + "\n" + to_text(report.b);
+  for (const std::string& path : comparison.pictures) text += printable(path) + "\n";
+  return text;
+} catch (...) {
+  rethrow_as_error();
+}
+
+}  // namespace octet

@@ -1,0 +1,263 @@
+// What cards that are not here would do.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <utility>
+
+#include "formats/boundary.h"
+#include "octet/tools/report.h"
+#include "octet/version.h"
+#include "report/json.h"
+#include "report/text.h"
+
+namespace octet {
+namespace {
+
+using namespace report;
+
+constexpr const char* kPredicted =
+    "PREDICTED by an analytic model fitted to one measured card, not measured";
+
+// A figure of the public headers by the name of its way.
+template <class Entry>
+using Figures = std::vector<std::pair<const char*, double Entry::*>>;
+
+const Figures<PredictedLinear>& linear_us() {
+  static const Figures<PredictedLinear> figures = {{"int8", &PredictedLinear::int8_us},
+                                                   {"bf16", &PredictedLinear::bf16_us},
+                                                   {"fp8", &PredictedLinear::fp8_us},
+                                                   {"nf4", &PredictedLinear::nf4_us},
+                                                   {"fake", &PredictedLinear::fake_us}};
+  return figures;
+}
+
+const Figures<PredictedStep>& step_ms() {
+  static const Figures<PredictedStep> figures = {
+      {"int8", &PredictedStep::int8_ms}, {"int8_attention", &PredictedStep::int8_attention_ms},
+      {"bf16", &PredictedStep::bf16_ms}, {"fp8", &PredictedStep::fp8_ms},
+      {"nf4", &PredictedStep::nf4_ms},   {"fake", &PredictedStep::fake_ms}};
+  return figures;
+}
+
+const Figures<PredictedPicture>& picture_s() {
+  static const Figures<PredictedPicture> figures = {{"int8", &PredictedPicture::int8_s},
+                                                    {"bf16", &PredictedPicture::bf16_s},
+                                                    {"fp8", &PredictedPicture::fp8_s},
+                                                    {"nf4", &PredictedPicture::nf4_s},
+                                                    {"fake", &PredictedPicture::fake_s}};
+  return figures;
+}
+
+template <class Entry>
+Json by_way(const Entry& entry, const Figures<Entry>& figures) {
+  Json json = Json::object();
+  for (const auto& [way, figure] : figures) json[way] = known(entry.*figure);
+  return json;
+}
+
+Json json_of(const PredictedLinear& linear) {
+  return {{"layer", linear.layer},
+          {"pixels", linear.size},
+          {"m", linear.shape.m},
+          {"n", linear.shape.n},
+          {"k", linear.shape.k},
+          {"us", by_way(linear, linear_us())},
+          {"int8_tops", known(linear.int8_tops)},
+          {"bf16_tops", known(linear.bf16_tops)},
+          {"int8_ghz", known(linear.int8_ghz)},
+          {"bf16_ghz", known(linear.bf16_ghz)},
+          {"tile", known(linear.tile)},
+          {"best", linear.best}};
+}
+
+Json json_of(const PredictedStep& step) {
+  return {{"pixels", step.size},           {"ms", by_way(step, step_ms())},
+          {"linears_ms", step.linears_ms}, {"attention_ms", step.attention_ms},
+          {"rows_ms", step.rows_ms},       {"best", step.best}};
+}
+
+Json json_of(const PredictedPicture& picture) {
+  return {{"pixels", picture.size},
+          {"steps", picture.steps},
+          {"seconds", by_way(picture, picture_s())}};
+}
+
+Json json_of(const CardPrediction& card) {
+  return {{"card", card.card},
+          {"name", card.name},
+          {"memory_gib", card.memory_gib},
+          {"kernels", card.kernels},
+          {"fitted_to", card.is_measured},
+          {"estimates", card.estimates},
+          {"linears", list_of(card.linears, json_of)},
+          {"steps", list_of(card.steps, json_of)},
+          {"pictures", list_of(card.pictures, json_of)}};
+}
+
+Json json_of(const PredictedMemory& memory) {
+  return {{"way", memory.path},
+          {"pixels", memory.size},
+          {"both_bytes", memory.both_bytes},
+          {"one_bytes", memory.one_bytes},
+          {"fits_both_gb", memory.fits_both},
+          {"fits_one_gb", memory.fits_one}};
+}
+
+Json json_of(const PublicFigure& figure) {
+  return {{"what", figure.what},           {"source", figure.source},       {"unit", figure.unit},
+          {"published", figure.published}, {"predicted", figure.predicted}, {"error", figure.error},
+          {"remark", known(figure.remark)}};
+}
+
+Json json_of(const HeldOutFigure& figure) {
+  return {{"what", figure.what},
+          {"unit", figure.unit},
+          {"measured", figure.measured},
+          {"predicted", figure.predicted},
+          {"error", figure.error}};
+}
+
+std::string signed_percent(double error) { return fmt::format("{:+.1f} %", 100 * error); }
+
+std::string linear_text(const std::vector<CardPrediction>& cards) {
+  Table table({"card", "linear", "best", "tile", "m", "n", "k", "INT8 TOPS", "bf16 TOPS", "int8 us",
+               "bf16 us", "fp8 us", "nf4 us", "fake us"},
+              4);
+  for (const CardPrediction& card : cards) {
+    for (const PredictedLinear& linear : card.linears) {
+      std::vector<std::string> cells = {card.card,
+                                        linear.layer,
+                                        linear.best,
+                                        linear.tile,
+                                        std::to_string(linear.shape.m),
+                                        std::to_string(linear.shape.n),
+                                        std::to_string(linear.shape.k),
+                                        short_number(linear.int8_tops),
+                                        short_number(linear.bf16_tops)};
+      for (const auto& [way, us] : linear_us()) cells.push_back(short_number(linear.*us));
+      table.add(std::move(cells));
+    }
+  }
+  return table.text();
+}
+
+std::string step_text(const std::vector<CardPrediction>& cards) {
+  Table table({"card", "size", "best", "int8 ms", "with int8 scores", "bf16 ms", "fp8 ms", "nf4 ms",
+               "fake ms", "int8, 20 steps s", "bf16 / int8"},
+              3);
+  for (const CardPrediction& card : cards) {
+    for (const PredictedStep& step : card.steps) {
+      std::vector<std::string> cells = {card.card, fmt::format("{} px", step.size), step.best};
+      for (const auto& [way, ms] : step_ms()) cells.push_back(short_number(step.*ms));
+      cells.push_back(short_number(step.int8_ms * 20e-3));
+      cells.push_back(step.int8_ms > 0 ? fmt::format("{:.2f}x", step.bf16_ms / step.int8_ms) : "-");
+      table.add(std::move(cells));
+    }
+  }
+  return table.text();
+}
+
+// Constants of cards that nobody has published.
+std::string estimate_text(const std::vector<CardPrediction>& cards) {
+  std::string text;
+  for (const CardPrediction& card : cards) {
+    if (card.estimates.empty()) continue;
+    text +=
+        fmt::format("{}: estimated constants: {}\n", card.card, fmt::join(card.estimates, ", "));
+  }
+  return text;
+}
+
+std::string memory_text(const std::vector<PredictedMemory>& memory) {
+  Table table({"linears", "size", "both networks", "fits on", "one", "fits on"}, 2);
+  const auto cards = [](const std::vector<int>& sizes) {
+    std::string text;
+    for (const int size : sizes) text += fmt::format("{}{}", text.empty() ? "" : " ", size);
+    return text.empty() ? "-" : text + " GB";
+  };
+  for (const PredictedMemory& each : memory) {
+    table.add({each.path, fmt::format("{} px", each.size),
+               human_bytes(static_cast<uint64_t>(each.both_bytes)), cards(each.fits_both),
+               human_bytes(static_cast<uint64_t>(each.one_bytes)), cards(each.fits_one)});
+  }
+  return table.text();
+}
+
+std::string public_text(const std::vector<PublicFigure>& figures) {
+  Table table({"published figure", "unit", "published", "predicted", "error"}, 2);
+  for (const PublicFigure& figure : figures) {
+    table.add({figure.what, figure.unit, short_number(figure.published),
+               short_number(figure.predicted), signed_percent(figure.error)});
+  }
+  return table.text();
+}
+
+std::string held_out_text(const LeaveOneOut& check) {
+  Table table({"measured, held out", "unit", "measured", "predicted", "error"}, 2);
+  for (const HeldOutFigure& figure : check.figures) {
+    table.add({figure.what, figure.unit, short_number(figure.measured),
+               short_number(figure.predicted), signed_percent(figure.error)});
+  }
+  return fmt::format("\n{}\nWorst: linears {:.1f} %, steps {:.1f} %; mean of linears {:.1f} %.\n",
+                     table.text(), 100 * check.worst_linear, 100 * check.worst_step,
+                     100 * check.mean_linear);
+}
+
+}  // namespace
+
+std::string to_json(const Prediction& prediction) try {
+  return document("octet.map.predict/1",
+                  {{"version", version()},
+                   {"commit", commit()},
+                   {"predicted", true},
+                   {"text_tokens", prediction.text_tokens},
+                   {"cards", list_of(prediction.cards, json_of)},
+                   {"memory", list_of(prediction.memory, json_of)},
+                   {"public_figures", list_of(prediction.figures, json_of)},
+                   {"held_out", prediction.check ? list_of(prediction.check->figures, json_of)
+                                                 : Json::array()}});
+} catch (...) {
+  rethrow_as_error();
+}
+
+std::string to_text(const Prediction& prediction) try {
+  return fmt::format(
+      "{}\n\n{}\nA step is one pass of each network, {} text tokens. Linears have the rows of the "
+      "unconditional pass:\n\n{}\n{}\n{}\n{}{}",
+      kPredicted, step_text(prediction.cards), prediction.text_tokens,
+      linear_text(prediction.cards), estimate_text(prediction.cards),
+      memory_text(prediction.memory), public_text(prediction.figures),
+      prediction.check ? held_out_text(*prediction.check) : "");
+} catch (...) {
+  rethrow_as_error();
+}
+
+HeatMap heat_map_of(const std::vector<CardPrediction>& cards) try {
+  HeatMap map;
+  map.title = "A denoising step: speed relative to bf16";
+  map.subtitle = kPredicted;
+  for (const CardPrediction& card : cards) {
+    HeatMap::Row& row = map.rows.emplace_back();
+    row.name = card.card;
+    for (const PredictedStep& step : card.steps) {
+      const bool is_first = &card == &cards.front();
+      if (is_first) map.groups.push_back({fmt::format("{} px", step.size), {}});
+      for (const auto& [way, ms] : step_ms()) {
+        const std::string name = way;
+        if (name == "bf16" || name == "int8_attention") continue;
+        if (is_first) map.groups.back().columns.push_back(name);
+        HeatCell& cell = row.cells.emplace_back();
+        if (step.*ms <= 0) continue;
+        cell.ratio = step.bf16_ms / (step.*ms);
+        cell.note =
+            fmt::format("{}, predicted: {:.0f} ms, bf16 {:.0f} ms", name, step.*ms, step.bf16_ms);
+        cell.best = step.best == name;
+      }
+    }
+  }
+  return map;
+} catch (...) {
+  rethrow_as_error();
+}
+
+}  // namespace octet
