@@ -106,8 +106,8 @@ run_sanitize() {
 # our kernels once, at the edges of its own tile: with all tests they took more than ten minutes.
 # cuBLASLt's kernels are not ours to check: racecheck finds hazards inside of them, and initcheck
 # takes what they wrote for unwritten (their TMA stores, probably) and blames whoever reads it. One
-# test asks CUDA for what it has to refuse, which memcheck reports. No tool sees a ping-pong GEMM's scales
-# replaced by later ones: that takes as many tiles as *MoreTiles* has.
+# test asks CUDA for what it has to refuse, which memcheck reports. No tool sees a ping-pong GEMM's
+# scales replaced by later ones: that takes as many tiles as *MoreTiles* has.
 gpu_test_filter() {
   local left each_kernel
   left='*MoreTiles*:*Plan*:*ThatTune*:*TooMuchMemory*:*At1024Pixels*:*TextOfThousands*'
