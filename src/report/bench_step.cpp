@@ -103,7 +103,7 @@ Steadiness steadiness_of(const StepBench& bench) {
 }
 
 std::string branch_table(const StepBench& bench, const Speeds& speed) {
-  Table table({"transformer", "tokens", "ms", "INT8 " + speed.unit()}, 1);
+  Table table({"branch", "tokens", "ms", "INT8 " + speed.unit()}, 1);
   for (const StepBranch& branch : bench.branches) {
     table.add({branch.name, std::to_string(branch.tokens),
                marked(short_number(branch.ms), branch.steadiness), speed(branch.int8_tops)});
