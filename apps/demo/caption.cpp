@@ -89,7 +89,7 @@ std::string caption_from_text(std::string_view text, const Words& words) {
   Scene scene = read_scene(text, words);
   if (scene.groups.empty() && scene.background.empty()) {
     throw InvalidRequest(
-        "caption",
+        "prompt",
         fmt::format("the text \"{}\" has nothing that the demo's model can paint; expected some "
                     "of {}, or a word in quotes, as in: a red heart and the word 'HELLO' on yellow",
                     printable(text), nouns_of(words)));

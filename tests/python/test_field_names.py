@@ -9,6 +9,7 @@ from running import octet, only_sentence  # noqa: F401
 
 # What stands in backquotes and is no field of a request.
 OTHER_WORDS = {"allocate"}  # of the C interface
+OTHER_WORDS |= {"level", "scale"}  # of PNG files in memory, which the program does not make
 # Whose flags a sentence may name, since it names the whole command.
 COMMANDS = ("octet ", "llama-gguf-split ", "nsys ", "ncu ")
 
@@ -56,10 +57,10 @@ def test_every_flag_of_the_table_is_one(repository):
 
 
 def test_no_sentence_of_the_library_names_a_flag(repository):
-    """It does not know whose words they are."""
+    """It does not know whose words they are. The texts of src/report are the program's."""
     named = []
     for path in sorted((repository / "src").rglob("*")):
-        if path.suffix in (".h", ".cpp"):
+        if path.suffix in (".h", ".cpp") and path.parent.name != "report":
             found = [each for each in literals(path.read_text())
                      if re.search(r"(?<![\w-])--[a-z]", each)
                      and not any(command in each for command in COMMANDS)]
@@ -101,7 +102,7 @@ NAMES = ("a `device` b", "`size`", "`prompt", "\x01`device`\x02", "\x010\x02 `de
 
 
 def as_shown(name):
-    return re.sub(r"[\x01-\x1f]", lambda found: f"\\x{ord(found[0]):02x}", name)
+    return re.sub(r"[\x01-\x1f]", lambda found: f"\\u{ord(found[0]):04x}", name)
 
 
 @pytest.mark.parametrize("name", NAMES)

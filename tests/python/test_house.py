@@ -215,7 +215,7 @@ def test_public_functions_let_nothing_but_errors_out(repository: Path) -> None:
 
 @pytest.mark.parametrize(("name", "line", "found"), [
     ("src/api/map.cpp", "constexpr int64_t kHidden = 4608;", "4608"),
-    ("src/predict/step.cpp", "constexpr int kFfn = 12'288;", "12288"),
+    ("src/measure/step.cpp", "constexpr int kFfn = 12'288;", "12288"),
     ("src/api/caption.cpp", "return ideogram4::check_caption(text);", "ideogram4::"),
     ("src/engine/session.cpp", '#include "models/ideogram4/dit.h"', "ideogram4/"),
     ("apps/cli/tune.cpp", 'shapes = "ideogram4@1024";', "ideogram4@"),

@@ -50,7 +50,7 @@ def environment(library_folder: Path, tmp_path_factory) -> dict[str, str]:
 
 
 def public_headers(repository: Path) -> list[Path]:
-    return sorted((repository / "include/octet").glob("*.h"))
+    return sorted((repository / "include/octet").rglob("*.h"))
 
 
 def files_in(folder: Path) -> set[str]:
@@ -65,7 +65,7 @@ def test_what_is_installed(prefix: Path, library_folder: Path, repository: Path)
     optional = {path for path in found if "/octetTargets-" in path}  # named after the build type
     assert found - optional == {
         "bin/octet", f"{lib}/liboctet.a", f"{lib}/pkgconfig/octet.pc", *config,
-        *(f"include/octet/{path.name}" for path in public_headers(repository)),
+        *(path.relative_to(repository).as_posix() for path in public_headers(repository)),
         "share/doc/octet/LICENSE", "share/doc/octet/CHANGELOG.md", "share/man/man1/octet.1",
         "share/bash-completion/completions/octet", "share/zsh/site-functions/_octet",
         "share/fish/vendor_completions.d/octet.fish",
@@ -240,7 +240,7 @@ def declared_functions(repository: Path) -> set[str]:
     octet.h are C's, and in no namespace."""
     names = set()
     for header in public_headers(repository):
-        text = header.read_text()
+        text = re.sub(r"^template <.*>\n.*\n", "", header.read_text(), flags=re.MULTILINE)
         space = (re.findall(r"^namespace (\S+) {", text, re.MULTILINE) or [""])[0]
         functions = re.findall(r"^(?!using|inline|#|//)\w[^(\n]* (\w+)\(", text, re.MULTILINE)
         names |= {f"{space}::{name}" if space else name for name in functions}

@@ -311,7 +311,7 @@ def test_transformers_of_two_sizes(generate, whole, tmp_path):  # noqa: F811
     tiny.make_transformer(wider, 1).save_pretrained(tmp_path / "wider")
     sentence = refusal(generate(whole, "--uncond", tmp_path / "wider"), generate)
     channels = SHAPE.token_channels
-    assert f"latents of {channels} and of {2 * channels} channels" in sentence
+    assert f"latents of {channels} and {2 * channels} channels" in sentence
     smaller = replace(SHAPE, layers=1, heads=2, head_dim=64, ffn=48, mrope_section=(8, 8, 8))
     tiny.make_transformer(smaller, 1).save_pretrained(tmp_path / "smaller")
     guided = picture(generate(whole, "--uncond", tmp_path / "smaller"), generate)

@@ -133,9 +133,9 @@ def test_the_source_is_never_overwritten(refused, planted, tmp_path):
         (source / "transformer", source / "transformer" / "int8.safetensors"),
         (weights_of(source / "transformer"), weights_of(source / "transformer")),
     ]:
-        assert "where the source lies" in refused(other, out)
+        assert "where the source is" in refused(other, out)
     os.symlink(source, tmp_path / "link")
-    assert "where the source lies" in refused(source, tmp_path / "link")
+    assert "where the source is" in refused(source, tmp_path / "link")
     assert weights_of(source / "transformer").read_bytes() == before
 
 

@@ -30,11 +30,17 @@
 #include "octet/tools/map.h"
 #include "octet/tools/predict.h"
 #include "octet/tools/tune.h"
+#include "octet/words.h"
 
 namespace octet {
 
 // How much of a result a text has: its main figure or file names, a page, or everything.
 enum class Detail : uint8_t { brief, usual, full };
+template <>
+struct Words<Detail> {
+  static constexpr Word<Detail> list[] = {
+      {Detail::brief, "brief"}, {Detail::usual, "usual"}, {Detail::full, "full"}};
+};
 
 // --- devices and kernels ---
 
