@@ -1,9 +1,6 @@
 // octet::Engine: a session behind a lock, in public types.
 #include "octet/engine.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -15,13 +12,8 @@
 
 #include "base/error.h"
 #include "base/free_memory.h"
-#include "engine/picture_look.h"
 #include "engine/requests.h"
 #include "formats/boundary.h"
-#include "formats/text.h"
-#include "hub/cache.h"
-#include "octet/tools/text.h"
-#include "octet/version.h"
 
 namespace octet {
 namespace {
