@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails on a source file over 450 lines and on a line over 100 columns.
+"""Fails on a source file over 400 lines and on a line over 100 columns.
 
     tools/check_size.py [ROOT]
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from source_files import source_files
 
-MAX_LINES = 450
+MAX_LINES = 400
 MAX_COLUMNS = 100
 EXCUSED: tuple[str, ...] = ()  # paths from the root; each with its reason beside it
 

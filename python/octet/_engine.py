@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from octet import _octet
@@ -23,6 +24,7 @@ from octet.errors import OctetError, refuse, refuse_type
 
 Path = str | os.PathLike[str]
 OnProgress = Callable[[_octet.Progress], object]
+Convert = Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
@@ -169,16 +171,20 @@ class Engine:
         preview: Callable[[Preview], object] | None = None,
         preview_every: int = 1,
         output: str = "pil",
+        level: int = 1,
+        scale: int = 1,
         **request: Any,
     ) -> Rendering:
         """Pictures of a job, or of a caption and the other arguments of check().
 
         `output`: "pil", "numpy" or "png" (the bytes of a file, with metadata), also of previews,
-        which come every `preview_every` steps and after the last. `progress` is called at each step
+        which come every `preview_every` steps and after the last. For "png" there are
+        `level` (up to 9: slower, and smaller where a picture is a drawing) and the `scale` of
+        previews (4: each pixel becomes 4 x 4). `progress` is called at each step
         and may return False to end the work; exceptions of callbacks end it, too, and so does
         Ctrl-C. `report.warnings` says what is doubtful about the request.
         """
-        convert = _converter(output)
+        convert, convert_preview = _converters(output, level, scale)
         if not isinstance(caption, Job):
             job = self.check(caption, **request)
         elif request:
@@ -189,7 +195,7 @@ class Engine:
 
         def show(rough: _octet.Preview) -> None:
             assert preview is not None
-            preview(Preview(convert(rough), rough.image, rough.step, rough.steps))
+            preview(Preview(convert_preview(rough), rough.image, rough.step, rough.steps))
 
         report = self._engine.render(
             job,
@@ -312,8 +318,19 @@ def _guidance(guidance: float | Sequence[float] | None) -> list[float]:
     return [guidance] if isinstance(guidance, (int, float)) else list(guidance)
 
 
-def _converter(output: str) -> Callable[[Any], Any]:
-    """Makes the picture that the caller wants of one with width, height and rgb."""
+def _converters(output: str, level: int, scale: int) -> tuple[Convert, Convert]:
+    """What makes the pictures and previews that the caller wants."""
+    if output == "png":
+        encode = _octet.encode_png
+        return partial(encode, level=level), partial(encode, scale=scale)
+    for name, value in (("level", level), ("scale", scale)):
+        if value != 1:
+            refuse(name, f'`{name}` goes with output="png", and `output` is {output!r}')
+    return (_converter(output),) * 2
+
+
+def _converter(output: str) -> Convert:
+    """Makes an image of a picture with width, height and rgb."""
     if output == "pil":
         try:
             from PIL import Image  # noqa: PLC0415 - optional
@@ -337,6 +354,4 @@ def _converter(output: str) -> Callable[[Any], Any]:
             .reshape(picture.height, picture.width, 3)
             .copy()  # one that can be written to
         )
-    if output == "png":
-        return _octet.encode_png
     refuse("output", f'`output` is {output!r}; expected "pil", "numpy" or "png"')

@@ -4,7 +4,7 @@ Addresses are numbers, strides count elements, dtypes are F32 to I32, 0 is none.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 __version__: str
 commit: str
@@ -355,8 +355,13 @@ class EngineInfo(_Record):
     size: tuple[int, int]
     presets: list[PresetInfo]
 
-def encode_png(picture: Picture | Preview) -> bytes:
+@overload
+def encode_png(picture: Picture, level: int = 1) -> bytes:
     """A PNG file, with the picture's metadata."""
+
+@overload
+def encode_png(preview: Preview, scale: int = 1) -> bytes:
+    """A PNG file."""
 
 def parse_lora(text: str) -> Lora: ...
 class CaptionFinding(_Record):

@@ -67,41 +67,27 @@ std::span<const T> list_of(const T* items, size_t count, const char* field) {
 }
 
 // Bytes of a struct in version 1 of the interface: a program's may never be smaller.
-template <class T>
-constexpr size_t kFirstSize = 0;
-template <>
-inline constexpr size_t kFirstSize<octet_options> = 136;
-template <>
-inline constexpr size_t kFirstSize<octet_request> = 104;
-template <>
-inline constexpr size_t kFirstSize<octet_callbacks> = 40;
-template <>
-inline constexpr size_t kFirstSize<octet_preview> = 40;
-template <>
-inline constexpr size_t kFirstSize<octet_picture> = 56;
-template <>
-inline constexpr size_t kFirstSize<octet_report> = 88;
-template <>
-inline constexpr size_t kFirstSize<octet_info> = 40;
-template <>
-inline constexpr size_t kFirstSize<octet_job_info> = 40;
-template <>
-inline constexpr size_t kFirstSize<octet_estimate> = 32;
-template <>
-inline constexpr size_t kFirstSize<octet_state> = 80;
-template <>
-inline constexpr size_t kFirstSize<octet_weight_rows> = 72;
-template <>
-inline constexpr size_t kFirstSize<octet_call> = 56;
-template <>
-inline constexpr size_t kFirstSize<octet_plain_weight> = 88;
+constexpr size_t first_size(const octet_options*) { return 136; }
+constexpr size_t first_size(const octet_request*) { return 104; }
+constexpr size_t first_size(const octet_callbacks*) { return 40; }
+constexpr size_t first_size(const octet_preview*) { return 40; }
+constexpr size_t first_size(const octet_picture*) { return 56; }
+constexpr size_t first_size(const octet_report*) { return 88; }
+constexpr size_t first_size(const octet_info*) { return 40; }
+constexpr size_t first_size(const octet_job_info*) { return 40; }
+constexpr size_t first_size(const octet_estimate*) { return 32; }
+constexpr size_t first_size(const octet_state*) { return 80; }
+constexpr size_t first_size(const octet_weight_rows*) { return 72; }
+constexpr size_t first_size(const octet_call*) { return 56; }
+constexpr size_t first_size(const octet_plain_weight*) { return 88; }
 
 template <class T>
 void check_struct(const T* given, const char* field) {
-  static_assert(kFirstSize<T> != 0 && kFirstSize<T> <= sizeof(T));
+  constexpr size_t kFirst = first_size(static_cast<const T*>(nullptr));
+  static_assert(kFirst <= sizeof(T));
   check_given(given, field);
   const size_t size = given->struct_size;
-  check_value(size >= kFirstSize<T>, "struct_size",
+  check_value(size >= kFirst, "struct_size",
               "`struct_size` of `{}` is {}, expected {}; begin with what the struct's function "
               "octet_..._init() returns",
               field, size, sizeof(T));

@@ -7,15 +7,13 @@ namespace octet::c_api {
 namespace {
 
 octet_progress progress_of(const RenderProgress& from) {
-  octet_progress made = {};
-  made.struct_size = sizeof(made);
-  made.stage = static_cast<int32_t>(from.stage);
-  made.done = from.done;
-  made.total = from.total;
-  made.seconds = from.seconds;
-  made.eta_s = from.eta_s;
-  made.fraction = from.fraction;
-  return made;
+  return {.struct_size = sizeof(octet_progress),
+          .done = from.done,
+          .total = from.total,
+          .seconds = from.seconds,
+          .eta_s = from.eta_s,
+          .stage = static_cast<int32_t>(from.stage),
+          .fraction = from.fraction};
 }
 static_assert(static_cast<int>(Stage::text) == OCTET_STAGE_TEXT);
 static_assert(static_cast<int>(Stage::load) == OCTET_STAGE_LOAD);
@@ -23,51 +21,45 @@ static_assert(static_cast<int>(Stage::denoise) == OCTET_STAGE_DENOISE);
 static_assert(static_cast<int>(Stage::decode) == OCTET_STAGE_DECODE);
 
 octet_preview preview_of(const Preview& from) {
-  octet_preview made = {};
-  made.struct_size = sizeof(made);
-  made.rgb = from.rgb.data();
-  made.width = from.width;
-  made.height = from.height;
-  made.image = from.image;
-  made.step = from.step;
-  made.steps = from.steps;
-  return made;
+  return {.struct_size = sizeof(octet_preview),
+          .rgb = from.rgb.data(),
+          .width = from.width,
+          .height = from.height,
+          .image = from.image,
+          .step = from.step,
+          .steps = from.steps};
 }
 
 // `metadata` holds what the struct points to.
 octet_picture picture_of(const Picture& from, std::vector<octet_pair>& metadata) {
   for (const auto& [key, value] : from.metadata) metadata.push_back({key.c_str(), value.c_str()});
-  octet_picture made = {};
-  made.struct_size = sizeof(made);
-  made.rgb = from.rgb.data();
-  made.width = from.width;
-  made.height = from.height;
-  made.seed = from.seed;
-  made.metadata = metadata.data();
-  made.metadata_count = metadata.size();
-  made.index = from.index;
-  return made;
+  return {.struct_size = sizeof(octet_picture),
+          .rgb = from.rgb.data(),
+          .width = from.width,
+          .height = from.height,
+          .seed = from.seed,
+          .metadata = metadata.data(),
+          .metadata_count = metadata.size(),
+          .index = from.index};
 }
 
 octet_report report_of(const RenderReport& from) {
-  octet_report made = {};
-  made.peak_bytes = from.peak_bytes;
-  made.text_s = from.text_s;
-  made.load_s = from.load_s;
-  made.denoise_s = from.denoise_s;
-  made.decode_s = from.decode_s;
-  made.width = from.width;
-  made.height = from.height;
-  made.text_tokens = from.text_tokens;
-  made.steps = from.steps;
-  made.text_cached = from.text_cached ? 1 : 0;
-  made.linears_int8 = from.linears.int8;
-  made.linears_protected = from.linears.protected_;
-  made.linears_kept = from.linears.kept;
-  made.linears_float = from.linears.floating;
-  made.text_linears_int8 = from.text_linears.int8;
-  made.warnings = static_cast<int32_t>(from.warnings.size());
-  return made;
+  return {.peak_bytes = from.peak_bytes,
+          .text_s = from.text_s,
+          .load_s = from.load_s,
+          .denoise_s = from.denoise_s,
+          .decode_s = from.decode_s,
+          .width = from.width,
+          .height = from.height,
+          .text_tokens = from.text_tokens,
+          .steps = from.steps,
+          .text_cached = from.text_cached ? 1 : 0,
+          .linears_int8 = from.linears.int8,
+          .linears_protected = from.linears.protected_,
+          .linears_kept = from.linears.kept,
+          .linears_float = from.linears.floating,
+          .text_linears_int8 = from.text_linears.int8,
+          .warnings = static_cast<int32_t>(from.warnings.size())};
 }
 
 OnRenderProgress told_by(octet_on_progress progress, void* user) {
@@ -163,58 +155,48 @@ octet_status octet_engine_create(const octet_options* options, octet_on_progress
 
 octet_status octet_engine_load(octet_engine* engine, const octet_options* options,
                                octet_on_progress progress, void* user) {
-  return c_api::guarded([&] {
-    c_api::check_given(engine, "engine");
-    c_api::load(engine->engine, c_api::read_struct(options, "options"), progress, user);
+  return c_api::guarded_on(engine, [&](octet::Engine& on) {
+    c_api::load(on, c_api::read_struct(options, "options"), progress, user);
   });
 }
 
 octet_status octet_engine_unload(octet_engine* engine) {
-  return c_api::guarded([&] {
-    c_api::check_given(engine, "engine");
-    engine->engine.unload();
-  });
+  return c_api::guarded_on(engine, [&](octet::Engine& on) { on.unload(); });
 }
 
 octet_status octet_engine_render(octet_engine* engine, const octet_request* request,
                                  const octet_callbacks* callbacks, octet_report* report) {
-  return c_api::guarded([&] {
-    c_api::check_given(engine, "engine");
+  return c_api::guarded_on(engine, [&](octet::Engine& on) {
     const octet_request given = c_api::read_struct(request, "request");
-    c_api::render(engine->engine, c_api::request_of(given), callbacks, report);
+    c_api::render(on, c_api::request_of(given), callbacks, report);
   });
 }
 
 octet_status octet_engine_render_job(octet_engine* engine, const octet_job* job,
                                      const octet_callbacks* callbacks, octet_report* report) {
-  return c_api::guarded([&] {
-    c_api::check_given(engine, "engine");
+  return c_api::guarded_on(engine, [&](octet::Engine& on) {
     c_api::check_given(job, "job");
-    c_api::render(engine->engine, job->job, callbacks, report);
+    c_api::render(on, job->job, callbacks, report);
   });
 }
 
 octet_status octet_engine_check(octet_engine* engine, const octet_request* request) {
-  return c_api::guarded([&] {
-    c_api::check_given(engine, "engine");
-    engine->engine.check(c_api::request_of(c_api::read_struct(request, "request")));
+  return c_api::guarded_on(engine, [&](octet::Engine& on) {
+    on.check(c_api::request_of(c_api::read_struct(request, "request")));
   });
 }
 
 octet_status octet_engine_warm_up(octet_engine* engine, int32_t width, int32_t height,
                                   int32_t previews, octet_stop* stop) {
-  return c_api::guarded([&] {
-    c_api::check_given(engine, "engine");
-    engine->engine.warm_up({width, height}, c_api::flag_of(previews, "previews"),
-                           c_api::token_of(stop));
+  return c_api::guarded_on(engine, [&](octet::Engine& on) {
+    on.warm_up({width, height}, c_api::flag_of(previews, "previews"), c_api::token_of(stop));
   });
 }
 
 octet_status octet_engine_set_loras(octet_engine* engine, const octet_lora* loras,
                                     size_t lora_count, octet_on_progress progress, void* user) {
-  return c_api::guarded([&] {
-    c_api::check_given(engine, "engine");
-    engine->engine.set_loras(c_api::loras_of(loras, lora_count), c_api::told_by(progress, user));
+  return c_api::guarded_on(engine, [&](octet::Engine& on) {
+    on.set_loras(c_api::loras_of(loras, lora_count), c_api::told_by(progress, user));
   });
 }
 

@@ -21,6 +21,14 @@ struct octet_stop {
 
 namespace octet::c_api {
 
+template <class Handle, class Work>
+octet_status guarded_on(Handle* engine, Work&& work) noexcept {
+  return guarded([&] {
+    check_given(engine, "engine");
+    work(engine->engine);
+  });
+}
+
 std::vector<Lora> loras_of(const octet_lora* loras, size_t count);
 ModelOptions options_of(const octet_options& given);
 PictureRequest request_of(const octet_request& given);

@@ -49,11 +49,10 @@ void octet_engine_free(octet_engine* engine) { delete engine; }
 octet_status octet_job_create(const octet_engine* engine, const octet_request* request,
                               octet_job** job) {
   if (job != nullptr) *job = nullptr;
-  return c_api::guarded([&] {
-    c_api::check_given(engine, "engine");
+  return c_api::guarded_on(engine, [&](const octet::Engine& on) {
     c_api::check_given(job, "job");
     const octet_request given = c_api::read_struct(request, "request");
-    *job = new octet_job{engine->engine.check(c_api::request_of(given))};
+    *job = new octet_job{on.check(c_api::request_of(given))};
   });
 }
 
@@ -63,66 +62,59 @@ octet_status octet_job_describe(const octet_job* job, octet_job_info* info) {
   return c_api::guarded([&] {
     c_api::check_given(job, "job");
     c_api::check_struct(info, "info");
-    octet_job_info made = {};
-    made.tokens = job->job.latents().tokens;
-    made.channels = job->job.latents().channels;
-    made.width = job->job.size().width;
-    made.height = job->job.size().height;
-    made.steps = job->job.steps();
-    made.text_tokens = job->job.text_tokens();
-    c_api::write_struct(made, info);
+    c_api::write_struct(octet_job_info{.tokens = job->job.latents().tokens,
+                                       .channels = job->job.latents().channels,
+                                       .width = job->job.size().width,
+                                       .height = job->job.size().height,
+                                       .steps = job->job.steps(),
+                                       .text_tokens = job->job.text_tokens()},
+                        info);
   });
 }
 
 octet_status octet_engine_estimate(const octet_engine* engine, const octet_job* job,
                                    octet_estimate* estimate) {
-  return c_api::guarded([&] {
-    c_api::check_given(engine, "engine");
+  return c_api::guarded_on(engine, [&](const octet::Engine& on) {
     c_api::check_given(job, "job");
     c_api::check_struct(estimate, "estimate");
-    const octet::Estimate known = engine->engine.estimate(job->job);
-    octet_estimate made = {};
-    made.seconds = known.seconds;
-    made.device_bytes = known.device_bytes;
-    made.host_bytes = known.host_bytes;
-    c_api::write_struct(made, estimate);
+    const octet::Estimate known = on.estimate(job->job);
+    c_api::write_struct(octet_estimate{.seconds = known.seconds,
+                                       .device_bytes = known.device_bytes,
+                                       .host_bytes = known.host_bytes},
+                        estimate);
   });
 }
 
 octet_status octet_engine_state(const octet_engine* engine, octet_state* state) {
-  return c_api::guarded([&] {
-    c_api::check_given(engine, "engine");
+  return c_api::guarded_on(engine, [&](const octet::Engine& on) {
     c_api::check_struct(state, "state");
-    const octet::EngineState known = engine->engine.state();
-    octet_state made = {};
-    made.used_bytes = known.used_bytes;
-    made.peak_bytes = known.peak_bytes;
-    made.free_bytes = known.free_bytes;
-    made.done = known.progress.done;
-    made.total = known.progress.total;
-    made.fraction = known.progress.fraction;
-    made.eta_s = known.progress.eta_s;
-    made.stage = static_cast<int32_t>(known.progress.stage);
-    made.loaded = known.loaded ? 1 : 0;
-    made.busy = known.busy ? 1 : 0;
-    c_api::write_struct(made, state);
+    const octet::EngineState known = on.state();
+    c_api::write_struct(octet_state{.used_bytes = known.used_bytes,
+                                    .peak_bytes = known.peak_bytes,
+                                    .free_bytes = known.free_bytes,
+                                    .done = known.progress.done,
+                                    .total = known.progress.total,
+                                    .fraction = known.progress.fraction,
+                                    .eta_s = known.progress.eta_s,
+                                    .stage = static_cast<int32_t>(known.progress.stage),
+                                    .loaded = known.loaded ? 1 : 0,
+                                    .busy = known.busy ? 1 : 0},
+                        state);
   });
 }
 
 octet_status octet_engine_info(const octet_engine* engine, octet_info* info) {
-  return c_api::guarded([&] {
-    c_api::check_given(engine, "engine");
+  return c_api::guarded_on(engine, [&](const octet::Engine& on) {
     c_api::check_struct(info, "info");
-    const octet::EngineInfo known = engine->engine.info();
-    octet_info made = {};
-    made.work_bytes = known.work_bytes;
-    made.available_bytes = known.available_bytes;
-    made.used_bytes = known.used_bytes;
-    made.token_side = known.token_side;
-    made.width = known.size.width;
-    made.height = known.size.height;
-    made.takes_negative = known.takes_negative ? 1 : 0;
-    c_api::write_struct(made, info);
+    const octet::EngineInfo known = on.info();
+    c_api::write_struct(octet_info{.work_bytes = known.work_bytes,
+                                   .available_bytes = known.available_bytes,
+                                   .used_bytes = known.used_bytes,
+                                   .token_side = known.token_side,
+                                   .width = known.size.width,
+                                   .height = known.size.height,
+                                   .takes_negative = known.takes_negative ? 1 : 0},
+                        info);
   });
 }
 
@@ -135,10 +127,9 @@ size_t octet_engine_text(const octet_engine* engine, int32_t what, char* text, s
 
 octet_status octet_engine_presets(const octet_engine* engine, octet_on_preset on_preset,
                                   void* user) {
-  return c_api::guarded([&] {
-    c_api::check_given(engine, "engine");
+  return c_api::guarded_on(engine, [&](const octet::Engine& on) {
     octet::check_value(on_preset != nullptr, "on_preset", "`on_preset` is NULL");
-    for (const octet::PresetInfo& preset : engine->engine.info().presets) {
+    for (const octet::PresetInfo& preset : on.info().presets) {
       octet_preset given = {};
       given.struct_size = sizeof(given);
       given.name = preset.name.c_str();

@@ -22,6 +22,7 @@ namespace {
 struct Published {
   std::shared_ptr<const engine::ModelFacts> facts;
   EngineInfo info;
+  engine::WorkBytes work;
   engine::KeptTimes times;
 };
 
@@ -29,9 +30,7 @@ Estimate estimate_of(const Published& known, const engine::Job& job) {
   Estimate made;
   const PictureSize size = job.size();
   const double pixels = static_cast<double>(size.width) * size.height;
-  // work_bytes is reckoned for 1024 x 1024 of them.
-  made.device_bytes = static_cast<uint64_t>(static_cast<double>(known.info.work_bytes) * pixels /
-                                            (1024.0 * 1024.0));
+  made.device_bytes = known.work.of(job.extent());
   for (const PartPlace& place : known.info.plan) {
     if (place.where == Residency::device) made.device_bytes += place.bytes;
     if (place.where == Residency::host) made.host_bytes += place.bytes;
@@ -124,7 +123,7 @@ struct Engine::State {
     backend = nullptr;
     if (session == nullptr) return;
     published = std::make_shared<const Published>(
-        Published{session->facts(), session->info(), session->kept().times});
+        Published{session->facts(), session->info(), session->work_bytes(), session->kept().times});
     backend = &session->backend();
   }
   void unload() {

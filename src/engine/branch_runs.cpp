@@ -97,7 +97,7 @@ bool BranchRuns::has_batch(size_t network) const {
   const auto count = static_cast<size_t>(std::ranges::count_if(
       job_.branches, [&](size_t branch) { return row(branch).network == network; }));
   return count > 1 && session_.model().networks[network]->can_batch() &&
-         session_.has_room_to_batch(count, job_.grid);
+         session_.has_room_to_batch(count, job_);
 }
 
 bool BranchRuns::velocities(const ConstTensorView& z, int step,

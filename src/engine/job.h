@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "models/family.h"
+#include "models/footprint.h"
 #include "models/presets.h"
 #include "octet/picture.h"
 
@@ -54,6 +55,11 @@ struct Job {
   const models::Schedule& schedule() const { return asked.steps; }
   PictureSize size() const { return asked.schedule.size; }
   size_t elements() const { return static_cast<size_t>(grid.tokens() * model->latent_channels); }
+  models::Extent extent() const {
+    return {.grid = grid,
+            .text_tokens = static_cast<int64_t>(tokens.size() + negative_tokens.size()),
+            .steps = schedule().steps()};
+  }
   LatentShape latents() const {
     return {grid.tokens(), model->latent_channels, schedule().steps()};
   }

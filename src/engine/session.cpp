@@ -45,22 +45,6 @@ models::Model open_model(const models::Family& family, const ModelOptions& optio
   return family.open(files, {.convention = options.convention, .activations = options.activations});
 }
 
-// Of a picture of 1024 x 1024 pixels, beside weights.
-uint64_t work_for(models::Model& model, const models::RunAs& how, const models::RunAs& text) {
-  constexpr int64_t kSide = 1024, kTextTokens = 512, kSteps = 48;
-  const int64_t side = kSide / model.decoder->token_side();
-  const models::Grid grid{side, side};
-  std::vector<models::Network*> networks;
-  for (const auto& network : model.networks) networks.push_back(network.get());
-  const uint64_t step =
-      models::denoising_bytes(networks, {.grid = grid, .text_tokens = kTextTokens, .steps = kSteps},
-                              how)
-          .all();
-  return std::max(std::max(step, models::encoding_bytes(*model.text_encoder, kTextTokens, text)) +
-                      models::kOpsBytes,
-                  models::decoding_bytes(*model.decoder, grid, how.dtype));
-}
-
 std::shared_ptr<const ModelFacts> facts_of(const models::Family& family,
                                            const ModelOptions& options, const models::Model& model,
                                            models::PictureDefaults defaults) {
@@ -186,7 +170,7 @@ void Session::make_plan() {
   }
   add(*model_.decoder, {.dtype = dtype_, .int8 = false}, false);
 
-  work_bytes_ = work_for(model_, networks_as, text_as);
+  work_ = WorkBytes(model_, networks_as, text_as);
   const double free_host = free_memory().value_or(FreeMemory{}).bytes;
   const uint64_t limit = options_.model.max_memory;
   available_bytes_ = backend_->free_memory().value_or(static_cast<uint64_t>(free_host));
@@ -196,7 +180,7 @@ void Session::make_plan() {
                          {.device = available_bytes_,
                           .host = static_cast<uint64_t>(0.8 * free_host),
                           .shared = shared,
-                          .work = work_bytes_});
+                          .work = work_.usual()});
   // A GPU says itself when it is full; Linux would kill.
   const bool stay = std::all_of(plan_.begin() + 1, plan_.end() - 1, [](const PartPlace& place) {
     return place.where == Residency::device;
@@ -231,7 +215,7 @@ EngineInfo Session::info() const {
   for (const models::Branch& branch : family_.branches) info.branches.emplace_back(branch.name);
   info.takes_negative = models::sees_text(family_.branches, models::BranchText::negative);
   info.plan = plan_;
-  info.work_bytes = work_bytes_;
+  info.work_bytes = work_.usual();
   info.available_bytes = available_bytes_;
   info.used_bytes = backend_->memory().used;
   info.loras = options_.model.loras;
@@ -263,14 +247,13 @@ void Session::load(const OnRenderProgress& progress) {
   load(*decoder_, progress);
 }
 
-bool Session::has_room_to_batch(size_t count, const models::Grid& grid) const {
+bool Session::has_room_to_batch(size_t count, const Job& job) const {
   const auto at_hand = backend_->free_memory();
   const double free =
       at_hand ? static_cast<double>(*at_hand) : octet::free_memory().value_or(FreeMemory{}).bytes;
-  const double share =
-      static_cast<double>(grid.tokens() * model_.sizes.token_side * model_.sizes.token_side) /
-      (1024.0 * 1024.0);  // of the pictures that work_bytes_ is for
-  return free > static_cast<double>(count) * share * static_cast<double>(work_bytes_);
+  models::Extent extent = job.extent();
+  extent.batch = static_cast<int64_t>(count);
+  return free > static_cast<double>(work_.of(extent));
 }
 
 // --- LoRAs ---

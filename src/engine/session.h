@@ -17,6 +17,7 @@
 #include "engine/kept.h"
 #include "engine/lora_files.h"
 #include "engine/part_store.h"
+#include "engine/work_bytes.h"
 #include "nn/attention.h"
 #include "octet/rendering.h"
 
@@ -93,8 +94,9 @@ class Session {
   // Everything that is to stay; what render() does for parts that are not there.
   void load(const OnRenderProgress& progress);
   void load(PartStore& store, const OnRenderProgress& progress);
-  // Whether so many velocities of a size may be made at once, beside what is there.
-  bool has_room_to_batch(size_t count, const models::Grid& grid) const;
+  const WorkBytes& work_bytes() const { return work_; }
+  // Whether so many velocities of a job may be made at once, beside what is there.
+  bool has_room_to_batch(size_t count, const Job& job) const;
 
   // A job of another session is refused.
   RenderReport render(const Job& job, const SessionCallbacks& callbacks);
@@ -133,7 +135,8 @@ class Session {
   std::vector<Lora> merged_;     // LoRAs, as they were asked for
   OpenedLoras loras_;            // the same
   std::vector<PartPlace> plan_;  // text encoder, networks, decoder
-  uint64_t work_bytes_ = 0, available_bytes_ = 0;
+  WorkBytes work_;
+  uint64_t available_bytes_ = 0;
   std::unique_ptr<PartStore> text_, decoder_;
   std::vector<std::unique_ptr<PartStore>> networks_;
   Kept kept_;

@@ -20,41 +20,31 @@ std::vector<std::string> texts_of(const std::vector<Sentence>& sentences) {
   return {sentences.begin(), sentences.end()};
 }
 
-// A picture, or a preview.
+// A picture and its level, or a preview and its scale.
 template <class T>
-nb::bytes png(const T& picture) {
+nb::bytes png(const T& picture, int level_or_scale) {
   std::vector<uint8_t> bytes;
   {
     const nb::gil_scoped_release released;
-    bytes = encode_png(picture);
+    bytes = encode_png(picture, level_or_scale);
   }
   return nb::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
 void bind_pictures(nb::module_& module) {
-  module.def("encode_png", &png<Picture>, "picture"_a);
-  module.def("encode_png", &png<Preview>, "preview"_a);
+  module.def("encode_png", &png<Picture>, "picture"_a, "level"_a = 1);
+  module.def("encode_png", &png<Preview>, "preview"_a, "scale"_a = 1);
   Record<RenderProgress>(module, "Progress", "How far an engine is.")
       .value("stage", [](const RenderProgress& state) { return word_of(state.stage); })
-      .field("done", &RenderProgress::done)
-      .field("total", &RenderProgress::total)
-      .field("fraction", &RenderProgress::fraction)
-      .field("seconds", &RenderProgress::seconds)
+      .OCTET_FIELDS(RenderProgress, done, total, fraction, seconds)
       .value("eta_s", [](const RenderProgress& state) {
         return state.eta_s < 0 ? std::optional<double>() : state.eta_s;
       });
   Record<Preview>(module, "Preview", "A small, rough picture of what a step led to.")
-      .field("image", &Preview::image)
-      .field("step", &Preview::step)
-      .field("steps", &Preview::steps)
-      .field("width", &Preview::width)
-      .field("height", &Preview::height)
+      .OCTET_FIELDS(Preview, image, step, steps, width, height)
       .value("rgb", &pixels<Preview>);
   Record<Picture>(module, "Picture", "A picture as bytes.")
-      .field("index", &Picture::index)
-      .field("seed", &Picture::seed)
-      .field("width", &Picture::width)
-      .field("height", &Picture::height)
+      .OCTET_FIELDS(Picture, index, seed, width, height)
       .value("rgb", &pixels<Picture>)
       .value("look", [](const Picture& picture) { return word_of(picture.look); })
       .field("metadata", &Picture::metadata);
@@ -62,16 +52,9 @@ void bind_pictures(nb::module_& module) {
 
 void bind_report(nb::module_& module) {
   Record<KernelUse>(module, "KernelUse", "What a class of linears ran on.")
-      .field("layer", &KernelUse::layer)
-      .field("path", &KernelUse::path)
-      .field("kernel", &KernelUse::kernel)
-      .field("launches", &KernelUse::launches)
-      .field("us", &KernelUse::us)
-      .field("tops", &KernelUse::tops);
+      .OCTET_FIELDS(KernelUse, layer, path, kernel, launches, us, tops);
   Record<OpShare>(module, "OpShare", "The time of an operation.")
-      .field("op", &OpShare::op)
-      .field("calls", &OpShare::calls)
-      .field("us", &OpShare::us);
+      .OCTET_FIELDS(OpShare, op, calls, us);
   Record<LinearCount>(module, "LinearCount", "How linears ran, by their number.")
       .field("int8", &LinearCount::int8)
       .field("protected", &LinearCount::protected_)
@@ -79,34 +62,13 @@ void bind_report(nb::module_& module) {
       .field("floating", &LinearCount::floating)
       .field("fake", &LinearCount::fake);
   Record<BranchUse>(module, "BranchUse", "A branch of the steps: a network and what it is told.")
-      .field("name", &BranchUse::name)
-      .field("network", &BranchUse::network)
-      .field("steps", &BranchUse::steps)
-      .field("seconds", &BranchUse::seconds);
+      .OCTET_FIELDS(BranchUse, name, network, steps, seconds);
   Record<RenderReport>(module, "RenderReport", "What a call of render() did.")
-      .field("device", &RenderReport::device)
-      .field("width", &RenderReport::width)
-      .field("height", &RenderReport::height)
-      .field("caption", &RenderReport::caption)
-      .field("negative", &RenderReport::negative)
-      .field("preset", &RenderReport::preset)
-      .field("text_tokens", &RenderReport::text_tokens)
-      .field("steps", &RenderReport::steps)
-      .field("checkpoint", &RenderReport::checkpoint)
-      .field("linears", &RenderReport::linears)
-      .field("text_linears", &RenderReport::text_linears)
-      .field("places", &RenderReport::places)
-      .field("recorded_steps", &RenderReport::recorded_steps)
-      .field("branches", &RenderReport::branches)
-      .field("kernels", &RenderReport::kernels)
-      .field("ops", &RenderReport::ops)
-      .field("text_cached", &RenderReport::text_cached)
+      .OCTET_FIELDS(RenderReport, device, width, height, caption, negative, preset, text_tokens,
+                    steps, checkpoint, linears, text_linears, places, recorded_steps, branches,
+                    kernels, ops, text_cached)
       .value("warnings", [](const RenderReport& report) { return texts_of(report.warnings); })
-      .field("text_s", &RenderReport::text_s)
-      .field("load_s", &RenderReport::load_s)
-      .field("denoise_s", &RenderReport::denoise_s)
-      .field("decode_s", &RenderReport::decode_s)
-      .field("peak_bytes", &RenderReport::peak_bytes);
+      .OCTET_FIELDS(RenderReport, text_s, load_s, denoise_s, decode_s, peak_bytes);
 }
 
 void bind_info(nb::module_& module) {
@@ -126,25 +88,14 @@ void bind_info(nb::module_& module) {
       .def("as_dict", &plain)
       .attr("__match_args__") = nb::make_tuple("file", "strength", "networks");
   Record<PresetInfo>(module, "PresetInfo", "Steps, guidance and times that go with a model.")
-      .field("name", &PresetInfo::name)
-      .field("official_name", &PresetInfo::official_name)
-      .field("steps", &PresetInfo::steps);
+      .OCTET_FIELDS(PresetInfo, name, official_name, steps);
   Record<PartPlace>(module, "PartPlace", "Where a part's weights are between two uses.")
       .field("part", &PartPlace::part)
       .value("where", [](const PartPlace& place) { return word_of(place.where); })
       .field("bytes", &PartPlace::bytes);
   Record<EngineInfo>(module, "EngineInfo", "What is loaded.")
-      .field("family", &EngineInfo::family)
-      .field("device", &EngineInfo::device)
-      .field("networks", &EngineInfo::networks)
-      .field("branches", &EngineInfo::branches)
-      .field("takes_negative", &EngineInfo::takes_negative)
-      .field("plan", &EngineInfo::plan)
-      .field("work_bytes", &EngineInfo::work_bytes)
-      .field("available_bytes", &EngineInfo::available_bytes)
-      .field("used_bytes", &EngineInfo::used_bytes)
-      .field("loras", &EngineInfo::loras)
-      .field("token_side", &EngineInfo::token_side)
+      .OCTET_FIELDS(EngineInfo, family, device, networks, branches, takes_negative, plan,
+                    work_bytes, available_bytes, used_bytes, loras, token_side)
       .value("size",
              [](const EngineInfo& info) { return std::pair(info.size.width, info.size.height); })
       .field("presets", &EngineInfo::presets);
@@ -165,15 +116,9 @@ void bind_jobs(nb::module_& module) {
              [](const Estimate& estimate) {
                return estimate.seconds < 0 ? std::optional<double>() : estimate.seconds;
              })
-      .field("device_bytes", &Estimate::device_bytes)
-      .field("host_bytes", &Estimate::host_bytes);
+      .OCTET_FIELDS(Estimate, device_bytes, host_bytes);
   Record<EngineState>(module, "EngineState", "What an engine is doing.")
-      .field("loaded", &EngineState::loaded)
-      .field("busy", &EngineState::busy)
-      .field("progress", &EngineState::progress)
-      .field("used_bytes", &EngineState::used_bytes)
-      .field("peak_bytes", &EngineState::peak_bytes)
-      .field("free_bytes", &EngineState::free_bytes);
+      .OCTET_FIELDS(EngineState, loaded, busy, progress, used_bytes, peak_bytes, free_bytes);
 }
 
 void bind_captions(nb::module_& module) {
@@ -183,8 +128,7 @@ void bind_captions(nb::module_& module) {
       .value("severity", [](const CaptionFinding& finding) { return word_of(finding.severity); })
       .field("fixable", &CaptionFinding::fixable);
   Record<CaptionReport>(module, "CaptionReport", "What a check of a caption found.")
-      .field("findings", &CaptionReport::findings)
-      .field("canonical", &CaptionReport::canonical)
+      .OCTET_FIELDS(CaptionReport, findings, canonical)
       .value("valid", &CaptionReport::valid);
   module.def(
       "check_caption", [](const std::string& text) { return check_caption(text); }, "text"_a);

@@ -37,24 +37,12 @@ QuantizeReport run_quantize(QuantizeRequest request, const std::string& recipe,
 void bind_quantize(nb::module_& module) {
   Record<QuantizeStep>(module, "QuantizeStep", "How far quantize() is.")
       .value("stage", [](const QuantizeStep& step) { return word_of(step.stage); })
-      .field("done", &QuantizeStep::done)
-      .field("total", &QuantizeStep::total)
-      .field("network", &QuantizeStep::network);
+      .OCTET_FIELDS(QuantizeStep, done, total, network);
   Record<ErrorPlace>(module, "ErrorPlace", "A channel that stands out.")
-      .field("index", &ErrorPlace::index)
-      .field("value", &ErrorPlace::value);
+      .OCTET_FIELDS(ErrorPlace, index, value);
   Record<LinearError>(module, "LinearError", "How far a linear in INT8 is from F32, as NRMSE.")
-      .field("network", &LinearError::network)
-      .field("module", &LinearError::module)
-      .field("n", &LinearError::n)
-      .field("k", &LinearError::k)
-      .field("rowwise", &LinearError::rowwise)
-      .field("smoothquant", &LinearError::smoothquant)
-      .field("convrot", &LinearError::convrot)
-      .field("unquantized", &LinearError::unquantized)
-      .field("is_protected", &LinearError::is_protected)
-      .field("worst_rows", &LinearError::worst_rows)
-      .field("worst_columns", &LinearError::worst_columns);
+      .OCTET_FIELDS(LinearError, network, module, n, k, rowwise, smoothquant, convrot, unquantized,
+                    is_protected, worst_rows, worst_columns);
   Record<QuantizedNetwork>(module, "QuantizedNetwork", "What became of a network's linears.")
       .field("network", &QuantizedNetwork::network)
       .field("int8", &QuantizedNetwork::int8)
@@ -64,15 +52,8 @@ void bind_quantize(nb::module_& module) {
   Record<QuantizeReport>(module, "QuantizeReport", "What quantize() did.")
       .field("device", &QuantizeReport::device)
       .value("recipe", [](const QuantizeReport& report) { return to_string(report.recipe); })
-      .field("activations", &QuantizeReport::activations)
-      .field("files", &QuantizeReport::files)
-      .field("networks", &QuantizeReport::networks)
-      .field("errors", &QuantizeReport::errors)
-      .field("source_bytes", &QuantizeReport::source_bytes)
-      .field("output_bytes", &QuantizeReport::output_bytes)
-      .field("resumed_tensors", &QuantizeReport::resumed_tensors)
-      .field("verified", &QuantizeReport::verified)
-      .field("seconds", &QuantizeReport::seconds);
+      .OCTET_FIELDS(QuantizeReport, activations, files, networks, errors, source_bytes,
+                    output_bytes, resumed_tensors, verified, seconds);
   module.def(
       "quantize",
       [](const std::string& source, const std::string& out, const std::string& base,
@@ -109,43 +90,19 @@ void bind_quantize(nb::module_& module) {
 
 void bind_inspect(nb::module_& module) {
   Record<TensorSummary>(module, "TensorSummary", "A tensor of a checkpoint.")
-      .field("name", &TensorSummary::name)
-      .field("dtype", &TensorSummary::dtype)
-      .field("shape", &TensorSummary::shape)
-      .field("bytes", &TensorSummary::bytes)
-      .field("file", &TensorSummary::file);
+      .OCTET_FIELDS(TensorSummary, name, dtype, shape, bytes, file);
   Record<DTypeSummary>(module, "DTypeSummary", "All tensors of a type.")
-      .field("tensors", &DTypeSummary::tensors)
-      .field("bytes", &DTypeSummary::bytes);
+      .OCTET_FIELDS(DTypeSummary, tensors, bytes);
   Record<CheckpointSummary>(module, "CheckpointSummary", "What is in a checkpoint.")
-      .field("path", &CheckpointSummary::path)
-      .field("files", &CheckpointSummary::files)
-      .field("metadata", &CheckpointSummary::metadata)
-      .field("tensors", &CheckpointSummary::tensors)
-      .field("total_bytes", &CheckpointSummary::total_bytes)
-      .field("parameters", &CheckpointSummary::parameters)
-      .field("dtypes", &CheckpointSummary::dtypes);
+      .OCTET_FIELDS(CheckpointSummary, path, files, metadata, tensors, total_bytes, parameters,
+                    dtypes);
   Record<StoredLinear>(module, "StoredLinear", "A linear, and how it would run here.")
-      .field("name", &StoredLinear::name)
-      .field("layer", &StoredLinear::layer)
-      .field("dialect", &StoredLinear::dialect)
-      .field("format", &StoredLinear::format)
-      .field("n", &StoredLinear::n)
-      .field("k", &StoredLinear::k)
-      .field("runs", &StoredLinear::runs)
-      .field("file_bytes", &StoredLinear::file_bytes)
-      .field("memory_bytes", &StoredLinear::memory_bytes);
+      .OCTET_FIELDS(StoredLinear, name, layer, dialect, format, n, k, runs, file_bytes,
+                    memory_bytes);
   Record<ModelPart>(module, "ModelPart", "A part of a model.")
-      .field("part", &ModelPart::part)
-      .field("path", &ModelPart::path)
-      .field("dialect", &ModelPart::dialect)
-      .field("linears", &ModelPart::linears)
-      .field("file_bytes", &ModelPart::file_bytes)
-      .field("memory_bytes", &ModelPart::memory_bytes);
+      .OCTET_FIELDS(ModelPart, part, path, dialect, linears, file_bytes, memory_bytes);
   Record<ModelSummary>(module, "ModelSummary", "The parts of a model.")
-      .field("parts", &ModelSummary::parts)
-      .field("is_checkpoint", &ModelSummary::is_checkpoint)
-      .field("problem", &ModelSummary::problem);
+      .OCTET_FIELDS(ModelSummary, parts, is_checkpoint, problem);
   module.def("inspect_model", &inspect_model, "path"_a, "base"_a,
              nb::call_guard<nb::gil_scoped_release>());
   module.def("inspect_checkpoint", &inspect_checkpoint, "path"_a,
@@ -158,11 +115,7 @@ void bind_files(nb::module_& module) {
   bind_quantize(module);
   bind_inspect(module);
   Record<DeviceInfo>(module, "DeviceInfo", "A device of this machine.")
-      .field("name", &DeviceInfo::name)
-      .field("description", &DeviceInfo::description)
-      .field("int8_kernel", &DeviceInfo::int8_kernel)
-      .field("features", &DeviceInfo::features)
-      .field("unavailable", &DeviceInfo::unavailable);
+      .OCTET_FIELDS(DeviceInfo, name, description, int8_kernel, features, unavailable);
   module.def("devices", &list_devices, nb::call_guard<nb::gil_scoped_release>());
 }
 

@@ -106,6 +106,51 @@ static void check_jobs(octet_engine* engine, int32_t side) {
   CHECK_FAILS(octet_engine_warm_up(engine, side + 1, side, 0, NULL), invalid, "size", "");
 }
 
+// One value of one linear: enough to change every pixel.
+static void write_lora(const char* path, int32_t width) {
+  char header[400];
+  const int length =
+      snprintf(header, sizeof header,
+               "{\"transformer.layers.0.attention.o.lora_A.weight\":{\"dtype\":\"F32\",\"shape\":"
+               "[1,%d],\"data_offsets\":[0,%d]},"
+               "\"transformer.layers.0.attention.o.lora_B.weight\":{\"dtype\":\"F32\",\"shape\":"
+               "[%d,1],\"data_offsets\":[%d,%d]}}",
+               width, 4 * width, width, 4 * width, 8 * width);
+  FILE* file = fopen(path, "wb");
+  CHECK(file != NULL);
+  if (file == NULL) abort();
+  const uint64_t size = (uint64_t)length;
+  fwrite(&size, sizeof size, 1, file);
+  fwrite(header, 1, (size_t)length, file);
+  for (int32_t i = 0; i < 2 * width; ++i) {
+    const float value = 1;
+    fwrite(&value, sizeof value, 1, file);
+  }
+  CHECK(fclose(file) == 0);
+}
+
+// Chosen by a request, a LoRA changes its pictures and those of no other request.
+static void check_loras(octet_engine* engine, int32_t side, const char* path) {
+  write_lora(path, 32);  // as wide as the model
+  const octet_lora lora = {path, NULL, 0, 1};
+  uint8_t* pictures[3] = {NULL, NULL, NULL};
+  for (int i = 0; i < 3; ++i) {
+    octet_request request = new_request(side);
+    watcher seen = new_watcher(side);
+    if (i == 1) {
+      request.loras = &lora;
+      request.lora_count = 1;
+    }
+    CHECK(render(engine, &request, &seen, NULL) == OCTET_OK);
+    pictures[i] = seen.last;
+  }
+  const size_t bytes = (size_t)(3 * side * side);
+  CHECK(memcmp(pictures[0], pictures[1], bytes) != 0);
+  CHECK(memcmp(pictures[0], pictures[2], bytes) == 0);
+  for (int i = 0; i < 3; ++i) free(pictures[i]);
+  CHECK(remove(path) == 0);
+}
+
 static void check_cancelling(octet_engine* engine, int32_t side) {
   const octet_request request = new_request(side);
   watcher seen = new_watcher(side);
@@ -228,6 +273,8 @@ int main(int count, char** arguments) {
   const int32_t side = 4 * info.token_side;
   check_pictures(engine, side, file);
   check_jobs(engine, side);
+  snprintf(file, sizeof file, "%s/c_engine_lora.safetensors", arguments[2]);
+  check_loras(engine, side, file);
   check_cancelling(engine, side);
   check_loading(&options, engine, side);
   octet_engine_free(engine);

@@ -3,6 +3,7 @@
 
 #include "devices/select.h"
 #include "engine/toy_fixture.h"
+#include "engine/work_bytes.h"
 
 namespace octet::test {
 namespace {
@@ -40,6 +41,29 @@ TEST_F(PictureFootprint, IsWhatTheReportSays) {
       EXPECT_NEAR(static_cast<double>(report.peak_bytes) / counted, 1, kTolerance) << side;
       // So that weights alone would not do.
       EXPECT_GT(static_cast<double>(denoising), 4 * kTolerance * counted) << side;
+    }
+  }
+}
+
+// What is reckoned from a few counts, against the count itself.
+TEST_F(PictureFootprint, OfAnySizeFollowsFromAFewCounts) {
+  models::Model model = toy_family().open(toy_family().find({.model = model_}), {});
+  const models::RunAs how{.int8 = true}, floating{.int8 = false};
+  const engine::WorkBytes work(model, how, floating);
+  std::vector<models::Network*> networks;
+  for (const auto& network : model.networks) networks.push_back(network.get());
+  for (const models::Grid grid : {models::Grid{4, 4}, {16, 48}, {300, 200}}) {
+    for (const int64_t words : {1, 100, 2000}) {
+      const models::Extent extent{.grid = grid, .text_tokens = words, .steps = 20, .batch = 2};
+      const uint64_t step = models::denoising_bytes(networks, extent, how).all();
+      const uint64_t text = models::encoding_bytes(*model.text_encoder, words, floating);
+      const uint64_t counted = std::max(std::max(step, text) + models::kOpsBytes,
+                                        models::decoding_bytes(*model.decoder, grid, how.dtype));
+      // Beside the constant, which would hide any error of the rest. Blocks of memory are rounded.
+      EXPECT_NEAR(static_cast<double>(work.of(extent) - models::kOpsBytes) /
+                      static_cast<double>(counted - models::kOpsBytes),
+                  1, 0.02)
+          << grid.height << " x " << grid.width << ", " << words;
     }
   }
 }

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import re
-import resource
 import shutil
-import signal
 import subprocess
 
 import pytest
@@ -19,6 +15,11 @@ pytest.importorskip("skimage")
 
 import numpy as np
 import tiny_ideogram4 as tiny
+from comparing import (
+    command,
+    compare,  # noqa: F401: a fixture
+    report,
+)
 from generating import (
     SETTINGS,
     SHAPE,
@@ -31,48 +32,6 @@ from PIL import Image
 from running import only_sentence
 from safetensors.numpy import load_file
 from skimage.metrics import peak_signal_noise_ratio, structural_similarity
-
-FLAGS_ALONE = ("--wrap-text", "--require-int8")
-
-
-def command(program, a, b, flags) -> list[str]:
-    settings, alone, flags = dict(SETTINGS), [], list(flags)
-    while flags:
-        flag = flags.pop(0)
-        if flag in FLAGS_ALONE:
-            alone.append(flag)
-        else:
-            settings[flag] = flags.pop(0)
-    words = [str(word) for pair in settings.items() if pair[1] is not None for word in pair]
-    return [str(program), "compare", *words, *alone, str(a), str(b)]
-
-
-@pytest.fixture
-def compare(built_program):
-    """compare(a, b, "--flag", value, ...) runs the program with SETTINGS of generating.py."""
-
-    def run(a, b, *flags, caption=tiny.CAPTION, environment=None, **options):
-        return subprocess.run(
-            [*command(built_program("octet"), a, b, flags), "-q"],
-            input=caption,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            env={**os.environ, **(environment or {})},
-            **options,
-        )
-
-    return run
-
-
-def no_constant(name):
-    raise AssertionError(f"{name} is not JSON")
-
-
-def report(done) -> dict:
-    assert done.returncode == 0 and done.stderr == "", done.stderr
-    return json.loads(done.stdout, parse_constant=no_constant)
-
 
 FLOAT_AND_INT8 = ("--a-linears", "float", "--json", "-")
 # A statistic in which nothing had part.
@@ -323,125 +282,3 @@ def test_gates(compare, model, tmp_path, flag):
     assert flag in sentence and "expected at least" in sentence
     # What is equal reaches every limit.
     assert compare(model, model, "--min-cosine", 1, "--min-psnr", 1000).returncode == 0
-
-
-# --- bad input -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("flag", "value"), [
-    ("--a-linears", "int4"), ("--b-linears", ""), ("--a-dtype", "f16"), ("--b-device", "tpu"),
-    ("--min-cosine", "1.5"), ("--min-cosine", "nan"), ("--min-psnr", "-1"), ("--min-psnr", "x"),
-    ("--pictures", ""), ("--images", "0"), ("--caption", None), ("--linears", "int8"),
-    ("--model", "x"), ("--out", "x.png"), ("--steps", "0")])
-def test_wrong_usage(compare, model, flag, value):
-    sentence = only_sentence(compare(model, model, flag, value), code=2)
-    assert flag in sentence
-    assert "octet compare --help" in sentence or "did you mean --a-linears?" in sentence
-
-
-def test_two_models_are_needed(built_program, model):
-    for models, word in (([], "A is missing"), ([model], "B is missing"),
-                         ([model] * 3, "was not expected")):
-        words = [built_program("octet"), "compare", "--caption", "-", *models]
-        done = subprocess.run(words, input="", capture_output=True, text=True, timeout=60)
-        assert word in only_sentence(done, code=2)
-
-
-def test_guidance_does_not_swallow_the_models(built_program, model):
-    settings = [str(word) for pair in SETTINGS.items() for word in pair]
-    words = [built_program("octet"), "compare", "-q", *settings, "--guidance", "2,1", model, model]
-    done = subprocess.run(words, input=tiny.CAPTION, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.parametrize("side", ["a", "b"])
-def test_a_bad_model_is_named_before_anything_runs(built_program, model, copy, side):
-    edit_tensors(copy / "vae", lambda tensors: tensors.pop("decoder.conv_in.weight"))
-    for bad, word in ((copy, "decoder.conv_in.weight"), (model / "nowhere", "no such file"),
-                      ("", "empty")):
-        pair = (bad, model) if side == "a" else (model, bad)
-        done = subprocess.run(command(built_program("octet"), *pair, ()), input=tiny.CAPTION,
-                              capture_output=True, text=True, timeout=60)
-        assert word in only_sentence(done)  # one line: no progress before it
-
-
-@pytest.mark.parametrize("side", ["a", "b"])
-def test_weights_that_are_no_numbers(compare, model, copy, side):
-    edit_tensors(copy / "vae",
-                 lambda tensors: tensors["decoder.conv_in.weight"].fill_(float("nan")))
-    pair = (copy, model) if side == "a" else (model, copy)
-    assert str(copy / "vae") in only_sentence(compare(*pair))
-
-
-def test_latents_of_other_shapes(compare, model, tmp_path):
-    """Each is a sound model, with tokens of other sizes."""
-    other = tiny.save_pipeline(tmp_path / "other", tiny.SHAPES["wide"])
-    sentence = only_sentence(compare(model, other, "--size", "64x64", "--guidance", "1"))
-    assert "the latents of" in sentence and "1024 tokens of 16 channels" in sentence
-    assert str(model) in sentence and str(other) in sentence
-
-
-def test_bad_captions_and_sizes(compare, model):
-    nowhere = model / "nowhere.json"
-    assert str(nowhere) in only_sentence(compare(model, model, "--caption", nowhere))
-    assert "image size" in only_sentence(compare(model, model, "--size", "7x8"), code=2)
-    # Once for both, not once for each.
-    odd = tiny.CAPTION.replace('"high_level_description"', '"descripton"')
-    done = compare(model, model, caption=odd)
-    assert done.returncode == 0 and len(done.stderr.splitlines()) == 1
-    assert 'unknown key "descripton"' in done.stderr
-    assert "--require-int8" in only_sentence(
-        compare(model, model, "--require-int8", "--b-device", "ref"))
-    assert compare(model, model, "--require-int8", "--a-linears", "float").returncode == 0
-
-
-@pytest.mark.parametrize("place", ["nowhere/p", "file/p", "x" * 300])
-def test_pictures_that_cannot_be_written(compare, model, tmp_path, place):
-    (tmp_path / "file").write_text("")
-    sentence = only_sentence(compare(model, model, "--pictures", tmp_path / place))
-    assert str(tmp_path / place) in sentence
-    assert len(list(tmp_path.rglob("*"))) == 1
-
-
-def test_temporary_files(compare, model, tmp_path):
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    there = {"TMPDIR": str(temporary)}
-    assert compare(model, model, environment=there).returncode == 0
-    assert list(temporary.iterdir()) == []
-    # The limit on the size of files stands for a full disk: both fail in write().
-    full = compare(
-        model, model, environment=there,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)),
-        restore_signals=False,  # Python ignores SIGXFSZ, and so shall the program
-    )
-    sentence = only_sentence(full)
-    assert str(temporary) in sentence and "TMPDIR" in sentence
-    nowhere = {"TMPDIR": str(temporary / "nowhere")}
-    assert "TMPDIR" in only_sentence(compare(model, model, environment=nowhere))
-
-
-@pytest.mark.parametrize(("moment", "steps"), [
-    ("A: text encoder", 1000), ("A: denoising", 1000),
-    (r"A: denoising: [1-9]\d\d/3000", 30),  # three images are complete, and stay
-    ("B: denoising", 10)])
-def test_interruption(built_program, model, tmp_path, moment, steps):
-    words = command(built_program("octet"), model, model,
-                    ["--steps", steps, "--images", "100", "--pictures", tmp_path / "p"])
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True) as process:
-        process.stdin.write(tiny.CAPTION)
-        process.stdin.close()
-        for line in process.stderr:
-            if re.match(moment, line):
-                break
-        process.send_signal(signal.SIGINT)
-        rest = process.stderr.read().splitlines()
-        assert process.wait(timeout=30) == 130
-        assert process.stdout.read() == ""
-    assert rest[-1].startswith(f"octet: compare: stopped on request while {moment[0]} ran")
-    assert [line for line in rest if line.startswith("octet: ")] == rest[-1:]
-    pictures = len(list(tmp_path.glob("p-a-*.png")))
-    assert len(list(tmp_path.iterdir())) == pictures
-    assert pictures == 100 if moment[0] == "B" else pictures < 100
-    assert pictures > 0 or steps != 30

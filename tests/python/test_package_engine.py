@@ -10,14 +10,12 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
-from pathlib import Path
 
 import numpy as np
 import octet
 import pytest
-from conftest import BUILD, REPOSITORY
+from conftest import REPOSITORY
 
 MODEL = REPOSITORY / "models" / "demo"
 CAPTION = json.loads((MODEL / "demo.json").read_text())
@@ -76,6 +74,32 @@ def test_pictures_as_png(engine):
     np.testing.assert_array_equal(np.asarray(opened), engine.render(CAPTION, **QUICK, seed=3).image)
     assert opened.text["seed"] == "3" and opened.text == made.metadata[0]
     assert image.open(io.BytesIO(previews[0].image)).size == (4, 4)
+    small = engine.render(CAPTION, **png, level=9, scale=8, preview=previews.append)
+    assert small.image != made.image
+    np.testing.assert_array_equal(np.asarray(image.open(io.BytesIO(small.image))), opened)
+    assert image.open(io.BytesIO(previews[-1].image)).size == (32, 32)
+    for wrong in ({"level": 10}, {"scale": 0, "preview": previews.append}):
+        with pytest.raises(octet.InvalidRequest, match=next(iter(wrong))):
+            engine.render(CAPTION, **{**png, **wrong})
+    with pytest.raises(octet.InvalidRequest, match="level"):
+        engine.render(CAPTION, **QUICK, level=9)
+
+
+def test_loras_of_a_request_are_for_it_alone(engine, tmp_path):
+    layer = "transformer.layers.0.attention.o"
+    tensors = {f"{layer}.lora_A.weight": (1, 512), f"{layer}.lora_B.weight": (512, 1)}
+    header = {
+        name: {"dtype": "F32", "shape": shape, "data_offsets": [2048 * i, 2048 * (i + 1)]}
+        for i, (name, shape) in enumerate(tensors.items())
+    }
+    text = json.dumps(header).encode()
+    path = tmp_path / "style.safetensors"
+    path.write_bytes(len(text).to_bytes(8, "little") + text + np.ones(1024, np.float32).tobytes())
+    plain = engine.render(CAPTION, **QUICK, seed=3).image
+    styled = engine.render(CAPTION, **QUICK, seed=3, loras=[f"{path}:0.5"])
+    assert not np.array_equal(styled.image, plain)
+    assert "style.safetensors" in json.dumps(styled.metadata[0])
+    np.testing.assert_array_equal(engine.render(CAPTION, **QUICK, seed=3).image, plain)
 
 
 def test_progress_and_previews_on_the_thread_that_called(engine):
@@ -302,106 +326,3 @@ def test_a_forked_child_is_told_that_the_engine_stayed_behind(engine):
             status = 0 if "forked" in str(error) else 2
         os._exit(status)
     assert os.waitpid(child, 0)[1] == 0
-
-
-# --- files ---
-
-
-def test_inspect():
-    found = octet.inspect(MODEL)
-    assert [part.part for part in found.parts] == [
-        *("transformer", "unconditional_transformer", "text_encoder", "vae"),
-    ]  # fmt: skip
-    linears = found.parts[0].linears
-    assert {linear.runs for linear in linears} == {"int8", "bf16"}
-    assert found.checkpoint is None and not found.problem
-    one = octet.inspect(MODEL / "transformer").checkpoint
-    assert one.dtypes["I8"].tensors == sum(linear.runs == "int8" for linear in linears)
-    assert one.tensors[0].shape and one.total_bytes > 0 and json.dumps(one.as_dict())
-    with pytest.raises(octet.OctetError, match="[Nn]o such file"):
-        octet.inspect("no.safetensors")
-    with pytest.raises(octet.OctetError):
-        octet.inspect(__file__)
-
-
-def test_quantize(tmp_path):
-    steps = []
-    out = tmp_path / "int8.safetensors"
-    source = REPOSITORY / "models" / "demo-bf16" / "transformer"
-    report = octet.quantize(
-        source, out, recipe="rowwise", protect="*.0.*", device="cpu", verify=True,
-        progress=steps.append,
-    )  # fmt: skip
-    (network,) = report.networks
-    assert report.verified and report.recipe == "rowwise" and network.int8 > 0
-    assert report.files and Path(report.files[0]).exists() and steps[-1].done == steps[-1].total
-    stored = octet.inspect(out).parts[0].linears
-    assert sum(linear.runs == "int8" for linear in stored) == network.int8
-
-    def fail(_) -> None:
-        raise Mine
-
-    for callback, error in ((fail, Mine), (lambda _: False, octet.OctetError)):
-        with pytest.raises(error):
-            octet.quantize(source, tmp_path / "other.safetensors", progress=callback)
-    for options in ({"recipe": "int4"}, {"dialect": "none"}, {"device": "tpu"}):
-        with pytest.raises(octet.OctetError):
-            octet.quantize(source, tmp_path / "other.safetensors", **options)
-
-
-# --- the package ---
-
-
-def test_devices():
-    names = {device.name: device for device in octet.devices()}
-    assert not names["cpu"].unavailable and names["cpu"].int8_kernel
-    assert names["ref"].as_dict()["name"] == "ref"
-
-
-def run_python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *arguments],
-        env={**os.environ, "PYTHONPATH": str(BUILD / "python"), **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def test_the_self_test():
-    done = run_python("-m", "octet")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.startswith(f"octet {octet.__version__} (")
-    assert "\n  cpu: ok\n" in done.stdout and "FAILED" not in done.stdout
-
-
-def test_the_self_test_fails_with_a_kernel_that_is_not_there():
-    done = run_python("-m", "octet", OCTET_FORCE_KERNEL="none")
-    assert done.returncode == 1
-    assert "cpu: FAILED: gemm: there is no kernel named none" in done.stdout
-
-
-def test_importing_takes_no_framework():
-    done = run_python(
-        "-c",
-        "import sys\n"
-        "for name in ('torch', 'numpy', 'PIL', 'diffusers'): sys.modules[name] = None\n"
-        "import octet\n"
-        "octet.devices()\n"
-        "for call in (lambda: octet.int8_mm(b'', b''), lambda: octet.torch,\n"
-        f"             lambda: octet.Engine({str(MODEL)!r}).render('', output='pil')):\n"
-        "    try: call()\n"
-        "    except (octet.OctetError, ImportError) as error: print(error)\n",
-    )
-    assert done.returncode == 0, done.stderr
-    numpy, torch, pillow = done.stdout.splitlines()
-    assert "pip install numpy" in numpy and "torch" in torch and "pip install pillow" in pillow
-
-
-def test_every_name_is_there_and_documented():
-    for name in octet.__all__:
-        value = getattr(octet, name)
-        assert name == "__version__" or value.__doc__, f"octet.{name} has no docstring"
-    assert {"torch", "diffusers", "comfy"} <= set(dir(octet))
-    with pytest.raises(AttributeError):
-        octet.nothing

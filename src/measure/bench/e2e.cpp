@@ -91,7 +91,7 @@ void E2eBencher::use_random_weights() {
   job_ = engine::make_job(session_->facts(), {}, std::move(asked));
   if (!keeps_data_on_host(session_->backend())) return;  // a GPU says itself when it is full
   const EngineInfo info = session_->info();
-  auto bytes = static_cast<double>(info.work_bytes);
+  auto bytes = static_cast<double>(session_->work_bytes().of(job_->extent()));
   for (const PartPlace& place : info.plan) bytes += static_cast<double>(place.bytes);
   check_free_memory(fmt::format("bench e2e: all parts with {} layers", request_.layers), bytes);
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/log.h"
 #include "formats/json.h"
 #include "formats/text.h"
 #include "models/ideogram4/caption_rules.h"
@@ -149,11 +148,11 @@ std::string caption_for_model(std::string_view text, const std::string& what, bo
   } else if (!report.as_given.empty()) {
     remedy = sentence("; `any_caption` runs it anyway");
   }
-  // So that one correction is enough.
+  // Warnings, too, so that one correction is enough.
   const Sentence warnings =
       listed(report, [](const CaptionFinding& finding) { return !is_error(finding); });
-  if (!warnings.empty()) log::warning("{}: {}", what, warnings);
-  fail("{}: {}{}", what, listed(report, is_error), remedy);
+  fail("{}: {}{}{}{}", what, listed(report, is_error), remedy,
+       warnings.empty() ? "" : "; also, as warnings: ", warnings);
 }
 
 std::vector<Sentence> caption_warnings(std::string_view text, const std::string& what, bool any) {

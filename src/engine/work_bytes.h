@@ -1,0 +1,32 @@
+// What pictures take of a device's memory beside weights. The footprint runs parts while none of
+// their weights is loaded, so it is asked when a model is opened, at a few sizes; what a picture of
+// any other takes follows from these counts, at once and on any thread.
+#pragma once
+
+#include <cstdint>
+
+#include "models/family.h"
+#include "models/footprint.h"
+
+namespace octet::engine {
+
+class WorkBytes {
+ public:
+  WorkBytes() = default;
+  WorkBytes(models::Model& model, const models::RunAs& networks, const models::RunAs& text);
+
+  uint64_t of(const models::Extent& extent) const;
+  // Of a picture of 1024 x 1024 pixels.
+  uint64_t usual() const { return of(usual_); }
+
+ private:
+  // Activations grow by as much with every token of the picture, of its text and every step.
+  struct Growth {
+    double base = 0, per_token = 0, per_text_token = 0, per_step = 0;
+    double at(const models::Extent& extent) const;
+  };
+  Growth denoising_, encoding_, decoding_;
+  models::Extent usual_;
+};
+
+}  // namespace octet::engine
