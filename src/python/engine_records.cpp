@@ -1,4 +1,4 @@
-// What an engine takes and tells: pictures, reports, jobs and captions, as records.
+// What an engine takes and returns, as records: pictures, reports, jobs and captions.
 #include <nanobind/operators.h>
 #include <nanobind/stl/optional.h>
 
@@ -34,7 +34,7 @@ nb::bytes png(const T& picture) {
 void bind_pictures(nb::module_& module) {
   module.def("encode_png", &png<Picture>, "picture"_a);
   module.def("encode_png", &png<Preview>, "preview"_a);
-  Record<RenderProgress>(module, "Progress", "How far an engine is.")
+  Record<RenderProgress>(module, "Progress", "The progress of an engine.")
       .value("stage", [](const RenderProgress& state) { return word_of(state.stage); })
       .field("done", &RenderProgress::done)
       .field("total", &RenderProgress::total)
@@ -43,7 +43,7 @@ void bind_pictures(nb::module_& module) {
       .value("eta_s", [](const RenderProgress& state) {
         return state.eta_s < 0 ? std::optional<double>() : state.eta_s;
       });
-  Record<Preview>(module, "Preview", "A small, rough picture of what a step led to.")
+  Record<Preview>(module, "Preview", "A small, rough rendering of the latent after a step.")
       .field("image", &Preview::image)
       .field("step", &Preview::step)
       .field("steps", &Preview::steps)
@@ -61,7 +61,7 @@ void bind_pictures(nb::module_& module) {
 }
 
 void bind_report(nb::module_& module) {
-  Record<KernelUse>(module, "KernelUse", "What a class of linears ran on.")
+  Record<KernelUse>(module, "KernelUse", "How a class of linears ran.")
       .field("layer", &KernelUse::layer)
       .field("path", &KernelUse::path)
       .field("kernel", &KernelUse::kernel)
@@ -72,13 +72,13 @@ void bind_report(nb::module_& module) {
       .field("op", &OpShare::op)
       .field("calls", &OpShare::calls)
       .field("us", &OpShare::us);
-  Record<LinearCount>(module, "LinearCount", "How linears ran, by their number.")
+  Record<LinearCount>(module, "LinearCount", "How linears ran, by number of linears.")
       .field("int8", &LinearCount::int8)
       .field("protected", &LinearCount::protected_)
       .field("kept", &LinearCount::kept)
       .field("floating", &LinearCount::floating)
       .field("fake", &LinearCount::fake);
-  Record<BranchUse>(module, "BranchUse", "A branch of the steps: a network and what it is told.")
+  Record<BranchUse>(module, "BranchUse", "One evaluation of a network within a step.")
       .field("name", &BranchUse::name)
       .field("network", &BranchUse::network)
       .field("steps", &BranchUse::steps)
@@ -110,7 +110,7 @@ void bind_report(nb::module_& module) {
 }
 
 void bind_info(nb::module_& module) {
-  nb::class_<Lora>(module, "Lora", "A LoRA that is merged into the networks.")
+  nb::class_<Lora>(module, "Lora", "A LoRA to merge into the networks.")
       .def(
           "__init__",
           [](Lora* at, const std::string& file, float strength,
@@ -125,11 +125,11 @@ void bind_info(nb::module_& module) {
       .def("__repr__", &record_text)
       .def("as_dict", &plain)
       .attr("__match_args__") = nb::make_tuple("file", "strength", "networks");
-  Record<PresetInfo>(module, "PresetInfo", "Steps, guidance and times that go with a model.")
+  Record<PresetInfo>(module, "PresetInfo", "Steps, guidance and times defined by a model.")
       .field("name", &PresetInfo::name)
       .field("official_name", &PresetInfo::official_name)
       .field("steps", &PresetInfo::steps);
-  Record<PartPlace>(module, "PartPlace", "Where a part's weights are between two uses.")
+  Record<PartPlace>(module, "PartPlace", "Where a part's weights are kept between uses.")
       .field("part", &PartPlace::part)
       .value("where", [](const PartPlace& place) { return word_of(place.where); })
       .field("bytes", &PartPlace::bytes);
@@ -150,7 +150,7 @@ void bind_info(nb::module_& module) {
       .field("presets", &EngineInfo::presets);
 }
 
-// What is known of a job, and of the engine that will render it.
+// What is known about a job and the engine that will render it.
 void bind_jobs(nb::module_& module) {
   Record<Job>(module, "Job", "A request that was checked by its engine.")
       .value("size", [](const Job& job) { return std::pair(job.size().width, job.size().height); })

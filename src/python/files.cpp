@@ -35,7 +35,7 @@ QuantizeReport run_quantize(QuantizeRequest request, const std::string& recipe,
 }
 
 void bind_quantize(nb::module_& module) {
-  Record<QuantizeStep>(module, "QuantizeStep", "How far quantize() is.")
+  Record<QuantizeStep>(module, "QuantizeStep", "The progress of quantize().")
       .value("stage", [](const QuantizeStep& step) { return word_of(step.stage); })
       .field("done", &QuantizeStep::done)
       .field("total", &QuantizeStep::total)
@@ -55,7 +55,7 @@ void bind_quantize(nb::module_& module) {
       .field("is_protected", &LinearError::is_protected)
       .field("worst_rows", &LinearError::worst_rows)
       .field("worst_columns", &LinearError::worst_columns);
-  Record<QuantizedNetwork>(module, "QuantizedNetwork", "What became of a network's linears.")
+  Record<QuantizedNetwork>(module, "QuantizedNetwork", "What happened to a network's linears.")
       .field("network", &QuantizedNetwork::network)
       .field("int8", &QuantizedNetwork::int8)
       .field("protected", &QuantizedNetwork::protected_)
