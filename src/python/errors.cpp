@@ -51,9 +51,9 @@ void translate(const std::exception_ptr& thrown, void*) {
 }  // namespace
 
 void bind_errors(nb::module_& module) {
-  octet_error = made(module, "OctetError",
-                     "Something failed. `field`: the argument that was wrong, or \"\".",
-                     nb::make_tuple(nb::borrow(PyExc_RuntimeError)));
+  octet_error =
+      made(module, "OctetError", "Something failed. `field`: the argument that was wrong, or \"\".",
+           nb::make_tuple(nb::borrow(PyExc_RuntimeError)));
   nb::borrow(octet_error).attr("field") = "";
   const nb::object base = nb::borrow(octet_error);
   invalid_request = made(module, "InvalidRequest", "An argument is wrong.",
