@@ -95,7 +95,7 @@ def test_errors_are_sentences(octet, operands):
         Octet("cpu", library=octet.library.with_name("no.so"))
     weight = octet.pack(w, col_scale)
     out = torch.empty(37, 50, dtype=torch.bfloat16)
-    with pytest.raises(OctetError, match="'relu' is no fusion"):
+    with pytest.raises(OctetError, match="'relu' is not a fusion"):
         octet.gemm(weight, a, row_scale, out, "relu")()
     with pytest.raises(OctetError, match="bias"):
         octet.gemm(weight, a, row_scale, out, "bias")()
