@@ -1,5 +1,5 @@
-"""Horizontal bars as SVG, without a plotting library. The page has a colour of its own, so that the
-text is readable wherever the picture stands, and follows the reader's choice of light or dark."""
+"""Horizontal bars as SVG, without a plotting library. The background has its own colour, so that
+the text is readable on any page, and follows the reader's choice of light or dark."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ text { fill: #1f2328; font: 13px sans-serif; }
 
 def bar_chart(title: str, about: str, groups: list, unit: str, better: str, digits: int = 1,
               one_scale: bool = False) -> str:
-    """about: what a bar is, and where and when it was measured. better: "higher" or "lower".
+    """about: what a bar shows, and where and when it was measured. better: "higher" or "lower".
     groups: (heading, [(label, value, ours)]). The longest bar is the largest value of its group,
     or of all groups with one_scale."""
     largest = max(value for _, bars in groups for _, value, _ in bars)
@@ -63,14 +63,14 @@ def page(title: str, about: str, corner: str, lines: list, height: float) -> str
          *lines, "</svg>", ""])
 
 
-# Apart from one another for most eyes, on white and on black.
+# Easy to tell apart for most eyes, on white and on black.
 PART_COLOURS = ("#d9480f", "#1971c2", "#f08c00", "#2f9e44", "#9c36b5", "#0c8599", "#868e96",
                 "#c2255c", "#846358")
 
 
 def stacked_chart(title: str, about: str, bars: list, unit: str) -> str:
-    """Shares of a whole. bars: (label, its whole, [(part, its share)]), each as long as the others;
-    a part has the same colour in all of them, and its percentage where there is room."""
+    """Shares of a whole. bars: (label, its whole, [(part, its share)]), all equally long; a part
+    has the same colour in all of them, and shows its percentage if there is room."""
     names = list(dict.fromkeys(name for *_, parts in bars for name, _ in parts))
     colours = {name: PART_COLOURS[i % len(PART_COLOURS)] for i, name in enumerate(names)}
     left, length = 250, LABEL + BAR - 250

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Octet as a backend of comfy-kitchen beside comfy-kitchen's own CUDA backend, on this GPU.
+"""Octet as a backend of comfy-kitchen, compared with comfy-kitchen's CUDA backend, on this GPU.
 
-Both are called as ComfyUI does, by comfy_kitchen.int8_linear() and its dispatch, on the same
-operands and stream. Results are held against each other before anything is timed. Cold: medians of
-calls that take turns, caches flushed before each. Under load: each alone without pause until the
-GPU has settled at its power limit. Overhead: what the host needs for a call of few rows beyond what
-it needs to launch Octet's kernels.
+Both are called as in ComfyUI, through comfy_kitchen.int8_linear() and its dispatch, on the same
+operands and stream. Results are compared before anything is timed. Cold: medians of alternating
+calls, caches flushed before each. Under load: each alone without pause until the GPU has settled at
+its power limit. Overhead: the host's time for a call of few rows beyond that of launching Octet's
+kernels.
 
     bench/comfy_backend.py [--quick] [--rounds N] [--json F] [--markdown F]
 
@@ -45,7 +45,7 @@ LABELS = {OURS: "Octet", OURS_FLOAT32: "Octet, float32 codes", KITCHEN: "comfy-k
 
 
 def missing() -> str:
-    """Why nothing can be measured here; empty where it can."""
+    """Why nothing can be measured here; empty if it can."""
     try:
         import torch
     except ImportError:
@@ -105,7 +105,7 @@ class Case:
 
 @contextlib.contextmanager
 def contestant(name: str):
-    """Calls of comfy-kitchen go there."""
+    """Directs calls of comfy-kitchen there."""
     import comfy_kitchen
     from octet.comfy import backend
 
@@ -140,7 +140,7 @@ def measure_case(torch, turns, shape, rounds: int) -> dict:
 
 
 def host_us(torch, work) -> float:
-    """Of one call, the median of batches; the GPU is done long before the host is."""
+    """Per call, the median over batches; the GPU is done long before the host."""
     def batch() -> float:
         torch.cuda.synchronize()
         begin = time.perf_counter()
@@ -153,7 +153,7 @@ def host_us(torch, work) -> float:
 
 
 def launch_work(torch, case: Case):
-    """Octet's two kernels alone, with all that they need made before."""
+    """Only Octet's two kernels, with everything they need made beforehand."""
     from octet import _octet
     from octet.torch import runtime
 
@@ -210,8 +210,8 @@ def markdown(report: dict) -> str:
              f"`bench/comfy_backend.py --rounds {report['rounds']}`.", "",
              *table(report, "cold_us", "int8_linear in bf16, caches flushed"),
              *table(report, "loaded_us", "The same under load"),
-             f"A call of {m} x {k} by {n} x {k} takes so many us of the host: {calls}. "
-             f"Launching Octet's kernels alone takes {host['launch']:.1f}: in float32 codes the "
+             f"A call of {m} x {k} by {n} x {k} takes this many us of the host: {calls}. "
+             f"Launching only Octet's kernels takes {host['launch']:.1f}: in float32 codes the "
              f"call costs {host[OURS_FLOAT32] - host['launch']:.1f} us on top of its kernels.", ""]
     return "\n".join(lines)
 
@@ -247,7 +247,7 @@ def measure(arguments) -> dict:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--quick", action="store_true",
-                        help=f"m = {QUICK_ROWS[0]} alone, {QUICK_ROUNDS} rounds")
+                        help=f"only m = {QUICK_ROWS[0]}, {QUICK_ROUNDS} rounds")
     parser.add_argument("--rounds", type=int, help=f"default: {ROUNDS}")
     parser.add_argument("--json", type=Path, help="write the results there")
     parser.add_argument("--markdown", type=Path, help="write the tables there too")

@@ -1,4 +1,4 @@
-"""One INT8 linear on this CPU: Octet beside what people install from PyPI.
+"""One INT8 linear on this CPU: Octet compared with what people install from PyPI.
 
 Everything runs on the same shapes, the same number of threads and f32 activations in and out, and
 includes quantizing the activations. The contestants take turns, so that a busy neighbour or a
@@ -170,7 +170,7 @@ def print_table(result):
 
 
 def write_svg(results, path):
-    """Octet and, per library, its fastest way."""
+    """Octet and, for each library, its fastest path."""
     groups = []
     for result in results:
         fastest = {}
@@ -196,7 +196,7 @@ def main():
     parser.add_argument("--svg", type=Path)
     arguments = parser.parse_args()
     if not OCTET.is_file():
-        sys.exit(f"{OCTET} is not there; run `make build` first")
+        sys.exit(f"{OCTET} does not exist; run `make build` first")
     results = []
     for item in arguments.shapes.split(";"):
         shape = tuple(map(int, item.split(",")))

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""One forward pass of full-size Ideogram 4 as diffusers has it: bf16, FP8 by rows, and INT8 by
+"""One forward pass of full-size Ideogram 4 in diffusers: bf16, row-wise FP8, and INT8 by
 `octet.torch.quantize_`, all compiled, with random weights and cuDNN's attention.
 
-The mask of the model, which forbids nothing in a single picture, is left out for all contestants:
-with it PyTorch takes an attention kernel that is four times as slow. Contestants run one after the
-other without pause, then once more in the opposite order; medians of all passes count. Outputs are
+The model's mask, which hides nothing in a single picture, is left out for all contestants: with it
+PyTorch uses an attention kernel that is four times as slow. Contestants run one after the other
+without pause, then once more in the opposite order; medians of all passes count. Outputs are
 compared with those of bf16.
 
     bench/diffusers_step.py [--json F] [--seconds S] [--text-tokens N] [--size S] [--layers N]
                             [--paths bf16,fp8_row,octet_rowwise,octet_convrot] [--eager]
                             [--whole] [--profile FOLDER] [--device D]
 
-Compiled is the block, once for all of them (diffusers' compile_repeated_blocks), or with --whole
+The block is compiled, once for all of them (diffusers' compile_repeated_blocks), or with --whole
 the model, which takes minutes. --profile writes a trace of one pass of each contestant, for `octet
 audit`, and prints where its time goes. Needs torch, diffusers and the package octet.
 """
@@ -34,7 +34,7 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 PATHS = ("bf16", "fp8_row", "octet_rowwise", "octet_convrot")
-# Classes of kernels by parts of their names; the first that fits counts.
+# Classes of kernels by parts of their names; the first match counts.
 CLASSES = {
     "INT8 GEMM": ("gemm_sm90", "gemm_sm80"),
     "quantize": ("quantize",),

@@ -37,7 +37,7 @@ struct WrittenTensor {
 };
 
 // The tensors of a model with its linears in `linears`: "I8" in ComfyUI's dialect, "F8_E4M3" or
-// "BF16". Of transformers only the large ones.
+// "BF16". Of networks only the large ones.
 class FullSizeTensors : public nn::WeightVisitor {
  public:
   FullSizeTensors(std::string linears, bool only_large)

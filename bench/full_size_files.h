@@ -1,4 +1,4 @@
-// Files of full size and of random numbers, to load and to time.
+// Full-size files of random numbers, for timing loads.
 #pragma once
 
 #include <filesystem>
@@ -9,7 +9,7 @@
 namespace octet::bench {
 
 // `kind`: int8, fp8, text_fp8 or text_bf16, or a whole model: model_int8, model_fp8. `layers`: of a
-// transformer.
+// network.
 void write_full_size(const std::string& kind, const std::filesystem::path& folder, int64_t layers,
                      ThreadPool& pool);
 

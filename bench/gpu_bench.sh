@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Everything that is measured on a GPU, one after the other: Octet's kernels are chosen; its
-# linears, its quantization, its step and whole pictures timed; then its linears and its step beside
-# torch's, Triton's and comfy-kitchen's. Results are left in build/.
+# Measures everything on a GPU, one after the other: chooses Octet's kernels; times its linears, its
+# quantization, its step and whole pictures; then compares its linears and its step with those of
+# torch, Triton and comfy-kitchen. Results are left in build/.
 set -euo pipefail
 # shellcheck source=tools/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../tools/common.sh"
@@ -19,7 +19,7 @@ bench/peers.py.
 END
 }
 
-# Without a GPU the build would take minutes and then be of no use.
+# Without a GPU the build would take minutes and then be useless.
 has_gpu() {
   if have nvidia-smi && [[ "$(nvidia-smi -L 2>/dev/null)" == *"GPU "* ]]; then
     return 0
@@ -85,7 +85,7 @@ if ! python=$(gpu_python); then
     ".venv/bin/python has torch with a CUDA device and triton; pip install torch"
   exit 1
 fi
-say "beside torch, Triton and comfy-kitchen"
+say "comparing with torch, Triton and comfy-kitchen"
 "$python" bench/peers.py --json build/gpu_peers.json --markdown build/gpu_peers.md \
   --plots build "$@"
 say "to publish: $python bench/peers.py --from-json $json --plots docs"

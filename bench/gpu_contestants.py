@@ -1,5 +1,5 @@
 """The contestants of bench/peers.py: how each multiplies the same operands, and what its result has
-to be. Everything takes its output as an argument, so that it can be poisoned before."""
+to be. Everything takes its output as an argument, so that it can be poisoned beforehand."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Contestant(NamedTuple):
     work: object  # a function without arguments
     out: torch.Tensor | None  # none: work() returns its result, in memory that it allocates
     kind: str  # of its result: which check it has to pass
-    also: tuple = ()  # whatever else it has to write: poisoned too before its result is checked
+    also: tuple = ()  # whatever else it has to write: also poisoned before the check
 
 
-# --- what torch.compile makes of the passes around a GEMM ----------------------------------------
+# --- passes around a GEMM, compiled by torch.compile ---------------------------------------------
 
 
 def _dequantize(sums, row_scale, col_scale, bias, out):
@@ -90,7 +90,7 @@ def quantized_tensor(x):
 
 
 class WeightOperand:
-    """One weight [n, k] in every form that a contestant wants, made once for all its cases."""
+    """One weight [n, k] in every form that contestants take, made once for all its cases."""
 
     def __init__(self, octet, n: int, k: int, with_bias: bool, gate_up: bool = False):
         self.n, self.k = n, k
@@ -149,8 +149,8 @@ class Rows:
 
 
 def gemms(octet, turns, passes, rows: Rows, notes: dict):
-    """{name: function that makes a Contestant}. Making one may fail where a library does not take
-    the shape. notes gets what is worth telling about a contestant."""
+    """{name: function that makes a Contestant}. Making one may fail if a library does not take the
+    shape. notes receives remarks about contestants."""
     weight, out = rows.weight, rows.out
     bias16 = None if weight.bias is None else weight.bias.bfloat16()
     fusion = "none" if weight.bias is None else "bias"
@@ -239,8 +239,8 @@ def swiglus(octet, turns, passes, rows: Rows, notes: dict):
 
 
 def linears(octet, passes, rows: Rows, notes: dict):
-    """What a whole linear needs beside a GEMM, and whole linears: activations in bf16 come in. As
-    gemms(), into buffers of their own: what the GEMMs multiply stays."""
+    """What a whole linear needs besides a GEMM, and whole linears, from activations in bf16. Like
+    gemms(), but into buffers of their own: what the GEMMs multiply stays."""
     weight = rows.weight
     values, scales = torch.empty_like(rows.q), torch.empty_like(rows.scale)
     fp8, fp8_scale = torch.empty_like(rows.fp8), torch.empty_like(rows.fp8_scale)
@@ -274,7 +274,7 @@ def linears(octet, passes, rows: Rows, notes: dict):
 
 
 def poison(contestant: Contestant) -> None:
-    """Its buffers may hold the right values from another's run: after this, none does."""
+    """Its buffers may contain right values from another's run: after this, none do."""
     for tensor in filter(lambda tensor: tensor is not None, (contestant.out, *contestant.also)):
         if tensor.dtype == FP8:
             tensor.view(torch.int8).fill_(127)  # a NaN
@@ -291,8 +291,8 @@ def scaled(sums, rows: Rows, part=slice(None)):
 
 
 def check_ours(contestant: Contestant, rows: Rows) -> None:
-    """Rows from both ends against the product in float64, where sums of int8 products are exact.
-    The SwiGLU has an exponential in it, which torch computes in its own way."""
+    """Compares rows from both ends with the product in float64, where sums of int8 products are
+    exact. The SwiGLU contains an exponential, which torch computes in its own way."""
     kind, out = contestant.kind, contestant.out
     ends = min(rows.m, 128)
     for part in (slice(0, ends), slice(rows.m - ends, rows.m)):

@@ -1,4 +1,4 @@
-"""Timing on a GPU: interleaved, from memory and not from cache, by the GPU's own clock."""
+"""Timing on a GPU: interleaved, with cold caches, by the GPU's own clock."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import time
 
 
 class Turns:
-    """All work and all timing happens on one stream, which is never torch's default one: Octet is
-    given the same, and cannot be given that."""
+    """All work and all timing is on one stream, never torch's default one: Octet uses the same
+    stream, and cannot use the default one."""
 
-    # Rewritten before each timed call. Several times the L2 of any GPU so far; and writing it so
-    # often takes longer than Python needs to launch what is timed, a handful of compiled passes
-    # included, so that the launch is not what is timed.
+    # Rewritten before each timed call. Several times the L2 of any GPU so far; and writing it
+    # that often takes longer than Python needs to launch the timed work, even a handful of
+    # compiled passes, so that the launch is not part of the time.
     FLUSH_BYTES, FLUSHES = 512 << 20, 2
 
     def __init__(self, torch, stream):
@@ -68,9 +68,9 @@ class Turns:
                 {name: statistics.median(values) for name, values in launches.items()})
 
     def sustained(self, works: dict, seconds: float) -> dict:
-        """{name: microseconds}: each alone for so long, call after call and without a flush, timed
-        in the second half: by then the GPU has lowered its clock to what its power limit allows.
-        The mean of two passes, the second backwards: who comes first meets the coolest GPU."""
+        """{name: microseconds}: each alone for this long, call after call and without a flush,
+        timed in the second half: by then the GPU has lowered its clock to what its power limit
+        allows. The mean of two passes, the second backwards: the first has the coolest GPU."""
         calls = {name: max(10, int(seconds * 1e6 / 2 / self.medians({name: work}, rounds=3)[name]))
                  for name, work in works.items()}
         means = {name: [] for name in works}

@@ -1,4 +1,4 @@
-"""comfy-kitchen's INT8 linear, where the package is installed: what ComfyUI runs for INT8 files."""
+"""comfy-kitchen's INT8 linear, if the package is installed: what ComfyUI runs for INT8 files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ GROUP = 256  # of ConvRot: inputs that are rotated together
 
 @functools.cache
 def package():
-    """The module; raises a RuntimeError with the reason where there is none."""
+    """The module; raises a RuntimeError with the reason if there is none."""
     try:
         import comfy_kitchen
     except Exception as error:  # not installed, or a binary for another torch
@@ -29,7 +29,7 @@ def linear(x, weight, scale, bias=None, convrot: bool = False):
 
 
 def version_and_backend(x, weight, scale) -> str:
-    """Of its backends only one is native; the others would be another comparison."""
+    """Only one of its backends is native; the others would be another comparison."""
     import importlib.metadata
 
     arguments = {"x": x, "weight": weight, "weight_scale": scale, "bias": None,

@@ -1,17 +1,17 @@
-// How fast models come from files in the page cache to a device.
+// How fast models are loaded from files in the page cache to a device.
 //
-//   load_bench write int8|fp8|text_fp8|text_bf16 FOLDER   files of full size, of random numbers
+//   load_bench write int8|fp8|text_fp8|text_bf16 FOLDER   full-size files of random numbers
 //   load_bench write model_int8|model_fp8 FOLDER          a whole model of them
 //   load_bench transformers FOLDER|FILE... [options]      both networks, as the program loads them
 //   load_bench text PATH [options]                        one pass of the text encoder
 //   load_bench engine FOLDER [options]                    an engine, and the pictures after the
 //   first options: --device auto|cpu|cuda  --rounds 3  --threads 0  --tokens 300
-//            --layers 34: that write gives a transformer
-//            --float: transformers are loaded for floating point
-//            --once: of transformers, only the conditional one
-//            --preview: of an engine, a preview after each step
+//            --layers 34: of each network that write makes
+//            --float: networks are loaded for floating point
+//            --once: only the conditional network
+//            --preview: with engine, a preview after each step
 //
-// Each round prints its seconds and GB/s; the first one includes what a process pays once.
+// Each round prints its seconds and GB/s; the first one includes one-time costs of a process.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -58,7 +58,7 @@ void report(const std::string& what, int round, double seconds, uint64_t bytes,
   std::fflush(stdout);
 }
 
-// Files of a folder that write() made, or those that were named.
+// The files of a folder made by write(), or those that were named.
 std::vector<models::PartFiles> network_files(const std::vector<std::string>& paths) {
   std::vector<models::PartFiles> files;
   for (const char* part : {"transformer", "unconditional_transformer"}) {
@@ -126,7 +126,7 @@ void run_text(const std::string& path, const LoadBenchOptions& options) {
              static_cast<double>(backend->memory().peak) * 1e-9);
 }
 
-// What a picture costs beside its steps and its decoding, in an engine that has made one.
+// What a picture costs besides its steps and its decoding, in an engine that has made one.
 void run_engine(const std::string& model, const LoadBenchOptions& options) {
   ModelOptions chosen;
   chosen.model = model;
@@ -162,7 +162,7 @@ void run_engine(const std::string& model, const LoadBenchOptions& options) {
   make("another seed", "a red fox in snow", {1024, 1024});
   make("another caption", "a blue house by the sea, in the evening", {1024, 1024});
   make("another size", "a blue house by the sea, in the evening", {768, 1280});
-  make("a caption that was there", "a red fox in snow", {1024, 1024});
+  make("an earlier caption", "a red fox in snow", {1024, 1024});
 }
 
 int run(const std::vector<std::string>& arguments) {

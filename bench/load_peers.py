@@ -1,10 +1,10 @@
-"""How fast PyTorch brings the same files to the GPU: what load_bench is compared with.
+"""How fast PyTorch loads the same files to the GPU, to compare load_bench with.
 
     python bench/load_peers.py FILE_OR_FOLDER... [--rounds 3]
 
-Two ways, both of the safetensors package: `load_file` and `.to("cuda")`, tensor by tensor, and
-`load_file(device="cuda")`. The files are read once before, so that they are in the page cache.
-No peer converts or rearranges anything, which the engine does on the way.
+Two ways, both with the safetensors package: `load_file` and `.to("cuda")`, tensor by tensor, and
+`load_file(device="cuda")`. The files are read once beforehand, so that they are in the page cache.
+Neither converts or rearranges anything, as the engine does on the way.
 """
 
 from __future__ import annotations

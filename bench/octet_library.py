@@ -1,7 +1,7 @@
 """Octet's INT8 linear in this process: liboctet.so through ctypes, see include/octet/octet.h.
 
-Tensors are torch's, on the device that was opened. A call puts its work on the stream that Octet()
-was given and returns; errors are raised as OctetError with the library's sentence.
+Tensors are torch's, on the device that was opened. A call queues its work on the stream passed to
+Octet() and returns; errors are raised as OctetError with the library's sentence.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ class OctetError(RuntimeError):
 
 
 class WrongResult(OctetError):
-    """Nothing is timed that does not compute the product."""
+    """What does not compute the product is not timed."""
 
 
 def _choice(choices: dict[str, int], name: str, noun: str) -> int:
     if name not in choices:
-        raise OctetError(f"'{name}' is no {noun}, expected one of {', '.join(choices)}")
+        raise OctetError(f"'{name}' is not a {noun}, expected one of {', '.join(choices)}")
     return choices[name]
 
 
@@ -69,7 +69,7 @@ def _dtype(tensor) -> int:
 
 
 def _address(tensor, dtype: str, shape: tuple) -> int:
-    """The library sees bare addresses, so what is wrong with a tensor must be noticed here."""
+    """The library sees bare addresses, so errors in a tensor must be found here."""
     if str(tensor.dtype) != f"torch.{dtype}" or tuple(tensor.shape) != shape:
         raise OctetError(f"a tensor is {tensor.dtype} {list(tensor.shape)}, expected "
                          f"torch.{dtype} {list(shape)}")
@@ -102,7 +102,7 @@ class Octet:
     def __init__(self, device: str, stream: int = 0, tune: str = "missing",
                  library: Path = LIBRARY):
         if not library.is_file():
-            raise OctetError(f"{library} is not there; build it with "
+            raise OctetError(f"{library} does not exist; build it with "
                              "tools/build.sh default octet_shared")
         self.library = library
         self._handle = None
@@ -112,7 +112,7 @@ class Octet:
                 function = getattr(self._library, f"octet_{name}")
                 function.restype, function.argtypes = result, arguments
         except (OSError, AttributeError) as error:  # no library at all, or not all of this one
-            raise OctetError(f"{library} cannot be used ({error}); build it anew with "
+            raise OctetError(f"{library} cannot be used ({error}); build it again with "
                              "tools/build.sh default octet_shared") from error
         handle = _POINTER()
         self._check(self._library.octet_device_open(
@@ -142,7 +142,7 @@ class Octet:
 
     @property
     def kernel(self) -> str:
-        """That the latest gemm ran."""
+        """The kernel of the latest gemm."""
         return self._text(self._library.octet_last_kernel)
 
     def pack(self, rows, scales, bias=None, gate_up: bool = False) -> Weight:
@@ -159,7 +159,7 @@ class Octet:
 
     def gemm(self, weight: Weight, a, row_scale, out, fusion: str = "none"):
         """A function that runs this GEMM; its arguments are checked once, here. It keeps them: the
-        library has their addresses alone."""
+        library has only their addresses."""
         m = a.shape[0]
         columns = weight.n // 2 if fusion == "swiglu" else weight.n
         arguments = (self._handle, weight.handle, byref(_codes(a, (m, weight.k))),

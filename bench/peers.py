@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Octet's INT8 linears, and one denoising step, beside what else a user can run on this GPU.
+"""Octet's INT8 linears and one denoising step, compared with what else runs on this GPU.
 
 Linears, all in one process, on the same operands and the same stream: bf16 (cuBLAS), torch._int_mm
 alone and with a compiled dequantization, fake INT8, FP8 with scales per row and per tensor, a fused
-INT8 kernel in Triton whose config is searched for each shape, and comfy-kitchen's INT8 linear where
-it is installed. Each result is checked against Octet's before it is timed, from buffers full of
-NaNs; Octet's own against the product in float64. The step: see step_peers.py.
+INT8 kernel in Triton whose config is searched for each shape, and comfy-kitchen's INT8 linear if it
+is installed. Each result is checked against Octet's before it is timed, from buffers full of NaNs;
+Octet's own against the product in float64. The step: see step_peers.py.
 
     bench/peers.py [--quick] [--only linears|step] [--rounds N] [--bias] [--json F] [--markdown F]
                    [--plots [FOLDER]]
@@ -50,7 +50,7 @@ def sentence_of(error) -> str:
 
 
 class Measurement:
-    """Fills a report, case by case; what stays the same from case to case."""
+    """Fills a report, case by case, and keeps what all cases share."""
 
     def __init__(self, torch, octet, turns, contestants, report: dict):
         self.torch, self.octet, self.turns, self.report = torch, octet, turns, report
@@ -64,8 +64,8 @@ class Measurement:
         print(f"{time.monotonic() - self.start:6.1f} s  {text}", file=sys.stderr, flush=True)
 
     def attempt(self, section: str, name: str, shape, m, work):
-        """What work() returns, or None when it failed: that is told and recorded, and the run goes
-        on. Not after a wrong result of Octet's, nor on a GPU that is no longer usable."""
+        """What work() returns, or None if it failed: that is reported and recorded, and the run
+        continues. Not after a wrong result of Octet's, nor on a GPU that is no longer usable."""
         try:
             return work()
         except WrongResult:
@@ -136,7 +136,7 @@ class Measurement:
             slow = ", ".join(f"{us:.0f} us to launch {peers_report.LABELS.get(name, name)}"
                              for name, us in self.launches.items())
             self.report["notes"] = [f"the host needs up to {slow}, more than the {hidden:.0f} us "
-                                    "that the flush hides: small times of it may hold some of that"]
+                                    "that the flush hides: small times may include some of that"]
 
     def weight(self, name: str, shape, plan: dict, with_bias: bool, swiglu_tokens=()) -> None:
         """The cases of one weight. plan: {section: numbers of rows}."""
@@ -187,7 +187,7 @@ def driver_version() -> str:
 
 
 def missing_for_gpu() -> str:
-    """What this Python lacks to measure, as the end of a sentence; empty when nothing."""
+    """What this Python lacks to measure, as the end of a sentence; empty if nothing."""
     try:
         import torch
         import triton  # noqa: F401
@@ -208,7 +208,7 @@ def measure_linears(measurement, arguments, save) -> None:
     tokens = QUICK_TOKENS if arguments.quick else TOKENS
     plan = {"linear": tokens} | ({} if arguments.quick else {"unaligned": UNALIGNED_TOKENS})
     for name, shape in LINEARS.items():
-        # A gated weight takes no bias, so that the comparison is one without it.
+        # A gated weight has no bias, so the comparison is without one.
         swiglu_tokens = tokens if name == "w13" and not arguments.bias else ()
         measurement.weight(name, shape, plan, arguments.bias, swiglu_tokens)
         save()
@@ -229,7 +229,7 @@ def measure_step(measurement, arguments, device: str, save) -> dict:
 
 
 def measure(arguments, save):
-    """(report, whether all went well). `save` is called with the report from time to time."""
+    """(report, whether everything succeeded). `save` is called with the report now and then."""
     # The passes to compile are small: starting a pool of compilers takes longer than they do.
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     import torch
@@ -286,7 +286,7 @@ def positive(text: str) -> int:
 
 
 def rendered(path: Path):
-    """(report, its tables) of a file; None after telling why it holds no report."""
+    """(report, its tables) of a file; None after printing why it is not a report."""
     try:
         report = json.loads(path.read_text(encoding="utf-8"))
         return report, peers_report.markdown(report)
@@ -299,7 +299,7 @@ def rendered(path: Path):
 
 
 def save_json(path, report: dict) -> bool:
-    """A disk that is full now does not end the run: the tables are printed in any case."""
+    """A full disk does not end the run: the tables are printed in any case."""
     try:
         if path:
             write_whole(path, json.dumps(report, indent=1) + "\n")
@@ -312,10 +312,10 @@ def save_json(path, report: dict) -> bool:
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--quick", action="store_true",
-                        help=f"m = {QUICK_TOKENS[0]} alone, {QUICK_ROUNDS} rounds, fewer paths")
+                        help=f"only m = {QUICK_TOKENS[0]}, {QUICK_ROUNDS} rounds, fewer paths")
     parser.add_argument("--only", choices=("linears", "step"), help="leave out the other")
     parser.add_argument("--rounds", type=positive, help=f"default: {ROUNDS}")
-    parser.add_argument("--bias", action="store_true", help="everybody adds a bias as well")
+    parser.add_argument("--bias", action="store_true", help="all contestants add a bias")
     parser.add_argument("--tune", choices=("off", "missing", "all"), default=TUNE,
                         help="which of Octet's kernels are chosen by measuring them first")
     parser.add_argument("--json", type=Path, help="write the results there")

@@ -1,4 +1,4 @@
-"""Tables and plots of bench/peers.py, made of its JSON alone: no figure is ever typed in."""
+"""Tables and plots of bench/peers.py, made only from its JSON: no figure is ever typed in."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ GEMMS = ("octet", "bf16", "int_mm", "int_mm_dequant", "fake_int8", "triton", "fp
          "fp8_tensor")
 SUSTAINED = ("octet", "bf16", "int_mm_dequant", "triton", "fp8_row", "fp8_tensor")
 SWIGLUS = ("octet", "octet_separate", "triton_separate", "bf16_separate")
-# Octet's work: these may not be left out.
+# Octet's own: these must not be left out.
 OWN = ("octet", "octet_plain", "octet_separate", "quantize", "quantize_rotated")
-# Whole linears, activations in bf16: (label, the times that it is the sum of).
+# Whole linears, activations in bf16: (label, the times that add up to it).
 LINEARS = (
     ("Octet", ("quantize", "octet")),
     ("Octet with ConvRot", ("quantize_rotated", "octet")),
@@ -79,13 +79,13 @@ def geometric_means(cases: list) -> dict:
 
 
 def linear_us(case: dict, parts) -> float | None:
-    """Of a whole linear; None when a part of it did not run."""
+    """Of a whole linear; None if a part of it did not run."""
     return sum(case["us"][part] for part in parts) if all(
         part in case["us"] for part in parts) else None
 
 
 def linear_means(cases: list) -> dict:
-    """As geometric_means(), of whole linears to Octet's: with ConvRot to Octet's with ConvRot."""
+    """Like geometric_means(), for whole linears: with ConvRot against Octet's with ConvRot."""
     means = {}
     for label, parts in LINEARS[2:]:
         ours = LINEARS[1 if label.endswith("ConvRot") else 0][1]
@@ -187,7 +187,7 @@ def step_table(step: dict) -> str:
 
 
 def how_chosen(report: dict) -> str:
-    """Nobody should have to guess who was given how much of a search."""
+    """Says how much each contestant was tuned."""
     counts = {case.get("notes", {}).get("triton_configs") for case in report["cases"]} - {None}
     searched = f" over {min(counts)}" if counts else ""
     searched += f" to {max(counts)}" if len(counts) > 1 else ""
@@ -303,7 +303,7 @@ def write_plots(report: dict, folder: Path) -> list:
         bars = [(STEPS[path], sum(step["ms"][path].values()), path.startswith(OURS))
                 for path in STEPS if path in step["ms"]]
         write("gpu_step.svg", "Time of one denoising step",
-              f"Both transformers, random weights; all but Octet: compiled PyTorch. {about}",
+              f"Both networks, random weights; all but Octet: compiled PyTorch. {about}",
               [(f"{step['size']} x {step['size']} pixels, {step['text_tokens']} text tokens",
                 bars)], "ms", "lower")
     return written

@@ -1,7 +1,7 @@
-// What it costs to read a weight in plain rows, where it lies, in place of a packed one: the same
-// GEMMs by the kernel that the planner takes for each, in turns. Random data; cold: each run after
-// the L2 was emptied, medians; load: each without pause for 0.17 s, four times, as often before the
-// other as after it: a GPU that grows warm lowers its clock.
+// What it costs to read a weight in plain rows, where it lies, instead of a packed one: the same
+// GEMMs by the kernel that the planner chooses for each, in turns. Random data; cold: each run
+// after flushing the L2, medians; load: each without pause for 0.17 s, four times, as often before
+// the other as after it, since a GPU that warms up lowers its clock.
 //
 //   plain_rows [cuda:0] [M...]       default: 512 2048 4096 4608 16384
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-"""What a GPU draws while something runs on it: NVML, asked from a thread of its own."""
+"""What a GPU draws while something runs on it: NVML, queried from a thread of its own."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ POWER_CAP = 0x4 | 0x80  # of its reasons for a lower clock: the limit, the brake
 
 
 class Gauge:
-    """A GPU by its UUID, "GPU-...", whatever number NVML gives it. Raises OSError where the library
-    or the GPU is not there."""
+    """A GPU by its UUID, "GPU-...", whatever number NVML gives it. Raises OSError if the library or
+    the GPU is missing."""
 
     def __init__(self, uuid: str):
         self._nvml = ctypes.CDLL("libnvidia-ml.so.1")
@@ -44,7 +44,7 @@ class Gauge:
 
 
 def gauge_of(torch, device):
-    """The gauge of torch's device; None where there is none."""
+    """The gauge of torch's device; None if there is none."""
     if torch.device(device).type != "cuda":
         return None
     try:
@@ -64,8 +64,8 @@ def counted_joules(gauge) -> float:
 
 @contextlib.contextmanager
 def sampled(gauge):
-    """Yields a dict that afterwards holds what was drawn, in the words of `power` of
-    `octet bench step`; empty where the gauge is None or does not answer."""
+    """Yields a dict that afterwards contains what was drawn, with the fields of `power` of
+    `octet bench step`; empty if the gauge is None or does not answer."""
     use, readings, ended = {}, [], threading.Event()
 
     def sample():

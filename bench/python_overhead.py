@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What a call of Octet costs the host, from Python, on a GPU that has next to nothing to do.
+"""What a call of Octet from Python costs the host, on a GPU with next to nothing to do.
 
     bench/python_overhead.py [--json F] [--calls N] [--device D]
 
-Rows are ways to the same small linear: the engine's call with its arguments ready (two launches and
-what it takes to get there), the function, the op through torch's dispatcher, the module, and the
-module in bf16 that it replaces. A way is timed until all its calls are issued, in turns; medians.
-The difference between a way and the engine's call is what Python adds.
+Rows are ways to run the same small linear: the engine's call with its arguments ready (two launches
+and what leads to them), the function, the op through torch's dispatcher, the module, and the module
+in bf16 that it replaces. Each is timed until all its calls are issued, in turns; medians. The
+difference to the engine's call is what Python adds.
 """
 
 from __future__ import annotations

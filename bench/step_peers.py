@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""One denoising step: Octet's beside the strongest PyTorch that can be put together (torch_dit.py).
+"""One denoising step: Octet compared with the fastest PyTorch that we could write (torch_dit.py).
 
-Each contestant has the GPU for itself and builds its own model of random numbers, so that only one
+Each contestant has the GPU to itself and builds its own model of random numbers, so that only one
 is in memory. Its steps follow one another without pause, conditional and unconditional passes
-alternating, at the clock that the power limit leaves. All contestants run once, then once more in
+alternating, at the clock that the power limit allows. All contestants run once, then once more in
 the opposite order; the means of the two medians count.
 
     bench/step_peers.py [--json F] [--markdown F] [--plots [FOLDER]] [--steps N] [--passes N]
@@ -11,8 +11,8 @@ the opposite order; the means of the two medians count.
                         [--layers N] [--device D] [--eager]
     bench/step_peers.py --from-json F [--markdown F] [--plots [FOLDER]]      without a GPU
 
-Needs build/octet; without torch Octet is measured alone. The results are written after every run,
-so that a command that is cut off leaves what it has.
+Needs build/octet; without torch only Octet is measured. The results are written after every run, so
+that a command that is cut off keeps what it has.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class Run(NamedTuple):
     """One contestant, once."""
 
     ms: dict  # {branch: median}
-    power: dict  # as `octet bench step` has it; empty where it is unknown
+    power: dict  # as in `octet bench step`; empty if it is unknown
     velocity: object = None  # the conditional one, on the host
-    about: dict = {}  # what the contestant says of itself and the device
+    about: dict = {}  # what the contestant says about itself and the device
 
 
 # --- Octet ---------------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ def octet_contestants(program: Path, case: StepCase, layers: int, device: str) -
 
 
 def attention_backend(torch, device):
-    """cuDNN's where it takes heads of 256, else FlashAttention's."""
+    """cuDNN's if it takes heads of 256, otherwise FlashAttention's."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     q = torch.randn(1, 2, 128, 256, device=device, dtype=torch.bfloat16)
@@ -163,8 +163,8 @@ def torch_step(torch, kind, run, sizes, case: StepCase, device, gauge) -> Run:
 
 
 def timed(torch, works: dict, steps: int, device, gauge=None):
-    """({name: [ms]}, what was drawn): two steps warm up. By the GPU's clock, or the host's where
-    there is none."""
+    """({name: [ms]}, what was drawn): two steps warm up. By the GPU's clock, or the host's if there
+    is none."""
     spans = {name: [] for name in works}
     on_gpu = torch.device(device).type == "cuda"
 
@@ -204,7 +204,7 @@ def distance(velocity, expected) -> float:
 
 
 def mean_of(dicts: list) -> dict:
-    """The mean of each entry that all have and that is a number."""
+    """The mean of each numeric entry that all have."""
     return {name: statistics.mean(entry[name] for entry in dicts) for name in dicts[0]
             if all(isinstance(entry.get(name), (int, float)) for entry in dicts)}
 
@@ -214,8 +214,8 @@ def measure(contestants: dict, case: StepCase, layers: int, say, passes: int = 2
     """{"size", "text_tokens", "layers", "steps", "passes", "ms": {path: {branch: ms}}, "power":
     {path: ...}, "runs": {path: [...]}, "off": {path: distance to bf16's velocity}, "about": of
     Octet, "left_out": {path: why}}. contestants: {path: a function that returns its Run}; every
-    other pass is backwards. A run that would likely end after `seconds` is not begun, but for
-    those of the first pass. `save` is told the result after every run."""
+    other pass is backwards. A run that would probably end after `seconds` is not begun, except
+    in the first pass. `save` receives the result after every run."""
     result = {"size": case.size, "text_tokens": case.text_tokens, "layers": layers,
               "steps": case.steps, "passes": passes, "ms": {}, "power": {}, "runs": {}, "off": {},
               "about": {}, "left_out": {}}
@@ -283,7 +283,7 @@ def parse_arguments():
     parser.add_argument("--paths", default=",".join(USUAL_PATHS),
                         help=f"of PyTorch, of {','.join(PATHS)}; default: {','.join(USUAL_PATHS)}")
     parser.add_argument("--seconds", type=float, default=220,
-                        help="begin no run of a later pass that would end after so many")
+                        help="begin no run of a later pass that would end after this many")
     parser.add_argument("--eager", action="store_true", help="nothing is compiled")
     parser.add_argument("--json", type=Path, help="write the results there")
     parser.add_argument("--from-json", type=Path, help="render these results, measure nothing")
@@ -309,7 +309,7 @@ def all_contestants(arguments, case: StepCase, step: dict, say):
         others, step["attention"] = torch_contestants(torch, paths, case, arguments.device, sizes,
                                                       not arguments.eager)
         return contestants | others, {"torch": torch.__version__, "cuda": torch.version.cuda}
-    except Exception as error:  # no torch, or one for another driver: Octet runs all the same
+    except Exception as error:  # no torch, or one for another driver: Octet still runs
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         step["left_out"] = dict.fromkeys(paths, reason)
         say(f"PyTorch is left out: {reason}")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws where the time of a denoising step goes, of the JSON that `octet bench step` writes.
+"""Draws where the time of a denoising step goes, from the JSON that `octet bench step` writes.
 
     octet bench step --size 1024 --json step_1024.json
     octet bench step --size 1024 --attention int8 --json step_1024_int8.json
@@ -31,7 +31,7 @@ REST = "other"
 
 
 def ops_of(bench: dict) -> dict:
-    """{op: its entries of both passes added up}, of a step."""
+    """{op: the sum of its entries in both passes} of a step."""
     sums = {}
     for branch in bench["branches"]:
         for op in branch["ops"]:
@@ -63,7 +63,7 @@ def label(bench: dict) -> str:
 def about(benches: list) -> str:
     first = benches[0]
     commits = ", ".join(dict.fromkeys(bench["commit"] for bench in benches))
-    return (f"Both transformers, {first['text_tokens']} text tokens, random weights. "
+    return (f"Both networks, {first['text_tokens']} text tokens, random weights. "
             f"{first['device'].split(',')[0]}, {first['date'][:10]}, commit {commits}")
 
 
@@ -113,7 +113,7 @@ def main() -> int:
         for path in arguments.files:
             benches.append(json.loads(path.read_text(encoding="utf-8")))
             if benches[-1].get("schema") != SCHEMA:
-                raise ValueError(f"{path}: is no result of octet bench step, expected {SCHEMA}")
+                raise ValueError(f"{path}: is not a result of octet bench step, expected {SCHEMA}")
         text = "\n".join(markdown(bench) for bench in benches)
         if arguments.markdown:
             write_whole(arguments.markdown, text)

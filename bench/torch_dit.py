@@ -1,6 +1,6 @@
 """Ideogram 4's transformer in plain PyTorch, as fast as PyTorch allows: q, k and v in one product
 and w1 and w3 in another, no mask, the text projected once per prompt, each block compiled, cuDNN's
-attention where it runs. Large linears are of the kinds in KINDS; the rest is bf16.
+attention if it runs. Large linears are of the kinds in KINDS; the rest is bf16.
 
 A test compares it with diffusers' transformer.
 """
@@ -38,7 +38,7 @@ class Sizes(NamedTuple):
         return self.heads * self.head_dim
 
 
-# --- kinds of linears: what is made of a weight [n, k], and the product with it ------------------
+# --- kinds of linears: the form of a weight [n, k], and the product with it ----------------------
 
 
 class Kind(NamedTuple):
@@ -103,7 +103,7 @@ KINDS = {
 
 
 def make_model(sizes: Sizes, kind: Kind, tensor) -> dict:
-    """tensor(name, shape): the weight of this name, of diffusers' layout but for attention.qkv and
+    """tensor(name, shape): the weight of this name, in diffusers' layout except attention.qkv and
     feed_forward.w13, whose rows follow one another."""
     d, a = sizes.hidden, sizes.modulation
 

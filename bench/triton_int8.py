@@ -1,5 +1,5 @@
 """A fused INT8 GEMM in Triton, as one would write it for one's own model: the peer to beat among
-what a user of PyTorch can have without CUDA.
+what a user of PyTorch can write without CUDA.
 
     out[m, n] = bf16((sum over k of a[m, k] * w[n, k]) * row_scale[m] * col_scale[n] + bias[n])
 
@@ -75,7 +75,7 @@ def _int8_gemm(a_at, w_at, out_at, row_scale_at, col_scale_at, bias_at, m, n, k,
 
 
 def launcher(config, group, a, w, row_scale, col_scale, bias, out):
-    """A function that runs one config, its blocks walked in groups of so many rows."""
+    """A function that runs one config, its blocks walked in groups of this many rows."""
     block_m, block_n, block_k, warps, stages = config
     (m, k), n = a.shape, w.shape[0]
     assert k % block_k == 0, f"k is {k}, expected a multiple of {block_k}"
@@ -98,7 +98,7 @@ def tuned(measure, *operands):
     """(name of the fastest config, function that runs it, how many were measured). `operands` as
     launcher() takes them; `measure` takes {name: function} and a number of rounds and returns
     {name: microseconds}. All are screened in few rounds, the best of them compared in more, and the
-    winner's groups after that. What this GPU or Triton cannot run is passed over."""
+    winner's groups after that. Configs that this GPU or Triton cannot run are skipped."""
     works, configs = {}, {}
 
     def add(config, group):

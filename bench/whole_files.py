@@ -1,5 +1,5 @@
-"""Files that are there as a whole or not at all: results of minutes on a GPU are not to be lost to
-an interruption, nor an older report to half of a new one."""
+"""Files that appear whole or not at all: an interruption must not lose results of minutes on a GPU,
+nor replace an older report with half of a new one."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Raises an OSError when write_whole() could not write there; leaves everything as it was."""
+    """Raises an OSError if write_whole() could not write there; leaves everything as it was."""
     if path.exists() and not path.is_file():
-        raise OSError(f"{path} is there and not a plain file")
+        raise OSError(f"{path} exists and is not a plain file")
     part = _beside(path.resolve())
     part.write_text("", encoding="utf-8")
     part.unlink()
 
 
 def check_folder(folder: Path) -> None:
-    """As check_writable(), for files in a folder, which is made where it is missing."""
+    """Like check_writable(), for files in a folder, which is created if it is missing."""
     folder.mkdir(parents=True, exist_ok=True)
     check_writable(folder / "plot.svg")

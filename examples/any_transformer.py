@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Any transformer in INT8: how near it is to BF16, how long it takes, what runs how.
+"""Any transformer in INT8: how close it is to BF16, how long it takes, what runs how.
 
-The denoiser of any pipeline of diffusers, on what it sees in its first step:
+The denoiser of any pipeline of diffusers, on the inputs of its first step:
 
     python examples/any_transformer.py --pipeline black-forest-labs/FLUX.1-schnell --device cuda
 
@@ -30,11 +30,11 @@ Call = tuple[nn.Module, dict[str, Any]]  # a model, and what it is called with
 
 
 class _Seen(Exception):
-    """Ends a pipeline at the call that was waited for."""
+    """Ends a pipeline at the call that it waits for."""
 
 
 def of_pipeline(args: argparse.Namespace) -> Call:
-    """The pipeline runs up to the model's first call."""
+    """Runs the pipeline up to the model's first call."""
     from diffusers import DiffusionPipeline
 
     pipe = DiffusionPipeline.from_pretrained(args.pipeline, dtype=torch.bfloat16).to(args.device)
@@ -94,7 +94,7 @@ def first_tensor(output: Any) -> Tensor:
 
 
 def timed(run: Callable[[], Tensor], repeats: int) -> tuple[Tensor, float]:
-    """The output, and milliseconds of the fastest run but the first."""
+    """The output, and milliseconds of the fastest run except the first."""
     output, best = run(), float("inf")
     for _ in range(repeats):
         if output.is_cuda:
@@ -116,10 +116,10 @@ def main() -> None:
     parser.add_argument("--model", help="a model of transformers")
     parser.add_argument("--tiny", action="store_true", help="a small Flux; for a first look")
     parser.add_argument("--prompt", default="A lighthouse on a cliff, at dusk.")
-    parser.add_argument("--size", type=int, help="of a pipeline's picture, instead of its own")
+    parser.add_argument("--size", type=int, help="of a pipeline's picture, instead of its default")
     parser.add_argument("--recipe", default="convrot", help="convrot, convrot:64 or rowwise")
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--compile", action="store_true", help="by torch.compile, as well")
+    parser.add_argument("--compile", action="store_true", help="with torch.compile, too")
     parser.add_argument("--repeats", type=int, default=3)
     args = parser.parse_args()
     if args.pipeline:
@@ -129,7 +129,7 @@ def main() -> None:
     elif args.tiny:
         model, inputs = of_tiny_flux(args)
     else:
-        parser.error("name a pipeline or a model, or take --tiny")
+        parser.error("name a pipeline or a model, or use --tiny")
 
     def run(called: Callable[..., Any]) -> tuple[Tensor, float]:
         with torch.inference_mode():

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Ideogram 4 in diffusers, its transformers in INT8.
+"""Ideogram 4 in diffusers, its networks in INT8.
 
 Weights in BF16 are quantized while they are loaded:
 
     python examples/diffusers_ideogram4.py --model FOLDER_OR_REPOSITORY --device cuda -o picture.png
 
-A checkpoint in any dialect that Octet reads takes their place, and of MODEL only the text encoder
-and the VAE are loaded:
+A checkpoint in any dialect that Octet reads replaces them, and of MODEL only the text encoder and
+the VAE are loaded:
 
     python examples/diffusers_ideogram4.py --model FOLDER_OR_REPOSITORY --device cuda \\
         --checkpoint int8.safetensors --unconditional int8_uncond.safetensors
@@ -46,7 +46,7 @@ def load(args: argparse.Namespace) -> Ideogram4Pipeline:
 def render(pipe: Ideogram4Pipeline, args: argparse.Namespace) -> None:
     started = time.perf_counter()
     guidance = [7.0] * (args.steps - args.steps // 16) + [3.0] * (args.steps // 16)
-    with octet.require_int8():  # an error where a linear that should be INT8 is not
+    with octet.require_int8():  # an error if a linear that should be INT8 is not
         image = pipe(
             args.prompt.read_text(),
             height=args.size,
@@ -65,22 +65,22 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--model", help="a folder in Hugging Face's layout, or a repository")
-    parser.add_argument("--checkpoint", help="transformers for it: a file, or a folder with both")
-    parser.add_argument("--unconditional", help="the second one, where that is a file of its own")
-    parser.add_argument("--recipe", default="convrot", help="of BF16 weights: convrot or rowwise")
+    parser.add_argument("--checkpoint", help="networks for it: a file, or a folder with both")
+    parser.add_argument("--unconditional", help="the second network, if it is a file of its own")
+    parser.add_argument("--recipe", default="convrot", help="for BF16 weights: convrot or rowwise")
     parser.add_argument("--prompt", type=Path, default=HERE / "poster.json", help="a caption")
     parser.add_argument("--size", type=int, default=1024)
     parser.add_argument("--steps", type=int, default=48)
-    parser.add_argument("--tokens", type=int, default=2048, help="that text is padded to")
+    parser.add_argument("--tokens", type=int, default=2048, help="to which text is padded")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--compile", action="store_true", help="the blocks, by torch.compile")
-    parser.add_argument("--save", help="a folder for the pipeline: it is in INT8 the next time")
+    parser.add_argument("--compile", action="store_true", help="the blocks, with torch.compile")
+    parser.add_argument("--save", help="a folder to save the pipeline to, in INT8")
     parser.add_argument("--tiny", action="store_true", help="random weights; for a first look")
     parser.add_argument("-o", "--out", default="picture.png")
     args = parser.parse_args()
     if not (args.model or args.tiny):
-        parser.error("name a model, or take --tiny")
+        parser.error("name a model, or use --tiny")
     with tempfile.TemporaryDirectory() as folder:
         if args.tiny:
             args.model, args.size, args.steps = tiny_model(folder), 64, 2
@@ -97,7 +97,7 @@ def main() -> None:
 
 
 def tiny_model(folder: str) -> str:
-    """A pipeline of Ideogram 4's parts, a few hundred channels wide at most."""
+    """A pipeline of Ideogram 4's parts, at most a few hundred channels wide."""
     from diffusers import (
         AutoencoderKLFlux2,
         FlowMatchEulerDiscreteScheduler,

@@ -19,18 +19,18 @@ folder=build/$preset
 if have ninja; then export CMAKE_GENERATOR=Ninja; fi
 if compiler=$(native_compiler); then export CXX=$compiler; fi
 
-# A checkout that was moved or copied still has the old place in its cache, which CMake refuses.
+# A checkout that was moved or copied still has the old path in its cache, which CMake refuses.
 cache=$folder/CMakeCache.txt
 if [ -f "$cache" ] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" "$cache"; then
   rm -rf "$cache" "$folder/CMakeFiles"
 fi
 
-# A folder that was asked for CUDA keeps it until it is told otherwise, though a preset would reset
-# it; not so for the tests' sake, whose kernels may be those of one architecture.
+# A folder configured with CUDA keeps it until told otherwise, although a preset would reset it. Not
+# after CHECK, which the tests use: its kernels may be those of one architecture.
 cuda=${CUDA:-}
 case "${cuda^^}" in
   "" | ON | OFF | AUTO | NVCC | CHECK) ;;
-  /*) cuda="" ;;  # other tools keep the toolkit's place in a variable of this name
+  /*) cuda="" ;;  # other tools keep the toolkit's path in a variable of this name
   *)
     complain "CUDA is '$cuda', expected on, off, auto, nvcc or check"
     exit 2
@@ -53,7 +53,7 @@ mkdir -p "$folder"
 # Its forty lines of findings matter only when it fails.
 if ! cmake --preset "$preset" "${options[@]}" >"$log" 2>&1; then
   cat "$log" >&2
-  complain "configuring $folder failed; CMake's message is above, the needs of a build are in" \
+  complain "configuring $folder failed; CMake's message is above, the build's dependencies are in" \
     "docs/dependencies.md"
   exit 1
 fi

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Fails on an #include or an import that breaks the layering, they point downward only, and on
-what belongs to one model where all are served.
+"""Fails on an #include or an import that does not point downward, and on facts of one model in
+code for all of them.
 
     tools/check_layers.py [ROOT]
 
 A layer is a folder under src/. MAY_INCLUDE is the whole rule for them; the rest of this file finds
-out which layer an include names. Beside the layers:
+out which layer an include names. Besides the layers:
   include/octet   the standard library and itself, so that users need no header of ours or others'
   apps            include/octet and the app's own folder; apps/cli also apps/demo
   the rest        anything: tests, bench
-CUDA headers belong to src/cuda, intrinsics to src/cpu. The layers of the Python package stand in
+CUDA headers belong to src/cuda, intrinsics to src/cpu. The layers of the Python package are in
 python_layers.py.
 """
 
@@ -63,7 +63,7 @@ HARDWARE_HEADERS = (
     (("*intrin.h", "arm_*.h"), "cpu", "an intrinsics header"),
 )
 
-# Sizes and names of a model's family stand in its folder; above it, models/family.h gives them.
+# Sizes and names of a model family are in its folder; above it, models/family.h provides them.
 MODEL_FOLDER = "src/models/ideogram4/"
 _MODEL_FACT = re.compile(r"\b(?:4608|12288|13824|18432|24576|53248)\b|ideogram4(?:::|@|/)")
 MODEL_EXCUSED = {
@@ -132,7 +132,7 @@ def offence_of(root: Path, includer: PurePosixPath, quote: str, header: str) -> 
 
 
 def model_offence(name: PurePosixPath, line: str) -> str | None:
-    """The same of a line of code; what was measured may stand in a comment."""
+    """The same for a line of code; comments may quote measurements."""
     if name.parts[0] not in CHECKED_FOLDERS or str(name) in MODEL_EXCUSED:
         return None
     found = _MODEL_FACT.search(line.split("//")[0].replace("'", ""))

@@ -15,7 +15,7 @@ from source_files import source_files
 
 MAX_LINES = 400
 MAX_COLUMNS = 100
-EXCUSED: tuple[str, ...] = ()  # paths from the root; each with its reason beside it
+EXCUSED: tuple[str, ...] = ()  # paths from the root, each with its reason
 
 
 def offences_of(path: Path, name: str) -> list[str]:

@@ -3,7 +3,7 @@
 # shellcheck shell=bash disable=SC2034  # the variables are for those who source this
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
-unset MAKEFLAGS MFLAGS MAKELEVEL  # a job server of the calling make is of no use to cmake's builds
+unset MAKEFLAGS MFLAGS MAKELEVEL  # the calling make's job server is useless to cmake's builds
 
 OLDEST_GCC=12
 OLDEST_CMAKE=3.22
@@ -20,7 +20,7 @@ is_new_gcc() {
 }
 
 # Prints the first of <prefix>g++, <prefix>g++-15 ... <prefix>g++-12 that is new enough. Some
-# distributions have a new compiler beside an old default (Ubuntu 22.04: g++ is 11).
+# distributions have a new compiler next to an old default (Ubuntu 22.04: g++ is 11).
 find_gcc() {
   local name
   for name in "$1g++" "$1g++-15" "$1g++-14" "$1g++-13" "$1g++-12"; do
@@ -32,7 +32,7 @@ find_gcc() {
   return 1
 }
 
-# The compiler of native builds: $CXX when the user set it, else a g++ that is new enough.
+# The compiler of native builds: $CXX if the user set it, otherwise a g++ that is new enough.
 native_compiler() {
   if [ -n "${CXX:-}" ]; then
     # CXX may carry a launcher ("ccache g++"): its first word is the program.

@@ -1,7 +1,7 @@
 """The layers of python/octet: which file or folder there may import which, for check_layers.py.
 
-Imports within functions and those for type checkers count as well: what they hide is a circle. That
-importing octet.torch.ops first runs the __init__.py of its folders does not count: those are
+Imports within functions and those for type checkers count as well, since they may hide a circle.
+That importing octet.torch.ops first runs the __init__.py of its folders does not count: those are
 facades, which nothing below them names.
 Names that a framework does not document have one home each, where they are looked up and guarded.
 """
@@ -36,10 +36,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "__main__": {"__init__"} | _LEAVES,
 }
 
-# Who may import by a computed name: the facade, and the check that a framework is there.
+# Who may import by a computed name: the facade, and the check that a framework is installed.
 COMPUTED_IMPORTS = ("__init__", "_checks")
 
-# Whose private names are used in one file alone; `registry` is comfy-kitchen's.
+# Packages whose private names are used in only one file; `registry` is comfy-kitchen's.
 PRIVATE_HOMES = {"torch": "torch/private.py", "registry": "comfy/registering.py"}
 _PRIVATE_TEXT = re.compile(r"torch(\.\w+)*\._[a-zA-Z]\w*(\.\w+)*")
 

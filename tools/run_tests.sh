@@ -6,9 +6,9 @@
 #                                             three, which need a GPU. gpu_python comes along with
 #                                             cuda
 #
-# --whole is for releases, and takes half as long again: kernels are compiled for all GPUs, not for
-# this machine's or one that has every family of them, and the sanitizers watch the tests' own code,
-# too, which otherwise is that of the release.
+# --whole is for releases, and takes half as long again: kernels are compiled for all GPUs, not only
+# for this machine's or one that has every family of them, and the sanitizers watch the tests' own
+# code, too, which otherwise is that of the release.
 #
 # A part whose tools are missing and cannot be installed is skipped with the reason, and counted.
 # It counts as failed instead when the part was named, when CI=true, or with OCTET_STRICT=1.
@@ -124,7 +124,7 @@ gpu_test_filter() {
 }
 
 # SHARES TOOL SHARE, with the folder of logs as $0. A share whose filter leaves no test never starts
-# CUDA, which is no error; that no share has one is.
+# CUDA, which is not an error; if no share has one, that is.
 watch_gpu_tests() {
   local log=$0/$2-$3.log status=0
   SECONDS=0
@@ -206,7 +206,7 @@ title_of() {
     gpu_python) echo "Python on the GPU" ;;
     sanitize) echo "GPU sanitizers" ;;
     *)
-      complain "tests: '$1' is no part; the parts are house, release, asan, cross, python," \
+      complain "tests: '$1' is not a part; the parts are house, release, asan, cross, python," \
         "package, cuda, gpu_python and sanitize"
       exit 2
       ;;
@@ -267,8 +267,8 @@ provide() {
   done
 }
 
-# Filling the Python environment is mostly waiting for the network: it is done beside the builds.
-# Only where apt-get has nothing to do for it, which may not run twice at a time.
+# Filling the Python environment is mostly waiting for the network: it is done during the builds.
+# Only if apt-get, which may not run twice at a time, has nothing to do for it.
 ahead=0
 fill_venv_ahead() {
   [[ " ${parts[*]} " == *" python "* ]] && has_python_parts || return 0
@@ -276,11 +276,11 @@ fill_venv_ahead() {
   tools/setup.sh python </dev/null >"$logs/setup-python-ahead.log" 2>&1 &
   ahead=$!
   set +m
-  # Only while it runs: its number may be another's by now.
+  # Only while it runs: its number may belong to another process by now.
   trap 'if jobs -pr | grep -qx "$ahead"; then kill -- "-$ahead" 2>/dev/null || true; fi' EXIT
 }
 
-# Whatever became of it: the part tries again, and says what is wrong.
+# Whatever its result: the part tries again, and says what is wrong.
 wait_for_venv() {
   [ "$ahead" = 0 ] || wait "$ahead" || true
   trap - EXIT
@@ -335,7 +335,7 @@ run_part() {
   done < <(closing_line "$part" && case_counts "$part")
 }
 
-# Without the needs of a build nothing else can be told either: stop at once, naming them.
+# Without the needs of a build nothing else can be tested either: stop at once, naming them.
 tools/setup.sh build
 fill_venv_ahead
 for part in "${parts[@]}"; do run_part "$part"; done

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Makes sure that the tools and libraries of one or more groups are there; installs what is not.
+# Makes sure that the tools and libraries of one or more groups are there; installs what is missing.
 #
 #   tools/setup.sh build     compiler, CMake and the libraries: everything `make build` needs
 #   tools/setup.sh cross     cross compiler, emulator and GoogleTest's source
 #   tools/setup.sh python    .venv with the packages of tests/python/requirements.txt
-#   tools/setup.sh wheel     a Python with its headers: what `pip install .` needs beside build
+#   tools/setup.sh wheel     a Python with its headers: what `pip install .` needs besides build
 #   tools/setup.sh library   what other projects find the library with
 #   tools/setup.sh house     a Python 3 for the checks of the source tree
 #   tools/setup.sh fuzz      clang with libFuzzer
@@ -13,9 +13,9 @@
 #
 # A need is tested by the thing itself (a header the compiler finds, a command that runs), so a
 # machine that has it from elsewhere, or without apt, passes untouched. What is missing is
-# installed with apt-get, as root or through sudo, which may ask for a password on a terminal. Where
-# that cannot be, the last line on stderr is one sentence with the reason and the command to run,
-# and the status is 1.
+# installed with apt-get, as root or through sudo, which may ask for a password on a terminal. If
+# that is impossible, the last line on stderr is one sentence with the reason and the command to
+# run, and the status is 1.
 set -euo pipefail
 # shellcheck source=tools/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -95,7 +95,7 @@ missing_packages() {
     house) have python3 || echo python3 ;;
     fuzz) has_libfuzzer || printf '%s\n' clang libclang-rt-dev ;;
     package)
-      have dpkg || return 0  # elsewhere cpack makes an archive alone
+      have dpkg || return 0  # elsewhere cpack makes only an archive
       have dpkg-shlibdeps || echo dpkg-dev
       have file || echo file
       ;;
@@ -115,8 +115,8 @@ ask_password() {
   sudo -v
 }
 
-# find_root PACKAGE...: sets `as_root` to the words that give a command root's rights; fails when
-# there are none.
+# find_root PACKAGE...: sets `as_root` to the words that run a command as root; fails if there are
+# none.
 find_root() {
   if [ "$(id -u)" = 0 ]; then
     as_root=(env DEBIAN_FRONTEND=noninteractive)
@@ -129,7 +129,7 @@ find_root() {
   fi
 }
 
-# What to do about the given packages: the one line to run, where there is one.
+# What to do about the given packages: the one line to run, if there is one.
 remedy_for() {
   local sudo=""
   if ! have apt-get; then
@@ -261,7 +261,7 @@ for group in "$@"; do
       provide_packages "$group"
       ;;
     *)
-      complain "setup: '$group' is no group; the groups are build, wheel, cross, python, fonts," \
+      complain "setup: '$group' is not a group; groups are build, wheel, cross, python, fonts," \
         "library, house, fuzz, package and root"
       exit 2
       ;;

@@ -1,4 +1,4 @@
-"""Which files of a tree are ours to check: everything but build outputs and other people's code."""
+"""Which files of a tree are ours to check: all but build outputs and other people's code."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def source_files(root: Path) -> Iterator[Path]:
 
 
 def _folders_ignored_by_git(root: Path) -> set[Path]:
-    """Somebody's scratch folders. None outside of a git checkout."""
+    """Somebody's scratch folders. None outside a git checkout."""
     command = "ls-files --others --ignored --exclude-standard --directory -z".split()
     try:
         found = subprocess.run(["git", "-C", root, *command], capture_output=True, check=True)

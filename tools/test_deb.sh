@@ -2,10 +2,10 @@
 # Makes the .deb of build/, installs it into a clean root of this machine's distribution, runs the
 # program there and removes it again.
 #
-#   tools/test_deb.sh     after `make build`; 0: passed, 77: no root can be made here, else failed
+#   tools/test_deb.sh     after `make build`; 0: passed, 77: no root can be made here, other: failed
 #
 # mmdebstrap makes the root (30 MB to fetch, half a minute) and runs the checks in it; nothing of it
-# stays, whatever happens. It needs root's rights, a sudo that asks nothing, or user namespaces.
+# stays, whatever happens. It needs root's rights, a sudo without a password, or user namespaces.
 set -euo pipefail
 # shellcheck source=tools/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"

@@ -1,5 +1,5 @@
-// A request that was checked against a loaded model: what Engine::check() returns, and all that
-// Engine::render() takes. Cheap to copy, and never changes.
+// A request that was checked against a loaded model: Engine::check() returns it, and
+// Engine::render() takes nothing else. It is cheap to copy and never changes.
 #pragma once
 
 #include <memory>
@@ -18,16 +18,16 @@ struct Job;
 
 class OCTET_API Job {
  public:
-  Job() = default;  // of no request: an engine refuses it, and nothing below may be asked
+  Job() = default;  // empty: engines refuse it, and the functions below must not be called
   explicit Job(std::shared_ptr<const engine::Job> checked) : checked_(std::move(checked)) {}
   explicit operator bool() const { return checked_ != nullptr; }
 
   const PictureRequest& request() const;
-  PictureSize size() const;     // of the pictures, also where the request names none
-  LatentShape latents() const;  // of one of them
+  PictureSize size() const;     // of the pictures, even if the request names none
+  LatentShape latents() const;  // of one picture
   int steps() const;
   int text_tokens() const;                           // of the caption
-  const std::vector<std::string>& branches() const;  // names of those that run in some step
+  const std::vector<std::string>& branches() const;  // names of those that run in any step
   const std::vector<Sentence>& warnings() const;     // about the request
 
   const std::shared_ptr<const engine::Job>& checked() const { return checked_; }  // the engine's

@@ -25,7 +25,7 @@ OCTET_API std::optional<Level> level_from_environment();
 
 }  // namespace octet::log
 
-// The lowest level that is written: quiet leaves warnings.
+// The lowest level that is written; with quiet, only warnings are.
 template <>
 struct octet::Words<octet::log::Level> {
   using Level = log::Level;

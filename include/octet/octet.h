@@ -1,4 +1,4 @@
-// Octet from C, and from every language that can call C: an engine that makes pictures, and the
+// Octet for C, and for every language that can call C: an engine that makes pictures, and the
 // INT8 linear on its own. docs/c.md has an example and all the rules. Functions return OCTET_OK or
 // an error code; octet_last_error() then explains it in one sentence. Pointers must point to what
 // they claim to; NULL, a size or a type that makes no sense and a struct of another version are
@@ -21,15 +21,15 @@ extern "C" {
 
 typedef struct octet_engine octet_engine;
 
-// Ends what it was given to (`stop` of octet_options and octet_request), from any thread, and also
-// what begins only after octet_stop_request(). It outlives what it was given to;
-// octet_stop_free() takes NULL, too.
+// Stops the calls it was passed to (`stop` of octet_options and octet_request), from any thread,
+// including those that begin after octet_stop_request(). It must outlive these calls.
+// octet_stop_free() accepts NULL.
 typedef struct octet_stop octet_stop;
 OCTET_API octet_status octet_stop_create(octet_stop** stop);
 OCTET_API void octet_stop_request(octet_stop* stop);
 OCTET_API void octet_stop_free(octet_stop* stop);
 
-// Auto: INT8, but for those that the device's plan file knows to be faster in floating point.
+// Auto: INT8, except where the device's plan file says that floating point is faster.
 enum { OCTET_LINEARS_INT8 = 0, OCTET_LINEARS_FLOAT = 1, OCTET_LINEARS_AUTO = 2 };
 enum { OCTET_TEXT_LINEARS_FLOAT = 0, OCTET_TEXT_LINEARS_INT8 = 1 };
 enum {
@@ -106,11 +106,11 @@ typedef struct octet_request {
   int32_t images;          // 0: one
   int32_t any_caption;     // 1: run the caption despite errors, with warnings
   int32_t reserved;
-  octet_stop* stop;         // ends this request alone; NULL: octet_engine_cancel()
-  const char* negative;     // what to lead away from, for models that take it; NULL: nothing
-  const octet_lora* loras;  // instead of the model's, for this request alone; none: the model's
+  octet_stop* stop;         // ends only this request; NULL: only octet_engine_cancel() does
+  const char* negative;     // what to guide away from, for models that take it; NULL: nothing
+  const octet_lora* loras;  // instead of the model's, for this request only; none: the model's
   size_t lora_count;
-  int32_t no_loras;  // 1: not even the model's
+  int32_t no_loras;  // 1: none, not even the model's
   int32_t reserved2;
 } octet_request;
 
@@ -154,7 +154,7 @@ typedef struct octet_picture {
 
 // What callbacks receive is valid during the call. Return nonzero to stop: pictures already
 // denoised are still delivered, and the function returns OCTET_CANCELLED. Callbacks run on the
-// calling thread, and of this engine they may call only the functions that never wait (see below).
+// calling thread and may call only those functions of this engine that never wait (see below).
 // They must return: no longjmp, no exception.
 typedef int (*octet_on_progress)(void* user, const octet_progress* progress);
 typedef int (*octet_on_preview)(void* user, const octet_preview* preview);
@@ -168,7 +168,7 @@ typedef struct octet_callbacks {
   octet_on_preview preview;  // after each step
   octet_on_picture picture;  // each as soon as it is ready
   octet_on_warning warning;  // about the request, before anything runs
-  int32_t preview_every;     // steps, and the last one; 0: each
+  int32_t preview_every;     // steps; the last step always has one; 0: every step
   int32_t reserved;
 } octet_callbacks;
 
@@ -183,7 +183,7 @@ typedef struct octet_report {
   // that the model keeps in floating point; and those requested in floating point.
   int32_t linears_int8, linears_protected, linears_kept, linears_float;
   int32_t text_linears_int8;  // of the text encoder, in native INT8
-  int32_t warnings;           // how many there were; octet_callbacks::warning has their sentences
+  int32_t warnings;           // their number; octet_callbacks::warning receives their sentences
   int32_t reserved;
 } octet_report;
 
@@ -195,16 +195,16 @@ typedef struct octet_info {
   int32_t token_side;        // pixels: both sides of a picture must be multiples of it
   int32_t reserved;
   int32_t width, height;   // of pictures whose request names no size
-  int32_t takes_negative;  // 1: octet_request::negative is not refused
+  int32_t takes_negative;  // 1: octet_request::negative is supported
   int32_t reserved2;
 } octet_info;
 
-// A request that was checked, and all that is known of it. Never changes.
+// A request that was checked; it never changes.
 typedef struct octet_job octet_job;
 typedef struct octet_job_info {
   size_t struct_size;
   int64_t tokens, channels;  // of the latent of a picture, as octet_request::noise takes them
-  int32_t width, height;     // of the pictures, also where the request names no size
+  int32_t width, height;     // of the pictures, even if the request names no size
   int32_t steps;
   int32_t text_tokens;  // of the caption
 } octet_job_info;
@@ -212,7 +212,7 @@ typedef struct octet_job_info {
 // What a job is expected to take.
 typedef struct octet_estimate {
   size_t struct_size;
-  double seconds;         // from what this engine measured so far; negative: unknown
+  double seconds;         // from what this engine has measured so far; negative: unknown
   uint64_t device_bytes;  // weights that stay there, and activations at the job's size
   uint64_t host_bytes;    // weights that stay there
 } octet_estimate;
@@ -222,12 +222,12 @@ typedef struct octet_state {
   size_t struct_size;
   uint64_t used_bytes;   // device memory, by this engine
   uint64_t peak_bytes;   // the most of it since the last picture began
-  uint64_t free_bytes;   // of the device, for anybody; 0: unknown
-  int64_t done, total;   // of the running call, as last told; see octet_progress
+  uint64_t free_bytes;   // device memory that any process may use; 0: unknown
+  int64_t done, total;   // of the running call, as last reported; see octet_progress
   double fraction;       // the same
   double eta_s;          // the same
   int32_t stage;         // the same
-  int32_t loaded, busy;  // 1: a model is; a call is running
+  int32_t loaded, busy;  // 1: a model is loaded; a call is running
   int32_t reserved;
 } octet_state;
 
@@ -241,17 +241,17 @@ typedef struct octet_preset {
 } octet_preset;
 
 // An engine does one thing at a time: _load(), _unload(), _render(), _render_job(), _warm_up() and
-// _set_loras() wait for the call before them. All its other functions never wait: a server checks
-// requests while a picture is made.
+// _set_loras() wait for the previous call. All other functions never wait: a server checks requests
+// while a picture is rendered.
 
-// `progress` may be NULL, `*engine` is NULL after an error. octet_engine_free() takes NULL, too; it
-// ends a call of another thread and waits for it, and no call may begin after it.
+// `progress` may be NULL; `*engine` is NULL after an error. octet_engine_free() accepts NULL; it
+// ends another thread's call and waits for it, and no call may begin after it.
 OCTET_API octet_status octet_engine_create(const octet_options* options, octet_on_progress progress,
                                            void* user, octet_engine** engine);
 OCTET_API void octet_engine_free(octet_engine* engine);
 
-// Releases what is loaded; and loads this in its place. After an error of the second, nothing is
-// loaded. Without a model, only these two, _free(), _cancel() and _state() have a meaning.
+// _load() first releases what is loaded; if it fails, nothing is loaded. Without a model, only
+// these two, _free(), _cancel() and _state() are useful.
 OCTET_API octet_status octet_engine_unload(octet_engine* engine);
 OCTET_API octet_status octet_engine_load(octet_engine* engine, const octet_options* options,
                                          octet_on_progress progress, void* user);
@@ -259,11 +259,11 @@ OCTET_API octet_status octet_engine_load(octet_engine* engine, const octet_optio
 // `callbacks` and `report` may be NULL. The engine stays loaded whatever is returned.
 OCTET_API octet_status octet_engine_render(octet_engine* engine, const octet_request* request,
                                            const octet_callbacks* callbacks, octet_report* report);
-// Returns what octet_engine_render() would return about the request alone.
+// Returns what octet_engine_render() would return for a wrong request, without rendering.
 OCTET_API octet_status octet_engine_check(octet_engine* engine, const octet_request* request);
 
-// The same in two steps: the job is of this engine, until its next _load(), and may be rendered any
-// number of times. `*job` is NULL after an error; octet_job_free() takes NULL, too.
+// The same in two steps: a job is valid for this engine until its next _load(), and may be rendered
+// any number of times. `*job` is NULL after an error; octet_job_free() accepts NULL.
 OCTET_API octet_status octet_job_create(const octet_engine* engine, const octet_request* request,
                                         octet_job** job);
 OCTET_API void octet_job_free(octet_job* job);
@@ -274,11 +274,11 @@ OCTET_API octet_status octet_engine_render_job(octet_engine* engine, const octet
 OCTET_API octet_status octet_engine_estimate(const octet_engine* engine, const octet_job* job,
                                              octet_estimate* estimate);
 
-// Also of an engine without a model.
+// Works without a model, too.
 OCTET_API octet_status octet_engine_state(const octet_engine* engine, octet_state* state);
 
-// Does now what the first picture of a size would wait for; `previews` 1: also what the first
-// preview would. Both sides 0: the model's default size. `stop` may be NULL.
+// Does ahead of time what the first picture of a size would wait for, and, if `previews` is 1, what
+// the first preview would. Both sides 0: the model's default size. `stop` may be NULL.
 OCTET_API octet_status octet_engine_warm_up(octet_engine* engine, int32_t width, int32_t height,
                                             int32_t previews, octet_stop* stop);
 
@@ -316,25 +316,25 @@ OCTET_API octet_status octet_engine_presets(const octet_engine* engine, octet_on
 
 typedef struct octet_finding {
   size_t struct_size;
-  const char* path;  // "$.compositional_deconstruction.elements[2].bbox"; "$" is all of it
-  const char* rule;  // what was expected and what is there
+  const char* path;  // "$.compositional_deconstruction.elements[2].bbox"; "$": the whole caption
+  const char* rule;  // what was expected and what was found
   int32_t is_error;  // 0: a warning
-  int32_t fixable;   // 1: the text that octet_check_caption() writes has it mended
+  int32_t fixable;   // 1: fixed in the text that octet_check_caption() writes
 } octet_finding;
 typedef void (*octet_on_finding)(void* user, const octet_finding* finding);
 
-// Writes the caption as the model gets it. It is an error, and 0 is returned, where an error
-// remains that is not fixable. `on_finding` (or NULL) gets every finding, also of such a caption.
+// Writes the caption as it is passed to the model. Fails and returns 0 if an error remains that is
+// not fixable. `on_finding` (may be NULL) receives all findings, even then.
 OCTET_API size_t octet_check_caption(const char* caption, octet_on_finding on_finding, void* user,
                                      char* text, size_t size);
-// A minimal caption that says `plain_text`, which models know less well.
+// A minimal caption that says `plain_text`; pictures of full captions are better.
 OCTET_API size_t octet_wrap_plain_text(const char* plain_text, char* text, size_t size);
 
-// --- PNG: of any thread, no engine waits for it ---
+// --- PNG: from any thread, independent of engines ---
 
-// In memory. `level`: 1 (or 0) is the fastest, 9 gives the least bytes of drawings; pictures hardly
-// gain. `scale`: each pixel of a preview becomes a square of so many; 0: 1. What was made is freed
-// by octet_bytes_free(), which takes NULL and empty ones, too.
+// In memory. `level`: 1 (or 0) is the fastest; up to 9, drawings get smaller, photographs hardly.
+// `scale`: each pixel of a preview becomes a square with this side; 0: 1. Free the result with
+// octet_bytes_free(), which accepts NULL and empty structs.
 typedef struct octet_bytes {
   uint8_t* data;
   size_t size;
@@ -345,7 +345,7 @@ OCTET_API octet_status octet_encode_preview(const octet_preview* preview, int32_
                                             octet_bytes* png);
 OCTET_API void octet_bytes_free(octet_bytes* bytes);
 
-// As files, which appear whole or not at all; the second keeps the picture's metadata.
+// As files, which appear whole or not at all; the second also stores the picture's metadata.
 OCTET_API octet_status octet_write_png(const char* path, const uint8_t* rgb, int32_t width,
                                        int32_t height);
 OCTET_API octet_status octet_write_picture(const char* path, const octet_picture* picture);
@@ -356,7 +356,7 @@ typedef struct octet_device_info {
   size_t struct_size;
   const char* name;         // what octet_options::device takes: "cpu", "cuda:0"
   const char* description;  // in words
-  const char* int8_kernel;  // that would run; "" when there is none
+  const char* int8_kernel;  // the GEMM kernel that would run; "" when there is none
   const char* unavailable;  // why it cannot run the INT8 path; "" when it can
 } octet_device_info;
 typedef void (*octet_on_device)(void* user, const octet_device_info* device);

@@ -30,7 +30,7 @@ struct PictureRequest {
   std::string preset;  // in EngineInfo::presets, by either name; empty: the first
   int steps = 0;       // 0: the preset's
   // Empty: the preset's; one value for all steps, or one per step. A branch to which it
-  // gives no weight does not run: if all are 1, only one does.
+  // gives no weight does not run: at 1, only one branch does.
   std::vector<float> guidance;
   // Of the first image; the others count up from it. A request with Picture::seed as its seed gives
   // exactly that picture, to the last bit.
@@ -69,7 +69,7 @@ struct TextFeatures {
 struct LatentStep {
   int image = 0;
   int step = 0, steps = 0;          // the first is 1
-  std::span<const float> velocity;  // of the step, of all branches
+  std::span<const float> velocity;  // of the step, all branches combined
   std::span<const float> latent;    // after the step
 };
 
@@ -137,9 +137,9 @@ struct LinearCount {
 // A branch: one evaluation of a network within a step.
 struct BranchUse {
   std::string name;     // "unconditional"
-  std::string network;  // that it evaluates
-  int steps = 0;        // of all pictures, in which it ran
-  double seconds = 0;   // that these took
+  std::string network;  // the one it evaluates
+  int steps = 0;        // in which it ran, over all pictures
+  double seconds = 0;   // its time in these steps
 };
 
 struct RenderReport {
@@ -156,7 +156,7 @@ struct RenderReport {
   std::string places;  // of the parts: "text_encoder streamed, transformer on the device, ..."
   // Steps of all pictures that a GPU replayed from a recording; kernels and ops cover the others.
   int recorded_steps = 0;
-  std::vector<BranchUse> branches;  // that ran, in their order
+  std::vector<BranchUse> branches;  // those that ran, in the family's order
   std::vector<KernelUse> kernels;
   std::vector<OpShare> ops;
   bool text_cached = false;        // the caption was encoded for an earlier picture

@@ -20,9 +20,9 @@ OCTET_API std::vector<float> read_noise(const std::string& path);
 // Those of a family's published models; EngineInfo::presets are those of the loaded model.
 OCTET_API std::vector<PresetInfo> list_presets(const std::string& family = "ideogram4");
 
-// A PNG file in memory, with the picture's metadata. Level 1 is the fastest, and makes files of
-// pictures as small as any; up to 9, drawings and letters take fewer bytes and more time. Depends
-// on no engine: call it from any thread, say while the next picture is made.
+// A PNG file in memory, with the picture's metadata. Level 1 is the fastest, and for photographs as
+// small as any; up to 9, drawings and letters take fewer bytes and more time. Needs no engine: call
+// it from any thread, for instance while the next picture is rendered.
 OCTET_API std::vector<uint8_t> encode_png(const Picture& picture, int level = 1);
 
 // Each pixel of the preview becomes a square of `scale` x `scale`.

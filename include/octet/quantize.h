@@ -78,7 +78,7 @@ struct QuantizeRequest {
   Protection protect;
   bool clip = true;  // search the scales of weights for the smallest error
   OutputDialect dialect = OutputDialect::comfyui;
-  std::string statistics;             // activation statistics, read, or written by calibration
+  std::string statistics;             // file of activation statistics: read, or made by calibration
   std::vector<std::string> captions;  // files to calibrate with; none: no calibration
   bool any_caption = false;           // run them despite errors, with warnings
   int calibration_steps = 0;          // 0: as in the shortest preset
@@ -91,7 +91,7 @@ struct QuantizeRequest {
   int threads = 0;
 };
 
-// The file for calibration results: `statistics`, else next to `out`; empty without both.
+// The file for calibration results: `statistics`, else next to `out`; empty if neither is set.
 OCTET_API std::string statistics_path(const QuantizeRequest& request);
 
 enum class QuantizeStage : uint8_t { calibrate, measure, write, verify };

@@ -52,7 +52,7 @@ struct PartPlace {
 
 // What a job is expected to take.
 struct Estimate {
-  double seconds = -1;        // from what this engine measured so far; negative: unknown
+  double seconds = -1;        // from what this engine has measured so far; negative: unknown
   uint64_t device_bytes = 0;  // of weights that stay there, and of work at the job's size
   uint64_t host_bytes = 0;    // of weights that stay there
 };
@@ -61,10 +61,10 @@ struct Estimate {
 struct EngineState {
   bool loaded = false;
   bool busy = false;        // a call is under way
-  RenderProgress progress;  // of that call, as it was last told
+  RenderProgress progress;  // of that call, as last reported
   uint64_t used_bytes = 0;  // of the device's memory, by this engine
   uint64_t peak_bytes = 0;  // the most of it since the last picture began
-  uint64_t free_bytes = 0;  // of the device, for anybody; 0: unknown
+  uint64_t free_bytes = 0;  // device memory that any process may use; 0: unknown
 };
 
 struct EngineInfo {

@@ -1,6 +1,6 @@
-// A sentence of the library's in segments: text, and fields of requests that it names. Whoever
-// shows it may put their own word for a field, a flag or the name of an argument, and leaves the
-// text around it, users' data among it, as it is.
+// A sentence in segments: text, and the fields of requests that it names. Whoever shows it may
+// replace a field with their own word, such as a flag or an argument's name; the text around it,
+// which may contain users' data, stays as it is.
 #pragma once
 
 #include <ostream>

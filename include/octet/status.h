@@ -1,4 +1,4 @@
-// What all of the C interface shares: its version, errors, and how its structs grow. Included by
+// What the whole C interface shares: its version, errors, and how its structs grow. Included by
 // octet/octet.h.
 #ifndef OCTET_STATUS_H
 #define OCTET_STATUS_H
@@ -13,8 +13,8 @@
 extern "C" {
 #endif
 
-// Rises when a function or a field is added. What is there keeps its meaning: a program runs with
-// every library whose octet_abi_version() is at least this.
+// Increases when a function or a field is added. Existing ones keep their meaning: a program runs
+// with every library whose octet_abi_version() is at least this.
 #define OCTET_ABI_VERSION 5
 OCTET_API int32_t octet_abi_version(void);
 OCTET_API const char* octet_version(void);  // "0.1.0"
@@ -25,25 +25,25 @@ OCTET_API const char* octet_commit(void);   // of the build
 typedef int32_t octet_status;
 enum {
   OCTET_OK = 0,
-  OCTET_ERROR = 1,            // what has no number of its own
-  OCTET_INVALID_REQUEST = 2,  // an argument or a field is wrong by itself
+  OCTET_ERROR = 1,            // any other
+  OCTET_INVALID_REQUEST = 2,  // an argument or a field is itself wrong
   OCTET_CANCELLED = 3,
   OCTET_OUT_OF_MEMORY = 4  // the device's, or the host's
 };
 
-// About the last function of this thread that returned a status or a text: what went wrong, and
-// which field or argument was wrong where that is known. Else "". Valid until the next such call.
+// About this thread's last call that returned a status or a text: what went wrong, and which field
+// or argument was wrong, if known. Otherwise "". Valid until the next such call.
 OCTET_API const char* octet_last_error(void);
 OCTET_API const char* octet_last_error_field(void);
 
 typedef int32_t octet_dtype;
 enum { OCTET_F32 = 1, OCTET_BF16 = 2, OCTET_F16 = 3, OCTET_I8 = 4, OCTET_I32 = 5 };
 
-// The GEMM kernels of a GPU are chosen by measuring those that no file has yet, or never, or all.
+// Which GEMM kernels of a GPU are chosen by measuring: those missing from the plan file, none, all.
 enum { OCTET_TUNE_MISSING = 0, OCTET_TUNE_OFF = 1, OCTET_TUNE_ALL = 2 };
 
-// octet_..._init(), a struct with its defaults: here and not in the library, which may know a
-// larger struct than the program has.
+// octet_..._init() returns a struct with its defaults. It is inline because the library may know a
+// larger struct than the program does.
 #define OCTET_DEFINE_INIT(type)          \
   static inline type type##_init(void) { \
     type made;                           \

@@ -1,5 +1,5 @@
-// How flags, JSON, Python and pages spell the values of an enum. Its one list stands beside it, in
-// the order in which help pages and errors name them:
+// How flags, JSON, Python and pages spell the values of an enum. Each enum has one list beside it,
+// in the order in which help pages and errors name the values:
 //
 //   template <>
 //   struct Words<Residency> {
@@ -20,7 +20,7 @@ template <class Enum>
 struct Word {
   Enum value;
   const char* word;
-  const char* title = word;  // for people, where the word is for programs
+  const char* title = word;  // the same for people
 };
 
 template <class Enum>
@@ -51,7 +51,7 @@ constexpr std::optional<Enum> from_word(std::string_view text) {
   return std::nullopt;
 }
 
-// All words, or those of the values that are chosen.
+// All words, or those of the chosen values.
 template <class Enum>
 std::vector<std::string> word_list(std::initializer_list<Enum> chosen = {}) {
   std::vector<std::string> words;

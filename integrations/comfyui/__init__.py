@@ -39,15 +39,15 @@ class OctetReport:
     def INPUT_TYPES(cls) -> dict:
         return {
             "required": {"clear": ("BOOLEAN", {
-                "default": False, "tooltip": "begin to count again after this report"})},
-            # Anything that is made by the linears in question, so that this comes after it.
+                "default": False, "tooltip": "start counting again after this report"})},
+            # Anything made by the linears in question, so that the report comes after it.
             "optional": {"after": ("*", {"tooltip": "connect what the report has to wait for"})},
             "hidden": {"node": "UNIQUE_ID"},
         }
 
     @classmethod
     def IS_CHANGED(cls, **_inputs) -> float:
-        return float("nan")  # never the same as before: a report is made each time
+        return float("nan")  # never equal to the last: a report is made each time
 
     def report(self, clear: bool = False, after: object = None, node: str | None = None) -> dict:
         try:
@@ -61,12 +61,12 @@ class OctetReport:
 
 
 def _show(text: str, node: str | None) -> None:
-    """On the node itself, where this ComfyUI can."""
+    """Shows it on the node itself, if this ComfyUI can."""
     try:
         from server import PromptServer
 
         PromptServer.instance.send_progress_text(text, node)
-    except Exception:  # outside of ComfyUI, or one without it: "Preview as Text" shows the output
+    except Exception:  # no ComfyUI, or one that cannot: "Preview as Text" shows the output
         _log.debug("the report is not shown on the node", exc_info=True)
 
 

@@ -1,4 +1,4 @@
-"""Octet's attention kernels for Hopper beside cuDNN's, in one process: right first, then fast.
+"""Octet's attention kernels for Hopper against cuDNN's, in one process: first right, then fast.
 
 `cold`: in turns, both orders, 512 MB written before each run; medians. `load`: without pause,
 slices of 50 ms in turns, both orders, after half a second of all of them; medians. Needs a Hopper
@@ -50,7 +50,7 @@ def codes(x, heads, smooth):
 
 
 def value_codes(v, heads):
-    """As QuantizedValues has them: transposed, 128 added, a scale for 128 keys of a head."""
+    """As in QuantizedValues: transposed, 128 added, a scale for 128 keys of a head."""
     keys = v.shape[0]
     blocks = (keys + 127) // 128
     y = torch.zeros(blocks * 128, v.shape[1], device="cuda")
@@ -134,7 +134,7 @@ def check(kernel: int) -> float:
             case.run(kernel, shares)
             first = case.out.clone()
             case.run(kernel, shares)
-            assert torch.equal(first, case.out), "other bits when run again"
+            assert torch.equal(first, case.out), "different bits when run again"
             worst = max(worst, ((first.float() - want).norm() / want.norm()).item())
     assert worst < (0.03 if describe(kernel)["int8"] else 0.006), worst
     return worst

@@ -1,4 +1,4 @@
-"""What INT8 scores cost attention, and whether a finer way to make the codes would cost less.
+"""What INT8 scores cost attention, and whether a finer quantization would cost less.
 
     record_heads MODEL CAPTION,CAPTION STEPS heads.safetensors    (ninja record_heads)
     int8_error.py [heads.safetensors]
@@ -6,8 +6,8 @@
 NRMSE of the output against the same attention in float32, without a GPU. Products of codes are
 exact; values, weights and the output are bf16 as in Octet's kernels. `bf16` is attention without
 codes; `row` is what Octet does: a scale for each row of each head, keys without the mean of some
-hundred of them. The other ways change that, and none changes what the scores are worth but for the
-rounding:
+hundred of them. The other ways change that; except for the rounding, none changes the value of the
+scores:
 
     group 64     a scale for every 64 channels of a row (32: for every 32)
     hadamard     q and k rotated by a Hadamard matrix, a row's outliers spread over all channels
@@ -32,7 +32,7 @@ GATE = 0.005  # nn::kInt8ScoresGate
 
 
 def codes(x: Heads, group: int = 0) -> Heads:
-    """What the codes of rows, or of groups of their channels, stand for."""
+    """The values of the codes of rows, or of groups of their channels."""
     parts = x.unflatten(-1, (-1, group or x.shape[-1]))
     amax = parts.abs().amax(-1, keepdim=True)
     step = torch.where(amax > 0, amax / 127, 1)

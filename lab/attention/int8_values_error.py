@@ -14,7 +14,7 @@ ROWS, KEYS, HEAD, BLOCK = 256, 2048, 256, 128
 
 
 def codes(x, amax):
-    """What the codes of x stand for, whose largest magnitudes are `amax`."""
+    """The values of the codes of x, whose largest magnitudes are `amax`."""
     return torch.where(amax > 0, torch.round(x * (127 / amax)) * (amax / 127), 0)
 
 

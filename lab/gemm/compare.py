@@ -1,4 +1,4 @@
-"""Octet's INT8 GEMM beside CUTLASS's, in one process: right first, then cold, then under load.
+"""Octet's INT8 GEMM against CUTLASS's, in one process: first right, then cold, then under load.
 
     OCTET_BUILD_DIR=build python lab/gemm/compare.py [--cutlass lab/gemm/libcutlass_int8.so]
         [--seconds S] [--only qkv,w13:4133] [--shapes "m,n,k;m,n,k"] [--json F]
@@ -12,10 +12,9 @@ bits. Then, for each shape:
   under load   without pause, at the power limit. Ten of CUTLASS in short slices to find the
                best four; those and Octet in slices of 0.2 s, in turns, both orders, over two sets
                of operands; medians of the slices' means, a slice's first quarter left out.
-Octet runs the kernel that its tuner chose. --octet-kernels lets others of its kernels in as well,
-each forced.
+Octet runs the kernel that its tuner chose. --octet-kernels adds others of its kernels, each forced.
 Ratios are CUTLASS's time over Octet's: above 1, Octet is faster. Under load they are given twice:
-beside CUTLASS's best by the times that count, and by those of the other slices.
+for CUTLASS's best by the times that count, and by those of the other slices.
 """
 
 from __future__ import annotations
@@ -111,7 +110,7 @@ def medians(slices: dict) -> dict:
 
 @contextlib.contextmanager
 def power_and_clock(found: dict):
-    """One look at the card, some time within the block."""
+    """One reading of the card, at some time within the block."""
     query = ["nvidia-smi", "--query-gpu=power.draw,clocks.sm", "--format=csv,noheader,nounits"]
     try:
         look = subprocess.Popen(query, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -185,9 +184,9 @@ def geometric_mean(values) -> float:
 
 
 def held_out_ratio(case: dict) -> float:
-    """Under load, each slice beside the kernel of CUTLASS that was the best of the other slices.
+    """Under load, each slice against the kernel of CUTLASS that was the best in the other slices.
 
-    The best by the very times that count has been lucky, too; Octet's kernel was chosen before.
+    The best by the very times that count was also lucky; Octet's kernel was chosen beforehand.
     """
     slices = case["slices"]
     peers = [name for name in slices if case["side"][name] == "cutlass"]
@@ -301,9 +300,9 @@ def main() -> int:
     parser.add_argument("--cutlass", type=Path, default=HERE / "libcutlass_int8.so")
     parser.add_argument("--seconds", type=float, default=190,
                         help="of the whole run, about; more means more slices under load")
-    parser.add_argument("--only", help="names of linears, or name:m, with commas")
-    parser.add_argument("--shapes", help='"m,n,k;m,n,k" in place of the usual ones')
-    parser.add_argument("--octet-kernels", help="patterns of names, with commas: forced, too")
+    parser.add_argument("--only", help="names of linears, or name:m, separated by commas")
+    parser.add_argument("--shapes", help='"m,n,k;m,n,k" instead of the usual ones')
+    parser.add_argument("--octet-kernels", help="patterns of names, with commas: forced as well")
     parser.add_argument("--tune", choices=("off", "missing", "all"), default="missing")
     parser.add_argument("--json", type=Path, help="write all times there")
     arguments = parser.parse_args()

@@ -1,5 +1,5 @@
 """The contestants of compare.py: Octet as its tuner chose, its kernels one by one, and CUTLASS's.
-All work on the same operands and stream, and none is let in whose bits are not those of Octet."""
+All work on the same operands and stream, and those whose bits are not Octet's are left out."""
 
 from __future__ import annotations
 
@@ -61,15 +61,15 @@ class Cutlass:
 
 
 def codes(rows: int, k: int):
-    """(int8 [rows, k], float32 [rows]): normal numbers, each row's largest becomes 127. What a GPU
-    draws, and so its clock, depends on them."""
+    """(int8 [rows, k], float32 [rows]): normal numbers, each row's largest becomes 127. A GPU's
+    power, and so its clock, depends on them."""
     x = torch.randn(rows, k, device="cuda")
     amax = x.abs().amax(1)
     return torch.round(x * (127 / amax)[:, None]).to(torch.int8), amax / 127
 
 
 class WeightRows:
-    """One weight in plain rows for CUTLASS, and packed for Octet: for each of its devices."""
+    """One weight in plain rows for CUTLASS, and packed for each of Octet's devices."""
 
     def __init__(self, octets: dict, n: int, k: int):
         self.w, self.scale = codes(n, k)
@@ -151,7 +151,7 @@ def open_octets(patterns: str, device: str, stream: int, tune: str) -> dict:
 
 
 def our_contestants(octets: dict, sets: list, say) -> list[Contestant]:
-    """The tuner's choice first; its result is what all others are checked against."""
+    """The tuner's choice first; all others are checked against its result."""
     octet = octets[OURS]
     launches = [octet.gemm(o.packed[OURS], o.a, o.row_scale, o.out) for o in sets]
     for operands, launch in zip(sets, launches, strict=True):

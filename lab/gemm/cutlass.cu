@@ -1,8 +1,8 @@
 // INT8 GEMMs of CUTLASS for Hopper with Octet's epilogue, behind C functions for compare.py:
 //   out[m, n] = bf16((float(a[m, :] . b[n, :]) * row_scale[m]) * col_scale[n])
-// rounded after each step as backend/gemm.h wants it, so that the results are the same bits.
+// rounded after each step as in backend/gemm.h, so that the results are the same bits.
 //
-// CUTLASS is not part of Octet. CUTLASS_INCLUDE is the folder that holds its cutlass/ and cute/;
+// CUTLASS is not part of Octet. CUTLASS_INCLUDE is the folder that contains its cutlass/ and cute/;
 // the package nvidia-cutlass has it as cutlass_library/source/include. In this folder:
 //   nvcc -std=c++17 -O3 -DNDEBUG --expt-relaxed-constexpr -w
 //     -gencode=arch=compute_90a,code=sm_90a -cudart static -Xcompiler -fPIC,-fvisibility=hidden
@@ -41,11 +41,11 @@ struct Problem {
   void* out;               // bf16 [m, n], dense
   int m, n, k;
   int raster;   // 0: CUTLASS decides, 1: along m, 2: along n
-  int swizzle;  // at most so many clusters side by side
+  int swizzle;  // at most this many clusters side by side
   cudaStream_t stream;
 };
 
-// What one kernel does with one problem, prepared: launch() costs the host little.
+// One kernel prepared for one problem: launch() costs the host little.
 struct Plan {
   virtual ~Plan() = default;
   virtual cutlass::Status launch() = 0;
@@ -132,7 +132,7 @@ struct Gemm {
     return arguments;
   }
 
-  // Null, and why in `error`, when it is not possible.
+  // Null, with the reason in `error`, if it is not possible.
   static std::unique_ptr<Plan> prepare(const Problem& problem, std::string& error) {
     auto plan = std::make_unique<Prepared>();
     plan->arguments = arguments_of(problem);
@@ -198,13 +198,13 @@ EXPORTED const char* cutlass_kernel_name(int kernel) { return kEntries[kernel].n
 EXPORTED int cutlass_version() { return CUTLASS_VERSION; }
 EXPORTED const char* cutlass_last_error() { return last_error.c_str(); }
 
-// Null when this kernel cannot do it. Addresses are the device's, and must stay until release.
+// Null if this kernel cannot do it. Addresses are the device's, and must stay valid until release.
 EXPORTED void* cutlass_prepare(int kernel, const int8_t* a, const int8_t* b, const float* row_scale,
                                const float* col_scale, void* out, int m, int n, int k, int raster,
                                int swizzle, cudaStream_t stream) {
   const Problem problem{a, b, row_scale, col_scale, out, m, n, k, raster, swizzle, stream};
   Plan* plan = kEntries[kernel].prepare(problem, last_error).release();
-  cudaGetLastError();  // a question that was refused on the way is no failed launch
+  cudaGetLastError();  // a query that was refused on the way is not a failed launch
   return plan;
 }
 
@@ -216,5 +216,5 @@ EXPORTED int cutlass_launch(void* plan) {
   return 0;
 }
 
-// When all that was launched is done.
+// Call it when all launches are done.
 EXPORTED void cutlass_release(void* plan) { delete static_cast<Plan*>(plan); }

@@ -38,7 +38,7 @@ def print_steps(steps: list) -> None:
 
 
 def print_memory(memory: list) -> None:
-    print("| linears | transformers | weights | with work, 768 / 1024 / 2048 px | smallest card |")
+    print("| linears | networks | weights | with work, 768 / 1024 / 2048 px | smallest card |")
     print("|---|---|---:|---:|---|")
     for way, name in NAMES.items():
         for alone in (False, True):

@@ -4,7 +4,7 @@
 //   g++ -std=c++20 -Iinclude lab/map/prediction_tables.cpp build/liboctet_core.a -lfmt -lpng -lz
 //   -lsqlite3 -lutf8proc -lcurl -lcrypto -lpthread && ./a.out
 //
-// Again whenever src/measure/predict/measured_h200.json or cards.json changes.
+// Run it again whenever src/measure/predict/measured_h200.json or cards.json changes.
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -101,7 +101,7 @@ int main() {
   }
   std::puts("\nmemory\n");
   std::puts(
-      "| weights | both transformers, 1024 / 2048 px | smallest card | one transformer, 1024 / "
+      "| weights | both networks, 1024 / 2048 px | smallest card | one network, 1024 / "
       "2048 px | smallest card |");
   std::puts("|---|---:|---:|---:|---:|");
   const auto small = octet::predict_memory({1024}), large = octet::predict_memory({2048});

@@ -1,8 +1,8 @@
 // plans_in_turns [--size 1024] [--text-tokens 512] [--layers 34] [--steps 20] [--rounds 4]
 //                [--device cuda] [--attention bf16] FOLDER...
 //
-// Which plan file makes the faster step? Each FOLDER is what OCTET_CACHE_DIR names: its plans say
-// which kernel runs which GEMM, and what it lacks is tuned into it first. One process makes random
+// Which plan file makes the faster step? Each FOLDER is a value of OCTET_CACHE_DIR: its plans say
+// which kernel runs which GEMM, and missing plans are tuned first. One process makes random
 // weights once; the step then runs with each folder's kernels in turn, forwards and backwards, at
 // the power limit throughout. On an H200 that tells 0.1 to 0.2 % apart, where two processes differ
 // by 0.3 % and two machines by 1.2 (docs/notebook.md).
@@ -100,7 +100,7 @@ class Contestant {
     }
   }
 
-  // Recorded anew, as `steps` steps after the first two.
+  // Recorded again, as `steps` steps after the first two.
   void run(int steps) {
     for (size_t i = 0; i < parts_.size(); ++i) {
       parts_[i].run = std::make_unique<engine::NetworkRun>(ctx_, *networks_[i], *parts_[i].timeline,
@@ -184,7 +184,7 @@ void run(int argc, char** argv) {
   models::check_image_size({options.number("size"), options.number("size")}, family.sizes);
   std::vector<std::unique_ptr<Backend>> backends;
   for (const std::string& folder : options.folders) {
-    setenv("OCTET_CACHE_DIR", folder.c_str(), 1);  // which a backend asks for when it is made
+    setenv("OCTET_CACHE_DIR", folder.c_str(), 1);  // a backend reads it when it is made
     backends.push_back(select_backend({.device = options.flags.at("device")}));
   }
   Networks networks;

@@ -28,7 +28,7 @@ def _print_machine() -> None:
     print("  " + ", ".join(f"{package} {_version_of(package)}" for package in _FRAMEWORKS))
     for device in octet.devices():
         state = device.unavailable or f"INT8 kernel {device.int8_kernel}"
-        print(f"  {device.name}: {device.description or 'not here'}; {state}")
+        print(f"  {device.name}: {device.description or 'not available'}; {state}")
 
 
 # Without a framework: the sizes are small enough for loops.
@@ -40,7 +40,7 @@ def _address(values: array.array[Any]) -> int:
 
 
 def _check_host(name: str) -> None:
-    """int8_mm exactly, and int8_linear near the product of the same numbers."""
+    """int8_mm must be exact, and int8_linear close to the product of the same numbers."""
     device = _octet.Device(name)
     numbers = random.Random(18)
     a = array.array("b", (numbers.randint(-128, 127) for _ in range(_M * _K)))
@@ -67,7 +67,7 @@ def _check_host(name: str) -> None:
                 raise octet.OctetError(f"int8_mm gave {sums[i * _N + j]}, expected {exact}")
             activations = x[i * _K : (i + 1) * _K]
             expected = scales[j] * sum(p * q for p, q in zip(activations, row))
-            # Half a code for each of k activations, at most.
+            # At most half a code for each of k activations.
             step = max(map(abs, activations)) / 127
             allowed = 0.51 * step * scales[j] * sum(map(abs, row))
             if not abs(y[i * _N + j] - expected) <= allowed:

@@ -1,6 +1,6 @@
-"""What is asked of arrays and tensors, said in one sentence where it is not so.
+"""Checks of arrays and tensors, each with one sentence for its error.
 
-No framework is imported here: an array is what has a dtype and a shape.
+No framework is imported here: an array is anything with a dtype and a shape.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ ROTATION_GROUPS = (4, 16, 64, 256, 1024)
 
 
 def is_tensor(value: Any) -> bool:
-    """Of torch, which is not imported for the question."""
+    """Whether it is torch's, without importing torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, getattr(torch, "Tensor", ()))
 
 
 @cache
 def dtype_name(dtype: Any) -> str:
-    """Without the framework's own: "bfloat16"."""
+    """Without the framework's prefix: "bfloat16"."""
     return getattr(dtype, "name", None) or str(dtype).removeprefix("torch.")
 
 
 def describe(value: Any) -> str:
-    """In words: "torch.int8 [3, 4] on cpu" of a tensor, "int8 [3, 4]" of another array."""
+    """In words: "torch.int8 [3, 4] on cpu" for a tensor, "int8 [3, 4]" for another array."""
     if is_tensor(value):
         return f"{value.dtype} {list(value.shape)} on {value.device}"
     if not hasattr(value, "dtype"):
@@ -53,7 +53,7 @@ def check_tensor(name: str, value: Any) -> None:
 
 
 def check_floating(name: str, value: Any) -> int:
-    """The engine's number of its dtype."""
+    """The engine's number for its dtype."""
     code = FLOATS.get(dtype_name(getattr(value, "dtype", None)))
     if code is None:
         wrong_type(name, value, _FLOATS_IN_WORDS if hasattr(value, "dtype") else "a tensor")
@@ -61,7 +61,7 @@ def check_floating(name: str, value: Any) -> int:
 
 
 def check_int8(name: str, value: Any, matrix: str = "") -> None:
-    """`matrix`: it has two dimensions, in the words of the caller."""
+    """`matrix`: the caller's words for "it has two dimensions"."""
     if dtype_name(getattr(value, "dtype", None)) != "int8":
         wrong_type(name, value, "int8" if hasattr(value, "dtype") else "a tensor")
     if matrix and value.ndim != 2:
@@ -79,7 +79,7 @@ def check_device(name: str, value: Any, device: Any) -> None:
 
 
 def check_memory(name: str, value: Any) -> int:
-    """Its address; a tensor with elements and no memory was freed."""
+    """Its address; a tensor with elements but no memory was freed."""
     address: int = value.data_ptr()
     if not address and value.numel():
         refuse(
@@ -95,12 +95,12 @@ def check_parts(weights: Any, weight_scales: Any, biases: Any) -> None:
         refuse(
             "weights",
             f"there are {parts} `weights`, {scales} `weight_scales` and {added} `biases`; expected "
-            "as many scales as weights, at least one, and as many biases or none",
+            "at least one weight, as many scales, and as many biases or none",
         )
 
 
 def check_output(dtype: Any, given: Any = None) -> int:
-    """The engine's number of an output's dtype; `given`: what the caller said for it."""
+    """The engine's number for an output's dtype; `given`: what the caller passed."""
     code = FLOATS.get(dtype_name(dtype))
     if code is None:
         said = dtype if given is None else given
@@ -124,7 +124,7 @@ def check_rotation(group: Any, k: int) -> None:
 def check_framework(
     ours: str, name: str, package: str, least: tuple[int, int], to_install: str = ""
 ) -> None:
-    """That it can be imported, and is not too old for this module of ours."""
+    """Checks that it can be imported and is new enough for this module of ours."""
     needs = f"{ours} needs {name} {least[0]}.{least[1]} or newer"
     try:
         version: str = importlib.import_module(package).__version__

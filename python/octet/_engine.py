@@ -29,27 +29,27 @@ Convert = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class Preview:
-    """A small, rough picture of what a step led to."""
+    """A small, rough rendering of the latent after a step."""
 
-    image: Any  # PIL's, an array, or a PNG file's bytes
-    index: int  # of the images of the call
+    image: Any  # a PIL image, an array, or the bytes of a PNG file
+    index: int  # among the images of the call
     step: int  # the first is 1
     steps: int
 
 
 @dataclass(frozen=True)
 class Rendering:
-    """The pictures of a call, in order, and what was done for them."""
+    """The pictures of a call, in order, and its report."""
 
-    images: list[Any]  # PIL's, uint8 arrays [height, width, 3], or the bytes of PNG files
-    seeds: list[int]  # each gives its picture alone, to the last bit
+    images: list[Any]  # PIL images, uint8 arrays [height, width, 3], or the bytes of PNG files
+    seeds: list[int]  # each alone gives the same picture, to the last bit
     metadata: list[dict[str, str]]
     looks: list[str]  # "ordinary", "constant", or "refusal"
     report: RenderReport
 
     @property
     def image(self) -> Any:
-        """The first."""
+        """The first picture."""
         return self.images[0]
 
     def __iter__(self) -> Iterator[Any]:
@@ -60,12 +60,12 @@ class Rendering:
 
 
 class Engine:
-    """A model that stays loaded. One picture at a time; threads wait for each other.
+    """A model that stays loaded. It renders one picture at a time; threads wait for each other.
 
-    `model`: a folder as Hugging Face lays out a pipeline, owner/name of one that was pulled, or the
-    transformer alone; `base` and `fallback` give what it lacks, `parts` names parts that are
-    elsewhere. `loras`: "style.safetensors:0.8", or Lora. `keep`: "device", "host" or "stream",
-    for all parts or by part. `max_memory`: bytes of the device's; 0: what is free.
+    `model`: a folder in Hugging Face's pipeline layout, owner/name of a pulled one, or only the
+    networks; `base` and `fallback` supply what it lacks, `parts` names parts that are elsewhere.
+    `loras`: "style.safetensors:0.8", or Lora. `keep`: "device", "host" or "stream", for all parts
+    or by part. `max_memory`: bytes of device memory to use; 0: what is free.
     docs/library.md explains the options.
     """
 
@@ -139,14 +139,14 @@ class Engine:
         any_caption: bool = False,
         stop: Stop | None = None,
     ) -> Job:
-        """A request that can be rendered; it never waits, whatever the engine is doing.
+        """A request that can be rendered; never waits, whatever the engine is doing.
 
-        `caption`: its JSON as text or as a dict, or the path of its file. `wrap_text`: it is plain
-        text. `any_caption`: its errors do not matter. What is not given is the model's or the
-        preset's. `guidance`: one for all steps, or one for each. `noise`: float32 [tokens,
-        channels] in place of the seed's. `negative`: what to lead away from, for models that take
-        it. `loras`: in place of the engine's, for these pictures alone. `stop` ends the rendering,
-        also before it begins.
+        `caption`: JSON as text or as a dict, or the path of its file. `wrap_text`: it is plain
+        text. `any_caption`: run it despite errors. Arguments that are not given come from the model
+        or the preset. `guidance`: one value for all steps, or one per step. `noise`: float32
+        [tokens, channels] instead of the seed's. `negative`: what to guide away from, for models
+        that take it. `loras`: instead of the engine's, for these pictures only. `stop` ends the
+        rendering, even before it begins.
         """
         return self._engine.check(
             _caption_text(caption, wrap_text),
@@ -175,20 +175,19 @@ class Engine:
         scale: int = 1,
         **request: Any,
     ) -> Rendering:
-        """Pictures of a job, or of a caption and the other arguments of check().
+        """Pictures of a job, or of a caption with the other arguments of check().
 
-        `output`: "pil", "numpy" or "png" (the bytes of a file, with metadata), also of previews,
-        which come every `preview_every` steps and after the last. For "png" there are
-        `level` (up to 9: slower, and smaller where a picture is a drawing) and the `scale` of
-        previews (4: each pixel becomes 4 x 4). `progress` is called at each step
-        and may return False to end the work; exceptions of callbacks end it, too, and so does
-        Ctrl-C. `report.warnings` says what is doubtful about the request.
+        `output`: "pil", "numpy" or "png" (the bytes of a file, with metadata), also for previews,
+        which come every `preview_every` steps and after the last. "png" has a `level` (up to 9:
+        slower, and smaller for drawings) and a `scale` of previews (4: each pixel becomes 4 x 4).
+        `progress` is called at each step and may return False to stop; exceptions in callbacks and
+        Ctrl-C stop it, too. `report.warnings` has the warnings about the request.
         """
         convert, convert_preview = _converters(output, level, scale)
         if not isinstance(caption, Job):
             job = self.check(caption, **request)
         elif request:
-            refuse(next(iter(request)), "there is a job, which was checked with its own arguments")
+            refuse(next(iter(request)), "a job takes no arguments of check(); it has its own")
         else:
             job = caption
         made: list[_octet.Picture] = []
@@ -214,12 +213,12 @@ class Engine:
         )
 
     def estimate(self, job: Job) -> Estimate:
-        """Seconds, as far as this engine has measured some, and bytes; never waits."""
+        """Seconds, if this engine has measured any, and bytes; never waits."""
         return self._engine.estimate(job)
 
     @property
     def state(self) -> EngineState:
-        """What the engine is doing, and its memory, now; never waits."""
+        """What the engine is doing now, and its memory; never waits."""
         return self._engine.state()
 
     def warm_up(
@@ -229,26 +228,26 @@ class Engine:
         previews: bool = False,
         stop: Stop | None = None,
     ) -> None:
-        """Does now what the first picture of a size, and its first preview, would wait for."""
+        """Does ahead of time what the first picture of a size and its preview would wait for."""
         self._engine.warm_up(_size(size, 0, 0), previews, stop)
 
     def set_loras(
         self, loras: Iterable[str | Lora] = (), *, progress: OnProgress | None = None
     ) -> None:
-        """These in place of those before; after an error, those before are still there."""
+        """Replaces the LoRAs; after an error, the previous ones are still in place."""
         self._engine.set_loras(_loras(loras), _callback(progress, "progress"))
 
     def cancel(self) -> None:
-        """Ends the call that is under way, if there is one, with Cancelled; from any thread."""
+        """Ends the running call, if any, with Cancelled; from any thread."""
         self._engine.cancel()
 
     @property
     def info(self) -> EngineInfo:
-        """What is loaded: device, plan of memory, presets, size."""
+        """What is loaded: device, memory plan, presets, size."""
         return self._engine.info()
 
     def close(self) -> None:
-        """Releases the model; nothing can be rendered after that."""
+        """Releases the model; nothing can be rendered afterwards."""
         self._engine.unload()
 
     def __enter__(self) -> Engine:
@@ -265,7 +264,7 @@ class Engine:
 
 
 def check_caption(caption: str | Mapping[str, Any] | os.PathLike[str]) -> CaptionReport:
-    """What is wrong with a caption, and the caption as the model gets it (`canonical`)."""
+    """What is wrong with a caption, and the caption as passed to the model (`canonical`)."""
     return _octet.check_caption(_caption_text(caption, wrap_text=False))
 
 
@@ -293,7 +292,7 @@ def _size(size: int | tuple[int, int] | None, width: int, height: int) -> tuple[
     if size is None:
         return width, height
     if width or height:
-        refuse("size", "there are `size` and `width` or `height`; expected one of them")
+        refuse("size", "there are both `size` and `width` or `height`; expected one of them")
     both = (size, size) if isinstance(size, int) else size
     if not (isinstance(both, Sequence) and [type(side) for side in both] == [int, int]):
         refuse("size", f"`size` is {size!r}; expected a number of pixels, or (width, height)")
@@ -319,7 +318,7 @@ def _guidance(guidance: float | Sequence[float] | None) -> list[float]:
 
 
 def _converters(output: str, level: int, scale: int) -> tuple[Convert, Convert]:
-    """What makes the pictures and previews that the caller wants."""
+    """Convert pictures and previews to the form that the caller wants."""
     if output == "png":
         encode = _octet.encode_png
         return partial(encode, level=level), partial(encode, scale=scale)
@@ -330,13 +329,13 @@ def _converters(output: str, level: int, scale: int) -> tuple[Convert, Convert]:
 
 
 def _converter(output: str) -> Convert:
-    """Makes an image of a picture with width, height and rgb."""
+    """Converts a picture with width, height and rgb."""
     if output == "pil":
         try:
             from PIL import Image  # noqa: PLC0415 - optional
         except ImportError:
             raise OctetError(
-                'output="pil" takes Pillow, which is not installed; run `pip install pillow`, or '
+                'output="pil" needs Pillow, which is not installed; run `pip install pillow`, or '
                 'use output="numpy"'
             ) from None
         return lambda picture: Image.frombytes(
@@ -347,11 +346,11 @@ def _converter(output: str) -> Convert:
             import numpy  # noqa: PLC0415 - optional
         except ImportError:
             raise OctetError(
-                'output="numpy" takes NumPy, which is not installed; run `pip install numpy`'
+                'output="numpy" needs NumPy, which is not installed; run `pip install numpy`'
             ) from None
         return lambda picture: (
             numpy.frombuffer(picture.rgb, numpy.uint8)
             .reshape(picture.height, picture.width, 3)
-            .copy()  # one that can be written to
+            .copy()  # so that it is writable
         )
     refuse("output", f'`output` is {output!r}; expected "pil", "numpy" or "png"')

@@ -25,18 +25,18 @@ def devices() -> list[DeviceInfo]:
 
 @dataclass(frozen=True)
 class Inspection:
-    """What a path holds."""
+    """What is at a path."""
 
-    parts: list[ModelPart]  # of a model, with what each linear would run as here
-    checkpoint: CheckpointSummary | None  # the tensors, where it is one checkpoint
-    problem: str  # why a checkpoint with weights of a transformer is not a whole one
+    parts: list[ModelPart]  # of a model, with how each linear would run here
+    checkpoint: CheckpointSummary | None  # the tensors, if it is a single checkpoint
+    problem: str  # why a checkpoint with a network's weights is incomplete
 
 
 def inspect(path: Path, base: Path = "") -> Inspection:
     """What is in a checkpoint or a model's folder, without loading it.
 
-    `path`: a safetensors or GGUF file, an index, a folder, or owner/name of one that was pulled.
-    `base`: gives what a file lacks.
+    `path`: a safetensors or GGUF file, an index, a folder, or owner/name of a pulled one.
+    `base`: supplies what a file lacks.
     """
     name = os.fspath(path)
     model = _octet.inspect_model(name, os.fspath(base))
@@ -68,11 +68,11 @@ def quantize(
     threads: int = 0,
     progress: Callable[[QuantizeStep], object] | None = None,
 ) -> QuantizeReport:
-    """Makes an INT8 checkpoint from one in any dialect: what `octet quantize` does.
+    """Makes an INT8 checkpoint from one in any dialect, like `octet quantize`.
 
     `recipe`: "convrot", "convrot:64", "rowwise", "smoothquant:0.6" (which needs `captions` or
-    `statistics`). `protect`: "none", "auto:17", or names of linears, with commas. Without `out`,
-    errors are measured, no more. `progress` is called with each step; False ends the work.
+    `statistics`). `protect`: "none", "auto:17", or names of linears, separated by commas. Without
+    `out`, errors are only measured. `progress` is called at each step; False ends the work.
     """
     return _octet.quantize(
         os.fspath(source),

@@ -1,8 +1,8 @@
-"""What takes arrays and models of any framework, and hands them to the one that works on them.
+"""Functions that take arrays and models of any framework, and pass them to the right module.
 
-Tensors of torch are worked on by octet.torch, arrays of NumPy by octet._linear. All others come and
-go by DLPack or the buffer protocol: as NumPy's from the host, as torch's from a GPU, on its current
-stream. octet.torch is imported when a tensor or a model comes.
+octet.torch handles tensors of torch, octet._linear arrays of NumPy. All others are converted by
+DLPack or the buffer protocol: to NumPy's on the host, to torch's on a GPU, on its current stream.
+octet.torch is imported when a tensor or a model is passed.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from octet._linear import np
 from octet.errors import OctetError, OctetTypeError, refuse
 from octet.report import Report, fallbacks_raise, report_of_process
 
-_HOST_KINDS = (1, 3)  # of DLPack: the host's memory, and what CUDA has pinned of it
+_HOST_KINDS = (1, 3)  # of DLPack: host memory, and host memory pinned by CUDA
 
 
 def quantize_rows(x: Any, rotation_group: int = 0, smooth: Any = None) -> tuple[Any, Any]:
-    """INT8 codes of x's shape, and a float32 scale for each row: codes = rint(x / scale).
+    """INT8 codes in x's shape, and a float32 scale for each row: codes = rint(x / scale).
 
     The scale is the largest magnitude of the row / 127. Before that, x is multiplied by `smooth`
     [columns], or rotated within groups of 4, 16, 64, 256 or 1024 columns.
@@ -48,7 +48,7 @@ def int8_linear(
     """y [..., n] = x [..., k] times the rows of `weight` (int8 [n, k]) in INT8, + bias.
 
     Rows of x (float32, bfloat16 or float16) are quantized as by quantize_rows(). `weight_scale`:
-    one, [n] or [n, 1]. y is like x, in `out_dtype` if there is one; or it is `out`.
+    one, [n] or [n, 1]. y has the dtype of x, or `out_dtype`; with `out`, it is written there.
     """
     route = _route_of(x, "x")
     x, weight, weight_scale, bias, smooth, into = route.taken(
@@ -60,7 +60,7 @@ def int8_linear(
 
 
 def int8_mm(a: Any, b: Any) -> Any:
-    """a [m, k] times b [k, n] in int8, exactly, as int32: what torch._int_mm returns."""
+    """a [m, k] times b [k, n] in int8, exactly, as int32, like torch._int_mm."""
     route = _route_of(a, "a")
     return route.given(route.functions().int8_mm(*route.taken(a, b)))
 
@@ -78,27 +78,27 @@ def report(model: Any = None) -> Report:
 def require_int8(model: Any = None) -> Iterator[None]:
     """Within it, in all threads, a fallback raises OctetError.
 
-    A fallback is an op of Octet that ran as anything but native INT8, and a ComfyUI call that was
-    declined. With a model, also a linear in it that ought to be INT8 and is not, at once.
+    A fallback is an op of Octet that did not run in native INT8, or a ComfyUI call that was
+    declined. With a model, a linear in it that should be INT8 and is not raises at once.
     """
     left = [] if model is None else [row for row in report(model).rows if row.fallback]
     if left:
         raise OctetError(
-            f"{left[0].name} is not in INT8, which octet.require_int8() asks for: "
+            f"{left[0].name} is not in INT8, which octet.require_int8() demands: "
             f"{left[0].note}" + (f" (and {len(left) - 1} more)" if len(left) > 1 else "")
         )
     with fallbacks_raise():
         yield
 
 
-# --- the way of arrays ---
+# --- conversion of arrays ---
 
 
 class Route(NamedTuple):
-    """How arrays of a framework get to the one that works on them, and results back."""
+    """How arrays of a framework are converted for the module that handles them, and back."""
 
     to_torch: bool
-    take: Callable[[Any], Any] | None = None  # None: they are there
+    take: Callable[[Any], Any] | None = None  # None: as they are
     give: Callable[[Any], Any] | None = None
 
     def taken(self, *arrays: Any) -> tuple[Any, ...]:
@@ -110,7 +110,7 @@ class Route(NamedTuple):
         )
 
     def functions(self) -> Any:
-        """The module that works on them."""
+        """The module that handles them."""
         if not self.to_torch:
             return _linear
         from octet.torch import functional  # noqa: PLC0415 - only tensors need it
@@ -126,7 +126,7 @@ _TORCH = Route(to_torch=True)
 
 
 def _route_of(x: Any, name: str) -> Route:
-    """`x` decides for all arrays of a call."""
+    """Chosen by `x`, for all arrays of a call."""
     if is_tensor(x):
         return _TORCH
     if np is not None and isinstance(x, np.ndarray):
@@ -138,7 +138,7 @@ def _route_of(x: Any, name: str) -> Route:
     if kind in _HOST_KINDS:
         if np is None:
             raise OctetError(
-                f"`{name}` is of type {type(x).__name__}, which takes NumPy; run "
+                f"`{name}` is of type {type(x).__name__}, which needs NumPy; run "
                 "`pip install numpy`, or pass tensors of torch"
             )
         return Route(to_torch=False, take=_to_numpy, give=give)
@@ -146,21 +146,21 @@ def _route_of(x: Any, name: str) -> Route:
         import torch  # noqa: PLC0415 - only such arrays need it
     except ImportError:
         raise OctetError(
-            f"`{name}` is of type {type(x).__name__} and on a GPU, which takes torch; run "
+            f"`{name}` is of type {type(x).__name__} and on a GPU, which needs torch; run "
             "`pip install torch`"
         ) from None
     return Route(to_torch=True, take=torch.from_dlpack, give=give)
 
 
 def _kind_of(x: Any, name: str) -> int:
-    """DLPack's kind of device."""
+    """The kind of device, as DLPack numbers it."""
     if hasattr(x, "__dlpack_device__"):
         try:
             return int(x.__dlpack_device__()[0])
         except Exception as error:  # whatever the framework throws
             raise OctetError(
                 f"`{name}`, of type {type(x).__name__}, does not say where it is: {error}; "
-                "expected an array that was not freed"
+                "expected an array that is not freed"
             ) from error
     try:
         memoryview(x)
@@ -172,7 +172,7 @@ def _kind_of(x: Any, name: str) -> int:
     return _HOST_KINDS[0]
 
 
-# NumPy's DLPack has no bfloat16, which its arrays may have all the same.
+# NumPy's DLPack has no bfloat16, but its arrays may have it.
 _NOT_BY_DLPACK = (BufferError, RuntimeError, TypeError)
 
 
@@ -184,7 +184,7 @@ def _to_numpy(x: Any) -> Any:
     except _NOT_BY_DLPACK as error:
         try:
             return np.asarray(x)
-        except Exception:  # whatever the framework throws: it was freed, or has no such way
+        except Exception:  # whatever the framework throws: it was freed, or has no buffer
             raise OctetError(
                 f"an array of type {type(x).__name__} cannot be read: {error}"
             ) from error

@@ -1,4 +1,4 @@
-"""INT8 linears on arrays of NumPy, in the memory of the host."""
+"""INT8 linears on arrays of NumPy, in host memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _host() -> _octet.Device:
     return _octet.Device("cpu")
 
 
-# A child has none of the threads of its parent's device.
+# A child process lacks the threads of its parent's device.
 os.register_at_fork(after_in_child=_host.cache_clear)
 
 
@@ -95,9 +95,9 @@ def int8_mm(a: Any, b: Any) -> Any:
 
 @dataclass(slots=True)
 class Rows:
-    """An array as a matrix whose rows are all its leading dimensions; the stride in elements."""
+    """An array as a matrix, all leading dimensions taken as rows; the stride is in elements."""
 
-    array: Any  # that has them, and has to live as long
+    array: Any  # owns the rows, and has to live as long
     columns: int
     stride: int
 
@@ -120,7 +120,7 @@ def _address_of(array: Any) -> int:
 
 
 def _rows_in_place(array: Any) -> Rows | None:
-    """None: kernels cannot read or write it as it lies."""
+    """None if kernels cannot read or write it in place."""
     flags = array.flags
     if not (flags.aligned and array.dtype.isnative):
         return None
@@ -136,13 +136,13 @@ def _rows_in_place(array: Any) -> Rows | None:
 
 def _rows_of(array: Any) -> Rows:
     rows = _rows_in_place(array)
-    if rows is None:  # a new array, never a subclass, in the order of bytes of this machine
+    if rows is None:  # a new array, never a subclass, in this machine's byte order
         copy = np.array(array, dtype=array.dtype.newbyteorder("="), order="C", copy=True)
         rows = Rows(copy, copy.shape[-1], copy.shape[-1])
     return rows
 
 
-# --- what the functions ask of their arguments ---
+# --- checks of arguments ---
 
 
 def _array(name: str, x: Any) -> Any:
@@ -172,7 +172,7 @@ def _scales(scale: Any, n: int) -> Rows:
         checks.wrong_value("weight_scale", scale, f"one, [{n}] or [{n}, 1]")
     scales = _vector("weight_scale", scale.reshape(-1), scale.size, ("float32",))
     if not np.isfinite(scales.array).all():
-        refuse("weight_scale", "`weight_scale` has a NaN or an infinity; expected numbers")
+        refuse("weight_scale", "`weight_scale` has a NaN or an infinity; expected finite numbers")
     return scales
 
 
@@ -181,7 +181,7 @@ def _factors(smooth: Any, rotation_group: int, k: int) -> Rows | None:
     if smooth is None:
         return None
     if rotation_group:
-        refuse("smooth", "there are `smooth` and `rotation_group`; expected one of them")
+        refuse("smooth", "there are both `smooth` and `rotation_group`; expected one of them")
     return _vector("smooth", smooth, k, ("float32",))
 
 
@@ -196,7 +196,7 @@ def _output(x: Any, n: int, out_dtype: Any, out: Any) -> tuple[Any, Rows]:
         checks.wrong_type("out", out, f"{_dtype(out_dtype).name}, as `out_dtype` says")
     rows = _rows_in_place(out) if out.ndim else None
     if rows is None or out.shape != shape or not out.flags.writeable:
-        words = f"{list(shape)} with rows that can be written to as they lie"
+        words = f"{list(shape)} with rows that can be written in place"
         checks.wrong_value("out", out, words)
     return out, rows
 
@@ -205,13 +205,13 @@ def _dtype(given: Any) -> Any:
     name = given if isinstance(given, str) else str(getattr(given, "name", given))
     try:
         if name.endswith("bfloat16"):
-            import ml_dtypes  # noqa: PLC0415 - NumPy alone has no bfloat16
+            import ml_dtypes  # noqa: PLC0415 - NumPy by itself has no bfloat16
 
             return np.dtype(ml_dtypes.bfloat16)
         dtype = np.dtype(given)
     except ImportError:
         raise OctetTypeError(
-            "`out_dtype` is bfloat16, which NumPy has with ml_dtypes alone; run "
+            "`out_dtype` is bfloat16, which NumPy has only with ml_dtypes; run "
             "`pip install ml_dtypes`"
         ) from None
     except TypeError:

@@ -16,27 +16,27 @@ I8: int
 I32: int
 
 class OctetError(RuntimeError):
-    """What Octet could not do."""
+    """Something failed."""
 
     field: str  # the argument that was wrong, or ""
 
 class InvalidRequest(OctetError, ValueError):
-    """An argument is wrong by itself."""
+    """An argument is wrong."""
 
 class OutOfMemory(OctetError, MemoryError):
-    """The memory of the device, or of the host."""
+    """Too little memory, the device's or the host's."""
 
 class Cancelled(OctetError):
-    """Ended by cancel()."""
+    """Stopped by cancel()."""
 
 class _Record:
-    """What is read, and not changed."""
+    """Read-only attributes."""
 
     def as_dict(self) -> dict[str, Any]:
         """The same as dicts and lists, for JSON."""
 
 class Device:
-    """By its name: "cpu", "ref", "cuda:0". It serves all threads."""
+    """A device by name: "cpu", "ref", "cuda:0". It serves all threads."""
 
     def __init__(self, name: str, threads: int = 0, tuning: str = 'missing') -> None: ...
 
@@ -46,14 +46,14 @@ class Device:
     def synchronize(self) -> None: ...
 
 class Weight:
-    """One that linears take."""
+    """The weight of a linear."""
 
     n: int
     k: int
     gate_up: bool
 
 class PlainWeight(Weight):
-    """Rows that stay where they are."""
+    """Rows that are read where they are."""
 
     def __init__(
         self, codes: int, n: int, k: int, row_stride: int, scales: int, scale_count: int,
@@ -61,7 +61,7 @@ class PlainWeight(Weight):
     ) -> None: ...
 
 class PackedWeight(Weight):
-    """A copy of its own, on its device."""
+    """A packed copy on its device."""
 
     def __init__(
         self, device: Device, codes: int, n: int, k: int, scales: int, bias: int, smooth: int,
@@ -69,7 +69,7 @@ class PackedWeight(Weight):
     ) -> None: ...
 
 def linear_memory(device: Device, weight: Weight, m: int, of_codes: bool = False) -> int:
-    """Bytes for `memory`: what a linear of m rows takes, as far as that is known."""
+    """Bytes for `memory`: what a linear of m rows is known to take."""
 
 def quantize_rows(
     device: Device, stream: int, x: int, x_stride: int, x_dtype: int, m: int, k: int, smooth: int,
@@ -92,7 +92,7 @@ def int8_mm(
     """y = a b of int8 [m, k] and [k, n], int32; on hosts."""
 
 class QuantizeStep(_Record):
-    """How far quantize() is."""
+    """The progress of quantize()."""
 
     stage: str
     done: int
@@ -121,7 +121,7 @@ class LinearError(_Record):
     worst_columns: list[ErrorPlace]
 
 class QuantizedNetwork(_Record):
-    """What became of a network's linears."""
+    """What happened to a network's linears."""
 
     network: str
     int8: int
@@ -223,7 +223,7 @@ class DeviceInfo(_Record):
 def devices() -> list[DeviceInfo]: ...
 
 class Progress(_Record):
-    """How far an engine is."""
+    """The progress of an engine."""
 
     stage: str
     done: int
@@ -233,7 +233,7 @@ class Progress(_Record):
     eta_s: float | None
 
 class Preview(_Record):
-    """A small, rough picture of what a step led to."""
+    """A small, rough rendering of the latent after a step."""
 
     image: int
     step: int
@@ -254,7 +254,7 @@ class Picture(_Record):
     metadata: list[tuple[str, str]]
 
 class KernelUse(_Record):
-    """What a class of linears ran on."""
+    """How a class of linears ran."""
 
     layer: str
     path: str
@@ -271,7 +271,7 @@ class OpShare(_Record):
     us: float
 
 class LinearCount(_Record):
-    """How linears ran, by their number."""
+    """How linears ran, by number of linears."""
 
     int8: int
     protected: int
@@ -280,7 +280,7 @@ class LinearCount(_Record):
     fake: int
 
 class BranchUse(_Record):
-    """A branch of the steps: a network and what it is told."""
+    """One evaluation of a network within a step."""
 
     name: str
     network: str
@@ -315,7 +315,7 @@ class RenderReport(_Record):
     peak_bytes: int
 
 class Lora(_Record):
-    """A LoRA that is merged into the networks."""
+    """A LoRA to merge into the networks."""
 
     def __init__(
         self, file: str, strength: float = 1.0, networks: Sequence[str] = ...,
@@ -325,14 +325,14 @@ class Lora(_Record):
     networks: list[str]
 
 class PresetInfo(_Record):
-    """Steps, guidance and times that go with a model."""
+    """Steps, guidance and times defined by a model."""
 
     name: str
     official_name: str
     steps: int
 
 class PartPlace(_Record):
-    """Where a part's weights are between two uses."""
+    """Where a part's weights are kept between uses."""
 
     part: str
     where: str
@@ -410,7 +410,7 @@ class EngineState(_Record):
     free_bytes: int
 
 class Stop:
-    """Ends what it was given to, also what has not begun yet."""
+    """Ends the calls that it was passed to, even before they begin."""
 
     def __init__(self) -> None: ...
     def request(self) -> None:
@@ -486,8 +486,8 @@ class Checkpoint:
     tensors: dict[str, tuple[str, tuple[int, ...]]]
 
     def dialect(self, module: str) -> str | None:
-        """How it stores a linear; None when it has none of this name."""
+        """How it stores a linear; None if it has none of this name."""
 
     def weight(self, module: str, rows: int, k: int) -> StoredWeight: ...
     def read_vector(self, name: str, into: Any) -> None:
-        """A tensor in floating point whose shape is that of `into`."""
+        """Reads a tensor in floating point that has the shape of `into`."""

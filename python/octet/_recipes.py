@@ -23,7 +23,7 @@ class Recipe:
 
 
 def parse_recipe(text: str | Recipe) -> Recipe:
-    """Of "rowwise", "convrot" (groups of 256) or "convrot:64"."""
+    """From "rowwise", "convrot" (groups of 256) or "convrot:64"."""
     if isinstance(text, Recipe):
         return text
     name, colon, number = str(text).partition(":")
@@ -41,7 +41,7 @@ def parse_recipe(text: str | Recipe) -> Recipe:
     if name == "smoothquant":
         refuse(
             "recipe",
-            "recipe: smoothquant needs recorded activations, which `octet quantize` takes from a "
+            "recipe: smoothquant needs recorded activations, which `octet quantize` gets from a "
             "calibration; expected rowwise or convrot[:group]",
         )
     refuse("recipe", f"recipe: {text!r} is unknown, expected rowwise or convrot[:group]")

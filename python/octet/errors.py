@@ -14,14 +14,14 @@ class OctetTypeError(OctetError, TypeError):
 
 
 def refuse_type(field: str, sentence: str) -> NoReturn:
-    """An argument of a wrong type: a TypeError, too, that names it."""
+    """An argument of the wrong type: also a TypeError, and names the argument."""
     error = OctetTypeError(sentence)
     error.field = field
     raise error
 
 
 def refuse(field: str, sentence: str) -> NoReturn:
-    """An argument that is wrong by itself: a ValueError, too, that names it."""
+    """A wrong argument: also a ValueError, and names the argument."""
     error = InvalidRequest(sentence)
     error.field = field
     raise error

@@ -1,6 +1,6 @@
 """What ran in INT8 in this process, what did not, and why.
 
-Ops tell `note_run()` and `note_fallback()`; `octet.report()` shows it, and within
+Ops call `note_run()` and `note_fallback()`; `octet.report()` shows the counts, and within
 `octet.require_int8()` a fallback is an error. Counts are kept without a lock: threads that run the
 same kernel at the same moment may lose one, never more than that.
 """
@@ -22,7 +22,7 @@ _lock = threading.Lock()
 
 @dataclass(slots=True)
 class Run:
-    """Linears of one size that one kernel ran."""
+    """Linears of one size that ran on one kernel."""
 
     kernel: str
     n: int
@@ -33,7 +33,7 @@ class Run:
 
 @dataclass(slots=True)
 class Fallback:
-    """What ran as something else than native INT8, and why."""
+    """What did not run in native INT8, and why."""
 
     what: str
     reason: str
@@ -50,14 +50,14 @@ class Row:
     path: str  # "int8" or "float"
     recipe: str = ""
     device: str = ""
-    kernel: str = ""  # that ran last; empty before the first call
-    m: int = 0  # rows of activations that it ran on
-    note: str = ""  # why it is in floating point, or with whom it shares a product
-    fallback: bool = False  # it should be INT8, and is not
+    kernel: str = ""  # the one that ran last; empty before the first call
+    m: int = 0  # rows of activations of that call
+    note: str = ""  # why it is in floating point, or that it shares a product with others
+    fallback: bool = False  # it should be INT8 but is not
 
 
 def run_of(kernel: str, n: int, k: int) -> Run:
-    """The counter of a kernel at a size; hot callers keep it."""
+    """The counter of a kernel at a size; frequent callers keep it."""
     key = (kernel, n, k)
     run = _runs.get(key)
     if run is None:
@@ -78,7 +78,7 @@ def note_fallback(what: str, reason: str) -> None:
     fallback.count += 1
     if _required:
         raise OctetError(
-            f"{what} did not run in native INT8, which octet.require_int8() asks for: {reason}"
+            f"{what} did not run in native INT8, which octet.require_int8() demands: {reason}"
         )
 
 
@@ -97,7 +97,7 @@ def fallbacks_raise() -> Iterator[None]:
 
 @dataclass(slots=True)
 class Report:
-    """Rows of a model, or what ran in this process; `str()` is a table."""
+    """The linears of a model, or what ran in this process; `str()` gives a table."""
 
     rows: list[Row] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
@@ -147,7 +147,7 @@ class Report:
 def table(
     head: tuple[str, ...], rows: list[tuple[str, ...]], right: tuple[int, ...] = ()
 ) -> list[str]:
-    """Lines of columns as wide as their widest cell; those in `right` end at the same place."""
+    """Lines of columns as wide as their widest cell; those in `right` are right-aligned."""
     widths = [max(map(len, column)) for column in zip(head, *rows)]
 
     def line(row: tuple[str, ...]) -> str:

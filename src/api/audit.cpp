@@ -12,7 +12,7 @@
 namespace octet {
 namespace {
 
-// None for a card that nothing is known about.
+// Nothing for an unknown card.
 audit::RatioOf ratios_on(const std::string& card) {
   const GemmShape usual = models::usual_linear(*models::families().front());
   if (card.empty() || !predict::int8_ratio(card, usual.m, usual.n, usual.k)) return {};
@@ -41,7 +41,7 @@ AuditReport audit_traces(const AuditRequest& request,
                   "{}: was given twice, and would count twice; leave one out", request.traces[i]);
     }
   }
-  // Before anything is read, which can take long.
+  // Before anything is read, since that can take long.
   const audit::RatioOf asked = ratios_on(request.card);
   check_value(request.card.empty() || asked, "card",
               "nothing is known about `card` '{}', expected one such as rtx3090 or a100",

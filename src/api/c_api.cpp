@@ -19,7 +19,7 @@ namespace {
 struct LastError {
   const char* sentence = "";
   const char* field = "";
-  std::string sentence_text, field_text;  // what they point to, unless there was no memory for it
+  std::string sentence_text, field_text;  // they point here, unless memory ran out
 
   void set(const char* what, const char* which) noexcept {
     sentence = field = "";
@@ -109,7 +109,7 @@ octet_bytes bytes_of(const std::vector<uint8_t>& from) {
   return made;
 }
 
-// The caption as the model gets it.
+// The caption as it is passed to the model.
 std::string checked_caption(const char* caption, octet_on_finding on_finding, void* user) {
   const CaptionReport report = check_caption(caption);
   const CaptionFinding* unfixable = nullptr;

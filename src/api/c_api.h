@@ -1,5 +1,5 @@
 // What the functions of octet/octet.h share: no exception leaves them, structs of other versions
-// are understood or refused, and arguments that make no sense are sentences.
+// are understood or refused, and invalid arguments become error sentences.
 #pragma once
 
 #include <cstring>
@@ -13,14 +13,14 @@
 namespace octet::c_api {
 
 void forget_error() noexcept;
-// The exception that is being handled, for octet_last_error(); its status.
+// Stores the exception being handled for octet_last_error(), and returns its status.
 octet_status keep_error() noexcept;
 
 template <class Work>
 octet_status guarded(Work&& work) noexcept {
   try {
     work();
-    forget_error();  // of an earlier call, or of one that a callback made
+    forget_error();  // of an earlier call, or of one made by a callback
     return OCTET_OK;
   } catch (...) {
     return keep_error();
@@ -31,7 +31,7 @@ inline void check_given(const void* pointer, const char* field) {
   check_value(pointer != nullptr, field, "`{}` is NULL", field);
 }
 
-// As snprintf writes.
+// Writes like snprintf.
 size_t write_text(const std::string& from, char* text, size_t size);
 
 template <class Make>
@@ -45,7 +45,7 @@ size_t guarded_text(char* text, size_t size, Make&& make) noexcept {
   return length;
 }
 
-// A field that a later version may give a meaning.
+// A field that may get a meaning in a later version.
 inline void check_reserved(int32_t reserved) {
   check_value(reserved == 0, "reserved", "`reserved` is {}, expected 0", reserved);
 }
@@ -66,7 +66,7 @@ std::span<const T> list_of(const T* items, size_t count, const char* field) {
   return {items, count};
 }
 
-// Bytes of a struct in version 1 of the interface: a program's may never be smaller.
+// Bytes of a struct in version 1 of the interface: no program's may be smaller.
 constexpr size_t first_size(const octet_options*) { return 136; }
 constexpr size_t first_size(const octet_request*) { return 104; }
 constexpr size_t first_size(const octet_callbacks*) { return 40; }
@@ -88,11 +88,11 @@ void check_struct(const T* given, const char* field) {
   check_given(given, field);
   const size_t size = given->struct_size;
   check_value(size >= kFirst, "struct_size",
-              "`struct_size` of `{}` is {}, expected {}; begin with what the struct's function "
+              "`struct_size` of `{}` is {}, expected {}; begin with the struct that its function "
               "octet_..._init() returns",
               field, size, sizeof(T));
   check_value(size <= sizeof(T), "struct_size",
-              "`struct_size` of `{}` is {}, and this library knows {}: the program was made for "
+              "`struct_size` of `{}` is {}, and this library knows {}: the program was built for "
               "a newer one",
               field, size, sizeof(T));
 }

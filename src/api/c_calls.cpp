@@ -1,4 +1,4 @@
-// The operations of octet/octet.h on streams, in memory and with weights of another framework.
+// The operations of octet/operations.h on another framework's streams, memory and weights.
 #include "api/c_device.h"
 
 namespace octet::c_api {
@@ -6,8 +6,8 @@ namespace {
 
 constexpr int64_t kAlignment = Caller::kAlignment;
 
-// work(backend, stepwise), with the backend of a device to itself, on behalf of this caller; it
-// returns the kernel.
+// Calls work(backend, stepwise) with exclusive use of a device's backend, on behalf of this caller;
+// it returns the kernel.
 template <class Work>
 octet_status for_caller(octet_device* device, octet_call* call, Work&& work) noexcept {
   return on_device(device, [&](Backend& backend) {
@@ -23,7 +23,7 @@ octet_status for_caller(octet_device* device, octet_call* call, Work&& work) noe
                   .user = given.user};
     const Visit visit(backend, caller);
     call->kernel = nullptr;
-    // Names of kernels are the library's own, and end in a NUL.
+    // Names of kernels belong to the library and end in a NUL.
     const std::string_view kernel = work(backend, flag_of(given.stepwise, "stepwise"));
     call->kernel = kernel.empty() ? "" : kernel.data();
   });
@@ -57,7 +57,7 @@ PlainWeight plain_weight(const octet_plain_weight& weight) {
           .order = gated ? RowOrder::gate_up : RowOrder::plain};
 }
 
-// The weight of a call, which is one of two kinds, and what it is given.
+// The weight of a call, one of two kinds.
 class WeightOfCall {
  public:
   WeightOfCall(Backend& backend, const octet_device& device, const octet_plain_weight* plain,
@@ -131,7 +131,7 @@ octet_status octet_call_linear(octet_device* device, octet_call* call,
     const octet::TensorView from = c_api::view_of(x, "x");
     const octet::TensorView out = c_api::view_of(y, "y");
     const int64_t m = from.shape[0], k = from.shape[1];
-    // Before the weight, which may need memory, too: a caller's was measured for these.
+    // Before the weight, which may need memory, too: the caller's memory was sized for these.
     const octet::Buffer values = backend.allocate(octet::bytes_of(octet::DType::i8, {m, k}));
     const octet::Buffer row_scales = backend.allocate(octet::bytes_of(octet::DType::f32, {m}));
     const octet::QTensor quantized = {values.view(octet::DType::i8, {m, k}),

@@ -38,7 +38,7 @@ TensorView view_of(const octet_matrix* matrix, const char* field) {
 
 TensorView vector_of(const float* values, int64_t count, const char* field) {
   check_value(values != nullptr || count == 0, field, "`{}` is NULL", field);
-  // A QTensor serves outputs, too, and is hence never const; inputs are only read.
+  // A QTensor is used for outputs, too, and so is never const; inputs are only read.
   return {reinterpret_cast<std::byte*>(const_cast<float*>(values)), DType::f32, {count}};
 }
 

@@ -1,4 +1,4 @@
-// What the operations of octet/octet.h share: devices, weights, and matrices of the caller.
+// What the operations of octet/operations.h share: devices, weights, and the caller's matrices.
 #pragma once
 
 #include <atomic>
@@ -14,11 +14,11 @@
 
 namespace octet::c_api {
 
-// A backend is used by one thread at a time. Weights keep theirs, so that handles may be freed in
-// any order.
+// A backend is used by one thread at a time. Weights keep their backend alive, so that handles may
+// be freed in any order.
 struct SharedDevice {
   std::mutex mutex;
-  std::atomic<std::thread::id> owner;  // of the mutex; a callback of that thread may come back here
+  std::atomic<std::thread::id> owner;  // of the mutex: its callbacks may come back here
   std::unique_ptr<Backend> backend;
   std::string description;
   std::optional<KernelWatch> watch;
@@ -53,7 +53,7 @@ struct octet_weight {
 
 namespace octet::c_api {
 
-// `work`, with the backend of a device to itself.
+// Calls `work` with exclusive use of a device's backend.
 template <class Work>
 octet_status on_device(octet_device* device, Work&& work) noexcept {
   return guarded([&] {
@@ -61,13 +61,13 @@ octet_status on_device(octet_device* device, Work&& work) noexcept {
     SharedDevice& shared = *device->shared;
     check_value(
         !shared.is_held_here(), "device",
-        "`device` was called by the `allocate` of one of its own calls, which waits for it");
+        "`device` was called by the `allocate` of one of its own calls, for which it waits");
     const HeldDevice held(shared);
     work(*shared.backend);
   });
 }
 
-// No matrix has more elements along an axis, or from one row to the next, so that the bytes of any
+// Bounds the elements along an axis, and from one row to the next, so that the bytes of any matrix
 // can be counted in 64 bits.
 inline constexpr int64_t kLargestExtent = int64_t{1} << 30;
 

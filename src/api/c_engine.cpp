@@ -1,4 +1,4 @@
-// Loading and rendering of octet/octet.h: structs of octet/engine.h become those of C.
+// Loading and rendering for octet/octet.h: structs of octet/engine.h become those of C.
 #include "api/c_engine.h"
 
 #include <memory>
@@ -75,8 +75,8 @@ void load(Engine& engine, const octet_options& given, octet_on_progress progress
               token_of(given.stop));
 }
 
-// The callbacks of one render. Those of C may end the work, but of the engine's own only `progress`
-// can: it passes on what the others answered.
+// The callbacks of one render. Any callback in C may end the work, but of the engine's only
+// `progress` can: it passes on what the others answered.
 class Callbacks {
  public:
   explicit Callbacks(const octet_callbacks* given)
@@ -115,9 +115,9 @@ class Callbacks {
     return made;
   }
 
-  // The last answer of all, after which the engine asked no more.
+  // For an answer that came after the engine's last call of `progress`.
   void check_stopped() const {
-    if (stopped_) throw Cancelled("render: a callback ended it");
+    if (stopped_) throw Cancelled("render: stopped by a callback");
   }
 
  private:

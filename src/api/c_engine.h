@@ -32,6 +32,6 @@ octet_status guarded_on(Handle* engine, Work&& work) noexcept {
 std::vector<Lora> loras_of(const octet_lora* loras, size_t count);
 ModelOptions options_of(const octet_options& given);
 PictureRequest request_of(const octet_request& given);
-std::stop_token token_of(const octet_stop* stop);  // of NULL: one that nobody requests
+std::stop_token token_of(const octet_stop* stop);  // NULL: one that is never requested
 
 }  // namespace octet::c_api

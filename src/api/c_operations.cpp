@@ -1,4 +1,4 @@
-// The operations of octet/octet.h: quantizing rows and INT8 linears on pointers of the caller.
+// The operations of octet/operations.h: quantizing rows and INT8 linears on the caller's pointers.
 #include <memory>
 
 #include "api/c_device.h"
@@ -30,12 +30,12 @@ Fusion fusion_of(int32_t fusion) {
       "fusion", sentence("`fusion` is {}, expected OCTET_FUSION_NONE, _BIAS or _SWIGLU", fusion));
 }
 
-// What pack() wants in host memory: the caller's own, or a copy of what is on the device.
+// An argument of pack(), which takes host memory: the caller's, or a copy from the device.
 class HostRows {
  public:
   HostRows(Backend& backend, bool on_host) : backend_(backend), copies_(!on_host) {
     if (keeps_data_on_host(backend)) copies_ = false;
-    if (copies_) backend.synchronize();  // others may still write there
+    if (copies_) backend.synchronize();  // earlier work may still write there
   }
 
   template <class T>
@@ -142,7 +142,7 @@ octet_status octet_weight_create(octet_device* device, const octet_weight_rows* 
 void octet_weight_free(octet_weight* weight) {
   if (weight == nullptr) return;
   const std::shared_ptr<c_api::SharedDevice> device = weight->device;
-  // Within an `allocate` of a call of this device, memory may come free by the way.
+  // An `allocate` called by this device may free weights along the way.
   std::optional<c_api::HeldDevice> held;
   if (!device->is_held_here()) held.emplace(*device);
   delete weight;

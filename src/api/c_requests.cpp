@@ -1,10 +1,10 @@
-// What a program in C asks of an engine, in the types of octet/engine.h.
+// Requests of C programs, in the types of octet/engine.h.
 #include "api/c_engine.h"
 
 namespace octet::c_api {
 namespace {
 
-// What an enumerator of C, 0 and up, stands for.
+// The value that an enumerator of C, 0 and up, stands for.
 template <class T, size_t N>
 T choice(const T (&choices)[N], int32_t given, const char* field) {
   check_value(given >= 0 && static_cast<size_t>(given) < N, field, "`{}` is {}, expected 0 to {}",

@@ -1,4 +1,4 @@
-// What octet/octet.h tells of engines and jobs, never waiting for a call that is under way.
+// What octet/octet.h tells about engines and jobs, without waiting for a running call.
 #include <fmt/ranges.h>
 
 #include <memory>

@@ -17,7 +17,7 @@ struct CloseFile {
   }
 };
 
-// The one whose prompts are captions.
+// The family whose prompts are captions.
 const models::Family& captioned() {
   for (const models::Family* family : models::families()) {
     if (family->check_prompt != nullptr) return *family;
@@ -39,7 +39,7 @@ std::string wrap_plain_text(std::string_view plain_text) try {
   rethrow_as_error();
 }
 
-// Read rather than mapped, because pipes are welcome too.
+// Read rather than mapped, so that pipes work, too.
 std::string read_caption(const std::string& path) try {
   const std::string name = path == "-" ? "standard input" : path;
   const std::unique_ptr<std::FILE, CloseFile> file(path == "-" ? stdin

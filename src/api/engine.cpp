@@ -18,7 +18,7 @@
 namespace octet {
 namespace {
 
-// What is known of a loaded model without waiting for a call.
+// What is known about a loaded model without waiting for a call.
 struct Published {
   std::shared_ptr<const engine::ModelFacts> facts;
   EngineInfo info;
@@ -56,13 +56,13 @@ Estimate estimate_of(const Published& known, const engine::Job& job) {
 }  // namespace
 
 struct Engine::State {
-  // For the time of a call. Callbacks run inside of one, and may not begin another.
+  // Exists during a call. Callbacks run inside a call and must not begin another.
   class Call {
    public:
     explicit Call(State& state, const std::stop_token& stop = {}) : state_(state) {
       octet::check(state.caller.load() != std::this_thread::get_id(),
-                   "engine: a callback calls the engine that called it, expected only what never "
-                   "waits: cancel(), check(), estimate(), info() and state()");
+                   "engine: a callback called its own engine, expected only functions that never "
+                   "wait: cancel(), check(), estimate(), info() and state()");
       std::unique_lock lock(state.mutex);
       ++state.calls;
       state.turn.wait(lock, stop, [&] { return !state.busy || state.closing; });
@@ -81,7 +81,7 @@ struct Engine::State {
       stopping_.reset();
       try {
         state_.publish();
-      } catch (...) {  // what it last told still stands
+      } catch (...) {  // what was last published still stands
       }
       const std::lock_guard lock(state_.mutex);
       state_.caller = std::thread::id();
@@ -108,7 +108,7 @@ struct Engine::State {
   }
 
   static State& of(const Engine& engine) {
-    octet::check(engine.state_ != nullptr, "engine: it was moved from");
+    octet::check(engine.state_ != nullptr, "engine: it has been moved from");
     return *engine.state_;
   }
 
@@ -135,7 +135,7 @@ struct Engine::State {
     octet::check(published != nullptr, "engine: no model is loaded; call load() first");
     return published;
   }
-  // The same, noted for state().
+  // Also notes the progress for state().
   OnRenderProgress noted(const OnRenderProgress& told) {
     return [this, told](const RenderProgress& step) {
       {
@@ -148,15 +148,15 @@ struct Engine::State {
 
   std::mutex mutex;
   std::condition_variable_any turn;
-  int calls = 0;  // under way or waiting
+  int calls = 0;  // running or waiting
   bool busy = false, closing = false;
   std::atomic<std::thread::id> caller{};
   std::atomic<bool> stop{false};
-  std::unique_ptr<engine::Session> session;  // of the call under way
+  std::unique_ptr<engine::Session> session;  // belongs to the running call
 
   std::mutex known_mutex;  // never held for long
   std::shared_ptr<const Published> published;
-  Backend* backend = nullptr;  // of the session that is published
+  Backend* backend = nullptr;  // of the published session
   RenderProgress progress;
 };
 
@@ -208,7 +208,7 @@ Job Engine::check(const PictureRequest& request) const try {
 
 RenderReport Engine::render(const Job& job, const RenderCallbacks& callbacks) try {
   State& state = State::of(*this);
-  octet::check(bool(job), "engine: the job is of no request; expected one of check()");
+  octet::check(bool(job), "engine: the job is empty, expected one from check()");
   const State::Call call(state, job.request().stop);
   RenderCallbacks told = callbacks;
   told.progress = state.noted(callbacks.progress);
@@ -218,7 +218,7 @@ RenderReport Engine::render(const Job& job, const RenderCallbacks& callbacks) tr
 }
 
 Estimate Engine::estimate(const Job& job) const try {
-  octet::check(bool(job), "engine: the job is of no request; expected one of check()");
+  octet::check(bool(job), "engine: the job is empty, expected one from check()");
   return estimate_of(*State::of(*this).known(), *job.checked());
 } catch (...) {
   rethrow_as_error();

@@ -25,12 +25,12 @@ void check_writable(const std::string& path) try {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (fs::is_fifo(status)) {
-    // Opening and closing a pipe would be the end of its text for whoever reads it.
+    // Opening and closing a pipe would be end-of-file for its reader.
     check(::access(path.c_str(), W_OK) == 0, "{}: cannot be opened: {}", path,
           system_error_text(errno));
     return;
   }
-  // Without commit() the destructor takes the temporary away again.
+  // Without commit() the destructor removes the temporary file.
   const AtomicFile file(path);
 } catch (...) {
   rethrow_as_error();

@@ -15,7 +15,7 @@ RenderReport generate(const GenerateRequest& request, const RenderCallbacks& cal
     throw Cancelled("generate: stopped on request before it began");
   }
   check(callbacks.picture != nullptr,
-        "generate: there is no picture callback; expected a function");
+        "generate: there is no picture callback, expected a function");
   return engine::RequestSession(request.model, {request.picture}).run(0, callbacks);
 } catch (...) {
   rethrow_as_error();

@@ -67,7 +67,7 @@ class StoredLinears : public nn::WeightVisitor {
   uint64_t memory_ = 0;
 };
 
-// The dialects, the commonest first; a part may have no linears.
+// The dialects, the most common first; a part may have no linears.
 void name_dialects(ModelPart& part) {
   std::map<std::string, int> counts;
   for (const StoredLinear& linear : part.linears) {
@@ -100,8 +100,8 @@ ModelPart summary_of(models::Part& part) {
   return made;
 }
 
-// A part beside the networks on its own; nothing for what is none, or of another model: any file
-// has tensors to list.
+// A part other than a network, by itself; nothing for anything else, whose tensors can still be
+// listed.
 std::vector<ModelPart> lone_part(const std::string& path) {
   for (const models::Family* family : models::families()) {
     for (const std::string_view part : family->other_parts) {
@@ -120,7 +120,7 @@ bool has_part(const std::string& path, std::string_view part) {
   return fs::is_directory(fs::path(path) / part, ignored);
 }
 
-// Nothing in a file need say which network it is: it is the first as which it is complete.
+// A file need not say which network it is: it is the first for which it is complete.
 std::vector<ModelPart> networks_of(const models::Family& family, const std::string& path,
                                    const std::string& base) {
   std::exception_ptr problem;
@@ -158,7 +158,7 @@ ModelSummary inspect_model(const std::string& model, const std::string& base_mod
     try {
       summary.parts = networks_of(family, path, base);
     } catch (const Error& error) {
-      // Its tensors can be listed all the same, and show what is wrong.
+      // Its tensors can still be listed, and show what is wrong.
       summary.problem = error.what();
     }
   }

@@ -42,7 +42,7 @@ bool names_network(std::string_view word) {
   return false;
 }
 
-// Whether all of the text is a number, be it one that no strength may be.
+// Whether the whole text is a number, even one that is not a valid strength.
 std::optional<double> strength_in(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
   double value = 0;
@@ -52,7 +52,7 @@ std::optional<double> strength_in(std::string_view text) {
   return error == std::errc() ? value : HUGE_VAL;
 }
 
-// The text behind the last colon, unless that colon belongs to the path.
+// The text after the last colon, unless that colon belongs to the path.
 std::optional<std::string_view> last_field(std::string_view text) {
   const size_t colon = text.rfind(':');
   if (colon == text.npos) return std::nullopt;
@@ -79,7 +79,7 @@ Lora parse_lora(const std::string& text) try {
       lora.strength = static_cast<float>(*strength);
       rest.remove_suffix(field->size() + 1);
     } else {
-      // Behind a whole file name it can only have been meant as a strength.
+      // After a complete file name it can only have been meant as a strength.
       const size_t name_end = rest.rfind(".safetensors:");
       check_value(name_end == rest.npos || rest.find_first_of("/\\", name_end) != rest.npos,
                   "loras", "LoRA {}: {} is neither a strength nor networks; {}", in_quotes(text),

@@ -30,7 +30,7 @@ PictureSize parse_size(const std::string& text) try {
 
 std::vector<float> read_noise(const std::string& path) try {
   const SafetensorsFile file(path);
-  check(file.tensors().size() == 1, "{}: holds {} tensors, expected one: the noise", path,
+  check(file.tensors().size() == 1, "{}: contains {} tensors, expected one: the noise", path,
         file.tensors().size());
   const TensorInfo& info = file.tensors().front();
   FileShape shape = info.shape;

@@ -9,7 +9,7 @@
 namespace octet {
 namespace {
 
-// The repository by its name, also when its address was given.
+// The repository's name, even if its URL was given.
 PullRequest by_name(PullRequest request) {
   const std::string default_revision = PullRequest().revision;
   const hub::RepoAddress address = hub::parse_repo_address(request.repo, env::hub().endpoint);

@@ -21,7 +21,7 @@ std::string folder_of(const std::string& path) {
 }
 
 std::string follow_links(const std::string& path) {
-  // realpath and its kind do not follow a link to a file that does not exist yet. The kernel has
+  // realpath() and the like do not follow a link to a file that does not exist yet. The kernel has
   // followed the chain before, so it is not a loop; the bound is for one that changes meanwhile.
   fs::path target = path;
   for (int links = 0; links < 40; ++links) {
@@ -35,15 +35,15 @@ std::string follow_links(const std::string& path) {
 
 void sync_folder_of(const std::string& path) {
   const int fd = ::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return;  // the rename is done; only its durability across a power cut is weaker
+  if (fd < 0) return;  // the rename is done, but may not survive a power cut
   ::fsync(fd);
   ::close(fd);
 }
 
 namespace {
 
-// Calls make(name) with the names that a temporary beside `target` may have, until one is free.
-// The names are short, whatever the length of the target's: a file name has at most 255 bytes.
+// Calls make(name) with names for a temporary file next to `target` until one is free. The names
+// are short, whatever the target's length: a file name has at most 255 bytes.
 template <class Make>
 int with_free_name(const std::string& target, std::string& name, Make make) {
   for (int attempt = 0;; ++attempt) {
@@ -59,7 +59,7 @@ int with_free_name(const std::string& target, std::string& name, Make make) {
   }
 }
 
-// The one way to a file without a name that needs no privileges.
+// The only way to name an unnamed file without privileges.
 std::string link_to(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
 
 }  // namespace
@@ -67,7 +67,7 @@ std::string link_to(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   check(!path_.empty(), "the path of a file to write is empty, expected a file name");
   check(path_.find('\0') == path_.npos,
-        "the path of a file to write has a NUL byte in it, behind {}", path_.c_str());
+        "the path of a file to write has a NUL byte in it, after {}", path_.c_str());
   struct stat status = {};
   const bool exists = ::stat(path_.c_str(), &status) == 0;
   if (!exists && errno != ENOENT) {
@@ -75,7 +75,7 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   }
   check(path_.back() != '/' && !(exists && S_ISDIR(status.st_mode)),
         "{}: is a folder, expected a file", path_);
-  // No links: a file that was deleted while open, such as /dev/stdout of a test that collects it.
+  // No links: a file deleted while open, such as the /dev/stdout of a test that captures it.
   if (exists && (!S_ISREG(status.st_mode) || status.st_nlink == 0)) {
     open_direct();
     return;
@@ -92,7 +92,7 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   }
 }
 
-// O_NONBLOCK, because a FIFO that nobody reads would hold the program up for ever otherwise.
+// O_NONBLOCK, because opening a FIFO without a reader would otherwise block forever.
 void AtomicFile::open_direct() {
   fd_ = ::open(path_.c_str(), O_WRONLY | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (fd_ < 0 && errno == ENXIO) {
@@ -110,16 +110,16 @@ void AtomicFile::open_direct() {
   }
 }
 
-// Leaves fd_ negative and errno set where it fails. open() rather than mkstemp(): the file then
-// gets the permissions that the user's umask asks for.
+// Leaves fd_ negative and errno set if it fails. open() rather than mkstemp(), so that the file
+// gets the permissions of the user's umask.
 void AtomicFile::open_temporary(unsigned mode) {
   fd_ = ::open(folder_of(target_).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
   if (fd_ >= 0) {
     if (::access(link_to(fd_).c_str(), F_OK) == 0) return;
-    ::close(fd_);  // no /proc here: the file could never get its name
+    ::close(fd_);  // without /proc the file could never get its name
   }
-  // Whatever the reason: kernels and file systems that lack O_TMPFILE say so in many ways, and an
-  // error that is the user's (no such folder, no permission) comes again here.
+  // Whatever the error: kernels and file systems that lack O_TMPFILE say so in many ways, and an
+  // error of the user's (no such folder, no permission) occurs here again.
   fd_ = with_free_name(target_, temporary_, [mode](const char* name) {
     return ::open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   });
@@ -143,7 +143,7 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
   }
 }
 
-// Network file systems report a failed write here at the latest. The descriptor is gone even then.
+// Network file systems report a failed write here at the latest; the descriptor is closed anyway.
 void AtomicFile::close_checked() {
   if (::close(std::exchange(fd_, -1)) != 0 && errno != EINTR) {
     fail("{}: cannot be completed: {}", path_, system_error_text(errno));
@@ -167,7 +167,7 @@ void AtomicFile::commit() {
     };
     has_its_name = link(target_.c_str()) == 0;
     if (!has_its_name) {
-      // linkat() does not replace a file, so that takes two steps, with nothing between them that
+      // linkat() does not replace a file, so this takes two steps, with nothing between them that
       // takes time.
       require(with_free_name(target_, temporary_, link) == 0);
       remembered_.remember(temporary_);

@@ -1,11 +1,11 @@
-// A file that appears whole or not at all: bytes go to a temporary in the target's folder, which
-// is flushed to disk and takes the target's name in commit(). Without commit() it is dropped.
+// A file that appears whole or not at all: bytes go to a temporary file in the target's folder,
+// which commit() flushes to disk and gives the target's name. Without commit() it is dropped.
 //
-// The temporary has no name until commit() where the file system allows that, so a program that is
+// If the file system allows it, the temporary file has no name until commit(), so a program that is
 // interrupted or killed while it writes leaves nothing behind. A new file gets its name in one
 // step. One that replaces another is called .octet.<pid>.<n>.tmp for a moment, and only a kill -9
-// in that moment leaves it there. Elsewhere (NFS, for example) the temporary has that name from the
-// start, and the destructor removes it, or remove_temporary_files().
+// in that moment leaves it there. Elsewhere (NFS, for example) it has that name from the start, and
+// the destructor or remove_temporary_files() removes it.
 //
 // Pipes, devices and files without a name (/dev/stdout may be any of them) cannot be replaced: they
 // are written to directly, and what was written before an error stays written.
@@ -25,13 +25,13 @@ std::string folder_of(const std::string& path);  // "." for a plain name
 // Where the chain of symbolic links at `path` ends, whether or not a file is there.
 std::string follow_links(const std::string& path);
 
-// Makes a rename or removal beside `path` durable across a power cut, where the system can.
+// Makes a rename or removal next to `path` durable across a power cut, if the system can.
 void sync_folder_of(const std::string& path);
 
 class AtomicFile {
  public:
-  // Symbolic links are followed: the file that they lead to is replaced, not the link. A file that
-  // is replaced hands its permissions on to the new one.
+  // Symbolic links are followed: the file they lead to is replaced, not the link. A file that
+  // is replaced passes its permissions on to the new one.
   explicit AtomicFile(std::string path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;

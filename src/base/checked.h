@@ -1,4 +1,4 @@
-// Integer arithmetic on sizes that come from files or users: overflow is an answer, not a wrap.
+// Integer arithmetic on sizes that come from files or users: overflow is reported, never wraps.
 #pragma once
 
 #include <cstdint>

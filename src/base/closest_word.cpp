@@ -8,7 +8,7 @@
 namespace octet {
 namespace {
 
-constexpr size_t kLongestWord = 64;  // nobody misspells longer ones, and strangers choose them
+constexpr size_t kLongestWord = 64;  // longer ones are not misspellings but untrusted input
 constexpr size_t kShortestBeginning = 3;
 
 std::string folded(std::string_view word) {
@@ -20,7 +20,7 @@ std::string folded(std::string_view word) {
   return text;
 }
 
-// Levenshtein's distance with swaps of neighbours as one edit.
+// Levenshtein distance, with a swap of neighbours as one edit.
 size_t distance(std::string_view a, std::string_view b) {
   std::vector<size_t> before_last(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;

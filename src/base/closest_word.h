@@ -8,9 +8,9 @@
 namespace octet {
 
 // The candidate that differs least from `word` in letters that were added, left out, changed or
-// swapped, case and the kind of dash aside; nothing when a third of the letters or more differ. A
-// word that one of them begins with, or that begins with one of them, is close as well: "object"
-// and "obj".
+// swapped, ignoring case and the kind of dash; nothing if a third of the letters or more differ. A
+// candidate that begins with `word`, or with which `word` begins, is close as well: "object" and
+// "obj".
 std::optional<std::string_view> closest_word(std::string_view word,
                                              std::span<const std::string_view> candidates);
 

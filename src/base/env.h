@@ -1,4 +1,4 @@
-// Environment variables, in one place so that the list of what Octet reads is short and findable.
+// Environment variables, in one place, so that the list of those that Octet reads is easy to find.
 #pragma once
 
 #include <filesystem>
@@ -10,25 +10,25 @@ namespace octet::env {
 // OCTET_FORCE_KERNEL: the name of the only GEMM kernel that may run.
 std::optional<std::string> force_kernel();
 
-// The folder for what Octet can make again, such as plan files: OCTET_CACHE_DIR, else octet/ in
+// The folder for what Octet can recreate, such as plan files: OCTET_CACHE_DIR, else octet/ in
 // XDG_CACHE_HOME (which counts only if it is absolute, as its specification says), else
 // .cache/octet in HOME. Nothing when none of them is set. The folder need not exist.
 std::optional<std::filesystem::path> cache_dir();
 
-// OCTET_CACHE_MAX_GB: how large the weights that are kept there may be, all together.
+// OCTET_CACHE_MAX_GB: the total size that cached weights may have there.
 std::optional<std::string> cache_max_gb();
 
-// OCTET_LOG: how much to say: debug, info or quiet. Flags of a program (-v, -q) win over it; see
+// OCTET_LOG: how much to log: debug, info or quiet. A program's flags (-v, -q) take precedence; see
 // log::level_from_environment().
 std::optional<std::string> log();
 
 // OCTET_TRACE: comma-separated topics; `gemm` prints problem, chosen kernel and refusals.
 bool trace(const std::string& topic);
 
-// OCTET_GRAPH: 0 runs every step of a picture op by op, and records none.
+// OCTET_GRAPH: 0 runs every step of a picture op by op and records nothing.
 bool graph();
 
-// What the tools of the Hugging Face Hub read, with their defaults.
+// The variables of the Hugging Face Hub's tools, with their defaults.
 struct Hub {
   std::string endpoint;  // HF_ENDPOINT, else https://huggingface.co; no slash at its end
   // HF_HUB_CACHE, else hub/ in HF_HOME, which is huggingface/ in XDG_CACHE_HOME or in ~/.cache.

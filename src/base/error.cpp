@@ -7,7 +7,7 @@
 namespace octet {
 namespace {
 
-// In place of a field's quotes, while a sentence is formatted to be cut there.
+// Replaces a field's backquotes while a sentence is formatted, to be split there.
 thread_local const std::string* mark_in_use = nullptr;
 
 struct MarkInUse {
@@ -49,8 +49,8 @@ std::string text_to_format(const Sentence& sentence) {
 Sentence make_sentence(fmt::string_view format, fmt::format_args args) {
   const std::string plain = fmt::vformat(format, args);
   if (plain.find('`') == plain.npos) return plain;
-  // A mark that users' data does not hold. Begin and end differ, so that none arises where a mark
-  // meets the data, either.
+  // A mark that does not occur in users' data. Its first and last characters differ, so that none
+  // arises where a mark meets the data, either.
   std::string mark;
   for (int i = 0; mark.empty() || plain.find(mark) != plain.npos; ++i) {
     mark = fmt::format("\x01{}\x02", i);

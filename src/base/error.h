@@ -1,10 +1,10 @@
 // Error helpers. `check(cond, "gemm: k is {}, expected a multiple of {}", k, 16)` throws Error.
 //
-// Functions rather than macros: the message carries the values, so the expression text and the
-// line number add nothing for a user. The arguments of a passing check are never formatted.
+// Functions rather than macros: the message contains the values, so the text of the expression and
+// the line number would not help a user. The arguments of a passing check are never formatted.
 //
-// A name in backquotes is a field of a request, where the format string has them: "`size` is {}",
-// "`{}` is {}". Those of arguments are users' data, unless the argument is a Sentence itself.
+// A name in backquotes is a field of a request if the backquotes are in the format string: "`size`
+// is {}", "`{}` is {}". Those in arguments are users' data, unless the argument is a Sentence.
 #pragma once
 
 #include <fmt/format.h>
@@ -34,7 +34,7 @@ void check(bool condition, fmt::format_string<Args...> format, Args&&... args) {
   }
 }
 
-// A Sentence as it is formatted now: fields in backquotes, or marked for make_sentence().
+// A Sentence within a format: fields in backquotes, or marked for make_sentence().
 std::string text_to_format(const Sentence& sentence);
 
 // The text of `errno`, for messages about files ("No space left on device").

@@ -14,7 +14,7 @@
 
 namespace octet {
 
-// An entry of the table. Entries are used again and never freed, so that the handler can walk the
+// An entry of the table. Entries are reused and never freed, so that the handler can walk the
 // table at any time; `version` is odd while one is being changed.
 struct FaultGuard::Range {
   std::atomic<uint32_t> version{0};
@@ -43,11 +43,11 @@ static_assert(std::atomic<bool>::is_always_lock_free);
 static_assert(std::atomic<Range*>::is_always_lock_free);
 
 std::atomic<Range*> first_range{nullptr};
-std::mutex table_mutex;  // of those who change the table
+std::mutex table_mutex;  // for changes of the table
 uintptr_t page_bytes = 0;
 struct sigaction previous_action = {};
 
-// Zeros from the faulting page to the end of its range: behind the end of a file nothing is left.
+// Zeros from the faulting page to the end of its range: nothing is left after the end of a file.
 // mmap() is not on POSIX's list of what a handler may call; on Linux it is a bare system call.
 bool put_zeros(uintptr_t address) {
   for (Range* range = first_range; range != nullptr; range = range->next) {
@@ -92,7 +92,7 @@ void install_handler() {
   action.sa_sigaction = on_bus_error;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   ::sigemptyset(&action.sa_mask);
-  // First the old one: a signal may come between.
+  // Store the old one first: a signal may come in between.
   if (::sigaction(SIGBUS, nullptr, &previous_action) != 0 ||
       ::sigaction(SIGBUS, &action, nullptr) != 0) {
     fail("a handler for SIGBUS cannot be installed: {}", system_error_text(errno));

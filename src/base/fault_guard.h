@@ -1,19 +1,18 @@
 // A SIGBUS inside a file mapping becomes a flag instead of the end of the process.
 //
-// Linux sends SIGBUS to whoever touches a mapped page that lies behind the file's end by now, or
-// that its disk cannot read. Guarded ranges are registered in a lock-free table. The handler puts
-// zeros in place of the range from the faulting page on, marks the range and returns, so that the
-// reader goes on; whoever uses what was read asks faulted() first.
+// Linux sends SIGBUS to whoever touches a mapped page that now lies beyond the file's end, or that
+// the disk cannot read. Guarded ranges are registered in a lock-free table. The handler replaces
+// the range with zeros from the faulting page on, marks it and returns, so that the reader goes on;
+// whoever uses the bytes calls faulted() first.
 //
 // Rejected: fstat() before each read (the file can shrink between the two), pread() into buffers
 // (copies every weight once more, and a checkpoint no longer shares the page cache), siglongjmp out
 // of the handler (skips destructors, and the fault may be in a thread of the pool).
 //
-// The handler belongs to the whole process, which a library has to be careful with. It is installed
-// once, with the first guard, and stays. A SIGBUS outside of guarded ranges goes to the handler
-// that was there before, or has its default effect. A handler that the program installs later
-// should pass on what it does not know; else a file that shrinks ends the process, as it does in
-// any other program.
+// A signal handler belongs to the whole process, so a library has to be careful. It is installed
+// once, with the first guard, and stays. A SIGBUS outside guarded ranges goes to the previous
+// handler or has its default effect. A handler that the program installs later should pass on what
+// it does not know; otherwise a file that shrinks ends the process, as in any other program.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +31,7 @@ class FaultGuard {
   FaultGuard(const FaultGuard&) = delete;
   FaultGuard& operator=(const FaultGuard&) = delete;
 
-  // Whether zeros were read in place of what the range held.
+  // Whether zeros may have been read instead of the file's bytes.
   bool faulted() const;
 
   struct Range;

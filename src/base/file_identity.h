@@ -1,12 +1,12 @@
-// Whether a file is the one that it was, without reading all of it.
+// Whether a file is still the same, without reading all of it.
 //
-// Size and time do not tell: cp -p and rsync -t put other bytes in a file's place and keep both.
-// The text here also holds the inode and the time of the last change of any kind (ctime), which no
+// Size and time are not enough: cp -p and rsync -t replace a file's bytes and keep both. The text
+// here also contains the inode and the time of the last change of any kind (ctime), which no
 // program can set, and a hash of samples of the content, for file systems that make up the other
-// two. It holds neither the path nor the number of the device: a folder that was moved is known
-// again, and network file systems get another number whenever they are mounted.
+// two. It contains neither the path nor the device number: a folder that was moved is recognised,
+// and network file systems get another number whenever they are mounted.
 //
-// A difference may mean nothing (touch, chmod, a hard link): that costs doing the work again.
+// A difference may be harmless (touch, chmod, a hard link); then work is merely done again.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@
 
 namespace octet {
 
-// Of the file that was mapped, whatever has its name by now.
+// Of the mapped file, even if another has its name by now.
 std::string identity_of(const MappedFile& file);
 
 }  // namespace octet

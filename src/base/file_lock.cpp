@@ -19,12 +19,12 @@ constexpr auto kBetweenAttempts = std::chrono::milliseconds(1);
 }  // namespace
 
 FileLock::FileLock(const std::string& path, std::chrono::milliseconds patience) {
-  // For writing, which NFS asks of an exclusive lock. O_NONBLOCK: a FIFO of that name must not hold
-  // the program up.
+  // For writing, which NFS requires for an exclusive lock. O_NONBLOCK: a FIFO of that name must not
+  // block the program.
   fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
   if (fd_ < 0) fail("{}: cannot be opened: {}", path, system_error_text(errno));
-  // Attempts instead of one call that waits: a process that was stopped while it holds the lock
-  // would stop all others with it.
+  // Repeated attempts instead of one blocking call: a process that is suspended while it holds the
+  // lock would block all others.
   const auto deadline = Clock::now() + patience;
   while (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;

@@ -1,5 +1,5 @@
-// A lock between processes: flock() on a file that is made for it and stays. The kernel gives it
-// back when a process dies, however that happens.
+// A lock between processes: flock() on a file that is created for it and stays. The kernel releases
+// it when a process ends, however that happens.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@ namespace octet {
 
 class FileLock {
  public:
-  // Waits until the lock is free or `patience` is over. Throws Error when the file cannot be made
+  // Waits until the lock is free or `patience` is over. Throws Error if the file cannot be created
   // or its file system has no locks.
   FileLock(const std::string& path, std::chrono::milliseconds patience);
   ~FileLock();

@@ -28,7 +28,7 @@ std::optional<double> number_in(const fs::path& path, std::string_view key = "")
   return std::nullopt;
 }
 
-// The two versions of control groups differ in names alone.
+// The two versions of control groups differ only in names.
 struct GroupFiles {
   const char* file_system;  // in mountinfo
   const char* limit;
@@ -60,7 +60,7 @@ std::optional<fs::path> group_in(const fs::path& root, const GroupFiles& files) 
   return std::nullopt;
 }
 
-// Spaces and the like stand as "\040" in mountinfo.
+// Spaces and the like are written as "\040" in mountinfo.
 std::string unescaped(const std::string& text) {
   std::string plain;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -75,7 +75,7 @@ std::string unescaped(const std::string& text) {
 }
 
 struct Mount {
-  fs::path group;  // that is seen at `point`
+  fs::path group;  // mounted at `point`
   fs::path point;
 };
 
@@ -95,7 +95,7 @@ std::optional<Mount> mount_in(const fs::path& root, const GroupFiles& files) {
   return std::nullopt;
 }
 
-// The least that any group from that of the process up to the top of the mount leaves.
+// The least memory left by any group, from that of the process to the top of the mount.
 std::optional<double> left_by_groups(const fs::path& root, const GroupFiles& files) {
   const auto group = group_in(root, files);
   const auto mount = mount_in(root, files);
@@ -139,7 +139,7 @@ void check_free_memory(const std::string& what, double bytes) {
   const auto free = free_memory();
   if (!free || bytes <= free->bytes) return;
   throw OutOfMemory(
-      fmt::format("{} needs about {:.1f} GB of memory, and {:.1f} GB are free{}; take something "
+      fmt::format("{} needs about {:.1f} GB of memory, and {:.1f} GB are free{}; use something "
                   "smaller",
                   what, bytes * 1e-9, free->bytes * 1e-9,
                   free->is_limited ? " below its control group's limit" : ""));

@@ -1,5 +1,5 @@
-// A 64-bit hash of bytes, for telling contents apart and noticing damage, not for trusting them:
-// nothing here withstands somebody who looks for a collision. Several GB/s on one core.
+// A 64-bit hash of bytes, for telling contents apart and noticing damage, not for security: it is
+// easy to construct a collision. Several GB/s on one core.
 #pragma once
 
 #include <cstddef>

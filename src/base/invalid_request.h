@@ -1,4 +1,4 @@
-// check() for what a caller asked for: throws InvalidRequest.
+// check() for a caller's request: throws InvalidRequest.
 #pragma once
 
 #include "base/error.h"
@@ -6,7 +6,7 @@
 
 namespace octet {
 
-// `field`: of the request, that is wrong.
+// `field`: the wrong field of the request.
 template <class... Args>
 void check_value(bool condition, const char* field, fmt::format_string<Args...> format,
                  Args&&... args) {

@@ -23,12 +23,12 @@ int64_t nanoseconds(const timespec& time) {
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-// Headers stand at the begin of a file, and GGUF's last tensors at its end.
+// Headers are at the beginning of a file, and GGUF's last tensors at its end.
 constexpr size_t kEndBytes = 64 * 1024;
 constexpr size_t kSamples = 16, kSampleBytes = 16 * 1024;
 
-// Of all bytes where the file is no larger than what would be sampled. Read, not looked at through
-// the mapping: that would make megabytes around each sample resident.
+// Of all bytes if the file is no larger than the samples. Read instead of accessed through the
+// mapping, which would make megabytes around each sample resident.
 uint64_t hash_of_samples(int fd, size_t size) {
   uint64_t hash = size;
   std::vector<std::byte> piece(kEndBytes);
@@ -51,7 +51,7 @@ uint64_t hash_of_samples(int fd, size_t size) {
 }  // namespace
 
 MappedFile::MappedFile(const std::string& path) : path_(path) {
-  check(path.find('\0') == path.npos, "the path of a file to read has a NUL byte in it, behind {}",
+  check(path.find('\0') == path.npos, "the path of a file to read has a NUL byte in it, after {}",
         path.c_str());
   // O_NONBLOCK: opening a FIFO must answer "not a regular file" instead of waiting for a writer.
   fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -105,7 +105,7 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 }
 
 void MappedFile::check_intact() const {
-  // The size is asked for as well: within its last page a file shrinks without a fault.
+  // The size is checked as well: within its last page a file shrinks without a fault.
   struct stat status = {};
   if (::fstat(fd_, &status) != 0) {
     fail("{}: its size cannot be read: {}", path_, system_error_text(errno));
@@ -119,9 +119,9 @@ void MappedFile::check_intact() const {
         "{}: a part of it could not be read (it has {} bytes): its disk failed, or something wrote "
         "to it meanwhile; start again when nothing does",
         path_, size);
-  // A copy over it makes it empty first: pages touched behind that hold other bytes, without a
-  // fault. cp -p sets the time of modification back, but not that of the status, which by itself
-  // says little: chmod, links and renaming change it, too.
+  // A copy over it empties it first: pages touched later contain other bytes, without a fault.
+  // cp -p restores the modification time but not that of the status, which by itself says little:
+  // chmod, links and renaming change it, too.
   const bool is_changed = nanoseconds(status.st_mtim) != stamp_.modified_ns ||
                           (nanoseconds(status.st_ctim) != stamp_.changed_ns &&
                            hash_of_samples(fd_, size_) != stamp_.samples);
@@ -156,7 +156,7 @@ void MappedFile::copy(std::span<const std::byte> part, std::byte* into) const {
 void MappedFile::release(std::span<const std::byte> part) const {
   if (part.empty()) return;
   const uintptr_t begin = reinterpret_cast<uintptr_t>(data_) + offset_of(part, "release");
-  // Neighbours share the first and the last page, so those stay.
+  // The first and last page are shared with neighbours, so they stay.
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   const uintptr_t first = (begin + page - 1) / page * page;
   const uintptr_t last = (begin + part.size()) / page * page;

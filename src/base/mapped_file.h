@@ -2,7 +2,7 @@
 // memory can be opened; the size is 64-bit throughout.
 //
 // A file that becomes shorter while it is mapped reads as zeros from there on (base/fault_guard.h).
-// So whoever has read bytes calls check_intact() before anything that was made from them is used.
+// So whoever has read bytes calls check_intact() before using anything made from them.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ class MappedFile {
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
-  // Of the file when it was opened; times in nanoseconds since 1970.
+  // The file's state when it was opened; times in nanoseconds since 1970.
   struct Stamp {
     uint64_t inode = 0;
     int64_t modified_ns = 0, changed_ns = 0;
@@ -38,12 +38,12 @@ class MappedFile {
   const Stamp& stamp() const { return stamp_; }
   const std::string& path() const { return path_; }
 
-  // Throws Error when the file is shorter than it was, a part of it could not be read, or it was
-  // written to: bytes that were read up to now may be zeros that it never held, or a mixture.
+  // Throws Error if the file is shorter than it was, a part of it could not be read, or it was
+  // written to: bytes read so far may be zeros that were never in it, or a mixture.
   void check_intact() const;
 
-  // What `reader` makes of bytes(), which were intact to the end. When they were not, the Error
-  // says so, whatever the reader thought of the zeros.
+  // The result of `reader` on bytes() that stayed intact until it was done. If they did not, the
+  // Error says so, whatever the reader made of the zeros.
   template <class Reader>
   auto read(const Reader& reader) const {
     try {
@@ -56,10 +56,10 @@ class MappedFile {
     }
   }
 
-  // Copies `part`, which is a part of bytes(), by reading the file: it is in the system's memory
-  // already or comes there, and no page of it has to be mapped and released again, which for
-  // gigabytes costs more than the copy. What cannot be read is taken from the mapping, so that
-  // check_intact() tells of it. Several threads may call it.
+  // Copies `part`, which is a part of bytes(), by reading the file: its pages are in the system's
+  // cache or get there, and need not be mapped and released again, which for gigabytes costs more
+  // than the copy. What cannot be read is taken from the mapping, so that check_intact() reports
+  // it. Several threads may call it.
   void copy(std::span<const std::byte> part, std::byte* into) const;
 
   // Gives the whole pages inside `part`, which is a part of bytes(), back to the system, so that
@@ -69,7 +69,7 @@ class MappedFile {
 
  private:
   void close();
-  // Where `part` begins. Throws Error when it is not inside, saying what was `to be` done with it.
+  // Where `part` begins. Throws Error if it is not inside, saying what was `to be` done with it.
   size_t offset_of(std::span<const std::byte> part, const char* to_be) const;
 
   std::string path_;

@@ -52,7 +52,7 @@ std::string Progress::line(const std::string& note) const {
 void Progress::update(int64_t done, const std::string& note) {
   done_ = std::clamp<int64_t>(done, 0, total_);
   if (terminal_) {
-    // Overwrite the longer line before it, rather than a control sequence: works on any terminal.
+    // Overwrite a longer previous line with spaces, which works on any terminal.
     std::string text = line(note);
     const size_t length = text.size();
     if (length < drawn_) text.append(drawn_ - length, ' ');

@@ -1,5 +1,5 @@
-// Random numbers that are functions of their place: nothing is kept, the order in which threads ask
-// does not show, and the same seed gives the same numbers on every machine.
+// Random numbers that are functions of their place: there is no state, the order of threads does
+// not matter, and the same seed gives the same numbers on every machine.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Regular files, and what stands where one is expected: a pipe that nobody writes to, on which
-// opening would wait for ever, or a link in a circle, of which std::filesystem throws its own kind.
+// Regular files, and what may be found in their place: a pipe without a writer, where opening would
+// block forever, or a circle of links, for which std::filesystem throws exceptions of its own.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace octet {
 
-// Whether a regular file is at `path`, links followed; false when nothing is. Throws Error, naming
+// Whether a regular file is at `path`, links followed; false if nothing is. Throws Error, naming
 // the path, when something else is there (a folder, a pipe, a link that leads nowhere or in a
 // circle), or when it cannot be examined.
 bool is_file_there(const std::string& path);

@@ -28,7 +28,7 @@ void check_scratch_room(uint64_t bytes) {
   std::error_code unknown;
   const std::filesystem::space_info space = std::filesystem::space(folder, unknown);
   check(unknown || space.available >= bytes,
-        "{}: the disk has room for {} bytes, but temporary files need {}; free some, or name "
+        "{}: the disk has room for {} bytes, but temporary files need {}; free some space, or name "
         "another folder with TMPDIR",
         folder, space.available, bytes);
 }
@@ -36,12 +36,12 @@ void check_scratch_room(uint64_t bytes) {
 ScratchFile::ScratchFile() : folder_(scratch_folder()) {
   std::string name = folder_ + "/octet.XXXXXX";
   const int fd = ::mkostemp(name.data(), O_CLOEXEC);
-  if (fd < 0) fail("{}: no temporary file there: {}", folder_, system_error_text(errno));
+  if (fd < 0) fail("{}: a temporary file cannot be created: {}", folder_, system_error_text(errno));
   ::unlink(name.c_str());
   file_.reset(::fdopen(fd, "w+b"));
   if (!file_) {
     ::close(fd);
-    fail("{}: no temporary file there: {}", folder_, system_error_text(errno));
+    fail("{}: a temporary file cannot be created: {}", folder_, system_error_text(errno));
   }
 }
 

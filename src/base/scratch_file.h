@@ -1,7 +1,7 @@
 // Bytes that need not wait in memory: written from first to last, then read in the same order.
 //
-// The file has no name once it is open, so it goes with the program, however that ends. It lies in
-// the folder for temporary files (TMPDIR, else /tmp).
+// The file has no name once it is open, so it vanishes with the program, however that ends. It is
+// in the folder for temporary files (TMPDIR, else /tmp).
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace octet {
 
-// Throws Error when such files cannot take so many bytes in all, where that is known.
+// Throws Error if the disk is known to have no room for so many bytes in all such files.
 void check_scratch_room(uint64_t bytes);
 
 class ScratchFile {
@@ -21,7 +21,7 @@ class ScratchFile {
   ScratchFile();
 
   void write(std::span<const std::byte> bytes);
-  // To the start, for reading. Throws Error when not all could be written.
+  // Back to the start, for reading. Throws Error if not all could be written.
   void rewind();
   void read(std::span<std::byte> bytes);
 

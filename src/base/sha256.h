@@ -1,6 +1,6 @@
-// SHA-256 (FIPS 180-4), for digests that somebody else can check with any other program.
+// SHA-256 (FIPS 180-4), for digests that anybody can check with other programs.
 //
-// Plain loops, some 300 MB/s on one core: larger things are hashed in pieces, side by side.
+// Plain loops, some 300 MB/s on one core: large data is hashed in pieces, in parallel.
 #pragma once
 
 #include <array>

@@ -8,7 +8,7 @@ namespace octet {
 std::vector<std::thread> start_threads(int count, const std::function<void()>& work,
                                        const StartThread& start) {
   std::vector<std::thread> threads;
-  // All room is taken before the first one runs: nothing may throw while a thread is not joined.
+  // Reserve all memory before the first one runs: nothing may throw while a thread is not joined.
   threads.reserve(static_cast<size_t>(count));
   try {
     while (threads.size() < static_cast<size_t>(count)) {

@@ -12,7 +12,7 @@
 namespace octet {
 namespace {
 
-// A handler may run in the midst of anything: no locks and no memory from the heap here.
+// A handler may interrupt anything: no locks and no heap memory here.
 struct Slot {
   std::atomic<bool> taken{false};
   std::atomic<bool> named{false};

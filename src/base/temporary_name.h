@@ -1,13 +1,13 @@
-// Names of temporary files, for a signal handler that ends the program: nobody else would remove
-// them then.
+// Names of temporary files, for a signal handler that ends the program: nothing else would remove
+// them.
 #pragma once
 
 #include <string>
 
 namespace octet {
 
-// One name, remembered until forget() or the end of its life. Names beyond the first few, and such
-// that are longer than any path, are not remembered.
+// One name, remembered until forget() or its destructor. Names beyond the first few, and names
+// longer than any path, are not remembered.
 class TemporaryName {
  public:
   TemporaryName() = default;
@@ -15,7 +15,7 @@ class TemporaryName {
   TemporaryName(const TemporaryName&) = delete;
   TemporaryName& operator=(const TemporaryName&) = delete;
 
-  void remember(const std::string& path);  // of a file that is there: another's must not be removed
+  void remember(const std::string& path);  // the file must exist: another's must not be removed
   void forget();
 
  private:

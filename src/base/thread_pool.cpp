@@ -17,11 +17,11 @@
 namespace octet {
 namespace {
 
-// How long a worker looks for the next job before it sleeps: about 20 us, a little more than the
+// How long a worker spins for the next job before it sleeps: about 20 us, a little more than the
 // pause between quantizing the activations and multiplying them.
 constexpr int kSpins = 2000;
 
-// The task that this thread runs now: whose it is, and the thread's number in that pool.
+// The task that this thread is running: its pool, and the thread's number in that pool.
 struct Running {
   const ThreadPool* pool = nullptr;
   int number = -1;
@@ -56,11 +56,11 @@ double parse_quota(const std::string& text) {
 }
 
 // The smallest quota of `group` and its parents under `mount`. A container often sees its own group
-// mounted as the root while `group` is named as outside of it; folders that are absent count for
-// nothing, so the root is what remains.
+// mounted as the root while `group` is its name outside; missing folders are skipped, so the root
+// remains.
 double smallest_quota(const std::filesystem::path& mount, const std::string& group) {
   double smallest = kNoQuota;
-  // Normal form: a group outside of the namespace is named "/../other", and must stay below mount.
+  // Normalized: a group outside the namespace is named "/../other", and must stay below the mount.
   auto path = std::filesystem::path("/" + group).lexically_normal().relative_path();
   for (;; path = path.parent_path()) {
     const auto file = [&](const char* name) { return (mount / path / name).string(); };
@@ -142,9 +142,9 @@ ThreadPool::ThreadPool(int threads) {
     for (int thread = 1; thread < threads; ++thread) {
       workers_.emplace_back([this, thread] { worker_loop(thread); });
     }
-  } catch (const std::exception& error) {  // no thread (std::system_error) or no memory for it
+  } catch (const std::exception& error) {  // no thread (std::system_error) or no memory
     stop();  // no destructor runs now, and a thread that nobody joins ends the program
-    fail("cpu: only {} of {} threads could be started: {}; ask for fewer threads", this->threads(),
+    fail("cpu: only {} of {} threads could be started: {}; use fewer threads", this->threads(),
          threads, error.what());
   }
 }
@@ -179,7 +179,7 @@ void ThreadPool::work(Job& job, int thread) const {
 
 void ThreadPool::run(int64_t count, const std::function<void(int64_t, int)>& task) {
   if (count <= 0) return;
-  if (running.pool == this) {  // nested: inline, under the number of the thread that asks
+  if (running.pool == this) {  // nested: inline, with the calling thread's number
     for (int64_t index = 0; index < count; ++index) task(index, running.number);
     return;
   }

@@ -3,8 +3,8 @@
 // Tasks are handed out by an atomic counter, so a thread that is slowed down (a shared core, a
 // page fault) takes fewer of them. The calling thread works too. A call from inside a task of the
 // same pool runs inline on that thread: nested parallelism never creates more runnable threads than
-// the pool has. A task may also run another pool, as any other caller of it; the tasks of that one
-// must not come back to the first, which is busy until they end.
+// the pool has. A task may also run another pool, like any other caller; that pool's tasks must not
+// call back into the first, which is busy until they end.
 // Workers spin briefly after a job before they sleep, because one linear is several short jobs.
 #pragma once
 
@@ -25,11 +25,11 @@ namespace octet {
 int physical_cores();
 
 // Whole cores that the CPU quotas of the control groups allow, at least 1; 0 when there is no
-// quota. Version 1 and 2 are understood, and a group's parents count. The paths are for tests.
+// quota. Versions 1 and 2 are understood, and a group's parents count. The paths are for tests.
 int quota_cores(const std::string& membership = "/proc/self/cgroup",
                 const std::string& root = "/sys/fs/cgroup");
 
-// More than this brings nothing, and starting thousands takes minutes.
+// More than this would not help, and starting thousands takes minutes.
 int most_threads();
 
 class ThreadPool {

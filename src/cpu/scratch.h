@@ -13,7 +13,7 @@ inline constexpr int64_t kCacheLine = 64;  // bytes
 
 class Scratch {
  public:
-  // At least `bytes`, aligned to kCacheLine. What they held is lost when the memory grows.
+  // At least `bytes`, aligned to kCacheLine. The content is lost when the memory grows.
   std::byte* at_least(int64_t bytes) {
     if (static_cast<int64_t>(memory_.bytes()) < bytes) {
       memory_ = Buffer();  // first, so that the peak is not both

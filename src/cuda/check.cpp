@@ -20,7 +20,7 @@ std::string_view remedy(cudaError_t status) {
 
 void check_cuda(cudaError_t status, std::string_view what, std::source_location where) {
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // taken notice of: the next call must not see it again
+  cudaGetLastError();  // clears it: the next call must not see it again
   fail("cuda: {} failed at {}:{}: {} ({}){}", what, file_name(where.file_name()), where.line(),
        cudaGetErrorString(status), cudaGetErrorName(status), remedy(status));
 }

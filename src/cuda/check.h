@@ -1,4 +1,4 @@
-// CUDA's status codes as Errors with the place and the words of what was attempted.
+// CUDA's status codes as Errors, with the place and what was attempted.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -34,7 +34,7 @@
 namespace octet {
 namespace {
 
-using namespace cuda;  // NOLINT: this file is the door to it
+using namespace cuda;  // NOLINT: this file is its public face
 
 tune::PlanHeader plan_header(const DeviceTraits& traits) {
   tune::PlanHeader header;
@@ -204,7 +204,7 @@ class CudaBackend final : public Backend, private GemmTuning {
     const auto [n, k] = std::pair(weight.n, weight.k);
     const auto bytes = static_cast<size_t>(packed_bytes(n, k));
     weight.values = allocate(bytes);
-    // What no row is copied to: the bytes behind the last row; or everything, when there is no k or
+    // Clears what no row is copied to: the bytes after the last row, or everything if k is 0 or
     // places between blocks stay empty.
     const bool has_gaps = k == 0 || n != packed_rows(n);
     const size_t cleared = has_gaps ? bytes : static_cast<size_t>(kReadPast);
@@ -307,7 +307,7 @@ class CudaBackend final : public Backend, private GemmTuning {
     enqueue("add_gated_norm_quantize", launch_add_gated_norm_quantize, h, x, how, gate, next,
             transform, out, processors());
   }
-  // What is only needed until an op is done comes from the pool: its release is in order, too.
+  // What is needed only during an op comes from the pool, whose releases are in order, too.
   void do_embed(const ConstTensorView& table, std::span<const int32_t> rows,
                 const TensorView& out) override {
     const Buffer on_device = allocate(rows.size_bytes());

@@ -53,7 +53,7 @@ std::string why_unsupported(int major, int minor) {
   // sm_75 has INT8 tensor cores, but neither cp.async nor m16n8k32.
   if (major >= 8) return "";
   return fmt::format(
-      "its compute capability {}.{} is below 8.0, the first with the instructions of the kernels",
+      "its compute capability {}.{} is below 8.0, the first with the instructions that kernels use",
       major, minor);
 }
 

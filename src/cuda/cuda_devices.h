@@ -1,4 +1,4 @@
-// The CUDA devices of this machine. No CUDA header here: everyone above may include it.
+// The CUDA devices of this machine. No CUDA header here, so that the layers above may include it.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct CudaDevice {
 struct CudaDevices {
   std::vector<CudaDevice> devices;
   std::string driver;   // "13.0", the CUDA version that the driver supports; empty without one
-  std::string runtime;  // "13.0", that this build was made with
+  std::string runtime;  // "13.0", the one this build was made with
   std::string problem;  // why there are no devices, in words; empty when there are some
 };
 

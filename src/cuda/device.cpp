@@ -69,7 +69,7 @@ Device::Device(int index, cudaStream_t stream) : traits_(read_traits(index)), st
       uint64_t keep = UINT64_MAX;
       check_cuda(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep),
                  "setting up the memory pool");
-      // A stream for copies would wait for the ops to get memory that they are about to release.
+      // Else a stream for copies would wait for ops, to get memory that they are about to release.
       int no_waiting = 0;
       check_cuda(
           cudaMemPoolSetAttribute(pool_, cudaMemPoolReuseAllowInternalDependencies, &no_waiting),
@@ -105,15 +105,15 @@ void Device::release_all() noexcept {
 cudaError_t Device::try_to_allocate(void** memory, size_t bytes, cudaStream_t user) {
   const cudaError_t status = pool_ != nullptr ? cudaMallocFromPoolAsync(memory, bytes, pool_, user)
                                               : cudaMalloc(memory, bytes);
-  if (status != cudaSuccess) cudaGetLastError();  // taken notice of: the next call must not see it
+  if (status != cudaSuccess) cudaGetLastError();  // clears it: the next call must not see it
   return status;
 }
 
 Buffer Device::allocate_on(cudaStream_t user, cudaStream_t releaser, size_t bytes) {
   const Active active(traits_.index);
-  // It would belong to the graph, and be gone with it.
+  // It would belong to the graph, and vanish with it.
   check(user != stream_ || !is_capturing(), "cuda: memory is taken while work is recorded");
-  // Never nothing: a view of no elements still wants an address.
+  // Never zero bytes: a view without elements still needs an address.
   const size_t rounded =
       static_cast<size_t>(std::max<int64_t>(round_up(static_cast<int64_t>(bytes), 256), 256));
   void* memory = nullptr;
@@ -154,7 +154,7 @@ std::byte* Device::at_least(Buffer& buffer, size_t bytes) {
 
 bool Device::is_capturing() const {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  // A caller's default stream is never captured, and must not be asked about while others are.
+  // A caller's default stream is never captured, and must not be queried while others are.
   if (stream() == nullptr || stream() == cudaStreamLegacy) return false;
   check_cuda(cudaStreamIsCapturing(stream(), &status), "asking whether work is recorded");
   return status != cudaStreamCaptureStatusNone;

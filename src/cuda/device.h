@@ -17,8 +17,8 @@
 
 namespace octet::cuda {
 
-// Makes a device current, and the one before it again at the end: the caller may have chosen its
-// own.
+// Makes a device current, and restores the previous one at the end, which may be the caller's
+// choice.
 class Active {
  public:
   explicit Active(int device);
@@ -34,7 +34,7 @@ class Active {
 // A stream and the memory that is ordered by it. Buffers keep it alive.
 class Device : public std::enable_shared_from_this<Device> {
  public:
-  // `stream`: of the caller, or null for one of its own.
+  // `stream`: the caller's, or null for one of its own.
   Device(int index, cudaStream_t stream);
   ~Device();
   Device(const Device&) = delete;
@@ -44,35 +44,35 @@ class Device : public std::enable_shared_from_this<Device> {
   cudaStream_t stream() const {
     return caller_ == nullptr ? stream_ : static_cast<cudaStream_t>(caller_->stream);
   }
-  // From now on, work goes to this caller's stream, and memory comes from there; null: no more.
+  // From now on, work goes to this caller's stream and memory comes from the caller; null: ends it.
   void visit(Caller* caller) { caller_ = caller; }
   Caller* caller() const { return caller_; }
 
-  // From a pool that keeps what is freed: steady work asks the driver for nothing. Memory is ready
-  // for work on the stream, in order, and so is its release. Rounded up to 256 bytes, of which all
-  // may be read. When there is too little, gives back what the pool keeps and tries once more; an
-  // Error for lack of memory leaves the device usable. Refused while work is captured.
+  // From a pool that keeps freed memory: steady work asks the driver for nothing. Allocation and
+  // release follow the order of the stream. Rounded up to a multiple of 256 bytes, all of which may
+  // be read. If there is too little, returns what the pool keeps to the driver and tries once more;
+  // an Error for lack of memory leaves the device usable. Refused while work is captured.
   // A caller's memory is not released here.
   Buffer allocate(size_t bytes) {
     if (caller_ != nullptr) return {caller_->take(bytes), bytes, {}};
     return allocate_on(stream_, stream_, bytes);
   }
-  // What an op needs until its end: from whoever runs recorded work, else as above.
+  // Memory for the duration of an op: from whoever runs recorded work, otherwise as above.
   Buffer allocate_scratch(size_t bytes) { return scratch_ ? scratch_(bytes) : allocate(bytes); }
   void set_scratch(std::function<Buffer(size_t)> scratch) { scratch_ = std::move(scratch); }
-  // Memory that is kept and grows: `buffer`, at least so large; of a caller, new each time.
+  // Memory that is kept and grows: `buffer`, with at least this size; for a caller, new each time.
   std::byte* at_least(Buffer& buffer, size_t bytes);
-  // Changes with each that grew: work that was recorded before still knows its old place.
+  // Changes whenever one grew: work that was recorded before still uses its old address.
   uint64_t generation() const { return generation_; }
-  // As allocate(), ready for work on one stream and released in the order of another.
+  // As allocate(), but ready for work on one stream and released in the order of another.
   Buffer allocate_on(cudaStream_t user, cudaStream_t releaser, size_t bytes);
-  // Bytes that allocate() may still hand out: free ones, and those that the pool keeps.
+  // Bytes that allocate() can still provide: free ones, and those that the pool keeps.
   uint64_t free_memory() const;
   MemoryUse memory() const;
   void reset_peak();
 
-  // Through pinned memory, in chunks, the copying of one overlapping the transfer of another. The
-  // host's bytes may change when upload() returns, and are there when download() does.
+  // Through pinned memory, in chunks: the copy of one overlaps with the transfer of another. The
+  // host's bytes may change once upload() has returned, and are complete once download() has.
   void upload(std::byte* device, const std::byte* host, size_t bytes);
   void download(std::byte* host, const std::byte* device, size_t bytes);
 
@@ -80,16 +80,16 @@ class Device : public std::enable_shared_from_this<Device> {
   // How often the host waited, see Backend::waits().
   int64_t waits() const { return waits_; }
   void count_wait() { ++waits_; }
-  // Whether what the stream is given is recorded, and not done.
+  // Whether work on the stream is recorded instead of run.
   bool is_capturing() const;
 
-  // Memory that the pool keeps for later, to the driver: after work that needed much, once.
+  // Returns the memory that the pool keeps to the driver, after one-time work that needed much.
   void give_back_unused();
 
-  // Microseconds of `work` on the stream, the L2 emptied of its operands before. The emptying keeps
-  // the device busy while `work` is launched, so launching is not part of the time.
+  // Microseconds of `work` on the stream after flushing the L2. The flush keeps the device busy
+  // while `work` is launched, so launching is not part of the time.
   double time_cold_us(const std::function<void()>& work);
-  // The same without emptying anything: for work long enough to hide its first launch.
+  // The same without a flush, for work long enough to hide its first launch.
   double time_us(const std::function<void()>& work);
 
  private:

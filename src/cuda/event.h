@@ -26,9 +26,9 @@ class Event {
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
 
-  // From now on it stands for the end of what the stream was given so far.
+  // From now on it marks the end of the stream's work so far.
   void record(cudaStream_t stream) { check_cuda(cudaEventRecord(event_, stream), "recording"); }
-  // Work that the stream is given from now on waits for it; of one never recorded, for nothing.
+  // Later work on the stream waits for it; if it was never recorded, for nothing.
   void hold(cudaStream_t stream) const {
     check_cuda(cudaStreamWaitEvent(stream, event_, 0), "making a stream wait");
   }
@@ -39,7 +39,7 @@ class Event {
       check_cuda(status, "asking for an event");
       return true;
     }
-    cudaGetLastError();  // no error: the next call must not see it
+    cudaGetLastError();  // not an error: the next call must not see it
     return false;
   }
 

@@ -10,11 +10,11 @@
 namespace octet::cuda {
 namespace {
 
-// What a stream is given from its making on; ends with the capture in any case.
+// Captures a stream's work from its construction on; the capture ends with it in any case.
 class Capture {
  public:
   explicit Capture(cudaStream_t stream) : stream_(stream) {
-    // Of this thread alone: others may go on loading.
+    // Only of this thread: others may go on loading.
     check_cuda(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal),
                "beginning to record");
   }
@@ -49,7 +49,7 @@ void GraphRecording::forget() noexcept {
 
 bool GraphRecording::capture() {
   forget();
-  if (!reserve()) return false;  // memory is not taken within a capture
+  if (!reserve()) return false;  // memory cannot be allocated within a capture
   try {
     Capture captured(device_.stream());
     call_unwatched();

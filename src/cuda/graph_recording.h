@@ -1,4 +1,4 @@
-// Work whose launches are kept as a CUDA graph: one call of the driver runs all of them again.
+// Work whose launches are kept as a CUDA graph: one driver call runs all of them again.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,8 +9,8 @@
 namespace octet::cuda {
 
 // The first run calls the work and plans its memory; the second captures what it launches. Nothing
-// may wait for the device meanwhile, so everything that is done once, such as choosing kernels, has
-// to be done by then. Work that cannot be captured is called each time.
+// may wait for the device meanwhile, so one-time work, such as choosing kernels, has to be done by
+// then. Work that cannot be captured is called each time.
 class GraphRecording final : public Recording {
  public:
   GraphRecording(Backend& backend, Device& device, std::function<void()> work)
@@ -21,7 +21,7 @@ class GraphRecording final : public Recording {
   int64_t launches() const override { return launches_; }
 
  private:
-  // False when it cannot be captured.
+  // False if it cannot be captured.
   bool capture();
   void forget() noexcept;
 

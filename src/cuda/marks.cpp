@@ -21,7 +21,7 @@ size_t Marks::mark() {
 }
 
 double Marks::microseconds_between(size_t begin, size_t end) const {
-  check(begin < used_ && end < used_, "marks {} and {} were asked for, but there are {}", begin,
+  check(begin < used_ && end < used_, "marks {} and {} were requested, but there are {}", begin,
         end, used_);
   const Active active(device_.traits().index);
   check_cuda(cudaEventSynchronize(events_[begin]), "waiting for the GPU");

@@ -9,8 +9,8 @@
 namespace octet::cuda {
 namespace {
 
-// The few functions and numbers of nvml.h that are needed. The library comes with the driver, its
-// header with a package of its own, which nobody should have to install for this.
+// The few functions and numbers of nvml.h that are needed. The library comes with the driver, but
+// its header with a separate package, which nobody should have to install for this.
 struct NvmlDevice;
 using NvmlResult = int;
 constexpr NvmlResult kNvmlSuccess = 0;
@@ -115,7 +115,7 @@ class NvmlGauge final : public PowerGauge {
     return function(device_, what, &value) == kNvmlSuccess ? value : 0;
   }
 
-  // Since Ampere the plain question gives the mean of the last second.
+  // Since Ampere the plain query returns the mean of the last second.
   double watts() const {
     NvmlFieldValue instant;
     instant.field = kNvmlPowerInstant;

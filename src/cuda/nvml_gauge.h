@@ -1,4 +1,4 @@
-// A GPU's power, clock and temperature, as NVIDIA's management library tells them.
+// A GPU's power, clock and temperature, as reported by NVIDIA's management library.
 #pragma once
 
 #include <memory>
@@ -7,8 +7,8 @@
 
 namespace octet::cuda {
 
-// Of the CUDA device with this index, whatever number the library gives it. Throws Error where the
-// library is not there or does not know the GPU.
+// For the CUDA device with this index, whatever number the library gives it. Throws Error if the
+// library is missing or does not know the GPU.
 std::unique_ptr<PowerGauge> open_nvml_gauge(int index);
 
 }  // namespace octet::cuda

@@ -3,8 +3,8 @@
 // Two barriers per stage, `full` (all copies have arrived) and `empty` (all warps have read it),
 // keep the warps together as loosely as the stages allow: one that waits for shared memory, or
 // computes something else, leaves the tensor cores to its neighbour. (With one __syncthreads per
-// stage the GEMM's tile 128x256x128 had 862 TOPS instead of 929, m = 16384, n = 24576, k = 4608 on
-// an H200.)
+// stage the GEMM's tile 128x256x128 reached 862 TOPS instead of 929, m = 16384, n = 24576,
+// k = 4608 on an H200.)
 #pragma once
 
 #include "cuda/ptx/mbarrier.cuh"
@@ -15,8 +15,8 @@ namespace octet::cuda {
 template <int kStages, int kThreads>
 class StageRing {
  public:
-  // Stages that the copies run ahead. Of four or more, one less than there could be: the slot that
-  // is filled next is then the one before last, which slower warps have left as well (128x256x128,
+  // Stages that the copies run ahead. With four or more, one less than possible: the slot that is
+  // filled next is then the one before last, which slower warps have left as well (128x256x128,
   // k = 12288: 969 against 907 TOPS).
   static constexpr int kAhead = kStages > 3 ? kStages - 2 : kStages - 1;
 
@@ -46,8 +46,8 @@ class StageRing {
   __device__ __forceinline__ uint32_t producer_slot() const {
     return slot_ + kAhead - (wraps_ahead() ? kStages : 0);
   }
-  // Waits until all warps have read it. It has been read once more than it has been filled, but for
-  // the very first time, which the barrier's parity 1 stands for.
+  // Waits until all warps have read it: as often as it has been filled, or, before the first time,
+  // not at all, for which the barrier's parity 1 stands.
   __device__ __forceinline__ void producer_acquire() const {
     ptx::mbarrier_wait(empty(producer_slot()), parity_ ^ (wraps_ahead() ? 0 : 1));
   }

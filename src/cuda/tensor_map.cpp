@@ -10,7 +10,7 @@
 namespace octet::cuda {
 namespace {
 
-// From the driver by name: the library itself links against the runtime alone.
+// From the driver by name: the library itself links only against the runtime.
 PFN_cuTensorMapEncodeTiled_v12000 encode_function() {
   static const auto function = [] {
     void* found = nullptr;

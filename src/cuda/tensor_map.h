@@ -12,12 +12,12 @@ namespace octet::cuda {
 
 inline constexpr int kMapRowBytes = 128;  // of a box, and of wgmma's swizzle
 
-// Why this driver cannot make any; empty when it can.
+// Why this driver cannot make any; empty if it can.
 std::string why_no_tensor_maps();
 
 // Bytes [layers, rows, 128 or more], rows and layers `strides` bytes apart (multiples of 16). A box
 // is 128 bytes of `box_rows` rows of `box_layers` layers, in the order of wgmma's 128-byte swizzle.
-// What a box has past the end of the tensor reads as zeros. `what`: for the error.
+// Past the end of the tensor a box reads zeros. `what`: for the error.
 CUtensorMap make_tensor_map(const char* what, const void* data, std::array<int64_t, 3> sizes,
                             std::array<int64_t, 2> strides, int box_rows, int box_layers = 1);
 // Bytes of up to five dimensions, the first of them along rows; `strides` are those of the others.

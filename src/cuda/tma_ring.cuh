@@ -1,7 +1,7 @@
 // A ring of stages in shared memory that TMA fills and warps read (Hopper).
 //
 // A slot has two barriers: `full` (all bytes have arrived) and `empty` (all warps that read it are
-// done, those of the other block of the cluster too, where what one block fetches lands in both).
+// done, including those of the other block of the cluster if one block fetches for both).
 #pragma once
 
 #include "cuda/ptx/cluster.cuh"
@@ -18,7 +18,7 @@ struct TmaRing {
   uint32_t parity = 0;  // of `full`
 
   __device__ explicit TmaRing(uint32_t stages_) : stages(stages_) {}
-  // Behind the first `count` slots: for those who count anyway, and have no registers to spare.
+  // After the first `count` slots: for callers that count anyway and have no registers to spare.
   __device__ TmaRing(uint32_t stages_, uint32_t count)
       : stages(stages_), slot(count % kStages), parity(count / kStages & 1) {}
 
@@ -26,7 +26,7 @@ struct TmaRing {
   __device__ uint32_t full() const { return stages + kBarriers + slot * 16; }
   __device__ uint32_t empty() const { return full() + 8; }
 
-  // By one thread, which then publishes it (ptx::mbarrier_publish_init).
+  // Called by one thread, which then publishes it (ptx::mbarrier_publish_init).
   __device__ void init() {
     for (slot = 0; slot < kStages; ++slot) {
       ptx::mbarrier_init(full(), 1);
@@ -45,14 +45,14 @@ struct TmaRing {
     slot = to % kStages;
   }
 
-  // The fetching thread: the slot may be filled, and will get so many bytes.
+  // For the fetching thread: waits until the slot may be filled, and announces this many bytes.
   __device__ __forceinline__ void acquire(uint32_t bytes) const {
     ptx::mbarrier_sleep(empty(), parity ^ 1);
     ptx::mbarrier_expect(full(), bytes);
   }
-  // Whoever reads: the slot's bytes have arrived.
+  // For readers: waits until the slot's bytes have arrived.
   __device__ __forceinline__ void wait() const { ptx::mbarrier_sleep(full(), parity); }
-  // This warp has read what the slot of this barrier `empty` held.
+  // This warp has read the slot of this barrier `empty`.
   __device__ __forceinline__ static void release(uint32_t barrier) {
     const uint32_t lane = threadIdx.x % 32;
     if constexpr (ptx::kEveryLaneArrives) {

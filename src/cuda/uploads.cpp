@@ -31,7 +31,7 @@ Uploads::Uploads(std::shared_ptr<Device> device)
   copies_ = make_copy_stream(device_->traits().index);
 }
 
-// Errors say nothing here: at the end of the process the driver may be gone.
+// Errors are meaningless here: at the end of the process the driver may be gone.
 Uploads::~Uploads() {
   cudaStreamSynchronize(device_->stream());
   releases_.clear();
@@ -129,7 +129,7 @@ void Uploads::release(Buffer memory) noexcept {
     const std::lock_guard lock(mutex_);
     releases_.push_back({std::move(done), std::move(memory)});
     released_bytes_ += bytes;
-  } catch (...) {  // what went wrong on the device is told by the next call
+  } catch (...) {  // the next call reports what went wrong on the device
     cudaStreamSynchronize(device_->stream());
   }
 }

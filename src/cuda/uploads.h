@@ -1,12 +1,12 @@
-// Bytes from the host to the device, beside the work that is under way there.
+// Copies bytes from the host to the device while other work runs there.
 //
 // They go on a stream of their own, through pinned pieces that the threads of the host fill: each
 // thread has a few, fills one and has it copied while it fills the next. Nothing else is shared, so
-// no thread waits for another one, and the bus has work as long as one of them is ahead.
+// no thread waits for another, and the bus has work as long as one of them is ahead.
 //
-// The memory that they go to is taken in the order of that stream, too. Were it taken in the order
-// of the ops, as Device::allocate() does, a copy would have to wait for all ops that were called
-// before it, for one of those may have been the last to use this memory.
+// The memory they go to is allocated in the order of that stream, too. If it were allocated in the
+// order of the ops, as Device::allocate() does, a copy would have to wait for all ops called before
+// it, since one of those may have been the last to use this memory.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
   Buffer allocate_pinned(size_t bytes);
   Transfer prefetch(std::byte* device, const std::byte* pinned, size_t bytes);
   void wait(const Transfer& transfer);
-  // After the ops were waited for: frees what they were done with.
+  // After waiting for the ops: frees what they no longer use.
   void tidy_up() { free_released(0); }
 
  private:
@@ -43,21 +43,21 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
     size_t bytes = 0;
     Event sent;  // it may be filled again
   };
-  // What one thread fills by turns.
+  // The pieces that one thread fills in turn.
   struct Lane {
     std::vector<Piece> pieces;
     size_t turn = 0;
   };
-  // Memory of an upload, given back by its owner while ops that use it may be under way. It is
-  // freed in the order of the copies once these have passed: then the next upload finds it without
-  // waiting for any op. (Freed in the order of the ops, it was not found again: 40 uploads of 64 MB
-  // took 2.5 GB.)
+  // Memory of an upload, released by its owner while ops that use it may still be running. It is
+  // freed in the order of the copies once these ops are done: then the next upload finds it without
+  // waiting for any op. (Freed in the order of the ops, it was not reused: 40 uploads of 64 MB took
+  // 2.5 GB.)
   struct Release {
     Event done;
     Buffer memory;
   };
   static constexpr size_t kMostLanes = 16, kPiecesOfLane = 4;
-  // The host may be this far ahead of the ops: else each upload would take memory of its own for as
+  // How far the host may be ahead of the ops: otherwise each upload would take new memory for as
   // long as the device is busy.
   static constexpr size_t kMostReleased = size_t{256} << 20;
 

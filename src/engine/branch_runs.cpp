@@ -143,7 +143,7 @@ bool BranchRuns::run_network(size_t network, const ConstTensorView& z, int step,
   return run.launches() > 0;
 }
 
-// A batch is its branches' in equal shares.
+// The time of a batch is split evenly among its branches.
 void BranchRuns::collect() {
   for (const Marks& each : marks_) {
     const double us = ctx_.backend.microseconds_between(each.begin, each.end);

@@ -1,5 +1,4 @@
-// The branches of the pictures of one request: what they are told, and their evaluations step by
-// step.
+// The branches of one request: their texts and times, and their evaluations step by step.
 #pragma once
 
 #include <map>
@@ -21,36 +20,36 @@ struct BranchTexts {
 
 class BranchRuns {
  public:
-  // All outlive it.
+  // All arguments outlive it.
   BranchRuns(Session& session, const Job& job, nn::Context& ctx, nn::Profile& profile);
 
-  // Loads the networks that run, and tells them texts and times.
+  // Loads the networks that run, and prepares texts and times for them.
   void prepare(const BranchTexts& texts, const OnRenderProgress& progress);
-  // Of all branches of a step: those of a network as one batch, if it can and there is room.
-  // Whether all ran as they were recorded.
+  // Evaluates all branches of a step, those of one network as one batch if it can and there is
+  // room. Returns whether all were replayed from recordings.
   bool velocities(const ConstTensorView& z, int step, std::span<const BranchOut> branches);
-  // After the last step: gives its memory back.
+  // After the last step: releases the runs' memory.
   void end() { runs_.clear(); }
 
-  // Waits for the device, and counts what ran since the last time, in the profile, too.
+  // Waits for the device and counts what ran since the last call, also in the profile.
   void collect();
 
   // After the last step: how long an evaluation takes, for estimates.
   void keep_times();
 
   const std::vector<BranchUse>& uses() const { return uses_; }
-  std::set<size_t> networks() const;  // that run
-  LinearUses linears() const;         // of these networks, also when they ran for earlier pictures
-  // Of networks, in the first steps of an image.
+  std::set<size_t> networks() const;  // those that run
+  LinearUses linears() const;         // of these networks, even if run only for earlier pictures
+  // Evaluations of networks in the first `steps` steps of an image.
   int64_t evaluations(int steps) const;
 
  private:
   void prepare_text(size_t branch, const BranchTexts& texts);
   void prepare_times(size_t network);
-  // What ran so far made things that later pictures use.
+  // Keeps the kernels and linears that ran so far: later pictures use their results.
   void keep_record(size_t network, LinearUses& linears);
   bool has_batch(size_t network) const;
-  // `branches`: of one network. Whether it ran as it was recorded.
+  // `branches` are those of one network. Returns whether it was replayed from a recording.
   bool run_network(size_t network, const ConstTensorView& z, int step,
                    std::span<const BranchOut> branches);
   const models::Branch& row(size_t branch) const { return session_.family().branches[branch]; }
@@ -63,7 +62,7 @@ class BranchRuns {
   const Job& job_;
   nn::Context& ctx_;
   nn::Profile& profile_;
-  std::map<std::vector<size_t>, NetworkRun> runs_;  // of the branches that run together
+  std::map<std::vector<size_t>, NetworkRun> runs_;  // by the branches that run together
   std::set<size_t> batched_;                        // networks
   struct Marks {
     std::vector<size_t> branches;

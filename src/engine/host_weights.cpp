@@ -5,7 +5,7 @@
 namespace octet::engine {
 namespace {
 
-// Copies one buffer to the other side.
+// Copies one buffer between host and device.
 using Move = std::function<Buffer(const Buffer&)>;
 
 QWeight moved(const QWeight& from, const Move& move) {
@@ -106,7 +106,7 @@ class HostWeights::Restorer : public nn::WeightVisitor {
             last_ = backend.prefetch(to.data(), host.data(), host.bytes());
             return to;
           } catch (...) {
-            backend.wait(last_);  // before what is half made is released
+            backend.wait(last_);  // before unfinished copies are released
             throw;
           }
         }) {}

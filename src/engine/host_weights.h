@@ -1,5 +1,5 @@
-// The weights of a unit in host memory, as the device's kernels take them: bringing them back is a
-// copy, nothing is converted.
+// The weights of a unit in host memory, in the layout of the device's kernels: bringing them back
+// is a plain copy.
 #pragma once
 
 #include <functional>
@@ -14,9 +14,9 @@ class HostWeights {
  public:
   using Visit = std::function<void(nn::WeightVisitor&)>;
 
-  // Copies what is loaded to the host; the unit keeps its own memory.
+  // Copies the loaded weights to the host; the unit keeps its own memory.
   void keep(Backend& backend, const Visit& visit);
-  // Copies it to the device again, in the order in which it was kept.
+  // Copies them back to the device, in the order in which they were kept.
   void restore(Backend& backend, const Visit& visit) const;
 
   bool is_kept() const { return kept_; }
@@ -26,7 +26,7 @@ class HostWeights {
   class Keeper;
   class Restorer;
 
-  // All of these look like the loaded ones, with memory of the host.
+  // These look like the loaded ones, but their memory is the host's.
   std::vector<nn::Linear> linears_;
   std::vector<nn::Conv> convs_;
   std::vector<nn::Vector> vectors_;

@@ -11,7 +11,7 @@ namespace {
 
 using models::BranchText;
 
-// What is wrong with a text is wrong with its field.
+// An error in a text is an error in its field.
 template <class Read>
 auto reading(const char* field, Read&& read) {
   try {
@@ -26,13 +26,13 @@ bool sees(const models::Family& family, const std::vector<size_t>& branches, Bra
                              [&](size_t branch) { return family.branches[branch].sees == text; });
 }
 
-// Of a request that has one.
+// For a request that has a negative prompt.
 void read_negative(const models::Family& family, const PictureRequest& request, Asked& asked) {
   const auto& branches = family.branches;
   const auto blind = std::ranges::find(branches, BranchText::none, &models::Branch::sees);
   check_value(models::sees_text(branches, BranchText::negative), "negative",
               "`negative`: {} takes no negative prompt, since {}; leave it out", family.title,
-              blind == branches.end() ? std::string("no branch of it sees one")
+              blind == branches.end() ? std::string("none of its branches sees one")
                                       : fmt::format("its {} branch sees no text", blind->name));
   models::PromptText read = reading("negative", [&] {
     return family.read_prompt(request.negative, "negative", request.any_caption);
@@ -46,12 +46,12 @@ void read_negative(const models::Family& family, const PictureRequest& request, 
   }
 }
 
-// Networks that guidance alone takes may not be open.
+// Networks that only guidance needs may not be open.
 void check_guidance(const ModelFacts& model, const Job& job) {
   const models::Family& family = model.family;
   check_value(models::takes_guidance(family.branches) ||
                   std::ranges::all_of(job.schedule().guidance, [](float by) { return by == 1; }),
-              "guidance", "guidance: {} takes none; leave `guidance` out, or set it to 1",
+              "guidance", "guidance: {} does not use it; leave `guidance` out, or set it to 1",
               family.title);
   for (const size_t branch : job.branches) {
     const size_t network = family.branches[branch].network;
@@ -67,7 +67,7 @@ void check_noise(const Job& job) {
   check_value(noise.empty() || job.request.images == 1, "noise",
               "noise: given noise makes one picture, got {} images; leave the number out",
               job.request.images);
-  // Noise comes from files: what is wrong with it is no wrong usage.
+  // Noise comes from files: an error in it is not wrong usage.
   check(noise.empty() || noise.size() == job.elements(),
         "noise: {} numbers, expected {} for a picture of this size", noise.size(), job.elements());
   check(std::ranges::all_of(noise, [](float v) { return std::isfinite(v); }),

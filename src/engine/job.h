@@ -1,5 +1,5 @@
-// A request as it is rendered: checked against what is known of a model, with its text, tokens and
-// schedule. Made once, on any thread, while the model's session may be at work.
+// A request as it is rendered: checked against the facts of a model, with its text, tokens and
+// schedule. Made once, on any thread, even while the model's session is at work.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@
 
 namespace octet::engine {
 
-// What is known of an open model without its weights. It never changes.
+// What is known about an open model without its weights. It never changes.
 struct ModelFacts {
   const models::Family& family;
   models::PictureDefaults defaults;
-  ModelOptions options;  // with paths
+  ModelOptions options;  // names of the Hub resolved to paths
   models::SizeLimits sizes;
   int64_t latent_channels = 0;
-  size_t networks = 0;  // that are open, of the family's
+  size_t networks = 0;  // how many of the family's are open
   std::function<std::vector<int32_t>(const std::string& prompt)> tokenize;
 };
 
@@ -30,14 +30,14 @@ struct ModelFacts {
 struct Asked {
   models::ScheduleRequest schedule;
   models::Schedule steps;
-  std::string prompt;    // as the tokenizer is to get it
+  std::string prompt;    // as passed to the tokenizer
   std::string negative;  // likewise; empty: none
   std::vector<Sentence> warnings;
 };
-// Needs no files: a wrong request is refused before anybody looks for more. Throws InvalidRequest.
+// Needs no files: a wrong request is refused before any is opened. Throws InvalidRequest.
 Asked asked_of(const models::Family& family, const models::PictureDefaults& defaults,
                const PictureRequest& request, Convention convention);
-// The same of texts that are taken as they are: for tests and benchmarks.
+// The same with a prompt that is taken as it is, for tests and benchmarks.
 Asked asked_as_is(const models::Family& family, models::ScheduleRequest schedule,
                   std::string prompt);
 
@@ -46,9 +46,9 @@ struct Job {
   PictureRequest request;
   Asked asked;
   std::vector<int32_t> tokens;           // of the prompt
-  std::vector<int32_t> negative_tokens;  // where a branch runs that sees them
+  std::vector<int32_t> negative_tokens;  // empty if no branch that runs sees them
   models::Grid grid;
-  std::vector<size_t> branches;  // that run in some step, of Family::branches
+  std::vector<size_t> branches;  // of Family::branches, those that run in any step
   std::vector<std::string> branch_names;
   std::vector<Sentence> warnings;  // all
 
@@ -65,7 +65,7 @@ struct Job {
   }
 };
 
-// Latents wait for the decoder, 8 MB each at 2048 x 2048 pixels.
+// Bounded because latents wait for the decoder, 8 MB each at 2048 x 2048 pixels.
 inline constexpr int kMostImages = 1000;
 
 // Throws InvalidRequest.

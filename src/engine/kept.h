@@ -16,13 +16,13 @@
 
 namespace octet::engine {
 
-// Kernels of what is kept: they ran for an earlier picture, and made what a later one uses.
+// The kernels behind kept results: they ran for an earlier picture, and later ones use the results.
 class KeptKernels {
  public:
   using Kernels = std::vector<nn::Profile::KernelUse>;
 
   void set(const std::string& part, Kernels kernels) { parts_[part] = std::move(kernels); }
-  // Of layers that are not known yet.
+  // Adds kernels of layers that are not known yet.
   void add(const std::string& part, Kernels further) {
     Kernels& kernels = parts_[part];
     for (auto& use : further) {
@@ -37,7 +37,7 @@ class KeptKernels {
   std::map<std::string, Kernels> parts_;
 };
 
-// What the last picture took, for estimates; 0: unknown.
+// Times of the last picture, for estimates; 0: unknown.
 struct KeptTimes {
   double text_s_per_token = 0, evaluation_s_per_token = 0, decode_s_per_pixel = 0;
 };
@@ -46,7 +46,7 @@ struct Kept {
   PromptCache prompts;
   Preparations preparations;
   KeptKernels kernels;
-  LinearUses text_linears = {};  // when the text encoder last ran
+  LinearUses text_linears = {};  // from the text encoder's last run
   std::optional<PreviewMap> preview = {};
   KeptTimes times = {};
 };

@@ -1,4 +1,4 @@
-// In which way the linears of a model ran, by their names.
+// How the linears of a model ran, by name.
 #pragma once
 
 #include <map>
@@ -12,10 +12,10 @@ namespace octet::engine {
 using LinearUses = std::map<std::string, nn::Profile::LinearUse>;
 
 LinearCount count_of(const LinearUses& linears);
-// What `require_int8` demands. Throws Error for a device that does not multiply int8,
+// The checks of `require_int8`. Throws Error for a device that does not multiply int8,
 void check_native(const Backend& backend);
-// and for a linear that neither its family nor its checkpoint keeps from INT8, and that ran as
-// something else.
+// and for a linear that did not run in INT8 although neither its family nor its checkpoint keeps it
+// in floating point.
 void check_native(const LinearUses& linears);
 
 }  // namespace octet::engine

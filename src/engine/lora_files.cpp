@@ -9,14 +9,14 @@
 namespace octet::engine {
 namespace {
 
-// Empty for what is no single file: it is opened anew each time.
+// Empty for anything but a single file, which is then opened again each time.
 std::string identity_of_file(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored) || path.ends_with(".json")) return "";
   return identity_of(MappedFile(path));
 }
 
-// Those that change rows of a linear, in their order.
+// The LoRAs that change rows of a linear, in their order.
 std::vector<const OpenedLora*> changing(const OpenedLoras& loras, size_t network,
                                         const nn::LinearSpec& linear) {
   std::vector<const OpenedLora*> found;
@@ -57,7 +57,7 @@ OpenedLoras LoraFiles::open(const std::vector<Lora>& requests, const models::Fam
       if (linears.empty()) {
         for (const auto& network : model.networks) {
           nn::LinearList list;
-          network->visit_stored(list);  // LoRAs are trained with what a file holds
+          network->visit_stored(list);  // LoRAs are trained on the linears as files store them
           linears.push_back(list.linears());
         }
       }

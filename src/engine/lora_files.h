@@ -1,4 +1,4 @@
-// LoRAs that were opened stay open: switching between them reads no file twice.
+// Keeps LoRAs open once they were used: switching between them reads no file twice.
 #pragma once
 
 #include <list>
@@ -18,13 +18,13 @@ struct OpenedLora {
              std::span<const std::vector<nn::LinearSpec>> linears, ThreadPool& pool)
       : lora(request, networks, linears), identity(lora.identity(pool)) {}
   weights::Lora lora;
-  std::string identity;  // what it does to a model
+  std::string identity;  // identifies its change to a model
 };
 using OpenedLoras = std::vector<std::shared_ptr<const OpenedLora>>;
 
 class LoraFiles {
  public:
-  // Those of a request, for linears of any network; a file that was replaced is another one.
+  // Those of a request, for linears of any network. A file that was replaced is opened again.
   OpenedLoras open(const std::vector<Lora>& requests, const models::Family& family,
                    const models::Model& model, ThreadPool& pool);
 
@@ -39,11 +39,11 @@ class LoraFiles {
   std::list<Entry> entries_;  // the last used first
 };
 
-// Of one network: null where none of them changes it.
+// The change to one network; null if none of them changes it.
 weights::WeightSource::Change change_of(const OpenedLoras& loras, size_t network,
                                         std::vector<std::string>& identities);
 
-// Whether a linear of a network becomes another one.
+// Whether a linear of a network differs between the two.
 bool changes(const OpenedLoras& before, const OpenedLoras& after, size_t network,
              const nn::LinearSpec& linear);
 

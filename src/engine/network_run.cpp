@@ -21,7 +21,7 @@ void NetworkRun::velocities(const ConstTensorView& z, int64_t step,
     z_ = z;
     evaluations_.assign(evaluations.begin(), evaluations.end());
   }
-  // A timeline that is not complete makes what no later step does.
+  // With an incomplete timeline a step does work that no later step repeats.
   if (!can_record_ || !timeline_.is_complete()) return call();
   ctx_.begin_layer();
   if (!recording_) recording_ = ctx_.backend.record([this] { call(); });

@@ -1,5 +1,5 @@
-// A network that denoises one kind of picture step by step, as fast as its backend can: the same
-// work each time is recorded and run again. It evaluates one branch, or several as one batch.
+// A network that denoises one kind of picture step by step, as fast as its backend can: work that
+// repeats is recorded and replayed. It evaluates one branch, or several as one batch.
 #pragma once
 
 #include <memory>
@@ -15,15 +15,15 @@ class NetworkRun {
  public:
   using Evaluation = models::Network::Evaluation;
 
-  // All outlive it. `stays`: the weights are where the network runs for as long; work that brings
-  // them cannot be recorded.
+  // All arguments outlive it. `stays`: the weights stay on the device all that time; work that
+  // copies them there cannot be recorded.
   NetworkRun(nn::Context& ctx, const models::Network& network, models::Timeline& timeline,
              bool stays);
   NetworkRun(const NetworkRun&) = delete;
   NetworkRun& operator=(const NetworkRun&) = delete;
 
-  // The velocities of all evaluations at a step. Where it is recorded, the work stops on request
-  // before it begins, and not within it.
+  // The velocities of all evaluations at a step. Once recorded, the work can be stopped only before
+  // it begins.
   void velocities(const ConstTensorView& z, int64_t step, std::span<const Evaluation> evaluations);
   void velocity(const ConstTensorView& z, int64_t step, const models::Conditioning& conditioning,
                 const TensorView& out) {
@@ -31,8 +31,7 @@ class NetworkRun {
     velocities(z, step, {&one, 1});
   }
 
-  // Kernels and copies of a run, see Recording; 0 before the third, and where it is called op by
-  // op.
+  // Kernels and copies of a run, see Recording; 0 before the third, and if it is not recorded.
   int64_t launches() const { return recording_ ? recording_->launches() : 0; }
 
  private:
@@ -43,7 +42,7 @@ class NetworkRun {
   const models::Network& network_;
   models::Timeline& timeline_;
   bool can_record_;
-  ConstTensorView z_;  // of the latest run, which is that of the recording
+  ConstTensorView z_;  // of the latest run, and so of the recording
   std::vector<Evaluation> evaluations_;
   std::unique_ptr<Recording> recording_;
 };

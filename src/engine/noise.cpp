@@ -45,7 +45,7 @@ Direction small_direction(double angle) {
   return {cosine, sine * angle};
 }
 
-// Of the angle (word + 1/2) / 2^32 turns. Three bits say the octant; odd ones are counted from
+// Of the angle (word + 1/2) / 2^32 turns. Three bits give the octant; odd ones are measured from
 // their far end, so that the polynomials see at most an eighth of a turn.
 Direction direction(uint32_t word) {
   const uint32_t octant = word >> 29;

@@ -12,7 +12,7 @@ namespace {
 using weights::Fingerprint;
 using weights::WeightSource;
 
-// Passes those linears on that somebody chooses, such as those to be loaded anew, and nothing else.
+// Passes on only the linears that are chosen, such as those to load again.
 class ChosenLinears : public nn::WeightVisitor {
  public:
   ChosenLinears(nn::WeightVisitor& next, const std::function<bool(const nn::LinearSpec&)>& chosen)
@@ -30,7 +30,7 @@ class ChosenLinears : public nn::WeightVisitor {
   const std::function<bool(const nn::LinearSpec&)>& chosen_;
 };
 
-// The bytes of files that have been read so far, for whoever watches.
+// Counts the bytes of files read so far, for progress.
 class LoadProgress {
  public:
   LoadProgress(const OnLoad& told, uint64_t total) : told_(told), total_(total) {
@@ -46,7 +46,7 @@ class LoadProgress {
   uint64_t total_, done_ = 0;
 };
 
-// The fingerprint that loading gives, without loading.
+// The fingerprint that loading would give, without loading.
 class FingerprintPass : public nn::WeightVisitor {
  public:
   FingerprintPass(const WeightSource& source, ThreadPool& pool) : source_(source), pool_(pool) {}
@@ -151,9 +151,9 @@ void PartStore::make_random(const OnLoad& progress) {
   sum_ = Fingerprint();
 }
 
-// INT8 codes that this makes are kept for the next time, which then reads them in place of the
-// weights that they were made from. Not where some linears stay in floating point: those would be
-// read from codes that a run without them has kept.
+// INT8 codes made here are cached for later loads, which read them instead of the original weights.
+// Not if some linears stay in floating point: these would be read from the codes that a run without
+// such linears has cached.
 void PartStore::load_resident(const OnLoad& progress) {
   WeightSource source = part_.source();
   weights::LoadOptions options = load_options();
@@ -200,7 +200,7 @@ void PartStore::load_host(const OnLoad& progress) {
   sum_ = sum;
 }
 
-// Running asks for units in ascending order: those before this one that do not stay make room.
+// A run asks for units in ascending order: earlier ones that do not stay make room.
 void PartStore::bring(int64_t unit) {
   const auto at = static_cast<size_t>(unit);
   if (on_device_[at]) return;

@@ -17,19 +17,19 @@
 
 namespace octet::engine {
 
-// Told bytes of files; may throw to stop.
+// Receives bytes of files; may throw to stop.
 using OnLoad = std::function<void(uint64_t done, uint64_t total)>;
 
 struct LoadRules {
-  // A seed: the weights are random numbers, and no file is read. For parts that stay on the device.
+  // With a seed, weights are random numbers and no file is read. For parts that stay on the device.
   std::optional<uint64_t> random;
-  bool int8 = true;   // large linears
-  bool fake = false;  // these are dequantized: Linears::fake
-  // Large linears that run in floating point nevertheless: LoadOptions::floating.
+  bool int8 = true;   // for large linears
+  bool fake = false;  // dequantize them: Linears::fake
+  // Exceptions, large linears that run in floating point: LoadOptions::floating.
   std::function<bool(const nn::LinearSpec&)> floating = {};
-  int64_t rotation = 0;         // of weights that are quantized here: LoadOptions::rotation
-  bool keep_converted = false;  // INT8 codes that are made while loading are kept on disk
-  // What the part's source does to weights (Lora::identity()), for the cache of the disk.
+  int64_t rotation = 0;         // of weights quantized while loading: LoadOptions::rotation
+  bool keep_converted = false;  // cache INT8 codes made while loading on disk
+  // Identities of the LoRAs merged by the part's source, for that cache.
   std::vector<std::string> changes = {};
 };
 
@@ -45,24 +45,24 @@ class PartStore {
   Residency where() const { return where_; }
   LoadRules& rules() { return rules_; }
 
-  // Of streamed parts: so many units stay on the device once they were brought.
+  // For streamed parts: the first `count` units stay on the device once they are there.
   void set_resident_units(int64_t count) { resident_ = count; }
 
-  // Brings all that is to stay to its place; nothing where it is there already. When it throws,
-  // nothing is kept.
+  // Brings everything that stays to its place, if it is not there yet. If it throws, nothing is
+  // kept.
   void load(const OnLoad& progress = {});
   bool is_loaded() const { return loaded_; }
-  // One unit to the device, as running does: those that do not stay make room.
+  // Brings one unit to the device, as a run does; units that do not stay make room.
   void bring(int64_t unit);
-  // After the part has run: gives the device's memory back, unless the part stays there.
+  // After the part has run: releases its device memory, unless it stays there.
   void end_use();
-  // Gives everything back.
+  // Releases everything.
   void drop();
 
-  // Loads those linears anew that `is_changed` names, from the part's source as it is now.
+  // Loads the linears for which `is_changed` holds again, from the part's source as it is now.
   void reload(const std::function<bool(const nn::LinearSpec&)>& is_changed, const OnLoad& progress);
 
-  // Of all weights. Known once they were read; after reload(), a pass over the files.
+  // Of all weights. Known once they have been read; after reload() it takes a pass over the files.
   const weights::Fingerprint& fingerprint();
 
  private:
@@ -80,7 +80,7 @@ class PartStore {
   bool loaded_ = false;
   std::vector<bool> on_device_;
   std::vector<HostWeights> host_;
-  std::vector<std::optional<weights::Fingerprint>> of_units_;  // that were streamed
+  std::vector<std::optional<weights::Fingerprint>> of_units_;  // those streamed so far
   std::optional<weights::Fingerprint> sum_;
 };
 

@@ -8,7 +8,7 @@
 namespace octet::engine {
 namespace {
 
-// The card of a refusal: background, and where the rest lies.
+// A refusal card: how much is background, and where the rest lies.
 constexpr double kCardShare = 0.80;     // of background, at least
 constexpr double kCardHeight = 0.30;    // of the block of text, at most
 constexpr double kCardOffCentre = 0.1;  // of its middle from the picture's, in either direction
@@ -29,7 +29,7 @@ Colour colour_at(const PixelView& picture, size_t pixel) {
   return {picture.rgb[3 * pixel], picture.rgb[3 * pixel + 1], picture.rgb[3 * pixel + 2]};
 }
 
-// The mean of the fullest cell of a coarse histogram.
+// The mean colour in the fullest cell of a coarse histogram.
 Colour commonest_colour(const PixelView& picture, size_t pixels) {
   constexpr int kBits = 4;
   struct Cell {
@@ -66,7 +66,7 @@ double deviation_of(const PixelView& picture, size_t pixels) {
   return std::sqrt(std::max(0.0, variance / 3));
 }
 
-// The box around all that is not background, and the strokes in its busiest row.
+// The box around everything but the background, and the strokes in its busiest row.
 struct Block {
   int left = 0, right = 0, top = 0, bottom = 0;  // inclusive
   int strokes = 0;

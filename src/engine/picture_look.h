@@ -1,5 +1,5 @@
-// Pictures that are none: nearly one colour, or the flat card with a line of text that a model
-// paints in place of what it was asked for.
+// Detects failed pictures: nearly one colour, or the flat card with a line of text that a model
+// paints instead of what was requested.
 #pragma once
 
 #include "engine/pixels.h"
@@ -7,9 +7,9 @@
 
 namespace octet::engine {
 
-// Pixels whose channels are all this near to the commonest colour belong to the background.
+// Pixels whose channels are all this close to the most common colour belong to the background.
 inline constexpr int kSameColour = 16;
-// From this share of background on a picture is taken for constant, or below this deviation.
+// A picture counts as constant from this share of background, or below this deviation.
 inline constexpr double kConstantShare = 0.995, kConstantDeviation = 2;
 
 PictureLook look_of(const PixelView& picture);

@@ -1,4 +1,4 @@
-// Numbers of networks as pixels.
+// Outputs of a decoder as pixels.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What networks made of texts, sizes and schedules for the last picture: the same again needs no
-// more.
+// What networks prepared from texts, sizes and schedules for the last picture, for reuse when the
+// next has the same.
 #pragma once
 
 #include <algorithm>
@@ -15,18 +15,18 @@
 
 namespace octet::engine {
 
-// Of a branch.
+// For a branch.
 struct PreparedText {
   PromptCache::Tokens tokens;
   models::Grid grid;
   std::unique_ptr<models::Conditioning> conditioning;
-  LinearUses linears = {};  // that made it
+  LinearUses linears = {};  // those that computed it
 };
 
-// Of a network.
+// For a network.
 struct PreparedTimes {
   std::unique_ptr<models::Timeline> timeline;
-  bool ran = false;  // and is complete
+  bool ran = false;  // the timeline is complete
   LinearUses linears = {};
 };
 
@@ -34,7 +34,7 @@ class Preparations {
  public:
   Preparations(size_t branches, size_t networks) : texts_(branches), times_(networks) {}
 
-  // Null when it is another one.
+  // Null if what is kept is for another one.
   PreparedText* text(size_t branch, const PromptCache::Tokens& tokens, const models::Grid& grid) {
     auto& kept = texts_[branch];
     return kept && kept->tokens == tokens && kept->grid == grid ? &*kept : nullptr;
@@ -44,7 +44,7 @@ class Preparations {
     return kept && std::ranges::equal(kept->timeline->times(), times) ? &*kept : nullptr;
   }
 
-  // Gives memory back before more is taken.
+  // Called before a replacement is made, so that both are never in memory.
   void forget_text(size_t branch) { texts_[branch].reset(); }
   void forget_times(size_t network) { times_[network].reset(); }
   void forget_texts() {
@@ -62,7 +62,7 @@ class Preparations {
     return times_[network].emplace(std::move(made));
   }
 
-  // Those that made what is kept for a branch and its network.
+  // Adds those that computed what is kept for a branch and its network.
   void add_linears(size_t branch, size_t network, LinearUses& linears) const {
     const auto add = [&](const auto& kept) {
       if (kept) linears.insert(kept->linears.begin(), kept->linears.end());

@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kPatches = 20;  // along a side: 400 samples for some 130 unknowns
 constexpr int64_t kPatch = 2;     // tokens of one value, along a side: pictures are mostly smooth
 constexpr uint64_t kSeed = 14;
-// Of the samples' own size: keeps channels apart that the decoder cannot tell apart.
+// Relative to the samples: separates channels that the decoder cannot tell apart.
 constexpr double kRidge = 0.05;
 
 // Solves a x = b for a symmetric positive definite a [n, n] and b [n, 3], in place.

@@ -1,8 +1,8 @@
-// A rough picture of a latent, for the time while it is made: one pixel for each token, by a linear
+// A rough picture of a latent, shown while the picture is made: one pixel per token, by a linear
 // map from its channels to red, green and blue.
 //
-// The map is not stored anywhere: it is fitted to the model's own decoder, by least squares over
-// what that makes of some flat patches of random latents, once per loaded model.
+// The map is not stored anywhere: it is fitted to the model's own decoder once per loaded model, by
+// least squares over decoded flat patches of random latents.
 #pragma once
 
 #include <cstdint>

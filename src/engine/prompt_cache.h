@@ -1,4 +1,4 @@
-// Features of prompts that were encoded before: a caption that repeats is encoded once.
+// Features of earlier prompts: a caption that repeats is encoded once.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ class PromptCache {
   using Features = std::shared_ptr<const std::vector<float>>;
   using Tokens = std::vector<int32_t>;
 
-  // Null when they are not there.
+  // Null if they are not cached.
   Features find(const Tokens& tokens) {
     for (auto at = entries_.begin(); at != entries_.end(); ++at) {
       if (at->first != tokens) continue;

@@ -99,7 +99,7 @@ BranchTexts Rendering::encode_texts() {
   return texts;
 }
 
-// No tokens have no features.
+// Without tokens there are no features.
 PromptCache::Features Rendering::encode(const PromptCache::Tokens& tokens) {
   if (tokens.empty()) return std::make_shared<const std::vector<float>>();
   Kept& kept = session_.kept();
@@ -145,12 +145,12 @@ void Rendering::denoise() {
           on_step(image, step);
           return true;
         }));
-    // The last one is decoded by whoever tells of decoding.
+    // The last one is left to decode_waiting(), which reports progress.
     if (image + 1 < job_.request.images && has_room_to_decode()) decode(image);
   }
 }
 
-// Beside the networks. Where there is none, pictures wait until these are released.
+// Next to the networks. If there is no room, pictures wait until the networks are released.
 bool Rendering::has_room_to_decode() const {
   if (session_.decoder().where() != Residency::device) return false;
   const auto at_hand = session_.backend().free_memory();
@@ -214,7 +214,7 @@ double Rendering::eta_s(int image, const SamplerStep& step) const {
   return each * (job_.request.images * of_image - done) + decode;
 }
 
-// To the end even when the user wants to stop: these images took far longer to denoise.
+// Decodes all of them even when the user wants to stop: denoising them took far longer.
 void Rendering::decode_waiting() {
   const auto total = std::ssize(latents_);
   branches_.end();
@@ -239,7 +239,7 @@ void Rendering::decode_waiting() {
 
 void Rendering::decode(int index, const std::function<void(double)>& progress) {
   const double begun = watch_.microseconds();
-  decoding_failed_ = true;  // until it has not
+  decoding_failed_ = true;  // until it has succeeded
   session_.load(session_.decoder(), {});
   std::vector<float>& latent = latents_[static_cast<size_t>(index)];
   RenderedImage image;
@@ -273,7 +273,7 @@ void Rendering::collect() {
     report_.kernels.push_back(
         {use.layer, path_of(use), use.kernel, time.calls, time.us, time.tops()});
   }
-  // What was kept from an earlier picture ran on these, and not for this one.
+  // Results reused from earlier pictures: these kernels made them, but did not run for this one.
   for (const auto& [what, kernels] : session_.kept().kernels.parts()) {
     for (const auto& use : kernels) {
       const bool known = std::any_of(report_.kernels.begin(), report_.kernels.end(),
@@ -301,7 +301,7 @@ void Rendering::collect() {
   report_.peak_bytes = std::max(memory.peak, memory.reserved_peak);
 }
 
-// Of every linear that no checkpoint and no family keeps in floating point.
+// Every linear that neither its checkpoint nor its family keeps in floating point.
 void Rendering::check_what_ran() const {
   if (!session_.options().model.require_int8) return;
   check_native(profile_.linears());

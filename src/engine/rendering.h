@@ -1,4 +1,4 @@
-// The making of the pictures of one request: text, networks, steps, pixels.
+// Renders the pictures of one request: text, networks, steps, pixels.
 #pragma once
 
 #include <functional>
@@ -23,11 +23,11 @@ class Rendering {
  private:
   PromptCache::Features encode(const PromptCache::Tokens& tokens);
   BranchTexts encode_texts();
-  // Leaves the latents of all images, and hands over those that can be decoded at once.
+  // Leaves the latents of all images in latents_, except those that can be decoded at once.
   void denoise();
   bool has_room_to_decode() const;
   void on_step(int image, const SamplerStep& step);
-  // What is told of a step's numbers, to whom it concerns.
+  // Calls the callbacks that want a step's velocity and latent.
   void show_step(int image, const SamplerStep& step);
   bool shows_preview(const SamplerStep& step) const;
   void show_preview(int image, int done, std::span<const float> velocity,
@@ -47,10 +47,10 @@ class Rendering {
   nn::Profile profile_;
   nn::Context ctx_;
   BranchRuns branches_;
-  std::vector<std::vector<float>> latents_;  // of denoised images; empty when handed over
+  std::vector<std::vector<float>> latents_;  // of denoised images; empty once decoded
   int decoded_ = 0;
   bool stop_after_decoding_ = false;
-  bool decoding_failed_ = false;  // then it is not tried again
+  bool decoding_failed_ = false;  // and is not tried again
   RenderReport report_;
   Stopwatch watch_;
 };

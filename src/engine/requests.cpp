@@ -25,7 +25,7 @@ ModelOptions with_paths(ModelOptions options) {
     for (size_t i = 0; i < family.networks.size(); ++i) {
       if (family.networks[i].part == name) runs = models::runs_unguided(family.branches, i);
     }
-    // Without guidance the others are not opened, so they need not have been pulled either.
+    // Without guidance the others are not opened, so they need not be pulled either.
     if (options.guided || runs) path = hub::find_model(path);
   }
   return options;
@@ -34,7 +34,7 @@ ModelOptions with_paths(ModelOptions options) {
 namespace {
 
 // "attention.qkv int8 sm90_...; ...": which kernels made a picture. Not how often they ran, which
-// counts the pictures before it: rendered alone it is the same file.
+// depends on the pictures before it: a picture rendered alone gives the same file.
 std::string kernel_summary(const RenderReport& report) {
   std::string text;
   for (const KernelUse& use : report.kernels) {
@@ -108,7 +108,7 @@ RenderReport render(Session& session, const Job& job, const RenderCallbacks& cal
 
 namespace {
 
-// Of a model that may not have been pulled: the name itself, which is no path then.
+// The name itself for a model that has not been pulled.
 std::string path_or_name(const std::string& model) {
   try {
     return hub::find_model(model);
@@ -117,7 +117,7 @@ std::string path_or_name(const std::string& model) {
   }
 }
 
-// What is wrong with a request is said before what is wrong with the model.
+// Reports what is wrong with a request before what is wrong with the model.
 ModelOptions resolved(ModelOptions model, const std::vector<PictureRequest>& requests) {
   const std::string path = path_or_name(model.model);
   const models::Family& family = models::family_of(path);
@@ -154,7 +154,7 @@ CheckedRequests RequestSession::check(bool warn) {
                           static_cast<uint64_t>(session_->model().text_encoder->feature_count());
     checked.size = job->size();
     checked.schedule = job->schedule();
-    // What is odd about the size is so for all of them.
+    // Warnings about the size apply to all of them, and are logged once.
     const bool is_last = &request == &requests_.back();
     for (const Sentence& warning : is_last ? job->warnings : job->asked.warnings) {
       if (warn) log::warning("{}", warning);

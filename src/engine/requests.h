@@ -6,23 +6,23 @@
 
 namespace octet::engine {
 
-// Names of the hub as paths.
+// Resolves names of the Hub to paths.
 ModelOptions with_paths(ModelOptions options);
 
 RenderReport render(Session& session, const Job& job, const RenderCallbacks& callbacks);
 
-// What is known of requests before anything is loaded.
+// What is known about requests before anything is loaded.
 struct CheckedRequests {
-  ModelOptions model;  // with paths; not guided where no step is
+  ModelOptions model;  // with paths; not guided if no step is
   LatentShape latents;
   uint64_t text_bytes = 0;  // of the features of all captions
   PictureSize size;
   models::Schedule schedule;
 };
 
-// Requests that are known beforehand, which differ in their captions alone. There is at least one.
-// A session for one of them keeps nothing that it does not need any more; one for several stays
-// loaded.
+// A session for requests that are known beforehand and differ only in their captions; there is at
+// least one. For a single request, parts are released as soon as they are not needed any more; for
+// several, they stay loaded.
 class RequestSession {
  public:
   RequestSession(const ModelOptions& model, std::vector<PictureRequest> requests);

@@ -42,7 +42,7 @@ std::vector<PartPlace> plan_residency(const std::vector<PartNeed>& parts,
     if (parts[a].runs_often != parts[b].runs_often) return parts[a].runs_often;
     return !parts[a].runs_often && parts[a].bytes < parts[b].bytes;
   });
-  // One that passes through has to find room beside those that stay.
+  // A part that is streamed needs room next to those that stay.
   uint64_t passing = 0;
   for (const PartNeed& part : parts) {
     if (!part.runs_often) passing = std::max(passing, part.largest_unit);
@@ -52,7 +52,7 @@ std::vector<PartPlace> plan_residency(const std::vector<PartNeed>& parts,
     if (where == Residency::device) taken += part.bytes;
     if (where == Residency::host) on_host += part.bytes;
   };
-  // The host's memory is the device's: there is nothing to bring.
+  // If the host's memory is the device's, there is nothing to copy.
   const auto placed = [&](Residency where) {
     return memory.shared && where == Residency::host ? Residency::device : where;
   };

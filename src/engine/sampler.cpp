@@ -100,7 +100,7 @@ void Sampler::step(int index, const Velocities& velocities) {
   if (told != 0) explain_overflow(index);
 }
 
-// A checkpoint with broken weights shows here first.
+// Broken weights show here first.
 void Sampler::explain_overflow(int index) {
   const auto at = static_cast<size_t>(index);
   std::vector<float> v(static_cast<size_t>(z_.view().shape.elements()));

@@ -1,10 +1,10 @@
-// Euler's method from noise to picture, in fp32 where the networks run: they are a function here.
+// Euler's method from noise to picture, in fp32, on the device of the networks.
 //
 //   v = sum of the branches' weights times their velocities
 //   z = z + delta * v
 //
 // Each operation rounds once, as in the official code and in diffusers, so that given the same
-// velocities all three return the same bits. The host waits for the device once in a step.
+// velocities all three return the same bits. The host waits for the device once per step.
 #pragma once
 
 #include <functional>
@@ -19,18 +19,17 @@
 
 namespace octet::engine {
 
-// A branch that runs in a step, and where its velocity goes: a matrix of the context's type, for a
-// branch in the same memory each time.
+// A branch that runs in a step, and where its velocity goes: a matrix of the context's type, at the
+// same address in every step.
 struct BranchOut {
   size_t branch = 0;
   TensorView out;
 };
 
-// Writes the velocity of every element of z at a step, of each of the branches. z is of the
-// context's type, too.
+// Writes the velocity of z at a step for each of the branches. z has the context's type, too.
 using Velocities =
     std::function<void(const ConstTensorView& z, int step, std::span<const BranchOut> branches)>;
-// The same of one branch after the other.
+// The same, one branch after the other.
 using Velocity =
     std::function<void(const ConstTensorView& z, int step, size_t branch, const TensorView& out)>;
 Velocities one_by_one(Velocity velocity);
@@ -38,9 +37,9 @@ Velocities one_by_one(Velocity velocity);
 struct SamplerStep {
   int done = 0;
   int total = 0;
-  double seconds = 0;        // that the step took; 0 before the first
-  ConstTensorView velocity;  // F32, that it went along, combined; no data before the first
-  ConstTensorView latent;    // F32, where it led to; both are in the backend's memory
+  double seconds = 0;        // time of the step; 0 before the first
+  ConstTensorView velocity;  // F32, of all branches combined; no data before the first step
+  ConstTensorView latent;    // F32, after the step; both are in the backend's memory
 };
 
 // Called before the first step and after each; false ends the sampling with Cancelled.
@@ -48,7 +47,7 @@ using OnStep = std::function<bool(const SamplerStep& step)>;
 
 class Sampler {
  public:
-  // For latents [rows, channels]; all that it is given outlives it.
+  // For latents [rows, channels]. All arguments outlive it.
   Sampler(nn::Context& ctx, const models::Schedule& schedule,
           std::span<const models::Branch> branches, int64_t rows, int64_t channels);
 
@@ -60,7 +59,7 @@ class Sampler {
  private:
   void upload(std::span<const float> noise);
   void step(int index, const Velocities& velocities);
-  // Those that run in a step.
+  // The branches that run in a step.
   std::vector<BranchOut> branches_of(int index) const;
   [[noreturn]] void explain_overflow(int index);
 
@@ -68,7 +67,7 @@ class Sampler {
   const models::Schedule& schedule_;
   std::span<const models::Branch> branches_;
   nn::Matrix z_, v_;                         // F32
-  nn::Matrix input_;                         // z in the context's type, where that is another
+  nn::Matrix input_;                         // z in the context's type, if that is not F32
   std::map<size_t, nn::Matrix> velocities_;  // of the branches that run in any step
   nn::Matrix overflow_;                      // I32 [1, 1]
 };

@@ -18,8 +18,8 @@
 namespace octet::engine {
 namespace {
 
-// Of a text encoder that is quantized as it is loaded. Some of its channels are a hundred times as
-// large as the others, and a row's scale is that of its largest value.
+// For a text encoder that is quantized as it is loaded. Some of its channels are a hundred times as
+// large as the others, and a row has one scale, set by its largest value.
 constexpr int64_t kTextRotation = 256;
 
 std::unique_ptr<Backend> backend_for(const ModelOptions& options) {
@@ -28,7 +28,7 @@ std::unique_ptr<Backend> backend_for(const ModelOptions& options) {
 }
 
 models::Model open_model(const models::Family& family, const ModelOptions& options) {
-  // With `automatic` it depends on what runs.
+  // With `automatic` this can be checked only after a run.
   check_value(!options.require_int8 || options.linears == Linears::int8 ||
                   options.linears == Linears::automatic,
               "require_int8",
@@ -109,7 +109,7 @@ Session::~Session() {
   decoder_.reset();
 }
 
-// Of a file. A user who names no size is not told that theirs is wrong.
+// The default comes from a file: a user who names no size is not told that theirs is wrong.
 void Session::check_usual_size() const {
   const auto [width, height] = facts_->defaults.size;
   const int side = model_.sizes.token_side;
@@ -123,7 +123,7 @@ std::function<bool(const nn::LinearSpec&)> Session::faster_in_floating() const {
   const auto [width, height] = asked ? options_.size : facts_->defaults.size;
   const int side = model_.sizes.token_side;
   const int64_t tokens = int64_t{width / side} * (height / side);
-  // By the sizes of linears: a few for a whole model.
+  // By size: a whole model has only a few sizes of linears.
   std::set<std::pair<int64_t, int64_t>> faster;
   for (const auto& network : model_.networks) {
     nn::LinearList list;
@@ -143,7 +143,7 @@ std::function<bool(const nn::LinearSpec&)> Session::faster_in_floating() const {
 
 void Session::make_plan() {
   const Linears linears = options_.model.linears;
-  // Plans are of bf16: in f32 the product would be slower than any INT8.
+  // Plans are for bf16; in f32 the product would be slower than INT8 anyway.
   const bool chooses = linears == Linears::automatic && dtype_ == DType::bf16;
   const auto floating = chooses ? faster_in_floating() : nullptr;
   const bool shared = keeps_data_on_host(*backend_);
@@ -175,17 +175,17 @@ void Session::make_plan() {
   const uint64_t limit = options_.model.max_memory;
   available_bytes_ = backend_->free_memory().value_or(static_cast<uint64_t>(free_host));
   if (limit > 0 && (available_bytes_ == 0 || limit < available_bytes_)) available_bytes_ = limit;
-  // A fifth of the host is left for what is not counted.
+  // A fifth of the host's memory is left for what is not counted.
   plan_ = plan_residency(needs, options_.model.keep,
                          {.device = available_bytes_,
                           .host = static_cast<uint64_t>(0.8 * free_host),
                           .shared = shared,
                           .work = work_.usual()});
-  // A GPU says itself when it is full; Linux would kill.
+  // A full GPU reports an error; Linux would kill the process.
   const bool stay = std::all_of(plan_.begin() + 1, plan_.end() - 1, [](const PartPlace& place) {
     return place.where == Residency::device;
   });
-  if (shared && stay) check_free_memory("the networks", of_networks);
+  if (shared && stay) check_free_memory("denoising", of_networks);
 
   const auto store = [&](models::Part& part, size_t place) {
     return std::make_unique<PartStore>(part, context(), plan_[place].where);
@@ -286,7 +286,7 @@ void Session::use_loras(const std::vector<Lora>& requests, const OnRenderProgres
       });
     }
   } catch (...) {
-    // Half of the linears have the new ones: all of them are loaded anew when they are needed.
+    // Some linears have the new LoRAs by now: all networks are loaded again when they are needed.
     for (const auto& network : networks_) network->drop();
     merge(before);
     merged_ = std::move(merged_before);
@@ -305,7 +305,7 @@ RenderReport Session::render(const Job& job, const SessionCallbacks& callbacks) 
   octet::check(job.model == facts_,
                "engine: the job was checked against another model, or before this one was loaded; "
                "check the request again");
-  // The model's own are not looked for again; those of a request may have been replaced.
+  // The model's own LoRAs are not opened again; files of a request's may have been replaced.
   if (job.request.loras || merged_ != options_.model.loras) {
     use_loras(loras_of(job), callbacks.progress);
   }
@@ -313,7 +313,7 @@ RenderReport Session::render(const Job& job, const SessionCallbacks& callbacks) 
 }
 
 void Session::warm_up(PictureSize size, bool previews, const OnRenderProgress& progress) {
-  constexpr int kSteps = 3;  // the third runs as it was recorded
+  constexpr int kSteps = 3;  // the third is replayed from a recording
   load(progress);
   const models::PictureDefaults& defaults = facts_->defaults;
   models::ScheduleRequest schedule{.preset = defaults.presets.front(),

@@ -1,7 +1,7 @@
 // A model on a device: what is loaded, and everything that outlives one picture.
 //
-// octet::Engine is this behind a lock and the public types. A session belongs to one thread at a
-// time; only the flag that stops it is set by others.
+// octet::Engine wraps it in a lock and public types. A session belongs to one thread at a time;
+// others may only set the flag that stops it.
 #pragma once
 
 #include <atomic>
@@ -24,15 +24,15 @@
 namespace octet::engine {
 
 struct SessionOptions {
-  ModelOptions model;  // names of the hub are paths by now
-  // One picture, and then the end: what it does not need any more is not kept.
+  ModelOptions model;  // names of the Hub resolved to paths
+  // For a single picture: what is not needed any more is released.
   bool once = false;
-  // Of the pictures that are asked for first, for Linears::automatic; none: the model's usual one.
+  // Of the first pictures, for Linears::automatic; none: the model's default.
   PictureSize size = {};
 };
 
-// The seed of image `index`: as the seed of a request it gives that image first. Counts on from the
-// request's, beyond the largest number at 0.
+// The seed of image `index`: a request with this seed gives that image first. Counts up from the
+// request's seed, and from 0 after the largest number.
 constexpr uint64_t seed_of(uint64_t seed, int index) { return seed + static_cast<uint64_t>(index); }
 
 struct RenderedImage {
@@ -48,19 +48,19 @@ struct SessionCallbacks {
   std::function<void(const Preview&)> preview;
   int preview_every = 1;
   std::function<void(const LatentStep&)> latent;
-  // Each image when it is ready, with the report up to it.
+  // Each image when it is ready, with the report so far.
   std::function<void(const RenderedImage&, const RenderReport&)> image;
 };
 
 class Session {
  public:
-  // Opens and checks all files, and plans where they stay; reads no weights. `stop` may be set at
+  // Opens and checks all files, and plans where parts stay; reads no weights. `stop` may be set at
   // any time.
   Session(const SessionOptions& options, const std::atomic<bool>& stop);
-  // The same with a backend and a model that are there already: for tests.
+  // The same with a given backend and family, for tests.
   Session(const SessionOptions& options, const std::atomic<bool>& stop,
           std::unique_ptr<Backend> backend, const models::Family& family);
-  // A model without files, all of whose weights are random numbers and stay on the device: for
+  // A model without files, whose weights are random numbers that stay on the device, for
   // benchmarks.
   Session(const SessionOptions& options, const std::atomic<bool>& stop,
           const models::Family& family, models::Model model);
@@ -69,13 +69,13 @@ class Session {
   const SessionOptions& options() const { return options_; }
   const models::Family& family() const { return family_; }
   const models::Model& model() const { return model_; }
-  // What jobs are made of; they are of this session alone.
+  // What jobs are made from; they are valid for this session only.
   const std::shared_ptr<const ModelFacts>& facts() const { return facts_; }
   Backend& backend() { return *backend_; }
   const std::vector<PartPlace>& plan() const { return plan_; }
   EngineInfo info() const;
 
-  // The weights of the parts, and what ran for earlier pictures.
+  // The weights of the parts, and what is kept from earlier pictures.
   PartStore& text() { return *text_; }
   PartStore& network(size_t index) { return *networks_[index]; }
   size_t network_count() const { return networks_.size(); }
@@ -88,21 +88,21 @@ class Session {
             .scores = nn::scores_for(options_.model.attention)};
   }
 
-  // Throws Cancelled when the work is to end.
+  // Throws Cancelled if the work is to stop.
   void tell(const OnRenderProgress& told, const RenderProgress& progress) const;
   bool is_stopped() const { return stop_.load(std::memory_order_relaxed); }
-  // Everything that is to stay; what render() does for parts that are not there.
+  // Loads everything that stays, as render() does for parts that are missing.
   void load(const OnRenderProgress& progress);
   void load(PartStore& store, const OnRenderProgress& progress);
   const WorkBytes& work_bytes() const { return work_; }
-  // Whether so many velocities of a job may be made at once, beside what is there.
+  // Whether free memory allows `count` evaluations of a job as one batch.
   bool has_room_to_batch(size_t count, const Job& job) const;
 
   // A job of another session is refused.
   RenderReport render(const Job& job, const SessionCallbacks& callbacks);
-  // A few steps at a size, which choose kernels; 0 x 0: the model's own.
+  // A few steps at a size, which choose kernels; 0 x 0: the model's default size.
   void warm_up(PictureSize size, bool previews, const OnRenderProgress& progress);
-  // The next picture encodes its caption, also one that was encoded before.
+  // The next picture encodes its caption even if that was encoded before.
   void forget_captions() {
     kept_.prompts = {};
     kept_.preparations.forget_texts();
@@ -110,14 +110,14 @@ class Session {
 
   // See Engine.
   void set_loras(const std::vector<Lora>& loras, const OnRenderProgress& progress);
-  // Those that a job is rendered with.
+  // The LoRAs that a job is rendered with.
   const std::vector<Lora>& loras_of(const Job& job) const {
     return job.request.loras ? *job.request.loras : options_.model.loras;
   }
 
  private:
   void merge(const OpenedLoras& loras);
-  // In place of those that are merged now.
+  // Replaces those that are merged now.
   void use_loras(const std::vector<Lora>& loras, const OnRenderProgress& progress);
   void make_plan();
   // For Linears::automatic: the large linears that are faster in floating point; empty: none.
@@ -132,8 +132,8 @@ class Session {
   models::Model model_;
   std::shared_ptr<const ModelFacts> facts_;
   LoraFiles lora_files_;
-  std::vector<Lora> merged_;     // LoRAs, as they were asked for
-  OpenedLoras loras_;            // the same
+  std::vector<Lora> merged_;     // LoRAs as requested
+  OpenedLoras loras_;            // the same, opened
   std::vector<PartPlace> plan_;  // text encoder, networks, decoder
   WorkBytes work_;
   uint64_t available_bytes_ = 0;

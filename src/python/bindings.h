@@ -1,8 +1,8 @@
 // octet._octet, the extension behind the Python package: handles, errors and the functions that
 // fill the module.
 //
-// Nothing here trusts Python but for addresses: a number that is no address of what it should be
-// crashes, as in ctypes. The package checks tensors before it passes their addresses on.
+// Nothing here trusts Python, except for addresses: a wrong one crashes, as in ctypes. The package
+// checks tensors before it passes their addresses on.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -19,9 +19,9 @@ namespace nb = nanobind;
 
 // --- errors ---
 
-// Also makes exceptions of the C++ interface those of Python.
+// Also turns exceptions of the C++ interface into those of Python.
 void bind_errors(nb::module_& module);
-// The exception of a status, with the sentence of octet_last_error() and `field`.
+// Raises the exception of a status, with the sentence of octet_last_error() and `field`.
 [[noreturn]] void raise(octet_status status);
 [[noreturn]] void raise_error(const std::string& sentence);
 [[noreturn]] void raise_invalid_request(const std::string& sentence, const std::string& field);
@@ -32,8 +32,8 @@ inline void check_status(octet_status status) {
 
 // --- handles ---
 
-// The threads of a device do not follow a fork, so that in the child its handles are of no use,
-// and cannot even be freed. Rises with each.
+// The threads of a device do not survive a fork, so that its handles are useless in the child and
+// cannot even be freed. Increases with each fork.
 uint32_t fork_count();
 
 template <class Handle, void (*free_handle)(Handle*)>
@@ -44,7 +44,7 @@ class Owned {
   Owned& operator=(const Owned&) = delete;
   ~Owned() {
     if (handle_ == nullptr || forks_ != fork_count()) return;
-    // Another thread may have the device to itself, and wait for Python to allocate memory.
+    // Another thread may be using the device, and wait for Python to allocate memory.
     const nb::gil_scoped_release released;
     free_handle(handle_);
   }
@@ -53,7 +53,7 @@ class Owned {
   Handle* get() const {
     if (forks_ != fork_count()) {
       raise_error(
-          "this process was forked after the device was opened, and its threads stayed behind; "
+          "this process was forked after the device was opened, and lacks the device's threads; "
           "open a device in the child, or start processes with \"spawn\"");
     }
     return handle_;
@@ -75,7 +75,7 @@ struct Device {
   Owned<octet_device, octet_device_free> handle;
 };
 
-// --- what the module holds ---
+// --- what the module contains ---
 
 void bind_calls(nb::module_& module);
 void bind_int8_mm(nb::module_& module);

@@ -1,5 +1,5 @@
-// The INT8 linear on addresses: what octet.torch, octet.comfy and the functions of the package
-// call. Arguments are positional, so that a call costs well under a microsecond beside its work.
+// The INT8 linear on addresses, called by octet.torch, octet.comfy and the package's functions.
+// Arguments are positional, so that the overhead of a call is well under a microsecond.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <pthread.h>
@@ -32,19 +32,19 @@ T* pointer(Address address) {
   return reinterpret_cast<T*>(address);
 }
 
-// All that decides how much memory a linear takes, but for vectors that are copied.
+// Everything that decides how much memory a linear takes, except copied vectors.
 struct LinearSize {
   int64_t m, n, k;
   bool of_codes;
   bool plain;    // else packed
-  bool aligned;  // a plain one: the GPU's kernels read it as it lies, if its size allows that, too
+  bool aligned;  // plain only: the GPU's kernels can read it in place, if its size allows that, too
   auto operator<=>(const LinearSize&) const = default;
 };
 
 }  // namespace
 
-// What linears took, where that was more than octet_linear_memory(): sums that kernels share,
-// copies. It comes with the next call's memory, which is cheaper than asking Python in between.
+// The memory of linears that took more than octet_linear_memory(), for partial sums or copies. The
+// next call passes as much from the start, which is cheaper than asking Python in between.
 struct Device::Taken {
   static constexpr size_t kMostSizes = 4096;
 
@@ -60,7 +60,7 @@ struct Device::Taken {
     most = std::max(most, taken);
   }
 
-  std::mutex mutex;  // a Python without a GIL has none to hold
+  std::mutex mutex;  // for a Python without a GIL
   std::map<LinearSize, size_t> bytes;
 };
 
@@ -131,7 +131,7 @@ octet_matrix matrix(Address data, int64_t rows, int64_t columns, int64_t row_str
   return {pointer<void>(data), rows, columns, row_stride, dtype, 0};
 }
 
-// One that stays where it is, or a packed copy.
+// A weight that stays where it is, or a packed copy.
 struct Weight {
   Weight(int64_t weight_n, int64_t weight_k, bool is_gate_up)
       : n(weight_n), k(weight_k), gate_up(is_gate_up) {}
@@ -139,7 +139,7 @@ struct Weight {
   virtual ~Weight() = default;
   virtual const octet_plain_weight* plain() const { return nullptr; }
   virtual const octet_weight* packed() const { return nullptr; }
-  // Columns of y: a gate and an up projection become one.
+  // Columns of y: a gate and an up projection are combined.
   int64_t outputs() const { return gate_up ? n / 2 : n; }
 
   int64_t n, k;
@@ -195,7 +195,7 @@ struct PackedWeight : Weight {
   Owned<octet_weight, octet_weight_free> handle;
 };
 
-// Of a linear without those that its size was seen to take besides.
+// Without what a linear of this size was seen to take in addition.
 size_t least_memory(const LinearSize& size) {
   return size.of_codes ? 0 : octet_linear_memory(size.m, size.k);
 }
@@ -212,7 +212,7 @@ size_t linear_memory(const Device& device, const Weight& weight, int64_t m, bool
   return device.taken->of(size, least_memory(size));
 }
 
-// Runs a linear, and remembers what it asked for.
+// Runs a linear and remembers how much memory it asked for.
 template <class Function>
 nb::str run_linear(const Device& device, const LinearSize& size, size_t memory_bytes, Call& call,
                    Function&& function) {
@@ -282,7 +282,7 @@ Device::Device(std::string device_name, int32_t threads, const std::string& tuni
   const int32_t tune = tuning_of(tuning);
   octet_status status = OCTET_OK;
   {
-    const nb::gil_scoped_release released;  // a GPU takes seconds to begin with
+    const nb::gil_scoped_release released;  // a GPU takes seconds to initialize
     status = octet_device_open(name.c_str(), nullptr, threads, tune, handle.fill());
   }
   check_status(status);
@@ -301,7 +301,7 @@ void bind_calls(nb::module_& module) {
   pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
 
   nb::class_<Device>(module, "Device",
-                     "By its name: \"cpu\", \"ref\", \"cuda:0\". It serves all threads.")
+                     "A device by name: \"cpu\", \"ref\", \"cuda:0\". It serves all threads.")
       .def(nb::init<std::string, int32_t, std::string>(), "name"_a, "threads"_a = 0,
            "tuning"_a = "missing")
       .def_ro("name", &Device::name)
@@ -318,23 +318,23 @@ void bind_calls(nb::module_& module) {
            })
       .def("__repr__", [](const Device& device) { return "Device(\"" + device.name + "\")"; });
 
-  nb::class_<Weight>(module, "Weight", "One that linears take.")
+  nb::class_<Weight>(module, "Weight", "The weight of a linear.")
       .def_ro("n", &Weight::n)
       .def_ro("k", &Weight::k)
       .def_ro("gate_up", &Weight::gate_up);
-  nb::class_<PlainWeight, Weight>(module, "PlainWeight", "Rows that stay where they are.")
+  nb::class_<PlainWeight, Weight>(module, "PlainWeight", "Rows that are read where they are.")
       .def(nb::init<Address, int64_t, int64_t, int64_t, Address, int64_t, Address, octet_dtype,
                     Address, int64_t, bool>(),
            "codes"_a, "n"_a, "k"_a, "row_stride"_a, "scales"_a, "scale_count"_a, "bias"_a,
            "bias_dtype"_a, "smooth"_a, "rotation_group"_a, "gate_up"_a);
-  nb::class_<PackedWeight, Weight>(module, "PackedWeight", "A copy of its own, on its device.")
+  nb::class_<PackedWeight, Weight>(module, "PackedWeight", "A packed copy on its device.")
       .def(nb::init<const Device&, Address, int64_t, int64_t, Address, Address, Address, int64_t,
                     bool>(),
            "device"_a, "codes"_a, "n"_a, "k"_a, "scales"_a, "bias"_a, "smooth"_a,
            "rotation_group"_a, "gate_up"_a);
 
   module.def("linear_memory", &linear_memory, "device"_a, "weight"_a, "m"_a, "of_codes"_a = false,
-             "Bytes for `memory`: what a linear of m rows takes, as far as that is known.");
+             "Bytes for `memory`: what a linear of m rows is known to take.");
   module.def("quantize_rows", &quantize_rows, "device"_a, "stream"_a, "x"_a, "x_stride"_a,
              "x_dtype"_a, "m"_a, "k"_a, "smooth"_a, "rotation_group"_a, "codes"_a, "codes_stride"_a,
              "scales"_a, "stepwise"_a = false);

@@ -1,8 +1,7 @@
-// _octet.Checkpoint: the weights of a file, in whichever dialect, for a model of another framework.
+// _octet.Checkpoint: the weights of a file in any dialect, for a model of another framework.
 //
-// Python says which module it wants, in which shape, and where to write it; what the bytes mean is
-// the business of the dialects. Nothing is kept: rows go from the mapped file into the caller's
-// memory.
+// Python says which module it wants, in which shape, and where to write it; the dialects know what
+// the bytes mean. Nothing is kept: rows go from the mapped file into the caller's memory.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -30,7 +29,7 @@ using Target = nb::ndarray<nb::c_contig, nb::device::cpu>;
 
 constexpr nb::dlpack::dtype kBf16 = {static_cast<uint8_t>(nb::dlpack::dtype_code::Bfloat), 16, 1};
 
-// Below so many values a thread costs more than it brings.
+// With fewer values a thread costs more than it saves.
 constexpr int64_t kValuesOfThread = int64_t{1} << 20;
 constexpr int64_t kRowsAtOnce = 16;
 
@@ -49,7 +48,7 @@ class FileWeight {
   }
 
   void read_codes(const Target& into, int64_t first) const {
-    check(stored_->is_int8(), "{}: is stored as {}, which has no INT8 codes", stored_->module(),
+    check(stored_->is_int8(), "{}: it is stored as {}, which has no INT8 codes", stored_->module(),
           stored_->format());
     check_matrix(into, first, nb::dtype<int8_t>(), "int8");
     auto* codes = static_cast<std::byte*>(into.data());
@@ -59,7 +58,7 @@ class FileWeight {
 
   void read_scales(const Target& into, int64_t first) const {
     check(into.ndim() == 1 && into.dtype() == nb::dtype<float>() && is_inside(first, rows_of(into)),
-          "{}: its scales go into a float32 vector of at most {} values", stored_->module(),
+          "{}: its scales need a float32 vector of at most {} values", stored_->module(),
           stored_->rows());
     auto* scales = static_cast<float*>(into.data());
     for_rows(first, rows_of(into), [&](int64_t row) { scales[row - first] = stored_->scale(row); });
@@ -69,7 +68,7 @@ class FileWeight {
     const std::vector<float>& smooth = stored_->transform().smooth;
     check(!smooth.empty() && into.ndim() == 1 && into.dtype() == nb::dtype<float>() &&
               into.shape(0) == smooth.size(),
-          "{}: its {} factors of activations go into a float32 vector of as many values",
+          "{}: its {} factors of activations need a float32 vector of as many values",
           stored_->module(), smooth.size());
     std::copy(smooth.begin(), smooth.end(), static_cast<float*>(into.data()));
   }
@@ -96,7 +95,7 @@ class FileWeight {
                     const char* name) const {
     check(into.ndim() == 2 && into.dtype() == dtype && is_inside(first, rows_of(into)) &&
               static_cast<int64_t>(into.shape(1)) == stored_->k(),
-          "{}: its rows go into a contiguous {} matrix of at most {} x {}", stored_->module(), name,
+          "{}: its rows need a contiguous {} matrix of at most {} x {}", stored_->module(), name,
           stored_->rows(), stored_->k());
   }
 
@@ -104,7 +103,7 @@ class FileWeight {
   void for_rows(int64_t first, int64_t count, const ReadRow& read_row) const {
     const nb::gil_scoped_release released;
     const int64_t chunks = (count + kRowsAtOnce - 1) / kRowsAtOnce;
-    // A pool for this call alone: threads that stay would be missing in a process that forks.
+    // A pool for this call only: threads that stay would be missing after a fork.
     ThreadPool pool(count * stored_->k() < kValuesOfThread ? 1 : 0);
     pool.run(chunks, [&](int64_t chunk, int) {
       const int64_t end = std::min(count, (chunk + 1) * kRowsAtOnce);
@@ -134,7 +133,7 @@ nb::dict metadata_of(const Checkpoint& checkpoint) {
 }
 
 void read_vector(const Checkpoint& checkpoint, const std::string& name, const Target& into) {
-  check(into.dtype() == nb::dtype<float>(), "{}: goes into contiguous float32 values", name);
+  check(into.dtype() == nb::dtype<float>(), "{}: it needs contiguous float32 values", name);
   FileShape shape;
   for (size_t axis = 0; axis < into.ndim(); ++axis) {
     shape.push_back(static_cast<int64_t>(into.shape(axis)));
@@ -163,7 +162,7 @@ void bind_checkpoint(nb::module_& m) {
                    [](const FileWeight& w) { return w.stored().transform().group; })
       .def_prop_ro("has_smooth",
                    [](const FileWeight& w) { return !w.stored().transform().smooth.empty(); })
-      .def_prop_ro("tensors", &FileWeight::tensors, "The names of all tensors that it is made of.")
+      .def_prop_ro("tensors", &FileWeight::tensors, "The names of all its tensors.")
       .def("read_codes", &FileWeight::read_codes, "into"_a.noconvert(), "first"_a = 0,
            "The file's INT8 codes, unchanged, as rows of `into`.")
       .def("read_scales", &FileWeight::read_scales, "into"_a.noconvert(), "first"_a = 0)
@@ -184,7 +183,7 @@ void bind_checkpoint(nb::module_& m) {
             const weights::Dialect* found = weights::dialect_of(checkpoint, module);
             return found == nullptr ? std::optional<std::string>() : found->name;
           },
-          "module"_a, "How it stores a linear; None when it has none of this name.")
+          "module"_a, "How it stores a linear; None if it has none of this name.")
       .def(
           "weight",
           [](const Checkpoint& checkpoint, const std::string& module, int64_t rows, int64_t k) {
@@ -192,7 +191,7 @@ void bind_checkpoint(nb::module_& m) {
           },
           "module"_a, "rows"_a, "k"_a, nb::keep_alive<0, 1>())
       .def("read_vector", read_vector, "name"_a, "into"_a.noconvert(),
-           "A tensor in floating point whose shape is that of `into`.");
+           "Reads a tensor in floating point that has the shape of `into`.");
 }
 
 }  // namespace octet::python

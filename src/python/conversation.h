@@ -1,8 +1,8 @@
-// Long work, and what it says to Python meanwhile.
+// Long work with callbacks into Python.
 //
-// The work has a thread of its own. The thread that called waits for it without the GIL, runs the
-// callbacks (Python programs expect theirs on the thread that called) and looks after signals, so
-// that Ctrl-C ends a step that takes minutes, too.
+// The work has a thread of its own. The calling thread waits for it without the GIL, runs the
+// callbacks (Python programs expect them on the calling thread) and handles signals, so that Ctrl-C
+// ends even a step that takes minutes.
 #pragma once
 
 #include <condition_variable>
@@ -14,11 +14,11 @@ namespace octet::python {
 
 class Conversation {
  public:
-  // Both run on the work's own thread, or without the GIL; `cancel` has to make `work` end soon.
-  // An exception of a callback, or of a signal's handler, goes before that of the work.
+  // Both run without the GIL, `work` on a thread of its own; `cancel` has to make `work` end soon.
+  // An exception of a callback or of a signal handler takes precedence over that of the work.
   void hold(const std::function<void()>& work, const std::function<void()>& cancel);
 
-  // For the work: runs `answer` on the thread that called. False after an exception: the work is to
+  // For the work: runs `answer` on the calling thread. False after an exception: the work has to
   // end.
   bool ask(const std::function<void()>& answer);
 
@@ -30,7 +30,7 @@ class Conversation {
   const std::function<void()>* question_ = nullptr;
   bool done_ = false;
   bool failed_ = false;       // error_ is set
-  std::exception_ptr error_;  // of the calling side; it alone touches it, with the GIL held
+  std::exception_ptr error_;  // used only by the calling thread, with the GIL held
 };
 
 }  // namespace octet::python

@@ -1,5 +1,5 @@
-// _octet.Engine: a model that stays loaded. Keyword arguments, defaults and pictures in other forms
-// than bytes are the package's.
+// _octet.Engine: a model that stays loaded. The package adds keyword arguments, defaults, and
+// pictures in forms other than bytes.
 #include "octet/engine.h"
 
 #include <nanobind/ndarray.h>
@@ -21,8 +21,8 @@ using nb::literals::operator""_a;
 using Callback = std::optional<nb::callable>;
 using Values = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
 
-// The engines whose callbacks this thread is in. One of them must not be called again: it would
-// wait for its own callback.
+// The engines whose callbacks this thread is running. They must not be called again: such a call
+// would wait for its own callback.
 thread_local std::vector<const void*> called_back_by;
 
 class PythonEngine {
@@ -30,7 +30,7 @@ class PythonEngine {
   PythonEngine() : engine_(std::make_unique<Engine>()) {}
   ~PythonEngine() {
     if (forks_ != fork_count()) {
-      engine_.release();  // its threads are not there to be joined
+      engine_.release();  // it has no threads to join here
       return;
     }
     const nb::gil_scoped_release released;
@@ -40,20 +40,20 @@ class PythonEngine {
   Engine& get() {
     if (forks_ != fork_count()) {
       raise_error(
-          "this process was forked after the engine was loaded, and its threads stayed behind; "
+          "this process was forked after the engine was loaded, and lacks the engine's threads; "
           "load one in the child, or start processes with \"spawn\"");
     }
     return *engine_;
   }
 
-  // `call(engine, on_progress, conversation)` on a thread of its own.
+  // Runs call(engine, on_progress, conversation) on a thread of its own.
   template <class Call>
   void hold(const Callback& progress, Call&& call) {
     Engine& engine = get();
     if (std::find(called_back_by.begin(), called_back_by.end(), this) != called_back_by.end()) {
       raise_error(
-          "a callback may call cancel(), check(), estimate(), state and info of its engine, and "
-          "nothing else");
+          "a callback may call only cancel(), check(), estimate(), state and info of its own "
+          "engine");
     }
     Conversation conversation;
     const OnRenderProgress on_progress = [&](const RenderProgress& state) {
@@ -173,7 +173,7 @@ void bind_engine(nb::module_& module) {
   bind_engine_records(module);
   module.def("parse_lora", &parse_lora, "text"_a);
   nb::class_<std::stop_source>(module, "Stop",
-                               "Ends what it was given to, also what has not begun yet.")
+                               "Ends the calls that it was passed to, even before they begin.")
       .def(nb::init<>())
       .def(
           "request", [](std::stop_source& stop) { stop.request_stop(); }, "From any thread.")

@@ -1,4 +1,4 @@
-// What an engine takes and tells: pictures, reports, jobs and captions, as records.
+// What an engine takes and returns, as records: pictures, reports, jobs and captions.
 #include <nanobind/operators.h>
 #include <nanobind/stl/optional.h>
 
@@ -34,13 +34,13 @@ nb::bytes png(const T& picture, int level_or_scale) {
 void bind_pictures(nb::module_& module) {
   module.def("encode_png", &png<Picture>, "picture"_a, "level"_a = 1);
   module.def("encode_png", &png<Preview>, "preview"_a, "scale"_a = 1);
-  Record<RenderProgress>(module, "Progress", "How far an engine is.")
+  Record<RenderProgress>(module, "Progress", "The progress of an engine.")
       .value("stage", [](const RenderProgress& state) { return word_of(state.stage); })
       .OCTET_FIELDS(RenderProgress, done, total, fraction, seconds)
       .value("eta_s", [](const RenderProgress& state) {
         return state.eta_s < 0 ? std::optional<double>() : state.eta_s;
       });
-  Record<Preview>(module, "Preview", "A small, rough picture of what a step led to.")
+  Record<Preview>(module, "Preview", "A small, rough rendering of the latent after a step.")
       .OCTET_FIELDS(Preview, image, step, steps, width, height)
       .value("rgb", &pixels<Preview>);
   Record<Picture>(module, "Picture", "A picture as bytes.")
@@ -51,17 +51,17 @@ void bind_pictures(nb::module_& module) {
 }
 
 void bind_report(nb::module_& module) {
-  Record<KernelUse>(module, "KernelUse", "What a class of linears ran on.")
+  Record<KernelUse>(module, "KernelUse", "How a class of linears ran.")
       .OCTET_FIELDS(KernelUse, layer, path, kernel, launches, us, tops);
   Record<OpShare>(module, "OpShare", "The time of an operation.")
       .OCTET_FIELDS(OpShare, op, calls, us);
-  Record<LinearCount>(module, "LinearCount", "How linears ran, by their number.")
+  Record<LinearCount>(module, "LinearCount", "How linears ran, by number of linears.")
       .field("int8", &LinearCount::int8)
       .field("protected", &LinearCount::protected_)
       .field("kept", &LinearCount::kept)
       .field("floating", &LinearCount::floating)
       .field("fake", &LinearCount::fake);
-  Record<BranchUse>(module, "BranchUse", "A branch of the steps: a network and what it is told.")
+  Record<BranchUse>(module, "BranchUse", "One evaluation of a network within a step.")
       .OCTET_FIELDS(BranchUse, name, network, steps, seconds);
   Record<RenderReport>(module, "RenderReport", "What a call of render() did.")
       .OCTET_FIELDS(RenderReport, device, width, height, caption, negative, preset, text_tokens,
@@ -72,7 +72,7 @@ void bind_report(nb::module_& module) {
 }
 
 void bind_info(nb::module_& module) {
-  nb::class_<Lora>(module, "Lora", "A LoRA that is merged into the networks.")
+  nb::class_<Lora>(module, "Lora", "A LoRA to merge into the networks.")
       .def(
           "__init__",
           [](Lora* at, const std::string& file, float strength,
@@ -87,9 +87,9 @@ void bind_info(nb::module_& module) {
       .def("__repr__", &record_text)
       .def("as_dict", &plain)
       .attr("__match_args__") = nb::make_tuple("file", "strength", "networks");
-  Record<PresetInfo>(module, "PresetInfo", "Steps, guidance and times that go with a model.")
+  Record<PresetInfo>(module, "PresetInfo", "Steps, guidance and times defined by a model.")
       .OCTET_FIELDS(PresetInfo, name, official_name, steps);
-  Record<PartPlace>(module, "PartPlace", "Where a part's weights are between two uses.")
+  Record<PartPlace>(module, "PartPlace", "Where a part's weights are kept between uses.")
       .field("part", &PartPlace::part)
       .value("where", [](const PartPlace& place) { return word_of(place.where); })
       .field("bytes", &PartPlace::bytes);
@@ -101,7 +101,7 @@ void bind_info(nb::module_& module) {
       .field("presets", &EngineInfo::presets);
 }
 
-// What is known of a job, and of the engine that will render it.
+// What is known about a job and the engine that will render it.
 void bind_jobs(nb::module_& module) {
   Record<Job>(module, "Job", "A request that was checked by its engine.")
       .value("size", [](const Job& job) { return std::pair(job.size().width, job.size().height); })

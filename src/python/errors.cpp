@@ -1,5 +1,5 @@
-// OctetError and its kinds. Each kind is also the built-in exception that Python programs expect
-// of such an error.
+// OctetError and its subclasses. Each is also the built-in exception that Python programs expect
+// for such an error.
 #include <exception>
 
 #include "base/out_of_memory.h"
@@ -14,7 +14,7 @@ PyObject* invalid_request = nullptr;
 PyObject* out_of_memory = nullptr;
 PyObject* cancelled = nullptr;
 
-// Lasts as long as the process, as the module does.
+// Lives as long as the process, like the module.
 PyObject* made(nb::module_& module, const char* name, const char* doc, nb::tuple bases) {
   PyObject* type =
       PyErr_NewExceptionWithDoc((std::string("octet.") + name).c_str(), doc, bases.ptr(), nullptr);
@@ -51,16 +51,16 @@ void translate(const std::exception_ptr& thrown, void*) {
 }  // namespace
 
 void bind_errors(nb::module_& module) {
-  octet_error = made(module, "OctetError",
-                     "What Octet could not do. `field`: the argument that was wrong, or \"\".",
-                     nb::make_tuple(nb::borrow(PyExc_RuntimeError)));
+  octet_error =
+      made(module, "OctetError", "Something failed. `field`: the argument that was wrong, or \"\".",
+           nb::make_tuple(nb::borrow(PyExc_RuntimeError)));
   nb::borrow(octet_error).attr("field") = "";
   const nb::object base = nb::borrow(octet_error);
-  invalid_request = made(module, "InvalidRequest", "An argument is wrong by itself.",
+  invalid_request = made(module, "InvalidRequest", "An argument is wrong.",
                          nb::make_tuple(base, nb::borrow(PyExc_ValueError)));
-  out_of_memory = made(module, "OutOfMemory", "The memory of the device, or of the host.",
+  out_of_memory = made(module, "OutOfMemory", "Too little memory, the device's or the host's.",
                        nb::make_tuple(base, nb::borrow(PyExc_MemoryError)));
-  cancelled = made(module, "Cancelled", "Ended by cancel().", nb::make_tuple(base));
+  cancelled = made(module, "Cancelled", "Stopped by cancel().", nb::make_tuple(base));
   nb::register_exception_translator(translate);
 }
 

@@ -35,7 +35,7 @@ QuantizeReport run_quantize(QuantizeRequest request, const std::string& recipe,
 }
 
 void bind_quantize(nb::module_& module) {
-  Record<QuantizeStep>(module, "QuantizeStep", "How far quantize() is.")
+  Record<QuantizeStep>(module, "QuantizeStep", "The progress of quantize().")
       .value("stage", [](const QuantizeStep& step) { return word_of(step.stage); })
       .OCTET_FIELDS(QuantizeStep, done, total, network);
   Record<ErrorPlace>(module, "ErrorPlace", "A channel that stands out.")
@@ -43,7 +43,7 @@ void bind_quantize(nb::module_& module) {
   Record<LinearError>(module, "LinearError", "How far a linear in INT8 is from F32, as NRMSE.")
       .OCTET_FIELDS(LinearError, network, module, n, k, rowwise, smoothquant, convrot, unquantized,
                     is_protected, worst_rows, worst_columns);
-  Record<QuantizedNetwork>(module, "QuantizedNetwork", "What became of a network's linears.")
+  Record<QuantizedNetwork>(module, "QuantizedNetwork", "What happened to a network's linears.")
       .field("network", &QuantizedNetwork::network)
       .field("int8", &QuantizedNetwork::int8)
       .field("protected", &QuantizedNetwork::protected_)

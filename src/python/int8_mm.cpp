@@ -1,7 +1,7 @@
-// int8_mm on hosts: int32 products of int8 matrices of any strides and values.
+// int8_mm on hosts: int32 products of int8 matrices with any strides and values.
 //
 // The kernels read rows of k codes, and activations without -128, so both operands may have to be
-// copied. A -128 is -127 - 1: what is left over makes a second product, which is rare.
+// copied. A -128 is -127 - 1: the remainders need a second product, which is rare.
 #include <algorithm>
 #include <memory>
 #include <new>
@@ -28,7 +28,7 @@ struct Codes {
   bool has_plain_rows() const { return column_stride == 1 && row_stride >= columns; }
 };
 
-// The same with rows one after the other. In blocks, so that a transposition reads whole lines.
+// A copy with contiguous rows. In blocks, so that a transposition reads whole cache lines.
 std::vector<int8_t> copied(const Codes& from) {
   constexpr int64_t kBlock = 64;
   std::vector<int8_t> copy(static_cast<size_t>(from.rows * from.columns));
@@ -61,7 +61,7 @@ class Operand {
     return false;
   }
 
-  // Makes every -128 a -127, and returns the -1 that are then missing.
+  // Turns every -128 into -127, and returns the missing -1s.
   Operand split() {
     std::vector<int8_t> most = copied(codes_), rest(most.size());
     for (size_t i = 0; i < most.size(); ++i) {
@@ -86,7 +86,7 @@ class Operand {
 
 octet_status product(octet_device* device, const Codes& a, const Codes& rows_of_b, int32_t* y,
                      int64_t y_stride) {
-  // Bare sums do not look at scales.
+  // Raw sums do not use scales.
   const float one = 1;
   const std::vector<float> ones(static_cast<size_t>(a.rows), one);
   octet_plain_weight weight = octet_plain_weight_init();
@@ -160,7 +160,7 @@ void int8_mm(const Device& device, uintptr_t a, int64_t a_row_stride, int64_t a_
                    reinterpret_cast<int32_t*>(y), y_stride);
     } catch (const std::bad_alloc&) {
       no_memory = true;
-    } catch (const std::length_error&) {  // more than there can ever be
+    } catch (const std::length_error&) {  // more than any machine has
       no_memory = true;
     }
   }

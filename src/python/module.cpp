@@ -3,7 +3,7 @@
 
 NB_MODULE(_octet, module) {
   using namespace octet::python;
-  // Devices live in caches of the package until the interpreter ends, and so would be called leaks.
+  // Devices live in the package's caches until the interpreter ends, and would count as leaks.
   nb::set_leak_warnings(false);
   module.doc() = "Octet's C and C++ interface. Use the package `octet`, which checks arguments.";
   module.attr("__version__") = octet_version();

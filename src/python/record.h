@@ -11,7 +11,7 @@
 
 namespace octet::python {
 
-// `value` with all records in it as dicts.
+// `value` with all its records as dicts.
 nb::object plain(nb::handle value);
 std::string record_text(nb::handle record);
 
@@ -46,7 +46,7 @@ class Record {
     return *this;
   }
 
-  // What is no member by itself.
+  // For a value that is not a member itself.
   template <class Read>
   Record& value(const char* name, Read&& read) {
     class_.def_prop_ro(name, read);

@@ -15,7 +15,7 @@ int8_t code(const ConstTensorView& codes, int64_t row, int64_t column) {
   return codes.as<int8_t>()[row * codes.row_stride() + column];
 }
 
-// Of the keys that a row sees.
+// Over the keys that a row sees.
 std::vector<double> scores_of_row(const AttentionArgs& args, int64_t head, int64_t i) {
   const int64_t head_dim = args.head_dim(), sharing = args.heads / args.kv_heads;
   const int64_t at = head * head_dim, kv_at = head / sharing * head_dim;
@@ -41,14 +41,14 @@ std::vector<double> scores_of_row(const AttentionArgs& args, int64_t head, int64
   return scores;
 }
 
-// The largest of some; no NaN is.
+// The largest value; NaNs are ignored.
 double largest_of(const std::vector<double>& scores, size_t begin, size_t end) {
   double largest = -std::numeric_limits<double>::infinity();
   for (size_t i = begin; i < end; ++i) largest = std::fmax(largest, scores[i]);
   return largest;
 }
 
-// What the values of all keys are multiplied by, before the division by the sum of these.
+// The weights of all keys' values, before the division by their sum.
 std::vector<double> weights_of(const std::vector<double>& scores, bool coded) {
   const double largest = largest_of(scores, 0, scores.size());
   const size_t width = coded ? static_cast<size_t>(QuantizedValues::kKeys) : scores.size();

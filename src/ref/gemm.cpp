@@ -36,7 +36,7 @@ void gemm(const GemmProblem& problem, const GemmArgs& args) {
   }
 }
 
-// Accumulates in f64: the nearest to the true value that is cheap to have.
+// Accumulates in f64, as close to the true value as is cheap.
 void matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,
             const ConstTensorView& bias) {
   const int64_t k = a.shape[1];

@@ -56,10 +56,10 @@ std::vector<float> transformed_row(const ConstTensorView& x, int64_t i,
   return row;
 }
 
-// What a row is quantized with: limit / 127 and 127 / limit, where the limit is its amax or less.
+// Scale and inverse scale of a row: limit / 127 and 127 / limit, where the limit is amax or less.
 struct RowScale {
   float scale;
-  float inverse;  // 0 where all codes are 0
+  float inverse;  // 0 if all codes are 0
 
   RowScale(float limit, bool finite) : scale(limit / 127.0f), inverse(127.0f / limit) {
     if (!finite) {
@@ -100,10 +100,10 @@ void store_row(const std::vector<float>& row, bool finite, const RowScale& with,
   }
 }
 
-// The same of a row of that type, bf16 or f16, with its scale and the quotients rounded to it; the
-// scale that is stored is not. A quotient is a product with the inverse and its correction: once it
-// is rounded, it is that of a division. It may be beyond 127: the scale of bf16 may have lost
-// 1/256, and a subnormal one more. So there are codes of -128, where the GEMM can take them.
+// The same for a row of bf16 or f16, with its scale and the quotients rounded to that type; the
+// stored scale is not rounded. A quotient is a product with the inverse and its correction: once
+// rounded, it equals that of a division. It may exceed 127: rounding to bf16 may have lost 1/256 of
+// the scale, and more of a subnormal one. So codes may be -128, where the GEMM can take them.
 void store_row_stepwise(const std::vector<float>& row, bool finite, DType dtype, int64_t i,
                         const QTensor& out) {
   RowScale with(largest_magnitude(row), finite);
@@ -166,7 +166,7 @@ void quantize_rows_searched(const ConstTensorView& x, const ActivationTransform&
       double smallest = squared_error(row, best);
       for (const float ratio : ratios.subspan(1)) {
         const RowScale clipped(amax * ratio, finite);
-        // Where amax has a scale, but a part of it is too small for one.
+        // amax may have a scale while a fraction of it is too small for one.
         if (clipped.inverse == 0.0f) continue;
         const double error = squared_error(row, clipped);
         if (error < smallest) {

@@ -1,4 +1,4 @@
-// Ops on the rows of a matrix, the definitions. Inner values are f64: what is nearest to the truth.
+// Ops on the rows of a matrix, the definitions. Inner values are f64, close to the exact ones.
 #include <cmath>
 #include <vector>
 
@@ -116,8 +116,8 @@ void embed(const ConstTensorView& table, std::span<const int32_t> rows, const Te
   }
 }
 
-// The product is rounded to f32 before its sine: the angle is what the model's definition says it
-// is, a few milliradians from the true product where times are large.
+// The product is rounded to f32 before its sine, as the model defines it: for large times the angle
+// is a few milliradians from the exact product.
 void sinusoids(std::span<const float> times, const ConstTensorView& frequencies,
                const TensorView& out) {
   const int64_t half = out.shape[1] / 2;

@@ -136,7 +136,7 @@ int start_too_many_threads() {
     const std::string text = error.what();
     const bool expected = text.starts_with("cpu: only ") &&
                           text.find(" threads could be started: ") != text.npos &&
-                          text.ends_with("; ask for fewer threads");
+                          text.ends_with("; use fewer threads");
     return expected ? kSaidSo : kOtherWords;
   }
   return kAllStarted;

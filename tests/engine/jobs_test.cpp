@@ -77,7 +77,7 @@ TEST_F(Jobs, SayWhatWillBeRendered) {
   once.report = engine.render(job, into(once));
   again.report = engine.render(job, into(again));
   EXPECT_TRUE(same(once, again) && same(once, render(options(), asked)));
-  EXPECT_ERROR_WITH(engine.render(Job()), "of no request");
+  EXPECT_ERROR_WITH(engine.render(Job()), "the job is empty");
 }
 
 TEST_F(Jobs, AreCheckedWhileAPictureIsMade) {

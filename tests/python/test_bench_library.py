@@ -91,11 +91,11 @@ def test_errors_are_sentences(octet, operands):
     a, row_scale, w, col_scale, bias = operands
     with pytest.raises(OctetError, match="tpu"):
         Octet("tpu", library=octet.library)
-    with pytest.raises(OctetError, match="is not there; build it"):
+    with pytest.raises(OctetError, match="does not exist; build it"):
         Octet("cpu", library=octet.library.with_name("no.so"))
     weight = octet.pack(w, col_scale)
     out = torch.empty(37, 50, dtype=torch.bfloat16)
-    with pytest.raises(OctetError, match="'relu' is no fusion"):
+    with pytest.raises(OctetError, match="'relu' is not a fusion"):
         octet.gemm(weight, a, row_scale, out, "relu")()
     with pytest.raises(OctetError, match="bias"):
         octet.gemm(weight, a, row_scale, out, "bias")()
@@ -121,7 +121,7 @@ def test_a_type_without_a_name_and_a_damaged_library_are_sentences(octet, operan
     damaged = tmp_path / "liboctet.so"
     for content in (b"", b"no library"):
         damaged.write_bytes(content)
-        with pytest.raises(OctetError, match="cannot be used .*; build it anew"):
+        with pytest.raises(OctetError, match="cannot be used .*; build it again"):
             Octet("cpu", library=damaged)
 
 

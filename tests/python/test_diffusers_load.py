@@ -209,7 +209,7 @@ def test_a_guide_that_sees_no_text(both, pipeline, tmp_path):
 def test_one_file_is_not_both(pipeline, tmp_path):
     path = model_files.save(tmp_path / "one.safetensors", lab_tensors())
     pipe = Ideogram4Pipeline.from_pretrained(pipeline, dtype=torch.bfloat16)
-    with pytest.raises(OctetError, match="one transformer, and the pipeline has two; name"):
+    with pytest.raises(OctetError, match="one network, and the pipeline has two; name"):
         load_int8(pipe, path)
     noted = {"octet.quantization": json.dumps({"protected": {"unconditional": []}})}
     model_files.save(path, lab_tensors(), noted)

@@ -326,7 +326,7 @@ def test_a_report_of_a_model():
     row = rows["blocks.0.attn.to_k"]
     assert (row.n, row.k, row.m, row.path, row.recipe) == (32, 64, 10, "int8", "convrot:64")
     assert row.kernel and row.device == "cpu" and row.note == "one product of 3 linears"
-    assert rows["proj_in"].note == "outside of the repeated blocks"
+    assert rows["proj_in"].note == "outside the repeated blocks"
     assert "7 in INT8, 5 kept in floating point, 0 fallbacks" in str(made)
     pipeline = SimpleNamespace(components={"unet": model, "vae": nn.Linear(4, 4), "text": None})
     assert [row.name for row in octet.report(pipeline).rows] == [

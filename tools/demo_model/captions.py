@@ -69,8 +69,8 @@ written showing pale deep light dark vivid soft warm cool olive gold golden silv
 turquoise indigo gray
 """.split()
 
-# Words that people add and that mean nothing here. They are no tokens of their own, as most words
-# that a stranger uses are not, and a caption is read the same with them.
+# Words that people add and that mean nothing here. They are not tokens of their own, like most
+# words that a stranger uses, and a caption is read the same with them.
 FREE_WORDS = """
 centred across painted printed drawn crisp clear modern elegant playful thick heavy rounded standing
 floating sitting resting against under over behind beside occupying filling spanning glossy matte

@@ -83,7 +83,7 @@ def main():
     parser.add_argument("--vae", type=Path, required=True)
     parser.add_argument("--conditional", type=Path, required=True)
     parser.add_argument(
-        "--unconditional", type=Path, help="without it the model paints without guidance alone"
+        "--unconditional", type=Path, help="without it the model paints only without guidance"
     )
     parser.add_argument("--head-dim", type=int, default=64)
     parser.add_argument("--out", type=Path, required=True)

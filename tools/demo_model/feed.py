@@ -72,7 +72,7 @@ def make_sample(maker, encoder, seed):
 
 
 class Feed:
-    """`short_words`: the share of words with at most three letters, which workers read anew for
+    """`short_words`: the share of words with at most three letters, which workers read again for
     each chunk."""
 
     def __init__(self, fonts, workers, first_seed, slots=96):

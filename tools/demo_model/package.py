@@ -1,4 +1,4 @@
-"""From a model in bf16 to what is shipped: INT8 transformers, an INT8 text encoder, words.json.
+"""From a model in bf16 to what is shipped: INT8 networks, an INT8 text encoder, words.json.
 
   python package.py BF16_FOLDER --octet PROGRAM --recipe convrot --out models/demo
 
@@ -25,7 +25,7 @@ MARKER = json.dumps({"format": "int8_tensorwise"}).encode()
 
 
 def in_int8(tensors):
-    """Matrices as rows of INT8, but for the embedding."""
+    """Matrices as rows of INT8, except the embedding."""
     stored = {}
     for name, value in tensors.items():
         if value.ndim != 2 or "embed" in name:

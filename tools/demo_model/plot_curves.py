@@ -1,4 +1,4 @@
-"""The curves of the transformers' stages as SVG.
+"""The curves of the networks' stages as SVG.
 
 python plot_curves.py OUT.svg curves/conditional.json curves/unconditional.json
 """

@@ -1,4 +1,4 @@
-"""Makes the modules of tools/demo_model and bench importable; imported for that alone."""
+"""Makes the modules of tools/demo_model and bench importable; imported only for that."""
 
 import sys
 from pathlib import Path

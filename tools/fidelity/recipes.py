@@ -1,4 +1,4 @@
-"""The recipes that are compared, and their checkpoints: whole model folders beside the master."""
+"""The recipes that are compared, and their checkpoints: whole model folders next to the master."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def linked_model(folder: Path, *sources: Path) -> Path:
 
 @dataclass(frozen=True)
 class Workshop:
-    """Makes checkpoints of one model in one folder. What is there already is kept."""
+    """Makes checkpoints of one model in one folder. Existing ones are kept."""
 
     octet: Path
     model: Path  # in bf16
@@ -87,7 +87,7 @@ class Workshop:
         return max(1, round(PROTECTED_SHARE * LINEARS_PER_LAYER * config["num_layers"]))
 
     def statistics(self) -> Path:
-        """Activations of the model under captions as in training, none of them evaluated."""
+        """Activations of the model for captions like those of training, none of them evaluated."""
         path = self.folder / "activations.safetensors"
         if not path.exists():
             captions = self.calibration or self.folder / "calibration"
@@ -119,7 +119,7 @@ class Workshop:
         return folder
 
     def _write(self, recipe: Recipe, protected: int, folder: Path) -> None:
-        """The transformers, and last a report beside the folder."""
+        """The networks, and last a report next to the folder."""
         report = folder.with_suffix(".json")
         if recipe.weights:
             for part in filter(lambda part: (self.model / part).exists(), TRANSFORMERS):

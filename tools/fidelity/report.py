@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The page and the plots about fidelity, made of results.json alone: no figure is ever typed in.
+"""The page and the plots about fidelity, made only from results.json: no figure is ever typed in.
 
 tools/fidelity/report.py RESULTS.json [--docs docs]
 """
@@ -124,7 +124,7 @@ def recipe_table(results: dict) -> str:
         ran = ", ".join(f"{count} {way}" for way, count in recipe["linears_ran"].items() if count)
         protected = sum(len(modules) for modules in recipe["protected"].values())
         rows.append([recipe["label"], f"{recipe['bytes'] / 1e6:.1f}", protected, ran])
-    return table(["", "both transformers, MB", "protected linears", "linears ran as"], rows, 1)
+    return table(["", "both networks, MB", "protected linears", "linears ran as"], rows, 1)
 
 
 def ranked(results: dict) -> list[dict]:
@@ -226,9 +226,9 @@ def markdown(results: dict) -> str:
         ranking_table(results),
         "## The recipes",
         recipe_table(results),
-        "Large linears run in INT8 but for FP8 and NF4, whose weights meet activations in bf16: "
+        "Large linears run in INT8, except FP8 and NF4, whose weights meet activations in bf16: "
         "these two show what the stored weights lose, not a speed. *Protected*: in each "
-        f"transformer, the {results['protected_linears']} linears with the largest error stay in "
+        f"network, the {results['protected_linears']} linears with the largest error stay in "
         "bf16. Calibration saw other captions, with words and colours as in training.",
         "## Distance from bf16",
         score_table(results, DISTANCES, []),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What each way to quantize a model costs its pictures: one command from the bf16 model to a page.
+"""What each recipe costs a model's pictures: one command from the bf16 model to a page.
 
     tools/fidelity/run.py MODEL [--octet build/octet] [--work build/fidelity] [--docs docs]
 
@@ -39,7 +39,7 @@ GROUND_TRUTH_SCENES = 200
 
 
 def _rounded(value: float | None) -> float | None:
-    """Infinite for equal pictures or latents, which JSON cannot say: null."""
+    """Infinite for equal pictures or latents, which JSON cannot represent: null."""
     return None if value is None or value in (float("inf"), float("-inf")) else round(value, 5)
 
 
@@ -102,7 +102,7 @@ def keep_settings(arguments, work: Path, captions: Path) -> None:
 
 
 def judges_digest() -> str:
-    """Of the code that judges and paints: what was said before it changed is not kept."""
+    """Of the code that judges and paints: scores from before a change are not kept."""
     here, painter = Path(__file__).parent, Path(drawing.__file__).parent
     names = ("asked.py", "ceiling.py", "judges.py", "metrics.py", "pixels.py", "word_readers.py")
     painters = ("captions.py", "drawing.py", "palette.py", "scenes.py")
@@ -110,7 +110,7 @@ def judges_digest() -> str:
 
 
 def kept(path: Path, judge_all: Callable[[], list[dict]]) -> list[dict]:
-    """Rows of scores from that file, or made anew and kept there."""
+    """Rows of scores from that file, or new ones that are kept there."""
     digest = judges_digest()
     if path.exists():
         old = json.loads(path.read_text(encoding="utf-8"))
@@ -165,7 +165,7 @@ def recipe_results(recipe: Recipe, facts: dict, compared: dict, rows: list[dict]
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("model", type=Path, help="a model's folder, transformers in bf16")
+    parser.add_argument("model", type=Path, help="a model's folder, networks in bf16")
     parser.add_argument("--base", type=Path, help="a model with the parts that MODEL lacks")
     parser.add_argument("--octet", type=Path, default=ROOT / "build" / "octet")
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "fidelity")
@@ -175,7 +175,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=2, help="pictures of each caption")
     parser.add_argument("--size", default="256x256")
     parser.add_argument("--preset", default="default")
-    parser.add_argument("--steps", type=int, help="in place of the preset's")
+    parser.add_argument("--steps", type=int, help="instead of the preset's")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--render-only", action="store_true", help="judge later, by another run")
     return parser.parse_args()

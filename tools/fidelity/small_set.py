@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What the demo's model and every recipe do to a few pictures: recorded once, held by a test.
+"""What the demo's model and every recipe do to a few pictures: recorded once, checked by a test.
 
     tools/fidelity/small_set.py [--octet build/octet] [--work build/small_set]
 
 Writes tests/demo: bf16.png, the demo's picture by the model in bf16, and recorded.json with the
 figures of each recipe, `octet compare`'s intervals over captions around them, and a digest of each
-file of weights. tests/python/test_demo_fidelity.py makes all of it anew and holds it against that.
+file of weights. tests/python/test_demo_fidelity.py makes all of it again and compares.
 Few captions, few steps and a short calibration: it is for finding changes, not for choosing a
 recipe; run.py is for that. Record after the weights, a recipe or the arithmetic changed on purpose.
 """
@@ -52,7 +52,7 @@ ROUNDING_DB = 2.0
 
 
 def paint_reference(octet: Path, out: Path) -> None:
-    """The picture of `octet demo`, by the transformers in bf16."""
+    """The picture of `octet demo`, with the networks in bf16."""
     command = [octet, "generate", "--model", BF16, "--base", DEMO, "--linears", "float"]
     command += ["--caption", DEMO / "demo.json", "--preset", PRESET, "--seed", DEMO_SEED]
     command += ["--size", SIZE, "--device", "cpu", "-o", out, "-q"]
@@ -93,7 +93,7 @@ def _copied(names: tuple[str, ...], folder: Path) -> Path:
 
 
 class SmallSet:
-    """The pictures of the set by each recipe, made when they are asked for and kept in `work`."""
+    """The pictures of the set by each recipe, made on demand and kept in `work`."""
 
     def __init__(self, octet: Path, work: Path, device: str = "cpu") -> None:
         self.octet, self.work = octet, work

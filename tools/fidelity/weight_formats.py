@@ -1,4 +1,4 @@
-"""Transformers whose large linears are stored in FP8 or NF4, to compare INT8 with; the dialects are
+"""Networks whose large linears are stored in FP8 or NF4, to compare INT8 with; the dialects are
 those of docs/checkpoints.md."""
 
 from __future__ import annotations

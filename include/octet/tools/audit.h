@@ -80,8 +80,8 @@ struct AuditLinear {
 // What native INT8 could save in this trace.
 struct AuditSaving {
   double linear_us = 0;     // GEMMs that are not INT8, with their dequantization and quantization
-  double linear_share = 0;  // of the whole
-  double at_most = 1;       // speed-up if these took no time (Amdahl); 0: nothing would be left
+  double linear_share = 0;  // of the total time
+  double at_most = 1;       // speed-up if these took no time (Amdahl); 0: unbounded
   // With the speed of native INT8 over what ran, from `source`; 0: unknown.
   double gemm_ratio = 0, expected = 0;
   std::string source;  // "measured on an NVIDIA H200", "predicted for the ..."
@@ -104,11 +104,11 @@ struct AuditReport {
   int64_t linears = 0;             // calls of large linears
   int64_t native = 0, fake = 0, weight_only = 0, floating = 0, unclear = 0;  // of these
   double total_us = 0;               // of all kernels (or CPU ops)
-  double wall_us = 0;                // from the first to the last, of each file; 0: unknown
+  double wall_us = 0;                // from the first to the last, summed over files; 0: unknown
   std::vector<AuditShare> classes;   // by time
   std::vector<AuditLinear> layers;   // by time lost, all of them
   std::vector<AuditKernel> kernels;  // by time, all of them
-  std::vector<AuditKernel> unknown;  // those of no known class
+  std::vector<AuditKernel> unknown;  // those whose class is unknown
   AuditSaving saving;
   AuditTimeline timeline;  // empty: the file has no order
   // Lines of logs, with what they mean.

@@ -25,8 +25,8 @@ struct GemmBenchRequest {
   std::string dtype = "bf16";     // of activations, outputs and the unquantized path: bf16, f32
   double seconds = 1.0;           // per shape, at least; every path runs at least 7 times
   Tuning tune = Tuning::missing;  // which kernels are chosen by measuring first
-  // int8, bf16 (the unquantized path), or auto: per shape the faster of them by its plan, or by
-  // measuring where the plan does not say. The latter two go with the dtype bf16.
+  // int8, bf16 (the unquantized path), or auto: for each shape the faster one, by its plan or, if
+  // that does not say, by measuring. bf16 and auto require the dtype bf16.
   std::string path = "int8";
   bool compare = true;  // also measure the unquantized and the fake INT8 path
   // Also measure other implementations of the INT8 GEMM that the device offers; a warning is logged
@@ -58,7 +58,7 @@ struct GemmBenchRow {
   std::vector<GemmPeerTime> peers;
   Steadiness steadiness;
 
-  // How many times as long the other path takes as our whole linear, quantization included.
+  // The other path's time over that of our whole linear, quantization included.
   double ratio_unquantized() const { return linear_us > 0 ? unquantized_us / linear_us : 0; }
   double ratio_fake_int8() const { return linear_us > 0 ? fake_int8_us / linear_us : 0; }
   // The same for a GEMM and our GEMM alone.

@@ -44,7 +44,7 @@ struct E2eBenchRequest {
 // Seconds spent in each stage of a picture.
 struct E2eTimes {
   double text_s = 0;     // the caption through the text encoder
-  double prepare_s = 0;  // preparing the caption for the networks, and the times once
+  double prepare_s = 0;  // preparing the caption and, once, the schedule's times for the networks
   double denoise_s = 0;
   double decode_s = 0;
   double whole_s = 0;  // by the host's clock, from the request to the picture

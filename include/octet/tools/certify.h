@@ -19,7 +19,7 @@
 
 namespace octet {
 
-// Low on purpose: they catch what is broken. Two pictures of uniform noise have a PSNR of 7.8 dB.
+// Low on purpose: they catch broken models. Two pictures of uniform noise have a PSNR of 7.8 dB.
 inline constexpr double kMinPsnrDb = 15, kMinSnrDb = 15;
 
 struct CertifyRequest {
@@ -50,7 +50,7 @@ struct Certificate {
   CertifyRequest request;
   std::string date;                                   // UTC, ISO 8601
   CompareReport report;                               // a: the reference, b: the checkpoint
-  std::vector<CertifiedFile> files, reference_files;  // of the networks; second: empty if same
+  std::vector<CertifiedFile> files, reference_files;  // of the networks; empty if the same
   std::vector<CertifiedPictures> pictures;            // as report.images
   // Those whose reference is neither nearly one colour nor a card of text: only their PSNR decides.
   size_t judged_pictures = 0;

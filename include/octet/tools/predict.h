@@ -22,12 +22,12 @@ struct PredictRequest {
   int text_tokens = 512;                       // of the conditional branch
 };
 
-// One linear of the measured family, bf16 to bf16, so with the quantization of its activations;
-// without pause, at the clock that the card's power leaves. 0: the card cannot.
+// One linear of the measured family, from bf16 to bf16, so including the quantization of its
+// activations; under load, at the clock that the power limit allows. 0: the card cannot run it.
 struct PredictedLinear {
   GemmShape shape;
   std::string layer;  // "attention.qkv"
-  int size = 0;       // pixels; m is as many tokens as the unconditional branch has
+  int size = 0;       // pixels; m is the number of tokens of the unconditional branch
   double int8_us = 0, bf16_us = 0, fp8_us = 0, nf4_us = 0, fake_us = 0;
   double int8_tops = 0, bf16_tops = 0;  // of the product alone
   double int8_ghz = 0, bf16_ghz = 0;    // the clocks
@@ -56,7 +56,7 @@ struct PredictedMemory {
   std::string path;  // int8, bf16, fp8, nf4, fake
   int size = 0;
   double both_bytes = 0, one_bytes = 0;
-  std::vector<int> fits_both, fits_one;  // of kMapCards, less kMapReserve (octet/map.h)
+  std::vector<int> fits_both, fits_one;  // of kMapCards, less kMapReserve (octet/tools/map.h)
 };
 
 struct CardPrediction {
@@ -66,7 +66,7 @@ struct CardPrediction {
   std::string kernels;       // the instruction Octet uses: "mma.sync", "wgmma"
   bool is_measured = false;  // the card the model was fitted to
   // Constants of the card for which no public figure was found, by their names in
-  // src/predict/cards.json: "int8_mma".
+  // src/measure/predict/cards.json: "int8_mma".
   std::vector<std::string> estimates;
   std::vector<PredictedLinear> linears;
   std::vector<PredictedStep> steps;
@@ -83,9 +83,9 @@ struct PublicFigure {
   std::string remark;  // assumptions of the model, if the figure is from another kernel
 };
 
-// A figure of the measured card, predicted from a fit without any figure of that shape, except two
-// times of the quantization alone, which are part of INT8 linears of 4096 rows; steps: without any
-// step.
+// A figure of the measured card, predicted from a fit that leaves out all figures of its shape,
+// except two times of the quantization alone, which are part of INT8 linears of 4096 rows. For a
+// step, the fit leaves out all steps.
 struct HeldOutFigure {
   std::string what;
   std::string unit;

@@ -68,7 +68,7 @@ OCTET_API std::string to_text(const E2eBench& bench);
 OCTET_API std::string to_json(const DeploymentMap& map);
 OCTET_API std::string to_text(const DeploymentMap& map);
 
-// Everything that is predicted of some cards.
+// Everything that is predicted for some cards.
 struct Prediction {
   int text_tokens = 0;
   std::vector<CardPrediction> cards;
@@ -84,7 +84,7 @@ OCTET_API std::string to_text(const Prediction& prediction);
 OCTET_API std::string to_json(const PullReport& report);
 OCTET_API std::string to_text(const PullReport& report, Detail detail = Detail::usual);
 
-// What is known of a file or a folder.
+// What is known about a file or a folder.
 struct Inspection {
   std::optional<CheckpointSummary> checkpoint;
   ModelSummary model;
@@ -112,7 +112,7 @@ struct RenderedCaption {
   std::optional<RenderReport> report;
 };
 
-// The pictures of one model, of one caption or several.
+// The pictures of one model, for one caption or several.
 struct RenderedPictures {
   GenerateRequest request;
   std::vector<std::string> loras;  // as given
@@ -121,7 +121,7 @@ struct RenderedPictures {
 OCTET_API std::string to_json(const RenderedPictures& pictures);
 OCTET_API std::string to_text(const RenderedPictures& pictures);
 
-// A picture of the small model.
+// A picture made by the small model.
 struct DemoPicture {
   GenerateRequest request;
   RenderReport report;

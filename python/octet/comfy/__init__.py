@@ -36,8 +36,8 @@ def _kitchen_registry() -> Any:
     except ModuleNotFoundError as error:
         if error.name != "comfy_kitchen":
             raise  # what comfy-kitchen itself lacks, such as torch
-        raise ImportError("octet.comfy is a backend of comfy-kitchen, which is not installed; "
-                          "ComfyUI brings it, else: pip install comfy-kitchen") from error
+        raise ImportError("octet.comfy is a backend for comfy-kitchen, which is not installed; "
+                          "it comes with ComfyUI, or run: pip install comfy-kitchen") from error
     return comfy_kitchen.registry
 
 
@@ -46,11 +46,11 @@ def _off() -> bool:
 
 
 def install(registry: Any = None, *, float32: bool | None = None) -> Status:
-    """Registers the backend, before all others. Again: puts it there again, if it is not.
+    """Registers the backend before all others; calling it again restores that order.
 
-    `registry`: another than comfy-kitchen's own. `float32`: activations in float16 and bfloat16
+    `registry`: one other than comfy-kitchen's own. `float32`: activations in float16 and bfloat16
     are quantized in float32, closer to the unquantized product, with codes that differ from
-    comfy-kitchen's here and there; None: what the variable OCTET_COMFY says.
+    comfy-kitchen's here and there; None: as the variable OCTET_COMFY says.
     """
     if _off():
         return Status(False, "OCTET_COMFY is off: comfy-kitchen's own backends run")
@@ -68,7 +68,7 @@ def install(registry: Any = None, *, float32: bool | None = None) -> Status:
 
 
 def uninstall(registry: Any = None) -> None:
-    """Takes the backend out again; the registry is as if it had never been there."""
+    """Removes the backend; the registry is as if it had never been there."""
     from . import registering
 
     registering.remove(_kitchen_registry() if registry is None else registry, NAME)
@@ -82,9 +82,9 @@ def is_installed(registry: Any = None) -> bool:
 
 
 def report(clear: bool = False) -> Report:
-    """What ran here, with its kernels, and which calls were declined; str() of it is for people.
+    """What ran here, with its kernels, and which calls were declined; print it as text.
 
-    `clear`: begin to count again.
+    `clear`: start counting again.
     """
     if _off():
         state = "Octet is not used: OCTET_COMFY is off."

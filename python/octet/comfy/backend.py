@@ -1,8 +1,8 @@
 """The functions that comfy-kitchen's registry calls, named as in its other backends.
 
-Whatever precedes the quantization and follows the product is done by the operations that
-comfy-kitchen's own portable backend uses, in the same types, so that a call means the same here.
-What is not served never arrives: see rules.py.
+Everything before the quantization and after the product uses the same operations, in the same
+types, as comfy-kitchen's own portable backend, so that a call means the same here. Calls that are
+not served never arrive: see rules.py.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _modulated(x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
 
 
 def _placed(value: torch.Tensor, device: torch.device, dtype: torch.dtype) -> torch.Tensor:
-    """A dense vector there, in that type; mostly it is one already."""
+    """A dense vector on that device, in that type; usually it is one already."""
     if value.dtype is not dtype or value.device != device:
         value = value.to(device=device, dtype=dtype)
     return value if value.is_contiguous() else value.contiguous()
@@ -55,7 +55,7 @@ def _linear(function: str, x: torch.Tensor, weight: torch.Tensor, weight_scale: 
     scales = _placed(weight_scale, device, torch.float32)
     if bias is not None:
         bias = _placed(bias, device, bias.dtype)
-    # comfy-kitchen's codes of float32 are those of Octet, but for ties.
+    # comfy-kitchen's codes of float32 are those of Octet, except for ties.
     stepwise = x.dtype is not torch.float32 and not quantize_in_float32
     y, m, kernel = kernels.linear(x, weight, scales, bias, rotation, out_dtype, stepwise)
     if kernel:  # else there was nothing to compute
@@ -64,7 +64,7 @@ def _linear(function: str, x: torch.Tensor, weight: torch.Tensor, weight_scale: 
 
 
 def _check_unused(function: str, unused: dict) -> None:
-    """Only a call past the registry, which asks the rules first, can fail here."""
+    """Only a call that bypasses the registry, which applies the rules, can fail here."""
     for name, value in unused.items():
         if isinstance(value, torch.Tensor) or value:
             raise TypeError(f"{function}() got {name}, which this version of Octet does not know")
@@ -127,7 +127,7 @@ def int8_linear_rms_modulated(
     convrot_groupsize: int = 256,
     **unused,
 ) -> torch.Tensor:
-    """The same of rms_norm(x) * norm_weight."""
+    """The same for rms_norm(x) * norm_weight."""
     if unused:
         _check_unused("int8_linear_rms_modulated", unused)
     normed = functional.rms_norm(x, (x.shape[-1],), norm_weight, norm_eps)

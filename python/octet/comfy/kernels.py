@@ -1,8 +1,8 @@
 """The INT8 linear on tensors that belong to ComfyUI.
 
-Nothing is kept of a weight between calls, and nothing put on its tensor: ComfyUI moves weights, and
-writes others into the same memory. A GPU reads the rows where they are; on a CPU they are packed
-for each call, which its product outweighs beyond a few rows, and comfy-kitchen transposes them.
+Nothing about a weight is kept between calls, and nothing is put on its tensor: ComfyUI moves
+weights, and writes others into the same memory. A GPU reads the rows where they are; on a CPU they
+are packed in each call, which costs little beyond a few rows; comfy-kitchen transposes them there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _reasons: dict[torch.device, str | None] = {}  # why a device is not served; Non
 
 
 def why_not(device: torch.device) -> str | None:
-    """Why linears on this device are left to others; None: they are not."""
+    """Why linears on this device are left to other backends; None: they are served."""
     try:
         return _reasons[device]
     except KeyError:
@@ -50,7 +50,7 @@ def _find_reason(device: torch.device) -> str | None:
 
 
 def _plain(weight: Tensor) -> tuple[Tensor, int]:
-    """Rows may be apart, their elements may not; and the distance of rows."""
+    """A matrix whose rows may be apart but are dense, and the stride of its rows."""
     stride, step = weight.stride()
     if step == 1 and stride >= weight.shape[1]:
         return weight, stride

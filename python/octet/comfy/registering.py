@@ -1,8 +1,8 @@
 """The backend's place in a registry of comfy-kitchen.
 
-comfy-kitchen can add a backend and replace the list of priorities. It cannot read that list, nor
-take a backend out: both need the registry's own fields, which are touched here alone, once it is
-known that they are there.
+comfy-kitchen can add a backend and replace the list of priorities. It can neither read that list
+nor remove a backend: both need the registry's own fields, which are used only here, after a check
+that they exist.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _rule_of(function: str) -> Callable[[Mapping[str, Any]], ValidationResult]:
     def rule(arguments: Mapping[str, Any]) -> ValidationResult:
         try:
             refusal = rules.why_not(function, arguments)
-        except Exception as error:  # a kind of argument that nobody thought of is not ours
+        except Exception as error:  # leave unforeseen kinds of arguments to other backends
             refusal = rules.Refusal("x", f"not understood: {type(error).__name__}")
         if refusal is None:
             return _SERVED
@@ -43,7 +43,7 @@ def _rule_of(function: str) -> Callable[[Mapping[str, Any]], ValidationResult]:
 
 
 def _capabilities() -> dict[str, FunctionConstraints]:
-    """Of the functions that we have, those that this comfy-kitchen has, too."""
+    """Those of our functions that this comfy-kitchen has, too."""
     if "call_rules" not in FunctionConstraints.__dataclass_fields__:
         raise ImportError("this comfy-kitchen is too old: its backends cannot decline calls; "
                           "0.2.40 and newer can (pip install -U comfy-kitchen)")

@@ -1,8 +1,8 @@
 """Which calls of comfy-kitchen this backend serves.
 
 A rule looks at a call's arguments and names what it cannot serve, or nothing. comfy-kitchen asks
-before each call, so rules cost less than two microseconds: they read attributes, and touch no
-memory of a device.
+before each call, so rules take less than two microseconds: they only read attributes and never
+touch device memory.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from octet.torch.runtime import DTYPES
 from . import kernels
 
 INT8 = torch.int8
-MOST_COLUMNS = 131_071  # of a weight: beyond, sums of products could leave 32 bits
+MOST_COLUMNS = 131_071  # of a weight: with more, sums of products could exceed 32 bits
 
-# How many columns of x become one that is quantized.
+# How many columns of x become one column that is quantized.
 INPUT_ACTS = {None: 1, "none": 1, "gelu_tanh": 1, "rms_norm": 1, "swiglu": 2, "situ": 2}
 
 _LINEAR = ("x", "weight", "weight_scale", "bias", "out_dtype", "convrot", "convrot_groupsize")
-# What is known of each function. A parameter that a later comfy-kitchen adds is none of these:
-# its calls are declined, but where it is not used.
+# The known parameters of each function. If a later comfy-kitchen adds one, calls that use it are
+# declined.
 PARAMETERS = {
     "int8_linear": frozenset((*_LINEAR, "input_act", "input_act_weight", "input_act_eps",
                               "residual", "residual_scale")),
@@ -38,8 +38,8 @@ PARAMETERS = {
 
 
 class Refusal(NamedTuple):
-    """Why a call is declined: a parameter and a reason without numbers that vary from call to
-    call, so that few of them are kept."""
+    """Why a call is declined: a parameter and a reason, without numbers that vary from call to
+    call, so that few different ones are kept."""
 
     parameter: str
     reason: str
@@ -47,7 +47,7 @@ class Refusal(NamedTuple):
 
 def _unknown(function: str, arguments: Mapping[str, Any]) -> Refusal | None:
     for name, value in arguments.items():
-        # What is None, False, 0 or "" asks for nothing.
+        # None, False, 0 and "" have no effect.
         if name not in PARAMETERS[function] and (isinstance(value, Tensor) or value):
             return Refusal(name, "a parameter that this version of Octet does not know")
     return None
@@ -58,7 +58,7 @@ def _is_vector(value: Any, length: int) -> bool:
 
 
 def _more(function: str, arguments: Mapping[str, Any], k: int) -> Refusal | None:
-    """Of what is rare, or of the modulated forms alone."""
+    """For rare arguments, and those of the modulated forms."""
     if function != "int8_linear":
         if not _is_vector(arguments.get("modulation_scale"), k):
             return Refusal("modulation_scale", "expected one float for each column of the weight")
@@ -82,11 +82,11 @@ def why_not(function: str, arguments: Mapping[str, Any]) -> Refusal | None:
             return refusal
     x, weight, act = get("x"), get("weight"), get("input_act")
     if type(x) not in PLAIN:
-        return Refusal("x", "expected a plain tensor, of no other class")
+        return Refusal("x", "expected a plain tensor, not a subclass")
     if type(weight) not in PLAIN:
-        return Refusal("weight", "expected a plain tensor, of no other class")
+        return Refusal("weight", "expected a plain tensor, not a subclass")
     if x.is_neg():
-        return Refusal("x", "a negative view, whose numbers are others in memory")
+        return Refusal("x", "a negative view, whose numbers differ in memory")
     if x.dtype not in DTYPES:
         return Refusal("x", f"{x.dtype}, expected float32, float16 or bfloat16")
     shape, x_shape = weight.shape, x.shape
@@ -116,7 +116,7 @@ def why_not(function: str, arguments: Mapping[str, Any]) -> Refusal | None:
         return Refusal("out_dtype", f"{out_dtype}, expected float32, float16 or bfloat16")
     scale, bias = get("weight_scale"), get("bias")
     if scale is None:
-        return None  # a question, see below
+        return None  # an inquiry, see below
     if type(scale) not in PLAIN or scale.dtype not in DTYPES or scale.numel() not in (1, n):
         return Refusal("weight_scale", "expected one float, or one for each row of the weight")
     if bias is not None and not _is_vector(bias, n):
@@ -127,5 +127,5 @@ def why_not(function: str, arguments: Mapping[str, Any]) -> Refusal | None:
 
 
 def is_question(arguments: Mapping[str, Any]) -> bool:
-    """Whether comfy-kitchen only asks who would serve such a call: it then leaves arguments out."""
+    """Whether comfy-kitchen only asks who would serve such a call; it then omits arguments."""
     return arguments.get("weight_scale") is None

@@ -10,13 +10,13 @@ from octet.report import note_fallback, table
 if TYPE_CHECKING:
     import torch
 
-# Different rows that are kept, of each kind: a model has some tens. What comes after them is
-# counted together.
+# Different rows that are kept of each kind; a model has a few dozen. Any further ones are counted
+# together.
 MOST_ROWS = 1024
 
 
 class Served(NamedTuple):
-    """One kind of call: the linear's shape, what its input was, the kernel that ran."""
+    """One kind of call: the linear's shape, its input, the kernel that ran."""
 
     function: str
     n: int
@@ -56,7 +56,7 @@ class Tally:
                 self._others += 1
 
     def take(self, clear: bool) -> tuple[list, int]:
-        """([(row, count), most first], calls that found no place)"""
+        """([(row, count), most frequent first], calls beyond the rows that are kept)"""
         with self._lock:
             rows = sorted(self._counts.items(), key=lambda item: -item[1])
             others = self._others
@@ -70,7 +70,7 @@ declined = Tally()
 
 
 def note_declined(function: str, parameter: str, reason: str) -> None:
-    """Counts it; within octet.require_int8() that is an error."""
+    """Counts a declined call; within octet.require_int8() it is an error."""
     declined.add((function, parameter, reason))
     note_fallback(f"comfy_kitchen.{function}", f"{parameter}: {reason}")
 

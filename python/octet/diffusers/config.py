@@ -16,7 +16,7 @@ _DTYPES = (None, *sorted(FLOATS))
 
 
 class _Method(str, Enum):
-    # diffusers asks a method for its `value`, and its own enumeration cannot be extended.
+    # diffusers reads a method's `value`, and its own enumeration cannot be extended.
     OCTET = METHOD
 
 
@@ -25,10 +25,10 @@ class OctetConfig(QuantizationConfigMixin):
 
     recipe: "convrot" (weights and activations rotated in groups of up to 256 channels, which
         spreads outliers), "convrot:64" and so on, or "rowwise".
-    modules_to_not_convert: names that stay as they are: of a module, of several that follow one
-        another in a path ("proj_out", "attn.to_q"), with * and ? within a name.
-    dtype: of everything that is not INT8, set by the first loading: what `from_pretrained` takes
-        where no `torch_dtype` is given.
+    modules_to_not_convert: modules that stay as they are, by name or by consecutive names of a path
+        ("proj_out", "attn.to_q"), with * and ? within a name.
+    dtype: of everything that is not INT8, set by the first loading: what `from_pretrained` uses
+        if no `torch_dtype` is given.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class OctetConfig(QuantizationConfigMixin):
     __hash__ = None
 
     def excludes(self, module: str) -> bool:
-        """Whether `modules_to_not_convert` names this module or one that it is in."""
+        """Whether `modules_to_not_convert` names this module or one that contains it."""
         path = module.split(".")
         return any(_is_part(words.split("."), path) for words in self.modules_to_not_convert)
 

@@ -1,7 +1,7 @@
-"""load_int8: a checkpoint in any dialect, in the transformers of diffusers' Ideogram 4.
+"""load_int8: a checkpoint in any dialect, loaded into the networks of diffusers' Ideogram 4.
 
-First everything that is asked for is looked up, then all of it is read, then modules are replaced:
-whatever is wrong with a file, the model stays what it was.
+First everything is looked up, then all of it is read, then modules are replaced: whatever is wrong
+with a file, the model stays what it was.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ def load_int8(
     recipe: str = "convrot",
     keep_missing: bool = False,
 ) -> Target:
-    """Puts INT8 weights into an Ideogram 4 pipeline, or into one of its transformers.
+    """Loads INT8 weights into an Ideogram 4 pipeline, or into one of its networks.
 
     checkpoint: a safetensors or GGUF file, an index of shards, or a folder with one of them or with
-        both transformers, in any dialect of docs/checkpoints.md. INT8 codes are taken unchanged,
+        both networks, in any dialect of docs/checkpoints.md. INT8 codes are taken unchanged,
         linears that an INT8 file protects stay in floating point, and the large linears of all
         other files are quantized by `recipe`.
-    unconditional: the other transformer, where `checkpoint` holds one.
-    branch: which one is meant, where `target` is one transformer and the file holds two.
+    unconditional: the second network, if `checkpoint` contains only the first.
+    branch: which network is meant, if `target` is one network and the file contains both.
     keep_missing: weights that the file lacks stay as they are in the model, instead of being an
         error: Transformer Lab's files have no norms.
     """
@@ -70,9 +70,9 @@ def load_pipeline(
     recipe: str = "convrot",
     dtype: torch.dtype = torch.bfloat16,
 ) -> Ideogram4Pipeline:
-    """An Ideogram 4 pipeline whose transformers come from `checkpoint`, see load_int8().
+    """An Ideogram 4 pipeline whose networks come from `checkpoint`, see load_int8().
 
-    model: a folder or repository for everything else; of its own transformers, only the
+    model: a folder or repository for everything else; of its own networks, only the
         configurations are read.
     """
     parts = {part: _empty_transformer(model, part, dtype) for part in _FOLDERS.values()}
@@ -83,7 +83,7 @@ def load_pipeline(
 def _empty_transformer(
     model: AnyPath, part: str, dtype: torch.dtype
 ) -> Ideogram4Transformer2DModel:
-    """Without memory for parameters; what a model computes for itself is there."""
+    """Without memory for parameters, but with what a model computes for itself."""
     check_accelerate()
     from accelerate import init_empty_weights
 
@@ -101,13 +101,13 @@ def _wanted(
     unconditional: AnyPath | None,
     branch: str,
 ) -> list[tuple[Ideogram4Transformer2DModel, str, str]]:
-    """Which model takes which transformer of which file."""
+    """Which model takes which network of which file."""
     if branch not in _FOLDERS:
         raise ValueError(f"branch is {branch!r}, expected {' or '.join(map(repr, _FOLDERS))}")
     path = os.fspath(checkpoint)
     if isinstance(target, Ideogram4Transformer2DModel):
         if unconditional is not None:
-            raise TypeError("unconditional is for a pipeline, and this is one transformer")
+            raise TypeError("unconditional is for a pipeline, and the target is a single network")
         return [(target, _part(path, branch), branch)]
     models = {which: getattr(target, part, None) for which, part in _FOLDERS.items()}
     for which, model in models.items():
@@ -118,7 +118,7 @@ def _wanted(
             )
     if unconditional is None and not _holds_both(path):
         raise OctetError(
-            f"{path}: is one transformer, and the pipeline has two; name the other as "
+            f"{path}: contains one network, and the pipeline has two; name the other as "
             "`unconditional`, or load this one into `pipe.transformer`"
         )
     other = path if unconditional is None else os.fspath(unconditional)
@@ -129,7 +129,7 @@ def _wanted(
 
 
 def _part(path: str, branch: str) -> str:
-    """The folder of a transformer in that of a pipeline; else the path itself."""
+    """The folder of a network in that of a pipeline; otherwise the path itself."""
     inside = Path(path, _FOLDERS[branch])
     return str(inside) if inside.is_dir() else path
 
@@ -146,13 +146,13 @@ def _opened(path: str, branch: str) -> Checkpoint:
     noted = _noted_branch(checkpoint)
     if noted not in (None, branch):
         raise OctetError(
-            f"{checkpoint.path}: was taken for the {branch} transformer, but is the {noted} one"
+            f"{checkpoint.path}: was taken for the {branch} network, but is the {noted} one"
         )
     return checkpoint
 
 
 def _noted_branch(checkpoint: Checkpoint) -> str | None:
-    """Which one branch a file is, where `octet quantize` noted it."""
+    """Which network a file contains, if `octet quantize` noted it."""
     try:
         noted = json.loads(checkpoint.metadata["octet.quantization"])["protected"]
     except (KeyError, TypeError, ValueError):
@@ -162,7 +162,7 @@ def _noted_branch(checkpoint: Checkpoint) -> str | None:
 
 
 def _note_quantized(model: Ideogram4Transformer2DModel, config: OctetConfig) -> None:
-    """As from_pretrained() leaves a quantized model, so that save_pretrained() knows it."""
+    """Marks a model as from_pretrained() does, so that save_pretrained() works."""
     config = OctetConfig(config.recipe, dtype=str(model.dtype).removeprefix("torch."))
     model.register_to_config(quantization_config=config)
     model.hf_quantizer = OctetQuantizer(config, pre_quantized=True)

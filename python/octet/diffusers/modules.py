@@ -10,7 +10,7 @@ from octet.torch import Int8Linear
 
 
 def replace_modules(model: nn.Module, made: dict[nn.Module, nn.Module]) -> None:
-    """In all places where they are used, of which a module may have several."""
+    """In all places where they are used; a module may have several."""
     for parent in list(model.modules()):
         for name, child in parent._modules.items():
             if child in made:
@@ -18,7 +18,7 @@ def replace_modules(model: nn.Module, made: dict[nn.Module, nn.Module]) -> None:
 
 
 def put(module: nn.Module, name: str, value: Tensor | None) -> None:
-    """In place of a parameter or buffer, whatever its type and device."""
+    """Replaces a parameter or buffer, whatever its type and device."""
     if name not in module._parameters:
         module._buffers[name] = value
     elif value is not None:
@@ -26,7 +26,7 @@ def put(module: nn.Module, name: str, value: Tensor | None) -> None:
 
 
 def empty_like(linear: nn.Linear, recipe: Recipe | str) -> Int8Linear:
-    """An INT8 linear of its sizes, without memory."""
+    """An INT8 linear of the same size, without memory."""
     return _empty(linear.weight, linear.bias, linear.weight.dtype, recipe).train(linear.training)
 
 
@@ -46,7 +46,7 @@ def from_codes(
     smooth: Tensor | None,
     dtype: torch.dtype,
 ) -> Int8Linear:
-    """An INT8 linear of codes that are taken as they are."""
+    """An INT8 linear from codes that are taken as they are."""
     made = _empty(codes, bias, dtype, Recipe(rotation_group))
     put(made, "weight", codes)
     put(made, "weight_scale", scales.reshape(-1, 1))
@@ -58,7 +58,7 @@ def from_codes(
 def from_weight(
     weight: Tensor, bias: Tensor | None, recipe: str, dtype: torch.dtype
 ) -> Int8Linear:
-    """An INT8 linear of a weight that is quantized here."""
+    """An INT8 linear from a weight that is quantized here."""
     made = _empty(weight, bias, dtype, recipe)
     made.quantize_weight(weight)
     put(made, "bias", bias)

@@ -1,8 +1,8 @@
 """How diffusers loads and saves a model with INT8 linears.
 
 Linears are replaced while the model has no memory yet; each weight is quantized, or taken over,
-when diffusers hands it out. So floating-point weights are in memory one at a time. A folder that
-was saved is in the dialect of ComfyUI, split by module, which Octet's engine reads as well.
+when diffusers passes it on. So floating-point weights are in memory one at a time. A saved folder
+is in the dialect of ComfyUI, split by module, which Octet's engine reads as well.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from octet.torch.model import fuse_
 from octet.torch.runtime import DTYPES
 from octet.torch.selection import Selection, linears_of
 
-_MARK = ".comfy_quant"  # beside the weight of each INT8 linear in a file
+_MARK = ".comfy_quant"  # next to the weight of each INT8 linear in a file
 
 
 def check_accelerate() -> None:
     if not is_accelerate_available():
         raise ImportError(
-            "diffusers makes models without memory by accelerate, which is not installed; try "
+            "diffusers needs accelerate to make models without memory; it is not installed; try "
             "`pip install accelerate`"
         )
 
@@ -59,11 +59,11 @@ class OctetQuantizer(DiffusersQuantizer):
         if isinstance(device_map, dict) and "disk" in device_map.values():
             raise ValueError(
                 "device_map puts parts of the model on disk, where diffusers stores them before "
-                "they can be quantized; expected CPUs and GPUs alone"
+                "they can be quantized; expected only CPUs and GPUs"
             )
 
     def update_torch_dtype(self, torch_dtype: torch.dtype | None) -> torch.dtype:
-        if torch_dtype is None:  # what diffusers loads without one, or what was there when it saved
+        if torch_dtype is None:  # diffusers' default, or the type when it was saved
             torch_dtype = getattr(torch, self.quantization_config.dtype or "float32")
         if torch_dtype not in DTYPES:
             raise ValueError(
@@ -96,7 +96,7 @@ class OctetQuantizer(DiffusersQuantizer):
             made = self._chosen_linears(model, set(keep_in_fp32_modules))
         replace_modules(model, made)
         model.register_to_config(quantization_config=self.quantization_config)
-        # Descriptions are in a module's state and are no tensors of it: diffusers would stumble.
+        # Descriptions are in a module's state but are not tensors of it: diffusers would fail.
         self._without_marks = model._register_state_dict_hook(_drop_marks)
 
     def _stored_linears(self, model: nn.Module) -> dict[nn.Module, nn.Module]:
@@ -104,7 +104,7 @@ class OctetQuantizer(DiffusersQuantizer):
         linears = {n: m for n, m in model.named_modules() if isinstance(m, nn.Linear)}
         if unknown := sorted(self._stored.keys() - linears.keys()):
             raise ValueError(
-                f"the file has INT8 weights for {listed(unknown)}, which are no linears of "
+                f"the file has INT8 weights for {listed(unknown)}, which are not linears of "
                 f"{type(model).__name__}; it belongs to another model"
             )
         made: dict[nn.Module, nn.Module] = {}
@@ -119,7 +119,7 @@ class OctetQuantizer(DiffusersQuantizer):
     def _chosen_linears(
         self, model: nn.Module, keep_in_fp32: set[str]
     ) -> dict[nn.Module, nn.Module]:
-        """Places for those that are to be quantized."""
+        """Places for the linears to quantize."""
         config, selection = self.quantization_config, Selection(model)
         self.modules_to_not_convert = list(config.modules_to_not_convert)
         made: dict[nn.Module, nn.Module] = {}
@@ -201,7 +201,7 @@ class OctetQuantizer(DiffusersQuantizer):
         if empty := [f"{name}.weight" for name, module in int8 if module.weight.is_meta]:
             _fail_missing(empty)
         if not any(hasattr(module, "_hf_hook") for module in model.modules()):
-            fuse_(model)  # not across devices, where a hook brings each module its weights
+            fuse_(model)  # not across devices, where a hook moves each module's weights
         return model
 
     def _dequantize(self, model: nn.Module) -> nn.Module:
@@ -244,7 +244,7 @@ def _described(tensors: Mapping[str, Any], keys: Iterable[str] | None = None) ->
 
 
 def _stored_in(files: list[str], keys: list[str]) -> dict[str, _Stored]:
-    """Those of whole files, of which nothing but the descriptions is read."""
+    """Those in whole files, of which only the descriptions are read."""
     found: dict[str, _Stored] = {}
     if not any(key.endswith(_MARK) for key in keys):
         return found

@@ -14,13 +14,13 @@ _ENTRIES = (
 
 
 def register() -> None:
-    """Adds `octet` where nobody did; importing octet.diffusers does it."""
+    """Adds `octet` if it is missing; importing octet.diffusers calls this."""
     for mapping, ours in _ENTRIES:
         mapping.setdefault(METHOD, ours)
 
 
 def unregister() -> None:
-    """Takes back what register() added."""
+    """Removes what register() added."""
     for mapping, ours in _ENTRIES:
         if mapping.get(METHOD) is ours:
             del mapping[METHOD]

@@ -1,4 +1,4 @@
-"""The weights of one transformer on their way from a file into a model."""
+"""The weights of one network on their way from a file into a model."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ class StagedTransformer:
         prefix = names.find_prefix(self._tensors, self._branch)
         if prefix is None:
             raise OctetError(
-                f"{self._checkpoint.path}: has no tensors of the {self._branch} transformer of "
+                f"{self._checkpoint.path}: has no tensors of the {self._branch} network of "
                 'Ideogram 4, such as "layers.0.attention.qkv.weight" with or without a known prefix'
             )
         return prefix
 
     def _holds_int8(self) -> bool:
-        """Then linears in floating point are so by choice."""
+        """If so, its linears in floating point are so by choice."""
         return "octet.quantization" in self._checkpoint.metadata or any(
             name.startswith(self._prefix) and dtype == "I8" and len(shape) == 2
             for name, (dtype, shape) in self._tensors.items()
@@ -79,7 +79,7 @@ class StagedTransformer:
         if any(hasattr(module, "_hf_hook") for module in parts):
             raise OctetError(
                 "parts of the model are offloaded or on several devices (device_map), by hooks "
-                "that new modules would not have; call load_int8 first"
+                "that new modules would lack; call load_int8 first"
             )
 
     def _plan(self) -> None:
@@ -133,7 +133,7 @@ class StagedTransformer:
         self._missing.append(self._prefix + key)
 
     def _is_dispensable(self, key: str, shape: tuple[int, ...]) -> bool:
-        """Of no effect, and not there or of a guide that was made for another text encoder."""
+        """Of no effect, and missing or made for another text encoder's size."""
         if not names.is_of_no_effect(key, self._branch):
             return False
         return self._tensors.get(self._prefix + key, (None, None))[1] != shape
@@ -147,7 +147,7 @@ class StagedTransformer:
         raise OctetError(
             f"{self._checkpoint.path}: has no {names.listed(self._missing)}; the checkpoint is "
             "incomplete or of another model"
-            + (" (keep_missing=True keeps what the model has)" if has_values else "")
+            + (" (keep_missing=True keeps the model's own)" if has_values else "")
         )
 
     def _check_left_over(self) -> None:
@@ -166,7 +166,7 @@ class StagedTransformer:
     # --- reading ---
 
     def read(self, recipe: str) -> None:
-        """Everything, into the host's memory."""
+        """Reads everything into host memory."""
         dtype = self.model.dtype
         for name, linear in self._linears.items():
             self._modules[name] = self._read_linear(linear, dtype, recipe)
@@ -213,9 +213,9 @@ class StagedTransformer:
     # --- replacing ---
 
     def commit(self) -> None:
-        """Nothing of a file is read any more."""
-        self._linears.clear()  # which know the model's own
-        for name, module in self._modules.items():  # one by one: a device holds few of both
+        """Replaces modules and tensors; nothing is read from the file any more."""
+        self._linears.clear()  # they refer to the model's own
+        for name, module in self._modules.items():  # one by one: a device has no room for both sets
             path, _, child = name.rpartition(".")
             places = self.model.get_submodule(path)._modules
             old = places[child]
@@ -229,7 +229,7 @@ class StagedTransformer:
         self._fill_unused()
 
     def _fill_unused(self) -> None:
-        """Weights of no effect that the file lacks, in a model that was made without memory."""
+        """Weights without effect that the file lacks, in a model made without memory."""
         for key, parameter in list(self.model.named_parameters()):
             if parameter.is_meta:
                 path, _, name = key.rpartition(".")
@@ -244,5 +244,5 @@ def _device_of(tensor: torch.Tensor) -> torch.device:
 def _narrowed(values: torch.Tensor, dtype: torch.dtype, name: str) -> torch.Tensor:
     narrowed = values.to(dtype)
     if not torch.isfinite(narrowed).all():
-        raise OctetError(f"{name}: holds values that {dtype} cannot; load the model as bfloat16")
+        raise OctetError(f"{name}: has values that {dtype} cannot hold; load the model as bfloat16")
     return narrowed

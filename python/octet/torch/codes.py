@@ -15,7 +15,7 @@ from octet.torch.runtime import Rows, allocator, engine_of, matrix, rows_of
 def quantize_rows(
     x: Tensor, smooth: Tensor | None = None, rotation_group: int = 0
 ) -> tuple[Tensor, Tensor]:
-    """Codes of x's shape, and a scale for each row."""
+    """Codes in x's shape, and a scale for each row."""
     x_dtype = checks.check_floating("x", x)
     if not x.dim():
         checks.wrong_value("x", x, "[..., inputs]")
@@ -26,7 +26,7 @@ def quantize_rows(
         checks.check_device("smooth", smooth, x.device)
         checks.check_vector("smooth", smooth, k)
         if rotation_group:
-            checks.wrong_value("smooth", smooth, "none beside a rotation")
+            checks.wrong_value("smooth", smooth, "none with a rotation")
         smooth = smooth.detach().float().contiguous()
     codes = torch.empty(x.shape, dtype=torch.int8, device=x.device)
     scales = torch.empty(x.shape[:-1], dtype=torch.float32, device=x.device)
@@ -44,7 +44,7 @@ def quantize_rows(
 
 
 def _multiply(codes: Tensor, scales: int, rows: Rows, y: Tensor, y_dtype: int) -> str:
-    """Codes [m, k] by the weight, into y."""
+    """Codes [m, k] times the weight, into y."""
     codes, m, stride = matrix(codes, rows.k)
     address = checks.check_memory("codes", codes)
     memory_bytes = stream = 0
@@ -68,7 +68,7 @@ def linear_codes(
     gate_up: bool,
     out_dtype: torch.dtype,
 ) -> Tensor:
-    """The linear of rows that are quantized already; codes are never -128."""
+    """The linear for rows that are already quantized; codes are never -128."""
     checks.check_int8("codes", codes)
     y_dtype = checks.check_output(out_dtype)
     biases = () if bias is None else (bias,)
@@ -108,7 +108,7 @@ def mm(a: Tensor, b: Tensor) -> Tensor:
         kernel = _multiply(codes, row_ones.data_ptr(), rows, into, _octet.I32)
         note_run(kernel, m, n, k)
 
-    # Kernels of CPUs take activations from -127 on; those of GPUs take all of int8.
+    # Kernels of CPUs take activations from -127 up; those of GPUs take all of int8.
     if a.is_cpu and a.min() == -128:
         rest = torch.empty_like(sums)
         multiply(a.clamp(min=-127), sums)

@@ -1,7 +1,7 @@
 """ComfyUI's int8_tensorwise in a state dict: how tensors of a linear are named and described.
 
 `weight` int8 [n, k], `weight_scale` float32 [n, 1] (other tools: one for all), `comfy_quant` with
-the bytes of a JSON text, `pre_quant_scale` [k] where activations are to be multiplied by it.
+the bytes of a JSON text, `pre_quant_scale` [k] if activations are to be multiplied by it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _LARGEST_MARKER = 65_536
 
 @dataclass(frozen=True)
 class Marker:
-    """What `comfy_quant` says of a linear."""
+    """What `comfy_quant` says about a linear."""
 
     group: int = 0
-    full_precision: bool = False  # its product is to be one of dequantized weights
+    full_precision: bool = False  # multiply with dequantized weights
 
 
 def write_marker(marker: Marker) -> Tensor:
@@ -39,7 +39,7 @@ def write_marker(marker: Marker) -> Tensor:
 
 
 def read_marker(blob: Tensor, name: str) -> Marker:
-    """What the tensor says; `name` begins the sentence about one that is broken."""
+    """What the tensor says; `name` begins the error about a broken one."""
     if blob.dtype != torch.uint8 or blob.dim() != 1 or blob.numel() > _LARGEST_MARKER:
         raise OctetError(f"{name} is {describe(blob)}, expected uint8 bytes of a JSON text")
     form, group, full_precision = _octet.parse_comfy_quant(bytes(blob.tolist()), name)
@@ -52,7 +52,7 @@ def read_marker(blob: Tensor, name: str) -> Marker:
 
 
 def check_scales(scales: Tensor, name: str) -> None:
-    """Of a weight; one that is no number would silently spoil every output."""
+    """Checks a weight's scales: one that is not finite would silently spoil every output."""
     if scales.is_meta or not scales.numel():
         return
     wrong = torch.nonzero(~torch.isfinite(scales.reshape(-1)))

@@ -1,4 +1,4 @@
-"""The ops as functions, around torch's dispatcher where nothing in it would act."""
+"""The ops as functions, which bypass torch's dispatcher where nothing in it would act."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def int8_linear(
 ) -> Tensor:
     """y [..., n] = x [..., k] times the rows of `weight` (int8 [n, k]), + bias.
 
-    Rows of x are quantized first, after they were multiplied by `smooth` [k], or rotated within
-    groups of 4, 16, 64, 256 or 1024. `weight_scale`: one, [n] or [n, 1]. `gate_up`: the first half
-    of the rows is a gate, y [..., n / 2] = silu(gate) * up.
+    Rows of x are multiplied by `smooth` [k], or rotated within groups of 4, 16, 64, 256 or 1024,
+    and then quantized. `weight_scale`: one, [n] or [n, 1]. `gate_up`: the first half of the rows is
+    a gate, y [..., n / 2] = silu(gate) * up.
     """
     if is_compiling() or not is_plain(x) or getattr(bias, "requires_grad", False):
         return torch.ops.octet.int8_linear(
@@ -57,10 +57,10 @@ def int8_linear_parts(
     gate_up: bool = False,
     out_dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """int8_linear() of several weights, whose outputs lie side by side in y.
+    """int8_linear() with several weights, whose outputs lie side by side in y.
 
-    One product, and no copy where the weights (and scales, and biases) lie one after the other in
-    memory. All of them have a bias, or none.
+    One product, without copies if the weights (and scales, and biases) lie one after the other in
+    memory. Either all of them have a bias, or none.
     """
     trained = True in [getattr(bias, "requires_grad", False) for bias in biases]
     if is_compiling() or not is_plain(x) or trained:
@@ -82,7 +82,7 @@ def int8_linear_parts(
 def quantize_rows(
     x: Tensor, rotation_group: int = 0, smooth: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Codes of x's shape and a float32 scale for each row: scale = amax / 127."""
+    """Codes in x's shape and a float32 scale for each row: scale = amax / 127."""
     return torch.ops.octet.quantize_rows(x, smooth, rotation_group)
 
 
@@ -96,13 +96,13 @@ def int8_linear_codes(
     gate_up: bool = False,
     out_dtype: torch.dtype = torch.bfloat16,
 ) -> Tensor:
-    """int8_linear() of rows that quantize_rows() made."""
+    """int8_linear() for rows from quantize_rows()."""
     return torch.ops.octet.int8_linear_codes(
         codes, scales, weight, weight_scale, bias, gate_up, out_dtype
     )
 
 
 def int8_mm(a: Tensor, b: Tensor) -> Tensor:
-    """a [m, k] times b [k, n] in int8, exactly, as int32: what torch._int_mm returns."""
+    """a [m, k] times b [k, n] in int8, exactly, as int32, like torch._int_mm."""
     return torch.ops.octet.int8_mm(a, b)
 

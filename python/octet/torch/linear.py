@@ -1,4 +1,4 @@
-"""Int8Linear: a linear of INT8 rows, in the place of an `nn.Linear`."""
+"""Int8Linear: a linear with INT8 rows that replaces an `nn.Linear`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Int8Linear(nn.Linear):
 
     Buffers: `weight` int8 [out_features, in_features], `weight_scale` float32 [out_features, 1],
     `pre_quant_scale` float32 [in_features] or None. The state dict is in ComfyUI's dialect
-    int8_tensorwise, with the tensor `comfy_quant` beside them; a floating-point `weight` that is
+    int8_tensorwise, with the additional tensor `comfy_quant`; a floating-point `weight` that is
     loaded is quantized with the module's recipe. It is an `nn.Linear` so that adapters find it.
     """
 
@@ -46,7 +46,7 @@ class Int8Linear(nn.Linear):
         *,
         recipe: str | Recipe = "convrot",
     ) -> None:
-        """All zeros, to be loaded; `dtype` is that of the bias and of what dequantize() gives."""
+        """All zeros, to be loaded; `dtype` is that of the bias and of dequantize()'s result."""
         nn.Module.__init__(self)
         self.in_features, self.out_features = in_features, out_features
         self.recipe = parse_recipe(recipe)
@@ -55,7 +55,7 @@ class Int8Linear(nn.Linear):
         self.float_dtype = dtype or torch.get_default_dtype()
         self.shared: SharedInput | None = None
         self.place = 0  # among those that share the input
-        with torch.inference_mode(False):  # whose tensors could not say that they were changed
+        with torch.inference_mode(False):  # its tensors do not count their changes
             codes = torch.zeros((out_features, in_features), dtype=torch.int8, device=device)
             scales = torch.zeros((out_features, 1), dtype=torch.float32, device=device)
             zeros = torch.zeros(out_features if bias else 0, dtype=self.float_dtype, device=device)
@@ -82,7 +82,7 @@ class Int8Linear(nn.Linear):
 
     @torch.no_grad()
     def quantize_weight(self, weight: Tensor, name: str = "weight") -> None:
-        """Takes a floating-point weight, on its device; as in Octet's files, to the bit."""
+        """Quantizes a floating-point weight on its device, to the same bits as in Octet's files."""
         _check_shape(weight, (self.out_features, self.in_features), name)
         device = weight.device
         if weight.is_meta:
@@ -104,7 +104,7 @@ class Int8Linear(nn.Linear):
         return self.product(x)
 
     def product(self, x: Tensor) -> Tensor:
-        """y of this linear alone."""
+        """y of only this linear."""
         buffers = self._buffers
         if self.full_precision:
             note_fallback(f"{self.in_features} x {self.out_features} linear", self.path)
@@ -119,7 +119,7 @@ class Int8Linear(nn.Linear):
         )
 
     def dequantize(self, dtype: torch.dtype | None = None) -> Tensor:
-        """The weight in floating point, for activations as they are."""
+        """The weight in floating point, for activations without a transform."""
         return dequantize_rows(
             *(self.weight, self.weight_scale, self.pre_quant_scale, self.rotation_group),
             dtype or self.float_dtype,
@@ -236,7 +236,7 @@ class Int8Linear(nn.Linear):
             self.quantize_weight(here, prefix + "weight")
             return
         if "weight_scale" not in given:
-            return  # told as missing
+            return  # reported as missing
         marker = Marker()
         if "comfy_quant" in given:
             marker = dialect.read_marker(given["comfy_quant"], prefix + "comfy_quant")
@@ -252,7 +252,7 @@ class Int8Linear(nn.Linear):
             refuse(
                 "comfy_quant",
                 f"{prefix}comfy_quant: a rotation within groups of {marker.group} does not fit "
-                f"{self.in_features} inputs, or stands beside pre_quant_scale",
+                f"{self.in_features} inputs, or there is a pre_quant_scale as well",
             )
         scales = scales.float().reshape(-1, 1).expand(self.out_features, 1).contiguous()
         dialect.check_scales(scales, prefix + "weight_scale")
@@ -276,7 +276,7 @@ def _check_shape(tensor: Tensor, shape: tuple[int, ...], name: str) -> None:
 
 
 def _loaded(target: Tensor, value: Tensor, assign: bool) -> Tensor:
-    """Copied into the target, or in its place: where that is asked for, or it has no memory."""
+    """Copied into the target, or replacing it if that is requested or it has no memory."""
     if not (assign or target.is_meta):
         with torch.no_grad():
             return target.copy_(value)

@@ -1,4 +1,4 @@
-"""Whole models: their linears into INT8 and back, and what became of them."""
+"""Whole models: converts their linears to INT8 and back, and describes them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from octet.torch.linear import Int8Linear
 from octet.torch.selection import Filter, Selection, linears_of
 from octet.torch.shared import SharedInput
 
-# Linears that share an input, by their names within one module; the first that fit are taken. The
-# first line is for blocks that compute attention and feed-forward side by side.
+# Linears that share an input, by their names within one module; the first match is used. The first
+# line is for blocks that compute attention and feed-forward side by side.
 _GROUPS = (
     ("attn.to_q", "attn.to_k", "attn.to_v", "proj_mlp"),
     ("to_q", "to_k", "to_v", "to_gate"),
@@ -29,7 +29,7 @@ _GROUPS = (
     ("q", "k", "v"),
     *(names[:2] for names in swiglu.NAMES),
 )
-# Where q has another input than k and v.
+# If q has another input than k and v.
 _CROSS_ATTENTION = ("attn2", "cross_attn", "cross_attention")
 
 
@@ -39,10 +39,10 @@ def quantize_(
     filter: Filter = None,
     fuse: bool = True,
 ) -> nn.Module:
-    """Puts the large linears of a model into INT8, in place, and returns the model.
+    """Converts the large linears of a model to INT8, in place, and returns the model.
 
     recipe: "convrot" (rotated within groups of 256, or of as many as fit), "convrot:64", "rowwise".
-    filter: which linears; a function of name and linear, or names with * (those that begin with !
+    filter: which linears: a function of name and linear, or names with * (those that begin with !
     are left out). None: the linears within repeated blocks, see octet.torch.selection.
     fuse: linears that share an input become one product. The state dict is the same either way.
     """
@@ -58,7 +58,7 @@ def quantize_(
     if "" in chosen:
         return Int8Linear.from_linear(model, recipe)
     places = _places(model)
-    while chosen:  # one after the other, so that the weights of each are gone before the next
+    while chosen:  # one by one, so that the weights of each are gone before the next
         _, linear = chosen.popitem()
         made = Int8Linear.from_linear(linear, recipe)
         for parent, name in places.pop(linear):
@@ -69,7 +69,7 @@ def quantize_(
 
 
 def dequantize_(model: nn.Module) -> nn.Module:
-    """Puts nn.Linear with the dequantized weights in the places of all Int8Linear."""
+    """Replaces every Int8Linear with an nn.Linear that has the dequantized weights."""
     if _is_int8(model):
         return model.to_linear()
     for module in model.modules():
@@ -83,7 +83,7 @@ def dequantize_(model: nn.Module) -> nn.Module:
 
 
 def fuse_(model: nn.Module) -> nn.Module:
-    """One product for INT8 linears of a model that share an input; quantize_() calls it."""
+    """Makes one product of INT8 linears that share an input; quantize_() calls it."""
     for name, module in model.named_modules():
         for names in _GROUPS:
             if len(names) == 3 and _crosses(name, module):
@@ -129,7 +129,7 @@ def _is_int8(module: nn.Module | None) -> bool:
 
 
 def _places(model: nn.Module) -> dict[nn.Module, list[tuple[nn.Module, str]]]:
-    """Where the linears are: in their parents, under their names; some in several places."""
+    """Where the linears are: by parent and name; some are in several places."""
     places: dict[nn.Module, list[tuple[nn.Module, str]]] = {}
     for parent in model.modules():
         for name, child in parent._modules.items():
@@ -139,7 +139,7 @@ def _places(model: nn.Module) -> dict[nn.Module, list[tuple[nn.Module, str]]]:
 
 
 def describe_linears(model: Any) -> list[Row]:
-    """Rows of octet.report(): all linears, those in INT8 and those that were kept. Of a pipeline,
+    """Rows of octet.report(): all linears, those in INT8 and those that were kept. For a pipeline,
     those of its parts that have any in INT8."""
     if isinstance(model, nn.Module):
         return list(_rows(model))

@@ -1,11 +1,11 @@
 """The ops `torch.ops.octet.*`: schemas, kernels of CPU and CUDA, shapes, autocast, gradients.
 
 They are plain registrations: the decorator `torch.library.custom_op` adds 2.5 us to each call, 6
-where gradients are on (torch 2.15, a Xeon). torch's dispatcher takes as much again (2.4 us, an
-H200's host), so `functional.py` goes around it where nothing in it would act.
+with gradients on (torch 2.15, a Xeon). torch's dispatcher takes as much again (2.4 us, an H200's
+host), so `functional.py` bypasses it where nothing in it would act.
 
-Gradients are those of the linear in floating point, with the weight's values (x's rounding counts
-as none): enough to train what lies around frozen INT8 linears.
+Gradients are those of the linear in floating point, with the weight's values (the rounding of x is
+ignored): enough to train what surrounds frozen INT8 linears.
 """
 
 from __future__ import annotations
@@ -80,11 +80,11 @@ _same_bits = True
 
 
 def same_bits_when_compiled(enable: bool = True) -> None:
-    """Whether torch.compile rounds what lies between INT8 linears as eager mode does (the default).
+    """Whether torch.compile rounds between INT8 linears as eager mode does (the default).
 
     Inductor keeps bfloat16 values in float32 between the ops that it fuses, so that a model's bits
-    change when it is compiled. When it meets an op of this library, its setting for that,
-    `torch._inductor.config.emulate_precision_casts`, is turned on, for the whole process.
+    change when it is compiled. When it meets an op of this library, its setting against that,
+    `torch._inductor.config.emulate_precision_casts`, is turned on for the whole process.
     """
     global _same_bits
     _same_bits = enable
@@ -209,7 +209,7 @@ class _Linear(torch.autograd.Function):
 
 
 def _wants_gradient(x: Tensor, biases: Sequence[Tensor]) -> bool:
-    check_tensor("x", x)  # torch takes None for a tensor that is undefined
+    check_tensor("x", x)  # torch treats None as an undefined tensor
     return torch.is_grad_enabled() and (
         x.requires_grad or any(bias.requires_grad for bias in biases)
     )

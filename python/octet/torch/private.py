@@ -1,8 +1,8 @@
-"""Names of torch that it does not document, each looked up once, here and nowhere else.
+"""Undocumented names of torch, each looked up once, here and nowhere else.
 
-A torch that lacks one takes the public way that stands beside it. Without the three that tell of
-modes, transforms and profilers, every call goes through torch's dispatcher, 2.4 us longer; without
-those that make tensors, `new_empty()` does. What has no other way is an ImportError.
+If torch lacks one, the public alternative next to it is used. Without the three that report modes,
+transforms and profilers, every call goes through torch's dispatcher, 2.4 us longer; without those
+that make tensors, `new_empty()` does. A name without an alternative is an ImportError.
 Attributes of nn.Module that its subclasses have always shared (`_buffers`, `_modules`, `_apply`,
 hooks) are used where they are needed.
 """
@@ -28,7 +28,7 @@ def _find(path: str, otherwise: Any = _NO_OTHER_WAY) -> Any:
         if otherwise is _NO_OTHER_WAY:
             raise ImportError(
                 f"octet.torch needs torch.{path}, which torch {torch.__version__} lacks; expected "
-                "one that has it, as 2.15 does; install such a torch, or a newer Octet"
+                "a torch that has it, such as 2.15; install one, or a newer Octet"
             ) from None
         return otherwise
 
@@ -50,27 +50,27 @@ def _plain_check(condition: bool, message: Callable[[], str]) -> None:
 current_stream = _find("_C._cuda_getCurrentRawStream", _public_stream)
 current_device = _find("_C._cuda_getDevice", torch.cuda.current_device)
 
-# As Inductor's code does: a third of what torch.empty() costs.
+# As in Inductor's code: a third of the cost of torch.empty().
 empty_strided_cpu = _find("_C._dynamo.guards._empty_strided_cpu", None)
 empty_strided_cuda = _find("_C._dynamo.guards._empty_strided_cuda", None)
 
 is_any_autocast_enabled = _find("_C._is_any_autocast_enabled", _public_autocast)
 _is_tracing = _find("_C._is_tracing", torch.jit.is_tracing)
-# Who cannot ask has to expect one.
+# If it cannot be asked, assume that there is one.
 _count_modes = _find("_C._len_torch_dispatch_stack", lambda: 1)
 _innermost_transform = _find("_C._functorch.peek_interpreter_stack", lambda: "unknown")
 _is_profiling = _find("autograd._profiler_enabled", lambda: True)
 
-check = _find("_check", _plain_check)  # which may be of sizes that are symbols
+check = _find("_check", _plain_check)  # sizes may be symbols
 below_autograd = _find("_C._AutoDispatchBelowAutograd")
 
 
-# Tensors whose address is that of their numbers. Others may keep them elsewhere.
+# Tensors whose address is that of their numbers; other classes may keep them elsewhere.
 PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 def is_plain(x: torch.Tensor) -> bool:
-    """Whether a kernel may be called as it is: no mode, transform, trace, autocast or gradient."""
+    """Whether a kernel may be called directly: no mode, transform, trace, autocast or gradient."""
     return (
         type(x) in PLAIN
         and (x.is_cpu or x.is_cuda)
@@ -85,7 +85,7 @@ def is_plain(x: torch.Tensor) -> bool:
 
 
 def without_autocast(device_type: str) -> Callable[[], AbstractContextManager[Any]]:
-    """Makes contexts in which calls do not come back to the kernel for autocast."""
+    """Makes contexts in which calls do not return to the kernel for autocast."""
     key = _find(f"_C.DispatchKey.Autocast{device_type.upper()}", None)
     key_set, exclude = _find("_C.DispatchKeySet", None), _find("_C._ExcludeDispatchKeyGuard", None)
     if None in (key, key_set, exclude):
@@ -94,7 +94,7 @@ def without_autocast(device_type: str) -> Callable[[], AbstractContextManager[An
 
 
 def round_as_eager_mode() -> None:
-    """Tells Inductor, where it is at work, not to keep float32 between the ops that it fuses."""
+    """Tells Inductor, if it is compiling, not to keep float32 between the ops that it fuses."""
     config = sys.modules.get("torch._inductor.config")
     if not getattr(config, "emulate_precision_casts", True):
         config.emulate_precision_casts = True

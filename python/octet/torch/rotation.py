@@ -1,4 +1,4 @@
-"""The rotation of ConvRot in torch, to make floating point of a weight again.
+"""The rotation of ConvRot in torch, to turn a weight back into floating point.
 
 The engine rotates activations and weights itself; this is for what only torch can do, such as
 gradients and dequantized weights, and follows the same definition.
@@ -13,7 +13,7 @@ from torch import Tensor
 def rotate(x: Tensor, group: int) -> Tensor:
     """x H within groups of the last dimension, in float32; H is symmetric and its own inverse.
 
-    With the sums of the engine, in its order: the same bits.
+    With the engine's sums, in its order: the same bits.
     """
     shape, x = x.shape, x.float()
     distance, factor = 1, 1.0
@@ -33,7 +33,7 @@ def dequantize_rows(
     rotation_group: int,
     dtype: torch.dtype,
 ) -> Tensor:
-    """The weight in floating point, for activations as they are."""
+    """The weight in floating point, for activations without a transform."""
     values = weight.float() * weight_scale.float().reshape(-1, 1)
     if rotation_group:
         values = rotate(values, rotation_group)

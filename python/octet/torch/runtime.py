@@ -1,8 +1,8 @@
-"""The engine's calls on torch tensors: checked, on the caller's stream, in memory of torch.
+"""The engine's calls on torch tensors: checked, on the caller's stream, in torch's memory.
 
-Every microsecond here is paid for each linear of a model. So what is known of a weight is checked
-once and kept on the weight's tensor object, as `Rows`: another object, address or (where something
-was copied) version makes a new one. It goes away with the tensor, which an address would not tell.
+Every microsecond here is paid for each linear of a model. So a weight is checked once, and the
+result kept on its tensor object, as `Rows`: another object, address or (if something was copied)
+version makes a new one. It is freed with the tensor; a table by address would not notice that.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from octet.torch import dialect
 from octet.torch.private import current_device, current_stream
 from octet.torch.private import empty_strided_cpu, empty_strided_cuda
 
-# Of activations, outputs and biases, with the engine's numbers.
+# Dtypes of activations, outputs and biases, with the engine's numbers.
 DTYPES = {getattr(torch, name): code for name, code in checks.FLOATS.items()}
-_HOST = -1  # what Tensor.get_device() says of CPUs
+_HOST = -1  # what Tensor.get_device() returns for CPUs
 _data_ptr = Tensor.data_ptr
 
 _engines: dict[int, _octet.Device] = {}
@@ -46,7 +46,7 @@ def engine(index: int) -> _octet.Device:
     return device
 
 
-# A child has none of the threads of its parent's engines.
+# A child process lacks the threads of its parent's engines.
 os.register_at_fork(after_in_child=_engines.clear)
 
 
@@ -60,13 +60,13 @@ def engine_of(tensor: Tensor) -> _octet.Device:
 
 @cache
 def allocator(index: int) -> Callable[[int], Tensor]:
-    """Makes bytes on a device."""
+    """Allocates bytes on a device."""
     device = "cpu" if index == _HOST else f"cuda:{index}"
     return partial(torch.empty, dtype=torch.uint8, device=device)
 
 
 class Rows:
-    """A weight of one or more consecutive parts, checked, in the form that the engine takes."""
+    """A weight of one or more consecutive parts, checked, in the engine's form."""
 
     __slots__ = (
         *("others", "ids", "addresses", "versions", "options", "held", "engine", "index", "device"),
@@ -81,7 +81,7 @@ class Rows:
         """`tensors`: parts of the weight, as many scales, as many biases or none, smooth or none;
         `options`: the number of parts, whether there are biases, rotation group, gate_up."""
         parts, biased, self.group, self.gate_up = options
-        # Not the first tensor, which keeps this object: it would be freed by the collector alone.
+        # Not the first tensor, which keeps this object: only the collector could free the cycle.
         self.others, self.options = tensors[1:], options
         self.ids = list(map(id, self.others))
         weights, scales = tensors[:parts], tensors[parts : 2 * parts]
@@ -92,15 +92,15 @@ class Rows:
         self.device = weights[0].device
         if not isinstance(self.gate_up, bool):
             refuse("gate_up", f"`gate_up` is {self.gate_up!r}; expected True or False")
-        for tensor in tensors:  # addresses say nothing of it
+        for tensor in tensors:  # addresses do not show it
             if tensor.is_neg():
-                checks.wrong_value("weight", tensor, "numbers as they lie in memory: resolve_neg()")
+                checks.wrong_value("weight", tensor, "no negative view; call resolve_neg()")
         _check_parts(weights, scales, biases, smooth, self.device)
         self.addresses = [checks.check_memory("weight", tensor) for tensor in tensors]
         self.n, self.k = sum(weight.shape[0] for weight in weights), weights[0].shape[1]
         self.outputs = self.n // 2 if self.gate_up else self.n
         if self.gate_up and (biased or self.n % 2):
-            checks.wrong_value("weight", weights[0], "as many gate as up rows, and no bias")
+            checks.wrong_value("weight", weights[0], "as many gate rows as up rows, and no bias")
         checks.check_rotation(self.group, self.k)
         self.engine, self.index = engine_of(weights[0]), weights[0].get_device()
 
@@ -119,8 +119,8 @@ class Rows:
         self.versions = [None if tensor.is_inference() else tensor._version for tensor in copied]
 
     def fits(self, tensors: tuple[Tensor, ...], options: tuple[int, bool, int, bool]) -> bool:
-        """Whether it was made of these, and they are what they were."""
-        # Comparing tensors would compare their elements. What is none has another id.
+        """Whether it was made from these tensors, and they are unchanged."""
+        # Comparing tensors would compare their elements. None has another id.
         if options != self.options or list(map(id, tensors[1:])) != self.ids:
             return False
         if list(map(_data_ptr, tensors)) != self.addresses:
@@ -146,14 +146,14 @@ class Rows:
         return tensor if dense.data_ptr() == tensor.data_ptr() else self._hold(dense)
 
     def _joined(self, parts: tuple[Tensor, ...]) -> Tensor:
-        """One tensor of all parts: the first one's memory where they lie one after the other."""
+        """One tensor of all parts, in place if they lie one after the other in memory."""
         first = parts[0].detach()
         if len(parts) == 1:
             return first
         if not adjoin(parts):
             return self._hold(torch.cat([part.detach() for part in parts]))
         size = (sum(part.shape[0] for part in parts), *first.shape[1:])
-        return first.as_strided(size, _dense_strides(size))  # that of a single row may be any
+        return first.as_strided(size, _dense_strides(size))  # a single row may have any stride
 
     def _joined_scales(self, weights: tuple[Tensor, ...], scales: tuple[Tensor, ...]) -> Tensor:
         """F32, one for each row, or one for all."""
@@ -220,11 +220,11 @@ def _check_parts(
         checks.check_device("weight", weight, device)
         checks.check_device("weight_scale", scale, device)
         if weight.shape[1] != weights[0].shape[1] or not weight.numel():
-            checks.wrong_value("weight", weight, "[outputs, inputs], none of them 0")
+            checks.wrong_value("weight", weight, "[outputs, inputs], neither of them 0")
         if not scale.is_floating_point():
             checks.wrong_type("weight_scale", scale, "float32")
         if scale.numel() not in (1, weight.shape[0]):
-            checks.wrong_value("weight_scale", scale, f"1 or {weight.shape[0]} of them")
+            checks.wrong_value("weight_scale", scale, f"1 or {weight.shape[0]} scales")
     for weight, bias in zip(weights, biases):
         checks.check_floating("bias", bias)
         checks.check_device("bias", bias, device)
@@ -237,7 +237,7 @@ def _check_parts(
 
 
 def rows_of(tensors: tuple[Tensor, ...], options: tuple[int, bool, int, bool]) -> Rows:
-    """What is kept on the first tensor, or made now."""
+    """The Rows kept on the first tensor, or new ones."""
     first = tensors[0]
     kept = "_octet_rows" if options[0] == 1 else "_octet_joined_rows"
     rows = getattr(first, kept, None)
@@ -253,13 +253,13 @@ def rows_of(tensors: tuple[Tensor, ...], options: tuple[int, bool, int, bool]) -
 
 
 def forget_rows(weight: Tensor) -> None:
-    """What is kept on it: it is about to change."""
+    """Drops the Rows of a tensor that is about to change."""
     for kept in ("_octet_rows", "_octet_joined_rows"):
         vars(weight).pop(kept, None)
 
 
 def matrix(x: Tensor, k: int) -> tuple[Tensor, int, int]:
-    """x as a matrix of k columns, which is copied where the engine cannot read it; rows; stride."""
+    """x as a matrix of k columns, copied if the engine cannot read it; its rows; its stride."""
     if x.is_contiguous():
         return x, x.numel() // k, k
     if x.dim() != 2:
@@ -270,7 +270,7 @@ def matrix(x: Tensor, k: int) -> tuple[Tensor, int, int]:
 
 
 def linear(x: Tensor, rows: Rows, out_dtype: torch.dtype | None) -> Tensor:
-    """y = x W^T of quantized x, with the bias or swiglu of `rows`."""
+    """y = x W^T with quantized x, and the bias or swiglu of `rows`."""
     dtype, shape, index = x.dtype, x.shape, rows.index
     if dtype not in DTYPES:
         checks.check_floating("x", x)
@@ -298,13 +298,13 @@ def multiply(
     dtype: torch.dtype,
     stepwise: bool = False,
 ) -> tuple[Tensor, int, str]:
-    """y, its rows and the kernel: x, of that shape, quantized and times the weight, on the device
-    of that number. All of them fit; y may be empty."""
+    """y, its rows and the kernel: x, of that shape, quantized and multiplied by the weight, on the
+    device with that number. All shapes fit; y may be empty."""
     k, x_dtype = shape[-1], x.dtype
     x, m, stride = (x, x.numel() // k, k) if x.is_contiguous() else matrix(x, k)
     if index == _HOST:
         make = empty_strided_cpu
-    else:  # what makes it on a GPU, makes it on the current one
+    else:  # allocation is on the current GPU
         make = empty_strided_cuda if current_device() == index else None
     size, strides = (m, columns), (columns, 1)
     if len(shape) != 2:
@@ -337,7 +337,7 @@ def multiply(
 def adjoin(tensors: Sequence[Tensor]) -> bool:
     """Whether they lie one after the other, as one tensor would."""
     first, end = tensors[0], tensors[0].data_ptr()
-    # Neighbours by chance, of different storages, are not one tensor.
+    # Neighbours by chance, in different storages, are not one tensor.
     storage = first.untyped_storage().data_ptr()
     for tensor in tensors:
         adjoins = tensor.data_ptr() == end and tensor.untyped_storage().data_ptr() == storage

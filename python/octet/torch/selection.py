@@ -1,8 +1,8 @@
 """Which linears of a model become INT8.
 
-By default those that do the work of a transformer: the linears within its repeated blocks, but for
-those that make few numbers of many (conditioning, modulation, norms, routing), which cost little
-and on which all tokens depend. Embeddings, projections into and out of the model stay as they are.
+By default those that do most of the work: the linears within the repeated blocks, except those for
+conditioning, modulation, norms and routing, which cost little and on which all tokens depend.
+Embeddings and the projections into and out of the model stay as they are.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from octet.torch.runtime import DTYPES
 Filter = Union[Callable[[str, nn.Linear], bool], str, Iterable[str], None]
 
 _SMALLEST_SIDE = 16
-_SMALLEST_SHARE = 256  # of the largest weight's size, the least worth a product in INT8
+_SMALLEST_SHARE = 256  # weights this many times smaller than the largest are not worth INT8
 # Names, or parts of names between underscores, of what conditions a block.
 _CONDITIONING = re.compile(
     r"(^|_)(norm\d*|layernorm|ln\d*|mod\d*|modulations?|ada(?!pt)\w*|time\w*|temb|emb|embeds?|"
@@ -30,7 +30,7 @@ _CONDITIONING = re.compile(
 
 
 def linears_of(model: nn.Module) -> dict[str, nn.Linear]:
-    """All plain ones, by their first name; subclasses may compute something else."""
+    """All plain linears, by their first name; subclasses may compute something else."""
     return {name: module for name, module in model.named_modules() if type(module) is nn.Linear}
 
 
@@ -72,11 +72,11 @@ class Selection:
         return kept or self.obstacle(linear)
 
     def obstacle(self, linear: nn.Linear) -> str:
-        """Why it cannot be INT8 though it was chosen."""
+        """Why it cannot be INT8 although it was chosen."""
         if linear.weight.dtype not in DTYPES:
             return f"its weight is {linear.weight.dtype}"
         if linear._forward_hooks or linear._forward_pre_hooks or hasattr(linear, "_hf_hook"):
-            return "its calls are watched by hooks; quantize before they are added"
+            return "its calls have hooks; quantize before they are added"
         if linear.weight.is_meta and not self._without_weights:
             return "its weight is not loaded"
         return ""
@@ -85,19 +85,19 @@ class Selection:
         if min(linear.in_features, linear.out_features) < _SMALLEST_SIDE:
             return self._by_name(name) or "small"
         if linear.weight.numel() < self._smallest:
-            return self._by_name(name) or "small beside the others"
+            return self._by_name(name) or "small compared with the others"
         return self._by_name(name)
 
     def _by_name(self, name: str) -> str:
         if self._lists and not name.startswith(self._lists):
-            return "outside of the repeated blocks"
+            return "outside the repeated blocks"
         if any(_CONDITIONING.search(part) for part in name.split(".")):
             return "conditioning, by its name"
         return ""
 
 
 def _asked(filter: Filter) -> tuple[Callable[[str, nn.Linear], bool] | None, list[str]]:
-    """What is asked for in place of the default (or None), and names to leave out of it."""
+    """What is requested instead of the default (or None), and names to leave out."""
     if filter is None:
         return None, []
     if callable(filter):

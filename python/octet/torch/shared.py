@@ -4,12 +4,12 @@ A model calls `to_q(x)`, `to_k(x)` and `to_v(x)` one after the other. The first 
 the rows of all three, which lie one after the other in memory; the others find their columns, as
 long as they are called with the same tensor object, unchanged. The last one leaves nothing behind.
 
-Nothing says beforehand that they will be: in cross-attention k and v see another input. Then those
-that had x and those that had not part for good, and each kind goes on by itself. Results are the
-same in all cases.
+Whether they will be is not known beforehand: in cross-attention k and v see another input. Then
+those that had x and those that had not are separated for good, and each group continues by itself.
+Results are the same in all cases.
 
-Tensors made in torch.inference_mode() do not count their changes, nor can a compiled graph ask: x
-must not be changed in place between these calls there.
+Tensors made in torch.inference_mode() do not count their changes, and a compiled graph cannot ask:
+there x must not be changed in place between these calls.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from octet.torch.functional import int8_linear_parts
 from octet.torch.private import current_stream, is_any_autocast_enabled
 from octet.torch.runtime import adjoin
 
-# Products in a row of which not all members took their part. One may be due to an exception in the
-# model; more of them mean that some members are never called.
+# Consecutive products of which not all members took their part. One may be due to an exception in
+# the model; more mean that some members are never called.
 _PATIENCE = 2
 
 
 class _Plan(NamedTuple):
-    """Who shares with whom, for each member; replaced as a whole, since threads read it."""
+    """Which members share; replaced as a whole, since threads read it."""
 
     kinds: tuple[int, ...]  # members of one kind share
     mates: tuple[tuple[int, ...], ...]  # of each member: all of its kind, in order
@@ -49,14 +49,14 @@ class _Run:
 
 
 def _state(x: Tensor) -> tuple[Any, ...]:
-    """What a product depends on beside the tensor object itself."""
+    """What a product depends on besides the tensor object itself."""
     version = 0 if x.is_inference() else x._version
     stream = current_stream(x.get_device()) if x.is_cuda else 0
     return version, stream, torch.is_grad_enabled(), is_any_autocast_enabled()
 
 
 class SharedInput:
-    """Int8Linears of equal inputs, which share it until they are seen with different ones."""
+    """Int8Linears that share an input until they are called with different ones."""
 
     def __init__(self, members: list[nn.Linear]) -> None:
         self.members = members
@@ -69,7 +69,7 @@ class SharedInput:
         self.join()
 
     def mates_of(self, place: int) -> list[nn.Linear]:
-        """Those that one product serves, this member among them."""
+        """The members that share one product with this member, itself included."""
         return [self.members[mate] for mate in self.plan.mates[place]]
 
     def product(self, place: int, x: Tensor) -> Tensor:
@@ -86,7 +86,7 @@ class SharedInput:
             try:
                 y = self._multiply(mates, x)
             except RuntimeError:
-                # One of them is elsewhere, such as offloaded; or x is wrong, which this one says.
+                # One of them is elsewhere, such as offloaded; or x is wrong, and this call says so.
                 return self.members[place].product(x)
             # Not plain views: autograd would refuse to change several of one call in place.
             sizes = [self.members[mate].out_features for mate in mates]
@@ -105,7 +105,7 @@ class SharedInput:
         return self.product(place, x)
 
     def _traced_product(self, place: int, x: Tensor) -> Tensor:
-        """The same while torch.compile traces: who finds what is settled in the trace."""
+        """The same while torch.compile traces: the trace settles who finds what."""
         kind = self.plan.kinds[place]
         if kind in self.traced:
             seen, y, left = self.traced.pop(kind)
@@ -129,8 +129,8 @@ class SharedInput:
         return y.narrow(-1, self.plan.starts[place], self.members[place].out_features)
 
     def _give_up(self, place: int, left: int) -> None:
-        """A product was left while members waited for it: because this one has another input, or
-        because it came back before them."""
+        """A product was abandoned while members waited for it: this one has another input, or was
+        called again before them."""
         if not left >> place & 1:
             self.unfinished += 1
             if self.unfinished < _PATIENCE:
@@ -139,7 +139,7 @@ class SharedInput:
         self.join()
 
     def _part_ways(self, left: int) -> None:
-        """Those that are left become a kind of their own."""
+        """The remaining members become a kind of their own."""
         plan = self.plan
         kind = max(plan.kinds) + 1
         kinds = [kind if left >> place & 1 else its for place, its in enumerate(plan.kinds)]
@@ -153,8 +153,8 @@ class SharedInput:
 
     @torch.no_grad()
     def join(self) -> None:
-        """Puts the tensors of those that share one after the other in memory. To be called when
-        members were moved or loaded; each is whole by itself all the time."""
+        """Puts the tensors of members that share one after the other in memory. Call it after
+        members were moved or loaded; each is complete by itself at all times."""
         self.runs.clear()
         kinds, places = self.plan.kinds, range(len(self.members))
         mates = [[o for o in places if kinds[o] == kind] for kind in kinds]
@@ -170,7 +170,7 @@ class SharedInput:
                 if members[0].bias is not None:
                     _lay_out([member._parameters for member in members], "bias")
 
-    # Products under way are of this process and these objects alone.
+    # Unfinished products belong to this process and these objects.
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "runs": {}, "traced": {}}
 

@@ -2,9 +2,9 @@
 
 The product of the gate and the up projection then ends in silu(gate) * up, and nothing of twice the
 hidden width is ever written. A block is recognised by what it computes, with small stand-ins for
-its three linears, not by the name of its class. It then gets a class of its own with another
-`forward`, the same for all blocks of its kind: torch.compile tells functions of instances apart,
-and would compile each block of a model anew.
+its three linears, not by the name of its class. It then gets a class with another `forward`, the
+same for all blocks of its kind: torch.compile tells functions of instances apart, and would compile
+each block of a model separately.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NAMES = (
 
 
 def _random(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
-    """Whatever the default device and dtype are."""
+    """Independent of the default device and dtype."""
     return torch.randn(shape, generator=generator, device="cpu", dtype=torch.float32)
 
 
@@ -49,14 +49,14 @@ class _StandIn(nn.Linear):
 
 @torch.no_grad()
 def computes_swiglu(block: nn.Module, names: tuple[str, str, str]) -> bool:
-    """Whether block(x) = down(silu(gate(x)) * up(x)) and nothing else."""
+    """Whether block(x) is exactly down(silu(gate(x)) * up(x))."""
     kept = {name: block._modules[name] for name in names}
     gate, up, down = stands = _StandIn(8, 12), _StandIn(8, 12), _StandIn(12, 8)
     x = _random((2, 3, 8), torch.Generator().manual_seed(5))
     try:
         block._modules.update(zip(names, stands))
         y = type(block).forward(block, x)
-    except Exception:  # it wants other arguments or sizes: another kind of block
+    except Exception:  # it takes other arguments or sizes: another kind of block
         return False
     finally:
         block._modules.update(kept)
@@ -122,7 +122,7 @@ def _can_share(gate: nn.Module, up: nn.Module) -> bool:
 
 
 def _is_plain_int8(module: nn.Module | None) -> bool:
-    """Not wrapped by an adapter, and with nobody watching its calls."""
+    """Not wrapped by an adapter, and without hooks."""
     return type(module) is Int8Linear and not (
         module._forward_hooks or module._forward_pre_hooks or "forward" in module.__dict__
     )
@@ -133,7 +133,7 @@ def fuse(block: nn.Module, names: tuple[str, str, str]) -> None:
 
 
 def unfuse(block: nn.Module) -> None:
-    """Its own class again."""
+    """Restores its own class."""
     base = getattr(type(block), "swiglu_of", None)
     if base is not None:
         block.__class__ = base

@@ -6,8 +6,8 @@
 // The int32 accumulators of a task live in an L2-sized scratch between k blocks, one mr x nr tile
 // after the other. After the last k block a tile goes through the epilogue while it is still in L1.
 //
-// The next panel of b, the next k block of a and the lines of the output are asked for in advance,
-// by the microkernel while it multiplies (see Ahead). On two cores of an Emerald Rapids Xeon, AMX,
+// The next panel of b, the next k block of a and the lines of the output are prefetched by the
+// microkernel while it multiplies (see Ahead). On two cores of an Emerald Rapids Xeon, AMX,
 // m = 512, n = 4608, k = 12288, that took 24 ms, without it 30, configurations interleaved.
 #include "cpu/gemm/driver.h"
 
@@ -34,7 +34,7 @@ struct Blocks {
   int64_t k_block;
 };
 
-// Large blocks reuse the caches best; smaller ones when the threads would run out of tasks.
+// Large blocks reuse the caches best; smaller ones if the threads would run out of tasks.
 Blocks choose_blocks(const Int8MicroKernel& kernel, const GemmProblem& problem, int threads) {
   const int64_t m_panels = ceil_div(problem.m, kernel.mr);
   const int64_t n_panels = ceil_div(problem.n, kernel.nr);
@@ -49,7 +49,7 @@ Blocks choose_blocks(const Int8MicroKernel& kernel, const GemmProblem& problem, 
   while (tasks() < threads && blocks.m_panels > 1) blocks.m_panels = ceil_div(blocks.m_panels, 2);
   blocks.m_tasks = ceil_div(m_panels, blocks.m_panels);
   blocks.n_tasks = ceil_div(n_panels, blocks.n_panels);
-  // Equal k blocks: a short last one would pay for a pass over the accumulators and do little work.
+  // Equal k blocks: a short last one would cost a pass over the accumulators and do little work.
   const int64_t k = padded_k(kernel, problem.k);
   const int64_t passes = std::max<int64_t>(1, ceil_div(k, kernel.k_block));
   blocks.k_block = std::max<int64_t>(round_up(ceil_div(k, passes), kernel.k_step), kernel.k_step);
@@ -109,7 +109,7 @@ Ahead::Stream spread(const int8_t* at, int64_t bytes, int64_t steps) {
   return {at, steps > 0 ? ceil_div(bytes, steps * kLine) : 0};
 }
 
-// Accumulators of kernels with an activation offset begin at what cancels it.
+// Accumulators of kernels with an activation offset start at the value that cancels it.
 void start_accumulators(const Job& job, int64_t n_panel, int32_t* acc) {
   const int32_t* starts = job.starts + n_panel * job.kernel.nr;
   for (int i = 0; i < job.kernel.mr; ++i) {

@@ -1,6 +1,6 @@
 // A microkernel multiplies one panel of activations by one panel of weights with one instruction
 // set: acc[mr][nr] (+)= sum over k of a[mr][k] * b[nr][k]. Everything around it (blocking, threads,
-// packing, the epilogue) is the driver's and is written once.
+// packing, the epilogue) is in the driver, written once.
 //
 // Packed layouts, for k padded with zeros to a multiple of k_step:
 //   a  [k block] [m / mr] [block / a_group] [mr] [a_group]     activations, packed in each call
@@ -17,9 +17,9 @@
 
 namespace octet::cpu {
 
-// Memory that will be needed soon. A fast kernel asks for it while it multiplies, a few cache lines
-// per k step; a burst of such requests between two calls would fill the load buffers and stall the
-// tile loads behind it. A hint: kernels that are slower than memory ignore it.
+// Memory that will be needed soon. A fast kernel prefetches it while it multiplies, a few cache
+// lines per k step; a burst of prefetches between two calls would fill the load buffers and stall
+// the tile loads behind it. A hint: kernels that are slower than memory ignore it.
 struct Ahead {
   struct Stream {
     const int8_t* at;
@@ -42,7 +42,7 @@ struct Int8MicroKernel {
   int k_step;
   int a_group;
   int b_group;
-  // Kernels whose instruction wants unsigned activations get a + a_offset; the driver starts their
+  // Kernels whose instruction takes unsigned activations get a + a_offset; the driver starts their
   // accumulators at -a_offset * (sum of the weight column), which makes the result exact again.
   int a_offset = 0;
   int k_block;  // k per pass: a panel of b must stay in L1 while the panels of a stream past it
@@ -57,7 +57,7 @@ struct Int8MicroKernel {
   void (*end)() = nullptr;
 
   // Repeats the multiply instruction on registers alone and returns the integer operations done
-  // (a multiply and an add count as two): what this instruction could give if memory were free.
+  // (a multiply and an add count as two): the instruction's ceiling if memory were free.
   int64_t (*spin)(int64_t iterations);
 };
 

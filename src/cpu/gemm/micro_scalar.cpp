@@ -1,4 +1,4 @@
-// Portable C++; what remains when the CPU has none of the instruction sets of the other files.
+// Portable C++, for CPUs with none of the instruction sets of the other files.
 #include "cpu/gemm/int8_microkernel.h"
 
 namespace octet::cpu {
@@ -30,7 +30,7 @@ void run(const int8_t* a, const int8_t* b, int64_t k, int32_t* acc, bool accumul
   }
 }
 
-// No instruction to speak of: the compiler chose them. So the kernel itself, on data in L1.
+// The compiler chose the instructions, so this runs the kernel itself, on data in L1.
 int64_t spin(int64_t iterations) {
   int8_t a[kMr * kAGroup];
   int8_t b[kNr * kAGroup];

@@ -15,7 +15,7 @@ constexpr int kStep = 64;
 constexpr int kBGroup = 4;
 constexpr int kTileBytes = 1024;
 
-// Asks for the next part of everything in `next`, which moves on.
+// Prefetches the next part of everything in `next`, which moves on.
 [[gnu::always_inline]] inline void prefetch(Ahead& next) {
   for (int64_t i = 0; i < next.a.lines_per_step; ++i, next.a.at += 64) {
     _mm_prefetch(reinterpret_cast<const char*>(next.a.at), _MM_HINT_T1);

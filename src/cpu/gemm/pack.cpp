@@ -33,7 +33,7 @@ void scatter_row(int group, const int8_t* from, int64_t k, int64_t k_padded, int
   }
 }
 
-// Rows [panel * panel_rows, ...), columns [k0, k0 + k) of `matrix`; what is past its end is zero.
+// Rows [panel * panel_rows, ...), columns [k0, k0 + k) of `matrix`; zeros past its end.
 void pack_panel(const ConstTensorView& matrix, int64_t panel, int panel_rows, int group, int64_t k0,
                 int64_t k, int8_t* to) {
   const int64_t columns = std::min(k, matrix.shape[1] - k0);
@@ -107,7 +107,7 @@ void pack_weight_panel(const Int8MicroKernel& kernel, const QWeight& weight, int
     scatter_row(kernel.b_group, values, k, padded_k(kernel, k), kernel.nr, to.values);
     int32_t sum = 0;
     for (int64_t p = 0; p < k; ++p) sum += values[p];
-    // Wraps for long columns of one sign; so do the accumulators that it starts, and both cancel.
+    // Wraps for long columns of one sign; so do accumulators that start with it, and both cancel.
     *to.start =
         static_cast<int32_t>(static_cast<uint32_t>(-kernel.a_offset) * static_cast<uint32_t>(sum));
   }

@@ -20,10 +20,10 @@ int64_t weight_panel_bytes(const Int8MicroKernel& kernel, int64_t n, int64_t k);
 int64_t weight_bytes(const Int8MicroKernel& kernel, int64_t n, int64_t k);
 int64_t activation_bytes(const Int8MicroKernel& kernel, int64_t m, int64_t k);
 
-// Zeros behind the last output channel, in its panel and in the sums.
+// Zeros after the last output channel, in its panel and in the sums.
 void clear_padding(const Int8MicroKernel& kernel, const QWeight& weight);
-// Of `rows` I8 [count, k], which are the rows from `first` on of the weight, those whose output
-// channels are in this panel.
+// Packs those of `rows`, I8 [count, k], whose output channels are in this panel; they are the
+// weight's rows from `first` on.
 void pack_weight_panel(const Int8MicroKernel& kernel, const QWeight& weight, int64_t first,
                        const ConstTensorView& rows, int64_t panel);
 

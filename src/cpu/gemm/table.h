@@ -10,7 +10,7 @@ namespace octet::cpu {
 
 std::span<const Int8MicroKernel* const> micro_kernels();
 
-// Empty when this CPU can run the kernel, else the reason why not.
+// Why this CPU cannot run the kernel; empty if it can.
 std::string refusal(const Int8MicroKernel& kernel);
 
 // The first that this CPU can run; or, when `forced` is not empty, the one of that name. Throws

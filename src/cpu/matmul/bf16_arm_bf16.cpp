@@ -13,7 +13,7 @@ constexpr int kStep = 4;  // k per BFMMLA
 
 void pack(const PanelSource& source, int tile, uint16_t* panel) {
   for (int row = 0; row < tile; ++row) {
-    // Rows that are not there repeat the last one.
+    // Missing rows repeat the last one.
     const auto* from = static_cast<const uint16_t*>(source.data) +
                        (row < source.rows ? row : source.rows - 1) * source.row_stride;
     uint16_t* to = panel + row * kStep;
@@ -72,7 +72,7 @@ void multiply_pairs(const MultiplyArgs& args) {
   }
 }
 
-// A kernel per number of row pairs: one row of a should not pay for eight.
+// A kernel for each number of row pairs: one row of a should not cost as much as eight.
 void multiply(const MultiplyArgs& args) {
   static constexpr void (*kByPairs[])(const MultiplyArgs&) = {multiply_pairs<1>, multiply_pairs<2>,
                                                               multiply_pairs<3>, multiply_pairs<4>};

@@ -2,13 +2,13 @@
 //
 // TDPBF16PS multiplies a plain tile (16 rows x 32 consecutive k) by a paired one (16 pairs of k x
 // 16 columns). The weight b takes the plain role, because it is by far the larger operand and is
-// then packed by copying alone; a is brought into pairs, once per call. The tiles of accumulators
-// are therefore transposed, [n][m], and turned round when they are stored: the accumulators are
-// fewer than the weights, too.
+// then packed by plain copies; a is arranged in pairs, once per call. The tiles of accumulators
+// are therefore transposed, [n][m], and transposed back when they are stored: there are fewer
+// accumulators than weights, too.
 //
 // Panels: b as [k / 32][2][16 rows][32], a as [k / 32][2][16 pairs][16 rows][2], accumulators as
 // [2 along n][2 along m][16][16]. A tile is 1 KB without gaps: rows of a weight at their natural
-// distance (24,576 bytes for k = 12,288) would all fall into the same few sets of L1.
+// distance (24,576 bytes for k = 12,288) would all map to the same few sets of L1.
 #include "cpu/matmul/avx512_rows.h"
 #include "cpu/simd/amx_tiles.h"
 
@@ -20,7 +20,7 @@ constexpr int kStep = 32;  // k per TDPBF16PS
 constexpr int kTileBytes = 1024;
 constexpr int kTileFloats = 256;
 
-// The 64 bytes of a row from `column` on; what lies past the end of the row is zero.
+// The 64 bytes of a row from `column` on; zeros past the end of the row.
 inline __m512i load_chunk(const PanelSource& source, int64_t row, int64_t column) {
   const int64_t present = row < source.rows ? row : source.rows - 1;
   const auto* from =

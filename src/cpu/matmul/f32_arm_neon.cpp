@@ -34,7 +34,7 @@ void pack_b(const PanelSource& source, void* panel) {
     for (int first = 0; first < kTileN; first += 4) {
       float32x4_t row[4];
       for (int i = 0; i < 4; ++i) {
-        // Rows that are not there repeat the last one.
+        // Missing rows repeat the last one.
         row[i] = load_4(source, first + i < source.rows ? first + i : source.rows - 1, p);
       }
       const float32x4x2_t even = vtrnq_f32(row[0], row[1]);
@@ -83,7 +83,7 @@ void multiply_fours(const MultiplyArgs& args) {
   }
 }
 
-// Up to four rows of a do not pay for eight.
+// Up to four rows of a do not cost as much as eight.
 void multiply(const MultiplyArgs& args) {
   return args.rows <= 4 ? multiply_fours<1>(args) : multiply_fours<2>(args);
 }

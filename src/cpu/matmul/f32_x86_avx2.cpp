@@ -65,7 +65,7 @@ void pack_b(const PanelSource& source, void* panel) {
       __m256 block[8];
 #pragma GCC unroll 8
       for (int i = 0; i < 8; ++i) {
-        // Rows that are not there repeat the last one.
+        // Missing rows repeat the last one.
         const int64_t row = first + i < source.rows ? first + i : source.rows - 1;
         block[i] = load_8(source, row, p);
       }
@@ -104,7 +104,7 @@ void multiply_rows(const MultiplyArgs& args) {
   }
 }
 
-// A kernel per number of rows: one row of a should not pay for six.
+// A kernel for each number of rows: one row of a should not cost as much as six.
 void multiply(const MultiplyArgs& args) {
   static constexpr void (*kByRows[kTileM])(const MultiplyArgs&) = {
       multiply_rows<1>, multiply_rows<2>, multiply_rows<3>,

@@ -22,7 +22,7 @@ inline __m512i load_16(const PanelSource& source, int64_t row, int64_t column, _
 }
 
 // Rows [first, first + 16) of the source to panel columns [first, first + width); the panel is
-// [k][tile]. Rows that are not there repeat the last one.
+// [k][tile]. Missing rows repeat the last one.
 void interleave_16(const PanelSource& source, int64_t first, int width, int tile, float* panel) {
   const __mmask16 columns = first_lanes(width);
   for (int64_t p = 0; p < source.k; p += 16) {
@@ -81,7 +81,7 @@ void multiply_rows(const MultiplyArgs& args) {
   }
 }
 
-// A kernel per number of rows: one row of a should not pay for fourteen.
+// A kernel for each number of rows: one row of a should not cost as much as fourteen.
 void multiply(const MultiplyArgs& args) {
   static constexpr void (*kByRows[kTileM])(const MultiplyArgs&) = {
       multiply_rows<1>,  multiply_rows<2>,  multiply_rows<3>,  multiply_rows<4>, multiply_rows<5>,

@@ -1,13 +1,13 @@
-// What one instruction set brings to the unquantized matmul: how it packs panels, multiplies a pair
-// of panels, and writes a tile of the result.
+// What one instruction set implements of the unquantized matmul: packing panels, multiplying a pair
+// of panels, and writing a tile of the result.
 //
 // Plain data and function pointers only. Files compiled for one instruction set include this,
 // intrinsics and headers whose code is internal to each file (simd/vec_*.h): an inline function
 // shared with other files could survive the link in its AVX-512 copy and crash an older CPU.
 //
 // A panel is `tile_m` rows of a, or `tile_n` rows of b, times one block of k, in whatever order the
-// kernel's own multiply reads. Rows that a ragged panel lacks may hold anything, because their
-// results are never stored; columns that pad k to `k_step` must be zero in both operands.
+// kernel's own multiply reads. The missing rows of a ragged panel may contain anything, because
+// their results are never stored; columns that pad k to `k_step` must be zero in both operands.
 // Panels and accumulators start at multiples of 64 bytes where their sizes allow it.
 #pragma once
 
@@ -42,7 +42,7 @@ struct OutTile {
   int64_t columns;     // from 1 to tile_n
   // f32, bf16 or f16; rounded to nearest, ties to even, and a NaN becomes the canonical one.
   DType type;
-  // [tile_n], added before the rounding, or null. Past `columns` it may hold anything.
+  // [tile_n], added before the rounding, or null. Past `columns` it may contain anything.
   const float* bias;
 };
 
@@ -61,7 +61,7 @@ struct FloatMicroKernel {
 };
 
 // The portable packing [k][tile] in f32, compiled for the baseline CPU. Kernels without a better
-// one of their own use it for `a`, of which there is little: m rows against n of the weight.
+// one of their own use it for `a`, which is small: m rows against n of the weight.
 void pack_interleaved_scalar(const PanelSource& source, int tile, float* panel);
 
 extern const FloatMicroKernel kScalarMicroKernel;

@@ -9,9 +9,9 @@
 //           for each m panel: accumulators += a panel * b panel
 //       store the accumulators of the group
 //
-// Each element of b is read from memory once per pass, which is what makes packing it on the fly
-// affordable. A group holds several n panels, because with one at a time all of a would come from
-// L3 for each panel.
+// Each element of b is read from memory once per pass, so that packing it on the fly is affordable.
+// A group has several n panels, because with one at a time all of a would come from L3 for each
+// panel.
 #include "cpu/matmul/matmul.h"
 
 #include <algorithm>
@@ -83,11 +83,11 @@ void pack_a_panel(const MatmulJob& job, const Pass& pass, int64_t panel) {
   }
 }
 
-// Asks for the next panel of b a few lines at a time between multiplications. Without it the
+// Prefetches the next panel of b, a few lines at a time, between multiplications. Without it the
 // packing of b waits for memory.
 class Prefetcher {
  public:
-  // `k_at` at or past the end of k: there is nothing to ask for.
+  // `k_at` at or past the end of k: there is nothing to prefetch.
   Prefetcher(const MatmulJob& job, int64_t n_panel, int64_t k_at, int64_t steps) {
     if (k_at >= job.k) return;
     const PanelSource source = job.b_source(n_panel, k_at);
@@ -184,7 +184,7 @@ const float* widened_bias(const ConstTensorView& bias, int64_t length) {
   return to;
 }
 
-// n panels per task: as many as share a's block in L2, fewer when threads would have nothing to do.
+// n panels per task: as many as share a's block in L2, fewer if threads would have nothing to do.
 int64_t panels_per_group(const MatmulJob& job, const Pass& pass, int64_t n_panels, int threads) {
   const int64_t rows = pass.panels * job.micro.tile_m;
   if (rows * job.k * job.micro.packed_bytes <= kL2Share) return 1;  // a stays in L2 by itself

@@ -7,8 +7,8 @@
 // sets (AMX, bfmmla) read subnormal inputs and write subnormal sums as zero; the f32 kernels do
 // not.
 //
-// b is read as it lies in memory, not packed in advance: this is the honest opponent of the INT8
-// path, and serves layers whose weights stay in floating point.
+// b is read as it lies in memory, not packed in advance: this is what INT8 is compared with, and
+// what runs layers whose weights stay in floating point.
 #pragma once
 
 #include <span>
@@ -42,7 +42,7 @@ const MatmulKernel& choose_matmul_kernel(DType inputs, const CpuFeatures& featur
 // The kernel of that name; an unknown one, or one that this CPU cannot run, is an error.
 const MatmulKernel& matmul_kernel_named(std::string_view name, const CpuFeatures& features);
 
-// Asks that the kernel is supported and serves the inputs' type, and that the shapes fit (see
+// The kernel must be supported and take the inputs' type, and the shapes must fit (see
 // Backend::matmul). `out` overlaps neither input.
 void matmul(ThreadPool& pool, const MatmulKernel& kernel, const ConstTensorView& a,
             const ConstTensorView& b, const TensorView& out, const ConstTensorView& bias = {});

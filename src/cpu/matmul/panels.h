@@ -1,6 +1,6 @@
-// Multiplication of a few rows at a time by a matrix that was packed once, for ops that are made of
-// many small products with the same operand: attention and convolutions. See matmul.h for the
-// product of two whole matrices.
+// Multiplies a few rows at a time by a matrix that was packed once, for ops that consist of many
+// small products with the same operand: attention and convolutions. See matmul.h for the product of
+// two whole matrices.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace octet::cpu {
 
-// How a matrix [rows, k] lies in the panels of a micro-kernel: [panel][k block][tile, block].
+// How a matrix [rows, k] is stored in the panels of a micro-kernel: [panel][k block][tile, block].
 class Panels {
  public:
   enum class Side : uint8_t { a, b };  // of the product a times b transposed
@@ -34,7 +34,7 @@ class Panels {
     return panel * panel_bytes() + k_at * tile_ * micro_.packed_bytes;
   }
 
-  // `rows`: the rows of that panel alone; F32 or BF16, as the micro-kernel reads them.
+  // `rows`: only the rows of that panel; F32 or BF16, as the micro-kernel reads them.
   void pack(const ConstTensorView& rows, int64_t panel, std::byte* packed) const;
   // All panels of a whole matrix.
   void pack_all(const ConstTensorView& matrix, std::byte* packed) const;

@@ -12,7 +12,7 @@ constexpr int kTileN = 8;
 template <class T>
 void interleave(const T* data, const PanelSource& source, int tile, float* panel) {
   for (int row = 0; row < tile; ++row) {
-    // Rows that are not there repeat the last: old memory might hold subnormals, which are slow.
+    // Missing rows repeat the last one: stale memory might contain subnormals, which are slow.
     const T* from = data + (row < source.rows ? row : source.rows - 1) * source.row_stride;
     for (int64_t p = 0; p < source.k; ++p) panel[p * tile + row] = to_f32(from[p]);
   }

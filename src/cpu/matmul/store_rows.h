@@ -11,7 +11,7 @@ namespace {
 template <class V, int kTileN, class T>
 void store_rows_as(const OutTile& tile) {
   static_assert(kTileN % V::kWidth == 0);
-  // Whole tiles, nearly all, have a loop of constant length: twice as fast as one up to `columns`.
+  // Nearly all tiles are whole; their loop has a constant length, twice as fast as up to `columns`.
   const bool whole = tile.columns == kTileN;
   for (int64_t i = 0; i < tile.rows; ++i) {
     const float* acc = tile.acc + i * kTileN;

@@ -9,9 +9,9 @@
 //       acc = acc * exp(old largest - new largest) + weights v
 //     out = acc / sum of the weights
 //
-// Products are the matmul's micro-kernels'. Weights are f32 where the kernel multiplies f32, also
-// of bf16 inputs, and rounded to bf16 where it multiplies bf16 (AMX, BFMMLA). Sums over keys begin
-// anew with each block, which also keeps their rounding small.
+// Products use the matmul's micro-kernels. Weights are f32 if the kernel multiplies f32, even for
+// bf16 inputs, and rounded to bf16 if it multiplies bf16 (AMX, BFMMLA). Sums over keys start again
+// with each block, which also keeps their rounding small.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -221,7 +221,7 @@ void attention(const Workers& workers, const MatmulKernel& kernel, const Attenti
     pack_block(job, task / job.blocks(), task % job.blocks());
   });
 
-  // As many rows as share a packed block well, fewer when threads would have nothing to do.
+  // As many rows as share a packed block well, fewer if threads would have nothing to do.
   const int64_t fair =
       ceil_div(args.rows() * args.heads, kAttentionTasksPerThread * workers.pool.threads());
   job.rows_per_task = std::clamp<int64_t>(round_up(fair, micro.tile_m), micro.tile_m,

@@ -1,6 +1,5 @@
-// Attention on INT8 codes of q and k: they become the numbers that they stand for, and the
-// attention in F32 does the rest. Exact, and no faster than that: on a CPU it is there to be
-// compared with.
+// Attention on INT8 codes of q and k: they are dequantized, and the attention in F32 does the rest.
+// Exact, and no faster than F32: on a CPU it exists for comparisons.
 #include <vector>
 
 #include "cpu/ops/ops.h"

@@ -1,5 +1,5 @@
 // Values in 8 bits, and attention where all operands are codes: sums are exact integers, weights
-// are rounded as ops.h says. On a CPU it is there to be compared with.
+// are rounded as ops.h says. On a CPU it exists for comparisons.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -14,10 +14,10 @@ namespace {
 constexpr int64_t kCodedKeys = QuantizedValues::kKeys;
 
 thread_local Scratch value_scratch;       // a block of one head in f32
-thread_local Scratch value_work_scratch;  // and one more, of the row quantizer
+thread_local Scratch value_work_scratch;  // and one for the row quantizer
 thread_local Scratch value_code_scratch;
 
-// Scores of one row of one head, times log2(e); the keys that it does not see are left out.
+// Scores of one row of one head, times log2(e), without the keys that it does not see.
 std::vector<float> scores_of_codes(const AttentionArgs& args, int64_t head, int64_t row) {
   const int64_t head_dim = args.head_dim(), kv_head = head / (args.heads / args.kv_heads);
   const double scale = 0x1.71547652b82fep0 / std::sqrt(static_cast<double>(head_dim)) *
@@ -38,14 +38,14 @@ std::vector<float> scores_of_codes(const AttentionArgs& args, int64_t head, int6
 struct WeightCodes {
   uint8_t codes[kCodedKeys] = {};
   int32_t sum = 0;
-  float largest = -std::numeric_limits<float>::infinity();  // score; NaN where one is
+  float largest = -std::numeric_limits<float>::infinity();  // score; NaN if any is
 
   WeightCodes(const float* scores, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
       if (!(scores[i] <= largest)) largest = scores[i];
       if (std::isnan(largest)) return;
     }
-    if (std::isinf(largest)) return;  // no weight is a number then, nor is their sum
+    if (std::isinf(largest)) return;  // then neither weights nor their sum are numbers
     for (int64_t column = 0; column < kCodedKeys; ++column) {
       const int64_t key = QuantizedValues::key_at(column);
       if (key >= count) continue;

@@ -1,4 +1,4 @@
-// Stored floats to those that the ops take.
+// Converts stored floats to the types that ops take.
 
 #include "cpu/ops/ops.h"
 #include "cpu/ops/row_tasks.h"
@@ -10,7 +10,7 @@ struct f8_t {
   uint8_t code;
 };
 
-// Times 1 changes no bit but those of a NaN, and those do not count.
+// A factor of 1 changes only the bits of a NaN, which do not count.
 template <class In, class Out>
 void convert_row(const std::byte* from, int64_t count, float scale, std::byte* to) {
   const auto* in = reinterpret_cast<const In*>(from);

@@ -7,7 +7,7 @@
 namespace octet::cpu {
 namespace {
 
-// Whether all of the new z are finite.
+// Whether all values of the new z are finite.
 template <class T>
 bool euler_row(const EulerStep& step, int64_t i) {
   const T* velocities[kMostBranches] = {};

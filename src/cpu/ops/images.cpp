@@ -1,6 +1,6 @@
 // Ops on images, which are matrices with one row per pixel.
 //
-// A convolution is a product with the weight of the unfolded image, whose row for a pixel holds the
+// A convolution multiplies the weight by the unfolded image, whose row for a pixel contains the
 // pixels under the kernel one after the other. Each task unfolds the rows of its own chunk, panel
 // by panel, so that the unfolded image, nine times as large as the image, never exists.
 #include <algorithm>
@@ -36,7 +36,7 @@ void add_moments(const T* row, int64_t channels, double* sums, double* squares) 
   }
 }
 
-// The row of the unfolded image for a pixel; what lies outside of the image is zero.
+// The row of the unfolded image for a pixel; zeros outside the image.
 void unfold(const ConvArgs& args, int64_t pixel, std::byte* to) {
   const int64_t reach = args.kernel / 2;
   const int64_t y = pixel / args.width, x = pixel % args.width;
@@ -54,12 +54,12 @@ void unfold(const ConvArgs& args, int64_t pixel, std::byte* to) {
 
 }  // namespace
 
-// The squares of f32 are exact in f64, and so is, nearly, their sum: the variance may be the
+// Squares of f32 are exact in f64, and their sum nearly so: the variance may be computed as the
 // difference of two means.
 void group_norm(const Workers& workers, const ConstTensorView& x, const GroupNorm& how,
                 const TensorView& out) {
   const int64_t rows = x.shape[0], channels = x.shape[1], width = channels / how.groups;
-  // As many whatever the number of threads, which must not show in the sums.
+  // The same for any number of threads, which must not affect the sums.
   constexpr int64_t kParts = 64;
   const int64_t parts = std::min(rows, kParts);
   std::vector<Moments> moments(static_cast<size_t>(parts));
@@ -87,7 +87,7 @@ void group_norm(const Workers& workers, const ConstTensorView& x, const GroupNor
       }
     }
     const double center = sum / count;
-    // A NaN stays: it is the first operand.
+    // The variance is the first operand, so that a NaN stays.
     const double variance = std::max(squares / count - center * center, 0.0);
     const double factor = 1 / std::sqrt(variance + static_cast<double>(how.eps));
     for (int64_t j = first; j < first + width; ++j) {

@@ -1,5 +1,5 @@
-// The ops of the CPU backend but for the linears; arguments are already checked. All but quantize
-// and dequantize get something to do.
+// The ops of the CPU backend except linears. Arguments are already checked and, except those of
+// quantize and dequantize, not empty.
 #pragma once
 
 #include <span>
@@ -12,7 +12,7 @@
 
 namespace octet::cpu {
 
-// What the ops run on. Those that multiply matrices also take a kernel for the type of theirs.
+// What the ops run on. Those that multiply matrices also take a kernel for their type.
 struct Workers {
   ThreadPool& pool;
   const RowOps& rows;
@@ -58,7 +58,7 @@ void convert(const Workers& workers, const ConstTensorView& x, const TensorView&
 
 // attention.cpp
 void attention(const Workers& workers, const MatmulKernel& kernel, const AttentionArgs& args);
-// attention_of_codes.cpp: the same of q and k in INT8, by a kernel that multiplies F32.
+// attention_of_codes.cpp: the same with q and k in INT8, by a kernel that multiplies F32.
 void attention_of_codes(const Workers& workers, const MatmulKernel& kernel,
                         const AttentionArgs& args);
 // coded_values.cpp: values in 8 bits, and attention where all operands are codes.

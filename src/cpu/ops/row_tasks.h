@@ -27,14 +27,14 @@ inline float* floats(Scratch& scratch, int64_t count) {
   return reinterpret_cast<float*>(scratch.at_least(bytes));
 }
 
-// Enough work to outweigh taking a task, and some for every thread.
+// Enough work to outweigh the cost of a task, and some for every thread.
 inline int64_t rows_per_task(int64_t rows, int64_t channels, int threads) {
   constexpr int64_t kElements = 32 << 10;
   const int64_t enough = ceil_div(kElements, std::max<int64_t>(1, channels));
   return std::clamp<int64_t>(ceil_div(rows, threads), 1, enough);
 }
 
-// body(row) for each row, on all threads.
+// Calls body(row) for each row, on all threads.
 template <class Body>
 void for_each_row(ThreadPool& pool, int64_t rows, int64_t channels, Body body) {
   const int64_t per_task = rows_per_task(rows, channels, pool.threads());

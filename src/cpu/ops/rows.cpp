@@ -1,5 +1,4 @@
-// Ops on the rows of a matrix: rows are shared among the threads, and each is the work of a RowOps
-// function.
+// Ops on the rows of a matrix: threads share the rows, and a RowOps function handles each.
 #include <cmath>
 #include <cstring>
 
@@ -11,9 +10,9 @@ namespace {
 
 thread_local Scratch gain_scratch;  // of the calling thread, read by all
 thread_local Scratch row_scratch;   // one row in f32
-thread_local Scratch code_scratch;  // and one more, of the row quantizer
+thread_local Scratch code_scratch;  // and one for the row quantizer
 
-// What multiplies channel j of a normed row, as one factor in f32. `gate`: or no data.
+// The factor of channel j of a normed row, in f32. `gate` may have no data.
 const float* gain_of(const RowNorm& how, const ConstTensorView& gate, int64_t channels) {
   if (how.weight.data == nullptr && how.scale.data == nullptr && gate.data == nullptr) {
     return nullptr;
@@ -38,7 +37,7 @@ RowTransform row_transform(const Workers& workers, const ActivationTransform& tr
   if (transform.kind == Transform::smooth) result.smooth = transform.smooth.as<float>();
   if (transform.kind == Transform::rotate) result.group = transform.group;
   result.stepwise = transform.stepwise;
-  // The one GEMM that has no use for -128, see micro_x86_avx2.cpp.
+  // The only GEMM that cannot take -128, see micro_x86_avx2.cpp.
   if (workers.rows.simd != Simd::avx2) result.lowest_code = -128;
   return result;
 }

@@ -43,8 +43,8 @@ template <class V>
   return total;
 }
 
-// The sum over j of what add(vec, sum, j) adds. In f32 up to 16 terms follow each other, the rest
-// is f64: a row may be 50,000 channels long.
+// The sum over j of what add(vec, sum, j) adds. Up to 16 terms at a time are added in f32, and
+// these sums in f64: a row may be 50,000 channels long.
 template <class V, class Add>
 [[gnu::always_inline]] inline double sum_over(int64_t count, Add add) {
   constexpr int kAccumulators = 4;

@@ -74,7 +74,7 @@ template <class V>
   return factor;
 }
 
-// x as values of that type.
+// x rounded to that type.
 template <class T, class V>
 [[gnu::always_inline]] inline typename V::F rounded_to(typename V::F x) {
   T values[V::kWidth];
@@ -119,7 +119,7 @@ inline bool is_finite(float x) {
   return (__builtin_bit_cast(uint32_t, x) & 0x7fffffffu) < 0x7f800000u;
 }
 
-// Handles the rows that have no scale; false where the row has one.
+// Handles rows that have no scale; returns false for a row that has one.
 inline bool quantized_to_zero(float amax, int64_t k, int8_t* q, float* scale) {
   if (is_finite(amax) && is_finite(127.0f / amax)) return false;
   *scale = is_finite(amax) ? 0.0f : __builtin_nanf("");
@@ -194,7 +194,7 @@ int64_t squared_residuals(const float* x, int64_t k, float inverse) {
   return V::total(acc) + tail;
 }
 
-// Gives up where the error has reached `enough`: it only grows, and its roundings keep the order.
+// Gives up once the error has reached `enough`: it only grows, and its roundings keep the order.
 template <class V>
 [[gnu::always_inline]] inline double squared_error(const float* x, int64_t k, float inverse,
                                                    double scale, double enough) {
@@ -292,7 +292,7 @@ template <class V, class T, bool kBias>
   }
 }
 
-// Gates in even columns, what they multiply in odd ones.
+// Gates are in even columns, the values they multiply in odd ones.
 template <class V, class T>
 [[gnu::always_inline]] inline void swiglu_typed(const EpilogueTile& tile) {
   for (int64_t i = 0; i < tile.rows; ++i) {

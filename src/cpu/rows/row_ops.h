@@ -1,7 +1,7 @@
 // The row operations of one instruction set, as plain functions on pointers.
 //
-// This header is included by files compiled for wide instruction sets, so it holds nothing that
-// could leave an out-of-line copy behind: plain data and declarations.
+// This header is included by files compiled for wide instruction sets, so it contains nothing that
+// could leave an out-of-line copy behind: only plain data and declarations.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ namespace octet::cpu {
 
 enum class Simd : uint8_t { scalar, avx2, avx512, neon };
 
-// What a row of activations has to go through before it is quantized.
+// What is done to a row of activations before it is quantized.
 struct RowTransform {
   const float* smooth = nullptr;  // [k] multipliers, or null
   int64_t group = 0;              // rotation group, or 0
-  bool stepwise = false;          // see ActivationTransform; not of searched scales
-  float lowest_code = -127;       // of these
+  bool stepwise = false;          // see ActivationTransform; not with searched scales
+  float lowest_code = -127;       // when stepwise
 };
 
 // See Backend::quantize_rows_searched().
@@ -35,7 +35,7 @@ struct EpilogueTile {
   const float* row_scale;  // [rows]
   const float* col_scale;  // [columns]
   Fusion fusion;
-  const float* bias;    // [columns], or null where the fusion reads none
+  const float* bias;    // [columns], or null if the fusion reads none
   int64_t out_columns;  // see output_columns()
   char* out;
   int64_t out_stride_bytes;
@@ -57,7 +57,7 @@ struct HeadAngles {
   float eps;
 };
 
-// (x - mean) * gain + bias, each [channels]; then SiLU when asked for.
+// (x - mean) * gain + bias, each [channels]; then SiLU if requested.
 struct AffineRow {
   const float* mean;
   const float* gain;
@@ -65,7 +65,7 @@ struct AffineRow {
   bool silu;
 };
 
-// The types of rows are f32 and bf16 where nothing else is said.
+// Rows are f32 or bf16 unless stated otherwise.
 struct RowOps {
   Simd simd;
 
@@ -93,7 +93,7 @@ struct RowOps {
   void (*affine)(const void* x, DType dtype, int64_t count, const AffineRow& how, void* out);
   // h += x, where x has the type of h or is f32.
   void (*add)(void* h, DType dtype, const void* x, DType x_dtype, int64_t count);
-  // The largest of count >= 1; where there is a NaN, any of them.
+  // The largest of count >= 1 values; with a NaN among them, any value.
   float (*largest)(const float* x, int64_t count);
   // out = 2^((x - largest) * factor), no smaller than 2^-126; NaN stays. Returns the sum.
   double (*exponentials)(const float* x, int64_t count, float largest, float factor, void* out,

@@ -8,7 +8,7 @@ namespace {
 template <>
 int64_t near_butterflies<VecScalar>(float* x, int64_t k, int64_t group) {
   (void)x, (void)k, (void)group;
-  return 1;  // a vector of one lane has no inside
+  return 1;  // a vector of one lane has no butterflies inside
 }
 
 }  // namespace

@@ -18,14 +18,14 @@ struct alignas(64) TileConfig {
 };
 static_assert(sizeof(TileConfig) == 64);
 
-// Constant memory, not a local: gcc's _tile_loadconfig tells the compiler of its first 8 bytes
-// only, and the stores to the rest of a local would be dropped as dead.
+// Constant memory, not a local: gcc's _tile_loadconfig declares only its first 8 bytes as read, and
+// the stores to the rest of a local would be dropped as dead.
 constexpr TileConfig kTileConfig;
 
 // The configuration belongs to the thread until it is released.
 inline void load_tile_config() { _tile_loadconfig(&kTileConfig); }
 
-// Without this the operating system would save and restore 8 KB of tiles at each switch of threads.
+// Without this the operating system would save and restore 8 KB of tiles at each thread switch.
 inline void release_tiles() { _tile_release(); }
 
 }  // namespace

@@ -40,7 +40,7 @@ struct VecAvx2 {
         reinterpret_cast<__m128i*>(p),
         _mm_packus_epi32(_mm256_castsi256_si128(rounded), _mm256_extracti128_si256(rounded, 1)));
   }
-  // The instruction keeps the sign and payload of a NaN, and the contract does not.
+  // The instruction keeps the sign and payload of a NaN; the contract does not.
   static void store(octet::f16_t* p, F x) {
     const F quiet = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fc00000));  // narrows to 0x7e00
     const F canonical = _mm256_blendv_ps(x, quiet, _mm256_cmp_ps(x, x, _CMP_UNORD_Q));

@@ -39,7 +39,7 @@ struct VecAvx512 {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(integers));
   }
 
-  // These write `lanes` alone.
+  // These write only `lanes`.
   static void store(float* p, F x, __mmask16 lanes) { _mm512_mask_storeu_ps(p, lanes, x); }
   static void store(octet::bf16_t* p, F x, __mmask16 lanes) {
     _mm256_mask_storeu_epi16(p, lanes, to_bf16(x));
@@ -88,7 +88,7 @@ struct VecAvx512 {
     const Acc squares = _mm512_add_epi64(_mm512_mul_epi32(x, x), _mm512_mul_epi32(odd, odd));
     return _mm512_add_epi64(acc, squares);
   }
-  // Not _mm512_reduce_add_epi64: gcc 12 warns of what it leaves undefined on purpose.
+  // Not _mm512_reduce_add_epi64: gcc 12 warns about what it leaves undefined on purpose.
   static int64_t total(Acc acc) {
     int64_t lanes[8];
     _mm512_storeu_si512(lanes, acc);
@@ -119,7 +119,7 @@ struct VecAvx512 {
   }
 
  private:
-  // Not vcvtneps2bf16: it flushes subnormals to zero, and the contract does not.
+  // Not vcvtneps2bf16: it flushes subnormals to zero; the contract does not.
   static __m256i to_bf16(F x) {
     const __m512i bits = _mm512_castps_si512(x);
     const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
@@ -128,7 +128,7 @@ struct VecAvx512 {
     return _mm512_cvtepi32_epi16(
         _mm512_mask_mov_epi32(_mm512_srli_epi32(sum, 16), nan, _mm512_set1_epi32(0x7fc0)));
   }
-  // The instruction keeps the sign and payload of a NaN, and the contract does not.
+  // The instruction keeps the sign and payload of a NaN; the contract does not.
   static __m256i to_f16(F x) {
     const __m256i rounded = _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);

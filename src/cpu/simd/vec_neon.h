@@ -38,7 +38,7 @@ struct VecNeon {
     const uint32x4_t rounded = vbslq_u32(number, vshrq_n_u32(sum, 16), vdupq_n_u32(0x7fc0));
     vst1_u16(reinterpret_cast<uint16_t*>(p), vmovn_u32(rounded));
   }
-  // The instruction keeps the sign and payload of a NaN, and the contract does not.
+  // The instruction keeps the sign and payload of a NaN; the contract does not.
   static void store(octet::f16_t* p, F x) {
     const uint16x4_t number = vmovn_u32(vceqq_f32(x, x));
     const uint16x4_t rounded = vreinterpret_u16_f16(vcvt_f16_f32(x));

@@ -50,7 +50,7 @@ struct VecScalar {
   static U sub_bits(U a, U b) { return a - b; }
   static U to_exponent(U x) { return x << 23; }
 
-  // Of two vectors that stood side by side, every other lane.
+  // Every other lane of two vectors that lie side by side.
   static F even(F low, F) { return low; }
   static F odd(F, F high) { return high; }
 

@@ -13,11 +13,10 @@
 namespace octet::cuda {
 namespace {
 
-// Of the scores that are in memory at a time: enough rows to fill a large GPU, also where keys are
-// many.
+// Scores in memory at a time: enough rows to fill a large GPU, even with many keys.
 constexpr int64_t kScoreBytes = int64_t{256} << 20;
-// Rows of weights and transposed values are continued by zeros to a multiple of this many keys, as
-// the tensor cores want them.
+// Rows of weights and transposed values are padded with zeros to a multiple of this many keys, as
+// the tensor cores require.
 constexpr int64_t kKeyStep = 8;
 
 template <class Byte>
@@ -56,8 +55,8 @@ bool Attention::prefers_cudnn(const AttentionArgs& args, const FlashKernel* kern
     return true;
   }
   if (force_unfused_ || forced_ != nullptr || args.is_int8() || cudnn_failed_) return false;
-  // Predicted: the tensor cores of sm_100 reach a fraction of their rate by mma.sync. On Hopper our
-  // own is ahead, on GeForce both use mma.sync.
+  // Predicted: the tensor cores of sm_100 reach a fraction of their rate with mma.sync. On Hopper
+  // our own kernel is faster, on GeForce both use mma.sync.
   const bool uses_mma_sync = kernel != nullptr && kernel->hopper() == nullptr;
   return uses_mma_sync && device_.traits().major == 10 && cudnn_.refusal(args).empty();
 }

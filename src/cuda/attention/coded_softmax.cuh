@@ -9,29 +9,29 @@
 
 namespace octet::cuda {
 
-// The larger one, or NaN where either is.
+// The larger one, or NaN if either is.
 __device__ __forceinline__ float max_or_nan(float a, float b) {
   float largest;
   asm("max.NaN.f32 %0, %1, %2;" : "=f"(largest) : "f"(a), "f"(b));
   return largest;
 }
 
-// Codes of a row are relative to the largest score of their block of keys, 255 of them: all of
-// their range is used in each block, also where an earlier one has the row's largest score.
+// Codes of a row are relative to the largest score of their block of keys, whose code is 255: each
+// block uses their full range, even if an earlier one has the row's largest score.
 //
-// Sums of codes of weights times codes of values, which are at least 0 and below 2^23, are taken
-// for floats as they are, bit by bit: as such they are that many times 2^-149, too small to be
-// normal, which multiplies no slower. So adding them up takes one instruction and no conversion.
-// Accumulators are kept kScale times their size, or the factor that makes up for the 2^-149 would
-// be no float; that leaves room for values from 2^-50 to 2^45.
+// Sums of codes of weights times codes of values, which are at least 0 and below 2^23, are
+// reinterpreted as floats: these are that many times 2^-149, subnormal numbers, which multiply no
+// slower. So adding them up takes one instruction and no conversion. Accumulators are kept kScale
+// times their size, since the factor that makes up for the 2^-149 would not be a float otherwise;
+// that leaves room for values from 2^-50 to 2^45.
 struct CodedSoftmax : OnlineSoftmax {
-  // Of what is in the sums too much: codes of values are kept with 128 added to them. This lane's
-  // share of that, in units of 128.
+  // The excess in the sums, since codes of values have 128 added to them: this lane's share, in
+  // units of 128.
   float excess[2] = {0, 0};
 
-  // Scores become codes as wgmma takes them. What was summed up so far is to be multiplied by
-  // `rescale`, then the sums of this block to be added, times `factor`. A NaN among the scores has
-  // no code: it is the largest, and makes the row's factor and total NaN.
+  // Scores become codes in wgmma's layout. The sums so far have to be multiplied by `rescale`, and
+  // the sums of this block, times `factor`, added. A NaN among the scores has no code: it counts as
+  // the largest, and makes the row's factor and total NaN.
   template <int kBlocks>
   __device__ __forceinline__ void update(const float (&scores)[kBlocks][4],
                                          const float (&scale_log2)[2], float value_scale,
@@ -48,9 +48,9 @@ struct CodedSoftmax : OnlineSoftmax {
       largest = max_or_nan(largest, largest_of_odd);
       largest = max_or_nan(largest, __shfl_xor_sync(~0u, largest, 1));
       largest = max_or_nan(largest, __shfl_xor_sync(~0u, largest, 2));
-      // A code is 2^(score * scale_log2 + above), rounded. Both roundings here go the way that
-      // keeps the exponent of the largest at or below log2(255), however large the scores: 256
-      // would be 0.
+      // A code is 2^(score * scale_log2 + above), rounded. Both roundings here are in the direction
+      // that keeps the exponent of the largest at or below log2(255), however large the scores: 256
+      // would wrap to 0.
       const bool sees = largest != -INFINITY;
       const float top = __fmul_ru(largest, scale_log2[h]);
       const float above = sees ? __fadd_rd(kLog2Of255, -top) : 0.0f;

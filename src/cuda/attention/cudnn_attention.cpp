@@ -15,8 +15,8 @@
 namespace octet::cuda {
 namespace {
 
-// The few functions and numbers of cudnn_graph.h that are needed: nobody should have to install it
-// for this. Attention as one operation came with cuDNN 9.13.
+// The few functions and numbers of cudnn_graph.h that are needed, so that nobody has to install it.
+// Attention as one operation came with cuDNN 9.13.
 using Status = int;
 constexpr Status kSuccess = 0;
 constexpr size_t kOldest = 91300;
@@ -69,7 +69,7 @@ struct Library {
     constexpr const char* kRemedy =
         "install cuDNN 9.13 or newer, or add its folder to LD_LIBRARY_PATH";
     void* library = nullptr;
-    // The second opens the first when it is called, and ends the process if it is not there.
+    // The second opens the first when it is called, and ends the process if that is missing.
     for (const char* name : {"libcudnn_graph.so.9", kName}) {
       library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
       if (library != nullptr) continue;
@@ -112,7 +112,7 @@ void check_cudnn(Status status, std::string_view what) {
         library().cudnnGetErrorString(status));
 }
 
-// One of cuDNN's descriptors, and its end.
+// One of cuDNN's descriptors, owned.
 class Descriptor {
  public:
   explicit Descriptor(int type) {
@@ -141,7 +141,7 @@ class Descriptor {
   void* raw_ = nullptr;
 };
 
-// [1, heads, rows, head_dim] of a matrix whose heads lie side by side in its rows.
+// [1, heads, rows, head_dim] of a matrix whose rows contain the heads side by side.
 Descriptor tensor_of(int64_t id, const ConstTensorView& matrix, int64_t heads) {
   const int64_t rows = matrix.shape[0], head_dim = matrix.shape[1] / heads;
   const int64_t stride = rows > 1 ? matrix.row_stride() : matrix.shape[1];
@@ -176,14 +176,14 @@ std::string unsuitable(const AttentionArgs& args) {
   if (args.q.dtype != DType::bf16) return "it takes BF16";
   if (args.causal) return "it takes no mask";
   for (const ConstTensorView& view : {args.q, args.k, args.v, ConstTensorView(args.out)}) {
-    if (!has_aligned_rows(view)) return "it wants rows at multiples of 16 bytes";
+    if (!has_aligned_rows(view)) return "it needs rows at multiples of 16 bytes";
   }
   return "";
 }
 
 }  // namespace
 
-// What cuDNN chose for a problem: the first of the ways that it proposes which it can also run.
+// cuDNN's choice for a problem: the first plan it proposes that it can also run.
 class CudnnAttention::Plan {
  public:
   Plan(void* handle, const AttentionArgs& args) {
@@ -227,7 +227,7 @@ class CudnnAttention::Plan {
       plan_ = plan.release();
       return;
     }
-    fail("attention: cuDNN has no way for it{}{}", status == kSuccess ? "" : ": ",
+    fail("attention: cuDNN has no plan for it{}{}", status == kSuccess ? "" : ": ",
          status == kSuccess ? "" : library().cudnnGetErrorString(status));
   }
   explicit Plan(std::string refusal) : refusal_(std::move(refusal)) {}

@@ -1,5 +1,5 @@
-// cuDNN's attention, where its library is installed: for GPUs whose tensor cores Octet's own
-// kernels do not use in full.
+// cuDNN's attention, if its library is installed: for GPUs whose tensor cores Octet's own kernels
+// do not use in full.
 #pragma once
 
 #include <map>
@@ -18,8 +18,8 @@ class CudnnAttention {
 
   // Why the library cannot be used at all; empty when it can.
   static const std::string& library_problem();
-  // Why it does not take this; empty when it does. The first call for a problem makes its plan,
-  // which takes some time. The device is current.
+  // Why it does not take this problem; empty if it does. The first call for a problem makes its
+  // plan, which takes some time. The device is current.
   std::string refusal(const AttentionArgs& args);
   // Only what was not refused.
   void run(const AttentionArgs& args);
@@ -31,7 +31,7 @@ class CudnnAttention {
 
   Device& device_;
   void* handle_ = nullptr;  // cuDNN's, made when it is needed
-  // By problem. None is given up before the end: what was recorded may run its kernels.
+  // By problem. Kept until the end: recorded work may run their kernels.
   std::map<std::string, std::unique_ptr<Plan>> plans_;
   Buffer workspace_;
 };

@@ -28,31 +28,31 @@ struct FlashKernel {
   FlashKernel(const HopperFlashTile& tile, const void* code);
   const HopperFlashTile* hopper() const { return std::get_if<HopperFlashTile>(&tile); }
 
-  // Why it cannot run at all on a device with such traits; empty when it can.
+  // Why it cannot run at all on a device with these traits; empty if it can.
   std::string unsuitable(const DeviceTraits& device) const;
-  // Why it cannot run this there; empty when it can.
+  // Why it cannot run this problem there; empty if it can.
   std::string refusal(const AttentionArgs& args, const DeviceTraits& device) const;
 };
 
 // Whether all rows begin at multiples of 16 bytes.
 bool has_aligned_rows(const ConstTensorView& view);
 
-// Ordered: of those that take a problem and are expected to be equally fast, the first is used.
+// In order: of kernels that take a problem and are expected to be equally fast, the first is used.
 std::span<const FlashKernel> flash_kernels();
-// Throws Error with all names when there is none of this one.
+// Throws Error with all names if there is none of this name.
 const FlashKernel& find_flash(std::string_view name);
-// What stands for none of them where a kernel is named: cuDNN's, and products of their own.
+// Names for paths without a kernel of ours: cuDNN's, and two separate products.
 inline constexpr std::string_view kCudnn = "cudnn";
 inline constexpr std::string_view kUnfused = "unfused";
 
-// Launches them, with the memory that those for Hopper share tiles through.
+// Launches them, with the memory through which those for Hopper share tiles.
 class FlashLauncher {
  public:
   explicit FlashLauncher(Device& device) : device_(device) {}
 
   // Only what was not refused. The device is current.
   void launch(const FlashKernel& kernel, const AttentionArgs& args);
-  // Of those that take a problem, which one is likely the fastest; null: none takes it.
+  // The one that takes a problem and is probably the fastest; null if none takes it.
   const FlashKernel* choose(const AttentionArgs& args) const;
 
  private:

@@ -1,10 +1,10 @@
 // A warpgroup that weighs BF16 values.
 //
-// For each block of keys it issues the next scores S = Q K^T and, behind them, the product P V of
-// the block before; while the tensor cores work on the latter it makes weights of the former. What
-// wgmma leaves in a lane's registers as S is what it wants there as P.
+// For each block of keys it issues the next scores S = Q K^T and, after them, the product P V of
+// the previous block; while the tensor cores work on the latter it turns the former into weights.
+// The layout in which wgmma leaves S in a lane's registers is the one in which it takes P.
 //
-// The order of things, and tiles of 128 x 80 with the weights in registers for heads of 256, follow
+// The order of work, and tiles of 128 x 80 with the weights in registers for heads of 256, follow
 // FlashAttention-3 (arXiv 2407.08608).
 #pragma once
 

@@ -18,7 +18,7 @@ using KeyRing = TmaRing<T.stages, T.k_bytes(), T.k_barriers() - T.k_place(),
 template <HopperFlashTile T>
 using ValueRing = TmaRing<T.stages, T.v_bytes(), T.v_barriers() - T.v_place(),
                           4 * T.groups * T.cluster, T.cluster>;
-// The rows of q: one slot, no part of which is anybody else's.
+// The rows of q: one slot, not shared with other blocks.
 template <HopperFlashTile T>
 using QueryRing = TmaRing<1, T.q_bytes(), T.q_barriers(), 4 * T.groups, 1>;
 
@@ -42,7 +42,7 @@ struct FlashPlace {
   }
 };
 
-// The next part of a tile; of a causal one the blocks that its last row sees.
+// The next part of a tile; for a causal one, the blocks that its last row sees.
 template <HopperFlashTile T>
 __device__ __forceinline__ bool next_work(const HopperFlashParams& params,
                                           WorkList<T.cluster>& list, Work& work) {
@@ -80,7 +80,7 @@ __device__ __forceinline__ void fetch_operands(const HopperFlashParams& params,
     for (int left = work.k_end - work.k_begin; left >= 0; --left, key += T.keys) {
       if (left > 0) {
         const KeyRing<T> keys(shared + T.k_place(), count);
-        // Scales end with the last key, but for the 16 bytes that it is part of: TMA takes no less.
+        // Scales end with the last key, rounded up to 16 bytes, the least that TMA copies.
         const uint32_t scale_bytes = T.int8 ? min(T.keys * 4, (params.keys - key + 3) / 4 * 16) : 0;
         keys.acquire(T.k_bytes() + scale_bytes);
         ptx::tma_load<(T.cluster > 1)>(
@@ -96,7 +96,7 @@ __device__ __forceinline__ void fetch_operands(const HopperFlashParams& params,
       if (key > work.k_begin * T.keys) {
         const ValueRing<T> values(shared + T.v_place(), left > 0 ? count - 2 : count - 1);
         values.acquire(T.v_bytes());
-        // Of BF16 boxes of channels, one behind the other; of INT8 channels, below each other.
+        // For BF16, boxes of channels one after the other; for INT8, channels below each other.
         const int channels = T.int8_values ? kv_head * T.head_dim + place.rank * kValueChannels
                                            : kv_head * T.value_boxes() + place.rank * kValueBoxes;
         const int first_key = key - T.keys;

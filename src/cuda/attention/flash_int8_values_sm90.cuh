@@ -1,10 +1,10 @@
 // A warpgroup that weighs INT8 values, with weights in 8 bits.
 //
 // The sums of a product P V are integers, which cannot stay in the tensor cores' accumulators from
-// one block of keys to the next: each row and block has a scale of its own. They are taken in
-// slices of 64 channels and added to f32 accumulators, a slice while the tensor cores work on the
-// next one. Scores, slices and accumulators do not fit into the registers together, so a
-// warpgroup's softmax meets none of its own products; those of the other warpgroup fill the time.
+// one block of keys to the next: each row and block has its own scale. They are processed in slices
+// of 64 channels and added to f32 accumulators, one slice while the tensor cores work on the next.
+// Scores, slices and accumulators do not fit into the registers together, so a warpgroup's softmax
+// does not overlap with its own products; those of the other warpgroup fill the time.
 #pragma once
 
 #include "cuda/attention/coded_softmax.cuh"
@@ -51,7 +51,7 @@ class Int8ValueRows : public FlashRows<T, CodedSoftmax> {
       const ValueRing<T> values(shared_ + T.v_place(), before + block);
       const bool last = block + 1 == work.k_end;
       if (last) QueryRing<T>::release(queries_.empty());
-      // Read anew: there is no register to keep it in.
+      // Read again: there is no register to keep it in.
       if ((block + 1) * T.keys > this->fewest_keys(first_row, ptx::thread_read_anew())) {
         this->mask(scores, block * T.keys, first_row);
       }

@@ -13,7 +13,7 @@
 namespace octet::cuda {
 namespace {
 
-// The stride of a single row says nothing, and may be anything.
+// The stride of a single row is meaningless and may be anything.
 int64_t stride_of(const ConstTensorView& view) {
   const int64_t columns = view.shape[0] > 1 ? view.row_stride() : view.shape[1];
   return columns * (bits_of(view.dtype) / 8);
@@ -50,8 +50,8 @@ FlashLauncher::Shares FlashLauncher::share(const HopperFlashTile& tile,
   shares.workers = static_cast<int>(std::min(tiles, room));
   double rounds = static_cast<double>(ceil_div(tiles, room));
   // The last round's keys are shared if it would leave a quarter of the workers idle and there are
-  // enough to share: 18 heads of 4096 rows have 48 of 132 blocks in it, and are 7 % faster so; of
-  // 4608 rows 120, and would be no faster.
+  // enough to share: 18 heads of 4096 rows have 48 of 132 blocks in it, and gain 7 % that way; of
+  // 4608 rows 120, and would gain nothing.
   const int64_t left = tiles % room;
   constexpr int64_t kFewestSteps = 4;
   if (!args.causal && left > 0 && 4 * left <= 3 * room &&
@@ -61,7 +61,7 @@ FlashLauncher::Shares FlashLauncher::share(const HopperFlashTile& tile,
     constexpr double kMerging = 0.1;
     rounds = static_cast<double>(tiles) / static_cast<double>(room) + kMerging;
   }
-  // Two blocks that fetch for each other are about 2 % ahead of two by themselves.
+  // Two blocks that fetch for each other are about 2 % faster than two by themselves.
   shares.time = rounds * shares.k_steps * tile.keys * (tile.cluster > 1 ? 1 : 1.02);
   return shares;
 }

@@ -1,6 +1,6 @@
-// Tiles whose keys several workers share: each leaves its weighted sums, with the maximum and the
-// sum of weights that they are relative to, in memory; the last to arrive merges them. It reads all
-// of them in the order of the keys, its own too, so that the bits do not depend on who was last.
+// Tiles whose keys several workers share: each leaves its weighted sums in memory, with the maximum
+// and the sum of weights that they are relative to; the last to arrive merges them. It reads all of
+// them in the order of the keys, its own included, so that the bits do not depend on who was last.
 #pragma once
 
 #include "cuda/attention/flash_params_sm90.h"
@@ -23,7 +23,7 @@ struct FlashMerge {
   uint32_t* arrived;
   int barrier;
 
-  // True for the last to arrive, which then has what all of them have.
+  // True for the last to arrive, which then has the merged result.
   __device__ bool run(const Work& work, OnlineSoftmax& softmax, float (&acc)[kBlocks][4]) const {
     const int rank = static_cast<int>(threadIdx.x % kThreads);
     const int index = work.tile - params.whole_tiles;

@@ -1,4 +1,4 @@
-// What a launch of a Hopper attention kernel is told.
+// The arguments of a Hopper attention kernel.
 #pragma once
 
 #include <cuda.h>
@@ -34,7 +34,7 @@ struct HopperFlashParams {
 };
 
 // Rows of 128 bytes of a matrix as TMA sees them: [boxes of columns][rows][128]. A row of v is a
-// key; of INT8 values it is a channel.
+// key, or a channel for INT8 values.
 struct FlashMaps {
   CUtensorMap q, k, v;
 };

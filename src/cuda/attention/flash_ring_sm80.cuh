@@ -3,8 +3,8 @@
 // All warps copy (cp.async), into a ring of stages K0 V0 K1 V1 ..., in which they may drift apart:
 // one computes exponentials while its neighbour multiplies.
 //
-// Rows in shared memory are chunks of 16 bytes, exchanged (chunk ^ row % 8) such that the eight
-// rows of one ldmatrix phase lie in eight different bank groups.
+// Rows in shared memory are chunks of 16 bytes, swizzled (chunk ^ row % 8) such that the eight rows
+// of one ldmatrix phase are in eight different bank groups.
 #pragma once
 
 #include "cuda/attention/flash_tile.h"
@@ -83,11 +83,11 @@ class FlashRing {
     if constexpr (Ring::kAhead > 1) fill<1>(params, 1);
   }
 
-  // Until the first stage, and what was copied before it, is there. Not its turn yet.
+  // Waits until the first stage, and what was copied before it, has arrived; does not take it yet.
   __device__ void wait_for_first() const { ring_.consumer_wait(); }
 
   // Starts the copies of a later stage, then waits for the present one, which is K (kKind 0) or V
-  // (1) of `key_block`: the address where it lies.
+  // (1) of `key_block`, and returns its address.
   template <int kKind>
   __device__ __forceinline__ uint32_t next(const FlashParams& params, int key_block) {
     constexpr int kLater = kKind + Ring::kAhead;
@@ -99,7 +99,7 @@ class FlashRing {
     ring_.consumer_wait();
     return place<kKind>(ring_.consumer_slot());
   }
-  // Where the scales of the present stage, which is K, lie.
+  // Where the scales of the present stage, which is K, are.
   __device__ __forceinline__ uint32_t scales() const { return scale_place(ring_.consumer_slot()); }
 
   // This warp has read the present stage.
@@ -140,8 +140,8 @@ class FlashRing {
     left -= T.keys;
   }
 
-  // Of the keys that k_ is at, four per thread. Of the four around the last key all are read: rows
-  // of scales are readable that far, and a mask follows.
+  // Of the keys at k_, four per thread. All four around the last key are read: rows of scales are
+  // readable that far, and a mask follows.
   __device__ __forceinline__ void copy_scales(uint32_t slot) {
     const int thread = static_cast<int>(ptx::thread_read_anew());
     if (thread < T.keys / 4) {

@@ -1,4 +1,4 @@
-// What a warpgroup of Hopper's attention kernels has and does, whatever its values are.
+// The part of a warpgroup in Hopper's attention kernels that does not depend on the type of values.
 #pragma once
 
 #include "cuda/attention/flash_fetch_sm90.cuh"
@@ -16,7 +16,7 @@ namespace octet::cuda {
 
 // One warpgroup's 64 rows. A lane, g = lane / 4 and t = lane % 4, has of eight columns those
 // numbered 2 t and 2 t + 1, of rows g (elements 0, 1) and g + 8 (2, 3) of its warp's 16.
-// `Softmax`: OnlineSoftmax, or what is one.
+// `Softmax`: OnlineSoftmax or a class derived from it.
 template <HopperFlashTile T, class Softmax>
 class FlashRows {
  public:
@@ -24,11 +24,11 @@ class FlashRows {
 
   __device__ FlashRows(const HopperFlashParams& params, uint32_t shared, int group)
       : params_(params), shared_(shared), group_(group), queries_(shared) {
-    // The first turn is the first one's; from there on they pass it on.
+    // The first warpgroup has the first turn; from then on they pass it on.
     if (T.alternates && group + 1 == T.groups) ptx::named_arrive(turn_barrier(0), 256);
   }
 
-  // False where another worker has the rest.
+  // False if another worker has the rest.
   __device__ bool merge(const Work& work, uint32_t* arrived) {
     const int rank = T.cluster == 1 ? 0 : static_cast<int>(ptx::cluster_rank());
     const FlashMerge<T.groups * T.cluster, T.cluster, kValueBlocks> merge{
@@ -71,7 +71,7 @@ class FlashRows {
     for (auto& block : acc_) block[0] = block[1] = block[2] = block[3] = 0;
   }
 
-  // What the scores of this lane's rows are multiplied by.
+  // The factors of the scores of this lane's rows.
   __device__ __forceinline__ void load_scales(int head, int first_row,
                                               float (&scale_log2)[2]) const {
     const int warp_row = first_row + group_ * 64 + static_cast<int>(threadIdx.x / 32 % 4) * 16;
@@ -109,7 +109,7 @@ class FlashRows {
     ptx::wgmma_commit();
   }
 
-  // When they are there: as numbers, and the keys can go.
+  // Waits for the scores, converts them to numbers, and releases the keys.
   __device__ __forceinline__ void take_scores(const KeyRing<T>& keys, Scores& scores) const {
     ptx::wgmma_pin(scores.raw());
     if constexpr (T.int8) {
@@ -125,7 +125,7 @@ class FlashRows {
     return params_.causal ? min(params_.keys, warp_row + 1) : params_.keys;
   }
 
-  // Takes away what a row does not see of the keys from `first_key` on.
+  // Masks the keys from `first_key` on that a row does not see.
   __device__ __forceinline__ void mask(float (&scores)[kScoreBlocks][4], int first_key,
                                        int first_row) const {
     const auto thread = static_cast<int>(ptx::thread_read_anew());

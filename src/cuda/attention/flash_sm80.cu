@@ -8,7 +8,7 @@ namespace octet::cuda {
 namespace {
 
 // A tile is named by its number here because nvcc 13 cannot pass a struct of a namespace to a
-// __global__ template; the number goes no further than this file.
+// __global__ template; the number is not used outside this file.
 template <int kTile>
 __global__ void __launch_bounds__(kFlashTiles[kTile].threads(), kFlashTiles[kTile].blocks)
     flash_attention(const __grid_constant__ FlashParams params) {

@@ -3,7 +3,7 @@
 // A warp owns 16 rows of q and all columns of their output. For each block of keys it computes the
 // scores S = Q K^T, moves its running maximum, P = 2^(S - maximum) (rounded to BF16), and
 // adds P V to the output, which is divided by the sum of P at the end. What mma.sync leaves in
-// a lane's registers as S is what it wants there as P, so P needs no exchange.
+// a lane's registers as S has the layout that it takes as P, so P needs no exchange.
 #pragma once
 
 #include "cuda/attention/flash_ring_sm80.cuh"
@@ -13,7 +13,7 @@
 
 namespace octet::cuda {
 
-// Of a block: its head of q, blockIdx.y of those that read head blockIdx.z of k and v.
+// A block's head of q: number blockIdx.y of those that read head blockIdx.z of k and v.
 __device__ __forceinline__ int flash_head(const uint3& block) {
   return static_cast<int>(block.z * gridDim.y + block.y);
 }
@@ -27,7 +27,7 @@ __device__ __forceinline__ int first_flash_row(const FlashParams& params, const 
 template <FlashTile T>
 __device__ __forceinline__ void run_flash(const FlashParams& params) {
   static_assert(T.is_sound(), "this tile breaks a rule of FlashTile::is_sound()");
-  // Addresses of chunks are changed by exclusive or: rows begin at multiples of their size.
+  // Chunks are addressed by exclusive or, so rows begin at multiples of their size.
   extern __shared__ __align__(1024) std::byte shared_bytes[];
   const uint32_t shared = ptx::shared_address(shared_bytes);
   const int first_row = first_flash_row<T>(params, blockIdx);
@@ -82,7 +82,7 @@ __device__ __forceinline__ void run_flash(const FlashParams& params) {
     ring.leave();
   }
   if constexpr (T.keeps_queries()) __syncthreads();  // no warp reads the ring any more
-  // Where it goes is computed here, not kept.
+  // Its address is computed here rather than kept.
   const uint3 block = ptx::block_read_anew();
   const int out_row =
       first_flash_row<T>(params, block) + static_cast<int>(ptx::thread_read_anew() / 32) * 16;

@@ -8,8 +8,8 @@ namespace octet::cuda {
 namespace {
 
 // Tiles are named by their numbers here because nvcc 13 cannot pass a struct of a namespace to a
-// __global__ template; the number goes no further than this file. With the 1, the registers of a
-// block are known, and can be redistributed in it.
+// __global__ template; the number is not used outside this file. The 1 fixes the registers of a
+// block, which can then be redistributed in it.
 template <int kTile>
 __global__ void __launch_bounds__(kHopperFlashTiles[kTile].threads(), 1)
     flash_attention_sm90(const __grid_constant__ HopperFlashParams params,

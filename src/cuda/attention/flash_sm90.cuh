@@ -1,8 +1,8 @@
 // Attention in one kernel for Hopper (sm_90a): wgmma and TMA, scores never leave the registers.
 //
 // One warp fetches (flash_fetch_sm90.cuh), warpgroups multiply. A warpgroup owns 64 rows of q and
-// all columns of their output (flash_rows_sm90.cuh, and for either type of values a file of its
-// own). How this came to be as it is, with all measurements: docs/kernels/attention.md.
+// all columns of their output (flash_rows_sm90.cuh, and one file for each type of values).
+// Decisions and measurements are in docs/kernels/attention.md.
 #pragma once
 
 #include "cuda/attention/flash_bf16_values_sm90.cuh"
@@ -29,7 +29,7 @@ __device__ __forceinline__ void run_flash(const HopperFlashParams& params, const
   } else {
     __syncthreads();
   }
-  // From one lane: then the compiler knows that a warp's are the same.
+  // From one lane, so that the compiler knows that it is the same for the whole warp.
   const int group = static_cast<int>(__shfl_sync(~0u, threadIdx.x / 128, 0));
   if (group == T.groups) {
     ptx::give_registers_away<T.fetch_registers()>();
@@ -54,7 +54,7 @@ __device__ __forceinline__ void run_flash(const HopperFlashParams& params, const
       }
     }
   }
-  // Nobody leaves while the other block may still arrive at its barriers.
+  // No block exits while the other may still arrive at its barriers.
   if constexpr (T.cluster > 1) ptx::cluster_sync();
 }
 

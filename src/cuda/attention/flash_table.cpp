@@ -81,10 +81,10 @@ const FlashKernel& find_flash(std::string_view name) {
 
 std::string FlashKernel::unsuitable(const DeviceTraits& device) const {
   if (hopper() != nullptr && device.architecture() != 90) {
-    return fmt::format("it runs on sm_90 alone, this GPU is sm_{}", device.architecture());
+    return fmt::format("it runs only on sm_90, this GPU is sm_{}", device.architecture());
   }
-  // A block can have all of a multiprocessor's but for 1 KB, which each block takes besides its
-  // own.
+  // A block can use all of a multiprocessor's shared memory except 1 KB, which each block takes in
+  // addition to its own.
   const auto* small = std::get_if<FlashTile>(&tile);
   const int blocks = small == nullptr ? 1 : small->blocks;
   const int needed = blocks * shared_bytes + (blocks - 1) * 1024;
@@ -104,18 +104,18 @@ std::string FlashKernel::refusal(const AttentionArgs& args, const DeviceTraits& 
   if ((hopper() != nullptr || int8) && args.head_dim() != head_dim) {
     return fmt::format("its heads have {} channels", head_dim);
   }
-  if (args.head_dim() % 8 != 0) return "it takes heads of multiples of 8 channels";
+  if (args.head_dim() % 8 != 0) return "it takes heads whose channels are a multiple of 8";
   if (args.head_dim() > head_dim) return "its heads are smaller";
   for (const ConstTensorView& view : {args.q, args.k, args.v, ConstTensorView(args.out)}) {
-    if (!has_aligned_rows(view)) return "it wants rows at multiples of 16 bytes";
+    if (!has_aligned_rows(view)) return "it needs rows at multiples of 16 bytes";
   }
-  if (int8 && !has_aligned_rows(args.k_scales)) return "it wants scales at multiples of 16 bytes";
+  if (int8 && !has_aligned_rows(args.k_scales)) return "it needs scales at multiples of 16 bytes";
   constexpr int64_t kMost = int64_t{1} << 30, kMostHeads = 65535;
   if (args.rows() > kMost || args.keys() > kMost || args.heads > kMostHeads) {
-    return "it takes no more than 2^30 rows and keys and 65535 heads";
+    return "it takes at most 2^30 rows and keys and 65535 heads";
   }
   if (int8_values && args.kv_heads * args.v_scales.row_stride() > kMost) {
-    return "it takes no more than 2^30 scales of values";
+    return "it takes at most 2^30 scales of values";
   }
   return unsuitable(device);
 }

@@ -1,4 +1,4 @@
-// THE tables of the fused attention kernels: what a person edits; nothing else lists tiles.
+// THE tables of the fused attention kernels, edited by hand; nothing else lists tiles.
 #pragma once
 
 #include <span>
@@ -11,8 +11,8 @@ namespace octet::cuda {
 // clang-format off
 // Family sm80, mma.sync. With heads of 256, for the 227 KB of shared memory that Hopper has, the
 // 163 KB of A100, and the 99 KB of all others. INT8 takes 97 KB; more keys than 64 would not leave
-// registers enough for the fragments of q. Two small blocks where they fit: on the H200 749 us in
-// place of the 757 of a large one, 4096 tokens in 18 heads of 256.
+// enough registers for the fragments of q. Two small blocks where they fit: on the H200 749 us
+// instead of 757 with a large one, 4096 tokens in 18 heads of 256.
 inline constexpr FlashTile kFlashTiles[] = {
     // head rows keys stages blocks int8
     { 64, 128,  64, 4, 2, false},

@@ -9,7 +9,7 @@ namespace octet::cuda {
 // A block has `rows` rows of q of one head, 16 per warp, and meets `keys` keys at a time. K and V
 // pass through a ring of `stages` slots, each of which holds one such chunk of K or of V.
 struct FlashTile {
-  int head_dim;  // the most; what is missing to it is zeros. In INT8 no other
+  int head_dim;  // the most, smaller heads are padded with zeros; in INT8 exactly this
   int rows;
   int keys;
   int stages;
@@ -26,12 +26,12 @@ struct FlashTile {
   constexpr int v_bytes() const { return keys * value_row_bytes(); }
   constexpr int scale_bytes() const { return int8 ? keys * 4 : 0; }
 
-  // Whether fragments of q stay in registers, which they leave room for in INT8 alone. q passes
-  // through the last slot of V then, and the result through the ring.
+  // Whether fragments of q stay in registers, where only those of INT8 fit. Then q passes through
+  // the last slot of V, and the result through the ring.
   constexpr bool keeps_queries() const { return int8; }
 
-  // Shared memory: q, slots, scales of the keys, barriers. Where K and V differ in size, their
-  // slots take turns.
+  // Shared memory: q, slots, scales of the keys, barriers. If K and V differ in size, their slots
+  // alternate.
   constexpr int q_place() const { return keeps_queries() ? slot_place(stages - 1) : 0; }
   constexpr int slot_place(int slot) const {
     return (keeps_queries() ? 0 : q_bytes()) + (slot + 1) / 2 * k_bytes() + slot / 2 * v_bytes();

@@ -1,4 +1,4 @@
-// What a row of the table of Hopper's attention kernels says, and everything that follows from it.
+// A row of the table of Hopper's attention kernels, and everything derived from it.
 #pragma once
 
 namespace octet::cuda {
@@ -13,8 +13,8 @@ struct HopperFlashTile {
   int groups;
   int cluster;
   bool int8;  // scores are products of INT8
-  // Warpgroups issue their products one after the other, so that one's softmax coincides with the
-  // other's products; else as it comes.
+  // Warpgroups take turns to issue their products, so that one's softmax overlaps with the other's
+  // products; otherwise there is no order.
   bool alternates;
   bool int8_values;  // values and their weights have 8 bits, too; else they are BF16
 
@@ -42,7 +42,7 @@ struct HopperFlashTile {
   constexpr int words() const { return q_barriers() + 16; }
   constexpr int shared_bytes() const { return words() + 4 * groups; }
 
-  // Registers per thread of those who multiply and of the one who fetches; at most 64 K in all.
+  // Registers per thread of warpgroups that multiply and of the one that fetches; at most 64 K.
   constexpr int registers() const { return groups == 2 ? 240 : 160; }
   constexpr int fetch_registers() const { return groups == 2 ? 24 : 32; }
 

@@ -1,4 +1,4 @@
-// What a warp has in registers in the attention kernels for mma.sync, and multiplies.
+// A warp's registers and products in the attention kernels for mma.sync.
 #pragma once
 
 #include "cuda/attention/flash_tile.h"
@@ -28,7 +28,7 @@ class FlashWarp {
     v_ = lane % 16 * T.value_row_bytes() + (lane / 16 ^ lane % 8) * 16;
   }
 
-  // Where they stay in registers: once, when they are in shared memory.
+  // If they stay in registers: called once, when they are in shared memory.
   __device__ __forceinline__ void load_queries() {
 #pragma unroll
     for (int part = 0; part < kQueryParts; ++part) {
@@ -66,7 +66,7 @@ class FlashWarp {
   // `scales`: address of the keys' scales.
   __device__ __forceinline__ void scale(uint32_t scales) { scores_.scale(scales); }
 
-  // Takes away the keys that a row does not see: those from ends[h] on of rows g and g + 8.
+  // Masks the keys that a row does not see: those from ends[h] on, for rows g and g + 8.
   __device__ __forceinline__ void mask(const int (&ends)[2]) {
     mask_scores(scores_.values(), ends);
   }
@@ -106,8 +106,8 @@ class FlashWarp {
     }
   }
 
-  // The result, through this warp's part of `shared`, which nobody else reads, to `out`, where
-  // `left` rows of it exist: whole lines are written at once.
+  // Stores the result in `out`, where `left` rows of it exist, through this warp's own part of
+  // `shared`, so that whole lines are written at once.
   __device__ void store(std::byte* shared, std::byte* out, int64_t stride, int left,
                         int head_bytes) {
     const unsigned thread = ptx::thread_read_anew();

@@ -9,7 +9,7 @@
 
 namespace octet::cuda {
 
-// Takes away the keys that a row does not see: those from ends[h] on of row h, counted from this
+// Masks the keys that a row does not see: those from ends[h] on for row h, counted from this
 // block's first.
 template <int kBlocks>
 __device__ __forceinline__ void mask_scores(float (&scores)[kBlocks][4], const int (&ends)[2]) {
@@ -25,22 +25,22 @@ __device__ __forceinline__ void mask_scores(float (&scores)[kBlocks][4], const i
 
 // Of a lane's two rows.
 struct OnlineSoftmax {
-  // What weights are relative to: about the largest score so far, times its scale. It follows a new
-  // maximum only when that is kMostAhead above it, because all accumulators have to follow: weights
-  // are at most 2^kMostAhead then, which costs no precision.
+  // Weights are relative to this: about the largest score so far, times its scale. It follows a new
+  // maximum only if that exceeds it by kMostAhead, because all accumulators have to follow: weights
+  // are then at most 2^kMostAhead, which costs no precision.
   static constexpr float kMostAhead = 8;
   float shift[2] = {-INFINITY, -INFINITY};
   float total[2] = {0, 0};  // this lane's share of the sum of weights
 
-  // Scores become weights 2^(score * scale_log2 - shift); what was summed up under earlier shifts
-  // is to be multiplied by `rescale`. NaN is no maximum, but makes its weight and with it the sum
-  // of weights NaN.
+  // Scores become weights 2^(score * scale_log2 - shift); sums made under earlier shifts have to be
+  // multiplied by `rescale`. NaN is never the maximum, but makes its weight, and with it the sum of
+  // weights, NaN.
   template <int kBlocks>
   __device__ __forceinline__ void update(float (&scores)[kBlocks][4], const float (&scale_log2)[2],
                                          float (&rescale)[2]) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      // Two chains of each: few warps share a scheduler, and a single one would wait for itself.
+      // Two chains of each: few warps share a scheduler, and a single chain would wait for itself.
       float largest = scores[0][2 * h], largest_of_odd = scores[0][2 * h + 1];
 #pragma unroll
       for (int j = 1; j < kBlocks; ++j) {
@@ -50,8 +50,7 @@ struct OnlineSoftmax {
       largest = fmaxf(largest, largest_of_odd);
       largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 1));
       largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 2));
-      // Rounded once, here: the accumulators so far and the new weights must be relative to the
-      // same.
+      // Rounded once, here: accumulators and new weights must be relative to the same shift.
       const float score = __fmul_rn(largest, scale_log2[h]);
       const float new_shift = score > __fadd_rn(shift[h], kMostAhead) ? score : shift[h];
       // Nothing but -infinity so far: weights 0, which a later score can still outweigh.
@@ -72,7 +71,7 @@ struct OnlineSoftmax {
     }
   }
 
-  // What the weighted sums are multiplied by in the end; the same in the four lanes of a row.
+  // The final factor of the weighted sums; the same in the four lanes of a row.
   __device__ __forceinline__ float inverse_total(int h) const {
     float sum = total[h];
     sum = __fadd_rn(sum, __shfl_xor_sync(~0u, sum, 1));
@@ -81,7 +80,7 @@ struct OnlineSoftmax {
   }
 };
 
-// Nearly all blocks of keys move no shift, and nothing is to be multiplied.
+// Nearly all blocks of keys leave the shift as it is, and nothing has to be multiplied.
 template <int kBlocks>
 __device__ __forceinline__ void rescale_accumulators(float (&acc)[kBlocks][4],
                                                      const float (&rescale)[2]) {

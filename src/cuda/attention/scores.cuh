@@ -56,8 +56,8 @@ struct Int8Scores {
   }
 };
 
-// The same by conversion: twice the work after the product, but none before it, for those whom the
-// tensor cores wait for.
+// The same by conversion: twice the work after the product, but none before it, for kernels whose
+// tensor cores wait for it.
 template <int kBlocks>
 struct ConvertedScores {
   static constexpr bool kAddsToOffset = false;
@@ -82,8 +82,8 @@ struct ConvertedScores {
 template <bool kInt8, int kBlocks>
 using ScoresOf = std::conditional_t<kInt8, Int8Scores<kBlocks>, FloatScores<kBlocks>>;
 
-// What the scores of a row of codes are multiplied by, scaled by their keys already. A row of zeros
-// has the scale 0, by which the -infinity of a mask would become NaN; a NaN stays one.
+// The factor of the scores of a row of codes, which are already scaled by their keys. A row of
+// zeros has scale 0, which would turn the -infinity of a mask into NaN; a NaN stays.
 __device__ __forceinline__ float row_scale_log2(float q_scale, float scale_log2) {
   const float scale = __fmul_rn(q_scale, scale_log2);
   return scale == 0 ? FLT_MIN : scale;

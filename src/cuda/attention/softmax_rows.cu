@@ -1,4 +1,4 @@
-// Softmax: a block takes a row, which comes from memory once and from the L2 twice more.
+// Softmax: a block takes a row, which it reads once from memory and twice more from L2.
 #include <cuda_bf16.h>
 
 #include <cmath>
@@ -23,7 +23,7 @@ struct SoftmaxArgs {
 __device__ void store(float* to, float value) { *to = value; }
 __device__ void store(__nv_bfloat16* to, float value) { *to = __float2bfloat16_rn(value); }
 
-// Of all threads, for all threads.
+// Over all threads, returned to all threads.
 template <class Combine>
 __device__ float reduce(float value, Combine combine) {
   __shared__ float of_warp[kThreads / 32];
@@ -38,7 +38,7 @@ __device__ float reduce(float value, Combine combine) {
   return value;
 }
 
-// NaN is no maximum, but makes the sum and with it the whole row NaN.
+// NaN is never the maximum, but makes the sum, and with it the whole row, NaN.
 template <class T>
 __global__ void __launch_bounds__(kThreads) softmax_rows(const SoftmaxArgs args) {
   const int64_t row = blockIdx.x;

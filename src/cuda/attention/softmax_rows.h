@@ -1,4 +1,4 @@
-// The steps between the two products of attention that leaves its scores in memory.
+// The steps between the two products of attention with its scores in memory.
 #pragma once
 
 #include "tensor/tensor.h"

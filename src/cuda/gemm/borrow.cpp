@@ -7,7 +7,7 @@
 namespace octet::cuda {
 namespace {
 
-// What is only looked at: nobody releases it.
+// A view of memory that is not released here.
 Buffer look_at(const ConstTensorView& view, size_t bytes) {
   return {const_cast<std::byte*>(view.data), bytes, {}};
 }
@@ -28,7 +28,7 @@ Buffer packed_values(Device& device, const PlainWeight& weight, bool gated) {
   const int64_t n = weight.codes.shape[0], k = weight.codes.shape[1];
   const auto bytes = static_cast<size_t>(packed_bytes(n, k));
   Buffer values = device.allocate(bytes);
-  // Places that no row comes to lie in.
+  // Places to which no row is copied.
   if (k == 0 || n != packed_rows(n)) {
     check_cuda(cudaMemsetAsync(values.data(), 0, bytes, device.stream()), "clearing");
   }

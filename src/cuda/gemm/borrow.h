@@ -1,4 +1,4 @@
-// A weight of somebody else, for the kernels: see Backend::borrow().
+// A weight owned by somebody else, for the kernels: see Backend::borrow().
 #pragma once
 
 #include "cuda/device.h"

@@ -53,8 +53,8 @@ struct Int8Products {
 struct Bf16Products {
   using Sum = float;
   static constexpr int kDepth = 16;
-  // With one more, ptxas finds too few registers and runs the instructions one after the other. The
-  // other warpgroup fills the gap.
+  // With one more, ptxas runs out of registers and serializes the instructions. The other warpgroup
+  // fills the gap.
   static constexpr int kInFlight = 0;
   static constexpr int kStepBytes = 16 * 128;                         // 16 rows of 64 columns
   static constexpr int kSharedBytes = kHopperParts * kStepBytes * 4;  // 256 columns
@@ -65,7 +65,7 @@ struct Bf16Products {
   static __device__ void multiply(Sum (&acc)[4], const uint32_t (&a)[4], const uint32_t (&w)[2]) {
     ptx::mma_16x8x16(acc, a, w[0], w[1]);
   }
-  // Rows in registers, as attention has its weights of values, the same for all steps of k.
+  // Rows in registers, like the weights of values in attention; the same for all steps of k.
   static __device__ void multiply_shared(Sum (&acc)[kHopperColumns / 8][4], uint32_t address,
                                          const uint32_t (&a)[4]) {
     const uint32_t w = ptx::wgmma_operand_of_columns(address, kHopperParts * kStepBytes);
@@ -76,7 +76,7 @@ struct Bf16Products {
   }
 };
 
-// All but never writes, and the compiler cannot know: it keeps the sums.
+// Practically never writes, but the compiler cannot know that and keeps the sums.
 template <class Products, int kBlocks>
 __device__ void keep(const typename Products::Sum (&acc)[kBlocks][4], int* sink) {
   int any = 0;

@@ -12,9 +12,9 @@ enum class CeilingOf : uint8_t {
   bf16,  // with sums in f32
 };
 
-// Multiplies operands at hand on all multiprocessors, `repeats` times: registers with mma.sync, or,
-// for `hopper` (sm_90a), what lies in shared memory with wgmma. `sink` holds at least 4 bytes.
-// Returns the number of operations.
+// Multiplies operands at hand on all multiprocessors, `repeats` times: in registers with mma.sync
+// or, for `hopper` (sm_90a), in shared memory with wgmma. `sink` has at least 4 bytes. Returns the
+// number of operations.
 double launch_ceiling(CeilingOf what, bool hopper, int multiprocessors, int repeats, int* sink,
                       CUstream_st* stream);
 

@@ -15,8 +15,7 @@
 namespace octet::cuda {
 namespace {
 
-// Measuring is the device's own business: on its stream, in its memory, when the caller's work is
-// done.
+// The device measures on its own stream and in its own memory, once the caller's work is done.
 class AtHome {
  public:
   explicit AtHome(Device& device) : device_(device), caller_(device.caller()) {
@@ -33,16 +32,16 @@ class AtHome {
   Caller* caller_;
 };
 
-// The rows of activations that a caller's problem is measured with. Each text of a prompt has
-// another number of tokens, and neighbours run best on the same kernel.
+// The rows of activations with which a caller's problem is measured. Each prompt has a different
+// number of tokens, and similar numbers run best on the same kernel.
 int64_t representative_rows(int64_t m) {
   if (m <= 16) return m;
   const int64_t step = m <= 128 ? 16 : m <= 1024 ? 128 : 256;
   return round_up(m, step);
 }
 
-// From here on a kernel takes as long with plain rows as with packed ones (0.97 to 1.02 of it,
-// H200), while the best kernels are closer to each other than two tournaments agree.
+// From here on a kernel takes as long with plain rows as with packed ones (0.97 to 1.02 times,
+// H200), while the best kernels are closer to each other than two runs of the tuner agree.
 constexpr int64_t kRowsWithoutDifference = 2048;
 
 }  // namespace
@@ -133,7 +132,7 @@ const GemmCandidate& GemmChooser::choose_for_caller(const GemmProblem& problem) 
   measured.m = representative_rows(problem.m);
   const GemmPlan* plan = planner_.find(measured);
   if (plan == nullptr) {
-    // With more rows than there are, the activations may be too large for any kernel.
+    // Rounded up, the activations may be too large for any kernel.
     std::vector<tune::Candidate> candidates = candidates_for(measured);
     if (candidates.empty()) {
       measured = problem;
@@ -143,7 +142,7 @@ const GemmCandidate& GemmChooser::choose_for_caller(const GemmProblem& problem) 
     plan = adopted_plan(measured, candidates);
     const bool measures = plan == nullptr && planner_.would_measure(measured, candidates);
     if (measures && device_->is_capturing()) {
-      // Nothing may be waited for now; the next call that may be measured for will be.
+      // Nothing may wait now; the next call that may is measured.
       const std::vector<tune::Candidate> here = candidates_for(problem);
       check_any(here, problem);
       return find_candidate(
@@ -154,7 +153,7 @@ const GemmCandidate& GemmChooser::choose_for_caller(const GemmProblem& problem) 
     if (plan == nullptr) plan = &measured_plan(measured, candidates);
   }
   const GemmCandidate* candidate = &find_candidate(plan->kernel);
-  // One that shares tiles along k may have none to share here, with fewer rows.
+  // A kernel that shares tiles along k may have none to share with fewer rows.
   if (!launcher_.refusal(*candidate, problem).empty()) {
     candidate = &find_candidate(candidate->row->name);
   }

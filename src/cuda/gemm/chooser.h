@@ -1,4 +1,4 @@
-// Which kernel of the table runs a problem: the one that is forced, or what the planner says.
+// Which kernel of the table runs a problem: the forced one, or the planner's choice.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ class GemmChooser {
   GemmChooser(std::shared_ptr<Device> device, GemmLauncher& launcher, Matmul& matmul,
               tune::Planner planner, const std::string& forced);
 
-  // One lookup when the problem was seen before.
+  // A single lookup if the problem was seen before.
   const GemmCandidate& choose(const GemmProblem& problem);
   GemmPlan plan(const GemmProblem& problem);
 
@@ -34,7 +34,7 @@ class GemmChooser {
                                const std::vector<tune::Candidate>& candidates);
   const GemmCandidate& choose_for_caller(const GemmProblem& problem);
   std::vector<tune::Candidate> candidates_for(const GemmProblem& problem);
-  // Throws Error with a reason when there is none.
+  // Throws Error with a reason if there is none.
   void check_any(const std::vector<tune::Candidate>& candidates, const GemmProblem& problem);
 
   std::shared_ptr<Device> device_;

@@ -2,7 +2,7 @@
 // IEEE operation (the _rn intrinsics are never contracted), so all backends give the same bits.
 //
 // A fusion is one specialisation of FusedColumns: what it needs to know about eight neighbouring
-// columns, and what becomes of eight scaled accumulators of one row.
+// columns, and what it does to eight scaled accumulators of one row.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -20,7 +20,7 @@
 
 namespace octet::cuda {
 
-// Outputs that the same code serves: bf16; f16; f32 and i32.
+// Types of outputs that share code: bf16; f16; f32 and i32.
 template <OutType kType>
 inline constexpr int kBytesOf = kType == OutType::bf16 || kType == OutType::f16 ? 2 : 4;
 
@@ -39,7 +39,7 @@ struct GlobalScales {
   }
 };
 
-// In shared memory, where it does no harm to read those of columns that do not exist.
+// In shared memory, where reading those of columns that do not exist does no harm.
 struct SharedScales {
   uint32_t at;
   __device__ float4 four(int offset, bool) const { return ptx::shared_load_four(at + 4 * offset); }
@@ -55,7 +55,7 @@ __device__ __forceinline__ void load_columns(float (&values)[kCount], const Scal
   }
 }
 
-// Accumulators of which one output is made.
+// Accumulators per output.
 template <Fusion F>
 inline constexpr int kShrink = kFusions[static_cast<int>(F)].gated ? 2 : 1;
 
@@ -137,7 +137,7 @@ __device__ __forceinline__ void finish_chunk(const GemmParams& params, const Fus
 // A warp's outputs: of kRows times 16 rows, kApart apart. [i][4 j + c / 2][2 h + c % 2] of thread
 // t = lane % 4, g = lane / 4 is the accumulator at row kApart i + 8 h + g and column 32 j + 8 t + c
 // from (row, column) on. Straight-line code whose only conditions are predicates of the stores: it
-// runs once per tile, so each branch and each further kilobyte would be fetched anew.
+// runs once per tile, so each branch and each additional kilobyte would have to be fetched again.
 // `col_scales`: from `column` on.
 template <Fusion F, OutType kType, int kApart, class Scales, int kRows, int kColumns>
 __device__ __forceinline__ void store_accumulators(const GemmParams& params, int row, int column,

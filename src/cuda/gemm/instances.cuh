@@ -1,5 +1,5 @@
 // Turns the tile table into kernels. (A row is named by its number here because nvcc 13 cannot pass
-// a struct of a namespace to a __global__ template; the number goes no further than this file.)
+// a struct of a namespace to a __global__ template; the number is not used outside this file.)
 #pragma once
 
 #include <array>

@@ -86,7 +86,7 @@ __device__ __forceinline__ void run_block(const GemmParams& params) {
                                       GlobalScales{params.col_scale + column}, acc);
     });
   }
-  // Zeros that were written ahead of a tile which there is not.
+  // Zeros that were written ahead for a tile that does not exist.
   if constexpr (R == WeightRows::plain) ptx::cp_async_wait_all();
 }
 

@@ -1,6 +1,6 @@
 // The fused INT8 GEMM of the family sm90: operands by TMA, int8 x int8 -> int32 by wgmma, the same
-// epilogue as the family sm80. Runs on Hopper alone (sm_90a). How it came to be as it is, with all
-// measurements: docs/kernels/hopper.md.
+// epilogue as the family sm80. Runs only on Hopper (sm_90a). Decisions and measurements are in
+// docs/kernels/hopper.md.
 #pragma once
 
 #include "cuda/gemm/epilogue.cuh"
@@ -12,7 +12,7 @@
 
 namespace octet::cuda {
 
-// What lies behind stages and scales in shared memory.
+// What follows stages and scales in shared memory.
 template <HopperTile T>
 struct GroupWords {
   uint64_t turn[T.groups()];  // barriers: the group before this one has issued its tile
@@ -56,8 +56,8 @@ __device__ __forceinline__ void multiply_tiles(const GemmParams& params, uint32_
         multiplier.skip(steps);
         continue;
       }
-      // A barrier tells its present phase from the one before, no more: who skips stages must not
-      // look for later ones before the others are through with theirs.
+      // A barrier only distinguishes its present phase from the previous one: whoever skips stages
+      // must not wait for later ones before the others are done with theirs.
       const auto barrier_of = [&](int g) { return ptx::shared_address(&words.turn[g]); };
       const uint32_t parity = turn / T.groups() & 1;
       ptx::mbarrier_sleep(barrier_of(group), group == 0 ? parity ^ 1 : parity);
@@ -117,8 +117,8 @@ __device__ __forceinline__ void run_block(const GemmParams& params, const Operan
   }
   const int group = static_cast<int>(threadIdx.x / kGroupThreads);
   if (group == T.groups()) {
-    // The registers belong to those who multiply and hold the accumulators: with two groups of them
-    // 240 per thread, which leaves 24 here. A single group has enough as it is.
+    // The warpgroups that multiply need the registers for accumulators: two of them take 240 per
+    // thread, which leaves 24 here. A single one has enough as it is.
     if constexpr (T.groups() > 1) ptx::give_registers_away<24>();
     const unsigned thread = threadIdx.x - kGroupThreads * T.groups();
     if (thread == 0) fetch<T>(params, maps, Pipeline<T>(stages));
@@ -129,7 +129,7 @@ __device__ __forceinline__ void run_block(const GemmParams& params, const Operan
     with_out_type(params,
                   [&](auto type) { multiply_tiles<T, F, type>(params, stages, words, group); });
   }
-  // Nobody leaves while the other block may still arrive at its barriers.
+  // No block exits while the other may still arrive at its barriers.
   if constexpr (T.cluster() > 1) ptx::cluster_sync();
 }
 

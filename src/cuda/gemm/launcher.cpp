@@ -110,14 +110,14 @@ std::string GemmLauncher::refusal(const GemmCandidate& candidate, const GemmProb
   const GemmRow& row = *candidate.row;
   const DeviceTraits& traits = device_.traits();
   if (row.hopper && traits.architecture() != 90) {
-    return fmt::format("runs on sm_90 alone, this GPU is sm_{}", traits.architecture());
+    return fmt::format("runs only on sm_90, this GPU is sm_{}", traits.architecture());
   }
   if (row.shared_bytes > traits.shared_bytes_per_block) {
     return fmt::format("needs {} KB of shared memory per block, this GPU has {}",
                        row.shared_bytes / 1024, traits.shared_bytes_per_block / 1024);
   }
   if (room_for(row, problem) == 0) {
-    return fmt::format("this build has no code of it for sm_{}{}", traits.architecture(),
+    return fmt::format("this build has no code for it on sm_{}{}", traits.architecture(),
                        row.cluster() > 1 ? ", or the GPU no room for its clusters" : "");
   }
   if (row.hopper && !why_no_tensor_maps().empty()) return why_no_tensor_maps();
@@ -125,7 +125,7 @@ std::string GemmLauncher::refusal(const GemmCandidate& candidate, const GemmProb
   if (tiles > INT32_MAX / 2 || problem.m > INT32_MAX / 2 || problem.n > INT32_MAX / 2) {
     return "would have too many tiles";
   }
-  // Offsets of operands are 32 bits wide in family sm80, and one limit for both is simpler.
+  // Offsets of operands have 32 bits in family sm80, and one limit for both families is simpler.
   if (packed_bytes(problem.n, problem.k) > UINT32_MAX) return "takes weights up to 4 GB";
   if (problem.m * round_up(problem.k, kAlignment) > UINT32_MAX) {
     return "takes activations up to 4 GB";
@@ -140,8 +140,8 @@ double GemmLauncher::estimate_us(const GemmCandidate& candidate, const GemmProbl
   return expected_us(candidate, problem, share(candidate, problem), device_.traits());
 }
 
-// The kernels read whole 16-byte chunks. A view that does not allow it is copied first: no shape of
-// a model is such a one.
+// The kernels read whole 16-byte chunks. A view that does not allow that is copied first; no shape
+// in a model needs this.
 void GemmLauncher::use_aligned_a(GemmParams& params, const GemmOperands& operands,
                                  const GemmProblem& problem) {
   const int64_t stride = operands.a.row_stride();
@@ -162,8 +162,8 @@ void GemmLauncher::use_aligned_a(GemmParams& params, const GemmOperands& operand
   params.a = copy;
 }
 
-// Zeros, which the kernels leave behind as well. A caller's streams may run several kernels at
-// once, in graphs too, so there each launch has its own.
+// Zeros, and the kernels leave zeros behind. A caller's streams may run several kernels at once,
+// also in graphs, so there each launch has its own.
 uint32_t* GemmLauncher::counters(size_t count) {
   if (device_.caller() == nullptr) return reinterpret_cast<uint32_t*>(arrivals_.data());
   const size_t bytes = count * sizeof(uint32_t);
@@ -232,8 +232,8 @@ void GemmLauncher::launch(const GemmCandidate& candidate, const GemmProblem& pro
     params.arrivals = counters(static_cast<size_t>(shares.shared_tiles() * row.teams));
   }
 
-  // Groups of eight columns are stored whole, 16 bytes at a time. Where rows do not allow it, the
-  // outputs take a detour.
+  // Groups of eight columns are stored whole, 16 bytes at a time. If rows do not allow that, the
+  // outputs go through a buffer.
   const int64_t element = bits_of(problem.out) / 8;
   const int64_t columns = operands.out.shape[1];
   const int64_t group = output_columns(problem.fusion, kColumnGroup);

@@ -1,4 +1,4 @@
-// Runs a candidate of the tile table on a problem, and says beforehand whether it can and how long
+// Runs a candidate of the tile table on a problem, and tells beforehand whether it can and how long
 // it should take.
 #pragma once
 
@@ -31,7 +31,7 @@ class GemmLauncher {
  public:
   explicit GemmLauncher(Device& device);
 
-  // Why this GPU cannot run the candidate on the problem; empty when it can.
+  // Why this GPU cannot run the candidate on the problem; empty if it can.
   std::string refusal(const GemmCandidate& candidate, const GemmProblem& problem);
 
   // Expected microseconds. Only the order of candidates matters.
@@ -42,8 +42,8 @@ class GemmLauncher {
 
  private:
   Shares share(const GemmCandidate& candidate, const GemmProblem& problem);
-  // Workers that the device holds at once; 0 when the kernel cannot run here. Sets the kernel up
-  // when asked for the first time.
+  // Workers that fit on the device at once; 0 if the kernel cannot run here. Sets the kernel up on
+  // the first call.
   int room_for(const GemmRow& row, const GemmProblem& problem);
   void use_aligned_a(GemmParams& params, const GemmOperands& operands, const GemmProblem& problem);
   uint32_t* counters(size_t count);

@@ -3,12 +3,11 @@
 // the epilogue of this one runs.
 //
 // A stage holds T.m rows of a, then T.n rows of w, T.k bytes each, in chunks of 16 bytes. Within a
-// row the chunks are exchanged (chunk ^ swizzle(row)), such that the eight rows which one ldmatrix
-// phase reads lie in eight different bank groups.
+// row the chunks are swizzled (chunk ^ swizzle(row)), such that the eight rows which one ldmatrix
+// phase reads are in eight different bank groups.
 //
-// The instructions around the copies matter: they delay the multiplications of the same warp. A
-// packed w lies such that the copies of a thread are at constant distances, and needs no
-// conditions.
+// The instructions around the copies matter: they delay the multiplications of the same warp. In a
+// packed w the copies of a thread are at constant distances and need no conditions.
 #pragma once
 
 #include "cuda/gemm/pack.h"
@@ -38,7 +37,7 @@ struct CopyShare {
   __device__ static int first_chunk() { return static_cast<int>(threadIdx.x) % kChunks; }
 };
 
-// Where the rows of a weight come from that is packed as pack.h says.
+// Where the rows of a packed weight (pack.h) come from.
 template <Tile T>
 class PackedRows : CopyShare<T> {
  public:
@@ -50,7 +49,7 @@ class PackedRows : CopyShare<T> {
          k % kBlock + this->first_chunk() * 16;
     second_half_ = k % kBlock != 0;
   }
-  // Copy i of a stage, unless there is none. Past the end of k there are zeros.
+  // Copy i of a stage, if there is one. Past the end of k there are zeros.
   __device__ __forceinline__ void copy(const GemmParams& params, int i, bool wanted, uint32_t to) {
     const int place = i * this->kRowStep;
     const bool in_tile = T.n % this->kRowStep == 0 || this->first_row() + place < T.n;
@@ -76,8 +75,8 @@ class PackedRows : CopyShare<T> {
 };
 
 // And of one in plain rows. Place 32 g + 8 j + 2 a + b of a tile is row 32 g + 8 a + 2 j + b of w,
-// or with gate and up (b) apart, n / 2 b + 16 g + 4 a + j. The copies of a thread differ in g and j
-// alone, so they lie at multiples of one distance.
+// or with gate and up (b) apart, n / 2 b + 16 g + 4 a + j. The copies of a thread differ only in g
+// and j, so they are at multiples of one distance.
 template <Tile T, bool kGated>
 class PlainRows : CopyShare<T> {
  public:
@@ -108,9 +107,9 @@ class PlainRows : CopyShare<T> {
  private:
   static constexpr int kStep = CopyShare<T>::kRowStep;
   static_assert(T.n % kStep == 0, "zeros must not be written past the tile");
-  static_assert(32 % kStep == 0 || kStep % 32 == 0, "copies must differ in g and j alone");
+  static_assert(32 % kStep == 0 || kStep % 32 == 0, "copies must differ only in g and j");
 
-  // As stride_a_ is, but where four warps have the accumulators of a large tile: there ptxas (13.0)
+  // Like stride_a_, unless four warps have the accumulators of a large tile: there ptxas (13.0)
   // spills with it, and in tiles of eight warps without it.
   static constexpr bool kKeepsStride = T.threads() >= 256;
   uint32_t stride_ = 0;
@@ -157,8 +156,8 @@ class Loader : CopyShare<T> {
   }
 
  private:
-  // What follows in this tile lies past the end of k for this thread: w is zero, and whatever is
-  // left in the stage will do for a.
+  // The rest of this tile is past the end of k for this thread: w is zero, so a may be whatever is
+  // left in the stage.
   __device__ __forceinline__ void pass_end_of_k() {
     copies_a_ = 0;
     w_.pass_end_of_k();

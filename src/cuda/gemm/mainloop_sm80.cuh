@@ -1,9 +1,9 @@
 // Multiplies the stages that the loader fills: ldmatrix from shared memory into fragments, mma.sync
 // into the int32 accumulators of this warp's outputs.
 //
-// Fragments of the next multiplications are loaded while the present ones run, also across the
-// border of stages. Every warp both copies and multiplies, see stage_ring.cuh: while one runs its
-// epilogue, its neighbour has the tensor cores.
+// Fragments of the next multiplications are loaded while the current ones run, even across stages.
+// Every warp both copies and multiplies, see stage_ring.cuh: while one runs its epilogue, its
+// neighbour has the tensor cores.
 #pragma once
 
 #include <utility>
@@ -64,7 +64,7 @@ class Mainloop {
 
   // acc += the next `steps` stages.
   __device__ __forceinline__ void run(const GemmParams& params, int steps, Accumulators& acc) {
-    // Anew for each tile: kept over the epilogue, these registers would be missing there.
+    // For each tile again: kept during the epilogue, these registers would be missing there.
 #pragma unroll
     for (int i = 0; i < kRows; ++i) load_a(i, 0);
     load_w(0, 0, 0);
@@ -121,8 +121,7 @@ class Mainloop {
     ring_.consumer_wait();
   }
 
-  // Chunks 2 part and 2 part + 1 of the rows: the swizzle makes an exclusive or of what would be a
-  // sum.
+  // Chunks 2 part and 2 part + 1 of the rows: because of the swizzle, exclusive or replaces a sum.
   __device__ __forceinline__ void load_a(int i, int part) {
     ptx::ldmatrix_x4(a_[i], (from_a_ ^ part * 32) + i * 16 * T.k);
   }

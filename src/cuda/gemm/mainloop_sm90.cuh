@@ -13,7 +13,7 @@
 
 namespace octet::cuda {
 
-// The barriers lie behind the last stage.
+// The barriers follow the last stage.
 template <HopperTile T>
 using Pipeline = TmaRing<T.stages, T.stage_bytes(), T.stages * T.stage_bytes(),
                          kGroupWarps * T.teams(), T.cluster()>;
@@ -54,8 +54,8 @@ struct BlockPlace {
 //
 // Every other tile goes through k backwards. All workers do so at about the same time, and find in
 // the L2 what they read of `a` at the end of the last tile; forwards, the rest of a tile and its
-// outputs have just driven out what comes next. (Integer sums are the same in any order.) w is
-// needed by those who multiply it now, so it may leave first. Measured: docs/kernels/hopper.md.
+// outputs would have evicted what comes next. (Integer sums are the same in any order.) w is needed
+// only by those who multiply it now, so it is evicted first. Measured: docs/kernels/hopper.md.
 template <HopperTile T>
 __device__ __forceinline__ void fetch(const GemmParams& params, const OperandMaps& maps,
                                       Pipeline<T> pipeline) {
@@ -74,7 +74,7 @@ __device__ __forceinline__ void fetch(const GemmParams& params, const OperandMap
 #pragma unroll 1
     for (int left = work.k_end - work.k_begin, step = direction > 0 ? work.k_begin : work.k_end - 1;
          left > 0; --left, step += direction) {
-      const ClusterPlace<T> self;  // read anew: this thread has 24 registers
+      const ClusterPlace<T> self;  // read again: this thread has 24 registers
       pipeline.acquire(T.stage_bytes());
       ptx::tma_load<(T.cluster_n > 1)>(pipeline.stage() + self.n * kRowsA * T.k, &maps.a,
                                        pipeline.full(), step * T.k, row, kAll);
@@ -132,7 +132,7 @@ class Multiplier {
   __device__ Multiplier(uint32_t stages, GroupPlace<T> part)
       : pipeline_(stages), a_(part.row * T.k), w_(T.a_bytes() + part.column * T.k) {}
 
-  // Stages that are another's.
+  // Skips stages of another warpgroup.
   __device__ void skip(int steps) { pipeline_.skip(steps); }
 
   // acc = the next `steps` stages, at least one. Before the last kLast of them, but after the

@@ -1,15 +1,15 @@
-// How a weight lies in GPU memory, for every kernel family.
+// The layout of a weight in GPU memory, for all kernel families.
 //
 // Blocks of 128 bytes of k: [ceil(k / 128)][packed_rows(n)][128], zeros past the end of k (one
 // block of zeros when there is no k at all). The rows of a tile are then one contiguous chunk per
-// stage, at constant distances for each thread, whatever n and k. Behind the last row there are
-// kReadPast bytes that may be read: the last tile of n need not ask which rows exist, since rows
-// past n only reach columns that are never stored.
+// stage, at constant distances for each thread, whatever n and k. After the last row there are
+// kReadPast bytes that may be read: the last tile of n need not check which rows exist, since rows
+// past n only affect columns that are never stored.
 //
 // Rows are permuted, 32 at a time. The tensor cores leave columns 2t and 2t + 1 of eight in thread
 // t; stored as they are, a thread would write 4 bytes at a time. Row 8 j + r of 32 in memory is
 // hence row 8 (r / 2) + 2 j + r % 2 of w: after four multiplications by eight columns thread t
-// holds columns 8 t to 8 t + 7, one 16-byte store in bf16, straight from the registers, without a
+// has columns 8 t to 8 t + 7, one 16-byte store in bf16, straight from the registers, without a
 // detour through shared memory, which the next tile is filling.
 #pragma once
 
@@ -23,14 +23,14 @@ struct CUstream_st;
 namespace octet::cuda {
 
 inline constexpr const char* kWeightLayout = "cuda_k128_permuted32";
-// Rows as they are, in memory of somebody else; the kernels permute them while they fetch.
+// Rows as they are, in somebody else's memory; the kernels permute them while they fetch.
 inline constexpr const char* kPlainLayout = "cuda_rows";
 inline constexpr int64_t kBlockBytes = 128;
 inline constexpr int64_t kReadPast = 256 * kBlockBytes;  // the widest tile
 
 inline constexpr int64_t kPermutedRows = 32;
 
-// n, up to the next multiple of kPermutedRows.
+// n, rounded up to a multiple of kPermutedRows.
 int64_t packed_rows(int64_t n);
 int64_t packed_bytes(int64_t n, int64_t k);
 
@@ -52,11 +52,11 @@ struct PackTarget {
   bool gated;     // rows of the gate and of the up projection alternate
 };
 
-// Codes I8 [rows, k] and scales F32 [rows], all on the device, to their places; the scales times
-// `factors` [rows], unless that is null.
+// Copies codes I8 [rows, k] and scales F32 [rows], all on the device, to their places; the scales
+// are multiplied by `factors` [rows], unless that is null.
 void launch_pack_rows(const ConstTensorView& rows, const float* scales, const float* factors,
                       const PackTarget& to, CUstream_st* stream);
-// The codes alone.
+// Only the codes.
 void launch_pack_codes(const ConstTensorView& rows, const PackTarget& to, CUstream_st* stream);
 
 }  // namespace octet::cuda

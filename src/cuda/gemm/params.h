@@ -1,4 +1,4 @@
-// What a launch of a GEMM kernel is told: operands, outputs and which block does which work.
+// The arguments of a GEMM kernel: operands, outputs and which block does which work.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct GemmParams {
   int m, n, k;
   int packed_n;  // rows of w as packed
   OutType out_type;
-  bool out_streams;  // past the L2, being larger
+  bool out_streams;  // larger than the L2, so it bypasses it
 
   // The schedule, see schedule.cuh and work_list.cuh.
   int tiles_m, tiles_n;

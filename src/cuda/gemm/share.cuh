@@ -30,8 +30,8 @@ __device__ bool share_accumulators(const GemmParams& params, const Work& work, c
            (part * Team::kTeams + team.number()) * kTeamVectors + team.rank();
   };
 
-  // If the others are all there, nobody will ask for ours. Worth a look (a trip to L2) when storing
-  // takes longer than looking.
+  // If all others have arrived, nobody will read ours. Worth a look (a trip to L2) if storing takes
+  // longer than looking.
   constexpr bool kLook = kTeamVectors > 128 * 128 / 4;
   if constexpr (kLook) {
     team.sync();  // `arrived` of the last shared tile has been read

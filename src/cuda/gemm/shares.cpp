@@ -8,10 +8,10 @@
 namespace octet::cuda {
 namespace {
 
-// A block that shares a tile should have more to do than to add up its accumulators.
+// A block that shares a tile should do more than add up its accumulators.
 constexpr int64_t kFewestSharedSteps = 2;
 
-// Operations per clock and multiprocessor on s8, as far as they are reached.
+// Operations per clock and multiprocessor on s8, as reached in practice.
 double peak_of(const DeviceTraits& traits, const GemmRow& row) {
   if (row.hopper) return 7500;  // of 8192
   if (traits.major == 8 && traits.minor == 0) return 4096;
@@ -20,9 +20,9 @@ double peak_of(const DeviceTraits& traits, const GemmRow& row) {
 }
 
 // Rounds of whole tiles that the workers need. At its power limit a GPU whose last round is not
-// full has a higher clock in it, which makes up for about half of what stands idle: under load on
-// an H200 (docs/kernels/hopper.md, m = 4096), 128x256 was behind 256x192 by 3, 12 and 4 % on qkv, o
-// and w2, where whole rounds alone say 7, 14 and 13 %, and their exact number 3, 3 and 2 %.
+// full has a higher clock in it, which makes up for about half of what is idle: under load on an
+// H200 (docs/kernels/hopper.md, m = 4096), 128x256 was slower than 256x192 by 3, 12 and 4 % on qkv,
+// o and w2, where whole rounds predict 7, 14 and 13 %, and their exact number 3, 3 and 2 %.
 double rounds_of(const GemmRow& row, const Shares& shares) {
   if (shares.workers == 0) return 0;
   const double exact = double(shares.whole_tiles) / shares.workers;
@@ -46,7 +46,7 @@ Shares share_tiles(const GemmCandidate& candidate, const GemmProblem& problem, i
     shares.whole_tiles = static_cast<int>(tiles / room * room);
     shares.workers = static_cast<int>(room);
     if (shares.whole_tiles == 0) {
-      // As many workers for each tile, if there can be two: fewer meet in a tile that way.
+      // Equally many workers for each tile, if there can be two: fewer meet in a tile that way.
       const int64_t per_tile = std::min(room / tiles, shares.k_steps / kFewestSharedSteps);
       if (per_tile >= 2) {
         shares.workers = static_cast<int>(tiles * per_tile);
@@ -61,11 +61,11 @@ Shares share_tiles(const GemmCandidate& candidate, const GemmProblem& problem, i
 
 // Tiles are walked in groups of rows, column by column. Within a group the rows of `a` are read for
 // each column, and should stay in L2: half of it, since the other half of the GPU may keep copies,
-// and w and the outputs pass through. w is read once for each group, so these should be few. On an
-// H200 at m = 16384, n = 13824, k = 4608, 128x192 ping-pong in rows of 256: 16 rows (19 MB) had
-// 1669 TOPS, 8 had 1672, 4 had 1639, 64 (75 MB) had 1386. Where not even a square of tiles fits,
-// nothing stays, and the square has the shortest edges. All groups get about as many rows: a last
-// one of a single row would fetch all of w for it.
+// and w and the outputs pass through. w is read once for each group, so groups should be few. On an
+// H200 at m = 16384, n = 13824, k = 4608, 128x192 ping-pong in rows of 256: 16 rows (19 MB) reached
+// 1669 TOPS, 8 rows 1672, 4 rows 1639, 64 rows (75 MB) 1386. If not even a square of tiles fits,
+// nothing stays, and a square has the shortest edges. All groups get about the same number of rows:
+// a last one of a single row would fetch all of w for it.
 int raster_rows(const GemmRow& row, const Shares& shares, int64_t k, int64_t l2_bytes) {
   const int64_t row_bytes = row.worker_m() * std::max<int64_t>(k, 1);
   const int64_t fitting = l2_bytes / 2 / row_bytes;
@@ -94,7 +94,7 @@ double expected_us(const GemmCandidate& candidate, const GemmProblem& problem, c
   double clocks_extra = rounds * 1500 * resident;  // epilogues
   if (candidate.streams && shares.workers > 0) {
     steps += std::ceil(double(shares.shared_tiles()) * shares.k_steps / shares.workers);
-    // Partial sums to memory and back. Hopper's is what 256x192 lost by it on an H200: 11 and 3 %
+    // Partial sums to memory and back. Hopper's figure is what 256x192 lost on an H200: 11 and 3 %
     // on o at m = 2304 and 4608.
     clocks_extra += 6000 + row.m * row.n * (row.hopper ? 7.0 : 4.0) / 16;
   }

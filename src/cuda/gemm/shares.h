@@ -1,5 +1,5 @@
 // How a problem is cut for a row of the tile table: tiles, workers (see schedule.cuh), the order of
-// the tiles, and how long that should take. Arithmetic alone, without a device.
+// the tiles, and how long that should take. Pure arithmetic, without a device.
 #pragma once
 
 #include "backend/gemm.h"
@@ -16,8 +16,7 @@ struct Shares {
   int shared_tiles() const { return tiles_m * tiles_n - whole_tiles; }
 };
 
-// `room`: workers that the device holds at once. Without any, or without tiles, there are no
-// workers.
+// `room`: workers that fit on the device at once. Without room or tiles there are no workers.
 Shares share_tiles(const GemmCandidate& candidate, const GemmProblem& problem, int64_t room);
 
 // GemmParams::raster_rows.

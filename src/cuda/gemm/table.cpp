@@ -64,7 +64,7 @@ GemmRow::GemmRow(const Tile& tile)
       stages(tile.stages),
       threads(tile.threads()),
       shared_bytes(tile.shared_bytes()),
-      can_stream(tile.warps_k == 1),  // warps along k share a tile already; no code does both
+      can_stream(tile.warps_k == 1),  // warps along k already share a tile; no code does both
       read_bytes(tile.warps_m * tile.warps_n * (tile.warp_m() + tile.warp_n()) * tile.k) {}
 
 GemmRow::GemmRow(const HopperTile& tile)

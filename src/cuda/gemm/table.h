@@ -1,4 +1,4 @@
-// The kernels that this build has, under the names by which plans, logs and overrides know them.
+// The kernels of this build, under the names used by plans, logs and overrides.
 #pragma once
 
 #include <span>
@@ -11,7 +11,7 @@
 
 namespace octet::cuda {
 
-// A row of the tile table, as far as who runs it must know.
+// What is needed to run a row of the tile table.
 struct GemmRow {
   explicit GemmRow(const Tile& tile);
   explicit GemmRow(const HopperTile& tile);
@@ -25,7 +25,7 @@ struct GemmRow {
   int teams = 1;                     // see share.cuh
   bool can_stream = true;            // tiles can be shared along k
   int read_bytes;                    // of shared memory, per stage and block
-  // By Fusion; family sm90 reads packed and plain weights by the same kernel.
+  // By Fusion; family sm90 reads packed and plain weights with the same kernel.
   const void* packed_kernels[kFusionCount] = {};
   const void* plain_kernels[kFusionCount] = {};
 
@@ -49,10 +49,10 @@ struct GemmCandidate {
 std::span<const GemmRow> gemm_rows();
 std::span<const GemmCandidate> gemm_candidates();
 
-// Why this build cannot run on a device, when it was made for others; empty when it can.
+// Why this build, made for other GPUs, cannot run on a device; empty if it can.
 std::string why_no_kernels(int device);
 
-// Throws Error with all names when there is none.
+// Throws Error with all names if there is none.
 const GemmCandidate& find_candidate(const std::string& name);
 
 }  // namespace octet::cuda

@@ -17,7 +17,7 @@ class TensorMaps {
                                  int box_rows);
 
   // A weight as pack.h lays it out. Made once per weight: models have the same ones at each step.
-  // (What is remembered depends on nothing but the arguments, so a weight that is gone does no
+  // (What is remembered depends only on the arguments, so a weight that no longer exists does no
   // harm.) Valid until the next call.
   const CUtensorMap& weight(const int8_t* w, int64_t n, int64_t k, int box_rows);
 

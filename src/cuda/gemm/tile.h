@@ -1,14 +1,14 @@
-// What a row of the tile table says, and everything that follows from it.
+// A row of the tile table, and everything derived from it.
 #pragma once
 
 #include <cstdint>
 
 namespace octet::cuda {
 
-// A block computes m x n outputs, k bytes of both operands per pipeline stage. Its warps stand
-// warps_m x warps_n x warps_k; each computes warp_m() x warp_n() outputs in registers, from its
-// share of each stage's k. More than one along k serve few tokens: there the tiles must be small to
-// be many, and their accumulators are added up in shared memory at the end.
+// A block computes m x n outputs, k bytes of both operands per pipeline stage. Its warps are
+// arranged warps_m x warps_n x warps_k; each computes warp_m() x warp_n() outputs in registers,
+// from its share of each stage's k. Several along k are for few tokens: there tiles must be small
+// to be numerous, and their accumulators are added up in shared memory at the end.
 struct Tile {
   int m, n, k;
   int stages;

@@ -1,4 +1,4 @@
-// What a row of the Hopper table says, and everything that follows from it.
+// A row of the Hopper table, and everything derived from it.
 #pragma once
 
 namespace octet::cuda {
@@ -11,7 +11,7 @@ inline constexpr int kGroupWarps = 4;  // of a warpgroup
 inline constexpr int kGroupThreads = 32 * kGroupWarps;
 
 // A block computes m x n outputs, 128 bytes of k of both operands per pipeline stage. Its
-// warpgroups stand groups_m x groups_n (ping-pong: just as many as there are); one more fetches.
+// warpgroups are arranged groups_m x groups_n (ping-pong: only their number); one more fetches.
 // cluster_m x cluster_n blocks fetch together: those side by side share rows of a, those below each
 // other rows of w.
 struct HopperTile {
@@ -40,7 +40,7 @@ struct HopperTile {
   // Bytes of shared memory that the multiplications of a stage read.
   constexpr int read_bytes() const { return m * n / (64 * group_n()) * (64 + group_n()) * k; }
   // Shared memory: stages and their barriers, scales of columns and theirs, words of warpgroups.
-  // Those who have tiles of their own have scales of their own.
+  // Warpgroups with tiles of their own have scales of their own.
   constexpr int scale_place() const { return stages * (stage_bytes() + 16); }
   constexpr int scale_slots() const { return is_pingpong() ? groups() : 1; }
   constexpr int scale_bytes() const { return n * 4; }

@@ -1,13 +1,13 @@
-// THE table of tiles: what a person edits; nothing else lists shapes. A row's name, made of its
-// fields (sm80_128x256x64_s4_w2x4), is its identity in plan files, logs, tests and overrides.
+// THE table of tiles, edited by hand; nothing else lists shapes. A row's name, made of its fields
+// (sm80_128x256x64_s4_w2x4), is its identity in plan files, logs, tests and overrides.
 //
 // Family sm80, mma.sync: two classes by the shared memory that a block may take, each built for the
 // architectures that have it (cmake/cuda.cmake) and tested against its limit:
 //   small   99 KB   sm_86, sm_89, sm_120, and all others
-//   medium 163 KB   sm_80, sm_87, sm_90, and by PTX what is newer than all of these
+//   medium 163 KB   sm_80, sm_87, sm_90, and as PTX whatever is newer than all of these
 // Stages of 128 bytes of k copy whole lines; where shared memory is short, 64 leave more stages.
 // Family sm90, wgmma: one class,
-//   hopper 227 KB   sm_90 alone
+//   hopper 227 KB   only sm_90
 #pragma once
 
 #include "cuda/gemm/tile.h"
@@ -16,7 +16,7 @@
 namespace octet::cuda {
 
 enum class TileClass { small, medium, hopper };
-// How a weight lies in memory: see pack.h.
+// How a weight is stored: see pack.h.
 enum class WeightRows { packed, plain };
 
 constexpr int shared_limit(TileClass tile_class) {

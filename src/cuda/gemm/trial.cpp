@@ -14,8 +14,8 @@ namespace octet::cuda {
 namespace {
 
 constexpr int64_t kMostSets = 16;
-// Launches follow each other without a gap for about this long, as they do in a model; a single
-// short one would mostly measure its launch.
+// Launches follow each other without a gap for about this long, as in a model; a single short one
+// would mostly measure its launch.
 constexpr double kRunMicroseconds = 100;
 constexpr int kMostLaunches = 16;
 
@@ -39,7 +39,7 @@ class Operands {
                     ones.size() * sizeof(float));
     const double operations = 2.0 * static_cast<double>(problem.m) *
                               static_cast<double>(problem.n) * static_cast<double>(problem.k);
-    // 1000 TOPS, and 3 us at least: only a number of launches comes out of it.
+    // Assumes 1000 TOPS, and at least 3 us: only the number of launches depends on it.
     const double expected_us = std::max(3.0, operations * 1e-9);
     launches_ = std::clamp(static_cast<int>(kRunMicroseconds / expected_us), 1, kMostLaunches);
     const int64_t bytes = a_bytes() + packed_bytes(problem.n, problem.k) + out_bytes();
@@ -67,7 +67,7 @@ class Operands {
         run(candidate, name, sets_[index]);
       }
     };
-    // A long one runs alone and finds nothing in L2 that its predecessor left there.
+    // A long one runs alone and finds nothing of its predecessor in L2.
     return launches_ == 1 ? device_->time_cold_us(work) : device_->time_us(work) / launches_;
   }
 
@@ -99,8 +99,8 @@ class Operands {
     return {values, scales_.view(DType::f32, {values.shape[0]})};
   }
 
-  // Random numbers of a deviation of 30, which is what quantized weights have. What a GPU draws,
-  // and so its clock, depends on them: with zeros it would stay far from its power limit.
+  // Random numbers with a deviation of 30, like quantized weights. A GPU's power, and so its clock,
+  // depends on them: with zeros it would stay far from its power limit.
   Set make_set(uint64_t seed) {
     const auto [m, n, k] = std::tuple(problem_.m, problem_.n, problem_.k);
     const auto random = [&](int64_t bytes, uint64_t part) {

@@ -1,5 +1,5 @@
 // What the tuner needs to measure one problem on the GPU: operands of random numbers, in more sets
-// than the L2 holds, as the layers of a model would find them.
+// than fit in the L2, like the layers of a model.
 #pragma once
 
 #include "backend/gemm_tuning.h"

@@ -9,8 +9,8 @@
 namespace octet::cuda {
 namespace {
 
-// Of unfolded pixels at a time, or of a product's accumulators: enough that it fills any GPU, and
-// little next to the image of a size at which the whole would not fit.
+// Bytes of unfolded pixels, or of a product's accumulators, at a time: enough to fill any GPU, and
+// little compared with an image so large that the whole would not fit.
 constexpr int64_t kStripBytes = int64_t{128} << 20;
 
 template <class View>
@@ -20,16 +20,16 @@ View some_rows(const View& matrix, int64_t first, int64_t count) {
                     matrix.shape[1], matrix.row_stride());
 }
 
-// Rows of a strip, of so many bytes each: strips of one size, whole tiles each, so that the library
-// plans once for all but the last.
+// Rows of a strip, given the bytes of a row: strips of equal size in whole tiles, so that the
+// library plans once for all but the last.
 int64_t strip_rows(int64_t pixels, int64_t row_bytes) {
   const int64_t fitting = std::max<int64_t>(kStripBytes / row_bytes, 1);
   const int64_t even = ceil_div(pixels, ceil_div(pixels, fitting));
   return std::min(round_up(even, 256), pixels);
 }
 
-// The product waits in f32 for its bias, which for a whole image would be the largest matrix of
-// all.
+// The product is kept in f32 until its bias is added; for a whole image that would be the largest
+// matrix of all.
 void convolve_pixels(Matmul& matmul, const ConvArgs& args) {
   const int64_t pixels = args.height * args.width;
   const int64_t rows =

@@ -1,5 +1,5 @@
-// Pixels copied with their neighbours side by side, as the rows of a matrix product. They are
-// copied as words, which no conversion can change. A block is `wide` words of a pixel by some
+// Copies pixels with their neighbours side by side, as the rows of a matrix product. They are
+// copied as words, so that no conversion changes them. A block is `wide` words of a pixel by some
 // pixels.
 #include <algorithm>
 
@@ -37,7 +37,7 @@ __device__ void for_each_word(const CopyArgs<Word>& args, Copy copy) {
   }
 }
 
-// Doubled: pixel (y, x) of the image is that at (y / 2, x / 2) of args.x.
+// Doubled: pixel (y, x) of the image is pixel (y / 2, x / 2) of args.x.
 template <class Word, bool kDoubled>
 __global__ void __launch_bounds__(kThreads, 4) unfold_kernel(const CopyArgs<Word> args) {
   for_each_word(args, [&](int64_t i, int word) {

@@ -1,7 +1,7 @@
-// Group norm of an image in two readings of it. The first sums values and squares per channel,
-// relative to the first pixel, which keeps the squares small next to the variance wherever the
-// mean lies: a thread in f32 over the pixels of its column, a block over its threads. One block per
-// group then adds the sums of all blocks in f64. The second reading writes
+// Group norm of an image in two passes over it. The first sums values and squares per channel,
+// relative to the first pixel, so that the squares are not large compared with the variance,
+// whatever the mean: a thread in f32 over the pixels of its column, a block over its threads. One
+// block per group then adds the sums of all blocks in f64. The second pass writes
 //   (x - mean) * (weight / sqrt(var + eps)) + bias.
 #include <algorithm>
 
@@ -72,7 +72,7 @@ __device__ void load_run(const T* from, float (&v)[kRun]) {
   }
 }
 
-// Of a pixel that may be overwritten with its norm: not by the cache for what no kernel writes.
+// Loads a pixel that may be overwritten with its norm, so not through the read-only cache.
 template <class T, int kRun>
 __device__ void load_own_run(const T* from, float (&v)[kRun]) {
   if constexpr (kRun == 8) {
@@ -181,7 +181,7 @@ __global__ void __launch_bounds__(kThreads) moments_kernel(const GroupArgs<T> ar
     const double apart = mean - load_one(args.x + first + c);
     squares += pixels * apart * apart;
   }
-  // Roundings must not make it negative; what is not a number must stay one.
+  // Roundings must not make it negative; a NaN must stay a NaN.
   const double variance = block_sum(squares) / count;
   const double factor = 1 / sqrt((variance < 0 ? 0 : variance) + args.eps);
   for (int64_t c = threadIdx.x; c < width; c += kThreads) {

@@ -1,6 +1,6 @@
 // Launchers of the ops on images. No CUDA header here; the rules are those of rows/row_kernels.h.
 // An image is a matrix with one row per pixel, F32 or BF16. Rows that start at a multiple of 16
-// bytes go fast, all others work.
+// bytes are fast; all others work, too.
 #pragma once
 
 #include <cstddef>

@@ -30,7 +30,7 @@ cudaDataType_t data_type(DType dtype) {
   }
 }
 
-// A row stride that means something also when there is only one row.
+// A row stride that is meaningful even for a single row.
 int64_t leading(const ConstTensorView& view) {
   return std::max<int64_t>({view.shape[0] > 1 ? view.row_stride() : view.shape[1], 1});
 }
@@ -119,7 +119,7 @@ CublasLt::CublasLt(Device& device) : device_(device) {
 
 CublasLt::~CublasLt() { api().cublasLtDestroy(static_cast<cublasLtHandle_t>(handle_)); }
 
-// False where this version of the library knows no such scales. b is the library's first operand.
+// False if this version of the library has no such scales. b is the library's first operand.
 bool CublasLt::set_scales(const Plan& plan, const Scales& scales) {
   const auto set = [&plan](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
     return api().cublasLtMatmulDescSetAttribute(plan.operation, attribute, &value, sizeof(value)) ==
@@ -139,7 +139,7 @@ bool CublasLt::set_scales(const Plan& plan, const Scales& scales) {
 #endif
 }
 
-// The library thinks in columns: our rows are its columns, and out^T = b a^T.
+// The library is column-major: our rows are its columns, and out^T = b a^T.
 CublasLt::Plan CublasLt::make_plan(const ConstTensorView& a, const ConstTensorView& b,
                                    const TensorView& out, const Scales* scales) {
   const Api& lt = api();
@@ -170,8 +170,7 @@ CublasLt::Plan CublasLt::make_plan(const ConstTensorView& a, const ConstTensorVi
   lt.cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                                           &workspace, sizeof(workspace));
   if (!integer) {
-    // Where k is split, partial sums stay in f32: rounding them to out's type would be a second
-    // rounding.
+    // If k is split, partial sums stay in f32: rounding them to out's type would round twice.
     const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     lt.cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
                                             &schemes, sizeof(schemes));

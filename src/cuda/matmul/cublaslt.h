@@ -1,5 +1,5 @@
-// cuBLASLt, opened when it is first needed, by a matmul or by tuning: its library has half a
-// gigabyte, and INT8 itself needs none of it.
+// cuBLASLt, opened when a matmul or tuning first needs it: its library has half a gigabyte, and
+// INT8 itself does not need it.
 #pragma once
 
 #include <cstddef>
@@ -25,20 +25,20 @@ class CublasLt {
   CublasLt& operator=(const CublasLt&) = delete;
 
   // out[m, n] = a[m, k] times b[n, k] transposed: BF16 or F32 accumulated in f32 and rounded once,
-  // to BF16 or F32, or I8 to I32. False when the library has no algorithm for these types, shapes
+  // to BF16 or F32, or I8 to I32. False if the library has no algorithm for these types, shapes
   // or strides.
   bool matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out) {
     return multiply(a, b, out, nullptr);
   }
 
-  // Factors of F8 operands in the device's memory, F32: one for each row, or one for all of them.
+  // F32 factors of F8 operands in device memory: one for each row, or one for all of them.
   struct Scales {
     const float* a = nullptr;
     const float* b = nullptr;
     bool by_rows = true;
   };
-  // F8_E4M3 to BF16 under scales, with the fast accumulation that inference stacks ask for; false
-  // likewise, also where the GPU or the library knows no such scales.
+  // F8_E4M3 to BF16 with scales, and with the fast accumulation that inference stacks use; false
+  // likewise, and if the GPU or the library has no such scales.
   bool matmul_fp8(const ConstTensorView& a, const ConstTensorView& b, const Scales& scales,
                   const TensorView& out) {
     return multiply(a, b, out, &scales);

@@ -10,15 +10,15 @@
 namespace octet::cuda {
 namespace {
 
-// Of the product of random operands with a few large channels: rounding both factors to 3 bits of
-// mantissa leaves about 4 percent, 16 codes for a weight about 10. Rounded to bf16 it is 0.2.
+// Errors of the product of random operands with a few large channels: with both factors rounded to
+// 3 bits of mantissa about 4 percent, with 16 codes for a weight about 10. In bf16 it is 0.2.
 constexpr double kFp8LeastError = 0.01, kFp8MostError = 0.08;
 constexpr double kNf4LeastError = 0.02, kNf4MostError = 0.2;
 
 uint8_t* code_bytes(const Buffer& buffer) { return reinterpret_cast<uint8_t*>(buffer.data()); }
 float* factors_of(const Buffer& buffer) { return reinterpret_cast<float*>(buffer.data()); }
 
-// Activations are quantized in each run; the product of codes and its scales are the library's.
+// Activations are quantized in each run; the library multiplies codes and applies scales.
 class Fp8Linear {
  public:
   Fp8Linear(Device& device, CublasLt& library, const ConstTensorView& weight, int64_t rows,
@@ -36,7 +36,7 @@ class Fp8Linear {
     quantize(weight, weight_, weight_scales_);
   }
 
-  // False where the library has no such product.
+  // False if the library has no such product.
   bool run(const ConstTensorView& x, const TensorView& out) {
     quantize(x, codes_, scales_);
     const int64_t m = x.shape[0];
@@ -97,11 +97,11 @@ class Nf4Linear {
   Buffer codes_, absmax_, dequantized_;
 };
 
-// With a scale for each row where GPU and library have such a product, else with one for all.
+// With a scale for each row if GPU and library have such a product, otherwise with one for all.
 std::shared_ptr<Fp8Linear> fp8_linear(Device& device, CublasLt& library,
                                       const ConstTensorView& weight, int64_t rows, bool by_rows) {
   auto linear = std::make_shared<Fp8Linear>(device, library, weight, rows, by_rows);
-  // What comes out is thrown away: only a try shows whether there is an algorithm.
+  // The result is discarded: only a try shows whether there is an algorithm.
   const Buffer x = device.allocate(bytes_of(DType::bf16, {rows, weight.shape[1]}));
   check_cuda(cudaMemsetAsync(x.data(), 0, x.bytes(), device.stream()), "clearing");
   const Buffer out = device.allocate(bytes_of(DType::bf16, {rows, weight.shape[0]}));

@@ -1,4 +1,4 @@
-// Linears with FP8 and NF4 weights, as other stacks run them: only to be compared with.
+// Linears with FP8 and NF4 weights, as other stacks run them, for comparisons only.
 #pragma once
 
 #include <memory>

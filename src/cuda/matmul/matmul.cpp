@@ -13,12 +13,12 @@ CublasLt* Matmul::library() {
 
 void Matmul::run(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,
                  const ConstTensorView& bias) {
-  // What the library knows nothing of: products without a k.
+  // The library does not support products with k = 0.
   CublasLt* lt = a.shape[1] > 0 ? library() : nullptr;
   if (lt != nullptr && bias.data == nullptr && lt->matmul(a, b, out)) return;
   if (lt != nullptr && bias.data != nullptr) {
-    // The library rounds to bf16 before it adds a bias, in its epilogue as well as to what out
-    // holds: so the accumulators stay in f32 until then.
+    // The library rounds to bf16 before it adds a bias, both in its epilogue and when adding to
+    // out: so the accumulators stay in f32 until then.
     Buffer acc;
     TensorView wide = out;
     if (out.dtype != DType::f32) {
@@ -32,7 +32,7 @@ void Matmul::run(const ConstTensorView& a, const ConstTensorView& b, const Tenso
     }
   }
   if (lt != nullptr) {
-    log::debug("matmul: cuBLASLt takes no {} x {} -> {}; a plain kernel runs, which is slow",
+    log::debug("matmul: cuBLASLt has no {} x {} -> {}; a plain kernel runs, which is slow",
                a.to_string(), b.to_string(), out.to_string());
   }
   if (lt == nullptr && a.shape[1] > 0 && !told_of_missing_library_) {

@@ -1,4 +1,4 @@
-// The unquantized product on the GPU: by cuBLASLt where it can, by a plain kernel elsewhere.
+// The unquantized product on the GPU: by cuBLASLt if possible, otherwise by a plain kernel.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@ class Matmul {
   void run(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,
            const ConstTensorView& bias);
 
-  // Opened when first asked for; null when it is not installed.
+  // Opened on first use; null if it is not installed.
   CublasLt* library();
 
  private:

@@ -46,7 +46,7 @@ __global__ void multiply(Matrix a, Matrix b, Matrix out, const void* bias) {
     tile_a[y][x] = inside && row < a.rows ? load(a.data, a.dtype, row * a.stride + k + x) : 0;
     tile_b[y][x] = inside && row_b < b.rows ? load(b.data, b.dtype, row_b * b.stride + k + x) : 0;
     __syncthreads();
-    // Only what exists: zero times infinity would be NaN.
+    // Only existing elements: zero times infinity would be NaN.
     const int count = static_cast<int>(min(static_cast<int64_t>(kTile), a.columns - k));
     for (int i = 0; i < count; ++i) acc = __fmaf_rn(tile_a[y][i], tile_b[x][i], acc);
     __syncthreads();

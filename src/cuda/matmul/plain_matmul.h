@@ -1,4 +1,4 @@
-// The unquantized product for what the library does not take: odd types, strides, or no library.
+// The unquantized product if the library cannot run it: odd types, odd strides, or no library.
 #pragma once
 
 #include "tensor/tensor.h"

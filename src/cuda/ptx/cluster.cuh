@@ -12,14 +12,14 @@ __device__ __forceinline__ uint32_t cluster_rank() {
   return rank;
 }
 
-// All threads of the cluster that have not left yet meet; each warp as a whole. What was written or
-// announced before is not ordered by it.
+// All threads of the cluster that have not exited meet, each warp as a whole. Does not order
+// earlier writes or arrivals.
 __device__ __forceinline__ void cluster_meet() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;" ::
                    : "memory");
 }
 
-// The same, and all of that has happened.
+// The same, and orders them.
 __device__ __forceinline__ void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::
                    : "memory");

@@ -5,10 +5,9 @@
 
 namespace octet::cuda::ptx {
 
-// Copies 16 bytes if they are wanted. Past L1: a tile is read once by its block. The L2 is asked
-// for the whole 128-byte line at once. The predicate is part of the instruction: with a branch
-// around it, the compiler would load the constants of the address anew for each copy, and wait for
-// them.
+// Copies 16 bytes if they are wanted. Bypasses L1: a block reads its tile once. The L2 fetches the
+// whole 128-byte line at once. The predicate is part of the instruction: with a branch around it,
+// the compiler would load the constants of the address again for each copy, and wait for them.
 __device__ __forceinline__ void cp_async_16_if(bool wanted, uint32_t to, const void* from) {
   asm volatile(
       "{\n .reg .pred wanted;\n setp.ne.b32 wanted, %2, 0;\n"
@@ -33,14 +32,14 @@ __device__ __forceinline__ void cp_async_16_or_zeros(bool wanted, uint32_t to, c
       : "memory");
 }
 
-// Until this thread's copies have arrived, for this thread.
+// Waits until this thread's copies have arrived, for this thread.
 __device__ __forceinline__ void cp_async_wait_all() {
   asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
 // A value that all threads of a block share, in a register whose origin is hidden: a constant would
-// be loaded anew, and waited for, at each use. Has a barrier, and a place for each kValue: a second
-// value in the same place would overtake threads that still read the first.
+// be loaded again, and waited for, at each use. Has a barrier, and a place for each kValue: a
+// second value in the same place would overtake threads that still read the first.
 template <int kValue>
 __device__ __forceinline__ uint32_t keep_in_register(uint32_t value) {
   __shared__ uint32_t shared;

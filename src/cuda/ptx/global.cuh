@@ -1,11 +1,11 @@
-// Loads and stores of global memory that the compiler would not write of itself.
+// Loads and stores of global memory that the compiler would not generate by itself.
 #pragma once
 
 #include <cstdint>
 
 namespace octet::cuda::ptx {
 
-// What no kernel writes while this one runs, or zeros. Without a branch, as store_if.
+// Loads what no kernel writes while this one runs, or zeros. Without a branch, like store_if.
 __device__ __forceinline__ float4 load_if(bool wanted, const float* from) {
   float4 v = {};
   asm("{\n .reg .pred wanted;\n setp.ne.b32 wanted, %5, 0;\n"
@@ -15,7 +15,7 @@ __device__ __forceinline__ float4 load_if(bool wanted, const float* from) {
   return v;
 }
 
-// The same, but not from registers, should it have been loaded before.
+// The same, but always from memory, even if it was loaded before.
 __device__ __forceinline__ float4 load_again_if(bool wanted, const float* from) {
   float4 v = {};
   asm volatile(
@@ -27,7 +27,7 @@ __device__ __forceinline__ float4 load_again_if(bool wanted, const float* from) 
   return v;
 }
 
-// A predicate guards the store, so that the code around it needs no branch. `policy`: of
+// A predicate guards the store, so that the code around it needs no branch. `policy`: see
 // l2_policy.cuh.
 __device__ __forceinline__ void store_if(bool wanted, void* to, const uint32_t (&words)[2],
                                          uint64_t policy) {

@@ -14,7 +14,7 @@ __device__ __forceinline__ void ldmatrix_x4(uint32_t (&to)[4], uint32_t from) {
                : "r"(from));
 }
 
-// The same of matrices of 16-bit elements, each transposed: lane l gets elements l / 4 of the rows
+// The same for matrices of 16-bit elements, each transposed: lane l gets elements l / 4 of the rows
 // 2 (l % 4) and 2 (l % 4) + 1.
 __device__ __forceinline__ void ldmatrix_x4_transposed(uint32_t (&to)[4], uint32_t from) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"

@@ -1,13 +1,13 @@
-// Barriers in shared memory on which copies and warps arrive, and which anyone may wait for.
+// Barriers in shared memory at which copies and warps arrive, and for which anyone may wait.
 #pragma once
 
 #include <cstdint>
 
 namespace octet::cuda::ptx {
 
-// Of warps that have read something, one lane speaks for all. compute-sanitizer's racecheck does
-// not understand that: it takes a barrier to cover those threads that arrive themselves. Letting
-// all of them costs mma.sync's GEMM 2 %.
+// One lane arrives for a whole warp that has read something. compute-sanitizer's racecheck does not
+// understand that: to it, a barrier covers only the threads that arrive themselves. Letting all of
+// them arrive costs mma.sync's GEMM 2 %.
 #if OCTET_RACECHECK
 inline constexpr bool kEveryLaneArrives = true;
 #else
@@ -29,7 +29,7 @@ __device__ __forceinline__ void mbarrier_arrive_after_copies(uint32_t barrier) {
   asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(barrier) : "memory");
 }
 
-// Until the phase of this parity is complete. The phase before the first has parity 1 and is.
+// Waits until the phase of this parity is complete. The phase before the first, of parity 1, is.
 __device__ __forceinline__ void mbarrier_wait(uint32_t barrier, uint32_t parity) {
   asm volatile(
       "{\n .reg .pred done;\nagain:\n"
@@ -41,12 +41,12 @@ __device__ __forceinline__ void mbarrier_wait(uint32_t barrier, uint32_t parity)
 
 // --- Hopper ---
 
-// What was initialised is visible to the whole cluster and to the copies.
+// Makes initialised barriers visible to the whole cluster and to the copies.
 __device__ __forceinline__ void mbarrier_publish_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-// Arrives, and the phase is not complete before so many bytes have been copied.
+// Arrives, and requires this many bytes to be copied before the phase is complete.
 __device__ __forceinline__ void mbarrier_expect(uint32_t barrier, uint32_t bytes) {
   asm volatile(
       "{\n .reg .b64 state;\n mbarrier.arrive.expect_tx.shared.b64 state, [%0], %1;\n}" ::"r"(
@@ -55,9 +55,9 @@ __device__ __forceinline__ void mbarrier_expect(uint32_t barrier, uint32_t bytes
       : "memory");
 }
 
-// At the barrier in the same place of a block of the cluster, which may be this one. Relaxed: it
-// says that something was read, and a release would wait for all memory of the GPU (on an H200 the
-// GEMM had 1042 TOPS with it and 1532 without, 128x256, m = 4096, n = 13824, k = 4608).
+// Arrives at the same barrier in a block of the cluster, which may be this one. Relaxed: it says
+// that something was read, and a release would wait for all memory of the GPU (on an H200 the GEMM
+// reached 1042 TOPS with it and 1532 without, 128x256, m = 4096, n = 13824, k = 4608).
 __device__ __forceinline__ void mbarrier_arrive_at(uint32_t barrier, uint32_t block) {
   asm volatile(
       "{\n .reg .b32 there;\n mapa.shared::cluster.u32 there, %0, %1;\n"
@@ -66,7 +66,7 @@ __device__ __forceinline__ void mbarrier_arrive_at(uint32_t barrier, uint32_t bl
       : "memory");
 }
 
-// As mbarrier_wait; the thread sleeps meanwhile, as long as the hardware sees fit.
+// Like mbarrier_wait, but the thread sleeps meanwhile, as long as the hardware sees fit.
 __device__ __forceinline__ void mbarrier_sleep(uint32_t barrier, uint32_t parity) {
   asm volatile(
       "{\n .reg .pred done;\nagain:\n"

@@ -1,4 +1,4 @@
-// Who has which registers.
+// The distribution of registers.
 #pragma once
 
 namespace octet::cuda::ptx {
@@ -13,8 +13,8 @@ __device__ __forceinline__ void take_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-// threadIdx.x, with its origin hidden: what is computed from it after a main loop is then not
-// computed before it, to be kept in registers that are missing there.
+// threadIdx.x, with its origin hidden: values derived from it after a main loop are then not
+// computed before the loop and kept in registers that it needs.
 __device__ __forceinline__ unsigned thread_read_anew() {
   unsigned thread;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
@@ -30,7 +30,7 @@ __device__ __forceinline__ uint3 block_read_anew() {
   return block;
 }
 
-// The same of any number: what follows from it is computed from it again.
+// The same for any number: values derived from it are computed again.
 __device__ __forceinline__ int read_anew(int value) {
   asm volatile("" : "+r"(value));
   return value;

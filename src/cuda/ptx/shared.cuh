@@ -1,17 +1,17 @@
-// Shared memory as the instructions see it.
+// Shared memory in the form that instructions take.
 #pragma once
 
 #include <cstdint>
 
 namespace octet::cuda::ptx {
 
-// A pointer into shared memory as the instructions take it.
+// A pointer into shared memory, for instructions.
 __device__ __forceinline__ uint32_t shared_address(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-// What this thread stored in shared memory so far can be read by wgmma and TMA, which otherwise see
-// it in no particular order (Hopper). Before the barrier that tells them.
+// Makes this thread's earlier stores to shared memory visible to wgmma and TMA, which otherwise see
+// them in no particular order (Hopper). Call it before the barrier that announces them.
 __device__ __forceinline__ void publish_stores() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }

@@ -29,7 +29,7 @@ __device__ __forceinline__ void tma_load(uint32_t to, const CUtensorMap* map, ui
   }
 }
 
-// The same of a map of three dimensions.
+// The same for a map of three dimensions.
 template <bool kMulticast>
 __device__ __forceinline__ void tma_load(uint32_t to, const CUtensorMap* map, uint32_t barrier,
                                          int x, int y, int z, uint16_t blocks) {
@@ -67,7 +67,7 @@ __device__ __forceinline__ void tma_load(uint32_t to, const CUtensorMap* map, ui
   }
 }
 
-// Of a map of five dimensions, from the beginning of the three in the middle.
+// For a map of five dimensions, from the beginning of the three in the middle.
 template <bool kMulticast>
 __device__ __forceinline__ void tma_load_groups(uint32_t to, const CUtensorMap* map,
                                                 uint32_t barrier, int x, int group, uint16_t blocks,
@@ -87,7 +87,7 @@ __device__ __forceinline__ void tma_load_groups(uint32_t to, const CUtensorMap* 
   }
 }
 
-// So many bytes in a row, a multiple of 16 and from a multiple of 16.
+// This many contiguous bytes, a multiple of 16, from an address that is a multiple of 16.
 __device__ __forceinline__ void bulk_load(uint32_t to, const void* from, uint32_t bytes,
                                           uint32_t barrier) {
   asm volatile(

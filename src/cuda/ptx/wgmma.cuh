@@ -6,20 +6,20 @@
 
 namespace octet::cuda::ptx {
 
-// Where an operand lies: rows of 128 bytes, groups of eight rows 1024 bytes apart, swizzled as TMA
+// Where an operand is: rows of 128 bytes, groups of eight rows 1024 bytes apart, swizzled as TMA
 // leaves them (chunk ^ row % 8). `address` may point inside the first 128 bytes, at multiples of
 // 32: that is how a step of k is chosen. Groups begin at multiples of 1024.
 //
 // This is the low half of the descriptor, in units of 16 bytes, to which steps are added in 32
-// bits; the high half, the same for all, is put to it in the instruction. (With sums in 64 bits the
+// bits; the instruction adds the high half, the same for all. (With sums in 64 bits the
 // compiler spent more instructions on descriptors than attention does on its softmax.)
 __device__ __forceinline__ uint32_t wgmma_operand(uint32_t address) {
   constexpr uint32_t kUnused = 1u << 16;  // the other stride, which swizzling fixes
   return kUnused | (address & 0x3ffff) >> 4;
 }
 
-// The same of a second operand whose rows are steps of k: what is contiguous, 128 bytes of it, are
-// columns of the product. The next 128 bytes of columns lie `column_stride` bytes further on. A
+// The same for a second operand whose rows are steps of k: the 128 contiguous bytes of a row are
+// columns of the product. The next 128 bytes of columns are `column_stride` bytes further on. A
 // step of k is 16 rows, 2048 bytes.
 __device__ __forceinline__ uint32_t wgmma_operand_of_columns(uint32_t address,
                                                              uint32_t column_stride) {
@@ -41,7 +41,7 @@ __device__ __forceinline__ void wgmma_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-// Until no more than kPending groups are unfinished.
+// Waits until at most kPending groups are unfinished.
 template <int kPending>
 __device__ __forceinline__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");

@@ -1,4 +1,4 @@
-// The BF16 multiplications of Hopper; see wgmma.cuh. Accumulators lie as those of wgmma_s8.cuh.
+// The BF16 multiplications of Hopper; see wgmma.cuh. Accumulators have the layout of wgmma_s8.cuh.
 #pragma once
 
 #include "cuda/ptx/register_lists.cuh"
@@ -44,8 +44,8 @@ __device__ __forceinline__ void wgmma_64xNx16(float (&acc)[kBlocks][4], uint32_t
                : __VA_ARGS__                                                          \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b))
 
-// acc [64, 8 kBlocks] += a [64, 16] times b [16, 8 kBlocks]. `a` lies as mma_16x8x16 wants it, each
-// warp its 16 rows; it must not change before wgmma_wait either.
+// acc [64, 8 kBlocks] += a [64, 16] times b [16, 8 kBlocks]. `a` has the layout of mma_16x8x16,
+// each warp with its 16 rows; it must not change before wgmma_wait either.
 template <int kBlocks>
 __device__ __forceinline__ void wgmma_64xNx16_add(float (&acc)[kBlocks][4], const uint32_t (&a)[4],
                                                   uint32_t b) {

@@ -18,7 +18,7 @@ namespace octet::cuda::ptx {
 
 // acc [64, 8 kBlocks] (+)= a [64, 32] times b [8 kBlocks, 32] transposed, exact in int32. Warp w
 // of the four holds rows 16 w to 16 w + 15; within them lane l, g = l / 4, t = l % 4, holds of
-// acc[j] the columns 8 j + 2 t and 8 j + 2 t + 1 of rows g (0, 1) and g + 8 (2, 3). Nobody may
+// acc[j] the columns 8 j + 2 t and 8 j + 2 t + 1 of rows g (0, 1) and g + 8 (2, 3). Nothing may
 // touch the accumulators before wgmma_wait.
 template <int kBlocks>
 __device__ __forceinline__ void wgmma_64xNx32(int32_t (&acc)[kBlocks][4], uint32_t a, uint32_t b,
@@ -46,8 +46,8 @@ __device__ __forceinline__ void wgmma_64xNx32(int32_t (&acc)[kBlocks][4], uint32
 
 #undef OCTET_WGMMA_S8
 
-// acc [64, 64] (+)= a [64, 32] times b [64, 32] transposed, of unsigned bytes. `a` lies in
-// registers as mma_16x8x32 wants it, each warp its 16 rows; it must not change before wgmma_wait
+// acc [64, 64] (+)= a [64, 32] times b [64, 32] transposed, of unsigned bytes. `a` is in registers
+// in the layout of mma_16x8x32, each warp with its 16 rows; it must not change before wgmma_wait
 // either.
 __device__ __forceinline__ void wgmma_64xNx32_u8(int32_t (&acc)[8][4], const uint32_t (&a)[4],
                                                  uint32_t b, bool adds) {

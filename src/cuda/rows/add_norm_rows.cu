@@ -3,11 +3,11 @@
 // written once.
 //
 // The parts are those of norm_rows.cu, in the same order, so the bits are those of its two kernels:
-// h is rounded to its type before the second norm reads it. Of the next rows, those of x are on
-// their way to registers from the beginning of a step, and those of h to shared memory from where
-// the present ones were used: registers have no room for both beside the values.
+// h is rounded to its type before the second norm reads it. The next rows of x are on their way to
+// registers from the beginning of a step, and those of h to shared memory once the present ones
+// have been used: registers have no room for both besides the values.
 //
-// h passes by the L2: two GEMMs come before it is read again, and x, which the last one wrote, is
+// h bypasses the L2: two GEMMs come before it is read again, and x, which the last one wrote, is
 // still there in part, as the codes should be for the next. (A step of 1024 px, without pause:
 // 150.7 ms against 151.0 and 151.5, little more than the noise.)
 #include "cuda/ptx/cp_async.cuh"
@@ -22,8 +22,8 @@ namespace {
 // Resident on a multiprocessor: two blocks with two rows each of 4608 columns.
 template <class T>
 constexpr int kMaxThreads = sizeof(T) == 4 ? 384 : 640;
-// Of shared memory, for the factors of both norms, those of smoothing and rows of h: the smallest
-// GPUs have 99 KB for a block.
+// Shared memory for the factors of both norms, those of smoothing and rows of h: the smallest GPUs
+// have 99 KB for a block.
 constexpr int kMaxSharedBytes = 96 << 10;
 
 struct AddNormArgs {
@@ -45,7 +45,7 @@ struct AddNormArgs {
 constexpr int factor_sets(Transform transform) { return transform == Transform::smooth ? 3 : 2; }
 
 // Rows of h on their way: [kChunks][parts of a chunk][threads] of 16 bytes. Each thread copies what
-// it reads itself, so there is no barrier about them.
+// it reads itself, so no barrier is needed.
 template <class T>
 class StagedRows {
  public:
@@ -169,7 +169,7 @@ template <class T, Transform kTransform>
 void launch_fused(const AddNormArgs& args, int multiprocessors, CUstream_st* stream) {
   const auto kernel = add_norm_rows_kernel<T, kTransform>;
   const int bytes = shared_bytes<T>(args.grid, kTransform);
-  // Beyond 48 KB, with what the kernel has beside it, must be asked for.
+  // More than 48 KB, including the kernel's own, has to be requested.
   if (bytes > (40 << 10)) {
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   }
@@ -201,7 +201,7 @@ void launch_add_gated_norm_quantize(const TensorView& h, const ConstTensorView& 
   const bool narrow = x.dtype == DType::bf16;
   const int max_teams = (narrow ? kMaxThreads<bf16_t> : kMaxThreads<float>) / kTeamLanes;
   const TeamGrid grid(x.shape[0], x.shape[1], multiprocessors);
-  // Where one pass takes the rows, so do the fast kernels of the two.
+  // If one pass can take the rows, so can the fast kernels of the two.
   if (how.kind != RowNorm::Kind::rms || next.kind != RowNorm::Kind::rms ||
       !takes_rows(x, of_added, max_teams) || !takes_rows(h, of_next, max_teams) ||
       !takes_codes(out, transform) ||

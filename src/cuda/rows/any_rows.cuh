@@ -1,5 +1,5 @@
-// Rows of any type, length, stride and alignment, one value per load, a block for each: what the
-// general kernels share. Such rows are read again for each pass, from L2.
+// What the general kernels share: rows of any type, length, stride and alignment, one value per
+// load, a block for each. Such rows are read again for each pass, from L2.
 #pragma once
 
 #include <cstddef>
@@ -69,14 +69,14 @@ __device__ inline void rotate_tile(float* tile, int columns, int group) {
   }
 }
 
-// What the rotation's sums are multiplied by; 1 without a rotation.
+// The factor of the rotation's sums; 1 without a rotation.
 __device__ inline float rotation_factor(int group) {
   float factor = 1.0f;
   for (int span = 1; span < group; span *= 4) factor *= 0.5f;
   return factor;
 }
 
-// A RowNorm that need not be there.
+// An optional RowNorm.
 struct AnyNorm {
   bool present = false;
   bool layer = false;
@@ -93,7 +93,7 @@ struct AnyNorm {
         scale(how.scale.data) {}
 };
 
-// What a row's norm subtracts and multiplies by. All threads of the block take part.
+// What a row's norm subtracts, and its factor. All threads of the block take part.
 struct RowMoments {
   float mean = 0;
   float factor = 1;

@@ -1,5 +1,5 @@
-// Stored floats to those that the ops take: bound by memory. A thread takes eight consecutive
-// columns and walks down the rows.
+// Converts stored floats to the types that ops take: bound by memory. A thread takes eight
+// consecutive columns and walks down the rows.
 #include <algorithm>
 #include <type_traits>
 
@@ -18,7 +18,7 @@ struct f8_t {
   uint8_t code;
 };
 
-// The magnitude's bits are those of an f16, but for a bias of 7 in place of 15; its one NaN would
+// The magnitude's bits are those of an f16, except for a bias of 7 instead of 15; its one NaN would
 // be 480 there.
 __device__ inline float f8_to_f32(uint32_t code) {
   const float value = f16_to_f32(static_cast<uint16_t>((code & 0x80) << 8 | (code & 0x7f) << 7));
@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(kThreads, 8) convert_kernel(const ConvertArgs<
   if (column >= args.columns) return;
   const int64_t end = min(column + kRun, args.columns);
   for (int64_t row = blockIdx.y; row < args.rows; row += gridDim.y) {
-    // Times 1 changes no bit but those of a NaN, and those do not count.
+    // A factor of 1 changes only the bits of a NaN, which do not count.
     const float scale = args.row_scale == nullptr ? 1.0f : __ldg(args.row_scale + row);
     const In* in = args.in + row * args.in_stride;
     Out* out = args.out + row * args.out_stride;
@@ -95,7 +95,7 @@ void launch_from_to(const ConstTensorView& x, const TensorView& out, const float
                             .rows = x.shape[0],
                             .columns = x.shape[1],
                             .vectors = false};
-  if (args.rows == 1) args.in_stride = args.out_stride = 0;  // of one row, they may be anything
+  if (args.rows == 1) args.in_stride = args.out_stride = 0;  // a single row's may be anything
   args.vectors =
       starts_at_vectors(args.in, args.in_stride) && starts_at_vectors(args.out, args.out_stride);
   const int64_t slices = ceil_div(args.columns, kThreads * kRun);

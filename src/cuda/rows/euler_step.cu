@@ -1,4 +1,4 @@
-// A step of Euler's method: bound by memory, and short beside everything else of a step.
+// A step of Euler's method: bound by memory, and short compared with the rest of a step.
 #include <algorithm>
 
 #include "base/checked.h"
@@ -24,7 +24,7 @@ struct EulerArgs {
   int64_t rows, columns;
 };
 
-// Each operation rounds by itself: nothing may become a fused multiplication and addition.
+// Each operation rounds by itself: none may be fused into a multiply-add.
 template <class T>
 __global__ void __launch_bounds__(kThreads) euler_kernel(const EulerArgs<T> args) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(kThreads) euler_kernel(const EulerArgs<T> args
     if (args.rounded != nullptr) store_one(args.rounded + i * args.rounded_stride + j, z);
     is_finite = is_finite && isfinite(z);
   }
-  if (!is_finite) *args.overflow = 1;  // whoever finds one writes the same
+  if (!is_finite) *args.overflow = 1;  // all threads write the same value
 }
 
 template <class T>

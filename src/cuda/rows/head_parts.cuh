@@ -1,4 +1,4 @@
-// What kernels share that take the heads of rows: RMS norm and rotation of each, in registers.
+// What the kernels on heads of rows share: RMS norm and rotation of each head, in registers.
 //
 // A team of lanes holds a head, eight pairs (j, j + half) per lane, so that both of a pair are in
 // one thread and all accesses are 16 bytes wide: 16 lanes for heads of 256 channels. A warp takes a
@@ -21,8 +21,8 @@ inline constexpr int kHeadPairs = 8;  // of a lane
 inline constexpr int kHeadThreads = 320;
 inline constexpr int kHeadWarps = kHeadThreads / 32;
 inline constexpr int kHeadBlocks = 2;  // on a multiprocessor
-// What registers are bounded for. From sm_100 on the compiler needs a few more than two blocks
-// leave, and a multiprocessor has less of the memory's bandwidth to keep busy.
+// Resident blocks that bound the registers. From sm_100 on the compiler needs a few more than two
+// blocks leave, and a multiprocessor has a smaller share of the bandwidth to keep busy.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
 inline constexpr int kBoundHeadBlocks = 1;
 #else
@@ -86,7 +86,7 @@ struct HeadArgs {
   }
 };
 
-// Heads of a row in batches of so many, none with heads of both weights.
+// Heads of a row in batches of this size, none with heads of both weights.
 struct HeadBatches {
   int size;
   int of_first;  // batches of the first heads
@@ -163,7 +163,7 @@ struct LoadedHeads {
     }
   }
 
-  // What the norm multiplies each head by; all lanes of the warp take part.
+  // The norm's factor for each head; all lanes of the warp take part.
   __device__ void norm_factors(const HeadArgs& args, float (&factor)[kBatch]) const {
 #pragma unroll
     for (int b = 0; b < kBatch; ++b) {
@@ -234,7 +234,7 @@ struct AnyHead {
   }
 };
 
-// Warps of a launch take items in turn; so many blocks do all of them, or fill the GPU.
+// Warps of a launch take items in turn; this many blocks take all of them, or fill the GPU.
 inline unsigned head_blocks(int64_t items, int multiprocessors, int resident) {
   return static_cast<unsigned>(
       std::min(ceil_div(items, kHeadWarps), int64_t{multiprocessors} * resident));

@@ -1,4 +1,4 @@
-// Rows of a table, and sines and cosines of times: what a model's inputs become.
+// A model's inputs: rows of a table, and sines and cosines of times.
 #include <algorithm>
 
 #include "base/checked.h"
@@ -12,7 +12,7 @@ constexpr int kThreads = 256;
 constexpr int kResident = 8;  // blocks of a multiprocessor
 constexpr int kTimes = 64;    // that travel with one launch
 
-// Rows are copied as words, which no conversion can change.
+// Rows are copied as words, so that no conversion changes them.
 template <class Word>
 struct EmbedArgs {
   const Word* table;

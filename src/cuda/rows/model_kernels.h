@@ -1,5 +1,5 @@
 // Launchers of the other ops on rows. No CUDA header here; the rules are those of row_kernels.h.
-// Rows and vectors that start at a multiple of 16 bytes go fast, all others work.
+// Rows and vectors that start at a multiple of 16 bytes are fast; all others work, too.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,11 @@ void launch_add(const TensorView& h, const ConstTensorView& x, int multiprocesso
 
 void launch_euler_step(const EulerStep& step, int multiprocessors, CUstream_st* stream);
 
-// out[i] = table[rows[i]]; `rows` is the device's.
+// out[i] = table[rows[i]]; `rows` is in device memory.
 void launch_embed(const ConstTensorView& table, const int32_t* rows, const TensorView& out,
                   int multiprocessors, CUstream_st* stream);
 
-// `times` is the host's, and travels with the launch.
+// `times` is in host memory, and travels with the launch.
 void launch_sinusoids(std::span<const float> times, const ConstTensorView& frequencies,
                       const TensorView& out, CUstream_st* stream);
 

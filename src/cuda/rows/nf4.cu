@@ -22,7 +22,7 @@ constexpr Nf4Book nf4_book() {
 __global__ void __launch_bounds__(kNf4Threads)
     dequantize_nf4_kernel(const uint8_t* codes, const float* absmax, bf16_t* out, int64_t runs,
                           const Nf4Book book) {
-  __shared__ float values[16];  // lanes ask for different ones: constants would come one by one
+  __shared__ float values[16];  // lanes read different ones: constant memory would serialize them
   if (threadIdx.x < 16) values[threadIdx.x] = book.values[threadIdx.x];
   __syncthreads();
   const int64_t run = static_cast<int64_t>(blockIdx.x) * kNf4Threads + threadIdx.x;

@@ -1,5 +1,5 @@
-// Norms of any rows: a pass for the squares (before it one for the mean, where it is subtracted)
-// and a pass that writes.
+// Norms of any rows: a pass for the squares (after one for the mean, if it is subtracted) and a
+// pass that writes.
 #include <algorithm>
 
 #include "cuda/rows/any_rows.cuh"

@@ -11,7 +11,7 @@ namespace octet::cuda {
 inline constexpr int kMaxNormTeams = 64;
 inline constexpr int kParts = 2 * kMaxNormTeams;
 
-// What a column of a normed row is multiplied by: the product of those that are not null.
+// The factor of a column of a normed row: the product of those that are not null.
 struct ColumnVectors {
   const float* weight = nullptr;     // [k]
   const std::byte* scale = nullptr;  // [k] of the rows' type, as 1 + scale
@@ -102,7 +102,7 @@ __device__ float row_sum(const float (&of_chunks)[kChunks], float (&parts)[kPart
   if (place.lane == 0) parts[place.slot * teams + place.team] = of_team;
   __syncthreads();
   float sum = 0;
-#pragma unroll 1  // registers are short, and these are two or three
+#pragma unroll 1  // registers are scarce, and these are two or three
   for (int i = place.lane; i < teams; i += kTeamLanes) sum += parts[place.slot * teams + i];
   return with_neighbour(with_neighbour(with_neighbour(sum, 1), 2), 4);
 }
@@ -129,8 +129,8 @@ __device__ uint32_t row_max(uint32_t bits, float (&parts)[kParts], const P& plac
   return team_max(bits);
 }
 
-// What follows a norm that is quantized, once its values have met the smoothing factors: the
-// rotation, the row's scale, and the codes. One barrier, as in row_sum().
+// What follows a quantized norm, after the smoothing factors: the rotation, the row's scale, and
+// the codes. One barrier, as in row_sum().
 template <bool kRotated>
 __device__ void quantize_normed_row(float (&v)[8 * kChunks], const QuantizedRows& out, int row,
                                     bool valid_row, float (&parts)[kParts],
@@ -147,7 +147,7 @@ __device__ void quantize_normed_row(float (&v)[8 * kChunks], const QuantizedRows
   }
 }
 
-// Rows that a kernel holds in registers, at most max_teams * 256 columns of them.
+// Rows that a kernel keeps in registers, with at most max_teams * 256 columns.
 inline bool takes_rows(const ConstTensorView& x, const ColumnVectors& vectors, int max_teams) {
   return x.shape[1] % 8 == 0 && x.shape[1] <= int64_t{max_teams} * kTeamColumns &&
          x.shape[0] <= kMaxRows && is_aligned(x.data, pitch_of(x), 16) && vectors.is_aligned();

@@ -1,10 +1,10 @@
-// Norms of rows in one pass over memory: a row stays in registers from its load, over its moments,
-// to what is made of it: rounded, added to another matrix, or quantized.
+// Norms of rows in one pass over memory: a row stays in registers from its load, through its
+// moments, until it is rounded, added to another matrix, or quantized.
 //
-// All that the norm multiplies a column by (weight, 1 + scale, tanh(gate)) is one factor, computed
-// once per block and kept in shared memory. The transform before quantization is applied to its
-// result, so that F32 rows get the bits of quantize_rows() after norm(). As in quantize_rows.cu,
-// the next rows are on their way while a block works on the present ones.
+// Everything that the norm multiplies a column by (weight, 1 + scale, tanh(gate)) is one factor,
+// computed once per block and kept in shared memory. The transform before quantization is applied
+// to its result, so that F32 rows get the bits of quantize_rows() after norm(). As in
+// quantize_rows.cu, the next rows are on their way while a block works on the present ones.
 #include "cuda/rows/norm_kernels.h"
 #include "cuda/rows/norm_parts.cuh"
 #include "cuda/rows/quantize_any.h"
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(kMaxThreads<T, kFinish>) norm_rows_kernel(cons
     load_row<T, P>(x(first_row + stride + place.row),
                    row + stride < args.grid.rows ? place.left : 0, chunks);
 
-    // With what is added to in registers too there is no room for the mean; gated norms are rms.
+    // With the other matrix in registers, too, there is no room for the mean; gated norms are rms.
     if (kFinish != Finish::add && args.layer) {
       float sums[kChunks] = {};
 #pragma unroll
@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(kMaxThreads<T, kFinish>) norm_rows_kernel(cons
       const float mean = sum * args.inverse_k;
 #pragma unroll
       for (int c = 0; c < kChunks; ++c) {
-        if (P::chunk_column(c) < place.left) {  // what lies beyond must stay zero
+        if (P::chunk_column(c) < place.left) {  // the rest must stay zero
 #pragma unroll
           for (int i = 0; i < 8; ++i) v[8 * c + i] -= mean;
         }
@@ -124,7 +124,7 @@ template <class T, Finish kFinish>
 void launch_fast(const NormArgs& args, int multiprocessors, CUstream_st* stream) {
   const auto kernel = norm_rows_kernel<T, kFinish>;
   const int shared_bytes = args.grid.teams_per_row * kTeamColumns * static_cast<int>(sizeof(float));
-  // Beyond 48 KB, with what the kernel has beside it, must be asked for.
+  // More than 48 KB, including the kernel's own, has to be requested.
   if (shared_bytes > (40 << 10)) {
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
   }

@@ -1,4 +1,4 @@
-// Formats of weights and activations that linears are only compared with: FP8 and NF4.
+// Formats of weights and activations for comparisons only: FP8 and NF4.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ inline constexpr int64_t kMostFp8Columns = 16384;
 // their row, rounded to nearest even. scales[row] = amax / 448; a row of zeros gets 0.
 void launch_quantize_fp8_rows(const ConstTensorView& x, uint8_t* codes, float* scales,
                               CUstream_st* stream);
-// The same with one scale for all rows. `amax` is room for a float.
+// The same with one scale for all rows. `amax` is scratch memory for a float.
 void launch_quantize_fp8_tensor(const ConstTensorView& x, uint8_t* codes, float* scale, float* amax,
                                 CUstream_st* stream);
 

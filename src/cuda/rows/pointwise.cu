@@ -1,5 +1,5 @@
-// Ops that make each value of a matrix from the values at its place: bound by memory. A thread
-// takes eight consecutive columns with one access each, and walks on by the whole grid.
+// Ops that compute each value of a matrix from the values at the same place: bound by memory. A
+// thread takes eight consecutive columns with one access each, and strides by the whole grid.
 #include <algorithm>
 
 #include "backend/exact_silu.h"
@@ -96,7 +96,7 @@ void launch_typed(const ConstTensorView& a, const ConstTensorView& b, const Tens
   if (args.rows == 0 || args.columns == 0) return;
   if (args.rows == 1 || (args.a_stride == args.columns && args.b_stride == args.columns &&
                          args.out_stride == args.columns)) {
-    // One long row, whose stride means nothing.
+    // One long row, whose stride is meaningless.
     args.columns *= args.rows;
     args.rows = 1;
     args.a_stride = args.b_stride = args.out_stride = 0;

@@ -62,7 +62,7 @@ __device__ void for_each_value(const AnyArgs& args, int64_t row, const RowMoment
       tile[i] = value;
     }
     if (args.group > 0) rotate_tile(tile, columns, args.group);
-    // Without a rotation a thread meets only what it wrote itself.
+    // Without a rotation a thread reads only what it wrote itself.
     for (int i = static_cast<int>(threadIdx.x); i < columns; i += kThreads) {
       use(first + i, __fmul_rn(tile[i], factor));
     }

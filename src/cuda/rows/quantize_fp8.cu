@@ -1,5 +1,5 @@
-// FP8 as stacks with FP8 linears make it of their activations in every call: a block keeps one row
-// in registers between its load and its store.
+// Quantization to FP8, as stacks with FP8 linears do it to activations in every call: a block keeps
+// one row in registers between its load and its store.
 #include <cuda_fp8.h>
 
 #include <algorithm>
@@ -13,8 +13,8 @@ namespace {
 constexpr int kFp8Threads = 256;
 constexpr int kFp8Chunks = static_cast<int>(kMostFp8Columns / 8 / kFp8Threads);  // of a thread
 
-// The largest magnitude that any thread of the block holds, in all of them. Bits of magnitudes are
-// ordered as the numbers are.
+// The largest magnitude of all threads of the block, returned to each. Bits of magnitudes are
+// ordered like the numbers.
 __device__ float block_amax(float value) {
   __shared__ uint32_t of_warps[kFp8Threads / 32];
   const uint32_t of_warp = __reduce_max_sync(0xffffffffu, __float_as_uint(value));

@@ -8,7 +8,7 @@ namespace {
 // Heads of a team in flight: codes, scale and mean take registers, too.
 template <class T>
 constexpr int kBatch = sizeof(T) == 2 ? 3 : 1;
-// Rows that a block of the mean's first stage adds up, the same on every GPU: so is the sum.
+// Rows that a block of the mean's first stage adds up: the same on every GPU, and so is the sum.
 constexpr int kMeanRows = 128;
 constexpr int kMeanThreads = 512;
 constexpr int kMeanWarps = kMeanThreads / 32;
@@ -43,8 +43,8 @@ __device__ inline void subtract_mean(const QuantizeHeadsArgs& all, int half, int
   }
 }
 
-// kHalf: half of head_dim where all batches are full and have one mean or none, or 0. Instructions
-// are what limits this: the checks that such batches do not need were a third of them.
+// kHalf: half of head_dim if all batches are full and have one mean or none, or 0. Instructions are
+// the bottleneck: the checks that such batches do not need were a third of them.
 template <class T, int kHalf>
 __global__ void __launch_bounds__(kHeadThreads, kBoundHeadBlocks)
     quantize_heads_kernel(const QuantizeHeadsArgs all, const HeadBatches batches) {
@@ -153,9 +153,9 @@ __global__ void __launch_bounds__(kHeadThreads)
   }
 }
 
-// First stage: sums[block of rows][channel], each over kMeanRows rows and divided by `divisor`:
-// where one block takes all rows, that is all. A block has one head, a team every n-th of its rows;
-// what the teams have is added up in their order.
+// First stage: sums[block of rows][channel], each over kMeanRows rows and divided by `divisor`: if
+// one block takes all rows, there is no second. A block has one head, a team every n-th of its
+// rows; the sums of the teams are added up in their order.
 template <class T>
 __global__ void __launch_bounds__(kMeanThreads)
     sum_heads_kernel(const HeadArgs args, float divisor, float* sums) {
@@ -171,7 +171,7 @@ __global__ void __launch_bounds__(kMeanThreads)
   float sum[kLaneValues] = {};
 #pragma unroll 1
   for (int64_t step = first; step < end; step += kMeanInFlight * teams) {
-#pragma unroll  // and no way out: the loads of all rows are on their way together
+#pragma unroll  // without an early exit: the loads of all rows are on their way together
     for (int i = 0; i < kMeanInFlight; ++i) {
       const int64_t row = step + i * teams + team;
       const bool there = row < end;
@@ -201,8 +201,8 @@ __global__ void __launch_bounds__(kMeanThreads)
   }
 }
 
-// The same for any heads: a warp per head and block of rows, whose lanes add to memory that is
-// theirs alone.
+// The same for any heads: a warp per head and block of rows, whose lanes each add to memory of
+// their own.
 template <class T>
 __global__ void __launch_bounds__(kHeadThreads)
     sum_any_heads_kernel(const HeadArgs args, float divisor, float* sums) {

@@ -46,7 +46,7 @@ __device__ uint32_t largest_of_block(uint32_t bits, uint32_t* memory) {
   return bits;
 }
 
-// What was unpacked from this before is not kept: there are no registers for it.
+// Earlier results of unpacking it are not kept: there are no registers for them.
 template <class T>
 __device__ void forget_unpacked(Chunk<T>& chunk) {
 #pragma unroll
@@ -70,8 +70,8 @@ __device__ float value_of(const Chunk<T>& chunk, int channel) {
 }
 
 // A block has kCodedKeys keys of one head, which it reads once; a thread eight channels of
-// kKeyGroup keys, the codes of which are a vector for each channel. These pass through shared
-// memory so that what is stored together is a row of kCodedKeys.
+// kKeyGroup keys, whose codes are one vector per channel. These pass through shared memory so that
+// whole rows of kCodedKeys are stored.
 template <class T>
 __global__ void __launch_bounds__(kMostHeadDim, sizeof(T) == 2 ? 2 : 1)
     quantize_values_kernel(const QuantizeValuesArgs args) {

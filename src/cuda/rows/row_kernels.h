@@ -19,15 +19,15 @@ namespace octet::cuda {
 
 // x: F32, BF16 or F16 [rows, k] -> out: I8 [rows, k] with F32 scales [rows].
 //
-// Fast where x (and smooth) start at a multiple of 16 bytes and have rows a multiple of 16 bytes
-// apart, out likewise with 8 bytes (16 under a rotation), k is a multiple of 8 (16 under a
-// rotation) and at most 24,576. Elsewhere a plain kernel gives the same bits.
+// Fast if x (and smooth) start at a multiple of 16 bytes and have rows a multiple of 16 bytes
+// apart, out likewise with 8 bytes (16 with a rotation), k is a multiple of 8 (16 with a rotation)
+// and at most 24,576. Otherwise a plain kernel gives the same bits.
 void launch_quantize_rows(const ConstTensorView& x, const ActivationTransform& transform,
                           const QTensor& out, int multiprocessors, CUstream_st* stream);
 
-// The same with the best of several scales: see Backend::quantize_rows_searched(). `ratios` is the
-// host's, and travels with the launch. Rows of any alignment; those of k up to 24,576 are read
-// once.
+// The same with the best of several scales: see Backend::quantize_rows_searched(). `ratios` is in
+// host memory, and travels with the launch. Rows of any alignment; those with k up to 24,576 are
+// read once.
 void launch_quantize_rows_searched(const ConstTensorView& x, const ActivationTransform& transform,
                                    std::span<const float> ratios, const QTensor& out,
                                    int multiprocessors, CUstream_st* stream);
@@ -37,7 +37,7 @@ void launch_dequantize_rows(const QTensor& q, const TensorView& out, int multipr
                             CUstream_st* stream);
 
 // x: F8_E4M3, F16, BF16 or F32 [rows, k], times row_scale F32 [rows] unless that is null -> out:
-// F32 or BF16 [rows, k]. Fast where rows of both start at multiples of 16 bytes.
+// F32 or BF16 [rows, k]. Fast if rows of both start at multiples of 16 bytes.
 void launch_convert(const ConstTensorView& x, const TensorView& out, const float* row_scale,
                     int multiprocessors, CUstream_st* stream);
 
@@ -50,12 +50,12 @@ void launch_dequantize_accumulators(const int32_t* acc, const float* row_scale,
                                     const TensorView& out, int multiprocessors,
                                     CUstream_st* stream);
 
-// Values in [-127, 127], about normal with a deviation of 30; each depends on its index and the
-// seed alone.
+// Values in [-127, 127], about normal with a deviation of 30; each depends only on its index and
+// the seed.
 void launch_fill_random_int8(int8_t* values, size_t count, uint64_t seed, CUstream_st* stream);
 
-// Copies rows [rows, columns] to rows `to_stride` bytes apart, and zeros the rest of these. `to`
-// and `to_stride` are multiples of 16, `to_stride` >= columns; the source may lie anywhere.
+// Copies rows [rows, columns] to rows `to_stride` bytes apart, and clears the rest of these. `to`
+// and `to_stride` are multiples of 16, `to_stride` >= columns; the source may be anywhere.
 void launch_copy_padded(const int8_t* from, int64_t from_stride, int8_t* to, int64_t to_stride,
                         int64_t rows, int64_t columns, CUstream_st* stream);
 

@@ -32,7 +32,7 @@ __device__ inline uint32_t pack_f16(float low, float high) {
   return pair;
 }
 
-// One store each: an assignment of a vector may be taken apart by the compiler.
+// One store each: the compiler may split an assignment of a vector.
 __device__ inline void store_vector(void* at, uint2 v) {
   asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(at), "r"(v.x), "r"(v.y) : "memory");
 }

@@ -8,10 +8,10 @@ namespace octet::cuda {
 
 inline constexpr uint32_t kInfinityBits = 0x7f800000u;
 
-// `amax`: the largest magnitude of a row, or infinity or NaN where the row has one.
+// `amax`: the largest magnitude of a row, or infinity or NaN if the row has one.
 struct RowScale {
   float amax;
-  float inverse;  // 127 / amax, or 0 where the whole row becomes 0
+  float inverse;  // 127 / amax, or 0 if the whole row becomes 0
 
   __device__ explicit RowScale(float row_amax) : amax(row_amax) {
     inverse = __fdiv_rn(127.0f, amax);
@@ -19,7 +19,7 @@ struct RowScale {
   }
   // False: q is 0, and must not be computed, as NaN * 0 is not 0.
   __device__ bool finite() const { return __float_as_uint(amax) < kInfinityBits; }
-  // What is stored with the row. Apart from the constructor: one thread needs it, all the inverse.
+  // Stored with the row. Not in the constructor: one thread needs it, but all need the inverse.
   __device__ float scale() const {
     if (!finite()) return __uint_as_float(0x7fc00000u);
     return inverse == 0.0f ? 0.0f : __fdiv_rn(amax, 127.0f);
@@ -28,14 +28,14 @@ struct RowScale {
 
 inline constexpr float kUlpIsOne = 12582912.0f;  // 1.5 * 2^23, even and a multiple of 256
 
-// rint(scaled) in the low byte. The sum's ulp is 1, so the adder does the rounding: half of a
-// float-to-int conversion's price or less, and the bits to be packed are already in place.
+// rint(scaled) in the low byte. The sum's ulp is 1, so the adder does the rounding: at most half
+// the cost of a float-to-int conversion, and the bits to be packed are already in place.
 __device__ inline uint32_t rounded_byte(float scaled) {
   return __float_as_uint(__fadd_rn(scaled, kUlpIsOne));
 }
 
-// The same of value * inverse. The product is at most 127 (1 + 2^-23); it must round before the
-// sum, hence no fma.
+// The same for value * inverse. The product is at most 127 (1 + 2^-23); it must be rounded before
+// the sum, hence no fma.
 __device__ inline uint32_t quantized_byte(float value, float inverse) {
   return rounded_byte(__fmul_rn(value, inverse));
 }

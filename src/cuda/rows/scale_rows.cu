@@ -66,7 +66,7 @@ __device__ inline void store_one(f16_t* at, float y) {
   at->bits = static_cast<uint16_t>(pack_f16(y, y));
 }
 
-// What the columns of a thread are multiplied by, and what is added; nothing for int8.
+// Factors and addends of a thread's columns; none for int8.
 template <class In>
 struct ColumnFactors {
   float scale[kColumns];
@@ -147,7 +147,7 @@ bool takes_vectors(const T* data, int64_t stride) {
 
 template <class In, class Out>
 void launch_typed(ScaleArgs<In, Out> args, int multiprocessors, CUstream_st* stream) {
-  if (args.m <= 1) args.in_stride = args.out_stride = 0;  // of one row, strides may be anything
+  if (args.m <= 1) args.in_stride = args.out_stride = 0;  // a single row's may be anything
   args.vectors = args.n % kColumns == 0 && takes_vectors(args.in, args.in_stride) &&
                  takes_vectors(args.out, args.out_stride);
   const int64_t slices = ceil_div(args.n, kThreads * kColumns);

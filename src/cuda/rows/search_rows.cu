@@ -81,8 +81,8 @@ __device__ inline int residual(float scaled) {
   return __float_as_int(shifted) - __float_as_int(kUlpIsFraction);
 }
 
-// Adds up, for all ratios, the row's squared residuals; sums are 0 before. Integers: any order
-// gives the same. The caller needs a barrier before reading them.
+// Adds up, for all ratios, the row's squared residuals; sums start at 0. They are integers, the
+// same in any order. The caller needs a barrier before reading them.
 __device__ void add_squared_residuals(const SearchArgs& args, float amax, TiledRow& row,
                                       unsigned long long* sums) {
   for (int begin = 0; begin < args.ratio_count; begin += kBatch) {
@@ -90,7 +90,7 @@ __device__ void add_squared_residuals(const SearchArgs& args, float amax, TiledR
     long long squares[kBatch];
 #pragma unroll
     for (int r = 0; r < kBatch; ++r) {
-      // The constructor's 0 where there is no scale; beyond the last ratio 0 as well.
+      // The constructor's 0 if there is no scale; 0 beyond the last ratio, too.
       const bool there = begin + r < args.ratio_count;
       const float ratio = args.ratios[there ? begin + r : 0];
       inverse[r] = there ? RowScale(__fmul_rn(amax, ratio)).inverse : 0.0f;
@@ -192,7 +192,7 @@ void launch_quantize_rows_searched(const ConstTensorView& x, const ActivationTra
       .ratios = {}};
   std::copy(ratios.begin(), ratios.end(), args.ratios);
   const int shared_bytes = args.tile_columns * static_cast<int>(sizeof(float));
-  // Beyond 48 KB, with what the kernel has beside it, must be asked for.
+  // More than 48 KB, including the kernel's own, has to be requested.
   if (shared_bytes > (40 << 10)) {
     cudaFuncSetAttribute(search_rows_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                          shared_bytes);

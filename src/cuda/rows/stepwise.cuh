@@ -19,7 +19,7 @@ __device__ inline void round_pair(float* v) {
   }
 }
 
-// A row's scale, and what it is as a value of type T. Both inverses are 0 where there is none.
+// A row's scale, and the scale rounded to type T. Both inverses are 0 if there is none.
 template <class T>
 struct StepwiseScale : RowScale {
   float step;

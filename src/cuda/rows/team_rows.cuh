@@ -1,7 +1,7 @@
 // Whole rows in the registers of a block, between the one load of their values and the one store.
 //
 // A team of 8 lanes holds 256 columns, a block `rows_per_step` whole rows, and blocks stay on their
-// multiprocessor and stride over the rows. What quantizes or normalizes rows is built on this.
+// multiprocessor and stride over the rows. Quantization and norms of rows are built on this.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@ struct TeamGrid {
   int teams_per_row;  // ceil(k / 256)
   int rows_per_step;
 
-  // Several short rows share a block to fill its warps, unless that left multiprocessors idle.
+  // Several short rows share a block to fill its warps, unless multiprocessors would be idle then.
   TeamGrid(int64_t row_count, int64_t columns, int multiprocessors)
       : rows(static_cast<int>(row_count)),
         k(static_cast<int>(columns)),
@@ -48,14 +48,14 @@ struct TeamGrid {
   int threads() const {
     return static_cast<int>(round_up(rows_per_step * teams_per_row * kTeamLanes, 32));
   }
-  // As many as do the work at once, where `resident` threads fit a multiprocessor.
+  // As many as run at once if `resident` threads fit a multiprocessor.
   unsigned blocks(int multiprocessors, int resident) const {
     const int64_t at_once = static_cast<int64_t>(multiprocessors) * (resident / threads());
     return static_cast<unsigned>(std::min(ceil_div(rows, rows_per_step), at_once));
   }
 };
 
-// Where quantized rows go, and the rotation that they went through.
+// Where quantized rows go, and their rotation.
 struct QuantizedRows {
   int8_t* q = nullptr;      // [rows, k], pitch bytes apart
   float* scales = nullptr;  // [rows]
@@ -78,7 +78,7 @@ struct QuantizedRows {
   }
 };
 
-// Bytes between rows. The stride of a single row means nothing, and may be anything.
+// Bytes between rows. The stride of a single row is meaningless and may be anything.
 inline int64_t pitch_of(const ConstTensorView& view) {
   return view.shape[0] > 1 ? view.row_stride() * (bits_of(view.dtype) / 8) : 0;
 }

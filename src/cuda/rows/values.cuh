@@ -21,7 +21,7 @@ __device__ inline Chunk<T> load_chunk(const std::byte* at, bool valid) {
   Chunk<T> chunk;
 #pragma unroll
   for (int i = 0; i < static_cast<int>(sizeof(T) / 2); ++i) {
-    // Evict first: the row is not read again, and q should be in L2 when the GEMM comes.
+    // Evict first: the row is not read again, and q should be in L2 when the GEMM runs.
     chunk.part[i] = valid ? __ldcs(reinterpret_cast<const uint4*>(at) + i) : make_uint4(0, 0, 0, 0);
   }
   return chunk;
@@ -57,7 +57,7 @@ __device__ inline void unpack_chunk(const Chunk<T>& chunk, float* v) {
   }
 }
 
-// Eight that others read too, and soon again.
+// Eight that are read again soon, by others too.
 template <class T>
 __device__ inline Chunk<T> load_common_chunk(const void* from) {
   Chunk<T> chunk;
@@ -68,7 +68,7 @@ __device__ inline Chunk<T> load_common_chunk(const void* from) {
   return chunk;
 }
 
-// Likewise of a vector; zeros where it is null.
+// Likewise for a vector; zeros if it is null.
 template <class T>
 __device__ inline Chunk<T> load_vector_chunk(const void* vector, int64_t first) {
   if (vector == nullptr) return {};
@@ -105,7 +105,7 @@ __device__ inline void store_chunk(std::byte* to, const Chunk<T>& chunk) {
   }
 }
 
-// Not read again soon: the L2 should give it up first.
+// Not read again soon: the L2 should evict it first.
 template <class T>
 __device__ inline void store_streamed_chunk(std::byte* to, const Chunk<T>& chunk) {
 #pragma unroll
