@@ -190,11 +190,13 @@ inline void expect_prefetch_right(Backend& backend) {
 struct LoadingCheck {
   const char* name;
   void (*run)(Backend&);
+  bool by_kernel;  // what it checks is different code for each kernel of a CPU
 };
-inline constexpr LoadingCheck kLoadingChecks[] = {{"Convert", expect_convert_right},
-                                                  {"PackRows", expect_pack_rows_right},
-                                                  {"Upload", expect_upload_right},
-                                                  {"UploadErrors", expect_upload_errors_right},
-                                                  {"Prefetch", expect_prefetch_right}};
+inline constexpr LoadingCheck kLoadingChecks[] = {
+    {"Convert", expect_convert_right, true},
+    {"PackRows", expect_pack_rows_right, true},
+    {"Upload", expect_upload_right, false},
+    {"UploadErrors", expect_upload_errors_right, false},
+    {"Prefetch", expect_prefetch_right, false}};
 
 }  // namespace octet::test::model

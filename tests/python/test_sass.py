@@ -36,7 +36,7 @@ def test_hopper_kernels_run_hoppers_instructions(build_dir: Path, fusion: str) -
     objects = build_dir / "CMakeFiles/octet_gemm_hopper.dir/generated"
     path = objects / f"gemm_hopper_{fusion}_packed.cu.o"
     if not path.is_file():
-        pytest.skip("this build has no kernels for sm_90a")
+        pytest.skip(f"this build has no machine code of {fusion} for sm_90a")
     tool = cuobjdump()
     if tool is None:
         pytest.skip("cuobjdump is not installed")
