@@ -1,6 +1,4 @@
 // How far apart two models are.
-#include "report/compare.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +6,7 @@
 
 #include "formats/boundary.h"
 #include "octet/tools/report.h"
-#include "report/render.h"
+#include "report/nested.h"
 #include "report/text.h"
 
 namespace octet {
@@ -42,10 +40,7 @@ Json json_of(const ComparedImage& image, const CompareReport& report, bool seede
 
 Json json_of(const TextDifference& text) {
   if (text.tokens == 0) return nullptr;
-  return {{"tokens", text.tokens},
-          {"mean_cosine", text.mean_cosine},
-          {"worst_cosine", text.worst_cosine},
-          {"max_abs", text.max_abs}};
+  return OCTET_FIELDS(text, tokens, mean_cosine, worst_cosine, max_abs);
 }
 
 // Equal in every bit: latents, and so pixels.
@@ -78,15 +73,14 @@ Json json_of(const CompareReport& report) {
   for (const ComparedImage& image : report.images) {
     images.push_back(json_of(image, report, report.seeded));
   }
-  return {{"tokens", report.tokens},
-          {"channels", report.channels},
-          {"equal", is_equal(report)},
-          {"first_velocity", statistics_json(report.first_velocity)},
-          {"steps", list_of(report.steps, statistics_json)},
-          {"psnr_db", json_of(report.psnr_db)},
-          {"ssim", json_of(report.ssim)},
-          {"captions", captions},
-          {"images", images}};
+  return joined({OCTET_FIELDS(report, tokens, channels),
+                 {{"equal", is_equal(report)},
+                  {"first_velocity", statistics_json(report.first_velocity)},
+                  {"steps", list_of(report.steps, statistics_json)},
+                  {"psnr_db", json_of(report.psnr_db)},
+                  {"ssim", json_of(report.ssim)},
+                  {"captions", captions},
+                  {"images", images}}});
 }
 
 }  // namespace report

@@ -13,11 +13,7 @@ namespace {
 using namespace report;
 
 Json json_of(const DeviceInfo& device) {
-  return {{"name", device.name},
-          {"description", device.description},
-          {"int8_kernel", device.int8_kernel},
-          {"features", device.features},
-          {"unavailable", device.unavailable}};
+  return OCTET_FIELDS(device, name, description, int8_kernel, features, unavailable);
 }
 
 }  // namespace

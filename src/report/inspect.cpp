@@ -19,57 +19,34 @@ namespace {
 using namespace report;
 
 Json json_of(const TensorSummary& tensor) {
-  return {{"name", tensor.name},
-          {"dtype", tensor.dtype},
-          {"shape", tensor.shape},
-          {"bytes", tensor.bytes},
-          {"file", tensor.file}};
+  return OCTET_FIELDS(tensor, name, dtype, shape, bytes, file);
 }
 
 Json json_of(const CheckpointSummary& summary) {
   Json dtypes = Json::object();
   for (const auto& [name, dtype] : summary.dtypes) {
-    dtypes[name] = {{"tensors", dtype.tensors}, {"bytes", dtype.bytes}};
+    dtypes[name] = OCTET_FIELDS(dtype, tensors, bytes);
   }
-  return {{"path", summary.path},
-          {"files", summary.files},
-          {"metadata", summary.metadata},
-          {"tensors", list_of(summary.tensors, json_of)},
-          {"total_bytes", summary.total_bytes},
-          {"parameters", summary.parameters},
-          {"dtypes", dtypes}};
+  return joined({OCTET_FIELDS(summary, path, files, metadata),
+                 {{"tensors", list_of(summary.tensors, json_of)}},
+                 OCTET_FIELDS(summary, total_bytes, parameters),
+                 {{"dtypes", dtypes}}});
 }
 
 Json json_of(const StoredLinear& linear) {
-  return {{"name", linear.name},
-          {"layer", linear.layer},
-          {"dialect", linear.dialect},
-          {"format", linear.format},
-          {"n", linear.n},
-          {"k", linear.k},
-          {"runs", linear.runs},
-          {"file_bytes", linear.file_bytes},
-          {"memory_bytes", linear.memory_bytes}};
+  return OCTET_FIELDS(linear, name, layer, dialect, format, n, k, runs, file_bytes, memory_bytes);
 }
 
 Json json_of(const ModelPart& part) {
-  return {{"part", part.part},
-          {"path", part.path},
-          {"dialect", part.dialect},
-          {"file_bytes", part.file_bytes},
-          {"memory_bytes", part.memory_bytes},
-          {"linears", list_of(part.linears, json_of)}};
+  return joined({OCTET_FIELDS(part, part, path, dialect, file_bytes, memory_bytes),
+                 {{"linears", list_of(part.linears, json_of)}}});
 }
 
 Json json_of(const CertificateStamp& stamp) {
-  return {{"file", stamp.file},
-          {"digest", stamp.digest},
-          {"date", stamp.date},
-          {"verdict", stamp.verdict},
-          {"psnr_db", finite(stamp.psnr_db)},
-          {"snr_db", finite(stamp.snr_db)},
-          {"weights_unchanged", stamp.weights_unchanged},
-          {"problem", known(stamp.problem)}};
+  return joined({OCTET_FIELDS(stamp, file, digest, date, verdict),
+                 {{"psnr_db", finite(stamp.psnr_db)}, {"snr_db", finite(stamp.snr_db)}},
+                 OCTET_FIELDS(stamp, weights_unchanged),
+                 OCTET_KNOWN_FIELDS(stamp, problem)});
 }
 
 // For the table: a stranger chose the text and its length. JSON has all of it.

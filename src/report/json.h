@@ -1,6 +1,7 @@
 // What the JSON documents of results share.
 #pragma once
 
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -20,8 +21,11 @@ std::string document(const char* schema, const Json& fields);
 std::string valid_text(const Json& json, int indent);
 
 // Null for what was not measured or is not known.
-Json known(double value);
 Json known(const std::string& text);
+template <class Number>
+Json known(Number value) {
+  return value > 0 ? Json(value) : Json(nullptr);
+}
 
 // JSON has no infinity and no NaN.
 Json finite(double value);
@@ -29,8 +33,21 @@ Json finite(double value);
 // Null where nothing reported it.
 Json json_of(const PowerUse& power);
 
-// The two fields of a row of figures.
-void add_steadiness(Json& row, const Steadiness& steadiness);
+Json json_of(const Steadiness& steadiness);
+
+// The fields of objects as one object, in this order.
+Json joined(std::initializer_list<Json> objects);
+
+// Fields with the names of their members: OCTET_FIELDS(row, m, n) is {"m": row.m, "n": row.n}.
+// OCTET_KNOWN_FIELDS gives known() of each.
+#define OCTET_FIELD(member) {#member, of.member},
+#define OCTET_KNOWN_FIELD(member) {#member, report::known(of.member)},
+#define OCTET_OBJECT(field, value, ...)                                                           \
+  [](const auto& of) {                                                                            \
+    return report::Json::object({NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(field, __VA_ARGS__))}); \
+  }(value)
+#define OCTET_FIELDS(value, ...) OCTET_OBJECT(OCTET_FIELD, value, __VA_ARGS__)
+#define OCTET_KNOWN_FIELDS(value, ...) OCTET_OBJECT(OCTET_KNOWN_FIELD, value, __VA_ARGS__)
 
 template <class Entry>
 Json list_of(const std::vector<Entry>& entries, Json (*json_of_each)(const Entry&)) {

@@ -31,6 +31,17 @@ std::string bar(double share);
 std::string short_number(double value);
 std::string short_percent(double share);  // "0.42 %", "87 %"
 
+// Speeds in the unit that suits the fastest that was seen: TOPS, or GOPS for slow devices.
+class Speeds {
+ public:
+  void see(double tops) { large_ = large_ || tops >= 10; }
+  std::string unit() const { return large_ ? "TOPS" : "GOPS"; }
+  std::string operator()(double tops) const { return short_number(large_ ? tops : tops * 1e3); }
+
+ private:
+  bool large_ = false;
+};
+
 // What a device drew, "612 W of at most 700 ...", a line; nothing where it is unknown.
 std::string power_line(const PowerUse& power);
 

@@ -12,22 +12,12 @@ namespace {
 using namespace report;
 
 Json json_of(const TuneRow& row) {
-  return {{"m", row.m},
-          {"n", row.n},
-          {"k", row.k},
-          {"out", row.out},
-          {"fusion", row.fusion},
-          {"kernel", row.kernel},
-          {"plan", row.source},
-          {"date", known(row.date)},
-          {"us", known(row.us)},
-          {"under_load", row.under_load},
-          {"tops", known(row.tops)},
-          {"runner_up", known(row.runner_up)},
-          {"runner_up_us", known(row.runner_up_us)},
-          {"unquantized_us", known(row.unquantized_us)},
-          {"quantize_us", known(row.quantize_us)},
-          {"faster", known(row.faster)}};
+  return joined({OCTET_FIELDS(row, m, n, k, out, fusion, kernel),
+                 {{"plan", row.source}},
+                 OCTET_KNOWN_FIELDS(row, date, us),
+                 OCTET_FIELDS(row, under_load),
+                 OCTET_KNOWN_FIELDS(row, tops, runner_up, runner_up_us, unquantized_us, quantize_us,
+                                    faster)});
 }
 
 std::string runner_up_of(const TuneRow& row) {
@@ -49,13 +39,11 @@ std::string without_choice(const TuneReport& report) {
 }  // namespace
 
 std::string to_json(const TuneReport& report) try {
-  return document("octet.tune/1", {{"device", report.device},
-                                   {"date", report.date},
-                                   {"commit", report.commit},
-                                   {"mode", word_of(report.mode)},
-                                   {"has_choice", report.has_choice},
-                                   {"plan_file", known(report.plan_file)},
-                                   {"rows", list_of(report.rows, json_of)}});
+  return document("octet.tune/1", joined({OCTET_FIELDS(report, device, date, commit),
+                                          {{"mode", word_of(report.mode)}},
+                                          OCTET_FIELDS(report, has_choice),
+                                          OCTET_KNOWN_FIELDS(report, plan_file),
+                                          {{"rows", list_of(report.rows, json_of)}}}));
 } catch (...) {
   rethrow_as_error();
 }
