@@ -13,6 +13,7 @@
 
 #include "octet/caption.h"
 #include "octet/error.h"
+#include "octet/tools/text.h"
 
 namespace octet::cli {
 namespace {
@@ -180,16 +181,12 @@ class CaptionReader {
 
 void add_caption_flags(CLI::App& command, CaptionWords& words) {
   words.command = &command;
-  command
-      .add_option("--caption", words.captions,
-                  "JSON captions: a file, a folder of .json files, a .jsonl file with one per "
-                  "line, - for stdin, or the JSON itself; may be repeated")
-      ->type_name("FILE|FOLDER")
+  add_value(command, "--caption", "FILE|FOLDER", words.captions,
+            "JSON captions: a file, a folder of .json files, a .jsonl file with one per "
+            "line, - for stdin, or the JSON itself; may be repeated")
       ->allow_extra_args(false);
-  command
-      .add_option("-p,--prompt", words.prompts,
-                  "Plain text, wrapped into a caption; may be repeated")
-      ->type_name("TEXT")
+  add_value(command, "-p,--prompt", "TEXT", words.prompts,
+            "Plain text, wrapped into a caption; may be repeated")
       ->allow_extra_args(false);
   command.add_flag("--wrap-text", words.wrap_text, "The captions are plain text: wrap them");
 }
@@ -211,6 +208,21 @@ Captions read_captions(const CaptionWords& words, const CaptionOfText& caption_o
   for (const GivenCaption& each : given) reader.read(each);
   captions.all = reader.captions();
   return captions;
+}
+
+std::vector<CaptionText> texts_of(const Captions& captions) {
+  std::vector<CaptionText> texts;
+  for (const NamedCaption& caption : captions.all) {
+    if (!caption.error.empty()) throw Error(caption.error);
+    texts.push_back({.name = caption.name, .where = caption.where, .text = caption.text});
+  }
+  return texts;
+}
+
+std::string title_of(const Captions& captions, size_t caption) {
+  if (!captions.is_list) return "";
+  return fmt::format("{}/{} {}: ", caption + 1, captions.all.size(),
+                     printable(captions.all[caption].name));
 }
 
 }  // namespace octet::cli

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "octet/sentence.h"
+#include "octet/tools/compare.h"
 
 namespace octet::cli {
 
@@ -42,5 +43,11 @@ std::string wrapped_text(const std::string& text);
 // Reads them. Throws Error where one that is not of a list cannot be read.
 Captions read_captions(const CaptionWords& words,
                        const CaptionOfText& caption_of_text = wrapped_text);
+
+// Captions that stand and fall together. Throws Error for one that cannot be read.
+std::vector<CaptionText> texts_of(const Captions& captions);
+
+// "2/8 poster: ", for the progress of a list; empty for a single caption.
+std::string title_of(const Captions& captions, size_t caption);
 
 }  // namespace octet::cli

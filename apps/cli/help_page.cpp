@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "command_tree.h"
+#include "flags.h"
 
 namespace octet::cli {
 namespace {
@@ -98,16 +99,6 @@ std::string HelpPage::make_help(const CLI::App* app, std::string, CLI::AppFormat
   }
   if (!command.footer.empty()) page += "\n" + command.footer + "\n";
   return page;
-}
-
-void set_group(CLI::App& command, const std::string& heading,
-               const std::vector<std::string>& options) {
-  for (const std::string& name : options) command.get_option(name)->group(heading);
-}
-
-void set_examples(CLI::App& command, const std::vector<std::string>& lines) {
-  command.footer(fmt::format("{}:\n  {}", lines.size() == 1 ? "Example" : "Examples",
-                             fmt::join(lines, "\n  ")));
 }
 
 }  // namespace octet::cli

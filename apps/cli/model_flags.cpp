@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "help_page.h"
 #include "octet/model_options.h"
 #include "usage_errors.h"
 
@@ -31,15 +30,11 @@ KeepRule keep_rule_from(const std::string& text) {
 }  // namespace
 
 void add_part_flags(CLI::App& command, ModelOptions& options) {
-  command
-      .add_option("--base", options.base,
-                  "A complete model that supplies parts and weights the model lacks")
-      ->type_name("MODEL");
+  add_value(command, "--base", "MODEL", options.base,
+            "A complete model that supplies parts and weights the model lacks");
   const auto add = [&](const char* flag, const char* part, const char* help) {
-    command
-        .add_option_function<std::string>(
-            flag, [&options, part](const std::string& path) { options.parts[part] = path; }, help)
-        ->type_name("FILE|FOLDER");
+    add_text(command, flag, "FILE|FOLDER", help,
+             [&options, part](const std::string& path) { options.parts[part] = path; });
   };
   add("--uncond", "unconditional_transformer",
       "The unconditional network; not needed with --guidance 1");
@@ -88,6 +83,11 @@ void add_require_int8(CLI::App& command, bool& required) {
   command.add_flag(
       "--require-int8", required,
       "Fail if a large linear that the checkpoint does not protect did not run in native INT8");
+}
+
+void add_first_tuning(CLI::App& command, Tuning& tuning) {
+  add_choice(command, "--tune", tuning,
+             "Measure the kernels first: never, if the plan file lacks a shape, or always");
 }
 
 std::vector<Lora> loras_from(const std::vector<std::string>& texts) {

@@ -24,6 +24,9 @@ void add_linears_flags(CLI::App& command, Linears& linears, const std::string& w
 
 void add_require_int8(CLI::App& command, bool& required);
 
+// --tune of commands that measure.
+void add_first_tuning(CLI::App& command, Tuning& tuning);
+
 // What --lora and its like mean.
 std::vector<Lora> loras_from(const std::vector<std::string>& texts);
 

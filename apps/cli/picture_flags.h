@@ -24,7 +24,7 @@ void add_seed(CLI::App& command, SeedArgument& argument, const std::string& help
 // Draws a random one, and says so unless the flags are quiet.
 uint64_t seed_from(const SeedArgument& argument, const CommonFlags& flags);
 
-void add_steps(CLI::App& command, int64_t& steps);
+void add_steps(CLI::App& command, int& steps);
 
 struct PictureArguments {
   GenerateRequest request;  // without what stands below
@@ -32,7 +32,6 @@ struct PictureArguments {
   std::optional<std::string> size;  // none: the model's
   std::string noise;                // its file
   SeedArgument seed;
-  int64_t steps = 0, images = 1;
 };
 
 // The heading of the help.

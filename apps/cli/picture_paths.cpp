@@ -79,8 +79,7 @@ std::string with_suffix(const std::string& path, const std::string& suffix) {
 }  // namespace
 
 void add_picture_path(CLI::App& command, std::string& path, const std::string& help) {
-  command.add_option("-o,--out", path, help)
-      ->type_name("FILE")
+  add_value(command, "-o,--out", "FILE", path, help)
       ->capture_default_str()
       ->check([](const std::string& given) {
         if (given.empty()) return std::string("the path is empty, expected a PNG file");
@@ -128,6 +127,15 @@ PicturePaths::PicturePaths(const std::string& pattern, const Pictures& pictures)
       paths_.push_back(std::move(path));
     }
   }
+}
+
+PicturePaths::Pictures pictures_of(const Captions& captions, const PictureRequest& request,
+                                   const std::string& flag) {
+  PicturePaths::Pictures pictures{
+      .is_list = captions.is_list, .images = request.images, .flag = flag};
+  for (const NamedCaption& caption : captions.all) pictures.captions.push_back(caption.name);
+  if (request.noise.empty()) pictures.seed = request.seed;
+  return pictures;
 }
 
 }  // namespace octet::cli

@@ -7,6 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "caption_flags.h"
+#include "octet/picture.h"
+
 namespace octet::cli {
 
 // -o; the names of other kinds of pictures are wrong usage.
@@ -24,7 +27,7 @@ class PicturePaths {
     bool is_list = false;               // though it may have one caption
     int images = 1;                     // of each
     std::optional<uint64_t> seed;       // of the first of each; none with noise
-    std::string flag = "--out";         // that the pattern is from
+    std::string flag;                   // that the pattern is from
   };
 
   // Wrong usage are a placeholder that is none, and two pictures of the same name.
@@ -39,5 +42,9 @@ class PicturePaths {
   int images_;
   std::vector<std::string> paths_;
 };
+
+// Those of a request for each of the captions.
+PicturePaths::Pictures pictures_of(const Captions& captions, const PictureRequest& request,
+                                   const std::string& flag);
 
 }  // namespace octet::cli

@@ -11,39 +11,45 @@
 #include "report/text.h"
 
 namespace octet {
-namespace {
 
 using namespace report;
 
-Json json_of(const AuditShare& each) {
-  return joined({{{"class", each.key}, {"name", each.work}}, OCTET_FIELDS(each, calls, us, share)});
+static void to_json(Json& json, const AuditShare& each) {
+  json = joined({{{"class", each.key}, {"name", each.work}}, OCTET_FIELDS(each, calls, us, share)});
 }
 
-Json json_of(const AuditLinear& each) {
-  return joined({OCTET_KNOWN_FIELDS(each, layer, m, n, k),
-                 {{"verdict", word_of(each.verdict)}},
-                 OCTET_FIELDS(each, how),
+static void to_json(Json& json, const AuditLinear& each) {
+  json = joined({OCTET_KNOWN_FIELDS(each, layer, m, n, k),
+                 OCTET_FIELDS(each, verdict, how),
                  OCTET_KNOWN_FIELDS(each, kernel),
                  {{"class", known(each.gemm_key)}},
                  OCTET_FIELDS(each, calls, gemm_us, dequantize_us, quantize_us)});
 }
 
-Json json_of(const AuditKernel& each) {
-  return joined({OCTET_FIELDS(each, name),
+static void to_json(Json& json, const AuditKernel& each) {
+  json = joined({OCTET_FIELDS(each, name),
                  OCTET_KNOWN_FIELDS(each, op),
                  {{"class", each.key}},
                  OCTET_KNOWN_FIELDS(each, library, evidence, shapes),
                  OCTET_FIELDS(each, calls, us, share)});
 }
 
-Json json_of(const AuditReport::LogLine& each) { return OCTET_FIELDS(each, line, meaning, count); }
+OCTET_JSON(AuditReport::LogLine, line, meaning, count)
 
-Json timeline_json(const AuditTimeline& timeline) {
-  if (timeline.us.empty()) return nullptr;
-  return joined({OCTET_FIELDS(timeline, start_us, piece_us),
+static void to_json(Json& json, const AuditTimeline& timeline) {
+  json = nullptr;
+  if (timeline.us.empty()) return;
+  json = joined({OCTET_FIELDS(timeline, start_us, piece_us),
                  {{"classes", timeline.keys}},
                  OCTET_FIELDS(timeline, us)});
 }
+
+static void to_json(Json& json, const AuditSaving& saving) {
+  json = joined({OCTET_FIELDS(saving, linear_us, linear_share),
+                 OCTET_KNOWN_FIELDS(saving, at_most, gemm_ratio, expected, source)});
+}
+
+namespace {
 
 constexpr size_t kMostName = 72, kMostLayer = 34;
 
@@ -192,21 +198,11 @@ std::string to_json(const AuditReport& report) try {
       joined({{{"version", version()}, {"commit", commit()}},
               OCTET_FIELDS(report, files, formats),
               OCTET_KNOWN_FIELDS(report, device),
-              OCTET_FIELDS(report, on_host),
-              {{"verdict", word_of(report.verdict)}},
-              OCTET_FIELDS(report, headline, notes),
+              OCTET_FIELDS(report, on_host, verdict, headline, notes),
               {{"linears", linears}},
               OCTET_FIELDS(report, total_us),
               OCTET_KNOWN_FIELDS(report, wall_us),
-              {{"classes", list_of(report.classes, json_of)},
-               {"layers", list_of(report.layers, json_of)},
-               {"kernels", list_of(report.kernels, json_of)},
-               {"unknown", list_of(report.unknown, json_of)},
-               {"saving",
-                joined({OCTET_FIELDS(report.saving, linear_us, linear_share),
-                        OCTET_KNOWN_FIELDS(report.saving, at_most, gemm_ratio, expected, source)})},
-               {"timeline", timeline_json(report.timeline)},
-               {"log", list_of(report.log, json_of)}}}));
+              OCTET_FIELDS(report, classes, layers, kernels, unknown, saving, timeline, log)}));
 } catch (...) {
   rethrow_as_error();
 }

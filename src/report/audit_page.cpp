@@ -8,6 +8,7 @@
 #include "octet/tools/audit.h"
 #include "octet/version.h"
 #include "report/page.h"
+#include "report/text.h"
 
 namespace octet {
 namespace {
@@ -82,12 +83,7 @@ std::string verdict_class(AuditVerdict verdict) {
 }
 
 // "12.3", "0.042"; nothing for no time.
-std::string milliseconds(double us) {
-  if (!(us > 0)) return "";
-  const double ms = us / 1000;
-  if (ms < 1) return fmt::format("{:.2g}", ms);
-  return fmt::format("{:.{}f}", ms, ms < 10 ? 2 : ms < 100 ? 1 : 0);
-}
+std::string milliseconds(double us) { return us > 0 ? short_number(us / 1000) : ""; }
 
 std::string percent_of(double share) { return fmt::format("{:.1f} %", 100 * share); }
 

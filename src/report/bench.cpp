@@ -9,11 +9,10 @@
 #include "report/text.h"
 
 namespace octet {
-namespace {
 
 using namespace report;
 
-Json json_of(const GemmBenchRow& row) {
+static void to_json(Json& json, const GemmBenchRow& row) {
   Json ratio = Json::object();
   Json peers_us = Json::object();
   if (row.unquantized_us > 0) {
@@ -26,29 +25,25 @@ Json json_of(const GemmBenchRow& row) {
     peers_us[peer.name] = peer.us;
     ratio[peer.name] = row.ratio_to_gemm(peer.us);
   }
-  return joined({OCTET_FIELDS(row.shape, m, n, k),
+  json = joined({OCTET_FIELDS(row.shape, m, n, k),
                  OCTET_FIELDS(row, path, kernel),
                  OCTET_KNOWN_FIELDS(row, plan),
                  OCTET_FIELDS(row, us, tops),
                  OCTET_KNOWN_FIELDS(row, ceiling_tops, ceiling_share, quantize_us),
                  OCTET_FIELDS(row, linear_us),
                  {{"peers_us", peers_us}, {"ratio", ratio}},
-                 report::json_of(row.steadiness)});
+                 row.steadiness});
 }
 
-Json json_of(const LinearPath& path) { return OCTET_FIELDS(path, name, us, relative_error); }
+OCTET_JSON(LinearPath, name, us, relative_error)
 
-Json json_of(const QuantizeBenchRow& row) {
-  return joined({OCTET_FIELDS(row, rows, k, transform, us, bytes, gb_per_s, copy_us, copy_gb_per_s,
+static void to_json(Json& json, const QuantizeBenchRow& row) {
+  json = joined({OCTET_FIELDS(row, rows, k, transform, us, bytes, gb_per_s, copy_us, copy_gb_per_s,
                               share_of_copy),
-                 report::json_of(row.steadiness)});
+                 row.steadiness});
 }
 
-template <class Bench>
-std::string document_of_rows(const char* schema, const Bench& bench) {
-  return document(schema, joined({OCTET_FIELDS(bench, device, date, commit, dtype, threads),
-                                  {{"rows", list_of(bench.rows, json_of)}}}));
-}
+namespace {
 
 std::string times_faster(double ratio) { return ratio > 0 ? fmt::format("{:.2f}x", ratio) : "-"; }
 
@@ -75,7 +70,8 @@ double peer_us(const GemmBenchRow& row, const std::string& name) {
 }  // namespace
 
 std::string to_json(const GemmBench& bench) try {
-  return document_of_rows("octet.bench.gemm/1", bench);
+  return document("octet.bench.gemm/1",
+                  OCTET_FIELDS(bench, device, date, commit, dtype, threads, rows));
 } catch (...) {
   rethrow_as_error();
 }
@@ -126,10 +122,10 @@ std::string to_text(const GemmBench& bench) try {
 }
 
 std::string to_json(const LinearComparison& comparison) try {
-  return document("octet.bench.linear/1", joined({OCTET_FIELDS(comparison, device, kernel),
-                                                  OCTET_FIELDS(comparison.shape, m, n, k),
-                                                  {{"paths", list_of(comparison.paths, json_of)}},
-                                                  json_of(comparison.steadiness)}));
+  return document(
+      "octet.bench.linear/1",
+      joined({OCTET_FIELDS(comparison, device, kernel), OCTET_FIELDS(comparison.shape, m, n, k),
+              OCTET_FIELDS(comparison, paths), comparison.steadiness}));
 } catch (...) {
   rethrow_as_error();
 }
@@ -161,7 +157,8 @@ std::string to_text(const LinearComparison& comparison) try {
 }
 
 std::string to_json(const QuantizeBench& bench) try {
-  return document_of_rows("octet.bench.quantize/1", bench);
+  return document("octet.bench.quantize/1",
+                  OCTET_FIELDS(bench, device, date, commit, dtype, threads, rows));
 } catch (...) {
   rethrow_as_error();
 }

@@ -11,40 +11,28 @@
 #include "report/text.h"
 
 namespace octet {
-namespace {
 
 using namespace report;
 
-Json json_of(const StepOp& op) {
-  return joined({OCTET_FIELDS(op, op, calls, ms, share),
+static void to_json(Json& json, const StepOp& op) {
+  json = joined({OCTET_FIELDS(op, op, calls, ms, share),
                  OCTET_KNOWN_FIELDS(op, operations, bytes, tops, gb_per_s, ceiling_share)});
 }
 
-Json json_of(const StepKernel& use) {
-  return joined({OCTET_FIELDS(use, layer, op), OCTET_KNOWN_FIELDS(use, kernel),
+static void to_json(Json& json, const StepKernel& use) {
+  json = joined({OCTET_FIELDS(use, layer, op), OCTET_KNOWN_FIELDS(use, kernel),
                  OCTET_FIELDS(use, calls, ms), OCTET_KNOWN_FIELDS(use, tops, ceiling_share)});
 }
 
-Json json_of(const StepBranch& branch) {
-  return joined(
-      {OCTET_FIELDS(branch, name, tokens, ms),
-       report::json_of(branch.steadiness),
-       OCTET_FIELDS(branch, watched_ms),
-       OCTET_KNOWN_FIELDS(branch, int8_tops),
-       {{"ops", list_of(branch.ops, json_of)}, {"kernels", list_of(branch.kernels, json_of)}}});
+static void to_json(Json& json, const StepBranch& branch) {
+  json = joined({OCTET_FIELDS(branch, name, tokens, ms), branch.steadiness,
+                 OCTET_FIELDS(branch, watched_ms), OCTET_KNOWN_FIELDS(branch, int8_tops),
+                 OCTET_FIELDS(branch, ops, kernels)});
 }
 
-Json json_of(const E2eTimes& times) {
-  return OCTET_FIELDS(times, text_s, prepare_s, denoise_s, decode_s, whole_s);
-}
+OCTET_JSON(E2eTimes, text_s, prepare_s, denoise_s, decode_s, whole_s)
 
-// How the networks ran.
-template <class Bench>
-Json precision_json(const Bench& bench) {
-  return {{"dtype", word_of(bench.activations)},
-          {"linears", word_of(bench.linears)},
-          {"attention", word_of(bench.attention)}};
-}
+namespace {
 
 // The entries of all branches with the same `key`, added up, the longest first.
 template <class Entry, class Key>
@@ -141,21 +129,21 @@ std::string ceiling_line(const StepBench& bench) {
 }  // namespace
 
 std::string to_json(const StepBench& bench) try {
-  return document("octet.bench.step/1",
-                  joined({OCTET_FIELDS(bench, device, date, commit),
-                          precision_json(bench),
-                          OCTET_FIELDS(bench, threads, width, height, text_tokens, layers,
-                                       parameters, weight_bytes, peak_bytes, steps),
-                          {{"ms", bench.ms()}},
-                          OCTET_FIELDS(bench, step_ms),
-                          OCTET_KNOWN_FIELDS(bench, launches),
-                          OCTET_FIELDS(bench, allocations, waits),
-                          {{"ceilings",
-                            {{"int8_tops", known(bench.int8_ceiling_tops)},
-                             {"bf16_tops", known(bench.bf16_ceiling_tops)},
-                             {"copy_gb_per_s", known(bench.copy_gb_per_s)}}},
-                           {"power", json_of(bench.power)},
-                           {"branches", list_of(bench.branches, json_of)}}}));
+  const Json ceilings = {{"int8_tops", known(bench.int8_ceiling_tops)},
+                         {"bf16_tops", known(bench.bf16_ceiling_tops)},
+                         {"copy_gb_per_s", known(bench.copy_gb_per_s)}};
+  return document(
+      "octet.bench.step/1",
+      joined({OCTET_FIELDS(bench, device, date, commit),
+              {{"dtype", bench.activations}},
+              OCTET_FIELDS(bench, linears, attention, threads, width, height, text_tokens, layers,
+                           parameters, weight_bytes, peak_bytes, steps),
+              {{"ms", bench.ms()}},
+              OCTET_FIELDS(bench, step_ms),
+              OCTET_KNOWN_FIELDS(bench, launches),
+              OCTET_FIELDS(bench, allocations, waits),
+              {{"ceilings", ceilings}},
+              OCTET_FIELDS(bench, power, branches)}));
 } catch (...) {
   rethrow_as_error();
 }
@@ -192,16 +180,15 @@ std::string to_json(const E2eBench& bench) try {
   return document("octet.bench.e2e/1",
                   joined({OCTET_FIELDS(bench, device, date, commit),
                           OCTET_KNOWN_FIELDS(bench, model),
-                          precision_json(bench),
+                          {{"dtype", bench.activations}},
+                          OCTET_FIELDS(bench, linears, attention),
                           OCTET_FIELDS(bench.size, width, height),
                           OCTET_FIELDS(bench, steps, text_tokens, places),
-                          json_of(bench.median),
+                          bench.median,
                           {{"ms_per_step", bench.ms_per_step()}},
-                          json_of(bench.steadiness),
-                          {{"joules_per_picture", known(bench.joules_per_picture())},
-                           {"power", json_of(bench.power)},
-                           {"peak_bytes", bench.peak_bytes},
-                           {"pictures", list_of(bench.pictures, json_of)}}}));
+                          bench.steadiness,
+                          {{"joules_per_picture", known(bench.joules_per_picture())}},
+                          OCTET_FIELDS(bench, power, peak_bytes, pictures)}));
 } catch (...) {
   rethrow_as_error();
 }

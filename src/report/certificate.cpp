@@ -15,27 +15,28 @@
 #include "report/text.h"
 
 namespace octet {
+
+static void to_json(report::Json& json, const CertifiedFile& file) {
+  json = report::joined({{{"file", file.path}}, OCTET_FIELDS(file, bytes, sha256, tensors_sha256)});
+}
+
 namespace report {
 namespace {
 
-Json file_json(const CertifiedFile& file) {
-  return joined({{{"file", file.path}}, OCTET_FIELDS(file, bytes, sha256, tensors_sha256)});
-}
-
-Json certified_use(const KernelUse& use) {
-  return joined({OCTET_FIELDS(use, layer, path), OCTET_KNOWN_FIELDS(use, kernel),
-                 OCTET_FIELDS(use, launches)});
-}
-
 Json certified_side(const std::string& model, Linears linears, const RenderReport& report,
                     const std::vector<CertifiedFile>& files) {
+  auto kernels = Json::array();
+  for (const KernelUse& use : report.kernels) {
+    kernels.push_back(joined({OCTET_FIELDS(use, layer, path), OCTET_KNOWN_FIELDS(use, kernel),
+                              OCTET_FIELDS(use, launches)}));
+  }
   return {{"model", model},
-          {"linears", word_of(linears)},
+          {"linears", linears},
           {"fingerprint", report.checkpoint},
           {"device", report.device},
-          {"linears_ran", json_of(report.linears)},
-          {"kernels", list_of(report.kernels, certified_use)},
-          {"files", list_of(files, file_json)}};
+          {"linears_ran", report.linears},
+          {"kernels", kernels},
+          {"files", files}};
 }
 
 }  // namespace
@@ -58,21 +59,20 @@ void write_certificate_json(Certificate& certificate) {
               {{"verdict", certificate.passed ? "pass" : "fail"}},
               OCTET_FIELDS(certificate, reasons, warnings),
               OCTET_FIELDS(request, min_psnr_db, min_snr_db),
-              OCTET_FIELDS(certificate, judged_pictures),
-              {{"judged_psnr_db", json_of(certificate.judged_psnr_db)},
-               {"size", fmt::format("{}x{}", report.b.width, report.b.height)},
+              OCTET_FIELDS(certificate, judged_pictures, judged_psnr_db),
+              {{"size", fmt::format("{}x{}", report.b.width, report.b.height)},
                {"preset", report.b.preset},
                {"guidance", picture.guidance.empty() ? Json(nullptr) : Json(picture.guidance)},
                {"noise", picture.noise.empty() ? Json(nullptr) : Json(picture.noise_name)},
-               {"dtype", word_of(request.model.activations)},
-               {"convention", word_of(request.model.convention)},
+               {"dtype", request.model.activations},
+               {"convention", request.model.convention},
                {"loras", loras},
                {"checkpoint", certified_side(request.model.model, request.model.linears, report.b,
                                              certificate.files)},
                {"reference",
                 certified_side(same ? request.model.model : request.reference, Linears::floating,
                                report.a, same ? certificate.files : certificate.reference_files)}},
-              json_of(report)});
+              report});
   certificate.digest = sha256_of(canonical_json(nlohmann::json::parse(valid_text(document, -1))));
   document["digest"] = certificate.digest;
   certificate.json = valid_text(document, 2);

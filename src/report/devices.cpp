@@ -8,18 +8,13 @@
 #include "report/text.h"
 
 namespace octet {
-namespace {
 
 using namespace report;
 
-Json json_of(const DeviceInfo& device) {
-  return OCTET_FIELDS(device, name, description, int8_kernel, features, unavailable);
-}
-
-}  // namespace
+OCTET_JSON(DeviceInfo, name, description, int8_kernel, features, unavailable)
 
 std::string to_json(const std::vector<DeviceInfo>& devices) try {
-  return document("octet.devices/1", {{"devices", list_of(devices, json_of)}});
+  return document("octet.devices/1", {{"devices", devices}});
 } catch (...) {
   rethrow_as_error();
 }

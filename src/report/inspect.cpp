@@ -14,40 +14,29 @@
 #include "report/text.h"
 
 namespace octet {
-namespace {
 
 using namespace report;
 
-Json json_of(const TensorSummary& tensor) {
-  return OCTET_FIELDS(tensor, name, dtype, shape, bytes, file);
-}
+OCTET_JSON(TensorSummary, name, dtype, shape, bytes, file)
 
-Json json_of(const CheckpointSummary& summary) {
-  Json dtypes = Json::object();
+static void to_json(Json& json, const CheckpointSummary& summary) {
+  json = OCTET_FIELDS(summary, path, files, metadata, tensors, total_bytes, parameters);
+  json["dtypes"] = Json::object();
   for (const auto& [name, dtype] : summary.dtypes) {
-    dtypes[name] = OCTET_FIELDS(dtype, tensors, bytes);
+    json["dtypes"][name] = OCTET_FIELDS(dtype, tensors, bytes);
   }
-  return joined({OCTET_FIELDS(summary, path, files, metadata),
-                 {{"tensors", list_of(summary.tensors, json_of)}},
-                 OCTET_FIELDS(summary, total_bytes, parameters),
-                 {{"dtypes", dtypes}}});
 }
 
-Json json_of(const StoredLinear& linear) {
-  return OCTET_FIELDS(linear, name, layer, dialect, format, n, k, runs, file_bytes, memory_bytes);
+OCTET_JSON(StoredLinear, name, layer, dialect, format, n, k, runs, file_bytes, memory_bytes)
+OCTET_JSON(ModelPart, part, path, dialect, file_bytes, memory_bytes, linears)
+
+static void to_json(Json& json, const CertificateStamp& stamp) {
+  json =
+      joined({OCTET_FIELDS(stamp, file, digest, date, verdict, psnr_db, snr_db, weights_unchanged),
+              OCTET_KNOWN_FIELDS(stamp, problem)});
 }
 
-Json json_of(const ModelPart& part) {
-  return joined({OCTET_FIELDS(part, part, path, dialect, file_bytes, memory_bytes),
-                 {{"linears", list_of(part.linears, json_of)}}});
-}
-
-Json json_of(const CertificateStamp& stamp) {
-  return joined({OCTET_FIELDS(stamp, file, digest, date, verdict),
-                 {{"psnr_db", finite(stamp.psnr_db)}, {"snr_db", finite(stamp.snr_db)}},
-                 OCTET_FIELDS(stamp, weights_unchanged),
-                 OCTET_KNOWN_FIELDS(stamp, problem)});
-}
+namespace {
 
 // For the table: a stranger chose the text and its length. JSON has all of it.
 std::string shortened(const std::string& text) {
@@ -160,11 +149,11 @@ std::string stamps_text(const std::vector<CertificateStamp>& stamps) {
 
 std::string to_json(const Inspection& inspection) try {
   Json fields = Json::object();
-  if (inspection.checkpoint) fields = json_of(*inspection.checkpoint);
+  if (inspection.checkpoint) fields = *inspection.checkpoint;
   const ModelSummary& model = inspection.model;
-  if (!model.parts.empty()) fields["parts"] = list_of(model.parts, json_of);
+  if (!model.parts.empty()) fields["parts"] = model.parts;
   if (!model.problem.empty()) fields["problem"] = model.problem;
-  if (!inspection.stamps.empty()) fields["certificates"] = list_of(inspection.stamps, json_of);
+  if (!inspection.stamps.empty()) fields["certificates"] = inspection.stamps;
   return document("octet.inspect/1", fields);
 } catch (...) {
   rethrow_as_error();

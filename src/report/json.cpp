@@ -1,7 +1,5 @@
 #include "report/json.h"
 
-#include <cmath>
-
 namespace octet::report {
 
 std::string document(const char* schema, const Json& fields) {
@@ -14,21 +12,27 @@ std::string valid_text(const Json& json, int indent) {
 
 Json known(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
-Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-
 Json joined(std::initializer_list<Json> objects) {
   Json all = Json::object();
   for (const Json& object : objects) all.update(object);
   return all;
 }
 
-Json json_of(const PowerUse& power) {
-  if (!power.is_known()) return nullptr;
-  return joined({OCTET_FIELDS(power, samples),
-                 OCTET_KNOWN_FIELDS(power, mean_w, max_w, limit_w, joules, mean_mhz, max_celsius),
-                 OCTET_FIELDS(power, power_capped, too_hot)});
+}  // namespace octet::report
+
+namespace octet {
+
+void to_json(report::Json& json, const PowerUse& power) {
+  json = nullptr;
+  if (!power.is_known()) return;
+  json = report::joined(
+      {OCTET_FIELDS(power, samples),
+       OCTET_KNOWN_FIELDS(power, mean_w, max_w, limit_w, joules, mean_mhz, max_celsius),
+       OCTET_FIELDS(power, power_capped, too_hot)});
 }
 
-Json json_of(const Steadiness& steadiness) { return OCTET_FIELDS(steadiness, spread, reliable); }
+void to_json(report::Json& json, const Steadiness& steadiness) {
+  json = OCTET_FIELDS(steadiness, spread, reliable);
+}
 
-}  // namespace octet::report
+}  // namespace octet

@@ -29,10 +29,12 @@ double tops_of(const GemmShape& shape, double us) {
                 : 0;
 }
 
-Json json_of(const MapRow& row) {
+}  // namespace
+
+static void to_json(Json& json, const MapRow& row) {
   Json tops = Json::object();
   for (const MapCell& cell : row.cells) tops[cell.way] = tops_of(row.shape, cell.load_us);
-  return joined({OCTET_KNOWN_FIELDS(row, layer, pixels),
+  json = joined({OCTET_KNOWN_FIELDS(row, layer, pixels),
                  OCTET_FIELDS(row, text_tokens),
                  OCTET_FIELDS(row.shape, m, n, k),
                  OCTET_FIELDS(row, kernel, plan),
@@ -44,20 +46,22 @@ Json json_of(const MapRow& row) {
                  OCTET_FIELDS(row, fastest, path)});
 }
 
-Json json_of(const MapStep& step) {
+static void to_json(Json& json, const MapStep& step) {
   Json seconds = Json::object();
   for (const int steps : kMapPictureSteps) seconds[std::to_string(steps)] = step.seconds(steps);
-  return joined({OCTET_FIELDS(step, pixels, way, attention, measured, ms),
+  json = joined({OCTET_FIELDS(step, pixels, way, attention, measured, ms),
                  OCTET_KNOWN_FIELDS(step, computed_ms, linears_ms, attention_ms, rest_ms),
                  {{"seconds", seconds}}});
 }
 
-Json json_of(const MapMemory& memory) {
-  return joined({OCTET_FIELDS(memory, way),
+static void to_json(Json& json, const MapMemory& memory) {
+  json = joined({OCTET_FIELDS(memory, way),
                  {{"networks", memory.alone ? "first" : "all"}},
                  OCTET_FIELDS(memory, pixels, weight_bytes, work_bytes, measured),
                  {{"fits_gb", memory.fits}}});
 }
+
+namespace {
 
 std::string map_linears(const DeploymentMap& map) {
   Speeds speed;
@@ -221,10 +225,8 @@ std::string to_json(const DeploymentMap& map) try {
                                          OCTET_KNOWN_FIELDS(map, plan_file),
                                          OCTET_FIELDS(map, kept_rows, text_tokens),
                                          OCTET_KNOWN_FIELDS(map, layers, timed_layers),
-                                         {{"ways", ways},
-                                          {"rows", list_of(map.rows, json_of)},
-                                          {"steps", list_of(map.steps, json_of)},
-                                          {"memory", list_of(map.memory, json_of)}}}));
+                                         {{"ways", ways}},
+                                         OCTET_FIELDS(map, rows, steps, memory)}));
 } catch (...) {
   rethrow_as_error();
 }

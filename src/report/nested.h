@@ -7,15 +7,19 @@
 
 namespace octet::report {
 
-// What ran, and where the time went.
-Json json_of(const RenderReport& report);
-Json json_of(const LinearCount& linears);
-
 // What was asked for: version, model, size, caption, preset, guidance, seed.
 Json json_of(const GenerateRequest& request, const RenderReport& report);
 
-// What was compared.
-Json json_of(const CompareReport& report);
-Json json_of(const Statistic& statistic);
-
 }  // namespace octet::report
+
+namespace octet {
+
+// What ran, and where the time went.
+void to_json(report::Json& json, const RenderReport& report);
+void to_json(report::Json& json, const LinearCount& linears);
+
+// What was compared.
+void to_json(report::Json& json, const CompareReport& report);
+void to_json(report::Json& json, const Statistic& statistic);
+
+}  // namespace octet

@@ -47,8 +47,10 @@ Json by_way(const Entry& entry, const Figure<Entry> (&figures)[count]) {
   return json;
 }
 
-Json json_of(const PredictedLinear& linear) {
-  return joined({OCTET_FIELDS(linear, layer),
+}  // namespace
+
+static void to_json(Json& json, const PredictedLinear& linear) {
+  json = joined({OCTET_FIELDS(linear, layer),
                  {{"pixels", linear.size}},
                  OCTET_FIELDS(linear.shape, m, n, k),
                  {{"us", by_way(linear, kLinearUs)}},
@@ -56,39 +58,36 @@ Json json_of(const PredictedLinear& linear) {
                  OCTET_FIELDS(linear, best)});
 }
 
-Json json_of(const PredictedStep& step) {
-  return joined({{{"pixels", step.size}, {"ms", by_way(step, kStepMs)}},
+static void to_json(Json& json, const PredictedStep& step) {
+  json = joined({{{"pixels", step.size}, {"ms", by_way(step, kStepMs)}},
                  OCTET_FIELDS(step, linears_ms, attention_ms, rows_ms, best)});
 }
 
-Json json_of(const PredictedPicture& picture) {
-  return {
+static void to_json(Json& json, const PredictedPicture& picture) {
+  json = {
       {"pixels", picture.size}, {"steps", picture.steps}, {"seconds", by_way(picture, kPictureS)}};
 }
 
-Json json_of(const CardPrediction& card) {
-  return joined({OCTET_FIELDS(card, card, name, memory_gib, kernels),
-                 {{"fitted_to", card.is_measured},
-                  {"estimates", card.estimates},
-                  {"linears", list_of(card.linears, json_of)},
-                  {"steps", list_of(card.steps, json_of)},
-                  {"pictures", list_of(card.pictures, json_of)}}});
+static void to_json(Json& json, const CardPrediction& card) {
+  json = joined({OCTET_FIELDS(card, card, name, memory_gib, kernels),
+                 {{"fitted_to", card.is_measured}},
+                 OCTET_FIELDS(card, estimates, linears, steps, pictures)});
 }
 
-Json json_of(const PredictedMemory& memory) {
-  return joined({{{"way", memory.path}, {"pixels", memory.size}},
+static void to_json(Json& json, const PredictedMemory& memory) {
+  json = joined({{{"way", memory.path}, {"pixels", memory.size}},
                  OCTET_FIELDS(memory, both_bytes, one_bytes),
                  {{"fits_both_gb", memory.fits_both}, {"fits_one_gb", memory.fits_one}}});
 }
 
-Json json_of(const PublicFigure& figure) {
-  return joined({OCTET_FIELDS(figure, what, source, unit, published, predicted, error),
+static void to_json(Json& json, const PublicFigure& figure) {
+  json = joined({OCTET_FIELDS(figure, what, source, unit, published, predicted, error),
                  OCTET_KNOWN_FIELDS(figure, remark)});
 }
 
-Json json_of(const HeldOutFigure& figure) {
-  return OCTET_FIELDS(figure, what, unit, measured, predicted, error);
-}
+OCTET_JSON(HeldOutFigure, what, unit, measured, predicted, error)
+
+namespace {
 
 std::string signed_percent(double error) { return fmt::format("{:+.1f} %", 100 * error); }
 
@@ -177,16 +176,12 @@ std::string held_out_text(const LeaveOneOut& check) {
 }  // namespace
 
 std::string to_json(const Prediction& prediction) try {
-  return document("octet.map.predict/1",
-                  {{"version", version()},
-                   {"commit", commit()},
-                   {"predicted", true},
-                   {"text_tokens", prediction.text_tokens},
-                   {"cards", list_of(prediction.cards, json_of)},
-                   {"memory", list_of(prediction.memory, json_of)},
-                   {"public_figures", list_of(prediction.figures, json_of)},
-                   {"held_out", prediction.check ? list_of(prediction.check->figures, json_of)
-                                                 : Json::array()}});
+  return document(
+      "octet.map.predict/1",
+      joined({{{"version", version()}, {"commit", commit()}, {"predicted", true}},
+              OCTET_FIELDS(prediction, text_tokens, cards, memory),
+              {{"public_figures", prediction.figures},
+               {"held_out", prediction.check ? Json(prediction.check->figures) : Json::array()}}}));
 } catch (...) {
   rethrow_as_error();
 }

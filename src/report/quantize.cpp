@@ -51,22 +51,26 @@ Json places_json(const std::vector<ErrorPlace>& list, const char* key) {
   return json;
 }
 
-Json json_of(const QuantizedNetwork& network) {
-  return {{"branch", network.network},
+}  // namespace
+
+static void to_json(Json& json, const QuantizedNetwork& network) {
+  json = {{"branch", network.network},
           {"int8", network.int8},
           {"protected", network.protected_},
           {"kept", network.kept},
           {"protected_modules", network.protected_modules}};
 }
 
-Json json_of(const LinearError& error) {
-  return joined({{{"branch", error.network}},
+static void to_json(Json& json, const LinearError& error) {
+  json = joined({{{"branch", error.network}},
                  OCTET_FIELDS(error, module, n, k, rowwise, smoothquant, convrot),
                  {{"bf16", error.unquantized},
                   {"protected", error.is_protected},
                   {"worst_rows", places_json(error.worst_rows, "share")},
                   {"worst_columns", places_json(error.worst_columns, "reach")}}});
 }
+
+namespace {
 
 std::string error_percent(double value) { return fmt::format("{:.2f} %", 100 * value); }
 
@@ -137,8 +141,8 @@ std::string to_json(const QuantizeReport& report) try {
                         {{"recipe", to_string(report.recipe)}},
                         OCTET_FIELDS(report, activations, files, source_bytes, output_bytes,
                                      resumed_tensors, verified, seconds)});
-  if (!report.networks.empty()) fields["branches"] = list_of(report.networks, json_of);
-  fields["errors"] = list_of(report.errors, json_of);
+  if (!report.networks.empty()) fields["branches"] = report.networks;
+  fields["errors"] = report.errors;
   return document("octet.quantize/1", fields);
 } catch (...) {
   rethrow_as_error();

@@ -13,38 +13,31 @@
 #include "report/text.h"
 
 namespace octet {
-namespace report {
-namespace {
 
-Json use_json(const KernelUse& use) {
-  return joined({OCTET_FIELDS(use, layer, path), OCTET_KNOWN_FIELDS(use, kernel),
+using namespace report;
+
+static void to_json(Json& json, const KernelUse& use) {
+  json = joined({OCTET_FIELDS(use, layer, path), OCTET_KNOWN_FIELDS(use, kernel),
                  OCTET_FIELDS(use, launches, us), OCTET_KNOWN_FIELDS(use, tops)});
 }
 
-Json branch_json(const BranchUse& use) { return OCTET_FIELDS(use, name, network, steps, seconds); }
+OCTET_JSON(BranchUse, name, network, steps, seconds)
+OCTET_JSON(OpShare, op, calls, us)
 
-Json op_json(const OpShare& share) { return OCTET_FIELDS(share, op, calls, us); }
-
-}  // namespace
-
-Json json_of(const LinearCount& linears) {
-  return joined({OCTET_FIELDS(linears, int8),
+void to_json(Json& json, const LinearCount& linears) {
+  json = joined({OCTET_FIELDS(linears, int8),
                  {{"protected", linears.protected_}},
                  OCTET_FIELDS(linears, kept, floating, fake)});
 }
 
-Json json_of(const RenderReport& report) {
-  return joined({OCTET_FIELDS(report, device, text_tokens, steps, checkpoint, text_s, load_s,
+void to_json(Json& json, const RenderReport& report) {
+  json = joined({OCTET_FIELDS(report, device, text_tokens, steps, checkpoint, text_s, load_s,
                               denoise_s, decode_s, peak_bytes),
-                 {{"linears_ran", json_of(report.linears)},
-                  {"text_linears_ran", json_of(report.text_linears)},
-                  {"recorded_steps", report.recorded_steps},
-                  {"branches", list_of(report.branches, branch_json)},
-                  {"kernels", list_of(report.kernels, use_json)},
-                  {"ops", list_of(report.ops, op_json)}}});
+                 {{"linears_ran", report.linears}, {"text_linears_ran", report.text_linears}},
+                 OCTET_FIELDS(report, recorded_steps, branches, kernels, ops)});
 }
 
-Json json_of(const GenerateRequest& request, const RenderReport& report) {
+Json report::json_of(const GenerateRequest& request, const RenderReport& report) {
   const PictureRequest& picture = request.picture;
   const bool made = report.width > 0;  // else what was asked for is all that is known
   const PictureSize size = made ? PictureSize{report.width, report.height} : picture.size;
@@ -61,11 +54,7 @@ Json json_of(const GenerateRequest& request, const RenderReport& report) {
           {"noise", known(picture.noise_name)}};
 }
 
-}  // namespace report
-
 namespace {
-
-using namespace report;
 
 // The entry of `list` to which `further` is to be added; none where it has become a new one.
 template <class Entry, class Key>
@@ -113,8 +102,6 @@ RenderReport total_of(const std::vector<RenderedCaption>& results) {
 }
 
 Json caption_json(const RenderedCaption& result, bool seeded) {
-  auto looks = Json::array();
-  for (const PictureLook look : result.looks) looks.push_back(word_of(look));
   const RenderReport report = result.report.value_or(RenderReport());
   Json figures =
       OCTET_FIELDS(report, text_tokens, text_cached, text_s, load_s, denoise_s, decode_s);
@@ -123,7 +110,7 @@ Json caption_json(const RenderedCaption& result, bool seeded) {
                   {"caption", result.report ? Json(report.caption) : Json(nullptr)},
                   {"pictures", result.pictures},
                   {"seeds", seeded ? Json(result.seeds) : Json(nullptr)},
-                  {"looks", looks},
+                  {"looks", result.looks},
                   {"error", known(result.error)}},
                  figures});
 }
@@ -170,7 +157,7 @@ std::string to_json(const RenderedPictures& pictures) try {
   const RenderReport report = total_of(pictures.captions);
   Json json = report::json_of(pictures.request, report);
   if (pictures.captions.size() > 1) json["caption"] = nullptr;
-  json.update(report::json_of(report));
+  json.update(Json(report));
   json["loras"] = pictures.loras;
   json["pictures"] = Json::array();
   json["seeds"] = seeded ? Json::array() : Json(nullptr);
@@ -189,7 +176,7 @@ std::string to_json(const RenderedPictures& pictures) try {
 
 std::string to_json(const DemoPicture& picture) try {
   Json json = report::json_of(picture.request, picture.report);
-  json.update(report::json_of(picture.report));
+  json.update(Json(picture.report));
   json["pictures"] = {picture.file};
   return document("octet.demo/1", json);
 } catch (...) {

@@ -7,18 +7,19 @@
 #include "report/text.h"
 
 namespace octet {
-namespace {
 
 using namespace report;
 
-Json json_of(const TuneRow& row) {
-  return joined({OCTET_FIELDS(row, m, n, k, out, fusion, kernel),
+static void to_json(Json& json, const TuneRow& row) {
+  json = joined({OCTET_FIELDS(row, m, n, k, out, fusion, kernel),
                  {{"plan", row.source}},
                  OCTET_KNOWN_FIELDS(row, date, us),
                  OCTET_FIELDS(row, under_load),
                  OCTET_KNOWN_FIELDS(row, tops, runner_up, runner_up_us, unquantized_us, quantize_us,
                                     faster)});
 }
+
+namespace {
 
 std::string runner_up_of(const TuneRow& row) {
   if (row.runner_up.empty()) return "-";
@@ -39,11 +40,9 @@ std::string without_choice(const TuneReport& report) {
 }  // namespace
 
 std::string to_json(const TuneReport& report) try {
-  return document("octet.tune/1", joined({OCTET_FIELDS(report, device, date, commit),
-                                          {{"mode", word_of(report.mode)}},
-                                          OCTET_FIELDS(report, has_choice),
-                                          OCTET_KNOWN_FIELDS(report, plan_file),
-                                          {{"rows", list_of(report.rows, json_of)}}}));
+  return document("octet.tune/1",
+                  joined({OCTET_FIELDS(report, device, date, commit, mode, has_choice),
+                          OCTET_KNOWN_FIELDS(report, plan_file), OCTET_FIELDS(report, rows)}));
 } catch (...) {
   rethrow_as_error();
 }
