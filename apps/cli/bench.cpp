@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "commands.h"
-#include "model_flags.h"
 #include "octet/tools/report.h"
 #include "output.h"
 

@@ -113,6 +113,11 @@ class CaptionReader {
     captions_.push_back(std::move(caption));
   }
 
+  void refuse(const std::string& path, const std::string& why) {
+    add(fs::path(path).stem().string(), path,
+        [&]() -> std::string { throw Error(fmt::format("{}: {}", path, why)); });
+  }
+
   void read_file(const std::string& path) {
     const bool is_input = path == "-";
     add(is_input ? "stdin" : fs::path(path).stem().string(), is_input ? "standard input" : path,
@@ -134,10 +139,8 @@ class CaptionReader {
       if (it->path().extension() == ".json") files.push_back(it->path().string());
     }
     if (error || files.empty()) {
-      add(fs::path(folder).stem().string(), folder, [&]() -> std::string {
-        throw Error(error ? fmt::format("{}: cannot be read: {}", folder, error.message())
-                          : fmt::format("{}: contains no .json files, expected captions", folder));
-      });
+      refuse(folder, error ? "cannot be read: " + error.message()
+                           : "contains no .json files, expected captions");
     }
     std::sort(files.begin(), files.end());
     for (const std::string& file : files) read_file(file);
@@ -155,11 +158,8 @@ class CaptionReader {
           [&] { return wrapped(line); });
     }
     if (captions_.size() > before && !file.bad()) return;
-    add(fs::path(path).stem().string(), path, [&]() -> std::string {
-      const bool was_read = file.eof() && !file.bad();
-      throw Error(was_read ? fmt::format("{}: contains no captions, expected one per line", path)
-                           : fmt::format("{}: cannot be read", path));
-    });
+    const bool was_read = file.eof() && !file.bad();
+    refuse(path, was_read ? "contains no captions, expected one per line" : "cannot be read");
   }
 
   std::string wrapped(const std::string& text) const {
@@ -194,8 +194,6 @@ void add_caption_flags(CLI::App& command, CaptionWords& words) {
 bool are_given(const CaptionWords& words) {
   return !words.captions.empty() || !words.prompts.empty();
 }
-
-std::string wrapped_text(const std::string& text) { return wrap_plain_text(text); }
 
 Captions read_captions(const CaptionWords& words, const CaptionOfText& caption_of_text) {
   const std::vector<GivenCaption> given = in_order(words);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "octet/caption.h"
 #include "octet/sentence.h"
 #include "octet/tools/compare.h"
 
@@ -38,11 +39,10 @@ bool are_given(const CaptionWords& words);
 
 // Makes a caption of plain text.
 using CaptionOfText = std::function<std::string(const std::string&)>;
-std::string wrapped_text(const std::string& text);
 
 // Reads them. Throws Error where one that is not of a list cannot be read.
 Captions read_captions(const CaptionWords& words,
-                       const CaptionOfText& caption_of_text = wrapped_text);
+                       const CaptionOfText& caption_of_text = wrap_plain_text);
 
 // Captions that stand and fall together. Throws Error for one that cannot be read.
 std::vector<CaptionText> texts_of(const Captions& captions);

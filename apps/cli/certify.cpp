@@ -6,7 +6,6 @@
 #include <string>
 
 #include "commands.h"
-#include "model_flags.h"
 #include "octet/error.h"
 #include "octet/tools/files.h"
 #include "octet/tools/report.h"

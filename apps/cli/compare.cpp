@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "commands.h"
-#include "model_flags.h"
 #include "octet/error.h"
 #include "octet/tools/report.h"
 #include "output.h"

@@ -10,7 +10,6 @@
 
 #include "caption_flags.h"
 #include "commands.h"
-#include "model_flags.h"
 #include "octet/tools/report.h"
 #include "octet/tools/text.h"
 #include "output.h"

@@ -17,9 +17,9 @@ namespace {
 
 bool is_device(const std::string& name) {
   const std::string gpu = "cuda:";
-  if (name.rfind(gpu, 0) == 0) {
-    return name.size() > gpu.size() && std::all_of(name.begin() + gpu.size(), name.end(),
-                                                   [](char c) { return c >= '0' && c <= '9'; });
+  if (name.starts_with(gpu)) {
+    return name.size() > gpu.size() &&
+           name.find_first_not_of("0123456789", gpu.size()) == name.npos;
   }
   return name == "auto" || name == "ref" || name == "cpu" || name == "cuda";
 }
@@ -50,6 +50,26 @@ double parse_number(const std::string& flag, const std::string& text, double lea
         fmt::format("{} is '{}', expected a number from {} to {}", flag, text, least, most));
   }
   return number;
+}
+
+// A size in bytes: "4G", "800M", "1.5GiB", "1000000". Other words are wrong usage.
+uint64_t bytes_from(const std::string& text) {
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  const std::string unit = end;
+  double factor = 0;
+  for (const auto& [letter, power] : {std::pair{'K', 1}, {'M', 2}, {'G', 3}, {'T', 4}}) {
+    if (unit.empty() || std::toupper(static_cast<unsigned char>(unit[0])) != letter) continue;
+    const std::string rest = unit.substr(1);
+    if (rest.empty() || rest == "B") factor = std::pow(1000.0, power);
+    if (rest == "iB") factor = std::pow(1024.0, power);
+  }
+  if (unit.empty() || unit == "B") factor = 1;
+  if (factor == 0 || !(number * factor >= 1) || !(number * factor < 1e18)) {
+    throw CLI::ValidationError(
+        fmt::format("'{}' is not a size in bytes, expected something like 4G or 800M", text));
+  }
+  return static_cast<uint64_t>(number * factor);
 }
 
 void add_output_flags(CLI::App& command, CommonFlags& flags) {
@@ -169,25 +189,6 @@ int64_t whole_number_from(const std::string& flag, std::string_view text, int64_
   return value;
 }
 
-uint64_t bytes_from(const std::string& text) {
-  char* end = nullptr;
-  const double number = std::strtod(text.c_str(), &end);
-  const std::string unit = end;
-  double factor = 0;
-  for (const auto& [letter, power] : {std::pair{'K', 1}, {'M', 2}, {'G', 3}, {'T', 4}}) {
-    if (unit.empty() || std::toupper(static_cast<unsigned char>(unit[0])) != letter) continue;
-    const std::string rest = unit.substr(1);
-    if (rest.empty() || rest == "B") factor = std::pow(1000.0, power);
-    if (rest == "iB") factor = std::pow(1024.0, power);
-  }
-  if (unit.empty() || unit == "B") factor = 1;
-  if (factor == 0 || !(number * factor >= 1) || !(number * factor < 1e18)) {
-    throw CLI::ValidationError(
-        fmt::format("'{}' is not a size in bytes, expected something like 4G or 800M", text));
-  }
-  return static_cast<uint64_t>(number * factor);
-}
-
 void add_max_memory(CLI::App& command, uint64_t& bytes, const std::string& help) {
   add_text(command, "--max-memory", "BYTES", help,
            [&bytes](const std::string& text) { bytes = bytes_from(text); });
@@ -227,6 +228,17 @@ GemmShape one_shape_from(const std::string& flag, const std::string& text) {
   if (shapes.size() == 1) return shapes.front();
   throw CLI::ValidationError(
       fmt::format("{} has {} shapes, expected one m,n,k", flag, shapes.size()));
+}
+
+void add_require_int8(CLI::App& command, bool& required) {
+  command.add_flag(
+      "--require-int8", required,
+      "Fail if a large linear that the checkpoint does not protect did not run in native INT8");
+}
+
+void add_first_tuning(CLI::App& command, Tuning& tuning) {
+  add_choice(command, "--tune", tuning,
+             "Measure the kernels first: never, if the plan file lacks a shape, or always");
 }
 
 }  // namespace octet::cli

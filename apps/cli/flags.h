@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "octet/model_options.h"
 #include "octet/tools/shapes.h"
 #include "octet/words.h"
 
@@ -102,9 +103,6 @@ CLI::Option* add_whole_number(CLI::App& command, const std::string& flag, Whole&
   return add_text(command, flag, "INT", help, read)->default_str(std::to_string(value));
 }
 
-// A size in bytes: "4G", "800M", "1.5GiB", "1000000". Other words are wrong usage.
-uint64_t bytes_from(const std::string& text);
-
 // --max-memory, in bytes.
 void add_max_memory(CLI::App& command, uint64_t& bytes, const std::string& help);
 
@@ -119,5 +117,10 @@ std::vector<GemmShape> shapes_from(const std::string& text);
 
 // The same for a flag that takes one.
 GemmShape one_shape_from(const std::string& flag, const std::string& text);
+
+void add_require_int8(CLI::App& command, bool& required);
+
+// --tune of commands that measure.
+void add_first_tuning(CLI::App& command, Tuning& tuning);
 
 }  // namespace octet::cli

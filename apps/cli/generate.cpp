@@ -11,7 +11,6 @@
 
 #include "commands.h"
 #include "field_names.h"
-#include "model_flags.h"
 #include "octet/error.h"
 #include "octet/tools/report.h"
 #include "octet/tools/text.h"
@@ -216,6 +215,21 @@ void generate_pictures(const CommonFlags& flags, const GenerateArguments& argume
   check_none_failed(results);
 }
 
+// --linears and --path, of which a command takes one.
+void add_linears_flags(CLI::App& command, Linears& linears) {
+  add_choice(command, "--linears", linears, "Precision of the networks' large linears");
+  const auto set_path = [&linears](const std::string& path) {
+    linears = from_word<Linears>(path).value_or(Linears::floating);
+  };
+  CLI::Option* path = command.add_option_function<std::string>(
+      "--path", set_path,
+      "The same, under the names octet map uses; auto: INT8, except where octet tune or octet "
+      "map found bf16 to be faster");
+  choose_from(path, {"auto", "int8", "bf16"},
+              linears == Linears::floating ? "bf16" : word_of(linears));
+  path->excludes(command.get_option("--linears"));
+}
+
 }  // namespace
 
 void add_generate(CLI::App& program, CommonFlags& flags) {
@@ -238,7 +252,7 @@ void add_generate(CLI::App& program, CommonFlags& flags) {
       "its caption) and {seed}; otherwise names and numbers are appended for several");
   add_value(command, "--preview", "FILE", arguments->preview,
             "PNG file with a rough preview, rewritten after each step");
-  add_linears_flags(command, model.linears, "Precision of the networks' large linears");
+  add_linears_flags(command, model.linears);
   add_choice(command, "--text-encoder-linears", model.text_encoder_linears,
              "Precision of the text encoder's linears",
              {Linears::int8, Linears::floating, Linears::fake});

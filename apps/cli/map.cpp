@@ -7,7 +7,6 @@
 #include <sstream>
 
 #include "commands.h"
-#include "model_flags.h"
 #include "octet/tools/files.h"
 #include "octet/tools/report.h"
 #include "output.h"

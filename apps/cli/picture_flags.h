@@ -1,4 +1,5 @@
-// The flags that say which pictures to make, for the commands that make them from captions.
+// The flags that say which pictures to make by which model, for the commands that make them from
+// captions.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,6 +13,19 @@
 #include "octet/generate.h"
 
 namespace octet::cli {
+
+// Headings of the help.
+inline constexpr const char* kModelOptions = "Model";
+inline constexpr const char* kPictureOptions = "Picture";
+
+// --keep and --max-memory.
+void add_memory_flags(CLI::App& command, ModelOptions& options);
+
+// What --lora and its like mean.
+std::vector<Lora> loras_from(const std::vector<std::string>& texts);
+
+// Files and folders that the options name.
+std::vector<std::string> files_of(const ModelOptions& options);
 
 // --seed: a number, or a random one that the user is told.
 struct SeedArgument {
@@ -33,9 +47,6 @@ struct PictureArguments {
   std::string noise;                // its file
   SeedArgument seed;
 };
-
-// The heading of the help.
-inline constexpr const char* kPictureOptions = "Picture";
 
 // Parts of the model and its memory, captions, size, preset, noise, number; not the model or its
 // linears.

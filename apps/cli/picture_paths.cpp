@@ -94,10 +94,6 @@ void add_picture_path(CLI::App& command, std::string& path, const std::string& h
       });
 }
 
-std::string picture_path(const std::string& path, int index, int images) {
-  return images == 1 ? path : with_suffix(path, std::to_string(index + 1));
-}
-
 PicturePaths::PicturePaths(const std::string& pattern, const Pictures& pictures)
     : images_(pictures.images) {
   check_placeholders(pattern, pictures.flag, pictures.seed.has_value());
@@ -117,7 +113,7 @@ PicturePaths::PicturePaths(const std::string& pattern, const Pictures& pictures)
       }
       std::string path = filled(pattern, values);
       if (lacks_name) path = with_suffix(path, name);
-      if (lacks_image) path = picture_path(path, image, images_);
+      if (lacks_image && images_ > 1) path = with_suffix(path, std::to_string(image + 1));
       if (const auto [other, is_new] = taken.emplace(path, caption); !is_new) {
         throw CLI::ValidationError(
             fmt::format("two pictures would be {}, those of the captions {} and {}; put "

@@ -15,9 +15,6 @@ namespace octet::cli {
 // -o; the names of other kinds of pictures are wrong usage.
 void add_picture_path(CLI::App& command, std::string& path, const std::string& help);
 
-// "out.png" alone, "out-1.png", "out-2.png", ... of several.
-std::string picture_path(const std::string& path, int index, int images);
-
 // Names by a pattern with {name}, {index}, {image} and {seed}. Captions that it does not tell apart
 // get their names at the end, images of a caption their numbers.
 class PicturePaths {

@@ -15,21 +15,18 @@ namespace octet {
 using namespace report;
 
 static void to_json(Json& json, const AuditShare& each) {
-  json = joined({{{"class", each.key}, {"name", each.work}}, OCTET_FIELDS(each, calls, us, share)});
+  json = joined(
+      {field("class", each.key), field("name", each.work), OCTET_FIELDS(each, calls, us, share)});
 }
 
 static void to_json(Json& json, const AuditLinear& each) {
-  json = joined({OCTET_KNOWN_FIELDS(each, layer, m, n, k),
-                 OCTET_FIELDS(each, verdict, how),
-                 OCTET_KNOWN_FIELDS(each, kernel),
-                 {{"class", known(each.gemm_key)}},
+  json = joined({OCTET_KNOWN_FIELDS(each, layer, m, n, k), OCTET_FIELDS(each, verdict, how),
+                 OCTET_KNOWN_FIELDS(each, kernel), field("class", known(each.gemm_key)),
                  OCTET_FIELDS(each, calls, gemm_us, dequantize_us, quantize_us)});
 }
 
 static void to_json(Json& json, const AuditKernel& each) {
-  json = joined({OCTET_FIELDS(each, name),
-                 OCTET_KNOWN_FIELDS(each, op),
-                 {{"class", each.key}},
+  json = joined({OCTET_FIELDS(each, name), OCTET_KNOWN_FIELDS(each, op), field("class", each.key),
                  OCTET_KNOWN_FIELDS(each, library, evidence, shapes),
                  OCTET_FIELDS(each, calls, us, share)});
 }
@@ -39,8 +36,7 @@ OCTET_JSON(AuditReport::LogLine, line, meaning, count)
 static void to_json(Json& json, const AuditTimeline& timeline) {
   json = nullptr;
   if (timeline.us.empty()) return;
-  json = joined({OCTET_FIELDS(timeline, start_us, piece_us),
-                 {{"classes", timeline.keys}},
+  json = joined({OCTET_FIELDS(timeline, start_us, piece_us), field("classes", timeline.keys),
                  OCTET_FIELDS(timeline, us)});
 }
 
@@ -191,17 +187,14 @@ std::string saving_text(const AuditReport& report) {
 }  // namespace
 
 std::string to_json(const AuditReport& report) try {
-  const Json linears = joined({{{"calls", report.linears}},
+  const Json linears = joined({field("calls", report.linears),
                                OCTET_FIELDS(report, native, fake, weight_only, floating, unclear)});
   return document(
       "octet.audit/1",
-      joined({{{"version", version()}, {"commit", commit()}},
-              OCTET_FIELDS(report, files, formats),
-              OCTET_KNOWN_FIELDS(report, device),
-              OCTET_FIELDS(report, on_host, verdict, headline, notes),
-              {{"linears", linears}},
-              OCTET_FIELDS(report, total_us),
-              OCTET_KNOWN_FIELDS(report, wall_us),
+      joined({field("version", version()), field("commit", commit()),
+              OCTET_FIELDS(report, files, formats), OCTET_KNOWN_FIELDS(report, device),
+              OCTET_FIELDS(report, on_host, verdict, headline, notes), field("linears", linears),
+              OCTET_FIELDS(report, total_us), OCTET_KNOWN_FIELDS(report, wall_us),
               OCTET_FIELDS(report, classes, layers, kernels, unknown, saving, timeline, log)}));
 } catch (...) {
   rethrow_as_error();

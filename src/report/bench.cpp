@@ -25,13 +25,10 @@ static void to_json(Json& json, const GemmBenchRow& row) {
     peers_us[peer.name] = peer.us;
     ratio[peer.name] = row.ratio_to_gemm(peer.us);
   }
-  json = joined({OCTET_FIELDS(row.shape, m, n, k),
-                 OCTET_FIELDS(row, path, kernel),
-                 OCTET_KNOWN_FIELDS(row, plan),
-                 OCTET_FIELDS(row, us, tops),
+  json = joined({OCTET_FIELDS(row.shape, m, n, k), OCTET_FIELDS(row, path, kernel),
+                 OCTET_KNOWN_FIELDS(row, plan), OCTET_FIELDS(row, us, tops),
                  OCTET_KNOWN_FIELDS(row, ceiling_tops, ceiling_share, quantize_us),
-                 OCTET_FIELDS(row, linear_us),
-                 {{"peers_us", peers_us}, {"ratio", ratio}},
+                 OCTET_FIELDS(row, linear_us), field("peers_us", peers_us), field("ratio", ratio),
                  row.steadiness});
 }
 

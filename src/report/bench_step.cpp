@@ -41,12 +41,8 @@ std::vector<Entry> summed(const std::vector<StepBranch>& branches,
   std::vector<Entry> sums;
   for (const StepBranch& branch : branches) {
     for (const Entry& entry : branch.*entries) {
-      const auto at = std::find_if(sums.begin(), sums.end(),
-                                   [&](const Entry& sum) { return key(sum) == key(entry); });
-      if (at == sums.end()) {
-        sums.push_back(entry);
-        continue;
-      }
+      Entry* const at = same_in(sums, entry, key);
+      if (at == nullptr) continue;
       // Speeds and shares are means over the time.
       const double ms = at->ms + entry.ms;
       const auto mean = [&](double Entry::*value) {
@@ -85,7 +81,7 @@ std::string branch_table(const StepBench& bench, const Speeds& speed) {
 }
 
 std::string op_table(const StepBench& bench, const Speeds& speed, double watched_ms) {
-  const auto ops = summed(bench.branches, &StepBranch::ops, [](const StepOp& op) { return op.op; });
+  const auto ops = summed(bench.branches, &StepBranch::ops, &StepOp::op);
   Table table({"ops of a step", "", "share", "ms", "calls", speed.unit(), "GB/s", "of ceiling"}, 2);
   for (const StepOp& op : ops) {
     table.add({op.op, bar(op.ms / ops.front().ms), short_percent(op.ms / watched_ms),
@@ -134,16 +130,12 @@ std::string to_json(const StepBench& bench) try {
                          {"copy_gb_per_s", known(bench.copy_gb_per_s)}};
   return document(
       "octet.bench.step/1",
-      joined({OCTET_FIELDS(bench, device, date, commit),
-              {{"dtype", bench.activations}},
+      joined({OCTET_FIELDS(bench, device, date, commit), field("dtype", bench.activations),
               OCTET_FIELDS(bench, linears, attention, threads, width, height, text_tokens, layers,
                            parameters, weight_bytes, peak_bytes, steps),
-              {{"ms", bench.ms()}},
-              OCTET_FIELDS(bench, step_ms),
-              OCTET_KNOWN_FIELDS(bench, launches),
-              OCTET_FIELDS(bench, allocations, waits),
-              {{"ceilings", ceilings}},
-              OCTET_FIELDS(bench, power, branches)}));
+              field("ms", bench.ms()), OCTET_FIELDS(bench, step_ms),
+              OCTET_KNOWN_FIELDS(bench, launches), OCTET_FIELDS(bench, allocations, waits),
+              field("ceilings", ceilings), OCTET_FIELDS(bench, power, branches)}));
 } catch (...) {
   rethrow_as_error();
 }
@@ -177,18 +169,15 @@ std::string to_text(const StepBench& bench) try {
 }
 
 std::string to_json(const E2eBench& bench) try {
-  return document("octet.bench.e2e/1",
-                  joined({OCTET_FIELDS(bench, device, date, commit),
-                          OCTET_KNOWN_FIELDS(bench, model),
-                          {{"dtype", bench.activations}},
-                          OCTET_FIELDS(bench, linears, attention),
-                          OCTET_FIELDS(bench.size, width, height),
-                          OCTET_FIELDS(bench, steps, text_tokens, places),
-                          bench.median,
-                          {{"ms_per_step", bench.ms_per_step()}},
-                          bench.steadiness,
-                          {{"joules_per_picture", known(bench.joules_per_picture())}},
-                          OCTET_FIELDS(bench, power, peak_bytes, pictures)}));
+  return document(
+      "octet.bench.e2e/1",
+      joined({OCTET_FIELDS(bench, device, date, commit), OCTET_KNOWN_FIELDS(bench, model),
+              field("dtype", bench.activations), OCTET_FIELDS(bench, linears, attention),
+              OCTET_FIELDS(bench.size, width, height),
+              OCTET_FIELDS(bench, steps, text_tokens, places), bench.median,
+              field("ms_per_step", bench.ms_per_step()), bench.steadiness,
+              field("joules_per_picture", known(bench.joules_per_picture())),
+              OCTET_FIELDS(bench, power, peak_bytes, pictures)}));
 } catch (...) {
   rethrow_as_error();
 }

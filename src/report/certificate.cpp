@@ -17,7 +17,8 @@
 namespace octet {
 
 static void to_json(report::Json& json, const CertifiedFile& file) {
-  json = report::joined({{{"file", file.path}}, OCTET_FIELDS(file, bytes, sha256, tensors_sha256)});
+  json = report::joined(
+      {report::field("file", file.path), OCTET_FIELDS(file, bytes, sha256, tensors_sha256)});
 }
 
 namespace report {
@@ -56,7 +57,7 @@ void write_certificate_json(Certificate& certificate) {
   Json document =
       joined({{{"schema", "octet.certify/1"}, {"version", version()}, {"commit", commit()}},
               OCTET_FIELDS(certificate, date),
-              {{"verdict", certificate.passed ? "pass" : "fail"}},
+              field("verdict", certificate.passed ? "pass" : "fail"),
               OCTET_FIELDS(certificate, reasons, warnings),
               OCTET_FIELDS(request, min_psnr_db, min_snr_db),
               OCTET_FIELDS(certificate, judged_pictures, judged_psnr_db),
@@ -82,12 +83,14 @@ void write_certificate_json(Certificate& certificate) {
 
 namespace {
 
+using report::interval_of;
+
 std::string statistic_text(const Statistic& statistic, int decimals) {
   if (statistic.count == 0) return "equal";
   std::string text = fmt::format("{:.{}f}", statistic.mean, decimals);
   if (!std::isfinite(statistic.low)) return text;
-  return text + fmt::format(" (95 % interval {:.{}f} to {:.{}f}, median {:.{}f})", statistic.low,
-                            decimals, statistic.high, decimals, statistic.median, decimals);
+  return text + fmt::format(" (95 % interval {}, median {:.{}f})", interval_of(statistic, decimals),
+                            statistic.median, decimals);
 }
 
 std::string psnr_text(const Certificate& certificate) {

@@ -8,6 +8,7 @@
 #include "octet/version.h"
 #include "report/certificate.h"
 #include "report/page.h"
+#include "report/text.h"
 
 namespace octet {
 namespace {
@@ -40,12 +41,8 @@ std::string verdict_box(const Certificate& certificate) {
 
 std::string cells(const Statistic& statistic, int decimals) {
   if (statistic.count == 0) return "<td>equal or undefined</td><td>–</td><td>–</td>";
-  const std::string interval =
-      std::isfinite(statistic.low)
-          ? fmt::format("{:.{}f} to {:.{}f}", statistic.low, decimals, statistic.high, decimals)
-          : "–";
   return fmt::format("<td>{:.{}f}</td><td>{}</td><td>{:.{}f}</td>", statistic.mean, decimals,
-                     interval, statistic.median, decimals);
+                     interval_of(statistic, decimals, "–"), statistic.median, decimals);
 }
 
 std::string error_table(const Certificate& certificate) {

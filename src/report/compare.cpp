@@ -18,10 +18,10 @@ OCTET_JSON(DifferenceStatistics, cosine, relative_rmse, snr_db, max_abs)
 
 void to_json(Json& json, const Statistic& statistic) {
   const bool has_interval = std::isfinite(statistic.low);
-  json =
-      joined({OCTET_FIELDS(statistic, mean, median),
-              {{"interval", has_interval ? Json({statistic.low, statistic.high}) : Json(nullptr)}},
-              OCTET_FIELDS(statistic, standard_error, count)});
+  json = joined(
+      {OCTET_FIELDS(statistic, mean, median),
+       field("interval", has_interval ? Json({statistic.low, statistic.high}) : Json(nullptr)),
+       OCTET_FIELDS(statistic, standard_error, count)});
 }
 
 static void to_json(Json& json, const TextDifference& text) {
@@ -51,14 +51,13 @@ void to_json(Json& json, const CompareReport& report) {
   auto images = Json::array();
   for (const ComparedImage& image : report.images) {
     images.push_back(
-        joined({{{"caption", report.captions[image.caption].name},
-                 {"seed", report.seeded ? Json(image.seed) : Json(nullptr)}},
+        joined({field("caption", report.captions[image.caption].name),
+                field("seed", report.seeded ? Json(image.seed) : Json(nullptr)),
                 OCTET_FIELDS(image, look_a, look_b, first_velocity, steps, psnr_db, ssim)}));
   }
-  json = joined({OCTET_FIELDS(report, tokens, channels),
-                 {{"equal", is_equal(report)}},
+  json = joined({OCTET_FIELDS(report, tokens, channels), field("equal", is_equal(report)),
                  OCTET_FIELDS(report, first_velocity, steps, psnr_db, ssim),
-                 {{"captions", captions}, {"images", images}}});
+                 field("captions", captions), field("images", images)});
 }
 
 namespace {
@@ -66,8 +65,7 @@ namespace {
 Json side_json(const ModelOptions& side, const std::vector<std::string>& loras,
                const RenderReport& report) {
   return joined({OCTET_FIELDS(side, model, linears, text_encoder_linears),
-                 {{"dtype", side.activations}, {"loras", loras}},
-                 report});
+                 field("dtype", side.activations), field("loras", loras), report});
 }
 
 // "± 0.02"; with several captions intervals say more.
@@ -85,11 +83,6 @@ std::string mean_decibels(const Statistic& statistic, bool equal) {
 std::string mean_of(const Statistic& statistic, int decimals) {
   if (statistic.count == 0) return "-";
   return with_error(fmt::format("{:.{}f}", statistic.mean, decimals), statistic);
-}
-
-std::string interval_of(const Statistic& statistic, int decimals) {
-  if (!std::isfinite(statistic.low)) return "-";
-  return fmt::format("{:.{}f} to {:.{}f}", statistic.low, decimals, statistic.high, decimals);
 }
 
 std::string median_of(const Statistic& statistic, int decimals) {

@@ -3,10 +3,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
-#include <map>
+#include <tuple>
+#include <utility>
 
 #include "formats/boundary.h"
 #include "octet/tools/report.h"
@@ -84,26 +84,22 @@ std::string tensors_text(const CheckpointSummary& summary, bool quiet) {
 
 // Linears of one class that are stored and run alike are one row, unless each is wanted.
 std::string stored_linears(const ModelPart& part, bool each) {
-  struct Group {
-    size_t count = 0;
-    uint64_t file_bytes = 0, memory_bytes = 0;
-  };
-  std::vector<std::array<std::string, 3>> order;
-  std::map<std::array<std::string, 3>, Group> groups;
+  std::vector<std::pair<StoredLinear, size_t>> groups;  // and how many each stands for
   for (const StoredLinear& linear : part.linears) {
-    const std::array<std::string, 3> key = {each ? shortened(linear.name) : linear.layer,
-                                            linear.format, linear.runs};
-    if (!groups.contains(key)) order.push_back(key);
-    Group& group = groups[key];
-    ++group.count;
-    group.file_bytes += linear.file_bytes;
-    group.memory_bytes += linear.memory_bytes;
+    std::pair<StoredLinear, size_t> one = {linear, 1};
+    one.first.layer = each ? shortened(linear.name) : linear.layer;
+    auto* const same = same_in(groups, one, [](const auto& group) {
+      return std::tie(group.first.layer, group.first.format, group.first.runs);
+    });
+    if (same == nullptr) continue;
+    ++same->second;
+    same->first.file_bytes += linear.file_bytes;
+    same->first.memory_bytes += linear.memory_bytes;
   }
   Table table({"linears", "count", "stored as", "runs in", "file", "memory"}, 1);
-  for (const auto& key : order) {
-    const Group& group = groups[key];
-    table.add({key[0], std::to_string(group.count), key[1], key[2], human_bytes(group.file_bytes),
-               human_bytes(group.memory_bytes)});
+  for (const auto& [group, count] : groups) {
+    table.add({group.layer, std::to_string(count), group.format, group.runs,
+               human_bytes(group.file_bytes), human_bytes(group.memory_bytes)});
   }
   return table.text();
 }

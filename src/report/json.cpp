@@ -3,7 +3,7 @@
 namespace octet::report {
 
 std::string document(const char* schema, const Json& fields) {
-  return valid_text(joined({{{"schema", schema}}, fields}), 2) + "\n";
+  return valid_text(joined({field("schema", schema), fields}), 2) + "\n";
 }
 
 std::string valid_text(const Json& json, int indent) {
@@ -11,6 +11,8 @@ std::string valid_text(const Json& json, int indent) {
 }
 
 Json known(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+Json field(const char* name, const Json& value) { return {{name, value}}; }
 
 Json joined(std::initializer_list<Json> objects) {
   Json all = Json::object();

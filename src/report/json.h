@@ -27,6 +27,8 @@ Json known(Number value) {
   return value > 0 ? Json(value) : Json(nullptr);
 }
 
+Json field(const char* name, const Json& value);  // an object with this one
+
 // The fields of objects as one object, in this order.
 Json joined(std::initializer_list<Json> objects);
 

@@ -34,15 +34,12 @@ double tops_of(const GemmShape& shape, double us) {
 static void to_json(Json& json, const MapRow& row) {
   Json tops = Json::object();
   for (const MapCell& cell : row.cells) tops[cell.way] = tops_of(row.shape, cell.load_us);
-  json = joined({OCTET_KNOWN_FIELDS(row, layer, pixels),
-                 OCTET_FIELDS(row, text_tokens),
-                 OCTET_FIELDS(row.shape, m, n, k),
-                 OCTET_FIELDS(row, kernel, plan),
-                 {{"load_us", cells_by_way(row, &MapCell::load_us)},
-                  {"cold_us", cells_by_way(row, &MapCell::cold_us)},
-                  {"tops", tops},
-                  {"ratio", cells_by_way(row, &MapCell::ratio)},
-                  {"error", cells_by_way(row, &MapCell::error)}},
+  json = joined({OCTET_KNOWN_FIELDS(row, layer, pixels), OCTET_FIELDS(row, text_tokens),
+                 OCTET_FIELDS(row.shape, m, n, k), OCTET_FIELDS(row, kernel, plan),
+                 field("load_us", cells_by_way(row, &MapCell::load_us)),
+                 field("cold_us", cells_by_way(row, &MapCell::cold_us)), field("tops", tops),
+                 field("ratio", cells_by_way(row, &MapCell::ratio)),
+                 field("error", cells_by_way(row, &MapCell::error)),
                  OCTET_FIELDS(row, fastest, path)});
 }
 
@@ -51,14 +48,13 @@ static void to_json(Json& json, const MapStep& step) {
   for (const int steps : kMapPictureSteps) seconds[std::to_string(steps)] = step.seconds(steps);
   json = joined({OCTET_FIELDS(step, pixels, way, attention, measured, ms),
                  OCTET_KNOWN_FIELDS(step, computed_ms, linears_ms, attention_ms, rest_ms),
-                 {{"seconds", seconds}}});
+                 field("seconds", seconds)});
 }
 
 static void to_json(Json& json, const MapMemory& memory) {
-  json = joined({OCTET_FIELDS(memory, way),
-                 {{"networks", memory.alone ? "first" : "all"}},
+  json = joined({OCTET_FIELDS(memory, way), field("networks", memory.alone ? "first" : "all"),
                  OCTET_FIELDS(memory, pixels, weight_bytes, work_bytes, measured),
-                 {{"fits_gb", memory.fits}}});
+                 field("fits_gb", memory.fits)});
 }
 
 namespace {
@@ -221,12 +217,12 @@ std::string memory_table(const DeploymentMap& map) {
 std::string to_json(const DeploymentMap& map) try {
   Json ways = Json::object();
   for (const MapWay& way : map.ways) ways[way.name] = way.how;
-  return document("octet.map/1", joined({OCTET_FIELDS(map, device, date, commit, threads),
-                                         OCTET_KNOWN_FIELDS(map, plan_file),
-                                         OCTET_FIELDS(map, kept_rows, text_tokens),
-                                         OCTET_KNOWN_FIELDS(map, layers, timed_layers),
-                                         {{"ways", ways}},
-                                         OCTET_FIELDS(map, rows, steps, memory)}));
+  return document(
+      "octet.map/1",
+      joined({OCTET_FIELDS(map, device, date, commit, threads), OCTET_KNOWN_FIELDS(map, plan_file),
+              OCTET_FIELDS(map, kept_rows, text_tokens),
+              OCTET_KNOWN_FIELDS(map, layers, timed_layers), field("ways", ways),
+              OCTET_FIELDS(map, rows, steps, memory)}));
 } catch (...) {
   rethrow_as_error();
 }

@@ -50,16 +50,14 @@ Json by_way(const Entry& entry, const Figure<Entry> (&figures)[count]) {
 }  // namespace
 
 static void to_json(Json& json, const PredictedLinear& linear) {
-  json = joined({OCTET_FIELDS(linear, layer),
-                 {{"pixels", linear.size}},
-                 OCTET_FIELDS(linear.shape, m, n, k),
-                 {{"us", by_way(linear, kLinearUs)}},
+  json = joined({OCTET_FIELDS(linear, layer), field("pixels", linear.size),
+                 OCTET_FIELDS(linear.shape, m, n, k), field("us", by_way(linear, kLinearUs)),
                  OCTET_KNOWN_FIELDS(linear, int8_tops, bf16_tops, int8_ghz, bf16_ghz, tile),
                  OCTET_FIELDS(linear, best)});
 }
 
 static void to_json(Json& json, const PredictedStep& step) {
-  json = joined({{{"pixels", step.size}, {"ms", by_way(step, kStepMs)}},
+  json = joined({field("pixels", step.size), field("ms", by_way(step, kStepMs)),
                  OCTET_FIELDS(step, linears_ms, attention_ms, rows_ms, best)});
 }
 
@@ -70,14 +68,14 @@ static void to_json(Json& json, const PredictedPicture& picture) {
 
 static void to_json(Json& json, const CardPrediction& card) {
   json = joined({OCTET_FIELDS(card, card, name, memory_gib, kernels),
-                 {{"fitted_to", card.is_measured}},
+                 field("fitted_to", card.is_measured),
                  OCTET_FIELDS(card, estimates, linears, steps, pictures)});
 }
 
 static void to_json(Json& json, const PredictedMemory& memory) {
-  json = joined({{{"way", memory.path}, {"pixels", memory.size}},
+  json = joined({field("way", memory.path), field("pixels", memory.size),
                  OCTET_FIELDS(memory, both_bytes, one_bytes),
-                 {{"fits_both_gb", memory.fits_both}, {"fits_one_gb", memory.fits_one}}});
+                 field("fits_both_gb", memory.fits_both), field("fits_one_gb", memory.fits_one)});
 }
 
 static void to_json(Json& json, const PublicFigure& figure) {
@@ -88,8 +86,6 @@ static void to_json(Json& json, const PublicFigure& figure) {
 OCTET_JSON(HeldOutFigure, what, unit, measured, predicted, error)
 
 namespace {
-
-std::string signed_percent(double error) { return fmt::format("{:+.1f} %", 100 * error); }
 
 std::string linear_text(const std::vector<CardPrediction>& cards) {
   Table table({"card", "linear", "best", "tile", "m", "n", "k", "INT8 TOPS", "bf16 TOPS", "int8 us",
@@ -153,24 +149,23 @@ std::string memory_text(const std::vector<PredictedMemory>& memory) {
   return table.text();
 }
 
-std::string public_text(const std::vector<PublicFigure>& figures) {
-  Table table({"published figure", "unit", "published", "predicted", "error"}, 2);
-  for (const PublicFigure& figure : figures) {
-    table.add({figure.what, figure.unit, short_number(figure.published),
-               short_number(figure.predicted), signed_percent(figure.error)});
+// Predicted figures beside those that are known.
+template <class Known>
+std::string figure_table(const char* title, const char* known_as, const std::vector<Known>& figures,
+                         double Known::*value) {
+  Table table({title, "unit", known_as, "predicted", "error"}, 2);
+  for (const Known& figure : figures) {
+    table.add({figure.what, figure.unit, short_number(figure.*value),
+               short_number(figure.predicted), fmt::format("{:+.1f} %", 100 * figure.error)});
   }
   return table.text();
 }
 
 std::string held_out_text(const LeaveOneOut& check) {
-  Table table({"measured, held out", "unit", "measured", "predicted", "error"}, 2);
-  for (const HeldOutFigure& figure : check.figures) {
-    table.add({figure.what, figure.unit, short_number(figure.measured),
-               short_number(figure.predicted), signed_percent(figure.error)});
-  }
-  return fmt::format("\n{}\nWorst: linears {:.1f} %, steps {:.1f} %; mean of linears {:.1f} %.\n",
-                     table.text(), 100 * check.worst_linear, 100 * check.worst_step,
-                     100 * check.mean_linear);
+  return fmt::format(
+      "\n{}\nWorst: linears {:.1f} %, steps {:.1f} %; mean of linears {:.1f} %.\n",
+      figure_table("measured, held out", "measured", check.figures, &HeldOutFigure::measured),
+      100 * check.worst_linear, 100 * check.worst_step, 100 * check.mean_linear);
 }
 
 }  // namespace
@@ -178,10 +173,11 @@ std::string held_out_text(const LeaveOneOut& check) {
 std::string to_json(const Prediction& prediction) try {
   return document(
       "octet.map.predict/1",
-      joined({{{"version", version()}, {"commit", commit()}, {"predicted", true}},
-              OCTET_FIELDS(prediction, text_tokens, cards, memory),
-              {{"public_figures", prediction.figures},
-               {"held_out", prediction.check ? Json(prediction.check->figures) : Json::array()}}}));
+      joined(
+          {field("version", version()), field("commit", commit()), field("predicted", true),
+           OCTET_FIELDS(prediction, text_tokens, cards, memory),
+           field("public_figures", prediction.figures),
+           field("held_out", prediction.check ? Json(prediction.check->figures) : Json::array())}));
 } catch (...) {
   rethrow_as_error();
 }
@@ -192,7 +188,8 @@ std::string to_text(const Prediction& prediction) try {
       "unconditional pass:\n\n{}\n{}\n{}\n{}{}",
       kPredicted, step_text(prediction.cards), prediction.text_tokens,
       linear_text(prediction.cards), estimate_text(prediction.cards),
-      memory_text(prediction.memory), public_text(prediction.figures),
+      memory_text(prediction.memory),
+      figure_table("published figure", "published", prediction.figures, &PublicFigure::published),
       prediction.check ? held_out_text(*prediction.check) : "");
 } catch (...) {
   rethrow_as_error();

@@ -62,7 +62,7 @@ static void to_json(Json& json, const QuantizedNetwork& network) {
 }
 
 static void to_json(Json& json, const LinearError& error) {
-  json = joined({{{"branch", error.network}},
+  json = joined({field("branch", error.network),
                  OCTET_FIELDS(error, module, n, k, rowwise, smoothquant, convrot),
                  {{"bf16", error.unquantized},
                   {"protected", error.is_protected},
@@ -137,8 +137,7 @@ std::string linear_title(const QuantizeReport& report, const LinearError& error)
 }
 
 std::string to_json(const QuantizeReport& report) try {
-  Json fields = joined({OCTET_FIELDS(report, device),
-                        {{"recipe", to_string(report.recipe)}},
+  Json fields = joined({OCTET_FIELDS(report, device), field("recipe", to_string(report.recipe)),
                         OCTET_FIELDS(report, activations, files, source_bytes, output_bytes,
                                      resumed_tensors, verified, seconds)});
   if (!report.networks.empty()) fields["branches"] = report.networks;

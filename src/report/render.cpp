@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <tuple>
 
 #include "formats/boundary.h"
@@ -25,16 +24,16 @@ OCTET_JSON(BranchUse, name, network, steps, seconds)
 OCTET_JSON(OpShare, op, calls, us)
 
 void to_json(Json& json, const LinearCount& linears) {
-  json = joined({OCTET_FIELDS(linears, int8),
-                 {{"protected", linears.protected_}},
+  json = joined({OCTET_FIELDS(linears, int8), field("protected", linears.protected_),
                  OCTET_FIELDS(linears, kept, floating, fake)});
 }
 
 void to_json(Json& json, const RenderReport& report) {
-  json = joined({OCTET_FIELDS(report, device, text_tokens, steps, checkpoint, text_s, load_s,
-                              denoise_s, decode_s, peak_bytes),
-                 {{"linears_ran", report.linears}, {"text_linears_ran", report.text_linears}},
-                 OCTET_FIELDS(report, recorded_steps, branches, kernels, ops)});
+  json =
+      joined({OCTET_FIELDS(report, device, text_tokens, steps, checkpoint, text_s, load_s,
+                           denoise_s, decode_s, peak_bytes),
+              field("linears_ran", report.linears), field("text_linears_ran", report.text_linears),
+              OCTET_FIELDS(report, recorded_steps, branches, kernels, ops)});
 }
 
 Json report::json_of(const GenerateRequest& request, const RenderReport& report) {
@@ -55,16 +54,6 @@ Json report::json_of(const GenerateRequest& request, const RenderReport& report)
 }
 
 namespace {
-
-// The entry of `list` to which `further` is to be added; none where it has become a new one.
-template <class Entry, class Key>
-Entry* same_in(std::vector<Entry>& list, const Entry& further, Key key) {
-  for (Entry& each : list) {
-    if (std::invoke(key, each) == std::invoke(key, further)) return &each;
-  }
-  list.push_back(further);
-  return nullptr;
-}
 
 void add_kernel(std::vector<KernelUse>& kernels, const KernelUse& use) {
   const auto key = [](const KernelUse& each) {
