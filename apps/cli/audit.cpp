@@ -8,13 +8,10 @@
 
 #include "audit_record.h"
 #include "commands.h"
-#include "failed_check.h"
-#include "help_page.h"
 #include "octet/tools/files.h"
 #include "octet/tools/report.h"
 #include "octet/tools/text.h"
 #include "output.h"
-#include "output_files.h"
 
 namespace octet::cli {
 namespace {
@@ -99,19 +96,16 @@ Recording record_command(const AuditArguments& arguments, const CommonFlags& fla
 void run_audit(const CLI::App& command, const CommonFlags& flags, const AuditArguments& arguments) {
   check_words(command, arguments);
   AuditRequest request = arguments.request;
-  std::vector<std::string> outputs, inputs;
-  if (!arguments.page.empty()) outputs.push_back(arguments.page);
   Recording recording;
   if (arguments.record) {
-    outputs.push_back(arguments.recording.out);
-    check_outputs(flags, outputs);
+    check_outputs(flags, {arguments.page, arguments.recording.out});
     recording = record_command(arguments, flags);
     request.traces = recording.traces;
   } else {
     request.traces = arguments.words;
-    std::copy_if(request.traces.begin(), request.traces.end(), std::back_inserter(inputs),
-                 [](const std::string& path) { return path != "-"; });
-    check_outputs(flags, outputs, inputs);
+    std::vector<std::string> inputs = arguments.words;
+    std::erase(inputs, "-");
+    check_outputs(flags, {arguments.page}, inputs);
   }
   const AuditReport report = audit_with_progress(request, flags);
   if (!arguments.page.empty()) write_text_file(arguments.page, audit_page(report));
@@ -126,16 +120,12 @@ void run_audit(const CLI::App& command, const CommonFlags& flags, const AuditArg
   check_verdict(report, arguments.fail_on);
 }
 
-std::string no_empty_path(const std::string& path) {
-  return path.empty() ? "the path is empty, expected a file" : "";
-}
-
 void add_record_flags(CLI::App& command, AuditArguments& arguments) {
   command.add_flag(
       "--record", arguments.record,
       "Run the command after --, profile it with PyTorch's profiler, and audit the trace");
-  command.add_option("-o,--out", arguments.recording.out, "Where to keep the recorded trace")
-      ->type_name("FILE")
+  add_value(command, "-o,--out", "FILE", arguments.recording.out,
+            "Where to keep the recorded trace")
       ->capture_default_str()
       ->needs("--record")
       ->check([](const std::string& path) {
@@ -147,45 +137,40 @@ void add_record_flags(CLI::App& command, AuditArguments& arguments) {
       });
   constexpr int64_t kDay = 86400;
   add_whole_number(command, "--record-skip", arguments.recording.skip, 0, kDay,
-                   "Seconds of warm-up to skip");
+                   "Seconds of warm-up to skip")
+      ->needs("--record");
   add_whole_number(command, "--record-seconds", arguments.recording.seconds, 1, kDay,
-                   "Stop recording after this many seconds (default: when the command ends)");
-  command.get_option("--record-skip")->needs("--record");
-  command.get_option("--record-seconds")->default_str("")->needs("--record");
+                   "Stop recording after this many seconds (default: when the command ends)")
+      ->default_str("")
+      ->needs("--record");
   set_group(command, "Recording", {"--record", "--out", "--record-skip", "--record-seconds"});
 }
 
 }  // namespace
 
 void add_audit(CLI::App& program, CommonFlags& flags) {
-  CLI::App* command = program.add_subcommand(
-      "audit", "Find out from profiler traces whether an INT8 run really was INT8");
-  add_output_flags(*command, flags);
+  CLI::App& command = add_command(
+      program, flags, "audit", "Find out from profiler traces whether an INT8 run really was INT8");
   const auto arguments = std::make_shared<AuditArguments>();
+  add_value(command, "trace", "FILE", arguments->words,
+            "Files of one run: PyTorch profiler traces, Nsight Compute CSV, Nsight Systems "
+            "CSV or SQLite, ComfyUI or vLLM logs, Octet reports; - is standard input");
+  add_value(command, "--html", "FILE", arguments->page, "Write the report as an HTML page")
+      ->check(no_empty_path("a file"));
   command
-      ->add_option("trace", arguments->words,
-                   "Files of one run: PyTorch profiler traces, Nsight Compute CSV, Nsight Systems "
-                   "CSV or SQLite, ComfyUI or vLLM logs, Octet reports; - is standard input")
-      ->type_name("FILE");
-  command->add_option("--html", arguments->page, "Write the report as an HTML page")
-      ->type_name("FILE")
-      ->check(no_empty_path);
-  command
-      ->add_option("--fail-on", arguments->fail_on,
-                   "Exit with 3 if weights were dequantized and multiplied in floating point: "
-                   "fake, with no native linears; fallback, also alongside native ones")
+      .add_option("--fail-on", arguments->fail_on,
+                  "Exit with 3 if weights were dequantized and multiplied in floating point: "
+                  "fake, with no native linears; fallback, also alongside native ones")
       ->delimiter(',')
       ->allow_extra_args(false);
-  choose_from(command->get_option("--fail-on"), {"fake", "fallback"}, "");
-  command
-      ->add_option("--card", arguments->request.card,
-                   "The card it ran on, if the trace does not say: rtx3090, a100")
-      ->type_name("NAME");
-  add_record_flags(*command, *arguments);
-  set_examples(*command, {"octet audit trace.json.gz --html audit.html",
-                          "octet audit run.sqlite comfyui.log --fail-on fallback",
-                          "octet audit --record -- python main.py"});
-  command->callback([&flags, command, arguments] { run_audit(*command, flags, *arguments); });
+  choose_from(command.get_option("--fail-on"), {"fake", "fallback"}, "");
+  add_value(command, "--card", "NAME", arguments->request.card,
+            "The card it ran on, if the trace does not say: rtx3090, a100");
+  add_record_flags(command, *arguments);
+  set_examples(command, {"octet audit trace.json.gz --html audit.html",
+                         "octet audit run.sqlite comfyui.log --fail-on fallback",
+                         "octet audit --record -- python main.py"});
+  command.callback([&flags, &command, arguments] { run_audit(command, flags, *arguments); });
 }
 
 }  // namespace octet::cli

@@ -7,12 +7,10 @@
 
 #include "commands.h"
 #include "field_names.h"
-#include "help_page.h"
 #include "octet/error.h"
 #include "octet/tools/report.h"
 #include "octet/tools/text.h"
 #include "output.h"
-#include "output_files.h"
 
 namespace octet::cli {
 namespace {
@@ -90,24 +88,23 @@ void check_one(const CommonFlags& flags, const CaptionArguments& arguments) {
 void add_caption(CLI::App& program, CommonFlags& flags) {
   CLI::App* caption = program.add_subcommand("caption", "Check and repair JSON captions");
   caption->require_subcommand(1);
-  CLI::App* command = caption->add_subcommand(
-      "check", "Check a caption against the model's schema; exit code 1 if it has errors");
-  add_output_flags(*command, flags);
+  CLI::App& command =
+      add_command(*caption, flags, "check",
+                  "Check a caption against the model's schema; exit code 1 if it has errors");
   const auto arguments = std::make_shared<CaptionArguments>();
-  command->add_option("file", arguments->path, "A JSON caption, or - for standard input")
-      ->type_name("FILE")
+  add_value(command, "file", "FILE", arguments->path, "A JSON caption, or - for standard input")
       ->required();
-  command->add_flag("--fix", arguments->fix,
-                    "Print the caption as passed to the model: keys in order, compact, literal "
-                    "UTF-8, colors in upper case");
-  command->add_flag("--wrap-text", arguments->wrap_text,
-                    "The file is plain text: print it wrapped into a caption");
-  command->add_flag("--any-caption", arguments->any_caption,
-                    "Treat errors as warnings, like --any-caption of generate");
-  set_examples(*command, {"octet caption check poster.json",
-                          "octet caption check poster.json --fix > fixed.json",
-                          "octet caption check words.txt --wrap-text > caption.json"});
-  command->callback([&flags, arguments] {
+  command.add_flag("--fix", arguments->fix,
+                   "Print the caption as passed to the model: keys in order, compact, literal "
+                   "UTF-8, colors in upper case");
+  command.add_flag("--wrap-text", arguments->wrap_text,
+                   "The file is plain text: print it wrapped into a caption");
+  command.add_flag("--any-caption", arguments->any_caption,
+                   "Treat errors as warnings, like --any-caption of generate");
+  set_examples(command, {"octet caption check poster.json",
+                         "octet caption check poster.json --fix > fixed.json",
+                         "octet caption check words.txt --wrap-text > caption.json"});
+  command.callback([&flags, arguments] {
     if (arguments->path.empty()) {
       throw CLI::ValidationError("the path is empty, expected a file or -");
     }

@@ -13,6 +13,7 @@
 
 #include "octet/caption.h"
 #include "octet/error.h"
+#include "octet/tools/text.h"
 
 namespace octet::cli {
 namespace {
@@ -112,6 +113,11 @@ class CaptionReader {
     captions_.push_back(std::move(caption));
   }
 
+  void refuse(const std::string& path, const std::string& why) {
+    add(fs::path(path).stem().string(), path,
+        [&]() -> std::string { throw Error(fmt::format("{}: {}", path, why)); });
+  }
+
   void read_file(const std::string& path) {
     const bool is_input = path == "-";
     add(is_input ? "stdin" : fs::path(path).stem().string(), is_input ? "standard input" : path,
@@ -133,10 +139,8 @@ class CaptionReader {
       if (it->path().extension() == ".json") files.push_back(it->path().string());
     }
     if (error || files.empty()) {
-      add(fs::path(folder).stem().string(), folder, [&]() -> std::string {
-        throw Error(error ? fmt::format("{}: cannot be read: {}", folder, error.message())
-                          : fmt::format("{}: contains no .json files, expected captions", folder));
-      });
+      refuse(folder, error ? "cannot be read: " + error.message()
+                           : "contains no .json files, expected captions");
     }
     std::sort(files.begin(), files.end());
     for (const std::string& file : files) read_file(file);
@@ -154,11 +158,8 @@ class CaptionReader {
           [&] { return wrapped(line); });
     }
     if (captions_.size() > before && !file.bad()) return;
-    add(fs::path(path).stem().string(), path, [&]() -> std::string {
-      const bool was_read = file.eof() && !file.bad();
-      throw Error(was_read ? fmt::format("{}: contains no captions, expected one per line", path)
-                           : fmt::format("{}: cannot be read", path));
-    });
+    const bool was_read = file.eof() && !file.bad();
+    refuse(path, was_read ? "contains no captions, expected one per line" : "cannot be read");
   }
 
   std::string wrapped(const std::string& text) const {
@@ -180,16 +181,12 @@ class CaptionReader {
 
 void add_caption_flags(CLI::App& command, CaptionWords& words) {
   words.command = &command;
-  command
-      .add_option("--caption", words.captions,
-                  "JSON captions: a file, a folder of .json files, a .jsonl file with one per "
-                  "line, - for stdin, or the JSON itself; may be repeated")
-      ->type_name("FILE|FOLDER")
+  add_value(command, "--caption", "FILE|FOLDER", words.captions,
+            "JSON captions: a file, a folder of .json files, a .jsonl file with one per "
+            "line, - for stdin, or the JSON itself; may be repeated")
       ->allow_extra_args(false);
-  command
-      .add_option("-p,--prompt", words.prompts,
-                  "Plain text, wrapped into a caption; may be repeated")
-      ->type_name("TEXT")
+  add_value(command, "-p,--prompt", "TEXT", words.prompts,
+            "Plain text, wrapped into a caption; may be repeated")
       ->allow_extra_args(false);
   command.add_flag("--wrap-text", words.wrap_text, "The captions are plain text: wrap them");
 }
@@ -197,8 +194,6 @@ void add_caption_flags(CLI::App& command, CaptionWords& words) {
 bool are_given(const CaptionWords& words) {
   return !words.captions.empty() || !words.prompts.empty();
 }
-
-std::string wrapped_text(const std::string& text) { return wrap_plain_text(text); }
 
 Captions read_captions(const CaptionWords& words, const CaptionOfText& caption_of_text) {
   const std::vector<GivenCaption> given = in_order(words);
@@ -211,6 +206,21 @@ Captions read_captions(const CaptionWords& words, const CaptionOfText& caption_o
   for (const GivenCaption& each : given) reader.read(each);
   captions.all = reader.captions();
   return captions;
+}
+
+std::vector<CaptionText> texts_of(const Captions& captions) {
+  std::vector<CaptionText> texts;
+  for (const NamedCaption& caption : captions.all) {
+    if (!caption.error.empty()) throw Error(caption.error);
+    texts.push_back({.name = caption.name, .where = caption.where, .text = caption.text});
+  }
+  return texts;
+}
+
+std::string title_of(const Captions& captions, size_t caption) {
+  if (!captions.is_list) return "";
+  return fmt::format("{}/{} {}: ", caption + 1, captions.all.size(),
+                     printable(captions.all[caption].name));
 }
 
 }  // namespace octet::cli

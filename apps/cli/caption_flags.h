@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "octet/caption.h"
 #include "octet/sentence.h"
+#include "octet/tools/compare.h"
 
 namespace octet::cli {
 
@@ -37,10 +39,15 @@ bool are_given(const CaptionWords& words);
 
 // Makes a caption of plain text.
 using CaptionOfText = std::function<std::string(const std::string&)>;
-std::string wrapped_text(const std::string& text);
 
 // Reads them. Throws Error where one that is not of a list cannot be read.
 Captions read_captions(const CaptionWords& words,
-                       const CaptionOfText& caption_of_text = wrapped_text);
+                       const CaptionOfText& caption_of_text = wrap_plain_text);
+
+// Captions that stand and fall together. Throws Error for one that cannot be read.
+std::vector<CaptionText> texts_of(const Captions& captions);
+
+// "2/8 poster: ", for the progress of a list; empty for a single caption.
+std::string title_of(const Captions& captions, size_t caption);
 
 }  // namespace octet::cli

@@ -5,16 +5,12 @@
 #include <memory>
 #include <string>
 
-#include "caption_list.h"
 #include "commands.h"
-#include "help_page.h"
-#include "model_flags.h"
 #include "octet/error.h"
 #include "octet/tools/files.h"
 #include "octet/tools/report.h"
 #include "octet/tools/text.h"
 #include "output.h"
-#include "output_files.h"
 #include "picture_flags.h"
 #include "rendering.h"
 
@@ -67,47 +63,39 @@ void certify_model(const CommonFlags& flags, const CertifyArguments& arguments) 
 }  // namespace
 
 void add_certify(CLI::App& program, CommonFlags& flags) {
-  CLI::App* command = program.add_subcommand(
-      "certify", "Test how faithfully a checkpoint runs, and write a certificate");
-  add_device_flags(*command, flags);
-  add_output_flags(*command, flags);
+  CLI::App& command = add_computing_command(
+      program, flags, "certify", "Test how faithfully a checkpoint runs, and write a certificate");
   const auto arguments = std::make_shared<CertifyArguments>();
   ModelOptions& model = arguments->picture.request.model;
-  arguments->picture.images = 2;
-  command->add_option("CHECKPOINT", model.model, "A model, as for --model of generate")
-      ->type_name("MODEL")
+  arguments->picture.request.picture.images = 2;
+  add_value(command, "CHECKPOINT", "MODEL", model.model, "A model, as for --model of generate")
       ->required();
-  command
-      ->add_option("--reference", arguments->reference,
-                   "A model to compare it with; its linears run in floating point (default: the "
-                   "checkpoint itself)")
-      ->type_name("MODEL");
-  add_picture_flags(*command, arguments->picture);
-  add_choice(*command, "--linears", model.linears, "The checkpoint's large linears");
-  add_choice(*command, "--dtype", model.activations, "Activations");
-  add_require_int8(*command, model.require_int8);
-  command->add_option("-o,--out", arguments->page, "The certificate as an HTML page")
-      ->type_name("FILE")
+  add_value(command, "--reference", "MODEL", arguments->reference,
+            "A model to compare it with; its linears run in floating point (default: the "
+            "checkpoint itself)");
+  add_picture_flags(command, arguments->picture);
+  add_choice(command, "--linears", model.linears, "The checkpoint's large linears");
+  add_choice(command, "--dtype", model.activations, "Activations");
+  add_require_int8(command, model.require_int8);
+  add_value(command, "-o,--out", "FILE", arguments->page, "The certificate as an HTML page")
       ->capture_default_str()
-      ->check([](const std::string& path) {
-        return std::string(path.empty() ? "the path is empty, expected a file" : "");
-      });
+      ->check(no_empty_path("a file"));
   add_number(
-      *command, "--min-psnr", arguments->min_psnr, 0, 1000,
+      command, "--min-psnr", arguments->min_psnr, 0, 1000,
       fmt::format("Lowest acceptable mean PSNR of the pictures, in dB (default: {})", kMinPsnrDb));
   add_number(
-      *command, "--min-snr", arguments->min_snr, -1000, 1000,
+      command, "--min-snr", arguments->min_snr, -1000, 1000,
       fmt::format("Lowest acceptable mean SNR of the first step's velocity, in dB (default: {})",
                   kMinSnrDb));
-  command->add_flag("--stamp", arguments->stamp,
-                    "Write the certificate's digest, date, verdict and main figures into the "
-                    "metadata of the networks' safetensors files");
-  set_group(*command, kModelOptions, {"--reference"});
-  set_group(*command, kPictureOptions, {"--out"});
-  set_examples(*command, {"octet certify ideogram-4-int8 --base ideogram-ai/ideogram-4-fp8",
-                          "octet certify ideogram-4-int8 --reference ideogram-ai/ideogram-4-fp8 "
-                          "--caption captions/ --stamp"});
-  command->callback([&flags, arguments] { certify_model(flags, *arguments); });
+  command.add_flag("--stamp", arguments->stamp,
+                   "Write the certificate's digest, date, verdict and main figures into the "
+                   "metadata of the networks' safetensors files");
+  set_group(command, kModelOptions, {"--reference"});
+  set_group(command, kPictureOptions, {"--out"});
+  set_examples(command, {"octet certify ideogram-4-int8 --base ideogram-ai/ideogram-4-fp8",
+                         "octet certify ideogram-4-int8 --reference ideogram-ai/ideogram-4-fp8 "
+                         "--caption captions/ --stamp"});
+  command.callback([&flags, arguments] { certify_model(flags, *arguments); });
 }
 
 }  // namespace octet::cli

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <sstream>
 
 namespace octet::cli {
 namespace {
@@ -39,11 +40,9 @@ Argument describe(const CLI::Option& option) {
 std::vector<std::string> Argument::choices() const {
   std::vector<std::string> words;
   if (value.find('|') == std::string::npos) return words;
-  for (size_t begin = 0; begin <= value.size();) {
-    const size_t end = std::min(value.find('|', begin), value.size());
-    const std::string word = value.substr(begin, end - begin);
+  std::istringstream list(value);
+  for (std::string word; std::getline(list, word, '|');) {
     if (!has_capital(word)) words.push_back(word);
-    begin = end + 1;
   }
   return words;
 }

@@ -8,14 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "caption_list.h"
 #include "commands.h"
-#include "help_page.h"
-#include "model_flags.h"
 #include "octet/error.h"
 #include "octet/tools/report.h"
 #include "output.h"
-#include "output_files.h"
 #include "picture_flags.h"
 #include "picture_paths.h"
 #include "rendering.h"
@@ -66,13 +62,11 @@ void check_reached(const CompareArguments& arguments, const CompareReport& repor
 // The names of the pictures of one kind: with the caption's name and the seed where they are many.
 PicturePaths paths_for(const CompareArguments& arguments, const Captions& captions,
                        const PictureRequest& picture, const std::string& kind) {
-  PicturePaths::Pictures pictures{
-      .is_list = captions.is_list, .images = picture.images, .flag = "--pictures"};
-  for (const NamedCaption& caption : captions.all) pictures.captions.push_back(caption.name);
-  const bool seeded = picture.noise.empty();
-  if (seeded) pictures.seed = picture.seed;
-  const char* const names = !captions.is_list ? "" : seeded ? "-{name}-{seed}" : "-{name}";
-  return {fmt::format("{}{}-{}.png", arguments.pictures, names, kind), pictures};
+  const char* const names = !captions.is_list       ? ""
+                            : picture.noise.empty() ? "-{name}-{seed}"
+                                                    : "-{name}";
+  return {fmt::format("{}{}-{}.png", arguments.pictures, names, kind),
+          pictures_of(captions, picture, "--pictures")};
 }
 
 void compare_pictures(const CommonFlags& flags, const CompareArguments& arguments) {
@@ -140,34 +134,31 @@ void add_side(CLI::App& command, const std::string& name, SideArguments& side,
 }  // namespace
 
 void add_compare(CLI::App& program, CommonFlags& flags) {
-  CLI::App* command = program.add_subcommand(
-      "compare", "Measure how far apart two models, or two paths of one model, are");
-  add_device_flags(*command, flags);
-  add_output_flags(*command, flags);
+  CLI::App& command =
+      add_computing_command(program, flags, "compare",
+                            "Measure how far apart two models, or two paths of one model, are");
   const auto arguments = std::make_shared<CompareArguments>();
-  add_side(*command, "A", arguments->a, "The reference");
-  add_side(*command, "B", arguments->b, "The candidate");
-  add_picture_flags(*command, arguments->picture);
-  add_require_int8(*command, arguments->picture.request.model.require_int8);
-  command
-      ->add_option("--pictures", arguments->pictures,
-                   fmt::format("Write PREFIX-a.png, PREFIX-b.png and PREFIX-difference.png ({} "
-                               "times as bright); for a list, PREFIX-<caption>-<seed>-a.png",
-                               kDifferenceAmplification))
-      ->type_name("PREFIX")
+  add_side(command, "A", arguments->a, "The reference");
+  add_side(command, "B", arguments->b, "The candidate");
+  add_picture_flags(command, arguments->picture);
+  add_require_int8(command, arguments->picture.request.model.require_int8);
+  add_value(command, "--pictures", "PREFIX", arguments->pictures,
+            fmt::format("Write PREFIX-a.png, PREFIX-b.png and PREFIX-difference.png ({} "
+                        "times as bright); for a list, PREFIX-<caption>-<seed>-a.png",
+                        kDifferenceAmplification))
       ->check([](const std::string& prefix) {
         return std::string(prefix.empty() ? "the prefix is empty, expected part of a name" : "");
       });
-  add_number(*command, "--min-cosine", arguments->min_cosine, -1, 1,
+  add_number(command, "--min-cosine", arguments->min_cosine, -1, 1,
              "Exit with 1 if the final latents' mean cosine is lower");
-  add_number(*command, "--min-psnr", arguments->min_psnr, 0, 1000,
+  add_number(command, "--min-psnr", arguments->min_psnr, 0, 1000,
              "Exit with 1 if the pictures' mean PSNR in dB is lower");
-  set_group(*command, kPictureOptions, {"--pictures"});
-  set_examples(*command,
+  set_group(command, kPictureOptions, {"--pictures"});
+  set_examples(command,
                {"octet compare ideogram-ai/ideogram-4-fp8 ideogram-4-int8 --caption caption.json",
                 "octet compare ideogram-4-int8 ideogram-4-int8 --a-linears float --base "
                 "ideogram-ai/ideogram-4-fp8 --caption captions/ -n 2"});
-  command->callback([&flags, arguments] { compare_pictures(flags, *arguments); });
+  command.callback([&flags, arguments] { compare_pictures(flags, *arguments); });
 }
 
 }  // namespace octet::cli

@@ -10,7 +10,6 @@
 
 #include "command_tree.h"
 #include "commands.h"
-#include "help_page.h"
 
 namespace octet::cli {
 namespace {

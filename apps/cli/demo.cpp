@@ -10,12 +10,9 @@
 
 #include "caption_flags.h"
 #include "commands.h"
-#include "help_page.h"
-#include "model_flags.h"
 #include "octet/tools/report.h"
 #include "octet/tools/text.h"
 #include "output.h"
-#include "output_files.h"
 #include "picture_flags.h"
 #include "picture_paths.h"
 #include "rendering.h"
@@ -26,7 +23,7 @@ namespace {
 struct DemoArguments {
   CaptionWords captions;
   std::string preset;
-  int64_t steps = 0;
+  int steps = 0;
   std::string out = "demo.png";
   SeedArgument seed{.seed = kDemoSeed};
   ModelOptions memory;  // no more of a model than this is asked for
@@ -53,7 +50,7 @@ GenerateRequest demo_request_from(const CommonFlags& flags, const DemoArguments&
   GenerateRequest request = demo_request(own.text);
   if (is_own) request.picture = with_caption(request.picture, own);
   request.picture.preset = arguments.preset;
-  request.picture.steps = static_cast<int>(arguments.steps);
+  request.picture.steps = arguments.steps;
   request.picture.seed = seed_from(arguments.seed, flags);
   request.model.device = flags.device;
   request.model.threads = flags.threads;
@@ -93,30 +90,27 @@ void render_demo(const CommonFlags& flags, const DemoArguments& arguments) {
 }  // namespace
 
 void add_demo(CLI::App& program, CommonFlags& flags) {
-  CLI::App* command =
-      program.add_subcommand("demo", "Render a picture with the small model that ships with Octet");
-  add_device_flags(*command, flags);
-  add_output_flags(*command, flags);
+  CLI::App& command = add_computing_command(
+      program, flags, "demo", "Render a picture with the small model that ships with Octet");
   const auto arguments = std::make_shared<DemoArguments>();
-  add_caption_flags(*command, arguments->captions);
-  command->get_option("--caption")
+  add_caption_flags(command, arguments->captions);
+  command.get_option("--caption")
       ->description("JSON caption: a file, - for stdin, or the JSON itself")
       ->type_name("FILE");
-  command->get_option("--prompt")
+  command.get_option("--prompt")
       ->description("Objects, colours and words to paint, in plain English");
-  command->get_option("--wrap-text")->description("The caption is plain text");
-  command->add_option("--preset", arguments->preset, "Preset of the model (default: its first)")
-      ->type_name("NAME");
-  add_steps(*command, arguments->steps);
-  add_picture_path(*command, arguments->out, "PNG file");
-  add_seed(*command, arguments->seed, "Seed of the noise, or random");
-  add_memory_flags(*command, arguments->memory);
-  set_group(*command, kPictureOptions,
+  command.get_option("--wrap-text")->description("The caption is plain text");
+  add_value(command, "--preset", "NAME", arguments->preset,
+            "Preset of the model (default: its first)");
+  add_steps(command, arguments->steps);
+  add_picture_path(command, arguments->out, "PNG file");
+  add_seed(command, arguments->seed, "Seed of the noise, or random");
+  add_memory_flags(command, arguments->memory);
+  set_group(command, kPictureOptions,
             {"--caption", "--prompt", "--wrap-text", "--preset", "--steps", "--seed", "--out"});
-  set_examples(*command,
-               {"octet demo", "octet demo --caption caption.json --seed random -o own.png",
-                "octet demo -p 'a red heart and the word HELLO on a yellow background'"});
-  command->callback([&flags, arguments] { render_demo(flags, *arguments); });
+  set_examples(command, {"octet demo", "octet demo --caption caption.json --seed random -o own.png",
+                         "octet demo -p 'a red heart and the word HELLO on a yellow background'"});
+  command.callback([&flags, arguments] { render_demo(flags, *arguments); });
 }
 
 }  // namespace octet::cli

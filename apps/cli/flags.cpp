@@ -8,7 +8,6 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "help_page.h"
 #include "octet/devices.h"
 #include "octet/error.h"
 #include "usage_errors.h"
@@ -18,22 +17,11 @@ namespace {
 
 bool is_device(const std::string& name) {
   const std::string gpu = "cuda:";
-  if (name.rfind(gpu, 0) == 0) {
-    return name.size() > gpu.size() && std::all_of(name.begin() + gpu.size(), name.end(),
-                                                   [](char c) { return c >= '0' && c <= '9'; });
+  if (name.starts_with(gpu)) {
+    return name.size() > gpu.size() &&
+           name.find_first_not_of("0123456789", gpu.size()) == name.npos;
   }
   return name == "auto" || name == "ref" || name == "cpu" || name == "cuda";
-}
-
-// Numbers are read here and not by CLI11, whose base 0 takes 010 for eight.
-int64_t parse_whole(const std::string& flag, std::string_view text, int64_t least, int64_t most) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
-    throw CLI::ValidationError(
-        fmt::format("{} is '{}', expected a whole number from {} to {}", flag, text, least, most));
-  }
-  return value;
 }
 
 std::vector<int64_t> parse_whole_numbers(const std::string& flag, std::string_view text,
@@ -41,7 +29,7 @@ std::vector<int64_t> parse_whole_numbers(const std::string& flag, std::string_vi
   std::vector<int64_t> values;
   for (std::string_view rest = text;;) {
     const size_t comma = rest.find(',');
-    values.push_back(parse_whole(flag, rest.substr(0, comma), 1, most));
+    values.push_back(whole_number_from(flag, rest.substr(0, comma), 1, most));
     if (comma == std::string_view::npos) break;
     rest.remove_prefix(comma + 1);
   }
@@ -64,27 +52,84 @@ double parse_number(const std::string& flag, const std::string& text, double lea
   return number;
 }
 
-}  // namespace
+// A size in bytes: "4G", "800M", "1.5GiB", "1000000". Other words are wrong usage.
+uint64_t bytes_from(const std::string& text) {
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  const std::string unit = end;
+  double factor = 0;
+  for (const auto& [letter, power] : {std::pair{'K', 1}, {'M', 2}, {'G', 3}, {'T', 4}}) {
+    if (unit.empty() || std::toupper(static_cast<unsigned char>(unit[0])) != letter) continue;
+    const std::string rest = unit.substr(1);
+    if (rest.empty() || rest == "B") factor = std::pow(1000.0, power);
+    if (rest == "iB") factor = std::pow(1024.0, power);
+  }
+  if (unit.empty() || unit == "B") factor = 1;
+  if (factor == 0 || !(number * factor >= 1) || !(number * factor < 1e18)) {
+    throw CLI::ValidationError(
+        fmt::format("'{}' is not a size in bytes, expected something like 4G or 800M", text));
+  }
+  return static_cast<uint64_t>(number * factor);
+}
 
 void add_output_flags(CLI::App& command, CommonFlags& flags) {
-  command.add_option("--json", flags.json, "Write JSON to this file, or to stdout for -")
-      ->type_name("FILE")
-      ->group(kCommonOptions)
-      ->check([](const std::string& path) {
-        return std::string(path.empty() ? "the path is empty, expected a file or -" : "");
-      });
+  add_value(command, "--json", "FILE", flags.json, "Write JSON to this file, or to stdout for -")
+      ->check(no_empty_path("a file or -"));
   CLI::Option* verbose = command.add_flag("-v,--verbose", flags.verbose, "More output");
-  verbose->group(kCommonOptions);
   command.add_flag("-q,--quiet", flags.quiet, "No progress, and the result in its shortest form")
-      ->group(kCommonOptions)
       ->excludes(verbose);
-  command.get_help_ptr()->group(kCommonOptions);
+  set_group(command, kCommonOptions, {"--json", "--verbose", "--quiet", "--help"});
+}
+
+}  // namespace
+
+CLI::App& add_command(CLI::App& parent, CommonFlags& flags, const std::string& name,
+                      const std::string& summary) {
+  CLI::App& command = *parent.add_subcommand(name, summary);
+  add_output_flags(command, flags);
+  return command;
+}
+
+CLI::App& add_computing_command(CLI::App& parent, CommonFlags& flags, const std::string& name,
+                                const std::string& summary) {
+  CLI::App& command = *parent.add_subcommand(name, summary);
+  add_device(command, "--device", flags.device,
+             "Device to run on; auto is a GPU if one can be used, else the CPU");
+  add_text(command, "--threads", "INT", "CPU threads (default: one per physical core)",
+           [&flags](const std::string& text) {
+             flags.threads =
+                 static_cast<int>(whole_number_from("--threads", text, 1, max_threads()));
+           });
+  set_group(command, kCommonOptions, {"--device", "--threads"});
+  add_output_flags(command, flags);
+  return command;
+}
+
+void set_group(CLI::App& command, const std::string& heading,
+               const std::vector<std::string>& options) {
+  for (const std::string& name : options) command.get_option(name)->group(heading);
+}
+
+void set_examples(CLI::App& command, const std::vector<std::string>& lines) {
+  command.footer(fmt::format("{}:\n  {}", lines.size() == 1 ? "Example" : "Examples",
+                             fmt::join(lines, "\n  ")));
+}
+
+CLI::Option* add_text(CLI::App& command, const std::string& flag, const std::string& kind,
+                      const std::string& help,
+                      const std::function<void(const std::string&)>& read) {
+  return command.add_option_function<std::string>(flag, read, help)->type_name(kind);
+}
+
+std::function<std::string(const std::string&)> no_empty_path(const std::string& expected) {
+  return [expected](const std::string& path) {
+    return path.empty() ? "the path is empty, expected " + expected : "";
+  };
 }
 
 void add_device(CLI::App& command, const std::string& flag, std::string& device,
                 const std::string& help) {
-  command.add_option(flag, device, help)
-      ->type_name("auto|ref|cpu|cuda|cuda:N")
+  add_value(command, flag, "auto|ref|cpu|cuda|cuda:N", device, help)
       ->capture_default_str()
       ->check([](const std::string& name) {
         if (is_device(name)) return std::string();
@@ -93,44 +138,18 @@ void add_device(CLI::App& command, const std::string& flag, std::string& device,
       });
 }
 
-void add_device_flags(CLI::App& command, CommonFlags& flags) {
-  add_device(command, "--device", flags.device,
-             "Device to run on; auto is a GPU if one can be used, else the CPU");
-  command.get_option("--device")->group(kCommonOptions);
-  command
-      .add_option_function<std::string>(
-          "--threads",
-          [&flags](const std::string& text) {
-            flags.threads = static_cast<int>(parse_whole("--threads", text, 1, max_threads()));
-          },
-          "CPU threads (default: one per physical core)")
-      ->group(kCommonOptions)
-      ->type_name("INT");
-}
-
 void add_number(CLI::App& command, const std::string& flag, std::optional<double>& value,
                 double least, double most, const std::string& help) {
-  command
-      .add_option_function<std::string>(
-          flag,
-          [flag, least, most, &value](const std::string& text) {
-            value = parse_number(flag, text, least, most);
-          },
-          help)
-      ->type_name("FLOAT");
+  add_text(command, flag, "FLOAT", help,
+           [=, &value](const std::string& text) { value = parse_number(flag, text, least, most); });
 }
 
 void add_seconds(CLI::App& command, const std::string& flag, double& seconds, double most,
                  const std::string& help) {
-  command
-      .add_option_function<std::string>(
-          flag,
-          [flag, most, &seconds](const std::string& text) {
-            seconds = parse_number(flag, text, 0, most);
-          },
-          help)
-      ->type_name("FLOAT")
-      ->default_str(fmt::format("{}", seconds));
+  const auto read = [=, &seconds](const std::string& text) {
+    seconds = parse_number(flag, text, 0, most);
+  };
+  add_text(command, flag, "FLOAT", help, read)->default_str(fmt::format("{}", seconds));
 }
 
 void choose_from(CLI::Option* option, const std::vector<std::string>& words,
@@ -150,60 +169,29 @@ void add_choice(CLI::App& command, const std::string& flag, std::string& value,
 
 void add_whole_numbers(CLI::App& command, const std::string& flag, std::vector<int64_t>& values,
                        size_t count, int64_t most, const std::string& help) {
-  command
-      .add_option_function<std::string>(
-          flag,
-          [flag, count, most, &values](const std::string& text) {
-            values = parse_whole_numbers(flag, text, count, most);
-          },
-          help)
-      ->type_name(count == 1 ? "INT" : "INT,...")
+  const auto read = [=, &values](const std::string& text) {
+    values = parse_whole_numbers(flag, text, count, most);
+  };
+  add_text(command, flag, count == 1 ? "INT" : "INT,...", help, read)
       ->default_str(fmt::format("{}", fmt::join(values, ",")));
 }
 
-void add_whole_number(CLI::App& command, const std::string& flag, int64_t& value, int64_t least,
-                      int64_t most, const std::string& help) {
-  command
-      .add_option_function<std::string>(
-          flag,
-          [flag, least, most, &value](const std::string& text) {
-            const std::string name = flag.substr(flag.rfind(',') + 1);  // the long one of two
-            value = parse_whole(name, text, least, most);
-          },
-          help)
-      ->type_name("INT")
-      ->default_str(fmt::format("{}", value));
-}
-
-uint64_t bytes_from(const std::string& text) {
-  size_t end = 0;
-  double number = 0;
-  try {
-    number = std::stod(text, &end);
-  } catch (const std::exception&) {
-    end = 0;
-  }
-  std::string unit = text.substr(end);
-  double factor = 0;
-  for (const auto& [letter, power] : {std::pair{'K', 1}, {'M', 2}, {'G', 3}, {'T', 4}}) {
-    if (unit.empty() || std::toupper(static_cast<unsigned char>(unit[0])) != letter) continue;
-    const std::string rest = unit.substr(1);
-    if (rest.empty() || rest == "B") factor = std::pow(1000.0, power);
-    if (rest == "iB") factor = std::pow(1024.0, power);
-  }
-  if (unit.empty() || unit == "B") factor = 1;
-  if (end == 0 || factor == 0 || !(number * factor >= 1) || !(number * factor < 1e18)) {
+// Numbers are read here and not by CLI11, whose base 0 takes 010 for eight.
+int64_t whole_number_from(const std::string& flag, std::string_view text, int64_t least,
+                          int64_t most) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
+    const std::string name = flag.substr(flag.rfind(',') + 1);  // the long one of two
     throw CLI::ValidationError(
-        fmt::format("'{}' is not a size in bytes, expected something like 4G or 800M", text));
+        fmt::format("{} is '{}', expected a whole number from {} to {}", name, text, least, most));
   }
-  return static_cast<uint64_t>(number * factor);
+  return value;
 }
 
 void add_max_memory(CLI::App& command, uint64_t& bytes, const std::string& help) {
-  command
-      .add_option_function<std::string>(
-          "--max-memory", [&bytes](const std::string& text) { bytes = bytes_from(text); }, help)
-      ->type_name("BYTES");
+  add_text(command, "--max-memory", "BYTES", help,
+           [&bytes](const std::string& text) { bytes = bytes_from(text); });
 }
 
 void add_image_size(CLI::App& command, int& width, int& height) {
@@ -211,23 +199,19 @@ void add_image_size(CLI::App& command, int& width, int& height) {
     constexpr int64_t kMostPixels = 1'000'000;
     const size_t cross = text.find('x');
     const auto side = [](const std::string& part) {
-      return static_cast<int>(parse_whole("a side of --size", part, 1, kMostPixels));
+      return static_cast<int>(whole_number_from("a side of --size", part, 1, kMostPixels));
     };
     width = side(text.substr(0, cross));
     height = cross == std::string::npos ? width : side(text.substr(cross + 1));
   };
-  command
-      .add_option_function<std::string>("--size", parse,
-                                        "Pixels: <width>x<height>, or the side of a square")
-      ->type_name("SIZE")
+  add_text(command, "--size", "SIZE", "Pixels: <width>x<height>, or the side of a square", parse)
       ->default_str(width == height ? fmt::format("{}", width)
                                     : fmt::format("{}x{}", width, height));
 }
 
 void add_shapes(CLI::App& command, std::string& text) {
-  command
-      .add_option("--shapes", text, "m,n,k[;m,n,k...] or " + model_shapes("<pixels>[,<pixels>...]"))
-      ->type_name("SHAPES")
+  add_value(command, "--shapes", "SHAPES", text,
+            "m,n,k[;m,n,k...] or " + model_shapes("<pixels>[,<pixels>...]"))
       ->capture_default_str();
 }
 
@@ -244,6 +228,17 @@ GemmShape one_shape_from(const std::string& flag, const std::string& text) {
   if (shapes.size() == 1) return shapes.front();
   throw CLI::ValidationError(
       fmt::format("{} has {} shapes, expected one m,n,k", flag, shapes.size()));
+}
+
+void add_require_int8(CLI::App& command, bool& required) {
+  command.add_flag(
+      "--require-int8", required,
+      "Fail if a large linear that the checkpoint does not protect did not run in native INT8");
+}
+
+void add_first_tuning(CLI::App& command, Tuning& tuning) {
+  add_choice(command, "--tune", tuning,
+             "Measure the kernels first: never, if the plan file lacks a shape, or always");
 }
 
 }  // namespace octet::cli

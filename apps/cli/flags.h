@@ -3,10 +3,13 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "octet/model_options.h"
 #include "octet/tools/shapes.h"
 #include "octet/words.h"
 
@@ -22,11 +25,37 @@ struct CommonFlags {
   bool quiet = false;
 };
 
-// --json, -v and -q: every command takes them.
-void add_output_flags(CLI::App& command, CommonFlags& flags);
+// A command below `parent`, with --json, -v and -q.
+CLI::App& add_command(CLI::App& parent, CommonFlags& flags, const std::string& name,
+                      const std::string& summary);
 
-// --device and --threads: for commands that compute.
-void add_device_flags(CLI::App& command, CommonFlags& flags);
+// The same with --device and --threads, for one that computes.
+CLI::App& add_computing_command(CLI::App& parent, CommonFlags& flags, const std::string& name,
+                                const std::string& summary);
+
+// Options that all commands share stand last in the help, under this heading.
+inline constexpr const char* kCommonOptions = "Common options";
+
+// Puts options under a heading of their own; others stand under "Options".
+void set_group(CLI::App& command, const std::string& heading,
+               const std::vector<std::string>& options);
+
+// The last lines of a command's help: commands that work as they stand.
+void set_examples(CLI::App& command, const std::vector<std::string>& lines);
+
+// An option; the help shows `kind` in the place of its value.
+template <class Value>
+CLI::Option* add_value(CLI::App& command, const std::string& flag, const std::string& kind,
+                       Value& value, const std::string& help) {
+  return command.add_option(flag, value, help)->type_name(kind);
+}
+
+// The same with a text that `read` makes a value of.
+CLI::Option* add_text(CLI::App& command, const std::string& flag, const std::string& kind,
+                      const std::string& help, const std::function<void(const std::string&)>& read);
+
+// For Option::check.
+std::function<std::string(const std::string&)> no_empty_path(const std::string& expected);
 
 // --device and its like.
 void add_device(CLI::App& command, const std::string& flag, std::string& device,
@@ -61,12 +90,18 @@ void add_choice(CLI::App& command, const std::string& flag, Enum& value, const s
 void add_whole_numbers(CLI::App& command, const std::string& flag, std::vector<int64_t>& values,
                        size_t count, int64_t most, const std::string& help);
 
-// One whole number from `least` to `most`.
-void add_whole_number(CLI::App& command, const std::string& flag, int64_t& value, int64_t least,
-                      int64_t most, const std::string& help);
+// A whole number within limits. Other words are wrong usage of the flag.
+int64_t whole_number_from(const std::string& flag, std::string_view text, int64_t least,
+                          int64_t most);
 
-// A size in bytes: "4G", "800M", "1.5GiB", "1000000". Other words are wrong usage.
-uint64_t bytes_from(const std::string& text);
+template <class Whole>
+CLI::Option* add_whole_number(CLI::App& command, const std::string& flag, Whole& value,
+                              int64_t least, int64_t most, const std::string& help) {
+  const auto read = [=, &value](const std::string& text) {
+    value = static_cast<Whole>(whole_number_from(flag, text, least, most));
+  };
+  return add_text(command, flag, "INT", help, read)->default_str(std::to_string(value));
+}
 
 // --max-memory, in bytes.
 void add_max_memory(CLI::App& command, uint64_t& bytes, const std::string& help);
@@ -82,5 +117,10 @@ std::vector<GemmShape> shapes_from(const std::string& text);
 
 // The same for a flag that takes one.
 GemmShape one_shape_from(const std::string& flag, const std::string& text);
+
+void add_require_int8(CLI::App& command, bool& required);
+
+// --tune of commands that measure.
+void add_first_tuning(CLI::App& command, Tuning& tuning);
 
 }  // namespace octet::cli

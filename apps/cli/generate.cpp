@@ -4,17 +4,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <functional>
 #include <memory>
 #include <vector>
 
-#include "caption_list.h"
 #include "commands.h"
-#include "help_page.h"
-#include "model_flags.h"
+#include "field_names.h"
+#include "octet/error.h"
 #include "octet/tools/report.h"
+#include "octet/tools/text.h"
 #include "output.h"
-#include "output_files.h"
 #include "picture_flags.h"
 #include "picture_paths.h"
 #include "rendering.h"
@@ -41,6 +41,14 @@ std::function<void(const Preview&)> preview_to(const std::string& path) {
   };
 }
 
+// Writes one picture more.
+void keep_picture(RenderedCaption& caption, const std::string& path, const Picture& picture) {
+  write_picture(path, picture);
+  caption.pictures.push_back(path);
+  caption.seeds.push_back(picture.seed);
+  caption.looks.push_back(picture.look);
+}
+
 // The one caption of a command: the model is released as it is used.
 RenderedCaption render_one(const CommonFlags& flags, const GenerateRequest& request,
                            const std::string& name, const PicturePaths& paths,
@@ -50,11 +58,130 @@ RenderedCaption render_one(const CommonFlags& flags, const GenerateRequest& requ
   RenderCallbacks callbacks = others;
   callbacks.progress = std::ref(progress);
   callbacks.picture = [&](const Picture& picture) {
-    write_picture(paths.of(0, picture.index), picture);
-    add_picture(result, paths.of(0, picture.index), picture);
+    keep_picture(result, paths.of(0, picture.index), picture);
   };
   result.report = generate(request, callbacks);
   return result;
+}
+
+// A list of one has no others to go on with.
+void fail_caption(const CommonFlags& flags, std::vector<RenderedCaption>& results, size_t index,
+                  const Sentence& sentence) {
+  if (results.size() == 1) throw Error(sentence);
+  RenderedCaption& result = results[index];
+  result.error = with_flags(sentence, flags.app);
+  say(flags, sentence);
+}
+
+bool is_waiting(const RenderedCaption& result) { return result.error.empty(); }
+
+// Those that the model does not take are told before anything is loaded for the others.
+std::vector<Job> check_captions(const CommonFlags& flags, const Engine& engine,
+                                const PictureRequest& request,
+                                const std::vector<NamedCaption>& captions,
+                                std::vector<RenderedCaption>& results) {
+  std::vector<Job> jobs(captions.size());
+  for (size_t i = 0; i < captions.size(); ++i) {
+    if (!is_waiting(results[i])) continue;
+    try {
+      jobs[i] = engine.check(with_caption(request, captions[i]));
+    } catch (const InvalidRequest& error) {
+      if (error.field() != "caption") throw;  // wrong for all of them
+      fail_caption(flags, results, i, error.sentence());
+    } catch (const Cancelled&) {
+      throw;
+    } catch (const Error& error) {
+      fail_caption(flags, results, i, error.sentence());
+    }
+  }
+  return jobs;
+}
+
+void print_now(const CommonFlags& flags, const std::string& lines) {
+  if (flags.json == "-") return;
+  std::fputs(lines.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+// The pictures' names, and unless quiet their seeds.
+std::string lines_of(const CommonFlags& flags, const RenderedCaption& result, bool seeded) {
+  std::string lines;
+  for (size_t i = 0; i < result.pictures.size(); ++i) {
+    lines += printable(result.pictures[i]);
+    if (!flags.quiet && seeded) lines += fmt::format(" (seed {})", result.seeds[i]);
+    lines += "\n";
+  }
+  return lines;
+}
+
+// Renders captions by a model that is loaded once, and prints the names of the pictures of each as
+// soon as they are written. What is wrong with a caption is said at once, and leaves the others
+// alone; other errors end the work. `others` are the callbacks besides progress and pictures.
+std::vector<RenderedCaption> render_list(const CommonFlags& flags, const GenerateRequest& request,
+                                         const std::vector<NamedCaption>& captions,
+                                         const PicturePaths& paths, const RenderCallbacks& others) {
+  std::vector<RenderedCaption> results;
+  for (const NamedCaption& caption : captions) {
+    results.push_back({.name = caption.name, .where = caption.where});
+  }
+  for (size_t i = 0; i < captions.size(); ++i) {
+    if (!captions[i].error.empty()) fail_caption(flags, results, i, captions[i].error);
+  }
+  if (std::none_of(results.begin(), results.end(), is_waiting)) return results;
+  RenderingProgress progress(flags);
+  Engine engine;
+  engine.load(request.model, std::ref(progress), /*lazy=*/true);
+  const std::vector<Job> jobs = check_captions(flags, engine, request.picture, captions, results);
+  if (std::none_of(results.begin(), results.end(), is_waiting)) return results;
+  if (!flags.quiet) std::fputs(plan_text(engine.info()).c_str(), stderr);
+  const bool seeded = request.picture.noise.empty();
+  for (size_t i = 0; i < captions.size(); ++i) {
+    RenderedCaption& result = results[i];
+    if (!is_waiting(result)) continue;
+    progress.begin(title_of({.all = captions, .is_list = true}, i));
+    RenderCallbacks callbacks = others;
+    callbacks.progress = std::ref(progress);
+    callbacks.picture = [&](const Picture& picture) {
+      keep_picture(result, paths.of(i, picture.index), picture);
+    };
+    try {
+      result.report = engine.render(jobs[i], callbacks);
+    } catch (...) {
+      // Those that were made are told all the same.
+      progress.end();
+      print_now(flags, lines_of(flags, result, seeded));
+      throw;
+    }
+    progress.end();
+    print_now(flags, lines_of(flags, result, seeded));
+  }
+  return results;
+}
+
+// Warns of pictures that look like none; other programs hand these out as a success.
+void warn_of_looks(const CommonFlags& flags, const RenderedCaption& result) {
+  for (size_t i = 0; i < result.looks.size(); ++i) {
+    if (result.looks[i] == PictureLook::ordinary) continue;
+    say(flags,
+        fmt::format("warning: {}: {}", result.pictures[i],
+                    result.looks[i] == PictureLook::constant
+                        ? "it is nearly all one colour"
+                        : "it looks like a card of text, perhaps a refusal, instead of a picture"));
+  }
+}
+
+// Throws Error naming the captions that failed.
+void check_none_failed(const std::vector<RenderedCaption>& results) {
+  constexpr size_t kMostListed = 10;
+  size_t failed = 0;
+  std::string names;
+  for (const RenderedCaption& result : results) {
+    if (result.error.empty()) continue;
+    if (++failed <= kMostListed) names += (failed > 1 ? "; " : "") + result.where;
+  }
+  if (failed == 0) return;
+  if (failed > kMostListed) names += fmt::format("; and {} more", failed - kMostListed);
+  throw Error(fmt::format("{} of {} captions failed: {}", failed, results.size(), names));
 }
 
 void generate_pictures(const CommonFlags& flags, const GenerateArguments& arguments) {
@@ -62,12 +189,9 @@ void generate_pictures(const CommonFlags& flags, const GenerateArguments& argume
   GenerateRequest request = request_from(arguments.picture, flags);
   request.model.loras = loras_from(arguments.loras);
   const bool seeded = request.picture.noise.empty();
-  PicturePaths::Pictures pictures{.is_list = captions.is_list, .images = request.picture.images};
-  for (const NamedCaption& caption : captions.all) pictures.captions.push_back(caption.name);
-  if (seeded) pictures.seed = request.picture.seed;
-  const PicturePaths paths(arguments.out, pictures);
+  const PicturePaths paths(arguments.out, pictures_of(captions, request.picture, "--out"));
   std::vector<std::string> outputs = paths.all();
-  if (!arguments.preview.empty()) outputs.push_back(arguments.preview);
+  outputs.push_back(arguments.preview);
   check_outputs(flags, std::move(outputs), inputs_of(arguments.picture, request));
 
   RenderCallbacks callbacks;
@@ -91,48 +215,55 @@ void generate_pictures(const CommonFlags& flags, const GenerateArguments& argume
   check_none_failed(results);
 }
 
+// --linears and --path, of which a command takes one.
+void add_linears_flags(CLI::App& command, Linears& linears) {
+  add_choice(command, "--linears", linears, "Precision of the networks' large linears");
+  const auto set_path = [&linears](const std::string& path) {
+    linears = from_word<Linears>(path).value_or(Linears::floating);
+  };
+  CLI::Option* path = command.add_option_function<std::string>(
+      "--path", set_path,
+      "The same, under the names octet map uses; auto: INT8, except where octet tune or octet "
+      "map found bf16 to be faster");
+  choose_from(path, {"auto", "int8", "bf16"},
+              linears == Linears::floating ? "bf16" : word_of(linears));
+  path->excludes(command.get_option("--linears"));
+}
+
 }  // namespace
 
 void add_generate(CLI::App& program, CommonFlags& flags) {
-  CLI::App* command =
-      program.add_subcommand("generate", "Make images from JSON captions or plain text");
-  add_device_flags(*command, flags);
-  add_output_flags(*command, flags);
+  CLI::App& command = add_computing_command(program, flags, "generate",
+                                            "Make images from JSON captions or plain text");
   const auto arguments = std::make_shared<GenerateArguments>();
   ModelOptions& model = arguments->picture.request.model;
-  command
-      ->add_option("--model", model.model,
-                   "The model: a folder in Hugging Face's layout, owner/name of a pulled one, or "
-                   "the file or folder of its network in any dialect")
-      ->type_name("MODEL")
+  add_value(command, "--model", "MODEL", model.model,
+            "The model: a folder in Hugging Face's layout, owner/name of a pulled one, or "
+            "the file or folder of its network in any dialect")
       ->required();
-  command
-      ->add_option("--lora", arguments->loras,
-                   "FILE[:strength[:cond|uncond|both]], merged into the weights; several stack")
-      ->type_name("FILE");
-  command->add_flag("--cache-weights", model.cache_weights,
-                    "Cache the INT8 weights of a model stored in another format, for later runs");
-  add_picture_flags(*command, arguments->picture);
+  add_value(command, "--lora", "FILE", arguments->loras,
+            "FILE[:strength[:cond|uncond|both]], merged into the weights; several stack");
+  command.add_flag("--cache-weights", model.cache_weights,
+                   "Cache the INT8 weights of a model stored in another format, for later runs");
+  add_picture_flags(command, arguments->picture);
   add_picture_path(
-      *command, arguments->out,
+      command, arguments->out,
       "PNG file; may contain {name} (of the caption), {index} (of the picture), {image} (within "
       "its caption) and {seed}; otherwise names and numbers are appended for several");
-  command
-      ->add_option("--preview", arguments->preview,
-                   "PNG file with a rough preview, rewritten after each step")
-      ->type_name("FILE");
-  add_linears_flags(*command, model.linears, "Precision of the networks' large linears");
-  add_choice(*command, "--text-encoder-linears", model.text_encoder_linears,
+  add_value(command, "--preview", "FILE", arguments->preview,
+            "PNG file with a rough preview, rewritten after each step");
+  add_linears_flags(command, model.linears);
+  add_choice(command, "--text-encoder-linears", model.text_encoder_linears,
              "Precision of the text encoder's linears",
              {Linears::int8, Linears::floating, Linears::fake});
-  add_choice(*command, "--attention", model.attention,
+  add_choice(command, "--attention", model.attention,
              "Precision of the networks' attention: int8 for its scores, int8-full for all of it");
-  add_require_int8(*command, model.require_int8);
-  add_choice(*command, "--dtype", model.activations, "Type of the activations");
-  set_group(*command, kModelOptions, {"--model", "--lora", "--cache-weights"});
-  set_group(*command, kPictureOptions, {"--out", "--preview"});
+  add_require_int8(command, model.require_int8);
+  add_choice(command, "--dtype", model.activations, "Type of the activations");
+  set_group(command, kModelOptions, {"--model", "--lora", "--cache-weights"});
+  set_group(command, kPictureOptions, {"--out", "--preview"});
   set_examples(
-      *command,
+      command,
       {"octet generate --model ideogram-ai/ideogram-4-fp8 --caption poster.json -o poster.png",
        "octet generate --model ideogram-ai/ideogram-4-fp8 -p 'a red fox in snow' --seed random -n "
        "4",
@@ -140,7 +271,7 @@ void add_generate(CLI::App& program, CommonFlags& flags) {
        "--caption poster.json",
        "octet generate --model ideogram-ai/ideogram-4-fp8 --caption posters/ --caption more.jsonl "
        "-o 'out/{name}-{seed}.png'"});
-  command->callback([&flags, arguments] { generate_pictures(flags, *arguments); });
+  command.callback([&flags, arguments] { generate_pictures(flags, *arguments); });
 }
 
 }  // namespace octet::cli

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "commands.h"
-#include "failed_check.h"
 #include "field_names.h"
 #include "help_page.h"
 #include "octet/error.h"

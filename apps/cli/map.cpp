@@ -1,16 +1,15 @@
 // octet map
+#include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
+#include <sstream>
 
 #include "commands.h"
-#include "help_page.h"
-#include "map_predict.h"
-#include "model_flags.h"
 #include "octet/tools/files.h"
 #include "octet/tools/report.h"
 #include "output.h"
-#include "output_files.h"
 
 namespace octet::cli {
 namespace {
@@ -19,8 +18,8 @@ struct MapArguments {
   MapRequest request;
   int64_t layers = -1;  // not given
   std::string svg, page;
-  std::vector<std::string> cards;  // to predict; none: the device is measured
-  bool check = false;
+  std::vector<std::string> cards;  // to predict, or "all" among them; none: the device is measured
+  bool check = false;              // also predict what was measured, without having seen it
 };
 
 void map_here(const CommonFlags& flags, MapArguments arguments) {
@@ -29,11 +28,7 @@ void map_here(const CommonFlags& flags, MapArguments arguments) {
   request.threads = flags.threads;
   if (arguments.layers >= 0) request.layers = arguments.layers;
   if (!request.shapes.empty()) shapes_from(request.shapes);  // a wrong list is wrong usage
-  std::vector<std::string> outputs;
-  for (const std::string& path : {arguments.svg, arguments.page}) {
-    if (!path.empty()) outputs.push_back(path);
-  }
-  check_outputs(flags, outputs);
+  check_outputs(flags, {arguments.svg, arguments.page});
   const DeploymentMap map = [&] {
     PhaseReports progress(flags, "map");
     return map_device(request, std::ref(progress));
@@ -43,66 +38,82 @@ void map_here(const CommonFlags& flags, MapArguments arguments) {
   show(flags, to_text(map), to_json(map));
 }
 
+// "<family>@768,1024"
+std::vector<int> sizes_from(const std::string& shapes) {
+  const std::string model = model_shapes("");
+  shapes_from(shapes);  // a wrong list is wrong usage
+  if (!shapes.starts_with(model) || shapes.find(';') != shapes.npos) {
+    throw CLI::ValidationError(
+        fmt::format("--shapes is '{}', expected sizes of the model with --predict, such as {}1024",
+                    shapes, model));
+  }
+  std::vector<int> sizes;
+  std::istringstream list(shapes.substr(model.size()));
+  for (std::string size; std::getline(list, size, ',');) sizes.push_back(std::stoi(size));
+  return sizes;
+}
+
+// What cards that are not here would do.
 void predict_there(const CommonFlags& flags, const MapArguments& arguments) {
-  show_prediction(flags, {.cards = arguments.cards,
-                          .shapes = arguments.request.shapes,
-                          .text_tokens = static_cast<int>(arguments.request.text_tokens),
-                          .svg = arguments.svg,
-                          .check = arguments.check});
+  PredictRequest request{.text_tokens = static_cast<int>(arguments.request.text_tokens)};
+  const auto& names = arguments.cards;
+  if (std::find(names.begin(), names.end(), "all") == names.end()) request.cards = names;
+  const std::string& shapes = arguments.request.shapes;
+  if (!shapes.empty()) request.sizes = sizes_from(shapes);
+  check_outputs(flags, {arguments.svg});
+  Prediction prediction{.text_tokens = request.text_tokens,
+                        .cards = predict_cards(request),
+                        .memory = predict_memory(request.sizes),
+                        .figures = check_public_figures()};
+  if (arguments.check) prediction.check = leave_one_out();
+  if (!arguments.svg.empty()) {
+    write_text_file(arguments.svg, heat_map_svg(heat_map_of(prediction.cards)));
+  }
+  show(flags, to_text(prediction), to_json(prediction));
 }
 
 }  // namespace
 
 void add_map(CLI::App& program, CommonFlags& flags) {
-  CLI::App* command = program.add_subcommand(
-      "map", "Measure which path is fastest on a device: INT8, bf16, FP8, NF4 or fake INT8");
-  add_device_flags(*command, flags);
-  add_output_flags(*command, flags);
+  CLI::App& command = add_computing_command(
+      program, flags, "map",
+      "Measure which path is fastest on a device: INT8, bf16, FP8, NF4 or fake INT8");
   const auto arguments = std::make_shared<MapArguments>();
   MapRequest& request = arguments->request;
-  command
-      ->add_option("--shapes", request.shapes,
-                   "m,n,k or a model's linears such as " + model_shapes("768,1024") +
-                       ", several separated by ; (default: " + model_shapes("768,1024,2048") +
-                       " on a GPU, fewer tokens elsewhere)")
-      ->type_name("SHAPES");
-  add_whole_number(*command, "--text-tokens", request.text_tokens, 0, 2048,
-                   "Text tokens in a step");
-  command->add_flag("--with-text", request.with_text,
-                    "Also measure the linears with image and text tokens together");
-  add_seconds(*command, "--seconds", request.seconds, 60,
+  add_value(command, "--shapes", "SHAPES", request.shapes,
+            "m,n,k or a model's linears such as " + model_shapes("768,1024") +
+                ", several separated by ; (default: " + model_shapes("768,1024,2048") +
+                " on a GPU, fewer tokens elsewhere)");
+  add_whole_number(command, "--text-tokens", request.text_tokens, 0, 2048, "Text tokens in a step");
+  command.add_flag("--with-text", request.with_text,
+                   "Also measure the linears with image and text tokens together");
+  add_seconds(command, "--seconds", request.seconds, 60,
               "Time for each path of a linear, run without pause");
-  command
-      ->add_option(
-          "--layers", arguments->layers,
-          "Layers of the networks whose steps are timed; 0: no steps (default: 5 on a GPU, else 0)")
-      ->check(CLI::Range(int64_t{0}, int64_t{1000}))
-      ->type_name("COUNT");
-  add_choice(*command, "--tune", request.tuning,
-             "Measure the kernels first: never, if the plan file lacks a shape, or always");
-  command->add_option("--svg", arguments->svg, "Draw the linears as a heat map")->type_name("FILE");
-  command->add_option("--html", arguments->page, "Write everything as one HTML page")
-      ->type_name("FILE");
+  add_value(
+      command, "--layers", "COUNT", arguments->layers,
+      "Layers of the networks whose steps are timed; 0: no steps (default: 5 on a GPU, else 0)")
+      ->check(CLI::Range(int64_t{0}, int64_t{1000}));
+  add_first_tuning(command, request.tuning);
+  add_value(command, "--svg", "FILE", arguments->svg, "Draw the linears as a heat map");
+  add_value(command, "--html", "FILE", arguments->page, "Write everything as one HTML page");
   CLI::Option* predict =
-      command
-          ->add_option("--predict", arguments->cards,
-                       "Measure nothing; predict other cards instead: rtx3090,rtx4090; or all")
-          ->type_name("CARDS")
+      add_value(command, "--predict", "CARDS", arguments->cards,
+                "Measure nothing; predict other cards instead: rtx3090,rtx4090; or all")
           ->delimiter(',')
           ->allow_extra_args(false);
   for (const char* measured :
        {"--device", "--html", "--layers", "--seconds", "--threads", "--tune", "--with-text"}) {
-    predict->excludes(command->get_option(measured));
+    predict->excludes(command.get_option(measured));
   }
   command
-      ->add_flag("--check", arguments->check,
-                 "Also predict the measured figures, each from a fit without it")
+      .add_flag("--check", arguments->check,
+                "Also predict the measured figures, each from a fit without it")
       ->needs(predict);
-  set_examples(*command,
+  set_examples(command,
                {"octet map --predict rtx3090,rtx4090,h100 --svg cards.svg",
                 "octet map --device cuda --svg map.svg --html map.html",
                 "octet map --shapes " + model_shapes("1024") + " --with-text --json map.json"});
-  command->callback([&flags, arguments] {
+  command.callback([&flags, arguments] {
     arguments->cards.empty() ? map_here(flags, *arguments) : predict_there(flags, *arguments);
   });
 }

@@ -1,13 +1,16 @@
-// What the commands share: progress, and results as text or JSON.
+// What the commands share: progress, results as text or JSON, and the files that they write.
 //
 // Nothing here throws because standard output is full: what could not be written is noticed once,
 // by main(), when the command has finished.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "flags.h"
+#include "octet/error.h"
 #include "octet/sentence.h"
 #include "octet/tools/progress.h"
 #include "octet/tools/report.h"
@@ -49,5 +52,34 @@ Detail detail_of(const CommonFlags& flags);  // of texts, by --quiet and --verbo
 // The result of a command: `text` on standard output, or the JSON there for `--json -`. A JSON file
 // is written after the text, so that a full disk does not cost the user the result as well.
 void show(const CommonFlags& flags, const std::string& text, const std::string& json);
+
+// With the files that the command writes besides that of --json, where "" stands for one that was
+// not asked for, and the other files and folders that it was given: fails where an output cannot be
+// written, and with wrong usage where it would replace another output, an input, or a file in an
+// input's folder that is no earlier output. To be called before the work.
+void check_outputs(const CommonFlags& flags, std::vector<std::string> outputs = {},
+                   const std::vector<std::string>& others = {});
+
+// A whole command that measures: the work on the device of the flags, with a bar of Reports, and
+// its result.
+template <class Reports, class Request, class Work, class... Titles>
+void measure(const CommonFlags& flags, Request& request, const Work& work,
+             const Titles&... titles) {
+  request.device = flags.device;
+  request.threads = flags.threads;
+  check_outputs(flags);
+  const auto result = [&] {
+    Reports progress(flags, titles...);
+    return work(request, std::ref(progress));
+  }();
+  show(flags, to_text(result), to_json(result));
+}
+
+// A result that the user asked to be told of by the exit code 3, for main(); thrown when everything
+// else is done and printed.
+class FailedCheck : public Error {
+ public:
+  using Error::Error;
+};
 
 }  // namespace octet::cli

@@ -1,4 +1,5 @@
-// The flags that say which pictures to make, for the commands that make them from captions.
+// The flags that say which pictures to make by which model, for the commands that make them from
+// captions.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,6 +14,19 @@
 
 namespace octet::cli {
 
+// Headings of the help.
+inline constexpr const char* kModelOptions = "Model";
+inline constexpr const char* kPictureOptions = "Picture";
+
+// --keep and --max-memory.
+void add_memory_flags(CLI::App& command, ModelOptions& options);
+
+// What --lora and its like mean.
+std::vector<Lora> loras_from(const std::vector<std::string>& texts);
+
+// Files and folders that the options name.
+std::vector<std::string> files_of(const ModelOptions& options);
+
 // --seed: a number, or a random one that the user is told.
 struct SeedArgument {
   uint64_t seed = 0;
@@ -24,7 +38,7 @@ void add_seed(CLI::App& command, SeedArgument& argument, const std::string& help
 // Draws a random one, and says so unless the flags are quiet.
 uint64_t seed_from(const SeedArgument& argument, const CommonFlags& flags);
 
-void add_steps(CLI::App& command, int64_t& steps);
+void add_steps(CLI::App& command, int& steps);
 
 struct PictureArguments {
   GenerateRequest request;  // without what stands below
@@ -32,11 +46,7 @@ struct PictureArguments {
   std::optional<std::string> size;  // none: the model's
   std::string noise;                // its file
   SeedArgument seed;
-  int64_t steps = 0, images = 1;
 };
-
-// The heading of the help.
-inline constexpr const char* kPictureOptions = "Picture";
 
 // Parts of the model and its memory, captions, size, preset, noise, number; not the model or its
 // linears.

@@ -79,8 +79,7 @@ std::string with_suffix(const std::string& path, const std::string& suffix) {
 }  // namespace
 
 void add_picture_path(CLI::App& command, std::string& path, const std::string& help) {
-  command.add_option("-o,--out", path, help)
-      ->type_name("FILE")
+  add_value(command, "-o,--out", "FILE", path, help)
       ->capture_default_str()
       ->check([](const std::string& given) {
         if (given.empty()) return std::string("the path is empty, expected a PNG file");
@@ -93,10 +92,6 @@ void add_picture_path(CLI::App& command, std::string& path, const std::string& h
         }
         return std::string();
       });
-}
-
-std::string picture_path(const std::string& path, int index, int images) {
-  return images == 1 ? path : with_suffix(path, std::to_string(index + 1));
 }
 
 PicturePaths::PicturePaths(const std::string& pattern, const Pictures& pictures)
@@ -118,7 +113,7 @@ PicturePaths::PicturePaths(const std::string& pattern, const Pictures& pictures)
       }
       std::string path = filled(pattern, values);
       if (lacks_name) path = with_suffix(path, name);
-      if (lacks_image) path = picture_path(path, image, images_);
+      if (lacks_image && images_ > 1) path = with_suffix(path, std::to_string(image + 1));
       if (const auto [other, is_new] = taken.emplace(path, caption); !is_new) {
         throw CLI::ValidationError(
             fmt::format("two pictures would be {}, those of the captions {} and {}; put "
@@ -128,6 +123,15 @@ PicturePaths::PicturePaths(const std::string& pattern, const Pictures& pictures)
       paths_.push_back(std::move(path));
     }
   }
+}
+
+PicturePaths::Pictures pictures_of(const Captions& captions, const PictureRequest& request,
+                                   const std::string& flag) {
+  PicturePaths::Pictures pictures{
+      .is_list = captions.is_list, .images = request.images, .flag = flag};
+  for (const NamedCaption& caption : captions.all) pictures.captions.push_back(caption.name);
+  if (request.noise.empty()) pictures.seed = request.seed;
+  return pictures;
 }
 
 }  // namespace octet::cli

@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "caption_flags.h"
+#include "octet/picture.h"
+
 namespace octet::cli {
 
 // -o; the names of other kinds of pictures are wrong usage.
 void add_picture_path(CLI::App& command, std::string& path, const std::string& help);
-
-// "out.png" alone, "out-1.png", "out-2.png", ... of several.
-std::string picture_path(const std::string& path, int index, int images);
 
 // Names by a pattern with {name}, {index}, {image} and {seed}. Captions that it does not tell apart
 // get their names at the end, images of a caption their numbers.
@@ -24,7 +24,7 @@ class PicturePaths {
     bool is_list = false;               // though it may have one caption
     int images = 1;                     // of each
     std::optional<uint64_t> seed;       // of the first of each; none with noise
-    std::string flag = "--out";         // that the pattern is from
+    std::string flag;                   // that the pattern is from
   };
 
   // Wrong usage are a placeholder that is none, and two pictures of the same name.
@@ -39,5 +39,9 @@ class PicturePaths {
   int images_;
   std::vector<std::string> paths_;
 };
+
+// Those of a request for each of the captions.
+PicturePaths::Pictures pictures_of(const Captions& captions, const PictureRequest& request,
+                                   const std::string& flag);
 
 }  // namespace octet::cli

@@ -8,11 +8,9 @@
 #include <utility>
 
 #include "commands.h"
-#include "help_page.h"
 #include "octet/tools/report.h"
 #include "octet/tools/text.h"
 #include "output.h"
-#include "output_files.h"
 #include "stop_signal.h"
 
 namespace octet::cli {
@@ -66,34 +64,25 @@ class PullProgress {
 }  // namespace
 
 void add_pull(CLI::App& program, CommonFlags& flags) {
-  CLI::App* command =
-      program.add_subcommand("pull", "Fetch a checkpoint from the Hugging Face Hub");
-  add_output_flags(*command, flags);
+  CLI::App& command =
+      add_command(program, flags, "pull", "Fetch a checkpoint from the Hugging Face Hub");
   const auto request = std::make_shared<PullRequest>();
-  const auto connections = std::make_shared<int64_t>(request->connections);
-  const auto retries = std::make_shared<int64_t>(request->retries);
-  command->add_option("repo", request->repo, "owner/name, or its URL on the Hub")
-      ->type_name("REPO")
+  add_value(command, "repo", "REPO", request->repo, "owner/name, or its URL on the Hub")
       ->required();
-  command->add_option("--include", request->include, "Only paths that match one of these patterns")
-      ->type_name("PATTERN");
-  command->add_option("--exclude", request->exclude, "No paths that match one of these patterns")
-      ->type_name("PATTERN");
-  command->add_option("--revision", request->revision, "A branch, a tag or a commit")
-      ->type_name("REVISION")
+  add_value(command, "--include", "PATTERN", request->include,
+            "Only paths that match one of these patterns");
+  add_value(command, "--exclude", "PATTERN", request->exclude,
+            "No paths that match one of these patterns");
+  add_value(command, "--revision", "REVISION", request->revision, "A branch, a tag or a commit")
       ->capture_default_str();
-  command
-      ->add_option("--cache-dir", request->cache_dir,
-                   "Cache folder (default: the Hub's, as set by HF_HUB_CACHE or HF_HOME)")
-      ->type_name("FOLDER");
-  add_whole_number(*command, "--connections", *connections, 1, 64, "Parallel connections");
-  add_whole_number(*command, "--retries", *retries, 0, 1000,
+  add_value(command, "--cache-dir", "FOLDER", request->cache_dir,
+            "Cache folder (default: the Hub's, as set by HF_HUB_CACHE or HF_HOME)");
+  add_whole_number(command, "--connections", request->connections, 1, 64, "Parallel connections");
+  add_whole_number(command, "--retries", request->retries, 0, 1000,
                    "Retries after an attempt that delivered nothing");
-  set_examples(*command, {"octet pull ideogram-ai/ideogram-4-fp8",
-                          "octet pull ideogram-ai/ideogram-4-fp8 --include 'transformer/*'"});
-  command->callback([&flags, request, connections, retries] {
-    request->connections = static_cast<int>(*connections);
-    request->retries = static_cast<int>(*retries);
+  set_examples(command, {"octet pull ideogram-ai/ideogram-4-fp8",
+                         "octet pull ideogram-ai/ideogram-4-fp8 --include 'transformer/*'"});
+  command.callback([&flags, request] {
     check_outputs(flags);
     const PullReport report = [&] {
       PullProgress progress(flags);

@@ -5,11 +5,9 @@
 #include <optional>
 
 #include "commands.h"
-#include "help_page.h"
 #include "octet/tools/files.h"
 #include "octet/tools/report.h"
 #include "output.h"
-#include "output_files.h"
 #include "rendering.h"
 
 namespace octet::cli {
@@ -21,7 +19,6 @@ struct QuantizeArguments {
   std::optional<std::string> calibration_size;  // none: the model's
   std::string report;
   bool unconditional = false;
-  int64_t steps = 0, seed = 0;
   bool no_clip = false;
 };
 
@@ -36,17 +33,14 @@ void run(const CommonFlags& flags, QuantizeArguments& arguments) {
   }
   if (arguments.unconditional) request.network = "unconditional";
   request.clip = !arguments.no_clip;
-  request.calibration_steps = static_cast<int>(arguments.steps);
-  request.seed = static_cast<uint64_t>(arguments.seed);
   request.measure = request.measure || !arguments.report.empty();
   if (request.verify && request.out.empty()) {
     throw CLI::ValidationError("--verify needs an output to read back; give one after the source");
   }
-  std::vector<std::string> outputs, others = request.captions;
-  if (!arguments.report.empty()) outputs.push_back(arguments.report);
+  std::vector<std::string> others = request.captions;
   others.insert(others.end(),
                 {request.source, request.base, request.out, statistics_path(request)});
-  check_outputs(flags, std::move(outputs), others);
+  check_outputs(flags, {arguments.report}, others);
   const QuantizeReport report = [&] {
     RenderingProgress progress(flags);
     return quantize(request, [&](const QuantizeStep& step) {
@@ -64,84 +58,67 @@ void run(const CommonFlags& flags, QuantizeArguments& arguments) {
 }  // namespace
 
 void add_quantize(CLI::App& program, CommonFlags& flags) {
-  CLI::App* command =
-      program.add_subcommand("quantize", "Make an INT8 checkpoint, or measure the error of one");
-  add_device_flags(*command, flags);
-  add_output_flags(*command, flags);
+  CLI::App& command = add_computing_command(program, flags, "quantize",
+                                            "Make an INT8 checkpoint, or measure the error of one");
   const auto arguments = std::make_shared<QuantizeArguments>();
   QuantizeRequest& request = arguments->request;
-  command
-      ->add_option("source", request.source,
-                   "A model's folder in Hugging Face's layout, owner/name of a pulled one, or a "
-                   "single network, in any dialect")
-      ->type_name("MODEL")
+  add_value(command, "source", "MODEL", request.source,
+            "A model's folder in Hugging Face's layout, owner/name of a pulled one, or a "
+            "single network, in any dialect")
       ->required();
-  command
-      ->add_option("out", request.out,
-                   "A folder, or a .safetensors file for a single network; without it errors are "
-                   "measured and nothing is written")
-      ->type_name("FILE|FOLDER");
-  command->add_option("--base", request.base, "A model that supplies what the source lacks")
-      ->type_name("MODEL");
-  command->add_flag("--unconditional", arguments->unconditional,
-                    "The single network is the unconditional one");
-  command
-      ->add_option("--recipe", arguments->recipe, "rowwise, smoothquant[:alpha] or convrot[:group]")
-      ->type_name("RECIPE")
+  add_value(command, "out", "FILE|FOLDER", request.out,
+            "A folder, or a .safetensors file for a single network; without it errors are "
+            "measured and nothing is written");
+  add_value(command, "--base", "MODEL", request.base,
+            "A model that supplies what the source lacks");
+  command.add_flag("--unconditional", arguments->unconditional,
+                   "The single network is the unconditional one");
+  add_value(command, "--recipe", "RECIPE", arguments->recipe,
+            "rowwise, smoothquant[:alpha] or convrot[:group]")
       ->capture_default_str();
-  command
-      ->add_option("--protect", arguments->protect,
-                   "Large linears to keep in floating point: none, auto:N (the N with the largest "
-                   "error in each network), or names with *, separated by commas")
-      ->type_name("none|auto:N|NAMES")
+  add_value(command, "--protect", "none|auto:N|NAMES", arguments->protect,
+            "Large linears to keep in floating point: none, auto:N (the N with the largest "
+            "error in each network), or names with *, separated by commas")
       ->capture_default_str();
-  command->add_flag("--no-clip", arguments->no_clip,
-                    "Scale weights by their largest value instead of searching for the best scale");
-  add_choice(*command, "--dialect", request.dialect,
+  command.add_flag("--no-clip", arguments->no_clip,
+                   "Scale weights by their largest value instead of searching for the best scale");
+  add_choice(command, "--dialect", request.dialect,
              "Dialect of the output: one file per network, or one for both");
-  command
-      ->add_option("--captions", request.captions,
-                   "Calibrate with these: JSON captions, folders of them, or .jsonl files")
-      ->type_name("FILE|FOLDER");
-  command->add_flag("--any-caption", request.any_caption,
-                    "Run captions despite errors, with warnings");
-  command
-      ->add_option("--statistics", request.statistics,
-                   "Activation statistics to read; with --captions, to write (default: "
-                   "OUT.activations.safetensors)")
-      ->type_name("FILE");
-  add_whole_number(*command, "--calibration-steps", arguments->steps, 1, 1000,
-                   "Calibration steps per caption (default: those of the shortest preset)");
-  command->get_option("--calibration-steps")->default_str("");
-  command
-      ->add_option(
-          "--calibration-size", arguments->calibration_size,
-          "Size of the calibration images (default: 512x512, or what the model's folder says)")
-      ->type_name("SIZE");
-  add_whole_number(*command, "--seed", arguments->seed, 0, std::numeric_limits<int64_t>::max(),
+  add_value(command, "--captions", "FILE|FOLDER", request.captions,
+            "Calibrate with these: JSON captions, folders of them, or .jsonl files");
+  command.add_flag("--any-caption", request.any_caption,
+                   "Run captions despite errors, with warnings");
+  add_value(command, "--statistics", "FILE", request.statistics,
+            "Activation statistics to read; with --captions, to write (default: "
+            "OUT.activations.safetensors)");
+  add_whole_number(command, "--calibration-steps", request.calibration_steps, 1, 1000,
+                   "Calibration steps per caption (default: those of the shortest preset)")
+      ->default_str("");
+  add_value(command, "--calibration-size", "SIZE", arguments->calibration_size,
+            "Size of the calibration images (default: 512x512, or what the model's folder says)");
+  add_whole_number(command, "--seed", request.seed, 0, std::numeric_limits<int64_t>::max(),
                    "Seed of the calibration noise");
-  add_max_memory(*command, request.max_memory, "Memory to use at most, such as 4G or 800M");
-  command->add_flag("--measure", request.measure,
-                    "Measure the error of each large linear under every recipe");
-  command->add_option("--report", arguments->report, "Write these errors as an HTML page")
-      ->type_name("FILE");
-  command->add_flag("--verify", request.verify,
-                    "Read the output back and compare it with the source");
+  add_max_memory(command, request.max_memory, "Memory to use at most, such as 4G or 800M");
+  command.add_flag("--measure", request.measure,
+                   "Measure the error of each large linear under every recipe");
+  add_value(command, "--report", "FILE", arguments->report, "Write these errors as an HTML page");
+  command.add_flag("--verify", request.verify,
+                   "Read the output back and compare it with the source");
   // Without captions nothing is calibrated.
   for (const char* flag :
        {"--any-caption", "--calibration-steps", "--calibration-size", "--seed"}) {
-    command->get_option(flag)->needs("--captions");
+    command.get_option(flag)->needs("--captions");
   }
-  set_group(*command, "Calibration",
+  set_group(command, "Calibration",
             {"--captions", "--any-caption", "--statistics", "--calibration-steps",
              "--calibration-size", "--seed"});
-  set_group(*command, "Checks", {"--measure", "--report", "--verify"});
+  set_group(command, "Checks", {"--measure", "--report", "--verify"});
   set_examples(
-      *command,
+      command,
       {"octet quantize ideogram-ai/ideogram-4-fp8 ideogram-4-int8 --recipe convrot --verify",
        "octet quantize ideogram-ai/ideogram-4-fp8 --captions captions/ "
        "--statistics seen.safetensors --report errors.html"});
-  command->callback([&flags, arguments] { run(flags, *arguments); });
+  command.callback([&flags, arguments] { run(flags, *arguments); });
 }
 
 }  // namespace octet::cli

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <sstream>
 #include <string_view>
 
 #include "command_tree.h"
@@ -12,41 +13,26 @@
 namespace octet::cli {
 namespace {
 
-// A word of other programs, and what takes its place here.
-struct ForeignWord {
-  std::string_view word;
+// Words of other programs, and what takes their place here.
+struct ForeignWords {
+  const char* words;      // with spaces between them
   std::string_view ours;  // the hint is given where the command has this flag, or this command
   std::string_view remedy;
 };
 
-constexpr ForeignWord kForeignWords[] = {
-    {"--width", "--size", "one flag gives both sides: --size WIDTHxHEIGHT"},
-    {"--height", "--size", "one flag gives both sides: --size WIDTHxHEIGHT"},
-    {"-W", "--size", "one flag gives both sides: --size WIDTHxHEIGHT"},
-    {"-H", "--size", "one flag gives both sides: --size WIDTHxHEIGHT"},
+constexpr ForeignWords kForeignWords[] = {
+    {"--width --height -W -H", "--size", "one flag gives both sides: --size WIDTHxHEIGHT"},
     {"--resolution", "--size", "use --size WIDTHxHEIGHT"},
-    {"--cfg", "--guidance", "use --guidance"},
-    {"--cfg-scale", "--guidance", "use --guidance"},
-    {"--guidance-scale", "--guidance", "use --guidance"},
-    {"--scale", "--guidance", "use --guidance"},
-    {"--negative-prompt", "--guidance",
-     "the unconditional network reads no text, so there is no negative prompt"},
-    {"--neg", "--guidance",
-     "the unconditional network reads no text, so there is no negative prompt"},
-    {"--num-inference-steps", "--preset", "use --steps, or a --preset"},
-    {"--sampling-steps", "--preset", "use --steps, or a --preset"},
-    {"--sampler", "--preset", "the sampler is Euler's, and the schedule comes with the --preset"},
-    {"--sampling-method", "--preset",
+    {"--cfg --cfg-scale --guidance-scale --scale", "--guidance", "use --guidance"},
+    {"--negative-prompt --neg", "--negative", "use --negative"},
+    {"--num-inference-steps --sampling-steps", "--preset", "use --steps, or a --preset"},
+    {"--sampler --sampling-method --scheduler", "--preset",
      "the sampler is Euler's, and the schedule comes with the --preset"},
-    {"--scheduler", "--preset", "the sampler is Euler's, and the schedule comes with the --preset"},
     {"--shift", "--preset", "the schedule comes with the --preset"},
-    {"--batch", "--images", "use -n for the number of images"},
-    {"--batch-size", "--images", "use -n for the number of images"},
-    {"--batch-count", "--images", "use -n for the number of images"},
-    {"--num-images", "--images", "use -n for the number of images"},
-    {"-b", "--images", "use -n for the number of images"},
-    {"--init-img", "--caption", "pictures are made only from captions, not from other pictures"},
-    {"--image", "--caption", "pictures are made only from captions, not from other pictures"},
+    {"--batch --batch-size --batch-count --num-images -b", "--images",
+     "use -n for the number of images"},
+    {"--init-img --image", "--caption",
+     "pictures are made only from captions, not from other pictures"},
     {"-s", "--seed", "use --seed"},
     {"--offload-to-cpu", "--keep",
      "use --keep host or --keep stream; docs/memory_and_speed.md says what fits"},
@@ -54,21 +40,14 @@ constexpr ForeignWord kForeignWords[] = {
      "use --keep stream or --max-memory; docs/memory_and_speed.md says what fits"},
     {"--max-vram", "--max-memory", "use --max-memory; docs/memory_and_speed.md says what fits"},
     {"--diffusion-fa", "--guidance", "leave it out: attention is already fused"},
-    {"--diffusion-model", "--model", "use --model"},
-    {"--checkpoint", "--model", "use --model"},
-    {"--ckpt", "--model", "use --model"},
-    {"-m", "--model", "use --model"},
+    {"--diffusion-model --checkpoint --ckpt -m", "--model", "use --model"},
     {"--uncond-diffusion-model", "--uncond", "use --uncond"},
-    {"--llm", "--text-encoder", "use --text-encoder"},
-    {"--clip", "--text-encoder", "use --text-encoder"},
+    {"--llm --clip", "--text-encoder", "use --text-encoder"},
     {"--text-encoder-int8", "--text-encoder-linears", "use --text-encoder-linears int8"},
-    {"--text-encoder-dtype", "--text-encoder-linears", "use --text-encoder-linears float or int8"},
-    {"--text-encoder-precision", "--text-encoder-linears",
+    {"--text-encoder-dtype --text-encoder-precision", "--text-encoder-linears",
      "use --text-encoder-linears float or int8"},
     {"--output", "--out", "use -o"},
-    {"--output", "--recipe", "give the output after the source, without a flag"},
-    {"--out", "--recipe", "give the output after the source, without a flag"},
-    {"-o", "--recipe", "give the output after the source, without a flag"},
+    {"--output --out -o", "--recipe", "give the output after the source, without a flag"},
     {"--token", "--revision", "set HF_TOKEN; as a flag, it would show in every process list"},
     {"--save", "--out", "use -o"},
     {"--outdir", "--preview", "use -o, such as -o 'folder/{name}.png'"},
@@ -78,24 +57,20 @@ constexpr ForeignWord kForeignWords[] = {
     {"--gpu", "--device", "use --device cuda, or cuda:0 for the first"},
     {"--cuda", "--device", "use --device cuda"},
     {"--cpu", "--device", "use --device cpu"},
-    {"-t", "--threads", "use --threads"},
-    {"--num-threads", "--threads", "use --threads"},
+    {"-t --num-threads", "--threads", "use --threads"},
     {"--branch", "--revision", "use --revision"},
     {"--local-dir", "--cache-dir", "use --cache-dir; it has the layout of the Hub's cache"},
     {"--report", "--html", "use --html"},
-    {"--type", "--recipe", "use --recipe"},
-    {"--quantize", "--recipe", "use --recipe"},
+    {"--type --quantize", "--recipe", "use --recipe"},
     {"--sizes", "--shape", "use --shape m,n,k"},
     {"--sizes", "--shapes", "use --shapes m,n,k"},
     {"version", "generate", "use octet --version"},
-    {"txt2img", "generate", "use octet generate"},
-    {"run", "generate", "use octet generate"},
+    {"txt2img run", "generate", "use octet generate"},
     {"download", "pull", "use octet pull"},
     {"convert", "quantize", "use octet quantize"},
     {"info", "inspect", "octet inspect shows a checkpoint, octet devices this machine"},
     {"benchmark", "bench", "use octet bench"},
-    {"profile", "audit", "use octet audit --record -- COMMAND"},
-    {"record", "audit", "use octet audit --record -- COMMAND"},
+    {"profile record", "audit", "use octet audit --record -- COMMAND"},
 };
 
 // The fewest insertions, deletions, replacements and swaps of neighbours that make one word the
@@ -156,10 +131,13 @@ std::string remedy_for(const std::string& given, const Words& words) {
   std::string typed = given.substr(0, given.find('='));
   std::replace(typed.begin(), typed.end(), '_', '-');  // as Python spells flags
   std::vector<std::string> foreign_flags;
-  for (const ForeignWord& foreign : kForeignWords) {
+  for (const ForeignWords& foreign : kForeignWords) {
     if (!is_one_of(words.flags, foreign.ours) && !is_one_of(words.commands, foreign.ours)) continue;
-    if (typed == foreign.word) return std::string(foreign.remedy);
-    if (foreign.word.starts_with('-')) foreign_flags.emplace_back(foreign.word);
+    std::istringstream list(foreign.words);
+    for (std::string word; list >> word;) {
+      if (typed == word) return std::string(foreign.remedy);
+      if (word.starts_with('-')) foreign_flags.push_back(word);
+    }
   }
   if (!typed.starts_with('-') && is_one_of(words.flags, "--prompt")) {
     return "describe the picture with --prompt TEXT";

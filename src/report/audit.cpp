@@ -11,61 +11,41 @@
 #include "report/text.h"
 
 namespace octet {
-namespace {
 
 using namespace report;
 
-template <class Value>
-Json if_told(const Value& value) {
-  return value == Value{} ? Json(nullptr) : Json(value);
+static void to_json(Json& json, const AuditShare& each) {
+  json = joined(
+      {field("class", each.key), field("name", each.work), OCTET_FIELDS(each, calls, us, share)});
 }
 
-Json json_of(const AuditShare& each) {
-  return {{"class", each.key},
-          {"name", each.work},
-          {"calls", each.calls},
-          {"us", each.us},
-          {"share", each.share}};
+static void to_json(Json& json, const AuditLinear& each) {
+  json = joined({OCTET_KNOWN_FIELDS(each, layer, m, n, k), OCTET_FIELDS(each, verdict, how),
+                 OCTET_KNOWN_FIELDS(each, kernel), field("class", known(each.gemm_key)),
+                 OCTET_FIELDS(each, calls, gemm_us, dequantize_us, quantize_us)});
 }
 
-Json json_of(const AuditLinear& each) {
-  return {{"layer", if_told(each.layer)},
-          {"m", if_told(each.m)},
-          {"n", if_told(each.n)},
-          {"k", if_told(each.k)},
-          {"verdict", word_of(each.verdict)},
-          {"how", each.how},
-          {"kernel", if_told(each.kernel)},
-          {"class", if_told(each.gemm_key)},
-          {"calls", each.calls},
-          {"gemm_us", each.gemm_us},
-          {"dequantize_us", each.dequantize_us},
-          {"quantize_us", each.quantize_us}};
+static void to_json(Json& json, const AuditKernel& each) {
+  json = joined({OCTET_FIELDS(each, name), OCTET_KNOWN_FIELDS(each, op), field("class", each.key),
+                 OCTET_KNOWN_FIELDS(each, library, evidence, shapes),
+                 OCTET_FIELDS(each, calls, us, share)});
 }
 
-Json json_of(const AuditKernel& each) {
-  return {{"name", each.name},
-          {"op", if_told(each.op)},
-          {"class", each.key},
-          {"library", if_told(each.library)},
-          {"evidence", if_told(each.evidence)},
-          {"shapes", if_told(each.shapes)},
-          {"calls", each.calls},
-          {"us", each.us},
-          {"share", each.share}};
+OCTET_JSON(AuditReport::LogLine, line, meaning, count)
+
+static void to_json(Json& json, const AuditTimeline& timeline) {
+  json = nullptr;
+  if (timeline.us.empty()) return;
+  json = joined({OCTET_FIELDS(timeline, start_us, piece_us), field("classes", timeline.keys),
+                 OCTET_FIELDS(timeline, us)});
 }
 
-Json json_of(const AuditReport::LogLine& each) {
-  return {{"line", each.line}, {"meaning", each.meaning}, {"count", each.count}};
+static void to_json(Json& json, const AuditSaving& saving) {
+  json = joined({OCTET_FIELDS(saving, linear_us, linear_share),
+                 OCTET_KNOWN_FIELDS(saving, at_most, gemm_ratio, expected, source)});
 }
 
-Json timeline_json(const AuditTimeline& timeline) {
-  if (timeline.us.empty()) return nullptr;
-  return {{"start_us", timeline.start_us},
-          {"piece_us", timeline.piece_us},
-          {"classes", timeline.keys},
-          {"us", timeline.us}};
-}
+namespace {
 
 constexpr size_t kMostName = 72, kMostLayer = 34;
 
@@ -207,38 +187,15 @@ std::string saving_text(const AuditReport& report) {
 }  // namespace
 
 std::string to_json(const AuditReport& report) try {
-  const AuditSaving& saving = report.saving;
-  return document("octet.audit/1", {{"version", version()},
-                                    {"commit", commit()},
-                                    {"files", report.files},
-                                    {"formats", report.formats},
-                                    {"device", if_told(report.device)},
-                                    {"on_host", report.on_host},
-                                    {"verdict", word_of(report.verdict)},
-                                    {"headline", report.headline},
-                                    {"notes", report.notes},
-                                    {"linears",
-                                     {{"calls", report.linears},
-                                      {"native", report.native},
-                                      {"fake", report.fake},
-                                      {"weight_only", report.weight_only},
-                                      {"floating", report.floating},
-                                      {"unclear", report.unclear}}},
-                                    {"total_us", report.total_us},
-                                    {"wall_us", if_told(report.wall_us)},
-                                    {"classes", list_of(report.classes, json_of)},
-                                    {"layers", list_of(report.layers, json_of)},
-                                    {"kernels", list_of(report.kernels, json_of)},
-                                    {"unknown", list_of(report.unknown, json_of)},
-                                    {"saving",
-                                     {{"linear_us", saving.linear_us},
-                                      {"linear_share", saving.linear_share},
-                                      {"at_most", if_told(saving.at_most)},
-                                      {"gemm_ratio", if_told(saving.gemm_ratio)},
-                                      {"expected", if_told(saving.expected)},
-                                      {"source", if_told(saving.source)}}},
-                                    {"timeline", timeline_json(report.timeline)},
-                                    {"log", list_of(report.log, json_of)}});
+  const Json linears = joined({field("calls", report.linears),
+                               OCTET_FIELDS(report, native, fake, weight_only, floating, unclear)});
+  return document(
+      "octet.audit/1",
+      joined({field("version", version()), field("commit", commit()),
+              OCTET_FIELDS(report, files, formats), OCTET_KNOWN_FIELDS(report, device),
+              OCTET_FIELDS(report, on_host, verdict, headline, notes), field("linears", linears),
+              OCTET_FIELDS(report, total_us), OCTET_KNOWN_FIELDS(report, wall_us),
+              OCTET_FIELDS(report, classes, layers, kernels, unknown, saving, timeline, log)}));
 } catch (...) {
   rethrow_as_error();
 }

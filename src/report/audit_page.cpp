@@ -1,20 +1,44 @@
 // An audit as one HTML page without scripts and without other files.
-#include "report/audit_page.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "formats/boundary.h"
 #include "octet/tools/audit.h"
 #include "octet/version.h"
-#include "report/html.h"
 #include "report/page.h"
+#include "report/text.h"
 
 namespace octet {
 namespace {
 
-using report::html_text;
+using namespace report;
+
+struct ClassColour {
+  std::string_view key, colour;
+};
+
+// Products on narrow units are green and blue, those in floating point orange; what fake INT8 adds
+// is red. All of them can be told apart from the page in light and in dark.
+constexpr ClassColour kClassColours[] = {
+    {"int8_gemm", "#1c9a5b"},
+    {"fp8_gemm", "#1899a8"},
+    {"four_bit_gemm", "#4f86e8"},
+    {"half_gemm", "#e0902f"},
+    {"single_gemm", "#a8611a"},
+    {"weight_only_gemm", "#cdb02a"},
+    {"gemm", "#9a8f7a"},
+    {"dequantize_weight", "#d23b3b"},
+    {"quantize_activation", "#a855c7"},
+    {"attention", "#3b5fc4"},
+    {"convolution", "#6f7fd9"},
+    {"norm", "#6fa0b4"},
+    {"elementwise", "#93adba"},
+    {"copy", "#b0b0b0"},
+    {"other", "#858585"},
+    {"unknown", "#e05fa8"},
+};
 
 // A page stays one that browsers like; JSON has all of it.
 constexpr size_t kMostPageRows = 1000;
@@ -30,6 +54,21 @@ margin-right:.35rem}.legend span.item{display:inline-block;margin-right:1.1rem}
 summary{cursor:pointer;margin:.6rem 0}svg{max-width:none}code{overflow-wrap:anywhere}
 )";
 
+// Each class of work has a colour: the name of the style's class for it, and the rules.
+std::string colour_of(std::string_view key) {
+  const bool is_known = std::any_of(std::begin(kClassColours), std::end(kClassColours),
+                                    [&](const ClassColour& each) { return each.key == key; });
+  return fmt::format("k-{}", is_known ? key : "unknown");
+}
+
+std::string colour_style() {
+  std::string style;
+  for (const auto& [key, colour] : kClassColours) {
+    style += fmt::format(".k-{0}{{fill:{1};background:{1}}}\n", key, colour);
+  }
+  return style;
+}
+
 std::string verdict_class(AuditVerdict verdict) {
   switch (verdict) {
     case AuditVerdict::native_int8:
@@ -44,30 +83,12 @@ std::string verdict_class(AuditVerdict verdict) {
 }
 
 // "12.3", "0.042"; nothing for no time.
-std::string milliseconds(double us) {
-  if (!(us > 0)) return "";
-  const double ms = us / 1000;
-  if (ms < 1) return fmt::format("{:.2g}", ms);
-  return fmt::format("{:.{}f}", ms, ms < 10 ? 2 : ms < 100 ? 1 : 0);
-}
+std::string milliseconds(double us) { return us > 0 ? short_number(us / 1000) : ""; }
 
 std::string percent_of(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
 std::string code_text(const std::string& text) {
   return text.empty() ? "" : fmt::format("<code>{}</code>", html_text(text));
-}
-
-// Columns whose names begin with # hold numbers.
-std::string page_table(const std::vector<std::string>& columns, const std::string& rows) {
-  std::string head;
-  for (const std::string& column : columns) {
-    const bool is_number = column.starts_with('#');
-    head += fmt::format(R"(<th scope="col"{}>{}</th>)", is_number ? R"( class="number")" : "",
-                        column.substr(is_number ? 1 : 0));
-  }
-  return fmt::format(
-      R"(<div class="scroll"><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>)",
-      head, rows);
 }
 
 std::string number_cell(const std::string& text) {
@@ -84,15 +105,81 @@ std::string class_bars(const AuditReport& report) {
   for (const AuditShare& each : report.classes) most = std::max(most, each.share);
   std::string rows;
   for (const AuditShare& each : report.classes) {
-    rows +=
-        fmt::format(R"(<tr><th scope="row"><span class="key {0}"></span>{1}</th><td class="bars">)"
-                    R"(<div class="bar {0}" style="width:{2:.1f}%"></div></td>)",
-                    report::colour_of(each.key), html_text(each.work),
-                    most > 0 ? 100 * each.share / most : 0.0);
+    rows += fmt::format(
+        R"(<tr><th scope="row"><span class="key {0}"></span>{1}</th><td class="bars">)"
+        R"(<div class="bar {0}" style="width:{2:.1f}%"></div></td>)",
+        colour_of(each.key), html_text(each.work), most > 0 ? 100 * each.share / most : 0.0);
     rows += number_cell(percent_of(each.share)) + number_cell(milliseconds(each.us)) +
             number_cell(std::to_string(each.calls)) + "</tr>";
   }
-  return page_table({"class", "", "#share", "#ms", "#calls"}, rows);
+  return html_table({"class", "", "#share", "#ms", "#calls"}, rows);
+}
+
+constexpr double kTimelineWidth = 960, kTimelineHeight = 170, kTimelineBottom = 26;
+
+double busy_us(const AuditTimeline& timeline, size_t kind, size_t piece) {
+  const bool is_there = kind < timeline.us.size() && piece < timeline.us[kind].size();
+  return is_there ? std::max(0.0, timeline.us[kind][piece]) : 0;
+}
+
+// The name of a class as the table above has it.
+std::string class_name(const AuditReport& report, const std::string& key) {
+  for (const AuditShare& each : report.classes) {
+    if (each.key == key) return each.work;
+  }
+  return key;
+}
+
+std::string time_text(double us) {
+  return us < 1e6 ? fmt::format("{:.3g} ms", us / 1e3) : fmt::format("{:.4g} s", us / 1e6);
+}
+
+// What ran when, as stacked bars with a legend; empty for a report without a timeline.
+std::string timeline_section(const AuditReport& report) {
+  const AuditTimeline& timeline = report.timeline;
+  size_t pieces = 0;
+  for (const auto& row : timeline.us) pieces = std::max(pieces, row.size());
+  if (pieces == 0 || timeline.keys.size() != timeline.us.size()) return "";
+  // Streams that run at once may fill a piece more than once.
+  double most = timeline.piece_us;
+  for (size_t piece = 0; piece < pieces; ++piece) {
+    double sum = 0;
+    for (size_t kind = 0; kind < timeline.us.size(); ++kind) sum += busy_us(timeline, kind, piece);
+    most = std::max(most, sum);
+  }
+  if (!(most > 0)) return "";
+  const double whole_us = timeline.piece_us * static_cast<double>(pieces);
+  const double inside = kTimelineHeight - kTimelineBottom;
+  const double width = kTimelineWidth / static_cast<double>(pieces);
+  std::string svg = svg_begin(kTimelineWidth, kTimelineHeight,
+                              fmt::format("Classes of work over {}", time_text(whole_us)));
+  std::vector<double> height(pieces, 0);
+  std::string legend;
+  for (size_t kind = 0; kind < timeline.keys.size(); ++kind) {
+    const std::string name = class_name(report, timeline.keys[kind]);
+    std::string path;
+    for (size_t piece = 0; piece < pieces; ++piece) {
+      const double part = inside * busy_us(timeline, kind, piece) / most;
+      if (!(part > 0)) continue;
+      height[piece] += part;
+      path +=
+          fmt::format("M{:.1f} {:.1f}h{:.2f}v{:.2f}h-{:.2f}z", width * static_cast<double>(piece),
+                      inside - height[piece], width, part, width);
+    }
+    if (path.empty()) continue;
+    const std::string colour = colour_of(timeline.keys[kind]);
+    svg += fmt::format(R"(<path class="{}" d="{}"><title>{}</title></path>)", colour, path,
+                       html_text(name));
+    legend += fmt::format(R"(<span class="item"><span class="key {}"></span>{}</span>)", colour,
+                          html_text(name));
+  }
+  svg += svg_box(0, inside, kTimelineWidth, 1, "tick");
+  svg += svg_text(2, kTimelineHeight - 8, "start", "0");
+  svg += svg_text(kTimelineWidth - 2, kTimelineHeight - 8, "end", time_text(whole_us));
+  return fmt::format(
+      "<h2>What ran when</h2>{}</svg><p class=\"legend dim\">{}</p><p class=\"dim\">From the first "
+      "to the last kernel; a gap is time in which none ran.</p>",
+      svg, legend);
 }
 
 std::string linear_shape(const AuditLinear& linear) {
@@ -114,7 +201,7 @@ std::string linear_rows(const std::vector<AuditLinear>& linears, size_t most) {
             number_cell(milliseconds(each.dequantize_us)) +
             number_cell(milliseconds(each.quantize_us)) + "</tr>";
   }
-  return page_table({"layer", "m x n x k", "how it ran", "kernel", "#calls", "#GEMM ms",
+  return html_table({"layer", "m x n x k", "how it ran", "kernel", "#calls", "#GEMM ms",
                      "#dequantize ms", "#quantize ms"},
                     rows);
 }
@@ -137,13 +224,12 @@ std::string audited_kernels(const std::vector<AuditKernel>& kernels) {
     rows += fmt::format(
         R"(<tr><td>{}</td><td><span class="key {}"></span>{}</td><td>{}</td><td>{}</td>)"
         "<td>{}</td>",
-        code_text(each.name), report::colour_of(each.key), html_text(each.work),
-        html_text(each.library), html_text(each.evidence),
-        code_text(each.shapes.empty() ? each.op : each.shapes));
+        code_text(each.name), colour_of(each.key), html_text(each.work), html_text(each.library),
+        html_text(each.evidence), code_text(each.shapes.empty() ? each.op : each.shapes));
     rows += number_cell(std::to_string(each.calls)) + number_cell(milliseconds(each.us)) +
             number_cell(percent_of(each.share)) + "</tr>";
   }
-  return page_table({"kernel or op", "class", "library", "evidence", "op or shapes", "#calls",
+  return html_table({"kernel or op", "class", "library", "evidence", "op or shapes", "#calls",
                      "#ms", "#share"},
                     rows) +
          and_more(kernels.size(), kMostPageRows);
@@ -191,14 +277,12 @@ std::string log_section(const AuditReport& report) {
     rows += fmt::format("<tr><td>{}</td><td>{}</td>{}</tr>", code_text(each.line),
                         html_text(each.meaning), number_cell(std::to_string(each.count)));
   }
-  return "<h2>What the log says</h2>" + page_table({"line", "what it means", "#times"}, rows);
+  return "<h2>What the log says</h2>" + html_table({"line", "what it means", "#times"}, rows);
 }
 
 std::string source_rows(const AuditReport& report) {
   const auto row = [](const char* name, const std::string& value) {
-    return value.empty()
-               ? ""
-               : fmt::format(R"(<tr><th scope="row">{}</th><td>{}</td></tr>)", name, value);
+    return value.empty() ? "" : html_row(name, value);
   };
   std::string rows;
   for (size_t i = 0; i < report.files.size(); ++i) {
@@ -229,21 +313,15 @@ constexpr const char* kHowToRead =
 }  // namespace
 
 std::string audit_page(const AuditReport& report) try {
-  std::string page = report::page_head(std::string("Octet audit: ") + title_of(report.verdict),
-                                       kAuditStyle + report::colour_style());
+  std::string page = page_head(std::string("Octet audit: ") + title_of(report.verdict),
+                               kAuditStyle + colour_style());
   page += fmt::format(
       R"(<main><h1>Audit of a profile</h1><div class="verdict {}"><strong>{}</strong><p>{}</p>)"
       "</div>",
       verdict_class(report.verdict), title_of(report.verdict), html_text(report.headline));
-  if (!report.notes.empty()) {
-    std::string items;
-    for (const std::string& note : report.notes) {
-      items += fmt::format("<li>{}</li>", html_text(note));
-    }
-    page += fmt::format("<ul>{}</ul>", items);
-  }
+  if (!report.notes.empty()) page += fmt::format("<ul>{}</ul>", html_items(report.notes));
   if (!report.classes.empty()) page += "<h2>Time by class</h2>" + class_bars(report);
-  page += report::timeline_section(report);
+  page += timeline_section(report);
   page += linear_sections(report) + saving_section(report) + kernel_sections(report);
   page += log_section(report) + source_rows(report) + kHowToRead;
   return page + "</main></body></html>\n";

@@ -1,4 +1,4 @@
-// Times of a denoising step, its ops and its kernels.
+// Times of a denoising step, its ops and its kernels, and of whole pictures.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,41 +11,28 @@
 #include "report/text.h"
 
 namespace octet {
-namespace {
 
 using namespace report;
 
-Json json_of(const StepOp& op) {
-  return {{"op", op.op},
-          {"calls", op.calls},
-          {"ms", op.ms},
-          {"share", op.share},
-          {"operations", known(op.operations)},
-          {"bytes", known(op.bytes)},
-          {"tops", known(op.tops)},
-          {"gb_per_s", known(op.gb_per_s)},
-          {"ceiling_share", known(op.ceiling_share)}};
+static void to_json(Json& json, const StepOp& op) {
+  json = joined({OCTET_FIELDS(op, op, calls, ms, share),
+                 OCTET_KNOWN_FIELDS(op, operations, bytes, tops, gb_per_s, ceiling_share)});
 }
 
-Json json_of(const StepKernel& use) {
-  return {{"layer", use.layer},
-          {"op", use.op},
-          {"kernel", known(use.kernel)},
-          {"calls", use.calls},
-          {"ms", use.ms},
-          {"tops", known(use.tops)},
-          {"ceiling_share", known(use.ceiling_share)}};
+static void to_json(Json& json, const StepKernel& use) {
+  json = joined({OCTET_FIELDS(use, layer, op), OCTET_KNOWN_FIELDS(use, kernel),
+                 OCTET_FIELDS(use, calls, ms), OCTET_KNOWN_FIELDS(use, tops, ceiling_share)});
 }
 
-Json json_of(const StepBranch& branch) {
-  Json json = {{"name", branch.name}, {"tokens", branch.tokens}, {"ms", branch.ms}};
-  add_steadiness(json, branch.steadiness);
-  json.update({{"watched_ms", branch.watched_ms},
-               {"int8_tops", known(branch.int8_tops)},
-               {"ops", list_of(branch.ops, json_of)},
-               {"kernels", list_of(branch.kernels, json_of)}});
-  return json;
+static void to_json(Json& json, const StepBranch& branch) {
+  json = joined({OCTET_FIELDS(branch, name, tokens, ms), branch.steadiness,
+                 OCTET_FIELDS(branch, watched_ms), OCTET_KNOWN_FIELDS(branch, int8_tops),
+                 OCTET_FIELDS(branch, ops, kernels)});
 }
+
+OCTET_JSON(E2eTimes, text_s, prepare_s, denoise_s, decode_s, whole_s)
+
+namespace {
 
 // The entries of all branches with the same `key`, added up, the longest first.
 template <class Entry, class Key>
@@ -54,12 +41,8 @@ std::vector<Entry> summed(const std::vector<StepBranch>& branches,
   std::vector<Entry> sums;
   for (const StepBranch& branch : branches) {
     for (const Entry& entry : branch.*entries) {
-      const auto at = std::find_if(sums.begin(), sums.end(),
-                                   [&](const Entry& sum) { return key(sum) == key(entry); });
-      if (at == sums.end()) {
-        sums.push_back(entry);
-        continue;
-      }
+      Entry* const at = same_in(sums, entry, key);
+      if (at == nullptr) continue;
       // Speeds and shares are means over the time.
       const double ms = at->ms + entry.ms;
       const auto mean = [&](double Entry::*value) {
@@ -75,22 +58,6 @@ std::vector<Entry> summed(const std::vector<StepBranch>& branches,
   std::sort(sums.begin(), sums.end(), [](const Entry& a, const Entry& b) { return a.ms > b.ms; });
   return sums;
 }
-
-// Speeds in the unit that suits the device.
-class Speeds {
- public:
-  explicit Speeds(const StepBench& bench) {
-    constexpr double kLargeTops = 10;
-    for (const StepBranch& branch : bench.branches) {
-      for (const StepOp& op : branch.ops) large_ = large_ || op.tops >= kLargeTops;
-    }
-  }
-  std::string unit() const { return large_ ? "TOPS" : "GOPS"; }
-  std::string operator()(double tops) const { return short_number(large_ ? tops : tops * 1e3); }
-
- private:
-  bool large_ = false;
-};
 
 // Of the whole step: as steady as the less steady of its passes.
 Steadiness steadiness_of(const StepBench& bench) {
@@ -114,7 +81,7 @@ std::string branch_table(const StepBench& bench, const Speeds& speed) {
 }
 
 std::string op_table(const StepBench& bench, const Speeds& speed, double watched_ms) {
-  const auto ops = summed(bench.branches, &StepBranch::ops, [](const StepOp& op) { return op.op; });
+  const auto ops = summed(bench.branches, &StepBranch::ops, &StepOp::op);
   Table table({"ops of a step", "", "share", "ms", "calls", speed.unit(), "GB/s", "of ceiling"}, 2);
   for (const StepOp& op : ops) {
     table.add({op.op, bar(op.ms / ops.front().ms), short_percent(op.ms / watched_ms),
@@ -158,33 +125,17 @@ std::string ceiling_line(const StepBench& bench) {
 }  // namespace
 
 std::string to_json(const StepBench& bench) try {
-  return document("octet.bench.step/1",
-                  {{"device", bench.device},
-                   {"date", bench.date},
-                   {"commit", bench.commit},
-                   {"dtype", word_of(bench.activations)},
-                   {"linears", word_of(bench.linears)},
-                   {"attention", word_of(bench.attention)},
-                   {"threads", bench.threads},
-                   {"width", bench.width},
-                   {"height", bench.height},
-                   {"text_tokens", bench.text_tokens},
-                   {"layers", bench.layers},
-                   {"parameters", bench.parameters},
-                   {"weight_bytes", bench.weight_bytes},
-                   {"peak_bytes", bench.peak_bytes},
-                   {"steps", bench.steps},
-                   {"ms", bench.ms()},
-                   {"step_ms", bench.step_ms},
-                   {"launches", bench.launches > 0 ? Json(bench.launches) : Json()},
-                   {"allocations", bench.allocations},
-                   {"waits", bench.waits},
-                   {"ceilings",
-                    {{"int8_tops", known(bench.int8_ceiling_tops)},
-                     {"bf16_tops", known(bench.bf16_ceiling_tops)},
-                     {"copy_gb_per_s", known(bench.copy_gb_per_s)}}},
-                   {"power", json_of(bench.power)},
-                   {"branches", list_of(bench.branches, json_of)}});
+  const Json ceilings = {{"int8_tops", known(bench.int8_ceiling_tops)},
+                         {"bf16_tops", known(bench.bf16_ceiling_tops)},
+                         {"copy_gb_per_s", known(bench.copy_gb_per_s)}};
+  return document(
+      "octet.bench.step/1",
+      joined({OCTET_FIELDS(bench, device, date, commit), field("dtype", bench.activations),
+              OCTET_FIELDS(bench, linears, attention, threads, width, height, text_tokens, layers,
+                           parameters, weight_bytes, peak_bytes, steps),
+              field("ms", bench.ms()), OCTET_FIELDS(bench, step_ms),
+              OCTET_KNOWN_FIELDS(bench, launches), OCTET_FIELDS(bench, allocations, waits),
+              field("ceilings", ceilings), OCTET_FIELDS(bench, power, branches)}));
 } catch (...) {
   rethrow_as_error();
 }
@@ -193,7 +144,10 @@ std::string to_text(const StepBench& bench) try {
   constexpr double kNoticeable = 0.03;
   double watched_ms = 0;
   for (const StepBranch& branch : bench.branches) watched_ms += branch.watched_ms;
-  const Speeds speed(bench);
+  Speeds speed;
+  for (const StepBranch& branch : bench.branches) {
+    for (const StepOp& op : branch.ops) speed.see(op.tops);
+  }
   const bool is_disturbed = std::abs(watched_ms / bench.ms() - 1) > kNoticeable;
   return fmt::format(
       "{}\n{} x {} pixels, {} text tokens, layers: {}, linears {}, activations {}\n"
@@ -210,6 +164,47 @@ std::string to_text(const StepBench& bench) try {
                    : "Ops were timed in separate passes.",
       work_line(bench), ceiling_line(bench), power_line(bench.power),
       unreliable_line(bench.branches));
+} catch (...) {
+  rethrow_as_error();
+}
+
+std::string to_json(const E2eBench& bench) try {
+  return document(
+      "octet.bench.e2e/1",
+      joined({OCTET_FIELDS(bench, device, date, commit), OCTET_KNOWN_FIELDS(bench, model),
+              field("dtype", bench.activations), OCTET_FIELDS(bench, linears, attention),
+              OCTET_FIELDS(bench.size, width, height),
+              OCTET_FIELDS(bench, steps, text_tokens, places), bench.median,
+              field("ms_per_step", bench.ms_per_step()), bench.steadiness,
+              field("joules_per_picture", known(bench.joules_per_picture())),
+              OCTET_FIELDS(bench, power, peak_bytes, pictures)}));
+} catch (...) {
+  rethrow_as_error();
+}
+
+std::string to_text(const E2eBench& bench) try {
+  Table table({"stage", "seconds", "share"}, 1);
+  const E2eTimes& median = bench.median;
+  const auto add = [&](const char* stage, double seconds) {
+    table.add({stage, short_number(seconds), short_percent(seconds / median.whole_s)});
+  };
+  add("text encoder", median.text_s);
+  add("preparing", median.prepare_s);
+  add("denoising", median.denoise_s);
+  add("decoding", median.decode_s);
+  table.add({"picture", marked(short_number(median.whole_s), bench.steadiness), ""});
+  const std::string energy =
+      bench.power.is_known() ? fmt::format(", {:.0f} J", bench.joules_per_picture()) : "";
+  return fmt::format(
+      "{}\n{} x {} pixels, {} steps, {} text tokens, {}; linears {}, activations {}\n{}\n\n"
+      "{}\nMedians of {} after one that is not counted; {} ms per step{}; at most {} in "
+      "use.\n{}{}",
+      bench.device, bench.size.width, bench.size.height, bench.steps, bench.text_tokens,
+      bench.model.empty() ? "random weights" : bench.model, word_of(bench.linears),
+      word_of(bench.activations), bench.places, table.text(),
+      counted(bench.pictures.size(), "picture"), short_number(bench.ms_per_step()), energy,
+      human_bytes(bench.peak_bytes), power_line(bench.power),
+      bench.steadiness.reliable ? "" : kUnreliableLine);
 } catch (...) {
   rethrow_as_error();
 }

@@ -7,22 +7,19 @@
 #include "report/text.h"
 
 namespace octet {
-namespace {
 
 using namespace report;
 
-Json json_of(const CaptionFinding& finding) {
-  return {{"path", finding.path},
+static void to_json(Json& json, const CaptionFinding& finding) {
+  json = {{"path", finding.path},
           {"rule", finding.rule.text()},
-          {"severity", word_of(finding.severity)},
+          {"severity", finding.severity},
           {"fixable", finding.fixable}};
 }
 
-}  // namespace
-
 std::string to_json(const CaptionReport& report) try {
   return document("octet.caption.check/1", {{"valid", report.valid()},
-                                            {"findings", list_of(report.findings, json_of)},
+                                            {"findings", report.findings},
                                             {"caption", known(report.canonical)}});
 } catch (...) {
   rethrow_as_error();

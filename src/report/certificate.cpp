@@ -11,40 +11,41 @@
 #include "octet/model_options.h"
 #include "octet/tools/report.h"
 #include "octet/version.h"
-#include "report/compare.h"
-#include "report/render.h"
+#include "report/nested.h"
 #include "report/text.h"
 
 namespace octet {
+
+static void to_json(report::Json& json, const CertifiedFile& file) {
+  json = report::joined(
+      {report::field("file", file.path), OCTET_FIELDS(file, bytes, sha256, tensors_sha256)});
+}
+
 namespace report {
 namespace {
 
-Json file_json(const CertifiedFile& file) {
-  return {{"file", file.path},
-          {"bytes", file.bytes},
-          {"sha256", file.sha256},
-          {"tensors_sha256", file.tensors_sha256}};
-}
-
-Json certified_use(const KernelUse& use) {
-  return {{"layer", use.layer},
-          {"path", use.path},
-          {"kernel", known(use.kernel)},
-          {"launches", use.launches}};
-}
-
 Json certified_side(const std::string& model, Linears linears, const RenderReport& report,
                     const std::vector<CertifiedFile>& files) {
+  auto kernels = Json::array();
+  for (const KernelUse& use : report.kernels) {
+    kernels.push_back(joined({OCTET_FIELDS(use, layer, path), OCTET_KNOWN_FIELDS(use, kernel),
+                              OCTET_FIELDS(use, launches)}));
+  }
   return {{"model", model},
-          {"linears", word_of(linears)},
+          {"linears", linears},
           {"fingerprint", report.checkpoint},
           {"device", report.device},
-          {"linears_ran", json_of(report.linears)},
-          {"kernels", list_of(report.kernels, certified_use)},
-          {"files", list_of(files, file_json)}};
+          {"linears_ran", report.linears},
+          {"kernels", kernels},
+          {"files", files}};
 }
 
 }  // namespace
+
+std::string name_of(const ComparedImage& image, const CompareReport& report) {
+  const std::string& caption = report.captions[image.caption].name;
+  return report.seeded ? fmt::format("{}, seed {}", caption, image.seed) : caption;
+}
 
 void write_certificate_json(Certificate& certificate) {
   const CertifyRequest& request = certificate.request;
@@ -53,31 +54,26 @@ void write_certificate_json(Certificate& certificate) {
   const bool same = request.reference.empty();
   auto loras = Json::array();
   for (const Lora& lora : request.model.loras) loras.push_back(to_string(lora));
-  Json document = {
-      {"schema", "octet.certify/1"},
-      {"version", version()},
-      {"commit", commit()},
-      {"date", certificate.date},
-      {"verdict", certificate.passed ? "pass" : "fail"},
-      {"reasons", certificate.reasons},
-      {"warnings", certificate.warnings},
-      {"min_psnr_db", request.min_psnr_db},
-      {"min_snr_db", request.min_snr_db},
-      {"judged_pictures", certificate.judged_pictures},
-      {"judged_psnr_db", json_of(certificate.judged_psnr_db)},
-      {"size", fmt::format("{}x{}", report.b.width, report.b.height)},
-      {"preset", report.b.preset},
-      {"guidance", picture.guidance.empty() ? Json(nullptr) : Json(picture.guidance)},
-      {"noise", picture.noise.empty() ? Json(nullptr) : Json(picture.noise_name)},
-      {"dtype", word_of(request.model.activations)},
-      {"convention", word_of(request.model.convention)},
-      {"loras", loras},
-      {"checkpoint",
-       certified_side(request.model.model, request.model.linears, report.b, certificate.files)},
-      {"reference",
-       certified_side(same ? request.model.model : request.reference, Linears::floating, report.a,
-                      same ? certificate.files : certificate.reference_files)}};
-  document.update(json_of(report));
+  Json document =
+      joined({{{"schema", "octet.certify/1"}, {"version", version()}, {"commit", commit()}},
+              OCTET_FIELDS(certificate, date),
+              field("verdict", certificate.passed ? "pass" : "fail"),
+              OCTET_FIELDS(certificate, reasons, warnings),
+              OCTET_FIELDS(request, min_psnr_db, min_snr_db),
+              OCTET_FIELDS(certificate, judged_pictures, judged_psnr_db),
+              {{"size", fmt::format("{}x{}", report.b.width, report.b.height)},
+               {"preset", report.b.preset},
+               {"guidance", picture.guidance.empty() ? Json(nullptr) : Json(picture.guidance)},
+               {"noise", picture.noise.empty() ? Json(nullptr) : Json(picture.noise_name)},
+               {"dtype", request.model.activations},
+               {"convention", request.model.convention},
+               {"loras", loras},
+               {"checkpoint", certified_side(request.model.model, request.model.linears, report.b,
+                                             certificate.files)},
+               {"reference",
+                certified_side(same ? request.model.model : request.reference, Linears::floating,
+                               report.a, same ? certificate.files : certificate.reference_files)}},
+              report});
   certificate.digest = sha256_of(canonical_json(nlohmann::json::parse(valid_text(document, -1))));
   document["digest"] = certificate.digest;
   certificate.json = valid_text(document, 2);
@@ -87,12 +83,14 @@ void write_certificate_json(Certificate& certificate) {
 
 namespace {
 
+using report::interval_of;
+
 std::string statistic_text(const Statistic& statistic, int decimals) {
   if (statistic.count == 0) return "equal";
   std::string text = fmt::format("{:.{}f}", statistic.mean, decimals);
   if (!std::isfinite(statistic.low)) return text;
-  return text + fmt::format(" (95 % interval {:.{}f} to {:.{}f}, median {:.{}f})", statistic.low,
-                            decimals, statistic.high, decimals, statistic.median, decimals);
+  return text + fmt::format(" (95 % interval {}, median {:.{}f})", interval_of(statistic, decimals),
+                            statistic.median, decimals);
 }
 
 std::string psnr_text(const Certificate& certificate) {

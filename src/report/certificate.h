@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "octet/tools/certify.h"
 
@@ -13,8 +12,5 @@ std::string name_of(const ComparedImage& image, const CompareReport& report);
 
 // The entry `json` of a certificate that is otherwise complete, and its digest.
 void write_certificate_json(Certificate& certificate);
-
-// SNR after each step as an inline picture; empty where nothing can be drawn.
-std::string snr_plot(const CompareReport& report);
 
 }  // namespace octet::report

@@ -1,18 +1,19 @@
 // A certificate as one HTML page without scripts and without other files.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "formats/boundary.h"
 #include "octet/version.h"
 #include "report/certificate.h"
-#include "report/html.h"
 #include "report/page.h"
+#include "report/text.h"
 
 namespace octet {
 namespace {
 
-using report::html_text;
+using namespace report;
 
 constexpr const char* kCertificateStyle = R"(
 .line{fill:none;stroke:var(--accent);stroke-width:2}.dot{fill:var(--accent)}
@@ -30,17 +31,9 @@ std::string name_of_model(const CertifyRequest& request) {
                                    : request.reference + ", linears in floating point";
 }
 
-std::string list_items(const std::vector<std::string>& sentences) {
-  std::string items;
-  for (const std::string& sentence : sentences) {
-    items += fmt::format("<li>{}</li>", html_text(sentence));
-  }
-  return items;
-}
-
 std::string verdict_box(const Certificate& certificate) {
   const char* const verdict = certificate.passed ? "pass" : "fail";
-  std::string items = list_items(certificate.reasons) + list_items(certificate.warnings);
+  std::string items = html_items(certificate.reasons) + html_items(certificate.warnings);
   if (!items.empty()) items = "<ul>" + items + "</ul>";
   return fmt::format(R"(<div class="verdict {}"><strong>{}</strong>{}</div>)", verdict,
                      certificate.passed ? "PASS" : "FAIL", items);
@@ -48,12 +41,8 @@ std::string verdict_box(const Certificate& certificate) {
 
 std::string cells(const Statistic& statistic, int decimals) {
   if (statistic.count == 0) return "<td>equal or undefined</td><td>–</td><td>–</td>";
-  const std::string interval =
-      std::isfinite(statistic.low)
-          ? fmt::format("{:.{}f} to {:.{}f}", statistic.low, decimals, statistic.high, decimals)
-          : "–";
   return fmt::format("<td>{:.{}f}</td><td>{}</td><td>{:.{}f}</td>", statistic.mean, decimals,
-                     interval, statistic.median, decimals);
+                     interval_of(statistic, decimals, "–"), statistic.median, decimals);
 }
 
 std::string error_table(const Certificate& certificate) {
@@ -64,25 +53,97 @@ std::string error_table(const Certificate& certificate) {
     return fmt::format(R"(<tr><th scope="row">{}</th>{}<td>{}</td></tr>)", name,
                        cells(statistic, decimals), least);
   };
-  std::string table =
-      R"(<div class="scroll"><table><thead><tr><th scope="col">measure</th>)"
-      R"(<th scope="col">mean</th><th scope="col">95 % interval</th><th scope="col">median</th>)"
-      R"(<th scope="col">required</th></tr></thead><tbody>)";
-  table += row("PSNR of the pictures, dB", certificate.judged_psnr_db, 2,
-               fmt::format("at least {}", request.min_psnr_db));
-  table += row("SSIM of the pictures", report.ssim, 4, "");
-  table += row("SNR of the first velocity, dB", report.first_velocity.snr_db, 2,
-               fmt::format("at least {}", request.min_snr_db));
-  table += row("SNR of the final latents, dB", report.steps.back().snr_db, 2, "");
-  table += row("cosine of the final latents", report.steps.back().cosine, 6, "");
-  return table + "</tbody></table></div>";
+  std::string rows;
+  rows += row("PSNR of the pictures, dB", certificate.judged_psnr_db, 2,
+              fmt::format("at least {}", request.min_psnr_db));
+  rows += row("SSIM of the pictures", report.ssim, 4, "");
+  rows += row("SNR of the first velocity, dB", report.first_velocity.snr_db, 2,
+              fmt::format("at least {}", request.min_snr_db));
+  rows += row("SNR of the final latents, dB", report.steps.back().snr_db, 2, "");
+  rows += row("cosine of the final latents", report.steps.back().cosine, 6, "");
+  return html_table({"measure", "mean", "95 % interval", "median", "required"}, rows);
+}
+
+constexpr double kPlotWidth = 640, kPlotHeight = 240, kPlotLeft = 48, kPlotRight = 12,
+                 kPlotTop = 12, kPlotBottom = 40;
+
+// From decibels and steps to places.
+struct Axes {
+  double low = 0, high = 0;
+  size_t steps = 0;
+
+  double x(size_t step) const {
+    const double inside = kPlotWidth - kPlotLeft - kPlotRight;
+    return steps < 2
+               ? kPlotLeft + inside / 2
+               : kPlotLeft + inside * static_cast<double>(step) / static_cast<double>(steps - 1);
+  }
+  double y(double decibels) const {
+    const double inside = kPlotHeight - kPlotTop - kPlotBottom;
+    return kPlotTop + inside * (high - decibels) / (high - low);
+  }
+};
+
+bool has_interval(const Statistic& statistic) { return std::isfinite(statistic.low); }
+
+std::string point(double x, double y) { return fmt::format("{:.1f},{:.1f} ", x, y); }
+
+// SNR after each step as an inline picture; empty where nothing can be drawn.
+std::string snr_plot(const CompareReport& report) {
+  Axes axes{.low = 1e9, .high = -1e9, .steps = report.steps.size()};
+  for (const DifferenceStatistics& step : report.steps) {
+    const Statistic& snr = step.snr_db;
+    if (snr.count == 0) return "";
+    axes.low = std::min(axes.low, has_interval(snr) ? snr.low : snr.mean);
+    axes.high = std::max(axes.high, has_interval(snr) ? snr.high : snr.mean);
+  }
+  if (report.steps.empty()) return "";
+  constexpr double kGrid = 5;  // decibels
+  axes.low = kGrid * std::floor((axes.low - 1) / kGrid);
+  axes.high = kGrid * std::ceil((axes.high + 1) / kGrid);
+  std::string svg = svg_begin(
+      kPlotWidth, kPlotHeight,
+      fmt::format("SNR of the latents after each step, from {:.1f} dB after the first to {:.1f} dB "
+                  "after the last",
+                  report.steps.front().snr_db.mean, report.steps.back().snr_db.mean));
+  const double every = kGrid * std::ceil((axes.high - axes.low) / kGrid / 6);
+  for (double value = axes.low; value <= axes.high + 0.1; value += every) {
+    svg += fmt::format(R"(<line class="grid" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>)"
+                       R"(<text class="tick" x="{}" y="{:.1f}" text-anchor="end">{:.0f}</text>)",
+                       kPlotLeft, kPlotWidth - kPlotRight, axes.y(value), axes.y(value),
+                       kPlotLeft - 8, axes.y(value) + 4, value);
+  }
+  const size_t label_every = (axes.steps + 11) / 12;
+  for (size_t i = 0; i < axes.steps; i += label_every) {
+    svg += fmt::format(R"(<text class="tick" x="{:.1f}" y="{}" text-anchor="middle">{}</text>)",
+                       axes.x(i), kPlotHeight - kPlotBottom + 18, i + 1);
+  }
+  svg += fmt::format(R"(<text class="tick" x="{}" y="{}" text-anchor="middle">step</text>)",
+                     (kPlotLeft + kPlotWidth - kPlotRight) / 2, kPlotHeight - 4);
+  std::string line, upper, lower;
+  for (size_t i = 0; i < axes.steps; ++i) {
+    const Statistic& snr = report.steps[i].snr_db;
+    line += point(axes.x(i), axes.y(snr.mean));
+    if (!has_interval(snr)) continue;
+    upper += point(axes.x(i), axes.y(snr.high));
+    lower.insert(0, point(axes.x(i), axes.y(snr.low)));
+  }
+  if (!upper.empty()) svg += fmt::format(R"(<polygon class="band" points="{}"/>)", upper + lower);
+  svg += fmt::format(R"(<polyline class="line" points="{}"/>)", line);
+  for (size_t i = 0; i < axes.steps; ++i) {
+    const Statistic& snr = report.steps[i].snr_db;
+    svg += fmt::format(R"(<circle class="dot" cx="{:.1f}" cy="{:.1f}" r="3">)"
+                       "<title>step {}: {:.2f} dB</title></circle>",
+                       axes.x(i), axes.y(snr.mean), i + 1, snr.mean);
+  }
+  return svg + "</svg>";
 }
 
 std::string figure(const std::vector<uint8_t>& png, const std::string& what,
                    const std::string& where) {
   return fmt::format(R"(<figure><img src="{}" alt="{}: {}"><figcaption>{}</figcaption></figure>)",
-                     report::png_uri(std::as_bytes(std::span(png))), html_text(what),
-                     html_text(where), html_text(what));
+                     png_uri(std::as_bytes(std::span(png))), html_text(what), html_text(where),
+                     html_text(what));
 }
 
 std::string picture_rows(const Certificate& certificate) {
@@ -113,11 +174,8 @@ std::string kernel_table(const char* title, const RenderReport& report) {
         fmt::format("<tr><td>{}</td><td>{}</td><td><code>{}</code></td></tr>", html_text(use.layer),
                     html_text(use.path), use.kernel.empty() ? "–" : html_text(use.kernel));
   }
-  return fmt::format(
-      R"(<details><summary>{}: {}</summary><div class="scroll"><table><thead><tr>)"
-      R"(<th scope="col">layer</th><th scope="col">path</th><th scope="col">kernel</th></tr>)"
-      "</thead><tbody>{}</tbody></table></div></details>",
-      title, html_text(report.device), rows);
+  return fmt::format("<details><summary>{}: {}</summary>{}</details>", title,
+                     html_text(report.device), html_table({"layer", "path", "kernel"}, rows));
 }
 
 std::string file_table(const Certificate& certificate) {
@@ -132,10 +190,7 @@ std::string file_table(const Certificate& certificate) {
   };
   add("checkpoint", certificate.files);
   add("reference", certificate.reference_files);
-  return R"(<div class="scroll"><table><thead><tr><th scope="col">of</th><th scope="col">file</th>)"
-         R"(<th scope="col">SHA-256</th><th scope="col">of the tensors alone</th></tr></thead>)"
-         "<tbody>" +
-         rows + "</tbody></table></div>";
+  return html_table({"of", "file", "SHA-256", "of the tensors alone"}, rows);
 }
 
 std::string caption_details(const CompareReport& report) {
@@ -153,10 +208,9 @@ std::string certificate_page(const Certificate& certificate) try {
   const CertifyRequest& request = certificate.request;
   const CompareReport& report = certificate.report;
   const auto row = [](const char* name, const std::string& value) {
-    return fmt::format(R"(<tr><th scope="row">{}</th><td>{}</td></tr>)", name, html_text(value));
+    return html_row(name, html_text(value));
   };
-  std::string page =
-      report::page_head("Fidelity certificate: " + request.model.model, kCertificateStyle);
+  std::string page = page_head("Fidelity certificate: " + request.model.model, kCertificateStyle);
   page += fmt::format("<main><h1>Fidelity certificate</h1><p class=\"dim\"><code>{}</code></p>{}",
                       html_text(request.model.model), verdict_box(certificate));
   page += "<h2>Errors</h2>" + error_table(certificate);
@@ -165,7 +219,7 @@ std::string certificate_page(const Certificate& certificate) try {
       "neither nearly one colour nor a card of text. Intervals are for the mean, by bootstrap "
       "over captions (2000 resamples).</p>",
       report.images.size(), report.captions.size(), certificate.judged_pictures);
-  if (const std::string plot = report::snr_plot(report); !plot.empty()) {
+  if (const std::string plot = snr_plot(report); !plot.empty()) {
     page += "<h2>SNR of the latents after each step, dB</h2>" + plot;
   }
   page += "<h2>Pictures</h2>" + picture_rows(certificate);

@@ -1,6 +1,4 @@
 // How far apart two models are.
-#include "report/compare.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,45 +6,30 @@
 
 #include "formats/boundary.h"
 #include "octet/tools/report.h"
-#include "report/render.h"
+#include "report/nested.h"
 #include "report/text.h"
 
 namespace octet {
-namespace report {
+
+using namespace report;
+
+OCTET_JSON(Difference, cosine, relative_rmse, snr_db, max_abs)
+OCTET_JSON(DifferenceStatistics, cosine, relative_rmse, snr_db, max_abs)
+
+void to_json(Json& json, const Statistic& statistic) {
+  const bool has_interval = std::isfinite(statistic.low);
+  json = joined(
+      {OCTET_FIELDS(statistic, mean, median),
+       field("interval", has_interval ? Json({statistic.low, statistic.high}) : Json(nullptr)),
+       OCTET_FIELDS(statistic, standard_error, count)});
+}
+
+static void to_json(Json& json, const TextDifference& text) {
+  json = nullptr;
+  if (text.tokens > 0) json = OCTET_FIELDS(text, tokens, mean_cosine, worst_cosine, max_abs);
+}
+
 namespace {
-
-Json difference_json(const Difference& difference) {
-  return {{"cosine", difference.cosine},
-          {"relative_rmse", finite(difference.relative_rmse)},
-          {"snr_db", finite(difference.snr_db)},
-          {"max_abs", difference.max_abs}};
-}
-
-Json statistics_json(const DifferenceStatistics& statistics) {
-  return {{"cosine", report::json_of(statistics.cosine)},
-          {"relative_rmse", report::json_of(statistics.relative_rmse)},
-          {"snr_db", report::json_of(statistics.snr_db)},
-          {"max_abs", report::json_of(statistics.max_abs)}};
-}
-
-Json json_of(const ComparedImage& image, const CompareReport& report, bool seeded) {
-  return {{"caption", report.captions[image.caption].name},
-          {"seed", seeded ? Json(image.seed) : Json(nullptr)},
-          {"look_a", word_of(image.look_a)},
-          {"look_b", word_of(image.look_b)},
-          {"first_velocity", difference_json(image.first_velocity)},
-          {"steps", list_of(image.steps, difference_json)},
-          {"psnr_db", finite(image.psnr_db)},
-          {"ssim", finite(image.ssim)}};
-}
-
-Json json_of(const TextDifference& text) {
-  if (text.tokens == 0) return nullptr;
-  return {{"tokens", text.tokens},
-          {"mean_cosine", text.mean_cosine},
-          {"worst_cosine", text.worst_cosine},
-          {"max_abs", text.max_abs}};
-}
 
 // Equal in every bit: latents, and so pixels.
 bool is_equal(const CompareReport& report) {
@@ -58,52 +41,31 @@ bool is_equal(const CompareReport& report) {
 
 }  // namespace
 
-Json json_of(const Statistic& statistic) {
-  const bool has_interval = std::isfinite(statistic.low);
-  return {{"mean", finite(statistic.mean)},
-          {"median", finite(statistic.median)},
-          {"interval", has_interval ? Json({statistic.low, statistic.high}) : Json(nullptr)},
-          {"standard_error", finite(statistic.standard_error)},
-          {"count", statistic.count}};
-}
-
-Json json_of(const CompareReport& report) {
+void to_json(Json& json, const CompareReport& report) {
   auto captions = Json::array();
   for (size_t i = 0; i < report.captions.size(); ++i) {
     captions.push_back({{"name", report.captions[i].name},
                         {"caption", report.prompts[i]},
-                        {"text", json_of(report.texts[i])}});
+                        {"text", report.texts[i]}});
   }
   auto images = Json::array();
   for (const ComparedImage& image : report.images) {
-    images.push_back(json_of(image, report, report.seeded));
+    images.push_back(
+        joined({field("caption", report.captions[image.caption].name),
+                field("seed", report.seeded ? Json(image.seed) : Json(nullptr)),
+                OCTET_FIELDS(image, look_a, look_b, first_velocity, steps, psnr_db, ssim)}));
   }
-  return {{"tokens", report.tokens},
-          {"channels", report.channels},
-          {"equal", is_equal(report)},
-          {"first_velocity", statistics_json(report.first_velocity)},
-          {"steps", list_of(report.steps, statistics_json)},
-          {"psnr_db", json_of(report.psnr_db)},
-          {"ssim", json_of(report.ssim)},
-          {"captions", captions},
-          {"images", images}};
+  json = joined({OCTET_FIELDS(report, tokens, channels), field("equal", is_equal(report)),
+                 OCTET_FIELDS(report, first_velocity, steps, psnr_db, ssim),
+                 field("captions", captions), field("images", images)});
 }
-
-}  // namespace report
 
 namespace {
 
-using namespace report;
-
 Json side_json(const ModelOptions& side, const std::vector<std::string>& loras,
                const RenderReport& report) {
-  Json json = {{"model", side.model},
-               {"linears", word_of(side.linears)},
-               {"text_encoder_linears", word_of(side.text_encoder_linears)},
-               {"dtype", word_of(side.activations)},
-               {"loras", loras}};
-  json.update(report::json_of(report));
-  return json;
+  return joined({OCTET_FIELDS(side, model, linears, text_encoder_linears),
+                 field("dtype", side.activations), field("loras", loras), report});
 }
 
 // "± 0.02"; with several captions intervals say more.
@@ -121,11 +83,6 @@ std::string mean_decibels(const Statistic& statistic, bool equal) {
 std::string mean_of(const Statistic& statistic, int decimals) {
   if (statistic.count == 0) return "-";
   return with_error(fmt::format("{:.{}f}", statistic.mean, decimals), statistic);
-}
-
-std::string interval_of(const Statistic& statistic, int decimals) {
-  if (!std::isfinite(statistic.low)) return "-";
-  return fmt::format("{:.{}f} to {:.{}f}", statistic.low, decimals, statistic.high, decimals);
 }
 
 std::string median_of(const Statistic& statistic, int decimals) {
@@ -213,7 +170,7 @@ std::string to_json(const Comparison& comparison) try {
   if (report.captions.size() > 1) json["caption"] = nullptr;
   json["a"] = side_json(request.a, comparison.loras_a, report.a);
   json["b"] = side_json(request.b, comparison.loras_b, report.b);
-  json.update(report::json_of(report));
+  json.update(Json(report));
   json["pictures"] = comparison.pictures;
   return document("octet.compare/1", json);
 } catch (...) {

@@ -7,10 +7,12 @@
 
 #include "base/error.h"
 #include "formats/boundary.h"
-#include "report/html.h"
+#include "report/page.h"
 
 namespace octet {
 namespace {
+
+using report::html_text, report::svg_text;
 
 constexpr double kCellWidth = 52, kCellHeight = 26, kGroupGap = 14, kHeatMargin = 16;
 constexpr double kTitleHeight = 54, kHeadHeight = 44, kLegendHeight = 36,
@@ -30,12 +32,6 @@ text{font:12px system-ui,sans-serif;fill:#1c2430}
 .heat-frame{stroke:#e6e8eb}}
 </style>)";
 
-std::string heat_text(double x, double y, const char* anchor, const std::string& text,
-                      const char* kind) {
-  return fmt::format(R"(<text class="{}" x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>)", kind,
-                     x, y, anchor, report::html_text(text));
-}
-
 std::string heat_box(double x, double y, const char* kind, double opacity) {
   return fmt::format(
       R"(<rect class="{}" x="{:.1f}" y="{:.1f}" width="{}" height="{}" rx="3" opacity="{:.2f}"/>)",
@@ -45,18 +41,18 @@ std::string heat_box(double x, double y, const char* kind, double opacity) {
 std::string heat_cell(const HeatCell& cell, double x, double y) {
   if (!(cell.ratio > 0)) {
     return heat_box(x, y, "heat-none", 0.5) +
-           heat_text(x + kCellWidth / 2 - 1, y + 16, "middle", "–", "heat-dim");
+           svg_text(x + kCellWidth / 2 - 1, y + 16, "middle", "–", "heat-dim");
   }
   constexpr double kStrongest = 0.75;
   const double doublings = std::log2(cell.ratio);  // twice as fast has the full colour
   const double strength = kStrongest * std::min(1.0, std::abs(doublings));
   std::string svg = "<g>";
-  if (!cell.note.empty()) svg += "<title>" + report::html_text(cell.note) + "</title>";
+  if (!cell.note.empty()) svg += "<title>" + html_text(cell.note) + "</title>";
   svg += heat_box(x, y, "heat-none", 1);
   svg += heat_box(x, y, doublings >= 0 ? "heat-fast" : "heat-slow", strength);
   if (cell.best) svg += heat_box(x, y, "heat-frame", 1);
-  svg += heat_text(x + kCellWidth / 2 - 1, y + 16, "middle", fmt::format("{:.2f}", cell.ratio),
-                   cell.best ? "heat-best" : "");
+  svg += svg_text(x + kCellWidth / 2 - 1, y + 16, "middle", fmt::format("{:.2f}", cell.ratio),
+                  cell.best ? "heat-best" : "");
   return svg + "</g>";
 }
 
@@ -83,17 +79,16 @@ std::string heat_map_svg(const HeatMap& map) try {
       R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {:.0f} {:.0f}" width="{:.0f}" )"
       R"(height="{:.0f}" role="img" aria-label="{}: {}">{})"
       R"(<rect class="heat-paper" width="100%" height="100%"/>)",
-      width, height, width, height, report::html_text(map.title), report::html_text(map.subtitle),
-      kHeatStyle);
-  svg += heat_text(kHeatMargin, 24, "start", map.title, "heat-title");
-  svg += heat_text(kHeatMargin, 43, "start", map.subtitle, "heat-dim");
+      width, height, width, height, html_text(map.title), html_text(map.subtitle), kHeatStyle);
+  svg += svg_text(kHeatMargin, 24, "start", map.title, "heat-title");
+  svg += svg_text(kHeatMargin, 43, "start", map.subtitle, "heat-dim");
   double x = left;
   std::vector<double> places;
   for (const HeatMap::Group& group : map.groups) {
     const double middle = x + kCellWidth * static_cast<double>(group.columns.size()) / 2;
-    svg += heat_text(middle, kTitleHeight + 16, "middle", group.name, "");
+    svg += svg_text(middle, kTitleHeight + 16, "middle", group.name, "");
     for (const std::string& column : group.columns) {
-      svg += heat_text(x + kCellWidth / 2 - 1, kTitleHeight + 35, "middle", column, "heat-dim");
+      svg += svg_text(x + kCellWidth / 2 - 1, kTitleHeight + 35, "middle", column, "heat-dim");
       places.push_back(x);
       x += kCellWidth;
     }
@@ -101,13 +96,13 @@ std::string heat_map_svg(const HeatMap& map) try {
   }
   double y = top;
   for (const HeatMap::Row& row : map.rows) {
-    svg += heat_text(left - 10, y + 16, "end", row.name, "");
+    svg += svg_text(left - 10, y + 16, "end", row.name, "");
     for (size_t i = 0; i < row.cells.size(); ++i) svg += heat_cell(row.cells[i], places[i], y);
     svg += "\n";
     y += kCellHeight;
   }
-  svg += heat_text(kHeatMargin, bottom + 22, "start",
-                   "Green is faster, red slower; the fastest is framed.", "heat-dim");
+  svg += svg_text(kHeatMargin, bottom + 22, "start",
+                  "Green is faster, red slower; the fastest is framed.", "heat-dim");
   return svg + "</svg>\n";
 } catch (...) {
   rethrow_as_error();

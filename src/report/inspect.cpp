@@ -3,10 +3,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
-#include <map>
+#include <tuple>
+#include <utility>
 
 #include "formats/boundary.h"
 #include "octet/tools/report.h"
@@ -14,63 +14,29 @@
 #include "report/text.h"
 
 namespace octet {
-namespace {
 
 using namespace report;
 
-Json json_of(const TensorSummary& tensor) {
-  return {{"name", tensor.name},
-          {"dtype", tensor.dtype},
-          {"shape", tensor.shape},
-          {"bytes", tensor.bytes},
-          {"file", tensor.file}};
-}
+OCTET_JSON(TensorSummary, name, dtype, shape, bytes, file)
 
-Json json_of(const CheckpointSummary& summary) {
-  Json dtypes = Json::object();
+static void to_json(Json& json, const CheckpointSummary& summary) {
+  json = OCTET_FIELDS(summary, path, files, metadata, tensors, total_bytes, parameters);
+  json["dtypes"] = Json::object();
   for (const auto& [name, dtype] : summary.dtypes) {
-    dtypes[name] = {{"tensors", dtype.tensors}, {"bytes", dtype.bytes}};
+    json["dtypes"][name] = OCTET_FIELDS(dtype, tensors, bytes);
   }
-  return {{"path", summary.path},
-          {"files", summary.files},
-          {"metadata", summary.metadata},
-          {"tensors", list_of(summary.tensors, json_of)},
-          {"total_bytes", summary.total_bytes},
-          {"parameters", summary.parameters},
-          {"dtypes", dtypes}};
 }
 
-Json json_of(const StoredLinear& linear) {
-  return {{"name", linear.name},
-          {"layer", linear.layer},
-          {"dialect", linear.dialect},
-          {"format", linear.format},
-          {"n", linear.n},
-          {"k", linear.k},
-          {"runs", linear.runs},
-          {"file_bytes", linear.file_bytes},
-          {"memory_bytes", linear.memory_bytes}};
+OCTET_JSON(StoredLinear, name, layer, dialect, format, n, k, runs, file_bytes, memory_bytes)
+OCTET_JSON(ModelPart, part, path, dialect, file_bytes, memory_bytes, linears)
+
+static void to_json(Json& json, const CertificateStamp& stamp) {
+  json =
+      joined({OCTET_FIELDS(stamp, file, digest, date, verdict, psnr_db, snr_db, weights_unchanged),
+              OCTET_KNOWN_FIELDS(stamp, problem)});
 }
 
-Json json_of(const ModelPart& part) {
-  return {{"part", part.part},
-          {"path", part.path},
-          {"dialect", part.dialect},
-          {"file_bytes", part.file_bytes},
-          {"memory_bytes", part.memory_bytes},
-          {"linears", list_of(part.linears, json_of)}};
-}
-
-Json json_of(const CertificateStamp& stamp) {
-  return {{"file", stamp.file},
-          {"digest", stamp.digest},
-          {"date", stamp.date},
-          {"verdict", stamp.verdict},
-          {"psnr_db", finite(stamp.psnr_db)},
-          {"snr_db", finite(stamp.snr_db)},
-          {"weights_unchanged", stamp.weights_unchanged},
-          {"problem", known(stamp.problem)}};
-}
+namespace {
 
 // For the table: a stranger chose the text and its length. JSON has all of it.
 std::string shortened(const std::string& text) {
@@ -118,26 +84,22 @@ std::string tensors_text(const CheckpointSummary& summary, bool quiet) {
 
 // Linears of one class that are stored and run alike are one row, unless each is wanted.
 std::string stored_linears(const ModelPart& part, bool each) {
-  struct Group {
-    size_t count = 0;
-    uint64_t file_bytes = 0, memory_bytes = 0;
-  };
-  std::vector<std::array<std::string, 3>> order;
-  std::map<std::array<std::string, 3>, Group> groups;
+  std::vector<std::pair<StoredLinear, size_t>> groups;  // and how many each stands for
   for (const StoredLinear& linear : part.linears) {
-    const std::array<std::string, 3> key = {each ? shortened(linear.name) : linear.layer,
-                                            linear.format, linear.runs};
-    if (!groups.contains(key)) order.push_back(key);
-    Group& group = groups[key];
-    ++group.count;
-    group.file_bytes += linear.file_bytes;
-    group.memory_bytes += linear.memory_bytes;
+    std::pair<StoredLinear, size_t> one = {linear, 1};
+    one.first.layer = each ? shortened(linear.name) : linear.layer;
+    auto* const same = same_in(groups, one, [](const auto& group) {
+      return std::tie(group.first.layer, group.first.format, group.first.runs);
+    });
+    if (same == nullptr) continue;
+    ++same->second;
+    same->first.file_bytes += linear.file_bytes;
+    same->first.memory_bytes += linear.memory_bytes;
   }
   Table table({"linears", "count", "stored as", "runs in", "file", "memory"}, 1);
-  for (const auto& key : order) {
-    const Group& group = groups[key];
-    table.add({key[0], std::to_string(group.count), key[1], key[2], human_bytes(group.file_bytes),
-               human_bytes(group.memory_bytes)});
+  for (const auto& [group, count] : groups) {
+    table.add({group.layer, std::to_string(count), group.format, group.runs,
+               human_bytes(group.file_bytes), human_bytes(group.memory_bytes)});
   }
   return table.text();
 }
@@ -183,11 +145,11 @@ std::string stamps_text(const std::vector<CertificateStamp>& stamps) {
 
 std::string to_json(const Inspection& inspection) try {
   Json fields = Json::object();
-  if (inspection.checkpoint) fields = json_of(*inspection.checkpoint);
+  if (inspection.checkpoint) fields = *inspection.checkpoint;
   const ModelSummary& model = inspection.model;
-  if (!model.parts.empty()) fields["parts"] = list_of(model.parts, json_of);
+  if (!model.parts.empty()) fields["parts"] = model.parts;
   if (!model.problem.empty()) fields["problem"] = model.problem;
-  if (!inspection.stamps.empty()) fields["certificates"] = list_of(inspection.stamps, json_of);
+  if (!inspection.stamps.empty()) fields["certificates"] = inspection.stamps;
   return document("octet.inspect/1", fields);
 } catch (...) {
   rethrow_as_error();

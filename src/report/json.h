@@ -1,12 +1,13 @@
 // What the JSON documents of results share.
 #pragma once
 
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
 #include "octet/tools/power_use.h"
 #include "octet/tools/steadiness.h"
+#include "octet/words.h"
 
 namespace octet::report {
 
@@ -19,24 +20,48 @@ std::string document(const char* schema, const Json& fields);
 // As text; names of files need not be UTF-8, and JSON must be.
 std::string valid_text(const Json& json, int indent);
 
-// Null for what was not measured or is not known.
-Json known(double value);
+// Null for what was not measured or is not known. What is not finite becomes null by itself.
 Json known(const std::string& text);
-
-// JSON has no infinity and no NaN.
-Json finite(double value);
-
-// Null where nothing reported it.
-Json json_of(const PowerUse& power);
-
-// The two fields of a row of figures.
-void add_steadiness(Json& row, const Steadiness& steadiness);
-
-template <class Entry>
-Json list_of(const std::vector<Entry>& entries, Json (*json_of_each)(const Entry&)) {
-  Json list = Json::array();
-  for (const Entry& entry : entries) list.push_back(json_of_each(entry));
-  return list;
+template <class Number>
+Json known(Number value) {
+  return value > 0 ? Json(value) : Json(nullptr);
 }
 
+Json field(const char* name, const Json& value);  // an object with this one
+
+// The fields of objects as one object, in this order.
+Json joined(std::initializer_list<Json> objects);
+
+// Fields with the names of their members: OCTET_FIELDS(row, m, n) is {"m": row.m, "n": row.n}.
+// OCTET_KNOWN_FIELDS gives known() of each.
+#define OCTET_FIELD(member) {#member, of.member},
+#define OCTET_KNOWN_FIELD(member) {#member, report::known(of.member)},
+#define OCTET_OBJECT(field, value, ...)                                                           \
+  [](const auto& of) {                                                                            \
+    return report::Json::object({NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(field, __VA_ARGS__))}); \
+  }(value)
+#define OCTET_FIELDS(value, ...) OCTET_OBJECT(OCTET_FIELD, value, __VA_ARGS__)
+#define OCTET_KNOWN_FIELDS(value, ...) OCTET_OBJECT(OCTET_KNOWN_FIELD, value, __VA_ARGS__)
+
 }  // namespace octet::report
+
+namespace octet {
+
+// The JSON library finds to_json(json, value) in the namespace of a value, for lists of it as well:
+// so those that one file needs are static there, and not in a nameless namespace. This is one whose
+// fields have the names of all these members.
+#define OCTET_JSON(Type, ...)                                  \
+  static void to_json(report::Json& json, const Type& value) { \
+    json = OCTET_FIELDS(value, __VA_ARGS__);                   \
+  }
+
+// An enum by its word.
+template <class Enum>
+requires requires { Words<Enum>::list; }
+void to_json(report::Json& json, Enum value) { json = word_of(value); }
+
+// Null where nothing reported it.
+void to_json(report::Json& json, const PowerUse& power);
+void to_json(report::Json& json, const Steadiness& steadiness);
+
+}  // namespace octet

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "report/html.h"
+#include <cstdint>
+
+#include "formats/text.h"
 
 namespace octet::report {
 namespace {
@@ -27,6 +29,36 @@ border-radius:.5rem}.tick{font-size:12px;fill:var(--dim)}.grid{stroke:var(--edge
 
 }  // namespace
 
+std::string html_text(std::string_view text) {
+  std::string safe;
+  for (const char c : without_controls(text)) {
+    switch (c) {
+      case '<': safe += "&lt;"; break;
+      case '>': safe += "&gt;"; break;
+      case '&': safe += "&amp;"; break;
+      case '"': safe += "&quot;"; break;
+      case '\'': safe += "&#39;"; break;
+      default: safe += c;
+    }
+  }
+  return safe;
+}
+
+std::string png_uri(std::span<const std::byte> png) {
+  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string uri = "data:image/png;base64,";
+  for (size_t at = 0; at < png.size(); at += 3) {
+    uint32_t bits = 0;
+    for (size_t i = 0; i < 3; ++i) {
+      bits = bits << 8 | (at + i < png.size() ? std::to_integer<uint32_t>(png[at + i]) : 0);
+    }
+    for (size_t i = 0; i < 4; ++i) {
+      uri += at + i <= png.size() ? kDigits[bits >> (18 - 6 * i) & 63] : '=';
+    }
+  }
+  return uri;
+}
+
 std::string page_head(std::string_view title, std::string_view style) {
   return fmt::format(R"(<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
@@ -35,6 +67,50 @@ std::string page_head(std::string_view title, std::string_view style) {
 </style></head><body>
 )",
                      html_text(title), kPageStyle, style);
+}
+
+std::string html_table(const std::vector<std::string>& headings, const std::string& rows) {
+  std::string head;
+  for (const std::string& heading : headings) {
+    const bool is_number = heading.starts_with('#');
+    head += fmt::format(R"(<th scope="col"{}>{}</th>)", is_number ? R"( class="number")" : "",
+                        html_text(heading.substr(is_number ? 1 : 0)));
+  }
+  return fmt::format(
+      R"(<div class="scroll"><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>)",
+      head, rows);
+}
+
+std::string html_row(std::string_view name, const std::string& value) {
+  return fmt::format(R"(<tr><th scope="row">{}</th><td>{}</td></tr>)", name, value);
+}
+
+std::string html_items(const std::vector<std::string>& sentences) {
+  std::string items;
+  for (const std::string& sentence : sentences) {
+    items += fmt::format("<li>{}</li>", html_text(sentence));
+  }
+  return items;
+}
+
+std::string svg_begin(double width, double height, std::string_view label) {
+  return fmt::format(R"(<svg viewBox="0 0 {} {}" role="img" aria-label="{}">)", width, height,
+                     html_text(label));
+}
+
+std::string svg_box(double x, double y, double width, double height, std::string_view kind,
+                    std::string_view title) {
+  const std::string box =
+      fmt::format(R"(<rect class="{}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}")", kind,
+                  x, y, width, height);
+  if (title.empty()) return box + "/>";
+  return fmt::format("{}><title>{}</title></rect>", box, html_text(title));
+}
+
+std::string svg_text(double x, double y, std::string_view anchor, std::string_view text,
+                     std::string_view kind) {
+  return fmt::format(R"(<text class="{}" x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>)", kind,
+                     x, y, anchor, html_text(text));
 }
 
 }  // namespace octet::report

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <utility>
+#include <cstddef>
 
 #include "formats/boundary.h"
 #include "octet/tools/report.h"
@@ -20,104 +20,72 @@ constexpr const char* kPredicted =
 
 // A figure of the public headers by the name of its way.
 template <class Entry>
-using Figures = std::vector<std::pair<const char*, double Entry::*>>;
+struct Figure {
+  const char* way;
+  double Entry::*value;
+};
 
-const Figures<PredictedLinear>& linear_us() {
-  static const Figures<PredictedLinear> figures = {{"int8", &PredictedLinear::int8_us},
-                                                   {"bf16", &PredictedLinear::bf16_us},
-                                                   {"fp8", &PredictedLinear::fp8_us},
-                                                   {"nf4", &PredictedLinear::nf4_us},
-                                                   {"fake", &PredictedLinear::fake_us}};
-  return figures;
-}
+constexpr Figure<PredictedLinear> kLinearUs[] = {{"int8", &PredictedLinear::int8_us},
+                                                 {"bf16", &PredictedLinear::bf16_us},
+                                                 {"fp8", &PredictedLinear::fp8_us},
+                                                 {"nf4", &PredictedLinear::nf4_us},
+                                                 {"fake", &PredictedLinear::fake_us}};
+constexpr Figure<PredictedStep> kStepMs[] = {
+    {"int8", &PredictedStep::int8_ms}, {"int8_attention", &PredictedStep::int8_attention_ms},
+    {"bf16", &PredictedStep::bf16_ms}, {"fp8", &PredictedStep::fp8_ms},
+    {"nf4", &PredictedStep::nf4_ms},   {"fake", &PredictedStep::fake_ms}};
+constexpr Figure<PredictedPicture> kPictureS[] = {{"int8", &PredictedPicture::int8_s},
+                                                  {"bf16", &PredictedPicture::bf16_s},
+                                                  {"fp8", &PredictedPicture::fp8_s},
+                                                  {"nf4", &PredictedPicture::nf4_s},
+                                                  {"fake", &PredictedPicture::fake_s}};
 
-const Figures<PredictedStep>& step_ms() {
-  static const Figures<PredictedStep> figures = {
-      {"int8", &PredictedStep::int8_ms}, {"int8_attention", &PredictedStep::int8_attention_ms},
-      {"bf16", &PredictedStep::bf16_ms}, {"fp8", &PredictedStep::fp8_ms},
-      {"nf4", &PredictedStep::nf4_ms},   {"fake", &PredictedStep::fake_ms}};
-  return figures;
-}
-
-const Figures<PredictedPicture>& picture_s() {
-  static const Figures<PredictedPicture> figures = {{"int8", &PredictedPicture::int8_s},
-                                                    {"bf16", &PredictedPicture::bf16_s},
-                                                    {"fp8", &PredictedPicture::fp8_s},
-                                                    {"nf4", &PredictedPicture::nf4_s},
-                                                    {"fake", &PredictedPicture::fake_s}};
-  return figures;
-}
-
-template <class Entry>
-Json by_way(const Entry& entry, const Figures<Entry>& figures) {
+template <class Entry, size_t count>
+Json by_way(const Entry& entry, const Figure<Entry> (&figures)[count]) {
   Json json = Json::object();
   for (const auto& [way, figure] : figures) json[way] = known(entry.*figure);
   return json;
 }
 
-Json json_of(const PredictedLinear& linear) {
-  return {{"layer", linear.layer},
-          {"pixels", linear.size},
-          {"m", linear.shape.m},
-          {"n", linear.shape.n},
-          {"k", linear.shape.k},
-          {"us", by_way(linear, linear_us())},
-          {"int8_tops", known(linear.int8_tops)},
-          {"bf16_tops", known(linear.bf16_tops)},
-          {"int8_ghz", known(linear.int8_ghz)},
-          {"bf16_ghz", known(linear.bf16_ghz)},
-          {"tile", known(linear.tile)},
-          {"best", linear.best}};
+}  // namespace
+
+static void to_json(Json& json, const PredictedLinear& linear) {
+  json = joined({OCTET_FIELDS(linear, layer), field("pixels", linear.size),
+                 OCTET_FIELDS(linear.shape, m, n, k), field("us", by_way(linear, kLinearUs)),
+                 OCTET_KNOWN_FIELDS(linear, int8_tops, bf16_tops, int8_ghz, bf16_ghz, tile),
+                 OCTET_FIELDS(linear, best)});
 }
 
-Json json_of(const PredictedStep& step) {
-  return {{"pixels", step.size},           {"ms", by_way(step, step_ms())},
-          {"linears_ms", step.linears_ms}, {"attention_ms", step.attention_ms},
-          {"rows_ms", step.rows_ms},       {"best", step.best}};
+static void to_json(Json& json, const PredictedStep& step) {
+  json = joined({field("pixels", step.size), field("ms", by_way(step, kStepMs)),
+                 OCTET_FIELDS(step, linears_ms, attention_ms, rows_ms, best)});
 }
 
-Json json_of(const PredictedPicture& picture) {
-  return {{"pixels", picture.size},
-          {"steps", picture.steps},
-          {"seconds", by_way(picture, picture_s())}};
+static void to_json(Json& json, const PredictedPicture& picture) {
+  json = {
+      {"pixels", picture.size}, {"steps", picture.steps}, {"seconds", by_way(picture, kPictureS)}};
 }
 
-Json json_of(const CardPrediction& card) {
-  return {{"card", card.card},
-          {"name", card.name},
-          {"memory_gib", card.memory_gib},
-          {"kernels", card.kernels},
-          {"fitted_to", card.is_measured},
-          {"estimates", card.estimates},
-          {"linears", list_of(card.linears, json_of)},
-          {"steps", list_of(card.steps, json_of)},
-          {"pictures", list_of(card.pictures, json_of)}};
+static void to_json(Json& json, const CardPrediction& card) {
+  json = joined({OCTET_FIELDS(card, card, name, memory_gib, kernels),
+                 field("fitted_to", card.is_measured),
+                 OCTET_FIELDS(card, estimates, linears, steps, pictures)});
 }
 
-Json json_of(const PredictedMemory& memory) {
-  return {{"way", memory.path},
-          {"pixels", memory.size},
-          {"both_bytes", memory.both_bytes},
-          {"one_bytes", memory.one_bytes},
-          {"fits_both_gb", memory.fits_both},
-          {"fits_one_gb", memory.fits_one}};
+static void to_json(Json& json, const PredictedMemory& memory) {
+  json = joined({field("way", memory.path), field("pixels", memory.size),
+                 OCTET_FIELDS(memory, both_bytes, one_bytes),
+                 field("fits_both_gb", memory.fits_both), field("fits_one_gb", memory.fits_one)});
 }
 
-Json json_of(const PublicFigure& figure) {
-  return {{"what", figure.what},           {"source", figure.source},       {"unit", figure.unit},
-          {"published", figure.published}, {"predicted", figure.predicted}, {"error", figure.error},
-          {"remark", known(figure.remark)}};
+static void to_json(Json& json, const PublicFigure& figure) {
+  json = joined({OCTET_FIELDS(figure, what, source, unit, published, predicted, error),
+                 OCTET_KNOWN_FIELDS(figure, remark)});
 }
 
-Json json_of(const HeldOutFigure& figure) {
-  return {{"what", figure.what},
-          {"unit", figure.unit},
-          {"measured", figure.measured},
-          {"predicted", figure.predicted},
-          {"error", figure.error}};
-}
+OCTET_JSON(HeldOutFigure, what, unit, measured, predicted, error)
 
-std::string signed_percent(double error) { return fmt::format("{:+.1f} %", 100 * error); }
+namespace {
 
 std::string linear_text(const std::vector<CardPrediction>& cards) {
   Table table({"card", "linear", "best", "tile", "m", "n", "k", "INT8 TOPS", "bf16 TOPS", "int8 us",
@@ -134,7 +102,7 @@ std::string linear_text(const std::vector<CardPrediction>& cards) {
                                         std::to_string(linear.shape.k),
                                         short_number(linear.int8_tops),
                                         short_number(linear.bf16_tops)};
-      for (const auto& [way, us] : linear_us()) cells.push_back(short_number(linear.*us));
+      for (const auto& [way, us] : kLinearUs) cells.push_back(short_number(linear.*us));
       table.add(std::move(cells));
     }
   }
@@ -148,7 +116,7 @@ std::string step_text(const std::vector<CardPrediction>& cards) {
   for (const CardPrediction& card : cards) {
     for (const PredictedStep& step : card.steps) {
       std::vector<std::string> cells = {card.card, fmt::format("{} px", step.size), step.best};
-      for (const auto& [way, ms] : step_ms()) cells.push_back(short_number(step.*ms));
+      for (const auto& [way, ms] : kStepMs) cells.push_back(short_number(step.*ms));
       cells.push_back(short_number(step.int8_ms * 20e-3));
       cells.push_back(step.int8_ms > 0 ? fmt::format("{:.2f}x", step.bf16_ms / step.int8_ms) : "-");
       table.add(std::move(cells));
@@ -171,9 +139,7 @@ std::string estimate_text(const std::vector<CardPrediction>& cards) {
 std::string memory_text(const std::vector<PredictedMemory>& memory) {
   Table table({"linears", "size", "both networks", "fits on", "one", "fits on"}, 2);
   const auto cards = [](const std::vector<int>& sizes) {
-    std::string text;
-    for (const int size : sizes) text += fmt::format("{}{}", text.empty() ? "" : " ", size);
-    return text.empty() ? "-" : text + " GB";
+    return sizes.empty() ? "-" : fmt::format("{} GB", fmt::join(sizes, " "));
   };
   for (const PredictedMemory& each : memory) {
     table.add({each.path, fmt::format("{} px", each.size),
@@ -183,39 +149,35 @@ std::string memory_text(const std::vector<PredictedMemory>& memory) {
   return table.text();
 }
 
-std::string public_text(const std::vector<PublicFigure>& figures) {
-  Table table({"published figure", "unit", "published", "predicted", "error"}, 2);
-  for (const PublicFigure& figure : figures) {
-    table.add({figure.what, figure.unit, short_number(figure.published),
-               short_number(figure.predicted), signed_percent(figure.error)});
+// Predicted figures beside those that are known.
+template <class Known>
+std::string figure_table(const char* title, const char* known_as, const std::vector<Known>& figures,
+                         double Known::*value) {
+  Table table({title, "unit", known_as, "predicted", "error"}, 2);
+  for (const Known& figure : figures) {
+    table.add({figure.what, figure.unit, short_number(figure.*value),
+               short_number(figure.predicted), fmt::format("{:+.1f} %", 100 * figure.error)});
   }
   return table.text();
 }
 
 std::string held_out_text(const LeaveOneOut& check) {
-  Table table({"measured, held out", "unit", "measured", "predicted", "error"}, 2);
-  for (const HeldOutFigure& figure : check.figures) {
-    table.add({figure.what, figure.unit, short_number(figure.measured),
-               short_number(figure.predicted), signed_percent(figure.error)});
-  }
-  return fmt::format("\n{}\nWorst: linears {:.1f} %, steps {:.1f} %; mean of linears {:.1f} %.\n",
-                     table.text(), 100 * check.worst_linear, 100 * check.worst_step,
-                     100 * check.mean_linear);
+  return fmt::format(
+      "\n{}\nWorst: linears {:.1f} %, steps {:.1f} %; mean of linears {:.1f} %.\n",
+      figure_table("measured, held out", "measured", check.figures, &HeldOutFigure::measured),
+      100 * check.worst_linear, 100 * check.worst_step, 100 * check.mean_linear);
 }
 
 }  // namespace
 
 std::string to_json(const Prediction& prediction) try {
-  return document("octet.map.predict/1",
-                  {{"version", version()},
-                   {"commit", commit()},
-                   {"predicted", true},
-                   {"text_tokens", prediction.text_tokens},
-                   {"cards", list_of(prediction.cards, json_of)},
-                   {"memory", list_of(prediction.memory, json_of)},
-                   {"public_figures", list_of(prediction.figures, json_of)},
-                   {"held_out", prediction.check ? list_of(prediction.check->figures, json_of)
-                                                 : Json::array()}});
+  return document(
+      "octet.map.predict/1",
+      joined(
+          {field("version", version()), field("commit", commit()), field("predicted", true),
+           OCTET_FIELDS(prediction, text_tokens, cards, memory),
+           field("public_figures", prediction.figures),
+           field("held_out", prediction.check ? Json(prediction.check->figures) : Json::array())}));
 } catch (...) {
   rethrow_as_error();
 }
@@ -226,7 +188,8 @@ std::string to_text(const Prediction& prediction) try {
       "unconditional pass:\n\n{}\n{}\n{}\n{}{}",
       kPredicted, step_text(prediction.cards), prediction.text_tokens,
       linear_text(prediction.cards), estimate_text(prediction.cards),
-      memory_text(prediction.memory), public_text(prediction.figures),
+      memory_text(prediction.memory),
+      figure_table("published figure", "published", prediction.figures, &PublicFigure::published),
       prediction.check ? held_out_text(*prediction.check) : "");
 } catch (...) {
   rethrow_as_error();
@@ -242,7 +205,7 @@ HeatMap heat_map_of(const std::vector<CardPrediction>& cards) try {
     for (const PredictedStep& step : card.steps) {
       const bool is_first = &card == &cards.front();
       if (is_first) map.groups.push_back({fmt::format("{} px", step.size), {}});
-      for (const auto& [way, ms] : step_ms()) {
+      for (const auto& [way, ms] : kStepMs) {
         const std::string name = way;
         if (name == "bf16" || name == "int8_attention") continue;
         if (is_first) map.groups.back().columns.push_back(name);

@@ -7,28 +7,19 @@
 #include "report/text.h"
 
 namespace octet {
-namespace {
 
 using namespace report;
 
-Json json_of(const PulledFile& file) {
-  return {{"path", file.path},
-          {"bytes", file.bytes},
-          {"digest", known(file.digest)},
-          {"fetched", file.fetched}};
+static void to_json(Json& json, const PulledFile& file) {
+  json = joined({OCTET_FIELDS(file, path, bytes), OCTET_KNOWN_FIELDS(file, digest),
+                 OCTET_FIELDS(file, fetched)});
 }
 
-}  // namespace
-
 std::string to_json(const PullReport& report) try {
-  return document("octet.pull/1", {{"repo", report.repo},
-                                   {"revision", report.revision},
-                                   {"commit", known(report.commit)},
-                                   {"folder", report.folder},
-                                   {"total_bytes", report.total_bytes},
-                                   {"fetched_bytes", report.fetched_bytes},
-                                   {"seconds", report.seconds},
-                                   {"files", list_of(report.files, json_of)}});
+  return document(
+      "octet.pull/1",
+      joined({OCTET_FIELDS(report, repo, revision), OCTET_KNOWN_FIELDS(report, commit),
+              OCTET_FIELDS(report, folder, total_bytes, fetched_bytes, seconds, files)}));
 } catch (...) {
   rethrow_as_error();
 }

@@ -8,8 +8,8 @@
 #include "formats/boundary.h"
 #include "octet/tools/report.h"
 #include "octet/version.h"
-#include "report/html.h"
 #include "report/json.h"
+#include "report/page.h"
 #include "report/text.h"
 
 namespace octet {
@@ -51,27 +51,26 @@ Json places_json(const std::vector<ErrorPlace>& list, const char* key) {
   return json;
 }
 
-Json json_of(const QuantizedNetwork& network) {
-  return {{"branch", network.network},
+}  // namespace
+
+static void to_json(Json& json, const QuantizedNetwork& network) {
+  json = {{"branch", network.network},
           {"int8", network.int8},
           {"protected", network.protected_},
           {"kept", network.kept},
           {"protected_modules", network.protected_modules}};
 }
 
-Json json_of(const LinearError& error) {
-  return {{"branch", error.network},
-          {"module", error.module},
-          {"n", error.n},
-          {"k", error.k},
-          {"rowwise", error.rowwise},
-          {"smoothquant", error.smoothquant},
-          {"convrot", error.convrot},
-          {"bf16", error.unquantized},
-          {"protected", error.is_protected},
-          {"worst_rows", places_json(error.worst_rows, "share")},
-          {"worst_columns", places_json(error.worst_columns, "reach")}};
+static void to_json(Json& json, const LinearError& error) {
+  json = joined({field("branch", error.network),
+                 OCTET_FIELDS(error, module, n, k, rowwise, smoothquant, convrot),
+                 {{"bf16", error.unquantized},
+                  {"protected", error.is_protected},
+                  {"worst_rows", places_json(error.worst_rows, "share")},
+                  {"worst_columns", places_json(error.worst_columns, "reach")}}});
 }
+
+namespace {
 
 std::string error_percent(double value) { return fmt::format("{:.2f} %", 100 * value); }
 
@@ -138,17 +137,11 @@ std::string linear_title(const QuantizeReport& report, const LinearError& error)
 }
 
 std::string to_json(const QuantizeReport& report) try {
-  Json fields = {{"device", report.device},
-                 {"recipe", to_string(report.recipe)},
-                 {"activations", report.activations},
-                 {"files", report.files},
-                 {"source_bytes", report.source_bytes},
-                 {"output_bytes", report.output_bytes},
-                 {"resumed_tensors", report.resumed_tensors},
-                 {"verified", report.verified},
-                 {"seconds", report.seconds}};
-  if (!report.networks.empty()) fields["branches"] = list_of(report.networks, json_of);
-  fields["errors"] = list_of(report.errors, json_of);
+  Json fields = joined({OCTET_FIELDS(report, device), field("recipe", to_string(report.recipe)),
+                        OCTET_FIELDS(report, activations, files, source_bytes, output_bytes,
+                                     resumed_tensors, verified, seconds)});
+  if (!report.networks.empty()) fields["branches"] = report.networks;
+  fields["errors"] = report.errors;
   return document("octet.quantize/1", fields);
 } catch (...) {
   rethrow_as_error();

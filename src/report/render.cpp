@@ -1,62 +1,42 @@
-// What ran while pictures were made; reports of several pictures as one.
-#include "report/render.h"
-
+// What ran while pictures were made, reports of several pictures as one, and the plan of an engine.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "formats/boundary.h"
+#include "octet/engine.h"
 #include "octet/tools/report.h"
 #include "octet/version.h"
+#include "report/nested.h"
 #include "report/text.h"
 
 namespace octet {
-namespace report {
-namespace {
 
-Json use_json(const KernelUse& use) {
-  return {{"layer", use.layer},       {"path", use.path}, {"kernel", known(use.kernel)},
-          {"launches", use.launches}, {"us", use.us},     {"tops", known(use.tops)}};
+using namespace report;
+
+static void to_json(Json& json, const KernelUse& use) {
+  json = joined({OCTET_FIELDS(use, layer, path), OCTET_KNOWN_FIELDS(use, kernel),
+                 OCTET_FIELDS(use, launches, us), OCTET_KNOWN_FIELDS(use, tops)});
 }
 
-Json branch_json(const BranchUse& use) {
-  return {
-      {"name", use.name}, {"network", use.network}, {"steps", use.steps}, {"seconds", use.seconds}};
+OCTET_JSON(BranchUse, name, network, steps, seconds)
+OCTET_JSON(OpShare, op, calls, us)
+
+void to_json(Json& json, const LinearCount& linears) {
+  json = joined({OCTET_FIELDS(linears, int8), field("protected", linears.protected_),
+                 OCTET_FIELDS(linears, kept, floating, fake)});
 }
 
-Json op_json(const OpShare& share) {
-  return {{"op", share.op}, {"calls", share.calls}, {"us", share.us}};
+void to_json(Json& json, const RenderReport& report) {
+  json =
+      joined({OCTET_FIELDS(report, device, text_tokens, steps, checkpoint, text_s, load_s,
+                           denoise_s, decode_s, peak_bytes),
+              field("linears_ran", report.linears), field("text_linears_ran", report.text_linears),
+              OCTET_FIELDS(report, recorded_steps, branches, kernels, ops)});
 }
 
-}  // namespace
-
-Json json_of(const LinearCount& linears) {
-  return {{"int8", linears.int8},
-          {"protected", linears.protected_},
-          {"kept", linears.kept},
-          {"floating", linears.floating},
-          {"fake", linears.fake}};
-}
-
-Json json_of(const RenderReport& report) {
-  return {{"device", report.device},
-          {"text_tokens", report.text_tokens},
-          {"steps", report.steps},
-          {"checkpoint", report.checkpoint},
-          {"text_s", report.text_s},
-          {"load_s", report.load_s},
-          {"denoise_s", report.denoise_s},
-          {"decode_s", report.decode_s},
-          {"peak_bytes", report.peak_bytes},
-          {"linears_ran", json_of(report.linears)},
-          {"text_linears_ran", json_of(report.text_linears)},
-          {"recorded_steps", report.recorded_steps},
-          {"branches", list_of(report.branches, branch_json)},
-          {"kernels", list_of(report.kernels, use_json)},
-          {"ops", list_of(report.ops, op_json)}};
-}
-
-Json json_of(const GenerateRequest& request, const RenderReport& report) {
+Json report::json_of(const GenerateRequest& request, const RenderReport& report) {
   const PictureRequest& picture = request.picture;
   const bool made = report.width > 0;  // else what was asked for is all that is known
   const PictureSize size = made ? PictureSize{report.width, report.height} : picture.size;
@@ -73,20 +53,14 @@ Json json_of(const GenerateRequest& request, const RenderReport& report) {
           {"noise", known(picture.noise_name)}};
 }
 
-}  // namespace report
-
 namespace {
 
-using namespace report;
-
 void add_kernel(std::vector<KernelUse>& kernels, const KernelUse& use) {
-  const auto same = std::find_if(kernels.begin(), kernels.end(), [&](const KernelUse& each) {
-    return each.layer == use.layer && each.path == use.path && each.kernel == use.kernel;
-  });
-  if (same == kernels.end()) {
-    kernels.push_back(use);
-    return;
-  }
+  const auto key = [](const KernelUse& each) {
+    return std::tie(each.layer, each.path, each.kernel);
+  };
+  KernelUse* const same = same_in(kernels, use, key);
+  if (same == nullptr) return;
   const double operations = same->tops * same->us + use.tops * use.us;
   same->launches += use.launches;
   same->us += use.us;
@@ -94,62 +68,40 @@ void add_kernel(std::vector<KernelUse>& kernels, const KernelUse& use) {
 }
 
 void add_op(std::vector<OpShare>& ops, const OpShare& share) {
-  const auto same = std::find_if(ops.begin(), ops.end(),
-                                 [&](const OpShare& each) { return each.op == share.op; });
-  if (same == ops.end()) {
-    ops.push_back(share);
-    return;
-  }
+  OpShare* const same = same_in(ops, share, &OpShare::op);
+  if (same == nullptr) return;
   same->calls += share.calls;
   same->us += share.us;
 }
 
 void add_branch(std::vector<BranchUse>& branches, const BranchUse& use) {
-  const auto same = std::find_if(branches.begin(), branches.end(),
-                                 [&](const BranchUse& each) { return each.name == use.name; });
-  if (same == branches.end()) {
-    branches.push_back(use);
-    return;
-  }
+  BranchUse* const same = same_in(branches, use, &BranchUse::name);
+  if (same == nullptr) return;
   same->steps += use.steps;
   same->seconds += use.seconds;
 }
 
 RenderReport total_of(const std::vector<RenderedCaption>& results) {
-  RenderReport total;
-  bool is_first = true;
+  std::optional<RenderReport> total;
   for (const RenderedCaption& result : results) {
-    if (!result.report) continue;
-    if (is_first) {
-      total = *result.report;
-    } else {
-      add_report(total, *result.report);
-    }
-    is_first = false;
+    if (total && result.report) add_report(*total, *result.report);
+    if (!total) total = result.report;
   }
-  return total;
+  return total.value_or(RenderReport());
 }
 
 Json caption_json(const RenderedCaption& result, bool seeded) {
-  auto looks = Json::array();
-  for (const PictureLook look : result.looks) looks.push_back(word_of(look));
-  Json json = {{"name", result.name},
-               {"caption", nullptr},
-               {"pictures", result.pictures},
-               {"seeds", seeded ? Json(result.seeds) : Json(nullptr)},
-               {"looks", looks},
-               {"error", known(result.error)}};
-  if (result.report) json["caption"] = result.report->caption;
-  const auto add = [&](const char* field, auto RenderReport::*value) {
-    json[field] = result.report ? Json(*result.report.*value) : Json(nullptr);
-  };
-  add("text_tokens", &RenderReport::text_tokens);
-  add("text_cached", &RenderReport::text_cached);
-  add("text_s", &RenderReport::text_s);
-  add("load_s", &RenderReport::load_s);
-  add("denoise_s", &RenderReport::denoise_s);
-  add("decode_s", &RenderReport::decode_s);
-  return json;
+  const RenderReport report = result.report.value_or(RenderReport());
+  Json figures =
+      OCTET_FIELDS(report, text_tokens, text_cached, text_s, load_s, denoise_s, decode_s);
+  if (!result.report) std::fill(figures.begin(), figures.end(), nullptr);
+  return joined({{{"name", result.name},
+                  {"caption", result.report ? Json(report.caption) : Json(nullptr)},
+                  {"pictures", result.pictures},
+                  {"seeds", seeded ? Json(result.seeds) : Json(nullptr)},
+                  {"looks", result.looks},
+                  {"error", known(result.error)}},
+                 figures});
 }
 
 // "136 INT8, 4 protected, 16 kept in floating point"
@@ -161,6 +113,16 @@ std::string linears_text(const LinearCount& linears) {
   if (linears.fake > 0) text += fmt::format(", {} in fake INT8 as requested", linears.fake);
   return text;
 }
+
+const char* words_for(Residency where) {
+  switch (where) {
+    case Residency::device: return "on the device";
+    case Residency::host: return "in host memory";
+    default: return "streamed from its files";
+  }
+}
+
+double gigabytes(uint64_t bytes) { return static_cast<double>(bytes) * 1e-9; }
 
 }  // namespace
 
@@ -184,7 +146,7 @@ std::string to_json(const RenderedPictures& pictures) try {
   const RenderReport report = total_of(pictures.captions);
   Json json = report::json_of(pictures.request, report);
   if (pictures.captions.size() > 1) json["caption"] = nullptr;
-  json.update(report::json_of(report));
+  json.update(Json(report));
   json["loras"] = pictures.loras;
   json["pictures"] = Json::array();
   json["seeds"] = seeded ? Json::array() : Json(nullptr);
@@ -203,7 +165,7 @@ std::string to_json(const RenderedPictures& pictures) try {
 
 std::string to_json(const DemoPicture& picture) try {
   Json json = report::json_of(picture.request, picture.report);
-  json.update(report::json_of(picture.report));
+  json.update(Json(picture.report));
   json["pictures"] = {picture.file};
   return document("octet.demo/1", json);
 } catch (...) {
@@ -239,6 +201,22 @@ std::string to_text(const RenderReport& report) try {
       report.device, kernels.text(), recorded, linears_text(report.linears), text_linears,
       report.places, report.text_s, report.text_tokens, report.load_s, report.steps,
       report.denoise_s, report.decode_s, human_bytes(report.peak_bytes), report.checkpoint);
+} catch (...) {
+  rethrow_as_error();
+}
+
+std::string plan_text(const EngineInfo& info) try {
+  size_t width = 0;
+  for (const PartPlace& place : info.plan) width = std::max(width, place.part.size());
+  std::string text;
+  for (const PartPlace& place : info.plan) {
+    text += fmt::format("{:<{}}  {:>8.3f} GB  {}\n", place.part, width, gigabytes(place.bytes),
+                        words_for(place.where));
+  }
+  return text + fmt::format(
+                    "{:.3f} GB of memory at hand, about {:.1f} GB of it for the work on a "
+                    "picture of 1024 x 1024 pixels\n",
+                    gigabytes(info.available_bytes), gigabytes(info.work_bytes));
 } catch (...) {
   rethrow_as_error();
 }

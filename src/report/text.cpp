@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #include "formats/boundary.h"
@@ -82,6 +83,11 @@ std::string short_percent(double share) {
   if (share <= 0) return "-";
   const double percent = share * 100;
   return percent < 1 ? fmt::format("{:.2g} %", percent) : fmt::format("{:.0f} %", percent);
+}
+
+std::string interval_of(const Statistic& statistic, int decimals, const char* none) {
+  if (!std::isfinite(statistic.low)) return none;
+  return fmt::format("{:.{}f} to {:.{}f}", statistic.low, decimals, statistic.high, decimals);
 }
 
 std::string marked(const std::string& figure, const Steadiness& steadiness) {

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "octet/tools/compare.h"
 #include "octet/tools/power_use.h"
 #include "octet/tools/steadiness.h"
 #include "octet/tools/text.h"
@@ -30,6 +32,30 @@ std::string bar(double share);
 // 0, which stands for what was not measured.
 std::string short_number(double value);
 std::string short_percent(double share);  // "0.42 %", "87 %"
+
+// Speeds in the unit that suits the fastest that was seen: TOPS, or GOPS for slow devices.
+class Speeds {
+ public:
+  void see(double tops) { large_ = large_ || tops >= 10; }
+  std::string unit() const { return large_ ? "TOPS" : "GOPS"; }
+  std::string operator()(double tops) const { return short_number(large_ ? tops : tops * 1e3); }
+
+ private:
+  bool large_ = false;
+};
+
+// The entry of `list` to which `further` is to be added; none where it has become a new one.
+template <class Entry, class Key>
+Entry* same_in(std::vector<Entry>& list, const Entry& further, Key key) {
+  for (Entry& each : list) {
+    if (std::invoke(key, each) == std::invoke(key, further)) return &each;
+  }
+  list.push_back(further);
+  return nullptr;
+}
+
+// "31.20 to 34.51"; `none` where the statistic has no interval.
+std::string interval_of(const Statistic& statistic, int decimals, const char* none = "-");
 
 // What a device drew, "612 W of at most 700 ...", a line; nothing where it is unknown.
 std::string power_line(const PowerUse& power);

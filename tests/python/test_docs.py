@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
+from field_table import flags_of_fields
 
 SOURCES = ("src/**/*.cpp", "apps/**/*.cpp", "tools/*.sh", "cmake/*.cmake")
 ELLIPSIS = "…"  # stands for names and numbers in a message
@@ -29,8 +30,8 @@ def sources_of(repository: Path) -> str:
 
 def with_flags(text: str, repository: Path) -> str:
     """The fields that the library names in backquotes as the program says them."""
-    table = (repository / "apps/cli/field_names.cpp").read_text(encoding="utf-8")
-    flags = dict(reversed(re.findall(r'^    \{"(\w+)", "(--[\w-]+)"\}', table, re.M)))
+    flags = {field: flag for field, words in flags_of_fields(repository).items()
+             for flag in reversed(words) if flag.startswith("--")}
     return re.sub(r"`(\w+)`", lambda field: flags.get(field[1], field[0]), text)
 
 

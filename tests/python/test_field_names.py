@@ -5,6 +5,7 @@ import re
 
 import pytest
 from demo_folder import demo_folder  # noqa: F401
+from field_table import flags_of_fields
 from running import octet, only_sentence  # noqa: F401
 
 # What stands in backquotes and is no field of a request.
@@ -31,8 +32,7 @@ def test_fields_are_found_in_literals_alone():
 
 
 def test_every_field_has_its_flag(repository):
-    table = (repository / "apps/cli/field_names.cpp").read_text()
-    known = set(re.findall(r'^    \{"(\w+)", "', table, re.M))
+    known = flags_of_fields(repository).keys()
     assert {"guidance", "require_int8", "unconditional_transformer"} <= known
     named = {}
     for path in sorted((repository / "src").rglob("*")):
@@ -48,10 +48,10 @@ def test_every_field_has_its_flag(repository):
 
 
 def test_every_flag_of_the_table_is_one(repository):
-    table = (repository / "apps/cli/field_names.cpp").read_text()
     sources = "".join(path.read_text() for path in (repository / "apps/cli").glob("*.cpp")
                       if path.name != "field_names.cpp")
-    for flag in re.findall(r'^    \{"\w+", "(--[\w-]+)"', table, re.M):
+    flags = [flag for flags in flags_of_fields(repository).values() for flag in flags]
+    for flag in filter(lambda each: each.startswith("--"), flags):
         stem = re.sub("^--[ab]-", "", flag)
         assert f'"{flag}"' in sources or f',{flag}"' in sources or f'"{stem}"' in sources, flag
 

@@ -7,7 +7,6 @@
 
 #include "octet/tools/report.h"
 #include "report/page.h"
-#include "report/svg.h"
 
 namespace octet::test {
 namespace {

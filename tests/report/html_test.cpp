@@ -1,5 +1,5 @@
 // Text that strangers chose is text on a page, and nothing else.
-#include "report/html.h"
+#include "report/page.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,25 @@
+// JSON of results that stand in documents of others.
+#pragma once
+
+#include "octet/generate.h"
+#include "octet/tools/compare.h"
+#include "report/json.h"
+
+namespace octet::report {
+
+// What was asked for: version, model, size, caption, preset, guidance, seed.
+Json json_of(const GenerateRequest& request, const RenderReport& report);
+
+}  // namespace octet::report
+
+namespace octet {
+
+// What ran, and where the time went.
+void to_json(report::Json& json, const RenderReport& report);
+void to_json(report::Json& json, const LinearCount& linears);
+
+// What was compared.
+void to_json(report::Json& json, const CompareReport& report);
+void to_json(report::Json& json, const Statistic& statistic);
+
+}  // namespace octet
