@@ -1,5 +1,3 @@
-#include "audit/chrome_trace.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -8,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "audit/read_trace.h"
 #include "audit/trace_tables.h"
 #include "base/checked.h"
 #include "base/error.h"
@@ -93,13 +92,7 @@ class ChromeReader {
     check(tables_.has_ops() || tables_.has_kernels(),
           "{}: is a trace without ops of PyTorch and without kernels, so there is nothing to tell",
           path_);
-    Trace trace;
-    trace.path = path_;
-    trace.format = "PyTorch profiler trace";
-    trace.device = device();
-    trace.has_order = true;
-    tables_.move_into(trace);
-    return trace;
+    return tables_.take("PyTorch profiler trace", device(), /*has_order=*/true);
   }
 
  private:

@@ -28,4 +28,12 @@ struct LinearCall {
 // in `list`, copies and arithmetic become dequantize_weight and quantize_activation.
 std::vector<LinearCall> find_linears(WorkList& list);
 
+// In files that only have sums, which tell no order: kernels that do nothing but widen weights
+// speak for as many products in floating point as they were called.
+std::vector<LinearCall> find_linears_in_sums(const WorkList& list);
+
+// How a product ran, by its class alone, and one whose weight was widened.
+AuditVerdict verdict_of_product(WorkClass work);
+AuditVerdict verdict_of_widened(ScalarType stored);
+
 }  // namespace octet::audit

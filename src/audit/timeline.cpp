@@ -1,8 +1,8 @@
-#include "audit/timeline.h"
-
 #include <algorithm>
 #include <array>
 #include <limits>
+
+#include "audit/work_list.h"
 
 namespace octet::audit {
 

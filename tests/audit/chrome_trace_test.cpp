@@ -1,4 +1,4 @@
-#include "audit/chrome_trace.h"
+#include "audit/read_trace.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -3,8 +3,7 @@
 
 #include <string>
 
-#include "audit/log_lines.h"
-#include "audit/read_stream.h"
+#include "audit/patterns.h"
 #include "audit/read_trace.h"
 #include "audit/trace_tables.h"
 #include "audit/work_class.h"
