@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <set>
+#include <tuple>
 
 #include "measure/predict/step.h"
 
@@ -19,23 +19,27 @@ double squared_error(double predicted, double actual) {
 }
 
 // What the model says of a row of the measured ones.
-double predicted_us(const Card& card, const Coefficients& c, Load load, const MeasuredLinear& row) {
-  return row.product ? product_time(card, c, row.path, load, row.m, row.n, row.k).us
-                     : linear_time(card, c, row.path, load, row.m, row.n, row.k).us;
+double predicted_us(const Card& card, const Coefficients& c, const Measured&, Load load,
+                    const MeasuredLinear& row) {
+  const auto time = row.product ? product_time : linear_time;
+  return time(card, c, row.path, load, row.m, row.n, row.k).us;
 }
 
-double linear_error(const Card& card, const Coefficients& c, const MeasuredLinear& row) {
-  double sum = 0;
-  for (const Load load : {Load::cold, Load::steady}) {
-    if (row.us(load) > 0) sum += squared_error(predicted_us(card, c, load, row), row.us(load));
-  }
-  return sum;
+double predicted_us(const Card& card, const Coefficients& c, const Measured& all, Load load,
+                    const MeasuredAttention& row) {
+  return attention_us(card, c, row.kind, load, row.tokens, all.heads, all.head_size);
 }
 
 double linears_error(const Card& card, const Coefficients& c, const Measured& all, Path path) {
   double sum = 0;
   for (const MeasuredLinear& row : all.linears) {
-    if (row.path == path) sum += linear_error(card, c, row);
+    if (row.path != path) continue;
+    double of_row = 0;
+    for (const Load load : {Load::cold, Load::steady}) {
+      if (row.us(load) <= 0) continue;
+      of_row += squared_error(predicted_us(card, c, all, load, row), row.us(load));
+    }
+    sum += of_row;
   }
   return sum;
 }
@@ -60,9 +64,7 @@ double attention_error(const Card& card, const Coefficients& c, const Measured& 
   for (const MeasuredAttention& row : all.attention) {
     if (row.kind != kind) continue;
     for (const Load load : {Load::cold, Load::steady}) {
-      const double actual = load == Load::cold ? row.cold_us : row.load_us;
-      sum += squared_error(attention_us(card, c, kind, load, row.tokens, all.heads, all.head_size),
-                           actual);
+      sum += squared_error(predicted_us(card, c, all, load, row), row.us(load));
     }
   }
   return sum;
@@ -179,38 +181,6 @@ std::vector<Knob> knobs_of(const Card& card, const Measured& all) {
   };
 }
 
-std::string shape_text(const MeasuredLinear& row) {
-  return fmt::format("{} {} x {} x {}{}", name_of(row.path), row.m, row.n, row.k,
-                     row.product ? ", product" : "");
-}
-
-bool is_same_shape(const MeasuredLinear& a, const MeasuredLinear& b) {
-  return a.is_of(b.m, b.n, b.k);
-}
-
-void hold_out_linears(const Card& card, const Measured& all, std::vector<HeldOut>& results) {
-  std::vector<MeasuredLinear> shapes;
-  for (const MeasuredLinear& row : all.linears) {
-    const bool known = std::any_of(shapes.begin(), shapes.end(),
-                                   [&](const auto& shape) { return is_same_shape(shape, row); });
-    if (!known) shapes.push_back(row);
-  }
-  for (const MeasuredLinear& shape : shapes) {
-    Measured others = all;
-    std::erase_if(others.linears, [&](const auto& row) { return is_same_shape(row, shape); });
-    const Coefficients c = fit(card, others);
-    for (const MeasuredLinear& row : all.linears) {
-      if (!is_same_shape(row, shape)) continue;
-      for (const Load load : {Load::cold, Load::steady}) {
-        if (row.us(load) <= 0) continue;
-        results.push_back({HeldOut::Kind::linear,
-                           shape_text(row) + (load == Load::cold ? ", cold" : ", load"),
-                           row.us(load), predicted_us(card, c, load, row)});
-      }
-    }
-  }
-}
-
 const char* attention_name(Attention kind) {
   switch (kind) {
     case Attention::bf16: return "bf16";
@@ -220,23 +190,32 @@ const char* attention_name(Attention kind) {
   return "?";
 }
 
-void hold_out_attention(const Card& card, const Measured& all, std::vector<HeldOut>& results) {
-  std::set<int64_t> lengths;
-  for (const MeasuredAttention& row : all.attention) lengths.insert(row.tokens);
-  for (const int64_t tokens : lengths) {
+std::string text_of(const MeasuredLinear& row) {
+  return fmt::format("{} {} x {} x {}{}", name_of(row.path), row.m, row.n, row.k,
+                     row.product ? ", product" : "");
+}
+
+std::string text_of(const MeasuredAttention& row) {
+  return fmt::format("attention {}, {} tokens", attention_name(row.kind), row.tokens);
+}
+
+// Each row of a list, predicted without those that are like it.
+template <class Row>
+void hold_out(const Card& card, const Measured& all, std::vector<Row> Measured::*list,
+              HeldOut::Kind kind, std::vector<HeldOut>& results) {
+  std::vector<Row> left = all.*list;
+  while (!left.empty()) {
+    const auto is_like = [shape = left.front()](const Row& row) { return row.is_like(shape); };
+    std::erase_if(left, is_like);
     Measured others = all;
-    std::erase_if(others.attention, [&](const auto& row) { return row.tokens == tokens; });
+    std::erase_if(others.*list, is_like);
     const Coefficients c = fit(card, others);
-    for (const MeasuredAttention& row : all.attention) {
-      if (row.tokens != tokens) continue;
+    for (const Row& row : all.*list) {
+      if (!is_like(row)) continue;
       for (const Load load : {Load::cold, Load::steady}) {
-        const double actual = load == Load::cold ? row.cold_us : row.load_us;
-        if (actual <= 0) continue;
-        results.push_back(
-            {HeldOut::Kind::attention,
-             fmt::format("attention {}, {} tokens, {}", attention_name(row.kind), tokens,
-                         load == Load::cold ? "cold" : "load"),
-             actual, attention_us(card, c, row.kind, load, tokens, all.heads, all.head_size)});
+        if (row.us(load) <= 0) continue;
+        results.push_back({kind, text_of(row) + (load == Load::cold ? ", cold" : ", load"),
+                           row.us(load), predicted_us(card, c, all, load, row)});
       }
     }
   }
@@ -264,24 +243,19 @@ std::vector<HeldOut> hold_out_each() {
   const Measured& all = measured();
   const Card& card = card_of(all.card);
   std::vector<HeldOut> results;
-  hold_out_linears(card, all, results);
-  hold_out_attention(card, all, results);
+  hold_out(card, all, &Measured::linears, HeldOut::Kind::linear, results);
+  hold_out(card, all, &Measured::attention, HeldOut::Kind::attention, results);
   for (const MeasuredStep& step : all.steps) {
     const StepTime time = step_time(card, calibrated(), step.path, step.size, step.text_tokens);
     const std::string name =
         fmt::format("{} step at {} px, {} text tokens", step.path, step.size, step.text_tokens);
     results.push_back({HeldOut::Kind::step, name, step.ms, time.ms(), "ms"});
-    if (step.linears_ms > 0) {
-      results.push_back(
-          {HeldOut::Kind::part, name + ": linears", step.linears_ms, time.linears_ms, "ms"});
-    }
-    if (step.attention_ms > 0) {
-      results.push_back(
-          {HeldOut::Kind::part, name + ": attention", step.attention_ms, time.attention_ms, "ms"});
-    }
-    if (step.rows_ms > 0) {
-      results.push_back(
-          {HeldOut::Kind::part, name + ": row passes", step.rows_ms, time.rows_ms, "ms"});
+    for (const auto& [part, measured_ms, predicted_ms] :
+         {std::tuple(": linears", step.linears_ms, time.linears_ms),
+          std::tuple(": attention", step.attention_ms, time.attention_ms),
+          std::tuple(": row passes", step.rows_ms, time.rows_ms)}) {
+      if (measured_ms <= 0) continue;
+      results.push_back({HeldOut::Kind::part, name + part, measured_ms, predicted_ms, "ms"});
     }
   }
   return results;

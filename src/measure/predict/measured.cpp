@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "formats/json.h"
-#include "measure/predict/data.h"
+#include "measured_h200_text.h"
 
 namespace octet::predict {
 namespace {
@@ -30,34 +30,31 @@ double number_in(const nlohmann::json& row, const char* name) { return row.value
 
 Measured measured_from_json(const nlohmann::json& json) {
   Measured all;
-  all.card = json.at("card").get<std::string>();
-  all.family = json.at("family").get<std::string>();
-  all.heads = json.at("heads").get<int64_t>();
-  all.head_size = json.at("head_size").get<int64_t>();
-  for (const char* list : {"linears", "products"}) {
+  all.card = json.at("card");
+  all.family = json.at("family");
+  all.heads = json.at("heads");
+  all.head_size = json.at("head_size");
+  for (const std::string list : {"linears", "products"}) {
     for (const nlohmann::json& row : json.at(list)) {
-      all.linears.push_back({row.at("m").get<int64_t>(), row.at("n").get<int64_t>(),
-                             row.at("k").get<int64_t>(), path_named(row.at("path")),
+      all.linears.push_back({row.at("m"), row.at("n"), row.at("k"), path_named(row.at("path")),
                              number_in(row, "cold_us"), number_in(row, "load_us"),
-                             std::string_view(list) == "products"});
+                             list == "products"});
     }
   }
   for (const nlohmann::json& row : json.at("quantize")) {
-    all.quantize.push_back(
-        {row.at("m").get<int64_t>(), row.at("k").get<int64_t>(), number_in(row, "cold_us")});
+    all.quantize.push_back({row.at("m"), row.at("k"), number_in(row, "cold_us")});
   }
   for (const nlohmann::json& row : json.at("attention")) {
-    all.attention.push_back({row.at("tokens").get<int64_t>(), attention_named(row.at("path")),
+    all.attention.push_back({row.at("tokens"), attention_named(row.at("path")),
                              number_in(row, "cold_us"), number_in(row, "load_us")});
   }
   for (const nlohmann::json& row : json.at("clocks")) {
     all.clocks.push_back({path_named(row.at("path")), row.at("mhz").get<double>() * 1e-3});
   }
   for (const nlohmann::json& row : json.at("steps")) {
-    all.steps.push_back({row.at("size").get<int>(), row.at("text_tokens").get<int>(),
-                         row.at("path").get<std::string>(), number_in(row, "ms"),
-                         number_in(row, "linears_ms"), number_in(row, "attention_ms"),
-                         number_in(row, "rows_ms")});
+    all.steps.push_back({row.at("size"), row.at("text_tokens"), row.at("path"),
+                         number_in(row, "ms"), number_in(row, "linears_ms"),
+                         number_in(row, "attention_ms"), number_in(row, "rows_ms")});
   }
   return all;
 }
@@ -65,7 +62,8 @@ Measured measured_from_json(const nlohmann::json& json) {
 }  // namespace
 
 const Measured& measured() {
-  static const Measured all = measured_from_json(measured_data());
+  static const Measured all =
+      measured_from_json(parse_json(kMeasuredH200Text, "measured_h200.json"));
   return all;
 }
 

@@ -17,6 +17,7 @@ struct MeasuredLinear {
   bool product = false;  // alone; else from bf16 to bf16, with the quantization of its activations
 
   bool is_of(int64_t m_, int64_t n_, int64_t k_) const { return m == m_ && n == n_ && k == k_; }
+  bool is_like(const MeasuredLinear& other) const { return is_of(other.m, other.n, other.k); }
   double us(Load load) const { return load == Load::cold ? cold_us : load_us; }
 };
 
@@ -29,6 +30,9 @@ struct MeasuredAttention {
   int64_t tokens = 0;
   Attention kind = Attention::bf16;
   double cold_us = 0, load_us = 0;
+
+  bool is_like(const MeasuredAttention& other) const { return tokens == other.tokens; }
+  double us(Load load) const { return load == Load::cold ? cold_us : load_us; }
 };
 
 struct MeasuredClock {

@@ -4,12 +4,12 @@
 #include <cmath>
 
 #include "measure/predict/gemm_tiles.h"
-#include "measure/predict/power.h"
 
 namespace octet::predict {
 namespace {
 
 constexpr double kLaunchUs = 3;
+constexpr double kFetchPj = 10;        // per byte from L2 to a multiprocessor: an estimate
 constexpr double kMemoryShare = 0.85;  // of the bandwidth that a kernel reaches: a copy, measured
 constexpr double kNf4BytesPerWeight = 0.5625;  // four bits, and an f32 scale for each 64 weights
 
@@ -81,6 +81,14 @@ LinearTime library_gemm(const Card& card, const Coefficients& coefficients, bool
 
 }  // namespace
 
+double clock_share(const Card& card, const Coefficients& coefficients, Load load, double joules,
+                   double seconds) {
+  if (seconds <= 0) return 1;
+  const double limit = load == Load::cold ? coefficients.cold_power : 1.0;
+  const double allowed = (limit - kConstantPower) * card.watts;
+  return std::min(1.0, std::cbrt(allowed / (joules / seconds)));
+}
+
 double row_pass_us(const Card& card, const Coefficients& coefficients, double bytes) {
   return bytes / (card.memory_gbs * coefficients.row_share) * 1e-3 + coefficients.row_launch_us;
 }
@@ -93,22 +101,15 @@ LinearTime product_time(const Card& card, const Coefficients& coefficients, Path
   switch (path) {
     case Path::int8: return octet_gemm(card, coefficients, false, load, m, n, k);
     case Path::int8_mma: return octet_gemm(card, coefficients, true, load, m, n, k);
-    case Path::bf16: return library_gemm(card, coefficients, false, load, m, n, k);
     case Path::fp8:
       if (card.fp8 == 0) return {};
       return library_gemm(card, coefficients, true, load, m, n, k);
-    case Path::nf4: {
-      LinearTime time = library_gemm(card, coefficients, false, load, m, n, k);
-      time.us += pass(weights * (kNf4BytesPerWeight + 2));
-      return time;
-    }
-    case Path::fake: {
-      LinearTime time = library_gemm(card, coefficients, false, load, m, n, k);
-      time.us += pass(3 * inputs) + pass(3 * inputs) + pass(3 * weights);
-      return time;
-    }
+    default: break;
   }
-  return {};
+  LinearTime time = library_gemm(card, coefficients, false, load, m, n, k);
+  if (path == Path::nf4) time.us += pass(weights * (kNf4BytesPerWeight + 2));
+  if (path == Path::fake) time.us += pass(3 * inputs) + pass(3 * inputs) + pass(3 * weights);
+  return time;
 }
 
 LinearTime linear_time(const Card& card, const Coefficients& coefficients, Path path, Load load,

@@ -53,6 +53,13 @@ LinearTime linear_time(const Card& card, const Coefficients& coefficients, Path 
 // One pass over rows that moves so many bytes.
 double row_pass_us(const Card& card, const Coefficients& coefficients, double bytes);
 
+// The clock that a card's power limit leaves, as a share of its boost clock, at most 1, for work of
+// `joules` that takes `seconds` at that clock.
+double clock_share(const Card& card, const Coefficients& coefficients, Load load, double joules,
+                   double seconds);
+// Of the limit: what a card draws that does not follow its clock. An estimate.
+inline constexpr double kConstantPower = 0.2;
+
 enum class Attention { bf16, int8_scores, bf16_mma };
 
 double attention_us(const Card& card, const Coefficients& coefficients, Attention kind, Load load,
