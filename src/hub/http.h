@@ -84,4 +84,21 @@ struct Address {
 };
 Address address_of(const std::string& url);
 
+// For a sentence: without a name, a password, and what stands behind '?'.
+std::string shown(const std::string& url);
+
+// Where a Location header of an answer from `url` leads; itself when it is none that can be
+// followed.
+std::string joined(const std::string& url, const std::string& location);
+
+// "host:port:address,address", for CURLOPT_RESOLVE: the host of a URL, looked up in this thread.
+// Empty when it is not found.
+std::string look_up(const std::string& url);
+
+// The header Content-Range, "bytes 100-199/5000": where it ends, 200. Throws Error unless it begins
+// at `from`, ends at or before `to` (one beyond the last byte) and is of a file of `size` bytes;
+// `what` begins the sentence.
+uint64_t end_of_content_range(const std::string& header, uint64_t from, uint64_t to, uint64_t size,
+                              const std::string& what);
+
 }  // namespace octet::hub

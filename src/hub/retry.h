@@ -10,7 +10,7 @@ namespace octet::hub {
 // What may be gone at the next attempt: a dropped connection, a busy server.
 class Transient : public Error {
  public:
-  Transient(const std::string& sentence, double seconds)
+  explicit Transient(const std::string& sentence, double seconds = 0)
       : Error(sentence), after_seconds(seconds) {}
   double after_seconds;  // the server asked to wait so long; 0 when it did not
 };

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "hub/ranges.h"
+#include "hub/http.h"
 #include "hub/retry.h"
 
 namespace octet::hub {
