@@ -1,5 +1,3 @@
-#include "demo/caption.h"
-
 #include <fmt/format.h>
 
 #include <cmath>

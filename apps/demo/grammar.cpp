@@ -1,34 +1,25 @@
 #include "demo/grammar.h"
 
-#include <algorithm>
-#include <span>
 #include <utility>
 
 namespace octet::demo {
 namespace {
 
-using WordList = std::span<const std::string_view>;
-
-constexpr std::string_view kArticles[] = {"a",    "an",  "the", "this", "these",
-                                          "that", "its", "my",  "each", "another"};
-constexpr std::string_view kPronouns[] = {"it", "them", "that", "this", "which", "these"};
-constexpr std::string_view kPlainAdjectives[] = {"plain", "solid",    "flat",  "bright", "clean",
-                                                 "pure",  "colorful", "vivid", "simple", "bold"};
-constexpr std::string_view kConnectors[] = {"and", "with", "plus", "then", "also"};
-constexpr std::string_view kPrepositions[] = {
-    "in",     "on",    "at",   "by",     "of",      "to",         "from",   "for",     "into",
-    "and",    "with",  "is",   "as",     "or",      "above",      "over",   "below",   "under",
-    "beside", "next",  "near", "behind", "beneath", "underneath", "around", "between", "against",
-    "left",   "right", "top",  "bottom", "written", "painted",    "that",   "has",     "are"};
-constexpr std::string_view kLetters[] = {"text",   "letters",  "letter",  "lettering",
-                                         "title",  "headline", "caption", "label",
-                                         "slogan", "number",   "words"};
-constexpr std::string_view kTypefaces[] = {"font",     "type",      "typeface",  "style",  "digits",
-                                           "capitals", "uppercase", "lowercase", "colour", "color"};
-constexpr std::string_view kNamesAWord[] = {"word",   "named",    "called",
-                                            "titled", "labelled", "labeled"};
-constexpr std::string_view kNamesWords[] = {"saying", "says",     "say",    "reading", "reads",
-                                            "read",   "spelling", "spells", "words"};
+// Each word between two spaces.
+constexpr std::pair<Role, std::string_view> kRoles[] = {
+    {Role::article, " a an the this these that its my each another "},
+    {Role::pronoun, " it them that this which these "},
+    {Role::plain_adjective, " plain solid flat bright clean pure colorful vivid simple bold "},
+    {Role::connector, " and with plus then also "},
+    {Role::preposition,
+     " in on at by of to from for into and with is as or above over below under beside next near "
+     "behind beneath underneath around between against left right top bottom written painted that "
+     "has are "},
+    {Role::letters,
+     " text letters letter lettering title headline caption label slogan number words "},
+    {Role::typeface, " font type typeface style digits capitals uppercase lowercase colour color "},
+    {Role::names_a_word, " word named called titled labelled labeled "},
+    {Role::names_words, " saying says say reading reads read spelling spells words "}};
 
 constexpr std::pair<std::string_view, size_t> kNumbers[] = {
     {"one", 1},   {"two", 2},   {"three", 3}, {"four", 4},    {"five", 5}, {"six", 6},
@@ -43,30 +34,19 @@ constexpr std::pair<std::string_view, Order> kOrders[] = {
     {"under", Order::above},  {"beneath", Order::above}, {"underneath", Order::above},
     {"beside", Order::right}, {"near", Order::right},    {"alongside", Order::right}};
 
-bool holds(WordList list, std::string_view word) {
-  return std::find(list.begin(), list.end(), word) != list.end();
-}
-
-template <class Value, size_t n>
-std::optional<Value> value_of(const std::pair<std::string_view, Value> (&table)[n],
-                              std::string_view word) {
+template <class Key, class Value, size_t n>
+std::optional<Value> value_of(const std::pair<Key, Value> (&table)[n], Key key) {
   for (const auto& [each, value] : table) {
-    if (each == word) return value;
+    if (each == key) return value;
   }
   return std::nullopt;
 }
 
 }  // namespace
 
-bool is_article(std::string_view word) { return holds(kArticles, word); }
-bool is_pronoun(std::string_view word) { return holds(kPronouns, word); }
-bool is_plain_adjective(std::string_view word) { return holds(kPlainAdjectives, word); }
-bool is_connector(std::string_view word) { return holds(kConnectors, word); }
-bool is_preposition(std::string_view word) { return holds(kPrepositions, word); }
-bool is_letters(std::string_view word) { return holds(kLetters, word); }
-bool is_typeface(std::string_view word) { return holds(kTypefaces, word); }
-bool names_a_word(std::string_view word) { return holds(kNamesAWord, word); }
-bool names_words(std::string_view word) { return holds(kNamesWords, word); }
+bool is(std::string_view word, Role role) {
+  return value_of(kRoles, role)->find(" " + std::string(word) + " ") != std::string_view::npos;
+}
 
 std::optional<size_t> number_of(std::string_view word) {
   if (word.empty() || word.size() > 2) return value_of(kNumbers, word);
