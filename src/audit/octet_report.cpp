@@ -6,7 +6,6 @@
 
 #include "audit/read_trace.h"
 #include "audit/trace_tables.h"
-#include "audit/work_class.h"
 #include "base/error.h"
 #include "formats/json.h"
 #include "formats/text.h"

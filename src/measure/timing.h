@@ -1,10 +1,12 @@
 // Timing several pieces of work against each other.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <vector>
 
 #include "backend/backend.h"
+#include "octet/tools/steadiness.h"
 
 namespace octet::measure {
 
@@ -23,5 +25,26 @@ Timing timing_of(std::vector<double> values);
 std::vector<Timing> time_in_turns(Backend& backend, const std::vector<std::function<void()>>& works,
                                   double seconds, int min_rounds = 7,
                                   const std::function<void()>& after_round = {});
+
+// --- whether the figures of a measurement can be believed
+
+// Of a machine that does nothing else it is below 0.05; a busy neighbour makes it 0.3 and more.
+inline constexpr double kMostSpread = 0.15;
+
+// Fewer say nothing about it.
+inline constexpr size_t kFewestRounds = 3;
+
+inline Steadiness steadiness_of(const std::vector<Timing>& timings) {
+  Steadiness steadiness;
+  for (const Timing& timing : timings) {
+    steadiness.spread = std::max(steadiness.spread, timing.spread);
+    steadiness.reliable = steadiness.reliable && timing.rounds >= kFewestRounds;
+  }
+  steadiness.reliable = steadiness.reliable && steadiness.spread <= kMostSpread;
+  return steadiness;
+}
+
+// Nothing runs faster than its ceiling, but for what a clock that rises in between explains.
+inline bool is_possible(double share_of_ceiling) { return share_of_ceiling <= 1.05; }
 
 }  // namespace octet::measure

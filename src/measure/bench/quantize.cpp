@@ -10,7 +10,7 @@
 #include "devices/select.h"
 #include "formats/boundary.h"
 #include "measure/random_matrix.h"
-#include "measure/steadiness.h"
+#include "measure/timing.h"
 #include "models/block_shape.h"
 #include "octet/tools/bench.h"
 #include "octet/version.h"

@@ -15,7 +15,7 @@
 #include "engine/sampler.h"
 #include "measure/ceilings.h"
 #include "measure/power_meter.h"
-#include "measure/steadiness.h"
+#include "measure/timing.h"
 #include "models/footprint.h"
 #include "nn/attention.h"
 #include "nn/linear_list.h"
