@@ -1,8 +1,8 @@
-#include "audit/verdict.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
+
+#include "audit/linears.h"
 
 namespace octet::audit {
 namespace {

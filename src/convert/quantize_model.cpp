@@ -11,7 +11,6 @@
 #include "base/invalid_request.h"
 #include "convert/calibrate.h"
 #include "convert/calibration_state.h"
-#include "convert/caption_files.h"
 #include "convert/measured_errors.h"
 #include "convert/quantize.h"
 #include "devices/select.h"

@@ -15,9 +15,22 @@
 #include <span>
 #include <string>
 
-#include "hub/retry.h"
+#include "base/error.h"
 
 namespace octet::hub {
+
+// What may be gone at the next attempt: a dropped connection, a busy server.
+class Transient : public Error {
+ public:
+  explicit Transient(const std::string& sentence, double seconds = 0)
+      : Error(sentence), after_seconds(seconds) {}
+  double after_seconds;  // the server asked to wait so long; 0 when it did not
+};
+
+class Stopped : public Error {
+ public:
+  Stopped() : Error("pull: stopped; what was fetched is kept, pull again to go on") {}
+};
 
 // Throws Error when this build has no libcurl.
 void require_http();
@@ -72,6 +85,25 @@ class HttpConnection {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// --- trying again what failed for a moment
+
+struct Patience {
+  int retries = 5;                  // after attempts that brought nothing
+  std::function<bool()> is_wanted;  // asked while waiting; false ends it with Stopped
+};
+
+// Seconds before the attempt after `failures` failures in a row: half a second, doubled each time,
+// at most half a minute, and somewhat random, so that many clients do not come back together.
+double backoff_seconds(int failures, double random_share);
+
+// Calls `attempt` until it returns. After a Transient it waits and calls again, at most `retries`
+// times in a row; `got_further`, where given, says that the failed attempt brought something, which
+// begins the count anew. A server that asks for a very long pause is an Error.
+void try_until_done(const Patience& patience, const std::function<void()>& attempt,
+                    const std::function<bool()>& got_further = {});
+
+// --- addresses
 
 // The scheme, host and port of a URL, the port always written: "https://huggingface.co:443".
 // Throws Error when it is not an http or https URL.

@@ -1,4 +1,5 @@
-// Timing several pieces of work against each other.
+// Timing several pieces of work against each other, whether the figures can be believed, and the
+// ceilings of a device that they are held against.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +10,9 @@
 #include "octet/tools/steadiness.h"
 
 namespace octet::measure {
+
+// Between the two nearest of sorted numbers, linearly.
+double quantile(const std::vector<double>& sorted, double share);
 
 // Repeated measurements of one thing.
 struct Timing {
@@ -46,5 +50,22 @@ inline Steadiness steadiness_of(const std::vector<Timing>& timings) {
 
 // Nothing runs faster than its ceiling, but for what a clock that rises in between explains.
 inline bool is_possible(double share_of_ceiling) { return share_of_ceiling <= 1.05; }
+
+// --- what a device can reach, measured, and how near work comes to it
+
+// Per second; 0: unknown.
+struct Ceilings {
+  double int8 = 0;  // operations of products of INT8 codes
+  double bf16 = 0;  // and of BF16
+  double copy = 0;  // bytes, read and written, of a large copy within the device's memory
+};
+
+// Takes half a gigabyte of a GPU's memory for a moment.
+Ceilings measure_ceilings(Backend& backend);
+
+// The share of its time that work would take at the ceilings: its products, each kind at its own,
+// or the bytes that it moves, whichever takes longer. 0 where a ceiling is unknown, as that of
+// products in F32. May pass 1 where bytes are still in a cache.
+double ceiling_share(const OpWork& work, double us, DType dtype, const Ceilings& ceilings);
 
 }  // namespace octet::measure

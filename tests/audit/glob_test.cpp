@@ -1,4 +1,4 @@
-#include "audit/glob.h"
+#include "audit/patterns.h"
 
 #include <gtest/gtest.h>
 

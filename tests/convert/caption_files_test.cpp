@@ -1,5 +1,5 @@
 // Captions from files, lines and folders.
-#include "convert/caption_files.h"
+#include "convert/calibrate.h"
 
 #include <gtest/gtest.h>
 

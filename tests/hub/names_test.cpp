@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "hub/http.h"
-#include "hub/retry.h"
 
 namespace octet::hub {
 namespace {

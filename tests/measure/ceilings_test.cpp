@@ -1,5 +1,5 @@
 // How near work comes to ceilings that were made up.
-#include "measure/ceilings.h"
+#include "measure/timing.h"
 
 #include <gtest/gtest.h>
 

@@ -13,7 +13,6 @@
 #include "engine/linears_ran.h"
 #include "engine/network_run.h"
 #include "engine/sampler.h"
-#include "measure/ceilings.h"
 #include "measure/power_meter.h"
 #include "measure/timing.h"
 #include "models/footprint.h"

@@ -1,5 +1,5 @@
 // Intervals on cases whose resamples can be listed by hand, and how often they hold the truth.
-#include "measure/compare/bootstrap.h"
+#include "measure/compare/difference.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Ways of one linear, measured where there are the fewest: on the host.
-#include "measure/map/linear.h"
+#include "measure/map/map.h"
 
 #include <gtest/gtest.h>
 
