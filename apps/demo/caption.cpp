@@ -3,8 +3,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "demo/grammar.h"
 #include "demo/scene.h"
-#include "demo/tokens.h"
 #include "octet/error.h"
 #include "octet/tools/text.h"
 

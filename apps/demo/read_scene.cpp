@@ -3,7 +3,6 @@
 
 #include "demo/grammar.h"
 #include "demo/scene.h"
-#include "demo/tokens.h"
 
 namespace octet::demo {
 namespace {

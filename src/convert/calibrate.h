@@ -36,7 +36,7 @@ struct CalibrateRequest {
   int64_t rows = 64;  // that are kept of each linear
 
   uint64_t max_memory = 0;   // bytes, see memory_for(); 0: all blocks stay in memory
-  std::string state_path;    // see calibration_state.h; empty: nothing is kept
+  std::string state_path;    // see calibration_job.h; empty: nothing is kept
   double save_every_s = 20;  // steps may be faster than the disk; 0: after each
 };
 

@@ -10,7 +10,7 @@
 #include "base/free_memory.h"
 #include "base/invalid_request.h"
 #include "convert/calibrate.h"
-#include "convert/calibration_state.h"
+#include "convert/calibration_job.h"
 #include "convert/measured_errors.h"
 #include "convert/quantize.h"
 #include "devices/select.h"

@@ -9,7 +9,7 @@
 #include "base/utc.h"
 #include "devices/select.h"
 #include "formats/boundary.h"
-#include "measure/random_matrix.h"
+#include "measure/bench/linear_case.h"
 #include "measure/timing.h"
 #include "models/block_shape.h"
 #include "octet/tools/bench.h"
