@@ -165,7 +165,7 @@ TEST(LogLines, EveryRowIsReachedByItsExample) {
     EXPECT_FALSE(row.source.empty()) << row.pattern;
     EXPECT_TRUE(verdicts.contains(row.verdict)) << row.pattern << ": " << row.verdict;
     EXPECT_TRUE(row.meaning.ends_with('.')) << row.pattern;
-    const LogLine* line = log_line_for(row.example);
+    const LogRow* line = log_line_for(row.example);
     ASSERT_NE(line, nullptr) << row.example;
     EXPECT_EQ(line - log_line_for(log_rows()[0].example), &row - log_rows().data()) << row.example;
     EXPECT_EQ(line->program, row.program);
@@ -183,11 +183,11 @@ TEST(LogLines, OtherLinesTellNothing) {
 // What a device could do is no verdict: the line does not tell what format the layers have. Where
 // it can do nothing, it is.
 TEST(LogLines, NativeAndEmulatedOpsOfComfyUi) {
-  const LogLine* native =
+  const LogRow* native =
       log_line_for("Native ops: convrot_w4a4, int8_tensorwise , emulated ops: nvfp4");
-  const LogLine* emulated =
+  const LogRow* emulated =
       log_line_for("Native ops: float8_e4m3fn , emulated ops: int8_tensorwise, nvfp4");
-  const LogLine* none = log_line_for("Native ops:  , emulated ops: int8_tensorwise, nvfp4");
+  const LogRow* none = log_line_for("Native ops:  , emulated ops: int8_tensorwise, nvfp4");
   EXPECT_EQ(native->verdict, "info");
   EXPECT_EQ(emulated->verdict, "info");
   EXPECT_NE(native->meaning, emulated->meaning);
