@@ -29,7 +29,7 @@ target_link_libraries(octet_fuzzed PUBLIC octet_flags nlohmann_json::nlohmann_js
 target_include_directories(octet_fuzzed PRIVATE ${PROJECT_BINARY_DIR}/generated)
 target_compile_options(octet_fuzzed PUBLIC ${fuzz_options} -fsanitize=fuzzer-no-link)
 # Its table is a literal longer than any that C++ asks compilers to take.
-set_source_files_properties(${PROJECT_SOURCE_DIR}/src/audit/kernel_names.cpp PROPERTIES
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/audit/patterns.cpp PROPERTIES
   COMPILE_OPTIONS -Wno-overlength-strings)
 if(TARGET SQLite::SQLite3)
   target_link_libraries(octet_fuzzed PUBLIC SQLite::SQLite3)

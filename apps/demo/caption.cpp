@@ -1,12 +1,10 @@
-#include "demo/caption.h"
-
 #include <fmt/format.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "demo/grammar.h"
 #include "demo/scene.h"
-#include "demo/tokens.h"
 #include "octet/error.h"
 #include "octet/tools/text.h"
 

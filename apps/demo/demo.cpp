@@ -5,8 +5,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "demo/caption.h"
-#include "demo/refusal.h"
+#include "demo/scene.h"
 #include "octet/caption.h"
 
 namespace octet {

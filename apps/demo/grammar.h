@@ -1,27 +1,44 @@
-// The English words that join what a picture shows.
+// Plain text as words, quotations and marks, and the English words that join what a picture shows.
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "demo/scene.h"
 
 namespace octet::demo {
 
-bool is_article(std::string_view word);
-bool is_pronoun(std::string_view word);          // for what was named before: it, them
-bool is_plain_adjective(std::string_view word);  // says nothing about a colour: bright, solid
-bool is_connector(std::string_view word);        // and, with: something new may follow
-bool is_preposition(std::string_view word);      // no word that somebody wants painted
+struct Token {
+  enum class Kind { word, quote, colour, mark };
+  Kind kind = Kind::word;
+  std::string text;   // as it was written; of a quotation what is between the quotes
+  std::string lower;  // of a word
 
-// Nouns for letters: "text", "lettering". What follows may be the text, unless it is known.
-bool is_letters(std::string_view word);
-// Nouns that end what is said of letters: "in a thin font".
-bool is_typeface(std::string_view word);
-// The next word is the text, whatever it means: "word", "titled".
-bool names_a_word(std::string_view word);
-// All words that follow are: "saying".
-bool names_words(std::string_view word);
+  bool is(std::string_view word) const { return kind == Kind::word && lower == word; }
+};
+
+// Words with hyphens are several. Typographic quotes count as plain ones, and a quote that nobody
+// closes is left out.
+std::vector<Token> tokens_of(std::string_view text);
+
+// Two capitals or more, and digits.
+bool is_shouted(const Token& token);
+
+// What an English word does between the names of things; one may do several.
+enum class Role {
+  article,
+  pronoun,          // for what was named before: it, them
+  plain_adjective,  // says nothing about a colour: bright, solid
+  connector,        // and, with: something new may follow
+  preposition,      // no word that somebody wants painted
+  letters,          // nouns for them: "text". What follows may be the text, unless it is known
+  typeface,         // nouns that end what is said of letters: "in a thin font"
+  names_a_word,     // the next word is the text, whatever it means: "word", "titled"
+  names_words,      // all words that follow are: "saying"
+};
+bool is(std::string_view word, Role role);
 
 std::optional<size_t> number_of(std::string_view word);
 std::optional<Size> size_of(std::string_view word);

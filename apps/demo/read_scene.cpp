@@ -3,7 +3,6 @@
 
 #include "demo/grammar.h"
 #include "demo/scene.h"
-#include "demo/tokens.h"
 
 namespace octet::demo {
 namespace {
@@ -57,6 +56,10 @@ class SceneReader {
   bool is(size_t at, std::string_view word) const {
     return at < tokens_.size() && tokens_[at].is(word);
   }
+  bool is_any(size_t at, std::initializer_list<std::string_view> words) const {
+    return std::ranges::any_of(words, [&](std::string_view word) { return is(at, word); });
+  }
+  bool is(size_t at, Role role) const { return is_word(at) && demo::is(tokens_[at].lower, role); }
   bool is_text(size_t at) const {
     return at < tokens_.size() && (tokens_[at].kind == Token::Kind::quote ||
                                    (capitals_are_text_ && is_shouted(tokens_[at])));
@@ -96,7 +99,7 @@ class SceneReader {
       } else if (const auto size = size_of(tokens_[at].lower)) {
         found.size = *size;
         taken = 1;
-      } else if (is_article(tokens_[at].lower) || is_plain_adjective(tokens_[at].lower)) {
+      } else if (is(at, Role::article) || is(at, Role::plain_adjective)) {
         taken = 1;
       } else if (!found.colours.empty() && joins_colours(at)) {
         taken = is(at + 1, "and") ? 2 : 1;
@@ -122,7 +125,7 @@ class SceneReader {
       ++at_;
     } else if (is_text(at_)) {
       read_text();
-    } else if (names_a_word(token.lower) || names_words(token.lower) || is_letters(token.lower)) {
+    } else if (names_text(at_)) {
       read_named_text();
     } else if (!read_phrase() && !read_background() && !read_after_in() && !read_place()) {
       read_small_word();
@@ -138,20 +141,22 @@ class SceneReader {
     add_words(std::move(texts));
   }
 
+  bool names_text(size_t at) const {
+    return is(at, Role::names_a_word) || is(at, Role::names_words) || is(at, Role::letters);
+  }
+
   void read_named_text() {
-    const std::string_view marker = tokens_[at_++].lower;
-    while (is(at_, "is") || is(at_, "the")) ++at_;
+    const bool takes_all = is(at_, Role::names_words);
+    const bool takes_known = takes_all || is(at_, Role::names_a_word);
+    ++at_;
+    while (is_any(at_, {"is", "the"})) ++at_;
     const auto may_be_text = [&](size_t at) {
-      return is_word(at) && !is_text(at) && !is_preposition(tokens_[at].lower) &&
-             !is_letters(tokens_[at].lower) && !names_a_word(tokens_[at].lower) &&
-             !names_words(tokens_[at].lower);
+      return is_word(at) && !is_text(at) && !is(at, Role::preposition) && !names_text(at);
     };
-    const bool takes_all = names_words(marker);
-    const bool takes_known = takes_all || names_a_word(marker);
     std::vector<std::string> texts;
     while (may_be_text(at_) && (texts.empty() || takes_all) &&
            (takes_known || (phrase_at(at_).meaning == nullptr && !size_of(tokens_[at_].lower) &&
-                            !is_article(tokens_[at_].lower)))) {
+                            !is(at_, Role::article)))) {
       append(texts, words_.pieces_of(tokens_[at_++].text));
     }
     add_words(std::move(texts));
@@ -222,7 +227,7 @@ class SceneReader {
     order_ = Order::any;
     if (colours.empty()) {
       size_t at = at_;
-      while (is(at, "is") || is(at, "in") || is(at, "of") || is(at, "should") || is(at, "be")) ++at;
+      while (is_any(at, {"is", "in", "of", "should", "be"})) ++at;
       colours = description_at(at).colours;
       const bool is_its_own = !colours.empty() && !names_element(at);
       if (is_its_own) at_ = at;
@@ -235,19 +240,15 @@ class SceneReader {
   }
 
   bool names_element(size_t at) const {
-    return is_text(at) || phrase_at(at).is(Meaning::Kind::thing) ||
-           (is_word(at) && names_a_word(tokens_[at].lower));
+    return is_text(at) || phrase_at(at).is(Meaning::Kind::thing) || is(at, Role::names_a_word);
   }
 
   // "on blue", "gradient from blue to white"
   bool read_background() {
     const bool is_gradient = is(at_, "gradient");
-    if (!is_gradient && !is(at_, "on") && !is(at_, "over") && !is(at_, "against")) return false;
+    if (!is_any(at_, {"gradient", "on", "over", "against"})) return false;
     size_t at = at_ + 1;
-    while (is_gradient &&
-           (is(at, "from") || is(at, "of") || is(at, "in") || is(at, "background"))) {
-      ++at;
-    }
+    while (is_gradient && is_any(at, {"from", "of", "in", "background"})) ++at;
     std::vector<Rgb> colours = description_at(at).colours;
     if (is_gradient && !described_.colours.empty()) {
       colours = std::move(described_.colours);
@@ -275,8 +276,7 @@ class SceneReader {
 
   // "HELLO in red letters", "the heart is red": about what stands before.
   bool read_after_in() {
-    const bool joins = is(at_, "in") || is(at_, "is") || is(at_, "are") || is(at_, "painted") ||
-                       is(at_, "colored") || is(at_, "coloured");
+    const bool joins = is_any(at_, {"in", "is", "are", "painted", "colored", "coloured"});
     if (!joins || scene_.groups.empty()) return false;
     size_t at = at_ + 1;
     const Description found = description_at(at);
@@ -287,7 +287,7 @@ class SceneReader {
     if (!found.colours.empty()) group.colours = found.colours;
     if (found.font) group.font = *found.font;
     if (found.size != Size::usual) group.size = found.size;
-    while (is_word(at) && (is_letters(tokens_[at].lower) || is_typeface(tokens_[at].lower))) ++at;
+    while (is(at, Role::letters) || is(at, Role::typeface)) ++at;
     at_ = at;
     return true;
   }
@@ -302,9 +302,9 @@ class SceneReader {
     if (is(at_, "right") && is(at_ + 1, "of")) return read_order(Order::left, 2);
     if (const auto order = order_of(tokens_[at_].lower)) return read_order(*order, 1);
     Place place;
-    if (is(at_, "top") || is(at_, "upper")) place.row = Row::top;
-    if (is(at_, "bottom") || is(at_, "lower")) place.row = Row::bottom;
-    if (is(at_, "middle") || is(at_, "center") || is(at_, "centre")) place.row = Row::middle;
+    if (is_any(at_, {"top", "upper"})) place.row = Row::top;
+    if (is_any(at_, {"bottom", "lower"})) place.row = Row::bottom;
+    if (is_any(at_, {"middle", "center", "centre"})) place.row = Row::middle;
     if (is(at_, "left")) place.column = Column::left;
     if (is(at_, "right")) place.column = Column::right;
     if (place.row == Row::any && place.column == Column::any) return false;
@@ -322,7 +322,7 @@ class SceneReader {
     at_ += tokens;
     if (scene_.groups.empty()) return true;
     order_ = order;
-    order_is_sure_ = is_word(at_) && is_pronoun(tokens_[at_].lower);
+    order_is_sure_ = is(at_, Role::pronoun);
     if (order_is_sure_) order_ = opposite(order);
     return true;
   }
@@ -336,12 +336,13 @@ class SceneReader {
   }
 
   void read_small_word() {
-    const std::string_view word = tokens_[at_++].lower;
+    const std::string_view word = tokens_[at_].lower;
     if (const auto size = size_of(word)) described_.size = *size;
     if (const auto number = number_of(word)) described_.count = number;
     // What was described before and never came is nothing that is known.
-    if (is_article(word)) described_ = {};
-    if (is_connector(word)) is_new_ = true;
+    if (is(at_, Role::article)) described_ = {};
+    if (is(at_, Role::connector)) is_new_ = true;
+    ++at_;
   }
 
   const Words& words_;

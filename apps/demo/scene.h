@@ -1,4 +1,4 @@
-// What a text asks for, and where it goes on the picture.
+// From a text to a caption: what it asks for, and where it goes on the picture.
 #pragma once
 
 #include <optional>
@@ -38,6 +38,10 @@ struct Scene {
   std::vector<Rgb> background;  // one, or the two ends of a gradient; none: any
   std::vector<Group> groups;    // kMostElements elements at most
 };
+
+// Plain text as a caption of what the demo's model can paint; the same text gives the same caption.
+// It must be UTF-8 without NUL bytes. Throws InvalidRequest where nothing in it is known.
+std::string caption_from_text(std::string_view text, const Words& words);
 
 // What is known of the text; the rest is left out.
 Scene read_scene(std::string_view text, const Words& words);

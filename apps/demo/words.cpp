@@ -1,26 +1,16 @@
 #include "demo/words.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "demo/refusal.h"
-
 namespace octet::demo {
 namespace {
 
 using nlohmann::json;
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 std::string plural_of(const std::string& noun) {
   const auto ends = [&](std::string_view end) { return noun.ends_with(end); };
@@ -92,13 +82,11 @@ Words words_from(const json& table, const std::string& path) {
 
 std::optional<Rgb> parse_rgb(std::string_view text) {
   if (text.size() != 7 || text[0] != '#') return std::nullopt;
-  int parts[3];
-  for (size_t i = 0; i < 3; ++i) {
-    const int high = hex_digit(text[1 + 2 * i]), low = hex_digit(text[2 + 2 * i]);
-    if (high < 0 || low < 0) return std::nullopt;
-    parts[i] = 16 * high + low;
-  }
-  return Rgb{parts[0], parts[1], parts[2]};
+  unsigned value = 0;
+  const char* end = text.data() + text.size();
+  if (std::from_chars(text.data() + 1, end, value, 16).ptr != end) return std::nullopt;
+  const auto part = [value](int shift) { return static_cast<int>(value >> shift & 0xff); };
+  return Rgb{part(16), part(8), part(0)};
 }
 
 std::string hexadecimal(const Rgb& colour) {

@@ -2,14 +2,25 @@
 // tools/demo_model/write_words.py writes from the tables that the model was trained with.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "octet/error.h"
+
 namespace octet::demo {
+
+// How the demo refuses: one sentence, as an Error of the library.
+template <class... Args>
+[[noreturn]] void refuse(fmt::format_string<Args...> sentence, Args&&... args) {
+  throw Error(fmt::format(sentence, std::forward<Args>(args)...));
+}
 
 struct Rgb {
   int red = 0, green = 0, blue = 0;

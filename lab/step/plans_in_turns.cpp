@@ -23,7 +23,7 @@
 #include "engine/network_run.h"
 #include "engine/sampler.h"
 #include "measure/power_meter.h"
-#include "measure/steadiness.h"
+#include "measure/timing.h"
 #include "models/family.h"
 #include "nn/attention.h"
 #include "octet/model_options.h"

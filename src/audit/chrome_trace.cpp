@@ -1,5 +1,3 @@
-#include "audit/chrome_trace.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -8,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "audit/read_trace.h"
 #include "audit/trace_tables.h"
 #include "base/checked.h"
 #include "base/error.h"
@@ -66,20 +65,16 @@ class ChromeReader {
   explicit ChromeReader(ByteStream& bytes) : path_(bytes.path()), json_(bytes), tables_(path_) {}
 
   Trace read() {
-    bool has_events = true;
-    if (json_.kind() == JsonStream::Kind::array) {
-      read_events();
+    bool has_events = json_.kind() == JsonStream::Kind::array;
+    if (has_events) {
+      each_object([&] { read_event(); });
     } else {
-      has_events = false;
       for (json_.begin_object(); const auto key = json_.next_key();) {
-        const bool is_list_of_devices = *key == "deviceProperties";
-        const bool is_events = *key == "traceEvents";
-        const bool is_array = json_.kind() == JsonStream::Kind::array;
-        if (is_events && is_array) {
-          has_events = true;
-          read_events();
-        } else if (is_list_of_devices && is_array) {
-          read_devices();
+        if (*key == "traceEvents") {
+          has_events = has_events || json_.kind() == JsonStream::Kind::array;
+          each_object([&] { read_event(); });
+        } else if (*key == "deviceProperties") {
+          each_object([&] { read_device(); });
         } else {
           json_.skip();
         }
@@ -93,13 +88,7 @@ class ChromeReader {
     check(tables_.has_ops() || tables_.has_kernels(),
           "{}: is a trace without ops of PyTorch and without kernels, so there is nothing to tell",
           path_);
-    Trace trace;
-    trace.path = path_;
-    trace.format = "PyTorch profiler trace";
-    trace.device = device();
-    trace.has_order = true;
-    tables_.move_into(trace);
-    return trace;
+    return tables_.take("PyTorch profiler trace", device(), /*has_order=*/true);
   }
 
  private:
@@ -114,14 +103,16 @@ class ChromeReader {
     bool has_name = false;
   };
 
-  void read_events() {
-    for (json_.begin_array(); json_.next_element();) {
-      if (json_.kind() == JsonStream::Kind::object) {
-        read_event();
-      } else {
-        json_.skip();
-      }
-    }
+  // Calls `read` for each element of an array, which it takes; all else is passed over.
+  template <class Read>
+  void each_element(const Read& read) {
+    if (json_.kind() != JsonStream::Kind::array) return json_.skip();
+    for (json_.begin_array(); json_.next_element();) read();
+  }
+
+  template <class Read>
+  void each_object(const Read& read) {
+    each_element([&] { json_.kind() == JsonStream::Kind::object ? read() : json_.skip(); });
   }
 
   void read_event() {
@@ -199,15 +190,11 @@ class ChromeReader {
 
   // [x, y, z]
   uint64_t read_product() {
-    if (json_.kind() != JsonStream::Kind::array) {
-      json_.skip();
-      return 0;
-    }
-    uint64_t product = 1;
-    for (json_.begin_array(); json_.next_element();) {
+    uint64_t product = json_.kind() == JsonStream::Kind::array ? 1 : 0;
+    each_element([&] {
       const int64_t factor = json_.integer().value_or(0);
       product = factor < 0 ? 0 : checked_mul(product, static_cast<uint64_t>(factor)).value_or(0);
-    }
+    });
     return product;
   }
 
@@ -219,41 +206,31 @@ class ChromeReader {
 
   // [[4096, 4608], [], ...]; lists of tensors are a level deeper, and have no dims here.
   void read_dims() {
-    if (json_.kind() != JsonStream::Kind::array) return json_.skip();
     size_t index = 0;
-    for (json_.begin_array(); json_.next_element(); ++index) {
-      Operand* into = operand(index);
-      if (into == nullptr || json_.kind() != JsonStream::Kind::array) {
-        json_.skip();
-        continue;
-      }
+    each_element([&] {
+      Operand* into = operand(index++);
+      if (into == nullptr || json_.kind() != JsonStream::Kind::array) return json_.skip();
       into->dims.clear();
       bool is_tensor = true;
-      for (json_.begin_array(); json_.next_element();) {
+      each_element([&] {
         is_tensor =
             is_tensor && json_.kind() == JsonStream::Kind::number && into->dims.size() < kMaxDims;
-        if (is_tensor) {
-          into->dims.push_back(json_.integer().value_or(-1));
-          is_tensor = into->dims.back() >= 0;
-        } else {
-          json_.skip();
-        }
-      }
+        if (!is_tensor) return json_.skip();
+        into->dims.push_back(json_.integer().value_or(-1));
+        is_tensor = into->dims.back() >= 0;
+      });
       if (!is_tensor) into->dims.clear();
-    }
+    });
   }
 
   // ["c10::BFloat16", "", ...]
   void read_types() {
-    if (json_.kind() != JsonStream::Kind::array) return json_.skip();
     size_t index = 0;
-    for (json_.begin_array(); json_.next_element(); ++index) {
-      if (Operand* into = operand(index)) {
-        into->type = scalar_type_of(json_.text());
-      } else {
-        json_.skip();
-      }
-    }
+    each_element([&] {
+      Operand* into = operand(index++);
+      if (into == nullptr) return json_.skip();
+      into->type = scalar_type_of(json_.text());
+    });
   }
 
   void keep(const Event& event) {
@@ -292,26 +269,20 @@ class ChromeReader {
     }
   }
 
-  // [{"id": 0, "name": "NVIDIA H200", ...}]
-  void read_devices() {
-    for (json_.begin_array(); json_.next_element();) {
-      if (json_.kind() != JsonStream::Kind::object) {
+  // {"id": 0, "name": "NVIDIA H200", ...}
+  void read_device() {
+    int64_t id = -1;
+    std::string name;
+    for (json_.begin_object(); const auto key = json_.next_key();) {
+      if (*key == "id") {
+        id = json_.integer().value_or(-1);
+      } else if (*key == "name") {
+        name = json_.text().substr(0, 200);
+      } else {
         json_.skip();
-        continue;
       }
-      int64_t id = -1;
-      std::string name;
-      for (json_.begin_object(); const auto key = json_.next_key();) {
-        if (*key == "id") {
-          id = json_.integer().value_or(-1);
-        } else if (*key == "name") {
-          name = json_.text().substr(0, 200);
-        } else {
-          json_.skip();
-        }
-      }
-      if (devices_.size() < kMaxDevices) devices_.emplace(id, name);
     }
+    if (devices_.size() < kMaxDevices) devices_.emplace(id, name);
   }
 
   std::string device() const {

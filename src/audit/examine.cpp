@@ -10,8 +10,6 @@
 #include <unordered_map>
 
 #include "audit/linears.h"
-#include "audit/timeline.h"
-#include "audit/verdict.h"
 #include "audit/work_list.h"
 
 namespace octet::audit {

@@ -1,6 +1,6 @@
-#include "audit/linear_sums.h"
-
 #include <algorithm>
+
+#include "audit/linears.h"
 
 namespace octet::audit {
 namespace {

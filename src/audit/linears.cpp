@@ -8,7 +8,6 @@
 #include <array>
 #include <optional>
 
-#include "audit/linear_sums.h"
 #include "audit/waiting_weights.h"
 
 namespace octet::audit {

@@ -1,5 +1,3 @@
-#include "audit/nsight_compute.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -9,6 +7,7 @@
 #include <utility>
 
 #include "audit/csv_table.h"
+#include "audit/read_trace.h"
 #include "audit/trace_tables.h"
 #include "base/checked.h"
 #include "base/error.h"
@@ -107,13 +106,7 @@ class NcuReader {
     }
     flush();
     check(tables_.has_kernels(), "{}: is a table of Nsight Compute without kernels", bytes_.path());
-    Trace trace;
-    trace.path = bytes_.path();
-    trace.format = "Nsight Compute CSV";
-    trace.device = device_;
-    trace.has_order = has_order_;
-    tables_.move_into(trace);
-    return trace;
+    return tables_.take("Nsight Compute CSV", device_, has_order_);
   }
 
  private:

@@ -4,7 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "audit/nsight_systems.h"
+#include "audit/read_trace.h"
 #include "audit/trace_tables.h"
 #include "base/checked.h"
 #include "base/error.h"
@@ -44,13 +44,7 @@ class NsysSqliteReader {
     if (has_ranges_) read_ranges();
     if (tables_.has_ops()) read_launches();
     check(tables_.has_kernels(), "{}: is a file of Nsight Systems in which no kernel ran", path_);
-    Trace trace;
-    trace.path = path_;
-    trace.format = "Nsight Systems SQLite";
-    trace.device = device_name();
-    trace.has_order = true;
-    tables_.move_into(trace);
-    return trace;
+    return tables_.take("Nsight Systems SQLite", device_name(), /*has_order=*/true);
   }
 
  private:

@@ -1,5 +1,3 @@
-#include "audit/nsight_systems.h"
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -7,6 +5,7 @@
 #include <string_view>
 
 #include "audit/csv_table.h"
+#include "audit/read_trace.h"
 #include "audit/trace_tables.h"
 #include "base/checked.h"
 #include "base/error.h"
@@ -48,13 +47,7 @@ class NsysCsvReader {
       }
     }
     check(tables_.has_kernels(), "{}: is a table of Nsight Systems without kernels", bytes_.path());
-    Trace trace;
-    trace.path = bytes_.path();
-    trace.format = "Nsight Systems CSV";
-    trace.has_order = kernel_table_ == NsysTable::trace;
-    trace.device = device_;
-    tables_.move_into(trace);
-    return trace;
+    return tables_.take("Nsight Systems CSV", device_, kernel_table_ == NsysTable::trace);
   }
 
  private:

@@ -1,13 +1,11 @@
-#include "audit/octet_report.h"
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
 
+#include "audit/read_trace.h"
 #include "audit/trace_tables.h"
-#include "audit/work_class.h"
 #include "base/error.h"
 #include "formats/json.h"
 #include "formats/text.h"

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "audit/trace.h"
-#include "audit/work_class.h"
 
 namespace octet::audit {
 

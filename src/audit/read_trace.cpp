@@ -1,13 +1,5 @@
 #include "audit/read_trace.h"
 
-#include <string_view>
-
-#include "audit/chrome_trace.h"
-#include "audit/nsight_compute.h"
-#include "audit/nsight_systems.h"
-#include "audit/octet_report.h"
-#include "audit/read_stream.h"
-#include "audit/run_log.h"
 #include "base/error.h"
 #include "formats/csv.h"
 #include "formats/sqlite_file.h"

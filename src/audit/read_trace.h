@@ -1,19 +1,58 @@
-// Files into traces.
+// Files into traces: read_trace(), and a reader for each format. All of them throw Error with one
+// sentence for a file that is damaged, cut off, or has nothing to tell.
 #pragma once
 
 #include <functional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "audit/trace.h"
+#include "formats/byte_stream.h"
 
 namespace octet::audit {
 
 // By its content, not by its name: a PyTorch profiler trace (Chrome JSON, also gzip), Nsight
 // Compute or Nsight Systems CSV, an Nsight Systems SQLite file, a report of Octet, a log of ComfyUI
-// or vLLM. `path` "-" is standard input (anything but SQLite). Throws Error with one sentence for a
-// file that is none of these, is damaged or cut off, or has nothing to tell. progress(done, total)
-// in bytes of the file; may be empty.
+// or vLLM. `path` "-" is standard input (anything but SQLite). Throws Error for a file that is none
+// of these. progress(done, total) in bytes of the file; may be empty.
 Trace read_trace(const std::string& path,
                  const std::function<void(uint64_t, uint64_t)>& progress = {});
+
+// read_trace() of bytes: every format but SQLite, which is no stream.
+Trace read_stream(ByteStream& bytes);
+
+// Of PyTorch's profiler: JSON in the form of chrome://tracing, of any size; an object with
+// "traceEvents" or a bare array of events, their keys in any order; of two equal keys the last
+// counts. Ops of the host, ranges, kernels and transfers are kept, everything else is passed over.
+Trace read_chrome_trace(ByteStream& bytes);
+
+// `ncu --csv`, one row for each kernel and metric, and `ncu --csv --page raw`, one row for each
+// kernel: kernels with their durations (0 where none was measured) and, where they were, the
+// instructions or operations of tensor cores by type. Lines of the program that was profiled may
+// stand before.
+bool is_nsight_compute_header(const std::vector<std::string>& cells);
+Trace read_nsight_compute_csv(ByteStream& bytes);
+
+// CSV of `nsys stats`: the first table of kernels in the text (cuda_gpu_kern_sum,
+// cuda_gpu_kern_gb_sum, cuda_gpu_sum, cuda_gpu_trace, cuda_kern_exec_trace, and the names that
+// these had before), and the sums of transfers where that has none. Tables of other reports are
+// passed over.
+bool is_nsight_systems_header(const std::vector<std::string>& cells);
+Trace read_nsight_systems_csv(ByteStream& bytes);
+
+// The SQLite file of `nsys export` (or beside the report of `nsys profile --stats`): kernels and
+// transfers, and ranges of NVTX, with the ones that launched kernels.
+Trace read_nsight_systems_sqlite(const std::string& path);
+
+// What Octet's own commands write with --json. Of `compare` the second side, and of `certify` the
+// checkpoint: what was judged. Whether a JSON text is one, its begin tells (or, where it is short,
+// the rest) by a schema of Octet's.
+bool is_octet_report(std::string_view head);
+Trace read_octet_report(ByteStream& bytes);
+
+// Logs of programs that say which kernels they chose: lines that log_line_for() knows; equal
+// meanings are counted. A file of any other kind has none of them.
+Trace read_run_log(ByteStream& bytes);
 
 }  // namespace octet::audit

@@ -1,11 +1,10 @@
-#include "audit/run_log.h"
-
 #include <map>
 #include <string>
 #include <string_view>
 #include <utility>
 
-#include "audit/log_lines.h"
+#include "audit/patterns.h"
+#include "audit/read_trace.h"
 #include "base/error.h"
 #include "formats/text.h"
 #include "formats/utf8_repair.h"
@@ -51,7 +50,7 @@ Trace read_run_log(ByteStream& bytes) {
   for (std::string_view line; lines.next(line);) {
     if (line.empty()) continue;
     const std::string text = without_colours(line.substr(0, kMaxMatchedLine));
-    const LogLine* known = log_line_for(text);
+    const LogRow* known = log_line_for(text);
     if (known == nullptr) continue;
     if (program.empty()) program = known->program;
     const auto [place, is_new] =
@@ -59,8 +58,7 @@ Trace read_run_log(ByteStream& bytes) {
     if (!is_new) {
       ++trace.log[place->second].count;
     } else if (trace.log.size() < kMaxLogFindings) {
-      trace.log.push_back(
-          {shown(text), std::string(known->meaning), std::string(known->verdict), 1});
+      trace.log.push_back({shown(text), known->meaning, known->verdict, 1});
     } else {
       places.erase(place);
     }

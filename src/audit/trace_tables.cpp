@@ -181,13 +181,17 @@ void TraceTables::add_launch(double start_us, uint32_t thread, uint32_t id, uint
   launches_.push_back({start_us, thread, id, correlation});
 }
 
-void TraceTables::move_into(Trace& trace) {
+Trace TraceTables::take(const std::string& format, const std::string& device, bool has_order) {
+  Trace trace;
+  trace.path = path_;
+  trace.format = format;
+  trace.device = is_sound_utf8(device) ? device : with_replacements(device);
+  trace.has_order = has_order;
   name_numbers_.clear();
   trace.names.assign(std::make_move_iterator(names_.begin()),
                      std::make_move_iterator(names_.end()));
   names_.clear();
   signature_numbers_.clear();
-  if (!is_sound_utf8(trace.device)) trace.device = with_replacements(trace.device);
   trace.signatures = std::move(signatures_);
   trace.has_shapes = has_shapes_;
 
@@ -200,7 +204,7 @@ void TraceTables::move_into(Trace& trace) {
   const std::vector<uint32_t> correlations = correlations_.take();
   if (trace.kernels.empty()) {
     nest_ops(ops);
-    return;
+    return trace;
   }
   const OpsById by_id(ops);
   nest_ops(ops);
@@ -218,13 +222,14 @@ void TraceTables::move_into(Trace& trace) {
     kernel.op = by_id.find(launch->id, launch->start_us);
     if (kernel.op == kNone) kernel.op = op_running_at(ops, launch->thread, launch->start_us);
   }
-  if (!trace.has_order) return;
+  if (!has_order) return trace;
   const auto starts_before = [](const Kernel& a, const Kernel& b) {
     return a.start_us < b.start_us;
   };
   if (!std::is_sorted(trace.kernels.begin(), trace.kernels.end(), starts_before)) {
     std::sort(trace.kernels.begin(), trace.kernels.end(), starts_before);
   }
+  return trace;
 }
 
 }  // namespace octet::audit

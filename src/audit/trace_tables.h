@@ -72,8 +72,8 @@ class TraceTables {
   bool has_ops() const { return ops_.size() > 0; }
   bool has_kernels() const { return kernels_.size() > 0; }
 
-  // Everything into `trace`, which has its other fields already; sorted by time if has_order.
-  void move_into(Trace& trace);
+  // Everything, sorted by time if has_order.
+  Trace take(const std::string& format, const std::string& device, bool has_order);
 
  private:
   struct Launch {

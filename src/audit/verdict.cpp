@@ -1,8 +1,8 @@
-#include "audit/verdict.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
+
+#include "audit/linears.h"
 
 namespace octet::audit {
 namespace {
@@ -160,21 +160,16 @@ AuditVerdict judge(const std::vector<LogFinding>& log) {
 }
 
 std::string headline_of(AuditVerdict verdict, const std::vector<LogFinding>& log) {
-  const auto meaning = [&](const auto& decides) -> const LogFinding* {
-    const auto found = std::find_if(log.begin(), log.end(), decides);
-    return found == log.end() ? nullptr : &*found;
+  const auto first = [&](AuditVerdict said) {
+    return std::find_if(log.begin(), log.end(),
+                        [&](const LogFinding& each) { return judge({each}) == said; });
   };
-  const LogFinding* finding = nullptr;
-  if (verdict == AuditVerdict::fallback) {
-    for (const AuditVerdict said : {AuditVerdict::fallback, AuditVerdict::fake_int8}) {
-      if (finding == nullptr) {
-        finding = meaning([&](const LogFinding& each) { return each.verdict == word_of(said); });
-      }
-    }
-  } else if (verdict != AuditVerdict::unclear) {
-    finding = meaning([&](const LogFinding& each) { return judge({each}) == verdict; });
+  auto finding = verdict == AuditVerdict::unclear ? log.end() : first(verdict);
+  // One line tells of native products and another of fake ones.
+  if (verdict == AuditVerdict::fallback && finding == log.end()) {
+    finding = first(AuditVerdict::fake_int8);
   }
-  if (finding != nullptr) return fmt::format("By its log: {}", finding->meaning);
+  if (finding != log.end()) return fmt::format("By its log: {}", finding->meaning);
   return "The log does not say which kernels ran; record a trace to know.";
 }
 

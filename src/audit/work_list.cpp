@@ -3,25 +3,41 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <limits>
 
 namespace octet::audit {
 namespace {
 
 // Callers are looked at this far up: deeper ones are of the model, not of one op.
 constexpr int kMaxCallers = 16;
-constexpr size_t kNoPlace = std::string_view::npos;
 
-// "ProfilerStep#3" and the like are of the profiler, not of the model.
+// Ranges of the profiler, not of the model: "ProfilerStep#3" and the like.
 bool names_a_layer(std::string_view range) {
-  return !range.empty() && !range.starts_with("ProfilerStep") && !range.starts_with("Iteration") &&
-         !range.starts_with("## Call CompiledFxGraph") && !range.starts_with("Torch-Compiled") &&
-         !range.starts_with("PyTorch Profiler") && !range.starts_with("TorchDynamo") &&
-         !range.starts_with("CompiledFunction") && !range.starts_with("DtoH") &&
-         !range.starts_with("cudagraph");
+  static constexpr std::array<std::string_view, 9> kOfProfiler = {
+      "ProfilerStep",     "Iteration",   "## Call CompiledFxGraph", "Torch-Compiled",
+      "PyTorch Profiler", "TorchDynamo", "CompiledFunction",        "DtoH",
+      "cudagraph"};
+  return !range.empty() &&
+         std::none_of(kOfProfiler.begin(), kOfProfiler.end(),
+                      [&](std::string_view begin) { return range.starts_with(begin); });
+}
+
+bool is_arithmetic(WorkClass work) {
+  return work == WorkClass::elementwise || work == WorkClass::copy;
+}
+
+// The first that `is_it` takes of an op, its caller, and so on for so many levels; kNone: none.
+template <class IsIt>
+uint32_t first_caller(const Trace& trace, uint32_t op, int levels, const IsIt& is_it) {
+  for (int i = 0; op != kNone && i < levels; ++i, op = trace.ops[op].parent) {
+    if (is_it(op)) return op;
+  }
+  return kNone;
 }
 
 // Counted instructions say what no name can hide.
-std::optional<WorkClass> by_instructions(const Kernel& kernel, const NamedKernel& named) {
+std::optional<WorkClass> by_instructions(const Kernel& kernel, const NameRow& named) {
   const double int8 = kernel.int8_instructions, half = kernel.half_instructions,
                fp8 = kernel.fp8_instructions;
   const double most = std::max({int8, half, fp8});
@@ -41,16 +57,17 @@ std::optional<WorkClass> by_instructions(const Kernel& kernel, const NamedKernel
 }  // namespace
 
 WorkList::WorkList(const Trace& trace) : trace_(trace), on_host_(trace.is_host_only()) {
-  as_op_.resize(trace.names.size());
-  as_kernel_.resize(trace.names.size());
+  static const NameRow unasked;
+  as_op_.resize(trace.names.size(), &unasked);
+  as_kernel_ = as_op_;
   std::vector<bool> is_op(trace.names.size()), is_kernel(trace.names.size());
   for (const Op& op : trace.ops) {
     if (!op.is_range) is_op[op.name] = true;
   }
   for (const Kernel& kernel : trace.kernels) is_kernel[kernel.name] = true;
   for (size_t i = 0; i < trace.names.size(); ++i) {
-    if (is_op[i]) as_op_[i] = op_by_name(trace.names[i]);
-    if (is_kernel[i]) as_kernel_[i] = kernel_by_name(trace.names[i]);
+    if (is_op[i]) as_op_[i] = &op_by_name(trace.names[i]);
+    if (is_kernel[i]) as_kernel_[i] = &kernel_by_name(trace.names[i]);
   }
   if (on_host_) {
     list_ops();
@@ -64,96 +81,73 @@ void WorkList::note_int8() {
   runs_int8_.resize(trace_.ops.size());
   for (const Work& work : works_) {
     if (work.work != WorkClass::int8_gemm) continue;
-    uint32_t op = this->op(work);
-    for (int i = 0; op != kNone && i < kMaxCallers; ++i, op = trace_.ops[op].parent) {
-      if (trace_.ops[op].is_range) break;
-      runs_int8_[op] = true;
-    }
+    first_caller(trace_, op(work), kMaxCallers, [&](uint32_t op) {
+      if (!trace_.ops[op].is_range) runs_int8_[op] = true;
+      return trace_.ops[op].is_range;
+    });
   }
 }
 
 bool WorkList::is_part_of_int8(const Work& work) const {
-  uint32_t op = this->op(work);
-  for (int i = 0; op != kNone && i < kMaxCallers; ++i, op = trace_.ops[op].parent) {
-    if (trace_.ops[op].is_range) return false;
-    if (runs_int8_[op] && is_gemm(as_op_[trace_.ops[op].name].work)) return true;
-  }
-  return false;
+  const uint32_t found = first_caller(trace_, op(work), kMaxCallers, [&](uint32_t op) {
+    return trace_.ops[op].is_range || (runs_int8_[op] && is_gemm(row_of_op(op).work));
+  });
+  return found != kNone && !trace_.ops[found].is_range;
 }
 
 bool WorkList::calls_op_of(const Work& caller, const Work& called) const {
   constexpr int kLevels = 3;
-  const uint32_t wanted = op(caller);
-  uint32_t op = this->op(called);
-  if (wanted == kNone || op == kNone) return false;
-  for (int i = 0; i < kLevels; ++i) {
-    op = trace_.ops[op].parent;
-    if (op == kNone) return false;
-    if (op == wanted) return true;
-  }
-  return false;
+  const uint32_t wanted = op(caller), from = op(called);
+  if (wanted == kNone || from == kNone) return false;
+  const auto is_wanted = [&](uint32_t op) { return op == wanted; };
+  return first_caller(trace_, trace_.ops[from].parent, kLevels, is_wanted) != kNone;
 }
 
 bool WorkList::is_within(uint32_t op, WorkClass work) const {
-  for (int i = 0; op != kNone && i < kMaxCallers; ++i, op = trace_.ops[op].parent) {
-    if (!trace_.ops[op].is_range && as_op_[trace_.ops[op].name].work == work) return true;
-  }
-  return false;
+  return first_caller(trace_, op, kMaxCallers, [&](uint32_t caller) {
+           return !trace_.ops[caller].is_range && row_of_op(caller).work == work;
+         }) != kNone;
 }
 
-Work WorkList::classified(uint32_t index) {
+Work WorkList::classified(uint32_t index) const {
   const Kernel& kernel = trace_.kernels[index];
-  const NamedKernel& named = as_kernel_[kernel.name];
+  const NameRow& named = *as_kernel_[kernel.name];
   Work work{.event = index, .work = named.work, .type = named.type, .evidence = Evidence::name};
   if (kernel.is_transfer) {
     work.work = WorkClass::copy;
     return work;
   }
   if (is_within(kernel.op, WorkClass::attention)) {
-    work.work = WorkClass::attention;
-    work.evidence = Evidence::op_name;
+    work.become(WorkClass::attention, Evidence::op_name);
     return work;
   }
-  const NamedKernel* op = nullptr;
-  if (kernel.op != kNone && !trace_.ops[kernel.op].is_range)
-    op = &as_op_[trace_.ops[kernel.op].name];
+  const bool has_op = kernel.op != kNone && !trace_.ops[kernel.op].is_range;
+  const WorkClass of_op = has_op ? row_of_op(kernel.op).work : WorkClass::unknown;
   if (is_gemm(work.work) || work.work == WorkClass::unknown) {
     if (is_within(kernel.op, WorkClass::convolution)) {
-      work.work = WorkClass::convolution;
-      work.evidence = Evidence::op_name;
+      work.become(WorkClass::convolution, Evidence::op_name);
       return work;
     }
-    if (op != nullptr && is_gemm(op->work)) {
+    if (is_gemm(of_op)) {
       // Ops that only multiply: the types of their operands are those of the product. The name of
       // a kernel says more than an op that reads codes and widens them.
-      const auto operands = product(work);
-      const auto by_types =
-          operands ? gemm_of_types(operands->a, operands->weight) : std::optional<WorkClass>();
+      const auto by_types = class_by_types(work);
       if (by_types && work.work != WorkClass::weight_only_gemm) {
         // PyTorch may run f32 as tf32, which is the same class; bf16 as f32 it may not.
-        work.work = *by_types;
-        work.evidence = Evidence::types;
+        work.become(*by_types, Evidence::types);
       } else if (work.work == WorkClass::unknown || work.work == WorkClass::gemm) {
-        work.work = op->work;
-        work.evidence = Evidence::op_name;
+        work.become(of_op, Evidence::op_name);
       }
     }
     if (const auto counted = by_instructions(kernel, named);
         counted && work.evidence != Evidence::types && *counted != work.work) {
-      work.work = *counted;
-      work.evidence = Evidence::instructions;
+      work.become(*counted, Evidence::instructions);
     }
-  } else if (op != nullptr && is_gemm(op->work) && named.evidence.find("splitK") != kNoPlace) {
+  } else if (is_gemm(of_op) && named.pattern.find("splitK") != std::string::npos) {
     // Adds up the parts of a product that was split: a part of it. Its own types are the result's.
-    const auto operands = product(work);
-    const auto by_types =
-        operands ? gemm_of_types(operands->a, operands->weight) : std::optional<WorkClass>();
-    work.work = by_types.value_or(op->work);
-    work.evidence = Evidence::op_name;
-  } else if ((work.work == WorkClass::elementwise || work.work == WorkClass::copy) &&
-             is_within(kernel.op, WorkClass::norm)) {
-    work.work = WorkClass::norm;
-    work.evidence = Evidence::op_name;
+    work.become(class_by_types(work).value_or(of_op), Evidence::op_name);
+  } else if (is_arithmetic(work.work) && is_within(kernel.op, WorkClass::norm)) {
+    work.become(WorkClass::norm, Evidence::op_name);
   }
   if (work.work == WorkClass::unknown) work.evidence = Evidence::nothing;
   return work;
@@ -168,38 +162,28 @@ void WorkList::list_ops() {
   // A product within a product (aten::mm of aten::linear) is the one that counts.
   std::vector<bool> wraps(trace_.ops.size());
   for (const Op& op : trace_.ops) {
-    if (op.is_range || !is_gemm(as_op_[op.name].work)) continue;
-    uint32_t caller = op.parent;
-    for (int i = 0; caller != kNone && i < kMaxCallers; ++i, caller = trace_.ops[caller].parent) {
+    if (op.is_range || !is_gemm(as_op_[op.name]->work)) continue;
+    first_caller(trace_, op.parent, kMaxCallers, [&](uint32_t caller) {
       wraps[caller] = true;
-    }
+      return false;
+    });
   }
   for (uint32_t i = 0; i < trace_.ops.size(); ++i) {
     const Op& op = trace_.ops[i];
     if (op.is_range || !(op.self_us > 0)) continue;
-    const NamedKernel& named = as_op_[op.name];
+    const NameRow& named = *as_op_[op.name];
     Work work{.event = i, .work = named.work, .type = named.type, .evidence = Evidence::name};
     if (work.work != WorkClass::attention && is_within(op.parent, WorkClass::attention)) {
-      work.work = WorkClass::attention;
-      work.evidence = Evidence::op_name;
+      work.become(WorkClass::attention, Evidence::op_name);
     } else if (is_gemm(work.work) && wraps[i]) {
       work.work = WorkClass::other;
     } else if (is_gemm(work.work)) {
-      const auto operands = product(work);
-      const auto by_types =
-          operands ? gemm_of_types(operands->a, operands->weight) : std::optional<WorkClass>();
-      if (by_types) {
-        work.work = *by_types;
-        work.evidence = Evidence::types;
-      }
-    } else if ((work.work == WorkClass::elementwise || work.work == WorkClass::copy) &&
-               is_within(op.parent, WorkClass::norm)) {
-      work.work = WorkClass::norm;
-      work.evidence = Evidence::op_name;
+      if (const auto by_types = class_by_types(work)) work.become(*by_types, Evidence::types);
+    } else if (is_arithmetic(work.work) && is_within(op.parent, WorkClass::norm)) {
+      work.become(WorkClass::norm, Evidence::op_name);
     } else if (work.work != WorkClass::convolution &&
                is_within(op.parent, WorkClass::convolution)) {
-      work.work = WorkClass::convolution;
-      work.evidence = Evidence::op_name;
+      work.become(WorkClass::convolution, Evidence::op_name);
     }
     if (work.work == WorkClass::unknown) work.evidence = Evidence::nothing;
     works_.push_back(work);
@@ -232,13 +216,12 @@ uint32_t WorkList::op(const Work& work) const {
 }
 
 uint32_t WorkList::op_with_operands(const Work& work) const {
-  uint32_t op = this->op(work);
-  const uint32_t innermost = op;
-  for (int i = 0; op != kNone && i < 3; ++i, op = trace_.ops[op].parent) {
-    if (trace_.ops[op].is_range) break;
-    if (trace_.ops[op].signature != kNone) return op;
-  }
-  return innermost;
+  constexpr int kLevels = 3;
+  const uint32_t innermost = op(work);
+  const uint32_t found = first_caller(trace_, innermost, kLevels, [&](uint32_t op) {
+    return trace_.ops[op].is_range || trace_.ops[op].signature != kNone;
+  });
+  return found == kNone || trace_.ops[found].is_range ? innermost : found;
 }
 
 const Signature* WorkList::signature(const Work& work) const {
@@ -255,33 +238,24 @@ std::string_view WorkList::op_name(const Work& work) const {
 }
 
 bool WorkList::is_called_by(const Work& work, std::string_view name) const {
-  uint32_t op = this->op(work);
-  for (int i = 0; op != kNone && i < kMaxCallers; ++i, op = trace_.ops[op].parent) {
-    if (trace_.names[trace_.ops[op].name] == name) return true;
-  }
-  return false;
+  return first_caller(trace_, op(work), kMaxCallers, [&](uint32_t op) {
+           return trace_.names[trace_.ops[op].name] == name;
+         }) != kNone;
 }
 
 bool WorkList::hides_work(const Work& work) const {
-  if (!on_host_) return false;
-  uint32_t op = this->op(work);
-  for (int i = 0; op != kNone && i < kMaxCallers; ++i, op = trace_.ops[op].parent) {
+  const auto is_compiled = [&](uint32_t op) {
     const std::string_view name = trace_.names[trace_.ops[op].name];
-    if (name.starts_with("## Call CompiledFxGraph") || name.starts_with("Torch-Compiled")) {
-      return true;
-    }
-  }
-  return false;
+    return name.starts_with("## Call CompiledFxGraph") || name.starts_with("Torch-Compiled");
+  };
+  return on_host_ && first_caller(trace_, op(work), kMaxCallers, is_compiled) != kNone;
 }
 
 std::string_view WorkList::layer(const Work& work) const {
-  uint32_t op = this->op(work);
-  for (int i = 0; op != kNone && i < 2 * kMaxCallers; ++i, op = trace_.ops[op].parent) {
-    if (!trace_.ops[op].is_range) continue;
-    const std::string_view range = trace_.names[trace_.ops[op].name];
-    if (names_a_layer(range)) return range;
-  }
-  return {};
+  const uint32_t found = first_caller(trace_, op(work), 2 * kMaxCallers, [&](uint32_t op) {
+    return trace_.ops[op].is_range && names_a_layer(trace_.names[trace_.ops[op].name]);
+  });
+  return found == kNone ? std::string_view() : trace_.names[trace_.ops[found].name];
 }
 
 std::optional<Product> WorkList::product(const Work& work) const {
@@ -289,16 +263,21 @@ std::optional<Product> WorkList::product(const Work& work) const {
   return operands == nullptr ? std::nullopt : product_of(op_name(work), *operands);
 }
 
+std::optional<WorkClass> WorkList::class_by_types(const Work& work) const {
+  const auto operands = product(work);
+  return operands ? gemm_of_types(operands->a, operands->weight) : std::nullopt;
+}
+
+const NameRow& WorkList::row(const Work& work) const {
+  return *(on_host_ ? as_op_ : as_kernel_)[name_index(work)];
+}
+
 std::string WorkList::evidence(const Work& work) const {
   const uint32_t op = this->op(work);
   switch (work.evidence) {
     case Evidence::nothing: return "";
     case Evidence::types: return "types of the operands";
-    case Evidence::name: {
-      const auto& named = on_host_ ? as_op_[trace_.ops[work.event].name]
-                                   : as_kernel_[trace_.kernels[work.event].name];
-      return fmt::format("name: {}", named.evidence);
-    }
+    case Evidence::name: return fmt::format("name: {}", row(work).pattern);
     case Evidence::op_name:
       return op == kNone ? "op" : fmt::format("op: {}", trace_.names[trace_.ops[op].name]);
     case Evidence::instructions: return "instructions";
@@ -307,9 +286,39 @@ std::string WorkList::evidence(const Work& work) const {
   return "";
 }
 
-std::string_view WorkList::library(const Work& work) const {
-  return on_host_ ? as_op_[trace_.ops[work.event].name].library
-                  : as_kernel_[trace_.kernels[work.event].name].library;
+AuditTimeline timeline_of(const WorkList& list) {
+  double first = std::numeric_limits<double>::infinity(), last = -first;
+  for (const Work& work : list.works()) {
+    const double start = list.start_us(work);
+    first = std::min(first, start);
+    last = std::max(last, start + list.us(work));
+  }
+  AuditTimeline timeline;
+  if (!(last > first)) return timeline;
+  timeline.start_us = first;
+  timeline.piece_us = (last - first) / kTimelinePieces;
+  std::array<std::array<double, kTimelinePieces>, kWorkClasses> us{};
+  std::array<bool, kWorkClasses> present{};
+  const auto piece_of = [&](double time) {
+    const double piece = (time - first) / timeline.piece_us;
+    return std::clamp<size_t>(piece > 0 ? static_cast<size_t>(piece) : 0, 0, kTimelinePieces - 1);
+  };
+  for (const Work& work : list.works()) {
+    const double start = list.start_us(work), end = start + list.us(work);
+    const auto row = static_cast<size_t>(work.work);
+    present[row] = true;
+    for (size_t piece = piece_of(start); piece <= piece_of(end); ++piece) {
+      const double from = first + timeline.piece_us * static_cast<double>(piece);
+      const double within = std::min(end, from + timeline.piece_us) - std::max(start, from);
+      us[row][piece] += std::max(within, 0.0);
+    }
+  }
+  for (size_t row = 0; row < us.size(); ++row) {
+    if (!present[row]) continue;
+    timeline.keys.emplace_back(key_of(static_cast<WorkClass>(row)));
+    timeline.us.emplace_back(us[row].begin(), us[row].end());
+  }
+  return timeline;
 }
 
 }  // namespace octet::audit

@@ -6,9 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "audit/kernel_names.h"
+#include "audit/patterns.h"
 #include "audit/products.h"
 #include "audit/trace.h"
+#include "octet/tools/audit.h"
 
 namespace octet::audit {
 
@@ -21,6 +22,11 @@ struct Work {
   WorkClass work = WorkClass::unknown;
   ScalarType type = ScalarType::unknown;  // of a dequantized weight
   Evidence evidence = Evidence::nothing;
+
+  void become(WorkClass other, Evidence by) {
+    work = other;
+    evidence = by;
+  }
 };
 
 class WorkList {
@@ -55,21 +61,28 @@ class WorkList {
   std::optional<Product> product(const Work& work) const;
   // What matched: the pattern of a name, "operands", ...
   std::string evidence(const Work& work) const;
-  std::string_view library(const Work& work) const;
+  std::string_view library(const Work& work) const { return row(work).library; }
 
  private:
   void list_kernels();
   void list_ops();
-  Work classified(uint32_t kernel);
+  Work classified(uint32_t kernel) const;
   void note_int8();
   bool is_within(uint32_t op, WorkClass work) const;
   uint32_t op_with_operands(const Work& work) const;
+  std::optional<WorkClass> class_by_types(const Work& work) const;
+  const NameRow& row(const Work& work) const;
+  const NameRow& row_of_op(uint32_t op) const { return *as_op_[trace_.ops[op].name]; }
 
   const Trace& trace_;
   bool on_host_;
-  std::vector<NamedKernel> as_kernel_, as_op_;  // by name
-  std::vector<bool> runs_int8_;                 // by op: it, or one that it called
+  std::vector<const NameRow*> as_kernel_, as_op_;  // by name
+  std::vector<bool> runs_int8_;                    // by op: it, or one that it called
   std::vector<Work> works_;
 };
+
+// Where the time went, along the trace, in so many pieces; empty where nothing has a time.
+inline constexpr size_t kTimelinePieces = 120;
+AuditTimeline timeline_of(const WorkList& list);
 
 }  // namespace octet::audit

@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/stopwatch.h"
 #include "convert/calibration_job.h"
-#include "convert/calibration_state.h"
 #include "convert/input_recorder.h"
 #include "engine/noise.h"
 #include "engine/part_store.h"

@@ -16,6 +16,14 @@
 
 namespace octet::convert {
 
+// Captions from files, as the tokenizer of the family is to get them. A path is a file with one
+// caption, a file with one in each line (its name ends with ".jsonl"; empty lines do not count), or
+// a folder, whose files with the family's suffix are taken by name. Logs warnings about them.
+// Throws Error, naming the file and the line, for a caption that is not valid, unless `any` will
+// do, and for a path without any.
+std::vector<std::string> read_captions(const models::Family& family,
+                                       const std::vector<std::string>& paths, bool any = false);
+
 struct CalibrateRequest {
   const models::Family* family = nullptr;
   // With the first network alone, nothing is guided, and nothing gathered of another.
@@ -28,7 +36,7 @@ struct CalibrateRequest {
   int64_t rows = 64;  // that are kept of each linear
 
   uint64_t max_memory = 0;   // bytes, see memory_for(); 0: all blocks stay in memory
-  std::string state_path;    // see calibration_state.h; empty: nothing is kept
+  std::string state_path;    // see calibration_job.h; empty: nothing is kept
   double save_every_s = 20;  // steps may be faster than the disk; 0: after each
 };
 

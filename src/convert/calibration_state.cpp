@@ -1,5 +1,3 @@
-#include "convert/calibration_state.h"
-
 #include <charconv>
 #include <map>
 #include <system_error>
@@ -7,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/regular_file.h"
+#include "convert/calibration_job.h"
 #include "formats/safetensors.h"
 #include "formats/text.h"
 

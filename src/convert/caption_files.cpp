@@ -1,5 +1,3 @@
-#include "convert/caption_files.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <string_view>
@@ -8,6 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mapped_file.h"
+#include "convert/calibrate.h"
 #include "formats/text.h"
 
 namespace octet::convert {

@@ -18,21 +18,25 @@ std::string file_of(const std::string& path) { return path.empty() ? "" : path +
 
 std::vector<ErrorPlace> places(const nlohmann::json& list, const char* key) {
   std::vector<ErrorPlace> made;
-  for (const auto& entry : list) {
-    made.push_back({entry.at("index").get<int64_t>(), entry.at(key).get<double>()});
-  }
+  for (const auto& entry : list) made.push_back({entry.at("index"), entry.at(key)});
   return made;
+}
+
+nlohmann::ordered_json list_of(const std::vector<ErrorPlace>& places, const char* key) {
+  nlohmann::ordered_json list = nlohmann::json::array();
+  for (const auto& place : places) list.push_back({{"index", place.index}, {key, place.value}});
+  return list;
 }
 
 LinearError from_json(const nlohmann::json& json) {
   LinearError error;
-  error.module = json.at("module").get<std::string>();
-  error.n = json.at("n").get<int64_t>();
-  error.k = json.at("k").get<int64_t>();
-  error.rowwise = json.at("rowwise").get<double>();
-  error.smoothquant = json.at("smoothquant").get<double>();
-  error.convrot = json.at("convrot").get<double>();
-  error.unquantized = json.at("protected").get<double>();
+  error.module = json.at("module");
+  error.n = json.at("n");
+  error.k = json.at("k");
+  error.rowwise = json.at("rowwise");
+  error.smoothquant = json.at("smoothquant");
+  error.convrot = json.at("convrot");
+  error.unquantized = json.at("protected");
   error.worst_rows = places(json.at("worst_rows"), "share");
   error.worst_columns = places(json.at("worst_columns"), "reach");
   return error;
@@ -41,13 +45,6 @@ LinearError from_json(const nlohmann::json& json) {
 }  // namespace
 
 nlohmann::ordered_json to_json(const LinearError& error) {
-  nlohmann::ordered_json rows = nlohmann::json::array(), columns = nlohmann::json::array();
-  for (const auto& place : error.worst_rows) {
-    rows.push_back({{"index", place.index}, {"share", place.value}});
-  }
-  for (const auto& place : error.worst_columns) {
-    columns.push_back({{"index", place.index}, {"reach", place.value}});
-  }
   return {{"module", error.module},
           {"n", error.n},
           {"k", error.k},
@@ -55,8 +52,8 @@ nlohmann::ordered_json to_json(const LinearError& error) {
           {"smoothquant", error.smoothquant},
           {"convrot", error.convrot},
           {"protected", error.unquantized},
-          {"worst_rows", rows},
-          {"worst_columns", columns}};
+          {"worst_rows", list_of(error.worst_rows, "share")},
+          {"worst_columns", list_of(error.worst_columns, "reach")}};
 }
 
 MeasuredErrors::MeasuredErrors(const std::string& path, const std::string& key)

@@ -1,8 +1,7 @@
-#include "convert/network_writer.h"
-
 #include <algorithm>
 
 #include "base/thread_pool.h"
+#include "convert/quantize_plan.h"
 #include "quant/recipe.h"
 #include "weights/dialects/output_dialect.h"
 

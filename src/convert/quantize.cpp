@@ -10,7 +10,7 @@
 #include "base/regular_file.h"
 #include "base/stopwatch.h"
 #include "convert/measured_errors.h"
-#include "convert/network_writer.h"
+#include "convert/quantize_plan.h"
 #include "formats/safetensors.h"
 #include "octet/error.h"
 #include "quant/linear_error.h"

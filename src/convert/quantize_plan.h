@@ -1,13 +1,15 @@
 // What quantize() writes of one network: its modules in the fused layout and its vectors, and
-// the factors by which smoothing changes them.
+// the factors by which smoothing changes them; and the writing.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "convert/quantize.h"
+#include "formats/resumable_safetensors.h"
 #include "quant/smoothing.h"
 #include "quant/weight_rows.h"
 #include "weights/loader.h"
@@ -100,5 +102,42 @@ struct ModuleTransform {
 };
 ModuleTransform transform_of(const PlannedModule& module, const QuantizeOptions& options,
                              Smoothing& smoothing);
+
+// Whether smoothing factors go into other weights, because the dialect has no word for them.
+bool folds_smoothing(const QuantizeOptions& options);
+
+// Writes the weights of one network into a file that may have been begun by an earlier run.
+class NetworkWriter {
+ public:
+  // `protected_modules` are large ones that stay in floating point. All of these outlive the
+  // writer.
+  NetworkWriter(Backend& backend, const NetworkPlan& plan, const QuantizeOptions& options,
+                const std::set<std::string>& protected_modules, quant::ChunkLimit limit);
+
+  // Everything that is written, added to `tensors`.
+  void declare(std::vector<TensorDeclaration>& tensors) const;
+
+  // What the file has already is not written again. Returns the bytes of the source.
+  uint64_t write(ResumableSafetensors& file, const PlannedModule& module);
+  void write(ResumableSafetensors& file, const PlannedVector& vector);
+
+ private:
+  bool is_int8(const PlannedModule& module) const;
+  DType float_type(const PlannedModule& module, const weights::StoredParts& parts) const;
+  DType with_room(DType dtype) const;
+  void write_int8(ResumableSafetensors& file, const PlannedModule& module,
+                  const quant::WeightRows& rows);
+  void write_float(ResumableSafetensors& file, const PlannedModule& module,
+                   const quant::WeightRows& rows, DType dtype);
+
+  Backend& backend_;
+  const NetworkPlan& plan_;
+  const QuantizeOptions& options_;
+  const std::set<std::string>& protected_modules_;
+  quant::ChunkLimit limit_;
+  std::string prefix_;  // before its names in the file
+  bool folds_;
+  Smoothing smoothing_;
+};
 
 }  // namespace octet::convert

@@ -53,11 +53,9 @@ class Verification {
   }
 
   void vector(const PlannedVector& vector) {
-    std::vector<float> was(1), is(1);
     size_t count = 1;
     for (const int64_t extent : vector.shape) count *= static_cast<size_t>(extent);
-    was.resize(count);
-    is.resize(count);
+    std::vector<float> was(count), is(count);
     plan_.source().read_vector(vector.name, vector.shape, was.data());
     made_->source().read_vector(vector.name, vector.shape, is.data());
     const std::vector<float>* divisors = folds() ? smoothing_.divisors(vector.name) : nullptr;

@@ -1,4 +1,4 @@
-#include "hub/digest.h"
+#include "hub/partial_file.h"
 
 #if OCTET_HAS_CURL
 #include <openssl/evp.h>
@@ -17,8 +17,8 @@ namespace octet::hub {
 
 #if OCTET_HAS_CURL
 
-std::string digest_like(const std::string& etag, int fd, uint64_t size, const std::string& path,
-                        const std::function<bool()>& go_on) {
+std::string PartialFile::digest_like(const std::string& etag,
+                                     const std::function<bool()>& go_on) const {
   const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
                                                                         EVP_MD_CTX_free);
   const auto require = [](bool done) { check(done, "OpenSSL cannot compute a digest"); };
@@ -29,16 +29,16 @@ std::string digest_like(const std::string& etag, int fd, uint64_t size, const st
     require(EVP_DigestUpdate(context.get(), bytes, count) == 1);
   };
   if (!is_lfs) {
-    const std::string head = fmt::format("blob {}", size);
+    const std::string head = fmt::format("blob {}", size_);
     add(head.c_str(), head.size() + 1);
   }
-  std::vector<char> buffer(std::min<uint64_t>(size, 1 << 20));
-  for (uint64_t at = 0; at < size;) {
+  std::vector<char> buffer(std::min<uint64_t>(size_, 1 << 20));
+  for (uint64_t at = 0; at < size_;) {
     if (!go_on()) return {};
-    const auto count = static_cast<size_t>(std::min<uint64_t>(buffer.size(), size - at));
-    const ssize_t got = ::pread(fd, buffer.data(), count, static_cast<off_t>(at));
+    const auto count = static_cast<size_t>(std::min<uint64_t>(buffer.size(), size_ - at));
+    const ssize_t got = ::pread(fd_, buffer.data(), count, static_cast<off_t>(at));
     if (got < 0 && errno == EINTR) continue;
-    check(got > 0, "{}: cannot be read: {}", path,
+    check(got > 0, "{}: cannot be read: {}", path_,
           got == 0 ? "it is shorter than expected" : system_error_text(errno));
     add(buffer.data(), static_cast<size_t>(got));
     at += static_cast<uint64_t>(got);
@@ -53,8 +53,7 @@ std::string digest_like(const std::string& etag, int fd, uint64_t size, const st
 
 #else
 
-std::string digest_like(const std::string&, int, uint64_t, const std::string&,
-                        const std::function<bool()>&) {
+std::string PartialFile::digest_like(const std::string&, const std::function<bool()>&) const {
   fail("this build has no OpenSSL; install libssl-dev and build again");
 }
 

@@ -1,7 +1,6 @@
 #include "hub/download.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <optional>
 #include <thread>
@@ -12,9 +11,7 @@
 #include "base/start_threads.h"
 #include "base/stopwatch.h"
 #include "formats/text.h"
-#include "hub/digest.h"
 #include "hub/partial_file.h"
-#include "hub/ranges.h"
 
 namespace octet::hub {
 namespace {
@@ -75,18 +72,21 @@ bool Download::is_wanted() const {
   return !stopped_;
 }
 
-void Download::tell(const OnPullStep& on_step) {
-  bool goes_on = true;
-  std::exception_ptr thrown;  // the caller's own; the threads must end before it is passed on
-  try {
-    if (on_step && !stopped_) goes_on = on_step(step());
-  } catch (...) {
-    thrown = std::current_exception();
-  }
+// All threads must end before what was thrown is passed on: the first of it, by run().
+void Download::keep_error() {
   const std::lock_guard lock(mutex_);
-  if (!error_) error_ = thrown;
-  if (!goes_on) was_stopped_ = true;
-  if (was_stopped_ || error_) stopped_ = true;
+  if (!error_) error_ = std::current_exception();
+  stopped_ = true;
+}
+
+void Download::tell(const OnPullStep& on_step) {
+  try {
+    if (!on_step || stopped_ || on_step(step())) return;
+    const std::lock_guard lock(mutex_);
+    was_stopped_ = stopped_ = true;
+  } catch (...) {
+    keep_error();
+  }
 }
 
 void Download::run(const OnPullStep& on_step) {
@@ -100,10 +100,8 @@ void Download::run(const OnPullStep& on_step) {
     try {
       log::info("pull: no more threads can be started; {} of {} connections are used",
                 std::max<ptrdiff_t>(std::ssize(threads), 1), settings_.connections);
-    } catch (...) {  // the log's; the threads must end before it is passed on
-      const std::lock_guard lock(mutex_);
-      if (!error_) error_ = std::current_exception();
-      stopped_ = true;
+    } catch (...) {  // the log's
+      keep_error();
     }
   }
   tell(on_step);
@@ -147,9 +145,7 @@ void Download::work() {
   } catch (const Stopped&) {
     stopped_ = true;
   } catch (...) {
-    const std::lock_guard lock(mutex_);
-    if (!error_) error_ = std::current_exception();
-    stopped_ = true;
+    keep_error();
   }
   const std::lock_guard lock(mutex_);
   --threads_left_;
@@ -244,7 +240,7 @@ uint64_t Download::promised_end(const HttpAnswer& head, Job& job, size_t range, 
     if (!is_whole) {
       const std::lock_guard lock(mutex_);
       if (!job.knows_ranges) throw RangesIgnored();
-      throw Transient(one_line(job.name()) + ": the server sent all of it for a part", 0);
+      throw Transient(one_line(job.name()) + ": the server sent all of it for a part");
     }
     const std::string length = head.header("content-length");
     check(length.empty() || length == std::to_string(job.blob.size),
@@ -298,10 +294,10 @@ void Download::attempt(Job& job, size_t range, HttpConnection& connection) {
         if (bytes.size() > left) {
           // An answer that does not keep its promise is not believed in the rest either.
           forget(job, range, wanted.done);
-          throw Transient(fmt::format("{}: the server sends more bytes than it says; they are not "
-                                      "kept, pull again later",
-                                      one_line(job.name())),
-                          0);
+          throw Transient(
+              fmt::format("{}: the server sends more bytes than it says; they are not "
+                          "kept, pull again later",
+                          one_line(job.name())));
         }
         add(job, range, bytes);
         left -= bytes.size();
@@ -313,8 +309,7 @@ void Download::attempt(Job& job, size_t range, HttpConnection& connection) {
     job.direct_url = is_taken ? answer.url : "";
   }
   if (answer.status / 100 == 4 && answer.status != 429 && is_direct) {
-    throw Transient(fmt::format("{}: the server answers {}", one_line(job.name()), answer.status),
-                    0);
+    throw Transient(fmt::format("{}: the server answers {}", one_line(job.name()), answer.status));
   }
   if (!is_taken) remote_.refuse(answer, job.name());
   const PartialFile::Range now = job.file->range(range);
@@ -322,8 +317,7 @@ void Download::attempt(Job& job, size_t range, HttpConnection& connection) {
     throw Transient(
         fmt::format("{}: the server sent {} bytes, expected {}; pull again later, what was "
                     "fetched is kept",
-                    one_line(job.name()), now.begin + now.done - from, now.end - from),
-        0);
+                    one_line(job.name()), now.begin + now.done - from, now.end - from));
   }
 }
 
@@ -352,8 +346,7 @@ void Download::release(Job& job) {
 }
 
 void Download::finish(Job& job) {
-  const std::string digest = digest_like(job.blob.etag, job.file->fd(), job.blob.size,
-                                         job.file->path(), [this] { return is_wanted(); });
+  const std::string digest = job.file->digest_like(job.blob.etag, [this] { return is_wanted(); });
   if (digest.empty()) throw Stopped();
   if (digest != job.blob.etag) {
     job.file->remove();

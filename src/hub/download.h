@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "hub/blobs.h"
 #include "hub/cache.h"
+#include "hub/listing.h"
 #include "hub/remote.h"
 #include "octet/pull.h"
 
@@ -51,6 +51,7 @@ class Download {
   };
 
   void work();
+  void keep_error();
   void tell(const OnPullStep& on_step);
   bool next(Task& task);
   void open(Job& job);

@@ -13,13 +13,31 @@
 #endif
 
 #include "formats/text.h"
-#include "hub/url.h"
+#include "hub/names.h"
 
 namespace octet::hub {
 
 std::string HttpAnswer::header(const std::string& name) const {
   const auto found = headers.find(name);
   return found == headers.end() ? "" : found->second;
+}
+
+uint64_t end_of_content_range(const std::string& header, uint64_t from, uint64_t to, uint64_t size,
+                              const std::string& what) {
+  // The three numbers of "bytes first-last/whole"; nothing where one is missing.
+  constexpr std::string_view kUnit = "bytes ";
+  const std::string_view text = header;
+  const size_t dash = text.find('-'), slash = text.find('/');
+  const bool has_three = text.starts_with(kUnit) && dash < slash && slash != text.npos;
+  const auto number = [&](size_t begin, size_t end) {
+    return has_three ? number_in<uint64_t>(text.substr(begin, end - begin)) : std::nullopt;
+  };
+  const auto first = number(kUnit.size(), dash), last = number(dash + 1, slash);
+  const bool is_of_file = text.ends_with("/*") || number(slash + 1, text.size()) == size;
+  check(first == from && last && *last >= from && *last < to && is_of_file,
+        "{}: the server sends the range {}, expected bytes {}-{}/{}; pull again later", what,
+        in_quotes(header), from, to - 1, size);
+  return *last + 1;
 }
 
 #if OCTET_HAS_CURL
@@ -198,7 +216,7 @@ bool lacks_thread(CURLcode code, std::string_view details) {
   }
   const std::string sentence = fmt::format(
       "{}: {}; {}", shown(url), one_line(is_plain ? details : curl_easy_strerror(code)), hint);
-  if (is_transient(code)) throw Transient(sentence, 0);
+  if (is_transient(code)) throw Transient(sentence);
   throw Error(sentence);
 }
 
@@ -292,12 +310,10 @@ HttpAnswer HttpConnection::send(const HttpRequest& request,
     if (transfer.error) std::rethrow_exception(transfer.error);
     if (transfer.was_stopped) return {};
     if (transfer.was_slow && !transfer.skips_body) {
-      throw Transient(
-          fmt::format(
-              "{}: less than {} bytes a second came for {} s; is the network slow? What was "
-              "fetched is kept, pull again to resume; HF_HUB_DOWNLOAD_TIMEOUT sets the seconds",
-              shown(url), kSlowestBytesPerSecond, settings.idle_seconds),
-          0);
+      throw Transient(fmt::format(
+          "{}: less than {} bytes a second came for {} s; is the network slow? What was "
+          "fetched is kept, pull again to resume; HF_HUB_DOWNLOAD_TIMEOUT sets the seconds",
+          shown(url), kSlowestBytesPerSecond, settings.idle_seconds));
     }
     if (code != CURLE_OK && !transfer.skips_body) fail_as(code, url, state_->details);
     transfer.show_head();  // there was no body

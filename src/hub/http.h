@@ -15,9 +15,22 @@
 #include <span>
 #include <string>
 
-#include "hub/retry.h"
+#include "base/error.h"
 
 namespace octet::hub {
+
+// What may be gone at the next attempt: a dropped connection, a busy server.
+class Transient : public Error {
+ public:
+  explicit Transient(const std::string& sentence, double seconds = 0)
+      : Error(sentence), after_seconds(seconds) {}
+  double after_seconds;  // the server asked to wait so long; 0 when it did not
+};
+
+class Stopped : public Error {
+ public:
+  Stopped() : Error("pull: stopped; what was fetched is kept, pull again to go on") {}
+};
 
 // Throws Error when this build has no libcurl.
 void require_http();
@@ -73,6 +86,25 @@ class HttpConnection {
   std::unique_ptr<State> state_;
 };
 
+// --- trying again what failed for a moment
+
+struct Patience {
+  int retries = 5;                  // after attempts that brought nothing
+  std::function<bool()> is_wanted;  // asked while waiting; false ends it with Stopped
+};
+
+// Seconds before the attempt after `failures` failures in a row: half a second, doubled each time,
+// at most half a minute, and somewhat random, so that many clients do not come back together.
+double backoff_seconds(int failures, double random_share);
+
+// Calls `attempt` until it returns. After a Transient it waits and calls again, at most `retries`
+// times in a row; `got_further`, where given, says that the failed attempt brought something, which
+// begins the count anew. A server that asks for a very long pause is an Error.
+void try_until_done(const Patience& patience, const std::function<void()>& attempt,
+                    const std::function<bool()>& got_further = {});
+
+// --- addresses
+
 // The scheme, host and port of a URL, the port always written: "https://huggingface.co:443".
 // Throws Error when it is not an http or https URL.
 std::string origin_of(const std::string& url);
@@ -83,5 +115,22 @@ struct Address {
   std::string user, password;
 };
 Address address_of(const std::string& url);
+
+// For a sentence: without a name, a password, and what stands behind '?'.
+std::string shown(const std::string& url);
+
+// Where a Location header of an answer from `url` leads; itself when it is none that can be
+// followed.
+std::string joined(const std::string& url, const std::string& location);
+
+// "host:port:address,address", for CURLOPT_RESOLVE: the host of a URL, looked up in this thread.
+// Empty when it is not found.
+std::string look_up(const std::string& url);
+
+// The header Content-Range, "bytes 100-199/5000": where it ends, 200. Throws Error unless it begins
+// at `from`, ends at or before `to` (one beyond the last byte) and is of a file of `size` bytes;
+// `what` begins the sentence.
+uint64_t end_of_content_range(const std::string& header, uint64_t from, uint64_t to, uint64_t size,
+                              const std::string& what);
 
 }  // namespace octet::hub

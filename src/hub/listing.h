@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "octet/pull.h"
+
 namespace octet::hub {
 
 struct RemoteFile {
@@ -27,5 +29,20 @@ Listing parse_listing(std::string_view text, const std::string& what);
 
 // The sum of their sizes; an Error when no disk could hold it.
 uint64_t total_bytes(const std::vector<RemoteFile>& files, const std::string& what);
+
+// One content, and the paths of the repository that have it.
+struct Blob {
+  std::string etag;
+  uint64_t size = 0;
+  std::vector<std::string> paths;
+};
+
+// Files of equal content are one blob, in the order of the listing. Throws Error when one digest
+// comes with two sizes.
+std::vector<Blob> blobs_of(const std::vector<RemoteFile>& files);
+
+// The files as a report lists them; those of the `missing` blobs are fetched.
+std::vector<PulledFile> report_of(const std::vector<RemoteFile>& files,
+                                  const std::vector<Blob>& missing);
 
 }  // namespace octet::hub

@@ -3,7 +3,6 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 
 #include "base/invalid_request.h"
@@ -37,6 +36,17 @@ bool is_repo_part(std::string_view part) {
   });
 }
 
+// "a/b/c" as its parts, which may be empty.
+std::vector<std::string_view> split_path(std::string_view path) {
+  std::vector<std::string_view> parts;
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t end = std::min(path.find('/', begin), path.size());
+    parts.push_back(path.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
 // What is wrong with a relative path, or nullptr.
 const char* fault_of_path(std::string_view path) {
   if (path.empty()) return "is empty";
@@ -48,13 +58,10 @@ const char* fault_of_path(std::string_view path) {
     if (byte < 0x20 || byte == 0x7f) return "has a control character";
     if (c == '\\') return "has a backslash";
   }
-  for (size_t begin = 0; begin <= path.size();) {
-    const size_t end = std::min(path.find('/', begin), path.size());
-    const std::string_view part = path.substr(begin, end - begin);
+  for (const std::string_view part : split_path(path)) {
     if (part.empty()) return "has an empty part";
     if (part == "." || part == "..") return "leaves its folder";
     if (part.size() > kLongestPart) return "has a part that is too long";
-    begin = end + 1;
   }
   return nullptr;
 }
@@ -109,11 +116,7 @@ std::string unescape_url(std::string_view text) {
 std::vector<std::string> parts_of(std::string_view path) {
   while (path.ends_with('/')) path.remove_suffix(1);
   std::vector<std::string> parts;
-  for (size_t begin = 0; begin <= path.size();) {
-    const size_t end = std::min(path.find('/', begin), path.size());
-    parts.push_back(unescape_url(path.substr(begin, end - begin)));
-    begin = end + 1;
-  }
+  for (const std::string_view part : split_path(path)) parts.push_back(unescape_url(part));
   return parts;
 }
 

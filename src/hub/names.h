@@ -2,6 +2,8 @@
 // cache and in URLs, and a stranger chose them: what could leave its folder is refused here.
 #pragma once
 
+#include <charconv>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +38,15 @@ bool is_sha256(std::string_view text);  // 64 of them
 
 // %XX for everything but letters, digits and "-._~", and '/' where `keep_slashes`.
 std::string escape_url(std::string_view text, bool keep_slashes);
+
+// The decimal number that a text is, and nothing else.
+template <class Number>
+std::optional<Number> number_in(std::string_view text) {
+  Number number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(number)
+                                                                  : std::nullopt;
+}
 
 // Whether a file is wanted: it matches one of `include` (or that is empty) and none of `exclude`.
 // Patterns are those of huggingface_hub: *, ?, [...]; * also matches '/', and a pattern that ends

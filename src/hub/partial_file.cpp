@@ -138,7 +138,11 @@ void PartialFile::append(size_t index, std::span<const std::byte> bytes) {
   check(bytes.size() <= piece.end - piece.begin - piece.done, "{}: bytes beyond their range",
         path_);
   write_at(fd_, bytes, piece.begin + piece.done, path_);
-  done_[index] += bytes.size();
+  set_done(index, done_[index] + bytes.size());
+}
+
+void PartialFile::set_done(size_t index, uint64_t done) {
+  done_[index] = done;
   write_at(journal_, std::as_bytes(std::span(&done_[index], 1)),
            (kHeadNumbers + index) * sizeof(uint64_t), journal_path_);
 }
@@ -146,9 +150,7 @@ void PartialFile::append(size_t index, std::span<const std::byte> bytes) {
 void PartialFile::restart_as_one() { begin(size_); }
 
 void PartialFile::forget(size_t index, uint64_t keep) {
-  done_[index] = std::min(done_[index], keep);
-  write_at(journal_, std::as_bytes(std::span(&done_[index], 1)),
-           (kHeadNumbers + index) * sizeof(uint64_t), journal_path_);
+  set_done(index, std::min(done_[index], keep));
 }
 
 void PartialFile::finish() {
@@ -160,8 +162,7 @@ void PartialFile::finish() {
 }
 
 void PartialFile::remove() {
-  ::unlink(journal_path_.c_str());
-  ::unlink(path_.c_str());
+  remove_leftovers(target_);
   close();
 }
 

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -45,6 +46,12 @@ class PartialFile {
   void restart_as_one();
   void forget(size_t index, uint64_t keep = 0);  // of one range, all but its first bytes
 
+  // What says whether a file arrived as it was sent, in hexadecimal digits: the SHA-256 of a file
+  // in Git LFS, or git's blob id, which is the SHA-1 of "blob <size>", a NUL byte and the content;
+  // of the kind that `etag` is by its length. `go_on` is asked now and then: false ends it with an
+  // empty answer.
+  std::string digest_like(const std::string& etag, const std::function<bool()>& go_on) const;
+
   void finish();  // the file gets its name; the journal goes
   void remove();  // both go
 
@@ -56,6 +63,7 @@ class PartialFile {
   bool take_up();
   void begin(uint64_t range_bytes);
   void close();
+  void set_done(size_t index, uint64_t done);
 
   std::string target_, path_, journal_path_;
   uint64_t size_;

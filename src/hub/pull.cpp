@@ -1,14 +1,12 @@
 #include "hub/pull.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 
 #include "base/env.h"
 #include "base/error.h"
 #include "base/stopwatch.h"
 #include "formats/text.h"
-#include "hub/blobs.h"
 #include "hub/cache.h"
 #include "hub/download.h"
 #include "hub/names.h"
@@ -29,13 +27,11 @@ constexpr size_t kShownNames = 5;
 long idle_seconds(const env::Hub& hub) {
   if (!hub.timeout) return kIdleSeconds;
   const std::string& text = *hub.timeout;
-  long seconds = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  check(error == std::errc() && end == text.data() + text.size() && seconds > 0 &&
-            seconds <= kMostIdleSeconds,
+  const auto seconds = number_in<long>(text);
+  check(seconds && *seconds > 0 && *seconds <= kMostIdleSeconds,
         "HF_HUB_DOWNLOAD_TIMEOUT is {}, expected seconds from 1 to {}", in_quotes(text),
         kMostIdleSeconds);
-  return seconds;
+  return *seconds;
 }
 
 void check_request(const PullRequest& request) {

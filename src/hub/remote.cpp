@@ -1,7 +1,6 @@
 #include "hub/remote.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "base/env.h"
@@ -97,12 +96,12 @@ void Remote::describe(HttpConnection& connection, const std::string& commit,
   }
   file.etag = plain_etag(linked_etag.empty() ? answer.header("etag") : linked_etag);
   const std::string size = linked_size.empty() ? answer.header("content-length") : linked_size;
-  const auto [end, error] = std::from_chars(size.data(), size.data() + size.size(), file.size);
-  check(error == std::errc() && end == size.data() + size.size() &&
-            (is_sha1(file.etag) || is_sha256(file.etag)),
+  const auto bytes = number_in<uint64_t>(size);
+  check(bytes && (is_sha1(file.etag) || is_sha256(file.etag)),
         "{}/{}: the server gives no size or no digest (size {}, etag {}); is HF_ENDPOINT a mirror "
         "of the Hub?",
         repo_, file.path, in_quotes(size), in_quotes(file.etag));
+  file.size = *bytes;
 }
 
 void Remote::refuse(const HttpAnswer& answer, const std::string& what) const {

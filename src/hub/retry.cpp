@@ -1,5 +1,3 @@
-#include "hub/retry.h"
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -7,6 +5,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "hub/http.h"
 
 namespace octet::hub {
 namespace {

@@ -1,4 +1,4 @@
-#include "hub/url.h"
+#include "hub/http.h"
 
 #if OCTET_HAS_CURL
 #include <curl/curl.h>
@@ -11,7 +11,6 @@
 
 #include "base/error.h"
 #include "formats/text.h"
-#include "hub/http.h"
 
 namespace octet::hub {
 namespace {

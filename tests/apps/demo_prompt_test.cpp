@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "demo/caption.h"
 #include "demo/scene.h"
 #include "octet/caption.h"
 #include "octet/error.h"

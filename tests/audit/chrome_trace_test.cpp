@@ -1,8 +1,7 @@
-#include "audit/chrome_trace.h"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "audit/read_trace.h"
 #include "audit/trace_tables.h"
 #include "formats/error_message.h"
 

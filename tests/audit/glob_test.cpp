@@ -1,8 +1,8 @@
-#include "audit/glob.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
+
+#include "audit/patterns.h"
 
 namespace octet::audit {
 namespace {

@@ -3,11 +3,9 @@
 
 #include <string>
 
-#include "audit/log_lines.h"
-#include "audit/read_stream.h"
+#include "audit/patterns.h"
 #include "audit/read_trace.h"
 #include "audit/trace_tables.h"
-#include "audit/work_class.h"
 #include "base/error.h"
 #include "formats/error_message.h"
 #include "formats/temporary_folder.h"

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "convert/calibrating.h"
-#include "convert/calibration_state.h"
+#include "convert/calibration_job.h"
 #include "formats/error_message.h"
 #include "formats/safetensors.h"
 #include "formats/safetensors_writer.h"

@@ -1,8 +1,7 @@
 // Captions from files, lines and folders.
-#include "convert/caption_files.h"
-
 #include <gtest/gtest.h>
 
+#include "convert/calibrate.h"
 #include "formats/error_message.h"
 #include "formats/temporary_folder.h"
 #include "models/ideogram4/caption.h"

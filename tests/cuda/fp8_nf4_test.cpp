@@ -9,7 +9,7 @@
 #include "cuda/rows/peer_kernels.h"
 #include "formats/temporary_folder.h"
 #include "measure/bench/problems.h"
-#include "measure/map/linear.h"
+#include "measure/map/map.h"
 
 namespace octet::test {
 namespace {

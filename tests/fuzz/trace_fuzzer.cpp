@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "audit/examine.h"
-#include "audit/read_stream.h"
+#include "audit/read_trace.h"
 #include "base/error.h"
 #include "formats/text.h"
 

@@ -9,7 +9,6 @@
 #include <functional>
 
 #include "formats/error_message.h"
-#include "hub/blobs.h"
 
 namespace octet::hub {
 namespace {

@@ -4,8 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "hub/ranges.h"
-#include "hub/retry.h"
+#include "hub/http.h"
 
 namespace octet::hub {
 namespace {

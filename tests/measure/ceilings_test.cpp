@@ -1,8 +1,7 @@
 // How near work comes to ceilings that were made up.
-#include "measure/ceilings.h"
-
 #include <gtest/gtest.h>
 
+#include "measure/timing.h"
 #include "ref/ref_backend.h"
 
 namespace octet::measure {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "convert/caption_files.h"
+#include "convert/calibrate.h"
 #include "engine/noise.h"
 #include "engine/part_store.h"
 #include "engine/sampler.h"

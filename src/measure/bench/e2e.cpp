@@ -12,7 +12,7 @@
 #include "engine/requests.h"
 #include "formats/boundary.h"
 #include "measure/power_meter.h"
-#include "measure/steadiness.h"
+#include "measure/timing.h"
 #include "nn/attention.h"
 #include "octet/tools/bench_e2e.h"
 #include "octet/tools/certify.h"

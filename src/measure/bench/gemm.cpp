@@ -7,7 +7,6 @@
 #include "formats/boundary.h"
 #include "measure/bench/linear_case.h"
 #include "measure/bench/problems.h"
-#include "measure/steadiness.h"
 #include "measure/timing.h"
 #include "octet/tools/bench.h"
 #include "octet/version.h"

@@ -8,7 +8,7 @@
 #include "devices/select.h"
 #include "formats/boundary.h"
 #include "measure/bench/linear_case.h"
-#include "measure/steadiness.h"
+#include "measure/timing.h"
 #include "models/block_shape.h"
 #include "octet/tools/bench.h"
 

@@ -9,8 +9,8 @@
 
 #include "engine/network_run.h"
 #include "measure/bench/step.h"
-#include "measure/ceilings.h"
 #include "measure/power_meter.h"
+#include "measure/timing.h"
 #include "models/family.h"
 #include "nn/context.h"
 #include "nn/linear.h"

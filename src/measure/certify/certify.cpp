@@ -20,8 +20,8 @@
 #include "formats/tensor_digest.h"
 #include "hub/cache.h"
 #include "measure/certify/network_files.h"
-#include "measure/compare/bootstrap.h"
 #include "measure/compare/compare.h"
+#include "measure/compare/difference.h"
 #include "models/family.h"
 #include "report/certificate.h"
 

@@ -15,7 +15,6 @@
 #include "engine/requests.h"
 #include "formats/boundary.h"
 #include "formats/text.h"
-#include "measure/compare/bootstrap.h"
 #include "measure/compare/compare.h"
 #include "measure/compare/difference.h"
 

@@ -4,9 +4,10 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <vector>
 
 #include "base/error.h"
+#include "base/hash.h"
+#include "measure/timing.h"
 
 namespace octet::measure {
 namespace {
@@ -58,6 +59,38 @@ struct Moments {
     return (2 * x * y + kC1) * (2 * covariance + kC2) /
            ((x * x + y * y + kC1) * (variance_x + variance_y + kC2));
   }
+};
+
+struct GroupSum {
+  double sum = 0;
+  int count = 0;
+};
+
+std::vector<GroupSum> finite_sums(const Groups& groups) {
+  std::vector<GroupSum> sums;
+  for (const std::vector<double>& group : groups) {
+    GroupSum of_group;
+    for (const double value : group) {
+      if (!std::isfinite(value)) continue;
+      of_group.sum += value;
+      ++of_group.count;
+    }
+    if (of_group.count > 0) sums.push_back(of_group);
+  }
+  return sums;
+}
+
+// Numbers below `bound`, the same on every machine: a counter through a mixer.
+class Draws {
+ public:
+  explicit Draws(uint64_t bound) : bound_(bound) {}
+  size_t next() {
+    const uint64_t bits = mixed_bits(++counter_ * kHashFactor) >> 32;
+    return static_cast<size_t>(bits * bound_ >> 32);
+  }
+
+ private:
+  uint64_t bound_, counter_ = 0;
 };
 
 }  // namespace
@@ -137,6 +170,40 @@ double ssim(const PixelView& reference, const PixelView& candidate) {
     }
   }
   return sum / (static_cast<double>(rows) * columns * kChannels);
+}
+
+Interval bootstrap_mean(const Groups& groups) {
+  const std::vector<GroupSum> sums = finite_sums(groups);
+  if (sums.size() < 2) return {kNaN, kNaN};
+  Draws draws(sums.size());
+  std::vector<double> means;
+  for (int resample = 0; resample < kResamples; ++resample) {
+    GroupSum drawn;
+    for (size_t i = 0; i < sums.size(); ++i) {
+      const GroupSum& group = sums[draws.next()];
+      drawn.sum += group.sum;
+      drawn.count += group.count;
+    }
+    means.push_back(drawn.sum / drawn.count);
+  }
+  std::sort(means.begin(), means.end());
+  constexpr double kTail = (1 - kConfidence) / 2;
+  return {quantile(means, kTail), quantile(means, 1 - kTail)};
+}
+
+Statistic grouped_statistic(const Groups& groups) {
+  std::vector<double> all;
+  for (const std::vector<double>& group : groups) all.insert(all.end(), group.begin(), group.end());
+  Statistic made = statistic(all);
+  std::erase_if(all, [](double value) { return !std::isfinite(value); });
+  if (!all.empty()) {
+    std::sort(all.begin(), all.end());
+    made.median = quantile(all, 0.5);
+  }
+  const Interval interval = bootstrap_mean(groups);
+  made.low = interval.low;
+  made.high = interval.high;
+  return made;
 }
 
 }  // namespace octet::measure

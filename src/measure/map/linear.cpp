@@ -1,5 +1,3 @@
-#include "measure/map/linear.h"
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -10,6 +8,7 @@
 #include "base/error.h"
 #include "measure/bench/linear_case.h"
 #include "measure/bench/problems.h"
+#include "measure/map/map.h"
 #include "measure/timing.h"
 
 namespace octet::measure {

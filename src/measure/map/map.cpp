@@ -12,7 +12,6 @@
 #include "formats/boundary.h"
 #include "measure/bench/problems.h"
 #include "measure/bench/step.h"
-#include "measure/map/linear.h"
 #include "measure/map/map.h"
 #include "models/block_shape.h"
 #include "octet/tools/shapes.h"

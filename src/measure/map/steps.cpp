@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "measure/bench/problems.h"
-#include "measure/map/linear.h"
+#include "measure/map/map.h"
 #include "models/block_shape.h"
 
 namespace octet::measure {

@@ -5,12 +5,67 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <set>
+#include <tuple>
 
+#include "base/error.h"
+#include "formats/json.h"
 #include "measure/predict/step.h"
+#include "measured_h200_text.h"
 
 namespace octet::predict {
 namespace {
+
+constexpr std::pair<const char*, Path> kPathNames[] = {
+    {"int8", Path::int8}, {"int8_mma", Path::int8_mma}, {"bf16", Path::bf16},
+    {"fp8", Path::fp8},   {"nf4", Path::nf4},           {"fake", Path::fake},
+};
+
+Path path_named(const std::string& name) {
+  for (const auto& [text, path] : kPathNames) {
+    if (name == text) return path;
+  }
+  fail("measured_h200.json: path {} is unknown", name);
+}
+
+Attention attention_named(const std::string& name) {
+  if (name == "bf16") return Attention::bf16;
+  if (name == "int8") return Attention::int8_scores;
+  check(name == "bf16_mma", "measured_h200.json: attention {} is unknown", name);
+  return Attention::bf16_mma;
+}
+
+double number_in(const nlohmann::json& row, const char* name) { return row.value(name, 0.0); }
+
+Measured measured_from_json(const nlohmann::json& json) {
+  Measured all;
+  all.card = json.at("card");
+  all.family = json.at("family");
+  all.heads = json.at("heads");
+  all.head_size = json.at("head_size");
+  for (const std::string list : {"linears", "products"}) {
+    for (const nlohmann::json& row : json.at(list)) {
+      all.linears.push_back({row.at("m"), row.at("n"), row.at("k"), path_named(row.at("path")),
+                             number_in(row, "cold_us"), number_in(row, "load_us"),
+                             list == "products"});
+    }
+  }
+  for (const nlohmann::json& row : json.at("quantize")) {
+    all.quantize.push_back({row.at("m"), row.at("k"), number_in(row, "cold_us")});
+  }
+  for (const nlohmann::json& row : json.at("attention")) {
+    all.attention.push_back({row.at("tokens"), attention_named(row.at("path")),
+                             number_in(row, "cold_us"), number_in(row, "load_us")});
+  }
+  for (const nlohmann::json& row : json.at("clocks")) {
+    all.clocks.push_back({path_named(row.at("path")), row.at("mhz").get<double>() * 1e-3});
+  }
+  for (const nlohmann::json& row : json.at("steps")) {
+    all.steps.push_back({row.at("size"), row.at("text_tokens"), row.at("path"),
+                         number_in(row, "ms"), number_in(row, "linears_ms"),
+                         number_in(row, "attention_ms"), number_in(row, "rows_ms")});
+  }
+  return all;
+}
 
 double squared_error(double predicted, double actual) {
   if (actual <= 0) return 0;
@@ -19,23 +74,27 @@ double squared_error(double predicted, double actual) {
 }
 
 // What the model says of a row of the measured ones.
-double predicted_us(const Card& card, const Coefficients& c, Load load, const MeasuredLinear& row) {
-  return row.product ? product_time(card, c, row.path, load, row.m, row.n, row.k).us
-                     : linear_time(card, c, row.path, load, row.m, row.n, row.k).us;
+double predicted_us(const Card& card, const Coefficients& c, const Measured&, Load load,
+                    const MeasuredLinear& row) {
+  const auto time = row.product ? product_time : linear_time;
+  return time(card, c, row.path, load, row.m, row.n, row.k).us;
 }
 
-double linear_error(const Card& card, const Coefficients& c, const MeasuredLinear& row) {
-  double sum = 0;
-  for (const Load load : {Load::cold, Load::steady}) {
-    if (row.us(load) > 0) sum += squared_error(predicted_us(card, c, load, row), row.us(load));
-  }
-  return sum;
+double predicted_us(const Card& card, const Coefficients& c, const Measured& all, Load load,
+                    const MeasuredAttention& row) {
+  return attention_us(card, c, row.kind, load, row.tokens, all.heads, all.head_size);
 }
 
 double linears_error(const Card& card, const Coefficients& c, const Measured& all, Path path) {
   double sum = 0;
   for (const MeasuredLinear& row : all.linears) {
-    if (row.path == path) sum += linear_error(card, c, row);
+    if (row.path != path) continue;
+    double of_row = 0;
+    for (const Load load : {Load::cold, Load::steady}) {
+      if (row.us(load) <= 0) continue;
+      of_row += squared_error(predicted_us(card, c, all, load, row), row.us(load));
+    }
+    sum += of_row;
   }
   return sum;
 }
@@ -60,9 +119,7 @@ double attention_error(const Card& card, const Coefficients& c, const Measured& 
   for (const MeasuredAttention& row : all.attention) {
     if (row.kind != kind) continue;
     for (const Load load : {Load::cold, Load::steady}) {
-      const double actual = load == Load::cold ? row.cold_us : row.load_us;
-      sum += squared_error(attention_us(card, c, kind, load, row.tokens, all.heads, all.head_size),
-                           actual);
+      sum += squared_error(predicted_us(card, c, all, load, row), row.us(load));
     }
   }
   return sum;
@@ -179,38 +236,6 @@ std::vector<Knob> knobs_of(const Card& card, const Measured& all) {
   };
 }
 
-std::string shape_text(const MeasuredLinear& row) {
-  return fmt::format("{} {} x {} x {}{}", name_of(row.path), row.m, row.n, row.k,
-                     row.product ? ", product" : "");
-}
-
-bool is_same_shape(const MeasuredLinear& a, const MeasuredLinear& b) {
-  return a.is_of(b.m, b.n, b.k);
-}
-
-void hold_out_linears(const Card& card, const Measured& all, std::vector<HeldOut>& results) {
-  std::vector<MeasuredLinear> shapes;
-  for (const MeasuredLinear& row : all.linears) {
-    const bool known = std::any_of(shapes.begin(), shapes.end(),
-                                   [&](const auto& shape) { return is_same_shape(shape, row); });
-    if (!known) shapes.push_back(row);
-  }
-  for (const MeasuredLinear& shape : shapes) {
-    Measured others = all;
-    std::erase_if(others.linears, [&](const auto& row) { return is_same_shape(row, shape); });
-    const Coefficients c = fit(card, others);
-    for (const MeasuredLinear& row : all.linears) {
-      if (!is_same_shape(row, shape)) continue;
-      for (const Load load : {Load::cold, Load::steady}) {
-        if (row.us(load) <= 0) continue;
-        results.push_back({HeldOut::Kind::linear,
-                           shape_text(row) + (load == Load::cold ? ", cold" : ", load"),
-                           row.us(load), predicted_us(card, c, load, row)});
-      }
-    }
-  }
-}
-
 const char* attention_name(Attention kind) {
   switch (kind) {
     case Attention::bf16: return "bf16";
@@ -220,29 +245,51 @@ const char* attention_name(Attention kind) {
   return "?";
 }
 
-void hold_out_attention(const Card& card, const Measured& all, std::vector<HeldOut>& results) {
-  std::set<int64_t> lengths;
-  for (const MeasuredAttention& row : all.attention) lengths.insert(row.tokens);
-  for (const int64_t tokens : lengths) {
+std::string text_of(const MeasuredLinear& row) {
+  return fmt::format("{} {} x {} x {}{}", name_of(row.path), row.m, row.n, row.k,
+                     row.product ? ", product" : "");
+}
+
+std::string text_of(const MeasuredAttention& row) {
+  return fmt::format("attention {}, {} tokens", attention_name(row.kind), row.tokens);
+}
+
+// Each row of a list, predicted without those that are like it.
+template <class Row>
+void hold_out(const Card& card, const Measured& all, std::vector<Row> Measured::*list,
+              HeldOut::Kind kind, std::vector<HeldOut>& results) {
+  std::vector<Row> left = all.*list;
+  while (!left.empty()) {
+    const auto is_like = [shape = left.front()](const Row& row) { return row.is_like(shape); };
+    std::erase_if(left, is_like);
     Measured others = all;
-    std::erase_if(others.attention, [&](const auto& row) { return row.tokens == tokens; });
+    std::erase_if(others.*list, is_like);
     const Coefficients c = fit(card, others);
-    for (const MeasuredAttention& row : all.attention) {
-      if (row.tokens != tokens) continue;
+    for (const Row& row : all.*list) {
+      if (!is_like(row)) continue;
       for (const Load load : {Load::cold, Load::steady}) {
-        const double actual = load == Load::cold ? row.cold_us : row.load_us;
-        if (actual <= 0) continue;
-        results.push_back(
-            {HeldOut::Kind::attention,
-             fmt::format("attention {}, {} tokens, {}", attention_name(row.kind), tokens,
-                         load == Load::cold ? "cold" : "load"),
-             actual, attention_us(card, c, row.kind, load, tokens, all.heads, all.head_size)});
+        if (row.us(load) <= 0) continue;
+        results.push_back({kind, text_of(row) + (load == Load::cold ? ", cold" : ", load"),
+                           row.us(load), predicted_us(card, c, all, load, row)});
       }
     }
   }
 }
 
 }  // namespace
+
+const Measured& measured() {
+  static const Measured all =
+      measured_from_json(parse_json(kMeasuredH200Text, "measured_h200.json"));
+  return all;
+}
+
+const char* name_of(Path path) {
+  for (const auto& [text, known] : kPathNames) {
+    if (known == path) return text;
+  }
+  return "?";
+}
 
 Coefficients fit(const Card& card, const Measured& measured) {
   constexpr int kRounds = 4;
@@ -264,24 +311,19 @@ std::vector<HeldOut> hold_out_each() {
   const Measured& all = measured();
   const Card& card = card_of(all.card);
   std::vector<HeldOut> results;
-  hold_out_linears(card, all, results);
-  hold_out_attention(card, all, results);
+  hold_out(card, all, &Measured::linears, HeldOut::Kind::linear, results);
+  hold_out(card, all, &Measured::attention, HeldOut::Kind::attention, results);
   for (const MeasuredStep& step : all.steps) {
     const StepTime time = step_time(card, calibrated(), step.path, step.size, step.text_tokens);
     const std::string name =
         fmt::format("{} step at {} px, {} text tokens", step.path, step.size, step.text_tokens);
     results.push_back({HeldOut::Kind::step, name, step.ms, time.ms(), "ms"});
-    if (step.linears_ms > 0) {
-      results.push_back(
-          {HeldOut::Kind::part, name + ": linears", step.linears_ms, time.linears_ms, "ms"});
-    }
-    if (step.attention_ms > 0) {
-      results.push_back(
-          {HeldOut::Kind::part, name + ": attention", step.attention_ms, time.attention_ms, "ms"});
-    }
-    if (step.rows_ms > 0) {
-      results.push_back(
-          {HeldOut::Kind::part, name + ": row passes", step.rows_ms, time.rows_ms, "ms"});
+    for (const auto& [part, measured_ms, predicted_ms] :
+         {std::tuple(": linears", step.linears_ms, time.linears_ms),
+          std::tuple(": attention", step.attention_ms, time.attention_ms),
+          std::tuple(": row passes", step.rows_ms, time.rows_ms)}) {
+      if (measured_ms <= 0) continue;
+      results.push_back({HeldOut::Kind::part, name + part, measured_ms, predicted_ms, "ms"});
     }
   }
   return results;

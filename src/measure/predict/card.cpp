@@ -5,51 +5,12 @@
 
 #include "base/closest_word.h"
 #include "base/error.h"
+#include "cards_text.h"
 #include "formats/json.h"
 #include "formats/text.h"
-#include "measure/predict/data.h"
 
 namespace octet::predict {
 namespace {
-
-// A constant is a pair of its value and where that comes from.
-double constant_of(const nlohmann::json& card, const char* name) {
-  return card.at(name).at(0).get<double>();
-}
-
-Card card_from_json(const nlohmann::json& json) {
-  Card card;
-  card.id = json.at("id").get<std::string>();
-  card.name = json.at("name").get<std::string>();
-  card.names = json.at("names").get<std::vector<std::string>>();
-  const auto compute = json.at("compute").get<std::string>();
-  const size_t dot = compute.find('.');
-  card.major = std::stoi(compute.substr(0, dot));
-  card.minor = std::stoi(compute.substr(dot + 1));
-  card.multiprocessors = static_cast<int>(constant_of(json, "multiprocessors"));
-  card.boost_ghz = constant_of(json, "boost_mhz") * 1e-3;
-  card.int8 = constant_of(json, "int8");
-  card.bf16 = constant_of(json, "bf16");
-  card.fp8 = constant_of(json, "fp8");
-  card.int8_mma = constant_of(json, "int8_mma");
-  card.bf16_mma = constant_of(json, "bf16_mma");
-  card.memory_gbs = constant_of(json, "memory_gbs");
-  card.memory_gib = constant_of(json, "memory_gib");
-  card.l2_bytes = constant_of(json, "l2_mb") * 1e6;
-  card.l2_bytes_per_clock = constant_of(json, "l2_bytes_per_clock");
-  card.shared_bytes = static_cast<int>(constant_of(json, "shared_kb")) * 1024;
-  card.shared_block_bytes = static_cast<int>(constant_of(json, "shared_block_kb")) * 1024;
-  card.watts = constant_of(json, "watts");
-  card.energy = constant_of(json, "energy");
-  card.memory_pj = constant_of(json, "memory_pj");
-  const nlohmann::json& sources = cards_data().at("sources");
-  for (const auto& [name, value] : json.items()) {
-    if (!value.is_array() || value.size() != 2 || !value[0].is_number()) continue;
-    const auto source = sources.at(value[1].get<std::string>()).get<std::string>();
-    if (source.starts_with("estimate")) card.estimates.push_back(name);
-  }
-  return card;
-}
 
 // Letters and digits in lower case: "NVIDIA A100-SXM4-80GB" has nvidia, a100, sxm4 and 80gb.
 std::vector<std::string> words_of(std::string_view text) {
@@ -86,14 +47,50 @@ bool is_called(const std::vector<std::string>& device, const std::string& name) 
 
 }  // namespace
 
+// A constant is a pair of its value and where that comes from.
+static double constant_of(const nlohmann::json& card, const char* name) {
+  return card.at(name).at(0);
+}
+
+void from_json(const nlohmann::json& json, Card& card) {
+  card.id = json.at("id");
+  card.name = json.at("name");
+  card.names = json.at("names");
+  const std::string compute = json.at("compute");
+  const size_t dot = compute.find('.');
+  card.major = std::stoi(compute.substr(0, dot));
+  card.minor = std::stoi(compute.substr(dot + 1));
+  card.multiprocessors = static_cast<int>(constant_of(json, "multiprocessors"));
+  card.boost_ghz = constant_of(json, "boost_mhz") * 1e-3;
+  card.int8 = constant_of(json, "int8");
+  card.bf16 = constant_of(json, "bf16");
+  card.fp8 = constant_of(json, "fp8");
+  card.int8_mma = constant_of(json, "int8_mma");
+  card.bf16_mma = constant_of(json, "bf16_mma");
+  card.memory_gbs = constant_of(json, "memory_gbs");
+  card.memory_gib = constant_of(json, "memory_gib");
+  card.l2_bytes = constant_of(json, "l2_mb") * 1e6;
+  card.l2_bytes_per_clock = constant_of(json, "l2_bytes_per_clock");
+  card.shared_bytes = static_cast<int>(constant_of(json, "shared_kb")) * 1024;
+  card.shared_block_bytes = static_cast<int>(constant_of(json, "shared_block_kb")) * 1024;
+  card.watts = constant_of(json, "watts");
+  card.energy = constant_of(json, "energy");
+  card.memory_pj = constant_of(json, "memory_pj");
+  const nlohmann::json& sources = cards_data().at("sources");
+  for (const auto& [name, value] : json.items()) {
+    if (!value.is_array() || value.size() != 2 || !value[0].is_number()) continue;
+    const auto source = sources.at(value[1].get<std::string>()).get<std::string>();
+    if (source.starts_with("estimate")) card.estimates.push_back(name);
+  }
+}
+
+const nlohmann::json& cards_data() {
+  static const nlohmann::json data = parse_json(kCardsText, "cards.json");
+  return data;
+}
+
 std::span<const Card> cards() {
-  static const std::vector<Card> all = [] {
-    std::vector<Card> list;
-    for (const nlohmann::json& json : cards_data().at("cards")) {
-      list.push_back(card_from_json(json));
-    }
-    return list;
-  }();
+  static const auto all = cards_data().at("cards").get<std::vector<Card>>();
   return all;
 }
 

@@ -1,6 +1,7 @@
 // What is known of a card: cards.json, where each constant has its source.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,6 +32,7 @@ struct Card {
   bool has_tcgen05() const { return major == 10; }
 };
 
+const nlohmann::json& cards_data();  // the file
 std::span<const Card> cards();
 
 // Throws Error with the known ids, and the one that was probably meant.

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <string>
 
+#include "devices/gpu_tiles.h"
 #include "measure/predict/card.h"
 
 namespace octet::predict {
@@ -50,8 +51,32 @@ LinearTime product_time(const Card& card, const Coefficients& coefficients, Path
 LinearTime linear_time(const Card& card, const Coefficients& coefficients, Path path, Load load,
                        int64_t m, int64_t n, int64_t k);
 
+// How Octet's INT8 GEMM cuts a problem, and how many clocks that takes.
+struct TileClocks {
+  double clocks = 0;      // of the multiprocessors, from the first tile to the last
+  double fetched = 0;     // bytes from L2
+  double memory = 0;      // bytes from and to memory
+  double operations = 0;  // with those past the edges of the problem
+};
+
+// Whether the kernels of a row run on the card.
+bool is_available(const GpuTile& tile, const Card& card);
+
+// `whole_rounds`: the last round of tiles counts as a full one. At its power limit a card has a
+// higher clock in a round that is not full, which makes up for about half of what stands idle.
+TileClocks tile_clocks(const GpuTile& tile, bool streams, const Card& card,
+                       const Coefficients& coefficients, int64_t m, int64_t n, int64_t k,
+                       bool whole_rounds);
+
 // One pass over rows that moves so many bytes.
 double row_pass_us(const Card& card, const Coefficients& coefficients, double bytes);
+
+// The clock that a card's power limit leaves, as a share of its boost clock, at most 1, for work of
+// `joules` that takes `seconds` at that clock.
+double clock_share(const Card& card, const Coefficients& coefficients, Load load, double joules,
+                   double seconds);
+// Of the limit: what a card draws that does not follow its clock. An estimate.
+inline constexpr double kConstantPower = 0.2;
 
 enum class Attention { bf16, int8_scores, bf16_mma };
 

@@ -1,16 +1,16 @@
-#include "measure/predict/public_figures.h"
-
 #include "base/error.h"
+#include "formats/boundary.h"
 #include "formats/json.h"
 #include "measure/predict/calibration.h"
-#include "measure/predict/data.h"
 #include "measure/predict/step.h"
+#include "octet/tools/predict.h"
+#include "public_figures_text.h"
 
 namespace octet::predict {
 namespace {
 
 Path figure_path(const nlohmann::json& row, const char* name) {
-  const auto text = row.at(name).get<std::string>();
+  const std::string text = row.at(name);
   for (const Path path : {Path::int8, Path::bf16, Path::fp8, Path::nf4, Path::fake}) {
     if (text == name_of(path)) return path;
   }
@@ -19,9 +19,8 @@ Path figure_path(const nlohmann::json& row, const char* name) {
 
 double figure_product_us(const nlohmann::json& row, const Card& card, const char* path) {
   const Load load = row.value("cold", false) ? Load::cold : Load::steady;
-  return product_time(card, calibrated(), figure_path(row, path), load, row.at("m").get<int64_t>(),
-                      row.at("n").get<int64_t>(), row.at("k").get<int64_t>())
-      .us;
+  const Path kind = figure_path(row, path);
+  return product_time(card, calibrated(), kind, load, row.at("m"), row.at("n"), row.at("k")).us;
 }
 
 double figure_operations(const nlohmann::json& row) {
@@ -29,9 +28,8 @@ double figure_operations(const nlohmann::json& row) {
 }
 
 double figure_step_ms(const nlohmann::json& row, const Card& card, const char* path) {
-  return step_time(card, calibrated(), row.at(path).get<std::string>(), row.at("size").get<int>(),
-                   row.value("text_tokens", 512))
-      .ms();
+  const std::string kind = row.at(path);
+  return step_time(card, calibrated(), kind, row.at("size"), row.value("text_tokens", 512)).ms();
 }
 
 // The CPU has no model but a share of its instruction's ceiling, measured at another shape.
@@ -64,21 +62,26 @@ double predicted_figure(const nlohmann::json& row) {
 }
 
 }  // namespace
+}  // namespace octet::predict
 
-std::vector<PublicFigure> public_figures() {
+namespace octet {
+
+std::vector<PublicFigure> check_public_figures() try {
   std::vector<PublicFigure> figures;
-  for (const nlohmann::json& row : public_figures_data().at("figures")) {
-    PublicFigure figure;
-    figure.what = row.at("what").get<std::string>();
-    figure.source = row.at("source").get<std::string>();
-    figure.unit = row.at("unit").get<std::string>();
-    figure.published = row.at("published").get<double>();
+  const nlohmann::json data = parse_json(kPublicFiguresText, "public_figures.json");
+  for (const nlohmann::json& row : data.at("figures")) {
+    PublicFigure& figure = figures.emplace_back();
+    figure.what = row.at("what");
+    figure.source = row.at("source");
+    figure.unit = row.at("unit");
+    figure.published = row.at("published");
     figure.remark = row.value("remark", "");
-    figure.predicted = predicted_figure(row);
+    figure.predicted = predict::predicted_figure(row);
     figure.error = figure.predicted / figure.published - 1;
-    figures.push_back(std::move(figure));
   }
   return figures;
+} catch (...) {
+  rethrow_as_error();
 }
 
-}  // namespace octet::predict
+}  // namespace octet

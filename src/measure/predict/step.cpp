@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "measure/predict/measured.h"
+#include "measure/predict/calibration.h"
 #include "models/footprint.h"
 
 namespace octet::predict {

@@ -1,11 +1,11 @@
 // Intervals on cases whose resamples can be listed by hand, and how often they hold the truth.
-#include "measure/compare/bootstrap.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 #include <random>
+
+#include "measure/compare/difference.h"
 
 namespace octet::test {
 namespace {

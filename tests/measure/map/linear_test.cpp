@@ -1,11 +1,10 @@
 // Ways of one linear, measured where there are the fewest: on the host.
-#include "measure/map/linear.h"
-
 #include <gtest/gtest.h>
 
 #include "devices/select.h"
 #include "formats/error_message.h"
 #include "measure/bench/problems.h"
+#include "measure/map/map.h"
 
 namespace octet::measure {
 namespace {

@@ -8,7 +8,6 @@
 #include "devices/gpu_tiles.h"
 #include "formats/json.h"
 #include "measure/predict/card.h"
-#include "measure/predict/data.h"
 #include "octet/error.h"
 #include "octet/tools/predict.h"
 

@@ -7,8 +7,6 @@
 
 #include "measure/predict/calibration.h"
 #include "measure/predict/card_ratio.h"
-#include "measure/predict/gemm_tiles.h"
-#include "measure/predict/power.h"
 #include "measure/predict/step.h"
 #include "octet/error.h"
 #include "octet/tools/predict.h"

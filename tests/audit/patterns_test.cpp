@@ -1,4 +1,4 @@
-#include "audit/kernel_names.h"
+#include "audit/patterns.h"
 
 #include <gtest/gtest.h>
 
@@ -6,14 +6,11 @@
 #include <thread>
 #include <vector>
 
-#include "audit/log_lines.h"
-#include "audit/name_rows.h"
-
 namespace octet::audit {
 namespace {
 
 void expect_good_rows(const std::vector<NameRow>& rows,
-                      NamedKernel (*by_name)(std::string_view name)) {
+                      const NameRow& (*by_name)(std::string_view name)) {
   std::set<std::string> patterns;
   for (const NameRow& row : rows) {
     EXPECT_FALSE(row.example.empty()) << row.pattern;
@@ -21,8 +18,8 @@ void expect_good_rows(const std::vector<NameRow>& rows,
     EXPECT_NE(row.work, WorkClass::unknown) << row.pattern;
     EXPECT_TRUE(patterns.insert(row.pattern).second) << row.pattern << " is there twice";
     // Of all rows before, none may take the example: the row would never be reached by it.
-    const NamedKernel named = by_name(row.example);
-    EXPECT_EQ(named.evidence, row.pattern) << row.example;
+    const NameRow& named = by_name(row.example);
+    EXPECT_EQ(named.pattern, row.pattern) << row.example;
     EXPECT_EQ(named.work, row.work) << row.example;
     EXPECT_EQ(named.type, row.type) << row.example;
     EXPECT_EQ(named.library, row.library) << row.example;
@@ -46,7 +43,7 @@ TEST(KernelNames, WidenedWeightsHaveTypes) {
 
 TEST(KernelNames, NothingKnownIsUnknown) {
   EXPECT_EQ(kernel_by_name("some_mystery_kernel").work, WorkClass::unknown);
-  EXPECT_EQ(kernel_by_name("some_mystery_kernel").evidence, "");
+  EXPECT_EQ(kernel_by_name("some_mystery_kernel").pattern, "");
   EXPECT_EQ(kernel_by_name("").work, WorkClass::unknown);
   EXPECT_EQ(op_by_name("").work, WorkClass::unknown);
   EXPECT_EQ(op_by_name("mylib::frobnicate").work, WorkClass::unknown);
@@ -168,7 +165,7 @@ TEST(LogLines, EveryRowIsReachedByItsExample) {
     EXPECT_FALSE(row.source.empty()) << row.pattern;
     EXPECT_TRUE(verdicts.contains(row.verdict)) << row.pattern << ": " << row.verdict;
     EXPECT_TRUE(row.meaning.ends_with('.')) << row.pattern;
-    const LogLine* line = log_line_for(row.example);
+    const LogRow* line = log_line_for(row.example);
     ASSERT_NE(line, nullptr) << row.example;
     EXPECT_EQ(line - log_line_for(log_rows()[0].example), &row - log_rows().data()) << row.example;
     EXPECT_EQ(line->program, row.program);
@@ -186,11 +183,11 @@ TEST(LogLines, OtherLinesTellNothing) {
 // What a device could do is no verdict: the line does not tell what format the layers have. Where
 // it can do nothing, it is.
 TEST(LogLines, NativeAndEmulatedOpsOfComfyUi) {
-  const LogLine* native =
+  const LogRow* native =
       log_line_for("Native ops: convrot_w4a4, int8_tensorwise , emulated ops: nvfp4");
-  const LogLine* emulated =
+  const LogRow* emulated =
       log_line_for("Native ops: float8_e4m3fn , emulated ops: int8_tensorwise, nvfp4");
-  const LogLine* none = log_line_for("Native ops:  , emulated ops: int8_tensorwise, nvfp4");
+  const LogRow* none = log_line_for("Native ops:  , emulated ops: int8_tensorwise, nvfp4");
   EXPECT_EQ(native->verdict, "info");
   EXPECT_EQ(emulated->verdict, "info");
   EXPECT_NE(native->meaning, emulated->meaning);

@@ -1,5 +1,5 @@
 // Which figures are marked as unreliable, on timings that were made up.
-#include "measure/steadiness.h"
+#include "measure/timing.h"
 
 #include <gtest/gtest.h>
 
