@@ -83,12 +83,10 @@ ShardIndex parse_shard_index(const json& root, const std::string& path) {
       fail("{}: tensor {}: its shard is {}, expected a file name", path, in_quotes(tensor),
            describe(shard));
     }
-    if (!is_plain_file_name(*name)) {
-      fail(
+    check(is_plain_file_name(*name),
           "{}: tensor {}: its shard {} is not allowed; expected a plain file name that ends with "
           "{} and lies beside the index",
-          path, in_quotes(tensor), in_quotes(*name), kFileSuffix);
-    }
+          path, Quoted{tensor}, Quoted{*name}, kFileSuffix);
     index.weight_map.emplace(tensor, *name);
   }
   return index;
@@ -128,10 +126,9 @@ void Checkpoint::open_shards() {
     }
     const TensorFile& opened = files_.emplace_back(SafetensorsFile(shard_path));
     for (const std::string_view tensor : tensors) {
-      if (opened.find(tensor) == nullptr) {
-        fail("{}: tensor {}: the index places it in {}, which does not hold it", path_,
-             in_quotes(tensor), shard_path);
-      }
+      check(opened.find(tensor) != nullptr,
+            "{}: tensor {}: the index places it in {}, which does not hold it", path_,
+            Quoted{tensor}, shard_path);
     }
     std::vector<std::string> unlisted;
     for (const TensorInfo& info : opened.tensors()) {
@@ -151,7 +148,7 @@ const TensorInfo* Checkpoint::find(std::string_view name) const {
 
 const Checkpoint::Entry& Checkpoint::entry(const std::string& name) const {
   const auto found = tensors_.find(name);
-  if (found == tensors_.end()) fail("{}: has no tensor {}", path_, in_quotes(name));
+  check(found != tensors_.end(), "{}: has no tensor {}", path_, Quoted{name});
   return found->second;
 }
 

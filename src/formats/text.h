@@ -4,6 +4,8 @@
 // through in_quotes(), so that a message stays one line and cannot drive the user's terminal.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -24,6 +26,11 @@ bool is_utf8(std::string_view text);
 // escapes, and a text of more than 200 bytes is cut and ends with "...".
 std::string in_quotes(std::string_view text);
 
+// The same as an argument of check(), which quotes it only when it fails.
+struct Quoted {
+  std::string_view text;
+};
+
 // The same without the quotes, for text that is already part of a sentence.
 std::string one_line(std::string_view text);
 
@@ -32,3 +39,11 @@ std::string one_line(std::string_view text);
 std::string without_controls(std::string_view text);
 
 }  // namespace octet
+
+template <>
+struct fmt::formatter<octet::Quoted> : fmt::formatter<std::string> {
+  template <class Context>
+  auto format(const octet::Quoted& quoted, Context& context) const {
+    return fmt::formatter<std::string>::format(octet::in_quotes(quoted.text), context);
+  }
+};

@@ -88,10 +88,8 @@ void Tokenizer::encode_piece(std::string_view utf8, size_t offset,
     tokens.clear();
     for (const char byte : bytes) {
       const int32_t id = tables_.byte_ids[static_cast<unsigned char>(byte)];
-      if (id < 0) {
-        fail("{}: the vocabulary has no token for the byte 0x{:02x}, which is in {}", what_,
-             static_cast<unsigned char>(byte), in_quotes(bytes));
-      }
+      check(id >= 0, "{}: the vocabulary has no token for the byte 0x{:02x}, which is in {}", what_,
+            static_cast<unsigned char>(byte), Quoted{bytes});
       tokens.push_back(id);
     }
     tables_.merges.apply(tokens);
