@@ -8,7 +8,6 @@
 #include "audit/log_lines.h"
 #include "base/error.h"
 #include "formats/text.h"
-#include "formats/utf8_repair.h"
 
 namespace octet::audit {
 namespace {

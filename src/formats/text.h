@@ -1,4 +1,5 @@
-// UTF-8 as the file formats need it: a strict decoder, and quoting of untrusted text.
+// UTF-8 as the file formats need it: a strict decoder, repair of what is none, and quoting of
+// untrusted text.
 //
 // Names in files are chosen by strangers. Whatever of them goes into an error message passes
 // through in_quotes(), so that a message stays one line and cannot drive the user's terminal.
@@ -20,7 +21,18 @@ struct CodePoint {
 // Decodes the first code point. Overlong forms, surrogates and values above U+10FFFF are invalid.
 CodePoint first_code_point(std::string_view text);
 
+// `point` has to be a character: no surrogate, at most U+10FFFF.
+void append_character(char32_t point, std::string& into);
+
 bool is_utf8(std::string_view text);
+// The same, fast where all of it is ASCII.
+bool is_sound_utf8(std::string_view text);
+
+// The text with U+FFFD in place of each byte that is not UTF-8.
+std::string with_replacements(std::string_view text);
+
+// At most `limit` bytes, without half a character at the end.
+std::string_view first_bytes(std::string_view text, size_t limit);
 
 // The text in double quotes for a message: control characters and bytes that are not UTF-8 become
 // escapes, and a text of more than 200 bytes is cut and ends with "...".

@@ -84,7 +84,7 @@ void Tokenizer::encode_piece(std::string_view utf8, size_t offset,
   for (size_t begin = 0; begin < points.size();) {
     const size_t end = end_of_unit(points, begin);
     bytes.clear();
-    for (size_t i = begin; i < end; ++i) append_utf8(bytes, points[i]);
+    for (size_t i = begin; i < end; ++i) append_character(points[i], bytes);
     tokens.clear();
     for (const char byte : bytes) {
       const int32_t id = tables_.byte_ids[static_cast<unsigned char>(byte)];
