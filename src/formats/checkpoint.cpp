@@ -19,18 +19,7 @@ using nlohmann::json;
 constexpr std::string_view kFileSuffix = ".safetensors";
 constexpr std::string_view kGgufSuffix = ".gguf";
 constexpr std::string_view kIndexSuffix = ".safetensors.index.json";
-
-// A list of names for a message, cut after the first few.
-std::string first_few(const std::vector<std::string>& names) {
-  constexpr size_t kShown = 4;
-  std::string list;
-  for (size_t i = 0; i < std::min(kShown, names.size()); ++i) {
-    if (i > 0) list += ", ";
-    list += in_quotes(names[i]);
-  }
-  if (names.size() > kShown) list += fmt::format(" and {} more", names.size() - kShown);
-  return list;
-}
+constexpr size_t kNamed = 4;  // of many names, in a message
 
 std::string file_in_folder(const std::string& folder) {
   std::vector<std::string> indexes;
@@ -50,7 +39,7 @@ std::string file_in_folder(const std::string& folder) {
   check(!found.empty(), "{}: the folder has neither a *{} nor a *{} nor a *{}", folder, kFileSuffix,
         kIndexSuffix, kGgufSuffix);
   fail("{}: the folder has {} checkpoints, expected one: {}; name the file to open", folder,
-       found.size(), first_few(found));
+       found.size(), listed(found, kNamed));
 }
 
 // Anything but a plain name could make a downloaded index read files elsewhere on the machine.
@@ -136,7 +125,7 @@ void Checkpoint::open_shards() {
     }
     if (!unlisted.empty()) {
       fail("{}: the index does not place these tensors in {}, which holds them: {}", path_,
-           shard_path, first_few(unlisted));
+           shard_path, listed(unlisted, kNamed));
     }
   }
 }
@@ -154,10 +143,6 @@ const Checkpoint::Entry& Checkpoint::entry(const std::string& name) const {
 
 std::span<const std::byte> Checkpoint::bytes(const std::string& name) const {
   return entry(name).file->bytes(name);
-}
-
-ConstTensorView Checkpoint::view(const std::string& name) const {
-  return entry(name).file->view(name);
 }
 
 }  // namespace octet

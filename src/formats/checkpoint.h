@@ -52,7 +52,6 @@ class Checkpoint {
   const TensorInfo* find(std::string_view name) const;  // nullptr when absent
   const TensorInfo& info(const std::string& name) const { return *entry(name).info; }
   std::span<const std::byte> bytes(const std::string& name) const;
-  ConstTensorView view(const std::string& name) const;  // see TensorFile::view
   const TensorFile& file_of(const std::string& name) const { return *entry(name).file; }
   // Of all files; see TensorFile::check_intact.
   void check_intact() const {

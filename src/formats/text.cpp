@@ -1,5 +1,6 @@
 #include "formats/text.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -115,6 +116,15 @@ std::string one_line(std::string_view text) { return escaped(text, false, kLonge
 
 std::string without_controls(std::string_view text) {
   return escaped(text, false, std::numeric_limits<size_t>::max());
+}
+
+std::string listed(const std::vector<std::string>& names, size_t most) {
+  std::string list;
+  for (size_t i = 0; i < std::min(most, names.size()); ++i) {
+    list += (i > 0 ? ", " : "") + in_quotes(names[i]);
+  }
+  if (names.size() > most) list += fmt::format(" and {} more", names.size() - most);
+  return list;
 }
 
 }  // namespace octet

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace octet {
 
@@ -49,6 +50,9 @@ std::string one_line(std::string_view text);
 // The same without quotes and without a limit. Backslashes stay as they are, so that text which was
 // made safe before does not change.
 std::string without_controls(std::string_view text);
+
+// Names in quotes for a message, cut after the first few: "a", "b" and 7 more.
+std::string listed(const std::vector<std::string>& names, size_t most);
 
 }  // namespace octet
 
