@@ -38,13 +38,13 @@ std::string describe_state(const Checkpoint& checkpoint) {
   return text + fmt::format("header {:016x}\n", hash_text(header));
 }
 
-}  // namespace
-
 std::string state_of(const Checkpoint& checkpoint) {
   return checkpoint
       .once<CheckpointState>([&] { return CheckpointState{describe_state(checkpoint)}; })
       .text;
 }
+
+}  // namespace
 
 void WeightSource::add(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix,
                        Rename rename) {

@@ -42,35 +42,32 @@ int64_t WeightUpload::rows_at_once(DType dtype) const {
 
 Buffer WeightUpload::stored(int64_t first, int64_t count, DType to) {
   const int64_t row_bytes = bytes_of_row(stored_dtype(), weight_.k());
-  const auto bytes = static_cast<size_t>(count * row_bytes);
   if (raw_ != nullptr) {
     const auto begin = static_cast<size_t>(first * row_bytes);
-    return backend_.upload(bytes, [&](std::byte* into, size_t at, size_t size) {
-      fill_raw(into, begin + at, size, to);
-    });
+    return backend_.upload(
+        static_cast<size_t>(count * row_bytes),
+        [&](std::byte* into, size_t at, size_t size) { fill_raw(into, begin + at, size, to); });
   }
-  return backend_.upload(
-      bytes,
-      [&](std::byte* into, size_t at, size_t size) {
-        for (size_t done = 0; done < size; done += static_cast<size_t>(row_bytes)) {
-          const auto row = static_cast<int64_t>(at + done) / row_bytes;
-          weight_.read_stored(first + row, into + done);
-        }
-      },
-      static_cast<size_t>(row_bytes));
+  return upload_rows(count, row_bytes,
+                     [&](int64_t row, std::byte* into) { weight_.read_stored(first + row, into); });
 }
 
 Buffer WeightUpload::converted(int64_t first, int64_t count, DType to) {
-  const int64_t row_bytes = bytes_of_row(to, weight_.k());
+  return upload_rows(count, bytes_of_row(to, weight_.k()),
+                     [&](int64_t row, std::byte* into) { weight_.read(first + row, to, into); });
+}
+
+template <class Read>
+Buffer WeightUpload::upload_rows(int64_t count, int64_t row_bytes, const Read& read) {
+  const auto granule = static_cast<size_t>(row_bytes);
   return backend_.upload(
-      static_cast<size_t>(count * row_bytes),
+      static_cast<size_t>(count) * granule,
       [&](std::byte* into, size_t at, size_t size) {
-        for (size_t done = 0; done < size; done += static_cast<size_t>(row_bytes)) {
-          const auto row = static_cast<int64_t>(at + done) / row_bytes;
-          weight_.read(first + row, to, into + done);
+        for (size_t done = 0; done < size; done += granule) {
+          read(static_cast<int64_t>((at + done) / granule), into + done);
         }
       },
-      static_cast<size_t>(row_bytes));
+      granule);
 }
 
 void WeightUpload::fill_raw(std::byte* into, size_t first, size_t count, DType to) {
