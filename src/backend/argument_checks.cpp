@@ -39,8 +39,7 @@ void check_matrix(std::string_view what, const ConstTensorView& view,
                     (view.data != nullptr || view.shape.elements() == 0) && is_aligned(view);
   if (fits) [[likely]]
     return;  // the arguments of the sentences cost a microsecond to make
-  check(view.shape.rank() == 2, "{} has shape {}, expected two dimensions", what,
-        view.shape.to_string());
+  check(view.shape.rank() == 2, "{} has shape {}, expected two dimensions", what, view.shape);
   check(std::find(types.begin(), types.end(), view.dtype) != types.end(), "{} is {}, expected {}",
         what, name_of(view.dtype), join(types));
   check(view.shape[1] <= 1 || view.strides[1] == 1,
@@ -49,8 +48,12 @@ void check_matrix(std::string_view what, const ConstTensorView& view,
         "{} has rows {} elements apart, fewer than its {} columns", what, view.strides[0],
         view.shape[1]);
   check(view.data != nullptr || view.shape.elements() == 0, "{} {} has no memory", what,
-        view.shape.to_string());
+        view.shape);
   check_alignment(what, view);
+}
+
+void check_shape(std::string_view what, const ConstTensorView& view, const Shape& expected) {
+  check(view.shape == expected, "{} is {}, expected {}", what, view.shape, expected);
 }
 
 void check_vector(std::string_view what, const ConstTensorView& view, int64_t length, DType type) {
