@@ -135,6 +135,11 @@ const TensorInfo* Checkpoint::find(std::string_view name) const {
   return found == tensors_.end() ? nullptr : found->second.info;
 }
 
+bool Checkpoint::has_prefix(std::string_view prefix) const {
+  const auto found = tensors_.lower_bound(prefix);
+  return found != tensors_.end() && found->first.starts_with(prefix);
+}
+
 const Checkpoint::Entry& Checkpoint::entry(const std::string& name) const {
   const auto found = tensors_.find(name);
   check(found != tensors_.end(), "{}: has no tensor {}", path_, Quoted{name});

@@ -38,9 +38,7 @@ bool starts_with_any(std::string_view name, std::span<const std::string_view> pr
 
 bool has_prefix(const Checkpoint& checkpoint, std::string_view prefix) {
   return std::any_of(std::begin(kMarks), std::end(kMarks), [&](std::string_view mark) {
-    const std::string begin = std::string(prefix) + std::string(mark);
-    const auto found = checkpoint.tensors().lower_bound(begin);
-    return found != checkpoint.tensors().end() && found->first.starts_with(begin);
+    return checkpoint.has_prefix(std::string(prefix) + std::string(mark));
   });
 }
 
@@ -153,14 +151,6 @@ std::optional<bool> noted_branch(const std::string& path) try {
   return std::nullopt;  // whoever opens it next says why
 }
 
-bool has_text_weights(const std::string& path) {
-  const Checkpoint checkpoint(path);
-  const auto prefix = find_prefix(checkpoint, /*conditional=*/true);
-  if (!prefix) return false;
-  const auto found = checkpoint.tensors().lower_bound(*prefix + "llm_cond_");
-  return found != checkpoint.tensors().end() && found->first.starts_with(*prefix + "llm_cond_");
-}
-
 bool is_dit(const std::string& path) {
   try {
     const Checkpoint checkpoint(path);
@@ -220,11 +210,6 @@ DitSource open_dit(const PartFiles& files, bool conditional) {
     opened.config = dit_config_of_shapes(opened.weights);
   }
   return opened;
-}
-
-DitConfig find_dit_config(const PartFiles& files, bool conditional) {
-  const std::string file = config_in(files.path);
-  return file.empty() ? open_dit(files, conditional).config : read_dit_config(file);
 }
 
 }  // namespace octet::ideogram4
