@@ -31,8 +31,8 @@ std::string file_in_folder(const std::string& folder) {
     if (name.ends_with(kFileSuffix) || name.ends_with(kGgufSuffix)) files.push_back(name);
   }
   check(!error, "{}: the folder cannot be read: {}", folder, system_error_text(error.value()));
-  std::sort(indexes.begin(), indexes.end());
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(indexes);
+  std::ranges::sort(files);
   if (indexes.size() == 1) return (fs::path(folder) / indexes[0]).string();
   if (indexes.empty() && files.size() == 1) return (fs::path(folder) / files[0]).string();
   const auto& found = indexes.empty() ? files : indexes;

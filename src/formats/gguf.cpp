@@ -256,8 +256,8 @@ class GgufParser {
   // --- tensors ---
 
   const GgmlType& type_of(const TensorInfo& info, uint32_t id) const {
-    const auto* found = std::find_if(std::begin(kTypes), std::end(kTypes),
-                                     [&](const GgmlType& type) { return type.id == id; });
+    const auto* found =
+        std::ranges::find_if(kTypes, [&](const GgmlType& type) { return type.id == id; });
     check(found != std::end(kTypes), "{}: tensor {}: its ggml type {} is unknown", path_,
           Quoted{info.name}, id);
     return *found;
@@ -318,7 +318,7 @@ class GgufParser {
 
   void check_cover() {
     std::vector<TensorInfo>& tensors = header_.tensors;
-    std::sort(tensors.begin(), tensors.end(), [](const TensorInfo& a, const TensorInfo& b) {
+    std::ranges::sort(tensors, [](const TensorInfo& a, const TensorInfo& b) {
       return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
     });
     const uint64_t size = file_.size() - header_.data_begin;

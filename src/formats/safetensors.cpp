@@ -136,7 +136,7 @@ std::map<std::string, std::string> parse_metadata(const json& value, const std::
 
 // Sorts the tensors by their data and demands that they cover it exactly.
 void check_cover(std::vector<TensorInfo>& tensors, uint64_t data_size, const std::string& path) {
-  std::sort(tensors.begin(), tensors.end(), [](const TensorInfo& a, const TensorInfo& b) {
+  std::ranges::sort(tensors, [](const TensorInfo& a, const TensorInfo& b) {
     return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
   });
   uint64_t covered = 0;
@@ -182,7 +182,7 @@ constexpr Beginning kBeginnings[] = {
 };
 
 bool is_text(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) {
+  return std::ranges::all_of(text, [](char c) {
     const auto byte = static_cast<uint8_t>(c);
     return byte >= 0x20 || c == '\t' || c == '\n' || c == '\r';
   });

@@ -37,7 +37,7 @@ std::vector<TensorInfo> lay_out_tensors(const std::string& path,
     info.shape = tensor.shape;
     info.end = storage_bytes(path, tensor.name, tensor.dtype, tensor.shape);
   }
-  std::stable_sort(layout.begin(), layout.end(), [](const TensorInfo& a, const TensorInfo& b) {
+  std::ranges::stable_sort(layout, [](const TensorInfo& a, const TensorInfo& b) {
     return alignment_of(a.dtype) > alignment_of(b.dtype);
   });
   uint64_t offset = 0;

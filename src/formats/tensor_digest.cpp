@@ -40,8 +40,7 @@ std::string tensor_digest(const TensorFile& file, ThreadPool& pool) {
   file.check_intact();
   std::vector<size_t> order(tensors.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::sort(order.begin(), order.end(),
-            [&](size_t a, size_t b) { return tensors[a].name < tensors[b].name; });
+  std::ranges::sort(order, [&](size_t a, size_t b) { return tensors[a].name < tensors[b].name; });
   Sha256 all;
   for (const size_t i : order) all.add(lines[i]);
   return all.digest();

@@ -56,7 +56,7 @@ struct Linear {
   std::vector<LinearPart> parts;
 
   bool is_int8() const {
-    return std::all_of(parts.begin(), parts.end(), [](const auto& part) { return part.is_int8(); });
+    return std::ranges::all_of(parts, [](const auto& part) { return part.is_int8(); });
   }
 };
 

@@ -18,8 +18,8 @@ std::string module_of(const std::string& tensor) {
 // What a name that nobody asked for says about its file.
 Sentence hint_of(const std::vector<std::string>& names) {
   const auto any = [&](std::string_view word) {
-    return std::any_of(names.begin(), names.end(),
-                       [&](const std::string& name) { return name.find(word) != name.npos; });
+    return std::ranges::any_of(
+        names, [&](const std::string& name) { return name.find(word) != name.npos; });
   };
   if (any("lora_")) return sentence("they are those of a LoRA, which `loras` takes");
   if (any(".qweight") || any(".qzeros")) return "GPTQ and AWQ checkpoints are not read";

@@ -150,8 +150,8 @@ std::vector<CachedFile> cached_files(const fs::path& folder) {
     file.path = path;
     files.push_back(file);
   }
-  std::sort(files.begin(), files.end(),
-            [](const CachedFile& a, const CachedFile& b) { return a.used < b.used; });
+  std::ranges::sort(files,
+                    [](const CachedFile& a, const CachedFile& b) { return a.used < b.used; });
   return files;
 }
 

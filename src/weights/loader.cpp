@@ -303,13 +303,13 @@ void Loader::linear(nn::Linear& into, const LinearSpec& spec) {
     return may_be_int8 && runs_in_int8(source_, spec, *weight);
   };
   into = {.layer = spec.layer, .name = spec.name(), .n = spec.n(), .k = spec.k};
-  const bool all_int8 = std::all_of(stored.begin(), stored.end(), int8);
+  const bool all_int8 = std::ranges::all_of(stored, int8);
   into.precision = all_int8      ? (options_.fake ? nn::Precision::fake : nn::Precision::int8)
                    : !spec.large ? nn::Precision::kept
                    : may_be_int8 ? nn::Precision::protected_
                                  : nn::Precision::floating;
   // One product for all rows, unless they differ in what they multiply.
-  const bool joined = std::all_of(stored.begin(), stored.end(), [&](const auto& weight) {
+  const bool joined = std::ranges::all_of(stored, [&](const auto& weight) {
     return int8(weight) == int8(stored.front()) &&
            (!int8(weight) || transform_of(*weight) == transform_of(*stored.front()));
   });

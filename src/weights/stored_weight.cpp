@@ -320,7 +320,7 @@ StoredTransform read_smooth(const Checkpoint& checkpoint, const std::string& nam
   made.smooth.resize(static_cast<size_t>(k));
   const bool is_row = find_tensor(checkpoint, name).shape == FileShape({1, k});
   read_vector(checkpoint, name, is_row ? FileShape({1, k}) : FileShape({k}), made.smooth.data());
-  const auto zero = std::find(made.smooth.begin(), made.smooth.end(), 0.0f);
+  const auto zero = std::ranges::find(made.smooth, 0.0f);
   check(
       zero == made.smooth.end(),
       "{}: tensor {} holds a zero for input channel {}, which could not be undone; the checkpoint "

@@ -17,9 +17,7 @@ bool is_error(const CaptionFinding& finding) {
 
 }  // namespace
 
-bool CaptionReport::valid() const {
-  return std::none_of(findings.begin(), findings.end(), is_error);
-}
+bool CaptionReport::valid() const { return std::ranges::none_of(findings, is_error); }
 
 }  // namespace octet
 
@@ -70,9 +68,9 @@ std::string too_long(size_t bytes) {
 }
 
 bool can_be_mended(const CaptionReport& report) {
-  return std::all_of(
-      report.findings.begin(), report.findings.end(),
-      [](const CaptionFinding& finding) { return !is_error(finding) || finding.fixable; });
+  return std::ranges::all_of(report.findings, [](const CaptionFinding& finding) {
+    return !is_error(finding) || finding.fixable;
+  });
 }
 
 // "$.a: what is wrong; $.b: what is wrong": those that `is_to_be_told` says.

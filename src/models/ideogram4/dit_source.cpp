@@ -32,12 +32,12 @@ std::span<const std::string_view> prefixes_of(bool conditional) {
 }
 
 bool starts_with_any(std::string_view name, std::span<const std::string_view> prefixes) {
-  return std::any_of(prefixes.begin(), prefixes.end(),
-                     [&](std::string_view prefix) { return name.starts_with(prefix); });
+  return std::ranges::any_of(prefixes,
+                             [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
 bool has_prefix(const Checkpoint& checkpoint, std::string_view prefix) {
-  return std::any_of(std::begin(kMarks), std::end(kMarks), [&](std::string_view mark) {
+  return std::ranges::any_of(kMarks, [&](std::string_view mark) {
     return checkpoint.has_prefix(std::string(prefix) + std::string(mark));
   });
 }
@@ -135,8 +135,8 @@ DitConfig dit_config_of_shapes(const weights::WeightSource& source) {
 bool has_branch(const std::string& path, bool conditional) {
   const Checkpoint checkpoint(path);
   const auto of_branch = prefixes_of(conditional);
-  return std::any_of(of_branch.begin(), of_branch.end(),
-                     [&](std::string_view prefix) { return has_prefix(checkpoint, prefix); });
+  return std::ranges::any_of(
+      of_branch, [&](std::string_view prefix) { return has_prefix(checkpoint, prefix); });
 }
 
 std::optional<bool> noted_branch(const std::string& path) try {

@@ -34,7 +34,7 @@ Tokenizer::Tokenizer(TokenizerTables tables, std::string what)
     added_by_first_byte_[first].push_back(static_cast<uint32_t>(i));
   }
   for (auto& bucket : added_by_first_byte_) {
-    std::sort(bucket.begin(), bucket.end(), [&](uint32_t a, uint32_t b) {
+    std::ranges::sort(bucket, [&](uint32_t a, uint32_t b) {
       return added[a].content.size() > added[b].content.size();
     });
   }

@@ -64,7 +64,7 @@ class TokenizerReader {
   void expect(const json& object, std::string_view parent, const char* key,
               std::initializer_list<json> accepted) const {
     const json& value = member(object, key);
-    if (std::find(accepted.begin(), accepted.end(), value) != accepted.end()) return;
+    if (std::ranges::find(accepted, value) != accepted.end()) return;
     std::string list;
     for (const json& one : accepted) {
       if (!list.empty()) list += " or ";

@@ -57,7 +57,7 @@ CharClass class_of(char32_t point) {
 
 std::u32string to_nfc(std::u32string_view text) {
   // Every code point below U+0300 is its own canonical composition.
-  if (std::all_of(text.begin(), text.end(), [](char32_t point) { return point < 0x300; })) {
+  if (std::ranges::all_of(text, [](char32_t point) { return point < 0x300; })) {
     return std::u32string(text);
   }
   constexpr auto kOptions = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
