@@ -1,6 +1,7 @@
 #include "models/ideogram4/caption.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -26,13 +27,6 @@ namespace {
 
 static_assert(kMaxCaptionBytes <= kMaxOrderedJsonBytes);
 
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
 // A character outside of ASCII is written as \uXXXX, and none literally: training captions are
 // literal UTF-8.
 bool is_written_in_ascii_escapes(std::string_view text) {
@@ -42,12 +36,9 @@ bool is_written_in_ascii_escapes(std::string_view text) {
     if (text[i] != '\\') continue;
     ++i;  // an escaped backslash begins no escape
     if (i + 4 >= text.size() || text[i] != 'u') continue;
-    int value = 0;
-    bool digits = true;
-    for (size_t j = i + 1; j <= i + 4; ++j) {
-      digits = digits && hex_digit(text[j]) >= 0;
-      value = value * 16 + hex_digit(text[j]);
-    }
+    unsigned value = 0;
+    const char* const end = text.data() + i + 5;
+    const bool digits = std::from_chars(end - 4, end, value, 16).ptr == end;
     escapes = escapes || (digits && value >= 0x80);
   }
   return escapes;
