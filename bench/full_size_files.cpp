@@ -15,11 +15,11 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "formats/tensor_info.h"
+#include "models/byte_tokenizer.h"
 #include "models/flux2_vae/vae.h"
 #include "models/ideogram4/dit.h"
 #include "models/ideogram4/dit_source.h"
 #include "models/qwen3/text_encoder.h"
-#include "models/tokenizer/byte_tokenizer.h"
 
 namespace octet::bench {
 namespace {
@@ -202,7 +202,7 @@ void write_model(const fs::path& folder, const std::string& linears, int64_t lay
   fs::create_directories(folder / "text_encoder");
   write_text_encoder(folder / "text_encoder", linears == "I8" ? "BF16" : linears, pool);
   fs::create_directories(folder / "tokenizer");
-  std::ofstream(folder / "tokenizer" / "tokenizer.json") << tokenizer::make_byte_tokenizer_json();
+  std::ofstream(folder / "tokenizer" / "tokenizer.json") << test::make_byte_tokenizer_json();
   write_vae(folder / "vae", pool);
   std::ofstream(folder / "model_index.json") << R"({"_class_name": "Ideogram4Pipeline"})";
 }

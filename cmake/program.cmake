@@ -27,6 +27,7 @@ target_include_directories(octet PRIVATE ${PROJECT_BINARY_DIR}/generated)
 # Measures loading; see the top of its source.
 add_executable(load_bench EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/bench/load_bench.cpp
   ${PROJECT_SOURCE_DIR}/bench/full_size_files.cpp)
+target_include_directories(load_bench PRIVATE ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(load_bench PRIVATE octet_core)
 
 # Records what attention gets, for lab/attention/int8_error.py.

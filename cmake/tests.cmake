@@ -129,6 +129,7 @@ if(NOT OCTET_KERNELS_ONLY)
   # Programs that the Python tests call.
   foreach(tool run_gemm run_model write_sample tokenize print_schedule record_latents)
     add_executable(${tool} ${PROJECT_SOURCE_DIR}/tests/tools/${tool}.cpp)
+    target_include_directories(${tool} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
     target_link_libraries(${tool} PRIVATE octet_core octet_unoptimized)
   endforeach()
 endif()

@@ -7,7 +7,6 @@
 #include "audit/read_trace.h"
 #include "base/error.h"
 #include "formats/text.h"
-#include "formats/utf8_repair.h"
 
 namespace octet::audit {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "formats/utf8_repair.h"
+#include "formats/text.h"
 
 namespace octet::audit {
 namespace {

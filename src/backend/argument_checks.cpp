@@ -32,25 +32,27 @@ void check_alignment(std::string_view what, const ConstTensorView& view) {
 
 void check_matrix(std::string_view what, const ConstTensorView& view,
                   std::initializer_list<DType> types) {
-  const bool fits = view.shape.rank() == 2 &&
-                    std::find(types.begin(), types.end(), view.dtype) != types.end() &&
+  const bool fits = view.shape.rank() == 2 && std::ranges::find(types, view.dtype) != types.end() &&
                     (view.shape[1] <= 1 || view.strides[1] == 1) &&
                     (view.shape[0] <= 1 || view.strides[0] >= view.shape[1]) &&
                     (view.data != nullptr || view.shape.elements() == 0) && is_aligned(view);
   if (fits) [[likely]]
     return;  // the arguments of the sentences cost a microsecond to make
-  check(view.shape.rank() == 2, "{} has shape {}, expected two dimensions", what,
-        view.shape.to_string());
-  check(std::find(types.begin(), types.end(), view.dtype) != types.end(), "{} is {}, expected {}",
-        what, name_of(view.dtype), join(types));
+  check(view.shape.rank() == 2, "{} has shape {}, expected two dimensions", what, view.shape);
+  check(std::ranges::find(types, view.dtype) != types.end(), "{} is {}, expected {}", what,
+        name_of(view.dtype), join(types));
   check(view.shape[1] <= 1 || view.strides[1] == 1,
         "{} has elements of a row {} apart, expected contiguous rows", what, view.strides[1]);
   check(view.shape[0] <= 1 || view.strides[0] >= view.shape[1],
         "{} has rows {} elements apart, fewer than its {} columns", what, view.strides[0],
         view.shape[1]);
   check(view.data != nullptr || view.shape.elements() == 0, "{} {} has no memory", what,
-        view.shape.to_string());
+        view.shape);
   check_alignment(what, view);
+}
+
+void check_shape(std::string_view what, const ConstTensorView& view, const Shape& expected) {
+  check(view.shape == expected, "{} is {}, expected {}", what, view.shape, expected);
 }
 
 void check_vector(std::string_view what, const ConstTensorView& view, int64_t length, DType type) {
@@ -80,7 +82,7 @@ void check_transform(std::string_view what, const ActivationTransform& transform
   }
   if (transform.kind == Transform::rotate) {
     constexpr int64_t kGroups[] = {4, 16, 64, 256, 1024};
-    check(std::find(std::begin(kGroups), std::end(kGroups), transform.group) != std::end(kGroups),
+    check(std::ranges::find(kGroups, transform.group) != std::end(kGroups),
           "{}: a rotation group of {} is not one of 4, 16, 64, 256, 1024", what, transform.group);
     check(k % transform.group == 0, "{}: k={} is not a multiple of the rotation group {}", what, k,
           transform.group);

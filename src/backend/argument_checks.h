@@ -1,6 +1,8 @@
 // The rules for arguments of ops, written once for all backends.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <initializer_list>
 #include <string_view>
 
@@ -13,6 +15,8 @@ namespace octet {
 void check_matrix(std::string_view what, const ConstTensorView& view,
                   std::initializer_list<DType> types);
 
+void check_shape(std::string_view what, const ConstTensorView& view, const Shape& expected);
+
 // A dense vector of `length` elements of one type.
 void check_vector(std::string_view what, const ConstTensorView& view, int64_t length,
                   DType type = DType::f32);
@@ -24,3 +28,12 @@ void check_quantized(std::string_view what, const QTensor& tensor);
 void check_transform(std::string_view what, const ActivationTransform& transform, int64_t k);
 
 }  // namespace octet
+
+// As Shape::to_string(): of a check's arguments, only when it fails.
+template <>
+struct fmt::formatter<octet::Shape> : fmt::formatter<std::string> {
+  template <class Context>
+  auto format(const octet::Shape& shape, Context& context) const {
+    return fmt::formatter<std::string>::format(shape.to_string(), context);
+  }
+};

@@ -16,10 +16,8 @@ void check_quantizing(std::string_view what, std::string_view x_name, std::strin
                       const QTensor& out) {
   check_matrix(x_name, x, {DType::f32, DType::bf16, DType::f16});
   check_quantized(out_name, out);
-  if (out.values.shape != x.shape) {
-    fail("{}: out is {}, expected the shape {} of x", what, out.values.shape.to_string(),
-         x.shape.to_string());
-  }
+  check(out.values.shape == x.shape, "{}: out is {}, expected the shape {} of x", what,
+        out.values.shape, x.shape);
   check_transform(what, transform, x.shape[1]);
   check(!transform.stepwise || x.shape[1] <= kMaxStepwiseK,
         "{}: k={} could overflow the int32 sum of stepwise codes; the largest k is {}", what,
@@ -82,7 +80,7 @@ void Backend::dequantize_rows(const QTensor& q, const TensorView& out) {
   check_quantized("dequantize_rows: q", q);
   check_matrix("dequantize_rows: out", out, {DType::f32, DType::bf16, DType::f16});
   check(out.shape == q.values.shape, "dequantize_rows: out is {}, expected the shape {} of q",
-        out.shape.to_string(), q.values.shape.to_string());
+        out.shape, q.values.shape);
   do_dequantize_rows(q, out);
 }
 
@@ -112,8 +110,7 @@ void Backend::matmul(const ConstTensorView& a, const ConstTensorView& b, const T
   check(a.dtype == b.dtype, "matmul: a is {} and b is {}, expected one type", name_of(a.dtype),
         name_of(b.dtype));
   check(a.shape[1] == b.shape[1], "matmul: a has k={}, but b has k={}", a.shape[1], b.shape[1]);
-  check(out.shape == Shape({a.shape[0], b.shape[0]}), "matmul: out is {}, expected [{}, {}]",
-        out.shape.to_string(), a.shape[0], b.shape[0]);
+  check_shape("matmul: out", out, {a.shape[0], b.shape[0]});
   if (bias.data != nullptr) check_vector("matmul: bias", bias, b.shape[0], out.dtype);
   if (out.shape.elements() == 0) return;
   const Observed observed(op_observer_, "matmul");

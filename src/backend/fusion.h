@@ -40,8 +40,6 @@ inline constexpr size_t kFusionCount = sizeof(kFusions) / sizeof(FusionRow);
 
 const FusionRow& traits_of(Fusion fusion);
 std::string_view name_of(Fusion fusion);
-// Throws Error with all names when there is none.
-Fusion fusion_named(std::string_view name);
 // Of an output whose accumulators have n.
 int64_t output_columns(Fusion fusion, int64_t n);
 

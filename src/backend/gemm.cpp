@@ -5,6 +5,16 @@
 
 namespace octet {
 
+const FusionRow& traits_of(Fusion fusion) {
+  const auto index = static_cast<size_t>(fusion);
+  check(index < kFusionCount, "fusion number {} is not in the list of {}", index, kFusionCount);
+  return kFusions[index];
+}
+
+std::string_view name_of(Fusion fusion) { return traits_of(fusion).name; }
+
+int64_t output_columns(Fusion fusion, int64_t n) { return traits_of(fusion).gated ? n / 2 : n; }
+
 std::string GemmProblem::to_string() const {
   std::string text = fmt::format("m{} n{} k{} {}", m, n, k, name_of(out));
   if (fusion != Fusion::none) text += fmt::format("+{}", name_of(fusion));
@@ -25,8 +35,7 @@ void check_gating(const QWeight& w, Fusion fusion) {
   } else {
     check(!w.gated,
           "gemm: a weight of gate and up rows takes a gated fusion such as swiglu, got {}; pack it "
-          "with "
-          "RowOrder::plain",
+          "with RowOrder::plain",
           name_of(fusion));
   }
 }
@@ -47,10 +56,7 @@ GemmProblem describe_gemm(const GemmArgs& args, Fusion fusion) {
   problem.layout = w.layout;
   check(problem.k == w.k, "gemm: a has k={}, but the weight was packed with k={}", problem.k, w.k);
   check_gating(w, fusion);
-  const int64_t columns = output_columns(fusion, problem.n);
-  if (args.out.shape != Shape({problem.m, columns})) {
-    fail("gemm: out is {}, expected [{}, {}]", args.out.shape.to_string(), problem.m, columns);
-  }
+  check_shape("gemm: out", args.out, {problem.m, output_columns(fusion, problem.n)});
   check(problem.k <= kMaxK, "gemm: k={} could overflow the int32 sum; the largest k is {}",
         problem.k, kMaxK);
   check(!traits_of(fusion).biased || w.bias || w.n == 0,

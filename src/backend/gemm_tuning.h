@@ -73,27 +73,19 @@ class GemmTuning {
   // What it offers for a linear with this weight, BF16 [n, k] in the backend's memory, which is
   // read now and not kept; for up to `rows` activations at a time. Ways that this device or this
   // shape has not are missing.
-  virtual std::vector<LinearPeer> linear_peers(const ConstTensorView& weight, int64_t rows) {
-    (void)weight;
-    (void)rows;
+  virtual std::vector<LinearPeer> linear_peers(const ConstTensorView& /*weight*/,
+                                               int64_t /*rows*/) {
     return {};
   }
   // Adds to GemmPlan::reference_us of a problem whose plan was measured, in the plan file, too.
   // Whether the file has them now.
-  virtual bool keep_references(const GemmProblem& problem,
-                               const std::map<std::string, double>& reference_us) {
-    (void)problem;
-    (void)reference_us;
+  virtual bool keep_references(const GemmProblem& /*problem*/,
+                               const std::map<std::string, double>& /*reference_us*/) {
     return false;
   }
   // Whether the plan file knows that a linear of n x k is faster in bf16 than in INT8, when it has
   // about m rows. False where nothing was measured.
-  virtual bool is_faster_in_bf16(int64_t m, int64_t n, int64_t k) {
-    (void)m;
-    (void)n;
-    (void)k;
-    return false;
-  }
+  virtual bool is_faster_in_bf16(int64_t /*m*/, int64_t /*n*/, int64_t /*k*/) { return false; }
 
   // Integer operations per second that the multiply instruction of gemm() reaches when it works on
   // registers alone, at this moment: the ceiling of any gemm here. Takes a few milliseconds, so it

@@ -54,7 +54,6 @@ class HostBackend : public Backend, protected GemmTuning {
     return watch.microseconds();
   }
 
- protected:
   // Straight to where the bytes stay.
   Buffer do_upload(size_t bytes, const Fill& fill, ThreadPool* pool, size_t granule) override {
     Buffer buffer = allocate(bytes);

@@ -52,8 +52,7 @@ void Backend::convert(const ConstTensorView& x, const TensorView& out,
                       const ConstTensorView& row_scale) {
   check_matrix("convert: x", x, {DType::f8_e4m3, DType::f16, DType::bf16, DType::f32});
   check_matrix("convert: out", out, {DType::f32, DType::bf16});
-  check(out.shape == x.shape, "convert: out is {}, expected the shape {} of x",
-        out.shape.to_string(), x.shape.to_string());
+  check(out.shape == x.shape, "convert: out is {}, expected the shape {} of x", out.shape, x.shape);
   if (row_scale.data != nullptr) check_vector("convert: row_scale", row_scale, x.shape[0]);
   if (out.shape.elements() == 0) return;
   do_convert(x, out, row_scale);

@@ -15,8 +15,7 @@ void check_float(std::string_view what, const ConstTensorView& view) {
 // A matrix of the shape and type of x.
 void check_like(std::string_view what, const ConstTensorView& view, const ConstTensorView& x) {
   check_matrix(what, view, {x.dtype});
-  check(view.shape == x.shape, "{} is {}, expected {}", what, view.shape.to_string(),
-        x.shape.to_string());
+  check_shape(what, view, x.shape);
 }
 
 void check_norm(const std::string& op, const ConstTensorView& x, const RowNorm& how) {
@@ -38,7 +37,7 @@ void check_norm_quantize(const std::string& op, const ConstTensorView& x, const 
   check_norm(op, x, how);
   check_quantized(op + ": out", out);
   check(out.values.shape == x.shape, "{}: out is {}, expected the shape {} of x", op,
-        out.values.shape.to_string(), x.shape.to_string());
+        out.values.shape, x.shape);
   check_transform(op, transform, x.shape[1]);
 }
 
@@ -56,42 +55,40 @@ void check_rotation(const std::string& op, const ConstTensorView& x, const HeadR
   if (how.second_heads > 0) check_vector(op + ": second_weight", how.second_weight, head_dim);
   for (const ConstTensorView* table : {&how.cos, &how.sin}) {
     check_matrix(op + ": cos and sin", *table, {DType::f32});
-    check(table->shape == Shape({rows, head_dim / 2}), "{}: cos or sin is {}, expected [{}, {}]",
-          op, table->shape.to_string(), rows, head_dim / 2);
+    check_shape(op + ": cos or sin", *table, {rows, head_dim / 2});
   }
   check(how.cos.row_stride() == how.sin.row_stride(),
         "{}: rows of cos are {} apart, those of sin {}, expected the same", op,
         how.cos.row_stride(), how.sin.row_stride());
 }
 
-bool is_empty(const ConstTensorView& view) { return view.shape.elements() == 0; }
+// Unless the first matrix is empty: then there is nothing to do.
+template <class Op>
+void run_op(OpObserver* observer, std::string_view name, std::initializer_list<Moved> matrices,
+            const Op& op) {
+  if (matrices.begin()->bytes() == 0) return;
+  const Observed observed(observer, name);
+  op();
+  observed.done(moving(matrices));
+}
 
 }  // namespace
 
 void Backend::norm(const ConstTensorView& x, const RowNorm& how, const TensorView& out) {
   check_norm("norm", x, how);
   check_like("norm: out", out, x);
-  if (is_empty(x)) return;
-  const Observed observed(op_observer_, "norm");
-  do_norm(x, how, out);
-  observed.done(moving({x, out}));
+  run_op(op_observer_, "norm", {x, out}, [&] { do_norm(x, how, out); });
 }
 
 void Backend::norm_quantize(const ConstTensorView& x, const RowNorm& how,
                             const ActivationTransform& transform, const QTensor& out) {
   check_norm_quantize("norm_quantize", x, how, transform, out);
-  if (is_empty(x)) return;
-  const Observed observed(op_observer_, "norm");
-  do_norm_quantize(x, how, transform, out);
-  observed.done(moving({x, out}));
+  run_op(op_observer_, "norm", {x, out}, [&] { do_norm_quantize(x, how, transform, out); });
 }
 
 void Backend::rotate_heads(const TensorView& x, const HeadRotation& how) {
   check_rotation("rotate_heads", x, how);
-  if (is_empty(x)) return;
-  const Observed observed(op_observer_, "rotary");
-  do_rotate_heads(x, how);
-  observed.done(moving({x, x, how.cos, how.sin}));
+  run_op(op_observer_, "rotary", {x, x, how.cos, how.sin}, [&] { do_rotate_heads(x, how); });
 }
 
 void Backend::rotate_quantize_heads(const ConstTensorView& x, const HeadRotation& how,
@@ -102,32 +99,25 @@ void Backend::rotate_quantize_heads(const ConstTensorView& x, const HeadRotation
     const int64_t head_dim = x.shape[1] / how.heads;
     check(mean.shape.rank() == 1 && head_dim > 0 && mean.shape[0] % head_dim == 0 &&
               mean.shape[0] <= x.shape[1],
-          "{}: mean is {}, expected one of whole heads, at most [{}]", op, mean.shape.to_string(),
-          x.shape[1]);
+          "{}: mean is {}, expected one of whole heads, at most [{}]", op, mean.shape, x.shape[1]);
     check_vector(op + ": mean", mean, mean.shape[0]);
   }
   check_matrix(op + ": codes", out.codes, {DType::i8});
   check(out.codes.shape == x.shape, "{}: codes is {}, expected the shape {} of x", op,
-        out.codes.shape.to_string(), x.shape.to_string());
+        out.codes.shape, x.shape);
   check_matrix(op + ": scales", out.scales, {DType::f32});
-  check(out.scales.shape == Shape({how.heads, x.shape[0]}), "{}: scales is {}, expected [{}, {}]",
-        op, out.scales.shape.to_string(), how.heads, x.shape[0]);
-  if (is_empty(x)) return;
-  const Observed observed(op_observer_, "rotary");
-  do_rotate_quantize_heads(x, how, mean, out);
-  observed.done(moving({x, how.cos, how.sin, out}));
+  check_shape(op + ": scales", out.scales, {how.heads, x.shape[0]});
+  run_op(op_observer_, "rotary", {x, how.cos, how.sin, out},
+         [&] { do_rotate_quantize_heads(x, how, mean, out); });
 }
 
 void Backend::rotated_head_mean(const ConstTensorView& x, const HeadRotation& how,
                                 const TensorView& mean) {
   check_rotation("rotated_head_mean", x, how);
-  check(x.shape[0] > 0, "rotated_head_mean: x is {}, expected rows to take the mean of",
-        x.shape.to_string());
+  check(x.shape[0] > 0, "rotated_head_mean: x is {}, expected rows to take the mean of", x.shape);
   check_vector("rotated_head_mean: mean", mean, x.shape[1]);
-  if (is_empty(x)) return;
-  const Observed observed(op_observer_, "rotary");
-  do_rotated_head_mean(x, how, mean);
-  observed.done(moving({x, how.cos, how.sin}));
+  run_op(op_observer_, "rotary", {x, how.cos, how.sin},
+         [&] { do_rotated_head_mean(x, how, mean); });
 }
 
 void Backend::quantize_values(const ConstTensorView& v, int64_t heads, const QuantizedValues& out) {
@@ -137,16 +127,11 @@ void Backend::quantize_values(const ConstTensorView& v, int64_t heads, const Qua
         "{}: {} channels in {} heads, expected heads that divide them", op, v.shape[1], heads);
   const int64_t blocks = ceil_div(v.shape[0], QuantizedValues::kKeys);
   check_matrix(op + ": codes", out.codes, {DType::u8});
-  check(out.codes.shape == Shape({v.shape[1], blocks * QuantizedValues::kKeys}),
-        "{}: codes is {}, expected [{}, {}]", op, out.codes.shape.to_string(), v.shape[1],
-        blocks * QuantizedValues::kKeys);
+  check_shape(op + ": codes", out.codes, {v.shape[1], blocks * QuantizedValues::kKeys});
   check_matrix(op + ": scales", out.scales, {DType::f32});
-  check(out.scales.shape == Shape({heads, blocks}), "{}: scales is {}, expected [{}, {}]", op,
-        out.scales.shape.to_string(), heads, blocks);
-  if (is_empty(v)) return;
-  const Observed observed(op_observer_, "quantize");
-  do_quantize_values(v, heads, out);
-  observed.done(moving({v, out.codes, out.scales}));
+  check_shape(op + ": scales", out.scales, {heads, blocks});
+  run_op(op_observer_, "quantize", {v, out.codes, out.scales},
+         [&] { do_quantize_values(v, heads, out); });
 }
 
 void Backend::attention(const AttentionArgs& args) {
@@ -162,15 +147,15 @@ void Backend::attention(const AttentionArgs& args) {
   if (args.is_int8() && args.has_int8_values()) {
     check_matrix("attention: v", args.v, {DType::u8});
     const Shape expected{args.k.shape[1], blocks * QuantizedValues::kKeys};
-    check(args.v.shape == expected, "attention: v is {}, expected {} of codes",
-          args.v.shape.to_string(), expected.to_string());
+    check(args.v.shape == expected, "attention: v is {}, expected {} of codes", args.v.shape,
+          expected);
   } else {
     check_matrix("attention: v", args.v, {args.out.dtype});
     check(args.v.shape == args.k.shape, "attention: v is {}, expected the shape {} of k",
-          args.v.shape.to_string(), args.k.shape.to_string());
+          args.v.shape, args.k.shape);
   }
   check(args.out.shape == args.q.shape, "attention: out is {}, expected the shape {} of q",
-        args.out.shape.to_string(), args.q.shape.to_string());
+        args.out.shape, args.q.shape);
   check(args.heads > 0 && args.kv_heads > 0 && args.heads % args.kv_heads == 0,
         "attention: {} heads on {} of k and v, expected a multiple", args.heads, args.kv_heads);
   check(args.q.shape[1] % args.heads == 0, "attention: {} channels of q in {} heads",
@@ -186,8 +171,8 @@ void Backend::attention(const AttentionArgs& args) {
     const auto check_scales = [](const char* what, const ConstTensorView& scales, int64_t heads,
                                  int64_t rows) {
       check_matrix(what, scales, {DType::f32});
-      check(scales.shape == Shape({heads, rows}), "{}: {}, expected [{}, {}]", what,
-            scales.shape.to_string(), heads, rows);
+      check(scales.shape == Shape({heads, rows}), "{}: {}, expected [{}, {}]", what, scales.shape,
+            heads, rows);
     };
     check_scales("attention: q_scales", args.q_scales, args.heads, args.rows());
     check_scales("attention: k_scales", args.k_scales, args.kv_heads, args.keys());
@@ -195,7 +180,7 @@ void Backend::attention(const AttentionArgs& args) {
       check_scales("attention: v_scales", args.v_scales, args.kv_heads, blocks);
     }
   }
-  if (is_empty(args.q)) return;
+  if (args.q.shape.elements() == 0) return;
   const Observed observed(op_observer_, "attention");
   const std::string_view kernel = do_attention(args);
   const double pairs = static_cast<double>(args.rows()) * static_cast<double>(args.keys());
@@ -214,50 +199,35 @@ void Backend::swiglu(const ConstTensorView& gate, const ConstTensorView& up,
   check_float("swiglu: gate", gate);
   check_like("swiglu: up", up, gate);
   check_like("swiglu: out", out, gate);
-  if (is_empty(gate)) return;
-  const Observed observed(op_observer_, "activation");
-  do_swiglu(gate, up, out);
-  observed.done(moving({gate, up, out}));
+  run_op(op_observer_, "activation", {gate, up, out}, [&] { do_swiglu(gate, up, out); });
 }
 
 void Backend::activate(const ConstTensorView& x, Activation how, const TensorView& out) {
   check_float("activate: x", x);
   check_like("activate: out", out, x);
-  if (is_empty(x)) return;
-  const Observed observed(op_observer_, "activation");
-  do_activate(x, how, out);
-  observed.done(moving({x, out}));
+  run_op(op_observer_, "activation", {x, out}, [&] { do_activate(x, how, out); });
 }
 
 void Backend::add(const TensorView& h, const ConstTensorView& x) {
   check_float("add: h", h);
   check_like("add: x", x, h);
-  if (is_empty(x)) return;
-  const Observed observed(op_observer_, "residual");
-  do_add(h, x);
-  observed.done(moving({h, h, x}));
+  run_op(op_observer_, "residual", {h, h, x}, [&] { do_add(h, x); });
 }
 
 // A matrix whose rows are all the same one.
 void Backend::add_row(const TensorView& h, const ConstTensorView& row) {
   check_float("add_row: h", h);
   check_vector("add_row: row", row, h.shape[1], h.dtype);
-  if (is_empty(h)) return;
-  const Observed observed(op_observer_, "residual");
   ConstTensorView rows = h;
   rows.data = row.data;
   rows.strides[0] = 0;
-  do_add(h, rows);
-  observed.done(moving({h, h}));
+  run_op(op_observer_, "residual", {h, h}, [&] { do_add(h, rows); });
 }
 
 void Backend::add_gated(const TensorView& h, const ConstTensorView& x, const RowNorm& how,
                         const ConstTensorView& gate) {
   check_add_gated("add_gated", h, x, how, gate);
-  if (is_empty(x)) return;
-  const Observed observed(op_observer_, "residual");
-  do_add_gated(h, x, how, gate);
-  observed.done(moving({h, h, x}));
+  run_op(op_observer_, "residual", {h, h, x}, [&] { do_add_gated(h, x, how, gate); });
 }
 
 void Backend::add_gated_norm_quantize(const TensorView& h, const ConstTensorView& x,
@@ -266,10 +236,8 @@ void Backend::add_gated_norm_quantize(const TensorView& h, const ConstTensorView
                                       const QTensor& out) {
   check_add_gated("add_gated_norm_quantize", h, x, how, gate);
   check_norm_quantize("add_gated_norm_quantize", h, next, transform, out);
-  if (is_empty(x)) return;
-  const Observed observed(op_observer_, "residual");
-  do_add_gated_norm_quantize(h, x, how, gate, next, transform, out);
-  observed.done(moving({h, h, x, out}));
+  run_op(op_observer_, "residual", {h, h, x, out},
+         [&] { do_add_gated_norm_quantize(h, x, how, gate, next, transform, out); });
 }
 
 void Backend::do_add_gated_norm_quantize(const TensorView& h, const ConstTensorView& x,
@@ -285,16 +253,12 @@ void Backend::embed(const ConstTensorView& table, std::span<const int32_t> rows,
   check_float("embed: table", table);
   check_matrix("embed: out", out, {table.dtype});
   const auto count = static_cast<int64_t>(rows.size());
-  check(out.shape == Shape({count, table.shape[1]}), "embed: out is {}, expected [{}, {}]",
-        out.shape.to_string(), count, table.shape[1]);
+  check_shape("embed: out", out, {count, table.shape[1]});
   for (const int32_t row : rows) {
     check(row >= 0 && row < table.shape[0], "embed: row {} of a table with {} rows", row,
           table.shape[0]);
   }
-  if (is_empty(out)) return;
-  const Observed observed(op_observer_, "embed");
-  do_embed(table, rows, out);
-  observed.done(moving({out, out}));
+  run_op(op_observer_, "embed", {out, out}, [&] { do_embed(table, rows, out); });
 }
 
 void Backend::sinusoids(std::span<const float> times, const ConstTensorView& frequencies,
@@ -302,13 +266,9 @@ void Backend::sinusoids(std::span<const float> times, const ConstTensorView& fre
   check_float("sinusoids: out", out);
   const auto count = static_cast<int64_t>(times.size());
   check(out.shape[0] == count && out.shape[1] % 2 == 0,
-        "sinusoids: out is {}, expected {} rows of an even number of channels",
-        out.shape.to_string(), count);
+        "sinusoids: out is {}, expected {} rows of an even number of channels", out.shape, count);
   check_vector("sinusoids: frequencies", frequencies, out.shape[1] / 2);
-  if (is_empty(out)) return;
-  const Observed observed(op_observer_, "embed");
-  do_sinusoids(times, frequencies, out);
-  observed.done(moving({out}));
+  run_op(op_observer_, "embed", {out}, [&] { do_sinusoids(times, frequencies, out); });
 }
 
 void Backend::group_norm(const ConstTensorView& x, const GroupNorm& how, const TensorView& out) {
@@ -319,10 +279,7 @@ void Backend::group_norm(const ConstTensorView& x, const GroupNorm& how, const T
   check(how.eps >= 0, "group_norm: eps is {}, expected 0 or more", how.eps);
   check_vector("group_norm: weight", how.weight, x.shape[1]);
   check_vector("group_norm: bias", how.bias, x.shape[1]);
-  if (is_empty(x)) return;
-  const Observed observed(op_observer_, "norm");
-  do_group_norm(x, how, out);
-  observed.done(moving({x, out}));
+  run_op(op_observer_, "norm", {x, out}, [&] { do_group_norm(x, how, out); });
 }
 
 void Backend::conv2d(const ConvArgs& args) {
@@ -340,13 +297,11 @@ void Backend::conv2d(const ConvArgs& args) {
   check(height >= 0 && width >= 0 && args.x.shape[0] == height * width,
         "conv2d: x has {} rows, expected {} x {} pixels", args.x.shape[0], height, width);
   check(args.weight.shape[1] == args.kernel * args.kernel * args.channels(),
-        "conv2d: weight is {}, expected {} x {} taps of {} channels in a row",
-        args.weight.shape.to_string(), args.kernel, args.kernel, args.channels());
-  check(args.out.shape == Shape({args.height * args.width, args.out_channels()}),
-        "conv2d: out is {}, expected [{}, {}]", args.out.shape.to_string(),
-        args.height * args.width, args.out_channels());
+        "conv2d: weight is {}, expected {} x {} taps of {} channels in a row", args.weight.shape,
+        args.kernel, args.kernel, args.channels());
+  check_shape("conv2d: out", args.out, {args.height * args.width, args.out_channels()});
   check_vector("conv2d: bias", args.bias, args.out_channels(), args.x.dtype);
-  if (is_empty(args.out)) return;
+  if (args.out.shape.elements() == 0) return;
   const Observed observed(op_observer_, "convolution");
   do_conv2d(args);
   const double sums = static_cast<double>(args.out.shape.elements());
@@ -366,16 +321,14 @@ void Backend::euler_step(const EulerStep& step) {
   if (step.rounds()) check_like("euler_step: rounded", step.rounded, first);
   for (const TensorView* wide : {&step.z, &step.velocity}) {
     check_matrix("euler_step: z and velocity", *wide, {DType::f32});
-    check(wide->shape == first.shape, "euler_step: z or velocity is {}, expected {}",
-          wide->shape.to_string(), first.shape.to_string());
+    check_shape("euler_step: z or velocity", *wide, first.shape);
   }
   check_vector("euler_step: overflow", step.overflow, 1, DType::i32);
-  if (is_empty(step.z)) return;
-  const Observed observed(op_observer_, "sampling");
-  do_euler_step(step);
   const auto& [a, b, c, d] = step.branches;
-  observed.done(moving({step.z, step.z, a.velocity, b.velocity, c.velocity, d.velocity,
-                        step.velocity, step.rounded}));
+  run_op(
+      op_observer_, "sampling",
+      {step.z, step.z, a.velocity, b.velocity, c.velocity, d.velocity, step.velocity, step.rounded},
+      [&] { do_euler_step(step); });
 }
 
 }  // namespace octet

@@ -19,18 +19,7 @@ using nlohmann::json;
 constexpr std::string_view kFileSuffix = ".safetensors";
 constexpr std::string_view kGgufSuffix = ".gguf";
 constexpr std::string_view kIndexSuffix = ".safetensors.index.json";
-
-// A list of names for a message, cut after the first few.
-std::string first_few(const std::vector<std::string>& names) {
-  constexpr size_t kShown = 4;
-  std::string list;
-  for (size_t i = 0; i < std::min(kShown, names.size()); ++i) {
-    if (i > 0) list += ", ";
-    list += in_quotes(names[i]);
-  }
-  if (names.size() > kShown) list += fmt::format(" and {} more", names.size() - kShown);
-  return list;
-}
+constexpr size_t kNamed = 4;  // of many names, in a message
 
 std::string file_in_folder(const std::string& folder) {
   std::vector<std::string> indexes;
@@ -42,15 +31,15 @@ std::string file_in_folder(const std::string& folder) {
     if (name.ends_with(kFileSuffix) || name.ends_with(kGgufSuffix)) files.push_back(name);
   }
   check(!error, "{}: the folder cannot be read: {}", folder, system_error_text(error.value()));
-  std::sort(indexes.begin(), indexes.end());
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(indexes);
+  std::ranges::sort(files);
   if (indexes.size() == 1) return (fs::path(folder) / indexes[0]).string();
   if (indexes.empty() && files.size() == 1) return (fs::path(folder) / files[0]).string();
   const auto& found = indexes.empty() ? files : indexes;
   check(!found.empty(), "{}: the folder has neither a *{} nor a *{} nor a *{}", folder, kFileSuffix,
         kIndexSuffix, kGgufSuffix);
   fail("{}: the folder has {} checkpoints, expected one: {}; name the file to open", folder,
-       found.size(), first_few(found));
+       found.size(), listed(found, kNamed));
 }
 
 // Anything but a plain name could make a downloaded index read files elsewhere on the machine.
@@ -83,12 +72,10 @@ ShardIndex parse_shard_index(const json& root, const std::string& path) {
       fail("{}: tensor {}: its shard is {}, expected a file name", path, in_quotes(tensor),
            describe(shard));
     }
-    if (!is_plain_file_name(*name)) {
-      fail(
+    check(is_plain_file_name(*name),
           "{}: tensor {}: its shard {} is not allowed; expected a plain file name that ends with "
           "{} and lies beside the index",
-          path, in_quotes(tensor), in_quotes(*name), kFileSuffix);
-    }
+          path, Quoted{tensor}, Quoted{*name}, kFileSuffix);
     index.weight_map.emplace(tensor, *name);
   }
   return index;
@@ -128,10 +115,9 @@ void Checkpoint::open_shards() {
     }
     const TensorFile& opened = files_.emplace_back(SafetensorsFile(shard_path));
     for (const std::string_view tensor : tensors) {
-      if (opened.find(tensor) == nullptr) {
-        fail("{}: tensor {}: the index places it in {}, which does not hold it", path_,
-             in_quotes(tensor), shard_path);
-      }
+      check(opened.find(tensor) != nullptr,
+            "{}: tensor {}: the index places it in {}, which does not hold it", path_,
+            Quoted{tensor}, shard_path);
     }
     std::vector<std::string> unlisted;
     for (const TensorInfo& info : opened.tensors()) {
@@ -139,7 +125,7 @@ void Checkpoint::open_shards() {
     }
     if (!unlisted.empty()) {
       fail("{}: the index does not place these tensors in {}, which holds them: {}", path_,
-           shard_path, first_few(unlisted));
+           shard_path, listed(unlisted, kNamed));
     }
   }
 }
@@ -149,18 +135,19 @@ const TensorInfo* Checkpoint::find(std::string_view name) const {
   return found == tensors_.end() ? nullptr : found->second.info;
 }
 
+bool Checkpoint::has_prefix(std::string_view prefix) const {
+  const auto found = tensors_.lower_bound(prefix);
+  return found != tensors_.end() && found->first.starts_with(prefix);
+}
+
 const Checkpoint::Entry& Checkpoint::entry(const std::string& name) const {
   const auto found = tensors_.find(name);
-  if (found == tensors_.end()) fail("{}: has no tensor {}", path_, in_quotes(name));
+  check(found != tensors_.end(), "{}: has no tensor {}", path_, Quoted{name});
   return found->second;
 }
 
 std::span<const std::byte> Checkpoint::bytes(const std::string& name) const {
   return entry(name).file->bytes(name);
-}
-
-ConstTensorView Checkpoint::view(const std::string& name) const {
-  return entry(name).file->view(name);
 }
 
 }  // namespace octet

@@ -50,9 +50,9 @@ class Checkpoint {
 
   const std::map<std::string_view, Entry>& tensors() const { return tensors_; }
   const TensorInfo* find(std::string_view name) const;  // nullptr when absent
+  bool has_prefix(std::string_view prefix) const;       // the name of a tensor
   const TensorInfo& info(const std::string& name) const { return *entry(name).info; }
   std::span<const std::byte> bytes(const std::string& name) const;
-  ConstTensorView view(const std::string& name) const;  // see TensorFile::view
   const TensorFile& file_of(const std::string& name) const { return *entry(name).file; }
   // Of all files; see TensorFile::check_intact.
   void check_intact() const {

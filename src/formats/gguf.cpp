@@ -77,6 +77,10 @@ enum ValueType : uint32_t {
   kF64,
 };
 
+// Bytes of a value of each type; 0 where each says its own length.
+constexpr uint64_t kValueBytes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
+static_assert(std::size(kValueBytes) == kF64 + 1);
+
 constexpr uint64_t kMaxText = 16'000'000;
 // Of all keys, values and names together: many texts below their limits still fill the memory.
 constexpr uint64_t kMaxAllTexts = 64'000'000;
@@ -110,13 +114,10 @@ class GgufParser {
   }
 
  private:
-  [[noreturn]] void reject(const std::string& fault) const { fail("{}: {}", path_, fault); }
-
   std::span<const std::byte> take(uint64_t bytes, const char* what) {
-    if (bytes > file_.size() - at_) {
-      reject(fmt::format("ends at byte {} within its {}; the file is truncated or damaged",
-                         file_.size(), what));
-    }
+    check(bytes <= file_.size() - at_,
+          "{}: ends at byte {} within its {}; the file is truncated or damaged", path_,
+          file_.size(), what);
     const auto taken = file_.subspan(at_, bytes);
     at_ += bytes;
     return taken;
@@ -132,16 +133,12 @@ class GgufParser {
 
   std::string text(const char* what, uint64_t limit) {
     const auto length = number<uint64_t>(what);
-    if (length > limit) {
-      reject(fmt::format("a {} is {} bytes long, above the limit of {}; the file is damaged", what,
-                         length, limit));
-    }
-    if (length > kMaxAllTexts - kept_) {
-      reject(
-          fmt::format("its keys, values and tensor names have more than {} bytes, the limit for "
-                      "all of them together; the file is damaged",
-                      kMaxAllTexts));
-    }
+    check(length <= limit, "{}: a {} is {} bytes long, above the limit of {}; the file is damaged",
+          path_, what, length, limit);
+    check(length <= kMaxAllTexts - kept_,
+          "{}: its keys, values and tensor names have more than {} bytes, the limit for all of "
+          "them together; the file is damaged",
+          path_, kMaxAllTexts);
     kept_ += length;
     const auto bytes = take(length, what);
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -149,59 +146,50 @@ class GgufParser {
 
   uint64_t count(const char* of_what, uint64_t least_bytes) {
     const auto value = number<uint64_t>("header");
-    if (value > file_.size() / least_bytes) {
-      reject(
-          fmt::format("says that it has {} {}, more than its {} bytes can hold; the file is "
-                      "truncated or damaged",
-                      value, of_what, file_.size()));
-    }
-    if (value > kMaxEntries) {
-      reject(fmt::format("says that it has {} {}, above the limit of {}; the file is damaged",
-                         value, of_what, kMaxEntries));
-    }
+    check(value <= file_.size() / least_bytes,
+          "{}: says that it has {} {}, more than its {} bytes can hold; the file is truncated or "
+          "damaged",
+          path_, value, of_what, file_.size());
+    check(value <= kMaxEntries,
+          "{}: says that it has {} {}, above the limit of {}; the file is damaged", path_, value,
+          of_what, kMaxEntries);
     return value;
   }
 
   void check_magic() {
     const auto magic = take(4, "header");
-    if (std::memcmp(magic.data(), "GGUF", 4) != 0) {
-      reject("does not begin with GGUF; the file is of another kind");
-    }
+    check(std::memcmp(magic.data(), "GGUF", 4) == 0,
+          "{}: does not begin with GGUF; the file is of another kind", path_);
     const auto version = number<uint32_t>("header");
-    if (version != 0 && (version & 0xffff) == 0) {
-      reject("is a big-endian GGUF file, expected a little-endian one");
-    }
-    if (version != 2 && version != 3) {
-      reject(fmt::format("has the GGUF version {}, expected 2 or 3", version));
-    }
+    check(version == 0 || (version & 0xffff) != 0,
+          "{}: is a big-endian GGUF file, expected a little-endian one", path_);
+    check(version == 2 || version == 3, "{}: has the GGUF version {}, expected 2 or 3", path_,
+          version);
   }
 
   // --- key-value pairs ---
 
   void read_pair() {
     const std::string key = text("key", kMaxName);
-    if (!is_utf8(key)) reject(fmt::format("the key {} is not UTF-8", in_quotes(key)));
+    check(is_utf8(key), "{}: the key {} is not UTF-8", path_, Quoted{key});
     const auto type = number<uint32_t>("key-value pairs");
     const uint64_t value_begin = at_;
     const std::string value = value_text(type, key, 0);
-    if (!header_.metadata.emplace(key, value).second) {
-      reject(fmt::format("the key {} appears twice", in_quotes(key)));
-    }
+    check(header_.metadata.emplace(key, value).second, "{}: the key {} appears twice", path_,
+          Quoted{key});
     if (key == "general.alignment") set_alignment(type, value_begin);
-    if (key == "split.count" && value != "0" && value != "1") {
-      reject(
-          fmt::format("is one of {} parts of a model, expected a whole one; llama-gguf-split "
-                      "--merge joins them",
-                      value));
-    }
+    check(key != "split.count" || value == "0" || value == "1",
+          "{}: is one of {} parts of a model, expected a whole one; llama-gguf-split --merge joins "
+          "them",
+          path_, value);
   }
 
   void set_alignment(uint32_t type, uint64_t begin) {
     uint32_t value = 0;
     if (type == kU32) std::memcpy(&value, file_.data() + begin, sizeof(value));
     if (!std::has_single_bit(value) || value > kMaxAlignment) {
-      reject(fmt::format("\"general.alignment\" is {}, expected a power of two up to {} as U32",
-                         one_line(header_.metadata["general.alignment"]), kMaxAlignment));
+      fail("{}: \"general.alignment\" is {}, expected a power of two up to {} as U32", path_,
+           one_line(header_.metadata["general.alignment"]), kMaxAlignment);
     }
     alignment_ = value;
   }
@@ -225,55 +213,35 @@ class GgufParser {
         return is_utf8(value) ? value : in_quotes(value);
       }
       case kArray: return array_text(key, depth);
-      default: reject(fmt::format("the value of {} has the unknown type {}", in_quotes(key), type));
+      default: reject_type(type, key);
     }
   }
 
-  // Bytes of a value in an array; nothing where each says its own length.
-  std::optional<uint64_t> size_in_array(uint32_t type, const std::string& key) const {
-    switch (type) {
-      case kU8:
-      case kI8:
-      case kBool: return 1;
-      case kU16:
-      case kI16: return 2;
-      case kU32:
-      case kI32:
-      case kF32: return 4;
-      case kU64:
-      case kI64:
-      case kF64: return 8;
-      case kString:
-      case kArray: return std::nullopt;
-      default: reject(fmt::format("the value of {} has the unknown type {}", in_quotes(key), type));
-    }
+  [[noreturn]] void reject_type(uint32_t type, const std::string& key) const {
+    fail("{}: the value of {} has the unknown type {}", path_, in_quotes(key), type);
   }
 
   // The elements are passed over: vocabularies are of no use here.
   std::string array_text(const std::string& key, int depth) {
     constexpr const char* kWhat = "key-value pairs";
-    if (depth == kMaxArrayDepth) {
-      reject(fmt::format("the value of {} has arrays nested more than {} deep", in_quotes(key),
-                         kMaxArrayDepth));
-    }
+    check(depth < kMaxArrayDepth, "{}: the value of {} has arrays nested more than {} deep", path_,
+          Quoted{key}, kMaxArrayDepth);
     const auto type = number<uint32_t>(kWhat);
     const auto length = number<uint64_t>(kWhat);
-    const std::optional<uint64_t> size = size_in_array(type, key);
+    if (type >= std::size(kValueBytes)) reject_type(type, key);
+    const uint64_t size = kValueBytes[type];
     // Texts and arrays begin with a number of 8 bytes.
-    if (length > (file_.size() - at_) / size.value_or(8)) {
-      reject(fmt::format("the value of {} is an array of {}, more than the file can hold",
-                         in_quotes(key), length));
-    }
-    if (size) {
-      take(length * *size, kWhat);
+    check(length <= (file_.size() - at_) / (size > 0 ? size : 8),
+          "{}: the value of {} is an array of {}, more than the file can hold", path_, Quoted{key},
+          length);
+    if (size > 0) {
+      take(length * size, kWhat);
       return fmt::format("an array of {}", length);
     }
-    if (length > kMaxWalked - walked_) {
-      reject(
-          fmt::format("the value of {} is an array of {}; with those before it, that is above "
-                      "the limit of {} texts and arrays",
-                      in_quotes(key), length, kMaxWalked));
-    }
+    check(length <= kMaxWalked - walked_,
+          "{}: the value of {} is an array of {}; with those before it, that is above the limit of "
+          "{} texts and arrays",
+          path_, Quoted{key}, length, kMaxWalked);
     walked_ += length;
     for (uint64_t i = 0; i < length; ++i) {
       if (type == kArray) {
@@ -288,27 +256,22 @@ class GgufParser {
   // --- tensors ---
 
   const GgmlType& type_of(const TensorInfo& info, uint32_t id) const {
-    const auto* found = std::find_if(std::begin(kTypes), std::end(kTypes),
-                                     [&](const GgmlType& type) { return type.id == id; });
-    if (found == std::end(kTypes)) {
-      reject(fmt::format("tensor {}: its ggml type {} is unknown", in_quotes(info.name), id));
-    }
+    const auto* found =
+        std::ranges::find_if(kTypes, [&](const GgmlType& type) { return type.id == id; });
+    check(found != std::end(kTypes), "{}: tensor {}: its ggml type {} is unknown", path_,
+          Quoted{info.name}, id);
     return *found;
   }
 
   FileShape read_shape(const TensorInfo& info) {
     const auto rank = number<uint32_t>("tensor descriptions");
-    if (rank > kMaxRank) {
-      reject(fmt::format("tensor {}: its rank is {}, above the limit of {}", in_quotes(info.name),
-                         rank, kMaxRank));
-    }
+    check(rank <= kMaxRank, "{}: tensor {}: its rank is {}, above the limit of {}", path_,
+          Quoted{info.name}, rank, kMaxRank);
     FileShape shape(rank);
     for (uint32_t i = rank; i-- > 0;) {
       const auto extent = number<uint64_t>("tensor descriptions");
-      if (extent > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-        reject(
-            fmt::format("tensor {}: its extent {} is above 2^63-1", in_quotes(info.name), extent));
-      }
+      check(extent <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max()),
+            "{}: tensor {}: its extent {} is above 2^63-1", path_, Quoted{info.name}, extent);
       shape[i] = static_cast<int64_t>(extent);
     }
     return shape;
@@ -317,8 +280,8 @@ class GgufParser {
   uint64_t bytes_of(const TensorInfo& info, const GgmlType& type) const {
     const uint64_t innermost = info.shape.empty() ? 1 : static_cast<uint64_t>(info.shape.back());
     if (innermost % type.block != 0) {
-      reject(fmt::format("tensor {}: {} {} does not divide into blocks of {}", in_quotes(info.name),
-                         type.name, to_string(info.shape), type.block));
+      fail("{}: tensor {}: {} {} does not divide into blocks of {}", path_, in_quotes(info.name),
+           type.name, to_string(info.shape), type.block);
     }
     auto elements = std::optional<uint64_t>(1);
     for (const int64_t extent : info.shape) {
@@ -328,10 +291,8 @@ class GgufParser {
     const auto bytes = elements ? checked_mul(*elements / type.block, type.bytes) : std::nullopt;
     // An empty tensor's other extents must be representable too, as its elements are counted.
     if (!bytes || *bytes > file_.size()) {
-      reject(
-          fmt::format("tensor {}: {} {} does not fit into the file's {} bytes, which may be "
-                      "truncated",
-                      in_quotes(info.name), type.name, to_string(info.shape), file_.size()));
+      fail("{}: tensor {}: {} {} does not fit into the file's {} bytes, which may be truncated",
+           path_, in_quotes(info.name), type.name, to_string(info.shape), file_.size());
     }
     return *bytes;
   }
@@ -339,21 +300,16 @@ class GgufParser {
   TensorInfo read_description() {
     TensorInfo info;
     info.name = text("tensor name", kMaxName);
-    if (!is_utf8(info.name)) {
-      reject(fmt::format("the tensor name {} is not UTF-8", in_quotes(info.name)));
-    }
-    if (!names_.insert(info.name).second) {
-      reject(fmt::format("tensor {} appears twice", in_quotes(info.name)));
-    }
+    check(is_utf8(info.name), "{}: the tensor name {} is not UTF-8", path_, Quoted{info.name});
+    check(names_.insert(info.name).second, "{}: tensor {} appears twice", path_, Quoted{info.name});
     info.shape = read_shape(info);
     const GgmlType& type = type_of(info, number<uint32_t>("tensor descriptions"));
     info.dtype = type.plain.value_or(DType::u8);
     if (!type.plain) info.packing = type.name;
     info.begin = number<uint64_t>("tensor descriptions");
-    if (info.begin % alignment_ != 0 || info.begin > file_.size()) {
-      reject(fmt::format("tensor {}: its offset {} is not a multiple of {} within the file",
-                         in_quotes(info.name), info.begin, alignment_));
-    }
+    check(info.begin % alignment_ == 0 && info.begin <= file_.size(),
+          "{}: tensor {}: its offset {} is not a multiple of {} within the file", path_,
+          Quoted{info.name}, info.begin, alignment_);
     info.end = info.begin + bytes_of(info, type);
     return info;
   }
@@ -362,28 +318,23 @@ class GgufParser {
 
   void check_cover() {
     std::vector<TensorInfo>& tensors = header_.tensors;
-    std::sort(tensors.begin(), tensors.end(), [](const TensorInfo& a, const TensorInfo& b) {
+    std::ranges::sort(tensors, [](const TensorInfo& a, const TensorInfo& b) {
       return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
     });
     const uint64_t size = file_.size() - header_.data_begin;
     uint64_t covered = 0;
     for (const TensorInfo& tensor : tensors) {
-      if (tensor.begin != padded(covered)) {
-        reject(
-            fmt::format("tensor {}: its data begins at byte {}, expected {} behind the tensor "
-                        "before it",
-                        in_quotes(tensor.name), tensor.begin, padded(covered)));
-      }
-      if (tensor.end > size) {
-        reject(fmt::format("tensor {}: its data ends at byte {} of {}; the file is truncated",
-                           in_quotes(tensor.name), tensor.end, size));
-      }
+      check(tensor.begin == padded(covered),
+            "{}: tensor {}: its data begins at byte {}, expected {} behind the tensor before it",
+            path_, Quoted{tensor.name}, tensor.begin, padded(covered));
+      check(tensor.end <= size,
+            "{}: tensor {}: its data ends at byte {} of {}; the file is truncated", path_,
+            Quoted{tensor.name}, tensor.end, size);
       covered = tensor.end;
     }
-    if (size > padded(covered)) {
-      reject(fmt::format("the tensors end at byte {} of the data, but {} bytes follow them",
-                         covered, size - covered));
-    }
+    check(size <= padded(covered),
+          "{}: the tensors end at byte {} of the data, but {} bytes follow them", path_, covered,
+          size - covered);
   }
 
   std::span<const std::byte> file_;

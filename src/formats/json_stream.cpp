@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "formats/utf8_repair.h"
+#include "formats/text.h"
 
 namespace octet {
 namespace {

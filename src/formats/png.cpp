@@ -105,12 +105,10 @@ std::string checked_key(const std::string& key) {
                       latin1->find_first_of("\n\xa0") == std::string::npos &&
                       latin1->front() != ' ' && latin1->back() != ' ' &&
                       latin1->find("  ") == std::string::npos;
-  if (!usable) {
-    fail(
+  check(usable,
         "PNG: the text key {} is not allowed; expected 1 to 79 printable Latin-1 characters "
         "without leading, trailing or double spaces",
-        in_quotes(key));
-  }
+        Quoted{key});
   return *latin1;
 }
 
@@ -128,9 +126,8 @@ void append_text(Bytes& out, const PngText& text) {
   using namespace std::string_view_literals;
   Bytes data;
   append(data, checked_key(text.key));
-  if (text.text.find('\0') != std::string::npos || !is_utf8(text.text)) {
-    fail("PNG: the text of {} has a NUL byte or is not UTF-8", in_quotes(text.key));
-  }
+  check(text.text.find('\0') == std::string::npos && is_utf8(text.text),
+        "PNG: the text of {} has a NUL byte or is not UTF-8", Quoted{text.key});
   const auto latin1 = to_latin1(text.text);
   const std::string& stored = latin1 ? *latin1 : text.text;
   const bool is_long = text.text.size() >= kCompressedTextBytes;

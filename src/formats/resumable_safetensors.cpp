@@ -160,7 +160,7 @@ bool ResumableSafetensors::is_finished(std::string_view name) const {
 
 size_t ResumableSafetensors::index_of(std::string_view name) const {
   const auto found = index_.find(name);
-  if (found == index_.end()) fail("{}: has no tensor {}", part_, in_quotes(name));
+  check(found != index_.end(), "{}: has no tensor {}", part_, Quoted{name});
   return found->second;
 }
 
@@ -217,10 +217,9 @@ void ResumableSafetensors::write(std::string_view name, uint64_t offset,
                                  std::span<const std::byte> piece) {
   const size_t index = index_of(name);
   const TensorInfo& tensor = layout_[index];
-  if (offset > tensor.bytes() || piece.size() > tensor.bytes() - offset) {
-    fail("{}: tensor {}: {} bytes from byte {} on do not fit into its {}", part_, in_quotes(name),
-         piece.size(), offset, tensor.bytes());
-  }
+  check(offset <= tensor.bytes() && piece.size() <= tensor.bytes() - offset,
+        "{}: tensor {}: {} bytes from byte {} on do not fit into its {}", part_, Quoted{name},
+        piece.size(), offset, tensor.bytes());
   {
     const std::lock_guard lock(mutex_);
     require_usable();

@@ -5,7 +5,6 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "formats/file_kind.h"
 #include "formats/json.h"
 #include "formats/text.h"
 
@@ -14,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kLengthBytes = 8;
+constexpr size_t kLengthBytes = 8;  // before the header
 
 std::string known_dtypes() {
   std::string list;
@@ -33,12 +32,12 @@ class TensorEntry {
 
   TensorInfo parse(uint64_t data_size) const {
     if (!entry_.is_object()) {
-      reject(fmt::format("its entry is {}, expected an object", describe(entry_)));
+      fail("{}: tensor {}: its entry is {}, expected an object", path_, in_quotes(name_),
+           describe(entry_));
     }
     for (const auto& [key, value] : entry_.items()) {
-      if (key != "dtype" && key != "shape" && key != "data_offsets") {
-        reject(fmt::format("its entry has the unknown key {}", in_quotes(key)));
-      }
+      check(key == "dtype" || key == "shape" || key == "data_offsets",
+            "{}: tensor {}: its entry has the unknown key {}", path_, Quoted{name_}, Quoted{key});
     }
     TensorInfo info;
     info.name = name_;
@@ -47,9 +46,9 @@ class TensorEntry {
     std::tie(info.begin, info.end) = offsets(data_size);
     const uint64_t expected = storage_bytes(path_, name_, info.dtype, info.shape);
     if (info.bytes() != expected) {
-      reject(fmt::format("its data_offsets [{}, {}] span {} bytes, but {} {} has a size of {}",
-                         info.begin, info.end, info.bytes(), name_of(info.dtype),
-                         to_string(info.shape), expected));
+      fail("{}: tensor {}: its data_offsets [{}, {}] span {} bytes, but {} {} has a size of {}",
+           path_, in_quotes(name_), info.begin, info.end, info.bytes(), name_of(info.dtype),
+           to_string(info.shape), expected);
     }
     return info;
   }
@@ -57,7 +56,8 @@ class TensorEntry {
  private:
   const json& member(const char* key) const {
     const auto found = entry_.find(key);
-    if (found == entry_.end()) reject(fmt::format("its entry has no {}", in_quotes(key)));
+    check(found != entry_.end(), "{}: tensor {}: its entry has no {}", path_, Quoted{name_},
+          Quoted{key});
     return *found;
   }
 
@@ -65,12 +65,13 @@ class TensorEntry {
     const json& value = member("dtype");
     const auto* name = value.get_ptr<const std::string*>();
     if (name == nullptr) {
-      reject(fmt::format("its dtype is {}, expected a string", describe(value)));
+      fail("{}: tensor {}: its dtype is {}, expected a string", path_, in_quotes(name_),
+           describe(value));
     }
     const auto dtype = dtype_from_name(*name);
     if (!dtype) {
-      reject(
-          fmt::format("its dtype {} is unknown; known are {}", in_quotes(*name), known_dtypes()));
+      fail("{}: tensor {}: its dtype {} is unknown; known are {}", path_, in_quotes(name_),
+           in_quotes(*name), known_dtypes());
     }
     return *dtype;
   }
@@ -78,7 +79,8 @@ class TensorEntry {
   FileShape shape() const {
     const json& value = member("shape");
     if (!value.is_array()) {
-      reject(fmt::format("its shape is {}, expected an array", describe(value)));
+      fail("{}: tensor {}: its shape is {}, expected an array", path_, in_quotes(name_),
+           describe(value));
     }
     FileShape result;
     result.reserve(value.size());
@@ -91,19 +93,17 @@ class TensorEntry {
   std::pair<uint64_t, uint64_t> offsets(uint64_t data_size) const {
     const json& value = member("data_offsets");
     if (!value.is_array() || value.size() != 2) {
-      reject(fmt::format("its data_offsets are {}, expected an array of 2", describe(value)));
+      fail("{}: tensor {}: its data_offsets are {}, expected an array of 2", path_,
+           in_quotes(name_), describe(value));
     }
     const uint64_t begin = integer(value[0], "data_offsets");
     const uint64_t end = integer(value[1], "data_offsets");
-    if (begin > end) {
-      reject(fmt::format("its data_offsets [{}, {}] are reversed", begin, end));
-    }
-    if (end > data_size) {
-      reject(
-          fmt::format("its data_offsets [{}, {}] reach beyond the {} bytes of data in the file, "
-                      "which may be truncated",
-                      begin, end, data_size));
-    }
+    check(begin <= end, "{}: tensor {}: its data_offsets [{}, {}] are reversed", path_,
+          Quoted{name_}, begin, end);
+    check(end <= data_size,
+          "{}: tensor {}: its data_offsets [{}, {}] reach beyond the {} bytes of data in the file, "
+          "which may be truncated",
+          path_, Quoted{name_}, begin, end, data_size);
     return {begin, end};
   }
 
@@ -111,14 +111,10 @@ class TensorEntry {
   uint64_t integer(const json& value, const char* key) const {
     constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
     if (!value.is_number_unsigned() || value.get<uint64_t>() > kMax) {
-      reject(fmt::format("its {} contains {}, expected integers from 0 to 2^63-1", key,
-                         describe(value)));
+      fail("{}: tensor {}: its {} contains {}, expected integers from 0 to 2^63-1", path_,
+           in_quotes(name_), key, describe(value));
     }
     return value.get<uint64_t>();
-  }
-
-  [[noreturn]] void reject(const std::string& fault) const {
-    fail("{}: tensor {}: {}", path_, in_quotes(name_), fault);
   }
 
   const std::string& path_;
@@ -140,30 +136,72 @@ std::map<std::string, std::string> parse_metadata(const json& value, const std::
 
 // Sorts the tensors by their data and demands that they cover it exactly.
 void check_cover(std::vector<TensorInfo>& tensors, uint64_t data_size, const std::string& path) {
-  std::sort(tensors.begin(), tensors.end(), [](const TensorInfo& a, const TensorInfo& b) {
+  std::ranges::sort(tensors, [](const TensorInfo& a, const TensorInfo& b) {
     return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
   });
   uint64_t covered = 0;
-  const TensorInfo* before = nullptr;
+  std::string_view before;  // the name of the tensor that ends there
   for (const TensorInfo& tensor : tensors) {
-    if (tensor.begin > covered) {
-      fail(
+    check(tensor.begin <= covered,
           "{}: tensor {}: its data begins at byte {}, but the tensors before it end at byte {}; "
           "a gap is not allowed",
-          path, in_quotes(tensor.name), tensor.begin, covered);
-    }
-    if (tensor.begin < covered) {
-      fail(
+          path, Quoted{tensor.name}, tensor.begin, covered);
+    check(tensor.begin >= covered,
           "{}: tensor {}: its data begins at byte {} and overlaps tensor {}, which ends at byte "
           "{}",
-          path, in_quotes(tensor.name), tensor.begin, in_quotes(before->name), covered);
-    }
+          path, Quoted{tensor.name}, tensor.begin, Quoted{before}, covered);
     covered = tensor.end;
-    before = &tensor;
+    before = tensor.name;
   }
   check(covered == data_size,
         "{}: the tensors end at byte {} of the data, but {} trailing bytes follow them", path,
         covered, data_size - covered);
+}
+
+// Files that are given in place of a checkpoint, told by how they begin.
+struct Beginning {
+  std::string_view bytes;
+  std::string_view kind;
+};
+
+constexpr Beginning kBeginnings[] = {
+    {"GGUF", "a GGUF file; give it a name that ends with .gguf"},
+    {"PK\x03\x04", "a PyTorch or zip archive"},
+    {"\x80\x02", "a PyTorch or pickle file"},
+    {"\x80\x03", "a PyTorch or pickle file"},
+    {"\x80\x04", "a PyTorch or pickle file"},
+    {"\x80\x05", "a PyTorch or pickle file"},
+    {"\x89PNG", "a PNG picture"},
+    {"\xff\xd8\xff", "a JPEG picture"},
+    {"\x1f\x8b\x08", "a gzip archive; unpack it"},
+    {"\177ELF", "a program or library"},
+    {"version https://git-lfs", "a pointer of Git LFS; fetch the file itself"},
+    {"<!DOCTYPE", "a web page"},
+    {"<!doctype", "a web page"},
+    {"<html", "a web page"},
+};
+
+bool is_text(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) {
+    const auto byte = static_cast<uint8_t>(c);
+    return byte >= 0x20 || c == '\t' || c == '\n' || c == '\r';
+  });
+}
+
+// What the file is, for a sentence: "a text file", "a PyTorch archive"; empty when it may be a
+// safetensors file, whole or damaged.
+std::string_view kind_if_not_safetensors(std::span<const std::byte> file) {
+  constexpr size_t kRead = 512;
+  const std::string_view text(reinterpret_cast<const char*>(file.data()),
+                              std::min(file.size(), kRead));
+  // First, since a length may look like any of the others: 640 begins as a pickle does.
+  if (text.size() > kLengthBytes && text[kLengthBytes] == '{') return "";
+  for (const Beginning& beginning : kBeginnings) {
+    if (text.starts_with(beginning.bytes)) return beginning.kind;
+  }
+  // The fourth byte of a header's length is 5 at most, which no text has.
+  constexpr size_t kTold = 4;
+  return text.size() >= kTold && is_text(text) ? "a text file" : "";
 }
 
 // The JSON text of the header, after the checks that need nothing but its length.

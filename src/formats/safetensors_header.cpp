@@ -26,28 +26,25 @@ std::vector<TensorInfo> lay_out_tensors(const std::string& path,
   std::vector<TensorInfo> layout;
   std::set<std::string_view> names;
   for (const TensorDeclaration& tensor : tensors) {
-    if (!is_utf8(tensor.name)) {
-      fail("{}: the tensor name {} is not UTF-8", path, in_quotes(tensor.name));
-    }
-    if (tensor.name == kMetadataKey) {
-      fail("{}: a tensor cannot be named {}, which the format reserves", path, kMetadataKey);
-    }
-    if (!names.insert(tensor.name).second) {
-      fail("{}: tensor {}: the name was given twice", path, in_quotes(tensor.name));
-    }
+    check(is_utf8(tensor.name), "{}: the tensor name {} is not UTF-8", path, Quoted{tensor.name});
+    check(tensor.name != kMetadataKey, "{}: a tensor cannot be named {}, which the format reserves",
+          path, kMetadataKey);
+    check(names.insert(tensor.name).second, "{}: tensor {}: the name was given twice", path,
+          Quoted{tensor.name});
     TensorInfo& info = layout.emplace_back();
     info.name = tensor.name;
     info.dtype = tensor.dtype;
     info.shape = tensor.shape;
     info.end = storage_bytes(path, tensor.name, tensor.dtype, tensor.shape);
   }
-  std::stable_sort(layout.begin(), layout.end(), [](const TensorInfo& a, const TensorInfo& b) {
+  std::ranges::stable_sort(layout, [](const TensorInfo& a, const TensorInfo& b) {
     return alignment_of(a.dtype) > alignment_of(b.dtype);
   });
   uint64_t offset = 0;
   for (TensorInfo& info : layout) {
     const auto end = checked_add(offset, info.end);
-    if (!end) fail("{}: tensor {}: the file size overflows 64 bits", path, in_quotes(info.name));
+    check(end.has_value(), "{}: tensor {}: the file size overflows 64 bits", path,
+          Quoted{info.name});
     info.begin = offset;
     info.end = *end;
     offset = *end;
@@ -62,9 +59,8 @@ std::string header_bytes(const std::string& path, const std::vector<TensorInfo>&
   if (!metadata.empty()) {
     text += json_string(std::string(kMetadataKey)) + ":{";
     for (const auto& [key, value] : metadata) {
-      if (!is_utf8(key) || !is_utf8(value)) {
-        fail("{}: the metadata entry {} is not UTF-8", path, in_quotes(key));
-      }
+      check(is_utf8(key) && is_utf8(value), "{}: the metadata entry {} is not UTF-8", path,
+            Quoted{key});
       if (!text.ends_with('{')) text += ',';
       text += json_string(key) + ':' + json_string(value);
     }

@@ -31,19 +31,15 @@ void SafetensorsWriter::write_piece(const std::string& name, std::span<const std
         path_, in_quotes(name));
   // Callers loop over layout(), empty tensors included, and those are complete from the start.
   if (piece.empty()) return;
-  if (current_ == layout_.size()) {
-    fail("{}: tensor {}: {} bytes too many, because all tensors are complete", path_,
-         in_quotes(name), piece.size());
-  }
+  check(current_ < layout_.size(),
+        "{}: tensor {}: {} bytes too many, because all tensors are complete", path_, Quoted{name},
+        piece.size());
   const TensorInfo& due = layout_[current_];
-  if (name != due.name) {
-    fail("{}: tensor {}: was written out of order; {} bytes of tensor {} are due", path_,
-         in_quotes(name), due.end - data_written_, in_quotes(due.name));
-  }
-  if (piece.size() > due.end - data_written_) {
-    fail("{}: tensor {}: {} bytes were written, expected {}", path_, in_quotes(name),
-         data_written_ - due.begin + piece.size(), due.bytes());
-  }
+  check(name == due.name, "{}: tensor {}: was written out of order; {} bytes of tensor {} are due",
+        path_, Quoted{name}, due.end - data_written_, Quoted{due.name});
+  check(piece.size() <= due.end - data_written_,
+        "{}: tensor {}: {} bytes were written, expected {}", path_, Quoted{name},
+        data_written_ - due.begin + piece.size(), due.bytes());
   file_->write(piece);
   data_written_ += piece.size();
   skip_complete();

@@ -11,8 +11,18 @@
 namespace octet {
 namespace {
 
-// At a time, of which the memory is given back.
-constexpr size_t kHashedPiece = size_t{8} << 20;
+// Some bytes at a time, whose memory is given back.
+template <class File>
+std::string digest_of(const File& file, std::span<const std::byte> bytes) {
+  constexpr size_t kHashedPiece = size_t{8} << 20;
+  Sha256 hash;
+  for (size_t at = 0; at < bytes.size(); at += kHashedPiece) {
+    const auto piece = bytes.subspan(at, std::min(kHashedPiece, bytes.size() - at));
+    hash.add(piece);
+    file.release(piece);
+  }
+  return hash.digest();
+}
 
 }  // namespace
 
@@ -21,23 +31,16 @@ std::string tensor_digest(const TensorFile& file, ThreadPool& pool) {
   std::vector<std::string> lines(tensors.size());
   pool.run(static_cast<int64_t>(tensors.size()), [&](int64_t index, int) {
     const TensorInfo& info = tensors[static_cast<size_t>(index)];
-    const std::span<const std::byte> bytes = file.bytes(info.name);
-    Sha256 hash;
-    for (size_t at = 0; at < bytes.size(); at += kHashedPiece) {
-      const auto piece = bytes.subspan(at, std::min(kHashedPiece, bytes.size() - at));
-      hash.add(piece);
-      file.release(piece);
-    }
     const std::string dtype =
         info.packing.empty() ? std::string(name_of(info.dtype)) : info.packing;
     lines[static_cast<size_t>(index)] =
-        fmt::format("{} {} {} {}\n", hash.digest(), dtype, to_string(info.shape), info.name);
+        fmt::format("{} {} {} {}\n", digest_of(file, file.bytes(info.name)), dtype,
+                    to_string(info.shape), info.name);
   });
   file.check_intact();
   std::vector<size_t> order(tensors.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::sort(order.begin(), order.end(),
-            [&](size_t a, size_t b) { return tensors[a].name < tensors[b].name; });
+  std::ranges::sort(order, [&](size_t a, size_t b) { return tensors[a].name < tensors[b].name; });
   Sha256 all;
   for (const size_t i : order) all.add(lines[i]);
   return all.digest();
@@ -45,15 +48,7 @@ std::string tensor_digest(const TensorFile& file, ThreadPool& pool) {
 
 std::string file_digest(const std::string& path) {
   const MappedFile file(path);
-  return file.read([&](std::span<const std::byte> bytes) {
-    Sha256 hash;
-    for (size_t at = 0; at < bytes.size(); at += kHashedPiece) {
-      const auto piece = bytes.subspan(at, std::min(kHashedPiece, bytes.size() - at));
-      hash.add(piece);
-      file.release(piece);
-    }
-    return hash.digest();
-  });
+  return file.read([&](auto bytes) { return digest_of(file, bytes); });
 }
 
 }  // namespace octet

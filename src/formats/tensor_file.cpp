@@ -18,36 +18,13 @@ const TensorInfo* TensorFile::find(std::string_view name) const {
 
 const TensorInfo& TensorFile::info(const std::string& name) const {
   const TensorInfo* found = find(name);
-  if (found == nullptr) fail("{}: has no tensor {}", path(), in_quotes(name));
+  check(found != nullptr, "{}: has no tensor {}", path(), Quoted{name});
   return *found;
 }
 
 std::span<const std::byte> TensorFile::bytes(const std::string& name) const {
   const TensorInfo& tensor = info(name);
   return file_.bytes().subspan(header_.data_begin + tensor.begin, tensor.bytes());
-}
-
-ConstTensorView TensorFile::view(const std::string& name) const {
-  const TensorInfo& tensor = info(name);
-  if (!tensor.packing.empty()) {
-    fail("{}: tensor {}: is packed in blocks of {}, not in plain elements", path(), in_quotes(name),
-         tensor.packing);
-  }
-  if (tensor.shape.size() > static_cast<size_t>(Shape::kMaxRank)) {
-    fail("{}: tensor {}: its rank is {}, above the supported {}", path(), in_quotes(name),
-         tensor.shape.size(), Shape::kMaxRank);
-  }
-  const uint64_t offset = header_.data_begin + tensor.begin;
-  const uint64_t alignment = alignment_of(tensor.dtype);
-  if (offset % alignment != 0) {
-    fail(
-        "{}: tensor {}: its {} data begins at file byte {}, which is not aligned to {} bytes; "
-        "save the file again with a current safetensors library",
-        path(), in_quotes(name), name_of(tensor.dtype), offset, alignment);
-  }
-  Shape shape;
-  for (const int64_t extent : tensor.shape) shape.push_back(extent);
-  return ConstTensorView(bytes(name).data(), tensor.dtype, shape);
 }
 
 }  // namespace octet

@@ -15,7 +15,6 @@
 #include "base/file_identity.h"
 #include "base/mapped_file.h"
 #include "formats/tensor_info.h"
-#include "tensor/tensor.h"
 
 namespace octet {
 
@@ -41,11 +40,6 @@ class TensorFile {
 
   // The tensor's bytes in the mapping, which may lie at any address.
   std::span<const std::byte> bytes(const std::string& name) const;
-
-  // The same as a view. Throws Error when the tensor is packed in blocks, when the rank is above
-  // Shape::kMaxRank, or when the bytes are not aligned for the type (files by old or foreign
-  // writers): copy bytes() then.
-  ConstTensorView view(const std::string& name) const;
 
   // Throws Error when the file became shorter, so that bytes may have been read as zeros. To be
   // asked after reading, before the result is used; see MappedFile::check_intact.

@@ -12,7 +12,7 @@
 
 namespace octet {
 
-uint64_t TensorInfo::elements() const {
+uint64_t elements_of(const FileShape& shape) {
   uint64_t product = 1;
   for (const int64_t extent : shape) product *= static_cast<uint64_t>(extent);
   return product;

@@ -11,6 +11,7 @@ namespace octet {
 
 // Unlike Shape, any rank: files may hold tensors that no op of ours takes.
 using FileShape = std::vector<int64_t>;
+uint64_t elements_of(const FileShape& shape);
 
 struct TensorInfo {
   std::string name;
@@ -23,7 +24,7 @@ struct TensorInfo {
   std::string packing;
 
   uint64_t bytes() const { return end - begin; }
-  uint64_t elements() const;
+  uint64_t elements() const { return elements_of(shape); }
 };
 
 std::string to_string(const FileShape& shape);  // "[512, 4608]"

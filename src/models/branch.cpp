@@ -9,8 +9,8 @@ namespace octet::models {
 std::vector<size_t> running_branches(std::span<const Branch> branches, const Schedule& schedule) {
   std::vector<size_t> running;
   for (size_t i = 0; i < branches.size(); ++i) {
-    const bool runs = std::any_of(schedule.guidance.begin(), schedule.guidance.end(),
-                                  [&](float by) { return branches[i].weight_at(by) != 0; });
+    const bool runs = std::ranges::any_of(schedule.guidance,
+                                          [&](float by) { return branches[i].weight_at(by) != 0; });
     if (runs) running.push_back(i);
   }
   return running;
@@ -28,19 +28,18 @@ int64_t runs_of_network(std::span<const Branch> branches, size_t network, const 
 }
 
 bool runs_unguided(std::span<const Branch> branches, size_t network) {
-  return std::any_of(branches.begin(), branches.end(), [&](const Branch& branch) {
+  return std::ranges::any_of(branches, [&](const Branch& branch) {
     return branch.network == network && branch.weight_at(1) != 0;
   });
 }
 
 bool takes_guidance(std::span<const Branch> branches) {
-  return std::any_of(branches.begin(), branches.end(),
-                     [](const Branch& branch) { return branch.weight_per_guidance != 0; });
+  return std::ranges::any_of(branches,
+                             [](const Branch& branch) { return branch.weight_per_guidance != 0; });
 }
 
 bool sees_text(std::span<const Branch> branches, BranchText text) {
-  return std::any_of(branches.begin(), branches.end(),
-                     [&](const Branch& branch) { return branch.sees == text; });
+  return std::ranges::any_of(branches, [&](const Branch& branch) { return branch.sees == text; });
 }
 
 }  // namespace octet::models

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "base/regular_file.h"
 #include "formats/json.h"
 
 namespace octet::models {
@@ -89,6 +91,12 @@ class ConfigFields {
 };
 
 // The config.json in the folder `path`, or beside the file `path`; empty when there is none.
-std::string find_config(const std::string& path);
+inline std::string find_config(const std::string& path) {
+  std::error_code ignored;
+  const std::filesystem::path given(path);
+  const bool is_folder = std::filesystem::is_directory(given, ignored);
+  const std::string file = ((is_folder ? given : given.parent_path()) / "config.json").string();
+  return is_file_there(file) ? file : "";
+}
 
 }  // namespace octet::models

@@ -65,8 +65,7 @@ size_t network_named(const Family& family, std::string_view name, const std::str
   std::string known;
   for (size_t i = 0; i < family.networks.size(); ++i) {
     const NetworkInfo& network = family.networks[i];
-    if (network.name == name ||
-        std::find(network.aliases.begin(), network.aliases.end(), name) != network.aliases.end()) {
+    if (network.name == name || std::ranges::find(network.aliases, name) != network.aliases.end()) {
       return i;
     }
     known += fmt::format("{}{}", known.empty() ? "" : ", ", network.name);

@@ -41,8 +41,7 @@ bool is_name(std::string_view text) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
            c == '_';
   };
-  return !text.empty() && text.size() <= kLongestName &&
-         std::all_of(text.begin(), text.end(), is_plain);
+  return !text.empty() && text.size() <= kLongestName && std::ranges::all_of(text, is_plain);
 }
 
 Preset parse_preset(const nlohmann::json& object, const std::string& what, const PresetKeys& own) {
@@ -75,9 +74,8 @@ PictureDefaults read_defaults(const std::string& path, const Family& family) {
   for (size_t i = 0; i < list.size(); ++i) {
     Preset preset =
         parse_preset(list[i], fmt::format("{}: preset {}", path, i + 1), family.preset_keys);
-    const bool is_new =
-        std::none_of(defaults.presets.begin(), defaults.presets.end(),
-                     [&](const Preset& other) { return other.name == preset.name; });
+    const bool is_new = std::ranges::none_of(
+        defaults.presets, [&](const Preset& other) { return other.name == preset.name; });
     check(is_new, "{}: two presets have the name {}, expected one", path, in_quotes(preset.name));
     defaults.presets.push_back(std::move(preset));
   }

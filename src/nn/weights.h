@@ -1,7 +1,7 @@
 // Weights as a model holds them, and the one list of them that a model gives.
 //
 // A model lists its weights once, by calling a WeightVisitor for each. Whoever needs to know them
-// is a visitor: the loader, the check against a checkpoint, the count, the writer of random models.
+// is a visitor: the loader, the check against a checkpoint, the count, the maker of random models.
 #pragma once
 
 #include <algorithm>
@@ -56,7 +56,7 @@ struct Linear {
   std::vector<LinearPart> parts;
 
   bool is_int8() const {
-    return std::all_of(parts.begin(), parts.end(), [](const auto& part) { return part.is_int8(); });
+    return std::ranges::all_of(parts, [](const auto& part) { return part.is_int8(); });
   }
 };
 

@@ -10,6 +10,7 @@
 
 #include "base/invalid_request.h"
 #include "formats/text.h"
+#include "tensor/quantized.h"
 
 namespace octet {
 namespace {
@@ -125,8 +126,9 @@ int64_t group_for(const Recipe& recipe, int64_t k) {
 }
 
 bool matches(const Protection& protection, const std::string& module) {
-  return std::any_of(protection.patterns.begin(), protection.patterns.end(),
-                     [&](const std::string& pattern) { return fits_pattern(pattern, module); });
+  return std::ranges::any_of(protection.patterns, [&](const std::string& pattern) {
+    return fits_pattern(pattern, module);
+  });
 }
 
 std::span<const float> clip_ratios(bool clip) {

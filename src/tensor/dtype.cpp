@@ -48,18 +48,6 @@ constexpr bool table_follows_the_enum() {
 static_assert(std::size(kEntries) == kDTypeCount && table_follows_the_enum(),
               "kEntries must list the types in the order of DType");
 
-// A float with 1 sign bit, `exponent_bits` and the rest mantissa, without special values.
-float small_float(uint8_t bits, int exponent_bits, int bias) {
-  const int mantissa_bits = 7 - exponent_bits;
-  const int exponent = (bits & 0x7f) >> mantissa_bits;
-  const int mantissa = bits & ((1 << mantissa_bits) - 1);
-  const float magnitude = exponent == 0
-                              ? std::ldexp(static_cast<float>(mantissa), 1 - bias - mantissa_bits)
-                              : std::ldexp(static_cast<float>(mantissa + (1 << mantissa_bits)),
-                                           exponent - bias - mantissa_bits);
-  return (bits & 0x80) != 0 ? -magnitude : magnitude;
-}
-
 }  // namespace
 
 int bits_of(DType dtype) { return entry_of(dtype).bits; }
@@ -75,16 +63,11 @@ std::optional<DType> dtype_from_name(std::string_view name) {
 
 float f8_e4m3_to_f32(uint8_t bits) {
   if ((bits & 0x7f) == 0x7f) return std::numeric_limits<float>::quiet_NaN();
-  return small_float(bits, 4, 7);
-}
-
-float f8_e5m2_to_f32(uint8_t bits) {
-  if ((bits & 0x7f) > 0x7c) return std::numeric_limits<float>::quiet_NaN();
-  if ((bits & 0x7f) == 0x7c) {
-    const float infinity = std::numeric_limits<float>::infinity();
-    return (bits & 0x80) != 0 ? -infinity : infinity;
-  }
-  return small_float(bits, 5, 15);
+  const int exponent = (bits & 0x7f) >> 3, mantissa = bits & 7;
+  const float magnitude = exponent == 0
+                              ? std::ldexp(static_cast<float>(mantissa), -9)
+                              : std::ldexp(static_cast<float>(mantissa + 8), exponent - 10);
+  return (bits & 0x80) != 0 ? -magnitude : magnitude;
 }
 
 const std::array<float, 256>& f8_e4m3_values() {

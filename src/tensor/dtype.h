@@ -107,10 +107,9 @@ OCTET_INLINE f16_t from_f32<f16_t>(float value) {
 
 #undef OCTET_INLINE
 
-// fp8 as checkpoints store it: E4M3 is the "fn" kind (no infinity, 0x7f is NaN), E5M2 is IEEE-like.
+// fp8 as checkpoints store it: the "fn" kind, without infinities, 0x7f is NaN.
 float f8_e4m3_to_f32(uint8_t bits);
 // Of every code: a table is several times as fast as taking the bits apart.
 const std::array<float, 256>& f8_e4m3_values();
-float f8_e5m2_to_f32(uint8_t bits);
 
 }  // namespace octet

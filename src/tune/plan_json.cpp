@@ -23,7 +23,7 @@ constexpr std::string_view kDateForm = "0000-00-00T00:00:00Z";
 bool is_plain(char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; }
 
 bool is_text(std::string_view text) {
-  return text.size() <= kMaxPlanTextBytes && std::all_of(text.begin(), text.end(), is_plain);
+  return text.size() <= kMaxPlanTextBytes && std::ranges::all_of(text, is_plain);
 }
 
 bool is_name(std::string_view text) { return !text.empty() && is_text(text); }
@@ -48,8 +48,8 @@ class Members {
       check(value.contains(name), "{}: the member \"{}\" is missing", where_, name);
     }
     for (const auto& [name, member] : value.items()) {
-      check(std::find(names.begin(), names.end(), name) != names.end(),
-            "{}: the member {} is unknown", where_, in_quotes(name));
+      check(std::ranges::find(names, name) != names.end(), "{}: the member {} is unknown", where_,
+            in_quotes(name));
     }
   }
 

@@ -19,8 +19,8 @@ GemmPlan estimated(const std::vector<Candidate>& candidates) {
 }
 
 bool is_among(const std::vector<Candidate>& candidates, const std::string& kernel) {
-  return std::any_of(candidates.begin(), candidates.end(),
-                     [&](const Candidate& candidate) { return candidate.name == kernel; });
+  return std::ranges::any_of(candidates,
+                             [&](const Candidate& candidate) { return candidate.name == kernel; });
 }
 
 }  // namespace

@@ -15,7 +15,6 @@
 
 #include "backend/gemm_tuning.h"
 #include "octet/model_options.h"
-#include "tune/candidate.h"
 #include "tune/plan_cache.h"
 #include "tune/tuner.h"
 

@@ -29,7 +29,7 @@ struct Entrant {
 // Of an even number the mean of the two in the middle: rounds go forwards and backwards, so that a
 // drift adds as much to everybody's mean. The lower of two would be who happened to run early.
 double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   const size_t middle = values.size() / 2;
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
@@ -149,7 +149,7 @@ class Tournament {
     for (const Entrant& entrant : field_) {
       if (!entrant.is_reference && !entrant.failed) times.push_back(entrant.best_us);
     }
-    std::sort(times.begin(), times.end());
+    std::ranges::sort(times);
     const size_t most = static_cast<size_t>(options_.finalists);
     if (times.size() > most) {
       size_t places = most;  // of equally fast ones the better estimate, which comes first, gets in
@@ -166,7 +166,7 @@ class Tournament {
     const auto has_run = [](const Entrant& entrant) {
       return entrant.is_reference || entrant.failed || !entrant.final_us.empty();
     };
-    final_counts_ = std::all_of(field_.begin(), field_.end(), has_run);
+    final_counts_ = std::ranges::all_of(field_, has_run);
   }
 
   // Without pause for about `us`; its time per run, if it did not fail and the budget allows it.
@@ -192,13 +192,13 @@ class Tournament {
       if (!entrant.is_reference && !entrant.failed) finalists.push_back(&entrant);
     }
     if (finalists.empty()) return finalists;
-    std::stable_sort(
-        finalists.begin(), finalists.end(),
-        [this](const Entrant* a, const Entrant* b) { return time_of(*a) < time_of(*b); });
+    std::ranges::stable_sort(finalists, [this](const Entrant* a, const Entrant* b) {
+      return time_of(*a) < time_of(*b);
+    });
     const auto is_behind = [&](const Entrant* entrant) {
       return time_of(*entrant) > options_.load_drop * time_of(*finalists.front());
     };
-    finalists.erase(std::find_if(finalists.begin(), finalists.end(), is_behind), finalists.end());
+    finalists.erase(std::ranges::find_if(finalists, is_behind), finalists.end());
     // The best of each kind first: variants of one tile, within a percent of each other, would
     // leave no place for the tile that draws less power. But single runs do not tell either which
     // variant of the best tile is ahead under load, so a second one comes right behind it.
@@ -242,13 +242,13 @@ class Tournament {
       }
       // As in the first rounds, a budget that ends within a round ends the dropping too.
       if (load_spent_us_ >= options_.load_budget_us) break;
-      std::reverse(still_in.begin(), still_in.end());
+      std::ranges::reverse(still_in);
       if (round % 2 == 1 && round + 1 < options_.load_rounds) drop_slow_under_load(still_in);
       if (still_in.size() < 2) break;
     }
     std::erase_if(finalists, [](const Entrant* finalist) { return finalist->failed; });
     const auto has_felt_it = [](const Entrant* finalist) { return !finalist->load_us.empty(); };
-    if (finalists.size() < 2 || !std::all_of(finalists.begin(), finalists.end(), has_felt_it)) {
+    if (finalists.size() < 2 || !std::ranges::all_of(finalists, has_felt_it)) {
       return;
     }
     for (Entrant& entrant : field_) {
@@ -276,7 +276,7 @@ class Tournament {
       if (load_counts_ && a->left_load != b->left_load) return b->left_load;
       return time_of(*a) < time_of(*b);
     };
-    std::stable_sort(ranking.begin(), ranking.end(), faster);
+    std::ranges::stable_sort(ranking, faster);
     // Behind the finalists come those that were dropped, however the clocks stood when they ran.
     const size_t finalists = ranking.size();
     for (const Entrant& entrant : retired_) {
@@ -345,7 +345,7 @@ TunerResult find_fastest(std::vector<Candidate> candidates,
                          const TunerOptions& options, const MeasureUnderLoad& measure_under_load) {
   check_options(options);
   check(!candidates.empty(), "there is no candidate to measure, expected at least one");
-  std::stable_sort(candidates.begin(), candidates.end(), has_better_estimate);
+  std::ranges::stable_sort(candidates, has_better_estimate);
   return Tournament(measure, measure_under_load, options).run(candidates, references);
 }
 

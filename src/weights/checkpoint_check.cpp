@@ -18,8 +18,8 @@ std::string module_of(const std::string& tensor) {
 // What a name that nobody asked for says about its file.
 Sentence hint_of(const std::vector<std::string>& names) {
   const auto any = [&](std::string_view word) {
-    return std::any_of(names.begin(), names.end(),
-                       [&](const std::string& name) { return name.find(word) != name.npos; });
+    return std::ranges::any_of(
+        names, [&](const std::string& name) { return name.find(word) != name.npos; });
   };
   if (any("lora_")) return sentence("they are those of a LoRA, which `loras` takes");
   if (any(".qweight") || any(".qzeros")) return "GPTQ and AWQ checkpoints are not read";
@@ -104,15 +104,9 @@ void CheckpointCheck::check_nothing_is_left(
   const std::vector<std::string> left = source_.left_over(used_, ignored);
   if (left.empty()) return;
   constexpr size_t kShown = 8;
-  std::string list;
-  for (size_t i = 0; i < std::min(kShown, left.size()); ++i) {
-    if (i > 0) list += ", ";
-    list += in_quotes(left[i]);
-  }
-  if (left.size() > kShown) list += fmt::format(" and {} more", left.size() - kShown);
   fail("{}: {} no place in the model: {}; {}", source_.path(),
-       left.size() == 1 ? "1 tensor has" : fmt::format("{} tensors have", left.size()), list,
-       hint_of(left));
+       left.size() == 1 ? "1 tensor has" : fmt::format("{} tensors have", left.size()),
+       listed(left, kShown), hint_of(left));
 }
 
 }  // namespace octet::weights

@@ -18,6 +18,7 @@
 #include "base/regular_file.h"
 #include "formats/safetensors.h"
 #include "formats/text.h"
+#include "nn/linear_list.h"
 #include "weights/dialects/output_dialect.h"
 
 namespace octet::weights {
@@ -33,36 +34,30 @@ constexpr std::string_view kCacheSuffix = ".safetensors";
 constexpr const char* kMadeFrom = "octet.made_from";  // the tensor of a fingerprint
 
 // The weights that a Loader converts, and the tensors that they become.
-class ConvertedList : public nn::WeightVisitor {
- public:
-  explicit ConvertedList(const WeightSource& source) : source_(source) {}
-
-  void linear(nn::Linear&, const nn::LinearSpec& spec) override {
-    for (const auto& part : layout_in(source_, spec)) {
-      const auto weight = source_.weight(part.name, part.rows, spec.k);
-      if (weight->is_int8() || !runs_in_int8(source_, spec, *weight) ||
-          !can_say(OutputDialect::comfyui, weight->transform().kind)) {
-        continue;
-      }
-      names.emplace(weight->module(), part.name);
-      const auto declared =
-          declare_int8(OutputDialect::comfyui, part.name, part.rows, spec.k, weight->transform());
-      tensors.insert(tensors.end(), declared.begin(), declared.end());
-      text += fmt::format("{} [{}, {}] {}\n", part.name, part.rows, spec.k,
-                          comfy_quant(weight->transform()));
-    }
-  }
-  void conv(nn::Conv&, const nn::ConvSpec&) override {}
-  void vector(nn::Vector&, const std::string&, int64_t) override {}
-  void table(nn::Table&, const std::string&, int64_t, int64_t) override {}
-
+struct Converted {
   std::vector<TensorDeclaration> tensors;
   std::map<std::string, std::string> names;
   std::string text;
-
- private:
-  const WeightSource& source_;
 };
+Converted converted_linears(const WeightSource& source, std::span<const nn::LinearSpec> linears) {
+  Converted made;
+  for (const nn::LinearSpec& spec : linears) {
+    for (const auto& part : layout_in(source, spec)) {
+      const auto weight = source.weight(part.name, part.rows, spec.k);
+      if (weight->is_int8() || !runs_in_int8(source, spec, *weight) ||
+          !can_say(OutputDialect::comfyui, weight->transform().kind)) {
+        continue;
+      }
+      made.names.emplace(weight->module(), part.name);
+      const auto declared =
+          declare_int8(OutputDialect::comfyui, part.name, part.rows, spec.k, weight->transform());
+      made.tensors.insert(made.tensors.end(), declared.begin(), declared.end());
+      made.text += fmt::format("{} [{}, {}] {}\n", part.name, part.rows, spec.k,
+                               comfy_quant(weight->transform()));
+    }
+  }
+  return made;
+}
 
 // Of a file in the cache, finished or not, which may be of an older format: its header begins with
 // the metadata, in the order of their keys.
@@ -155,8 +150,8 @@ std::vector<CachedFile> cached_files(const fs::path& folder) {
     file.path = path;
     files.push_back(file);
   }
-  std::sort(files.begin(), files.end(),
-            [](const CachedFile& a, const CachedFile& b) { return a.used < b.used; });
+  std::ranges::sort(files,
+                    [](const CachedFile& a, const CachedFile& b) { return a.used < b.used; });
   return files;
 }
 
@@ -184,19 +179,17 @@ ConvertedCache::ConvertedCache(ConvertedCacheOptions options, const WeightSource
                                std::span<const std::string> changes)
     : options_(std::move(options)) {
   if (options_.folder.empty() || options_.max_bytes == 0) return;
-  ConvertedList list(source);
+  nn::LinearList list;
   visit(list);
-  if (list.tensors.empty()) return;
-  tensors_ = std::move(list.tensors);
+  Converted made = converted_linears(source, list.linears());
+  if (made.tensors.empty()) return;
+  tensors_ = std::move(made.tensors);
   tensors_.push_back({kMadeFrom, DType::u8, {sizeof(uint64_t)}});
-  names_ = std::move(list.names);
+  names_ = std::move(made.names);
   attempt([&] {
-    std::string key = kFormat;
-    for (const auto& layer : source.layers()) {
-      key += fmt::format("prefix \"{}\"\n{}", layer.prefix, state_of(*layer.checkpoint));
-    }
+    std::string key = kFormat + source.identity();
     for (const std::string& change : changes) key += "change " + change + "\n";
-    key += fmt::format("weights {:016x}\n", hash_text(list.text));
+    key += fmt::format("weights {:016x}\n", hash_text(made.text));
     path_ = (options_.folder / fmt::format("{:016x}{}", hash_text(key), kCacheSuffix)).string();
     key_ = key;
   });

@@ -20,6 +20,13 @@ struct Dialect {
                                         int64_t rows, int64_t k);
 };
 
+// Dialect::open of a dialect that has one kind of weight.
+template <class Weight>
+std::unique_ptr<StoredWeight> open_as(const Checkpoint& checkpoint, const std::string& module,
+                                      int64_t rows, int64_t k) {
+  return std::make_unique<Weight>(checkpoint, module, rows, k);
+}
+
 std::span<const Dialect> dialects();
 
 // The dialect of a module; nullptr when the checkpoint does not have it.

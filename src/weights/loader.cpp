@@ -82,6 +82,20 @@ class KeptCodes {
 
 }  // namespace
 
+std::vector<float> taps_first(std::span<const float> stored, const nn::ConvSpec& spec) {
+  const int64_t taps = spec.kernel * spec.kernel;
+  std::vector<float> arranged;
+  arranged.reserve(stored.size());
+  for (int64_t out = 0; out < spec.out; ++out) {
+    for (int64_t tap = 0; tap < taps; ++tap) {
+      for (int64_t in = 0; in < spec.in; ++in) {
+        arranged.push_back(stored[static_cast<size_t>((out * spec.in + in) * taps + tap)]);
+      }
+    }
+  }
+  return arranged;
+}
+
 Loader::Loader(const WeightSource& source, Backend& backend, LoadOptions options)
     : source_(source), backend_(backend), options_(std::move(options)) {
   check(options_.rotation == 0 || !options_.converted,
@@ -120,13 +134,7 @@ void Loader::loaded(const std::string& name) {
 
 Buffer Loader::upload_vector(std::span<const float> values, DType dtype) {
   std::vector<std::byte> bytes(values.size() * static_cast<size_t>(bits_of(dtype) / 8));
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (dtype == DType::bf16) {
-      reinterpret_cast<bf16_t*>(bytes.data())[i] = from_f32<bf16_t>(values[i]);
-    } else {
-      reinterpret_cast<float*>(bytes.data())[i] = values[i];
-    }
-  }
+  store_f32(values, dtype, bytes.data());
   return backend_.upload(bytes);
 }
 
@@ -295,13 +303,13 @@ void Loader::linear(nn::Linear& into, const LinearSpec& spec) {
     return may_be_int8 && runs_in_int8(source_, spec, *weight);
   };
   into = {.layer = spec.layer, .name = spec.name(), .n = spec.n(), .k = spec.k};
-  const bool all_int8 = std::all_of(stored.begin(), stored.end(), int8);
+  const bool all_int8 = std::ranges::all_of(stored, int8);
   into.precision = all_int8      ? (options_.fake ? nn::Precision::fake : nn::Precision::int8)
                    : !spec.large ? nn::Precision::kept
                    : may_be_int8 ? nn::Precision::protected_
                                  : nn::Precision::floating;
   // One product for all rows, unless they differ in what they multiply.
-  const bool joined = std::all_of(stored.begin(), stored.end(), [&](const auto& weight) {
+  const bool joined = std::ranges::all_of(stored, [&](const auto& weight) {
     return int8(weight) == int8(stored.front()) &&
            (!int8(weight) || transform_of(*weight) == transform_of(*stored.front()));
   });
@@ -328,22 +336,13 @@ void Loader::conv(nn::Conv& into, const nn::ConvSpec& spec) {
   source_.read_vector(name + ".weight", {spec.out, spec.in, spec.kernel, spec.kernel},
                       stored.data());
   loaded(name + ".weight");
-  std::vector<float> weight(stored.size());
-  for (int64_t out = 0; out < spec.out; ++out) {
-    for (int64_t in = 0; in < spec.in; ++in) {
-      for (int64_t tap = 0; tap < taps; ++tap) {
-        weight[static_cast<size_t>((out * taps + tap) * spec.in + in)] =
-            stored[static_cast<size_t>((out * spec.in + in) * taps + tap)];
-      }
-    }
-  }
   std::vector<float> bias(static_cast<size_t>(spec.out));
   source_.read_vector(name + ".bias", {spec.out}, bias.data());
   loaded(name + ".bias");
   into.kernel = spec.kernel;
   into.layer = spec.name;
   into.matrix = {.n = spec.out, .k = taps * spec.in, .dtype = options_.dtype};
-  into.matrix.weight = upload_vector(weight, options_.dtype);
+  into.matrix.weight = upload_vector(taps_first(stored, spec), options_.dtype);
   into.matrix.bias = upload_vector(bias, options_.dtype);
 }
 

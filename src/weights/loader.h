@@ -35,6 +35,9 @@ StoredParts stored_parts(const WeightSource& source, const nn::LinearSpec& spec)
 bool runs_in_int8(const WeightSource& source, const nn::LinearSpec& spec,
                   const StoredWeight& weight);
 
+// The weight of a convolution as backends take it, [out, taps, in]: files have [out, in, taps].
+std::vector<float> taps_first(std::span<const float> stored, const nn::ConvSpec& spec);
+
 struct LoadOptions {
   DType dtype = DType::bf16;  // of activations, and of weights that are not INT8
   bool int8 = true;           // linears that the file has in INT8, else the large ones

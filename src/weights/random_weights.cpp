@@ -7,7 +7,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/random_value.h"
-#include "formats/safetensors_writer.h"
+#include "weights/loader.h"
 
 namespace octet::weights {
 namespace {
@@ -19,12 +19,6 @@ constexpr int64_t kChunkElements = int64_t{16} << 20;  // on their way to a devi
 constexpr int64_t kTaskElements = 32 * 1024;           // enough to outweigh taking a task
 // Codes reach 3.5 deviations, and stay below 127.
 constexpr float kCodeDeviation = 30;
-
-int64_t elements_of(const FileShape& shape) {
-  int64_t elements = 1;
-  for (const int64_t extent : shape) elements *= extent;
-  return elements;
-}
 
 std::vector<RandomTensor> weights_of(const LinearSpec& spec) {
   std::vector<RandomTensor> parts;
@@ -47,44 +41,10 @@ RandomTensor weight_of(const ConvSpec& spec) {
           spec.in * spec.kernel * spec.kernel};
 }
 
-void narrow(std::span<const float> values, DType dtype, std::byte* to) {
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (dtype == DType::bf16) {
-      reinterpret_cast<bf16_t*>(to)[i] = from_f32<bf16_t>(values[i]);
-    } else {
-      reinterpret_cast<float*>(to)[i] = values[i];
-    }
-  }
-}
-
 void check_dtype(DType dtype) {
   check(dtype == DType::f32 || dtype == DType::bf16,
         "random weights: the type is {}, expected F32 or BF16", name_of(dtype));
 }
-
-// The tensors that a model lists.
-class TensorList : public nn::WeightVisitor {
- public:
-  void linear(nn::Linear&, const LinearSpec& spec) override {
-    for (const RandomTensor& part : weights_of(spec)) tensors_.push_back(part);
-    for (const RandomTensor& part : biases_of(spec)) tensors_.push_back(part);
-  }
-  void conv(nn::Conv&, const ConvSpec& spec) override {
-    tensors_.push_back(weight_of(spec));
-    tensors_.push_back({spec.name + ".bias", {spec.out}, 0});
-  }
-  void vector(nn::Vector&, const std::string& name, int64_t length) override {
-    tensors_.push_back({name, {length}, 0});
-  }
-  void table(nn::Table&, const std::string& name, int64_t rows, int64_t columns) override {
-    tensors_.push_back({name, {rows, columns}, 1});
-  }
-
-  const std::vector<RandomTensor>& tensors() const { return tensors_; }
-
- private:
-  std::vector<RandomTensor> tensors_;
-};
 
 }  // namespace
 
@@ -102,37 +62,6 @@ void fill_random(uint64_t seed, const RandomTensor& tensor, const Spread& spread
   }
 }
 
-void write_random_checkpoint(const std::string& path,
-                             const std::function<void(nn::WeightVisitor&)>& visit, uint64_t seed,
-                             DType dtype) {
-  check_dtype(dtype);
-  TensorList list;
-  visit(list);
-  std::vector<TensorDeclaration> declared;
-  for (const RandomTensor& tensor : list.tensors()) {
-    declared.push_back({tensor.name, dtype, tensor.shape});
-  }
-  // Readers of other projects ask for this entry. All tensors have one type, so that the file keeps
-  // their order.
-  SafetensorsWriter writer(path, declared, {{"format", "pt"}});
-  std::vector<float> values;
-  std::vector<std::byte> bytes;
-  for (const RandomTensor& tensor : list.tensors()) {
-    const int64_t count = elements_of(tensor.shape);
-    for (int64_t first = 0; first < count; first += kChunkElements) {
-      values.resize(static_cast<size_t>(std::min(kChunkElements, count - first)));
-      bytes.resize(values.size() * static_cast<size_t>(bits_of(dtype) / 8));
-      fill_random(seed, tensor, default_spread(tensor), first, values);
-      narrow(values, dtype, bytes.data());
-      writer.write(tensor.name, bytes);
-    }
-  }
-  writer.commit();
-}
-
-// --- in a backend's memory
-// ------------------------------------------------------------------------
-
 void RandomWeights::made(int64_t weights) {
   if (options_.progress) options_.progress(weights);
 }
@@ -143,8 +72,8 @@ Buffer RandomWeights::make(const std::vector<RandomTensor>& parts, DType dtype) 
   const int64_t bytes_each = bits_of(dtype) / 8;
   int64_t total = 0, largest = 0;
   for (const RandomTensor& part : parts) {
-    total += elements_of(part.shape);
-    largest = std::max(largest, elements_of(part.shape));
+    total += part.elements();
+    largest = std::max(largest, part.elements());
   }
   Buffer buffer = backend_.allocate(static_cast<size_t>(total * bytes_each));
   if (!options_.numbers) return buffer;
@@ -153,14 +82,14 @@ Buffer RandomWeights::make(const std::vector<RandomTensor>& parts, DType dtype) 
   std::byte* to = buffer.data();
   for (const RandomTensor& part : parts) {
     const Spread spread = default_spread(part);
-    const int64_t count = elements_of(part.shape);
+    const int64_t count = part.elements();
     for (int64_t first = 0; first < count; first += kChunkElements) {
       const int64_t chunk = std::min(kChunkElements, count - first);
       backend_.pool().run(ceil_div(chunk, kTaskElements), [&](int64_t task, int) {
         const int64_t at = task * kTaskElements;
         std::vector<float> values(static_cast<size_t>(std::min(kTaskElements, chunk - at)));
         fill_random(options_.seed, part, spread, first + at, values);
-        narrow(values, dtype, host.data() + at * bytes_each);
+        store_f32(values, dtype, host.data() + at * bytes_each);
       });
       backend_.copy_to_device(to, host.data(), static_cast<size_t>(chunk * bytes_each));
       to += chunk * bytes_each;
@@ -225,31 +154,21 @@ void RandomWeights::linear(nn::Linear& into, const LinearSpec& spec) {
   if (spec.bias) whole.bias = make(biases_of(spec), options_.dtype);
 }
 
-// The file has the channel before the tap, the backend the tap before the channel.
 void RandomWeights::conv(nn::Conv& into, const ConvSpec& spec) {
   const RandomTensor tensor = weight_of(spec);
-  const int64_t taps = spec.kernel * spec.kernel;
-  std::vector<float> stored(static_cast<size_t>(elements_of(tensor.shape)));
+  std::vector<float> stored(static_cast<size_t>(tensor.elements()));
   fill_random(options_.seed, tensor, default_spread(tensor), 0, stored);
-  std::vector<float> arranged;
-  arranged.reserve(stored.size());
-  for (int64_t out = 0; out < spec.out; ++out) {
-    for (int64_t tap = 0; tap < taps; ++tap) {
-      for (int64_t in = 0; in < spec.in; ++in) {
-        arranged.push_back(stored[static_cast<size_t>((out * spec.in + in) * taps + tap)]);
-      }
-    }
-  }
+  const std::vector<float> arranged = taps_first(stored, spec);
   std::vector<std::byte> bytes(arranged.size() * static_cast<size_t>(bits_of(options_.dtype) / 8));
-  narrow(arranged, options_.dtype, bytes.data());
+  store_f32(arranged, options_.dtype, bytes.data());
   into.kernel = spec.kernel;
   into.layer = spec.name;
   into.matrix.n = spec.out;
-  into.matrix.k = taps * spec.in;
+  into.matrix.k = tensor.inputs;
   into.matrix.dtype = options_.dtype;
   into.matrix.weight = backend_.allocate(bytes.size());
   backend_.copy_to_device(into.matrix.weight.data(), bytes.data(), bytes.size());
-  made(elements_of(tensor.shape));
+  made(tensor.elements());
   into.matrix.bias = make({{spec.name + ".bias", {spec.out}}}, options_.dtype);
 }
 
@@ -264,9 +183,6 @@ void RandomWeights::table(nn::Table& into, const std::string& name, int64_t rows
   into.rows = rows;
   into.columns = columns;
 }
-
-// --- how much it is
-// -------------------------------------------------------------------------------
 
 void WeightCount::count(int64_t parameters, int64_t bytes_each) {
   parameters_ += parameters;

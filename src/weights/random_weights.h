@@ -1,5 +1,5 @@
 // Models without a checkpoint: every weight is a seeded random number, a function of its tensor's
-// name and its place in it. The same seed gives the same model in memory and in a file.
+// name and its place in it. The same seed gives the same model.
 //
 // Matrices have a deviation of 1 / sqrt(inputs), so that activations keep their size from layer to
 // layer; the weights of norms lie near 1, biases near 0.
@@ -24,6 +24,8 @@ struct RandomTensor {
   std::string name;
   FileShape shape;
   int64_t inputs = 0;  // summed up for one output; 0 for a vector, 1 for an embedding
+
+  int64_t elements() const { return static_cast<int64_t>(elements_of(shape)); }
 };
 
 struct Spread {
@@ -35,12 +37,6 @@ Spread default_spread(const RandomTensor& tensor);
 // values[i] is the element first + i, as F32.
 void fill_random(uint64_t seed, const RandomTensor& tensor, const Spread& spread, int64_t first,
                  std::span<float> values);
-
-// A safetensors file of all tensors that a model lists, which appears whole or not at all. dtype:
-// F32 or BF16.
-void write_random_checkpoint(const std::string& path,
-                             const std::function<void(nn::WeightVisitor&)>& visit, uint64_t seed,
-                             DType dtype);
 
 struct RandomOptions {
   uint64_t seed = 0;

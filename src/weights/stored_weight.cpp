@@ -49,12 +49,30 @@ void widen(const std::byte* from, int64_t k, float factor, float* into) {
   }
 }
 
-bool all_finite(const float* values, int64_t count) {
-  bool finite = true;
-  for (int64_t j = 0; j < count; ++j) {
-    finite &= (__builtin_bit_cast(uint32_t, values[j]) & 0x7f800000u) != 0x7f800000u;
+// How to see numbers that are not finite, several at once: a number's magnitude, or its exponent
+// alone, plus `step` reaches the sign's bit exactly then. Nothing is carried from one to the next.
+struct FiniteTest {
+  uint64_t mask, step, sign;
+};
+
+// `to`: what the numbers will be rounded to. Of F32 some that are finite become infinite in BF16.
+FiniteTest finite_test(DType dtype, DType to) {
+  const auto in_all = [](uint64_t lane, int bits) {
+    uint64_t all = 0;
+    for (int at = 0; at < 64; at += bits) all |= lane << at;
+    return all;
+  };
+  switch (dtype) {
+    case DType::f8_e4m3: return {in_all(0x7f, 8), in_all(0x01, 8), in_all(0x80, 8)};
+    case DType::bf16: return {in_all(0x7f80, 16), in_all(0x0080, 16), in_all(0x8000, 16)};
+    case DType::f16: return {in_all(0x7c00, 16), in_all(0x0400, 16), in_all(0x8000, 16)};
+    case DType::f32:
+      if (to == DType::bf16) {  // from 0x7f7f8000 on
+        return {in_all(0x7fffffff, 32), in_all(0x00808000, 32), in_all(0x80000000, 32)};
+      }
+      return {in_all(0x7f800000, 32), in_all(0x00800000, 32), in_all(0x80000000, 32)};
+    default: return {0, 0, 0};  // integers
   }
-  return finite;
 }
 
 FileShape without_trailing_ones(FileShape shape, size_t rank) {
@@ -145,7 +163,11 @@ void StoredWeight::fail_damaged(const std::string& tensor, int64_t row) const {
        in_quotes(tensor), row);
 }
 
-float StoredWeight::scale(int64_t) const { return 1; }
+float StoredWeight::scale(int64_t row) const {
+  const float scale = scales_.at(row);
+  if (!std::isfinite(scale)) fail_damaged(scales_.name(), row);
+  return scale;
+}
 
 void StoredWeight::read(int64_t row, float* into) const {
   const float factor = scale(row);
@@ -164,7 +186,10 @@ void StoredWeight::read(int64_t row, float* into) const {
     }
   }
   transform_.undo(into, k_);
-  if (!all_finite(into, k_)) fail_damaged(module_ + ".weight", row);
+  const std::span values(into, static_cast<size_t>(k_));
+  if (!all_finite(std::as_bytes(values), DType::f32, DType::f32)) {
+    fail_damaged(module_ + ".weight", row);
+  }
 }
 
 void StoredWeight::read(int64_t row, DType to, std::byte* into) const {
@@ -187,7 +212,8 @@ void StoredWeight::read(int64_t row, DType to, std::byte* into) const {
 
 // --- scales ---
 
-RowScales::RowScales(const Checkpoint& checkpoint, const std::string& name, int64_t rows) {
+RowScales::RowScales(const Checkpoint& checkpoint, const std::string& name, int64_t rows)
+    : name_(name) {
   const TensorInfo& info = find_tensor(checkpoint, name);
   const bool one = info.elements() == 1;
   per_row_ = !one && without_trailing_ones(info.shape, 1) == FileShape({rows});
@@ -219,6 +245,29 @@ void store_f32(float value, DType dtype, std::byte* into, int64_t at) {
     case DType::f16: reinterpret_cast<f16_t*>(into)[at] = from_f32<f16_t>(value); break;
     default: reinterpret_cast<bf16_t*>(into)[at] = from_f32<bf16_t>(value); break;
   }
+}
+
+void store_f32(std::span<const float> values, DType dtype, std::byte* into) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    store_f32(values[i], dtype, into, static_cast<int64_t>(i));
+  }
+}
+
+bool all_finite(std::span<const std::byte> values, DType dtype, DType to) {
+  const FiniteTest test = finite_test(dtype, to);
+  uint64_t found = 0;
+  size_t at = 0;
+  for (; at + 8 <= values.size(); at += 8) {
+    uint64_t word;
+    std::memcpy(&word, values.data() + at, 8);
+    found |= (word & test.mask) + test.step;
+  }
+  if (at < values.size()) {
+    uint64_t word = 0;
+    std::memcpy(&word, values.data() + at, values.size() - at);
+    found |= (word & test.mask) + test.step;
+  }
+  return (found & test.sign) == 0;
 }
 
 bool is_plain_float(DType dtype) {
@@ -271,7 +320,7 @@ StoredTransform read_smooth(const Checkpoint& checkpoint, const std::string& nam
   made.smooth.resize(static_cast<size_t>(k));
   const bool is_row = find_tensor(checkpoint, name).shape == FileShape({1, k});
   read_vector(checkpoint, name, is_row ? FileShape({1, k}) : FileShape({k}), made.smooth.data());
-  const auto zero = std::find(made.smooth.begin(), made.smooth.end(), 0.0f);
+  const auto zero = std::ranges::find(made.smooth, 0.0f);
   check(
       zero == made.smooth.end(),
       "{}: tensor {} holds a zero for input channel {}, which could not be undone; the checkpoint "

@@ -49,6 +49,25 @@ struct RawRows {
   size_t tensor = 0;         // that holds them and nothing else, among tensors()
 };
 
+// Scales beside a weight: F32, BF16 or F16, one for all rows or one per row ([rows] or [rows, 1]).
+// Zero and negative ones are numbers like any other: a row of zeros, and a row turned around.
+class RowScales {
+ public:
+  RowScales() = default;  // 1 for every row
+  // Throws Error, naming file and tensor, for another type or shape.
+  RowScales(const Checkpoint& checkpoint, const std::string& name, int64_t rows);
+
+  const std::string& name() const { return name_; }  // of the tensor
+  bool is_per_row() const { return per_row_; }
+  float at(int64_t row) const;  // may be a NaN or an infinity
+
+ private:
+  std::string name_;
+  DType dtype_ = DType::f32;
+  bool per_row_ = false;
+  std::span<const std::byte> bytes_;
+};
+
 class StoredWeight {
  public:
   virtual ~StoredWeight() = default;
@@ -112,29 +131,13 @@ class StoredWeight {
   DType dtype_ = DType::f32;
   bool for_int8_ = false;
   StoredTransform transform_;
+  RowScales scales_;
 
  private:
   std::string path_, module_;
   int64_t rows_, k_;
   std::vector<UsedTensor> tensors_;
   std::optional<RawRows> raw_;
-};
-
-// Scales beside a weight: F32, BF16 or F16, one for all rows or one per row ([rows] or [rows, 1]).
-// Zero and negative ones are numbers like any other: a row of zeros, and a row turned around.
-class RowScales {
- public:
-  RowScales() = default;  // 1 for every row
-  // Throws Error, naming file and tensor, for another type or shape.
-  RowScales(const Checkpoint& checkpoint, const std::string& name, int64_t rows);
-
-  bool is_per_row() const { return per_row_; }
-  float at(int64_t row) const;  // may be a NaN or an infinity
-
- private:
-  DType dtype_ = DType::f32;
-  bool per_row_ = false;
-  std::span<const std::byte> bytes_;
 };
 
 // --- what dialects share ---
@@ -148,6 +151,9 @@ void check_rows_shape(const Checkpoint& checkpoint, const std::string& name, int
 float load_as_f32(DType dtype, const std::byte* from, int64_t at);
 // And the other way: as F32, BF16 or F16, rounded.
 void store_f32(float value, DType dtype, std::byte* into, int64_t at);
+void store_f32(std::span<const float> values, DType dtype, std::byte* into);
+// Whether all values are finite, and stay so when they are rounded to `to`. Integers are.
+bool all_finite(std::span<const std::byte> values, DType dtype, DType to);
 bool is_plain_float(DType dtype);  // F32, BF16 or F16
 
 // A tensor of this shape as F32, from F32, BF16 or F16. Throws Error, naming file and tensor, where

@@ -15,7 +15,7 @@ namespace {
 bool has_int8(const Checkpoint& checkpoint, const std::string& prefix) {
   if (checkpoint.metadata().contains(std::string(kQuantizationEntry))) return true;
   const auto& tensors = checkpoint.tensors();
-  return std::any_of(tensors.begin(), tensors.end(), [&](const auto& tensor) {
+  return std::ranges::any_of(tensors, [&](const auto& tensor) {
     const TensorInfo& info = *tensor.second.info;
     return tensor.first.starts_with(prefix) && info.dtype == DType::i8 && info.shape.size() == 2;
   });
@@ -38,13 +38,13 @@ std::string describe_state(const Checkpoint& checkpoint) {
   return text + fmt::format("header {:016x}\n", hash_text(header));
 }
 
-}  // namespace
-
 std::string state_of(const Checkpoint& checkpoint) {
   return checkpoint
       .once<CheckpointState>([&] { return CheckpointState{describe_state(checkpoint)}; })
       .text;
 }
+
+}  // namespace
 
 void WeightSource::add(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix,
                        Rename rename) {
@@ -65,7 +65,7 @@ void WeightSource::add_converted(std::shared_ptr<const Checkpoint> checkpoint, s
 }
 
 bool WeightSource::holds_int8() const {
-  return std::any_of(layers_.begin(), layers_.end(), [](const auto& l) { return l.holds_int8; });
+  return std::ranges::any_of(layers_, [](const auto& l) { return l.holds_int8; });
 }
 
 const WeightSource::Layer* WeightSource::layer_of(const StoredWeight& weight) const {

@@ -13,10 +13,6 @@
 
 namespace octet::weights {
 
-// The state of a checkpoint's files as text, without reading all of their data: the identity of
-// each (base/file_identity.h), and a hash of what their headers say.
-std::string state_of(const Checkpoint& checkpoint);
-
 // What `octet quantize` did, in the metadata of a file that it wrote: JSON.
 inline constexpr std::string_view kQuantizationEntry = "octet.quantization";
 // And there, the configuration of the network: what its config.json would say.
@@ -89,7 +85,8 @@ class WeightSource {
                                      const std::function<bool(std::string_view)>& ignored) const;
   // The dialect of a module under its full name, for people.
   const char* dialect_name(const std::string& full_name) const;
-  // state_of() all checkpoints, with their prefixes.
+  // The state of all checkpoints as text, without reading all of their data: prefixes, the identity
+  // of each file (base/file_identity.h), and a hash of what their headers say.
   std::string identity() const;
   // The name in the checkpoint that has this tensor.
   std::string full_name(const std::string& name) const;

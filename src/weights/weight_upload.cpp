@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <numeric>
 
 #include "backend/host_backend.h"
@@ -18,48 +17,6 @@ constexpr int64_t kLandingBytes = int64_t{64} << 20, kLandingOnHost = int64_t{12
 static_assert(kUploadPiece % ChunkHashes::kChunk == 0);  // a piece is hashed by whole chunks
 
 int64_t bytes_of_row(DType dtype, int64_t k) { return k * (bits_of(dtype) / 8); }
-
-// How to see numbers that are not finite, several at once: a number's magnitude, or its exponent
-// alone, plus `step` reaches the sign's bit exactly then. Nothing is carried from one to the next.
-struct FiniteTest {
-  uint64_t mask, step, sign;
-};
-
-// `to`: what the numbers will be rounded to. Of F32 some that are finite become infinite in BF16.
-FiniteTest finite_test(DType dtype, DType to) {
-  const auto in_all = [](uint64_t lane, int bits) {
-    uint64_t all = 0;
-    for (int at = 0; at < 64; at += bits) all |= lane << at;
-    return all;
-  };
-  switch (dtype) {
-    case DType::f8_e4m3: return {in_all(0x7f, 8), in_all(0x01, 8), in_all(0x80, 8)};
-    case DType::bf16: return {in_all(0x7f80, 16), in_all(0x0080, 16), in_all(0x8000, 16)};
-    case DType::f16: return {in_all(0x7c00, 16), in_all(0x0400, 16), in_all(0x8000, 16)};
-    case DType::f32:
-      if (to == DType::bf16) {  // from 0x7f7f8000 on
-        return {in_all(0x7fffffff, 32), in_all(0x00808000, 32), in_all(0x80000000, 32)};
-      }
-      return {in_all(0x7f800000, 32), in_all(0x00800000, 32), in_all(0x80000000, 32)};
-    default: return {0, 0, 0};  // integers
-  }
-}
-
-bool passes(const FiniteTest& test, std::span<const std::byte> bytes) {
-  uint64_t found = 0;
-  size_t at = 0;
-  for (; at + 8 <= bytes.size(); at += 8) {
-    uint64_t word;
-    std::memcpy(&word, bytes.data() + at, 8);
-    found |= (word & test.mask) + test.step;
-  }
-  if (at < bytes.size()) {
-    uint64_t word = 0;
-    std::memcpy(&word, bytes.data() + at, bytes.size() - at);
-    found |= (word & test.mask) + test.step;
-  }
-  return (found & test.sign) == 0;
-}
 
 }  // namespace
 
@@ -85,35 +42,32 @@ int64_t WeightUpload::rows_at_once(DType dtype) const {
 
 Buffer WeightUpload::stored(int64_t first, int64_t count, DType to) {
   const int64_t row_bytes = bytes_of_row(stored_dtype(), weight_.k());
-  const auto bytes = static_cast<size_t>(count * row_bytes);
   if (raw_ != nullptr) {
     const auto begin = static_cast<size_t>(first * row_bytes);
-    return backend_.upload(bytes, [&](std::byte* into, size_t at, size_t size) {
-      fill_raw(into, begin + at, size, to);
-    });
+    return backend_.upload(
+        static_cast<size_t>(count * row_bytes),
+        [&](std::byte* into, size_t at, size_t size) { fill_raw(into, begin + at, size, to); });
   }
-  return backend_.upload(
-      bytes,
-      [&](std::byte* into, size_t at, size_t size) {
-        for (size_t done = 0; done < size; done += static_cast<size_t>(row_bytes)) {
-          const auto row = static_cast<int64_t>(at + done) / row_bytes;
-          weight_.read_stored(first + row, into + done);
-        }
-      },
-      static_cast<size_t>(row_bytes));
+  return upload_rows(count, row_bytes,
+                     [&](int64_t row, std::byte* into) { weight_.read_stored(first + row, into); });
 }
 
 Buffer WeightUpload::converted(int64_t first, int64_t count, DType to) {
-  const int64_t row_bytes = bytes_of_row(to, weight_.k());
+  return upload_rows(count, bytes_of_row(to, weight_.k()),
+                     [&](int64_t row, std::byte* into) { weight_.read(first + row, to, into); });
+}
+
+template <class Read>
+Buffer WeightUpload::upload_rows(int64_t count, int64_t row_bytes, const Read& read) {
+  const auto granule = static_cast<size_t>(row_bytes);
   return backend_.upload(
-      static_cast<size_t>(count * row_bytes),
+      static_cast<size_t>(count) * granule,
       [&](std::byte* into, size_t at, size_t size) {
-        for (size_t done = 0; done < size; done += static_cast<size_t>(row_bytes)) {
-          const auto row = static_cast<int64_t>(at + done) / row_bytes;
-          weight_.read(first + row, to, into + done);
+        for (size_t done = 0; done < size; done += granule) {
+          read(static_cast<int64_t>((at + done) / granule), into + done);
         }
       },
-      static_cast<size_t>(row_bytes));
+      granule);
 }
 
 void WeightUpload::fill_raw(std::byte* into, size_t first, size_t count, DType to) {
@@ -121,7 +75,7 @@ void WeightUpload::fill_raw(std::byte* into, size_t first, size_t count, DType t
   const std::span<const std::byte> bytes(into, count);
   if (hash_) hashes_.add(first, bytes);
   const DType dtype = weight_.raw()->dtype;
-  if (dtype != DType::i8 && !passes(finite_test(dtype, to), bytes)) {
+  if (dtype != DType::i8 && !all_finite(bytes, dtype, to)) {
     fail_not_finite(first, count, to);
   }
 }

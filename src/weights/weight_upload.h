@@ -37,6 +37,9 @@ class WeightUpload {
   Fingerprint fingerprint();
 
  private:
+  // Rows that read(row, into) writes, by several threads at once.
+  template <class Read>
+  Buffer upload_rows(int64_t count, int64_t row_bytes, const Read& read);
   void fill_raw(std::byte* into, size_t first, size_t count, DType to);
   void hash_missing();
   [[noreturn]] void fail_not_finite(size_t first, size_t count, DType to) const;

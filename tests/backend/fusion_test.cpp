@@ -33,22 +33,8 @@ float first_output(Backend& backend, const FusionRow& row) {
   return read_element(out.view(), 0, 0);
 }
 
-TEST(Fusions, EachIsFoundByItsName) {
-  for (const FusionRow& row : kFusions) {
-    EXPECT_EQ(name_of(row.fusion), row.name);
-    EXPECT_EQ(fusion_named(row.name), row.fusion);
-  }
-}
-
-TEST(Fusions, AnUnknownNameIsAnsweredWithAllOfThem) {
-  try {
-    fusion_named("relu");
-    FAIL() << "accepted";
-  } catch (const Error& error) {
-    const std::string text = error.what();
-    EXPECT_NE(text.find("'relu' is no fusion"), std::string::npos) << text;
-    for (const FusionRow& row : kFusions) EXPECT_NE(text.find(row.name), std::string::npos) << text;
-  }
+TEST(Fusions, EachHasItsName) {
+  for (const FusionRow& row : kFusions) EXPECT_EQ(name_of(row.fusion), row.name);
   EXPECT_THROW(name_of(static_cast<Fusion>(kFusionCount)), Error);
 }
 

@@ -7,7 +7,7 @@
 #include "engine/toy_parts.h"
 #include "formats/json.h"
 #include "weights/loader.h"
-#include "weights/random_weights.h"
+#include "weights/random_checkpoint.h"
 
 namespace octet::test {
 namespace {
@@ -197,7 +197,7 @@ models::Schedule make_schedule(const models::ScheduleRequest& request) {
 void write_part(const fs::path& folder, models::Part& part, const char* class_name, uint64_t seed) {
   fs::create_directories(folder / part.name());
   const std::string file = (folder / part.name() / "weights.safetensors").string();
-  weights::write_random_checkpoint(
+  write_random_checkpoint(
       file, [&](nn::WeightVisitor& visitor) { part.visit_all(visitor); }, seed, DType::f32);
   std::ofstream(folder / part.name() / "config.json")
       << nlohmann::json{{"_class_name", class_name}};

@@ -55,7 +55,7 @@ TEST_F(Sharded, OpensThroughTheIndexAndThroughTheFolder) {
     EXPECT_EQ(checkpoint.files().size(), 2u);
     EXPECT_EQ(checkpoint.tensors().size(), 3u);
     EXPECT_EQ(checkpoint.bytes("b")[0], std::byte{1});
-    EXPECT_EQ(checkpoint.view("c").data[0], std::byte{2});
+    EXPECT_EQ(checkpoint.bytes("c")[0], std::byte{2});
     EXPECT_EQ(checkpoint.find("d"), nullptr);
     EXPECT_ERROR_WITH(checkpoint.bytes("d"), "no tensor \"d\"");
   }

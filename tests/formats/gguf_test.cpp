@@ -13,6 +13,7 @@
 #include "formats/error_message.h"
 #include "formats/gguf_bytes.h"
 #include "formats/temporary_folder.h"
+#include "formats/tensor_view.h"
 #include "octet/inspect.h"
 
 namespace octet::test {
@@ -28,11 +29,11 @@ TEST(Gguf, Reads) {
     EXPECT_EQ(file.info("f").shape, (FileShape{2, 3}));
     EXPECT_EQ(file.info("f").dtype, DType::f32);
     EXPECT_EQ(file.info("f").packing, "");
-    EXPECT_EQ(file.view("f").as<float>()[4], 4.0f);
+    EXPECT_EQ(view_of(file, "f").as<float>()[4], 4.0f);
     EXPECT_EQ(file.info("a.weight").shape, (FileShape{2, 64}));
     EXPECT_EQ(file.info("a.weight").packing, "Q8_0");
     EXPECT_EQ(file.bytes("a.weight").size(), 4 * 34u);
-    EXPECT_ERROR_WITH(file.view("a.weight"), "packed in blocks of Q8_0");
+    EXPECT_ERROR_WITH(view_of(file, "a.weight"), "packed in blocks of Q8_0");
     EXPECT_EQ(file.info("h").dtype, DType::f16);
     EXPECT_EQ(file.metadata().at("general.architecture"), "ideogram4");
     EXPECT_EQ(file.metadata().at("general.file_type"), "7");
@@ -48,7 +49,7 @@ TEST(Gguf, AnotherAlignment) {
   parts.tensors = {{"a", {2}, 0, 0}, {"b", {1}, 0, 64}};
   parts.data = raw(1.0f) + raw(2.0f) + std::string(56, '\0') + raw(3.0f);  // no padding at the end
   const GgufFile file(folder.write("a.gguf", parts.bytes()));
-  EXPECT_EQ(file.view("b").as<float>()[0], 3.0f);
+  EXPECT_EQ(view_of(file, "b").as<float>()[0], 3.0f);
 }
 
 TEST(Gguf, WithoutTensorsOrData) {

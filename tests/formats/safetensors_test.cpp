@@ -9,6 +9,7 @@
 #include "formats/broken_files.h"
 #include "formats/error_message.h"
 #include "formats/temporary_folder.h"
+#include "formats/tensor_view.h"
 
 namespace octet::test {
 namespace {
@@ -71,7 +72,7 @@ TEST(Safetensors, ViewsAreDenseAndDemandAlignedData) {
   std::string header = R"({"w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}})";
   while ((8 + header.size()) % 4 != 0) header += ' ';
   const SafetensorsFile aligned(folder.write("a.safetensors", file_with_header(header, 24)));
-  const ConstTensorView view = aligned.view("w");
+  const ConstTensorView view = view_of(aligned, "w");
   EXPECT_EQ(view.dtype, DType::f32);
   EXPECT_EQ(view.shape, (Shape{2, 3}));
   EXPECT_TRUE(view.is_dense());
@@ -80,7 +81,7 @@ TEST(Safetensors, ViewsAreDenseAndDemandAlignedData) {
   header += ' ';
   const SafetensorsFile shifted(folder.write("b.safetensors", file_with_header(header, 24)));
   EXPECT_EQ(shifted.bytes("w").size(), 24u);
-  EXPECT_ERROR_WITH(shifted.view("w"), "not aligned to 4 bytes");
+  EXPECT_ERROR_WITH(view_of(shifted, "w"), "not aligned to 4 bytes");
 }
 
 TEST(Safetensors, ARankAboveTheSupportedOneIsRefusedByViewAlone) {
@@ -89,7 +90,7 @@ TEST(Safetensors, ARankAboveTheSupportedOneIsRefusedByViewAlone) {
       R"({"deep":{"dtype":"U8","shape":[1,1,1,1,1,1,2],"data_offsets":[0,2]}})", 2);
   const SafetensorsFile file(folder.write("a.safetensors", content));
   EXPECT_EQ(file.bytes("deep").size(), 2u);
-  EXPECT_ERROR_WITH(file.view("deep"), "rank is 7");
+  EXPECT_ERROR_WITH(view_of(file, "deep"), "rank is 7");
 }
 
 TEST(Safetensors, AnObjectThatMovedStillFindsItsTensors) {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "models/tokenizer/byte_tokenizer.h"
+#include "models/byte_tokenizer.h"
 #include "models/tokenizer/tokenizer.h"
 
 namespace {
@@ -41,7 +41,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text = nul == input.npos ? input : input.substr(nul + 1);
   one_line_at_most([&] {
     static const Tokenizer own =
-        Tokenizer::from_json(octet::tokenizer::make_byte_tokenizer_json(), "own");
+        Tokenizer::from_json(octet::test::make_byte_tokenizer_json(), "own");
     encode(own, text);
   });
   one_line_at_most([&] { encode(Tokenizer::from_json(input.substr(0, nul), "fuzz"), text); });

@@ -45,7 +45,7 @@ class DitSourceTest : public testing::Test {
   DitConfig config(Shapes changes, const std::string& without = "") {
     for (const auto& [name, shape] : kTelling) changes.emplace(name, shape);
     changes.erase(without);
-    return find_dit_config({write(changes)}, /*conditional=*/true);
+    return open_dit({write(changes)}, /*conditional=*/true).config;
   }
 
   TemporaryFolder folder_;
@@ -86,7 +86,7 @@ TEST_F(DitSourceTest, PackedWeightsTellTheFfnToo) {
     tensors.push_back(packed ? zeros(name, {48 * 256 / 2, 1}, DType::u8) : zeros(name, shape));
   }
   write_tensors(folder_.file("nf4.safetensors"), tensors);
-  EXPECT_EQ(find_dit_config({folder_.file("nf4.safetensors")}, true), config({}));
+  EXPECT_EQ(open_dit({folder_.file("nf4.safetensors")}, true).config, config({}));
 }
 
 TEST_F(DitSourceTest, WhatCannotBeToldIsNamed) {
@@ -131,7 +131,7 @@ TEST_F(DitSourceTest, ConfigurationIsTakenFromTheNearest) {
   told.rope_theta = 7;
   const std::string entry(weights::kConfigEntry);
   const std::string file = write(kTelling, "", {{entry, config_text(told)}});
-  EXPECT_EQ(find_dit_config({file}, true), told);
+  EXPECT_EQ(open_dit({file}, true).config, told);
   // Of a base, only where the file says nothing.
   const std::string base = folder_.file("base");
   std::filesystem::create_directory(base);
@@ -139,10 +139,10 @@ TEST_F(DitSourceTest, ConfigurationIsTakenFromTheNearest) {
   of_base.rope_theta = 11;
   folder_.write("base/config.json", config_text(of_base));
   std::filesystem::copy(file, base + "/model.safetensors");
-  EXPECT_EQ(find_dit_config({file, base}, true), told);
-  EXPECT_EQ(find_dit_config({write(kTelling), base}, true), of_base);
-  EXPECT_EQ(find_dit_config({base}, true), of_base);  // config.json before metadata
-  EXPECT_ERROR_WITH(find_dit_config({write(kTelling, "", {{entry, "{"}})}, true), entry);
+  EXPECT_EQ(open_dit({file, base}, true).config, told);
+  EXPECT_EQ(open_dit({write(kTelling), base}, true).config, of_base);
+  EXPECT_EQ(open_dit({base}, true).config, of_base);  // config.json before metadata
+  EXPECT_ERROR_WITH(open_dit({write(kTelling, "", {{entry, "{"}})}, true).config, entry);
 }
 
 TEST_F(DitSourceTest, ConfigurationsSurviveTheirText) {
@@ -197,15 +197,6 @@ TEST_F(DitSourceTest, WhatIsNoTransformer) {
   EXPECT_FALSE(is_dit(folder_.file("nothing")));
   EXPECT_FALSE(is_dit(folder_.write("broken.safetensors", "no header")));
   EXPECT_ERROR_WITH(open_dit({write({{"a.weight", {2, 2}}})}, true), "has no tensors");
-}
-
-TEST_F(DitSourceTest, TextWeights) {
-  EXPECT_TRUE(has_text_weights(write(kTelling)));
-  EXPECT_TRUE(has_text_weights(write(kTelling, "cond.")));
-  EXPECT_FALSE(has_text_weights(write(kTelling, "uncond.")));
-  Shapes without = kTelling;
-  without.erase("llm_cond_norm.weight");
-  EXPECT_FALSE(has_text_weights(write(without)));
 }
 
 TEST(DitSource, IgnoredNames) {

@@ -153,13 +153,13 @@ Shapes vae_shapes(const std::vector<int64_t>& widths, bool of_authors) {
 TEST_F(PartSource, ChannelsOfAVae) {
   for (const bool of_authors : {false, true}) {
     flux2_vae::VaeConfig config =
-        find_vae_config(write(vae_shapes({512, 512, 256, 128}, of_authors)));
+        flux2_vae::open_vae(write(vae_shapes({512, 512, 256, 128}, of_authors))).config;
     EXPECT_EQ(config.channels, VaeConfig().channels);
     EXPECT_EQ(config.latent_channels, 32);
     EXPECT_EQ(config.groups, 32);
     EXPECT_EQ(config.resnets, 3);
     EXPECT_TRUE(config.mid_attention && config.post_quant_conv);
-    config = flux2_vae::find_vae_config(write(vae_shapes({384, 320, 192, 96}, of_authors)));
+    config = flux2_vae::open_vae(write(vae_shapes({384, 320, 192, 96}, of_authors))).config;
     EXPECT_EQ(config.channels, (std::vector<int64_t>{96, 192, 320, 384}));
   }
 }

@@ -10,9 +10,10 @@
 
 #include "formats/error_message.h"
 #include "formats/temporary_folder.h"
+#include "formats/text.h"
+#include "models/byte_tokenizer.h"
 #include "models/qwen3/chat_prompt.h"
 #include "models/sample_captions.h"
-#include "models/tokenizer/byte_tokenizer.h"
 #include "models/tokenizer/unicode.h"
 #include "models/tokenizer_json.h"
 
@@ -45,7 +46,7 @@ Units units_of(std::string_view text) {
   for (size_t begin = 0; begin < points.size();) {
     const size_t end = tokenizer::end_of_unit(points, begin);
     std::string& unit = units.emplace_back();
-    for (; begin < end; ++begin) tokenizer::append_utf8(unit, points[begin]);
+    for (; begin < end; ++begin) append_character(points[begin], unit);
   }
   return units;
 }

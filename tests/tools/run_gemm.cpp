@@ -11,13 +11,14 @@
 #include "cpu/cpu_backend.h"
 #include "formats/safetensors.h"
 #include "formats/safetensors_writer.h"
+#include "formats/tensor_view.h"
 
 namespace octet {
 namespace {
 
 QTensor with_scales(const SafetensorsFile& file, const std::string& name,
                     std::vector<float>& scales) {
-  const ConstTensorView view = file.view(name);
+  const ConstTensorView view = test::view_of(file, name);
   scales.assign(static_cast<size_t>(view.shape[0]), 1.0f);
   // The file is mapped read-only; a QTensor is also used for outputs and hence not const.
   auto* data = const_cast<std::byte*>(view.data);
@@ -39,7 +40,7 @@ void run(const std::string& in, const std::string& out, const std::string& kerne
   const Buffer scale = allocate_host(bytes_of(DType::f32, {m}));
   std::vector<TensorDeclaration> tensors = {{"acc", DType::i32, {m, n}}};
   if (file.find("x") != nullptr) {
-    backend->quantize_rows(file.view("x"), {},
+    backend->quantize_rows(test::view_of(file, "x"), {},
                            {q.view(DType::i8, {m, k}), scale.view(DType::f32, {m})});
     tensors.push_back({"q", DType::i8, {m, k}});
     tensors.push_back({"scale", DType::f32, {m}});

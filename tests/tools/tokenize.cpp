@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "formats/json.h"
-#include "models/tokenizer/byte_tokenizer.h"
+#include "models/byte_tokenizer.h"
 #include "models/tokenizer/tokenizer.h"
 
 namespace octet {
@@ -38,7 +38,7 @@ void run(const std::string& tokenizer_path, const std::string& in, const std::st
 int main(int argc, char** argv) {
   try {
     if (argc == 3 && std::string(argv[1]) == "--make") {
-      octet::write(argv[2], octet::tokenizer::make_byte_tokenizer_json());
+      octet::write(argv[2], octet::test::make_byte_tokenizer_json());
       return 0;
     }
     octet::check(argc == 4, "usage: tokenize TOKENIZER TEXTS OUT, or tokenize --make OUT");

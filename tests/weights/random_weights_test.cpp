@@ -16,9 +16,12 @@
 #include "models/small_dit.h"
 #include "ref/ref_backend.h"
 #include "weights/loader.h"
+#include "weights/random_checkpoint.h"
 
 namespace octet::weights {
 namespace {
+
+using test::write_random_checkpoint;
 
 flux2_vae::VaeConfig small_vae() {
   flux2_vae::VaeConfig config;

@@ -51,7 +51,7 @@ std::vector<float> Decoder::decode(nn::Context& ctx, std::span<const float> late
   std::vector<float> values(static_cast<size_t>(image.view().shape.elements()));
   download_matrix(ctx, image, values.data());
   const auto is_finite = [](float value) { return std::isfinite(value); };
-  check(std::all_of(values.begin(), values.end(), is_finite),
+  check(std::ranges::all_of(values, is_finite),
         "{}: decoding gave a NaN or an infinity; its weights are damaged or of another model",
         path_);
   return values;

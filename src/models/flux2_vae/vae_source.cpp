@@ -86,9 +86,4 @@ VaeSource open_vae(const std::string& path) {
   return opened;
 }
 
-VaeConfig find_vae_config(const std::string& path) {
-  const std::string config = models::find_config(path);
-  return config.empty() ? open_vae(path).config : read_vae_config(config);
-}
-
 }  // namespace octet::flux2_vae

@@ -19,6 +19,5 @@ struct VaeSource {
 // folder or beside the file; without one, the published one with the numbers of channels that the
 // shapes say.
 VaeSource open_vae(const std::string& path);
-VaeConfig find_vae_config(const std::string& path);
 
 }  // namespace octet::flux2_vae

@@ -1,6 +1,7 @@
 #include "models/ideogram4/caption.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "base/error.h"
 #include "formats/json.h"
@@ -16,9 +17,7 @@ bool is_error(const CaptionFinding& finding) {
 
 }  // namespace
 
-bool CaptionReport::valid() const {
-  return std::none_of(findings.begin(), findings.end(), is_error);
-}
+bool CaptionReport::valid() const { return std::ranges::none_of(findings, is_error); }
 
 }  // namespace octet
 
@@ -26,13 +25,6 @@ namespace octet::ideogram4 {
 namespace {
 
 static_assert(kMaxCaptionBytes <= kMaxOrderedJsonBytes);
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 // A character outside of ASCII is written as \uXXXX, and none literally: training captions are
 // literal UTF-8.
@@ -43,12 +35,9 @@ bool is_written_in_ascii_escapes(std::string_view text) {
     if (text[i] != '\\') continue;
     ++i;  // an escaped backslash begins no escape
     if (i + 4 >= text.size() || text[i] != 'u') continue;
-    int value = 0;
-    bool digits = true;
-    for (size_t j = i + 1; j <= i + 4; ++j) {
-      digits = digits && hex_digit(text[j]) >= 0;
-      value = value * 16 + hex_digit(text[j]);
-    }
+    unsigned value = 0;
+    const char* const end = text.data() + i + 5;
+    const bool digits = std::from_chars(end - 4, end, value, 16).ptr == end;
     escapes = escapes || (digits && value >= 0x80);
   }
   return escapes;
@@ -69,9 +58,9 @@ std::string too_long(size_t bytes) {
 }
 
 bool can_be_mended(const CaptionReport& report) {
-  return std::all_of(
-      report.findings.begin(), report.findings.end(),
-      [](const CaptionFinding& finding) { return !is_error(finding) || finding.fixable; });
+  return std::ranges::all_of(report.findings, [](const CaptionFinding& finding) {
+    return !is_error(finding) || finding.fixable;
+  });
 }
 
 // "$.a: what is wrong; $.b: what is wrong": those that `is_to_be_told` says.

@@ -20,9 +20,7 @@ using schema::Keys;
 
 constexpr std::ptrdiff_t kMostNamed = 8;  // keys, in one finding
 
-bool has(Keys keys, std::string_view key) {
-  return std::find(keys.begin(), keys.end(), key) != keys.end();
-}
+bool has(Keys keys, std::string_view key) { return std::ranges::find(keys, key) != keys.end(); }
 
 // Reads the caption in the order of the official verifier, but goes on where that stops, so that
 // one reading finds everything. Paths are made of known keys and of indices; keys that the author

@@ -14,9 +14,7 @@ namespace {
 using nlohmann::ordered_json;
 
 bool is_known(std::string_view key) {
-  const auto among = [&](schema::Keys keys) {
-    return std::find(keys.begin(), keys.end(), key) != keys.end();
-  };
+  const auto among = [&](schema::Keys keys) { return std::ranges::find(keys, key) != keys.end(); };
   return among(schema::kRoot) || among(schema::kStyle) || among(schema::kDeconstruction) ||
          among(schema::kElement);
 }

@@ -32,15 +32,13 @@ std::span<const std::string_view> prefixes_of(bool conditional) {
 }
 
 bool starts_with_any(std::string_view name, std::span<const std::string_view> prefixes) {
-  return std::any_of(prefixes.begin(), prefixes.end(),
-                     [&](std::string_view prefix) { return name.starts_with(prefix); });
+  return std::ranges::any_of(prefixes,
+                             [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
 bool has_prefix(const Checkpoint& checkpoint, std::string_view prefix) {
-  return std::any_of(std::begin(kMarks), std::end(kMarks), [&](std::string_view mark) {
-    const std::string begin = std::string(prefix) + std::string(mark);
-    const auto found = checkpoint.tensors().lower_bound(begin);
-    return found != checkpoint.tensors().end() && found->first.starts_with(begin);
+  return std::ranges::any_of(kMarks, [&](std::string_view mark) {
+    return checkpoint.has_prefix(std::string(prefix) + std::string(mark));
   });
 }
 
@@ -137,8 +135,8 @@ DitConfig dit_config_of_shapes(const weights::WeightSource& source) {
 bool has_branch(const std::string& path, bool conditional) {
   const Checkpoint checkpoint(path);
   const auto of_branch = prefixes_of(conditional);
-  return std::any_of(of_branch.begin(), of_branch.end(),
-                     [&](std::string_view prefix) { return has_prefix(checkpoint, prefix); });
+  return std::ranges::any_of(
+      of_branch, [&](std::string_view prefix) { return has_prefix(checkpoint, prefix); });
 }
 
 std::optional<bool> noted_branch(const std::string& path) try {
@@ -151,14 +149,6 @@ std::optional<bool> noted_branch(const std::string& path) try {
   return conditional;
 } catch (const std::exception&) {
   return std::nullopt;  // whoever opens it next says why
-}
-
-bool has_text_weights(const std::string& path) {
-  const Checkpoint checkpoint(path);
-  const auto prefix = find_prefix(checkpoint, /*conditional=*/true);
-  if (!prefix) return false;
-  const auto found = checkpoint.tensors().lower_bound(*prefix + "llm_cond_");
-  return found != checkpoint.tensors().end() && found->first.starts_with(*prefix + "llm_cond_");
 }
 
 bool is_dit(const std::string& path) {
@@ -220,11 +210,6 @@ DitSource open_dit(const PartFiles& files, bool conditional) {
     opened.config = dit_config_of_shapes(opened.weights);
   }
   return opened;
-}
-
-DitConfig find_dit_config(const PartFiles& files, bool conditional) {
-  const std::string file = config_in(files.path);
-  return file.empty() ? open_dit(files, conditional).config : read_dit_config(file);
 }
 
 }  // namespace octet::ideogram4

@@ -20,11 +20,9 @@ struct DitSource {
   weights::WeightSource weights;
 };
 
+// The configuration is that of config.json where there is one, else what a file says about itself
+// in its metadata, else what the shapes of its tensors say.
 DitSource open_dit(const PartFiles& files, bool conditional);
-
-// The configuration alone: config.json where there is one, else what a file says about itself in
-// its metadata, else what the shapes of its tensors say.
-DitConfig find_dit_config(const PartFiles& files, bool conditional);
 
 // As a checkpoint keeps it in its metadata, see weights::kConfigEntry.
 std::string config_text(const DitConfig& config);
@@ -35,10 +33,6 @@ bool has_branch(const std::string& path, bool conditional);
 // Which one branch a file is, where octet quantize noted it: true for the conditional one. Nothing
 // for all others, and for what cannot be read.
 std::optional<bool> noted_branch(const std::string& path);
-
-// Whether it has weights that only the conditional branch uses. Files of the unconditional one may
-// have them too, but one without them cannot be the conditional one.
-bool has_text_weights(const std::string& path);
 
 // Whether `path` is a checkpoint, or a folder with one, that has either branch.
 bool is_dit(const std::string& path);

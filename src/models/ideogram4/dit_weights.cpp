@@ -10,8 +10,7 @@ namespace {
 using nn::LinearSpec;
 
 bool is_large(const std::string& layer) {
-  return std::find(std::begin(kKeptInFloat), std::end(kKeptInFloat), layer) ==
-         std::end(kKeptInFloat);
+  return std::ranges::find(kKeptInFloat, layer) == std::end(kKeptInFloat);
 }
 
 // A linear that both layouts store under one name; `before` is its place, which the class of its

@@ -22,12 +22,7 @@ std::string find_prefix(const Checkpoint& checkpoint) {
 
 // Qwen3-8B has the same shapes and another rotary base, but no vision tower.
 bool has_vision_tower(const Checkpoint& checkpoint) {
-  const auto& tensors = checkpoint.tensors();
-  const auto begins = [&](std::string_view prefix) {
-    const auto found = tensors.lower_bound(prefix);
-    return found != tensors.end() && found->first.starts_with(prefix);
-  };
-  return begins("model.visual.") || begins("visual.");
+  return checkpoint.has_prefix("model.visual.") || checkpoint.has_prefix("visual.");
 }
 
 // The first extent, which packing along inputs leaves alone; 0 where the tensor is absent.

@@ -30,13 +30,6 @@ struct Candidate {
 
 }  // namespace
 
-size_t MergeTable::PairHash::operator()(uint64_t pair) const {
-  pair += 0x9e3779b97f4a7c15u;
-  pair = (pair ^ (pair >> 30)) * 0xbf58476d1ce4e5b9u;
-  pair = (pair ^ (pair >> 27)) * 0x94d049bb133111ebu;
-  return static_cast<size_t>(pair ^ (pair >> 31));
-}
-
 bool MergeTable::add(int32_t left, int32_t right, int32_t merged) {
   const auto rank = static_cast<int32_t>(merges_.size());
   return merges_.try_emplace(pair_of(left, right), Merge{rank, merged}).second;

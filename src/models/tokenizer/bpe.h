@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/hash.h"
+
 namespace octet::tokenizer {
 
 class MergeTable {
@@ -27,9 +29,9 @@ class MergeTable {
   };
   const Merge* find(int32_t left, int32_t right) const;
 
-  // splitmix64: ids are small numbers, and identity hashing of a pair would put them in few rows.
+  // Ids are small numbers, and identity hashing of a pair would put them in few rows.
   struct PairHash {
-    size_t operator()(uint64_t pair) const;
+    size_t operator()(uint64_t pair) const { return mixed_bits(pair); }
   };
   std::unordered_map<uint64_t, Merge, PairHash> merges_;
 };

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "models/tokenizer/unicode.h"
+#include "formats/text.h"
 
 namespace octet::tokenizer {
 namespace {
@@ -26,7 +26,7 @@ char32_t symbol_of(uint8_t byte) {
 
 std::string in_byte_alphabet(const std::string& bytes) {
   std::string symbols;
-  for (const char byte : bytes) append_utf8(symbols, symbol_of(static_cast<uint8_t>(byte)));
+  for (const char byte : bytes) append_character(symbol_of(static_cast<uint8_t>(byte)), symbols);
   return symbols;
 }
 

@@ -34,7 +34,7 @@ Tokenizer::Tokenizer(TokenizerTables tables, std::string what)
     added_by_first_byte_[first].push_back(static_cast<uint32_t>(i));
   }
   for (auto& bucket : added_by_first_byte_) {
-    std::sort(bucket.begin(), bucket.end(), [&](uint32_t a, uint32_t b) {
+    std::ranges::sort(bucket, [&](uint32_t a, uint32_t b) {
       return added[a].content.size() > added[b].content.size();
     });
   }
@@ -84,14 +84,12 @@ void Tokenizer::encode_piece(std::string_view utf8, size_t offset,
   for (size_t begin = 0; begin < points.size();) {
     const size_t end = end_of_unit(points, begin);
     bytes.clear();
-    for (size_t i = begin; i < end; ++i) append_utf8(bytes, points[i]);
+    for (size_t i = begin; i < end; ++i) append_character(points[i], bytes);
     tokens.clear();
     for (const char byte : bytes) {
       const int32_t id = tables_.byte_ids[static_cast<unsigned char>(byte)];
-      if (id < 0) {
-        fail("{}: the vocabulary has no token for the byte 0x{:02x}, which is in {}", what_,
-             static_cast<unsigned char>(byte), in_quotes(bytes));
-      }
+      check(id >= 0, "{}: the vocabulary has no token for the byte 0x{:02x}, which is in {}", what_,
+            static_cast<unsigned char>(byte), Quoted{bytes});
       tokens.push_back(id);
     }
     tables_.merges.apply(tokens);

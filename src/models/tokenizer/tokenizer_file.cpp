@@ -64,7 +64,7 @@ class TokenizerReader {
   void expect(const json& object, std::string_view parent, const char* key,
               std::initializer_list<json> accepted) const {
     const json& value = member(object, key);
-    if (std::find(accepted.begin(), accepted.end(), value) != accepted.end()) return;
+    if (std::ranges::find(accepted, value) != accepted.end()) return;
     std::string list;
     for (const json& one : accepted) {
       if (!list.empty()) list += " or ";
@@ -175,10 +175,8 @@ class TokenizerReader {
   }
 
   void claim(int32_t id, const std::string& token) {
-    if (!ids_.insert(id).second) {
-      fail("{}: token {} has the id {}, which another token has as well", what_, in_quotes(token),
-           id);
-    }
+    check(ids_.insert(id).second, "{}: token {} has the id {}, which another token has as well",
+          what_, Quoted{token}, id);
     tables_.largest_id = std::max(tables_.largest_id, id);
   }
 
@@ -201,10 +199,8 @@ class TokenizerReader {
 
   int32_t known(const std::string& token, size_t merge) const {
     const auto found = vocabulary_.find(token);
-    if (found == vocabulary_.end()) {
-      fail("{}: merge {} needs the token {}, which the vocabulary lacks", what_, merge,
-           in_quotes(token));
-    }
+    check(found != vocabulary_.end(), "{}: merge {} needs the token {}, which the vocabulary lacks",
+          what_, merge, Quoted{token});
     return found->second;
   }
 
@@ -212,10 +208,8 @@ class TokenizerReader {
     for (size_t i = 0; i < merges.size(); ++i) {
       const auto [left, right] = sides_of(merges[i], i);
       const int32_t merged = known(left + right, i);
-      if (!tables_.merges.add(known(left, i), known(right, i), merged)) {
-        fail("{}: merge {}, of {} and {}, is there twice", what_, i, in_quotes(left),
-             in_quotes(right));
-      }
+      check(tables_.merges.add(known(left, i), known(right, i), merged),
+            "{}: merge {}, of {} and {}, is there twice", what_, i, Quoted{left}, Quoted{right});
     }
   }
 
@@ -239,15 +233,13 @@ class TokenizerReader {
       const auto* content = member(token, "content").get_ptr<const std::string*>();
       check(content != nullptr && !content->empty(),
             "{}: an entry of \"added_tokens\" has no \"content\"", what_);
-      if (!contents.insert(*content).second) {
-        fail("{}: the added token {} is there twice", what_, in_quotes(*content));
-      }
+      check(contents.insert(*content).second, "{}: the added token {} is there twice", what_,
+            Quoted{*content});
       for (const char* flag : {"single_word", "lstrip", "rstrip", "normalized"}) {
         const json& value = member(token, flag);
-        if (value != false) {
-          fail("{}: the added token {} has \"{}\" {}, expected false; Octet implements no other",
-               what_, in_quotes(*content), flag, describe(value));
-        }
+        check(value == false,
+              "{}: the added token {} has \"{}\" {}, expected false; Octet implements no other",
+              what_, Quoted{*content}, flag, describe(value));
       }
       const int32_t id = id_of(member(token, "id"), *content);
       const auto in_vocabulary = vocabulary_.find(*content);

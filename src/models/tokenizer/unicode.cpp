@@ -35,26 +35,6 @@ std::u32string decode_utf8(std::string_view text, size_t offset) {
   return points;
 }
 
-void append_utf8(std::string& text, char32_t point) {
-  const auto put = [&text](char32_t byte) { text.push_back(static_cast<char>(byte)); };
-  if (point < 0x80) {
-    put(point);
-    return;
-  }
-  if (point < 0x800) {
-    put(0xc0 | (point >> 6));
-  } else {
-    if (point < 0x10000) {
-      put(0xe0 | (point >> 12));
-    } else {
-      put(0xf0 | (point >> 18));
-      put(0x80 | ((point >> 12) & 0x3f));
-    }
-    put(0x80 | ((point >> 6) & 0x3f));
-  }
-  put(0x80 | (point & 0x3f));
-}
-
 #if OCTET_HAS_UTF8PROC
 
 bool has_unicode_tables() { return true; }
@@ -77,7 +57,7 @@ CharClass class_of(char32_t point) {
 
 std::u32string to_nfc(std::u32string_view text) {
   // Every code point below U+0300 is its own canonical composition.
-  if (std::all_of(text.begin(), text.end(), [](char32_t point) { return point < 0x300; })) {
+  if (std::ranges::all_of(text, [](char32_t point) { return point < 0x300; })) {
     return std::u32string(text);
   }
   constexpr auto kOptions = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);

@@ -1,4 +1,4 @@
-// What the tokenizer needs of Unicode: code points from UTF-8 and back, the normal form NFC, and
+// What the tokenizer needs of Unicode: code points from UTF-8, the normal form NFC, and
 // the classes that the splitting rule names. The tables are utf8proc's, which is optional for a
 // build: without it everything here that needs a table throws, and has_unicode_tables() says so.
 //
@@ -30,8 +30,6 @@ CharClass class_of(char32_t point);
 // Throws an Error that names the first byte which is not UTF-8, counted from `offset` bytes before
 // the text.
 std::u32string decode_utf8(std::string_view text, size_t offset = 0);
-
-void append_utf8(std::string& text, char32_t point);
 
 // The canonical composition. Canonical equivalents become one text: e and U+0301 become U+00E9.
 std::u32string to_nfc(std::u32string_view text);

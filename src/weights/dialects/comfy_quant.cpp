@@ -37,10 +37,10 @@ bool flag_of(const json& root, const char* key, const std::string& what) {
 int64_t group_of(const json& root, const std::string& what) {
   const json* value = field_of(root, "convrot_groupsize", what);
   if (value == nullptr) return kDefaultGroup;
-  const bool known = value->is_number_unsigned() &&
-                     std::any_of(std::begin(kGroups), std::end(kGroups), [&](int64_t group) {
-                       return value->get<uint64_t>() == static_cast<uint64_t>(group);
-                     });
+  const bool known =
+      value->is_number_unsigned() && std::ranges::any_of(kGroups, [&](int64_t group) {
+        return value->get<uint64_t>() == static_cast<uint64_t>(group);
+      });
   check(known, "{}: \"convrot_groupsize\" is {}, expected 4, 16, 64, 256 or 1024", what,
         describe(*value));
   return value->get<int64_t>();

@@ -9,7 +9,7 @@
 #include "formats/json.h"
 #include "formats/text.h"
 #include "weights/dialect.h"
-#include "weights/dialects/int8_weight.h"
+#include "weights/dialects/coded_weight.h"
 
 namespace octet::weights {
 namespace {
@@ -91,13 +91,12 @@ std::unique_ptr<StoredWeight> open_compressed(const Checkpoint& checkpoint,
         checkpoint.path(), in_quotes(module + ".weight_g_idx"));
   check_zero_point(checkpoint, module + ".weight_zero_point");
   check_stored_shape(checkpoint, module + ".weight_shape", rows, k);
-  return std::make_unique<Int8Weight>(
-      checkpoint, module, rows, k,
-      Int8Layout{.codes = module + ".weight",
-                 .scales = module + ".weight_scale",
-                 .siblings = {module + ".weight_zero_point", module + ".weight_shape",
-                              module + ".input_scale", module + ".input_zero_point"},
-                 .transform = {}});
+  return std::make_unique<CodedWeight>(
+      checkpoint, module, rows, k, DType::i8,
+      CodedLayout{.codes = module + ".weight",
+                  .scales = module + ".weight_scale",
+                  .siblings = {module + ".weight_zero_point", module + ".weight_shape",
+                               module + ".input_scale", module + ".input_zero_point"}});
 }
 
 }  // namespace

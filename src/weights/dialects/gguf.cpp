@@ -53,13 +53,8 @@ bool stores_gguf(const Checkpoint& checkpoint, const std::string& module) {
   return weight != nullptr && !weight->packing.empty();
 }
 
-std::unique_ptr<StoredWeight> open_gguf(const Checkpoint& checkpoint, const std::string& module,
-                                        int64_t rows, int64_t k) {
-  return std::make_unique<Q8Weight>(checkpoint, module, rows, k);
-}
-
 }  // namespace
 
-const Dialect kGgufDialect = {"gguf", "GGUF: Q8_0 blocks", stores_gguf, open_gguf};
+const Dialect kGgufDialect = {"gguf", "GGUF: Q8_0 blocks", stores_gguf, open_as<Q8Weight>};
 
 }  // namespace octet::weights

@@ -139,14 +139,9 @@ bool stores_nf4(const Checkpoint& checkpoint, const std::string& module) {
   return !state_name(checkpoint, module).empty();
 }
 
-std::unique_ptr<StoredWeight> open_nf4(const Checkpoint& checkpoint, const std::string& module,
-                                       int64_t rows, int64_t k) {
-  return std::make_unique<Nf4Weight>(checkpoint, module, rows, k);
-}
-
 }  // namespace
 
 const Dialect kNf4Dialect = {"bitsandbytes", "bitsandbytes: NF4 or FP4, also doubly quantised",
-                             stores_nf4, open_nf4};
+                             stores_nf4, open_as<Nf4Weight>};
 
 }  // namespace octet::weights

@@ -8,26 +8,6 @@
 namespace octet::weights {
 namespace {
 
-// NaN or infinity: all bits of the exponent are set.
-template <class Bits>
-bool has_non_finite(const std::byte* from, int64_t count, Bits exponent) {
-  bool found = false;
-  for (int64_t i = 0; i < count; ++i) {
-    Bits bits;
-    std::memcpy(&bits, from + i * static_cast<int64_t>(sizeof(Bits)), sizeof(Bits));
-    found |= (bits & exponent) == exponent;
-  }
-  return found;
-}
-
-bool is_finite(DType dtype, const std::byte* from, int64_t count) {
-  switch (dtype) {
-    case DType::f32: return !has_non_finite<uint32_t>(from, count, 0x7f800000u);
-    case DType::bf16: return !has_non_finite<uint16_t>(from, count, 0x7f80);
-    default: return !has_non_finite<uint16_t>(from, count, 0x7c00);
-  }
-}
-
 class PlainWeight : public StoredWeight {
  public:
   PlainWeight(const Checkpoint& checkpoint, const std::string& module, int64_t rows, int64_t k)
@@ -46,9 +26,9 @@ class PlainWeight : public StoredWeight {
   }
 
   void read_stored(int64_t row, std::byte* into) const override {
-    const int64_t row_bytes = k() * (bits_of(dtype()) / 8);
-    std::memcpy(into, bytes_.data() + row * row_bytes, static_cast<size_t>(row_bytes));
-    if (!is_finite(dtype(), into, k())) fail_damaged(name_, row);
+    const auto row_bytes = static_cast<size_t>(k() * (bits_of(dtype()) / 8));
+    std::memcpy(into, bytes_.data() + static_cast<size_t>(row) * row_bytes, row_bytes);
+    if (!all_finite({into, row_bytes}, dtype(), dtype())) fail_damaged(name_, row);
   }
 
  private:
@@ -60,14 +40,9 @@ bool stores_plain(const Checkpoint& checkpoint, const std::string& module) {
   return checkpoint.find(module + ".weight") != nullptr;
 }
 
-std::unique_ptr<StoredWeight> open_plain(const Checkpoint& checkpoint, const std::string& module,
-                                         int64_t rows, int64_t k) {
-  return std::make_unique<PlainWeight>(checkpoint, module, rows, k);
-}
-
 }  // namespace
 
 const Dialect kPlainDialect = {"plain", "floating point: BF16, F16 or F32", stores_plain,
-                               open_plain};
+                               open_as<PlainWeight>};
 
 }  // namespace octet::weights

@@ -33,9 +33,9 @@ class RecipeFields {
       accept(recipe.smooth.has_value(), "smooth", *value, "\"divide\" or \"multiply\"");
     }
     if (const json* value = field("protected")) {
-      const bool good =
-          value->is_array() && std::all_of(value->begin(), value->end(),
-                                           [](const json& name) { return name.is_string(); });
+      const bool good = value->is_array() && std::ranges::all_of(*value, [](const json& name) {
+                          return name.is_string();
+                        });
       if (accept(good, "protected", *value, "an array of names")) {
         recipe.protected_modules = value->get<std::vector<std::string>>();
       }

@@ -1,7 +1,7 @@
 // <module>.weight in FP8 (E4M3) with <module>.weight_scale, per row as the official files have it,
 // or one for all.
 #include "weights/dialect.h"
-#include "weights/dialects/fp8_weight.h"
+#include "weights/dialects/coded_weight.h"
 
 namespace octet::weights {
 namespace {
@@ -13,11 +13,10 @@ bool stores_fp8(const Checkpoint& checkpoint, const std::string& module) {
 
 std::unique_ptr<StoredWeight> open_fp8(const Checkpoint& checkpoint, const std::string& module,
                                        int64_t rows, int64_t k) {
-  return std::make_unique<Fp8Weight>(checkpoint, module, rows, k,
-                                     Fp8Layout{.codes = module + ".weight",
-                                               .scales = module + ".weight_scale",
-                                               .siblings = {module + ".input_scale"},
-                                               .transform = {}});
+  return std::make_unique<CodedWeight>(checkpoint, module, rows, k, DType::f8_e4m3,
+                                       CodedLayout{.codes = module + ".weight",
+                                                   .scales = module + ".weight_scale",
+                                                   .siblings = {module + ".input_scale"}});
 }
 
 }  // namespace

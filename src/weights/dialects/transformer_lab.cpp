@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "formats/text.h"
 #include "weights/dialect.h"
-#include "weights/dialects/int8_weight.h"
+#include "weights/dialects/coded_weight.h"
 #include "weights/dialects/recipe_json.h"
 
 namespace octet::weights {
@@ -51,8 +51,8 @@ bool speaks_for_reciprocal(const Checkpoint& checkpoint, const std::string& modu
   const auto k = static_cast<size_t>(info->shape[1]);
   const int64_t rows = info->shape[0];
   try {
-    const Int8Weight codes(checkpoint, module, rows, info->shape[1],
-                           {.codes = module + ".wq", .scales = module + ".ws"});
+    const CodedWeight codes(checkpoint, module, rows, info->shape[1], DType::i8,
+                            {.codes = module + ".wq", .scales = module + ".ws"});
     const StoredTransform smooth = read_smooth(checkpoint, module + ".smooth", codes.k());
     std::vector<float> largest(k);
     std::vector<int8_t> row(k);
@@ -133,14 +133,12 @@ std::unique_ptr<StoredWeight> open_lab(const Checkpoint& checkpoint, const std::
   check(checkpoint.find(module + ".weight") == nullptr,
         "{}: tensors {} and {} both stand for the one weight; expected one of them",
         checkpoint.path(), in_quotes(module + ".weight"), in_quotes(module + ".wq"));
-  Int8Layout layout{.codes = module + ".wq",
-                    .scales = module + ".ws",
-                    .siblings = {module + ".smooth"},
-                    .transform = {}};
+  CodedLayout layout{
+      .codes = module + ".wq", .scales = module + ".ws", .siblings = {module + ".smooth"}};
   if (checkpoint.find(module + ".smooth") != nullptr) {
     layout.transform = smooth_of(checkpoint, module, k);
   }
-  return std::make_unique<Int8Weight>(checkpoint, module, rows, k, std::move(layout));
+  return std::make_unique<CodedWeight>(checkpoint, module, rows, k, DType::i8, std::move(layout));
 }
 
 }  // namespace

@@ -98,7 +98,7 @@ LoraMatrix Lora::matrix(const std::string& name) const {
 }
 
 bool Lora::overlaps(const LoraPart& part) const {
-  return std::any_of(parts_.begin(), parts_.end(), [&](const LoraPart& other) {
+  return std::ranges::any_of(parts_, [&](const LoraPart& other) {
     return other.linear == part.linear && other.first < part.first + part.rows &&
            part.first < other.first + other.rows && other.network == part.network;
   });
@@ -106,9 +106,8 @@ bool Lora::overlaps(const LoraPart& part) const {
 
 // The networks of a model need not have the same linears.
 std::string Lora::missing_in(size_t network, const LoraName& name) const {
-  const bool elsewhere = std::any_of(opened_.begin(), opened_.end(), [&](const Opened& other) {
-    return !other.modules.named(name).empty();
-  });
+  const bool elsewhere = std::ranges::any_of(
+      opened_, [&](const Opened& other) { return !other.modules.named(name).empty(); });
   return elsewhere ? fmt::format("is not a linear of the {} network", opened_[network].network)
                    : "is not a linear of the model";
 }
@@ -175,7 +174,7 @@ void Lora::add(const Groups& groups, const std::set<size_t>& chosen,
                std::vector<std::string>& problems) {
   const LoraConfig config(file_);
   const auto own_network = [](const Group& group) { return group.name.network.value_or(0); };
-  const bool for_several = std::any_of(groups.begin(), groups.end(), [&](const auto& entry) {
+  const bool for_several = std::ranges::any_of(groups, [&](const auto& entry) {
     return own_network(entry.second) != own_network(groups.begin()->second);
   });
   for (const auto& [base, group] : groups) {
@@ -220,8 +219,7 @@ Lora::Lora(const octet::Lora& request, std::span<const NetworkNames> networks,
 
 bool Lora::changes(size_t network) const {
   return request_.strength != 0 &&
-         std::any_of(parts_.begin(), parts_.end(),
-                     [&](const LoraPart& part) { return part.network == network; });
+         std::ranges::any_of(parts_, [&](const LoraPart& part) { return part.network == network; });
 }
 
 std::vector<const LoraPart*> Lora::parts_of(const LoraModule& module, size_t network) const {

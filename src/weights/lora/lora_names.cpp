@@ -46,7 +46,7 @@ constexpr Method kOtherMethods[] = {
 };
 
 std::string flattened(std::string name) {
-  std::replace(name.begin(), name.end(), '.', '_');
+  std::ranges::replace(name, '.', '_');
   return name;
 }
 
@@ -76,15 +76,15 @@ std::string_view component_of(std::string_view name, std::span<const NetworkName
 std::optional<size_t> find_network(std::span<const NetworkNames> networks, std::string_view name) {
   for (size_t i = 0; i < networks.size(); ++i) {
     const auto& [own, aliases] = networks[i];
-    if (name == own || std::find(aliases.begin(), aliases.end(), name) != aliases.end()) return i;
+    if (name == own || std::ranges::find(aliases, name) != aliases.end()) return i;
   }
   return std::nullopt;
 }
 
 std::optional<LoraName> parse_lora_name(std::string_view name,
                                         std::span<const NetworkNames> networks) {
-  const auto ending = std::find_if(std::begin(kEndings), std::end(kEndings),
-                                   [&](const Ending& each) { return name.ends_with(each.text); });
+  const auto ending =
+      std::ranges::find_if(kEndings, [&](const Ending& each) { return name.ends_with(each.text); });
   if (ending == std::end(kEndings)) return std::nullopt;
   LoraName parsed;
   parsed.role = ending->role;

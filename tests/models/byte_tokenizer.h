@@ -1,8 +1,12 @@
-#include "models/tokenizer/byte_tokenizer.h"
+// A small tokenizer.json of Octet's own, for models that are made up rather than trained: the 256
+// bytes, merges for the words of captions, and the special tokens that the prompt template needs.
+// It has the same form as Qwen's, so that every reader of that one reads it.
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -12,14 +16,11 @@
 #include "models/tokenizer/byte_alphabet.h"
 #include "models/tokenizer/pre_tokenizer.h"
 
-namespace octet::tokenizer {
-namespace {
-
-using nlohmann::ordered_json;
+namespace octet::test {
 
 // Units of captions and of the prompt template that become one token each, separated by bars.
 // Earlier ones come first in rank, so that longer words are built from them.
-constexpr std::string_view kUnits =
+inline constexpr std::string_view kUnits =
     R"(":"|","|":{"|":[|"},"|":["|"}|"]|{"|},{"|]}})"
     "| a| the| of| in| and| with| on| at| an| to| is|er|ing|user|assistant|high|_level"
     "|_description|style|_deconstruction|compositional|aesthetics|lighting|photo|medium|art"
@@ -32,13 +33,14 @@ constexpr std::string_view kUnits =
     "| below| behind| front| flat| deep| shadow| texture| background| transparent| image"
     "| picture| scene| view| close| up| wide| focus| lens";
 
-constexpr std::string_view kSpecialTokens[] = {"<|endoftext|>", "<|im_start|>", "<|im_end|>"};
+inline constexpr std::string_view kSpecialTokens[] = {"<|endoftext|>", "<|im_start|>",
+                                                      "<|im_end|>"};
 
-class Learner {
+class MergeLearner {
  public:
-  Learner() {
+  MergeLearner() {
     for (int byte = 0; byte < 256; ++byte) {
-      id_of(in_byte_alphabet(std::string(1, static_cast<char>(byte))));
+      id_of(tokenizer::in_byte_alphabet(std::string(1, static_cast<char>(byte))));
     }
   }
 
@@ -69,13 +71,13 @@ class Learner {
   std::vector<std::string> tokens_;  // in the byte alphabet, by id
   std::unordered_map<std::string, int32_t> ids_;
   std::vector<std::pair<std::string, std::string>> merges_;
-  MergeTable table_;
+  tokenizer::MergeTable table_;
 };
 
-}  // namespace
-
-std::string make_byte_tokenizer_json() {
-  Learner learner;
+// Ids from 0 without gaps: bytes, merged tokens, then <|endoftext|>, <|im_start|>, <|im_end|>.
+inline std::string make_byte_tokenizer_json() {
+  using nlohmann::ordered_json;
+  MergeLearner learner;
   for (size_t begin = 0; begin < kUnits.size();) {
     const size_t end = std::min(kUnits.find('|', begin), kUnits.size());
     learner.learn(kUnits.substr(begin, end - begin));
@@ -99,7 +101,7 @@ std::string make_byte_tokenizer_json() {
                      {"special", true}});
   }
   const ordered_json split = {{"type", "Split"},
-                              {"pattern", {{"Regex", kSplitRegex}}},
+                              {"pattern", {{"Regex", tokenizer::kSplitRegex}}},
                               {"behavior", "Isolated"},
                               {"invert", false}};
   const ordered_json byte_level = {{"type", "ByteLevel"},
@@ -126,4 +128,4 @@ std::string make_byte_tokenizer_json() {
   return root.dump();
 }
 
-}  // namespace octet::tokenizer
+}  // namespace octet::test
