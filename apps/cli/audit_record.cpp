@@ -95,7 +95,7 @@ class PrivateFolder {
   std::string path_;
 };
 
-// Our environment with some variables in place of those of the same names.
+// Our environment, with some variables replaced.
 class ChildEnvironment {
  public:
   ChildEnvironment() {
@@ -181,7 +181,7 @@ bool is_trace_name(std::string_view name) {
   return name.ends_with(".json") || name.ends_with(".json.gz");
 }
 
-// Each to where the user wanted it: one alone gets the name, of several each its own beside it.
+// Each goes where the user wants it: a single one gets the name, several get similar ones.
 std::vector<std::string> keep_traces(const PrivateFolder& folder, const fs::path& out) {
   std::vector<fs::path> found;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder.path())) {

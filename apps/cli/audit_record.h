@@ -9,7 +9,7 @@ namespace octet::cli {
 
 struct RecordRequest {
   std::vector<std::string> command;  // a program of the PATH, and its arguments
-  std::string out;                   // .json or .json.gz; further processes get names beside it
+  std::string out;                   // .json or .json.gz; further processes get similar names
   int64_t skip = 0, seconds = 0;     // of warm-up, and then of recording; 0: to the end
   bool stdout_is_ours = false;       // what the command prints goes to standard error then
 };

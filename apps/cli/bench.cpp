@@ -100,7 +100,7 @@ void add_bench_step(CLI::App& bench, CommonFlags& flags) {
   CLI::App& step = add_computing_command(
       bench, flags, "step", "One denoising step of the full-size model, with random weights");
   const auto request = std::make_shared<StepBenchRequest>();
-  // Weights are always random. Earlier versions wanted this said: accepted, and not shown.
+  // Weights are always random. Earlier versions had a flag for it: accepted, but not shown.
   step.add_flag("--random")->group("");
   add_image_size(step, request->width, request->height);
   add_whole_number(step, "--text-tokens", request->text_tokens, 0, 2048, "Tokens of the caption");

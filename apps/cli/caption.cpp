@@ -47,7 +47,7 @@ CaptionReport said_to_users(CaptionReport report, const CommonFlags& flags) {
   return report;
 }
 
-// For --any-caption: errors are no more than warnings, unless nothing can be run.
+// For --any-caption: errors are only warnings, unless nothing can be run.
 CaptionReport without_errors(CaptionReport report) {
   if (report.as_given.empty()) return report;
   for (CaptionFinding& finding : report.findings) {
@@ -66,7 +66,7 @@ void check_one(const CommonFlags& flags, const CaptionArguments& arguments) {
   const std::string lines = to_text(report, detail_of(flags));
   const std::string name = arguments.path == "-" ? "standard input" : arguments.path;
 
-  // The mended caption is the result of --fix and alone on standard output, fit for a file.
+  // The repaired caption is the result of --fix and nothing else is on standard output.
   if (arguments.fix || arguments.wrap_text) {
     const bool mended = !report.canonical.empty();
     if (!mended || !flags.quiet) std::fputs(lines.c_str(), stderr);

@@ -79,7 +79,7 @@ class CaptionReader {
   void read(const GivenCaption& given) {
     if (given.is_prompt) {
       const std::string name = numbered("prompt");
-      // A caption in the place of words, as other programs take it.
+      // A caption instead of plain text, as other programs take it.
       add(name, is_list_ ? name : "the prompt",
           [&] { return is_json(given.text) ? given.text : caption_of_text_(given.text); });
     } else if (is_list_ && is_folder(given.text)) {
@@ -97,7 +97,7 @@ class CaptionReader {
   std::vector<NamedCaption> captions() { return std::move(captions_); }
 
  private:
-  // Why there is none is told of the one caption of a list, and ends a command that has no list.
+  // An error belongs to one caption of a list, and ends a command that has no list.
   template <class Read>
   void add(const std::string& name, const std::string& where, const Read& read) {
     NamedCaption caption{.name = name, .where = where};

@@ -1,4 +1,4 @@
-// --caption and --prompt: the words of the user, and the captions that they stand for.
+// --caption and --prompt: the user's words, and the captions they become.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -44,7 +44,7 @@ using CaptionOfText = std::function<std::string(const std::string&)>;
 Captions read_captions(const CaptionWords& words,
                        const CaptionOfText& caption_of_text = wrap_plain_text);
 
-// Captions that stand and fall together. Throws Error for one that cannot be read.
+// Captions that succeed or fail together. Throws Error for one that cannot be read.
 std::vector<CaptionText> texts_of(const Captions& captions);
 
 // "2/8 poster: ", for the progress of a list; empty for a single caption.

@@ -11,7 +11,7 @@ namespace octet::cli {
 // A flag, an option with a value, or a positional argument.
 struct Argument {
   std::vector<std::string> names;  // "-o", "--out"; the one name of a positional argument
-  std::string value;               // "FILE", "int8|float"; empty: takes none
+  std::string value;               // "FILE", "int8|float"; empty: takes no value
   std::string help, default_value, group;
   bool is_positional = false, is_required = false, repeats = false;
 

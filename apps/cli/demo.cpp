@@ -26,7 +26,7 @@ struct DemoArguments {
   int steps = 0;
   std::string out = "demo.png";
   SeedArgument seed{.seed = kDemoSeed};
-  ModelOptions memory;  // no more of a model than this is asked for
+  ModelOptions memory;  // all that is asked of a model
 };
 
 NamedCaption only_caption(const CaptionWords& words) {

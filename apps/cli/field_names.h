@@ -8,7 +8,7 @@
 
 namespace octet::cli {
 
-// The sentence with flags, of this command where it has them, in place of the fields; with the
+// The sentence with flags, of this command if it has them, instead of the fields; with the
 // fields where no command is known yet.
 std::string with_flags(const Sentence& sentence, const CLI::App* command);
 

@@ -158,7 +158,7 @@ std::vector<RenderedCaption> render_list(const CommonFlags& flags, const Generat
   return results;
 }
 
-// Warns of pictures that look like none; other programs hand these out as a success.
+// Warns about pictures that look like failures; other programs report these as a success.
 void warn_of_looks(const CommonFlags& flags, const RenderedCaption& result) {
   for (size_t i = 0; i < result.looks.size(); ++i) {
     if (result.looks[i] == PictureLook::ordinary) continue;

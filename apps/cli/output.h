@@ -18,7 +18,7 @@
 namespace octet::cli {
 
 // A progress bar of the command's work, or nothing for --quiet. It begins with the first report, so
-// that a device that is absent gives its sentence alone.
+// that a missing device gives only its sentence.
 class ProgressReports {
  public:
   ProgressReports(const CommonFlags& flags, std::string title, std::string unit);

@@ -27,7 +27,7 @@ class PicturePaths {
     std::string flag;                   // that the pattern is from
   };
 
-  // Wrong usage are a placeholder that is none, and two pictures of the same name.
+  // An unknown placeholder, and two pictures of the same name, are wrong usage.
   PicturePaths(const std::string& pattern, const Pictures& pictures);
 
   const std::string& of(size_t caption, int image) const {

@@ -35,7 +35,7 @@ int64_t now() {
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-// write() alone is allowed in a handler. The line is lost where standard error is closed.
+// Only write() is allowed in a handler. The line is lost if standard error is closed.
 void say(const char* line) {
   const ssize_t written = ::write(STDERR_FILENO, line, std::strlen(line));
   static_cast<void>(written);

@@ -42,7 +42,7 @@ bool is(std::string_view word, Role role);
 
 std::optional<size_t> number_of(std::string_view word);
 std::optional<Size> size_of(std::string_view word);
-// How what follows lies to what stands before: "above" puts it below.
+// Where what follows lies relative to what precedes: "above" puts it below.
 std::optional<Order> order_of(std::string_view word);
 Order opposite(Order order);
 

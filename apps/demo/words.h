@@ -41,7 +41,7 @@ struct Thing {
   double shape = 1;  // width by height
 };
 
-// What a phrase stands for.
+// What a phrase means.
 struct Meaning {
   enum class Kind { thing, colour, font, background };
   Kind kind = Kind::thing;

@@ -17,7 +17,7 @@ class CsvHeader {
   // "Duration" finds "Duration", "Duration (ns)", "Duration(us)" and "Duration:dur_ns".
   size_t column(std::string_view name) const;
   bool has(std::string_view name) const { return column(name) != kNoColumn; }
-  // What stands in parentheses behind a column's name.
+  // What is in parentheses after a column's name.
   std::string_view unit(size_t column) const;
   size_t size() const { return cells_.size(); }
   const std::vector<std::string>& cells() const { return cells_; }
@@ -29,7 +29,7 @@ class CsvHeader {
 // Of a row; empty where there is no such column, or the row is shorter.
 std::string_view cell_of(const std::vector<std::string>& row, size_t column);
 
-// Microseconds in one "ns", "nsecond", "usecond", "ms", "s", ...; 0 for what is no unit of time.
+// Microseconds in one "ns", "nsecond", "usecond", "ms", "s", ...; 0 for other units.
 double us_per(std::string_view unit);
 
 // A number of a table that is at least 0, finite and below 1e18; else 0.

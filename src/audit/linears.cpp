@@ -151,7 +151,7 @@ void LinearFinder::multiply_floating(LinearCall& call, int64_t batch) {
     const WaitingWeight& widened = waiting_[*waiting];
     const ScalarType named = list_.works()[widened.work].type;
     call.stored = named != ScalarType::unknown ? named : widened.conversion.code;
-    // Bytes that stand for more than one weight each hold four bits.
+    // Bytes with more than one weight each have four bits per weight.
     const bool packed = call.stored == ScalarType::uint8 && widened.conversion.codes > 0 &&
                         widened.conversion.codes * 3 / 2 < call.n * call.k;
     const bool four_bit = packed || (unpacked_before_ && call.stored != ScalarType::fp8);

@@ -138,7 +138,7 @@ class NcuReader {
   void add_row(const std::vector<std::string>& row) {
     const std::string_view name = cell_of(row, name_);
     if (name.empty()) {
-      // Units of the raw page stand in a row of their own.
+      // Units of the raw page are in a row of their own.
       if (metric_ == CsvHeader::kNoColumn) units_ = row;
       return;
     }
@@ -192,7 +192,7 @@ class NcuReader {
   NcuKernel open_;
   std::string device_;
   double now_us_ = 0;
-  bool has_order_ = true;  // unless a row stands for several launches
+  bool has_order_ = true;  // unless a row sums up several launches
   size_t id_ = 0, process_ = 0, name_ = 0, block_ = 0, grid_ = 0, calls_ = 0;
   size_t metric_ = 0, unit_ = 0, value_ = 0, device_name_ = CsvHeader::kNoColumn;
 };

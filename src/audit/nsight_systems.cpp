@@ -21,7 +21,7 @@ NsysTable table_of(const CsvHeader& header) {
   const bool is_launch_trace = header.has("Kernel Start") && header.has("Kernel Dur");
   if (is_trace || is_launch_trace) return NsysTable::trace;
   if (!header.has("Total Time")) return NsysTable::other;
-  // Calls of the host are counted as "Num Calls", ranges of NVTX have a "Range" in place of a name.
+  // Calls of the host are counted as "Num Calls", ranges of NVTX have a "Range" instead of a name.
   if (header.has("Instances") && (header.has("Name") || header.has("Category"))) {
     return NsysTable::kernel_sums;
   }

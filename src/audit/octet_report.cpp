@@ -54,7 +54,7 @@ void for_rows(const json& object, const char* key, const Visit& visit) {
   }
 }
 
-// The classes of ops beside linears, which `kernels` has with their names.
+// The classes of ops other than linears, which `kernels` has with their names.
 std::optional<WorkClass> work_of_op(std::string_view op) {
   if (op == "attention") return WorkClass::attention;
   if (op == "norm") return WorkClass::norm;

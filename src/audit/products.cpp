@@ -121,7 +121,7 @@ std::optional<Conversion> conversion_of(std::string_view op, const Signature& si
     }
   }
   if (codes == nullptr) return std::nullopt;
-  // Packed codes are fewer than the numbers they stand for, eight to a word at most.
+  // There are fewer packed codes than numbers, at most eight to a word.
   if (elements_of(*codes) * 8 < most) return std::nullopt;
   for (const Operand& operand : signature) {
     if (elements_of(operand) * 8 >= most) last_large = &operand;

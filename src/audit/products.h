@@ -23,7 +23,7 @@ std::optional<Product> product_of(std::string_view op, const Signature& signatur
 // What the types of both operands say of a product; none where they differ, or do not tell.
 std::optional<WorkClass> gemm_of_types(ScalarType a, ScalarType weight);
 
-// Elements; 0 for what is no tensor, or has absurdly many.
+// Elements; 0 if it is not a tensor, or has absurdly many.
 int64_t elements_of(const Operand& operand);
 
 constexpr bool is_code(ScalarType type) {

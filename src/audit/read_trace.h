@@ -19,7 +19,7 @@ namespace octet::audit {
 Trace read_trace(const std::string& path,
                  const std::function<void(uint64_t, uint64_t)>& progress = {});
 
-// read_trace() of bytes: every format but SQLite, which is no stream.
+// read_trace() for bytes: every format except SQLite, which is not a stream.
 Trace read_stream(ByteStream& bytes);
 
 // Of PyTorch's profiler: JSON in the form of chrome://tracing, of any size; an object with

@@ -12,7 +12,7 @@ namespace octet::audit {
 namespace {
 
 constexpr size_t kMaxLogFindings = 200;
-constexpr size_t kMaxMatchedLine = 4096;  // what tells something stands in the front of a line
+constexpr size_t kMaxMatchedLine = 4096;  // what matters is at the beginning of a line
 constexpr size_t kMaxShownLine = 240;
 
 // Without the codes that colour a terminal: ESC [ ... letter.

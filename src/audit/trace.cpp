@@ -89,7 +89,7 @@ ScalarType scalar_type_of(std::string_view text) {
   for (const auto& [spelling, type] : kExactTypes) {
     if (text == spelling) return type;
   }
-  // What is longer is no name of a type.
+  // Longer texts are not names of types.
   if (text.size() > 64) return ScalarType::other;
   std::string lower(text);
   for (char& byte : lower) {

@@ -70,7 +70,7 @@ struct Operand {
   bool operator==(const Operand&) const = default;
 };
 
-// The operands of an op as the profiler wrote them. An argument that is no tensor has no dims.
+// The operands of an op as the profiler wrote them. An argument that is not a tensor has no dims.
 using Signature = std::vector<Operand>;
 
 // What the host called: an op of PyTorch, or a range that somebody named (a layer).

@@ -10,9 +10,9 @@
 namespace octet::audit {
 namespace {
 
-// Who walks from an op up to its callers shall not walk for ever in a file that was made for it.
+// Walking from an op up to its callers must end, even in a maliciously made file.
 constexpr size_t kMaxNesting = 500;
-// What a string and its place in a hash table take beside its text, roughly.
+// Roughly what a string and its place in a hash table take besides its text.
 constexpr size_t kEntryBytes = 120;
 
 double end_of(const Op& op) { return op.start_us + static_cast<double>(op.us); }

@@ -6,11 +6,11 @@
 namespace octet::audit {
 namespace {
 
-// Conversions that no product has asked for yet. Of more, the older half is forgotten: a model that
+// Conversions that no product has used yet. Of more, the older half is forgotten: a model that
 // is dequantized as a whole before it runs has some hundred.
 constexpr ptrdiff_t kMaxWaiting = 1024;
 
-// Whether so many bytes hold so many weights in one of the known ways: two or four to a byte, or
+// Whether that many bytes hold that many weights in a known way: two or four to a byte, or
 // blocks of GGUF, whose scales lie between the codes.
 bool is_packed(int64_t bytes, int64_t weights) {
   struct Block {
@@ -75,7 +75,7 @@ std::optional<size_t> WaitingWeights::find(int64_t m, int64_t n, int64_t k, int6
     }
     if (is_picture(conversion)) continue;
     const int64_t codes = conversion.codes;
-    // Bytes that are what the product multiplies.
+    // Bytes that the product multiplies.
     if (conversion.code == ScalarType::uint8 && codes == m * k) continue;
     if (batch > 1) {
       if (codes == batch * weights) return i;

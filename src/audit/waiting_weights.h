@@ -33,7 +33,7 @@ class WaitingWeights {
   // one weight do; 0: none do.
   size_t find_pieces(int64_t weights, size_t products) const;
 
-  // The latest since the last product with so many elements; null: none.
+  // The latest since the last product with this many elements; null: none.
   WaitingWeight* latest(int64_t elements, size_t products);
   // The latest of all, or null.
   WaitingWeight* last() { return weights_.empty() ? nullptr : &weights_.back(); }

@@ -1,4 +1,4 @@
-// THE interface: what a device can do. `ref` is its meaning in plain loops; `cpu` and `cuda` give
+// THE interface: what a device can do. `ref` defines it in plain loops; `cpu` and `cuda` give
 // the same results faster.
 //
 // Rules: outputs are views that the caller allocated and that overlap no input (ops that change a
@@ -64,8 +64,8 @@ class Backend {
   // For weights that stay with the host and come to the device while it computes. Host memory that
   // the device copies from at full speed:
   virtual Buffer allocate_pinned(size_t bytes) = 0;
-  // Begins a copy from such memory, which is not to change until it is done. It starts after the
-  // ops called before, so `device` may be what they use, and runs beside those that follow,
+  // Begins a copy from such memory, which must not change until it is done. It starts after the
+  // ops called before, so they may use `device`, and runs during those that follow,
   virtual Transfer prefetch(std::byte* device, const std::byte* pinned, size_t bytes) = 0;
   // which find the bytes after this. The device waits, the host does not.
   virtual void wait(const Transfer& transfer) = 0;
@@ -93,12 +93,12 @@ class Backend {
   void convert(const ConstTensorView& x, const TensorView& out,
                const ConstTensorView& row_scale = {});
 
-  // What a packed weight takes of this backend's memory: codes, with the padding of its layout, and
+  // What a packed weight takes in this backend's memory: codes, with the padding of its layout, and
   // scales.
   virtual size_t packed_weight_bytes(int64_t n, int64_t k) const = 0;
   // Arranges a weight for this backend's kernels, once, at load: begin_pack(), then pack_rows() for
   // all of its rows, each once and in any order. `bias` F32 [n] or no data, and the transform's
-  // vector are in host memory, and are copied. A gate_up weight takes part in swiglu alone, and has
+  // vector are in host memory, and are copied. A gate_up weight is for swiglu only, and has
   // no bias.
   QWeight begin_pack(int64_t n, int64_t k, const ConstTensorView& bias,
                      const ActivationTransform& transform, RowOrder order = RowOrder::plain);
@@ -117,7 +117,7 @@ class Backend {
   // See gemm.h. Returns the name of the kernel that ran, which stays; nothing if there was nothing
   // to do.
   std::string_view gemm(const GemmArgs& args, Fusion fusion);
-  // Why gemm() does not run on an instruction that multiplies int8; empty where it does.
+  // Why gemm() does not use an instruction that multiplies int8; empty if it does.
   virtual Sentence why_not_native_int8() const { return ""; }
 
   // For tuners and benchmarks, see gemm_tuning.h.
@@ -189,12 +189,12 @@ class Backend {
 
   // Work that is to run several times, on the same views: a forward pass whose weights are there.
   // It releases what it allocates, and does the same each time. The first run calls it; later ones
-  // take no memory, and a GPU is told in one call to do again what it did. Observers see the runs
+  // take no memory, and a GPU repeats everything in one call. Observers see the runs
   // that call it: on a GPU, the first. The backend outlives the recording.
   std::unique_ptr<Recording> record(std::function<void()> work) {
     return do_record(std::move(work));
   }
-  // How often the host waited for the device so far, but for times that were asked for.
+  // How often the host has waited for the device so far, except to read times.
   virtual int64_t waits() const { return 0; }
 
   // Bytes of its own memory that can still be taken; nothing where that is the host's.
@@ -231,7 +231,7 @@ class Backend {
   virtual QWeight do_borrow(const PlainWeight& weight);  // here: packs what is in host memory
   // See Visit; null at its end.
   virtual void do_visit(Caller*) {}
-  // What a problem needs once, such as choosing its kernel by measuring: no part of its time.
+  // What a problem needs once, such as choosing its kernel by measuring; not part of its time.
   virtual void do_prepare_gemm(const GemmProblem&) {}
   // Returns the name of the kernel that ran.
   virtual std::string_view do_gemm(const GemmProblem& problem, const GemmArgs& args) = 0;

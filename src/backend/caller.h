@@ -1,4 +1,4 @@
-// Work that is done on the stream, and in the memory, of whoever asks for it: a framework that has
+// Work on the stream, and in the memory, of whoever asks for it: a framework that has
 // its own.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace octet {
 class Backend;
 
 // Memory is taken from a block that was given beforehand, as long as it lasts, and is never given
-// back: it stays until the work that used it is done, which is the caller's business.
+// back: the caller keeps it until the work that used it is done.
 struct Caller {
   static constexpr size_t kAlignment = 256;
 
@@ -44,7 +44,7 @@ struct Caller {
   }
 };
 
-// Until its end, the ops of a backend work for this caller. Backends of the host take no notice:
+// During its life, the ops of a backend work for this caller. Backends of the host ignore it:
 // they have neither streams nor a memory of their own.
 class Visit {
  public:

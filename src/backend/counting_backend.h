@@ -13,10 +13,10 @@ class CountingBackend final : public HostBackend {
  public:
   CountingBackend() : HostBackend(1) {}
   std::string name() const override { return "counting"; }
-  std::string description() const override { return "memory that is counted alone"; }
+  std::string description() const override { return "memory that is only counted"; }
   int threads() const override { return 1; }
   void copy_to_device(std::byte*, const std::byte*, size_t) override {}
-  // Zeros: numbers that whoever reads them takes.
+  // Zeros: numbers that any reader accepts.
   void copy_to_host(std::byte* host, const std::byte*, size_t bytes) override {
     if (bytes > 0) std::memset(host, 0, bytes);
   }

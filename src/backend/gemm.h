@@ -6,7 +6,7 @@
 //   y = silu(y[gate]) * y[up]                          when the fusion is swiglu: half the columns
 //   out = y rounded once to the output type            f32, bf16, f16
 // An i32 output is the accumulator itself, without any epilogue. No step is contracted to an fma,
-// hence every backend gives the same bits. (A NaN is a NaN: its payload is not part of the bits.)
+// so every backend gives the same bits. (A NaN is a NaN: its payload is not part of the bits.)
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What only tuners and benchmarks ask of a backend: which kernel its GEMM takes, how long work
+// What only tuners and benchmarks ask a backend: which kernel its GEMM uses, how long work
 // takes on the device, how fast a GEMM could be, and what the device draws.
 #pragma once
 
@@ -31,7 +31,7 @@ struct GemmPlan {
 // Names in GemmPlan::reference_us.
 inline constexpr const char* kUnquantized = "unquantized";  // the same product in bf16
 inline constexpr const char* kQuantize = "quantize";        // quantizing its activations
-// Whole linears as `octet map` measured them, one beside the other: all that a product takes, the
+// Whole linears as `octet map` measured them, side by side: everything that a product takes, the
 // quantization of its activations included.
 inline constexpr const char* kInt8Linear = "int8 linear";
 inline constexpr const char* kBf16Linear = "bf16 linear";
@@ -39,14 +39,14 @@ inline constexpr const char* kFp8Linear = "fp8 linear";
 inline constexpr const char* kNf4Linear = "nf4 linear";
 inline constexpr const char* kFakeLinear = "fake int8 linear";
 
-// Another implementation of the GEMM without a fusion, only to be compared with. It takes the
+// Another implementation of the GEMM without a fusion, only for comparisons. It takes the
 // weight in plain rows, I8 [n, k] with its scales, in the backend's memory.
 struct GemmPeer {
   std::string name;
   std::function<void(const QTensor& a, const QTensor& w, const TensorView& out)> run;
 };
 
-// A linear in a way that the backend has no op for, only to be compared with. It holds its weight
+// A linear for which the backend has no op, only for comparisons. It keeps its weight
 // in a form of its own.
 struct LinearPeer {
   std::string name;  // "fp8", "nf4"
@@ -58,7 +58,7 @@ struct LinearPeer {
   std::function<void(const ConstTensorView& x, const TensorView& out)> run;
 };
 
-// Handed out by Backend::tuning(), and used by the backend's thread alone, as the backend is.
+// Returned by Backend::tuning(), and used only by the backend's thread, like the backend.
 class GemmTuning {
  public:
   virtual ~GemmTuning() = default;
@@ -71,8 +71,8 @@ class GemmTuning {
   // What else the device offers for the same GEMM.
   virtual std::vector<GemmPeer> gemm_peers() { return {}; }
   // What it offers for a linear with this weight, BF16 [n, k] in the backend's memory, which is
-  // read now and not kept; for up to `rows` activations at a time. Ways that this device or this
-  // shape has not are missing.
+  // read now and not kept; for up to `rows` activations at a time. Peers that this device or this
+  // shape does not support are left out.
   virtual std::vector<LinearPeer> linear_peers(const ConstTensorView& /*weight*/,
                                                int64_t /*rows*/) {
     return {};
@@ -88,7 +88,7 @@ class GemmTuning {
   virtual bool is_faster_in_bf16(int64_t /*m*/, int64_t /*n*/, int64_t /*k*/) { return false; }
 
   // Integer operations per second that the multiply instruction of gemm() reaches when it works on
-  // registers alone, at this moment: the ceiling of any gemm here. Takes a few milliseconds, so it
+  // registers only, at this moment: the ceiling of any gemm here. Takes a few milliseconds, so it
   // can be asked again and again between measurements while clocks and neighbours change. 0 where
   // it means nothing (ref).
   virtual double int8_ceiling() = 0;
@@ -96,7 +96,7 @@ class GemmTuning {
   // it is not known.
   virtual double bf16_ceiling() { return 0; }
 
-  // What the device draws; null where nobody can be asked. Throws Error where somebody should
+  // What the device draws; null if it cannot be asked. Throws Error if something should
   // answer, with the reason why not.
   virtual std::unique_ptr<PowerGauge> power_gauge() { return nullptr; }
 

@@ -7,7 +7,7 @@
 
 namespace octet {
 
-// Watches the backend until its own end, in place of any other observer.
+// Watches the backend during its life, instead of any other observer.
 class KernelWatch final : public OpObserver {
  public:
   explicit KernelWatch(Backend& backend) : backend_(backend) { backend_.set_op_observer(this); }

@@ -1,4 +1,4 @@
-// What a loader asks of a backend: bytes from the host, conversions, packed weights.
+// What a loader needs from a backend: bytes from the host, conversions, packed weights.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -168,7 +168,7 @@ QWeight Backend::do_borrow(const PlainWeight& weight) {
     return TensorView(reinterpret_cast<std::byte*>(values.data()), DType::f32,
                       {static_cast<int64_t>(values.size())});
   };
-  // A QTensor serves outputs, too, and is hence never const; these are only read.
+  // A QTensor is used for outputs, too, and so is never const; these are only read.
   const TensorView codes = TensorView::rows(const_cast<std::byte*>(weight.codes.data), DType::i8, n,
                                             weight.codes.shape[1], weight.codes.row_stride());
   return pack({codes, view(scales)}, bias.empty() ? ConstTensorView() : ConstTensorView(view(bias)),

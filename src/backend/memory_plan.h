@@ -13,7 +13,7 @@ class MemoryPlan {
  public:
   struct Place {
     size_t offset = 0;
-    size_t bytes = 0;  // that were asked for
+    size_t bytes = 0;  // as requested
   };
 
   // The next allocation: the lowest place that is free meanwhile. Returns its number.

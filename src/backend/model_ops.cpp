@@ -289,7 +289,7 @@ void Backend::conv2d(const ConvArgs& args) {
   check(args.kernel == 1 || args.kernel == 3, "conv2d: the kernel is {0} x {0}, expected 1 or 3",
         args.kernel);
   check(!args.doubled || (args.kernel == 3 && args.height % 2 == 0 && args.width % 2 == 0),
-        "conv2d: x is to be doubled to {} x {} pixels for a kernel of {}, expected even sides and "
+        "conv2d: x would be doubled to {} x {} pixels for a kernel of {}, expected even sides and "
         "a kernel of 3",
         args.height, args.width, args.kernel);
   const int64_t height = args.doubled ? args.height / 2 : args.height,

@@ -9,7 +9,7 @@ namespace octet {
 struct AttentionArgs;
 struct GemmProblem;
 
-// What an op has to do, however it does it: what its time is held against.
+// What an op has to do, however it does it: its time is compared with this.
 struct OpWork {
   double operations = 0;  // multiplications and additions of gemm, matmul, attention, convolution
   double int8_operations = 0;  // of these, products of INT8 codes and their sums
@@ -35,12 +35,12 @@ struct OpRecord {
   const AttentionArgs* attention = nullptr;
 };
 
-// Told around each op: what profiles and kernel reports are made of.
+// Called around each op: profiles and kernel reports are made from it.
 class OpObserver {
  public:
   virtual ~OpObserver() = default;
   virtual void before(std::string_view op) = 0;
-  virtual void after(const OpRecord& record) = 0;  // not told when the op threw
+  virtual void after(const OpRecord& record) = 0;  // not called if the op threw
 };
 
 // One op as its observer sees it; the observer may be null.

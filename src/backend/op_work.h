@@ -1,5 +1,5 @@
 // How many bytes an op has to move: its matrices, each once. Vectors of a row's length are next to
-// nothing beside them, and are left out.
+// nothing compared with them, and are left out.
 #pragma once
 
 #include <initializer_list>
@@ -29,7 +29,7 @@ class Moved {
   double bytes_;
 };
 
-// Work without a product. A matrix that is changed in place is read and written: it stands twice.
+// Work without a product. A matrix that is changed in place is read and written: it counts twice.
 inline OpWork moving(std::initializer_list<Moved> matrices) {
   OpWork work;
   for (const Moved& matrix : matrices) work.bytes += matrix.bytes();

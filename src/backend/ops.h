@@ -1,4 +1,4 @@
-// Arguments of the ops that stand between a model's linears.
+// Arguments of the ops between a model's linears.
 //
 // Matrices are [rows, channels], F32 or BF16 and all of one type within a call; images are matrices
 // too, one row per pixel, top left first. Vectors that come from a checkpoint (weights and biases
@@ -96,8 +96,8 @@ struct ConvArgs {
   TensorView out;          // [height * width, out channels]
   int64_t height = 0, width = 0;
   int64_t kernel = 0;  // 1 or 3
-  // Each pixel of x stands for two by two: x is the image at half the height and width. With a
-  // kernel of 3 alone.
+  // Each pixel of x becomes two by two: x is the image at half the height and width. Only with a
+  // kernel of 3.
   bool doubled = false;
 
   // The row of x with a pixel of the image.
@@ -109,7 +109,7 @@ struct ConvArgs {
 };
 
 // y = (x - mean) / sqrt(var + eps) * weight + bias, with mean and var over all rows and over the
-// channels of a group; then SiLU when asked for. The output may be x itself.
+// channels of a group; then SiLU if requested. The output may be x itself.
 struct GroupNorm {
   int64_t groups = 0;
   float eps = 0;

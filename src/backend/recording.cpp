@@ -75,7 +75,7 @@ void Recording::call() {
   try {
     work_();
   } catch (...) {
-    if (!is_planned()) memory_ = std::make_shared<WorkMemory>();  // half a plan is none
+    if (!is_planned()) memory_ = std::make_shared<WorkMemory>();  // half a plan is useless
     throw;
   }
   memory->end();

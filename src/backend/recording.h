@@ -49,13 +49,13 @@ class Recording {
   // The same work again. Throws Error when the work keeps memory that it allocated, or allocates
   // otherwise than before.
   virtual void run() { call(); }
-  // Kernels and copies that a run launches, where it calls the work no more; else 0.
+  // Kernels and copies that a run launches once it no longer calls the work; otherwise 0.
   virtual int64_t launches() const { return 0; }
 
  protected:
   // The work itself, with its memory.
   void call();
-  // The same without anybody who watches.
+  // The same without an observer.
   void call_unwatched();
   bool is_planned() const { return memory_->is_planned(); }
   // Takes what was planned, so that call() takes nothing. False when there is too little memory for

@@ -14,7 +14,7 @@ using Fill = std::function<void(std::byte* into, size_t first, size_t count)>;
 // is still in a core's cache when a second pass looks at it.
 inline constexpr size_t kUploadPiece = size_t{1} << 20;
 
-// Bytes that each call is asked for, but for the last one.
+// Bytes that each call is asked for, except the last one.
 constexpr size_t upload_piece(size_t granule) {
   return granule >= kUploadPiece ? granule : kUploadPiece / granule * granule;
 }

@@ -64,17 +64,17 @@ class Calibration {
                       (state_.captions < job_.captions() || state_.steps == 0);
     check(fits,
           "{}: says {} captions and {} steps, expected {} captions of {} steps; remove the "
-          "file to begin anew",
+          "file to start again",
           path, state_.captions, state_.steps, job_.captions(), job_.schedule.steps());
     check(state_.latent.empty() || state_.latent.size() == job_.elements(),
-          "{}: its latent has {} numbers, expected {}; remove the file to begin anew", path,
+          "{}: its latent has {} numbers, expected {}; remove the file to start again", path,
           state_.latent.size(), job_.elements());
     for (const auto& [name, inputs] : state_.statistics) {
       const auto found = widths_.find(name);
       check(found != widths_.end() && found->second == inputs.k &&
                 inputs.row_count() <= request_.rows,
             "{}: has inputs of {}, {} rows of {}, that are not the model's; remove the file to "
-            "begin anew",
+            "start again",
             path, in_quotes(name), inputs.row_count(), inputs.k);
     }
     if (state_.captions == job_.captions()) check_complete();
@@ -85,7 +85,7 @@ class Calibration {
       check(
           state_.statistics.contains(name), "calibration: there are no inputs of the linear {}{}",
           name,
-          request_.state_path.empty() ? "" : "; remove " + request_.state_path + " to begin anew");
+          request_.state_path.empty() ? "" : "; remove " + request_.state_path + " to start again");
     }
   }
 
@@ -134,7 +134,7 @@ class Calibration {
     return features;
   }
 
-  // The networks, once: what stands before their blocks, and those that stay.
+  // The networks, once: what precedes their blocks, and those that stay.
   void load() {
     if (!stores_.empty()) return;
     int64_t done = 0, in_all = 0;

@@ -26,7 +26,7 @@ std::vector<std::string> read_captions(const models::Family& family,
 
 struct CalibrateRequest {
   const models::Family* family = nullptr;
-  // With the first network alone, nothing is guided, and nothing gathered of another.
+  // With only the first network, nothing is guided, and nothing is recorded of another.
   models::ModelFiles files;
   std::vector<std::string> captions;  // as the tokenizer is to get them: see read_captions()
   PictureSize size;

@@ -21,7 +21,7 @@ constexpr int64_t kMostRows = 65536;
 // Name and identity of each file of a part.
 nlohmann::json files_of(const std::string& path) {
   std::vector<fs::path> files;
-  // An index names files beside it.
+  // An index names files next to it.
   const fs::path folder = path.ends_with(".json") ? fs::path(path).parent_path() : fs::path(path);
   std::error_code error;
   if (fs::is_directory(folder, error)) {

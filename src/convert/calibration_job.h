@@ -34,7 +34,7 @@ struct CalibrationJob {
   int64_t runs(size_t network, int steps) const {
     return models::runs_of_network(branches(), network, schedule, steps);
   }
-  // What stands before the names of its linears in the statistics, with a dot.
+  // The prefix of the names of its linears in the statistics, with a dot.
   std::string name_of_network(size_t network) const {
     return std::string(request.family->networks[network].name);
   }

@@ -23,13 +23,13 @@ using Metadata = std::map<std::string, std::string>;
 
 int64_t count_in(const Metadata& metadata, const char* key, const std::string& path) {
   const auto entry = metadata.find(key);
-  check(entry != metadata.end(), "{}: its metadata has no {}; remove the file to begin anew", path,
+  check(entry != metadata.end(), "{}: its metadata has no {}; remove the file to start again", path,
         key);
   const std::string& text = entry->second;
   int64_t count = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
   check(error == std::errc() && end == text.data() + text.size() && count >= 0,
-        "{}: its metadata says {} for {}, expected a count; remove the file to begin anew", path,
+        "{}: its metadata says {} for {}, expected a count; remove the file to start again", path,
         in_quotes(text), key);
   return count;
 }
@@ -38,7 +38,7 @@ Metadata metadata_of(const std::string& path) {
   try {
     return SafetensorsFile(path).metadata();
   } catch (const Error& error) {
-    fail("{}; expected the state of a calibration, remove the file to begin anew",
+    fail("{}; expected the state of a calibration, remove the file to start again",
          error.sentence());
   }
 }
@@ -101,7 +101,7 @@ CalibrationState read_state(const std::string& path, const std::string& job) {
     state.latent = std::move(latent.mapped().rows);
   }
   check(state.latent.empty() == (state.steps == 0),
-        "{}: has {} latent after {} steps; remove the file to begin anew", path,
+        "{}: has {} latent after {} steps; remove the file to start again", path,
         state.latent.empty() ? "no" : "a", state.steps);
   return state;
 }

@@ -18,7 +18,7 @@ template <class Use>
 void read_text(const std::string& path, const Use& use) {
   MappedFile(path).read([&](std::span<const std::byte> bytes) {
     use(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-    return true;  // what read() returns is of no use here
+    return true;  // what read() returns is not needed here
   });
 }
 

@@ -1,7 +1,7 @@
 // What a calibration keeps of the inputs of linears: the largest magnitude of every channel, of all
 // rows, and some rows, spread evenly over the turns that the networks run.
 //
-// Nothing is drawn by chance: which rows are kept is a function of the turn alone, so that a
+// Nothing is random: which rows are kept depends only on the turn, so that a
 // calibration that was interrupted goes on as if it had not been.
 #pragma once
 
@@ -18,14 +18,14 @@ namespace octet::convert {
 
 // One run of a network, in which each of its linears is seen once.
 struct RecorderTurn {
-  std::string network;                    // stands before the names of its linears, with a dot
+  std::string network;                    // prefix of the names of its linears, with a dot
   int64_t index = 0, count = 1;           // of all turns in which these linears are seen
   int64_t text_rows = 0, image_rows = 0;  // tokens: linears see both in this order, or other rows
 };
 
 // The rows, in ascending order, that are kept of `rows` at this turn so that all turns give
 // `wanted`, or as many as there are. Of a sequence with text an eighth at least is text's: it is
-// short beside the image, and its channels reach further.
+// short compared with the image, and its channels reach further.
 std::vector<int64_t> kept_rows(const RecorderTurn& turn, int64_t rows, int64_t wanted);
 
 class InputRecorder : public nn::InputTap {

@@ -1,4 +1,4 @@
-// Errors that were measured, kept beside the output until it is complete: measuring takes longer
+// Measured errors, kept next to the output until it is complete: measuring takes longer
 // than writing.
 #pragma once
 

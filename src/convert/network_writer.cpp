@@ -164,7 +164,7 @@ void NetworkWriter::write(ResumableSafetensors& file, const PlannedVector& vecto
   const std::vector<float>* divisors = folds_ ? smoothing_.divisors(vector.name) : nullptr;
   const TensorInfo& info = source.check_vector(vector.name, vector.shape);
   std::vector<float> values(info.elements());
-  source.read_vector(vector.name, vector.shape, values.data());  // refuses what is no number
+  source.read_vector(vector.name, vector.shape, values.data());  // refuses NaNs and infinities
   const DType dtype = with_room(info.dtype);
   std::vector<std::byte> bytes(values.size() * static_cast<size_t>(bits_of(dtype) / 8));
   for (size_t j = 0; j < values.size(); ++j) {

@@ -86,7 +86,7 @@ class Writing {
         quant::text_of(options_.recipe), options_.clip,
         !weights::can_say(options_.dialect, Transform::smooth), fingerprint(options_.statistics));
     for (const Network& network : networks_) {
-      // The file says its configuration, which is no part of the weights' identity.
+      // The file has its configuration, which is not part of the weights' identity.
       text += network.plan.prefix() + network.plan.source().identity() +
               network.plan.config_text() + "\n";
     }

@@ -23,7 +23,7 @@ struct QuantizeOptions {
   Protection protection;
   bool clip = true;
   OutputDialect dialect = OutputDialect::comfyui;
-  bool measure = false;     // the errors of all large linears, also where nothing depends on them
+  bool measure = false;     // the errors of all large linears, even if nothing depends on them
   uint64_t max_memory = 0;  // bytes, 0: as much as is useful
   // By network and linear; without any, errors are measured on synthetic rows.
   quant::ActivationStatistics statistics;
@@ -40,7 +40,7 @@ void check_quantizable(const models::Family& family, const std::vector<NetworkFi
                        const QuantizeOptions& options, bool calibrates);
 
 // Writes one file with the given networks: one of them in the ComfyUI dialect. An empty `path`
-// measures alone. The report says nothing of the device, the recipe and the activations.
+// only measures. The report says nothing about the device, the recipe and the activations.
 QuantizeReport quantize(Backend& backend, const models::Family& family,
                         const std::vector<NetworkFiles>& networks, const std::string& path,
                         const QuantizeOptions& options, const OnQuantizeStep& on_step);

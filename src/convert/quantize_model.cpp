@@ -1,4 +1,4 @@
-// octet::quantize: finds the networks, calibrates where that is asked for, and writes the
+// octet::quantize: finds the networks, calibrates if requested, and writes the
 // files.
 #include <algorithm>
 #include <filesystem>
@@ -245,7 +245,7 @@ class Quantization {
     report_.verified = true;
   }
 
-  // What readers of the two dialects look for beside the weights.
+  // What readers of the two dialects look for besides the weights.
   void write_beside(const std::string& path, const std::vector<NetworkFiles>& networks,
                     const QuantizeReport& made) const {
     if (!into_folder()) return;

@@ -68,7 +68,7 @@ class NetworkPlan : public nn::WeightVisitor {
 quant::LinearInputs inputs_of(const NetworkPlan& plan, const QuantizeOptions& options,
                               const std::string& linear, int64_t k);
 
-// Factors of smoothing, made when they are asked for: they need a pass over the weights of a group.
+// Factors of smoothing, made on demand: they need a pass over the weights of a group.
 class Smoothing {
  public:
   // Factors are folded into others, as powers of two, in a dialect that cannot say them.

@@ -113,7 +113,7 @@ class Verification {
                            std::abs(expected[j]) <= 127 * scale / kDeepestClip;
       const bool lost = scale == 0 && code == 0 && error < kSmallest;
       check(error <= kStep * scale || clipped || lost,
-            "{}: row {} column {} is {} times {}, too far from {}; write the file anew",
+            "{}: row {} column {} is {} times {}, too far from {}; write the file again",
             module.name, row, j, code, scale, expected[j]);
     }
   }

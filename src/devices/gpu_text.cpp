@@ -5,7 +5,7 @@
 namespace octet {
 
 std::string gpu_kernel_text(int major, int minor, size_t wgmma_tiles, size_t mma_tiles) {
-  // wgmma is of sm_90a alone: neither older nor newer GPUs have it.
+  // Only sm_90a has wgmma: neither older nor newer GPUs do.
   const bool has_wgmma = major == 9 && minor == 0 && wgmma_tiles > 0;
   if (!has_wgmma) return fmt::format("mma.sync, the best of {} tiles for each shape", mma_tiles);
   return fmt::format("wgmma + TMA, and mma.sync; the best of {} tiles for each shape",

@@ -32,7 +32,7 @@ models::Model open_model(const models::Family& family, const ModelOptions& optio
   check_value(!options.require_int8 || options.linears == Linears::int8 ||
                   options.linears == Linears::automatic,
               "require_int8",
-              "`require_int8`: the networks' linears were asked for in {}; leave `linears` out",
+              "`require_int8`: the networks' linears were requested in {}; leave `linears` out",
               options.linears == Linears::fake ? "fake INT8" : "floating point");
   check_value(options.text_encoder_linears != Linears::automatic, "text_encoder_linears",
               "`text_encoder_linears`: auto is not available for a text encoder, expected INT8, "

@@ -74,7 +74,7 @@ ShardIndex parse_shard_index(const json& root, const std::string& path) {
     }
     check(is_plain_file_name(*name),
           "{}: tensor {}: its shard {} is not allowed; expected a plain file name that ends with "
-          "{} and lies beside the index",
+          "{} and is next to the index",
           path, Quoted{tensor}, Quoted{*name}, kFileSuffix);
     index.weight_map.emplace(tensor, *name);
   }

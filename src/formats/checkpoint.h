@@ -1,7 +1,7 @@
 // A checkpoint: one safetensors or GGUF file, or the shards that a `*.safetensors.index.json`
 // lists.
 //
-// An index is untrusted: it may only name plain files beside itself, and it must agree with what
+// An index is untrusted: it may only name plain files next to itself, and it must agree with what
 // the shards hold in both directions. Every shard is opened and validated at once; data is still
 // read on first use only.
 #pragma once

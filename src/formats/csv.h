@@ -1,5 +1,5 @@
-// Tables with commas as profilers print them: a row is a line, cells may stand in quotes, and lines
-// of other programs may stand before and between.
+// Tables with commas as profilers print them: a row is a line, cells may be quoted, and lines
+// of other programs may come before and between.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace octet {
 inline constexpr size_t kMaxCsvCells = 16384;
 std::vector<std::string> split_csv(std::string_view line);
 
-// "1,234.5" and "42"; NaN for what is no number.
+// "1,234.5" and "42"; NaN for anything else.
 double csv_number(std::string_view cell);
 
 }  // namespace octet

@@ -221,7 +221,7 @@ class GgufParser {
     fail("{}: the value of {} has the unknown type {}", path_, in_quotes(key), type);
   }
 
-  // The elements are passed over: vocabularies are of no use here.
+  // The elements are skipped: vocabularies are not needed here.
   std::string array_text(const std::string& key, int depth) {
     constexpr const char* kWhat = "key-value pairs";
     check(depth < kMaxArrayDepth, "{}: the value of {} has arrays nested more than {} deep", path_,

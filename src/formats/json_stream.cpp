@@ -104,7 +104,7 @@ bool JsonStream::refill() {
   return count > 0;
 }
 
-// The first byte that is no blank; it is still to be taken.
+// The first byte that is not blank; it is not consumed yet.
 char JsonStream::peek_byte() {
   while (true) {
     while (is_json_blank(*at_)) ++at_;
@@ -227,7 +227,7 @@ char JsonStream::take() {
   return *at_++;
 }
 
-// Four hexadecimal digits, or 0x110000, which is no character, when they are not there.
+// Four hexadecimal digits, or 0x110000, which is not a character, if they are missing.
 uint32_t JsonStream::hex_digits() {
   uint32_t value = 0;
   for (int i = 0; i < 4; ++i) {

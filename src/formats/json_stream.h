@@ -1,10 +1,10 @@
-// JSON that is too large to hold: values are asked for one after the other, and nothing is kept.
+// JSON that is too large for memory: values are read one after the other, and nothing is kept.
 //
 //   for (json.begin_object(); const auto key = json.next_key();) {
 //     if (*key == "ts") ts = json.number(); else json.skip();
 //   }
 //
-// Each value has to be read or skipped before the next key or element is asked for. What profilers
+// Each value has to be read or skipped before the next key or element. What profilers
 // have written although it is no JSON is read all the same: NaN, Infinity, control characters
 // inside of strings, backslashes of Windows paths. What is skipped is checked for its brackets and
 // quotes alone. Nothing is said about equal keys: the caller sees both.

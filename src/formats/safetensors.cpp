@@ -158,7 +158,7 @@ void check_cover(std::vector<TensorInfo>& tensors, uint64_t data_size, const std
         covered, data_size - covered);
 }
 
-// Files that are given in place of a checkpoint, told by how they begin.
+// Files that are given instead of a checkpoint, recognised by how they begin.
 struct Beginning {
   std::string_view bytes;
   std::string_view kind;

@@ -3,7 +3,7 @@
 // A file is an 8-byte little-endian header length, a JSON header and the data. The reader accepts
 // exactly the files in which every tensor's byte range matches its type and shape and the ranges
 // cover the data without gap, overlap or rest. So a range that the reader hands out is inside of
-// the mapping and belongs to one tensor alone.
+// the mapping and belongs to only one tensor.
 #pragma once
 
 #include <cstddef>

@@ -24,7 +24,7 @@ struct TensorDeclaration {
 std::vector<TensorInfo> lay_out_tensors(const std::string& path,
                                         const std::vector<TensorDeclaration>& tensors);
 
-// What stands before the data: the 8-byte length and the JSON text, padded to a multiple of 64.
+// What precedes the data: the 8-byte length and the JSON text, padded to a multiple of 64.
 std::string header_bytes(const std::string& path, const std::vector<TensorInfo>& layout,
                          const std::map<std::string, std::string>& metadata);
 

@@ -41,7 +41,7 @@ void set_safetensors_metadata(const std::string& path, const std::string& key,
       file.release(piece);
     }
   }
-  file.check_intact();  // zeros in place of what could not be read must not replace it
+  file.check_intact();  // zeros for bytes that could not be read must not replace it
   written.commit();
 }
 

@@ -5,7 +5,7 @@
 
 namespace octet {
 
-// Sets one entry of the metadata. The file is written anew beside itself, tensors as they are and
+// Sets one entry of the metadata. A new file is written next to it, tensors as they are and
 // in their order, and takes the place of the old one whole or not at all; that takes as much of the
 // disk for a while. Throws Error for a file of another format, and for a symbolic link: what it
 // leads to may belong to a cache whose files are named after their content.

@@ -1,6 +1,6 @@
 // Writing a safetensors file in one pass, so that a checkpoint larger than memory can be made.
 //
-// All tensors are declared first, because the header stands before the data; then the bytes of each
+// All tensors are declared first, because the header precedes the data; then the bytes of each
 // follow in the order of layout(). The file appears under its name with commit(), whole, or never.
 #pragma once
 

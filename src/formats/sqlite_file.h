@@ -32,7 +32,7 @@ class SqliteFile {
 
   class Row {
    public:
-    int64_t integer(int column) const;  // 0 for what is no number
+    int64_t integer(int column) const;  // 0 for anything but a number
     bool is_null(int column) const;
     std::string_view text(int column) const;  // valid for the call
 

@@ -1,4 +1,4 @@
-// Digests of files of tensors: of all bytes, and of the tensors alone.
+// Digests of files of tensors: of all bytes, and of only the tensors.
 #pragma once
 
 #include <string>

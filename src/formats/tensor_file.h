@@ -1,6 +1,6 @@
 // A file of named tensors, mapped, not loaded: what readers of the several formats have in common.
 // A header that was validated in full comes first; so a range that is handed out lies inside of the
-// mapping and belongs to one tensor alone.
+// mapping and belongs to only one tensor.
 #pragma once
 
 #include <cstddef>

@@ -29,7 +29,7 @@ bool is_utf8(std::string_view text);
 // The same, fast where all of it is ASCII.
 bool is_sound_utf8(std::string_view text);
 
-// The text with U+FFFD in place of each byte that is not UTF-8.
+// The text with U+FFFD instead of each byte that is not UTF-8.
 std::string with_replacements(std::string_view text);
 
 // At most `limit` bytes, without half a character at the end.

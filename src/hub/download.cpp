@@ -20,7 +20,7 @@ constexpr uint64_t kRangeBytes = 8 << 20;
 constexpr auto kBetweenSteps = std::chrono::milliseconds(100);
 constexpr auto kLockPatience = std::chrono::milliseconds(200);
 
-// The server sent the whole file where a range was asked for.
+// The server sent the whole file although a range was requested.
 struct RangesIgnored {};
 
 int64_t sum_of(const std::vector<Blob>& blobs) {

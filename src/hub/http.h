@@ -3,7 +3,7 @@
 // Redirects are followed here and not by libcurl, whose versions differ in what they call another
 // host: the token goes to the scheme, host and port that it was meant for and nowhere else. Only
 // http and https are spoken, and a redirect from https to http is refused. No sentence and no line
-// of the log shows a URL's name and password, or what stands behind its '?'.
+// of the log shows a URL's name and password, or what follows its '?'.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ struct HttpRequest {
   std::string url;
   std::string token;           // empty: none
   std::string user, password;  // for HTTP's Basic authentication; empty: none. A token goes first
-  std::string home;            // a URL; all of these go to its scheme, host and port alone
+  std::string home;            // a URL; all of these go only to its scheme, host and port
   bool head_only = false;      // HEAD; a redirect to another origin is then the answer
   long most_seconds = 0;       // for the whole answer; 0: as long as it takes
   struct Bytes {
@@ -99,7 +99,7 @@ double backoff_seconds(int failures, double random_share);
 
 // Calls `attempt` until it returns. After a Transient it waits and calls again, at most `retries`
 // times in a row; `got_further`, where given, says that the failed attempt brought something, which
-// begins the count anew. A server that asks for a very long pause is an Error.
+// restarts the count. A server that asks for a very long pause is an Error.
 void try_until_done(const Patience& patience, const std::function<void()>& attempt,
                     const std::function<bool()>& got_further = {});
 
@@ -116,7 +116,7 @@ struct Address {
 };
 Address address_of(const std::string& url);
 
-// For a sentence: without a name, a password, and what stands behind '?'.
+// For a sentence: without a name, a password, and what follows '?'.
 std::string shown(const std::string& url);
 
 // Where a Location header of an answer from `url` leads; itself when it is none that can be

@@ -88,8 +88,8 @@ std::string_view without_user(std::string_view host) {
   return at == host.npos ? host : host.substr(at + 1);
 }
 
-// Of what is no address of a hub that is known: a password may have any character, '/' too, so
-// that nothing of such text can be shown. "owner/name@v1" is only a name that is none.
+// For what is not an address of a known hub: a password may have any character, even '/', so
+// that nothing of such text can be shown. "owner/name@v1" is merely an invalid name.
 bool may_have_password(std::string_view text) {
   const size_t at = text.find('@');
   return at != text.npos && (text.find(':') < text.rfind('@') || text.find('/', at) != text.npos);

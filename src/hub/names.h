@@ -22,7 +22,7 @@ struct RepoAddress {
 };
 
 // Addresses of huggingface.co and of `endpoint`, with or without https://. Error for those of other
-// hosts, of single files, and of what is not a model.
+// hosts, of single files, and of anything but a model.
 RepoAddress parse_repo_address(std::string_view text, std::string_view endpoint);
 
 // A branch, tag, commit or "refs/pr/1".

@@ -65,7 +65,7 @@ void PartialFile::close() {
   if (journal_ >= 0) ::close(std::exchange(journal_, -1));
 }
 
-// Everything must fit, or the work begins anew: an old or torn journal costs time, never bytes that
+// Everything must fit, or work starts again: an old or torn journal costs time, never bytes that
 // are wrong.
 bool PartialFile::take_up() {
   fd_ = ::open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);

@@ -13,7 +13,7 @@ namespace octet::hub {
 namespace {
 
 constexpr size_t kLongestToken = 4096;
-constexpr long kMostSeconds = 600;  // for what is no file: listings have some kilobytes
+constexpr long kMostSeconds = 600;  // for anything but files: listings have some kilobytes
 
 // "W/"abc"" and ""abc"" are abc.
 std::string plain_etag(std::string etag) {

@@ -16,7 +16,7 @@ namespace octet::hub {
 namespace {
 
 // For a sentence: without the name and password, which end with the last '@' before `limit`, and
-// without what stands behind '?', since signatures of a CDN are nobody's business.
+// without what follows '?', since signatures of a CDN are secret.
 std::string without_secrets(std::string url, size_t limit) {
   const size_t scheme = url.find("://");
   const size_t begin = scheme == url.npos ? 0 : scheme + 3;

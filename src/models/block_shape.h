@@ -22,7 +22,7 @@ BlockShape block_shape(const Family& family);
 int64_t image_tokens(const Family& family, int64_t pixels);  // of a square picture
 
 GemmShape shape_of(const nn::LinearSpec& spec, int64_t rows);
-// The smallest of a block at the usual size, without text: where one linear stands for all.
+// The smallest of a block at the usual size, without text: where one linear represents all.
 GemmShape usual_linear(const Family& family);
 
 }  // namespace octet::models

@@ -90,7 +90,7 @@ class ConfigFields {
   const nlohmann::json& object_;
 };
 
-// The config.json in the folder `path`, or beside the file `path`; empty when there is none.
+// The config.json in the folder `path`, or next to the file `path`; empty if there is none.
 inline std::string find_config(const std::string& path) {
   std::error_code ignored;
   const std::filesystem::path given(path);

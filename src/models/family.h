@@ -38,7 +38,7 @@ struct PartFiles {
 
   bool operator==(const PartFiles&) const = default;
 };
-// By the name of the part; a network that is not asked for is absent.
+// By the name of the part; a network that is not needed is absent.
 using ModelFiles = std::map<std::string, PartFiles, std::less<>>;
 
 // Where a user says that the parts are: paths, no names of the hub.
@@ -62,7 +62,7 @@ struct PromptText {
 // A model whose files are open and belong together. No weight has been read.
 struct Model {
   std::unique_ptr<TextEncoder> text_encoder;
-  // As in Family; without those at the end that guidance alone takes, where nothing is guided.
+  // As in Family; without those at the end that only guidance needs, if nothing is guided.
   std::vector<std::unique_ptr<Network>> networks;
   std::unique_ptr<Decoder> decoder;
   // Throws Error for a text that is too long.
@@ -76,7 +76,7 @@ struct OpenOptions {
   bool decodes = true;  // false: the decoder is only looked at, for the sizes that it makes
 };
 
-// What a preset of a model's own file says for its family beside name, steps and guidance.
+// What a preset in a model's own file says for its family besides name, steps and guidance.
 struct PresetKeys {
   std::span<const std::string_view> required, optional;
   void (*read)(const ConfigFields& fields, Preset& preset) = nullptr;
@@ -104,12 +104,12 @@ struct Family {
                                              std::string_view only);
   // Throws Error when a part is incomplete, holds what nobody reads, or belongs to another model.
   Model (*open)(const ModelFiles& files, const OpenOptions& options);
-  // One part alone, checked likewise. Throws Error for a name that it does not have.
+  // A single part, checked likewise. Throws Error for an unknown name.
   std::unique_ptr<Part> (*open_part)(std::string_view part, const PartFiles& files);
   std::unique_ptr<Network> (*open_network)(size_t network, const PartFiles& files);
   // One of the published sizes without files, for benchmarks; `layers` 0: all.
   std::unique_ptr<Network> (*synthetic_network)(size_t network, int64_t layers);
-  // All parts likewise; any prompt has so many tokens.
+  // All parts likewise; any prompt has this many tokens.
   Model (*synthetic_model)(int64_t layers, int64_t text_tokens);
   // What a user wrote as the model is to get it, as a prompt or, where a branch sees one, as a
   // negative prompt. Throws Error for what it does not take; `any` takes it with its errors. `what`

@@ -72,7 +72,7 @@ struct DenoisingBytes {
   uint64_t conditioning = 0;  // of all networks, kept for the prompt and the size
   uint64_t timelines = 0;     // likewise for the schedule
   uint64_t latents = 0;       // and their velocities, one for each network
-  uint64_t work = 0;          // the most that a pass, or what comes before, takes beside these
+  uint64_t work = 0;          // the most that a pass, or what comes before, takes in addition
 
   uint64_t all() const { return conditioning + timelines + latents + work; }
 };
@@ -86,7 +86,7 @@ uint64_t decoding_bytes(const Decoder& decoder, const Grid& grid, DType dtype);
 
 // What single ops of a GPU may take for themselves, which nobody counts: accumulators, the
 // workspace of a library, an unfolded strip of an image. A host's take none. An H200 measured 0.2
-// GB beside a step's count, at 768 px as at 2048 (docs/deployment-map.md).
+// GB in addition to a step's count, at 768 px as at 2048 (docs/deployment-map.md).
 inline constexpr uint64_t kOpsBytes = uint64_t{256} << 20;
 
 // --- formats that others run, for comparisons: int8, bf16, fp8, nf4, fake (INT8) ---

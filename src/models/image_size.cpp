@@ -21,7 +21,7 @@ int nearest_side(int64_t side, int factor) {
 
 int64_t pixels_of(PictureSize size) { return int64_t{size.width} * size.height; }
 
-// False when it is no number above 0 written in plain digits.
+// False unless it is a number above 0 written in plain digits.
 bool read_side(std::string_view text, int& side) {
   const char* const end = text.data() + text.size();
   const auto [stopped, status] = std::from_chars(text.data(), end, side);

@@ -27,7 +27,7 @@ struct Grid {
 };
 
 // A part with weights. They come in units that can be in memory by themselves, in the order in
-// which the part runs: what stands before its blocks, then one for each block, then what follows.
+// which the part runs: what precedes its blocks, then one for each block, then what follows.
 // Running asks for each unit before its first use; by then whoever owns the part has brought it.
 class Part {
  public:

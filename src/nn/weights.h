@@ -21,7 +21,7 @@ struct LinearPart {
   Buffer weight;              // [n, k], when it is not quantized
   DType dtype = DType::bf16;  // of weight and bias
   Buffer bias;                // [n], or empty; a quantized weight has its own
-  // Fake INT8: `weight` holds what INT8 codes stand for, and activations are quantized under this
+  // Fake INT8: `weight` has the values of INT8 codes, and activations are quantized under this
   // transform and dequantized before they meet it.
   struct Rounding {
     ActivationTransform transform;
@@ -41,8 +41,8 @@ enum class Precision : uint8_t {
   int8,
   protected_,  // large, and in floating point by the choice of its checkpoint
   kept,        // small: the model keeps it in floating point
-  floating,    // large, and asked for in floating point
-  fake,        // large, and asked for in fake INT8
+  floating,    // large, and requested in floating point
+  fake,        // large, and requested in fake INT8
 };
 
 // out = x W^T + bias. W is one part, unless a checkpoint has rows that cannot be joined: some in

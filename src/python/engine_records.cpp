@@ -36,15 +36,15 @@ void bind_pictures(nb::module_& module) {
   module.def("encode_png", &png<Preview>, "preview"_a, "scale"_a = 1);
   Record<RenderProgress>(module, "Progress", "The progress of an engine.")
       .value("stage", [](const RenderProgress& state) { return word_of(state.stage); })
-      .OCTET_FIELDS(RenderProgress, done, total, fraction, seconds)
+      .OCTET_MEMBERS(RenderProgress, done, total, fraction, seconds)
       .value("eta_s", [](const RenderProgress& state) {
         return state.eta_s < 0 ? std::optional<double>() : state.eta_s;
       });
   Record<Preview>(module, "Preview", "A small, rough rendering of the latent after a step.")
-      .OCTET_FIELDS(Preview, image, step, steps, width, height)
+      .OCTET_MEMBERS(Preview, image, step, steps, width, height)
       .value("rgb", &pixels<Preview>);
   Record<Picture>(module, "Picture", "A picture as bytes.")
-      .OCTET_FIELDS(Picture, index, seed, width, height)
+      .OCTET_MEMBERS(Picture, index, seed, width, height)
       .value("rgb", &pixels<Picture>)
       .value("look", [](const Picture& picture) { return word_of(picture.look); })
       .field("metadata", &Picture::metadata);
@@ -52,9 +52,9 @@ void bind_pictures(nb::module_& module) {
 
 void bind_report(nb::module_& module) {
   Record<KernelUse>(module, "KernelUse", "How a class of linears ran.")
-      .OCTET_FIELDS(KernelUse, layer, path, kernel, launches, us, tops);
+      .OCTET_MEMBERS(KernelUse, layer, path, kernel, launches, us, tops);
   Record<OpShare>(module, "OpShare", "The time of an operation.")
-      .OCTET_FIELDS(OpShare, op, calls, us);
+      .OCTET_MEMBERS(OpShare, op, calls, us);
   Record<LinearCount>(module, "LinearCount", "How linears ran, by number of linears.")
       .field("int8", &LinearCount::int8)
       .field("protected", &LinearCount::protected_)
@@ -62,13 +62,13 @@ void bind_report(nb::module_& module) {
       .field("floating", &LinearCount::floating)
       .field("fake", &LinearCount::fake);
   Record<BranchUse>(module, "BranchUse", "One evaluation of a network within a step.")
-      .OCTET_FIELDS(BranchUse, name, network, steps, seconds);
+      .OCTET_MEMBERS(BranchUse, name, network, steps, seconds);
   Record<RenderReport>(module, "RenderReport", "What a call of render() did.")
-      .OCTET_FIELDS(RenderReport, device, width, height, caption, negative, preset, text_tokens,
+      .OCTET_MEMBERS(RenderReport, device, width, height, caption, negative, preset, text_tokens,
                     steps, checkpoint, linears, text_linears, places, recorded_steps, branches,
                     kernels, ops, text_cached)
       .value("warnings", [](const RenderReport& report) { return texts_of(report.warnings); })
-      .OCTET_FIELDS(RenderReport, text_s, load_s, denoise_s, decode_s, peak_bytes);
+      .OCTET_MEMBERS(RenderReport, text_s, load_s, denoise_s, decode_s, peak_bytes);
 }
 
 void bind_info(nb::module_& module) {
@@ -88,13 +88,13 @@ void bind_info(nb::module_& module) {
       .def("as_dict", &plain)
       .attr("__match_args__") = nb::make_tuple("file", "strength", "networks");
   Record<PresetInfo>(module, "PresetInfo", "Steps, guidance and times defined by a model.")
-      .OCTET_FIELDS(PresetInfo, name, official_name, steps);
+      .OCTET_MEMBERS(PresetInfo, name, official_name, steps);
   Record<PartPlace>(module, "PartPlace", "Where a part's weights are kept between uses.")
       .field("part", &PartPlace::part)
       .value("where", [](const PartPlace& place) { return word_of(place.where); })
       .field("bytes", &PartPlace::bytes);
   Record<EngineInfo>(module, "EngineInfo", "What is loaded.")
-      .OCTET_FIELDS(EngineInfo, family, device, networks, branches, takes_negative, plan,
+      .OCTET_MEMBERS(EngineInfo, family, device, networks, branches, takes_negative, plan,
                     work_bytes, available_bytes, used_bytes, loras, token_side)
       .value("size",
              [](const EngineInfo& info) { return std::pair(info.size.width, info.size.height); })
@@ -116,9 +116,9 @@ void bind_jobs(nb::module_& module) {
              [](const Estimate& estimate) {
                return estimate.seconds < 0 ? std::optional<double>() : estimate.seconds;
              })
-      .OCTET_FIELDS(Estimate, device_bytes, host_bytes);
+      .OCTET_MEMBERS(Estimate, device_bytes, host_bytes);
   Record<EngineState>(module, "EngineState", "What an engine is doing.")
-      .OCTET_FIELDS(EngineState, loaded, busy, progress, used_bytes, peak_bytes, free_bytes);
+      .OCTET_MEMBERS(EngineState, loaded, busy, progress, used_bytes, peak_bytes, free_bytes);
 }
 
 void bind_captions(nb::module_& module) {
@@ -128,7 +128,7 @@ void bind_captions(nb::module_& module) {
       .value("severity", [](const CaptionFinding& finding) { return word_of(finding.severity); })
       .field("fixable", &CaptionFinding::fixable);
   Record<CaptionReport>(module, "CaptionReport", "What a check of a caption found.")
-      .OCTET_FIELDS(CaptionReport, findings, canonical)
+      .OCTET_MEMBERS(CaptionReport, findings, canonical)
       .value("valid", &CaptionReport::valid);
   module.def(
       "check_caption", [](const std::string& text) { return check_caption(text); }, "text"_a);

@@ -37,11 +37,11 @@ QuantizeReport run_quantize(QuantizeRequest request, const std::string& recipe,
 void bind_quantize(nb::module_& module) {
   Record<QuantizeStep>(module, "QuantizeStep", "The progress of quantize().")
       .value("stage", [](const QuantizeStep& step) { return word_of(step.stage); })
-      .OCTET_FIELDS(QuantizeStep, done, total, network);
+      .OCTET_MEMBERS(QuantizeStep, done, total, network);
   Record<ErrorPlace>(module, "ErrorPlace", "A channel that stands out.")
-      .OCTET_FIELDS(ErrorPlace, index, value);
+      .OCTET_MEMBERS(ErrorPlace, index, value);
   Record<LinearError>(module, "LinearError", "How far a linear in INT8 is from F32, as NRMSE.")
-      .OCTET_FIELDS(LinearError, network, module, n, k, rowwise, smoothquant, convrot, unquantized,
+      .OCTET_MEMBERS(LinearError, network, module, n, k, rowwise, smoothquant, convrot, unquantized,
                     is_protected, worst_rows, worst_columns);
   Record<QuantizedNetwork>(module, "QuantizedNetwork", "What happened to a network's linears.")
       .field("network", &QuantizedNetwork::network)
@@ -52,7 +52,7 @@ void bind_quantize(nb::module_& module) {
   Record<QuantizeReport>(module, "QuantizeReport", "What quantize() did.")
       .field("device", &QuantizeReport::device)
       .value("recipe", [](const QuantizeReport& report) { return to_string(report.recipe); })
-      .OCTET_FIELDS(QuantizeReport, activations, files, networks, errors, source_bytes,
+      .OCTET_MEMBERS(QuantizeReport, activations, files, networks, errors, source_bytes,
                     output_bytes, resumed_tensors, verified, seconds);
   module.def(
       "quantize",
@@ -90,19 +90,19 @@ void bind_quantize(nb::module_& module) {
 
 void bind_inspect(nb::module_& module) {
   Record<TensorSummary>(module, "TensorSummary", "A tensor of a checkpoint.")
-      .OCTET_FIELDS(TensorSummary, name, dtype, shape, bytes, file);
+      .OCTET_MEMBERS(TensorSummary, name, dtype, shape, bytes, file);
   Record<DTypeSummary>(module, "DTypeSummary", "All tensors of a type.")
-      .OCTET_FIELDS(DTypeSummary, tensors, bytes);
+      .OCTET_MEMBERS(DTypeSummary, tensors, bytes);
   Record<CheckpointSummary>(module, "CheckpointSummary", "What is in a checkpoint.")
-      .OCTET_FIELDS(CheckpointSummary, path, files, metadata, tensors, total_bytes, parameters,
+      .OCTET_MEMBERS(CheckpointSummary, path, files, metadata, tensors, total_bytes, parameters,
                     dtypes);
   Record<StoredLinear>(module, "StoredLinear", "A linear, and how it would run here.")
-      .OCTET_FIELDS(StoredLinear, name, layer, dialect, format, n, k, runs, file_bytes,
+      .OCTET_MEMBERS(StoredLinear, name, layer, dialect, format, n, k, runs, file_bytes,
                     memory_bytes);
   Record<ModelPart>(module, "ModelPart", "A part of a model.")
-      .OCTET_FIELDS(ModelPart, part, path, dialect, linears, file_bytes, memory_bytes);
+      .OCTET_MEMBERS(ModelPart, part, path, dialect, linears, file_bytes, memory_bytes);
   Record<ModelSummary>(module, "ModelSummary", "The parts of a model.")
-      .OCTET_FIELDS(ModelSummary, parts, is_checkpoint, problem);
+      .OCTET_MEMBERS(ModelSummary, parts, is_checkpoint, problem);
   module.def("inspect_model", &inspect_model, "path"_a, "base"_a,
              nb::call_guard<nb::gil_scoped_release>());
   module.def("inspect_checkpoint", &inspect_checkpoint, "path"_a,
@@ -115,7 +115,7 @@ void bind_files(nb::module_& module) {
   bind_quantize(module);
   bind_inspect(module);
   Record<DeviceInfo>(module, "DeviceInfo", "A device of this machine.")
-      .OCTET_FIELDS(DeviceInfo, name, description, int8_kernel, features, unavailable);
+      .OCTET_MEMBERS(DeviceInfo, name, description, int8_kernel, features, unavailable);
   module.def("devices", &list_devices, nb::call_guard<nb::gil_scoped_release>());
 }
 

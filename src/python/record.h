@@ -15,7 +15,7 @@ namespace octet::python {
 nb::object plain(nb::handle value);
 std::string record_text(nb::handle record);
 
-// Members under their own names: record.OCTET_FIELDS(Type, one, two). A macro over a list takes as
+// Members under their own names: record.OCTET_MEMBERS(Type, one, two). A macro over a list takes as
 // many rescans as it has names: these are 64.
 #define OCTET_RESCAN(...) __VA_ARGS__
 #define OCTET_RESCAN_4(...) OCTET_RESCAN(OCTET_RESCAN(OCTET_RESCAN(OCTET_RESCAN(__VA_ARGS__))))
@@ -24,10 +24,10 @@ std::string record_text(nb::handle record);
 #define OCTET_RESCAN_64(...) \
   OCTET_RESCAN_16(OCTET_RESCAN_16(OCTET_RESCAN_16(OCTET_RESCAN_16(__VA_ARGS__))))
 #define OCTET_PARENTHESES ()
-#define OCTET_NEXT_FIELD() OCTET_EACH_FIELD
-#define OCTET_EACH_FIELD(type, name, ...) \
-  field(#name, &type::name) __VA_OPT__(.OCTET_NEXT_FIELD OCTET_PARENTHESES(type, __VA_ARGS__))
-#define OCTET_FIELDS(type, ...) OCTET_RESCAN_64(OCTET_EACH_FIELD(type, __VA_ARGS__))
+#define OCTET_NEXT_MEMBER() OCTET_EACH_MEMBER
+#define OCTET_EACH_MEMBER(type, name, ...) \
+  field(#name, &type::name) __VA_OPT__(.OCTET_NEXT_MEMBER OCTET_PARENTHESES(type, __VA_ARGS__))
+#define OCTET_MEMBERS(type, ...) OCTET_RESCAN_64(OCTET_EACH_MEMBER(type, __VA_ARGS__))
 
 template <class T>
 class Record {

@@ -20,7 +20,7 @@ constexpr const char* kSeen = "rows_seen";
 
 std::vector<float> read_floats(const SafetensorsFile& file, const TensorInfo& info, size_t rank) {
   check(info.dtype == DType::f32 && info.shape.size() == rank && info.elements() > 0,
-        "{}: tensor {} is {} {}, expected F32 of {} dimensions; it is no file of activation "
+        "{}: tensor {} is {} {}, expected F32 of {} dimensions; it is not a file of activation "
         "statistics",
         file.path(), in_quotes(info.name), name_of(info.dtype), to_string(info.shape), rank);
   std::vector<float> values(info.elements());
@@ -28,7 +28,7 @@ std::vector<float> read_floats(const SafetensorsFile& file, const TensorInfo& in
   std::memcpy(values.data(), bytes.data(), bytes.size());
   file.check_intact();
   for (const float value : values) {
-    check(std::isfinite(value), "{}: tensor {} holds a NaN or an infinity; make the file anew",
+    check(std::isfinite(value), "{}: tensor {} contains a NaN or an infinity; make the file again",
           file.path(), in_quotes(info.name));
   }
   return values;
@@ -66,7 +66,7 @@ ActivationStatistics read_statistics(const std::string& path) {
   for (const TensorInfo& info : file.tensors()) {
     const std::string_view name = info.name;
     check(name.ends_with(kAmax) || name.ends_with(kRows),
-          "{}: tensor {} is neither .amax nor .rows; it is no file of activation statistics", path,
+          "{}: tensor {} is neither .amax nor .rows; it has no activation statistics", path,
           in_quotes(info.name));
     if (!name.ends_with(kAmax)) continue;
     const std::string linear(name.substr(0, name.size() - kAmax.size()));
@@ -74,7 +74,7 @@ ActivationStatistics read_statistics(const std::string& path) {
     inputs.amax = read_floats(file, info, 1);
     inputs.k = info.shape[0];
     for (const float amax : inputs.amax) {
-      check(amax >= 0, "{}: tensor {} holds a negative magnitude; make the file anew", path,
+      check(amax >= 0, "{}: tensor {} contains a negative magnitude; make the file again", path,
             in_quotes(info.name));
     }
     const TensorInfo& rows = file.info(linear + std::string(kRows));
@@ -83,7 +83,7 @@ ActivationStatistics read_statistics(const std::string& path) {
           in_quotes(rows.name), to_string(rows.shape), inputs.k);
   }
   check(2 * statistics.size() == file.tensors().size(),
-        "{}: has rows without their magnitudes; it is no file of activation statistics", path);
+        "{}: has rows without their magnitudes; it is not a file of activation statistics", path);
   const auto seen = file.metadata().find(kSeen);
   if (seen == file.metadata().end()) return statistics;
   size_t at = 0;

@@ -34,7 +34,7 @@ ActivationStatistics read_statistics(const std::string& path);
 std::vector<float> column_amax(std::span<const float> rows, int64_t k);
 
 // Rows as a transformer's linears are known to see them, without running one: normally distributed,
-// with one channel in a hundred thirty times as large. A function of the name alone.
+// with one channel in a hundred thirty times as large. Depends only on the name.
 LinearInputs synthetic_inputs(const std::string& name, int64_t k, int64_t rows);
 
 }  // namespace octet::quant

@@ -30,7 +30,7 @@ bool is_group(int64_t group) {
   return power == group;
 }
 
-// `*` stands for any text, also for none. Texts between two stars are taken where they come first:
+// `*` matches any text, even an empty one. Texts between two stars are taken where they come first:
 // a later place leaves less for the rest.
 bool fits_pattern(std::string_view pattern, std::string_view name) {
   size_t star = pattern.find('*');

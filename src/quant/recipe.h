@@ -22,7 +22,7 @@ int64_t group_for(const Recipe& recipe, int64_t k);
 // Whether a module is protected by its name.
 bool matches(const Protection& protection, const std::string& module);
 
-// Shares of a row's largest magnitude at which its scale is tried; 1 alone without clipping.
+// Shares of a row's largest magnitude at which its scale is tried; only 1 without clipping.
 std::span<const float> clip_ratios(bool clip);
 
 }  // namespace octet::quant

@@ -7,7 +7,7 @@
 
 namespace octet::report {
 
-// "fox, seed 3"; with given noise the caption's name alone.
+// "fox, seed 3"; with given noise only the caption's name.
 std::string name_of(const ComparedImage& image, const CompareReport& report);
 
 // The entry `json` of a certificate that is otherwise complete, and its digest.

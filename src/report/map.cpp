@@ -105,7 +105,7 @@ std::string map_steps(const DeploymentMap& map) {
   return fmt::format(
       "\n{}\nA step: one pass of each network with {} text tokens and {} layers, extrapolated from "
       "networks\nof 1 and {} layers. Computed: the bf16 step with this path's linears instead of "
-      "its own.\nPictures: denoising alone.\n",
+      "its own.\nPictures: only denoising.\n",
       table.text(), map.text_tokens, map.layers, map.timed_layers);
 }
 
@@ -296,7 +296,7 @@ std::string map_page(const DeploymentMap& map) try {
     page += fmt::format(
         "<h2>Steps and pictures</h2><p class=\"dim\">One pass of each network, {} text tokens, {} "
         "layers, extrapolated from networks of 1 and {} layers. Computed: the measured bf16 step "
-        "with this path's linears instead of its own. Pictures: denoising alone.</p>",
+        "with this path's linears instead of its own. Pictures: only denoising.</p>",
         map.text_tokens, map.layers, map.timed_layers);
     page += step_table(map);
   }

@@ -7,7 +7,7 @@
 
 namespace octet::report {
 
-// What was asked for: version, model, size, caption, preset, guidance, seed.
+// What was requested: version, model, size, caption, preset, guidance, seed.
 Json json_of(const GenerateRequest& request, const RenderReport& report);
 
 }  // namespace octet::report

@@ -38,7 +38,7 @@ void to_json(Json& json, const RenderReport& report) {
 
 Json report::json_of(const GenerateRequest& request, const RenderReport& report) {
   const PictureRequest& picture = request.picture;
-  const bool made = report.width > 0;  // else what was asked for is all that is known
+  const bool made = report.width > 0;  // else only the request is known
   const PictureSize size = made ? PictureSize{report.width, report.height} : picture.size;
   const bool seeded = picture.noise.empty();
   return {{"version", version()},

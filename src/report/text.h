@@ -29,7 +29,7 @@ class Table {
 std::string bar(double share);
 
 // A measured number for a table, never rounded to nothing: "0.042", "9.42", "41.9", "1284"; "-" for
-// 0, which stands for what was not measured.
+// 0, which means that it was not measured.
 std::string short_number(double value);
 std::string short_percent(double share);  // "0.42 %", "87 %"
 

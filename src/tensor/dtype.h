@@ -51,7 +51,7 @@ struct f16_t {
   uint16_t bits;
 };
 
-// always_inline, and builtins in place of std functions: files compiled for a wide instruction set
+// always_inline, and builtins instead of std functions: files compiled for a wide instruction set
 // use these too, and must not leave behind an out-of-line copy that the linker could pick for all.
 #define OCTET_INLINE [[gnu::always_inline]] inline constexpr
 

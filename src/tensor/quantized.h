@@ -35,7 +35,7 @@ struct ActivationTransform {
   bool stepwise = false;
 };
 
-// The group in which rows of k values are rotated when it is to be `most` (a power of 4): that, or
+// The group in which rows of k values are rotated if `most` (a power of 4) is requested: that, or
 // the largest smaller power of 4 that divides k; 0 when none does.
 constexpr int64_t rotation_group(int64_t most, int64_t k) {
   int64_t group = most;

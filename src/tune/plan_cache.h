@@ -45,7 +45,7 @@ class PlanCache {
   const GemmPlan* find(const GemmProblem& problem) const;
   const Plans& plans() const { return plans_; }  // likewise, all of them
 
-  // Adds the plan to the file, beside whatever other processes have added meanwhile.
+  // Adds the plan to the file, in addition to what other processes have added meanwhile.
   void store(const GemmProblem& problem, const GemmPlan& plan);
 
  private:

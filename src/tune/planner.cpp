@@ -61,7 +61,7 @@ std::optional<GemmPlan> Planner::from_file(const GemmProblem& problem,
   const GemmPlan* plan = cache_.find(problem);
   if (plan == nullptr) return std::nullopt;
   if (is_among(candidates, plan->kernel)) return *plan;
-  log::info("the plan file names {} for {}, which is no kernel for it here; the plan is not used",
+  log::info("the plan file names {} for {}, which is not a kernel for it; the plan is not used",
             plan->kernel, problem.to_string());
   return std::nullopt;
 }

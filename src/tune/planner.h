@@ -26,7 +26,7 @@ using TuneMode = Tuning;
 struct Trial {
   Measure measure;
   std::vector<std::string> references;  // see find_fastest()
-  MeasureUnderLoad under_load;          // empty: this device is measured run by run alone
+  MeasureUnderLoad under_load;          // empty: this device is measured only run by run
 };
 
 class Planner {

@@ -72,7 +72,7 @@ class Tournament {
     has_time_ = has_time_ || !entrant.is_reference;
   }
 
-  // What run() returns; nothing, and the entrant has failed, when that is no time.
+  // What run() returns; nothing, and the entrant has failed, if that is not a time.
   template <class Run>
   std::optional<double> time_or_failure(Entrant& entrant, Run run) {
     Sentence reason;

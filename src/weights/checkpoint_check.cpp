@@ -15,7 +15,7 @@ std::string module_of(const std::string& tensor) {
   return tensor.substr(0, tensor.rfind(".weight"));
 }
 
-// What a name that nobody asked for says about its file.
+// What an unused name says about its file.
 Sentence hint_of(const std::vector<std::string>& names) {
   const auto any = [&](std::string_view word) {
     return std::ranges::any_of(
@@ -31,7 +31,7 @@ Sentence hint_of(const std::vector<std::string>& names) {
 }  // namespace
 
 const Layout& layout_in(const WeightSource& source, const LinearSpec& spec) {
-  // A file stands before its base, also when the two have different layouts.
+  // A file comes before its base, even if the two have different layouts.
   const Layout* best = nullptr;
   size_t least = 0;
   for (const Layout& layout : spec.layouts) {

@@ -69,7 +69,7 @@ bool has_our_header(const std::string& path) {
   return start && start->size() == kLengthBytes + ours.size() && start->ends_with(ours);
 }
 
-// "0123456789abcdef" and what stands behind it; nothing for another name.
+// "0123456789abcdef" and what follows it; nothing for another name.
 std::optional<std::string> suffix_behind_hash(const std::string& name) {
   constexpr size_t kDigits = 16;
   if (name.find_first_not_of("0123456789abcdef") != kDigits) return std::nullopt;
@@ -113,7 +113,7 @@ bool is_link(const std::string& path) {
   return fs::symlink_status(path, error).type() == fs::file_type::symlink;
 }
 
-// Whether the part beside a journal is somebody else's.
+// Whether the part next to a journal belongs to another process.
 bool is_foreign_part(const std::string& target) {
   std::error_code error;
   const fs::directory_entry part(target + ".part", error);
@@ -222,7 +222,7 @@ std::shared_ptr<const Checkpoint> ConvertedCache::find() const {
     ResumableSafetensors::tidy_up(path_);
     return found;
   } catch (const std::exception& error) {
-    log::warning("converted weights are made anew: {}", one_line(error.what()));
+    log::warning("converted weights are made again: {}", one_line(error.what()));
     return nullptr;
   }
 }

@@ -4,7 +4,7 @@
 // One file per checkpoint and change, in ComfyUI's dialect, so that it is read like any other
 // checkpoint: WeightSource::add_converted() takes it. Its name is a hash of a text that says what
 // it was made from; the text itself is in its metadata and compared when it is found. That dialect
-// has no word for SmoothQuant: weights that have it are not kept, and are made anew each time.
+// has no word for SmoothQuant: weights that have it are not kept, and are made again each time.
 //
 // It only ever saves time, so nothing about it can break a run: no function here throws for what is
 // or happens on disk. A full disk costs one warning, and the codes are not kept.

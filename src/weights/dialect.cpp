@@ -6,7 +6,7 @@
 namespace octet::weights {
 
 std::span<const Dialect> dialects() {
-  // The most particular first: plain weights are what is left.
+  // The most specific first: plain weights are the rest.
   static const Dialect kDialects[] = {kComfyDialect,
                                       kNf4Dialect,
                                       kTransformerLabDialect,

@@ -15,7 +15,7 @@ struct Dialect {
   const char* description;  // "ComfyUI: scaled FP8, INT8 with or without ConvRot"
   // Whether the checkpoint has this module in this dialect. Asked in the order of the list; cheap.
   bool (*stores)(const Checkpoint& checkpoint, const std::string& module);
-  // Throws Error, naming file and tensor, for what is not as the dialect says.
+  // Throws Error, naming file and tensor, for what does not match the dialect.
   std::unique_ptr<StoredWeight> (*open)(const Checkpoint& checkpoint, const std::string& module,
                                         int64_t rows, int64_t k);
 };

@@ -44,7 +44,7 @@ struct LoadOptions {
   bool fake = false;          // these are dequantized: Linears::fake
   // Of the linears that would be INT8, those that run in floating point nevertheless; empty: none.
   std::function<bool(const nn::LinearSpec&)> floating = {};
-  // Weights that are quantized here are rotated within groups of so many channels, or fewer where
+  // Weights quantized here are rotated within groups of this many channels, or fewer where
   // these do not divide k; 0: not at all. Codes of a file stay as they are.
   int64_t rotation = 0;
   bool fingerprint = true;  // costs a pass over all bytes
@@ -58,7 +58,7 @@ struct LoadOptions {
       converted;
 };
 
-// Whether a checkpoint has everything that is asked for, in the right shapes: no data is read.
+// Whether a checkpoint has everything that is needed, in the right shapes: no data is read.
 class CheckpointCheck : public nn::WeightVisitor {
  public:
   explicit CheckpointCheck(const WeightSource& source) : source_(source) {}
@@ -110,7 +110,7 @@ class Loader : public nn::WeightVisitor {
   StoredTransform transform_of(const StoredWeight& weight) const;
   // The codes of all rows of a weight, some at a time.
   void quantize(const StoredWeight& weight, const UseCodes& use);
-  // What the codes stand for, of options_.dtype.
+  // The values of the codes, in options_.dtype.
   Buffer load_rounded(Stored weights);
   Buffer load_plain(Stored weights);
   // All rows of a weight, of options_.dtype.

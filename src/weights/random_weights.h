@@ -44,7 +44,7 @@ struct RandomOptions {
   bool int8 = true;           // large linears
   // Of these, those that are in floating point nevertheless; empty: none.
   std::function<bool(const nn::LinearSpec&)> floating = {};
-  bool numbers = true;  // false: the memory of weights alone, for a backend that only counts
+  bool numbers = true;  // false: only the memory of weights, for a backend that only counts
   // Told the number of weights that were made since the last time; may throw to stop.
   std::function<void(int64_t)> progress;
 };

@@ -49,7 +49,7 @@ struct RawRows {
   size_t tensor = 0;         // that holds them and nothing else, among tensors()
 };
 
-// Scales beside a weight: F32, BF16 or F16, one for all rows or one per row ([rows] or [rows, 1]).
+// Scales of a weight: F32, BF16 or F16, one for all rows or one per row ([rows] or [rows, 1]).
 // Zero and negative ones are numbers like any other: a row of zeros, and a row turned around.
 class RowScales {
  public:

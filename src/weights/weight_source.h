@@ -1,5 +1,5 @@
 // Where the weights of one model come from: a checkpoint, or several that are asked in turn, so
-// that a file with some of the weights stands before the one that has the rest.
+// that a file with some of the weights comes before the one that has the rest.
 #pragma once
 
 #include <functional>
@@ -49,9 +49,9 @@ class WeightSource {
     add(std::move(checkpoint), std::move(prefix));
   }
 
-  // `prefix` stands before every name in this checkpoint. Asked after those that are there.
+  // `prefix` precedes every name in this checkpoint. Searched after those already added.
   void add(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix, Rename rename = {});
-  // The same for one that may well hold more than is asked for.
+  // The same for one that may contain more than is needed.
   void add_base(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix);
   // Before all others: weights that were changed and converted before. They are not changed again,
   // and say nothing about what the others are.

@@ -310,7 +310,7 @@ TEST_F(ModelArguments, Convolution) {
   expect([](ConvArgs& a) { a.out = matrix(6, 4); }, "conv2d: out is [6, 4], expected [6, 5]");
   expect([](ConvArgs& a) { a.bias = vector(5); }, "conv2d: bias is F32 [5], expected a dense BF16");
   expect([](ConvArgs& a) { a.bias = {}; }, "conv2d: bias is");
-  expect([](ConvArgs& a) { a.doubled = true; }, "to be doubled to 2 x 3 pixels for a kernel of 3");
+  expect([](ConvArgs& a) { a.doubled = true; }, "doubled to 2 x 3 pixels for a kernel of 3");
   const auto doubled = [](ConvArgs& a) {
     a.doubled = true;
     a.height = 4;

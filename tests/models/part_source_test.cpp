@@ -88,12 +88,12 @@ TEST_F(PartSource, OtherShapesOfATextEncoderAskForAConfiguration) {
     for (const FileShape& shape : shapes) {
       Shapes all = text_shapes("model.", "model.visual.");
       all[name] = shape;
-      EXPECT_ERROR_WITH(qwen3::open_text_encoder(write(all)), "put its config.json beside it");
+      EXPECT_ERROR_WITH(qwen3::open_text_encoder(write(all)), "put its config.json next to it");
     }
     if (name == "model.embed_tokens.weight") continue;
     Shapes all = text_shapes("model.", "model.visual.");
     all.erase(name);
-    EXPECT_ERROR_WITH(qwen3::open_text_encoder(write(all)), "put its config.json beside it");
+    EXPECT_ERROR_WITH(qwen3::open_text_encoder(write(all)), "put its config.json next to it");
   }
 }
 

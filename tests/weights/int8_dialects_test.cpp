@@ -179,7 +179,7 @@ TEST_F(Int8DialectTest, ComfySiblings) {
       {codes(), f32("a.weight_scale", {}, {1}), f32("a.pre_quant_scale", {4}, {1, 2, 4, 0.5f}),
        text_tensor("a.comfy_quant",
                    R"({"format":"int8_tensorwise","convrot":true,"convrot_groupsize":4})")});
-  EXPECT_ERROR_WITH(open_weight(both, "a", 2, 4), "stands beside a rotation");
+  EXPECT_ERROR_WITH(open_weight(both, "a", 2, 4), "comes with a rotation");
 }
 
 TEST_F(Int8DialectTest, ComfyInMetadata) {

@@ -75,7 +75,7 @@ class E2eBencher {
 void E2eBencher::use_random_weights() {
   const models::Family& family = models::family_named(request_.family);
   check_value(!options_.require_int8 || options_.linears == Linears::int8, "require_int8",
-              "`require_int8`: the networks' linears were asked for in floating point; leave "
+              "`require_int8`: the networks' linears were requested in floating point; leave "
               "`linears` out");
   check_value(options_.linears == Linears::int8 || options_.linears == Linears::floating, "linears",
               "`linears`: random weights are INT8 or floating point, got {}",

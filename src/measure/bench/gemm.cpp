@@ -35,7 +35,7 @@ void check_request(const GemmBenchRequest& request) {
       !request.peers || request.path != measure::kBf16,
       "bench: peers multiply int8, expected the path int8 or auto, got bf16; leave the peers out");
   check(!request.peers || request.compare,
-        "bench: peers were asked for without comparing; leave the peers out or compare");
+        "bench: peers were requested without a comparison; leave them out or compare");
 }
 
 // One backend and everything that does not change from shape to shape.
@@ -121,7 +121,7 @@ GemmBenchRow GemmBencher::measure_shape(const GemmShape& shape) {
   row.plan = is_int8 ? measure::name_of(plan.source) : "";
   std::vector<const GemmPeer*> able;
   for (const GemmPeer& peer : peers_) {
-    // It multiplies int8: beside a bf16 product it would be compared with something else.
+    // It multiplies int8: a comparison with a bf16 product would make no sense.
     if (!is_int8 || !linear.try_peer(peer)) continue;
     able.push_back(&peer);
     row.peers.push_back({peer.name, 0});

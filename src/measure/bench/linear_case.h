@@ -25,7 +25,7 @@ float weight(int64_t row, int64_t column, int64_t k);
 // dtype: BF16 or F32. The matrix [rows, k] in the backend's memory.
 Buffer random_matrix(Backend& backend, DType dtype, int64_t rows, int64_t k, ElementAt element);
 
-// Which ways beside the native one will run: memory is taken for no others.
+// Which paths besides the native one will run: no memory is taken for others.
 struct OtherWays {
   bool unquantized = false;
   bool fake = false;   // implies unquantized

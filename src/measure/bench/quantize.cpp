@@ -1,4 +1,4 @@
-// octet::bench_quantize: row quantization beside a copy of as many bytes.
+// octet::bench_quantize: row quantization compared with a copy of as many bytes.
 #include <set>
 #include <vector>
 
@@ -24,7 +24,7 @@ constexpr int64_t kGroup = 256;  // of the rotation: ConvRot's own
 struct NamedTransform {
   std::string name;
   ActivationTransform transform;
-  double extra_bytes = 0;  // read once per call beside the rows
+  double extra_bytes = 0;  // read once per call besides the rows
 };
 
 Buffer smooth_vector(Backend& backend, int64_t k) {

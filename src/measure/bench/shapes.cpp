@@ -27,7 +27,7 @@ std::vector<GemmShape> shapes_of(const models::Family& family, int64_t pixels) {
   return shapes;
 }
 
-// That whose name stands before "@", or none.
+// The family whose name precedes "@", or none.
 const models::Family* family_in(const std::string& item) {
   const size_t at = item.find('@');
   for (const models::Family* family : models::families()) {

@@ -14,7 +14,7 @@ using MakeNetwork = std::function<std::unique_ptr<models::Network>(size_t networ
 StepBench bench_step(const StepBenchRequest& request, const MakeNetwork& make,
                      const StepProgress& progress);
 
-// Measures steps of networks whose weights are made once, when the first is asked for; where they
+// Measures steps of networks whose weights are made once, for the first step; where they
 // cannot be, no step is tried again. One that fails does no harm to the next. Of each request it
 // takes the size, the tokens, the attention and the number of steps; device, layers,
 // linears and types are those of `networks`.

@@ -45,7 +45,7 @@ void check_request(const StepBenchRequest& request) {
               "`linears`: fake INT8 is only for comparing pictures and auto for making them, "
               "expected INT8 or floating point");
   check_value(!request.require_int8 || request.linears == Linears::int8, "require_int8",
-              "`require_int8`: the networks' linears were asked for in floating point; leave "
+              "`require_int8`: the networks' linears were requested in floating point; leave "
               "`linears` out");
 }
 

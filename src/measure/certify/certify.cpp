@@ -98,7 +98,7 @@ const char* words_for(PictureLook look) {
                                       : "is nearly one colour";
 }
 
-// Pictures that the checkpoint alone spoils count against it; where the reference has the same, the
+// Pictures that only the checkpoint spoils count against it; where the reference has the same, the
 // caption or the model's makers want it so, and there is nothing to compare.
 void judge_looks(Certificate& certificate) {
   const CompareReport& report = certificate.report;

@@ -61,7 +61,7 @@ CertificateStamp read_stamp(const TensorFile& file, const std::string& text, Thr
   return stamp;
 }
 
-// A checkpoint by itself, also one that is no model; else the networks of a model's folder, if it
+// A checkpoint by itself, even if it is not a model; else the networks of a model's folder, if it
 // has any.
 std::vector<std::string> stampable_files(const std::string& path) {
   std::vector<std::string> files;

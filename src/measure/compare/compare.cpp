@@ -276,7 +276,7 @@ class Comparison {
   std::vector<PictureRequest> requests_;
   size_t caption_ = 0;  // that is being rendered
   Record record_;
-  std::vector<TextFeatures> texts_of_a_;  // their shapes alone, of each caption
+  std::vector<TextFeatures> texts_of_a_;  // only their shapes, for each caption
   CompareReport report_;
 };
 

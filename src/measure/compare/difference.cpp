@@ -109,7 +109,7 @@ Difference difference(std::span<const float> reference, std::span<const float> c
     largest = std::max(largest, std::abs(d));
   }
   if (apart == 0) return {1, 0, kInfinity, 0};
-  // The root of the product, so that vectors that differ by a power of two alone give exactly 1.
+  // The root of the product, so that vectors that differ only by a power of two give exactly 1.
   const double norms = std::sqrt(aa * bb);
   const double cosine = norms > 0 ? std::clamp(ab / norms, -1.0, 1.0) : 0;
   return {cosine, std::sqrt(apart / aa), 10 * std::log10(aa / apart), largest};

@@ -60,7 +60,7 @@ using RunStep = std::function<StepBench(const StepBenchRequest&)>;
 // What steps take besides their time.
 struct MapSteps {
   std::vector<MapStep> steps;
-  std::vector<MapMemory> work;  // pixels, way (int8 or bf16) and work_bytes alone
+  std::vector<MapMemory> work;  // only pixels, way (int8 or bf16) and work_bytes
 };
 
 // The steps of a family of so many `layers` at these sizes: those that `run` measures, with

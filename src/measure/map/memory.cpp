@@ -39,7 +39,7 @@ std::vector<MapMemory> map_memory(const models::Family& family, const std::vecto
         memory.alone = alone;
         memory.pixels = pixels;
         memory.weight_bytes = bytes;
-        // The step in bf16 stands for all others but Octet's own.
+        // The step in bf16 represents all others except Octet's own.
         const std::string measured_way = way == measure::kInt8 ? measure::kInt8 : measure::kBf16;
         const auto found = std::find_if(work.begin(), work.end(), [&](const MapMemory& each) {
           return each.pixels == pixels && each.way == measured_way;

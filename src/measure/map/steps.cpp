@@ -69,7 +69,7 @@ class StepMapper {
           for (const AttentionMode attention : kAttentionModes) {
             // In bf16 all else is, too: as others run it.
             if (linears == Linears::floating && attention != AttentionMode::floating) continue;
-            // Of use only beside the one of more layers.
+            // Useful only together with the one of more layers.
             if (layers != timed_ && !bench({pixels, linears, attention, timed_})) continue;
             run({pixels, linears, attention, layers});
           }
@@ -169,7 +169,7 @@ class StepMapper {
     return step;
   }
 
-  // A measured step in bf16 with the linears of another way in place of its own. All stacks that
+  // A measured step in bf16 with the linears of another path instead of its own. All stacks that
   // run these ways have their other ops in common with it.
   std::optional<double> computed(const MapStep& bf16, const std::string& way) const {
     double us = 0;

@@ -153,7 +153,7 @@ void fit_passes(const Card& card, const Measured& all, Coefficients& c) {
   c.row_share = 1e-3 / (us_per_byte * card.memory_gbs);
 }
 
-// A coefficient, the range that it makes sense in, and what is to become small by it.
+// A coefficient, the range in which it makes sense, and what it has to minimise.
 struct Knob {
   double Coefficients::*value;
   double low, high;

@@ -12,7 +12,7 @@ namespace octet::predict {
 struct Card {
   std::string id;                  // "rtx3090"
   std::string name;                // "NVIDIA GeForce RTX 3090"
-  std::vector<std::string> names;  // that stand in what drivers call it
+  std::vector<std::string> names;  // as parts of what drivers call it
   int major = 0, minor = 0;        // compute capability
   int multiprocessors = 0;
   double boost_ghz = 0;

@@ -68,7 +68,7 @@ TileClocks tile_clocks(const GpuTile& tile, bool streams, const Card& card,
                        const Coefficients& coefficients, int64_t m, int64_t n, int64_t k,
                        bool whole_rounds);
 
-// One pass over rows that moves so many bytes.
+// One pass over rows that moves this many bytes.
 double row_pass_us(const Card& card, const Coefficients& coefficients, double bytes);
 
 // The clock that a card's power limit leaves, as a share of its boost clock, at most 1, for work of

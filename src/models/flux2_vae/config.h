@@ -16,7 +16,7 @@ struct VaeConfig {
   int64_t groups = 32;
   bool mid_attention = true;
   bool post_quant_conv = true;
-  float statistics_eps = 1e-4f;  // beside the stored variance of latents
+  float statistics_eps = 1e-4f;  // added to the stored variance of latents
 
   // Pixels of the image to one of the latent, along a side.
   int64_t factor() const { return int64_t{1} << (channels.size() - 1); }

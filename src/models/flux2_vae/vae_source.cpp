@@ -53,7 +53,7 @@ VaeConfig vae_config_of_shapes(const weights::WeightSource& source) {
     const TensorInfo* info = source.find(name);
     check(info != nullptr && info->shape.size() == 4,
           "{}: tensor \"{}\" is {}, expected four extents; it is not the decoder of a FLUX.2 VAE, "
-          "or needs its config.json beside it",
+          "or needs its config.json next to it",
           source.path(), source.full_name(name),
           info == nullptr ? "missing" : to_string(info->shape));
     return info->shape[axis];

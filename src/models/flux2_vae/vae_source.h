@@ -16,7 +16,7 @@ struct VaeSource {
 };
 
 // `path`: a checkpoint, or a folder with one. The configuration is that of the config.json in the
-// folder or beside the file; without one, the published one with the numbers of channels that the
+// folder or next to the file; without one, the published one with the numbers of channels that the
 // shapes say.
 VaeSource open_vae(const std::string& path);
 

@@ -196,7 +196,7 @@ class Rules {
     }
   }
 
-  // Every required one of `expected` is there, and those that are there stand in its order.
+  // Every required one of `expected` is there, and those that are there are in its order.
   void check_keys(const ordered_json& object, const std::string& path, Keys known, Keys expected) {
     std::vector<std::string_view> missing;
     for (const std::string_view key : expected) {

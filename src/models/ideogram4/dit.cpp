@@ -197,7 +197,7 @@ void DitTimeline::make_columns(Context& ctx, const ConstTensorView& c,
 
 TensorView DitTimeline::of_block(Context& ctx, const Dit& dit, int64_t block) {
   const int64_t columns = 4 * hidden_, first = block * columns;
-  check(made_ >= first, "timeline: block {} was asked for before those under it", block);
+  check(made_ >= first, "timeline: block {} was requested before the earlier ones", block);
   if (made_ == first) {
     const DitBlock& weights = dit.blocks[static_cast<size_t>(block)];
     const ConstTensorView norm = weights.ffn_norm2.view();
@@ -214,7 +214,7 @@ ConstTensorView DitTimeline::ffn_norm2(int64_t block) const {
 // The blocks take c as it is, the final layer applies SiLU once more.
 ConstTensorView DitTimeline::of_exit(Context& ctx, const Dit& dit) {
   const int64_t first = all_.column_count() - hidden_;
-  check(made_ >= first, "timeline: the exit was asked for before the blocks");
+  check(made_ >= first, "timeline: the exit was requested before the blocks");
   if (made_ == first) make_columns(ctx, silu(ctx, c_), dit.exit.modulation);
   return vector_of(current_, first, hidden_);
 }

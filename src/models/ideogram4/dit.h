@@ -1,7 +1,7 @@
 // The diffusion transformer: velocity of the image's latent, given the time and the text.
 //
 // Two of them make an image: the conditional one sees text and image tokens in one sequence, the
-// unconditional one, with weights of its own, the image tokens alone. Sequences are neither padded
+// unconditional one, with its own weights, only the image tokens. Sequences are neither padded
 // nor masked.
 #pragma once
 
@@ -73,7 +73,7 @@ struct DitPrompt : models::Conditioning {
   nn::Rotary rotary;  // of n + grid.tokens() tokens
 };
 
-// The modulations depend on the time alone: those of all steps are one product for each block. It
+// The modulations depend only on the time: those of all steps are one product for each block. It
 // is made when the block's weights are there for the first time, so that streamed ones do not come
 // once more for it.
 class DitTimeline : public models::Timeline {

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What stands before the names, by who wrote the file: those of one branch first.
+// Prefixes of the names, by who wrote the file: those of one network first.
 constexpr std::string_view kConditional[] = {"conditional.", "cond.", "conditional_transformer."};
 constexpr std::string_view kUnconditional[] = {"unconditional.", "uncond.",
                                                "unconditional_transformer."};
@@ -61,7 +61,7 @@ std::string prefix_in(const Checkpoint& checkpoint, bool conditional) {
   return *prefix;
 }
 
-// That of the folder; beside a file, one that names this architecture: other parts may lie there.
+// That of the folder; next to a file, one that names this architecture: other parts may be there.
 std::string config_in(const std::string& path) {
   const std::string file = models::find_config(path);
   std::error_code ignored;

@@ -53,7 +53,7 @@ flux2_vae::LatentStatistics statistics_of(const std::string& path,
 }
 
 // Models with other VAEs are small ones for tests, which may make small images. Diffusers asks for
-// multiples of a token's side alone.
+// only multiples of a token's side.
 models::SizeLimits size_limits(const models::Decoder& decoder, Convention convention) {
   models::SizeLimits limits = kSizes;
   const auto side = static_cast<int>(decoder.token_side());
@@ -72,7 +72,7 @@ std::vector<std::unique_ptr<models::Network>> open_networks(const models::ModelF
   const auto second = files.find(kUnconditionalTransformer);
   if (second == files.end()) return networks;
   auto unconditional = std::make_unique<Transformer>(second->second, /*conditional=*/false);
-  // Each runs alone on the same latent, and their velocities are all that meets. So a guide may be
+  // Each runs by itself on the same latent, and only velocities are combined. So a guide may be
   // smaller than the network that it guides: in layers, in width, in text that it never reads.
   const int64_t channels = networks.front()->latent_channels();
   check(unconditional->latent_channels() == channels,

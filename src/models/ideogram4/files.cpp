@@ -43,7 +43,7 @@ bool has_checkpoint(const std::string& folder) {
 }
 
 // The part's folder inside of `folder`, else `folder` itself when it is the part. In this order:
-// repositories may have a config.json of their own beside those of their parts.
+// repositories may have a config.json of their own besides those of their parts.
 std::string folder_in(const std::string& folder, const std::string& part) {
   const fs::path inside = fs::path(folder) / part;
   if (has_config(inside)) return inside.string();
@@ -158,7 +158,7 @@ class Search {
     return files;
   }
 
-  // Where `chosen` says, else in the model, else in those that stand in for it.
+  // Where `chosen` says, else in the model, else in its base and fallback.
   std::string part(const std::string& name) const {
     if (const std::string named = chosen(name); !named.empty()) return part_in(named, name);
     for (const std::string* model : {&choices_.model, &choices_.base, &choices_.fallback}) {

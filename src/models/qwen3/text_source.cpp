@@ -8,7 +8,7 @@
 namespace octet::qwen3 {
 namespace {
 
-// What stands before the names of the text tower, by who wrote the file.
+// Prefixes of the names of the text tower, by who wrote the file.
 std::string find_prefix(const Checkpoint& checkpoint) {
   constexpr const char* kPrefixes[] = {"language_model.", "model.language_model.", "model.", ""};
   for (const char* prefix : kPrefixes) {
@@ -37,7 +37,7 @@ TextConfig text_config_of_shapes(const weights::WeightSource& source) {
   const auto expect = [&](const char* what, int64_t got, int64_t expected) {
     check(got == expected,
           "{}: {} is {}, and that of Qwen3-VL-8B is {}; the rotary base of another model cannot be "
-          "told from its weights: put its config.json beside it",
+          "told from its weights: put its config.json next to it",
           source.path(), what, got, expected);
   };
   int64_t layers = 0;
@@ -54,7 +54,7 @@ TextConfig text_config_of_shapes(const weights::WeightSource& source) {
   expect("the FFN's size", rows_of(source, first + "mlp.gate_proj.weight"), published.ffn);
   check(has_vision_tower(*source.layers().front().checkpoint),
         "{}: has no vision tower, by which Qwen3-VL-8B is told from Qwen3-8B, whose rotary base is "
-        "another; put its config.json beside it",
+        "another; put its config.json next to it",
         source.path());
   return published;
 }

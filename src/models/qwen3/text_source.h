@@ -16,7 +16,7 @@ struct TextSource {
 };
 
 // `path`: a checkpoint, or a folder with one. The configuration is that of the config.json in the
-// folder or beside the file. Without one it is the published one, if all shapes are.
+// folder or next to the file. Without one it is the published one, if all shapes are.
 TextSource open_text_encoder(const std::string& path);
 
 }  // namespace octet::qwen3

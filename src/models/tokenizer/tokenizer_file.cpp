@@ -102,7 +102,7 @@ class TokenizerReader {
     const json& regex = member(member(split, "pattern"), "Regex");
     check(regex.is_string(), "{}: the Split of \"pre_tokenizer\" has no Regex pattern", what_);
     check(is_known_regex(regex.get<std::string>()),
-          "{}: the text is to be split by {}, expected Qwen's rule {}; Octet implements no other",
+          "{}: the text has to be split by {}, expected Qwen's rule {}; Octet implements no other",
           what_, describe(regex), in_quotes(kSplitRegex));
     // Every character belongs to a match, so keeping the matches and removing the rest ("Removed"
     // with "invert") is the same as cutting at their borders ("Isolated").
@@ -130,7 +130,7 @@ class TokenizerReader {
     return escaped == kSplitRegex;
   }
 
-  // Only those that leave the ids alone: the byte-level one, and a template that is the text alone,
+  // Only those that leave the ids as they are: the byte-level one, and a template of only the text,
   // which newer writers put into every file.
   void read_post_processor(const json& processor) const {
     if (processor.is_null()) return;

@@ -1,7 +1,7 @@
 // Reads a tokenizer.json, as the `tokenizers` library writes it, of the one kind that Octet
 // implements: byte-level BPE with Qwen's splitting rule. Everything in the file that would change
 // ids and is not implemented is refused. "truncation", "padding" and "decoder" are not read: the
-// first two are set anew by each caller of that library, the last works in the other direction.
+// first two are set again by each caller of that library, the last works in the other direction.
 #pragma once
 
 #include <array>

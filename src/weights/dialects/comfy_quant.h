@@ -11,7 +11,7 @@ namespace octet::weights {
 
 struct ComfyQuant {
   std::string format;           // "int8_tensorwise", "float8_e4m3fn", "nvfp4", ...
-  bool full_precision = false;  // the product is to be one of dequantized weights
+  bool full_precision = false;  // multiply with dequantized weights
   int64_t rotation_group = 0;   // of ConvRot: 4, 16, 64, 256 or 1024; 0 without a rotation
 };
 

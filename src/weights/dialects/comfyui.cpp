@@ -107,7 +107,7 @@ StoredTransform transform_of(const Checkpoint& checkpoint, const std::string& mo
   const std::string smooth = module + ".pre_quant_scale";
   const bool smoothed = checkpoint.find(smooth) != nullptr;
   if (rotation_group == 0) return smoothed ? read_smooth(checkpoint, smooth, k) : StoredTransform();
-  check(!smoothed, "{}: tensor {} stands beside a rotation; only one of the two can be read",
+  check(!smoothed, "{}: tensor {} comes with a rotation; only one of the two can be read",
         checkpoint.path(), in_quotes(smooth));
   check(k % rotation_group == 0,
         "{}: tensor {}: \"convrot_groupsize\" is {}, which does not divide the {} inputs",

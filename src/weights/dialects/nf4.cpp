@@ -25,7 +25,7 @@ std::string state_name(const Checkpoint& checkpoint, const std::string& module) 
   return {};
 }
 
-// Throws Error unless the tensor has this type and so many elements, in whatever shape.
+// Throws Error unless the tensor has this type and this many elements, in any shape.
 void check_count(const Checkpoint& checkpoint, const std::string& name, DType dtype,
                  int64_t count) {
   const TensorInfo& info = find_tensor(checkpoint, name);

@@ -1,11 +1,11 @@
-// recipe.json, beside a checkpoint: how its INT8 weights were made.
+// recipe.json, next to a checkpoint: how its INT8 weights were made.
 //
 //   {"format": "octet-w8a8", "alpha": 0.5, "smooth": "divide",
 //    "protected": ["layers.3.feed_forward.w2"]}
 //
 // Fields that are unknown are ignored. Other tools write recipes too, whose fields may mean other
 // things: only where the format begins with "octet" is a field of the wrong type an error; anywhere
-// else such a field is ignored as well. What a file holds is decided by its tensors alone.
+// else such a field is ignored as well. Only its tensors decide what a file contains.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@
 
 namespace octet::weights {
 
-// What activations are to be done with a stored SmoothQuant vector.
+// What to do to activations with a stored SmoothQuant vector.
 enum class SmoothDirection : uint8_t { divide, multiply };
 std::optional<SmoothDirection> smooth_direction_named(const std::string& name);
 

@@ -2,7 +2,7 @@
 //
 // The file is untrusted, and nothing in it is passed over: a tensor that belongs to no linear of
 // the model, a shape that does not fit or one matrix without the other is an error with the list.
-// Rows are what counts, not how they are split: a LoRA of a fused qkv changes the rows of weights
+// Rows count, not how they are split: a LoRA of a fused qkv changes the rows of weights
 // that are stored apart, and three of q, k and v those of a fused weight.
 #pragma once
 

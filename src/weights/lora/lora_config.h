@@ -1,4 +1,4 @@
-// What a LoRA was trained with, where its file says so beside the tensors: diffusers' metadata
+// What a LoRA was trained with, if its file says so besides the tensors: diffusers' metadata
 // entry "lora_adapter_metadata", or the adapter_config.json beside PEFT's
 // adapter_model.safetensors.
 #pragma once

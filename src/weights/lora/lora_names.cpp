@@ -54,7 +54,7 @@ bool is_component(std::string_view name, std::string_view component) {
   return name.starts_with(component) && name.substr(component.size()).starts_with('.');
 }
 
-// What stands before the module, and the network that it names.
+// The prefix of the module, and the network that it names.
 std::string_view component_of(std::string_view name, std::span<const NetworkNames> networks,
                               std::optional<size_t>& network) {
   for (size_t i = 0; i < networks.size(); ++i) {

@@ -37,7 +37,7 @@ std::optional<size_t> find_network(std::span<const NetworkNames> networks, std::
 
 struct LoraName {
   std::string base;       // the name without its role: what the tensors of one module share
-  std::string component;  // what stands before the module, without its dot: "transformer"
+  std::string component;  // the prefix of the module, without its dot: "transformer"
   std::string module;     // "layers.0.attention.qkv", or with underscores where `flat`
   bool flat = false;
   std::optional<size_t> network;  // that the component names
