@@ -4,7 +4,7 @@
 #
 # OCTET_CUDA_ARCHITECTURES: auto builds for the GPU of this machine; when there is none, for all, or
 # with CHECK for the one that has kernels of every family, some of them as PTX alone. all builds
-# for every class of the tile table and PTX for newer GPUs; a list such as "80;90a" builds for these.
+# for every class of the tile table and PTX for newer GPUs; a list such as "80;90a" for these.
 include(CheckLanguage)
 set(OCTET_CUDA_ARCHITECTURES "auto" CACHE STRING "auto, all, or a list of CUDA architectures")
 set(octet_with_cuda OFF)
