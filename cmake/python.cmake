@@ -21,6 +21,10 @@ nanobind_add_module(octet_python STABLE_ABI FREE_THREADED NB_STATIC NOMINSIZE NB
 set_target_properties(octet_python PROPERTIES OUTPUT_NAME _octet
   LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/python_exports.map)
 target_link_libraries(octet_python PRIVATE octet_static octet_flags)
+octet_unity(octet_python)
+# Its struct in a header has members that no other file knows, which gcc minds in a shared reading.
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/python/calls.cpp PROPERTIES
+  SKIP_UNITY_BUILD_INCLUSION ON)
 # Other copies of Octet, fmt or CUDA's runtime may be in the process: nothing of ours is seen.
 target_link_options(octet_python PRIVATE
   LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/python_exports.map LINKER:--exclude-libs,ALL)

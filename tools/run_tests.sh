@@ -8,7 +8,8 @@
 #
 # --whole is for releases, and takes half as long again: kernels are compiled for all GPUs, not only
 # for this machine's or one that has every family of them, the sanitizers watch the tests' own code,
-# too, which otherwise is that of the release, and they and the emulator leave out no case.
+# too, which otherwise is that of the release, they and the emulator leave out no case, and the demo's
+# model is tried with every recipe.
 #
 # A part whose tools are missing and cannot be installed is skipped with the reason, and counted.
 # It counts as failed instead when the part was named, when CI=true, or with OCTET_STRICT=1.
@@ -195,7 +196,8 @@ run_python() {
   OCTET_PYTHON=$PWD/.venv/bin/python build_default octet_python || return 1
   # A file's tests share what they set up, so files are what the processes share out. Threads of
   # torch that wait leave the cores to others.
-  OMP_WAIT_POLICY=passive OCTET_BUILD_DIR=$PWD/build .venv/bin/python -m pytest -q -rs --color=no \
+  OMP_WAIT_POLICY=passive OCTET_BUILD_DIR=$PWD/build OCTET_TEST_WHOLE=${whole:-0} \
+    .venv/bin/python -m pytest -q -rs --color=no \
     --numprocesses "${JOBS:-$(nproc)}" --maxprocesses 4 --dist loadfile tests/python \
     tools/demo_model tools/fidelity/test_report.py
 }

@@ -10,9 +10,9 @@ namespace octet::python {
 namespace {
 
 PyObject* octet_error = nullptr;
-PyObject* invalid_request = nullptr;
-PyObject* out_of_memory = nullptr;
-PyObject* cancelled = nullptr;
+PyObject* invalid_request_type = nullptr;
+PyObject* out_of_memory_type = nullptr;
+PyObject* cancelled_type = nullptr;
 
 // Lives as long as the process, like the module.
 PyObject* made(nb::module_& module, const char* name, const char* doc, nb::tuple bases) {
@@ -38,11 +38,11 @@ void translate(const std::exception_ptr& thrown, void*) {
   try {
     std::rethrow_exception(thrown);
   } catch (const InvalidRequest& error) {
-    set_error(invalid_request, error.what(), error.field());
+    set_error(invalid_request_type, error.what(), error.field());
   } catch (const Cancelled& error) {
-    set_error(cancelled, error.what(), "");
+    set_error(cancelled_type, error.what(), "");
   } catch (const OutOfMemory& error) {
-    set_error(out_of_memory, error.what(), "");
+    set_error(out_of_memory_type, error.what(), "");
   } catch (const Error& error) {
     set_error(octet_error, error.what(), "");
   }
@@ -56,19 +56,19 @@ void bind_errors(nb::module_& module) {
            nb::make_tuple(nb::borrow(PyExc_RuntimeError)));
   nb::borrow(octet_error).attr("field") = "";
   const nb::object base = nb::borrow(octet_error);
-  invalid_request = made(module, "InvalidRequest", "An argument is wrong.",
-                         nb::make_tuple(base, nb::borrow(PyExc_ValueError)));
-  out_of_memory = made(module, "OutOfMemory", "Too little memory, the device's or the host's.",
-                       nb::make_tuple(base, nb::borrow(PyExc_MemoryError)));
-  cancelled = made(module, "Cancelled", "Stopped by cancel().", nb::make_tuple(base));
+  invalid_request_type = made(module, "InvalidRequest", "An argument is wrong.",
+                              nb::make_tuple(base, nb::borrow(PyExc_ValueError)));
+  out_of_memory_type = made(module, "OutOfMemory", "Too little memory, the device's or the host's.",
+                            nb::make_tuple(base, nb::borrow(PyExc_MemoryError)));
+  cancelled_type = made(module, "Cancelled", "Stopped by cancel().", nb::make_tuple(base));
   nb::register_exception_translator(translate);
 }
 
 void raise(octet_status status) {
   PyObject* type = octet_error;
-  if (status == OCTET_INVALID_REQUEST) type = invalid_request;
-  if (status == OCTET_CANCELLED) type = cancelled;
-  if (status == OCTET_OUT_OF_MEMORY) type = out_of_memory;
+  if (status == OCTET_INVALID_REQUEST) type = invalid_request_type;
+  if (status == OCTET_CANCELLED) type = cancelled_type;
+  if (status == OCTET_OUT_OF_MEMORY) type = out_of_memory_type;
   const std::string sentence = octet_last_error(), field = octet_last_error_field();
   raise_as(type, sentence, field);
 }
@@ -76,7 +76,7 @@ void raise(octet_status status) {
 void raise_error(const std::string& sentence) { raise_as(octet_error, sentence, ""); }
 
 void raise_invalid_request(const std::string& sentence, const std::string& field) {
-  raise_as(invalid_request, sentence, field);
+  raise_as(invalid_request_type, sentence, field);
 }
 
 }  // namespace octet::python
