@@ -8,8 +8,8 @@
 #
 # --whole is for releases, and takes half as long again: kernels are compiled for all GPUs, not only
 # for this machine's or one that has every family of them, the sanitizers watch the tests' own code,
-# too, which otherwise is that of the release, they and the emulator leave out no case, and the demo's
-# model is tried with every recipe.
+# too, which otherwise is that of the release, they and the emulator leave out no case, and the
+# demo's model is tried with every recipe.
 #
 # A part whose tools are missing and cannot be installed is skipped with the reason, and counted.
 # It counts as failed instead when the part was named, when CI=true, or with OCTET_STRICT=1.
