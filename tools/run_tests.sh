@@ -65,7 +65,7 @@ run_release() {
 }
 run_cross() {
   tools/build.sh "$CROSS_PRESET" test_programs &&
-    GTEST_FILTER=$(unwatched_tests cross) run_ctest "build/$CROSS_PRESET"
+    GTEST_FILTER=${GTEST_FILTER:-$(unwatched_tests cross)} run_ctest "build/$CROSS_PRESET"
 }
 run_cuda() { tools/build.sh cuda all && run_ctest build/cuda; }
 
@@ -174,7 +174,7 @@ run_asan() {
     objects=$PWD/build
   fi
   tools/build.sh asan "-DOCTET_TEST_OBJECTS=$objects" test_programs &&
-    GTEST_FILTER=$(unwatched_tests asan) UBSAN_OPTIONS=print_stacktrace=1 \
+    GTEST_FILTER=${GTEST_FILTER:-$(unwatched_tests asan)} UBSAN_OPTIONS=print_stacktrace=1 \
       run_ctest build/asan "${launcher[@]}"
 }
 

@@ -6,9 +6,9 @@
 namespace octet::engine {
 namespace {
 
-double slope(uint64_t low, uint64_t high, int64_t from, int64_t to) {
-  return (static_cast<double>(high) - static_cast<double>(low)) / static_cast<double>(to - from);
-}
+constexpr int64_t kSide = 1024;
+// Few, so that counting is quick: bytes grow evenly with these.
+constexpr int64_t kTextTokens = 64, kSteps = 8;
 
 }  // namespace
 
@@ -18,41 +18,45 @@ double WorkBytes::Growth::at(const models::Extent& extent) const {
          per_step * static_cast<double>(extent.steps);
 }
 
+WorkBytes::Growth WorkBytes::growth_of(const std::array<models::Extent, 4>& extents,
+                                       const std::array<uint64_t, 4>& bytes) {
+  const models::Extent& most = extents[0];
+  const auto slope = [&](size_t i, int64_t less) {
+    return (static_cast<double>(bytes[0]) - static_cast<double>(bytes[i])) /
+           static_cast<double>(less);
+  };
+  Growth growth{.per_token = slope(1, most.grid.tokens() - extents[1].grid.tokens()),
+                .per_text_token = slope(2, most.text_tokens - extents[2].text_tokens),
+                .per_step = slope(3, most.steps - extents[3].steps)};
+  growth.base = static_cast<double>(bytes[0]) - growth.at(most);
+  return growth;
+}
+
 WorkBytes::WorkBytes(models::Model& model, const models::RunAs& how, const models::RunAs& text) {
-  constexpr int64_t kSide = 1024, kTextTokens = 512, kSteps = 48;
-  constexpr int64_t kFewTextTokens = 64, kFewSteps = 4;
   const int64_t side = std::max(kSide / model.decoder->token_side(), int64_t{2});
-  usual_ = {.grid = {side, side}, .text_tokens = kTextTokens, .steps = kSteps};
+  usual_ = {.grid = {side, side}, .text_tokens = 512, .steps = 48};
+  // One, and three that are smaller in one way each.
+  std::array<models::Extent, 4> extents;
+  extents.fill({.grid = usual_.grid, .text_tokens = kTextTokens, .steps = kSteps});
+  extents[1].grid = {side / 2, side / 2};
+  extents[2].text_tokens = kTextTokens / 2;
+  extents[3].steps = kSteps / 2;
+
   std::vector<models::Network*> networks;
   for (const auto& network : model.networks) networks.push_back(network.get());
-  const auto denoising = [&](const models::Extent& extent) {
-    return models::denoising_bytes(networks, extent, how).all();
-  };
-  models::Extent small = usual_, few_words = usual_, few_steps = usual_;
-  small.grid = {side / 2, side / 2};
-  few_words.text_tokens = kFewTextTokens;
-  few_steps.steps = kFewSteps;
-  const int64_t tokens = usual_.grid.tokens(), few_tokens = small.grid.tokens();
-  const uint64_t usual = denoising(usual_);
-  denoising_.per_token = slope(denoising(small), usual, few_tokens, tokens);
-  denoising_.per_text_token = slope(denoising(few_words), usual, kFewTextTokens, kTextTokens);
-  denoising_.per_step = slope(denoising(few_steps), usual, kFewSteps, kSteps);
-  denoising_.base = static_cast<double>(usual) - denoising_.at(usual_);
-
-  const auto encoding = [&](int64_t count) {
-    return models::encoding_bytes(*model.text_encoder, count, text);
-  };
-  const uint64_t usual_text = encoding(kTextTokens);
-  encoding_.per_text_token =
-      slope(encoding(kFewTextTokens), usual_text, kFewTextTokens, kTextTokens);
-  encoding_.base = static_cast<double>(usual_text) - encoding_.at(usual_);
-
-  const auto decoding = [&](const models::Grid& grid) {
-    return models::decoding_bytes(*model.decoder, grid, how.dtype);
-  };
-  const uint64_t usual_image = decoding(usual_.grid);
-  decoding_.per_token = slope(decoding(small.grid), usual_image, few_tokens, tokens);
-  decoding_.base = static_cast<double>(usual_image) - decoding_.at(usual_);
+  std::array<uint64_t, 4> denoising, encoding, decoding;
+  for (size_t i = 0; i < extents.size(); ++i) {
+    const models::Extent& extent = extents[i];
+    const models::DenoisingBytes step = models::denoising_bytes(networks, extent, how);
+    denoising[i] = step.all();
+    encoding[i] = models::encoding_bytes(*model.text_encoder, extent.text_tokens, text);
+    // Beside what is kept of the prompt and the schedule.
+    decoding[i] =
+        step.all() - step.work + models::decoding_bytes(*model.decoder, extent.grid, how.dtype);
+  }
+  denoising_ = growth_of(extents, denoising);
+  encoding_ = growth_of(extents, encoding);
+  decoding_ = growth_of(extents, decoding);
 }
 
 uint64_t WorkBytes::of(const models::Extent& extent) const {

@@ -3,6 +3,7 @@
 // any other takes follows from these counts, at once and on any thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "models/family.h"
@@ -25,6 +26,10 @@ class WorkBytes {
     double base = 0, per_token = 0, per_text_token = 0, per_step = 0;
     double at(const models::Extent& extent) const;
   };
+  // `extents`: one, and one with fewer tokens, one with less text, one with fewer steps.
+  static Growth growth_of(const std::array<models::Extent, 4>& extents,
+                          const std::array<uint64_t, 4>& bytes);
+
   Growth denoising_, encoding_, decoding_;
   models::Extent usual_;
 };
