@@ -52,8 +52,8 @@ TEST_F(PictureFootprint, OfAnySizeFollowsFromAFewCounts) {
   const engine::WorkBytes work(model, how, floating);
   std::vector<models::Network*> networks;
   for (const auto& network : model.networks) networks.push_back(network.get());
-  for (const models::Grid grid : {models::Grid{4, 4}, {16, 48}, {300, 200}}) {
-    for (const int64_t words : {1, 100, 2000}) {
+  for (const models::Grid grid : {models::Grid{8, 8}, {16, 48}, {300, 200}}) {
+    for (const int64_t words : {10, 100, 2000}) {
       const models::Extent extent{.grid = grid, .text_tokens = words, .steps = 20};
       const models::DenoisingBytes step = models::denoising_bytes(networks, extent, how);
       const uint64_t text = models::encoding_bytes(*model.text_encoder, words, floating);
