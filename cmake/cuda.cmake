@@ -79,8 +79,8 @@ if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
 endif()
 set(archs ${OCTET_CUDA_ARCHITECTURES})
 set(octet_archs_reason "as OCTET_CUDA_ARCHITECTURES says")
-# Nobody runs these kernels: GEMMs become machine code for one fusion, which has the most of them in
-# common with the others, and PTX alone for the rest. That halves their time.
+# Nobody runs these kernels: the GEMMs of one fusion, which has the most in common with the others,
+# become machine code, and of the rest one tile of each class becomes PTX. That halves their time.
 set(octet_checks_alone OFF)
 if(archs STREQUAL "auto")
   set(archs all)
@@ -220,6 +220,7 @@ foreach(tile_class small medium hopper)
   octet_gemm_library(octet_gemm_${tile_class} "${octet_archs_${tile_class}}" ${instances})
   if(ptx_alone)
     octet_gemm_library(octet_gemm_${tile_class}_ptx "90a-virtual" ${ptx_alone})
+    target_compile_definitions(octet_gemm_${tile_class}_ptx PRIVATE OCTET_FIRST_TILES=1)
   endif()
   string(TOUPPER ${tile_class} upper)
   list(APPEND octet_tile_classes OCTET_TILES_${upper}=1)
