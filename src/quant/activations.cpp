@@ -66,8 +66,8 @@ ActivationStatistics read_statistics(const std::string& path) {
   for (const TensorInfo& info : file.tensors()) {
     const std::string_view name = info.name;
     check(name.ends_with(kAmax) || name.ends_with(kRows),
-          "{}: tensor {} is neither .amax nor .rows; it has no activation statistics", path,
-          in_quotes(info.name));
+          "{}: tensor {} is neither .amax nor .rows; this is not a file of activation statistics",
+          path, in_quotes(info.name));
     if (!name.ends_with(kAmax)) continue;
     const std::string linear(name.substr(0, name.size() - kAmax.size()));
     LinearInputs& inputs = statistics[linear];

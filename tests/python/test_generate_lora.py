@@ -218,7 +218,7 @@ def test_damaged_files_are_made_anew(generate, run, whole, lora, cache, damage):
     damaged = path.read_bytes()
     done = generate(whole, "--lora", lora, environment=cache[1])
     if done.stderr:  # at most one sentence about it
-        assert done.stderr.count("\n") == 1 and "made anew" in done.stderr
+        assert done.stderr.count("\n") == 1 and "made again" in done.stderr
         done.stderr = ""
     assert same(picture(done, generate), first)
     assert path.read_bytes() != damaged  # it was replaced, and is of use again

@@ -189,7 +189,7 @@ def test_functions_of_c_let_nothing_out(repository: Path) -> None:
     assert len(functions) > 15
     sources = "".join(path.read_text() for path in (repository / "src/api").glob("c_*.cpp"))
     guard = (r"(?:  if \([^\n]*\n)?"
-             r"  return c_api::(?:guarded|guarded_text|on_device|for_caller)\(")
+             r"  return c_api::(?:guarded|guarded_on|guarded_text|on_device|for_caller)\(")
     arithmetic = {"octet_linear_memory"}
     assert {name for name in functions if name not in arithmetic and
             not re.search(rf"^\w+ {name}\([^{{}}]*\) {{\n{guard}", sources, re.M)} == set()
@@ -244,7 +244,7 @@ def test_an_unknown_layer_is_an_offence(repository: Path, tmp_path: Path) -> Non
 
 
 def test_size_limits_are_exact(repository: Path, tmp_path: Path) -> None:
-    write(tmp_path, "src/base/fits.cpp", "x" * 100 + "\n" + "//\n" * 449)
+    write(tmp_path, "src/base/fits.cpp", "x" * 100 + "\n" + "//\n" * 399)
     write(tmp_path, "tools/fits.py", "é" * 100 + "\n")  # 200 bytes, 100 columns
     write(tmp_path, "docs/table.md", "|" * 300 + "\n")
     write(tmp_path, "build/generated.cpp", "x" * 300 + "\n")
@@ -252,11 +252,11 @@ def test_size_limits_are_exact(repository: Path, tmp_path: Path) -> None:
 
 
 def test_one_line_too_many_is_an_offence(repository: Path, tmp_path: Path) -> None:
-    write(tmp_path, "src/base/long.cpp", "//\n" * 451)
+    write(tmp_path, "src/base/long.cpp", "//\n" * 401)
     status, offences = run_check(repository, "check_size.py", tmp_path)
     assert status == 1
     assert len(offences) == 1
-    assert offences[0].startswith("src/base/long.cpp:451: the file has 451 lines")
+    assert offences[0].startswith("src/base/long.cpp:401: the file has 401 lines")
 
 
 @pytest.mark.parametrize(

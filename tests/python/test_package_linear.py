@@ -233,7 +233,7 @@ FROZEN.flags.writeable = False
         ((X, WEIGHT, SCALE), {"out": FROZEN}, ValueError, "`out` is float32 [4, 8]; expected"),
         ((X, WEIGHT, SCALE), {"out": X}, ValueError, "`out` is float32 [4, 16]; expected [4, 8]"),
         ((X, WEIGHT, SCALE), {"out": FROZEN.astype(int)}, TypeError, "`out` is int64"),
-        ((X, WEIGHT, SCALE), {"out": np.zeros((8, 4), np.float32).T}, ValueError, "as they lie"),
+        ((X, WEIGHT, SCALE), {"out": np.zeros((8, 4), np.float32).T}, ValueError, "in place"),
         ((X, WEIGHT, SCALE), {"out": [1]}, TypeError, "`out` is of type list"),
     ],
 )

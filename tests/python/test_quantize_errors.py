@@ -188,7 +188,7 @@ def test_statistics_that_are_none(refused, planted, statistics_file, tmp_path):
     assert "nowhere" in smooth("nowhere")
     (tmp_path / "text").write_text("hello")
     assert "text" in smooth(tmp_path / "text")
-    assert "no file of activation statistics" in smooth(weights_of(planted / "transformer"))
+    assert "not a file of activation statistics" in smooth(weights_of(planted / "transformer"))
     cut = tmp_path / "cut.safetensors"
     cut.write_bytes(statistics_file.read_bytes()[:-1])
     assert "cut.safetensors" in smooth(cut)
