@@ -24,15 +24,11 @@ __global__ void __launch_bounds__(kHopperTiles[kRow].threads(), 1)
   run_block<kHopperTiles[kRow], F>(params, maps);
 }
 
-// A build whose kernels nobody runs compiles only the first tiles of a class (cmake/cuda.cmake);
-// the others are null there.
-#ifndef OCTET_FIRST_TILES
-#define OCTET_FIRST_TILES 1000
-#endif
-
+// A build whose kernels nobody runs compiles only every OCTET_TILE_STRIDEth tile of a class
+// (cmake/cuda.cmake); the others are null there.
 template <TileClass C, Fusion F, WeightRows R, int kRow>
 const void* kernel_of() {
-  if constexpr (kRow >= OCTET_FIRST_TILES) {
+  if constexpr (kRow % OCTET_TILE_STRIDE != 0) {
     return nullptr;
   } else if constexpr (C == TileClass::hopper) {
     return reinterpret_cast<const void*>(&gemm_sm90<kRow, F>);

@@ -6,9 +6,9 @@
 namespace octet::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-constexpr int kChunk = 16;  // bytes per thread
-constexpr int64_t kChunksPerBlock = kBlockBytes / kChunk;
+constexpr int kPackThreads = 256;
+constexpr int kPackedChunk = 16;  // bytes per thread
+constexpr int64_t kChunksPerBlock = kBlockBytes / kPackedChunk;
 
 // Where a row is permuted to, see pack.h.
 __device__ int64_t place_of_row(int64_t row) {
@@ -36,17 +36,17 @@ __global__ void pack_rows_kernel(const int8_t* from, int64_t stride, int64_t row
        i += step) {
     const int64_t row = i / chunks;
     const int64_t chunk = i % chunks;
-    const int8_t* source = from + row * stride + chunk * kChunk;
+    const int8_t* source = from + row * stride + chunk * kPackedChunk;
     union {
-      int8_t bytes[kChunk];
+      int8_t bytes[kPackedChunk];
       int4 vector;
     } value;
-    if (kVectors && chunk * kChunk < k) {
+    if (kVectors && chunk * kPackedChunk < k) {
       value.vector = *reinterpret_cast<const int4*>(source);
     } else {
 #pragma unroll
-      for (int j = 0; j < kChunk; ++j) {
-        value.bytes[j] = chunk * kChunk + j < k ? source[j] : static_cast<int8_t>(0);
+      for (int j = 0; j < kPackedChunk; ++j) {
+        value.bytes[j] = chunk * kPackedChunk + j < k ? source[j] : static_cast<int8_t>(0);
       }
     }
     const int64_t block = chunk / kChunksPerBlock;
@@ -80,8 +80,10 @@ __global__ void spread_columns_kernel(const T* from, bool shared, int64_t n, boo
 bool can_stay_plain(const PlainWeight& weight) {
   const int64_t n = weight.codes.shape[0], k = weight.codes.shape[1];
   const int64_t stride = weight.codes.row_stride();
-  return n > 0 && n % kPermutedRows == 0 && k > 0 && k % kChunk == 0 && stride % kChunk == 0 &&
-         reinterpret_cast<uintptr_t>(weight.codes.data) % kChunk == 0 && n * stride <= UINT32_MAX;
+  return n > 0 && n % kPermutedRows == 0 && k > 0 && k % kPackedChunk == 0 &&
+         stride % kPackedChunk == 0 &&
+         reinterpret_cast<uintptr_t>(weight.codes.data) % kPackedChunk == 0 &&
+         n * stride <= UINT32_MAX;
 }
 
 void launch_spread_columns(const ConstTensorView& from, int64_t n, bool gated, float* to,
@@ -89,7 +91,7 @@ void launch_spread_columns(const ConstTensorView& from, int64_t n, bool gated, f
   if (n == 0) return;
   const bool shared = from.shape[0] == 1;
   const auto launch = [&](const auto* values) {
-    spread_columns_kernel<<<static_cast<unsigned>(ceil_div(n + 7, kThreads)), kThreads, 0,
+    spread_columns_kernel<<<static_cast<unsigned>(ceil_div(n + 7, kPackThreads)), kPackThreads, 0,
                             stream>>>(values, shared, n, gated, to);
   };
   switch (from.dtype) {
@@ -110,8 +112,8 @@ void launch_pack_rows(const ConstTensorView& rows, const float* scales, const fl
                       const PackTarget& to, CUstream_st* stream) {
   const int64_t count = rows.shape[0];
   if (count == 0) return;
-  pack_scales_kernel<<<static_cast<unsigned>(ceil_div(count, kThreads)), kThreads, 0, stream>>>(
-      scales, factors, count, to);
+  pack_scales_kernel<<<static_cast<unsigned>(ceil_div(count, kPackThreads)), kPackThreads, 0,
+                       stream>>>(scales, factors, count, to);
   launch_pack_codes(rows, to, stream);
 }
 
@@ -121,12 +123,12 @@ void launch_pack_codes(const ConstTensorView& rows, const PackTarget& to, CUstre
   if (chunks == 0) return;
   const auto* from = rows.as<int8_t>();
   const int64_t stride = count == 1 ? 0 : rows.row_stride();  // of one row it may be anything
-  const bool vectors =
-      to.k % kChunk == 0 && stride % kChunk == 0 && reinterpret_cast<uintptr_t>(from) % kChunk == 0;
+  const bool vectors = to.k % kPackedChunk == 0 && stride % kPackedChunk == 0 &&
+                       reinterpret_cast<uintptr_t>(from) % kPackedChunk == 0;
   const auto kernel = vectors ? pack_rows_kernel<true> : pack_rows_kernel<false>;
-  const int64_t blocks = std::min<int64_t>(ceil_div(chunks, kThreads), 8192);
-  kernel<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(from, stride, count, to,
-                                                                 packed_rows(to.n));
+  const int64_t blocks = std::min<int64_t>(ceil_div(chunks, kPackThreads), 8192);
+  kernel<<<static_cast<unsigned>(blocks), kPackThreads, 0, stream>>>(from, stride, count, to,
+                                                                     packed_rows(to.n));
 }
 
 }  // namespace octet::cuda

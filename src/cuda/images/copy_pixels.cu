@@ -9,8 +9,8 @@
 namespace octet::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-constexpr int64_t kMaxBlocks = 1 << 20;  // pixels stride beyond
+constexpr int kCopyThreads = 256;
+constexpr int64_t kMaxCopyBlocks = 1 << 20;  // pixels stride beyond
 
 template <class Word>
 struct CopyArgs {
@@ -26,7 +26,7 @@ struct CopyArgs {
 // Calls copy(pixel, word) for the thread's share.
 template <class Word, class Copy>
 __device__ void for_each_word(const CopyArgs<Word>& args, Copy copy) {
-  const int high = kThreads / args.wide;
+  const int high = kCopyThreads / args.wide;
   const int64_t step = static_cast<int64_t>(gridDim.x) * high;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * high + threadIdx.x / args.wide;
        i < args.count; i += step) {
@@ -39,7 +39,7 @@ __device__ void for_each_word(const CopyArgs<Word>& args, Copy copy) {
 
 // Doubled: pixel (y, x) of the image is pixel (y / 2, x / 2) of args.x.
 template <class Word, bool kDoubled>
-__global__ void __launch_bounds__(kThreads, 4) unfold_kernel(const CopyArgs<Word> args) {
+__global__ void __launch_bounds__(kCopyThreads, 4) unfold_kernel(const CopyArgs<Word> args) {
   for_each_word(args, [&](int64_t i, int word) {
     const int64_t pixel = args.first + i, y = pixel / args.width, column = pixel - y * args.width;
     const Word* from = args.x + word;
@@ -79,9 +79,9 @@ void with_words(const ConvArgs& conv, const TensorView& out, int64_t first, Laun
                         .width = conv.width,
                         .words = static_cast<int>(bytes / kBytes),
                         .wide = 1};
-    while (args.wide < kThreads && args.wide < args.words) args.wide *= 2;
-    const int64_t blocks = ceil_div(count, kThreads / args.wide);
-    launch(args, static_cast<unsigned>(std::min(blocks, kMaxBlocks)));
+    while (args.wide < kCopyThreads && args.wide < args.words) args.wide *= 2;
+    const int64_t blocks = ceil_div(count, kCopyThreads / args.wide);
+    launch(args, static_cast<unsigned>(std::min(blocks, kMaxCopyBlocks)));
   };
   const auto all = reinterpret_cast<uintptr_t>(x.data) | reinterpret_cast<uintptr_t>(out.data) |
                    static_cast<uintptr_t>(x_pitch | out_pitch | bytes);
@@ -100,7 +100,7 @@ void launch_unfold(const ConvArgs& args, int64_t first, const TensorView& out,
                    CUstream_st* stream) {
   with_words(args, out, first, [&]<class Word>(const CopyArgs<Word>& copy, unsigned blocks) {
     const auto kernel = args.doubled ? unfold_kernel<Word, true> : unfold_kernel<Word, false>;
-    kernel<<<blocks, kThreads, 0, stream>>>(copy);
+    kernel<<<blocks, kCopyThreads, 0, stream>>>(copy);
   });
 }
 

@@ -13,7 +13,7 @@
 namespace octet::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kGroupThreads = 256;
 constexpr int kSumBlocks = 4;     // of a multiprocessor
 constexpr int kApplyBlocks = 16;  // likewise, in several waves
 // Pixels of a thread in flight: 64 bytes.
@@ -30,8 +30,8 @@ struct Tiling {
 
   Tiling(int64_t pixel_count, int64_t run_count, int64_t blocks)
       : pixels(pixel_count), runs(run_count), wide(1) {
-    while (wide < kThreads && wide < runs) wide *= 2;
-    high = kThreads / wide;
+    while (wide < kGroupThreads && wide < runs) wide *= 2;
+    high = kGroupThreads / wide;
     slices = ceil_div(runs, wide);
     bands = std::clamp<int64_t>(blocks / slices, 1, ceil_div(pixels, high));
   }
@@ -92,8 +92,8 @@ __device__ void store_run(T* to, const float (&v)[kRun]) {
 }
 
 template <class T, int kRun>
-__global__ void __launch_bounds__(kThreads, kSumBlocks) sum_kernel(const GroupArgs<T> args) {
-  __shared__ float parts[2 * kRun][kThreads];
+__global__ void __launch_bounds__(kGroupThreads, kSumBlocks) sum_kernel(const GroupArgs<T> args) {
+  __shared__ float parts[2 * kRun][kGroupThreads];
   const Tiling& tiling = args.tiling;
   const int64_t run = tiling.run(), channel = run * kRun;
   float sums[kRun] = {}, squares[kRun] = {};
@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(kThreads, kSumBlocks) sum_kernel(const GroupAr
   }
   __syncthreads();
   // Column c of the block's runs, part e of each: over the block's pixels, in their order.
-  for (int at = static_cast<int>(threadIdx.x); at < 2 * kRun * tiling.wide; at += kThreads) {
+  for (int at = static_cast<int>(threadIdx.x); at < 2 * kRun * tiling.wide; at += kGroupThreads) {
     const int c = at % tiling.wide, e = at / tiling.wide;
     float sum = 0;
     for (int y = 0; y < tiling.high; ++y) sum += parts[e][y * tiling.wide + c];
@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(kThreads, kSumBlocks) sum_kernel(const GroupAr
 }
 
 __device__ double block_sum(double value) {
-  __shared__ double of_warps[kThreads / 32];
+  __shared__ double of_warps[kGroupThreads / 32];
 #pragma unroll
   for (int mask = 1; mask < 32; mask *= 2) value += __shfl_xor_sync(0xffffffffu, value, mask);
   __syncthreads();
@@ -157,41 +157,41 @@ __device__ double block_sum(double value) {
 // A block per group. With origin o, S and Q of a channel: sum x = S + n o, and around a mean m,
 // sum (x - m)^2 = Q - 2 (m - o) S + n (m - o)^2.
 template <class T>
-__global__ void __launch_bounds__(kThreads) moments_kernel(const GroupArgs<T> args) {
+__global__ void __launch_bounds__(kGroupThreads) moments_kernel(const GroupArgs<T> args) {
   const int64_t width = args.channels / args.groups, first = blockIdx.x * width;
   const auto pixels = static_cast<double>(args.tiling.pixels);
   const double count = pixels * static_cast<double>(width);
   const int64_t parts = args.tiling.bands * width;
   double sum = 0;
-  for (int64_t at = threadIdx.x; at < parts; at += kThreads) {
+  for (int64_t at = threadIdx.x; at < parts; at += kGroupThreads) {
     sum += args.sums[at / width * 2 * args.channels + first + at % width];
   }
-  for (int64_t c = threadIdx.x; c < width; c += kThreads) {
+  for (int64_t c = threadIdx.x; c < width; c += kGroupThreads) {
     sum += pixels * load_one(args.x + first + c);
   }
   const double mean = block_sum(sum) / count;
 
   double squares = 0;
-  for (int64_t at = threadIdx.x; at < parts; at += kThreads) {
+  for (int64_t at = threadIdx.x; at < parts; at += kGroupThreads) {
     const float* part = args.sums + at / width * 2 * args.channels + first + at % width;
     const double apart = mean - load_one(args.x + first + at % width);
     squares += part[args.channels] - 2 * apart * part[0];
   }
-  for (int64_t c = threadIdx.x; c < width; c += kThreads) {
+  for (int64_t c = threadIdx.x; c < width; c += kGroupThreads) {
     const double apart = mean - load_one(args.x + first + c);
     squares += pixels * apart * apart;
   }
   // Roundings must not make it negative; a NaN must stay a NaN.
   const double variance = block_sum(squares) / count;
   const double factor = 1 / sqrt((variance < 0 ? 0 : variance) + args.eps);
-  for (int64_t c = threadIdx.x; c < width; c += kThreads) {
+  for (int64_t c = threadIdx.x; c < width; c += kGroupThreads) {
     args.means[first + c] = static_cast<float>(mean);
     args.factors[first + c] = static_cast<float>(factor * args.weight[first + c]);
   }
 }
 
 template <class T, int kRun>
-__global__ void __launch_bounds__(kThreads, 3) apply_kernel(const GroupArgs<T> args) {
+__global__ void __launch_bounds__(kGroupThreads, 3) apply_kernel(const GroupArgs<T> args) {
   const Tiling& tiling = args.tiling;
   const int64_t run = tiling.run(), channel = run * kRun;
   if (run >= tiling.runs) return;
@@ -233,10 +233,10 @@ template <class T, int kRun>
 void launch_runs(GroupArgs<T> args, int multiprocessors, CUstream_st* stream) {
   const int64_t pixels = args.tiling.pixels, runs = args.channels / kRun;
   args.tiling = Tiling(pixels, runs, int64_t{kSumBlocks} * multiprocessors);
-  sum_kernel<T, kRun><<<args.tiling.blocks(), kThreads, 0, stream>>>(args);
-  moments_kernel<T><<<static_cast<unsigned>(args.groups), kThreads, 0, stream>>>(args);
+  sum_kernel<T, kRun><<<args.tiling.blocks(), kGroupThreads, 0, stream>>>(args);
+  moments_kernel<T><<<static_cast<unsigned>(args.groups), kGroupThreads, 0, stream>>>(args);
   args.tiling = Tiling(pixels, runs, int64_t{kApplyBlocks} * multiprocessors);
-  apply_kernel<T, kRun><<<args.tiling.blocks(), kThreads, 0, stream>>>(args);
+  apply_kernel<T, kRun><<<args.tiling.blocks(), kGroupThreads, 0, stream>>>(args);
 }
 
 template <class T>

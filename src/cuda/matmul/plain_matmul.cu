@@ -6,7 +6,7 @@
 namespace octet::cuda {
 namespace {
 
-constexpr int kTile = 16;
+constexpr int kPlainTile = 16;
 
 __device__ float load(const void* from, DType dtype, int64_t index) {
   if (dtype == DType::bf16) return __bfloat162float(static_cast<const __nv_bfloat16*>(from)[index]);
@@ -33,21 +33,21 @@ struct Matrix {
 // A 16 x 16 tile per block, 16 columns of k at a time through shared memory.
 // `bias`: of out's type, or null.
 __global__ void multiply(Matrix a, Matrix b, Matrix out, const void* bias) {
-  __shared__ float tile_a[kTile][kTile];
-  __shared__ float tile_b[kTile][kTile + 1];
+  __shared__ float tile_a[kPlainTile][kPlainTile];
+  __shared__ float tile_b[kPlainTile][kPlainTile + 1];
   const int x = static_cast<int>(threadIdx.x), y = static_cast<int>(threadIdx.y);
-  const int64_t tiles_n = (out.columns + kTile - 1) / kTile;
-  const int64_t row = blockIdx.x / tiles_n * kTile + y;
-  const int64_t first_column = blockIdx.x % tiles_n * kTile;
+  const int64_t tiles_n = (out.columns + kPlainTile - 1) / kPlainTile;
+  const int64_t row = blockIdx.x / tiles_n * kPlainTile + y;
+  const int64_t first_column = blockIdx.x % tiles_n * kPlainTile;
   float acc = 0;
-  for (int64_t k = 0; k < a.columns; k += kTile) {
+  for (int64_t k = 0; k < a.columns; k += kPlainTile) {
     const bool inside = k + x < a.columns;
     const int64_t row_b = first_column + y;
     tile_a[y][x] = inside && row < a.rows ? load(a.data, a.dtype, row * a.stride + k + x) : 0;
     tile_b[y][x] = inside && row_b < b.rows ? load(b.data, b.dtype, row_b * b.stride + k + x) : 0;
     __syncthreads();
     // Only existing elements: zero times infinity would be NaN.
-    const int count = static_cast<int>(min(static_cast<int64_t>(kTile), a.columns - k));
+    const int count = static_cast<int>(min(static_cast<int64_t>(kPlainTile), a.columns - k));
     for (int i = 0; i < count; ++i) acc = __fmaf_rn(tile_a[y][i], tile_b[x][i], acc);
     __syncthreads();
   }
@@ -78,9 +78,9 @@ Matrix matrix(const ConstTensorView& view) {
 
 void launch_plain_matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,
                          const ConstTensorView& bias, CUstream_st* stream) {
-  const int64_t blocks =
-      ((out.shape[0] + kTile - 1) / kTile) * ((out.shape[1] + kTile - 1) / kTile);
-  multiply<<<static_cast<unsigned>(blocks), dim3(kTile, kTile), 0, stream>>>(
+  const int64_t blocks = ((out.shape[0] + kPlainTile - 1) / kPlainTile) *
+                         ((out.shape[1] + kPlainTile - 1) / kPlainTile);
+  multiply<<<static_cast<unsigned>(blocks), dim3(kPlainTile, kPlainTile), 0, stream>>>(
       matrix(a), matrix(b), matrix(out), bias.data);
 }
 

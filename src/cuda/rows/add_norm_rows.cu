@@ -21,7 +21,7 @@ namespace {
 
 // Resident on a multiprocessor: two blocks with two rows each of 4608 columns.
 template <class T>
-constexpr int kMaxThreads = sizeof(T) == 4 ? 384 : 640;
+constexpr int kMaxAddNormThreads = sizeof(T) == 4 ? 384 : 640;
 // Shared memory for the factors of both norms, those of smoothing and rows of h: the smallest GPUs
 // have 99 KB for a block.
 constexpr int kMaxSharedBytes = 96 << 10;
@@ -79,7 +79,8 @@ class StagedRows {
 };
 
 template <class T, Transform kTransform>
-__global__ void __launch_bounds__(kMaxThreads<T>) add_norm_rows_kernel(const AddNormArgs args) {
+__global__ void __launch_bounds__(kMaxAddNormThreads<T>)
+    add_norm_rows_kernel(const AddNormArgs args) {
   constexpr bool kRotated = kTransform == Transform::rotate;
   constexpr int kBytes = static_cast<int>(sizeof(T));
   using P = Place<kRotated>;
@@ -173,8 +174,8 @@ void launch_fused(const AddNormArgs& args, int multiprocessors, CUstream_st* str
   if (bytes > (40 << 10)) {
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   }
-  kernel<<<args.grid.blocks(multiprocessors, kMaxThreads<T>), args.grid.threads(), bytes, stream>>>(
-      args);
+  kernel<<<args.grid.blocks(multiprocessors, kMaxAddNormThreads<T>), args.grid.threads(), bytes,
+           stream>>>(args);
 }
 
 template <class T>
@@ -199,7 +200,8 @@ void launch_add_gated_norm_quantize(const TensorView& h, const ConstTensorView& 
                                     const QTensor& out, int multiprocessors, CUstream_st* stream) {
   const ColumnVectors of_added(how, gate), of_next(next);
   const bool narrow = x.dtype == DType::bf16;
-  const int max_teams = (narrow ? kMaxThreads<bf16_t> : kMaxThreads<float>) / kTeamLanes;
+  const int max_teams =
+      (narrow ? kMaxAddNormThreads<bf16_t> : kMaxAddNormThreads<float>) / kTeamLanes;
   const TeamGrid grid(x.shape[0], x.shape[1], multiprocessors);
   // If one pass can take the rows, so can the fast kernels of the two.
   if (how.kind != RowNorm::Kind::rms || next.kind != RowNorm::Kind::rms ||

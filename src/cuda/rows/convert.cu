@@ -10,9 +10,9 @@
 namespace octet::cuda {
 namespace {
 
-constexpr int kThreads = 128;
-constexpr int kRun = 8;        // columns of a thread
-constexpr int kResident = 16;  // blocks of a multiprocessor that hide the memory's latency
+constexpr int kConvertThreads = 128;
+constexpr int kConvertRun = 8;      // columns of a thread
+constexpr int kConvertBlocks = 16;  // blocks of a multiprocessor that hide the memory's latency
 
 struct f8_t {
   uint8_t code;
@@ -31,11 +31,11 @@ __device__ inline float load_value(const bf16_t* from) { return load_one(from); 
 __device__ inline float load_value(const float* from) { return load_one(from); }
 
 template <class In>
-__device__ inline void load_run(const In* from, float (&v)[kRun]) {
+__device__ inline void load_run(const In* from, float (&v)[kConvertRun]) {
   if constexpr (std::is_same_v<In, f8_t>) {
     const uint2 codes = __ldcs(reinterpret_cast<const uint2*>(from));
 #pragma unroll
-    for (int i = 0; i < kRun; ++i) {
+    for (int i = 0; i < kConvertRun; ++i) {
       v[i] = f8_to_f32((i < 4 ? codes.x : codes.y) >> (8 * (i % 4)) & 0xff);
     }
   } else {
@@ -54,21 +54,23 @@ struct ConvertArgs {
 };
 
 template <class In, class Out>
-__global__ void __launch_bounds__(kThreads, 8) convert_kernel(const ConvertArgs<In, Out> args) {
+__global__ void __launch_bounds__(kConvertThreads, 8)
+    convert_kernel(const ConvertArgs<In, Out> args) {
   const int64_t column =
-      (static_cast<int64_t>(blockIdx.x) * kThreads + static_cast<int>(threadIdx.x)) * kRun;
+      (static_cast<int64_t>(blockIdx.x) * kConvertThreads + static_cast<int>(threadIdx.x)) *
+      kConvertRun;
   if (column >= args.columns) return;
-  const int64_t end = min(column + kRun, args.columns);
+  const int64_t end = min(column + kConvertRun, args.columns);
   for (int64_t row = blockIdx.y; row < args.rows; row += gridDim.y) {
     // A factor of 1 changes only the bits of a NaN, which do not count.
     const float scale = args.row_scale == nullptr ? 1.0f : __ldg(args.row_scale + row);
     const In* in = args.in + row * args.in_stride;
     Out* out = args.out + row * args.out_stride;
-    if (args.vectors && end - column == kRun) {
-      float v[kRun];
+    if (args.vectors && end - column == kConvertRun) {
+      float v[kConvertRun];
       load_run(in + column, v);
 #pragma unroll
-      for (int i = 0; i < kRun; ++i) v[i] = __fmul_rn(v[i], scale);
+      for (int i = 0; i < kConvertRun; ++i) v[i] = __fmul_rn(v[i], scale);
       store_eight<Out>(out + column, v);
     } else {
       for (int64_t j = column; j < end; ++j) {
@@ -81,7 +83,9 @@ __global__ void __launch_bounds__(kThreads, 8) convert_kernel(const ConvertArgs<
 template <class T>
 bool starts_at_vectors(const T* data, int64_t stride) {
   const auto bytes = static_cast<uintptr_t>(stride) * sizeof(T);
-  return (reinterpret_cast<uintptr_t>(data) | bytes) % std::min<size_t>(16, kRun * sizeof(T)) == 0;
+  return (reinterpret_cast<uintptr_t>(data) | bytes) %
+             std::min<size_t>(16, kConvertRun * sizeof(T)) ==
+         0;
 }
 
 template <class In, class Out>
@@ -98,12 +102,12 @@ void launch_from_to(const ConstTensorView& x, const TensorView& out, const float
   if (args.rows == 1) args.in_stride = args.out_stride = 0;  // a single row's may be anything
   args.vectors =
       starts_at_vectors(args.in, args.in_stride) && starts_at_vectors(args.out, args.out_stride);
-  const int64_t slices = ceil_div(args.columns, kThreads * kRun);
-  const int64_t resident = static_cast<int64_t>(multiprocessors) * kResident;
+  const int64_t slices = ceil_div(args.columns, kConvertThreads * kConvertRun);
+  const int64_t resident = static_cast<int64_t>(multiprocessors) * kConvertBlocks;
   const int64_t bands =
       std::clamp<int64_t>(args.rows, 1, std::clamp<int64_t>(ceil_div(resident, slices), 1, 65535));
   const dim3 grid(static_cast<unsigned>(slices), static_cast<unsigned>(bands));
-  convert_kernel<<<grid, kThreads, 0, stream>>>(args);
+  convert_kernel<<<grid, kConvertThreads, 0, stream>>>(args);
 }
 
 template <class In>

@@ -8,7 +8,7 @@
 namespace octet::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kEulerThreads = 256;
 
 template <class T>
 struct EulerArgs {
@@ -26,10 +26,10 @@ struct EulerArgs {
 
 // Each operation rounds by itself: none may be fused into a multiply-add.
 template <class T>
-__global__ void __launch_bounds__(kThreads) euler_kernel(const EulerArgs<T> args) {
-  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+__global__ void __launch_bounds__(kEulerThreads) euler_kernel(const EulerArgs<T> args) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kEulerThreads;
   bool is_finite = true;
-  for (int64_t at = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  for (int64_t at = static_cast<int64_t>(blockIdx.x) * kEulerThreads + threadIdx.x;
        at < args.rows * args.columns; at += step) {
     const int64_t i = at / args.columns, j = at % args.columns;
     float v = __fmul_rn(args.weights[0], load_one(args.velocities[0] + i * args.strides[0] + j));
@@ -67,9 +67,9 @@ void launch_euler(const EulerStep& step, int multiprocessors, CUstream_st* strea
     args.weights[b] = step.branches[b].weight;
     args.strides[b] = step.branches[b].velocity.row_stride();
   }
-  const auto blocks = std::min<int64_t>(ceil_div(args.rows * args.columns, kThreads),
+  const auto blocks = std::min<int64_t>(ceil_div(args.rows * args.columns, kEulerThreads),
                                         static_cast<int64_t>(multiprocessors) * kWaves);
-  euler_kernel<T><<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(args);
+  euler_kernel<T><<<static_cast<unsigned>(blocks), kEulerThreads, 0, stream>>>(args);
 }
 
 }  // namespace

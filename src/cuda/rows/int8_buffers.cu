@@ -7,8 +7,8 @@
 namespace octet::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-constexpr int64_t kMaxBlocks = 4096;  // enough to fill any device; threads stride beyond
+constexpr int kBufferThreads = 256;
+constexpr int64_t kMaxBufferBlocks = 4096;  // enough to fill any device; threads stride beyond
 
 // splitmix64: every bit of the result depends on every bit of the counter.
 __device__ inline uint64_t hash(uint64_t counter) {
@@ -20,12 +20,12 @@ __device__ inline uint64_t hash(uint64_t counter) {
 
 // Sums of four uniform bytes, 32 bits of a hash for each: close to normal, with a deviation of 30,
 // as quantized activations have. Uniform values would draw more power, and run at a lower clock.
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kBufferThreads)
     fill_random_kernel(int8_t* values, size_t count, uint64_t seed) {
   const size_t words = (count + 3) / 4;
   const bool aligned = reinterpret_cast<uintptr_t>(values) % 4 == 0;
-  const size_t stride = static_cast<size_t>(gridDim.x) * kThreads;
-  for (size_t i = static_cast<size_t>(blockIdx.x) * kThreads + threadIdx.x; i < words;
+  const size_t stride = static_cast<size_t>(gridDim.x) * kBufferThreads;
+  for (size_t i = static_cast<size_t>(blockIdx.x) * kBufferThreads + threadIdx.x; i < words;
        i += stride) {
     uint32_t word = 0;
 #pragma unroll
@@ -46,11 +46,11 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // A thread makes 4 aligned bytes of the copy; a warp reads 128 consecutive ones.
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kBufferThreads)
     copy_padded_kernel(const int8_t* from, int64_t from_stride, int8_t* to, int64_t to_stride,
                        int64_t rows, int64_t columns) {
   const int64_t column =
-      (static_cast<int64_t>(blockIdx.x) * kThreads + static_cast<int>(threadIdx.x)) * 4;
+      (static_cast<int64_t>(blockIdx.x) * kBufferThreads + static_cast<int>(threadIdx.x)) * 4;
   if (column >= to_stride) return;
   for (int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
     const int8_t* in = from + row * from_stride + column;
@@ -68,18 +68,18 @@ __global__ void __launch_bounds__(kThreads)
 
 void launch_fill_random_int8(int8_t* values, size_t count, uint64_t seed, CUstream_st* stream) {
   if (count == 0) return;
-  const int64_t blocks = ceil_div(static_cast<int64_t>(count), 4 * kThreads);
-  fill_random_kernel<<<static_cast<unsigned>(std::min(blocks, kMaxBlocks)), kThreads, 0, stream>>>(
-      values, count, seed);
+  const int64_t blocks = ceil_div(static_cast<int64_t>(count), 4 * kBufferThreads);
+  fill_random_kernel<<<static_cast<unsigned>(std::min(blocks, kMaxBufferBlocks)), kBufferThreads, 0,
+                       stream>>>(values, count, seed);
 }
 
 void launch_copy_padded(const int8_t* from, int64_t from_stride, int8_t* to, int64_t to_stride,
                         int64_t rows, int64_t columns, CUstream_st* stream) {
   if (rows == 0 || to_stride == 0) return;
-  const dim3 grid(static_cast<unsigned>(ceil_div(to_stride, 4 * kThreads)),
-                  static_cast<unsigned>(std::min<int64_t>(rows, kMaxBlocks)));
-  copy_padded_kernel<<<grid, kThreads, 0, stream>>>(from, from_stride, to, to_stride, rows,
-                                                    columns);
+  const dim3 grid(static_cast<unsigned>(ceil_div(to_stride, 4 * kBufferThreads)),
+                  static_cast<unsigned>(std::min<int64_t>(rows, kMaxBufferBlocks)));
+  copy_padded_kernel<<<grid, kBufferThreads, 0, stream>>>(from, from_stride, to, to_stride, rows,
+                                                          columns);
 }
 
 }  // namespace octet::cuda

@@ -8,9 +8,9 @@
 namespace octet::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-constexpr int kResident = 8;  // blocks of a multiprocessor
-constexpr int kTimes = 64;    // that travel with one launch
+constexpr int kLookupThreads = 256;
+constexpr int kLookupBlocks = 8;  // blocks of a multiprocessor
+constexpr int kTimes = 64;        // that travel with one launch
 
 // Rows are copied as words, so that no conversion changes them.
 template <class Word>
@@ -23,11 +23,11 @@ struct EmbedArgs {
 };
 
 template <class Word>
-__global__ void __launch_bounds__(kThreads, 4) embed_kernel(const EmbedArgs<Word> args) {
+__global__ void __launch_bounds__(kLookupThreads, 4) embed_kernel(const EmbedArgs<Word> args) {
   for (int64_t i = blockIdx.x; i < args.count; i += gridDim.x) {
     const Word* from = args.table + args.rows[i] * args.table_stride;
     Word* to = args.out + i * args.out_stride;
-    for (int64_t j = threadIdx.x; j < args.columns; j += kThreads) to[j] = from[j];
+    for (int64_t j = threadIdx.x; j < args.columns; j += kLookupThreads) to[j] = from[j];
   }
 }
 
@@ -46,8 +46,8 @@ void launch_words(const ConstTensorView& table, const int32_t* rows, const Tenso
                              .count = out.shape[0],
                              .columns = words(out.shape[1])};
   const auto blocks =
-      std::min<int64_t>(args.count, static_cast<int64_t>(multiprocessors) * kResident);
-  embed_kernel<Word><<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(args);
+      std::min<int64_t>(args.count, static_cast<int64_t>(multiprocessors) * kLookupBlocks);
+  embed_kernel<Word><<<static_cast<unsigned>(blocks), kLookupThreads, 0, stream>>>(args);
 }
 
 struct Times {
@@ -57,12 +57,12 @@ struct Times {
 // The product is rounded before its sine is taken, as ref has it; sincosf() is right to an ulp or
 // two for every angle, which __sinf() would not be.
 template <class T>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kLookupThreads)
     sinusoids_kernel(const Times times, int64_t count, const float* frequencies, int64_t half,
                      T* out, int64_t stride) {
-  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
-  for (int64_t at = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; at < count * half;
-       at += step) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kLookupThreads;
+  for (int64_t at = static_cast<int64_t>(blockIdx.x) * kLookupThreads + threadIdx.x;
+       at < count * half; at += step) {
     const int64_t i = at / half, j = at % half;
     float sine, cosine;
     sincosf(__fmul_rn(times.values[i], frequencies[j]), &sine, &cosine);
@@ -96,9 +96,9 @@ void launch_sinusoids(std::span<const float> times, const ConstTensorView& frequ
     std::copy_n(times.begin() + static_cast<std::ptrdiff_t>(first), count, some.values);
     const auto rows = static_cast<int64_t>(count);
     const auto blocks =
-        static_cast<unsigned>(std::min<int64_t>(ceil_div(rows * half, kThreads), 4096));
+        static_cast<unsigned>(std::min<int64_t>(ceil_div(rows * half, kLookupThreads), 4096));
     const auto launch = [&]<class T>(T* to) {
-      sinusoids_kernel<T><<<blocks, kThreads, 0, stream>>>(
+      sinusoids_kernel<T><<<blocks, kLookupThreads, 0, stream>>>(
           some, rows, frequencies.as<float>(), half,
           to + static_cast<int64_t>(first) * out.row_stride(), out.row_stride());
     };

@@ -17,12 +17,12 @@ enum class Finish { store, add, quantize, smooth_and_quantize, rotate_and_quanti
 // Resident on a multiprocessor, which bounds the registers: the values, the next rows and, under
 // Finish::add, the matrix added to.
 template <class T, Finish kFinish>
-constexpr int kMaxThreads = [] {
+constexpr int kMaxNormThreads = [] {
   if (sizeof(T) == 4) return kFinish == Finish::add ? 384 : 512;
   return kFinish == Finish::smooth_and_quantize ? 512 : 640;
 }();
 template <class T, Finish kFinish>
-constexpr int kMaxTeams = std::min(kMaxNormTeams, kMaxThreads<T, kFinish> / kTeamLanes);
+constexpr int kMaxTeams = std::min(kMaxNormTeams, kMaxNormThreads<T, kFinish> / kTeamLanes);
 
 struct NormArgs {
   TeamGrid grid;
@@ -39,7 +39,8 @@ struct NormArgs {
 };
 
 template <class T, Finish kFinish>
-__global__ void __launch_bounds__(kMaxThreads<T, kFinish>) norm_rows_kernel(const NormArgs args) {
+__global__ void __launch_bounds__(kMaxNormThreads<T, kFinish>)
+    norm_rows_kernel(const NormArgs args) {
   constexpr bool kRotated = kFinish == Finish::rotate_and_quantize;
   constexpr bool kQuantized = kFinish != Finish::store && kFinish != Finish::add;
   using P = Place<kRotated>;
@@ -128,7 +129,7 @@ void launch_fast(const NormArgs& args, int multiprocessors, CUstream_st* stream)
   if (shared_bytes > (40 << 10)) {
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
   }
-  kernel<<<args.grid.blocks(multiprocessors, kMaxThreads<T, kFinish>), args.grid.threads(),
+  kernel<<<args.grid.blocks(multiprocessors, kMaxNormThreads<T, kFinish>), args.grid.threads(),
            shared_bytes, stream>>>(args);
 }
 

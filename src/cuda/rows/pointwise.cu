@@ -10,8 +10,8 @@
 namespace octet::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-constexpr int kWaves = 32;  // blocks of a multiprocessor, in several waves: a short tail
+constexpr int kPointwiseThreads = 256;
+constexpr int kPointwiseWaves = 32;  // blocks of a multiprocessor, in several waves: a short tail
 
 struct Add {
   static constexpr bool kTwo = true;
@@ -48,10 +48,11 @@ struct PointwiseArgs {
 
 // kRun: 8, where every row starts at a multiple of 16 bytes, or 1.
 template <class T, class Op, int kRun>
-__global__ void __launch_bounds__(kThreads, 4) pointwise_kernel(const PointwiseArgs<T> args) {
+__global__ void __launch_bounds__(kPointwiseThreads, 4)
+    pointwise_kernel(const PointwiseArgs<T> args) {
   const int64_t slice = blockIdx.x % args.slices, bands = gridDim.x / args.slices;
-  const int64_t first = (slice * kThreads + static_cast<int>(threadIdx.x)) * kRun;
-  const int64_t step = args.slices * kThreads * kRun;
+  const int64_t first = (slice * kPointwiseThreads + static_cast<int>(threadIdx.x)) * kRun;
+  const int64_t step = args.slices * kPointwiseThreads * kRun;
   for (int64_t row = blockIdx.x / args.slices; row < args.rows; row += bands) {
     const T* a = args.a + row * args.a_stride;
     const T* b = args.b + row * args.b_stride;
@@ -103,14 +104,15 @@ void launch_typed(const ConstTensorView& a, const ConstTensorView& b, const Tens
   }
   const bool vectors = is_aligned(args.a, args.a_stride) && is_aligned(args.b, args.b_stride) &&
                        is_aligned(args.out, args.out_stride);
-  const int64_t most = static_cast<int64_t>(multiprocessors) * kWaves;
-  args.slices = std::clamp<int64_t>(ceil_div(args.columns, kThreads * (vectors ? 8 : 1)), 1, most);
+  const int64_t most = static_cast<int64_t>(multiprocessors) * kPointwiseWaves;
+  args.slices =
+      std::clamp<int64_t>(ceil_div(args.columns, kPointwiseThreads * (vectors ? 8 : 1)), 1, most);
   const int64_t bands = std::clamp<int64_t>(most / args.slices, 1, args.rows);
   const auto blocks = static_cast<unsigned>(args.slices * bands);
   if (vectors) {
-    pointwise_kernel<T, Op, 8><<<blocks, kThreads, 0, stream>>>(args);
+    pointwise_kernel<T, Op, 8><<<blocks, kPointwiseThreads, 0, stream>>>(args);
   } else {
-    pointwise_kernel<T, Op, 1><<<blocks, kThreads, 0, stream>>>(args);
+    pointwise_kernel<T, Op, 1><<<blocks, kPointwiseThreads, 0, stream>>>(args);
   }
 }
 

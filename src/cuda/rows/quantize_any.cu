@@ -11,8 +11,7 @@
 namespace octet::cuda {
 namespace {
 
-constexpr int kThreads = kAnyThreads;
-constexpr int kTileColumns = 4096;
+constexpr int kAnyTileColumns = 4096;
 
 struct AnyArgs {
   AnyRows x;
@@ -53,25 +52,26 @@ template <class Use>
 __device__ void for_each_value(const AnyArgs& args, int64_t row, const RowMoments& moments,
                                float* tile, Use use) {
   const float factor = rotation_factor(args.group);
-  for (int64_t first = 0; first < args.x.k; first += kTileColumns) {
-    const int columns = static_cast<int>(min(args.x.k - first, static_cast<int64_t>(kTileColumns)));
+  for (int64_t first = 0; first < args.x.k; first += kAnyTileColumns) {
+    const int columns =
+        static_cast<int>(min(args.x.k - first, static_cast<int64_t>(kAnyTileColumns)));
     __syncthreads();  // the tile before is still in use
-    for (int i = static_cast<int>(threadIdx.x); i < columns; i += kThreads) {
+    for (int i = static_cast<int>(threadIdx.x); i < columns; i += kAnyThreads) {
       float value = moments.apply(args.x.at(row, first + i), args.norm, args.x.dtype, first + i);
       if (args.smooth != nullptr) value = __fmul_rn(value, args.smooth[first + i]);
       tile[i] = value;
     }
     if (args.group > 0) rotate_tile(tile, columns, args.group);
     // Without a rotation a thread reads only what it wrote itself.
-    for (int i = static_cast<int>(threadIdx.x); i < columns; i += kThreads) {
+    for (int i = static_cast<int>(threadIdx.x); i < columns; i += kAnyThreads) {
       use(first + i, __fmul_rn(tile[i], factor));
     }
   }
 }
 
 template <class How>
-__global__ void __launch_bounds__(kThreads, 2) quantize_any_kernel(const AnyArgs args) {
-  __shared__ float tile[kTileColumns];
+__global__ void __launch_bounds__(kAnyThreads, 2) quantize_any_kernel(const AnyArgs args) {
+  __shared__ float tile[kAnyTileColumns];
   __shared__ uint32_t row_amax;
   for (int64_t row = blockIdx.x; row < args.x.rows; row += gridDim.x) {
     const RowMoments moments(args.x, args.norm, row);
@@ -111,11 +111,11 @@ void launch_quantize_any(const ConstTensorView& x, const RowNorm* norm,
   const auto blocks = static_cast<unsigned>(std::min(args.x.rows, resident));
   const bool stepwise = transform.stepwise && norm == nullptr;
   if (stepwise && x.dtype == DType::bf16) {
-    quantize_any_kernel<InStepsOf<bf16_t>><<<blocks, kThreads, 0, stream>>>(args);
+    quantize_any_kernel<InStepsOf<bf16_t>><<<blocks, kAnyThreads, 0, stream>>>(args);
   } else if (stepwise && x.dtype == DType::f16) {
-    quantize_any_kernel<InStepsOf<f16_t>><<<blocks, kThreads, 0, stream>>>(args);
+    quantize_any_kernel<InStepsOf<f16_t>><<<blocks, kAnyThreads, 0, stream>>>(args);
   } else {
-    quantize_any_kernel<InF32><<<blocks, kThreads, 0, stream>>>(args);
+    quantize_any_kernel<InF32><<<blocks, kAnyThreads, 0, stream>>>(args);
   }
 }
 

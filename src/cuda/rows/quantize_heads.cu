@@ -7,7 +7,7 @@ namespace {
 
 // Heads of a team in flight: codes, scale and mean take registers, too.
 template <class T>
-constexpr int kBatch = sizeof(T) == 2 ? 3 : 1;
+constexpr int kHeadBatch = sizeof(T) == 2 ? 3 : 1;
 // Rows that a block of the mean's first stage adds up: the same on every GPU, and so is the sum.
 constexpr int kMeanRows = 128;
 constexpr int kMeanThreads = 512;
@@ -49,7 +49,7 @@ template <class T, int kHalf>
 __global__ void __launch_bounds__(kHeadThreads, kBoundHeadBlocks)
     quantize_heads_kernel(const QuantizeHeadsArgs all, const HeadBatches batches) {
   constexpr bool kFull = kHalf > 0;
-  constexpr int kHeads = kBatch<T>;
+  constexpr int kHeads = kHeadBatch<T>;
   const HeadArgs args = all.heads.template with_half<kHalf>();
   const int warps = static_cast<int>(gridDim.x) * kHeadWarps;
   const int items = static_cast<int>(args.rows) * batches.count;
@@ -255,7 +255,7 @@ void launch_quantize_typed(const QuantizeHeadsArgs& args, int multiprocessors,
   const HeadArgs& heads = args.heads;
   if (heads.fits_teams() && is_aligned(args.codes, args.codes_stride, 8) &&
       is_aligned(args.mean, 0, 16)) {
-    const HeadBatches batches(heads, kBatch<T>);
+    const HeadBatches batches(heads, kHeadBatch<T>);
     const unsigned blocks = head_blocks(heads.rows * batches.count, multiprocessors, kHeadBlocks);
     const bool full = batches.are_full(heads) &&
                       (args.mean_from == heads.heads || args.mean_from == heads.first_heads);

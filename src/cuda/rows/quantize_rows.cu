@@ -13,7 +13,7 @@ namespace {
 
 // Of a block, and resident on a multiprocessor: 80 registers each, or 128.
 template <class T>
-constexpr int kMaxThreads = sizeof(T) == 2 ? 768 : 512;
+constexpr int kMaxQuantizeThreads = sizeof(T) == 2 ? 768 : 512;
 
 struct QuantizeArgs {
   TeamGrid grid;
@@ -43,7 +43,8 @@ __device__ RowScale quantize_part(const float (&v)[32], float amax, float factor
 }
 
 template <class T, Transform kTransform, bool kStepwise>
-__global__ void __launch_bounds__(kMaxThreads<T>) quantize_rows_kernel(const QuantizeArgs args) {
+__global__ void __launch_bounds__(kMaxQuantizeThreads<T>)
+    quantize_rows_kernel(const QuantizeArgs args) {
   constexpr bool kRotated = kTransform == Transform::rotate;
   // Three sets in turn: while this step's is filled the next one's is cleared, and threads behind
   // may still read the one before.
@@ -109,7 +110,7 @@ template <class T, bool kStepwise>
 void launch_typed(const QuantizeArgs& args, Transform transform, int multiprocessors,
                   CUstream_st* stream) {
   const int threads = args.grid.threads();
-  const unsigned blocks = args.grid.blocks(multiprocessors, kMaxThreads<T>);
+  const unsigned blocks = args.grid.blocks(multiprocessors, kMaxQuantizeThreads<T>);
   switch (transform) {
     case Transform::none:
       quantize_rows_kernel<T, Transform::none, kStepwise><<<blocks, threads, 0, stream>>>(args);
@@ -130,8 +131,9 @@ void launch_quantize_rows(const ConstTensorView& x, const ActivationTransform& t
   const int64_t rows = x.shape[0];
   const int64_t k = x.shape[1];
   if (rows == 0) return;
-  const int64_t max_k = (x.dtype == DType::f32 ? kMaxThreads<float> : kMaxThreads<bf16_t>) /
-                        kTeamLanes * kTeamColumns;
+  const int64_t max_k =
+      (x.dtype == DType::f32 ? kMaxQuantizeThreads<float> : kMaxQuantizeThreads<bf16_t>) /
+      kTeamLanes * kTeamColumns;
   const bool smooth = transform.kind == Transform::smooth;
   const int64_t run = transform.kind == Transform::rotate ? 16 : 8;
   if (k == 0 || k % run != 0 || k > max_k || rows > kMaxRows || pitch_of(x) > INT32_MAX ||

@@ -12,10 +12,10 @@
 namespace octet::cuda {
 namespace {
 
-constexpr int kThreads = 128;
-constexpr int kResident = 16;  // blocks of a multiprocessor that hide the memory's latency
-constexpr int kColumns = 4;    // of a thread
-constexpr int kRows = 4;       // of a thread in flight
+constexpr int kScaleThreads = 128;
+constexpr int kScaleBlocks = 16;  // blocks of a multiprocessor that hide the memory's latency
+constexpr int kScaleColumns = 4;  // of a thread
+constexpr int kScaleRows = 4;     // of a thread in flight
 
 template <class In, class Out>
 struct ScaleArgs {
@@ -31,7 +31,7 @@ struct ScaleArgs {
   bool vectors;  // four columns are one aligned access everywhere
 };
 
-__device__ inline void load_four(const int8_t* at, int (&v)[kColumns]) {
+__device__ inline void load_four(const int8_t* at, int (&v)[kScaleColumns]) {
   const char4 four = __ldcs(reinterpret_cast<const char4*>(at));
   v[0] = four.x;
   v[1] = four.y;
@@ -39,7 +39,7 @@ __device__ inline void load_four(const int8_t* at, int (&v)[kColumns]) {
   v[3] = four.w;
 }
 
-__device__ inline void load_four(const int32_t* at, int (&v)[kColumns]) {
+__device__ inline void load_four(const int32_t* at, int (&v)[kScaleColumns]) {
   const int4 four = __ldcs(reinterpret_cast<const int4*>(at));
   v[0] = four.x;
   v[1] = four.y;
@@ -47,14 +47,14 @@ __device__ inline void load_four(const int32_t* at, int (&v)[kColumns]) {
   v[3] = four.w;
 }
 
-__device__ inline void store_four(float* at, const float (&y)[kColumns]) {
+__device__ inline void store_four(float* at, const float (&y)[kScaleColumns]) {
   store_vector(at, make_uint4(__float_as_uint(y[0]), __float_as_uint(y[1]), __float_as_uint(y[2]),
                               __float_as_uint(y[3])));
 }
-__device__ inline void store_four(bf16_t* at, const float (&y)[kColumns]) {
+__device__ inline void store_four(bf16_t* at, const float (&y)[kScaleColumns]) {
   store_vector(at, make_uint2(pack_bf16(y[0], y[1]), pack_bf16(y[2], y[3])));
 }
-__device__ inline void store_four(f16_t* at, const float (&y)[kColumns]) {
+__device__ inline void store_four(f16_t* at, const float (&y)[kScaleColumns]) {
   store_vector(at, make_uint2(pack_f16(y[0], y[1]), pack_f16(y[2], y[3])));
 }
 
@@ -69,8 +69,8 @@ __device__ inline void store_one(f16_t* at, float y) {
 // Factors and addends of a thread's columns; none for int8.
 template <class In>
 struct ColumnFactors {
-  float scale[kColumns];
-  float bias[kColumns];
+  float scale[kScaleColumns];
+  float bias[kScaleColumns];
   bool has_bias;
 
   __device__ ColumnFactors(const float* col_scale, const float* col_bias, int64_t column,
@@ -78,7 +78,7 @@ struct ColumnFactors {
     if constexpr (std::is_same_v<In, int32_t>) {
       has_bias = col_bias != nullptr;
 #pragma unroll
-      for (int c = 0; c < kColumns; ++c) {
+      for (int c = 0; c < kScaleColumns; ++c) {
         scale[c] = c < count ? __ldg(col_scale + column + c) : 0.0f;
         bias[c] = c < count && has_bias ? __ldg(col_bias + column + c) : 0.0f;
       }
@@ -96,19 +96,20 @@ struct ColumnFactors {
 };
 
 template <class In, class Out>
-__global__ void __launch_bounds__(kThreads) scale_rows_kernel(const ScaleArgs<In, Out> args) {
+__global__ void __launch_bounds__(kScaleThreads) scale_rows_kernel(const ScaleArgs<In, Out> args) {
   const int64_t column =
-      (static_cast<int64_t>(blockIdx.x) * kThreads + static_cast<int>(threadIdx.x)) * kColumns;
+      (static_cast<int64_t>(blockIdx.x) * kScaleThreads + static_cast<int>(threadIdx.x)) *
+      kScaleColumns;
   if (column >= args.n) return;
-  const int count = static_cast<int>(min(args.n - column, static_cast<int64_t>(kColumns)));
+  const int count = static_cast<int>(min(args.n - column, static_cast<int64_t>(kScaleColumns)));
   const ColumnFactors<In> columns(args.col_scale, args.bias, column, count);
 
-  const int64_t stride = static_cast<int64_t>(gridDim.y) * kRows;
-  for (int64_t row = static_cast<int64_t>(blockIdx.y) * kRows; row < args.m; row += stride) {
-    int values[kRows][kColumns] = {};
-    float row_scale[kRows] = {};
+  const int64_t stride = static_cast<int64_t>(gridDim.y) * kScaleRows;
+  for (int64_t row = static_cast<int64_t>(blockIdx.y) * kScaleRows; row < args.m; row += stride) {
+    int values[kScaleRows][kScaleColumns] = {};
+    float row_scale[kScaleRows] = {};
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) {
+    for (int r = 0; r < kScaleRows; ++r) {
       if (row + r >= args.m) continue;
       row_scale[r] = __ldg(args.row_scale + row + r);
       const In* in = args.in + (row + r) * args.in_stride + column;
@@ -116,23 +117,23 @@ __global__ void __launch_bounds__(kThreads) scale_rows_kernel(const ScaleArgs<In
         load_four(in, values[r]);
       } else {
 #pragma unroll
-        for (int c = 0; c < kColumns; ++c) {
+        for (int c = 0; c < kScaleColumns; ++c) {
           if (c < count) values[r][c] = in[c];
         }
       }
     }
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) {
+    for (int r = 0; r < kScaleRows; ++r) {
       if (row + r >= args.m) continue;
-      float y[kColumns];
+      float y[kScaleColumns];
 #pragma unroll
-      for (int c = 0; c < kColumns; ++c) y[c] = columns.apply(values[r][c], row_scale[r], c);
+      for (int c = 0; c < kScaleColumns; ++c) y[c] = columns.apply(values[r][c], row_scale[r], c);
       Out* out = args.out + (row + r) * args.out_stride + column;
       if (args.vectors) {
         store_four(out, y);
       } else {
 #pragma unroll
-        for (int c = 0; c < kColumns; ++c) {
+        for (int c = 0; c < kScaleColumns; ++c) {
           if (c < count) store_one(out + c, y[c]);
         }
       }
@@ -142,20 +143,21 @@ __global__ void __launch_bounds__(kThreads) scale_rows_kernel(const ScaleArgs<In
 
 template <class T>
 bool takes_vectors(const T* data, int64_t stride) {
-  return reinterpret_cast<uintptr_t>(data) % (kColumns * sizeof(T)) == 0 && stride % kColumns == 0;
+  return reinterpret_cast<uintptr_t>(data) % (kScaleColumns * sizeof(T)) == 0 &&
+         stride % kScaleColumns == 0;
 }
 
 template <class In, class Out>
 void launch_typed(ScaleArgs<In, Out> args, int multiprocessors, CUstream_st* stream) {
   if (args.m <= 1) args.in_stride = args.out_stride = 0;  // a single row's may be anything
-  args.vectors = args.n % kColumns == 0 && takes_vectors(args.in, args.in_stride) &&
+  args.vectors = args.n % kScaleColumns == 0 && takes_vectors(args.in, args.in_stride) &&
                  takes_vectors(args.out, args.out_stride);
-  const int64_t slices = ceil_div(args.n, kThreads * kColumns);
-  const int64_t resident = static_cast<int64_t>(multiprocessors) * kResident;
-  const int64_t bands = std::clamp<int64_t>(ceil_div(args.m, kRows), 1,
+  const int64_t slices = ceil_div(args.n, kScaleThreads * kScaleColumns);
+  const int64_t resident = static_cast<int64_t>(multiprocessors) * kScaleBlocks;
+  const int64_t bands = std::clamp<int64_t>(ceil_div(args.m, kScaleRows), 1,
                                             std::clamp<int64_t>(resident / slices, 1, 65535));
   const dim3 grid(static_cast<unsigned>(slices), static_cast<unsigned>(bands));
-  scale_rows_kernel<<<grid, kThreads, 0, stream>>>(args);
+  scale_rows_kernel<<<grid, kScaleThreads, 0, stream>>>(args);
 }
 
 template <class In>

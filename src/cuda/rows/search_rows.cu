@@ -13,9 +13,8 @@
 namespace octet::cuda {
 namespace {
 
-constexpr int kThreads = kAnyThreads;
-constexpr int kTileColumns = 24576;  // 96 KB: what every GPU since Ampere can give a block
-constexpr int kBatch = 8;            // ratios whose sums a thread holds in registers
+constexpr int kSearchColumns = 24576;  // 96 KB: what every GPU since Ampere can give a block
+constexpr int kRatioBatch = 8;         // ratios whose sums a thread holds in registers
 constexpr unsigned kAllLanes = 0xffffffffu;
 
 struct SearchArgs {
@@ -43,7 +42,7 @@ class TiledRow {
       const int columns =
           static_cast<int>(min(args_.x.k - first, static_cast<int64_t>(args_.tile_columns)));
       if (first != in_tile_) fill(first, columns);
-      for (int i = static_cast<int>(threadIdx.x); i < columns; i += kThreads) {
+      for (int i = static_cast<int>(threadIdx.x); i < columns; i += kAnyThreads) {
         use(first + i, __fmul_rn(tile_[i], factor_));
       }
     }
@@ -53,7 +52,7 @@ class TiledRow {
   __device__ void fill(int64_t first, int columns) {
     // Without a rotation a thread meets only what it wrote itself.
     if (args_.group > 0) __syncthreads();  // the tile before is still in use
-    for (int i = static_cast<int>(threadIdx.x); i < columns; i += kThreads) {
+    for (int i = static_cast<int>(threadIdx.x); i < columns; i += kAnyThreads) {
       float value = args_.x.at(row_, first + i);
       if (args_.smooth != nullptr) value = __fmul_rn(value, args_.smooth[first + i]);
       tile_[i] = value;
@@ -85,11 +84,11 @@ __device__ inline int residual(float scaled) {
 // same in any order. The caller needs a barrier before reading them.
 __device__ void add_squared_residuals(const SearchArgs& args, float amax, TiledRow& row,
                                       unsigned long long* sums) {
-  for (int begin = 0; begin < args.ratio_count; begin += kBatch) {
-    float inverse[kBatch];
-    long long squares[kBatch];
+  for (int begin = 0; begin < args.ratio_count; begin += kRatioBatch) {
+    float inverse[kRatioBatch];
+    long long squares[kRatioBatch];
 #pragma unroll
-    for (int r = 0; r < kBatch; ++r) {
+    for (int r = 0; r < kRatioBatch; ++r) {
       // The constructor's 0 if there is no scale; 0 beyond the last ratio, too.
       const bool there = begin + r < args.ratio_count;
       const float ratio = args.ratios[there ? begin + r : 0];
@@ -98,13 +97,13 @@ __device__ void add_squared_residuals(const SearchArgs& args, float amax, TiledR
     }
     row.for_each_value([&](int64_t, float value) {
 #pragma unroll
-      for (int r = 0; r < kBatch; ++r) {
+      for (int r = 0; r < kRatioBatch; ++r) {
         const long long whole = residual(__fmul_rn(value, inverse[r]));
         squares[r] += whole * whole;
       }
     });
 #pragma unroll
-    for (int r = 0; r < kBatch; ++r) {
+    for (int r = 0; r < kRatioBatch; ++r) {
 #pragma unroll
       for (int mask = 1; mask < 32; mask *= 2) {
         squares[r] += __shfl_xor_sync(kAllLanes, squares[r], mask);
@@ -134,7 +133,7 @@ __device__ float best_limit(const SearchArgs& args, float amax, const unsigned l
   return best;
 }
 
-__global__ void __launch_bounds__(kThreads, 2)
+__global__ void __launch_bounds__(kAnyThreads, 2)
     search_rows_kernel(const __grid_constant__ SearchArgs args) {
   extern __shared__ float tile[];  // [tile_columns]
   __shared__ unsigned long long sums[kMaxClipRatios];
@@ -187,7 +186,7 @@ void launch_quantize_rows_searched(const ConstTensorView& x, const ActivationTra
       .scales = out.scales.as<float>(),
       .q_stride = out.values.row_stride(),
       .group = transform.kind == Transform::rotate ? static_cast<int>(transform.group) : 0,
-      .tile_columns = static_cast<int>(std::min<int64_t>(x.shape[1], kTileColumns)),
+      .tile_columns = static_cast<int>(std::min<int64_t>(x.shape[1], kSearchColumns)),
       .ratio_count = static_cast<int>(ratios.size()),
       .ratios = {}};
   std::copy(ratios.begin(), ratios.end(), args.ratios);
@@ -199,7 +198,7 @@ void launch_quantize_rows_searched(const ConstTensorView& x, const ActivationTra
   }
   const int64_t resident = static_cast<int64_t>(multiprocessors) * 4;
   const auto blocks = static_cast<unsigned>(std::min(args.x.rows, resident));
-  search_rows_kernel<<<blocks, kThreads, shared_bytes, stream>>>(args);
+  search_rows_kernel<<<blocks, kAnyThreads, shared_bytes, stream>>>(args);
 }
 
 }  // namespace octet::cuda
