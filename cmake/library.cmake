@@ -2,10 +2,27 @@
 set(op_layers ref cpu)
 set(layers base tensor backend)
 set(calling_layers)  # those that call ops and read files, and hold no loops over numbers
+set(telling_layers)  # those that choose, compare and tell: values in, values out
 if(NOT OCTET_KERNELS_ONLY)
-  list(APPEND layers formats tune devices nn weights quant audit report)
-  set(calling_layers hub models engine convert measure api)
+  list(APPEND layers formats devices nn weights quant audit)
+  set(calling_layers hub models engine convert api)
+  set(telling_layers tune report measure)
 endif()
+
+# A sanitized build may link what a plain one compiled: the tests, which take as long to compile as
+# all that they test, and layers that touch no memory but by the standard library.
+set(OCTET_PLAIN_OBJECTS "" CACHE PATH "A build folder that shares objects; none: compile them")
+add_custom_target(shared_objects)
+# octet_share_objects(<target>): its objects can be had from this folder by octet_plain_objects.
+function(octet_share_objects target)
+  add_dependencies(shared_objects ${target})
+  file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/shared_objects/${target}
+    CONTENT "$<JOIN:$<TARGET_OBJECTS:${target}>,\n>\n")
+endfunction()
+function(octet_plain_objects variable target)
+  file(STRINGS ${OCTET_PLAIN_OBJECTS}/shared_objects/${target} objects)
+  set(${variable} ${objects} PARENT_SCOPE)
+endfunction()
 
 # octet_sources(<variable> <layer>...): the files of layers.
 function(octet_sources variable)
@@ -26,8 +43,8 @@ set_source_files_properties(${PROJECT_SOURCE_DIR}/src/devices/select.cpp PROPERT
 # with exactly its flags; a file of the other architecture is left out.
 set(isa_flags_x86_avx2 -mavx2 -mfma -mf16c)
 # gcc 12 warns about its own AVX-512 headers (gcc bug 105593).
-set(isa_flags_x86_avx512 -Wno-maybe-uninitialized -mavx512f -mavx512bw -mavx512dq -mavx512vl
-  -mfma -mf16c)
+set(isa_flags_x86_avx512 -Wno-uninitialized -Wno-maybe-uninitialized -mavx512f -mavx512bw
+  -mavx512dq -mavx512vl -mfma -mf16c)
 set(isa_flags_x86_vnni ${isa_flags_x86_avx512} -mavx512vnni)
 set(isa_flags_x86_amx ${isa_flags_x86_avx512} -mamx-tile -mamx-int8 -mamx-bf16)
 set(isa_flags_arm_neon -march=armv8-a)
@@ -73,13 +90,27 @@ if(NOT OCTET_KERNELS_ONLY)
   find_package(nlohmann_json REQUIRED)
   target_link_libraries(octet_core PUBLIC nlohmann_json::nlohmann_json)
 
-  octet_sources(calling_sources ${calling_layers})
-  add_library(octet_calling OBJECT ${calling_sources})
-  target_link_libraries(octet_calling PRIVATE octet_flags octet_calls_only Threads::Threads
-    nlohmann_json::nlohmann_json)
-  set_target_properties(octet_calling PROPERTIES POSITION_INDEPENDENT_CODE ON)
-  octet_unity(octet_calling)
-  target_sources(octet_core PRIVATE $<TARGET_OBJECTS:octet_calling>)
+  # octet_calling_library(<name> <layer>...)
+  function(octet_calling_library name)
+    octet_sources(calling_sources ${ARGN})
+    add_library(${name} OBJECT ${calling_sources})
+    target_link_libraries(${name} PRIVATE octet_flags octet_calls_only Threads::Threads
+      nlohmann_json::nlohmann_json)
+    target_include_directories(${name} PRIVATE ${PROJECT_BINARY_DIR}/generated)
+    set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    octet_unity(${name})
+    target_sources(octet_core PRIVATE $<TARGET_OBJECTS:${name}>)
+  endfunction()
+  octet_calling_library(octet_calling ${calling_layers})
+  if(OCTET_PLAIN_OBJECTS)
+    # Addresses are worked out below these layers; checks of each reference were half of their code.
+    target_compile_options(octet_calling PRIVATE -fno-sanitize=alignment,pointer-overflow)
+    octet_plain_objects(telling_objects octet_telling)
+    target_sources(octet_core PRIVATE ${telling_objects})
+  else()
+    octet_calling_library(octet_telling ${telling_layers})
+    octet_share_objects(octet_telling)
+  endif()
   include(cmake/embedded_text.cmake)
   embed_text(src/audit/kernel_names.json kKernelNamesText)
   embed_text(src/audit/log_lines.json kLogLinesText)
@@ -102,6 +133,5 @@ if(NOT OCTET_KERNELS_ONLY)
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/api/version.cpp PROPERTIES
     SKIP_UNITY_BUILD_INCLUSION ON)
   include(cmake/captions.cmake)
-  target_include_directories(octet_calling PRIVATE ${PROJECT_BINARY_DIR}/generated)
   target_compile_definitions(octet_calling PRIVATE OCTET_VERSION="${PROJECT_VERSION}")
 endif()

@@ -4,9 +4,10 @@
 # Both kinds are made of the same objects; BUILD_SHARED_LIBS says which is octet::octet. The other
 # is built only when it is asked for.
 
-# The kernels for GPUs are objects that octet_core is given; its own list leaves them out.
+# Kernels for GPUs and some layers are objects that octet_core is given; its own list leaves them
+# out.
 get_target_property(octet_objects octet_core SOURCES)
-list(FILTER octet_objects INCLUDE REGEX "TARGET_OBJECTS")
+list(FILTER octet_objects INCLUDE REGEX "TARGET_OBJECTS|\\.o$")
 list(PREPEND octet_objects $<TARGET_OBJECTS:octet_core>)
 
 # What these objects call: our own targets are flags, and nlohmann-json is headers alone.

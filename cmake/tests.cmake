@@ -12,18 +12,13 @@ include(GoogleTest)
 # needs seconds before its first line.
 set(OCTET_TEST_SHARDS 0 CACHE STRING "Processes for each test program; 0: one for each case")
 
-# Tests take as long to compile as all that they test, and twice as long with instrumentation, which
-# finds faults of the tests themselves. So a sanitized build may link what a plain one compiled.
-set(OCTET_TEST_OBJECTS "" CACHE PATH "The build folder with the compiled tests; none: compile them")
-
 # What CTest runs, without the program and what the Python tests call.
 add_custom_target(test_programs)
-add_custom_target(test_objects)
 
 # octet_test(<name> <label> <source>...): the program <name>_tests, all of its cases under <label>.
 function(octet_test name label)
-  if(OCTET_TEST_OBJECTS)
-    file(STRINGS ${OCTET_TEST_OBJECTS}/test_objects/${name} objects)
+  if(OCTET_PLAIN_OBJECTS)
+    octet_plain_objects(objects ${name}_objects)
     # The library's own first: of an inline function that both have, the linker keeps the first.
     add_executable(${name}_tests ${octet_objects} ${objects})
     set_target_properties(${name}_tests PROPERTIES LINKER_LANGUAGE CXX)
@@ -44,9 +39,7 @@ function(octet_test name label)
       target_link_libraries(${name}_objects PRIVATE octet_unoptimized)
     endif()
     octet_unity(${name}_objects)
-    add_dependencies(test_objects ${name}_objects)
-    file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/test_objects/${name}
-      CONTENT "$<JOIN:$<TARGET_OBJECTS:${name}_objects>,\n>\n")
+    octet_share_objects(${name}_objects)
     add_executable(${name}_tests $<TARGET_OBJECTS:${name}_objects>)
   endif()
   target_link_libraries(${name}_tests PRIVATE octet_core GTest::gtest GTest::gtest_main)
@@ -126,10 +119,15 @@ if(NOT OCTET_KERNELS_ONLY)
   endif()
   # Python tests load it, whichever kind octet::octet is.
   set_target_properties(octet_shared PROPERTIES EXCLUDE_FROM_ALL OFF)
-  # Programs that the Python tests call.
+  # What the Python tests call: one program, see tests/tools/tools.h.
+  file(GLOB tools CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/tools/*.cpp)
+  add_executable(test_tools ${tools})
+  target_include_directories(test_tools PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(test_tools PRIVATE octet_core octet_unoptimized)
+  octet_unity(test_tools)
   foreach(tool run_gemm run_model write_sample tokenize print_schedule record_latents)
-    add_executable(${tool} ${PROJECT_SOURCE_DIR}/tests/tools/${tool}.cpp)
-    target_include_directories(${tool} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-    target_link_libraries(${tool} PRIVATE octet_core octet_unoptimized)
+    add_custom_command(TARGET test_tools POST_BUILD
+      COMMAND ${CMAKE_COMMAND} -E create_symlink test_tools ${tool}
+      WORKING_DIRECTORY ${PROJECT_BINARY_DIR})
   endforeach()
 endif()

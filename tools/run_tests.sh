@@ -170,35 +170,42 @@ run_asan() {
   if setarch -R true 2>/dev/null; then launcher=(setarch -R); fi
   local objects=""
   if [ -z "$whole" ]; then
-    build_default test_objects || return 1
+    build_default shared_objects || return 1
     objects=$PWD/build
   fi
-  tools/build.sh asan "-DOCTET_TEST_OBJECTS=$objects" test_programs &&
+  tools/build.sh asan "-DOCTET_PLAIN_OBJECTS=$objects" test_programs &&
     GTEST_FILTER=${GTEST_FILTER:-$(unwatched_tests asan)} UBSAN_OPTIONS=print_stacktrace=1 \
+      ASAN_OPTIONS=${ASAN_OPTIONS:-malloc_context_size=8:quarantine_size_mb=32} \
       run_ctest build/asan "${launcher[@]}"
 }
 
-# unwatched_tests PART: GoogleTest's filter of cases that the plain run alone has. They compute for
-# half a minute, and what they call is called by others as well: under the sanitizers numbers that
-# are measured in their quality, not in their bits; under both the definitions, which are the same
-# C++ everywhere, and ops on one thread, which three have run.
+# unwatched_tests PART: GoogleTest's filter of cases that the plain run alone has. They take long,
+# and what they call is called by others as well: under the sanitizers numbers that are measured in
+# their quality, not in their bits, files that are large rather than different, and the same work
+# interrupted in yet another way; under both the definitions, which are the same C++ everywhere, and
+# ops on one thread, which three have run.
 unwatched_tests() {
   local cases='*/RefModelOps.*:SearchRef.*:*/CpuModelOps.*_one_thread'
   if [ "$1" = asan ]; then
-    cases+=':Int8Scores.MissTheGateInTheSmallModel:PredictCalibration.WithinAFifth*'
-    cases+=':*TextInt8.RotationTakesCare*:*TextInt8.FeaturesOfOrdinary*:Bootstrap.CoversTheTruth'
-    cases+=':Quantizing.KeepsToItsMemory:Resuming.AfterEveryInterruption'
+    cases+=':Int8Scores.*:PredictCalibration.*:Bootstrap.CoversTheTruth'
+    cases+=':*TextInt8.RotationTakesCare*:*TextInt8.FeaturesOfOrdinary*:DemoTextInt8.*'
+    cases+=':TextPrecision.AComparison*:EngineTest.MemoryDoesNotGrow:Quantizing.KeepsToItsMemory'
+    cases+=':TokenizerFileSize.*:Safetensors.ALengthThatLooks*:BrokenFiles.AHeaderOfTooManyValues*'
+    cases+=':SparseGguf.*Counted:PlanProcesses.*:PlanCacheTest.AFullFile*'
+    cases+=':Resuming.A*:Calibrating.StreamedBlocks*:Types/Recorder.SeesAllPieces/F32'
+    cases+=':UnequalModel.IsCalibrated*'
   fi
   if [ -n "$whole" ]; then echo '*'; else echo "-$cases"; fi
 }
 
 run_python() {
   OCTET_PYTHON=$PWD/.venv/bin/python build_default octet_python || return 1
-  # A file's tests share what they set up, so files are what the processes share out. Threads of
-  # torch that wait leave the cores to others.
+  # A file's tests share what they set up, so files are what the processes share out. A third of
+  # the time a test waits, hence one process more than there are cores. Threads of torch that wait
+  # leave the cores to others.
   OMP_WAIT_POLICY=passive OCTET_BUILD_DIR=$PWD/build OCTET_TEST_WHOLE=${whole:-0} \
     .venv/bin/python -m pytest -q -rs --color=no \
-    --numprocesses "${JOBS:-$(nproc)}" --maxprocesses 4 --dist loadfile tests/python \
+    --numprocesses $((${JOBS:-$(nproc)} + 1)) --maxprocesses 5 --dist loadfile tests/python \
     tools/demo_model tools/fidelity/test_report.py
 }
 

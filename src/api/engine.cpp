@@ -16,15 +16,17 @@
 #include "formats/boundary.h"
 
 namespace octet {
-namespace {
 
-// What is known about a loaded model without waiting for a call.
+// What is known about a loaded model without waiting for a call. In no unnamed namespace, since a
+// member of Engine::State is one.
 struct Published {
   std::shared_ptr<const engine::ModelFacts> facts;
   EngineInfo info;
   engine::WorkBytes work;
   engine::KeptTimes times;
 };
+
+namespace {
 
 Estimate estimate_of(const Published& known, const engine::Job& job) {
   Estimate made;

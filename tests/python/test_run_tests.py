@@ -91,8 +91,8 @@ def test_a_release_has_kernels_for_all_gpus(run_tests, whole, kernels):
 
 
 def test_sanitizers_link_the_compiled_tests_but_for_a_release(run_tests):
-    assert "-DOCTET_TEST_OBJECTS=/" in run_tests("asan").stdout
-    assert "-DOCTET_TEST_OBJECTS= test_programs" in run_tests("--whole", "asan").stdout
+    assert "-DOCTET_PLAIN_OBJECTS=/" in run_tests("asan").stdout
+    assert "-DOCTET_PLAIN_OBJECTS= test_programs" in run_tests("--whole", "asan").stdout
 
 
 def test_cases_can_be_named(run_tests):

@@ -1,36 +1,29 @@
 // Prints a sampling schedule as JSON, for the Python tests:
 //   print_schedule official|diffusers PRESET WIDTHxHEIGHT STEPS [GUIDANCE...]
-#include <cstdlib>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "models/ideogram4/schedule.h"
-#include "octet/error.h"
 #include "models/image_size.h"
+#include "tools/tools.h"
 
-int main(int argument_count, char** arguments) {
-  if (argument_count < 5) {
-    std::cerr << "usage: print_schedule CONVENTION PRESET WIDTHxHEIGHT STEPS [GUIDANCE...]\n";
-    return 2;
-  }
-  try {
-    octet::models::ScheduleRequest request;
-    request.convention = std::string(arguments[1]) == "official" ? octet::Convention::official
-                                                                 : octet::Convention::diffusers;
-    request.preset = octet::models::preset_named(octet::ideogram4::presets(), arguments[2]);
-    request.size = octet::models::parse_image_size(arguments[3]);
-    request.steps = std::atoi(arguments[4]);
-    for (int i = 5; i < argument_count; ++i) {
-      request.guidance.push_back(std::strtof(arguments[i], nullptr));
-    }
-    const octet::models::Schedule schedule = octet::ideogram4::make_schedule(request);
-    std::cout << nlohmann::ordered_json{{"times", schedule.times},
-                                        {"deltas", schedule.deltas},
-                                        {"guidance", schedule.guidance}}
-              << "\n";
-  } catch (const octet::Error& error) {
-    std::cerr << error.what() << "\n";
-    return 1;
-  }
-  return 0;
+namespace octet::test {
+
+void print_schedule(const Words& words) {
+  check(words.size() >= 4,
+        "usage: print_schedule CONVENTION PRESET WIDTHxHEIGHT STEPS [GUIDANCE...]");
+  models::ScheduleRequest request;
+  request.convention = words[0] == "official" ? Convention::official : Convention::diffusers;
+  request.preset = models::preset_named(ideogram4::presets(), words[1]);
+  request.size = models::parse_image_size(words[2]);
+  request.steps = std::stoi(words[3]);
+  for (size_t i = 4; i < words.size(); ++i) request.guidance.push_back(std::stof(words[i]));
+  const models::Schedule schedule = ideogram4::make_schedule(request);
+  std::cout << nlohmann::ordered_json{{"times", schedule.times},
+                                      {"deltas", schedule.deltas},
+                                      {"guidance", schedule.guidance}}
+            << "\n";
 }
+
+}  // namespace octet::test

@@ -4,7 +4,6 @@
 // to measure. OUT gets velocity.<image>.<step> and latent.<image>.<step>, F32 [elements].
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <map>
 #include <span>
 #include <string>
@@ -14,23 +13,24 @@
 #include "formats/safetensors_writer.h"
 #include "octet/caption.h"
 #include "octet/generate.h"
+#include "tools/tools.h"
 
-namespace octet {
-namespace {
+namespace octet::test {
 
-void run(int argc, char** argv) {
-  check(argc == 9, "usage: record_latents MODEL CAPTION LINEARS SIZE STEPS IMAGES SEED OUT");
+void record_latents(const Words& words) {
+  check(words.size() == 8,
+        "usage: record_latents MODEL CAPTION LINEARS SIZE STEPS IMAGES SEED OUT");
   GenerateRequest request;
-  request.model.model = argv[1];
-  request.model.linears = std::string(argv[3]) == "int8" ? Linears::int8 : Linears::floating;
+  request.model.model = words[0];
+  request.model.linears = words[2] == "int8" ? Linears::int8 : Linears::floating;
   request.model.device = "cpu";
   request.model.threads = 1;
   request.model.convention = Convention::diffusers;
-  request.picture.caption = read_caption(argv[2]);
-  request.picture.size = parse_size(argv[4]);
-  request.picture.steps = std::stoi(argv[5]);
-  request.picture.images = std::stoi(argv[6]);
-  request.picture.seed = std::stoull(argv[7]);
+  request.picture.caption = read_caption(words[1]);
+  request.picture.size = parse_size(words[3]);
+  request.picture.steps = std::stoi(words[4]);
+  request.picture.images = std::stoi(words[5]);
+  request.picture.seed = std::stoull(words[6]);
   std::map<std::string, std::vector<float>> seen;
   RenderCallbacks callbacks{.picture = [](const Picture&) {}};
   callbacks.latent = [&](const LatentStep& step) {
@@ -43,22 +43,11 @@ void run(int argc, char** argv) {
   for (const auto& [name, values] : seen) {
     tensors.push_back({name, DType::f32, {static_cast<int64_t>(values.size())}});
   }
-  SafetensorsWriter writer(argv[8], tensors);
+  SafetensorsWriter writer(words[7], tensors);
   for (const TensorInfo& tensor : writer.layout()) {
     writer.write(tensor.name, std::as_bytes(std::span(seen.at(tensor.name))));
   }
   writer.commit();
 }
 
-}  // namespace
-}  // namespace octet
-
-int main(int argc, char** argv) {
-  try {
-    octet::run(argc, argv);
-    return 0;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "record_latents: {}\n", error.what());
-    return 1;
-  }
-}
+}  // namespace octet::test

@@ -2,9 +2,6 @@
 // transposed with the CPU backend and writes the accumulator acc (I32 [m, n]). If IN has x (F32 or
 // BF16 [m, k]), also its row quantization q (I8 [m, k]) and scale (F32 [m]). For comparisons with
 // other libraries from Python.
-#include <fmt/format.h>
-
-#include <cstdio>
 #include <vector>
 
 #include "base/error.h"
@@ -12,13 +9,14 @@
 #include "formats/safetensors.h"
 #include "formats/safetensors_writer.h"
 #include "formats/tensor_view.h"
+#include "tools/tools.h"
 
-namespace octet {
+namespace octet::test {
 namespace {
 
 QTensor with_scales(const SafetensorsFile& file, const std::string& name,
                     std::vector<float>& scales) {
-  const ConstTensorView view = test::view_of(file, name);
+  const ConstTensorView view = view_of(file, name);
   scales.assign(static_cast<size_t>(view.shape[0]), 1.0f);
   // The file is mapped read-only; a QTensor is also used for outputs and hence not const.
   auto* data = const_cast<std::byte*>(view.data);
@@ -26,8 +24,12 @@ QTensor with_scales(const SafetensorsFile& file, const std::string& name,
           TensorView(reinterpret_cast<std::byte*>(scales.data()), DType::f32, {view.shape[0]})};
 }
 
-void run(const std::string& in, const std::string& out, const std::string& kernel) {
-  const SafetensorsFile file(in);
+}  // namespace
+
+void run_gemm(const Words& words) {
+  check(words.size() == 2 || words.size() == 3, "usage: run_gemm IN OUT [KERNEL]");
+  const std::string kernel = words.size() == 3 ? words[2] : "";
+  const SafetensorsFile file(words[0]);
   const auto backend = make_cpu_backend({.threads = 0, .force_kernel = kernel});
   std::vector<float> row_scale, col_scale;
   const QTensor a = with_scales(file, "a", row_scale);
@@ -40,12 +42,12 @@ void run(const std::string& in, const std::string& out, const std::string& kerne
   const Buffer scale = allocate_host(bytes_of(DType::f32, {m}));
   std::vector<TensorDeclaration> tensors = {{"acc", DType::i32, {m, n}}};
   if (file.find("x") != nullptr) {
-    backend->quantize_rows(test::view_of(file, "x"), {},
+    backend->quantize_rows(view_of(file, "x"), {},
                            {q.view(DType::i8, {m, k}), scale.view(DType::f32, {m})});
     tensors.push_back({"q", DType::i8, {m, k}});
     tensors.push_back({"scale", DType::f32, {m}});
   }
-  SafetensorsWriter writer(out, tensors);
+  SafetensorsWriter writer(words[1], tensors);
   for (const TensorInfo& tensor : writer.layout()) {
     const Buffer& from = tensor.name == "acc" ? acc : tensor.name == "q" ? q : scale;
     writer.write(tensor.name, {from.data(), tensor.bytes()});
@@ -53,16 +55,4 @@ void run(const std::string& in, const std::string& out, const std::string& kerne
   writer.commit();
 }
 
-}  // namespace
-}  // namespace octet
-
-int main(int argc, char** argv) {
-  try {
-    octet::check(argc == 3 || argc == 4, "usage: run_gemm IN OUT [KERNEL]");
-    octet::run(argv[1], argv[2], argc == 4 ? argv[3] : "");
-    return 0;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "run_gemm: {}\n", error.what());
-    return 1;
-  }
-}
+}  // namespace octet::test

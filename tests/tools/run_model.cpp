@@ -13,7 +13,6 @@
 //                                                        -> latent F32 [N, C], image U8 [H, W, 3]
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <cstring>
 #include <map>
 #include <string>
@@ -32,9 +31,10 @@
 #include "models/qwen3/text_encoder.h"
 #include "nn/linear_list.h"
 #include "octet/model_options.h"
+#include "tools/tools.h"
 #include "weights/lora/lora.h"
 
-namespace octet {
+namespace octet::test {
 namespace {
 
 using namespace ideogram4;  // NOLINT: this file is about it
@@ -215,7 +215,7 @@ class Job {
   Convention convention_;
 };
 
-void write(const std::string& path, const std::vector<Output>& outputs) {
+void write_outputs(const std::string& path, const std::vector<Output>& outputs) {
   std::vector<TensorDeclaration> tensors;
   for (const Output& output : outputs) {
     tensors.push_back({output.name, output.as_bytes ? DType::u8 : DType::f32, output.shape});
@@ -235,23 +235,14 @@ void write(const std::string& path, const std::vector<Output>& outputs) {
   writer.commit();
 }
 
-void run(int argc, char** argv) {
-  check(argc >= 2 && argc % 2 == 0, "usage: run_model COMPONENT --NAME VALUE ...");
-  std::map<std::string, std::string> options;
-  for (int i = 2; i < argc; i += 2) options[std::string(argv[i]).substr(2)] = argv[i + 1];
-  Job job(options);
-  write(job.option("out"), job.run(argv[1]));
-}
-
 }  // namespace
-}  // namespace octet
 
-int main(int argc, char** argv) {
-  try {
-    octet::run(argc, argv);
-    return 0;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "run_model: {}\n", error.what());
-    return 1;
-  }
+void run_model(const Words& words) {
+  check(words.size() % 2 == 1, "usage: run_model COMPONENT --NAME VALUE ...");
+  std::map<std::string, std::string> options;
+  for (size_t i = 1; i < words.size(); i += 2) options[words[i].substr(2)] = words[i + 1];
+  Job job(options);
+  write_outputs(job.option("out"), job.run(words[0]));
 }
+
+}  // namespace octet::test

@@ -1,30 +1,29 @@
 // Writes a sample with our safetensors writer, for tests that read it with other libraries:
 // write_sample FILE. Byte i of every tensor is (i * 7 + length of the tensor's name) mod 256.
 #include <cstdint>
-#include <exception>
-#include <iostream>
 #include <vector>
 
+#include "base/error.h"
 #include "formats/safetensors_writer.h"
+#include "tools/tools.h"
 
-namespace {
+namespace octet::test {
 
-void write_sample(const std::string& path) {
-  std::vector<octet::TensorDeclaration> tensors = {
-      {"empty", octet::DType::f32, {0, 3}},
-      {"scalar", octet::DType::f32, {}},
-      {"größe", octet::DType::i16, {7}},
-      {"with \"quotes\"\nand a line feed", octet::DType::u8, {3}},
+void write_sample(const Words& words) {
+  check(words.size() == 1, "usage: write_sample FILE");
+  std::vector<TensorDeclaration> tensors = {
+      {"empty", DType::f32, {0, 3}},
+      {"scalar", DType::f32, {}},
+      {"größe", DType::i16, {7}},
+      {"with \"quotes\"\nand a line feed", DType::u8, {3}},
   };
-  for (const octet::DType dtype :
-       {octet::DType::i8, octet::DType::u8, octet::DType::bf16, octet::DType::f16,
-        octet::DType::f8_e4m3, octet::DType::f8_e5m2, octet::DType::f32, octet::DType::f64,
-        octet::DType::i32, octet::DType::i64, octet::DType::u16, octet::DType::u32,
-        octet::DType::u64}) {
-    tensors.push_back({"odd." + std::string(octet::name_of(dtype)), dtype, {5, 3}});
+  for (const DType dtype :
+       {DType::i8, DType::u8, DType::bf16, DType::f16, DType::f8_e4m3, DType::f8_e5m2, DType::f32,
+        DType::f64, DType::i32, DType::i64, DType::u16, DType::u32, DType::u64}) {
+    tensors.push_back({"odd." + std::string(name_of(dtype)), dtype, {5, 3}});
   }
-  octet::SafetensorsWriter writer(path, tensors, {{"format", "pt"}, {"note", "é\n\"q\""}});
-  for (const octet::TensorInfo& info : writer.layout()) {
+  SafetensorsWriter writer(words[0], tensors, {{"format", "pt"}, {"note", "é\n\"q\""}});
+  for (const TensorInfo& info : writer.layout()) {
     std::vector<std::byte> bytes(info.bytes());
     for (size_t i = 0; i < bytes.size(); ++i) {
       bytes[i] = static_cast<std::byte>(i * 7 + info.name.size());
@@ -34,18 +33,4 @@ void write_sample(const std::string& path) {
   writer.commit();
 }
 
-}  // namespace
-
-int main(int argument_count, char** arguments) {
-  if (argument_count != 2) {
-    std::cerr << "usage: write_sample FILE\n";
-    return 2;
-  }
-  try {
-    write_sample(arguments[1]);
-  } catch (const std::exception& error) {
-    std::cerr << error.what() << '\n';
-    return 1;
-  }
-  return 0;
-}
+}  // namespace octet::test

@@ -168,7 +168,8 @@ TEST_F(TunerUnderLoad, TheRunnerUpHadAllRounds) {
   options.load_later_drop = 1.02;
   int slices = 0;
   device_.disturb_load = [&](double us, const std::string& name) {
-    return (++slices > 1 + 6 ? us * 1.05 : us) * (slices > 1 + 6 && name == "c" ? 1.1 : 1);
+    const bool late = ++slices > 1 + 6;
+    return (late ? us * 1.05 : us) * (late && name == "c" ? 1.1 : 1);
   };
   const TunerResult result = run({{"a", 118}, {"b", 115}, {"c", 116}, {"bf16", 260}}, options);
   EXPECT_EQ(order(), "a a b c c b a b c c b bf16");
