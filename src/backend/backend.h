@@ -51,6 +51,8 @@ class Backend {
   virtual void copy_to_host(std::byte* host, const std::byte* device, size_t bytes) = 0;
   virtual void copy(std::byte* to, const std::byte* from, size_t bytes) = 0;
   virtual void synchronize() = 0;
+  // Whether memory keeps what is written to it. Where it does not, nobody needs to compute that.
+  virtual bool keeps_values() const { return true; }
 
   // New memory with bytes of the host, for ops that follow. `fill` is called for disjoint ranges
   // that are the whole together, by several threads of pool() at once; each begins at a multiple of

@@ -21,6 +21,7 @@ class CountingBackend final : public HostBackend {
     if (bytes > 0) std::memset(host, 0, bytes);
   }
   void copy(std::byte*, const std::byte*, size_t) override {}
+  bool keeps_values() const override { return false; }
   size_t packed_weight_bytes(int64_t n, int64_t k) const override {
     return static_cast<size_t>(n * k) + scale_bytes(n);
   }

@@ -7,11 +7,9 @@
 namespace octet::nn {
 namespace {
 
-Matrix upload(Backend& backend, const std::vector<float>& values, int64_t rows, int64_t columns) {
-  Matrix matrix(backend, DType::f32, rows, columns);
-  backend.copy_to_device(matrix.view().data, reinterpret_cast<const std::byte*>(values.data()),
+void upload(Backend& backend, const std::vector<float>& values, const Matrix& into) {
+  backend.copy_to_device(into.view().data, reinterpret_cast<const std::byte*>(values.data()),
                          values.size() * sizeof(float));
-  return matrix;
 }
 
 }  // namespace
@@ -30,6 +28,10 @@ std::vector<float> rotary_frequencies(double theta, int64_t head_dim) {
 Rotary make_rotary(Backend& backend, const std::vector<Position>& positions,
                    const std::vector<float>& frequencies, const std::vector<int>& axes) {
   const size_t half = frequencies.size();
+  const auto rows = static_cast<int64_t>(positions.size());
+  const auto columns = static_cast<int64_t>(half);
+  Rotary rotary{{backend, DType::f32, rows, columns}, {backend, DType::f32, rows, columns}};
+  if (!backend.keeps_values()) return rotary;
   std::vector<float> cosines(positions.size() * half), sines(positions.size() * half);
   for (size_t axis = 0; axis < std::tuple_size_v<Position>; ++axis) {
     std::unordered_map<float, size_t> first_row;  // that has this position
@@ -50,9 +52,9 @@ Rotary make_rotary(Backend& backend, const std::vector<Position>& positions,
       }
     }
   }
-  const auto rows = static_cast<int64_t>(positions.size());
-  const auto columns = static_cast<int64_t>(half);
-  return {upload(backend, cosines, rows, columns), upload(backend, sines, rows, columns)};
+  upload(backend, cosines, rotary.cos);
+  upload(backend, sines, rotary.sin);
+  return rotary;
 }
 
 }  // namespace octet::nn

@@ -22,14 +22,14 @@ std::vector<float> read_floats(const SafetensorsFile& file, const TensorInfo& in
   check(info.dtype == DType::f32 && info.shape.size() == rank && info.elements() > 0,
         "{}: tensor {} is {} {}, expected F32 of {} dimensions; it is not a file of activation "
         "statistics",
-        file.path(), in_quotes(info.name), name_of(info.dtype), to_string(info.shape), rank);
+        file.path(), Quoted{info.name}, name_of(info.dtype), to_string(info.shape), rank);
   std::vector<float> values(info.elements());
   const auto bytes = file.bytes(info.name);
   std::memcpy(values.data(), bytes.data(), bytes.size());
   file.check_intact();
   for (const float value : values) {
     check(std::isfinite(value), "{}: tensor {} contains a NaN or an infinity; make the file again",
-          file.path(), in_quotes(info.name));
+          file.path(), Quoted{info.name});
   }
   return values;
 }
@@ -67,7 +67,7 @@ ActivationStatistics read_statistics(const std::string& path) {
     const std::string_view name = info.name;
     check(name.ends_with(kAmax) || name.ends_with(kRows),
           "{}: tensor {} is neither .amax nor .rows; this is not a file of activation statistics",
-          path, in_quotes(info.name));
+          path, Quoted{info.name});
     if (!name.ends_with(kAmax)) continue;
     const std::string linear(name.substr(0, name.size() - kAmax.size()));
     LinearInputs& inputs = statistics[linear];
@@ -75,12 +75,12 @@ ActivationStatistics read_statistics(const std::string& path) {
     inputs.k = info.shape[0];
     for (const float amax : inputs.amax) {
       check(amax >= 0, "{}: tensor {} contains a negative magnitude; make the file again", path,
-            in_quotes(info.name));
+            Quoted{info.name});
     }
     const TensorInfo& rows = file.info(linear + std::string(kRows));
     inputs.rows = read_floats(file, rows, 2);
     check(rows.shape[1] == inputs.k, "{}: tensor {} is {}, expected rows of {}", path,
-          in_quotes(rows.name), to_string(rows.shape), inputs.k);
+          Quoted{rows.name}, to_string(rows.shape), inputs.k);
   }
   check(2 * statistics.size() == file.tensors().size(),
         "{}: has rows without their magnitudes; it is not a file of activation statistics", path);

@@ -44,12 +44,14 @@ size_t bytes_of(DType dtype, const Shape& shape) {
   uint64_t bits = static_cast<uint64_t>(bits_of(dtype));
   for (int axis = 0; axis < shape.rank(); ++axis) {
     const auto product = checked_mul(bits, static_cast<uint64_t>(shape[axis]));
-    check(product.has_value(), "tensor: the size of {} {} overflows", name_of(dtype),
-          shape.to_string());
+    if (!product.has_value()) {  // not check(), which would make the text of every shape
+      fail("tensor: the size of {} {} overflows", name_of(dtype), shape.to_string());
+    }
     bits = *product;
   }
-  check(bits % 8 == 0, "tensor: {} {} does not fill whole bytes", name_of(dtype),
-        shape.to_string());
+  if (bits % 8 != 0) {
+    fail("tensor: {} {} does not fill whole bytes", name_of(dtype), shape.to_string());
+  }
   return bits / 8;
 }
 

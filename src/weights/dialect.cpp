@@ -29,7 +29,7 @@ std::unique_ptr<StoredWeight> open_weight(const Checkpoint& checkpoint, const st
   const Dialect* dialect = dialect_of(checkpoint, module);
   check(dialect != nullptr,
         "{}: tensor {} is missing; the checkpoint is incomplete or of another model",
-        checkpoint.path(), in_quotes(module + ".weight"));
+        checkpoint.path(), Quoted{module + ".weight"});
   try {
     return dialect->open(checkpoint, module, rows, k);
   } catch (const Error&) {

@@ -123,7 +123,7 @@ std::span<const std::byte> StoredWeight::use(const Checkpoint& checkpoint, const
                                              std::string_view packing) {
   const TensorInfo& info = find_tensor(checkpoint, name);
   check(info.packing == packing, "{}: tensor {} is packed as {}, which is not read here",
-        checkpoint.path(), in_quotes(name), info.packing);
+        checkpoint.path(), Quoted{name}, info.packing);
   const std::span<const std::byte> bytes = checkpoint.bytes(name);
   tensors_.push_back({name, bytes, &checkpoint.file_of(name)});
   return bytes;
@@ -219,7 +219,7 @@ RowScales::RowScales(const Checkpoint& checkpoint, const std::string& name, int6
   per_row_ = !one && without_trailing_ones(info.shape, 1) == FileShape({rows});
   check(is_plain_float(info.dtype) && (one || per_row_),
         "{}: tensor {} is {} {}, expected F32, BF16 or F16 with one scale or {}", checkpoint.path(),
-        in_quotes(name), name_of(info.dtype), to_string(info.shape), rows);
+        Quoted{name}, name_of(info.dtype), to_string(info.shape), rows);
   dtype_ = info.dtype;
   bytes_ = checkpoint.bytes(name);
 }
@@ -278,7 +278,7 @@ const TensorInfo& find_tensor(const Checkpoint& checkpoint, const std::string& n
   const TensorInfo* info = checkpoint.find(name);
   check(info != nullptr,
         "{}: tensor {} is missing; the checkpoint is incomplete or of another model",
-        checkpoint.path(), in_quotes(name));
+        checkpoint.path(), Quoted{name});
   return *info;
 }
 
@@ -287,16 +287,16 @@ void check_rows_shape(const Checkpoint& checkpoint, const std::string& name, int
   const TensorInfo& info = find_tensor(checkpoint, name);
   check(without_trailing_ones(info.shape, 2) == FileShape({rows, k}),
         "{}: tensor {} is {}, expected [{}, {}] by the configuration", checkpoint.path(),
-        in_quotes(name), to_string(info.shape), rows, k);
+        Quoted{name}, to_string(info.shape), rows, k);
 }
 
 const TensorInfo& check_vector(const Checkpoint& checkpoint, const std::string& name,
                                const FileShape& shape) {
   const TensorInfo& info = find_tensor(checkpoint, name);
   check(info.shape == shape, "{}: tensor {} is {}, expected {} by the configuration",
-        checkpoint.path(), in_quotes(name), to_string(info.shape), to_string(shape));
+        checkpoint.path(), Quoted{name}, to_string(info.shape), to_string(shape));
   check(is_plain_float(info.dtype), "{}: tensor {} is {}, expected F32, BF16 or F16",
-        checkpoint.path(), in_quotes(name), name_of(info.dtype));
+        checkpoint.path(), Quoted{name}, name_of(info.dtype));
   return info;
 }
 
@@ -312,7 +312,7 @@ void read_vector(const Checkpoint& checkpoint, const std::string& name, const Fi
   }
   checkpoint.file_of(name).check_intact();
   check(finite, "{}: tensor {} holds a NaN or an infinity; the checkpoint is damaged",
-        checkpoint.path(), in_quotes(name));
+        checkpoint.path(), Quoted{name});
 }
 
 StoredTransform read_smooth(const Checkpoint& checkpoint, const std::string& name, int64_t k) {
@@ -325,7 +325,7 @@ StoredTransform read_smooth(const Checkpoint& checkpoint, const std::string& nam
       zero == made.smooth.end(),
       "{}: tensor {} holds a zero for input channel {}, which could not be undone; the checkpoint "
       "is damaged",
-      checkpoint.path(), in_quotes(name), zero - made.smooth.begin());
+      checkpoint.path(), Quoted{name}, zero - made.smooth.begin());
   return made;
 }
 

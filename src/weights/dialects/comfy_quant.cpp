@@ -102,7 +102,7 @@ ComfyQuant read_comfy_quant(const Checkpoint& checkpoint, const std::string& mod
   const TensorInfo* blob = checkpoint.find(name);
   if (blob == nullptr) {
     const json* entry = entry_in_metadata(checkpoint, module);
-    check(entry != nullptr, "{}: tensor {} is missing", checkpoint.path(), in_quotes(name));
+    check(entry != nullptr, "{}: tensor {} is missing", checkpoint.path(), Quoted{name});
     return parse_comfy_quant(*entry, fmt::format("{}: metadata entry \"{}\": layer {}",
                                                  checkpoint.path(), kMetadata, in_quotes(module)));
   }

@@ -50,17 +50,17 @@ class Nvfp4Weight : public StoredWeight {
     const bool padded = info.shape == FileShape({padded_rows, padded_k / 2});
     check(info.dtype == DType::u8 && (whole || padded),
           "{}: tensor {} is {} {}, expected U8 [{}, {}] for NVFP4", checkpoint.path(),
-          in_quotes(codes), name_of(info.dtype), to_string(info.shape), padded_rows, padded_k / 2);
+          Quoted{codes}, name_of(info.dtype), to_string(info.shape), padded_rows, padded_k / 2);
     row_bytes_ = padded_k / 2;
     const TensorInfo& scales = find_tensor(checkpoint, block_scales_name_);
     const FileShape expected = {round_up(rows, 128), round_up(padded_k / kScaledInputs, 4)};
     check((scales.dtype == DType::f8_e4m3 || scales.dtype == DType::u8) && scales.shape == expected,
           "{}: tensor {} is {} {}, expected F8_E4M3 {} for NVFP4", checkpoint.path(),
-          in_quotes(block_scales_name_), name_of(scales.dtype), to_string(scales.shape),
+          Quoted{block_scales_name_}, name_of(scales.dtype), to_string(scales.shape),
           to_string(expected));
     scales_ = RowScales(checkpoint, scale, rows);
     check(!scales_.is_per_row(), "{}: tensor {} has {} scales, expected one", checkpoint.path(),
-          in_quotes(scale), rows);
+          Quoted{scale}, rows);
     transform_ = std::move(transform);
     dtype_ = DType::bf16;  // a code of 2 bits times a scale of 4 has 6: nothing is lost
     format_ = "NVFP4";
@@ -108,10 +108,10 @@ StoredTransform transform_of(const Checkpoint& checkpoint, const std::string& mo
   const bool smoothed = checkpoint.find(smooth) != nullptr;
   if (rotation_group == 0) return smoothed ? read_smooth(checkpoint, smooth, k) : StoredTransform();
   check(!smoothed, "{}: tensor {} comes with a rotation; only one of the two can be read",
-        checkpoint.path(), in_quotes(smooth));
+        checkpoint.path(), Quoted{smooth});
   check(k % rotation_group == 0,
         "{}: tensor {}: \"convrot_groupsize\" is {}, which does not divide the {} inputs",
-        checkpoint.path(), in_quotes(module + ".comfy_quant"), rotation_group, k);
+        checkpoint.path(), Quoted{module + ".comfy_quant"}, rotation_group, k);
   return {.kind = Transform::rotate, .smooth = {}, .group = rotation_group};
 }
 

@@ -57,7 +57,7 @@ void check_zero_point(const Checkpoint& checkpoint, const std::string& name) {
   for (const std::byte byte : checkpoint.bytes(name)) {
     check(byte == std::byte{0},
           "{}: tensor {} is not zero; asymmetric weights of compressed-tensors are not read",
-          checkpoint.path(), in_quotes(name));
+          checkpoint.path(), Quoted{name});
   }
 }
 
@@ -71,7 +71,7 @@ void check_stored_shape(const Checkpoint& checkpoint, const std::string& name, i
   if (readable) std::memcpy(shape, bytes.data(), sizeof(shape));
   check(readable && shape[0] == rows && shape[1] == k,
         "{}: tensor {} does not say [{}, {}], the shape of the weight", checkpoint.path(),
-        in_quotes(name), rows, k);
+        Quoted{name}, rows, k);
 }
 
 bool stores_compressed(const Checkpoint& checkpoint, const std::string& module) {
@@ -88,7 +88,7 @@ std::unique_ptr<StoredWeight> open_compressed(const Checkpoint& checkpoint,
   });
   check(checkpoint.find(module + ".weight_g_idx") == nullptr,
         "{}: tensor {}: weights of compressed-tensors in groups of inputs are not read",
-        checkpoint.path(), in_quotes(module + ".weight_g_idx"));
+        checkpoint.path(), Quoted{module + ".weight_g_idx"});
   check_zero_point(checkpoint, module + ".weight_zero_point");
   check_stored_shape(checkpoint, module + ".weight_shape", rows, k);
   return std::make_unique<CodedWeight>(

@@ -21,7 +21,7 @@ class Q8Weight : public StoredWeight {
     const TensorInfo& info = find_tensor(checkpoint, name_);
     check(info.packing == "Q8_0",
           "{}: tensor {} is {}; of ggml's block types only Q8_0 is read, and F32, F16 and BF16",
-          checkpoint.path(), in_quotes(name_), info.packing);
+          checkpoint.path(), Quoted{name_}, info.packing);
     check_rows_shape(checkpoint, name_, rows, k);
     dtype_ = DType::f32;  // a scale of 11 bits times a code of 8: BF16 would round
     format_ = "GGUF Q8_0";

@@ -30,7 +30,7 @@ void check_count(const Checkpoint& checkpoint, const std::string& name, DType dt
                  int64_t count) {
   const TensorInfo& info = find_tensor(checkpoint, name);
   check(info.dtype == dtype && info.elements() == static_cast<uint64_t>(count),
-        "{}: tensor {} is {} {}, expected {} with {} elements", checkpoint.path(), in_quotes(name),
+        "{}: tensor {} is {} {}, expected {} with {} elements", checkpoint.path(), Quoted{name},
         name_of(info.dtype), to_string(info.shape), name_of(dtype), count);
 }
 
@@ -41,7 +41,7 @@ class Nf4Weight : public StoredWeight {
     state_ = read_state(checkpoint, state_name(checkpoint, module));
     const auto count = checked_mul(static_cast<uint64_t>(rows), static_cast<uint64_t>(k));
     check(count && *count < uint64_t{1} << 62, "{}: tensor {} has too many elements",
-          checkpoint.path(), in_quotes(name_));
+          checkpoint.path(), Quoted{name_});
     const auto elements = static_cast<int64_t>(*count);
     const int64_t blocks = ceil_div(elements, state_.block);
     check_count(checkpoint, name_, DType::u8, ceil_div(elements, 2));

@@ -17,7 +17,7 @@ class PlainWeight : public StoredWeight {
     check(is_plain_float(info.dtype),
           "{}: tensor {} is {} without what would say how to read it; expected F32, BF16 or F16, "
           "or one of the dialects that the documentation lists",
-          checkpoint.path(), in_quotes(name_), name_of(info.dtype));
+          checkpoint.path(), Quoted{name_}, name_of(info.dtype));
     check_rows_shape(checkpoint, name_, rows, k);
     dtype_ = info.dtype;
     format_ = name_of(info.dtype);

@@ -101,7 +101,7 @@ std::optional<SmoothDirection> written_direction(const Checkpoint& checkpoint) {
     const auto direction = smooth_direction_named(entry->second);
     check(direction.has_value(),
           "{}: the metadata entry \"smooth\" is {}, expected \"divide\" or \"multiply\"",
-          checkpoint.path(), in_quotes(entry->second));
+          checkpoint.path(), Quoted{entry->second});
     return direction;
   }
   const std::optional<StoredRecipe> recipe = read_recipe_beside(checkpoint.path());
@@ -119,7 +119,7 @@ StoredTransform smooth_of(const Checkpoint& checkpoint, const std::string& modul
   for (float& value : made.smooth) {
     value = 1 / value;
     check(std::isfinite(value), "{}: tensor {} holds a number too small to divide by",
-          checkpoint.path(), in_quotes(name));
+          checkpoint.path(), Quoted{name});
   }
   return made;
 }
@@ -132,7 +132,7 @@ std::unique_ptr<StoredWeight> open_lab(const Checkpoint& checkpoint, const std::
                                        int64_t rows, int64_t k) {
   check(checkpoint.find(module + ".weight") == nullptr,
         "{}: tensors {} and {} both stand for the one weight; expected one of them",
-        checkpoint.path(), in_quotes(module + ".weight"), in_quotes(module + ".wq"));
+        checkpoint.path(), Quoted{module + ".weight"}, Quoted{module + ".wq"});
   CodedLayout layout{
       .codes = module + ".wq", .scales = module + ".ws", .siblings = {module + ".smooth"}};
   if (checkpoint.find(module + ".smooth") != nullptr) {

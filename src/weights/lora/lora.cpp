@@ -48,7 +48,7 @@ void refuse_other_methods(const Checkpoint& file) {
     check(method == nullptr,
           "{}: tensor {} is part of a {}, which cannot be merged as a LoRA; merge it into the "
           "checkpoint with the program that trained it",
-          file.path(), in_quotes(name), method == nullptr ? "" : method);
+          file.path(), Quoted{name}, method == nullptr ? "" : method);
   }
 }
 
@@ -93,7 +93,7 @@ struct Lora::Group {
 LoraMatrix Lora::matrix(const std::string& name) const {
   const TensorInfo& info = file_.info(name);
   check(is_plain_float(info.dtype), "{}: tensor {} is {}, expected F32, BF16 or F16", path(),
-        in_quotes(name), octet::name_of(info.dtype));
+        Quoted{name}, octet::name_of(info.dtype));
   return {name, info.dtype, file_.bytes(name), &file_.file_of(name)};
 }
 

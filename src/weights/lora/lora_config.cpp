@@ -14,7 +14,7 @@ constexpr const char* kMetadataEntry = "lora_adapter_metadata";
 
 double number(const nlohmann::json& value, const std::string& what, const std::string& key) {
   check(value.is_number() && std::isfinite(value.get<double>()),
-        "{}: {} is {}, expected a finite number", what, in_quotes(key), describe(value));
+        "{}: {} is {}, expected a finite number", what, Quoted{key}, describe(value));
   return value.get<double>();
 }
 
@@ -60,7 +60,7 @@ std::optional<double> LoraConfig::alpha(const LoraName& name) const {
     for (const auto& [pattern, value] : patterns->items()) {
       check(pattern.find_first_of("*+?[](){}|$\\") == pattern.npos,
             "{}: {} of \"alpha_pattern\" is a regular expression, expected the name of a module",
-            what_, in_quotes(pattern));
+            what_, Quoted{pattern});
       if (ends_module(pattern, name.module)) return number(value, what_, pattern);
     }
   }

@@ -65,7 +65,7 @@ class MergedPart {
       finite = finite && std::isfinite(into[i]);
     }
     check(finite, "{}: tensor {} holds a NaN or an infinity; the LoRA is damaged", lora_->path(),
-          in_quotes(matrix.name));
+          Quoted{matrix.name});
   }
 
   std::shared_ptr<const Lora> lora_;  // which part_ lies in
@@ -105,7 +105,7 @@ class MergedWeight : public StoredWeight {
     bool finite = true;
     for (int64_t j = 0; j < k(); ++j) finite = finite && std::isfinite(values[j]);
     check(finite, "{}: row {} of {} overflows with the LoRA merged; give it a smaller strength",
-          path(), row, in_quotes(module()));
+          path(), row, Quoted{module()});
   }
 
  private:
