@@ -128,7 +128,7 @@ std::map<std::string, std::string> parse_metadata(const json& value, const std::
   std::map<std::string, std::string> metadata;
   for (const auto& [key, text] : value.items()) {
     check(text.is_string(), "{}: header: the value of {} in {} is {}, expected a string", path,
-          in_quotes(key), kMetadataKey, describe(text));
+          Quoted{key}, kMetadataKey, describe(text));
     metadata.emplace(key, text.get<std::string>());
   }
   return metadata;

@@ -11,6 +11,7 @@ from pathlib import Path
 import octet
 import pytest
 from conftest import BUILD, REPOSITORY
+from octet.__main__ import main as self_test
 
 MODEL = REPOSITORY / "models" / "demo"
 
@@ -83,17 +84,17 @@ def run_python(*arguments: str, **environment: str) -> subprocess.CompletedProce
     )
 
 
-def test_the_self_test():
-    done = run_python("-m", "octet")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.startswith(f"octet {octet.__version__} (")
-    assert "\n  cpu: ok\n" in done.stdout and "FAILED" not in done.stdout
+def test_the_self_test(capsys):
+    code, said = self_test(), capsys.readouterr().out
+    assert code == 0, said
+    assert said.startswith(f"octet {octet.__version__} (")
+    assert "\n  cpu: ok\n" in said and "FAILED" not in said
 
 
-def test_the_self_test_fails_with_a_kernel_that_is_not_there():
-    done = run_python("-m", "octet", OCTET_FORCE_KERNEL="none")
-    assert done.returncode == 1
-    assert "cpu: FAILED: gemm: there is no kernel named none" in done.stdout
+def test_the_self_test_fails_with_a_kernel_that_is_not_there(capsys, monkeypatch):
+    monkeypatch.setenv("OCTET_FORCE_KERNEL", "none")
+    assert self_test() == 1
+    assert "cpu: FAILED: gemm: there is no kernel named none" in capsys.readouterr().out
 
 
 def test_importing_takes_no_framework():

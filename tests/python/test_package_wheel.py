@@ -71,9 +71,10 @@ def test_what_is_in_it(wheel: Path):
 
 
 def test_it_runs_without_any_other_package(wheel: Path, tmp_path: Path):
-    run(sys.executable, "-m", "venv", tmp_path / "env")
+    run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "env")
     python = tmp_path / "env" / "bin" / "python"
-    run(python, "-m", "pip", "install", "--no-index", "--disable-pip-version-check", wheel)
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python)
+    run(*pip, "install", "--no-index", wheel)
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     said = run(python, "-m", "octet", cwd=tmp_path, env=environment)
     assert "numpy not installed, torch not installed" in said and "  cpu: ok\n" in said

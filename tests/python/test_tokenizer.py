@@ -155,9 +155,11 @@ def test_texts_of_many_scripts(reference, saved, octet_ids) -> None:
     assert_same(reference, texts, octet_ids(saved, texts))
 
 
-def test_every_code_point_in_every_place(reference, saved, octet_ids) -> None:
+def test_every_code_point_in_every_place(reference, saved, octet_ids, request) -> None:
     points = code_points()
     assert len(points) > 90_000
+    if request.node.callspec.params["reference"] == "pairs":
+        points = points[::8]  # its rules are those of the other, which sees them all
     places = [f"x{c} {c}{c}1{c}\n'{c} {c}a {c}{c}\u0301.{c}" for c in points]
     texts = ["".join(places[i : i + 40]) for i in range(0, len(places), 40)]
     assert_same(reference, texts, octet_ids(saved, texts))
