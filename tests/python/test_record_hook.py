@@ -73,8 +73,9 @@ def layers_of(events) -> list[str]:
 ONE_STEP = [f"Model.blocks.{block}.{name}" for block in (0, 1) for name in ("up", "down")]
 
 
-def test_a_script_is_recorded_and_forked_children_are_left_alone(record, tmp_path):
-    """Its steps run in a thread that is not the main one, as a server's do."""
+def test_a_script_is_recorded_for_as_long_as_was_asked_for_and_fails_as_before(record, tmp_path):
+    """Its steps run in threads that are not the main one, as a server's do. One after the first is
+    asked for. Forked children are left alone."""
     other = tmp_path / "other"
     other.mkdir()
     (other / "sitecustomize.py").write_text("import sys\nsys.other_hook = 'ran'\n")
@@ -84,22 +85,26 @@ if os.fork() == 0:
     step()
     os._exit(0)
 os.wait()
-for _ in range(2):
+import time
+for _ in range(3):
     thread = threading.Thread(target=step)
     thread.start()
     thread.join()
+    time.sleep(0.2)
 print(os.getpid(), sys.other_hook, sys.argv[1:])
+raise ValueError("of the program")
 """)
-    done = record(script, "word", path=[other])
-    assert done.returncode == 0, done.stderr
-    assert "octet" not in done.stderr
+    done = record(script, "word", path=[other], OCTET_RECORD_SKIP_SECONDS="0.1",
+                  OCTET_RECORD_SECONDS="0.1")
+    assert done.returncode == 1
+    assert done.stderr.endswith("ValueError: of the program\n") and "octet" not in done.stderr
     process, rest = done.stdout.split(maxsplit=1)
     assert rest == "ran ['word']\n"
     assert os.listdir(tmp_path / "out") == [f"trace.{process}.json.gz"]
     events = events_of(tmp_path / "out" / f"trace.{process}.json.gz")
-    assert layers_of(events) == 2 * ONE_STEP
+    assert layers_of(events) == ONE_STEP
     products = [event["args"]["Input Dims"] for event in events if event["name"] == "aten::addmm"]
-    assert [dims[1:3] for dims in products] == 4 * [[[16, 32], [32, 48]], [[16, 48], [48, 32]]]
+    assert [dims[1:3] for dims in products] == 2 * [[[16, 32], [32, 48]], [[16, 48], [48, 32]]]
 
 
 def test_a_profiler_of_the_program_has_the_right_of_way(record, tmp_path):
@@ -113,23 +118,6 @@ print(sum(event.count for event in own.key_averages() if event.key == "aten::add
     assert (done.returncode, done.stdout) == (0, "4\n"), done.stderr
     assert [line for line in done.stderr.splitlines() if "octet" in line] == [
         "octet audit --record: the program started a profiler of its own, which ended this one"]
-    (trace,) = (tmp_path / "out").iterdir()
-    assert layers_of(events_of(trace)) == ONE_STEP
-
-
-def test_a_program_that_fails_fails_as_before(record, tmp_path):
-    """And is recorded for as long as was asked for: here for one step after the first."""
-    done = record("-c", NETWORK + """
-import time
-step()
-time.sleep(0.2)
-step()
-time.sleep(0.2)
-step()
-raise ValueError("of the program")
-""", OCTET_RECORD_SKIP_SECONDS="0.1", OCTET_RECORD_SECONDS="0.1")
-    assert done.returncode == 1 and done.stdout == ""
-    assert done.stderr.endswith("ValueError: of the program\n")
     (trace,) = (tmp_path / "out").iterdir()
     assert layers_of(events_of(trace)) == ONE_STEP
 
