@@ -4,8 +4,8 @@ set(layers base tensor backend)
 set(calling_layers)  # those that call ops and read files, and hold no loops over numbers
 set(telling_layers)  # those that choose, compare and tell: values in, values out
 if(NOT OCTET_KERNELS_ONLY)
-  list(APPEND layers formats devices nn weights quant audit)
-  set(calling_layers hub models engine convert api)
+  list(APPEND layers formats nn weights quant)
+  set(calling_layers devices audit hub models engine convert api)
   set(telling_layers tune report measure)
 endif()
 
@@ -117,7 +117,6 @@ if(NOT OCTET_KERNELS_ONLY)
   embed_text(src/measure/predict/cards.json kCardsText)
   embed_text(src/measure/predict/measured_h200.json kMeasuredH200Text)
   embed_text(src/measure/predict/public_figures.json kPublicFiguresText)
-  target_include_directories(octet_core PRIVATE ${PROJECT_BINARY_DIR}/generated)
   include(cmake/sqlite.cmake)
   include(cmake/utf8proc.cmake)
   include(cmake/curl.cmake)

@@ -182,9 +182,9 @@ run_asan() {
 # unwatched_tests PART: GoogleTest's filter of cases that the plain run alone has. They take long,
 # and what they call is called by others as well: under the sanitizers numbers that are measured in
 # their quality, not in their bits, files that are large rather than different, and the same work
-# interrupted in yet another way; under the emulator kernels without instructions of their own; under
-# both the definitions, which are the same C++ everywhere, and ops on one thread, which three have
-# run.
+# interrupted in yet another way; under the emulator kernels without instructions of their own;
+# under both the definitions, which are the same C++ everywhere, and ops on one thread, which three
+# have run.
 unwatched_tests() {
   local cases='*/RefModelOps.*:SearchRef.*:*/CpuModelOps.*_one_thread'
   if [ "$1" = asan ]; then
