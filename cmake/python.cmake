@@ -22,6 +22,9 @@ set_target_properties(octet_python PROPERTIES OUTPUT_NAME _octet
   LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/python_exports.map)
 target_link_libraries(octet_python PRIVATE octet_static octet_flags)
 octet_unity(octet_python)
+get_target_property(nanobind_library octet_python LINK_LIBRARIES)
+list(FILTER nanobind_library INCLUDE REGEX "^nanobind-")
+octet_unity(${nanobind_library})
 # Its struct in a header has members that no other file knows, which gcc minds in a shared reading.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/python/calls.cpp PROPERTIES
   SKIP_UNITY_BUILD_INCLUSION ON)

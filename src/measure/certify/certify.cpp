@@ -170,7 +170,8 @@ CompareCallbacks keeping_pictures(Certificate& certificate, const CompareCallbac
 
 // The networks that were named are the checkpoint's: a reference runs its own.
 void erase_networks(ModelOptions& reference) {
-  const models::Family& family = models::family_of(hub::find_model(reference.model));
+  const std::string folder = hub::find_model(reference.model);
+  const models::Family& family = models::family_of(folder);
   for (const models::NetworkInfo& network : family.networks) {
     reference.parts.erase(std::string(network.part));
   }
