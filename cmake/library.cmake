@@ -12,10 +12,10 @@ endif()
 # A sanitized build may link what a plain one compiled: the tests, which take as long to compile as
 # all that they test, and layers that touch no memory but by the standard library.
 set(OCTET_PLAIN_OBJECTS "" CACHE PATH "A build folder that shares objects; none: compile them")
-add_custom_target(shared_objects)
+add_custom_target(octet_shared_objects)
 # octet_share_objects(<target>): its objects can be had from this folder by octet_plain_objects.
 function(octet_share_objects target)
-  add_dependencies(shared_objects ${target})
+  add_dependencies(octet_shared_objects ${target})
   file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/shared_objects/${target}
     CONTENT "$<JOIN:$<TARGET_OBJECTS:${target}>,\n>\n")
 endfunction()

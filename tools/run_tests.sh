@@ -170,7 +170,7 @@ run_asan() {
   if setarch -R true 2>/dev/null; then launcher=(setarch -R); fi
   local objects=""
   if [ -z "$whole" ]; then
-    build_default shared_objects || return 1
+    build_default octet_shared_objects || return 1
     objects=$PWD/build
   fi
   tools/build.sh asan "-DOCTET_PLAIN_OBJECTS=$objects" test_programs &&
