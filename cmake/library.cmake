@@ -10,7 +10,7 @@ if(NOT OCTET_KERNELS_ONLY)
 endif()
 
 # A sanitized build may link what a plain one compiled: the tests, which take as long to compile as
-# all that they test, and layers that touch no memory but by the standard library.
+# all that they test, and layers that hardly work out an address themselves.
 set(OCTET_PLAIN_OBJECTS "" CACHE PATH "A build folder that shares objects; none: compile them")
 add_custom_target(octet_shared_objects)
 # octet_share_objects(<target>): its objects can be had from this folder by octet_plain_objects.

@@ -15,8 +15,14 @@ int main(int argc, char** argv) {
       {"tokenize", octet::test::tokenize},
       {"write_sample", octet::test::write_sample}};
   const std::string name = std::filesystem::path(argv[0]).filename().string();
+  const auto tool = tools.find(name);
+  if (tool == tools.end()) {
+    std::fprintf(stderr, "%s: not a name of this program; they are in tests/tools/tools.h\n",
+                 name.c_str());
+    return 2;
+  }
   try {
-    tools.at(name)({argv + 1, argv + argc});
+    tool->second({argv + 1, argv + argc});
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s: %s\n", name.c_str(), error.what());
