@@ -17,9 +17,21 @@ bool is_sqlite(std::string_view head) {
 
 namespace {
 
-constexpr std::chrono::seconds kSqliteSeconds(120);
-constexpr int kSqliteSteps = 100'000;    // between two looks at the clock
-constexpr int kSqliteLongest = 1 << 20;  // bytes of a value
+constexpr int kSqliteSteps = 1000;  // between two looks at the clock, besides one for each row
+
+struct SqliteLimit {
+  int what, most;
+};
+
+// More than any export needs. The lengths also bound what a single step can take, in which nobody
+// looks at the clock.
+constexpr SqliteLimit kSqliteLimits[] = {
+    {SQLITE_LIMIT_LENGTH, 1 << 20},  // bytes of a value
+    {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 16},
+    {SQLITE_LIMIT_ATTACHED, 0},
+    {SQLITE_LIMIT_TRIGGER_DEPTH, 1},
+    {SQLITE_LIMIT_WORKER_THREADS, 0},
+};
 
 // A path as SQLite takes it with parameters: anything but plain characters is escaped.
 std::string sqlite_address(const std::string& path) {
@@ -40,19 +52,22 @@ std::string sqlite_address(const std::string& path) {
 
 }  // namespace
 
-SqliteFile::SqliteFile(const std::string& path)
-    : path_(path), deadline_(std::chrono::steady_clock::now() + kSqliteSeconds) {
+SqliteFile::SqliteFile(const std::string& path, std::chrono::seconds limit)
+    : path_(path), limit_(limit), deadline_(std::chrono::steady_clock::now() + limit) {
   const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_PRIVATECACHE;
   if (::sqlite3_open_v2(sqlite_address(path).c_str(), &database_, flags, nullptr) != SQLITE_OK) {
     ::sqlite3_close(database_);
     fail("{}: cannot be opened as an SQLite file", path_);
   }
-  for (const int off : {SQLITE_DBCONFIG_TRUSTED_SCHEMA, SQLITE_DBCONFIG_ENABLE_VIEW,
-                        SQLITE_DBCONFIG_ENABLE_TRIGGER}) {
+  for (const int off :
+       {SQLITE_DBCONFIG_TRUSTED_SCHEMA, SQLITE_DBCONFIG_ENABLE_VIEW, SQLITE_DBCONFIG_ENABLE_TRIGGER,
+        SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, SQLITE_DBCONFIG_WRITABLE_SCHEMA}) {
     ::sqlite3_db_config(database_, off, 0, nullptr);
   }
   ::sqlite3_db_config(database_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-  ::sqlite3_limit(database_, SQLITE_LIMIT_LENGTH, kSqliteLongest);
+  // No virtual table either, under whatever number of a page.
+  ::sqlite3_drop_modules(database_, nullptr);
+  for (const auto& [what, most] : kSqliteLimits) ::sqlite3_limit(database_, what, most);
   ::sqlite3_progress_handler(database_, kSqliteSteps, on_progress, this);
   ::sqlite3_exec(database_,
                  "PRAGMA cell_size_check=ON; PRAGMA cache_size=-8192; PRAGMA mmap_size=0", nullptr,
@@ -61,14 +76,13 @@ SqliteFile::SqliteFile(const std::string& path)
 
 SqliteFile::~SqliteFile() { ::sqlite3_close(database_); }
 
-int SqliteFile::on_progress(void* self) {
-  return std::chrono::steady_clock::now() > static_cast<SqliteFile*>(self)->deadline_ ? 1 : 0;
-}
+bool SqliteFile::is_late() const { return std::chrono::steady_clock::now() > deadline_; }
+
+int SqliteFile::on_progress(void* self) { return static_cast<SqliteFile*>(self)->is_late(); }
 
 void SqliteFile::refuse() {
-  if (::sqlite3_errcode(database_) == SQLITE_INTERRUPT) {
-    fail("{}: takes more than {} seconds to read", path_, kSqliteSeconds.count());
-  }
+  check(!is_late(), "{}: takes more than {} seconds to read; export fewer steps", path_,
+        limit_.count());
   fail("{}: is a damaged SQLite file: {}", path_, one_line(::sqlite3_errmsg(database_)));
 }
 
@@ -82,7 +96,10 @@ void SqliteFile::select(const std::string& query, const std::function<void(const
     ~Finalizer() { ::sqlite3_finalize(statement); }
   } finalizer{statement};
   int result;
-  while ((result = ::sqlite3_step(statement)) == SQLITE_ROW) row(Row(statement));
+  while ((result = ::sqlite3_step(statement)) == SQLITE_ROW) {
+    row(Row(statement));
+    if (is_late()) refuse();
+  }
   if (result != SQLITE_DONE) refuse();
 }
 
@@ -92,7 +109,15 @@ bool SqliteFile::has_table(std::string_view name) {
                      "rootpage > 0",
                      name),
          [&](const Row&) { found = true; });
-  return found;
+  if (!found) return false;
+  // A generated column is an expression of the file's, worked out in each row.
+  constexpr int kHidden = 6;
+  select(fmt::format("PRAGMA table_xinfo({})", name), [&](const Row& row) {
+    check(row.integer(kHidden) == 0,
+          "{}: column {} of table {} is a generated one, which no export has", path_,
+          Quoted{row.text(1)}, name);
+  });
+  return true;
 }
 
 bool SqliteFile::has_column(std::string_view table, std::string_view column) {
@@ -118,10 +143,11 @@ std::string_view SqliteFile::Row::text(int column) const {
 
 #else
 
-SqliteFile::SqliteFile(const std::string& path) {
+SqliteFile::SqliteFile(const std::string& path, std::chrono::seconds) {
   fail("{}: is an SQLite file, and this build has no SQLite; give CSV of nsys stats instead", path);
 }
 SqliteFile::~SqliteFile() = default;
+bool SqliteFile::is_late() const { return false; }
 int SqliteFile::on_progress(void*) { return 0; }
 void SqliteFile::refuse() { fail("{}: cannot be read without SQLite", path_); }
 void SqliteFile::select(const std::string&, const std::function<void(const Row&)>&) { refuse(); }

@@ -19,14 +19,16 @@ bool is_sqlite(std::string_view head);
 class SqliteFile {
  public:
   // Opened read-only, and taken as not changing: no lock, no journal. Throws Error when it cannot
-  // be opened, or this build has no SQLite.
-  explicit SqliteFile(const std::string& path);
+  // be opened, or this build has no SQLite. `limit`: for everything that is read of it.
+  static constexpr std::chrono::seconds kLimit{120};
+  explicit SqliteFile(const std::string& path, std::chrono::seconds limit = kLimit);
   ~SqliteFile();
   SqliteFile(const SqliteFile&) = delete;
   SqliteFile& operator=(const SqliteFile&) = delete;
 
-  // A table that holds its rows itself: a view or a virtual table is none. `name` and `column` are
-  // the program's own words, not the file's.
+  // A table that holds its rows itself: a view or a virtual table is none, and one with generated
+  // columns is refused with an Error. `name` and `column` are the program's own words, not the
+  // file's. Tables have to be asked for before they are read.
   bool has_table(std::string_view name);
   bool has_column(std::string_view table, std::string_view column);
 
@@ -47,10 +49,12 @@ class SqliteFile {
 
  private:
   [[noreturn]] void refuse();
+  bool is_late() const;
   static int on_progress(void* self);
 
   std::string path_;
   sqlite3* database_ = nullptr;
+  std::chrono::seconds limit_;
   std::chrono::steady_clock::time_point deadline_;
 };
 

@@ -1,4 +1,4 @@
-// Every format but traces of PyTorch: chosen by content, read, refused.
+// Every format but traces of PyTorch and SQLite: chosen by content, read, refused.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -9,11 +9,6 @@
 #include "base/error.h"
 #include "formats/error_message.h"
 #include "formats/temporary_folder.h"
-
-#if defined(OCTET_HAS_SQLITE) && __has_include(<sqlite3.h>)
-#include <sqlite3.h>
-#define OCTET_TEST_SQLITE 1
-#endif
 
 using namespace octet::audit;  // NOLINT: tests
 using octet::ByteStream;
@@ -265,111 +260,3 @@ TEST(Readers, WhatIsNothingIsRefusedWithOneSentence) {
   EXPECT_ERROR_WITH(read_trace(folder.path()), "is a folder");
   EXPECT_ERROR_WITH(read_trace(folder.file("none")), "cannot be opened");
 }
-
-#ifdef OCTET_TEST_SQLITE
-
-namespace {
-
-std::string made_database(const TemporaryFolder& folder, const std::string& name,
-                          const std::string& statements) {
-  sqlite3* database = nullptr;
-  const std::string path = folder.file(name);
-  EXPECT_EQ(sqlite3_open(path.c_str(), &database), SQLITE_OK);
-  char* error = nullptr;
-  EXPECT_EQ(sqlite3_exec(database, statements.c_str(), nullptr, nullptr, &error), SQLITE_OK)
-      << error;
-  sqlite3_close(database);
-  return path;
-}
-
-const char* const kNsysTables = R"(
-  CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT NOT NULL);
-  CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, deviceId INTEGER,
-    streamId INTEGER, correlationId INTEGER, globalPid INTEGER, demangledName INTEGER,
-    shortName INTEGER, gridX INTEGER, gridY INTEGER, gridZ INTEGER, blockX INTEGER, blockY INTEGER,
-    blockZ INTEGER);
-  INSERT INTO StringIds VALUES (1, 'void gemm(char*)'), (2, 'gemm'), (3, 'cudaLaunchKernel'),
-    (4, 'layer.7'), (5, 'aten::mm, op_id = 17, sizes = [[1, 2]]');
-  INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES
-    (50000, 53500, 0, 7, 88, 16777216, 1, 2, 4, 1, 1, 256, 1, 1),
-    (40000, 41000, 0, 7, 77, 16777216, 1, 2, 4, 1, 1, 256, 1, 1),
-    (45000, 46000, 0, 7, 77, 33554432, 99, 2, 1, 1, 1, 32, 1, 1);
-)";
-
-}  // namespace
-
-TEST(Readers, NsightSystemsSqlite) {
-  const TemporaryFolder folder;
-  const std::string path = made_database(folder, "a?b%20#.sqlite", std::string(kNsysTables) + R"(
-    CREATE TABLE TARGET_INFO_GPU (id INTEGER, name TEXT);
-    INSERT INTO TARGET_INFO_GPU VALUES (1, 'other'), (0, 'NVIDIA H200');
-    CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INTEGER, end INTEGER, deviceId INTEGER,
-      streamId INTEGER, copyKind INTEGER);
-    INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (10000, 11000, 0, 7, 1);
-    CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER, end INTEGER, globalTid INTEGER,
-      correlationId INTEGER, nameId INTEGER);
-    INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (20500, 20600, 16777217, 77, 3),
-      (31000, 31100, 16777217, 88, 3), (20500, 20600, 33554433, 77, 3);
-    CREATE TABLE NVTX_EVENTS (start INTEGER, end INTEGER, eventType INTEGER, text TEXT,
-      textId INTEGER, globalTid INTEGER);
-    INSERT INTO NVTX_EVENTS VALUES (20000, 30000, 59, NULL, 4, 16777217),
-      (20100, 29000, 59, NULL, 5, 16777217), (30500, 32000, 59, 'layer.8', NULL, 16777217),
-      (1, NULL, 34, 'mark', NULL, 16777217);
-  )");
-  const Trace trace = read_trace(path);
-  EXPECT_EQ(trace.format, "Nsight Systems SQLite");
-  EXPECT_EQ(trace.device, "NVIDIA H200");
-  ASSERT_EQ(trace.kernels.size(), 4u);
-  EXPECT_EQ(kernel_name(trace, 0), "[CUDA memcpy Host-to-Device]");
-  EXPECT_EQ(kernel_name(trace, 1), "void gemm(char*)");
-  EXPECT_EQ(trace.kernels[1].start_us, 40);
-  EXPECT_EQ(trace.kernels[1].us, 1);
-  EXPECT_EQ(trace.kernels[1].threads, 1024u);
-  ASSERT_EQ(trace.ops.size(), 3u);
-  const Op& op = trace.ops.at(trace.kernels[1].op);
-  EXPECT_EQ(trace.names.at(op.name), "aten::mm");
-  EXPECT_FALSE(op.is_range);
-  EXPECT_EQ(trace.names.at(trace.ops.at(op.parent).name), "layer.7");
-  EXPECT_EQ(trace.kernels[2].op, kNone);  // of a process without ranges
-  EXPECT_EQ(trace.names.at(trace.ops.at(trace.kernels[3].op).name), "layer.8");
-}
-
-TEST(Readers, HostileSqlite) {
-  const TemporaryFolder folder;
-  const std::string sound = made_database(folder, "sound", kNsysTables);
-  EXPECT_EQ(read_trace(sound).kernels.size(), 3u);
-  EXPECT_ERROR_WITH(read_trace(made_database(folder, "other", "CREATE TABLE a (b);")),
-                    "without kernels");
-  // A view that never ends, where a table is expected.
-  EXPECT_ERROR_WITH(read_trace(made_database(folder, "view", R"(
-        CREATE TABLE StringIds (id INTEGER, value TEXT);
-        CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS WITH RECURSIVE r(start) AS
-          (SELECT 1 UNION ALL SELECT start + 1 FROM r) SELECT * FROM r;)")),
-                    "without kernels");
-  EXPECT_ERROR_WITH(read_trace(made_database(folder, "columns", R"(
-        CREATE TABLE StringIds (id, value); CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start);)")),
-                    "columns: is a damaged SQLite file");
-  // Any type may stand in any column.
-  const Trace odd = read_trace(made_database(folder, "odd", std::string(kNsysTables) + R"(
-      INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ('x', x'00ff', NULL, -1, 'c', 1e300, 'n', 0, -4,
-        9223372036854775807, 9223372036854775807, 2, 2, 2);)"));
-  EXPECT_EQ(odd.kernels.size(), 4u);
-  // Cut anywhere, and with any page overwritten.
-  const std::string bytes = folder.read("sound");
-  for (size_t length = 16; length < bytes.size(); length += 509) {
-    const std::string path = folder.write("cut", bytes.substr(0, length));
-    const std::string message = error_of([&] { read_trace(path); });
-    EXPECT_TRUE(message.starts_with(path) && message.find('\n') == message.npos) << message;
-  }
-  for (size_t at = 100; at < bytes.size(); at += 501) {
-    std::string damaged = bytes;
-    for (size_t i = at; i < std::min(at + 64, bytes.size()); ++i)
-      damaged[i] = static_cast<char>(i * 37);
-    try {
-      read_trace(folder.write("damaged", damaged));
-    } catch (const octet::Error&) {
-    }
-  }
-}
-
-#endif
