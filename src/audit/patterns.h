@@ -12,7 +12,7 @@ namespace octet::audit {
 
 struct NameRow {
   std::string library;  // "cuBLASLt", "Triton", ...; empty: none known
-  std::string pattern;  // over the whole name, see matches_glob()
+  std::string pattern;  // over the whole name, see glob.h
   WorkClass work = WorkClass::unknown;
   // Types of the product where the name has them: of weights, for weight_only_gemm and dequantize.
   ScalarType type = ScalarType::unknown;
@@ -36,12 +36,6 @@ struct LogRow {
 
 // The first row that matches; null where the line tells nothing.
 const LogRow* log_line_for(std::string_view line);
-
-// Patterns: '*' is any text, '?' any character, [a-z0] one of these; case matters, and a '['
-// without
-// ']' is itself. Whether the whole text fits. Time grows with the product of both lengths at worst:
-// pieces between two '*' are taken where they come first, and never looked for again.
-bool matches_glob(std::string_view pattern, std::string_view text);
 
 // All rows, in the order of the files: whether one is right is a question for the tests.
 struct NameRows {

@@ -48,7 +48,9 @@ Trace read_run_log(ByteStream& bytes) {
   LineReader lines(bytes);
   for (std::string_view line; lines.next(line);) {
     if (line.empty()) continue;
-    const std::string text = without_colours(line.substr(0, kMaxMatchedLine));
+    std::string_view text = line.substr(0, kMaxMatchedLine);
+    std::string plain;
+    if (text.find('\x1b') != text.npos) text = plain = without_colours(text);
     const LogRow* known = log_line_for(text);
     if (known == nullptr) continue;
     if (program.empty()) program = known->program;

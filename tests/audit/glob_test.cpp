@@ -1,8 +1,11 @@
+#include "audit/glob.h"
+
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <random>
 #include <string>
-
-#include "audit/patterns.h"
+#include <vector>
 
 namespace octet::audit {
 namespace {
@@ -70,6 +73,49 @@ TEST(Glob, AnyBytes) {
   EXPECT_TRUE(matches_glob("*", bytes));
   EXPECT_TRUE(matches_glob("?????", bytes));
   EXPECT_FALSE(matches_glob("????", bytes));
+}
+
+std::optional<size_t> first_by_one(const std::vector<std::string>& patterns,
+                                   const std::string& text) {
+  for (size_t i = 0; i < patterns.size(); ++i) {
+    if (matches_glob(patterns[i], text)) return i;
+  }
+  return std::nullopt;
+}
+
+TEST(Glob, ASetFindsTheFirstThatFits) {
+  const std::vector<std::string> patterns = {"*he*she*", "*she*", "he", "*[0-9]rs", "h?r*", "**"};
+  const GlobSet set(patterns);
+  EXPECT_EQ(set.first_match("ushers"), 1u);
+  EXPECT_EQ(set.first_match("he is she"), 0u);
+  EXPECT_EQ(set.first_match("he"), 2u);
+  EXPECT_EQ(set.first_match("1rs"), 3u);
+  EXPECT_EQ(set.first_match("her"), 4u);
+  EXPECT_EQ(set.first_match(""), 5u);
+  EXPECT_EQ(GlobSet({"*a*"}).first_match("b"), std::nullopt);
+  EXPECT_EQ(GlobSet({}).first_match("b"), std::nullopt);
+}
+
+TEST(Glob, ASetIsTheSameAsOneAfterTheOther) {
+  std::mt19937 random(7);
+  const auto text_of = [&](const std::string& letters, size_t most) {
+    std::string text(random() % (most + 1), ' ');
+    for (char& letter : text) letter = letters[random() % letters.size()];
+    return text;
+  };
+  size_t fits = 0;
+  for (int round = 0; round < 200; ++round) {
+    std::vector<std::string> patterns(1 + random() % 8);
+    for (std::string& pattern : patterns) pattern = text_of("aabbc**?[]", 9);
+    const GlobSet set(patterns);
+    for (int i = 0; i < 50; ++i) {
+      const std::string text = text_of("aaabbc[", 12);
+      const auto want = first_by_one(patterns, text);
+      ASSERT_EQ(set.first_match(text), want) << text;
+      fits += want.has_value();
+    }
+  }
+  EXPECT_GT(fits, 500u);
 }
 
 }  // namespace
