@@ -27,6 +27,7 @@ from octet.diffusers.names import listed
 from octet.torch import Int8Linear, dequantize_
 from octet.torch.dialect import Marker, check_scales, read_marker
 from octet.torch.model import fuse_
+from octet.torch.readers import adapt
 from octet.torch.runtime import DTYPES
 from octet.torch.selection import Selection, linears_of
 
@@ -200,6 +201,7 @@ class OctetQuantizer(DiffusersQuantizer):
         int8 = [(n, m) for n, m in model.named_modules() if isinstance(m, Int8Linear)]
         if empty := [f"{name}.weight" for name, module in int8 if module.weight.is_meta]:
             _fail_missing(empty)
+        adapt(model)
         if not any(hasattr(module, "_hf_hook") for module in model.modules()):
             fuse_(model)  # not across devices, where a hook moves each module's weights
         return model

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import torch
@@ -100,7 +101,7 @@ class Int8Linear(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         if self.shared is not None:
-            return self.shared.product(self.place, x)
+            return self.shared.product(self, x)
         return self.product(x)
 
     def product(self, x: Tensor) -> Tensor:
@@ -194,6 +195,30 @@ class Int8Linear(nn.Linear):
         super()._save_to_state_dict(destination, prefix, keep_vars)
         marker = dialect.write_marker(Marker(self.rotation_group, self.full_precision))
         destination[prefix + "comfy_quant"] = marker
+        alone = self.shared is not None and not self.shared.holds_all_under(self.place, prefix)
+        if alone and not keep_vars:
+            for key in ("weight", "weight_scale", "bias"):
+                if prefix + key in destination:
+                    destination[prefix + key] = _own(destination[prefix + key])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For files: torch writes all of the memory that a tensor lies in."""
+        if self.shared is None:
+            return self.__dict__
+        parts = {"_buffers": self._buffers, "_parameters": self._parameters}
+        for kind, tensors in parts.items():
+            parts[kind] = {k: None if t is None else _own(t) for k, t in tensors.items()}
+        return {**self.__dict__, **parts}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if self.shared is not None and not self.shared.adopt(self):
+            self.shared = None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Int8Linear:
+        made = memo[id(self)] = self.__new__(type(self))
+        made.__setstate__(deepcopy(self.__dict__, memo))
+        return made
 
     def _load_from_state_dict(
         self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
@@ -209,7 +234,7 @@ class Int8Linear(nn.Linear):
             unexpected_keys += [
                 key for key in state_dict if key.startswith(prefix) and key not in known
             ]
-        for member in (self,) if self.shared is None else self.shared.members:
+        for member in (self,) if self.shared is None else self.shared.members():
             forget_rows(member.weight)  # tensors of inference mode do not count their changes
         assign = local_metadata.get("assign_to_params_buffers", False)
         try:
@@ -268,6 +293,18 @@ class Int8Linear(nn.Linear):
 
 def _is_floating(tensor: Tensor) -> bool:
     return tensor.is_floating_point() and tensor.element_size() > 1  # FP8 has a scale of its own
+
+
+def _own(tensor: Tensor) -> Tensor:
+    """The tensor, copied if it lies in memory that is not its alone."""
+    if tensor.is_meta or tensor.untyped_storage().nbytes() == tensor.numel() * tensor.itemsize:
+        return tensor
+    with torch.no_grad(), torch.inference_mode(False):
+        try:
+            own = tensor.detach().clone()
+        except torch.cuda.OutOfMemoryError:  # a larger file is better than none
+            return tensor
+    return nn.Parameter(own, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else own
 
 
 def _check_shape(tensor: Tensor, shape: tuple[int, ...], name: str) -> None:

@@ -13,6 +13,7 @@ from octet.errors import OctetTypeError
 from octet.report import Row
 from octet.torch import swiglu
 from octet.torch.linear import Int8Linear
+from octet.torch.readers import adapt
 from octet.torch.selection import Filter, Selection, linears_of
 from octet.torch.shared import SharedInput
 
@@ -63,6 +64,7 @@ def quantize_(
         made = Int8Linear.from_linear(linear, recipe)
         for parent, name in places.pop(linear):
             parent._modules[name] = made
+    adapt(model)
     if fuse:
         fuse_(model)
     return model
@@ -79,6 +81,7 @@ def dequantize_(model: nn.Module) -> nn.Module:
             made = linear.to_linear()
             for parent, name in places:
                 parent._modules[name] = made
+    adapt(model)
     return model
 
 
@@ -115,7 +118,7 @@ def _share(parent: nn.Module, names: tuple[str, ...]) -> None:
         for member in members
     )
     if same and len({id(member) for member in members}) == len(members):
-        SharedInput(members)
+        SharedInput(members, names)
 
 
 def _submodule(parent: nn.Module, name: str) -> nn.Module | None:

@@ -273,6 +273,8 @@ def linear(x: Tensor, rows: Rows, out_dtype: torch.dtype | None) -> Tensor:
     """y = x W^T with quantized x, and the bias or swiglu of `rows`."""
     dtype, shape, index = x.dtype, x.shape, rows.index
     if dtype not in DTYPES:
+        if dtype == torch.int8:
+            checks.wrong_type("x", x, "floating point; do not convert it to linear.weight.dtype")
         checks.check_floating("x", x)
     if not shape or shape[-1] != rows.k:
         checks.wrong_value("x", x, f"[..., {rows.k}], the inputs of the weight")

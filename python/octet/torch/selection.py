@@ -15,6 +15,7 @@ from typing import Union
 from torch import nn
 
 from octet.errors import OctetTypeError
+from octet.torch.readers import linears_read_in
 from octet.torch.runtime import DTYPES
 
 Filter = Union[Callable[[str, nn.Linear], bool], str, Iterable[str], None]
@@ -60,6 +61,7 @@ class Selection:
             if not self._by_name(name)
         ]
         self._smallest = max(sizes, default=0) / _SMALLEST_SHARE
+        self._read = linears_read_in(model)
         self._without_weights = all(parameter.is_meta for parameter in model.parameters())
 
     def reason(self, name: str, linear: nn.Linear) -> str:
@@ -77,6 +79,8 @@ class Selection:
             return f"its weight is {linear.weight.dtype}"
         if linear._forward_hooks or linear._forward_pre_hooks or hasattr(linear, "_hf_hook"):
             return "its calls have hooks; quantize before they are added"
+        if linear in self._read:
+            return "the module around it reads its weight, and does not call it"
         if linear.weight.is_meta and not self._without_weights:
             return "its weight is not loaded"
         return ""

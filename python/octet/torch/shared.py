@@ -10,13 +10,18 @@ Results are the same in all cases.
 
 Tensors made in torch.inference_mode() do not count their changes, and a compiled graph cannot ask:
 there x must not be changed in place between these calls.
+
+Members own the object that they share, and it knows them by weak references: a model is freed, with
+its memory on a GPU, when the last reference to it goes, without the garbage collector. A file or a
+copy of one member has nothing of the others; those that were written together find each other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import get_ident
 from typing import Any, NamedTuple
+from weakref import ref
 
 import torch
 from torch import Tensor, nn
@@ -58,38 +63,64 @@ def _state(x: Tensor) -> tuple[Any, ...]:
 class SharedInput:
     """Int8Linears that share an input until they are called with different ones."""
 
-    def __init__(self, members: list[nn.Linear]) -> None:
-        self.members = members
+    def __init__(self, members: list[nn.Linear], names: Sequence[str]) -> None:
+        """`names` are those within the module that holds them all."""
+        self.names = tuple(names)
         self.plan = _Plan((0,) * len(members), (), ())
-        self.unfinished = 0
-        self.runs: dict[tuple[int, int], _Run] = {}  # by thread and kind
-        self.traced: dict[int, tuple[Tensor, Tensor, int]] = {}  # by kind, while compiling
+        self._start([ref(member) for member in members])
         for place, member in enumerate(members):
             member.shared, member.place = self, place
         self.join()
 
+    def _start(self, members: list[Callable[[], nn.Linear | None]]) -> None:
+        self._members = members
+        self.unfinished = 0
+        self.runs: dict[tuple[int, int], _Run] = {}  # by thread and kind
+        self.traced: dict[int, tuple[Tensor, Tensor, int]] = {}  # by kind, while compiling
+
+    def adopt(self, member: nn.Linear) -> bool:
+        """A copy, or one from a file, takes its place, unless that is taken."""
+        if self._members[member.place]() is not None:
+            return False
+        self._members[member.place] = ref(member)
+        self.join()
+        return True
+
+    def members(self) -> list[nn.Linear]:
+        """Those that there are."""
+        return [member for held in self._members if (member := held()) is not None]
+
     def mates_of(self, place: int) -> list[nn.Linear]:
         """The members that share one product with this member, itself included."""
-        return [self.members[mate] for mate in self.plan.mates[place]]
+        mates = [self._members[mate]() for mate in self.plan.mates[place]]
+        return [mate for mate in mates if mate is not None]
 
-    def product(self, place: int, x: Tensor) -> Tensor:
+    def holds_all_under(self, place: int, prefix: str) -> bool:
+        """Whether a state dict in which this member has that prefix has the others, too."""
+        return f".{self.names[place]}." in f".{prefix}"
+
+    def product(self, member: nn.Linear, x: Tensor) -> Tensor:
         """y of one member."""
         if is_compiling():
-            return self._traced_product(place, x)
-        plan = self.plan
+            return self._traced_product(member, x)
+        plan, place = self.plan, member.place
         mates = plan.mates[place]
         if len(mates) == 1:
-            return self.members[place].product(x)
+            return member.product(x)
         key = (get_ident(), plan.kinds[place])
         run = self.runs.get(key)
         if run is None:
+            members = [self._members[mate]() for mate in mates]
+            if None in members:  # removed from the model
+                self.join()
+                return self.product(member, x)
             try:
-                y = self._multiply(mates, x)
+                y = multiply(members, x)
             except RuntimeError:
                 # One of them is elsewhere, such as offloaded; or x is wrong, and this call says so.
-                return self.members[place].product(x)
+                return member.product(x)
             # Not plain views: autograd would refuse to change several of one call in place.
-            sizes = [self.members[mate].out_features for mate in mates]
+            sizes = [mate.out_features for mate in members]
             parts = dict(zip(mates, torch.unsafe_split_with_sizes(y, sizes, -1)))
             part = parts.pop(place)
             self.runs[key] = _Run(x, parts)
@@ -102,10 +133,11 @@ class SharedInput:
             return part
         self.runs.pop(key, None)
         self._give_up(place, sum([1 << waiting for waiting in run.parts]))
-        return self.product(place, x)
+        return self.product(member, x)
 
-    def _traced_product(self, place: int, x: Tensor) -> Tensor:
+    def _traced_product(self, member: nn.Linear, x: Tensor) -> Tensor:
         """The same while torch.compile traces: the trace settles who finds what."""
+        place = member.place
         kind = self.plan.kinds[place]
         if kind in self.traced:
             seen, y, left = self.traced.pop(kind)
@@ -113,20 +145,18 @@ class SharedInput:
                 left &= ~(1 << place)
                 if left:
                     self.traced[kind] = (x, y, left)
-                return self._part(y, place)
+                return self._part(y, member)
             self._part_ways(left)
         mates = self.plan.mates[place]
-        if len(mates) == 1:
-            return self.members[place].product(x)
-        y = self._multiply(mates, x)
+        members = self.mates_of(place)
+        if len(mates) == 1 or len(members) < len(mates):
+            return member.product(x)
+        y = multiply(members, x)
         self.traced[self.plan.kinds[place]] = (x, y, _all_but(place, mates))
-        return self._part(y, place)
+        return self._part(y, member)
 
-    def _multiply(self, mates: tuple[int, ...], x: Tensor) -> Tensor:
-        return multiply([self.members[mate] for mate in mates], x)
-
-    def _part(self, y: Tensor, place: int) -> Tensor:
-        return y.narrow(-1, self.plan.starts[place], self.members[place].out_features)
+    def _part(self, y: Tensor, member: nn.Linear) -> Tensor:
+        return y.narrow(-1, self.plan.starts[member.place], member.out_features)
 
     def _give_up(self, place: int, left: int) -> None:
         """A product was abandoned while members waited for it: this one has another input, or was
@@ -147,7 +177,8 @@ class SharedInput:
         self._arrange(kinds, mates)
 
     def _arrange(self, kinds: Sequence[int], mates: list[list[int]]) -> None:
-        sizes = [member.out_features for member in self.members]
+        members = [held() for held in self._members]
+        sizes = [0 if member is None else member.out_features for member in members]
         starts = [sum([sizes[o] for o in m if o < p]) for p, m in enumerate(mates)]
         self.plan = _Plan(tuple(kinds), tuple([tuple(m) for m in mates]), tuple(starts))
 
@@ -156,12 +187,13 @@ class SharedInput:
         """Puts the tensors of members that share one after the other in memory. Call it after
         members were moved or loaded; each is complete by itself at all times."""
         self.runs.clear()
-        kinds, places = self.plan.kinds, range(len(self.members))
-        mates = [[o for o in places if kinds[o] == kind] for kind in kinds]
-        agree = [_agree([self.members[other] for other in m]) for m in mates]
+        kinds, all_members = self.plan.kinds, [held() for held in self._members]
+        there = [place for place, member in enumerate(all_members) if member is not None]
+        mates = [[o for o in there if kinds[o] == kind] for kind in kinds]
+        agree = [_agree([all_members[other] for other in m]) for m in mates]
         self._arrange(kinds, [m if agree[p] else [p] for p, m in enumerate(mates)])
         for mates in set(self.plan.mates):
-            members = [self.members[mate] for mate in mates]
+            members = [all_members[mate] for mate in mates]
             if len(members) == 1:
                 continue
             with torch.inference_mode(False):
@@ -170,9 +202,17 @@ class SharedInput:
                 if members[0].bias is not None:
                     _lay_out([member._parameters for member in members], "bias")
 
-    # Unfinished products belong to this process and these objects.
+    # Members come by themselves; unfinished products belong to this process and these objects.
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "runs": {}, "traced": {}}
+        return {"names": self.names, "plan": self.plan}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._start([_nobody] * len(self.names))
+
+
+def _nobody() -> None:
+    return None
 
 
 def multiply(members: list[nn.Linear], x: Tensor, gate_up: bool = False) -> Tensor:
@@ -194,8 +234,12 @@ def _all_but(place: int, mates: tuple[int, ...]) -> int:
 
 
 def _agree(members: list[nn.Linear]) -> bool:
-    """Whether one product can serve them all."""
-    return len({_traits(member) for member in members}) == 1 and _can_share(members[0])
+    """Whether one product can serve them all, and there are several."""
+    return (
+        len(members) > 1
+        and len({_traits(member) for member in members}) == 1
+        and _can_share(members[0])
+    )
 
 
 def _can_share(member: nn.Linear) -> bool:

@@ -1,0 +1,142 @@
+"""Memory of models in INT8: when it is freed, and what of it goes into files and copies."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import io
+import pickle
+import weakref
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from octet.torch import Int8Linear, quantize_  # noqa: E402
+from small_models import Attention, Block, SwiGlu, inputs, transformer  # noqa: E402
+from torch import nn  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def without_collector():
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def watched(model: nn.Module) -> list[weakref.ref]:
+    storages = [weakref.ref(m.weight) for m in model.modules() if isinstance(m, Int8Linear)]
+    return [*storages, weakref.ref(model)]
+
+
+def size_of(saved) -> int:
+    file = io.BytesIO()
+    torch.save(saved, file)
+    return file.tell()
+
+
+@pytest.mark.parametrize("copied", [False, True])
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.enable_grad])
+def test_a_fused_model_is_freed_with_its_last_reference(without_collector, mode, copied):
+    model = quantize_(transformer())
+    if copied:
+        model = copy.deepcopy(model)
+    with mode():
+        model(*inputs())
+    seen = watched(model)
+    assert len(seen) > 10 and all(ref() is not None for ref in seen)
+    del model
+    assert all(ref() is None for ref in seen)
+
+
+def test_a_member_that_was_removed(without_collector):
+    model = quantize_(Attention(64))
+    x = torch.randn(3, 64)
+    with torch.no_grad():
+        q, v = model.to_q(x), (model.to_k(x), model.to_v(x))[1]
+        seen = weakref.ref(model.to_k)
+        del model.to_k
+        assert seen() is None
+        for _ in range(3):
+            assert torch.equal(model.to_q(x), q) and torch.equal(model.to_v(x), v)
+    assert model.to_q.shared.mates_of(0) == [model.to_q, model.to_v]
+
+
+# --- files ---
+
+
+def test_a_file_of_one_member_has_nothing_of_the_others():
+    model = quantize_(Block(256))
+    model(torch.randn(3, 256), torch.randn(256))
+    for linear in (model.attn.to_k, model.feed_forward.w1):
+        own = linear.weight.numel() + 4 * linear.weight_scale.numel()
+        assert linear.weight.untyped_storage().nbytes() > linear.weight.numel()  # it is fused
+        for saved in (linear, linear.state_dict()):
+            assert own < size_of(saved) < own + 8192
+        assert len(pickle.dumps(linear)) < own + 8192
+    # Those that are saved together are written once each.
+    codes = sum(m.weight.numel() for m in model.modules() if isinstance(m, Int8Linear))
+    for saved in (model, model.state_dict()):
+        rest = sum(p.numel() * p.element_size() for p in model.parameters())
+        assert codes < size_of(saved) < codes + rest + 40_000
+
+
+def test_a_module_that_holds_some_of_those_that_share():
+    class Parallel(nn.Module):  # as in Flux: the feed-forward part has attention's input
+        def __init__(self) -> None:
+            super().__init__()
+            self.attn, self.proj_mlp = Attention(256), nn.Linear(256, 4096, bias=False)
+
+    model = quantize_(Parallel())
+    assert len(model.proj_mlp.shared.members()) == 4
+    assert size_of(model.attn.state_dict()) < 400_000 < 4096 * 256
+
+
+def test_a_state_dict_of_a_whole_model_is_of_its_own_tensors():
+    model = quantize_(Attention(64))
+    state = model.state_dict()
+    for name in ("to_q", "to_k", "to_v"):
+        linear = getattr(model, name)
+        assert state[f"{name}.weight"].data_ptr() == linear.weight.data_ptr()
+    alone = model.to_k.state_dict()
+    assert alone["weight"].data_ptr() != model.to_k.weight.data_ptr()
+    assert torch.equal(alone["weight"], model.to_k.weight)
+    kept = model.to_k.state_dict(keep_vars=True)
+    assert kept["weight"] is model.to_k.weight
+
+
+# --- copies ---
+
+
+@pytest.mark.parametrize("how", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_copies_share_among_themselves_alone(how):
+    model = quantize_(nn.Sequential(Attention(64, bias=True), SwiGlu(64)))
+    x = torch.randn(3, 64)
+    with torch.no_grad():
+        expected = model(x)
+        other = how(model)
+        assert torch.equal(other(x), expected)
+        group = other[0].to_q.shared
+        assert group is not model[0].to_q.shared
+        assert group.mates_of(0) == [other[0].to_q, other[0].to_k, other[0].to_v]
+        end = group.mates_of(0)[0].weight.data_ptr() + 64 * 64
+        assert other[0].to_k.weight.data_ptr() == end
+        assert type(other[1]).__name__ == "SwiGlu" and hasattr(type(other[1]), "swiglu_of")
+        alone = how(model[0].to_k)
+        assert alone.shared.members() == [alone]
+        assert torch.equal(alone(x), model[0].to_k(x))
+
+
+def test_a_shallow_copy_stands_alone():
+    model = quantize_(Attention(64))
+    x = torch.randn(3, 64)
+    other = copy.copy(model.to_k)
+    with torch.no_grad():
+        assert other.shared is None and model.to_k.shared.members()[1] is model.to_k
+        assert torch.equal(other(x), model.to_k(x))
