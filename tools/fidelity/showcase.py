@@ -4,7 +4,8 @@ README's pictures.
 
     tools/fidelity/showcase.py [--octet build/octet] [--docs docs]
 
-Writes DOCS/demo.png, the picture of `octet demo`, and DOCS/demo_gallery.png.
+Writes DOCS/demo.png, the picture of `octet demo`, DOCS/demo_gallery.png, and DOCS/demo_strip.png,
+the INT8 pictures of the gallery in one row.
 """
 
 from __future__ import annotations
@@ -22,6 +23,13 @@ from asked import read_caption
 from gallery import sheet
 from recipes import linked_model
 from rendering import Rendering, picture_of
+
+
+def strip(pictures: list[Image.Image], side: int = 200, gap: int = 8) -> Image.Image:
+    row = Image.new("RGB", (len(pictures) * (side + gap) - gap, side), "white")
+    for index, picture in enumerate(pictures):
+        row.paste(picture.resize((side, side), Image.Resampling.LANCZOS), (index * (side + gap), 0))
+    return row
 
 
 def main() -> None:
@@ -49,6 +57,9 @@ def main() -> None:
             rows.append((read_caption(caption, *pictures[0].size), *pictures))
         path = arguments.docs / "demo_gallery.png"
         sheet(rows, "INT8", across=2).save(path, optimize=True)
+        print(path)
+        path = arguments.docs / "demo_strip.png"
+        strip([row[2] for row in rows]).save(path, optimize=True)
         print(path)
 
 
