@@ -40,6 +40,7 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/octetConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/octetConfig.cmake
   ${PROJECT_BINARY_DIR}/octetConfigVersion.cmake ${PROJECT_SOURCE_DIR}/cmake/Findutf8proc.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/FindWebP.cmake
   DESTINATION ${octet_config} COMPONENT development)
 install(EXPORT octetTargets NAMESPACE octet:: DESTINATION ${octet_config} COMPONENT development)
 
@@ -49,6 +50,8 @@ set(module_of_ZLIB zlib)
 set(module_of_SQLite sqlite3)
 set(module_of_utf8proc libutf8proc)
 set(module_of_CURL libcurl)
+set(module_of_JPEG libjpeg)
+set(module_of_WebP libwebp)
 set(module_of_OpenSSL libcrypto)
 set(modules "")
 set(octet_pc_libs "")

@@ -119,6 +119,7 @@ if(NOT OCTET_KERNELS_ONLY)
   embed_text(src/measure/predict/public_figures.json kPublicFiguresText)
   include(cmake/sqlite.cmake)
   include(cmake/utf8proc.cmake)
+  include(cmake/pictures.cmake)
   include(cmake/curl.cmake)
   include(cmake/cuda.cmake)
   # The commit is asked for at every build, so that benchmark records never name an old one.

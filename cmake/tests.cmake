@@ -79,6 +79,13 @@ if(NOT OCTET_KERNELS_ONLY)
   octet_test_of(formats formats formats)
   find_package(PNG REQUIRED)  # reads what we write
   target_link_libraries(formats_tests PRIVATE PNG::PNG)
+  foreach(library JPEG::JPEG WebP::webp)
+    if(TARGET ${library})
+      target_link_libraries(formats_tests PRIVATE ${library})
+    endif()
+  endforeach()
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/tests/formats/picture_file_test.cpp PROPERTIES
+    COMPILE_DEFINITIONS "${octet_picture_definitions}")
   octet_test_of(hub formats hub)
   octet_test_of(audit cpu audit)
   octet_test_of(tune cpu tune devices)

@@ -5,8 +5,8 @@
 #   docker run --rm -v "$PWD:/work" --user "$(id -u):$(id -g)" octet demo
 FROM debian:bookworm-slim AS build
 RUN apt-get update && apt-get install -y --no-install-recommends \
-      cmake dpkg-dev file g++ git libcli11-dev libcurl4-openssl-dev libfmt-dev \
-      libsqlite3-dev libssl-dev libutf8proc-dev ninja-build nlohmann-json3-dev zlib1g-dev \
+      cmake dpkg-dev file g++ git libcli11-dev libcurl4-openssl-dev libfmt-dev libjpeg-dev \
+      libsqlite3-dev libssl-dev libutf8proc-dev libwebp-dev ninja-build nlohmann-json3-dev zlib1g-dev \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /octet
 COPY . .

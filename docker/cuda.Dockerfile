@@ -6,8 +6,8 @@
 #   docker run --rm --gpus all -v "$PWD:/work" --user "$(id -u):$(id -g)" octet:cuda demo
 FROM nvidia/cuda:12.8.1-devel-ubuntu24.04 AS build
 RUN apt-get update && apt-get install -y --no-install-recommends \
-      cmake dpkg-dev file g++ git libcli11-dev libcurl4-openssl-dev libfmt-dev \
-      libsqlite3-dev libssl-dev libutf8proc-dev ninja-build nlohmann-json3-dev zlib1g-dev \
+      cmake dpkg-dev file g++ git libcli11-dev libcurl4-openssl-dev libfmt-dev libjpeg-dev \
+      libsqlite3-dev libssl-dev libutf8proc-dev libwebp-dev ninja-build nlohmann-json3-dev zlib1g-dev \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /octet
 COPY . .

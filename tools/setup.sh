@@ -82,6 +82,8 @@ missing_packages() {
       has_native_header curl/curl.h || echo libcurl4-openssl-dev
       has_native_header openssl/evp.h || echo libssl-dev
       has_native_header sqlite3.h || echo libsqlite3-dev
+      has_native_header jpeglib.h || echo libjpeg-dev
+      has_native_header webp/encode.h || echo libwebp-dev
       has_native_header gtest/gtest.h || echo libgtest-dev
       ;;
     cross)
@@ -183,6 +185,8 @@ lost_without() {
       libutf8proc-dev) part="a tokenizer" ;;
       libcurl4-openssl-dev | libssl-dev) part="octet pull" ;;
       libsqlite3-dev) part="SQLite files in octet audit" ;;
+      libjpeg-dev) part="JPEG pictures" ;;
+      libwebp-dev) part="WebP pictures" ;;
     esac
     case "$lost" in
       *"$part"*) ;;
@@ -198,6 +202,7 @@ needs_any_of() {
   for package in "$@"; do
     case "$package" in
       libutf8proc-dev | libcurl4-openssl-dev | libssl-dev | libsqlite3-dev) ;;
+      libjpeg-dev | libwebp-dev) ;;
       *) return 0 ;;
     esac
   done

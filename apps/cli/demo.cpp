@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "caption_flags.h"
@@ -25,6 +26,7 @@ struct DemoArguments {
   std::string preset;
   int steps = 0;
   std::string out = "demo.png";
+  std::optional<int> quality;
   SeedArgument seed{.seed = kDemoSeed};
   ModelOptions memory;  // all that is asked of a model
 };
@@ -67,22 +69,26 @@ std::string description_of(const RenderReport& report) {
 }
 
 void render_demo(const CommonFlags& flags, const DemoArguments& arguments) {
+  const int quality = quality_for(arguments.out, arguments.quality);
   check_outputs(flags, {arguments.out}, arguments.captions.captions);
   const GenerateRequest request = demo_request_from(flags, arguments);
   const RenderReport report = [&] {
     RenderingProgress progress(flags);
     RenderCallbacks callbacks;
     callbacks.progress = std::ref(progress);
-    callbacks.picture = [&](const Picture& picture) { write_picture(arguments.out, picture); };
+    callbacks.picture = [&](const Picture& picture) {
+      write_picture(arguments.out, picture, quality);
+    };
     callbacks.warning = [&](const Sentence& sentence) { say(flags, sentence); };
     return generate(request, callbacks);
   }();
   const std::string text = fmt::format(
-      "{}\n{}\n{} ({}x{}, seed {}), from the small model in {}\n\n"
+      "{}{}\n{} ({}x{}, seed {}), from the small model in {}\n{}\n"
       "With your own caption: octet demo --caption FILE, or --prompt TEXT\n"
       "With the weights of Ideogram 4: octet generate --model FOLDER --caption FILE -o out.png\n",
-      to_text(report), printable(description_of(report)), printable(arguments.out), report.width,
-      report.height, request.picture.seed, printable(request.model.model));
+      flags.verbose ? to_text(report) + "\n" : "", printable(description_of(report)),
+      printable(arguments.out), report.width, report.height, request.picture.seed,
+      printable(request.model.model), flags.verbose ? "" : to_text(report, Detail::usual));
   show(flags, flags.quiet ? printable(arguments.out) + "\n" : text,
        to_json(DemoPicture{request, report, arguments.out}));
 }
@@ -103,11 +109,13 @@ void add_demo(CLI::App& program, CommonFlags& flags) {
   add_value(command, "--preset", "NAME", arguments->preset,
             "Preset of the model (default: its first)");
   add_steps(command, arguments->steps);
-  add_picture_path(command, arguments->out, "PNG file");
+  add_picture_path(command, "-o,--out", arguments->out, "Picture: .png, .jpg or .webp");
+  add_quality(command, arguments->quality);
   add_seed(command, arguments->seed, "Seed of the noise, or random");
   add_memory_flags(command, arguments->memory);
   set_group(command, kPictureOptions,
-            {"--caption", "--prompt", "--wrap-text", "--preset", "--steps", "--seed", "--out"});
+            {"--caption", "--prompt", "--wrap-text", "--preset", "--steps", "--seed", "--out",
+             "--quality"});
   set_examples(command, {"octet demo", "octet demo --caption caption.json --seed random -o own.png",
                          "octet demo -p 'a red heart and the word HELLO on a yellow background'"});
   command.callback([&flags, arguments] { render_demo(flags, *arguments); });

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "commands.h"
@@ -26,6 +27,7 @@ struct GenerateArguments {
   PictureArguments picture;
   std::vector<std::string> loras;
   std::string out = "out.png";
+  std::optional<int> quality;
   std::string preview;  // a file; empty: none
 };
 
@@ -41,9 +43,17 @@ std::function<void(const Preview&)> preview_to(const std::string& path) {
   };
 }
 
-// Writes one picture more.
-void keep_picture(RenderedCaption& caption, const std::string& path, const Picture& picture) {
-  write_picture(path, picture);
+// Where pictures go and how.
+struct Destination {
+  PicturePaths paths;
+  int quality;
+};
+
+// Writes one picture more, the next of caption `index`.
+void keep_picture(RenderedCaption& caption, const Destination& to, size_t index,
+                  const Picture& picture) {
+  const std::string& path = to.paths.of(index, picture.index);
+  write_picture(path, picture, to.quality);
   caption.pictures.push_back(path);
   caption.seeds.push_back(picture.seed);
   caption.looks.push_back(picture.look);
@@ -51,15 +61,13 @@ void keep_picture(RenderedCaption& caption, const std::string& path, const Pictu
 
 // The one caption of a command: the model is released as it is used.
 RenderedCaption render_one(const CommonFlags& flags, const GenerateRequest& request,
-                           const std::string& name, const PicturePaths& paths,
+                           const std::string& name, const Destination& to,
                            const RenderCallbacks& others) {
   RenderedCaption result{.name = name};
   RenderingProgress progress(flags);
   RenderCallbacks callbacks = others;
   callbacks.progress = std::ref(progress);
-  callbacks.picture = [&](const Picture& picture) {
-    keep_picture(result, paths.of(0, picture.index), picture);
-  };
+  callbacks.picture = [&](const Picture& picture) { keep_picture(result, to, 0, picture); };
   result.report = generate(request, callbacks);
   return result;
 }
@@ -119,7 +127,7 @@ std::string lines_of(const CommonFlags& flags, const RenderedCaption& result, bo
 // alone; other errors end the work. `others` are the callbacks besides progress and pictures.
 std::vector<RenderedCaption> render_list(const CommonFlags& flags, const GenerateRequest& request,
                                          const std::vector<NamedCaption>& captions,
-                                         const PicturePaths& paths, const RenderCallbacks& others) {
+                                         const Destination& to, const RenderCallbacks& others) {
   std::vector<RenderedCaption> results;
   for (const NamedCaption& caption : captions) {
     results.push_back({.name = caption.name, .where = caption.where});
@@ -141,9 +149,7 @@ std::vector<RenderedCaption> render_list(const CommonFlags& flags, const Generat
     progress.begin(title_of({.all = captions, .is_list = true}, i));
     RenderCallbacks callbacks = others;
     callbacks.progress = std::ref(progress);
-    callbacks.picture = [&](const Picture& picture) {
-      keep_picture(result, paths.of(i, picture.index), picture);
-    };
+    callbacks.picture = [&](const Picture& picture) { keep_picture(result, to, i, picture); };
     try {
       result.report = engine.render(jobs[i], callbacks);
     } catch (...) {
@@ -189,8 +195,9 @@ void generate_pictures(const CommonFlags& flags, const GenerateArguments& argume
   GenerateRequest request = request_from(arguments.picture, flags);
   request.model.loras = loras_from(arguments.loras);
   const bool seeded = request.picture.noise.empty();
-  const PicturePaths paths(arguments.out, pictures_of(captions, request.picture, "--out"));
-  std::vector<std::string> outputs = paths.all();
+  const Destination to{PicturePaths(arguments.out, pictures_of(captions, request.picture, "--out")),
+                       quality_for(arguments.out, arguments.quality)};
+  std::vector<std::string> outputs = to.paths.all();
   outputs.push_back(arguments.preview);
   check_outputs(flags, std::move(outputs), inputs_of(arguments.picture, request));
 
@@ -199,17 +206,19 @@ void generate_pictures(const CommonFlags& flags, const GenerateArguments& argume
   callbacks.warning = [&](const Sentence& sentence) { say(flags, sentence); };
   std::vector<RenderedCaption> results;
   if (captions.is_list) {
-    results = render_list(flags, request, captions.all, paths, callbacks);
+    results = render_list(flags, request, captions.all, to, callbacks);
   } else {
     request.picture = with_caption(request.picture, captions.all.front());
-    results.push_back(render_one(flags, request, captions.all.front().name, paths, callbacks));
+    results.push_back(render_one(flags, request, captions.all.front().name, to, callbacks));
   }
   const RenderedPictures rendered{request, arguments.loras, results};
-  std::string text;
   const bool any = std::any_of(results.begin(), results.end(),
                                [](const RenderedCaption& each) { return each.report.has_value(); });
-  if (any && !flags.quiet) text = (captions.is_list ? "\n" : "") + to_text(rendered);
-  if (!captions.is_list) text += lines_of(flags, results.front(), seeded);
+  // Those of a list have been told as they were made.
+  std::string text = captions.is_list ? "" : lines_of(flags, results.front(), seeded);
+  if (any && !flags.quiet) {
+    text += (flags.verbose ? "\n" : "") + to_text(rendered, detail_of(flags));
+  }
   for (const RenderedCaption& result : results) warn_of_looks(flags, result);
   show(flags, text, to_json(rendered));
   check_none_failed(results);
@@ -247,11 +256,13 @@ void add_generate(CLI::App& program, CommonFlags& flags) {
                    "Cache the INT8 weights of a model stored in another format, for later runs");
   add_picture_flags(command, arguments->picture);
   add_picture_path(
-      command, arguments->out,
-      "PNG file; may contain {name} (of the caption), {index} (of the picture), {image} (within "
-      "its caption) and {seed}; otherwise names and numbers are appended for several");
-  add_value(command, "--preview", "FILE", arguments->preview,
-            "PNG file with a rough preview, rewritten after each step");
+      command, "-o,--out", arguments->out,
+      "Picture: .png, .jpg or .webp; may contain {name} (of the caption), {index} (of the "
+      "picture), {image} (within its caption) and {seed}; otherwise names and numbers are "
+      "appended for several");
+  add_quality(command, arguments->quality);
+  add_picture_path(command, "--preview", arguments->preview,
+                   "Picture with a rough preview, rewritten after each step");
   add_linears_flags(command, model.linears);
   add_choice(command, "--text-encoder-linears", model.text_encoder_linears,
              "Precision of the text encoder's linears",
@@ -261,7 +272,7 @@ void add_generate(CLI::App& program, CommonFlags& flags) {
   add_require_int8(command, model.require_int8);
   add_choice(command, "--dtype", model.activations, "Type of the activations");
   set_group(command, kModelOptions, {"--model", "--lora", "--cache-weights"});
-  set_group(command, kPictureOptions, {"--out", "--preview"});
+  set_group(command, kPictureOptions, {"--out", "--quality", "--preview"});
   set_examples(
       command,
       {"octet generate --model ideogram-ai/ideogram-4-fp8 --caption poster.json -o poster.png",

@@ -23,8 +23,9 @@ bool is_former_output(const std::string& file) {
   char begin[24] = {};
   std::ifstream(file, std::ios::binary).read(begin, sizeof(begin) - 1);
   const std::string_view text = begin;
-  return text.starts_with("\x89PNG") || text.starts_with("{\n  \"schema\": \"octet.") ||
-         text.starts_with("<!doctype html>");
+  return text.starts_with("\x89PNG") || text.starts_with("\xff\xd8\xff") ||
+         (text.starts_with("RIFF") && std::string_view(begin + 8, 4) == "WEBP") ||
+         text.starts_with("{\n  \"schema\": \"octet.") || text.starts_with("<!doctype html>");
 }
 
 // The files that an output must not replace.
@@ -101,6 +102,7 @@ void check_outputs(const CommonFlags& flags, std::vector<std::string> outputs,
                       printable(file)));
     }
     taken.add(file);
+    make_folder_of(file);
     check_writable(file);
   }
 }

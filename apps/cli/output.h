@@ -56,7 +56,8 @@ void show(const CommonFlags& flags, const std::string& text, const std::string& 
 // With the files that the command writes besides that of --json, where "" stands for one that was
 // not asked for, and the other files and folders that it was given: fails where an output cannot be
 // written, and with wrong usage where it would replace another output, an input, or a file in an
-// input's folder that is no earlier output. To be called before the work.
+// input's folder that is no earlier output. Folders of outputs are made. To be called before the
+// work.
 void check_outputs(const CommonFlags& flags, std::vector<std::string> outputs = {},
                    const std::vector<std::string>& others = {});
 

@@ -9,12 +9,16 @@
 #include <set>
 #include <string_view>
 
+#include "octet/error.h"
+#include "octet/picture_files.h"
 #include "usage_errors.h"
 
 namespace octet::cli {
 namespace {
 
 const std::vector<std::string> kPlaceholders = {"{name}", "{index}", "{image}", "{seed}"};
+
+constexpr int kUsualQuality = 95;
 
 using Values = std::map<std::string, std::string, std::less<>>;
 
@@ -76,22 +80,50 @@ std::string with_suffix(const std::string& path, const std::string& suffix) {
   return (whole.parent_path() / name).string();
 }
 
+// What a user typed, with .png where no format is named. A folder, and a format that is not
+// written, are wrong usage; the name of a pipe or a device stays as it is.
+std::string picture_path_from(const std::string& given) {
+  if (given.empty()) throw CLI::ValidationError("the path is empty, expected a picture's file");
+  std::error_code error;
+  const auto status = std::filesystem::status(given, error);
+  if (given.back() == '/' || std::filesystem::is_directory(status)) {
+    throw CLI::ValidationError(
+        fmt::format("'{}' is a folder, expected a picture's file, such as '{}picture.png'", given,
+                    given.back() == '/' ? given : given + "/"));
+  }
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) return given;
+  try {
+    check_picture_name(given);
+  } catch (const InvalidRequest& wrong) {
+    throw CLI::ValidationError(wrong.what());
+  }
+  return has_picture_name(given) ? given : given + ".png";
+}
+
 }  // namespace
 
-void add_picture_path(CLI::App& command, std::string& path, const std::string& help) {
-  add_value(command, "-o,--out", "FILE", path, help)
-      ->capture_default_str()
-      ->check([](const std::string& given) {
-        if (given.empty()) return std::string("the path is empty, expected a PNG file");
-        std::string extension = std::filesystem::path(given).extension().string();
-        std::transform(extension.begin(), extension.end(), extension.begin(),
-                       [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-        for (const char* other : {".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff"}) {
-          if (extension != other) continue;
-          return fmt::format("'{}' would be a PNG under another name, expected .png", given);
-        }
-        return std::string();
-      });
+CLI::Option* add_picture_path(CLI::App& command, const std::string& flag, std::string& path,
+                              const std::string& help) {
+  const auto read = [&path](const std::string& given) { path = picture_path_from(given); };
+  return add_text(command, flag, "FILE", help, read)->default_str(path);
+}
+
+void add_quality(CLI::App& command, std::optional<int>& quality) {
+  const auto read = [&quality](const std::string& text) {
+    quality = static_cast<int>(whole_number_from("--quality", text, 1, 100));
+  };
+  add_text(command, "--quality", "INT",
+           "Quality of a JPEG or WebP file, 1 to 100; a WebP of 100 loses nothing", read)
+      ->default_str(std::to_string(kUsualQuality));
+}
+
+int quality_for(const std::string& out, const std::optional<int>& quality) {
+  if (quality && !is_lossy_name(out)) {
+    throw CLI::ValidationError(
+        "--quality is for JPEG and WebP, and the picture is a PNG; name it .jpg or .webp, or leave "
+        "--quality out");
+  }
+  return quality.value_or(kUsualQuality);
 }
 
 PicturePaths::PicturePaths(const std::string& pattern, const Pictures& pictures)

@@ -12,8 +12,15 @@
 
 namespace octet::cli {
 
-// -o; the names of other kinds of pictures are wrong usage.
-void add_picture_path(CLI::App& command, std::string& path, const std::string& help);
+// A flag such as -o: .png is added to a name without a picture's ending; the endings of formats
+// that are not written are wrong usage.
+CLI::Option* add_picture_path(CLI::App& command, const std::string& flag, std::string& path,
+                              const std::string& help);
+
+void add_quality(CLI::App& command, std::optional<int>& quality);
+
+// What write_picture() takes; --quality with a PNG is wrong usage.
+int quality_for(const std::string& out, const std::optional<int>& quality);
 
 // Names by a pattern with {name}, {index}, {image} and {seed}. Captions that it does not tell apart
 // get their names at the end, images of a caption their numbers.

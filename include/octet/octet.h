@@ -330,7 +330,7 @@ OCTET_API size_t octet_check_caption(const char* caption, octet_on_finding on_fi
 // A minimal caption that says `plain_text`; pictures of full captions are better.
 OCTET_API size_t octet_wrap_plain_text(const char* plain_text, char* text, size_t size);
 
-// --- PNG: from any thread, independent of engines ---
+// --- picture files: from any thread, independent of engines ---
 
 // In memory. `level`: 1 (or 0) is the fastest; up to 9, drawings get smaller, photographs hardly.
 // `scale`: each pixel of a preview becomes a square with this side; 0: 1. Free the result with
@@ -345,7 +345,9 @@ OCTET_API octet_status octet_encode_preview(const octet_preview* preview, int32_
                                             octet_bytes* png);
 OCTET_API void octet_bytes_free(octet_bytes* bytes);
 
-// As files, which appear whole or not at all; the second also stores the picture's metadata.
+// As files, which appear whole or not at all. The second also stores the picture's metadata, and
+// goes by the name's ending: .jpg, .jpeg and .webp are JPEG and WebP, if the build has libjpeg and
+// libwebp; all others are PNG.
 OCTET_API octet_status octet_write_png(const char* path, const uint8_t* rgb, int32_t width,
                                        int32_t height);
 OCTET_API octet_status octet_write_picture(const char* path, const octet_picture* picture);

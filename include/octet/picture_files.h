@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "octet/export.h"
@@ -28,7 +29,23 @@ OCTET_API std::vector<uint8_t> encode_png(const Picture& picture, int level = 1)
 // Each pixel of the preview becomes a square of `scale` x `scale`.
 OCTET_API std::vector<uint8_t> encode_png(const Preview& preview, int scale = 1);
 
-// As PNG. The file appears whole or not at all.
-OCTET_API void write_picture(const std::string& path, const Picture& picture);
+// By the name's ending: .jpg and .jpeg as JPEG, .webp as WebP, all others as PNG; endings of other
+// formats, such as .gif, are an InvalidRequest. The file appears whole or not at all. The metadata
+// is stored as texts in PNG, and as XMP in the other two. `quality`, 1 to 100, is theirs; WebP
+// loses nothing at 100. Throws Error, naming the library, if the build lacks libjpeg or libwebp.
+OCTET_API void write_picture(const std::string& path, const Picture& picture, int quality = 95);
+
+// Throws what write_picture() would because of the name alone.
+OCTET_API void check_picture_name(const std::string& path);
+OCTET_API bool has_picture_name(const std::string& path);  // ends with .png, .jpg, .jpeg or .webp
+OCTET_API bool is_lossy_name(const std::string& path);     // `quality` matters
+
+// What a PNG, JPEG or WebP file that Octet wrote says of itself. The metadata is empty if there is
+// none; it comes with the file and may be anybody's.
+struct PictureInfo {
+  PictureSize size;
+  std::vector<std::pair<std::string, std::string>> metadata;
+};
+OCTET_API PictureInfo read_picture_info(const std::string& path);
 
 }  // namespace octet

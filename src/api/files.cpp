@@ -36,6 +36,17 @@ void check_writable(const std::string& path) try {
   rethrow_as_error();
 }
 
+void make_folder_of(const std::string& path) try {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const std::string folder = folder_of(follow_links(path));
+  if (fs::exists(folder, error)) return;  // what is wrong with it, whoever writes will say
+  fs::create_directories(folder, error);
+  check(!error, "{}: its folder cannot be made: {}", path, error.message());
+} catch (...) {
+  rethrow_as_error();
+}
+
 std::string written_file(const std::string& path) try {
   namespace fs = std::filesystem;
   if (path.empty()) return {};

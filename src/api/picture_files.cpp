@@ -2,8 +2,10 @@
 
 #include <cstring>
 
-#include "formats/boundary.h"
 #include "base/invalid_request.h"
+#include "base/mapped_file.h"
+#include "formats/boundary.h"
+#include "formats/picture_file.h"
 #include "formats/png.h"
 #include "formats/safetensors.h"
 #include "formats/text.h"
@@ -14,8 +16,8 @@ namespace {
 
 constexpr int kLargestScale = 64;
 
-std::vector<PngText> texts_of(const Picture& picture) {
-  std::vector<PngText> texts;
+std::vector<ImageText> texts_of(const Picture& picture) {
+  std::vector<ImageText> texts;
   for (const auto& [key, text] : picture.metadata) texts.push_back({key, text});
   return texts;
 }
@@ -83,8 +85,38 @@ std::vector<uint8_t> encode_png(const Preview& preview, int scale) try {
   rethrow_as_error();
 }
 
-void write_picture(const std::string& path, const Picture& picture) try {
-  write_png(path, {picture.rgb, picture.width, picture.height}, texts_of(picture));
+void write_picture(const std::string& path, const Picture& picture, int quality) try {
+  const ImageView image{picture.rgb, picture.width, picture.height};
+  write_picture_file(path, image, texts_of(picture), quality);
+} catch (...) {
+  rethrow_as_error();
+}
+
+void check_picture_name(const std::string& path) try {
+  require_format(format_of(path));
+} catch (...) {
+  rethrow_as_error();
+}
+
+bool has_picture_name(const std::string& path) try {
+  return has_picture_ending(path);
+} catch (...) {
+  rethrow_as_error();
+}
+
+bool is_lossy_name(const std::string& path) try {
+  return format_of(path) != PictureFormat::png;
+} catch (...) {
+  rethrow_as_error();
+}
+
+PictureInfo read_picture_info(const std::string& path) try {
+  const PictureTexts found =
+      MappedFile(path).read([&](auto bytes) { return read_picture_texts(bytes, path); });
+  PictureInfo info;
+  info.size = {static_cast<int>(found.width), static_cast<int>(found.height)};
+  for (const ImageText& each : found.texts) info.metadata.emplace_back(each.key, each.text);
+  return info;
 } catch (...) {
   rethrow_as_error();
 }

@@ -18,7 +18,8 @@ struct FreeMemory {
 std::optional<FreeMemory> free_memory(const std::filesystem::path& root = "/");
 
 // Linux promises memory that it does not have and kills whoever touches it: count first. Throws
-// Error, beginning with `what`, when fewer than `bytes` are free.
-void check_free_memory(const std::string& what, double bytes);
+// Error, beginning with `what` and ending with `remedy`, when fewer than `bytes` are free.
+void check_free_memory(const std::string& what, double bytes,
+                       const std::string& remedy = "use something smaller");
 
 }  // namespace octet

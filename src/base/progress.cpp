@@ -10,6 +10,7 @@ namespace octet {
 namespace {
 
 constexpr int kBarCells = 24;
+constexpr auto kPauseOfLines = std::chrono::seconds(10);
 
 std::string bar(double share) {
   const int full = static_cast<int>(share * kBarCells);
@@ -26,7 +27,8 @@ Progress::Progress(std::string title, int64_t total, std::string unit, std::FILE
       out_(out),
       total_(std::max<int64_t>(total, 1)),
       terminal_(::isatty(::fileno(out)) == 1),
-      start_(std::chrono::steady_clock::now()) {
+      start_(std::chrono::steady_clock::now()),
+      last_line_(start_) {
   update(0);
 }
 
@@ -49,6 +51,13 @@ std::string Progress::line(const std::string& note) const {
   return note.empty() ? text : text + "  " + note;
 }
 
+// Without a terminal: short work has one line, its first; of long work the log tells now and then.
+bool Progress::is_worth_a_line(Time now) const {
+  const int64_t quarter = done_ * 4 / total_;
+  if (quarter == last_quarter_) return false;
+  return last_quarter_ < 0 || now - last_line_ >= kPauseOfLines;
+}
+
 void Progress::update(int64_t done, const std::string& note) {
   done_ = std::clamp<int64_t>(done, 0, total_);
   if (terminal_) {
@@ -61,9 +70,10 @@ void Progress::update(int64_t done, const std::string& note) {
     std::fflush(out_);
     return;
   }
-  const int64_t tenth = done_ * 10 / total_;
-  if (tenth == last_tenth_) return;
-  last_tenth_ = tenth;
+  const Time now = std::chrono::steady_clock::now();
+  if (!is_worth_a_line(now)) return;
+  last_quarter_ = done_ * 4 / total_;
+  last_line_ = now;
   std::fputs((line(note) + "\n").c_str(), out_);  // fmt::print would throw when it cannot write
 }
 

@@ -14,7 +14,6 @@ namespace octet {
 namespace {
 
 constexpr size_t kCompressedTextBytes = 1024;  // from here on, text is worth compressing
-constexpr int64_t kLargestSide = 1'000'000;    // libpng's own limit, which reads most PNGs
 constexpr size_t kDataChunkBytes = 1 << 18;
 
 using Bytes = std::vector<uint8_t>;
@@ -122,7 +121,7 @@ void append_deflated(Bytes& out, std::string_view text) {
   out.resize(begin + bytes);
 }
 
-void append_text(Bytes& out, const PngText& text) {
+void append_text(Bytes& out, const ImageText& text) {
   using namespace std::string_view_literals;
   Bytes data;
   append(data, checked_key(text.key));
@@ -153,20 +152,7 @@ void append_text(Bytes& out, const PngText& text) {
 
 }  // namespace
 
-void check_image(const ImageView& image) {
-  check(image.channels == 1 || image.channels == 3 || image.channels == 4,
-        "PNG: the image has {} channels, expected 1, 3 or 4", image.channels);
-  check(image.width >= 1 && image.width <= kLargestSide && image.height >= 1 &&
-            image.height <= kLargestSide,
-        "PNG: the image is {} x {} pixels, expected sides from 1 to {}", image.width, image.height,
-        kLargestSide);
-  const auto expected = static_cast<uint64_t>(image.width * image.height * image.channels);
-  check(image.pixels.size() == expected,
-        "PNG: {} bytes of pixels were given for {} x {} x {}, expected {}", image.pixels.size(),
-        image.width, image.height, image.channels, expected);
-}
-
-std::vector<uint8_t> encode_png(const ImageView& image, const std::vector<PngText>& texts,
+std::vector<uint8_t> encode_png(const ImageView& image, const std::vector<ImageText>& texts,
                                 int level) {
   check_image(image);
   check_value(level >= kFastPngLevel && level <= kSmallPngLevel, "level",
@@ -182,7 +168,7 @@ std::vector<uint8_t> encode_png(const ImageView& image, const std::vector<PngTex
   append(header, "\0\0\0"sv);  // deflate, the five filters, rows in their order
   append_chunk(out, "IHDR", header);
   append_chunk(out, "sRGB", Bytes{0});  // perceptual
-  for (const PngText& text : texts) append_text(out, text);
+  for (const ImageText& text : texts) append_text(out, text);
 
   const auto row_bytes = static_cast<size_t>(image.width * image.channels);
   PngRows rows(row_bytes, static_cast<size_t>(image.channels));
@@ -195,7 +181,8 @@ std::vector<uint8_t> encode_png(const ImageView& image, const std::vector<PngTex
   return out;
 }
 
-void write_png(const std::string& path, const ImageView& image, const std::vector<PngText>& texts) {
+void write_png(const std::string& path, const ImageView& image,
+               const std::vector<ImageText>& texts) {
   AtomicFile file(path);
   const std::vector<uint8_t> png = encode_png(image, texts);
   file.write(std::as_bytes(std::span(png)));

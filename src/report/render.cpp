@@ -114,6 +114,20 @@ std::string linears_text(const LinearCount& linears) {
   return text;
 }
 
+// "all 136 large linears in native INT8", "132 of 136 large linears in native INT8"
+std::string int8_share(const LinearCount& linears) {
+  const int large = linears.int8 + linears.protected_ + linears.floating + linears.fake;
+  if (linears.int8 == large) return fmt::format("all {} large linears in native INT8", large);
+  return fmt::format("{} of {} large linears in native INT8", linears.int8, large);
+}
+
+// "4.2 s on AVX-512 ...: all 136 large linears in native INT8, 8 steps; -v shows the kernels"
+std::string in_one_line(const RenderReport& report) {
+  return fmt::format("{:.1f} s on {}: {}, {} steps per picture; -v shows the kernels\n",
+                     report.text_s + report.load_s + report.denoise_s + report.decode_s,
+                     report.device, int8_share(report.linears), report.steps);
+}
+
 const char* words_for(Residency where) {
   switch (where) {
     case Residency::device: return "on the device";
@@ -172,15 +186,18 @@ std::string to_json(const DemoPicture& picture) try {
   rethrow_as_error();
 }
 
-std::string to_text(const RenderedPictures& pictures) try {
-  std::string text = to_text(total_of(pictures.captions)) + "\n";
+std::string to_text(const RenderedPictures& pictures, Detail detail) try {
+  std::string text = to_text(total_of(pictures.captions), detail);
+  if (detail != Detail::full) return text;
+  text += "\n";
   for (const std::string& lora : pictures.loras) text += "LoRA " + printable(lora) + "\n";
   return text;
 } catch (...) {
   rethrow_as_error();
 }
 
-std::string to_text(const RenderReport& report) try {
+std::string to_text(const RenderReport& report, Detail detail) try {
+  if (detail != Detail::full) return in_one_line(report);
   Table kernels({"layer", "path", "kernel", "launches", "ms", "TOPS"}, 3);
   for (const KernelUse& use : report.kernels) {
     kernels.add({use.layer, use.path, use.kernel.empty() ? "-" : use.kernel,

@@ -6,6 +6,7 @@ import re
 import resource
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -125,7 +126,7 @@ def test_temporary_files(compare, model, tmp_path):
 
 @pytest.mark.parametrize(("moment", "steps"), [
     ("A: text encoder", 1000), ("A: denoising", 1000),
-    (r"A: denoising: [1-9]\d\d/3000", 30),  # three images are complete, and stay
+    ("A: denoising, some of it", 30),  # images that are complete stay
     ("B: denoising", 10)])
 def test_interruption(built_program, model, tmp_path, moment, steps):
     words = command(built_program("octet"), model, model,
@@ -135,8 +136,10 @@ def test_interruption(built_program, model, tmp_path, moment, steps):
         process.stdin.write(tiny.CAPTION)
         process.stdin.close()
         for line in process.stderr:
-            if re.match(moment, line):
+            if line.startswith(moment.removesuffix(", some of it")):
                 break
+        while steps == 30 and len(list(tmp_path.glob("p-a-*.png"))) < 3:
+            time.sleep(0.005)
         process.send_signal(signal.SIGINT)
         rest = process.stderr.read().splitlines()
         assert process.wait(timeout=30) == 130

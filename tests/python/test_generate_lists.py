@@ -238,12 +238,28 @@ def test_the_plan_and_the_pictures_are_told(built_program, generate, model, text
     assert done.returncode == 0, done.stderr
     plan, first = done.stderr.split("1/2 a: ", 1)
     assert {"text_encoder", "transformer", "vae"} <= set(re.findall(r"\w+", plan))
-    assert "2/2 b: denoising: 2/2 steps" in first
-    assert re.search(r"per step, \d+ s left$", first, re.M)
+    assert "2/2 b: denoising: 0/2 steps\n" in first
     paths = [f"{generate.out / name} (seed 4)" for name in ("out-a.png", "out-b.png")]
     assert done.stdout.splitlines()[:2] == paths
+    assert re.fullmatch(r"[0-9.]+ s on .*: all \d+ large linears in native INT8, 2 steps per "
+                        r"picture; -v shows the kernels", done.stdout.splitlines()[2])
+    assert len(done.stdout.splitlines()) == 3
+    done = subprocess.run([*words, "-v"], capture_output=True, text=True)
+    assert done.stdout.splitlines()[:2] == paths and "attention.qkv" in done.stdout
     assert re.search(r"^Linears: \d+ INT8, 0 protected, \d+ kept in floating point$", done.stdout,
                      re.M)
+
+
+def test_a_log_has_a_line_for_each_stage_and_the_result_comes_first(built_program, generate,
+                                                                    model):
+    words = command(built_program("octet"), model, generate.out, ["--steps", 40])
+    words.remove("-q")
+    done = subprocess.run(words, input=tiny.CAPTION, capture_output=True, text=True)
+    assert done.returncode == 0
+    lines = done.stderr.splitlines()
+    assert len(lines) <= 7 and len([line for line in lines if "denoising" in line]) == 1, lines
+    assert done.stdout.splitlines()[0] == f"{generate.out / 'out.png'} (seed 0)"
+    assert len(done.stdout.splitlines()) == 2
 
 
 def test_where_weights_wait_does_not_change_a_picture(generate, model, texts):

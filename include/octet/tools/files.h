@@ -15,6 +15,9 @@ OCTET_API void write_text_file(const std::string& path, const std::string& text)
 // not whether there is a reader: opening and closing it would be end-of-file for the reader.
 OCTET_API void check_writable(const std::string& path);
 
+// Makes the folder that the file is to be in, and those above it, unless they are there.
+OCTET_API void make_folder_of(const std::string& path);
+
 // The canonical path of the file that would be written, whether or not it exists: links are
 // followed, even dangling ones. Empty if it cannot be determined.
 OCTET_API std::string written_file(const std::string& path);

@@ -14,8 +14,8 @@
 namespace octet {
 
 // Draws a bar with the amount done and the remaining time on a terminal, and otherwise plain lines:
-// one when the work starts, one for each further tenth of it, one when it ends. A line that cannot
-// be written (stderr is closed, its disk is full) is lost and never stops the work.
+// one when the work starts, then at most one per quarter and per ten seconds. A line that cannot be
+// written (stderr is closed, its disk is full) is lost and never stops the work.
 class OCTET_API Progress {
  public:
   // `out` is usually stderr; `total` counts what `unit` names ("tensors", "shapes").
@@ -32,7 +32,10 @@ class OCTET_API Progress {
   void skip(int64_t amount) { skipped_ = amount; }
 
  private:
+  using Time = std::chrono::steady_clock::time_point;
+
   std::string line(const std::string& note) const;
+  bool is_worth_a_line(Time now) const;
 
   std::string title_;
   std::string unit_;
@@ -40,10 +43,10 @@ class OCTET_API Progress {
   int64_t total_;
   int64_t done_ = 0;
   int64_t skipped_ = 0;
-  int64_t last_tenth_ = -1;
+  int64_t last_quarter_ = -1;
   size_t drawn_ = 0;
   bool terminal_;
-  std::chrono::steady_clock::time_point start_;
+  Time start_, last_line_;
 };
 
 }  // namespace octet

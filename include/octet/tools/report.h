@@ -119,7 +119,7 @@ struct RenderedPictures {
   std::vector<RenderedCaption> captions;
 };
 OCTET_API std::string to_json(const RenderedPictures& pictures);
-OCTET_API std::string to_text(const RenderedPictures& pictures);
+OCTET_API std::string to_text(const RenderedPictures& pictures, Detail detail = Detail::full);
 
 // A picture made by the small model.
 struct DemoPicture {
@@ -129,8 +129,9 @@ struct DemoPicture {
 };
 OCTET_API std::string to_json(const DemoPicture& picture);
 
-// Which kernels ran, how often and how fast, and where the time went.
-OCTET_API std::string to_text(const RenderReport& report);
+// Which kernels ran, how often and how fast, and where the time went. Detail::usual: the time and
+// what ran, in one line.
+OCTET_API std::string to_text(const RenderReport& report, Detail detail = Detail::full);
 
 // Two models that were compared.
 struct Comparison {

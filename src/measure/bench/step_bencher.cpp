@@ -7,7 +7,9 @@
 #include "base/error.h"
 #include "base/free_memory.h"
 #include "base/invalid_request.h"
+#include "base/log.h"
 #include "base/random_value.h"
+#include "base/stopwatch.h"
 #include "base/utc.h"
 #include "devices/select.h"
 #include "engine/linears_ran.h"
@@ -29,6 +31,8 @@ constexpr int kWatchedForwards = 3;
 constexpr int kUnmeasuredSteps = 2;  // the first plans its memory, the second is recorded
 constexpr float kTime = 0.5f;        // any moment takes as long
 constexpr float kGuidance = 7;
+constexpr int64_t kManyWeights = 1'000'000'000;
+constexpr double kUsualShareOfCeiling = 0.6;  // what a step reaches of it on a CPU, roughly
 
 DType dtype_of(const StepBenchRequest& request) {
   return request.activations == Activations::bf16 ? DType::bf16 : DType::f32;
@@ -53,6 +57,16 @@ std::vector<float> random_numbers(int64_t count, uint64_t seed) {
   std::vector<float> numbers(static_cast<size_t>(count));
   for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = random_value(seed, i);
   return numbers;
+}
+
+// Of one thread.
+double seconds_for_random_weight() {
+  constexpr int64_t kTried = 1 << 18;
+  std::vector<float> numbers(kTried);
+  const weights::RandomTensor tensor{.name = "tried", .shape = {kTried}, .inputs = 0};
+  const Stopwatch watch;
+  weights::fill_random(0, tensor, {}, 0, numbers);
+  return watch.microseconds() * 1e-6 / kTried;
 }
 
 const StepBenchRequest& checked(const StepBenchRequest& request) {
@@ -112,10 +126,33 @@ void StepBencher::count_weights() {
   const auto work =
       models::denoising_bytes(networks, {.grid = grid(), .text_tokens = request_.text_tokens},
                               {.dtype = ctx_.dtype, .int8 = int8_, .scores = ctx_.scores});
-  check_free_memory(
-      fmt::format("bench step: {} layers at {} x {} pixels", request_.layers, request_.width,
-                  request_.height),
-      static_cast<double>(count.bytes()) + static_cast<double>(work.all()) + features + staged);
+  const double bytes =
+      static_cast<double>(count.bytes()) + static_cast<double>(work.all()) + features + staged;
+  check_free_memory(fmt::format("bench step: {} layers at {} x {} pixels", request_.layers,
+                                request_.width, request_.height),
+                    bytes, "fewer --layers or a smaller --size take less");
+  if (parameters_ >= kManyWeights) announce(bytes);
+}
+
+// On a CPU the whole model takes minutes, which is said before they pass.
+void StepBencher::announce(double bytes) {
+  const double random_s = seconds_for_random_weight() * static_cast<double>(parameters_) /
+                          std::max(backend_->threads(), 1);
+  const double each_network =
+      static_cast<double>(parameters_) / static_cast<double>(networks_.size());
+  double operations = 0;
+  for (const BenchedBranch& branch : branches_) {
+    operations += 2 * each_network * static_cast<double>(text_tokens(branch) + image_tokens());
+  }
+  const int passes = 1 + kUnmeasuredSteps + request_.steps + kWatchedForwards;
+  const Ceilings ceilings = measure_ceilings(*backend_);
+  const double rate = int8_ ? ceilings.int8 : ceilings.bf16;
+  const double steps_s = rate > 0 ? passes * operations / (kUsualShareOfCeiling * rate) : 0;
+  log::write(log::Level::info,
+             fmt::format("bench step: {:.1f} billion weights and {:.1f} GB of memory, about {} "
+                         "min on this CPU; --layers 2 --size 256 takes less",
+                         static_cast<double>(parameters_) * 1e-9, bytes * 1e-9,
+                         static_cast<int64_t>(std::ceil((random_s + steps_s) / 60))));
 }
 
 void StepBencher::make_weights() {

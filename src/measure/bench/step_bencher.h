@@ -51,6 +51,7 @@ class StepBencher {
   }
 
   void count_weights();
+  void announce(double bytes);
   void make_weights();
   void prepare();
   void warm_up();
