@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import comfy_calls  # noqa: F401: skips where a package is missing
+import octet
 import pytest
 from conftest import BUILD, REPOSITORY
 
@@ -52,7 +53,8 @@ def run(script: str, package: bool = True, **environment: str) -> subprocess.Com
 def test_it_installs_and_reports():
     done = run(LOAD + RENDER + REPORT)
     assert done.returncode == 0, done.stderr
-    assert "INFO Octet serves int8_linear" in done.stderr
+    line = next(line for line in done.stderr.splitlines() if "Octet serves" in line)
+    assert line.startswith("INFO Octet serves int8_linear, ") and " of comfy-kitchen on " in line
     assert "1 call ran here" in done.stdout and "32 x 64" in done.stdout
     assert "1 call went to the next backend" in done.stdout and "'silu'" in done.stdout
 
@@ -83,5 +85,8 @@ def test_without_comfy_kitchen_it_is_one_line_of_the_log():
 def test_its_metadata():
     tomllib = pytest.importorskip("tomllib", reason="Python 3.11 reads TOML")
     project = tomllib.loads((FOLDER / "pyproject.toml").read_text())
-    # Nothing of that name is on PyPI that is ours: the README says how it is installed.
-    assert project["project"]["dependencies"] == []
+    assert project["project"]["version"] == octet.__version__
+    package = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["name"]
+    assert project["project"]["dependencies"] == [f"{package}>={octet.__version__}"]
+    # Nobody has published it: fields of the registry that only a publisher can fill are not there.
+    assert "PublisherId" not in project["tool"]["comfy"] and "urls" not in project["project"]

@@ -12,6 +12,7 @@ import octet
 import pytest
 from comfy_calls import assert_as_eager, backend, installed, kitchen, rows_of  # noqa: F401
 from comfy_calls import torch, weight_of
+from octet.comfy import kernels, registering
 
 registry = kitchen.registry
 FIELDS = ("_backends", "_capabilities", "_constraints", "_priority", "_disabled", "_unavailable")
@@ -120,6 +121,33 @@ def test_without_comfy_kitchen_it_says_so(monkeypatch):
     with pytest.raises(ImportError, match="comfy-kitchen.*not installed.*pip install"):
         backend.install()
     assert "not installed" in str(backend.report())
+
+
+def test_an_old_comfy_kitchen_is_not_replaced_behind_comfyuis_back(monkeypatch):
+    fields = registering.FunctionConstraints.__dataclass_fields__
+    monkeypatch.setattr(registering.FunctionConstraints, "__dataclass_fields__",
+                        {name: field for name, field in fields.items() if name != "call_rules"})
+    with pytest.raises(ImportError, match="0.2.23 and newer can; update ComfyUI") as raised:
+        backend.install(type(registry)())
+    assert "-U" not in str(raised.value)
+
+
+def test_it_says_which_devices_are_served(monkeypatch):
+    none, some = "this build has no CUDA", "no int8 instructions"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
+    for reasons, installed, said in (
+        ({}, True, "of comfy-kitchen on cuda:1 and cpu"),
+        ({"cuda": none}, True, f"on cpu; linears on cuda:1 stay with comfy-kitchen: {none}"),
+        ({"cpu": some}, True, f"on cuda:1; linears on cpu stay with comfy-kitchen: {some}"),
+        ({"cuda": none, "cpu": some}, False, "Octet serves nothing: linears on cuda:1 stay"),
+    ):
+        monkeypatch.setattr(kernels, "why_not", lambda device, r=reasons: r.get(device.type))
+        status = backend.install(type(registry)())
+        assert bool(status) == installed and said in status.message
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(kernels, "why_not", lambda device: None)
+    assert backend.install(type(registry)()).message.endswith("of comfy-kitchen on cpu")
 
 
 # --- who is reached ---

@@ -13,20 +13,32 @@ import subprocess
 import sys
 import zipfile
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 from comfy_calls import kitchen, torch
 from octet.comfy.rules import PARAMETERS
 
 
-def parameters_in(source: str) -> dict[str, set[str]]:
-    """{function: its parameters} of all public ones of a module named int8_linear..."""
+# Where they are: linears in INT8, and those of fewer bits that are multiplied in INT8.
+FILES = ("__init__.py", "tensor/convrot_w4a4.py", "tensor/w4a8_int8.py")
+# Says which of two functions of the registry is called.
+ROUTING = {"w4a8_int8_linear": {"mma_packed"}}
+
+
+def is_ours(name: str) -> bool:
+    return name.startswith("int8_linear") or name in PARAMETERS
+
+
+def parameters_in(*sources: str) -> dict[str, set[str]]:
+    """{function: its parameters} of those in these modules."""
     found = {}
-    for node in ast.parse(source).body:
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("int8_linear"):
+    for node in (node for source in sources for node in ast.parse(source).body):
+        if isinstance(node, ast.FunctionDef) and is_ours(node.name):
             every = node.args.posonlyargs + node.args.args + node.args.kwonlyargs
             more = [more for more in (node.args.vararg, node.args.kwarg) if more is not None]
-            found[node.name] = {argument.arg for argument in every + more}
+            names = {argument.arg for argument in every + more}
+            found[node.name] = names - ROUTING.get(node.name, set())
     return found
 
 
@@ -46,7 +58,9 @@ def test_the_check_finds_what_is_new():
 
 
 def test_the_installed_version():
-    assert_known(parameters_in(inspect.getsource(kitchen)), version("comfy-kitchen"))
+    folder = Path(inspect.getfile(kitchen)).parent
+    sources = [(folder / file).read_text() for file in FILES]
+    assert_known(parameters_in(*sources), version("comfy-kitchen"))
     schema = torch.ops.comfy_kitchen.int8_linear.default._schema
     of_the_op = {argument.name for argument in schema.arguments} - {"output_dtype_code"}
     assert of_the_op == PARAMETERS["int8_linear"] - {"out_dtype"}
@@ -65,5 +79,5 @@ def test_the_newest_on_pypi(tmp_path):
         reason = (run.stderr.strip().splitlines() or ["pip said nothing"])[-1]
         pytest.skip(f"comfy-kitchen cannot be had from PyPI here: {reason}")
     with zipfile.ZipFile(wheels[0]) as wheel:
-        source = wheel.read("comfy_kitchen/__init__.py").decode()
-    assert_known(parameters_in(source), wheels[0].name.split("-")[1])
+        sources = [wheel.read(f"comfy_kitchen/{file}").decode() for file in FILES]
+    assert_known(parameters_in(*sources), wheels[0].name.split("-")[1])

@@ -64,7 +64,26 @@ def install(registry: Any = None, *, float32: bool | None = None) -> Status:
     if not registry.is_available(NAME):
         return Status(False, f"comfy-kitchen's registry has {NAME} disabled: its other backends "
                              f"run, until registry.enable({NAME!r})")
-    return Status(True, f"Octet serves {', '.join(functions)} of comfy-kitchen")
+    return _status(functions)
+
+
+def _status(functions: list[str]) -> Status:
+    """Says which devices are served: a build may lack CUDA, a CPU its instructions."""
+    import torch
+
+    from . import kernels
+
+    devices = [torch.device("cpu")]
+    if torch.cuda.is_available():
+        devices.insert(0, torch.device("cuda", torch.cuda.current_device()))
+    reasons = {str(device): kernels.why_not(device) for device in devices}
+    served = [device for device, reason in reasons.items() if reason is None]
+    left = "; ".join(f"linears on {device} stay with comfy-kitchen: {reason}"
+                     for device, reason in reasons.items() if reason is not None)
+    if not served:
+        return Status(False, f"Octet serves nothing: {left}")
+    return Status(True, f"Octet serves {', '.join(functions)} of comfy-kitchen on "
+                        f"{' and '.join(served)}{left and '; '}{left}")
 
 
 def uninstall(registry: Any = None) -> None:

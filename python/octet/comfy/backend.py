@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch.nn import functional
 
-from . import kernels, tally
+from . import four_bits, kernels, tally
 
 # True: rows of float16 and bfloat16 are quantized in float32, as everywhere else in Octet. False:
 # with each step rounded to their type, as comfy-kitchen does.
@@ -36,6 +36,10 @@ def _activated(x: torch.Tensor, act: str | None, weight: torch.Tensor | None,
 
 def _modulated(x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
     return x * (1.0 + scale.reshape((1,) * (x.ndim - 1) + (-1,)))
+
+
+def _added(residual: torch.Tensor, y: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+    return torch.addcmul(residual.to(y.dtype), y, scale.to(y.dtype))
 
 
 def _placed(value: torch.Tensor, device: torch.device, dtype: torch.dtype) -> torch.Tensor:
@@ -91,9 +95,7 @@ def int8_linear(
     x = _activated(x, input_act, input_act_weight, input_act_eps)
     y = _linear("int8_linear", x, weight, weight_scale, bias, out_dtype, convrot,
                 convrot_groupsize, input_act)
-    if residual is None:
-        return y
-    return torch.addcmul(residual.to(y.dtype), y, residual_scale.to(y.dtype))
+    return y if residual is None else _added(residual, y, residual_scale)
 
 
 def int8_linear_modulated(
@@ -133,3 +135,48 @@ def int8_linear_rms_modulated(
     normed = functional.rms_norm(x, (x.shape[-1],), norm_weight, norm_eps)
     return _linear("int8_linear_rms_modulated", _modulated(normed, modulation_scale), weight,
                    weight_scale, bias, out_dtype, convrot, convrot_groupsize)
+
+
+def convrot_w4a4_linear(
+    x: torch.Tensor,
+    qweight: torch.Tensor,
+    wscales: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    convrot_groupsize: int = 256,
+    quant_group_size: int = 64,
+    linear_dtype: str = "int4",
+    **unused,
+) -> torch.Tensor:
+    """int8_linear of four-bit codes; activations have eight bits."""
+    if unused or linear_dtype != "int8":
+        _check_unused("convrot_w4a4_linear", {**unused, "linear_dtype": linear_dtype != "int8"})
+    return _linear("convrot_w4a4_linear", x, four_bits.unpack_int4(qweight), wscales, bias, x.dtype,
+                   True, convrot_groupsize)
+
+
+def w4a8_int8_linear(
+    x: torch.Tensor,
+    qdata: torch.Tensor,
+    s_rel: torch.Tensor,
+    s_channel: torch.Tensor,
+    codebook: torch.Tensor | None = None,
+    correction: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    group_size: int = 16,
+    convrot_groupsize: int = 256,
+    out_dtype: torch.dtype | None = torch.bfloat16,
+    input_act: str | None = None,
+    input_act_weight: torch.Tensor | None = None,
+    input_act_eps: float = 0.0,
+    residual: torch.Tensor | None = None,
+    residual_scale: torch.Tensor | None = None,
+    **unused,
+) -> torch.Tensor:
+    """int8_linear of four- or six-bit codes with a scale for each group of columns."""
+    if unused or correction is not None:
+        _check_unused("w4a8_int8_linear", {**unused, "correction": correction})
+    weight = four_bits.decode_grouped(qdata, s_rel, codebook, group_size)
+    x = _activated(x, input_act, input_act_weight, input_act_eps)
+    y = _linear("w4a8_int8_linear", x, weight, s_channel, bias, out_dtype, True, convrot_groupsize,
+                input_act)
+    return y if residual is None else _added(residual, y, residual_scale)

@@ -8,6 +8,7 @@ that they exist.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib.metadata import version
 from typing import Any
 
 import comfy_kitchen
@@ -23,8 +24,8 @@ def _check_fields(registry: Any) -> None:
     missing = [field for field in _FIELDS if not hasattr(registry, field)]
     if missing:
         raise ImportError(f"this comfy-kitchen has a registry without {', '.join(missing)}; "
-                          "expected one as in 0.2.40, which Octet knows; install that, or a newer "
-                          "Octet")
+                          "expected one as in 0.2.23 to 0.2.40, which Octet knows; install a newer "
+                          "Octet, or the version that ComfyUI's requirements.txt names")
 
 
 def _rule_of(function: str) -> Callable[[Mapping[str, Any]], ValidationResult]:
@@ -45,8 +46,10 @@ def _rule_of(function: str) -> Callable[[Mapping[str, Any]], ValidationResult]:
 def _capabilities() -> dict[str, FunctionConstraints]:
     """Those of our functions that this comfy-kitchen has, too."""
     if "call_rules" not in FunctionConstraints.__dataclass_fields__:
-        raise ImportError("this comfy-kitchen is too old: its backends cannot decline calls; "
-                          "0.2.40 and newer can (pip install -U comfy-kitchen)")
+        raise ImportError(f"comfy-kitchen {version('comfy-kitchen')} is too old: its backends "
+                          "cannot decline calls; 0.2.23 and newer can; update ComfyUI, then run "
+                          "`pip install -r requirements.txt` in its folder, which installs the "
+                          "version that it asks for")
     return {name: FunctionConstraints(call_rules=(_rule_of(name),),
                                       default_devices=frozenset({"cuda", "cpu"}))
             for name in rules.PARAMETERS if hasattr(comfy_kitchen, name)}

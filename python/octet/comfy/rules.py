@@ -8,7 +8,7 @@ touch device memory.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,7 +17,8 @@ from octet._checks import fits_rotation
 from octet.torch.private import PLAIN
 from octet.torch.runtime import DTYPES
 
-from . import kernels
+from . import four_bits, kernels
+from .four_bits import Refusal
 
 INT8 = torch.int8
 MOST_COLUMNS = 131_071  # of a weight: with more, sums of products could exceed 32 bits
@@ -34,15 +35,14 @@ PARAMETERS = {
     "int8_linear_modulated": frozenset((*_LINEAR, "modulation_scale")),
     "int8_linear_rms_modulated": frozenset((*_LINEAR, "modulation_scale", "norm_weight",
                                             "norm_eps")),
+    "convrot_w4a4_linear": frozenset(("x", "qweight", "wscales", "bias", "convrot_groupsize",
+                                      "quant_group_size", "linear_dtype")),
+    "w4a8_int8_linear": frozenset(("x", "qdata", "s_rel", "s_channel", "codebook", "correction",
+                                   "bias", "group_size", "convrot_groupsize", "out_dtype",
+                                   "input_act", "input_act_weight", "input_act_eps", "residual",
+                                   "residual_scale")),
 }
-
-
-class Refusal(NamedTuple):
-    """Why a call is declined: a parameter and a reason, without numbers that vary from call to
-    call, so that few different ones are kept."""
-
-    parameter: str
-    reason: str
+_FOUR_BITS = ("convrot_w4a4_linear", "w4a8_int8_linear")
 
 
 def _unknown(function: str, arguments: Mapping[str, Any]) -> Refusal | None:
@@ -59,7 +59,7 @@ def _is_vector(value: Any, length: int) -> bool:
 
 def _more(function: str, arguments: Mapping[str, Any], k: int) -> Refusal | None:
     """For rare arguments, and those of the modulated forms."""
-    if function != "int8_linear":
+    if function.startswith("int8_linear_"):
         if not _is_vector(arguments.get("modulation_scale"), k):
             return Refusal("modulation_scale", "expected one float for each column of the weight")
         if "norm_weight" in arguments and not _is_vector(arguments["norm_weight"], k):
@@ -80,6 +80,12 @@ def why_not(function: str, arguments: Mapping[str, Any]) -> Refusal | None:
         refusal = _unknown(function, arguments)
         if refusal is not None:
             return refusal
+    shape = None
+    if function in _FOUR_BITS:
+        made = four_bits.as_linear(function, arguments)
+        if isinstance(made, Refusal):
+            return made
+        arguments, get, shape = made, made.get, made["shape"]
     x, weight, act = get("x"), get("weight"), get("input_act")
     if type(x) not in PLAIN:
         return Refusal("x", "expected a plain tensor, not a subclass")
@@ -89,7 +95,7 @@ def why_not(function: str, arguments: Mapping[str, Any]) -> Refusal | None:
         return Refusal("x", "a negative view, whose numbers differ in memory")
     if x.dtype not in DTYPES:
         return Refusal("x", f"{x.dtype}, expected float32, float16 or bfloat16")
-    shape, x_shape = weight.shape, x.shape
+    shape, x_shape = shape or weight.shape, x.shape
     if weight.dtype is not INT8 or len(shape) != 2:
         return Refusal("weight", f"{len(shape)} dimensions of {weight.dtype}, expected int8 [n, k]")
     device = x.device
@@ -121,11 +127,13 @@ def why_not(function: str, arguments: Mapping[str, Any]) -> Refusal | None:
         return Refusal("weight_scale", "expected one float, or one for each row of the weight")
     if bias is not None and not _is_vector(bias, n):
         return Refusal("bias", "expected one float for each row of the weight")
-    if act is None and function == "int8_linear" and get("residual") is get("residual_scale"):
+    plain = act is None and not function.startswith("int8_linear_")
+    if plain and get("residual") is get("residual_scale"):
         return None  # neither is there
     return _more(function, arguments, k)
 
 
 def is_question(arguments: Mapping[str, Any]) -> bool:
     """Whether comfy-kitchen only asks who would serve such a call; it then omits arguments."""
-    return arguments.get("weight_scale") is None
+    scales = ("weight_scale", "wscales", "s_channel")
+    return all(arguments.get(name) is None for name in scales)
