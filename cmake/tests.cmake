@@ -29,6 +29,7 @@ function(octet_test name label)
     target_compile_definitions(${name}_objects PRIVATE
       OCTET_GOLDEN_DIR="${PROJECT_SOURCE_DIR}/tests/golden"
       OCTET_DEMO_DIR="${PROJECT_SOURCE_DIR}/models/demo"
+      OCTET_DEMO_PROMPTS="${PROJECT_SOURCE_DIR}/tests/apps/demo_prompts.txt"
       OCTET_DEMO_WORDS="${PROJECT_SOURCE_DIR}/models/demo/words.json")
     target_link_libraries(${name}_objects PRIVATE octet_core GTest::gtest)
     # Most tests compile for longer than they run. Those of the ops compare millions of numbers, on

@@ -3,11 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "caption_flags.h"
 #include "commands.h"
@@ -31,26 +34,51 @@ struct DemoArguments {
   ModelOptions memory;  // all that is asked of a model
 };
 
-NamedCaption only_caption(const CaptionWords& words) {
+// A caption, and what of a plain text is not in it.
+struct OwnCaption {
+  NamedCaption caption;
+  std::vector<std::string> left_out;
+};
+
+OwnCaption only_caption(const CaptionWords& words) {
   if (words.captions.size() + words.prompts.size() > 1) {
     throw CLI::ValidationError(
         "--caption and --prompt cannot be used together or twice: a demo "
         "is one picture");
   }
-  const Captions captions = read_captions(words, demo_caption);
+  OwnCaption own;
+  const Captions captions = read_captions(words, [&](const std::string& text) {
+    DemoPrompt prompt = demo_prompt(text);
+    own.left_out = std::move(prompt.left_out);
+    return std::move(prompt.caption);
+  });
   if (captions.is_list) {
     throw CLI::ValidationError(
         "--caption is a list of captions, expected one: a demo is one "
         "picture");
   }
-  return captions.all.front();
+  own.caption = captions.all.front();
+  return own;
 }
 
-GenerateRequest demo_request_from(const CommonFlags& flags, const DemoArguments& arguments) {
+// "cat, under, five stars: four fit"
+std::string listed(const std::vector<std::string>& left_out) {
+  constexpr size_t kMostListed = 20;
+  std::string list;
+  for (size_t i = 0; i < std::min(left_out.size(), kMostListed); ++i) {
+    list += (i == 0 ? "" : ", ") + left_out[i];
+  }
+  if (left_out.size() > kMostListed) {
+    list += fmt::format(" and {} more", left_out.size() - kMostListed);
+  }
+  return list;
+}
+
+GenerateRequest demo_request_from(const CommonFlags& flags, const DemoArguments& arguments,
+                                  const OwnCaption& own) {
   const bool is_own = are_given(arguments.captions);
-  const NamedCaption own = is_own ? only_caption(arguments.captions) : NamedCaption();
-  GenerateRequest request = demo_request(own.text);
-  if (is_own) request.picture = with_caption(request.picture, own);
+  GenerateRequest request = demo_request(own.caption.text);
+  if (is_own) request.picture = with_caption(request.picture, own.caption);
   request.picture.preset = arguments.preset;
   request.picture.steps = arguments.steps;
   request.picture.seed = seed_from(arguments.seed, flags);
@@ -71,26 +99,33 @@ std::string description_of(const RenderReport& report) {
 void render_demo(const CommonFlags& flags, const DemoArguments& arguments) {
   const int quality = quality_for(arguments.out, arguments.quality);
   check_outputs(flags, {arguments.out}, arguments.captions.captions);
-  const GenerateRequest request = demo_request_from(flags, arguments);
+  const OwnCaption own =
+      are_given(arguments.captions) ? only_caption(arguments.captions) : OwnCaption();
+  const GenerateRequest request = demo_request_from(flags, arguments, own);
+  const std::string left_out = listed(own.left_out);
+  if (!left_out.empty()) say(flags, "warning: left out: " + left_out);
   const RenderReport report = [&] {
     RenderingProgress progress(flags);
     RenderCallbacks callbacks;
     callbacks.progress = std::ref(progress);
     callbacks.picture = [&](const Picture& picture) {
-      write_picture(arguments.out, picture, quality);
+      Picture marked = picture;
+      if (!left_out.empty()) marked.metadata.emplace_back("left_out", left_out);
+      write_picture(arguments.out, marked, quality);
     };
     callbacks.warning = [&](const Sentence& sentence) { say(flags, sentence); };
     return generate(request, callbacks);
   }();
   const std::string text = fmt::format(
-      "{}{}\n{} ({}x{}, seed {}), from the small model in {}\n{}\n"
+      "{}{}\n{}{} ({}x{}, seed {}), from the small model in {}\n{}\n"
       "With your own caption: octet demo --caption FILE, or --prompt TEXT\n"
       "With the weights of Ideogram 4: octet generate --model FOLDER --caption FILE -o out.png\n",
       flags.verbose ? to_text(report) + "\n" : "", printable(description_of(report)),
-      printable(arguments.out), report.width, report.height, request.picture.seed,
-      printable(request.model.model), flags.verbose ? "" : to_text(report, Detail::usual));
+      left_out.empty() ? "" : "Left out: " + printable(left_out) + "\n", printable(arguments.out),
+      report.width, report.height, request.picture.seed, printable(request.model.model),
+      flags.verbose ? "" : to_text(report, Detail::usual));
   show(flags, flags.quiet ? printable(arguments.out) + "\n" : text,
-       to_json(DemoPicture{request, report, arguments.out}));
+       to_json(DemoPicture{request, report, arguments.out, own.left_out}));
 }
 
 }  // namespace

@@ -23,6 +23,32 @@ std::string_view lead_of(std::string_view text) {
   return !tokens.empty() && is_shouted(tokens.front()) ? "A picture: " : "";
 }
 
+const Rgb& first_colour(const Group& group, size_t member, const Words& words) {
+  const bool has_two = group.thing && words.things[*group.thing].usual.size() > 1;
+  return group.colours[has_two ? 0 : member % group.colours.size()];
+}
+
+// "a red heart", with the article's first letter as given.
+std::string described(const Group& thing, size_t member, const Words& words, std::string article) {
+  const std::string phrase =
+      words.name_of(first_colour(thing, member, words)) + " " + words.things[*thing.thing].noun;
+  const bool is_vowel = std::string_view("aeiou").find(phrase[0]) != std::string_view::npos;
+  return article + (is_vowel ? "n " : " ") + phrase;
+}
+
+// As those of the training, of what is painted: the text itself would speak of what is not.
+std::string description_of(const Scene& scene, const Words& words) {
+  std::string description;
+  const auto add = [&](const std::string& part) {
+    description += (description.empty() ? "A picture with " : " and ") + part;
+  };
+  for (const Group& group : scene.groups) {
+    for (const std::string& word : group.words) add("the word \"" + word + "\"");
+    for (size_t i = 0; group.thing && i < group.count; ++i) add(described(group, i, words, "a"));
+  }
+  return description.empty() ? "A picture" : description;
+}
+
 // The whole text, or its beginning.
 std::string description_from(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \t\r\n");
@@ -40,28 +66,20 @@ ordered_json bbox(const Box& box) {
           thousandths(box.x + box.width)};
 }
 
-std::string with_article(const std::string& phrase) {
-  const bool is_vowel = std::string_view("aeiou").find(phrase[0]) != std::string_view::npos;
-  return (is_vowel ? "An " : "A ") + phrase;
-}
-
 ordered_json element_from(const Group& group, size_t member, const Box& box, const Words& words) {
   ordered_json element;
   element["type"] = group.thing ? "obj" : "text";
   element["bbox"] = bbox(box);
   ordered_json palette = ordered_json::array();
   if (group.thing) {
-    const Thing& thing = words.things[*group.thing];
-    const bool has_one = thing.usual.size() < 2;
-    const Rgb& first = has_one ? group.colours[member % group.colours.size()] : group.colours[0];
-    element["desc"] = with_article(words.name_of(first) + " " + thing.noun);
-    palette.push_back(hexadecimal(first));
-    if (!has_one) palette.push_back(hexadecimal(group.colours[1]));
+    element["desc"] = described(group, member, words, "A");
+    const bool has_two = words.things[*group.thing].usual.size() > 1;
+    palette.push_back(hexadecimal(first_colour(group, member, words)));
+    if (has_two) palette.push_back(hexadecimal(group.colours[1]));
   } else {
-    const Rgb& colour = group.colours[member % group.colours.size()];
     element["text"] = group.words[member];
     element["desc"] = fmt::format("The {} letters", words.fonts[group.font]);
-    palette.push_back(hexadecimal(colour));
+    palette.push_back(hexadecimal(first_colour(group, member, words)));
   }
   element["color_palette"] = std::move(palette);
   return element;
@@ -83,8 +101,9 @@ std::string nouns_of(const Words& words) {
 
 }  // namespace
 
-std::string caption_from_text(std::string_view text, const Words& words) {
-  Scene scene = read_scene(text, words);
+WrittenCaption caption_from_text(std::string_view text, const Words& words) {
+  const std::vector<Token> tokens = tokens_of(text);
+  Scene scene = read_scene(tokens, words);
   if (scene.groups.empty() && scene.background.empty()) {
     throw InvalidRequest(
         "prompt",
@@ -93,18 +112,23 @@ std::string caption_from_text(std::string_view text, const Words& words) {
                     printable(text), nouns_of(words)));
   }
   choose_colours(scene, words);
-  const std::vector<std::vector<Box>> boxes = arrange(scene, words);
+  const Boxes boxes = arrange(scene, words);
+  WrittenCaption written;
+  written.left_out = find_left_out(tokens, scene, boxes, words);
   ordered_json elements = ordered_json::array();
   for (size_t i = 0; i < scene.groups.size(); ++i) {
     for (size_t member = 0; member < boxes[i].size(); ++member) {
       elements.push_back(element_from(scene.groups[i], member, boxes[i][member], words));
     }
   }
+  const bool says_it = written.left_out.empty() && scene.negations.empty();
   ordered_json caption;
-  caption["high_level_description"] = description_from(text);
+  caption["high_level_description"] =
+      says_it ? description_from(text) : description_of(scene, words);
   caption["compositional_deconstruction"]["background"] = background_from(scene.background, words);
   caption["compositional_deconstruction"]["elements"] = std::move(elements);
-  return caption.dump();
+  written.caption = caption.dump();
+  return written;
 }
 
 }  // namespace octet::demo

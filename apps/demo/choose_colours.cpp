@@ -25,58 +25,86 @@ double nearest(const Rgb& colour, std::span<const Rgb> others) {
   return least;
 }
 
-// The first that is `least` away from `grounds` and kThingFromThing from `others`, else the
-// farthest from the grounds.
-Rgb pick(std::span<const Rgb> candidates, std::span<const Rgb> grounds, double least,
-         std::span<const Rgb> others = {}) {
-  for (const Rgb& each : candidates) {
-    if (nearest(each, grounds) >= least && nearest(each, others) >= kThingFromThing) return each;
+// Chooses where the text names nothing.
+class Chooser {
+ public:
+  Chooser(const Scene& scene, const Words& words) : words_(words) {
+    for (const Negation& each : scene.negations) {
+      // Those of a thing that is not wanted are of that thing alone: "no red stars".
+      if (each.thing) continue;
+      forbidden_.insert(forbidden_.end(), each.colours.begin(), each.colours.end());
+    }
   }
-  return *std::max_element(candidates.begin(), candidates.end(), [&](const Rgb& a, const Rgb& b) {
-    return nearest(a, grounds) < nearest(b, grounds);
-  });
-}
 
-Rgb ground_for(const Scene& scene, const Words& words) {
-  std::vector<Rgb> shown;
-  for (const Group& group : scene.groups) {
-    const std::vector<Rgb>& usual =
-        group.colours.empty() && group.thing ? words.things[*group.thing].usual : group.colours;
-    shown.insert(shown.end(), usual.begin(), usual.end());
+  Rgb ground_for(const Scene& scene) const {
+    std::vector<Rgb> shown;
+    for (const Group& group : scene.groups) {
+      const std::vector<Rgb>& usual =
+          group.colours.empty() && group.thing ? words_.things[*group.thing].usual : group.colours;
+      shown.insert(shown.end(), usual.begin(), usual.end());
+    }
+    return pick(kGrounds, shown, kThingFromGround);
   }
-  return pick(kGrounds, shown, kThingFromGround);
-}
 
-void choose_for_thing(Group& group, const std::vector<Rgb>& usual, std::span<const Rgb> grounds,
-                      std::vector<Rgb>& used) {
-  std::vector<Rgb>& colours = group.colours;
-  const size_t needed = std::max<size_t>(1, usual.size());
-  if (colours.empty()) {
-    const bool suits = !usual.empty() && nearest(usual[0], grounds) >= kThingFromGround;
-    colours = suits ? usual : std::vector{pick(kShapes, grounds, kThingFromGround, used)};
+  Rgb ink_on(std::span<const Rgb> grounds) const { return pick(kInks, grounds, kInkFromGround); }
+
+  void choose_for_thing(Group& group, std::span<const Rgb> grounds, std::vector<Rgb>& used) const {
+    const std::vector<Rgb>& usual = words_.things[*group.thing].usual;
+    std::vector<Rgb>& colours = group.colours;
+    const size_t needed = std::max<size_t>(1, usual.size());
+    if (colours.empty()) {
+      const bool suits = !usual.empty() && nearest(usual[0], grounds) >= kThingFromGround &&
+                         std::ranges::all_of(usual, [&](const Rgb& each) { return allows(each); });
+      colours = suits ? usual : std::vector{pick(kShapes, grounds, kThingFromGround, used)};
+    }
+    if (colours.size() < needed) {
+      const bool suits = nearest(usual[1], colours) >= kParts &&
+                         nearest(usual[1], grounds) >= kParts && allows(usual[1]);
+      colours.push_back(suits ? usual[1] : pick(kShapes, grounds, kThingFromGround, colours));
+    }
+    // Several colours of things that have one each belong to one after the other.
+    if (needed > 1 || group.count == 1) colours.resize(needed);
+    used.insert(used.end(), colours.begin(), colours.end());
   }
-  if (colours.size() < needed) {
-    const bool suits = nearest(usual[1], colours) >= kParts && nearest(usual[1], grounds) >= kParts;
-    colours.push_back(suits ? usual[1] : pick(kShapes, grounds, kThingFromGround, colours));
+
+ private:
+  bool allows(const Rgb& colour) const {
+    return std::ranges::none_of(forbidden_,
+                                [&](const Rgb& each) { return words_.is_kind_of(colour, each); });
   }
-  // Several colours of things that have one each belong to one after the other.
-  if (needed > 1 || group.count == 1) colours.resize(needed);
-  used.insert(used.end(), colours.begin(), colours.end());
-}
+
+  // The first that is `least` away from `grounds` and kThingFromThing from `others`, else the
+  // farthest from the grounds.
+  Rgb pick(std::span<const Rgb> candidates, std::span<const Rgb> grounds, double least,
+           std::span<const Rgb> others = {}) const {
+    for (const Rgb& each : candidates) {
+      const bool stands_out =
+          nearest(each, grounds) >= least && nearest(each, others) >= kThingFromThing;
+      if (stands_out && allows(each)) return each;
+    }
+    return *std::max_element(candidates.begin(), candidates.end(), [&](const Rgb& a, const Rgb& b) {
+      return nearest(a, grounds) < nearest(b, grounds);
+    });
+  }
+
+  const Words& words_;
+  std::vector<Rgb> forbidden_;
+};
 
 }  // namespace
 
 void choose_colours(Scene& scene, const Words& words) {
-  if (scene.background.empty()) scene.background = {ground_for(scene, words)};
+  const Chooser chooser(scene, words);
+  if (scene.background.empty()) scene.background = {chooser.ground_for(scene)};
   std::vector<Rgb> used;
   for (const Group& group : scene.groups) {
     used.insert(used.end(), group.colours.begin(), group.colours.end());
   }
   for (Group& group : scene.groups) {
     if (group.thing) {
-      choose_for_thing(group, words.things[*group.thing].usual, scene.background, used);
+      chooser.choose_for_thing(group, scene.background, used);
     } else if (group.colours.empty()) {
-      group.colours = {pick(kInks, scene.background, kInkFromGround)};
+      group.colours = {chooser.ink_on(scene.background)};
     }
   }
 }

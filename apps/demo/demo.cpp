@@ -74,13 +74,13 @@ GenerateRequest demo_request(const std::string& caption) {
 }
 
 // What is wrong with a text by itself is found by wrapping it.
-std::string demo_caption(const std::string& text) {
+DemoPrompt demo_prompt(const std::string& text) {
   const std::string wrapped = wrap_plain_text(text);
   const std::string words = (fs::path(find_demo_model()) / kDemoWords).string();
   std::error_code ignored;
-  return fs::is_regular_file(words, ignored)
-             ? demo::caption_from_text(text, demo::read_words(words))
-             : wrapped;
+  if (!fs::is_regular_file(words, ignored)) return {.caption = wrapped, .left_out = {}};
+  demo::WrittenCaption written = demo::caption_from_text(text, demo::read_words(words));
+  return {.caption = std::move(written.caption), .left_out = std::move(written.left_out)};
 }
 
 }  // namespace octet

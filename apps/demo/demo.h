@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "octet/generate.h"
 
@@ -18,9 +19,14 @@ inline constexpr uint64_t kDemoSeed = 7;
 // none of them.
 GenerateRequest demo_request(const std::string& caption = {});
 
-// Turns plain text into a caption for that model: objects, colours, places, and words to be
-// painted, in quotes or capitals. Anything else in the text is ignored; throws InvalidRequest if
-// nothing is left. For a model without words.json, the vocabulary, this is wrap_plain_text().
-std::string demo_caption(const std::string& text);
+// A caption for that model from plain text: objects, colours, places, and words to be painted, in
+// quotes or capitals. `left_out` names whatever of the text is not in it. Throws InvalidRequest if
+// nothing in it can be painted, or a word has letters that the model does not know. For a model
+// without words.json, the vocabulary, this is wrap_plain_text(), which leaves nothing out.
+struct DemoPrompt {
+  std::string caption;
+  std::vector<std::string> left_out;
+};
+DemoPrompt demo_prompt(const std::string& text);
 
 }  // namespace octet

@@ -8,24 +8,39 @@ namespace {
 
 // Each word between two spaces.
 constexpr std::pair<Role, std::string_view> kRoles[] = {
-    {Role::article, " a an the this these that its my each another "},
-    {Role::pronoun, " it them that this which these "},
-    {Role::plain_adjective, " plain solid flat bright clean pure colorful vivid simple bold "},
-    {Role::connector, " and with plus then also "},
+    {Role::function,
+     " a an the this that these those its my your our their his her another it they them which "
+     "who there here and with plus then also too but just only of is are was were be being been "
+     "has have having should must will it's that's there's let's please draw paint show make "
+     "create generate render give want need would like i i'd me we you can could do some any "
+     "written drawn painted picture image drawing s "},
+    {Role::article, " a an the this these those that its my your our their his her another any "},
+    {Role::pronoun, " it them that this which these those "},
+    {Role::plain_adjective, " plain solid flat simple "},
+    {Role::connector, " and with plus then also but just only "},
+    {Role::joint, " in on at from to into by for as "},
     {Role::preposition,
      " in on at by of to from for into and with is as or above over below under beside next near "
      "behind beneath underneath around between against left right top bottom written painted that "
-     "has are "},
+     "has are but without "},
+    {Role::negation,
+     " no not without except excluding never neither nor zero 0 nothing none dont avoid lacking "
+     "exclude omit "},
     {Role::letters,
-     " text letters letter lettering title headline caption label slogan number words "},
-    {Role::typeface, " font type typeface style digits capitals uppercase lowercase colour color "},
+     " text texts letters letter lettering title headline caption label slogan number words "},
+    {Role::typeface, " font type typeface style colour color "},
     {Role::names_a_word, " word named called titled labelled labeled "},
     {Role::names_words, " saying says say reading reads read spelling spells words "}};
 
 constexpr std::pair<std::string_view, size_t> kNumbers[] = {
-    {"one", 1},   {"two", 2},   {"three", 3}, {"four", 4},    {"five", 5}, {"six", 6},
-    {"seven", 7}, {"eight", 8}, {"nine", 9},  {"ten", 10},    {"pair", 2}, {"couple", 2},
-    {"both", 2},  {"few", 3},   {"some", 3},  {"several", 3}, {"many", 4}};
+    {"one", 1},       {"single", 1},     {"two", 2},         {"three", 3},        {"four", 4},
+    {"five", 5},      {"six", 6},        {"seven", 7},       {"eight", 8},        {"nine", 9},
+    {"ten", 10},      {"eleven", 11},    {"twelve", 12},     {"thirteen", 13},    {"fourteen", 14},
+    {"fifteen", 15},  {"sixteen", 16},   {"seventeen", 17},  {"eighteen", 18},    {"nineteen", 19},
+    {"twenty", 20},   {"thirty", 30},    {"fifty", 50},      {"dozen", 12},       {"dozens", 24},
+    {"hundred", 100}, {"hundreds", 200}, {"thousand", 1000}, {"thousands", 2000}, {"pair", 2},
+    {"couple", 2},    {"both", 2},       {"few", 3},         {"some", 3},         {"several", 3},
+    {"many", 4},      {"lots", 4}};
 constexpr std::pair<std::string_view, Size> kSizes[] = {
     {"big", Size::large},    {"large", Size::large},    {"huge", Size::large},
     {"giant", Size::large},  {"enormous", Size::large}, {"small", Size::small},
@@ -33,7 +48,10 @@ constexpr std::pair<std::string_view, Size> kSizes[] = {
 constexpr std::pair<std::string_view, Order> kOrders[] = {
     {"above", Order::below},  {"over", Order::below},    {"below", Order::above},
     {"under", Order::above},  {"beneath", Order::above}, {"underneath", Order::above},
-    {"beside", Order::right}, {"near", Order::right},    {"alongside", Order::right}};
+    {"beside", Order::right}, {"near", Order::right},    {"alongside", Order::right},
+    {"by", Order::right}};
+constexpr std::pair<std::string_view, bool> kCases[] = {
+    {"capital", true}, {"capitals", true}, {"uppercase", true}, {"lowercase", false}};
 
 template <class Key, class Value, size_t n>
 std::optional<Value> value_of(const std::pair<Key, Value> (&table)[n], Key key) {
@@ -53,6 +71,12 @@ constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 // Letters of all other scripts are bytes above ASCII.
 constexpr bool is_letter(char c) {
   return is_upper(c) || (c >= 'a' && c <= 'z') || is_digit(c) || static_cast<signed char>(c) < 0;
+}
+
+// In a quotation the two characters of a line break are one.
+std::string with_line_breaks(std::string text) {
+  for (size_t at; (at = text.find("\\n")) != text.npos;) text.replace(at, 2, "\n");
+  return text;
 }
 
 std::string with_plain_quotes(std::string_view text) {
@@ -97,8 +121,8 @@ class Tokenizer {
   }
 
  private:
-  void add(Token::Kind kind, std::string_view text, size_t taken) {
-    tokens_.push_back({.kind = kind, .text = std::string(text), .lower = {}});
+  void add(Token::Kind kind, std::string text, size_t taken) {
+    tokens_.push_back({.kind = kind, .text = std::move(text), .lower = {}});
     at_ += taken;
   }
 
@@ -109,18 +133,19 @@ class Tokenizer {
       if (close == text_.npos) {
         ++at_;
       } else {
-        add(Token::Kind::quote, text_.substr(at_ + 1, close - at_ - 1), close - at_ + 1);
+        add(Token::Kind::quote,
+            with_line_breaks(std::string(text_.substr(at_ + 1, close - at_ - 1))), close - at_ + 1);
       }
     } else if (parse_rgb(text_.substr(at_, 7)) &&
                (at_ + 7 == text_.size() || !is_letter(text_[at_ + 7]))) {
-      add(Token::Kind::colour, text_.substr(at_, 7), 7);
+      add(Token::Kind::colour, std::string(text_.substr(at_, 7)), 7);
     } else if (is_letter(c)) {
       add_word();
     } else if (c == '&' || c == '+') {
       add(Token::Kind::word, "and", 1);
       tokens_.back().lower = "and";
     } else if (std::string_view(",;.()!?\n").find(c) != std::string_view::npos) {
-      add(Token::Kind::mark, text_.substr(at_, 1), 1);
+      add(Token::Kind::mark, std::string(1, c), 1);
     } else {
       ++at_;
     }
@@ -132,7 +157,7 @@ class Tokenizer {
       return text_[end] == '\'' && end + 1 < text_.size() && is_letter(text_[end + 1]);
     };
     while (end < text_.size() && (is_letter(text_[end]) || is_apostrophe())) ++end;
-    add(Token::Kind::word, text_.substr(at_, end - at_), end - at_);
+    add(Token::Kind::word, std::string(text_.substr(at_, end - at_)), end - at_);
     Token& token = tokens_.back();
     token.lower = token.text;
     for (char& c : token.lower) c = is_upper(c) ? static_cast<char>(c - 'A' + 'a') : c;
@@ -151,20 +176,23 @@ std::vector<Token> tokens_of(std::string_view text) {
 
 bool is_shouted(const Token& token) {
   const auto capitals = std::count_if(token.text.begin(), token.text.end(), is_upper);
-  const auto is_plain = [](char c) { return is_upper(c) || is_digit(c); };
+  const auto is_small = [](char c) { return c >= 'a' && c <= 'z'; };
   return token.kind == Token::Kind::word && capitals >= 2 &&
-         std::all_of(token.text.begin(), token.text.end(), is_plain);
+         std::none_of(token.text.begin(), token.text.end(), is_small);
 }
 
 bool is(std::string_view word, Role role) {
+  if (role == Role::negation && word.ends_with("n't")) return true;
   return value_of(kRoles, role)->find(" " + std::string(word) + " ") != std::string_view::npos;
 }
 
 std::optional<size_t> number_of(std::string_view word) {
-  if (word.empty() || word.size() > 2) return value_of(kNumbers, word);
+  constexpr size_t kMostDigits = 9;
+  if (word.empty() || word.size() > kMostDigits) return std::nullopt;
+  if (const auto named = value_of(kNumbers, word)) return named;
   size_t number = 0;
   for (const char c : word) {
-    if (c < '0' || c > '9') return std::nullopt;
+    if (!is_digit(c)) return std::nullopt;
     number = 10 * number + static_cast<size_t>(c - '0');
   }
   return number > 0 ? std::optional(number) : std::nullopt;
@@ -172,6 +200,7 @@ std::optional<size_t> number_of(std::string_view word) {
 
 std::optional<Size> size_of(std::string_view word) { return value_of(kSizes, word); }
 std::optional<Order> order_of(std::string_view word) { return value_of(kOrders, word); }
+std::optional<bool> case_of(std::string_view word) { return value_of(kCases, word); }
 
 Order opposite(Order order) {
   switch (order) {

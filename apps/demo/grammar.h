@@ -20,19 +20,24 @@ struct Token {
 };
 
 // Words with hyphens are several. Typographic quotes count as plain ones, and a quote that nobody
-// closes is left out.
+// closes is left out. In quotes, a backslash and an n are a line break.
 std::vector<Token> tokens_of(std::string_view text);
 
-// Two capitals or more, and digits.
+// Two capitals or more and no small letters.
 bool is_shouted(const Token& token);
 
 // What an English word does between the names of things; one may do several.
 enum class Role {
+  // Says nothing that could be missing on a picture: articles, "and", "please draw". The list is
+  // closed; every other word is content.
+  function,
   article,
   pronoun,          // for what was named before: it, them
-  plain_adjective,  // says nothing about a colour: bright, solid
+  plain_adjective,  // true of all that this model paints: flat, solid
   connector,        // and, with: something new may follow
+  joint,            // in, on, from: content if what follows is on the picture, else part of it
   preposition,      // no word that somebody wants painted
+  negation,         // no, without
   letters,          // nouns for them: "text". What follows may be the text, unless it is known
   typeface,         // nouns that end what is said of letters: "in a thin font"
   names_a_word,     // the next word is the text, whatever it means: "word", "titled"
@@ -40,10 +45,13 @@ enum class Role {
 };
 bool is(std::string_view word, Role role);
 
+// Counts, also vague ones.
 std::optional<size_t> number_of(std::string_view word);
 std::optional<Size> size_of(std::string_view word);
 // Where what follows lies relative to what precedes: "above" puts it below.
 std::optional<Order> order_of(std::string_view word);
 Order opposite(Order order);
+// Of letters: true for capitals.
+std::optional<bool> case_of(std::string_view word);
 
 }  // namespace octet::demo

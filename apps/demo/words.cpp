@@ -7,6 +7,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "octet/tools/text.h"
+
 namespace octet::demo {
 namespace {
 
@@ -78,6 +80,37 @@ Words words_from(const json& table, const std::string& path) {
   return words;
 }
 
+constexpr std::string_view kSpaces = " \t\r\n";
+
+std::vector<std::string_view> words_in(std::string_view text) {
+  std::vector<std::string_view> words;
+  for (size_t end = 0, begin; (begin = text.find_first_not_of(kSpaces, end)) != text.npos;) {
+    end = std::min(text.find_first_of(kSpaces, begin), text.size());
+    words.push_back(text.substr(begin, end - begin));
+  }
+  return words;
+}
+
+bool is_alphanumeric(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+}
+
+// Of a character of UTF-8, any byte but the first.
+bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
+
+// "a-z A-Z 0-9 ! ?"
+std::string ranges_of(const std::string& characters) {
+  std::string ranges;
+  for (size_t first = 0, last = 0; first < characters.size(); first = last + 1) {
+    last = first;
+    while (last + 1 < characters.size() && characters[last + 1] == characters[last] + 1) ++last;
+    ranges += ranges.empty() ? "" : " ";
+    ranges += characters[first];
+    if (last > first) ranges += std::string("-") + characters[last];
+  }
+  return ranges;
+}
+
 }  // namespace
 
 std::optional<Rgb> parse_rgb(std::string_view text) {
@@ -106,24 +139,58 @@ const Meaning* Words::find(const std::string& phrase) const {
 
 std::vector<std::string> Words::pieces_of(std::string_view text) const {
   std::vector<std::string> pieces;
-  std::string word;
-  const auto end_word = [&] {
+  for (const std::string_view each : words_in(text)) {
+    std::string word;
+    for (const char c : each) {
+      if (characters.find(c) != std::string::npos) word += c;
+    }
     const size_t parts = (word.size() + most_letters - 1) / most_letters;
     for (size_t i = 0; i < parts; ++i) {
       const size_t begin = word.size() * i / parts, end = word.size() * (i + 1) / parts;
       pieces.push_back(word.substr(begin, end - begin));
     }
-    word.clear();
-  };
-  for (const char c : text) {
-    if (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
-      end_word();
-    } else if (characters.find(c) != std::string::npos) {
-      word += c;
+  }
+  return pieces;
+}
+
+std::vector<std::string> Words::losses_of(std::string_view text) const {
+  std::vector<std::string> losses;
+  for (const std::string_view word : words_in(text)) {
+    std::string kept;
+    for (const char c : word) {
+      const bool is_known = characters.find(c) != std::string::npos;
+      if (is_known) kept += c;
+      if (!is_known) losses.push_back(fmt::format("\"{}\" of \"{}\"", c, word));
+    }
+    if (kept.size() <= most_letters) continue;
+    losses.push_back(fmt::format("\"{}\" in one piece: {} letters fit", kept, most_letters));
+  }
+  return losses;
+}
+
+void Words::check_letters(std::string_view text) const {
+  constexpr size_t kMostPieces = 4;
+  for (const std::string_view word : words_in(text)) {
+    const auto is_mark = [](char c) { return c > ' ' && c < 0x7f && !is_alphanumeric(c); };
+    const auto bad = std::ranges::find_if(
+        word, [&](char c) { return characters.find(c) == std::string::npos && !is_mark(c); });
+    if (bad != word.end()) {
+      size_t end = static_cast<size_t>(bad - word.begin()) + 1;
+      while (end < word.size() && is_continuation(word[end])) ++end;
+      const std::string_view letter(bad, word.begin() + static_cast<std::ptrdiff_t>(end));
+      throw InvalidRequest(
+          "prompt", fmt::format("the letter \"{}\" of \"{}\" is none that the demo's model can "
+                                "paint, expected only {}",
+                                printable(letter), printable(word), ranges_of(characters)));
+    }
+    if (word.size() > kMostPieces * most_letters) {
+      throw InvalidRequest(
+          "prompt", fmt::format("the word \"{}...\" has {} letters, expected {} at most, as {} "
+                                "words of {} letters",
+                                printable(word.substr(0, most_letters)), word.size(),
+                                kMostPieces * most_letters, kMostPieces, most_letters));
     }
   }
-  end_word();
-  return pieces;
 }
 
 const std::string& Words::name_of(const Rgb& colour) const {
@@ -131,6 +198,13 @@ const std::string& Words::name_of(const Rgb& colour) const {
     return distance(a.second, colour) < distance(b.second, colour);
   };
   return std::min_element(names.begin(), names.end(), nearer)->first;
+}
+
+bool Words::is_kind_of(const Rgb& colour, const Rgb& kind) const {
+  constexpr double kAlike = 0.15;  // gold is no name of a yellow, and looks like one
+  const std::string& name = name_of(colour);
+  return name == name_of(kind) || name.ends_with(" " + name_of(kind)) ||
+         distance(colour, kind) < kAlike;
 }
 
 // Words with a hyphen are two, as in the texts of people. Who comes first stays.

@@ -65,9 +65,16 @@ class Words {
 
   // A text as words that can be painted: of the model's characters, and not longer than it can.
   std::vector<std::string> pieces_of(std::string_view text) const;
+  // What these pieces lack of it: marks that the model cannot paint, words in one piece.
+  std::vector<std::string> losses_of(std::string_view text) const;
+  // Throws InvalidRequest with the first letter that it cannot paint, or a word that is far too
+  // long.
+  void check_letters(std::string_view text) const;
 
   // The name of the colour that is nearest.
   const std::string& name_of(const Rgb& colour) const;
+  // Sky blue is a kind of blue.
+  bool is_kind_of(const Rgb& colour, const Rgb& kind) const;
 
   void add(std::string phrase, const Meaning& meaning);
 

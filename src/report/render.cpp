@@ -181,6 +181,7 @@ std::string to_json(const DemoPicture& picture) try {
   Json json = report::json_of(picture.request, picture.report);
   json.update(Json(picture.report));
   json["pictures"] = {picture.file};
+  json["left_out"] = picture.left_out;
   return document("octet.demo/1", json);
 } catch (...) {
   rethrow_as_error();

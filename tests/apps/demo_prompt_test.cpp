@@ -28,7 +28,7 @@ bool are_apart(const json& a, const json& b) {
 
 // Valid, with boxes inside, apart and large enough, and words that are short enough.
 json caption_of(const std::string& text) {
-  const std::string written = demo::caption_from_text(text, trained_words());
+  const std::string written = demo::caption_from_text(text, trained_words()).caption;
   const CaptionReport report = check_caption(written);
   EXPECT_TRUE(report.valid()) << written;
   EXPECT_EQ(report.canonical, written);
@@ -138,8 +138,8 @@ TEST(DemoPrompt, TextToPaint) {
   EXPECT_EQ(summary("'hello' in red"), "hello #DC2828");
   EXPECT_EQ(summary("a sign saying happy birthday on white"), "happy #1B2F6B | birthday #1B2F6B");
   EXPECT_EQ(summary("the word red in blue"), "red #285AD7");
-  EXPECT_EQ(summary("“Grüße, Bob!” on white"), "Gre #1B2F6B | Bob! #1B2F6B");
-  EXPECT_EQ(summary("don't paint OPEN, it's late"), "OPEN #1B2F6B");
+  EXPECT_EQ(summary("“Hello, Bob!” on white"), "Hello #1B2F6B | Bob! #1B2F6B");
+  EXPECT_EQ(summary("it's OPEN, isn't it"), "OPEN #1B2F6B");
   EXPECT_EQ(summary("CONGRATULATIONS"), "CONGRAT #1B2F6B | ULATIONS #1B2F6B");
   EXPECT_EQ(summary("A RED HEART"), "A red heart #DC2828");
   EXPECT_EQ(summary("HELLO WORLD"), "HELLO #1B2F6B | WORLD #1B2F6B");
@@ -176,7 +176,7 @@ TEST(DemoPrompt, Places) {
 
 TEST(DemoPrompt, NothingKnown) {
   for (const std::string text :
-       {"a dog", "🙂🙂", "'日本'", "''", "\"", "red", "in on and the", "..."}) {
+       {"a dog", "🙂🙂", "''", "\"", "red", "no heart", "in on and the", "..."}) {
     const std::string sentence = refusal(text);
     EXPECT_NE(sentence.find("heart"), std::string::npos) << text;
     EXPECT_NE(sentence.find("quotes"), std::string::npos) << text;
@@ -189,8 +189,12 @@ TEST(DemoPrompt, OddTexts) {
   EXPECT_EQ(
       elements_of("a heart, a star, a sun, a moon, a cup, a car, a tree, 'A', 'B', 'C'").size(),
       4u);
-  EXPECT_EQ(elements_of("'" + std::string(150, 'x') + "'").size(), 4u);
-  EXPECT_EQ(elements_of(std::string(50'000, 'X')).size(), 4u);
+  EXPECT_EQ(elements_of("'" + std::string(32, 'x') + "'").size(), 4u);
+  for (const size_t letters : {33u, 150u}) {
+    EXPECT_NE(refusal("'" + std::string(letters, 'x') + "'").find(std::to_string(letters)),
+              std::string::npos);
+  }
+  EXPECT_NE(refusal(std::string(50'000, 'X')).find("32 at most"), std::string::npos);
   std::string hearts, quotes;
   for (int i = 0; i < 6000; ++i) hearts += "a heart é ";
   for (int i = 0; i < 20'000; ++i) quotes += "'a ";

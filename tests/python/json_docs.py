@@ -13,7 +13,7 @@ def documented_fields(repository):
         names |= set(re.findall(r"`(\w+\[\]\.\w+)`", text))
         fields[command] = {name.removesuffix("[]") for name in names}
         fields[command] |= {name.split("[]")[0] for name in names}
-    fields["demo"] = {name for name in fields["generate"] - {"seeds", "loras"}
+    fields["demo"] |= {name for name in fields["generate"] - {"seeds", "loras"}
                       if name.split("[]")[0] != "captions"}
     return fields
 

@@ -153,6 +153,27 @@ def test_the_trained_model_paints_plain_words(octet, trained_folder, tmp_path): 
     assert 0.2 < share(inside(word), navy) < 0.8
 
 
+def test_what_is_left_out_is_said_everywhere(octet, trained_folder, tmp_path):  # noqa: F811
+    """On the terminal, in the report, in the JSON and in the picture."""
+    out, report = tmp_path / "out.png", tmp_path / "out.json"
+    words = ("demo", "--device", "cpu", "--steps", 1, "-o", out, "--json", report)
+    done = octet(*words, "-p", "five stars and a cat under a red heart", OCTET_DEMO_MODEL="")
+    assert done.returncode == 0, done.stderr
+    named = ["cat", "under", "five stars: three fit"]
+    assert f"octet: warning: left out: {', '.join(named)}\n" in done.stderr
+    assert f"\nLeft out: {', '.join(named)}\n" in done.stdout
+    assert json.loads(report.read_text())["left_out"] == named
+    assert Image.open(out).text["left_out"] == ", ".join(named)
+    done = octet(*words, "-p", "no stars, just a moon", OCTET_DEMO_MODEL="")
+    assert "eft out" not in done.stdout + done.stderr
+    assert json.loads(report.read_text())["left_out"] == []
+    assert "left_out" not in Image.open(out).text
+    out.unlink()
+    refused = only_sentence(octet(*words, "-p", "the word Café", OCTET_DEMO_MODEL=""), code=2)
+    assert 'the letter "é" of "Café"' in refused and "a-z A-Z 0-9" in refused
+    assert not out.exists()
+
+
 def test_words_that_it_does_not_know(octet, trained_folder, tmp_path):  # noqa: F811
     out = tmp_path / "no.png"
     done = octet("demo", "-p", "an elephant", "-o", out, OCTET_DEMO_MODEL="")

@@ -126,6 +126,7 @@ struct DemoPicture {
   GenerateRequest request;
   RenderReport report;
   std::string file;
+  std::vector<std::string> left_out;  // what of a plain text is not on it
 };
 OCTET_API std::string to_json(const DemoPicture& picture);
 

@@ -1,0 +1,157 @@
+#include "demo/negations.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace octet::demo {
+namespace {
+
+class NegationReader {
+ public:
+  NegationReader(const Phrases& phrases, size_t at) : phrases_(phrases), at_(at) {}
+
+  NegationsRead read() {
+    const size_t begin = at_;
+    at_ = after_trigger(at_);
+    if (at_ == begin) return {};
+    // "nothing but a moon", "nothing else": true of all pictures here.
+    if (phrases_.is(begin, "nothing") && phrases_.is_any(at_, {"but", "else", "except", "more"})) {
+      result_.negations.push_back({.said = {begin, 2}});
+      return end_at(at_ + 1);
+    }
+    if (is_about_place()) return end_at(end_of_clause());
+    for (size_t from = begin; read_one(from);) {
+      from = at_;
+      const size_t next = further_one();
+      if (next == at_) break;
+      at_ = next;
+    }
+    if (result_.negations.empty()) return {};
+    return end_at(at_);
+  }
+
+ private:
+  NegationsRead end_at(size_t end) {
+    result_.end = end;
+    result_.only_colours = std::ranges::all_of(result_.negations, [](const Negation& each) {
+      return !each.thing && !each.colours.empty();
+    });
+    return std::move(result_);
+  }
+
+  size_t after_trigger(size_t at) const {
+    if (phrases_.is(at, "instead") && phrases_.is(at + 1, "of")) return at + 2;
+    if (phrases_.is(at, "rather") && phrases_.is(at + 1, "than")) return at + 2;
+    if (phrases_.is(at, "free") && phrases_.is(at + 1, "of")) return at + 2;
+    const bool is_limit = phrases_.is_any(at + 1, {"only", "just", "more", "less", "fewer"});
+    // "a not too big heart" is a heart.
+    const bool is_adverb = at > 0 && phrases_.is_any(at - 1, {"a", "an", "the"});
+    if (!phrases_.is(at, Role::negation) || phrases_.is_text(at) || is_adverb) return at;
+    return is_limit && phrases_.is_any(at, {"no", "not"}) ? at : at + 1;
+  }
+
+  // "not on the left"
+  bool is_about_place() const {
+    if (!phrases_.is_word(at_)) return false;
+    return phrases_.is(at_, Role::joint) || order_of(phrases_[at_].lower).has_value() ||
+           phrases_.is_any(at_, {"left", "right", "top", "bottom", "next"});
+  }
+
+  size_t end_of_clause() const {
+    size_t at = at_;
+    while (at < phrases_.size() && !phrases_.is_mark(at) && !phrases_.is(at, Role::connector)) ++at;
+    return at;
+  }
+
+  // "any big red stars", from `from` on: the word that negates it is part of it.
+  bool read_one(size_t from) {
+    Negation one;
+    const size_t start = at_;
+    size_t end = at_;
+    const auto take = [&](size_t tokens) { end = at_ += tokens; };
+    bool has_noun = false;
+    while (at_ < phrases_.size() && !has_noun) {
+      size_t taken = 0;
+      const Phrase phrase = phrases_.phrase_at(at_);
+      if (phrases_.is_text(at_)) {
+        one.words.push_back(phrases_[at_].text);
+        take(1);
+        has_noun = !phrases_.is_text(at_);
+      } else if (const auto colour = phrases_.colour_at(at_, taken)) {
+        one.colours.push_back(*colour);
+        take(taken);
+      } else if (phrase.is(Meaning::Kind::thing)) {
+        one.thing = phrase.meaning->index;
+        take(phrase.tokens);
+        has_noun = true;
+      } else if (phrases_.is(at_, Role::letters) || phrases_.is(at_, Role::names_a_word)) {
+        one.letters = !phrases_.is_text(at_ + 1);
+        take(1);
+        has_noun = one.letters;
+      } else if (phrases_.is_any(at_, {"background", "colour", "color", "colours", "colors"})) {
+        one.always_there = true;
+        take(1);
+        has_noun = true;
+      } else if (phrases_.is_content(at_) && !phrases_.is(at_, Role::negation) &&
+                 !phrases_.is_any(at_, {"or", "instead", "rather"})) {
+        take(1);  // unknown: it will not be there
+      } else if (phrases_.is(at_, Role::function) && !phrases_.is(at_, Role::connector) &&
+                 !(end > start && phrases_.is(at_, Role::article))) {
+        ++at_;
+      } else {
+        break;
+      }
+    }
+    // "not smiling" may be wrong of what is painted, which "no cats" and "not a cat" are not.
+    const bool is_bare = phrases_.is(from, "not") || phrases_[from].lower.ends_with("n't");
+    const bool is_known = one.thing || one.letters || !one.colours.empty() || !one.words.empty();
+    if (is_bare && !is_known && !phrases_.is(from + 1, Role::function)) one.always_there = true;
+    at_ = end;
+    if (end == from || !says_anything(from, end)) return false;
+    one.said = {from, end - from};
+    result_.negations.push_back(std::move(one));
+    return true;
+  }
+
+  bool says_anything(size_t from, size_t end) const {
+    for (size_t at = from; at < end; ++at) {
+      if (phrases_.is_content(at) && !phrases_.is(at, Role::negation) && !phrases_.is(at, "or")) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // "or clouds", "and moons"; "and a moon" is wanted. After a comma only as part of such a list.
+  size_t further_one() const {
+    if (phrases_.is_any(at_, {"or", "nor"})) return at_ + 1;
+    if (phrases_.is(at_, "and")) return is_plural(at_ + 1) ? at_ + 1 : at_;
+    if (!phrases_.is_mark(at_) || phrases_[at_].text != ",") return at_;
+    if (phrases_.is_any(at_ + 1, {"or", "nor"})) return at_ + 2;
+    constexpr size_t kLongestList = 12;
+    for (size_t at = at_ + 1; at < at_ + kLongestList && at < phrases_.size(); ++at) {
+      if (phrases_.is_any(at, {"or", "nor"})) return at_ + 1;
+      const bool goes_on =
+          phrases_.is_mark(at) ? phrases_[at].text == "," : phrases_.is_content(at);
+      if (!goes_on || phrases_.is(at, Role::negation)) return at_;
+    }
+    return at_;
+  }
+
+  bool is_plural(size_t at) const {
+    const Phrase phrase = phrases_.phrase_at(at);
+    return phrase.is(Meaning::Kind::thing) && phrase.meaning->plural;
+  }
+
+  const Phrases& phrases_;
+  size_t at_;
+  NegationsRead result_;
+};
+
+}  // namespace
+
+NegationsRead negations_at(const Phrases& phrases, size_t at) {
+  return NegationReader(phrases, at).read();
+}
+
+}  // namespace octet::demo

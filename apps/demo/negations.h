@@ -1,0 +1,20 @@
+// "no stars, just a moon": what a text does not want.
+#pragma once
+
+#include <vector>
+
+#include "demo/phrases.h"
+
+namespace octet::demo {
+
+struct NegationsRead {
+  size_t end = 0;  // the first token after them; the first of the text: there are none
+  std::vector<Negation> negations;
+  bool only_colours = false;  // "a heart, not red": what follows is still about the heart
+};
+
+// Of the tokens from `at` on. What is negated but cannot be told ("not on the left") is skipped
+// without a negation, and nobody claims it.
+NegationsRead negations_at(const Phrases& phrases, size_t at);
+
+}  // namespace octet::demo

@@ -1,0 +1,125 @@
+#include "demo/phrases.h"
+
+#include <algorithm>
+
+namespace octet::demo {
+
+Phrases::Phrases(const std::vector<Token>& tokens, const Words& words)
+    : words_(words), tokens_(tokens) {
+  // Capitals say nothing in a text that has no other letters, unless they are all there is.
+  bool any_known = false, any_quiet = false;
+  for (size_t i = 0; i < size(); ++i) {
+    any_known |= phrase_at(i).meaning != nullptr;
+    any_quiet |= is_word(i) && tokens_[i].text == tokens_[i].lower && !number_of(tokens_[i].lower);
+  }
+  capitals_are_text_ = any_quiet || !any_known;
+}
+
+bool Phrases::is_any(size_t at, std::initializer_list<std::string_view> words) const {
+  return std::ranges::any_of(words, [&](std::string_view word) { return is(at, word); });
+}
+
+bool Phrases::is_text(size_t at) const {
+  return at < size() && (tokens_[at].kind == Token::Kind::quote ||
+                         (capitals_are_text_ && is_shouted(tokens_[at])));
+}
+
+bool Phrases::names_text(size_t at) const {
+  // "a man reading a book"
+  if (is_any(at, {"reading", "reads", "read"}) && is(at + 1, Role::article)) return false;
+  return is(at, Role::names_a_word) || is(at, Role::names_words) || is(at, Role::letters);
+}
+
+bool Phrases::is_content(size_t at) const {
+  return at < size() && !is_mark(at) && !is(at, Role::function) && !is(at, Role::joint) &&
+         !order_of(tokens_[at].lower);
+}
+
+Phrase Phrases::phrase_at(size_t at) const {
+  Phrase longest;
+  std::string phrase;
+  for (size_t count = 1; count <= words_.longest_phrase() && is_word(at + count - 1); ++count) {
+    phrase += (count == 1 ? "" : " ") + tokens_[at + count - 1].lower;
+    if (const Meaning* meaning = words_.find(phrase)) longest = {meaning, count};
+  }
+  // "a heart plus a star"
+  const bool is_sign = at > 0 && (is(at - 1, Role::article) || number_of(tokens_[at - 1].lower));
+  if (longest.tokens == 1 && is(at, "plus") && size() > 1 && !is_sign) return {};
+  return longest;
+}
+
+std::optional<Rgb> Phrases::colour_at(size_t at, size_t& taken) const {
+  if (at < size() && tokens_[at].kind == Token::Kind::colour) {
+    taken = 1;
+    return parse_rgb(tokens_[at].text);
+  }
+  if (is_text(at)) return std::nullopt;
+  const Phrase phrase = phrase_at(at);
+  taken = phrase.tokens;
+  return phrase.is(Meaning::Kind::colour) ? phrase.meaning->colour : std::nullopt;
+}
+
+bool Phrases::describe(size_t at, Description& description) const {
+  const std::string_view word = tokens_[at].lower;
+  const Span here{at, 1};
+  if (const auto size = size_of(word)) {
+    description.size = {*size, here};
+  } else if (const auto capitals = case_of(word)) {
+    description.capitals = {*capitals, here};
+  } else if (const auto number = number_of(word)) {
+    description.count = {*number, here};
+  } else if (is(at, Role::plain_adjective)) {
+    description.plain.push_back(here);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+Description Phrases::description_at(size_t& at) const {
+  Description found;
+  for (size_t taken = 0; at < size() && !is_text(at); at += taken) {
+    if (const auto colour = colour_at(at, taken)) {
+      found.colours.push_back({*colour, {at, taken}});
+    } else if (const Phrase phrase = phrase_at(at); phrase.is(Meaning::Kind::font)) {
+      taken = phrase.tokens;
+      found.font = {phrase.meaning->index, {at, taken}};
+    } else if (is(at, Role::article) || (!number_of(tokens_[at].lower) && describe(at, found))) {
+      taken = 1;
+    } else if (!found.colours.empty() && joins_colours(at)) {
+      taken = is(at + 1, "and") ? 2 : 1;
+    } else {
+      break;
+    }
+  }
+  return found;
+}
+
+// "red, green and blue", "from red to blue"
+bool Phrases::joins_colours(size_t at) const {
+  const bool is_comma = is_mark(at) && tokens_[at].text == ",";
+  if (!is_comma && !is(at, "and") && !is(at, "to")) return false;
+  size_t taken = 0;
+  return colour_at(at + (is_comma && is(at + 1, "and") ? 2 : 1), taken).has_value();
+}
+
+bool Phrases::names_element(size_t at) const {
+  return is_text(at) || phrase_at(at).is(Meaning::Kind::thing) || is(at, Role::names_a_word);
+}
+
+bool Phrases::leads_to_noun(size_t at) const {
+  constexpr size_t kMostAdjectives = 5;
+  for (size_t end = at + kMostAdjectives; at < end; ++at) {
+    if (names_element(at) || phrase_at(at).is(Meaning::Kind::background)) return true;
+    if (!is_content(at) || is(at, Role::negation)) return false;
+  }
+  return false;
+}
+
+size_t Phrases::with_joint(size_t at) const {
+  size_t first = at;
+  while (first > 0 && is(first - 1, Role::article)) --first;
+  return first > 0 && is(first - 1, Role::joint) ? first - 1 : at;
+}
+
+}  // namespace octet::demo
