@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include "audit/examine.h"
+#include "audit/patterns.h"
 #include "audit/read_trace.h"
 #include "base/invalid_request.h"
 #include "formats/boundary.h"
+#include "measure/predict/card.h"
 #include "measure/predict/card_ratio.h"
 #include "models/block_shape.h"
 
@@ -46,6 +48,10 @@ AuditReport audit_traces(const AuditRequest& request,
   check_value(request.card.empty() || asked, "card",
               "nothing is known about `card` '{}', expected one such as rtx3090 or a100",
               request.card);
+  // Made while there is memory: afterwards a long trace may have taken it all.
+  audit::name_rows();
+  audit::log_rows();
+  predict::cards();
   audit::Examination examination;
   for (const std::string& path : request.traces) {
     examination.add(audit::read_trace(path, progress));

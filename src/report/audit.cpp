@@ -189,13 +189,17 @@ std::string saving_text(const AuditReport& report) {
 std::string to_json(const AuditReport& report) try {
   const Json linears = joined({field("calls", report.linears),
                                OCTET_FIELDS(report, native, fake, weight_only, floating, unclear)});
-  return document(
-      "octet.audit/1",
-      joined({field("version", version()), field("commit", commit()),
-              OCTET_FIELDS(report, files, formats), OCTET_KNOWN_FIELDS(report, device),
-              OCTET_FIELDS(report, on_host, verdict, headline, notes), field("linears", linears),
-              OCTET_FIELDS(report, total_us), OCTET_KNOWN_FIELDS(report, wall_us),
-              OCTET_FIELDS(report, classes, layers, kernels, unknown, saving, timeline, log)}));
+  DocumentText text("octet.audit/1");
+  text.add(joined({field("version", version()), field("commit", commit()),
+                   OCTET_FIELDS(report, files, formats), OCTET_KNOWN_FIELDS(report, device),
+                   OCTET_FIELDS(report, on_host, verdict, headline, notes),
+                   field("linears", linears), OCTET_FIELDS(report, total_us),
+                   OCTET_KNOWN_FIELDS(report, wall_us), OCTET_FIELDS(report, classes)}));
+  text.add_list("layers", report.layers);
+  text.add_list("kernels", report.kernels);
+  text.add_list("unknown", report.unknown);
+  text.add(OCTET_FIELDS(report, saving, timeline, log));
+  return text.take();
 } catch (...) {
   rethrow_as_error();
 }

@@ -1,9 +1,58 @@
 #include "report/json.h"
 
+#include <string_view>
+#include <utility>
+
 namespace octet::report {
 
+namespace {
+
+// Line breaks are those of the layout: within strings they are escaped.
+void append_indented(std::string& text, std::string_view json, size_t columns) {
+  for (const char byte : json) {
+    text += byte;
+    if (byte == '\n') text.append(columns, ' ');
+  }
+}
+
+}  // namespace
+
 std::string document(const char* schema, const Json& fields) {
-  return valid_text(joined({field("schema", schema), fields}), 2) + "\n";
+  DocumentText text(schema);
+  text.add(fields);
+  return text.take();
+}
+
+void DocumentText::add(const Json& fields) {
+  for (const auto& [name, value] : fields.items()) {
+    text_ += is_first_ ? "\n  " : ",\n  ";
+    is_first_ = false;
+    text_ += valid_text(name, 0) + ": ";
+    append_indented(text_, valid_text(value, 2), 2);
+  }
+}
+
+void DocumentText::begin_list(const char* name) {
+  text_ += is_first_ ? "\n  \"" : ",\n  \"";
+  text_ += name;
+  text_ += "\": [";
+  is_first_ = true;
+}
+
+void DocumentText::add_element(const Json& element) {
+  text_ += is_first_ ? "\n    " : ",\n    ";
+  is_first_ = false;
+  append_indented(text_, valid_text(element, 2), 4);
+}
+
+void DocumentText::end_list() {
+  text_ += "\n  ]";
+  is_first_ = false;
+}
+
+std::string DocumentText::take() {
+  text_ += "\n}\n";
+  return std::move(text_);
 }
 
 std::string valid_text(const Json& json, int indent) {

@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "octet/tools/power_use.h"
 #include "octet/tools/steadiness.h"
@@ -13,9 +14,34 @@ namespace octet::report {
 
 using Json = nlohmann::ordered_json;
 
+Json field(const char* name, const Json& value);  // an object with this one
+
 // The text of a result: its schema, "octet.bench.gemm/1", and then its fields. The number rises
 // when a field changes its meaning or goes; a new field leaves it as it is.
 std::string document(const char* schema, const Json& fields);
+
+// The same in pieces, where lists are long: of a list one element at a time is held as JSON.
+class DocumentText {
+ public:
+  explicit DocumentText(const char* schema) { add(field("schema", schema)); }
+  void add(const Json& fields);
+  template <class Row>
+  void add_list(const char* name, const std::vector<Row>& rows) {
+    if (rows.empty()) return add(field(name, Json::array()));
+    begin_list(name);
+    for (const Row& row : rows) add_element(Json(row));
+    end_list();
+  }
+  std::string take();
+
+ private:
+  void begin_list(const char* name);
+  void add_element(const Json& element);
+  void end_list();
+
+  std::string text_ = "{";
+  bool is_first_ = true;  // of the document or the list
+};
 
 // As text; names of files need not be UTF-8, and JSON must be.
 std::string valid_text(const Json& json, int indent);
@@ -26,8 +52,6 @@ template <class Number>
 Json known(Number value) {
   return value > 0 ? Json(value) : Json(nullptr);
 }
-
-Json field(const char* name, const Json& value);  // an object with this one
 
 // The fields of objects as one object, in this order.
 Json joined(std::initializer_list<Json> objects);

@@ -250,6 +250,52 @@ def test_several_processes_are_one_run(record, fake, native, tmp_path):
     assert (tmp_path / "out.12.json").read_text() == native.read_text()
 
 
+def test_several_traces_replace_nothing(record, fake, native, tmp_path):
+    (tmp_path / "out.11.json").write_text("mine")
+    (tmp_path / "out.12.json").symlink_to(tmp_path / "nowhere")
+    command = 'f=${OCTET_RECORD_FILE%.json}; cp "$1" $f.11.json; cp "$2" $f.12.json'
+    done = record(["sh", "-c", command, "sh", fake, native], "-o", "out.json", "--json", "-")
+    assert json.loads(done.stdout)["files"] == ["out.11-2.json", "out.12-2.json"]
+    assert (tmp_path / "out.11.json").read_text() == "mine"
+    assert (tmp_path / "out.12-2.json").read_text() == native.read_text()
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_link_is_no_trace(record, fake, tmp_path):
+    done = record(["sh", "-c", 'ln -s "$1" "$OCTET_RECORD_FILE"', "sh", fake], "-q")
+    assert done.returncode == 1 and "nothing was recorded" in done.stderr
+    assert not (tmp_path / "octet-trace.json.gz").is_symlink()
+
+
+def test_a_folder_for_temporary_files_may_have_a_colon(record, tmp_path):
+    folder = tmp_path / "a:b"
+    folder.mkdir()
+    code = "import os, sitecustomize as s; print(os.path.basename(os.path.dirname(s.__file__)))"
+    done = record([sys.executable, "-c", code], TMPDIR=str(folder))
+    assert done.stdout.startswith(".octet-record-"), done.stdout
+    assert not list(folder.iterdir())
+
+
+def peak_bytes(command):
+    process = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = status
+    assert status == 0
+    return usage.ru_maxrss * 1024
+
+
+def test_json_takes_memory_only_where_it_was_asked_for(built_program, tmp_path):
+    """Its values took most of the memory of an audit, and running out of it ended the process."""
+    kernels = [{"ph": "X", "cat": "kernel", "name": f"void kernel<{i}>(" + "int, " * 20 + ")",
+                "pid": 0, "tid": 7, "ts": 1000 + 10 * i, "dur": 9.5} for i in range(20_000)]
+    path, result = tmp_path / "many.json", tmp_path / "result.json"
+    path.write_text(json.dumps({"traceEvents": kernels}))
+    plain = peak_bytes([built_program("octet"), "audit", path])
+    with_json = peak_bytes([built_program("octet"), "audit", path, "--json", result])
+    assert plain < with_json  # else nothing is measured here
+    assert with_json < plain + 3 * result.stat().st_size  # the text, and half of it while it grows
+
+
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signals_are_the_commands_own(built_program, fake, tmp_path, which):
     """What a server recorded until somebody ended it is audited, and that is no failure."""
