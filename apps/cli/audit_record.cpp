@@ -181,19 +181,53 @@ bool is_trace_name(std::string_view name) {
   return name.ends_with(".json") || name.ends_with(".json.gz");
 }
 
-// Each goes where the user wants it: a single one gets the name, several get similar ones.
+// PYTHONPATH takes no colons, and a program may change its folder.
+fs::path folder_for_python() {
+  const fs::path usual = fs::absolute(fs::temp_directory_path());
+  return usual.string().find(':') == std::string::npos ? usual : fs::path("/tmp");
+}
+
+// Under this name, or a similar one where that is taken: out.12.json, out.12-2.json.
+fs::path move_to_free_name(const fs::path& trace, const fs::path& wanted) {
+  const std::string name = wanted.filename().string();
+  const std::string suffix = name.ends_with(".gz") ? ".json.gz" : ".json";
+  const std::string stem = name.substr(0, name.size() - suffix.size());
+  constexpr int kMostTries = 1000;
+  for (int i = 1; i <= kMostTries; ++i) {
+    const fs::path free =
+        i == 1 ? wanted : wanted.parent_path() / fmt::format("{}-{}{}", stem, i, suffix);
+    // Fails where there is something, a link that leads nowhere included; rename() would not.
+    std::error_code taken;
+    fs::create_hard_link(trace, free, taken);
+    if (!taken) return free;
+    if (taken == std::errc::file_exists) continue;
+    // A file system without hard links.
+    if (fs::exists(fs::symlink_status(free))) continue;
+    fs::rename(trace, free);
+    return free;
+  }
+  throw Error(fmt::format("{}: is taken, and so are {} similar names; give another -o",
+                          wanted.string(), kMostTries - 1));
+}
+
+// Each goes where the user wants it: a single one gets the name, several get similar ones, which
+// nobody named and which therefore replace nothing. Links are no traces: they lead elsewhere.
 std::vector<std::string> keep_traces(const PrivateFolder& folder, const fs::path& out) {
   std::vector<fs::path> found;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder.path())) {
-    const bool has_text = entry.is_regular_file() && entry.file_size() > 0;
+    const bool is_file = fs::is_regular_file(entry.symlink_status());
+    const bool has_text = is_file && entry.file_size() > 0;
     if (has_text && is_trace_name(entry.path().filename().string())) found.push_back(entry.path());
   }
   std::sort(found.begin(), found.end());
   std::vector<std::string> kept;
   for (const fs::path& trace : found) {
-    fs::path name = found.size() == 1 ? out : out.parent_path() / trace.filename();
-    fs::rename(trace, name);
-    kept.push_back(name.string());
+    if (found.size() == 1) {
+      fs::rename(trace, out);
+      kept.push_back(out.string());
+    } else {
+      kept.push_back(move_to_free_name(trace, out.parent_path() / trace.filename()).string());
+    }
   }
   return kept;
 }
@@ -205,9 +239,8 @@ Recording record(const RecordRequest& request) try {
   const fs::path parent = out.has_parent_path() ? out.parent_path() : fs::path(".");
   // Until the traces are kept and the folders are gone: whoever ends a recording wants its trace.
   const PassedOnSignals signals;
-  // Traces can be large: they are written where they will stay. PYTHONPATH takes no colons.
-  const PrivateFolder traces(fs::absolute(parent).lexically_normal()),
-      site(fs::temp_directory_path());
+  // Traces can be large: they are written where they will stay.
+  const PrivateFolder traces(fs::absolute(parent).lexically_normal()), site(folder_for_python());
   write_text_file(site.file("sitecustomize.py"), std::string(kRecordSitecustomize));
   ChildEnvironment environment;
   const std::string path = environment.value("PYTHONPATH");

@@ -127,6 +127,25 @@ std::function<std::string(const std::string&)> no_empty_path(const std::string& 
   };
 }
 
+void refuse_empty_values(CLI::App& program) {
+  constexpr const char* kPaths[] = {"FILE", "FOLDER", "MODEL", "PREFIX", "CHECKPOINT"};
+  constexpr const char* kOthers[] = {"SHAPES",  "CARDS",    "NAME",  "REPO",
+                                     "PATTERN", "REVISION", "RECIPE"};
+  for (CLI::Option* option : program.get_options()) {
+    const std::string kind = option->get_type_name();
+    const auto holds = [&](const char* word) { return kind.find(word) != std::string::npos; };
+    const bool is_path = std::any_of(std::begin(kPaths), std::end(kPaths), holds);
+    if (!is_path && std::none_of(std::begin(kOthers), std::end(kOthers), holds)) continue;
+    option->check([kind, is_path](const std::string& given) {
+      if (!given.empty()) return std::string();
+      return fmt::format("the {} is empty, expected {}", is_path ? "path" : "value", kind);
+    });
+  }
+  for (CLI::App* command : program.get_subcommands([](const CLI::App*) { return true; })) {
+    refuse_empty_values(*command);
+  }
+}
+
 void add_device(CLI::App& command, const std::string& flag, std::string& device,
                 const std::string& help) {
   add_value(command, flag, "auto|ref|cpu|cuda|cuda:N", device, help)

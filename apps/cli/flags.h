@@ -54,7 +54,11 @@ CLI::Option* add_value(CLI::App& command, const std::string& flag, const std::st
 CLI::Option* add_text(CLI::App& command, const std::string& flag, const std::string& kind,
                       const std::string& help, const std::function<void(const std::string&)>& read);
 
-// For Option::check.
+// An empty word never stands for a file, a name or a list of shapes: every option below `program`
+// that takes such a value refuses it. To be called when all commands are there.
+void refuse_empty_values(CLI::App& program);
+
+// For Option::check, where more is to be said about what is expected.
 std::function<std::string(const std::string&)> no_empty_path(const std::string& expected);
 
 // --device and its like.

@@ -98,6 +98,7 @@ void add_commands(CLI::App& program, CommonFlags& flags) {
       program.get_subcommands([](const CLI::App*) { return true; }).back()->group(section.title);
     }
   }
+  refuse_empty_values(program);
   // Now, since a command inherits the footer that the program has when it is added.
   program.footer(kClosingLines);
 }

@@ -1,5 +1,6 @@
 """Wrong usage: exit code 2 and one sentence, with the word that was probably meant."""
 
+import re
 import subprocess
 
 import pytest
@@ -95,7 +96,7 @@ COMMANDS = ("generate, caption, demo, pull, inspect, quantize, compare, certify,
         (["generate", "--model", "a", "-p", ""], ["--prompt is empty"]),
         (["demo", "-o", ""], ["the path is empty"]),
         (["quantize", "a", "--output", "b"], ["give the output after the source"]),
-        (["inspect", ""], ["inspect: the path is empty"]),
+        (["inspect", ""], ["inspect: file: the path is empty"]),
         (["inspect", "a", "b"], ["inspect: ", "'b' was not expected"]),
         (["inspect", "a", "--device", "cpu"], ["'--device' was not expected"]),
         (["devices", "--threads", "2"], ["'--threads' was not expected"]),
@@ -115,7 +116,7 @@ COMMANDS = ("generate, caption, demo, pull, inspect, quantize, compare, certify,
         (["bench", "gemm", "--seconds", "-1"], ["--seconds", "'-1'", "0 to 3600"]),
         (["bench", "gemm", "--dtype", "int4"], ["bench gemm: --dtype", "'int4'", "bf16 or f32"]),
         (["bench", "gemm", "--shapes", "1,2"], ["'1,2'", "m,n,k"]),
-        (["bench", "gemm", "--shapes", ""], ["''", "m,n,k"]),
+        (["bench", "gemm", "--shapes", ""], ["--shapes: the value is empty"]),
         (["bench", "gemm", "--shapes", "1,2,3;"], ["item 2 of '1,2,3;' is empty", "';'"]),
         (["bench", "gemm", "--shapes", "1,2,3;;4,5,6"], ["item 2 of '1,2,3;;4,5,6' is empty"]),
         (["bench", "gemm", "--shapes", "1,2,x"], ["'x'", "whole number"]),
@@ -202,3 +203,23 @@ def test_outputs_that_nobody_keeps_may_be_the_same(octet, tmp_path):
     nowhere = ["--report", "/dev/null", "--json", "/dev/null"]
     sentence = only_sentence(octet("quantize", tmp_path / "none", tmp_path / "out", *nowhere))
     assert "none" in sentence
+
+
+def options_with_names(octet, command):  # noqa: F811
+    """Flags of a command whose values are files, names or lists."""
+    page = octet(*command, "--help").stdout
+    kinds = "FILE|FOLDER|MODEL|PREFIX|CHECKPOINT|SHAPES|CARDS|NAME|REPO|PATTERN|REVISION|RECIPE"
+    return re.findall(rf"^  (?:-\w, )?(--[\w-]+) [^ ]*(?:{kinds})", page, re.MULTILINE)
+
+
+def test_an_empty_word_is_no_value_of_any_flag(octet):  # noqa: F811
+    commands = [["generate"], ["caption", "check"], ["demo"], ["pull"], ["inspect"], ["quantize"],
+                ["compare"], ["certify"], ["devices"], ["bench", "gemm"], ["bench", "linear"],
+                ["bench", "step"], ["bench", "e2e"], ["tune"], ["map"], ["audit"]]
+    seen = set()
+    for command in commands:
+        for flag in options_with_names(octet, command):
+            sentence = only_sentence(octet(*command, flag, ""), code=2)
+            assert "empty" in sentence or "''" in sentence, (command, flag, sentence)
+            seen.add((command[0], flag))
+    assert {("map", "--svg"), ("map", "--shapes"), ("bench", "--model")} <= seen
