@@ -165,7 +165,7 @@ def test_one_file_saved_and_loaded_again(both, pipeline, tmp_path):
     check_pipeline(load_int8(pipe, both))
     pipe.save_pretrained(tmp_path)
     config = json.loads((tmp_path / "transformer" / "config.json").read_text())
-    assert config["quantization_config"]["quant_method"] == "octet"
+    assert config["quantization_config"]["quant_method"].startswith("octet")
     again = Ideogram4Pipeline.from_pretrained(tmp_path)
     assert same(again.transformer, pipe.transformer)
     assert same(again.unconditional_transformer, pipe.unconditional_transformer)

@@ -12,6 +12,9 @@ from octet._checks import FLOATS
 from octet._recipes import parse_recipe
 
 METHOD = "octet"
+# What a saved folder says: diffusers has no entry points, and without this package its error
+# repeats this word and nothing else of the configuration.
+SAVED_METHOD = "octet (needs octet-int8 and `import octet.diffusers`)"
 _DTYPES = (None, *sorted(FLOATS))
 
 
@@ -38,7 +41,7 @@ class OctetConfig(QuantizationConfigMixin):
         dtype: str | None = None,
         quant_method: str = METHOD,
     ) -> None:
-        if quant_method != METHOD:
+        if quant_method not in (METHOD, SAVED_METHOD):
             raise ValueError(f"quant_method is {quant_method!r}, expected {METHOD!r}")
         if dtype not in _DTYPES:
             raise ValueError(f"dtype is {dtype!r}, expected one of {_DTYPES}")
@@ -52,7 +55,7 @@ class OctetConfig(QuantizationConfigMixin):
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "quant_method": METHOD,
+            "quant_method": SAVED_METHOD,
             "recipe": self.recipe,
             "modules_to_not_convert": list(self.modules_to_not_convert),
             "dtype": self.dtype,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from diffusers.quantizers import auto
 
-from octet.diffusers.config import METHOD, OctetConfig
+from octet.diffusers.config import METHOD, SAVED_METHOD, OctetConfig
 from octet.diffusers.quantizer import OctetQuantizer
 
 _ENTRIES = (
@@ -16,11 +16,13 @@ _ENTRIES = (
 def register() -> None:
     """Adds `octet` if it is missing; importing octet.diffusers calls this."""
     for mapping, ours in _ENTRIES:
-        mapping.setdefault(METHOD, ours)
+        for method in (METHOD, SAVED_METHOD):
+            mapping.setdefault(method, ours)
 
 
 def unregister() -> None:
     """Removes what register() added."""
     for mapping, ours in _ENTRIES:
-        if mapping.get(METHOD) is ours:
-            del mapping[METHOD]
+        for method in (METHOD, SAVED_METHOD):
+            if mapping.get(method) is ours:
+                del mapping[method]
