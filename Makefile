@@ -1,12 +1,13 @@
 # The front door. CMake does the building (CMakePresets.json); this file only knows the commands.
 # Variables: CUDA (on, off; default: on where a GPU and nvcc are), JOBS (parallel compiles, default:
 # all cores), CXX (the compiler), CTEST_ARGS (say, "-L cpu" or "-R Gemm"), PEERS_ARGS (of gpu-bench,
-# say "--quick"), MODEL, BASE and FIDELITY_ARGS (of fidelity), PREFIX and DESTDIR (of install).
+# say "--quick"), MODEL, BASE and FIDELITY_ARGS (of fidelity), PREFIX and DESTDIR (of install),
+# PYTHONS (of wheel: the interpreters).
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build demo install package test release-test asan-test cross-test gpu-test
-.PHONY: gpu-sanitize gpu-bench fuzz bench-cpu fidelity format clean
-export JOBS CTEST_ARGS CUDA
+.PHONY: help build demo install package wheel release test release-test asan-test cross-test
+.PHONY: gpu-test gpu-sanitize gpu-bench fuzz bench-cpu fidelity format clean
+export JOBS CTEST_ARGS CUDA PYTHONS
 # `make` has a CXX of its own, always set: pass on only one that the user chose.
 ifneq ($(origin CXX),default)
 export CXX
@@ -36,6 +37,15 @@ package: ## an archive and, on Debian and Ubuntu, .deb packages: build/packages
 	@tools/setup.sh build package
 	@tools/build.sh default octet
 	@cd build && cpack
+
+wheel: ## Python wheels for other machines, CPU and, where nvcc is, CUDA: build/packages
+	@tools/setup.sh build wheel
+	@tools/wheel.sh
+
+release: ## everything that is given out, with sha256sums: archive, .deb, wheels: build/packages
+	@rm -rf build/packages
+	@$(MAKE) --no-print-directory package wheel
+	@cd build/packages && sha256sum -- octet* liboctet* >sha256sums && cat sha256sums
 
 test: ## everything that can be tested on this machine; ends with a summary
 	@tools/run_tests.sh

@@ -1,7 +1,9 @@
 # libcurl and OpenSSL's libcrypto, which `octet pull` fetches and checks files with, when both are
 # there. Without them everything else is built all the same, and the command says what is missing.
-find_package(CURL QUIET)
-find_package(OpenSSL QUIET)
+if(NOT OCTET_PORTABLE)
+  find_package(CURL QUIET)
+  find_package(OpenSSL QUIET)
+endif()
 if(TARGET CURL::libcurl AND TARGET OpenSSL::Crypto)
   target_link_libraries(octet_core PRIVATE CURL::libcurl OpenSSL::Crypto)
   target_link_libraries(octet_calling PRIVATE CURL::libcurl OpenSSL::Crypto)

@@ -2,7 +2,7 @@
 # everything else is built all the same, and such a picture is refused with a sentence that says so.
 # OCTET_PICTURE_FORMATS=OFF leaves them out though they are there.
 option(OCTET_PICTURE_FORMATS "Write JPEG and WebP where libjpeg and libwebp are found" ON)
-if(OCTET_PICTURE_FORMATS)
+if(OCTET_PICTURE_FORMATS AND NOT OCTET_PORTABLE)
   find_package(JPEG QUIET)
   find_package(WebP QUIET)
 endif()

@@ -13,9 +13,7 @@ list(PREPEND octet_objects $<TARGET_OBJECTS:octet_core>)
 # What these objects call: our own targets are flags, and nlohmann-json is headers alone.
 get_target_property(octet_dependencies octet_core LINK_LIBRARIES)
 list(FILTER octet_dependencies EXCLUDE REGEX "^(octet_|nlohmann_json::)")
-if(TARGET fmt::fmt)
-  list(PREPEND octet_dependencies fmt::fmt)
-endif()
+list(PREPEND octet_dependencies ${octet_fmt})
 
 add_library(octet_static STATIC ${octet_objects})
 add_library(octet_shared SHARED ${octet_objects})

@@ -31,6 +31,9 @@ set_source_files_properties(${PROJECT_SOURCE_DIR}/src/python/calls.cpp PROPERTIE
 # Other copies of Octet, fmt or CUDA's runtime may be in the process: nothing of ours is seen.
 target_link_options(octet_python PRIVATE
   LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/python_exports.map LINKER:--exclude-libs,ALL)
+if(OCTET_PORTABLE)
+  octet_make_portable(octet_python)
+endif()
 
 set(package ${PROJECT_BINARY_DIR}/python/octet)
 set_target_properties(octet_python PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${package})

@@ -3,7 +3,9 @@
 # refused with a sentence that says so.
 find_package(ZLIB REQUIRED)
 target_link_libraries(octet_core PRIVATE ZLIB::ZLIB)
-find_package(SQLite3 QUIET)
+if(NOT OCTET_PORTABLE)
+  find_package(SQLite3 QUIET)
+endif()
 if(TARGET SQLite::SQLite3)
   target_link_libraries(octet_core PRIVATE SQLite::SQLite3)
   # The tests write such files where they can be read.
