@@ -45,8 +45,12 @@ make_wheel() {
   rm -rf "$raw" build/wheel/repaired
   OCTET_CUDA=$([ "$2" = cpu ] && echo OFF || echo ON) "$environment/bin/python" -m pip wheel . \
     --no-deps --no-build-isolation --disable-pip-version-check -q -w "$raw"
-  PATH=$PWD/$environment/bin:$PATH auditwheel -q repair --exclude libcuda.so.1 \
-    -w build/wheel/repaired "$raw"/*.whl
+  if ! PATH=$PWD/$environment/bin:$PATH auditwheel repair --exclude libcuda.so.1 \
+    -w build/wheel/repaired "$raw"/*.whl >build/wheel/auditwheel.log 2>&1; then
+    cat build/wheel/auditwheel.log >&2
+    complain "auditwheel refuses the wheel; its reason is above"
+    return 1
+  fi
   if [ "$2" = cuda ]; then
     tag=1cuda$(nvcc --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
     "$environment/bin/wheel" tags --remove --build "$tag" build/wheel/repaired/*.whl >/dev/null
