@@ -4,6 +4,7 @@
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 unset MAKEFLAGS MFLAGS MAKELEVEL  # the calling make's job server is useless to cmake's builds
+export OCTET_CONFIG=  # no tool runs with the defaults of whoever calls it
 
 OLDEST_GCC=12
 OLDEST_CMAKE=3.22

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 
 #include "commands.h"
@@ -37,7 +38,7 @@ std::string closing_sentence(const std::string& name, const CaptionReport& repor
   if (fixable == errors) return sentence + "; --fix prints the repaired caption";
   if (fixable > 0) sentence += fmt::format("; --fix can repair {} of them", fixable);
   if (!report.as_given.empty()) sentence += "; generate --any-caption runs it anyway";
-  return sentence;
+  return sentence + "; docs/captions.md describes captions";
 }
 
 CaptionReport said_to_users(CaptionReport report, const CommonFlags& flags) {
@@ -57,14 +58,43 @@ CaptionReport without_errors(CaptionReport report) {
   return report;
 }
 
+std::string name_of(const std::string& path) {
+  std::error_code error;
+  if (path == "-") return "standard input";
+  return std::filesystem::exists(path, error) ? path : "the caption";
+}
+
+// A file's, or the argument itself where it is JSON, as --caption of generate takes it.
+std::string text_of(const std::string& path, bool wrap_text) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (std::filesystem::is_directory(status)) {
+    throw Error(
+        fmt::format("{}: is a folder, expected the file of one caption; for all in it: for "
+                    "f in {}/*.json; do octet caption check \"$f\"; done",
+                    path, path));
+  }
+  if (path == "-" || std::filesystem::exists(status)) return read_caption(path);
+  if (path.find_first_not_of(" \t\r\n") != path.npos &&
+      path[path.find_first_not_of(" \t\r\n")] == '{') {
+    return path;
+  }
+  if (wrap_text && path.find(' ') != path.npos) return path;
+  throw Error(
+      fmt::format("'{}': there is no such file, and it is no JSON; for a description in "
+                  "plain text: octet caption check --wrap-text 'a lovely cat', or octet "
+                  "generate --prompt",
+                  path));
+}
+
 void check_one(const CommonFlags& flags, const CaptionArguments& arguments) {
   check_outputs(flags, {}, {arguments.path});
-  std::string text = read_caption(arguments.path);
+  std::string text = text_of(arguments.path, arguments.wrap_text);
   if (arguments.wrap_text) text = wrap_plain_text(text);
   const CaptionReport found = said_to_users(check_caption(text), flags);
   const CaptionReport report = arguments.any_caption ? without_errors(found) : found;
   const std::string lines = to_text(report, detail_of(flags));
-  const std::string name = arguments.path == "-" ? "standard input" : arguments.path;
+  const std::string name = name_of(arguments.path);
 
   // The repaired caption is the result of --fix and nothing else is on standard output.
   if (arguments.fix || arguments.wrap_text) {
@@ -92,7 +122,8 @@ void add_caption(CLI::App& program, CommonFlags& flags) {
       add_command(*caption, flags, "check",
                   "Check a caption against the model's schema; exit code 1 if it has errors");
   const auto arguments = std::make_shared<CaptionArguments>();
-  add_value(command, "file", "FILE", arguments->path, "A JSON caption, or - for standard input")
+  add_value(command, "file", "FILE", arguments->path,
+            "A JSON caption: a file, - for standard input, or the JSON itself")
       ->required();
   command.add_flag("--fix", arguments->fix,
                    "Print the caption as passed to the model: keys in order, compact, literal "

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
+#include "caption_rows.h"
 #include "octet/caption.h"
 #include "octet/error.h"
 #include "octet/tools/text.h"
@@ -57,8 +57,6 @@ void check_given(const std::vector<GivenCaption>& given) {
   }
 }
 
-bool is_lines(const std::string& path) { return path.ends_with(".jsonl"); }
-
 bool is_folder(const std::string& path) {
   std::error_code ignored;
   return fs::is_directory(path, ignored);
@@ -87,8 +85,8 @@ class CaptionReader {
     } else if (!is_there(given.text) && is_json(given.text)) {
       const std::string name = numbered("caption");
       add(name, is_list_ ? name : "the caption", [&] { return given.text; });
-    } else if (is_list_ && is_lines(given.text)) {
-      read_lines(given.text);
+    } else if (is_list_ && is_row_file(given.text)) {
+      read_rows(given.text);
     } else {
       read_file(given.text);
     }
@@ -105,10 +103,7 @@ class CaptionReader {
       caption.text = read();
     } catch (const Error& error) {
       if (!is_list_) throw;
-      std::vector<Sentence::Segment> segments = error.sentence().segments();
-      const bool names_it = error.sentence().text().find(where) != std::string::npos;
-      if (!names_it) segments.insert(segments.begin(), {where + ": "});
-      caption.error = Sentence(std::move(segments));
+      caption.error = naming(where, error.sentence());
     }
     captions_.push_back(std::move(caption));
   }
@@ -146,20 +141,21 @@ class CaptionReader {
     for (const std::string& file : files) read_file(file);
   }
 
-  void read_lines(const std::string& path) {
-    std::ifstream file(path);
-    const size_t before = captions_.size();
-    int64_t number = 0;
-    for (std::string line; std::getline(file, line);) {
-      ++number;
-      if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-      if (line.back() == '\r') line.pop_back();
-      add(fmt::format("line-{}", number), fmt::format("{}, line {}", path, number),
-          [&] { return wrapped(line); });
+  void read_rows(const std::string& path) {
+    std::vector<CaptionRow> rows;
+    try {
+      rows = read_caption_rows(path);
+    } catch (const Error& error) {
+      add(fs::path(path).stem().string(), path, [&]() -> std::string { throw error; });
     }
-    if (captions_.size() > before && !file.bad()) return;
-    const bool was_read = file.eof() && !file.bad();
-    refuse(path, was_read ? "contains no captions, expected one per line" : "cannot be read");
+    for (const CaptionRow& row : rows) {
+      add(row.name, row.where, [&] {
+        if (!row.error.empty()) throw Error(row.error);
+        return row.is_prompt ? caption_of_text_(row.text) : wrapped(row.text);
+      });
+      captions_.back().seed = row.seed;
+      captions_.back().size = row.size;
+    }
   }
 
   std::string wrapped(const std::string& text) const {
@@ -182,13 +178,20 @@ class CaptionReader {
 void add_caption_flags(CLI::App& command, CaptionWords& words) {
   words.command = &command;
   add_value(command, "--caption", "FILE|FOLDER", words.captions,
-            "JSON captions: a file, a folder of .json files, a .jsonl file with one per "
-            "line, - for stdin, or the JSON itself; may be repeated")
+            "JSON captions: a file, a folder of .json files, a .jsonl or .csv file with one per "
+            "row, - for stdin, or the JSON itself; may be repeated")
       ->allow_extra_args(false);
   add_value(command, "-p,--prompt", "TEXT", words.prompts,
             "Plain text, wrapped into a caption; may be repeated")
       ->allow_extra_args(false);
   command.add_flag("--wrap-text", words.wrap_text, "The captions are plain text: wrap them");
+}
+
+Sentence naming(const std::string& where, const Sentence& sentence) {
+  if (sentence.text().find(where) != std::string::npos) return sentence;
+  std::vector<Sentence::Segment> segments = sentence.segments();
+  segments.insert(segments.begin(), {where + ": "});
+  return Sentence(std::move(segments));
 }
 
 bool are_given(const CaptionWords& words) {
@@ -199,7 +202,8 @@ Captions read_captions(const CaptionWords& words, const CaptionOfText& caption_o
   const std::vector<GivenCaption> given = in_order(words);
   check_given(given);
   const GivenCaption& first = given.front();
-  const bool is_list_file = is_folder(first.text) || (is_lines(first.text) && is_there(first.text));
+  const bool is_list_file =
+      is_folder(first.text) || (is_row_file(first.text) && is_there(first.text));
   Captions captions;
   captions.is_list = given.size() > 1 || (!first.is_prompt && is_list_file);
   CaptionReader reader(words.wrap_text, captions.is_list, caption_of_text);
@@ -212,6 +216,11 @@ std::vector<CaptionText> texts_of(const Captions& captions) {
   std::vector<CaptionText> texts;
   for (const NamedCaption& caption : captions.all) {
     if (!caption.error.empty()) throw Error(caption.error);
+    if (caption.seed || caption.size) {
+      throw Error(caption.where +
+                  ": has a seed or a size of its own, which only octet generate takes; leave them "
+                  "out and give --seed and --size");
+    }
     texts.push_back({.name = caption.name, .where = caption.where, .text = caption.text});
   }
   return texts;

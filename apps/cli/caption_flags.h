@@ -2,11 +2,14 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "octet/caption.h"
+#include "octet/picture.h"
 #include "octet/sentence.h"
 #include "octet/tools/compare.h"
 
@@ -26,6 +29,9 @@ struct NamedCaption {
   std::string where;  // begins a sentence about it: "poster.json", "list.jsonl, line 3"
   std::string text;   // JSON
   Sentence error;     // why there is no text
+  // Of this caption alone, instead of those of the flags.
+  std::optional<uint64_t> seed = {};
+  std::optional<PictureSize> size = {};
 };
 
 struct Captions {
@@ -34,6 +40,9 @@ struct Captions {
   // others, and pictures are named after their captions.
   bool is_list = false;
 };
+
+// The sentence, with where the caption is before it unless it says so.
+Sentence naming(const std::string& where, const Sentence& sentence);
 
 bool are_given(const CaptionWords& words);
 

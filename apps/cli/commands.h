@@ -9,6 +9,9 @@ namespace octet::cli {
 
 void add_devices(CLI::App& program, CommonFlags& flags);
 void add_pull(CLI::App& program, CommonFlags& flags);
+void add_list(CLI::App& program, CommonFlags& flags);
+void add_rm(CLI::App& program, CommonFlags& flags);
+void add_config(CLI::App& program, CommonFlags& flags);
 void add_inspect(CLI::App& program, CommonFlags& flags);
 void add_caption(CLI::App& program, CommonFlags& flags);
 void add_bench(CLI::App& program, CommonFlags& flags);
@@ -22,5 +25,6 @@ void add_compare(CLI::App& program, CommonFlags& flags);
 void add_certify(CLI::App& program, CommonFlags& flags);
 void add_completion(CLI::App& program, CommonFlags& flags);
 void add_man(CLI::App& program, CommonFlags& flags);
+void add_help(CLI::App& program, CommonFlags& flags);
 
 }  // namespace octet::cli

@@ -20,6 +20,7 @@
 #include "picture_flags.h"
 #include "picture_paths.h"
 #include "rendering.h"
+#include "terminal_preview.h"
 
 namespace octet::cli {
 namespace {
@@ -30,6 +31,7 @@ struct DemoArguments {
   int steps = 0;
   std::string out = "demo.png";
   std::optional<int> quality;
+  std::string show = "auto";
   SeedArgument seed{.seed = kDemoSeed};
   ModelOptions memory;  // all that is asked of a model
 };
@@ -108,10 +110,17 @@ void render_demo(const CommonFlags& flags, const DemoArguments& arguments) {
     RenderingProgress progress(flags);
     RenderCallbacks callbacks;
     callbacks.progress = std::ref(progress);
+    TerminalPreview terminal(flags, arguments.show);
+    if (terminal.is_on()) {
+      callbacks.preview = [&](const Preview& preview) {
+        terminal.show(preview.rgb, preview.width, preview.height);
+      };
+    }
     callbacks.picture = [&](const Picture& picture) {
       Picture marked = picture;
       if (!left_out.empty()) marked.metadata.emplace_back("left_out", left_out);
       write_picture(arguments.out, marked, quality);
+      terminal.show(picture.rgb, picture.width, picture.height);
     };
     callbacks.warning = [&](const Sentence& sentence) { say(flags, sentence); };
     return generate(request, callbacks);
@@ -146,11 +155,12 @@ void add_demo(CLI::App& program, CommonFlags& flags) {
   add_steps(command, arguments->steps);
   add_picture_path(command, "-o,--out", arguments->out, "Picture: .png, .jpg or .webp");
   add_quality(command, arguments->quality);
+  add_show(command, arguments->show);
   add_seed(command, arguments->seed, "Seed of the noise, or random");
   add_memory_flags(command, arguments->memory);
   set_group(command, kPictureOptions,
             {"--caption", "--prompt", "--wrap-text", "--preset", "--steps", "--seed", "--out",
-             "--quality"});
+             "--quality", "--show"});
   set_examples(command, {"octet demo", "octet demo --caption caption.json --seed random -o own.png",
                          "octet demo -p 'a red heart and the word HELLO on a yellow background'"});
   command.callback([&flags, arguments] { render_demo(flags, *arguments); });

@@ -12,7 +12,7 @@ constexpr std::string_view kSameNames =
     "caption any_caption negative prompt wrap_text size preset steps guidance seed noise images "
     "reference "
     "recipe protect dialect statistics captions calibration_steps calibration_size measure verify "
-    "card text_tokens layers shapes peers revision include exclude cache_dir ";
+    "quality card text_tokens layers shapes peers revision include exclude cache_dir ";
 
 // The others, and what commands say whose argument has another name.
 struct FieldName {

@@ -15,15 +15,6 @@
 namespace octet::cli {
 namespace {
 
-bool is_device(const std::string& name) {
-  const std::string gpu = "cuda:";
-  if (name.starts_with(gpu)) {
-    return name.size() > gpu.size() &&
-           name.find_first_not_of("0123456789", gpu.size()) == name.npos;
-  }
-  return name == "auto" || name == "ref" || name == "cpu" || name == "cuda";
-}
-
 std::vector<int64_t> parse_whole_numbers(const std::string& flag, std::string_view text,
                                          size_t count, int64_t most) {
   std::vector<int64_t> values;
@@ -82,6 +73,15 @@ void add_output_flags(CLI::App& command, CommonFlags& flags) {
 }
 
 }  // namespace
+
+bool is_device(const std::string& name) {
+  const std::string gpu = "cuda:";
+  if (name.starts_with(gpu)) {
+    return name.size() > gpu.size() &&
+           name.find_first_not_of("0123456789", gpu.size()) == name.npos;
+  }
+  return name == "auto" || name == "ref" || name == "cpu" || name == "cuda";
+}
 
 CLI::App& add_command(CLI::App& parent, CommonFlags& flags, const std::string& name,
                       const std::string& summary) {

@@ -61,6 +61,8 @@ void refuse_empty_values(CLI::App& program);
 // For Option::check, where more is to be said about what is expected.
 std::function<std::string(const std::string&)> no_empty_path(const std::string& expected);
 
+bool is_device(const std::string& name);  // as --device takes it
+
 // --device and its like.
 void add_device(CLI::App& command, const std::string& flag, std::string& device,
                 const std::string& help);

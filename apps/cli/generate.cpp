@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "commands.h"
+#include "config.h"
 #include "field_names.h"
+#include "from_picture.h"
 #include "octet/error.h"
 #include "octet/tools/report.h"
 #include "octet/tools/text.h"
@@ -19,6 +21,7 @@
 #include "picture_flags.h"
 #include "picture_paths.h"
 #include "rendering.h"
+#include "terminal_preview.h"
 
 namespace octet::cli {
 namespace {
@@ -29,12 +32,16 @@ struct GenerateArguments {
   std::string out = "out.png";
   std::optional<int> quality;
   std::string preview;  // a file; empty: none
+  std::string show = "auto";
+  std::string from;  // a picture to make again; empty: none
 };
 
-// Each step's rough picture takes the place of the one before it.
-std::function<void(const Preview&)> preview_to(const std::string& path) {
-  if (path.empty()) return {};
-  return [path](const Preview& preview) {
+// Each step's rough picture takes the place of the one before it, in a file and in the terminal.
+std::function<void(const Preview&)> preview_to(const std::string& path, TerminalPreview& terminal) {
+  if (path.empty() && !terminal.is_on()) return {};
+  return [path, &terminal](const Preview& preview) {
+    terminal.show(preview.rgb, preview.width, preview.height);
+    if (path.empty()) return;
     Picture picture;
     picture.width = preview.width;
     picture.height = preview.height;
@@ -47,6 +54,7 @@ std::function<void(const Preview&)> preview_to(const std::string& path) {
 struct Destination {
   PicturePaths paths;
   int quality;
+  TerminalPreview& terminal;
 };
 
 // Writes one picture more, the next of caption `index`.
@@ -54,6 +62,8 @@ void keep_picture(RenderedCaption& caption, const Destination& to, size_t index,
                   const Picture& picture) {
   const std::string& path = to.paths.of(index, picture.index);
   write_picture(path, picture, to.quality);
+  to.terminal.show(picture.rgb, picture.width, picture.height);
+  to.terminal.end();
   caption.pictures.push_back(path);
   caption.seeds.push_back(picture.seed);
   caption.looks.push_back(picture.look);
@@ -94,8 +104,9 @@ std::vector<Job> check_captions(const CommonFlags& flags, const Engine& engine,
     try {
       jobs[i] = engine.check(with_caption(request, captions[i]));
     } catch (const InvalidRequest& error) {
-      if (error.field() != "caption") throw;  // wrong for all of them
-      fail_caption(flags, results, i, error.sentence());
+      const bool is_its_own = error.field() == "caption" || captions[i].size.has_value();
+      if (!is_its_own) throw;  // wrong for all of them
+      fail_caption(flags, results, i, naming(captions[i].where, error.sentence()));
     } catch (const Cancelled&) {
       throw;
     } catch (const Error& error) {
@@ -190,19 +201,39 @@ void check_none_failed(const std::vector<RenderedCaption>& results) {
   throw Error(fmt::format("{} of {} captions failed: {}", failed, results.size(), names));
 }
 
-void generate_pictures(const CommonFlags& flags, const GenerateArguments& arguments) {
-  const Captions captions = read_captions(arguments.picture.captions);
+// The picture of --from has other weights than those that ran.
+void warn_of_weights(const CommonFlags& flags, const FormerPicture& former,
+                     const RenderedCaption& result) {
+  if (!result.report || result.report->checkpoint == former.checkpoint) return;
+  say(flags, fmt::format("warning: {}: was made by other weights, checkpoint {}; these are {}, and "
+                         "the picture is another",
+                         former.path, former.checkpoint, result.report->checkpoint));
+}
+
+void generate_pictures(const CommonFlags& flags, GenerateArguments arguments) {
+  use_configured_model(flags, arguments.picture.request.model);
+  std::optional<FormerPicture> former;
+  if (!arguments.from.empty()) former = take_from(flags, arguments.from, arguments.picture);
+  Captions captions;
+  if (former && !are_given(arguments.picture.captions)) {
+    captions.all.push_back(former->caption);
+  } else {
+    captions = read_captions(arguments.picture.captions);
+  }
   GenerateRequest request = request_from(arguments.picture, flags);
   request.model.loras = loras_from(arguments.loras);
   const bool seeded = request.picture.noise.empty();
+  TerminalPreview terminal(flags, arguments.show);
   const Destination to{PicturePaths(arguments.out, pictures_of(captions, request.picture, "--out")),
-                       quality_for(arguments.out, arguments.quality)};
+                       quality_for(arguments.out, arguments.quality), terminal};
   std::vector<std::string> outputs = to.paths.all();
   outputs.push_back(arguments.preview);
-  check_outputs(flags, std::move(outputs), inputs_of(arguments.picture, request));
+  std::vector<std::string> inputs = inputs_of(arguments.picture, request);
+  inputs.push_back(arguments.from);
+  check_outputs(flags, std::move(outputs), inputs);
 
   RenderCallbacks callbacks;
-  callbacks.preview = preview_to(arguments.preview);
+  callbacks.preview = preview_to(arguments.preview, terminal);
   callbacks.warning = [&](const Sentence& sentence) { say(flags, sentence); };
   std::vector<RenderedCaption> results;
   if (captions.is_list) {
@@ -220,6 +251,7 @@ void generate_pictures(const CommonFlags& flags, const GenerateArguments& argume
     text += (flags.verbose ? "\n" : "") + to_text(rendered, detail_of(flags));
   }
   for (const RenderedCaption& result : results) warn_of_looks(flags, result);
+  if (former) warn_of_weights(flags, *former, results.front());
   show(flags, text, to_json(rendered));
   check_none_failed(results);
 }
@@ -248,8 +280,7 @@ void add_generate(CLI::App& program, CommonFlags& flags) {
   ModelOptions& model = arguments->picture.request.model;
   add_value(command, "--model", "MODEL", model.model,
             "The model: a folder in Hugging Face's layout, owner/name of a pulled one, or "
-            "the file or folder of its network in any dialect")
-      ->required();
+            "the file or folder of its network in any dialect (default: that of octet config)");
   add_value(command, "--lora", "FILE", arguments->loras,
             "FILE[:strength[:cond|uncond|both]], merged into the weights; several stack");
   command.add_flag("--cache-weights", model.cache_weights,
@@ -263,6 +294,10 @@ void add_generate(CLI::App& program, CommonFlags& flags) {
   add_quality(command, arguments->quality);
   add_picture_path(command, "--preview", arguments->preview,
                    "Picture with a rough preview, rewritten after each step");
+  add_show(command, arguments->show);
+  add_value(command, "--from", "PICTURE", arguments->from,
+            "Make this picture again from its metadata; other flags change what they say")
+      ->check(no_empty_path("a picture"));
   add_linears_flags(command, model.linears);
   add_choice(command, "--text-encoder-linears", model.text_encoder_linears,
              "Precision of the text encoder's linears",
@@ -272,7 +307,7 @@ void add_generate(CLI::App& program, CommonFlags& flags) {
   add_require_int8(command, model.require_int8);
   add_choice(command, "--dtype", model.activations, "Type of the activations");
   set_group(command, kModelOptions, {"--model", "--lora", "--cache-weights"});
-  set_group(command, kPictureOptions, {"--out", "--quality", "--preview"});
+  set_group(command, kPictureOptions, {"--out", "--quality", "--preview", "--show", "--from"});
   set_examples(
       command,
       {"octet generate --model ideogram-ai/ideogram-4-fp8 --caption poster.json -o poster.png",
@@ -281,7 +316,9 @@ void add_generate(CLI::App& program, CommonFlags& flags) {
        "octet generate --model ideogram-4-int8 --base ideogram-ai/ideogram-4-fp8 --preset turbo "
        "--caption poster.json",
        "octet generate --model ideogram-ai/ideogram-4-fp8 --caption posters/ --caption more.jsonl "
-       "-o 'out/{name}-{seed}.png'"});
+       "-o 'out/{name}-{seed}.png'",
+       "octet generate --model ideogram-ai/ideogram-4-fp8 --from poster.png --seed 8 -o "
+       "another.png"});
   command.callback([&flags, arguments] { generate_pictures(flags, *arguments); });
 }
 

@@ -93,6 +93,7 @@ constexpr ManEntry kExitCodes[] = {
 constexpr ManEntry kVariables[] = {
     {"OCTET_CACHE_DIR", "Folder of plan files and converted weights."},
     {"OCTET_CACHE_MAX_GB", "Limit on the total size of the converted weights."},
+    {"OCTET_CONFIG", "The configuration file; empty: none."},
     {"OCTET_DEMO_MODEL", "Folder of another model for octet demo."},
     {"OCTET_FORCE_KERNEL", "Name of the only INT8 GEMM kernel that may run."},
     {"OCTET_GRAPH", "0: run every step op by op instead of replaying recorded steps."},

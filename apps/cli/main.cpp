@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "commands.h"
+#include "config.h"
 #include "field_names.h"
 #include "help_page.h"
 #include "octet/error.h"
@@ -79,10 +80,10 @@ struct Section {
 // The commands as the help lists them.
 const Section kSections[] = {
     {"Pictures", {add_generate, add_caption, add_demo}},
-    {"Models", {add_pull, add_inspect, add_quantize, add_compare, add_certify}},
+    {"Models", {add_pull, add_list, add_rm, add_inspect, add_quantize, add_compare, add_certify}},
     {"This machine", {add_devices, add_bench, add_tune, add_map}},
     {"Other programs", {add_audit}},
-    {"Other", {add_completion, add_man}},
+    {"Other", {add_config, add_completion, add_man, add_help}},
 };
 
 constexpr const char* kClosingLines =
@@ -119,6 +120,7 @@ int run(int argc, char** argv) {
   program.parse_complete_callback([&program, &flags] {
     choose_command(program, flags);
     send_log_lines_to_stderr(flags);
+    use_configured_device(flags);
   });
   add_commands(program, flags);
   try {

@@ -128,29 +128,30 @@ int quality_for(const std::string& out, const std::optional<int>& quality) {
 
 PicturePaths::PicturePaths(const std::string& pattern, const Pictures& pictures)
     : images_(pictures.images) {
-  check_placeholders(pattern, pictures.flag, pictures.seed.has_value());
+  const bool has_seeds = pictures.captions.empty() || pictures.captions.front().seed.has_value();
+  check_placeholders(pattern, pictures.flag, has_seeds);
   const auto found = placeholders_in(pattern);
   const auto has = [&](std::string_view placeholder) { return found.contains(placeholder); };
   const bool lacks_name = pictures.is_list && !has("{name}") && !has("{index}");
   const bool lacks_image = !has("{image}") && !has("{index}") && !has("{seed}");
   std::map<std::string, std::string> taken;  // by which caption
-  for (const std::string& caption : pictures.captions) {
-    const std::string name = safe_name(caption);
+  for (const Pictures::Caption& caption : pictures.captions) {
+    const std::string name = safe_name(caption.name);
     for (int image = 0; image < images_; ++image) {
       Values values = {{"{name}", name},
                        {"{index}", std::to_string(paths_.size() + 1)},
                        {"{image}", std::to_string(image + 1)}};
-      if (pictures.seed) {
-        values["{seed}"] = std::to_string(*pictures.seed + static_cast<uint64_t>(image));
+      if (caption.seed) {
+        values["{seed}"] = std::to_string(*caption.seed + static_cast<uint64_t>(image));
       }
       std::string path = filled(pattern, values);
       if (lacks_name) path = with_suffix(path, name);
       if (lacks_image && images_ > 1) path = with_suffix(path, std::to_string(image + 1));
-      if (const auto [other, is_new] = taken.emplace(path, caption); !is_new) {
+      if (const auto [other, is_new] = taken.emplace(path, caption.name); !is_new) {
         throw CLI::ValidationError(
             fmt::format("two pictures would be {}, those of the captions {} and {}; put "
                         "{{index}} into {}",
-                        path, other->second, caption, pictures.flag));
+                        path, other->second, caption.name, pictures.flag));
       }
       paths_.push_back(std::move(path));
     }
@@ -161,8 +162,11 @@ PicturePaths::Pictures pictures_of(const Captions& captions, const PictureReques
                                    const std::string& flag) {
   PicturePaths::Pictures pictures{
       .is_list = captions.is_list, .images = request.images, .flag = flag};
-  for (const NamedCaption& caption : captions.all) pictures.captions.push_back(caption.name);
-  if (request.noise.empty()) pictures.seed = request.seed;
+  for (const NamedCaption& caption : captions.all) {
+    auto& made = pictures.captions.emplace_back();
+    made.name = caption.name;
+    if (request.noise.empty()) made.seed = caption.seed.value_or(request.seed);
+  }
   return pictures;
 }
 

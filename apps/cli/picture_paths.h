@@ -27,11 +27,14 @@ int quality_for(const std::string& out, const std::optional<int>& quality);
 class PicturePaths {
  public:
   struct Pictures {
-    std::vector<std::string> captions;  // their names
-    bool is_list = false;               // though it may have one caption
-    int images = 1;                     // of each
-    std::optional<uint64_t> seed;       // of the first of each; none with noise
-    std::string flag;                   // that the pattern is from
+    struct Caption {
+      std::string name;
+      std::optional<uint64_t> seed;  // of the first picture; none with noise
+    };
+    std::vector<Caption> captions;
+    bool is_list = false;  // though it may have one caption
+    int images = 1;        // of each
+    std::string flag;      // that the pattern is from
   };
 
   // An unknown placeholder, and two pictures of the same name, are wrong usage.

@@ -9,69 +9,10 @@
 #include <string_view>
 
 #include "command_tree.h"
+#include "foreign_words.h"
 
 namespace octet::cli {
 namespace {
-
-// Words of other programs, and what takes their place here.
-struct ForeignWords {
-  const char* words;      // with spaces between them
-  std::string_view ours;  // the hint is given where the command has this flag, or this command
-  std::string_view remedy;
-};
-
-constexpr ForeignWords kForeignWords[] = {
-    {"--width --height -W -H", "--size", "one flag gives both sides: --size WIDTHxHEIGHT"},
-    {"--resolution", "--size", "use --size WIDTHxHEIGHT"},
-    {"--cfg --cfg-scale --guidance-scale --scale", "--guidance", "use --guidance"},
-    {"--negative-prompt --neg", "--negative", "use --negative"},
-    {"--num-inference-steps --sampling-steps", "--preset", "use --steps, or a --preset"},
-    {"--sampler --sampling-method --scheduler", "--preset",
-     "the sampler is Euler's, and the schedule comes with the --preset"},
-    {"--shift", "--preset", "the schedule comes with the --preset"},
-    {"--batch --batch-size --batch-count --num-images -b", "--images",
-     "use -n for the number of images"},
-    {"--init-img --image", "--caption",
-     "pictures are made only from captions, not from other pictures"},
-    {"-s", "--seed", "use --seed"},
-    {"--offload-to-cpu", "--keep",
-     "use --keep host or --keep stream; docs/memory_and_speed.md says what fits"},
-    {"--lowvram", "--keep",
-     "use --keep stream or --max-memory; docs/memory_and_speed.md says what fits"},
-    {"--max-vram", "--max-memory", "use --max-memory; docs/memory_and_speed.md says what fits"},
-    {"--diffusion-fa", "--guidance", "leave it out: attention is already fused"},
-    {"--diffusion-model --checkpoint --ckpt -m", "--model", "use --model"},
-    {"--uncond-diffusion-model", "--uncond", "use --uncond"},
-    {"--llm --clip", "--text-encoder", "use --text-encoder"},
-    {"--text-encoder-int8", "--text-encoder-linears", "use --text-encoder-linears int8"},
-    {"--text-encoder-dtype --text-encoder-precision", "--text-encoder-linears",
-     "use --text-encoder-linears float or int8"},
-    {"--output", "--out", "use -o"},
-    {"--output --out -o", "--recipe", "give the output after the source, without a flag"},
-    {"--token", "--revision", "set HF_TOKEN; as a flag, it would show in every process list"},
-    {"--save", "--out", "use -o"},
-    {"--outdir", "--preview", "use -o, such as -o 'folder/{name}.png'"},
-    {"--precision", "--dtype", "use --dtype for activations and --linears for the large linears"},
-    {"--fp16", "--dtype", "activations are bf16 or f32: --dtype"},
-    {"--bf16", "--dtype", "use --dtype bf16"},
-    {"--gpu", "--device", "use --device cuda, or cuda:0 for the first"},
-    {"--cuda", "--device", "use --device cuda"},
-    {"--cpu", "--device", "use --device cpu"},
-    {"-t --num-threads", "--threads", "use --threads"},
-    {"--branch", "--revision", "use --revision"},
-    {"--local-dir", "--cache-dir", "use --cache-dir; it has the layout of the Hub's cache"},
-    {"--report", "--html", "use --html"},
-    {"--type --quantize", "--recipe", "use --recipe"},
-    {"--sizes", "--shape", "use --shape m,n,k"},
-    {"--sizes", "--shapes", "use --shapes m,n,k"},
-    {"version", "generate", "use octet --version"},
-    {"txt2img run", "generate", "use octet generate"},
-    {"download", "pull", "use octet pull"},
-    {"convert", "quantize", "use octet quantize"},
-    {"info", "inspect", "octet inspect shows a checkpoint, octet devices this machine"},
-    {"benchmark", "bench", "use octet bench"},
-    {"profile record", "audit", "use octet audit --record -- COMMAND"},
-};
 
 // The fewest insertions, deletions, replacements and swaps of neighbours that make one word the
 // other.
@@ -113,9 +54,10 @@ std::optional<std::string> nearest(std::string_view given, const std::vector<std
 }
 
 struct Words {
+  std::string name;  // of the command
   std::vector<std::string> flags, commands;
 
-  explicit Words(const Command& command) {
+  explicit Words(const Command& command) : name(command.name) {
     for (const Argument& argument : command.arguments) {
       if (argument.is_positional) continue;
       flags.insert(flags.end(), argument.names.begin(), argument.names.end());
@@ -131,8 +73,10 @@ std::string remedy_for(const std::string& given, const Words& words) {
   std::string typed = given.substr(0, given.find('='));
   std::replace(typed.begin(), typed.end(), '_', '-');  // as Python spells flags
   std::vector<std::string> foreign_flags;
-  for (const ForeignWords& foreign : kForeignWords) {
-    if (!is_one_of(words.flags, foreign.ours) && !is_one_of(words.commands, foreign.ours)) continue;
+  for (const ForeignWords& foreign : foreign_words()) {
+    const bool is_ours = is_one_of(words.flags, foreign.ours) ||
+                         is_one_of(words.commands, foreign.ours) || words.name == foreign.ours;
+    if (!is_ours) continue;
     std::istringstream list(foreign.words);
     for (std::string word; list >> word;) {
       if (typed == word) return std::string(foreign.remedy);

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 
 #include "base/error.h"
@@ -25,6 +26,18 @@ const models::Family& captioned() {
   fail("caption: no family of models takes captions");
 }
 
+// Opening a named pipe waits for its writer, perhaps for ever. Descriptors are open by now, such as
+// those of a shell's <(command).
+void check_can_be_read(const std::string& path) {
+  namespace fs = std::filesystem;
+  if (path == "-" || path == "/dev/stdin" || path.starts_with("/dev/fd/")) return;
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  check(!fs::is_directory(status), "{}: is a folder, expected the file of one caption", path);
+  check(!fs::exists(status) || fs::is_regular_file(status),
+        "{}: is a pipe or a device, expected a file; - reads standard input", path);
+}
+
 }  // namespace
 
 CaptionReport check_caption(std::string_view text) try {
@@ -42,6 +55,7 @@ std::string wrap_plain_text(std::string_view plain_text) try {
 // Read rather than mapped, so that pipes work, too.
 std::string read_caption(const std::string& path) try {
   const std::string name = path == "-" ? "standard input" : path;
+  check_can_be_read(path);
   const std::unique_ptr<std::FILE, CloseFile> file(path == "-" ? stdin
                                                                : std::fopen(path.c_str(), "rbe"));
   check(file != nullptr, "{}: cannot be opened: {}", name, system_error_text(errno));

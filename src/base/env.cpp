@@ -52,9 +52,36 @@ std::optional<std::filesystem::path> cache_dir() {
   return std::nullopt;
 }
 
+std::optional<std::filesystem::path> home() { return read_path("HOME"); }
+
 std::optional<std::string> cache_max_gb() { return read("OCTET_CACHE_MAX_GB"); }
 
 std::optional<std::string> log() { return read("OCTET_LOG"); }
+
+std::optional<ConfigFile> config_file() {
+  using std::filesystem::path;
+  const char* const named = std::getenv("OCTET_CONFIG");
+  if (named != nullptr && *named == '\0') return std::nullopt;
+  if (const auto own = read_path("OCTET_CONFIG")) return ConfigFile{*own, true};
+  if (const auto shared = read("XDG_CONFIG_HOME"); shared && path(*shared).is_absolute()) {
+    return ConfigFile{path(*shared) / "octet" / "config.toml", false};
+  }
+  if (const auto home = read("HOME")) {
+    return ConfigFile{path(*home) / ".config" / "octet" / "config.toml", false};
+  }
+  return std::nullopt;
+}
+
+Terminal terminal() {
+  Terminal terminal;
+  terminal.name = read("TERM").value_or("");
+  terminal.program = read("TERM_PROGRAM").value_or("");
+  if (terminal.program.empty() && read("KONSOLE_VERSION")) terminal.program = "konsole";
+  terminal.has_kitty_window = read("KITTY_WINDOW_ID").has_value();
+  terminal.is_shared =
+      read("TMUX") || terminal.name.starts_with("screen") || terminal.name.starts_with("tmux");
+  return terminal;
+}
 
 bool graph() { return read("OCTET_GRAPH") != "0"; }
 

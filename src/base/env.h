@@ -18,6 +18,9 @@ std::optional<std::filesystem::path> cache_dir();
 // OCTET_CACHE_MAX_GB: the total size that cached weights may have there.
 std::optional<std::string> cache_max_gb();
 
+// HOME, the user's folder.
+std::optional<std::filesystem::path> home();
+
 // OCTET_LOG: how much to log: debug, info or quiet. A program's flags (-v, -q) take precedence; see
 // log::level_from_environment().
 std::optional<std::string> log();
@@ -27,6 +30,23 @@ bool trace(const std::string& topic);
 
 // OCTET_GRAPH: 0 runs every step of a picture op by op and records nothing.
 bool graph();
+
+// The configuration file: OCTET_CONFIG, which empty means none, else octet/config.toml in
+// XDG_CONFIG_HOME (if that is absolute), else in ~/.config. Nothing when there can be none. The
+// file need not exist, unless `is_named`, by OCTET_CONFIG.
+struct ConfigFile {
+  std::filesystem::path path;
+  bool is_named = false;
+};
+std::optional<ConfigFile> config_file();
+
+// What is known of a terminal without asking it: TERM, TERM_PROGRAM and the like.
+struct Terminal {
+  std::string name, program;
+  bool has_kitty_window = false;
+  bool is_shared = false;  // within tmux or screen, which swallow pictures
+};
+Terminal terminal();
 
 // The variables of the Hugging Face Hub's tools, with their defaults.
 struct Hub {

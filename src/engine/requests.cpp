@@ -77,6 +77,7 @@ Picture to_picture(RenderedImage image, const Job& job, const std::vector<Lora>&
       {"linears", word_of(options.linears)},
       {"text_encoder_linears", word_of(options.text_encoder_linears)},
       {"loras", lora_list(loras)},
+      {"attention", word_of(options.attention)},
       {"dtype", word_of(options.activations)},
       {"convention", word_of(options.convention)},
       {"kernels", kernel_summary(report)},

@@ -21,6 +21,8 @@ class RepoCache {
   RepoCache(std::filesystem::path cache, const std::string& repo);
 
   const std::filesystem::path& cache() const { return cache_; }
+  const std::filesystem::path& folder() const { return folder_; }  // of all that it has
+  std::filesystem::path locks() const { return cache_ / ".locks" / name_; }
   std::filesystem::path blob(const std::string& etag) const { return folder_ / "blobs" / etag; }
   std::filesystem::path lock(const std::string& etag) const;
   std::filesystem::path snapshot(const std::string& commit) const;

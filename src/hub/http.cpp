@@ -216,6 +216,9 @@ bool lacks_thread(CURLcode code, std::string_view details) {
   }
   const std::string sentence = fmt::format(
       "{}: {}; {}", shown(url), one_line(is_plain ? details : curl_easy_strerror(code)), hint);
+  const bool is_unreachable = code == CURLE_COULDNT_RESOLVE_HOST ||
+                              code == CURLE_COULDNT_RESOLVE_PROXY || code == CURLE_COULDNT_CONNECT;
+  if (is_unreachable) throw Unreachable(sentence);
   if (is_transient(code)) throw Transient(sentence);
   throw Error(sentence);
 }

@@ -27,6 +27,12 @@ class Transient : public Error {
   double after_seconds;  // the server asked to wait so long; 0 when it did not
 };
 
+// Nobody answers there, or there is no such host: no network, as a rule.
+class Unreachable : public Transient {
+ public:
+  using Transient::Transient;
+};
+
 class Stopped : public Error {
  public:
   Stopped() : Error("pull: stopped; what was fetched is kept, pull again to go on") {}
@@ -91,6 +97,9 @@ class HttpConnection {
 struct Patience {
   int retries = 5;                  // after attempts that brought nothing
   std::function<bool()> is_wanted;  // asked while waiting; false ends it with Stopped
+  // Fewer of them, and none after a slow attempt, while nothing was ever reached: whoever has no
+  // network shall not wait for that sentence.
+  bool is_first_contact = false;
 };
 
 // Seconds before the attempt after `failures` failures in a row: half a second, doubled each time,

@@ -131,7 +131,8 @@ PullReport pull(const PullRequest& request, const OnPullStep& on_step) {
   const Patience patience{request.retries, goes_on};
   HttpConnection connection({settings.idle_seconds, goes_on});
   Listing listing;
-  try_until_done(patience, [&] { listing = remote.list(connection); });
+  const Patience at_first{request.retries, goes_on, /*is_first_contact=*/true};
+  try_until_done(at_first, [&] { listing = remote.list(connection); });
   std::vector<RemoteFile> files = wanted_of(listing, request);
   for (RemoteFile& file : files) {
     if (!file.etag.empty()) continue;

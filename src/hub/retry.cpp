@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "base/stopwatch.h"
 #include "hub/http.h"
 
 namespace octet::hub {
@@ -14,6 +15,8 @@ constexpr double kFirstPause = 0.5;
 constexpr double kLongestPause = 30;
 constexpr double kLongestAskedPause = 600;
 constexpr double kPauseWorthSaying = 5;
+constexpr int kFirstRetries = 2;    // half a second and a second later
+constexpr double kSlowAttempt = 1;  // seconds: a look-up that ran into its own time limit
 
 void wait(double seconds, const std::function<bool()>& is_wanted) {
   using Clock = std::chrono::steady_clock;
@@ -35,11 +38,16 @@ void try_until_done(const Patience& patience, const std::function<void()>& attem
                     const std::function<bool()>& got_further) {
   thread_local std::minstd_rand random{std::random_device{}()};
   for (int failures = 0;;) {
+    const Stopwatch watch;
     try {
       return attempt();
     } catch (const Transient& failure) {
       failures = got_further && got_further() ? 1 : failures + 1;
       if (failures > patience.retries || failure.after_seconds > kLongestAskedPause) throw;
+      const bool is_hopeless =
+          failures > kFirstRetries || watch.microseconds() * 1e-6 > kSlowAttempt;
+      const bool reaches_nobody = dynamic_cast<const Unreachable*>(&failure) != nullptr;
+      if (patience.is_first_contact && reaches_nobody && is_hopeless) throw;
       const double share = std::uniform_real_distribution<double>()(random);
       const double pause = std::max(backoff_seconds(failures, share), failure.after_seconds);
       const auto level = pause >= kPauseWorthSaying ? log::Level::info : log::Level::debug;

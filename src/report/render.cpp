@@ -95,13 +95,15 @@ Json caption_json(const RenderedCaption& result, bool seeded) {
   Json figures =
       OCTET_FIELDS(report, text_tokens, text_cached, text_s, load_s, denoise_s, decode_s);
   if (!result.report) std::fill(figures.begin(), figures.end(), nullptr);
-  return joined({{{"name", result.name},
-                  {"caption", result.report ? Json(report.caption) : Json(nullptr)},
-                  {"pictures", result.pictures},
-                  {"seeds", seeded ? Json(result.seeds) : Json(nullptr)},
-                  {"looks", result.looks},
-                  {"error", known(result.error)}},
-                 figures});
+  return joined(
+      {{{"name", result.name},
+        {"caption", result.report ? Json(report.caption) : Json(nullptr)},
+        {"size", known(report.width > 0 ? fmt::format("{}x{}", report.width, report.height) : "")},
+        {"pictures", result.pictures},
+        {"seeds", seeded ? Json(result.seeds) : Json(nullptr)},
+        {"looks", result.looks},
+        {"error", known(result.error)}},
+       figures});
 }
 
 // "136 INT8, 4 protected, 16 kept in floating point"
@@ -123,9 +125,10 @@ std::string int8_share(const LinearCount& linears) {
 
 // "4.2 s on AVX-512 ...: all 136 large linears in native INT8, 8 steps; -v shows the kernels"
 std::string in_one_line(const RenderReport& report) {
-  return fmt::format("{:.1f} s on {}: {}, {} steps per picture; -v shows the kernels\n",
+  return fmt::format("{:.1f} s on {}: {}, {} per picture; -v shows the kernels\n",
                      report.text_s + report.load_s + report.denoise_s + report.decode_s,
-                     report.device, int8_share(report.linears), report.steps);
+                     report.device, int8_share(report.linears),
+                     counted(static_cast<size_t>(report.steps), "step"));
 }
 
 const char* words_for(Residency where) {

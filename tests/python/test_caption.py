@@ -45,6 +45,32 @@ def test_valid_captions(check):
     assert check(dumps(CAPTION), "-q").stdout == ""
 
 
+@pytest.fixture
+def check_word(built_program, tmp_path):
+    """The same with the argument as it is."""
+
+    def run(*words):
+        return subprocess.run([built_program("octet"), "caption", "check", *words], cwd=tmp_path,
+                              capture_output=True, text=True, timeout=60)
+
+    return run
+
+
+def test_what_people_give_instead_of_a_file(check_word, tmp_path):
+    done = check_word(dumps(CAPTION))  # the JSON itself, as generate takes it
+    assert (done.returncode, done.stdout) == (0, "the caption: a valid caption\n")
+    done = check_word('{"a": 1}')
+    assert done.returncode == 1 and "the caption: " in done.stderr
+    assert done.stderr.endswith("docs/captions.md describes captions\n")
+    (line,) = check_word("a lovely cat").stderr.splitlines()
+    assert "'a lovely cat': there is no such file" in line and "--wrap-text" in line
+    assert "--prompt" in line
+    done = check_word("--wrap-text", "a lovely cat")
+    assert done.returncode == 0 and "a lovely cat" in json.loads(done.stdout).values()
+    (line,) = check_word(tmp_path).stderr.splitlines()
+    assert "is a folder" in line and f"for f in {tmp_path}/*.json" in line
+
+
 def test_fix_is_json_dumps(check):
     for text in (dumps(CAPTION), json.dumps(CAPTION, indent=2), json.dumps(CAPTION)):
         done = check(text, "--fix")

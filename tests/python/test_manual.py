@@ -80,7 +80,7 @@ def test_main_help_lists_exit_codes_and_the_environment(pages):
     assert "Exit codes: 0 done, 1 failed, 2 wrong usage" in main
     assert "environment.md" in main
     order = words_of_help(main)[0]
-    assert order[0] == "generate" and order[-2:] == ["completion", "man"]
+    assert order[0] == "generate" and order[-3:] == ["completion", "man", "help"]
 
 
 def test_man_page_holds_every_command_and_flag(octet, pages):

@@ -1,9 +1,10 @@
 """octet pull against a hub with faults: what is overcome, and the sentence for what is not."""
 
-import json
-import socket
 
+import json
 import pytest
+import re
+import socket
 from hub_server import COMMIT, File, Hub, RunningHub, random_bytes
 from pulling import assert_pulled, blobs_of, home, pull, sentence_of, snapshot_of, some_hub
 
@@ -144,6 +145,17 @@ def test_no_network(pull, home):
     sentence = sentence_of(pull(f"http://127.0.0.1:{port}", "--retries", "1"))
     assert "network" in sentence
     assert not home.exists()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:1", "x" * 64 + ".invalid"])
+def test_without_a_network_it_ends_soon_and_says_so_once(pull, host):
+    done = pull(f"http://{host}", "--retries", "9")
+    (line,) = done.stderr.splitlines()
+    assert "is there a network?" in line and done.returncode == 1
+    told = pull(f"http://{host}", "--retries", "9", "-v")
+    attempts = re.findall(r"attempt (\d+) of 10 in (\S+) s", told.stderr)
+    assert 0 < len(attempts) <= 2  # further ones were not made
+    assert sum(float(seconds) for _, seconds in attempts) < 2
 
 
 def test_a_host_that_is_not_found_is_asked_for_again(pull):

@@ -7,8 +7,8 @@ import pytest
 from running import octet, only_sentence  # noqa: F401
 
 
-COMMANDS = ("generate, caption, demo, pull, inspect, quantize, compare, certify, devices, bench, "
-            "tune, map, audit, completion or man")
+COMMANDS = ("generate, caption, demo, pull, list, rm, inspect, quantize, compare, certify, "
+            "devices, bench, tune, map, audit, config, completion, man or help")
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,33 @@ COMMANDS = ("generate, caption, demo, pull, inspect, quantize, compare, certify,
         (["bench", "nope"], ["bench: 'nope'", "expected gemm, linear, quantize, step or e2e"]),
         (["genrate"], ["'genrate' is not a command; did you mean generate?"]),
         (["bench", "gem"], ["bench: 'gem' is not a command; did you mean gemm?"]),
-        (["help"], ["'help' is not a command; use octet --help"]),
+        (["help", "genrate"], ["help: 'genrate' is not a command; see octet help --help"]),
+        (["serve"], ["there is no server; octet generate makes pictures", "docs/library.md"]),
+        (["ls"], ["'ls' is not a command; use octet list"]),
+        (["remove", "a/b"], ["use octet rm"]),
+        (["img2img"], ["pictures are made from captions alone; use octet generate"]),
+        (["demo", "--size", "512"], ["the demo has its model's size", "octet generate"]),
+        (["demo", "-W", "512"], ["the demo has its model's size"]),
+        (["demo", "-n", "4"], ["the demo is one picture; another --seed gives another"]),
+        (["demo", "--model", "a"], ["the demo has its own model; use octet generate --model"]),
+        (["generate", "--model", "a", "-i", "x.png"], ["--from PICTURE"]),
+        (["generate", "--model", "a", "--init-img", "x.png"], ["from captions alone"]),
+        (["generate", "--model", "a", "--strength", "0.5"], ["there is no img2img", "--lora"]),
+        (["generate", "--model", "a", "--upscale-model", "x"], ["there is no upscaler", "--size"]),
+        (["generate", "--model", "a", "--vae-tiling"], ["leave it out", "--keep stream"]),
+        (["generate", "--model", "a", "--prompt-file", "x"], ["use --caption FILE", ".csv"]),
+        (["generate", "--model", "a", "--sampling-method", "euler"], ["--preset"]),
+        (["generate", "--model", "a", "--batch_size", "2"], ["use -n"]),
+        (["generate", "--model", "a", "--ckpt", "x"], ["use --model"]),
+        (["generate", "--model", "a", "--clip-skip", "2"], ["Qwen3-VL"]),
+        (["generate", "--model", "a", "--rng", "cuda"], ["same bits everywhere"]),
+        (["generate", "--model", "a", "--lora-model-dir", "x"], ["use --lora FILE[:strength]"]),
+        (["generate", "--model", "a", "--vulkan"], ["--device cpu or cuda"]),
+        (["generate", "-p", "x"], ["--model MODEL is missing; octet list shows"]),
+        (["rm", "a/b", "--force"], ["use --yes"]),
+        (["rm", "."], ["is not owner/name of a pulled repository"]),
+        (["generate", "--model", "a", "-p", "x", "--show", "iterm"],
+         ["'iterm' is not a choice, expected auto, kitty, sixel or off"]),
         (["download", "a/b"], ["use octet pull"]),
         (["demo", "--sede", "3"], ["demo: the argument '--sede' was not expected; did you mean "
                                    "--seed?"]),
@@ -90,7 +116,7 @@ COMMANDS = ("generate, caption, demo, pull, inspect, quantize, compare, certify,
         (["inspect"], ["inspect: FILE is missing; see octet inspect --help"]),
         (["pull"], ["pull: REPO is missing"]),
         (["pull", "a/b", "--token", "hf_x"], ["set HF_TOKEN"]),
-        (["help", "generate"], ["use octet generate --help"]),
+        (["generate", "help"], ["use octet generate --help"]),
         (["generate", "a cat"], ["'a cat' was not expected; describe the picture with --prompt"]),
         (["generate", "--widht", "512"], ["--size WIDTHxHEIGHT"]),
         (["generate", "--model", "a", "-p", ""], ["--prompt is empty"]),

@@ -19,6 +19,7 @@
 #include "octet/export.h"
 #include "octet/generate.h"
 #include "octet/inspect.h"
+#include "octet/local_models.h"
 #include "octet/pull.h"
 #include "octet/quantize.h"
 #include "octet/tools/audit.h"
@@ -27,6 +28,7 @@
 #include "octet/tools/bench_step.h"
 #include "octet/tools/certify.h"
 #include "octet/tools/compare.h"
+#include "octet/tools/config.h"
 #include "octet/tools/map.h"
 #include "octet/tools/predict.h"
 #include "octet/tools/tune.h"
@@ -83,6 +85,21 @@ OCTET_API std::string to_text(const Prediction& prediction);
 
 OCTET_API std::string to_json(const PullReport& report);
 OCTET_API std::string to_text(const PullReport& report, Detail detail = Detail::usual);
+
+// Models on this machine, and the small one that came with the program, if it is there.
+struct ModelList {
+  std::vector<LocalModel> models;
+  std::optional<LocalModel> small;
+  std::string cache_dir;  // where pulled ones are
+};
+OCTET_API std::string to_json(const ModelList& list);
+OCTET_API std::string to_text(const ModelList& list, Detail detail = Detail::usual);
+
+OCTET_API std::string to_json(const RemovedModel& removed);
+OCTET_API std::string to_text(const RemovedModel& removed, Detail detail = Detail::usual);
+
+OCTET_API std::string to_json(const Config& config);
+OCTET_API std::string to_text(const Config& config);
 
 // What is known about a file or a folder.
 struct Inspection {

@@ -130,7 +130,7 @@ void StepBencher::count_weights() {
       static_cast<double>(count.bytes()) + static_cast<double>(work.all()) + features + staged;
   check_free_memory(fmt::format("bench step: {} layers at {} x {} pixels", request_.layers,
                                 request_.width, request_.height),
-                    bytes, "fewer --layers or a smaller --size take less");
+                    bytes, "fewer layers or fewer pixels take less");
   if (parameters_ >= kManyWeights) announce(bytes);
 }
 
@@ -150,7 +150,7 @@ void StepBencher::announce(double bytes) {
   const double steps_s = rate > 0 ? passes * operations / (kUsualShareOfCeiling * rate) : 0;
   log::write(log::Level::info,
              fmt::format("bench step: {:.1f} billion weights and {:.1f} GB of memory, about {} "
-                         "min on this CPU; --layers 2 --size 256 takes less",
+                         "min on this CPU; fewer layers or pixels take less",
                          static_cast<double>(parameters_) * 1e-9, bytes * 1e-9,
                          static_cast<int64_t>(std::ceil((random_s + steps_s) / 60))));
 }

@@ -1,0 +1,23 @@
+// --from: the same picture again, from what its file says of itself.
+#pragma once
+
+#include <string>
+
+#include "flags.h"
+#include "picture_flags.h"
+
+namespace octet::cli {
+
+struct FormerPicture {
+  std::string path;
+  std::string checkpoint;  // the fingerprint of its weights
+  NamedCaption caption;
+};
+
+// Reads the picture, and sets whatever the flags of the command did not. LoRAs are only named: a
+// file from elsewhere does not choose which files are opened here. Throws Error for a picture
+// without Octet's metadata.
+FormerPicture take_from(const CommonFlags& flags, const std::string& path,
+                        PictureArguments& arguments);
+
+}  // namespace octet::cli

@@ -1,0 +1,32 @@
+// octet help COMMAND
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+#include "commands.h"
+
+namespace octet::cli {
+
+void add_help(CLI::App& program, CommonFlags&) {
+  CLI::App* command = program.add_subcommand("help", "Explain a command, as its --help does");
+  const auto words = std::make_shared<std::vector<std::string>>();
+  add_value(*command, "command", "COMMAND", *words, "Such as generate, or bench step");
+  set_examples(*command, {"octet help generate", "octet help bench step"});
+  command->callback([&program, words] {
+    const CLI::App* chosen = &program;
+    for (const std::string& word : *words) {
+      const auto found = chosen->get_subcommands(
+          [&word](const CLI::App* each) { return each->get_name() == word; });
+      if (found.empty()) {
+        throw CLI::ValidationError(fmt::format("'{}' is not a command", word));
+      }
+      chosen = found.front();
+    }
+    std::fputs(chosen->help().c_str(), stdout);
+  });
+}
+
+}  // namespace octet::cli
