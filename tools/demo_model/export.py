@@ -96,7 +96,10 @@ def main():
     if arguments.unconditional:
         parts["unconditional_transformer"] = arguments.unconditional
     for part, folder in parts.items():
-        tensors = load_file(folder / "transformer_average.safetensors")
+        tensors = networks.with_text_features(
+            load_file(folder / "transformer_average.safetensors"),
+            len(networks.TAPS) * networks.TEXT_HIDDEN,
+        )
         model = networks.transformer_from(tensors, arguments.head_dim)
         model.to(torch.bfloat16).save_pretrained(out / part)
     vae = networks.make_vae()

@@ -346,6 +346,17 @@ def sample(
     return z
 
 
+def with_text_features(tensors, features):
+    """For text features of this width: that of the pipeline, which also hands them, all zero, to
+    the unconditional network, trained with fewer of them. What is added multiplies zeros."""
+    norm, projection = tensors["llm_cond_norm.weight"], tensors["llm_cond_proj.weight"]
+    more = features - norm.shape[0]
+    return tensors | {
+        "llm_cond_norm.weight": torch.cat([norm, norm.new_ones(more)]),
+        "llm_cond_proj.weight": torch.nn.functional.pad(projection, (0, more)),
+    }
+
+
 def transformer_from(tensors, head_dim=64):
     """The network that fits these weights."""
     layers = 1 + max(int(name.split(".")[1]) for name in tensors if name.startswith("layers."))

@@ -3,6 +3,7 @@
   python package.py BF16_FOLDER --octet PROGRAM --recipe convrot --out models/demo
 
 The text encoder computes in bf16 whatever its file holds; rows of INT8 make the file half as large.
+--bf16 FOLDER makes models/demo-bf16, for programs that know no INT8.
 """
 
 import argparse
@@ -39,12 +40,36 @@ def in_int8(tensors):
     return stored
 
 
+def in_bf16(stored):
+    """The other way: what is computed with."""
+    tensors = {}
+    for name, value in stored.items():
+        if name.endswith((".weight_scale", ".comfy_quant")):
+            continue
+        scale = stored.get(name.removesuffix(".weight") + ".weight_scale")
+        tensors[name] = value if scale is None else (value.float() * scale).to(torch.bfloat16)
+    return tensors
+
+
+def write_twin(source, out, twin):
+    """models/demo-bf16: the networks as they were, the rest as it is shipped."""
+    for folder in ("transformer", "unconditional_transformer"):
+        shutil.copytree(source / folder, twin / folder, dirs_exist_ok=True)
+    for folder in ("scheduler", "tokenizer", "vae", "text_encoder"):
+        shutil.copytree(out / folder, twin / folder, dirs_exist_ok=True)
+    for name in ("model_index.json", "octet_presets.json"):
+        shutil.copy(out / name, twin / name)
+    text = Path("text_encoder") / WEIGHTS["text_encoder"]
+    save_file(in_bf16(load_file(out / text)), twin / text, {"format": "pt"})
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("source", type=Path)
     parser.add_argument("--octet", type=Path, required=True)
     parser.add_argument("--recipe", default="convrot")
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--bf16", type=Path, help="also make the twin without INT8, here")
     arguments = parser.parse_args()
     source, out = arguments.source, arguments.out
     out.mkdir(parents=True, exist_ok=True)
@@ -70,6 +95,8 @@ def main():
     }
     save_file(decoder, out / "vae" / WEIGHTS["vae"], {"format": "pt"})
     write_words(out)
+    if arguments.bf16:
+        write_twin(source, out, arguments.bf16)
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     print(f"{out}: {size / 1e6:.1f} MB")
 
