@@ -152,6 +152,9 @@ struct QuantizeReport {
   uint64_t resumed_tensors = 0;  // finished by an earlier run
   bool verified = false;         // read back and compared
   double seconds = 0;            // of writing
+  // Of the models that the request names, one that has what the output lacks: text encoder,
+  // tokenizer, VAE. Empty: none has all of it.
+  std::string base;
 };
 
 // Throws Error with one sentence. The next call with the same request resumes an unfinished output.

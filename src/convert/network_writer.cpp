@@ -41,15 +41,16 @@ bool NetworkWriter::is_int8(const PlannedModule& module) const {
   return module.large && !protected_modules_.contains(module.name);
 }
 
-// The type of a module that stays in floating point: as it was, BF16 where it was neither. Large
-// ones may be multiplied by factors.
+// The type of a module that stays in floating point: as it was, where it was that. Of other formats
+// (FP8 and a scale) F32 holds the very values; of large ones, which are protected by choice, BF16
+// has to do. Large ones may be multiplied by factors.
 DType NetworkWriter::float_type(const PlannedModule& module,
                                 const weights::StoredParts& parts) const {
   const DType dtype = parts.front()->dtype();
   const bool plain = std::all_of(parts.begin(), parts.end(), [&](const auto& part) {
     return part->dtype() == dtype && part->format() == name_of(dtype);
   });
-  if (!plain) return DType::bf16;
+  if (!plain) return module.large ? DType::bf16 : DType::f32;
   return module.large ? with_room(dtype) : dtype;
 }
 

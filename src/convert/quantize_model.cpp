@@ -80,6 +80,7 @@ class Quantization {
       for (const NetworkFiles& network : networks_) {
         convert::MeasuredErrors::forget(file_of(network));
       }
+      report_.base = base_of_output();
     }
     return std::move(report_);
   }
@@ -88,6 +89,19 @@ class Quantization {
   const models::NetworkInfo& info(size_t network) const { return family_.networks[network]; }
   bool into_one_file() const { return options_.dialect == OutputDialect::transformerlab; }
   std::string one_file() const { return std::string(family_.name) + "-int8-w8a8.safetensors"; }
+
+  std::string base_of_output() const {
+    for (const std::string& named : {request_.base, request_.source}) {
+      if (named.empty()) continue;
+      try {
+        family_.find({.model = request_.out, .base = hub::find_model(named)});
+        return named;
+      } catch (const Error&) {
+        continue;  // it lacks something
+      }
+    }
+    return "";
+  }
 
   // Names of folders may have dots: "ideogram-4.0-int8".
   bool into_folder() const { return !request_.out.ends_with(".safetensors"); }

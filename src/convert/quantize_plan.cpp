@@ -108,12 +108,17 @@ void check_quantizable(const models::Family& family, const std::vector<NetworkFi
   std::vector<std::string> names;
   for (const NetworkFiles& network : networks) {
     const NetworkPlan plan(family, network);
-    check(!plan.source().holds_int8(),
-          "{}: is in INT8 already; quantize its source, another rounding would only add to the "
-          "first",
-          network.files.path);
+    // What a base has in INT8 matters only where it is taken from there.
+    const auto check_source = [](bool is_int8, const std::string& path) {
+      check(!is_int8,
+            "{}: is in INT8 already; quantize its source, another rounding would only add to the "
+            "first",
+            path);
+    };
+    check_source(plan.source().layers().front().holds_int8, network.files.path);
     for (const PlannedModule& module : plan.modules()) {
       if (!module.large) continue;
+      for (const auto& part : plan.open(module)) check_source(part->for_int8(), part->path());
       names.push_back(module.name);
       if (!options.statistics.empty()) find_inputs(plan, options, module.inputs, module.k);
     }

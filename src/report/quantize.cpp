@@ -147,6 +147,17 @@ std::string to_json(const QuantizeReport& report) try {
   rethrow_as_error();
 }
 
+// One word of a command line.
+static std::string in_shell(const std::string& word) {
+  const bool is_plain = word.find_first_not_of(
+                            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                            "0123456789/._-+,:@") == word.npos;
+  if (is_plain && !word.empty()) return word;
+  std::string quoted = "'";
+  for (const char c : printable(word)) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
+}
+
 std::string to_text(const QuantizeReport& report, const QuantizeRequest& request,
                     Detail detail) try {
   const bool quiet = detail == Detail::brief;
@@ -169,10 +180,12 @@ std::string to_text(const QuantizeReport& report, const QuantizeRequest& request
             : "",
         report.verified ? ", verified" : "");
   }
-  if (report.networks.size() > 1 && !report.files.empty() && !quiet) {
+  if (!report.files.empty() && !quiet) {
     // Text encoder, tokenizer and VAE are not copied.
-    text += fmt::format("To make pictures with it: octet generate --model {} --base {} ...\n",
-                        printable(request.out), printable(request.source));
+    text += fmt::format(
+        "To make pictures with it{}: octet generate --model {} --base {} --prompt 'a red heart'\n",
+        report.base.empty() ? ", with a MODEL that has the rest" : "", in_shell(request.out),
+        report.base.empty() ? "MODEL" : in_shell(report.base));
   }
   return text;
 } catch (...) {

@@ -211,6 +211,12 @@ def test_sources(quantize, run_model, tmp_path, name, fused):
     types = {"F32": torch.float32, "F16": torch.float16}
     assert kept.dtype == types.get(name, torch.bfloat16)
     assert relative_error(kept.float(), meant["layers.1.feed_forward.w2.weight"]) < 2**-8
+    # Those that are small lose nothing.
+    small = [key for key in made if key.endswith(".weight") and f"{key}_scale" not in made
+             and not key.startswith("layers.1.feed_forward.w2")]  # fmt: skip
+    assert any("adaln" in key or "embed" in key for key in small)
+    for key in small:
+        assert torch.equal(made[key].float(), meant[key].float()), key
     tensors = inputs_for("transformer")
     expected = their_velocity(network_of(meant), tensors)
     got = run_model("dit", tmp_path / "out", tensors, linears="int8")["velocity"]
