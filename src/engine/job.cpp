@@ -46,6 +46,28 @@ void read_negative(const models::Family& family, const PictureRequest& request, 
   }
 }
 
+// One warning for all in which a request leaves what the model was trained for.
+void warn_of_training(const models::Family& family, const models::TrainedFor& model,
+                      const PictureRequest& request, Asked& asked) {
+  std::vector<std::string> reasons;
+  if (family.leaves_training != nullptr) reasons = family.leaves_training(asked.prompt, model);
+  const PictureSize size = asked.schedule.size;
+  if (!model.sizes.empty() && std::ranges::find(model.sizes, size) == model.sizes.end()) {
+    reasons.push_back(fmt::format("the size {}", models::name_of(size)));
+  }
+  if (reasons.empty()) return;
+  constexpr size_t kMostNamed = 4;
+  std::string list;
+  for (size_t i = 0; i < std::min(reasons.size(), kMostNamed); ++i) {
+    list += (i == 0 ? "" : "; ") + reasons[i];
+  }
+  if (reasons.size() > kMostNamed)
+    list += fmt::format("; and {} more", reasons.size() - kMostNamed);
+  asked.warnings.push_back(sentence(
+      "{}: the model was trained on {}, and may paint something else here: {}",
+      request.caption_name.empty() ? "caption" : request.caption_name, model.summary, list));
+}
+
 // Networks that only guidance needs may not be open.
 void check_guidance(const ModelFacts& model, const Job& job) {
   const models::Family& family = model.family;
@@ -90,6 +112,7 @@ Asked asked_of(const models::Family& family, const models::PictureDefaults& defa
   });
   asked.prompt = std::move(read.text);
   asked.warnings = std::move(read.warnings);
+  if (defaults.trained_for) warn_of_training(family, *defaults.trained_for, request, asked);
   if (!request.negative.empty()) read_negative(family, request, asked);
   return asked;
 }

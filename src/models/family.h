@@ -54,6 +54,8 @@ struct NetworkFiles {
   PartFiles files;
 };
 
+struct TrainedFor;  // trained_for.h
+
 struct PromptText {
   std::string text;  // as the tokenizer is to get it
   std::vector<Sentence> warnings;
@@ -119,6 +121,10 @@ struct Family {
   // family takes any text as it is.
   CaptionReport (*check_prompt)(std::string_view text) = nullptr;
   std::string (*wrap_text)(std::string_view plain_text) = nullptr;
+  // Phrases: where a prompt, as the model gets it, leaves what this model was trained for. Null:
+  // nobody knows.
+  std::vector<std::string> (*leaves_training)(const std::string& prompt,
+                                              const TrainedFor& model) = nullptr;
   size_t most_prompt_bytes = size_t{1} << 16;
   Schedule (*make_schedule)(const ScheduleRequest& request);
 };

@@ -88,14 +88,7 @@ PictureDefaults read_defaults(const std::string& path, const Family& family) {
   return defaults;
 }
 
-}  // namespace
-
-float guidance_in(const ConfigFields& fields, const char* key) {
-  constexpr double kMost = 100;  // far beyond what any model was trained with
-  return static_cast<float>(fields.number(key, 1, -kMost, kMost));
-}
-
-PictureDefaults defaults_of(const Family& family, std::initializer_list<std::string> models) {
+PictureDefaults presets_of(const Family& family, std::initializer_list<std::string> models) {
   for (const std::string& model : models) {
     std::error_code ignored;
     const std::string path = (fs::path(model) / kPresetsFile).string();
@@ -106,6 +99,19 @@ PictureDefaults defaults_of(const Family& family, std::initializer_list<std::str
   return {.presets = {family.presets.begin(), family.presets.end()},
           .size = family.usual_size,
           .path = ""};
+}
+
+}  // namespace
+
+float guidance_in(const ConfigFields& fields, const char* key) {
+  constexpr double kMost = 100;  // far beyond what any model was trained with
+  return static_cast<float>(fields.number(key, 1, -kMost, kMost));
+}
+
+PictureDefaults defaults_of(const Family& family, std::initializer_list<std::string> models) {
+  PictureDefaults defaults = presets_of(family, models);
+  defaults.trained_for = trained_for(models);
+  return defaults;
 }
 
 PictureSize size_or_default(PictureSize asked, const PictureDefaults& defaults) {

@@ -10,11 +10,13 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "models/family.h"
+#include "models/trained_for.h"
 
 namespace octet::models {
 
@@ -24,9 +26,11 @@ struct PictureDefaults {
   std::vector<Preset> presets;  // the first where nobody names one; there is at least one
   PictureSize size;
   std::string path;  // of the file that says so; empty: they are the family's
+  std::optional<TrainedFor> trained_for = {};
 };
 
-// Those of the first of these places that is a folder with such a file, else the family's. Throws
+// Those of the first of these places that is a folder with such a file, else the family's; and what
+// the first that says so was trained for. Throws
 // Error for a file that is wrong in anything: a key that is passed over would be a picture that
 // nobody asked for.
 PictureDefaults defaults_of(const Family& family, std::initializer_list<std::string> models);

@@ -29,8 +29,11 @@ void to_json(Json& json, const LinearCount& linears) {
 }
 
 void to_json(Json& json, const RenderReport& report) {
+  std::vector<std::string> warnings;
+  for (const Sentence& warning : report.warnings) warnings.push_back(warning.text());
   json =
-      joined({OCTET_FIELDS(report, device, text_tokens, steps, checkpoint, text_s, load_s,
+      joined({field("warnings", warnings),
+              OCTET_FIELDS(report, device, text_tokens, steps, checkpoint, text_s, load_s,
                            denoise_s, decode_s, peak_bytes),
               field("linears_ran", report.linears), field("text_linears_ran", report.text_linears),
               OCTET_FIELDS(report, recorded_steps, branches, kernels, ops)});
@@ -151,6 +154,7 @@ void add_report(RenderReport& total, const RenderReport& further) try {
   total.decode_s += further.decode_s;
   total.peak_bytes = std::max(total.peak_bytes, further.peak_bytes);
   total.recorded_steps += further.recorded_steps;
+  total.warnings.insert(total.warnings.end(), further.warnings.begin(), further.warnings.end());
   for (const BranchUse& use : further.branches) add_branch(total.branches, use);
   for (const KernelUse& use : further.kernels) add_kernel(total.kernels, use);
   for (const OpShare& share : further.ops) add_op(total.ops, share);

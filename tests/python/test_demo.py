@@ -185,7 +185,8 @@ def test_words_that_it_does_not_know(octet, trained_folder, tmp_path):  # noqa: 
 def test_its_words_are_those_of_its_training(trained_folder, tmp_path):  # noqa: F811
     script = REPOSITORY / "tools" / "demo_model" / "write_words.py"
     subprocess.run([sys.executable, script, tmp_path], check=True)
-    assert (tmp_path / "words.json").read_text() == (trained_folder / "words.json").read_text()
+    for name in ("words.json", "octet_trained_for.json"):
+        assert (tmp_path / name).read_text() == (trained_folder / name).read_text()
 
 
 def test_the_captions_it_is_judged_by_are_valid(octet, trained_folder):  # noqa: F811

@@ -1,4 +1,5 @@
-"""Writes words.json of a model's folder: what plain words mean to `octet demo --prompt`.
+"""Writes words.json of a model's folder: what plain words mean to `octet demo --prompt`; and
+octet_trained_for.json: what the model was trained for, of which `octet generate` warns.
 
   python write_words.py models/demo
 
@@ -14,8 +15,10 @@ from pathlib import Path
 from captions import BACKGROUNDS, FONTS, NOUNS
 from drawing import TWO_COLOURS
 from palette import NAMED, hexadecimal
-from scenes import MOST_LETTERS
+from scenes import MOST_LETTERS, SIDE
 
+CHARACTERS = string.ascii_letters + string.digits + "!?&%-+"
+MOST_ELEMENTS = 4  # of the scenes of training
 MORE_NOUNS = {
     "circle": ["sphere", "button"],
     "square": ["box"],
@@ -133,14 +136,29 @@ def words():
         "colours": {name: _written(colour) for name, colour in NAMED.items()},
         "more_colours": {word: _written(NAMED[name]) for word, name in MORE_COLOURS.items()},
         "backgrounds": {word: _written(colour) for word, colour in backgrounds.items()},
-        "characters": string.ascii_letters + string.digits + "!?&%-+",
+        "characters": CHARACTERS,
         "most_letters": MOST_LETTERS,
     }
 
 
+def trained_for():
+    return {
+        "summary": "flat pictures of some shapes, icons and short words",
+        "objects": [noun for nouns in NOUNS.values() for noun in nouns],
+        "characters": CHARACTERS,
+        "most_letters": MOST_LETTERS,
+        "most_elements": MOST_ELEMENTS,
+        "line_breaks": False,
+        "boxes": True,
+        "sizes": [[SIDE, SIDE]],
+        "plain_text": "octet demo --prompt",
+    }
+
+
 def write_words(folder: Path):
-    text = json.dumps(words(), indent=1, ensure_ascii=False) + "\n"
-    (folder / "words.json").write_text(text, encoding="utf-8")
+    for name, value in {"words": words(), "octet_trained_for": trained_for()}.items():
+        text = json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+        (folder / f"{name}.json").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

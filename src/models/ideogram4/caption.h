@@ -20,6 +20,10 @@
 
 #include "octet/caption.h"
 
+namespace octet::models {
+struct TrainedFor;
+}
+
 namespace octet::ideogram4 {
 
 // The model takes 2048 tokens; no script of that length comes near this.
@@ -35,6 +39,10 @@ std::string caption_for_model(std::string_view text, const std::string& what, bo
 // The warnings about it as sentences, with `any` also the errors.
 std::vector<Sentence> caption_warnings(std::string_view text, const std::string& what,
                                        bool any = false);
+
+// Family::leaves_training.
+std::vector<std::string> leaves_training(const std::string& prompt,
+                                         const models::TrainedFor& model);
 
 // Compact JSON with literal UTF-8, as Python's json.dumps(ensure_ascii=False, separators=(",",":"))
 // writes it. Known keys that are not in canonical order are sorted before unknown ones. Takes any

@@ -193,6 +193,7 @@ const models::Family& family() {
                                       .read_prompt = read_prompt,
                                       .check_prompt = check_caption,
                                       .wrap_text = wrap_plain_text,
+                                      .leaves_training = leaves_training,
                                       .most_prompt_bytes = kMaxCaptionBytes,
                                       .make_schedule = make_schedule};
   return made;
