@@ -3,23 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
-#include <set>
 #include <tuple>
 #include <unordered_map>
 
+#include "audit/linear_book.h"
 #include "audit/linears.h"
 #include "audit/work_list.h"
+#include "formats/text.h"
 
 namespace octet::audit {
 namespace {
 
-// Unquantized linears of a shape that has so much less to do than the one with most are time
-// embeddings and the like.
-constexpr double kSmallShare = 64;
 // With more of its time in unknown kernels, nobody knows whether a trace has products.
 constexpr double kMostUnknown = 0.1;
+// Names of unknown kernels that a sentence has room for.
+constexpr size_t kMostNames = 3;
 
 std::string shapes_text(const Signature& signature) {
   std::string text;
@@ -32,16 +31,13 @@ std::string shapes_text(const Signature& signature) {
   return text;
 }
 
-std::string floating_name(const WorkList& list, const Work& work) {
-  if (const auto product = list.product(work)) {
-    if (product->weight == ScalarType::f16) return "fp16";
-    if (product->weight == ScalarType::bf16) return "bf16";
-    if (is_float(product->weight)) return "fp32";
-  }
-  if (work.work == WorkClass::single_gemm) return "fp32";
-  if (work.work == WorkClass::gemm) return "floating point";
-  if (work.type == ScalarType::f16) return "fp16";
-  return work.type == ScalarType::bf16 ? "bf16" : "bf16/fp16";
+// "_fused_thing_kernel": a sentence has no room for templates.
+std::string short_name(const std::string& name) {
+  constexpr size_t kMostBytes = 48;
+  std::string text = name.substr(0, std::min(name.find_first_of("<("), name.size()));
+  if (text.empty()) text = name;
+  if (text.starts_with("void ")) text.erase(0, 5);
+  return std::string(first_bytes(text, kMostBytes));
 }
 
 }  // namespace
@@ -51,25 +47,22 @@ struct Examination::Sums {
     AuditKernel kernel;
     double most_us = 0;  // of one call with the shapes that are shown
   };
-  using LayerKey = std::tuple<std::string, int64_t, int64_t, int64_t, AuditVerdict, std::string>;
-
   AuditReport report;
   std::map<WorkClass, AuditShare> classes;
   std::map<std::tuple<std::string, WorkClass>, KernelSum> kernels;
-  std::map<LayerKey, AuditLinear> layers;
-  std::map<std::string, int64_t> floating;  // calls by type
-  std::map<Doubt, int64_t> doubts;
+  LinearBook linears;
   std::vector<LogFinding> log;
   bool has_work = false;  // more than a log
   bool without_shapes = false, without_order = false;
 
   void add_share(WorkClass work, int64_t calls, double us);
   void add_work(const WorkList& list);
-  void add_linears(const WorkList& list, const std::vector<LinearCall>& calls);
   void add_reported(const Trace& trace);
-  LinearCounts counts() const;
+  LinearCounts counts(const std::string& model) const;
+  AuditModel judged(const std::string& model) const;
+  void judge_all();
   void add_saving(const RatioOf& ratio_of);
-  void add_notes(const LinearCounts& counts);
+  void add_notes(int64_t small);
   void sort();
 };
 
@@ -112,33 +105,6 @@ void Examination::Sums::add_work(const WorkList& list) {
   }
 }
 
-void Examination::Sums::add_linears(const WorkList& list, const std::vector<LinearCall>& calls) {
-  for (const LinearCall& call : calls) {
-    const Work& work = list.works()[call.work];
-    const std::string type = floating_name(list, work);
-    if (!is_native(call.verdict)) {
-      floating[type] += call.calls;
-    }
-    if (call.verdict == AuditVerdict::unclear) doubts[call.doubt] += call.calls;
-    const std::string layer(list.layer(work));
-    AuditLinear& linear = layers[{layer, call.m, call.n, call.k, call.verdict, list.name(work)}];
-    if (linear.calls == 0) {
-      linear.layer = layer;
-      linear.m = call.m;
-      linear.n = call.n;
-      linear.k = call.k;
-      linear.verdict = call.verdict;
-      linear.how = how_it_ran(call.verdict, call.stored, type);
-      linear.kernel = list.name(work);
-      linear.gemm_key = key_of(work.work);
-    }
-    linear.calls += call.calls;
-    linear.gemm_us += call.gemm_us;
-    linear.dequantize_us += call.dequantize_us;
-    linear.quantize_us += call.quantize_us;
-  }
-}
-
 // Octet's own reports name classes of layers, and what they ran on.
 void Examination::Sums::add_reported(const Trace& trace) {
   for (const ReportedLinear& reported : trace.reported) {
@@ -151,15 +117,7 @@ void Examination::Sums::add_reported(const Trace& trace) {
                                  : fake ? AuditVerdict::fake_int8
                                         : AuditVerdict::unquantized;
     add_share(work, reported.calls, reported.us);
-    if (!int8) floating[single ? "fp32" : "bf16"] += reported.calls;
-    AuditLinear& linear = layers[{reported.layer, 0, 0, 0, verdict, reported.kernel}];
-    linear.layer = reported.layer;
-    linear.verdict = verdict;
-    linear.how = how_it_ran(verdict, ScalarType::int8, single ? "fp32" : "bf16");
-    linear.kernel = reported.kernel;
-    linear.gemm_key = key_of(work);
-    linear.calls += reported.calls;
-    linear.gemm_us += reported.us;
+    linears.add_reported(reported, verdict, work, single ? "fp32" : "bf16");
     AuditKernel& kernel = kernels[{reported.kernel, work}].kernel;
     kernel.name = reported.kernel;
     kernel.work = name_of(work);
@@ -174,53 +132,67 @@ void Examination::Sums::add_reported(const Trace& trace) {
   }
 }
 
-LinearCounts Examination::Sums::counts() const {
-  // By shape of weights: what all of its products had to do, and whether they were quantized.
-  struct OfShape {
-    double work = 0;
-    bool quantized = false;
-  };
-  std::map<std::pair<int64_t, int64_t>, OfShape> shapes;
-  std::set<std::pair<int64_t, int64_t>> native;
-  double most = 0;
-  for (const auto& [key, linear] : layers) {
-    OfShape& shape = shapes[{linear.n, linear.k}];
-    shape.work += static_cast<double>(linear.m) * static_cast<double>(linear.n) *
-                  static_cast<double>(linear.k) * static_cast<double>(linear.calls);
-    shape.quantized = shape.quantized || linear.verdict != AuditVerdict::unquantized;
-    most = std::max(most, shape.work);
-    if (is_native(linear.verdict)) native.insert({linear.n, linear.k});
+LinearCounts Examination::Sums::counts(const std::string& model) const {
+  LinearCounts counts = linears.counts(model);
+  std::vector<const AuditKernel*> unknown;
+  for (const auto& [key, sum] : kernels) {
+    if (std::get<1>(key) != WorkClass::unknown || !may_multiply(sum.kernel.name)) continue;
+    counts.unknown_us += sum.kernel.us;
+    unknown.push_back(&sum.kernel);
   }
-  LinearCounts counts;
-  for (const auto& [key, linear] : layers) {
-    const int64_t weights = linear.n * linear.k;
-    const OfShape& shape = shapes.at({linear.n, linear.k});
-    if (weights > 0 && !shape.quantized && shape.work < most / kSmallShare) {
-      counts.small += linear.calls;
-      continue;
-    }
-    count(counts, linear.verdict, linear.calls);
-    // Where sizes are not told, a bf16 product may be a LoRA's or of another part of the model.
-    const bool suspect = linear.verdict == AuditVerdict::unclear ||
-                         (linear.verdict == AuditVerdict::unquantized && weights > 0);
-    if (suspect && native.contains({linear.n, linear.k})) counts.beside_native += linear.calls;
-    if (linear.verdict == AuditVerdict::unquantized && weights == 0 && linear.layer.empty()) {
-      counts.unsized += linear.calls;
-    }
+  std::stable_sort(unknown.begin(), unknown.end(),
+                   [](const auto* a, const auto* b) { return a->us > b->us; });
+  for (size_t i = 0; i < std::min(kMostNames, unknown.size()); ++i) {
+    counts.unknown_names.push_back(short_name(unknown[i]->name));
   }
-  const auto fewer = [](const auto& a, const auto& b) { return a.second < b.second; };
-  const auto type = std::max_element(floating.begin(), floating.end(), fewer);
-  if (type != floating.end()) counts.floating = type->first;
-  const auto doubt = std::max_element(doubts.begin(), doubts.end(), fewer);
-  if (doubt != doubts.end()) counts.doubt = doubt->first;
-  if (counts.native() > 0) counts.doubt = Doubt::mixed;
   return counts;
+}
+
+AuditModel Examination::Sums::judged(const std::string& model) const {
+  const LinearCounts counts = this->counts(model);
+  Doubt doubt = Doubt::none;
+  AuditModel judged{.name = model, .verdict = judge(counts, doubt)};
+  judged.headline = headline_of(judged.verdict, doubt, counts);
+  judged.linears = counts.all().calls;
+  judged.native = counts.native().calls;
+  judged.fake = counts.fake().calls;
+  judged.weight_only = counts.of(AuditVerdict::weight_only).calls;
+  judged.floating = counts.of(AuditVerdict::unquantized).calls;
+  judged.unclear = counts.of(AuditVerdict::unclear).calls;
+  return judged;
+}
+
+void Examination::Sums::judge_all() {
+  const std::vector<std::string> models = linears.models();
+  const AuditModel all = judged("");
+  report.verdict = all.verdict;
+  report.headline = all.headline;
+  report.linears = all.linears;
+  report.native = all.native;
+  report.fake = all.fake;
+  report.weight_only = all.weight_only;
+  report.floating = all.floating;
+  report.unclear = all.unclear;
+  const auto unknown = classes.find(WorkClass::unknown);
+  const bool hides =
+      unknown != classes.end() && unknown->second.us > kMostUnknown * report.total_us;
+  if (report.verdict == AuditVerdict::no_linears && hides) {
+    report.verdict = AuditVerdict::unclear;
+    report.headline = fmt::format(
+        "It is unknown how linears ran: no known kernel is a product, and much of the time is "
+        "spent in unknown ones ({}).",
+        fmt::join(counts("").unknown_names, ", "));
+  }
+  if (models.size() < 2) return;
+  for (const std::string& model : models) report.models.push_back(judged(model));
+  report.verdict = report.models[0].verdict;
+  report.headline = fmt::format("{}: {}", models[0], report.models[0].headline);
 }
 
 void Examination::Sums::add_saving(const RatioOf& ratio_of) {
   AuditSaving& saving = report.saving;
   double left_us = 0, weighed_us = 0;
-  for (const auto& [key, linear] : layers) {
+  for (const AuditLinear& linear : report.layers) {
     if (linear.verdict == AuditVerdict::native_int8) continue;
     const double us = linear.gemm_us + linear.dequantize_us + linear.quantize_us;
     saving.linear_us += us;
@@ -251,7 +223,7 @@ void Examination::Sums::add_saving(const RatioOf& ratio_of) {
   }
 }
 
-void Examination::Sums::add_notes(const LinearCounts& counts) {
+void Examination::Sums::add_notes(int64_t small) {
   auto& notes = report.notes;
   if (!has_work) {
     notes.push_back("A log announces what was chosen; only a trace shows what ran.");
@@ -267,11 +239,11 @@ void Examination::Sums::add_notes(const LinearCounts& counts) {
         "A summary has no order of kernels: dequantized weights are found only if a kernel's name "
         "says so; a trace shows more.");
   }
-  if (counts.small > 0) {
+  if (small > 0) {
     notes.push_back(
-        fmt::format("{} calls of floating-point linears are not counted: each of their shapes has "
+        fmt::format("{} calls of linears are not counted: each of their shapes has "
                     "less than 1/{:.0f} of the work of the largest.",
-                    counts.small, kSmallShare));
+                    small, LinearBook::kSmallShare));
   }
   if (!report.unknown.empty()) {
     double us = 0;
@@ -297,7 +269,8 @@ void Examination::Sums::sort() {
     report.kernels.push_back(sum.kernel);
     if (std::get<1>(key) == WorkClass::unknown) report.unknown.push_back(sum.kernel);
   }
-  for (auto& [key, linear] : layers) report.layers.push_back(linear);
+  report.layers = linears.layers();
+  report.pairs = linears.pairs();
   const auto longer = [](const auto& a, const auto& b) { return a.us > b.us; };
   std::stable_sort(report.classes.begin(), report.classes.end(), longer);
   std::stable_sort(report.kernels.begin(), report.kernels.end(), longer);
@@ -330,7 +303,7 @@ void Examination::add(const Trace& trace) {
   report.on_host = report.on_host || trace.is_host_only();
   WorkList list(trace);
   const std::vector<LinearCall> calls = find_linears(list);
-  sums_->add_linears(list, calls);
+  sums_->linears.add(list, calls);
   sums_->add_work(list);
   const bool ordered = trace.has_order || trace.is_host_only();
   sums_->without_order = sums_->without_order || !ordered;
@@ -344,31 +317,18 @@ void Examination::add(const Trace& trace) {
 
 AuditReport Examination::finish(const RatioOf& ratio_of) {
   AuditReport& report = sums_->report;
-  const LinearCounts counts = sums_->counts();
   for (const LogFinding& finding : sums_->log) {
     report.log.push_back({finding.line, finding.meaning, finding.count});
   }
-  report.verdict = sums_->has_work ? judge(counts) : judge(sums_->log);
-  report.headline = sums_->has_work ? headline_of(report.verdict, counts)
-                                    : headline_of(report.verdict, sums_->log);
-  const auto unknown = sums_->classes.find(WorkClass::unknown);
-  const bool hides =
-      unknown != sums_->classes.end() && unknown->second.us > kMostUnknown * report.total_us;
-  if (report.verdict == AuditVerdict::no_linears && hides) {
-    report.verdict = AuditVerdict::unclear;
-    report.headline =
-        "It is unknown how linears ran: no known kernel is a product, and much of the time is "
-        "spent in unknown ones.";
+  if (sums_->has_work) {
+    sums_->judge_all();
+  } else {
+    report.verdict = judge(sums_->log);
+    report.headline = headline_of(report.verdict, sums_->log);
   }
-  report.linears = counts.all();
-  report.native = counts.native();
-  report.fake = counts.fake();
-  report.weight_only = counts.weight_only;
-  report.floating = counts.unquantized;
-  report.unclear = counts.unclear;
   sums_->sort();
   sums_->add_saving(ratio_of);
-  sums_->add_notes(counts);
+  sums_->add_notes(sums_->linears.counts("").small);
   return report;
 }
 

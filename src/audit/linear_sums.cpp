@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <string>
 
 #include "audit/linears.h"
 
@@ -9,16 +11,33 @@ namespace {
 struct WidenedSums {
   int64_t certain = 0, possible = 0;
   double certain_us = 0;
-  ScalarType stored = ScalarType::unknown;
+  ScalarType stored = ScalarType::unknown;  // of most
+  int64_t most = 0;                         // calls of these
 };
+
+// Caches of keys and values are widened by the kernels that widen weights of the same type.
+bool may_be_of_cache(const WorkList& list, const Work& work) {
+  static constexpr std::array kCacheTypes = {"q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "iq4_nl"};
+  const std::string& name = list.name(work);
+  return std::any_of(kCacheTypes.begin(), kCacheTypes.end(),
+                     [&](const char* type) { return name.find(type) != name.npos; });
+}
 
 WidenedSums widened_in(const WorkList& list) {
   WidenedSums sums;
+  const bool attends = std::any_of(list.works().begin(), list.works().end(), [&](const Work& work) {
+    return work.work == WorkClass::attention && list.library(work) == "ggml";
+  });
   for (const Work& work : list.works()) {
-    if (work.work == WorkClass::dequantize_weight) {
+    if (attends && work.work == WorkClass::dequantize_weight && may_be_of_cache(list, work)) {
+      sums.possible += list.calls(work);
+    } else if (work.work == WorkClass::dequantize_weight) {
       sums.certain += list.calls(work);
       sums.certain_us += list.us(work);
-      if (work.type != ScalarType::unknown) sums.stored = work.type;
+      if (list.calls(work) > sums.most) {
+        sums.stored = work.type;
+        sums.most = list.calls(work);
+      }
     } else if (!is_gemm(work.work) && may_widen(list.name(work))) {
       sums.possible += list.calls(work);
     }
@@ -79,6 +98,8 @@ std::vector<LinearCall> find_linears_in_sums(const WorkList& list) {
     if (fake > 0) {
       LinearCall call = part_of(all, fake);
       call.stored = widened.stored;
+      call.is_widened = true;
+      call.sure = true;
       call.verdict = verdict_of_widened(widened.stored);
       call.dequantize_us = us_per_widening * static_cast<double>(fake);
       found.push_back(call);

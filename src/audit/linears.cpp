@@ -1,100 +1,36 @@
-// A weight that is widened leaves a track in every trace with operands: codes of n x k elements go
-// into a copy or a multiplication, numbers come out, perhaps more arithmetic with a small operand
-// (the scales), and then a product in floating point with n x k weights. Addresses would be better
-// evidence, but no profiler writes them; sizes have to do, and the order of things.
 #include "audit/linears.h"
 
-#include <algorithm>
-#include <array>
+#include <map>
 #include <optional>
 
-#include "audit/waiting_weights.h"
+#include "audit/linear_finder.h"
 
 namespace octet::audit {
 namespace {
 
-// Kernels before a conversion to codes that may have looked for the largest value, and the like.
-constexpr size_t kQuantizeChain = 10;
-// Scales are this much smaller than what they multiply.
-constexpr int64_t kScaleShare = 8;
-// Without operands, copies of fewer threads are of something small.
-constexpr uint64_t kLargeThreads = 1 << 14;
-
-int64_t most_floats(const Signature& signature) {
-  int64_t most = 0;
-  for (const Operand& operand : signature) {
-    if (is_float(operand.type)) most = std::max(most, elements_of(operand));
-  }
-  return most;
-}
-
-// A step of quantizing activations, by the op's name.
-bool looks_for_scales(std::string_view op) {
-  static constexpr std::array kSteps = {
-      "aten::abs",        "aten::amax",  "aten::max",       "aten::div",        "aten::div_",
-      "aten::round",      "aten::clamp", "aten::clamp_min", "aten::round_",     "aten::clamp_",
-      "aten::reciprocal", "aten::mul",   "aten::aminmax",   "aten::clamp_min_", "aten::maximum"};
-  return std::find(kSteps.begin(), kSteps.end(), op) != kSteps.end();
-}
-
-// Shifts and masks bits of codes: of integers, not of truth values, which masks are made of.
-bool unpacks(std::string_view op, const Signature& operands) {
-  if (op.find("bitwise") == op.npos && op.find("shift") == op.npos) return false;
-  return std::any_of(operands.begin(), operands.end(), [](const Operand& operand) {
-    const bool holds_bits = operand.type == ScalarType::int32 || is_code(operand.type);
-    return elements_of(operand) > 1 && holds_bits;
-  });
-}
+// Fewer weights that were widened, each before its product, may be chance.
+constexpr int64_t kFewestPairs = 2;
 
 bool is_integer(ScalarType type) { return type == ScalarType::int32 || type == ScalarType::int64; }
 
-class LinearFinder {
- public:
-  explicit LinearFinder(WorkList& list) : list_(list) {}
+}  // namespace
 
-  std::vector<LinearCall> find() {
-    for (uint32_t i = 0; i < list_.works().size(); ++i) {
-      const Work& work = list_.works()[i];
-      if (is_gemm(work.work)) {
-        multiply(i);
-      } else if (work.work == WorkClass::attention || work.work == WorkClass::convolution) {
-        // Keys, values and filters can be codes, too: they wait for no linear.
-        if (const Signature* operands = list_.signature(work))
-          waiting_.forget(*operands, products_);
-      } else {
-        look_for_conversion(i);
-      }
+std::vector<LinearCall> LinearFinder::find() {
+  for (uint32_t i = 0; i < list_.works().size(); ++i) {
+    const Work& work = list_.works()[i];
+    if (is_gemm(work.work)) {
+      multiply(i);
+    } else if (work.work == WorkClass::attention || work.work == WorkClass::convolution) {
+      // Keys, values and filters can be codes, too: they wait for no linear.
+      waiting_.forget(products_);
+    } else {
+      if (list_.is_softmax(work)) see_softmax(work);
+      look_for_conversion(i);
     }
-    return std::move(calls_);
   }
-
- private:
-  void multiply(uint32_t index);
-  void multiply_floating(LinearCall& call, int64_t batch);
-  void look_for_conversion(uint32_t index);
-  void widen(uint32_t index, const Conversion& conversion, int64_t numbers);
-  void quantize(uint32_t index, const Conversion& conversion);
-  void remember_coded(int64_t elements);
-  bool continues_widening(uint32_t index);
-  void note_cast(const Work& work);
-  double take(size_t waiting, WorkClass as);
-  void take_named(LinearCall& call);
-  void take_activations(LinearCall& call);
-  void set_class(uint32_t index, WorkClass work);
-  bool is_same_call(uint32_t index) const;
-
-  WorkList& list_;
-  WaitingWeights waiting_;
-  // Since the last product: works that quantize activations, and how many elements each made codes
-  // of that are codes still.
-  std::vector<uint32_t> quantized_;
-  std::vector<int64_t> coded_;
-  uint32_t last_decoded_ = kNone;  // the work that made numbers of such codes again
-  std::vector<LinearCall> calls_;
-  bool cast_before_ = false;  // a copy that may have widened a weight, where operands are unknown
-  bool unpacked_before_ = false;  // bits of codes were shifted and masked
-  size_t products_ = 0;
-};
+  settle();
+  return std::move(calls_);
+}
 
 void LinearFinder::set_class(uint32_t index, WorkClass work) {
   Work& changed = list_.works()[index];
@@ -111,25 +47,19 @@ bool LinearFinder::is_same_call(uint32_t index) const {
          op == list_.op(list_.works()[calls_.back().work]);
 }
 
-// The time of a conversion with all that belongs to it, which gets its class.
-double LinearFinder::take(size_t index, WorkClass as) {
-  const WaitingWeight taken = waiting_.take(index);
+// A conversion with all that belongs to it.
+void LinearFinder::take(LinearCall& call, const WeightMatch& match) {
+  const WaitingWeight taken = waiting_.take(match, match.rows > 0 ? call.n : 0);
+  call.is_widened = true;
   // A tensor of several matrices is taken several times, and its time counts once.
-  double us = taken.was_taken ? 0 : list_.us(list_.works()[taken.work]);
-  set_class(taken.work, as);
-  for (const uint32_t more : taken.more) {
-    us += list_.us(list_.works()[more]);
-    set_class(more, as);
-  }
-  return us;
+  if (!taken.was_taken) call.widening.push_back(taken.work);
+  call.widening.insert(call.widening.end(), taken.more.begin(), taken.more.end());
 }
 
 // Scales that were quantized themselves are widened by a kernel of their own.
 void LinearFinder::take_named(LinearCall& call) {
   for (size_t i = waiting_.size(); i-- > 0 && waiting_[i].products_before == products_;) {
-    if (waiting_[i].named) {
-      call.dequantize_us += take(i, WorkClass::dequantize_weight);
-    }
+    if (waiting_[i].named) take(call, {.index = i});
   }
 }
 
@@ -139,36 +69,130 @@ void LinearFinder::take_activations(LinearCall& call) {
   quantized_.clear();
   coded_.clear();
   for (size_t i = waiting_.size(); i-- > 0 && waiting_[i].products_before == products_;) {
-    if (call.m > 0 && waiting_[i].conversion.codes == call.m * call.k) {
-      call.quantize_us += take(i, WorkClass::quantize_activation);
+    if (call.m == 0 || waiting_[i].conversion.codes != call.m * call.k) continue;
+    const WaitingWeight taken = waiting_.take({.index = i});
+    if (taken.was_taken) continue;
+    call.quantize_us += list_.us(list_.works()[taken.work]);
+    set_class(taken.work, WorkClass::quantize_activation);
+    for (const uint32_t more : taken.more) {
+      call.quantize_us += list_.us(list_.works()[more]);
+      set_class(more, WorkClass::quantize_activation);
     }
   }
 }
 
+// An op that takes a weight of codes and multiplies in floating point: what it ran before widened
+// the weight; if it ran nothing else, the product itself did.
+bool LinearFinder::multiply_codes(LinearCall& call, const Product& product) {
+  if (!is_float(product.a) || !is_code(product.weight)) return false;
+  const Work& work = list_.works()[call.work];
+  if (work.work != WorkClass::half_gemm && work.work != WorkClass::single_gemm) return false;
+  const uint32_t op = list_.op(work);
+  for (uint32_t i = call.work; i-- > 0 && list_.op(list_.works()[i]) == op;) {
+    if (is_gemm(list_.works()[i].work)) break;
+    call.widening.push_back(i);
+  }
+  call.stored = product.weight;
+  call.stored_dims = {product.n, product.k};
+  call.sure = true;
+  call.is_widened = !call.widening.empty();
+  call.verdict = call.is_widened ? verdict_of_widened(product.weight) : AuditVerdict::weight_only;
+  return true;
+}
+
 void LinearFinder::multiply_floating(LinearCall& call, int64_t batch) {
   const Work& work = list_.works()[call.work];
-  if (const auto waiting = waiting_.find(call.m, call.n, call.k, batch, products_)) {
-    const WaitingWeight& widened = waiting_[*waiting];
+  const ProductSize size{call.m, call.n, call.k, batch};
+  const bool may_be_linear = !list_.is_in_backward(work);
+  const auto match = may_be_linear ? waiting_.find(size, products_) : std::nullopt;
+  if (match) {
+    const WaitingWeight& widened = waiting_[match->index];
     const ScalarType named = list_.works()[widened.work].type;
     call.stored = named != ScalarType::unknown ? named : widened.conversion.code;
+    call.stored_dims = widened.conversion.dims;
     // Bytes with more than one weight each have four bits per weight.
     const bool packed = call.stored == ScalarType::uint8 && widened.conversion.codes > 0 &&
-                        widened.conversion.codes * 3 / 2 < call.n * call.k;
-    const bool four_bit = packed || (unpacked_before_ && call.stored != ScalarType::fp8);
+                        match->rows == 0 && widened.conversion.codes * 3 / 2 < call.n * call.k;
+    const bool four_bit = packed || (widened.unpacked && call.stored != ScalarType::fp8);
     call.verdict = four_bit ? AuditVerdict::fake_four_bit : verdict_of_widened(call.stored);
-    call.dequantize_us = take(*waiting, WorkClass::dequantize_weight);
-    take_named(call);
-  } else if (const size_t pieces = waiting_.find_pieces(call.n * call.k, products_); pieces > 1) {
-    call.stored = waiting_[waiting_.size() - 1].conversion.code;
-    call.verdict = verdict_of_widened(call.stored);
-    for (size_t i = 0; i < pieces; ++i) {
-      call.dequantize_us += take(waiting_.size() - 1, WorkClass::dequantize_weight);
+    call.sure = match->sure;
+    if (match->rows > 0) {
+      // Parts are sure once there are all of them.
+      if (widened.parts == 0) parts_.clear();
+      parts_.push_back(calls_.size());
+      const bool complete = widened.parts_taken + call.n == match->rows;
+      call.sure = match->sure && complete;
+      call.is_loose_part = !complete;
+      for (size_t i = 0; complete && i + 1 < parts_.size(); ++i) {
+        calls_[parts_[i]].sure = match->sure;
+        calls_[parts_[i]].is_loose_part = false;
+      }
     }
-  } else if (cast_before_ || list_.hides_work(work)) {
+    take(call, *match);
+    take_named(call);
+    return;
+  }
+  if (may_be_linear) {
+    if (const auto pieces = waiting_.find_pieces(size, products_); pieces.count > 1) {
+      const WaitingWeight& piece = waiting_[waiting_.size() - 1];
+      call.stored = piece.conversion.code;
+      call.stored_dims = piece.conversion.dims;
+      call.verdict = piece.unpacked && call.stored != ScalarType::fp8
+                         ? AuditVerdict::fake_four_bit
+                         : verdict_of_widened(call.stored);
+      call.sure = pieces.sure;
+      for (size_t i = 0; i < pieces.count; ++i) take(call, {.index = waiting_.size() - 1});
+      return;
+    }
+  }
+  if (cast_before_ || list_.hides_work(work)) {
     call.verdict = AuditVerdict::unclear;
     call.doubt = cast_before_ ? Doubt::cast_before : Doubt::compiled;
   } else if (work.work == WorkClass::gemm && list_.op_name(work).starts_with("aten::")) {
     call.verdict = AuditVerdict::unquantized;  // such ops take no codes
+  }
+}
+
+// Scores of attention go into a softmax, so that the product before it had keys for a weight: codes
+// of keys make no quantized linear.
+void LinearFinder::see_softmax(const Work& work) {
+  const Signature* operands = list_.signature(work);
+  softmax_ = operands == nullptr ? 0 : most_floats(*operands);
+  if (calls_.empty() || softmax_ == 0 ||
+      calls_.back().m * calls_.back().n * calls_.back().batch != softmax_)
+    return;
+  forget_widening(calls_.back());
+  if (is_native(calls_.back().verdict)) calls_.pop_back();
+}
+
+// What was widened for it is no weight.
+void LinearFinder::forget_widening(LinearCall& call) {
+  if (call.is_widened) call.verdict = verdict_of_product(list_.works()[call.work].work);
+  call.is_widened = false;
+  call.widening.clear();
+  call.sure = false;
+}
+
+// One pair may be chance: a widened weight is only believed in if there are several, and one that
+// could be another tensor only beside others that could not.
+void LinearFinder::settle() {
+  std::map<AuditVerdict, int64_t> sure;
+  for (const LinearCall& call : calls_) {
+    if (call.sure) sure[call.verdict] += call.calls;
+  }
+  for (LinearCall& call : calls_) {
+    if (call.is_loose_part) forget_widening(call);
+    if (!call.is_widened) continue;
+    if (sure[call.verdict] >= kFewestPairs) {
+      call.sure = true;
+      for (const uint32_t index : call.widening) {
+        call.dequantize_us += list_.us(list_.works()[index]);
+        set_class(index, WorkClass::dequantize_weight);
+      }
+      continue;
+    }
+    call.doubt = call.sure ? Doubt::few_pairs : Doubt::size_alone;
+    call.verdict = AuditVerdict::unclear;
   }
 }
 
@@ -192,9 +216,11 @@ void LinearFinder::multiply(uint32_t index) {
     call.k = product->k;
     batch = product->batch;
   }
-  if (batch > 1 && !waiting_.find(call.m, call.n, call.k, batch, products_)) {
+  call.batch = batch;
+  if (batch > 1 && !waiting_.find({call.m, call.n, call.k, batch}, products_)) {
     // Of two activations; or of experts whose weights were never codes, which is the same to us.
     if (const Signature* operands = list_.signature(work)) waiting_.forget(*operands, products_);
+    softmax_ = 0;
     return;
   }
   const bool floating = work.work == WorkClass::half_gemm || work.work == WorkClass::single_gemm ||
@@ -202,143 +228,21 @@ void LinearFinder::multiply(uint32_t index) {
   // Outliers of LLM.int8, and rotations: parts of a linear that multiplies in INT8 otherwise.
   if (floating && list_.is_part_of_int8(work)) return;
   const bool integers = product && (is_integer(product->a) || is_integer(product->weight));
-  if (floating && !integers) multiply_floating(call, batch);
+  if (floating && !integers && !(product && multiply_codes(call, *product))) {
+    multiply_floating(call, batch);
+  }
   if (call.verdict == AuditVerdict::unclear && call.doubt == Doubt::none) {
     call.doubt = Doubt::no_type;
   }
   take_activations(call);
-  calls_.push_back(call);
+  // Probabilities of attention are multiplied by values.
+  const bool attends = softmax_ > 0 && softmax_ == call.m * call.k * batch;
+  if (attends) forget_widening(call);
+  if (!attends || !is_native(call.verdict)) calls_.push_back(call);
   cast_before_ = unpacked_before_ = false;
+  code_book_ = softmax_ = 0;
   ++products_;
 }
-
-// Arithmetic on numbers that were just widened: scales, offsets, another rounding.
-bool LinearFinder::continues_widening(uint32_t index) {
-  const Work& work = list_.works()[index];
-  const Signature* operands = list_.signature(work);
-  if (operands == nullptr || waiting_.size() == 0) return false;
-  if (work.work != WorkClass::elementwise && work.work != WorkClass::copy) return false;
-  const int64_t numbers = most_floats(*operands);
-  if (numbers == 0) return false;
-  int large = 0;
-  for (const Operand& operand : *operands) {
-    if (elements_of(operand) * kScaleShare >= numbers) ++large;
-  }
-  // A copy has both sides among its operands, a product with a scale only one.
-  const int expected = work.work == WorkClass::copy ? 2 : 1;
-  if (large > expected) return false;
-  WaitingWeight* waiting = waiting_.latest(numbers, products_);
-  if (waiting == nullptr) return false;
-  waiting->more.push_back(index);
-  return true;
-}
-
-void LinearFinder::widen(uint32_t index, const Conversion& conversion, int64_t numbers) {
-  // What aten::to calls, down to the copy, is one conversion.
-  WaitingWeight* last = waiting_.last();
-  if (last != nullptr && last->conversion.codes == conversion.codes &&
-      list_.calls_op_of(list_.works()[last->work], list_.works()[index])) {
-    last->more.push_back(index);
-    if (numbers > 0) last->numbers = numbers;
-    return;
-  }
-  const auto coded = std::find(coded_.begin(), coded_.end(), conversion.codes);
-  const bool was_coded = conversion.codes > 0 && coded != coded_.end();
-  const bool goes_on = last_decoded_ != kNone &&
-                       list_.calls_op_of(list_.works()[last_decoded_], list_.works()[index]);
-  if (was_coded || goes_on) {
-    // Activations that were just quantized.
-    if (!goes_on) {
-      coded_.erase(coded);
-      last_decoded_ = index;
-    }
-    set_class(index, WorkClass::quantize_activation);
-    quantized_.push_back(index);
-    return;
-  }
-  waiting_.add({.work = index,
-                .conversion = conversion,
-                .numbers = numbers,
-                .more = {},
-                .products_before = products_,
-                .named = list_.works()[index].work == WorkClass::dequantize_weight});
-}
-
-// Of a handful that a product has; without products there may be millions.
-void LinearFinder::remember_coded(int64_t elements) {
-  constexpr size_t kMostCoded = 64;
-  if (coded_.size() == kMostCoded) coded_.erase(coded_.begin());
-  coded_.push_back(elements);
-}
-
-// The kernels right before that looked for the scales of the same activations belong to it.
-void LinearFinder::quantize(uint32_t index, const Conversion& conversion) {
-  const int64_t elements = conversion.codes;
-  waiting_.forget_written_back(conversion.dims);
-  set_class(index, WorkClass::quantize_activation);
-  quantized_.push_back(index);
-  remember_coded(elements);
-  for (size_t back = 1; back <= kQuantizeChain && back <= index; ++back) {
-    const auto before = static_cast<uint32_t>(index - back);
-    const Work& work = list_.works()[before];
-    if (work.work != WorkClass::elementwise && work.work != WorkClass::copy) break;
-    if (!looks_for_scales(list_.op_name(work))) continue;
-    const Signature* operands = list_.signature(work);
-    if (operands != nullptr && elements > 0 && most_floats(*operands) != elements) continue;
-    set_class(before, WorkClass::quantize_activation);
-    quantized_.push_back(before);
-  }
-}
-
-void LinearFinder::look_for_conversion(uint32_t index) {
-  const Work& work = list_.works()[index];
-  const Signature* operands = list_.signature(work);
-  if (work.work == WorkClass::quantize_activation) {
-    quantized_.push_back(index);
-    if (operands != nullptr) remember_coded(most_floats(*operands));
-    return;
-  }
-  const std::string_view op = list_.op_name(work);
-  if (operands != nullptr && unpacks(op, *operands)) unpacked_before_ = true;
-  const bool by_name = work.work == WorkClass::dequantize_weight;
-  const auto conversion = operands == nullptr ? std::optional<Conversion>()
-                                              : conversion_of(op, *operands, unpacked_before_);
-  if (conversion && conversion->direction == Conversion::Direction::to_codes && !by_name) {
-    quantize(index, *conversion);
-    return;
-  }
-  if (conversion || by_name) {
-    if (!conversion) {
-      // A kernel of an op that does more, whose other operands say nothing about the weight.
-      widen(index, operands == nullptr ? Conversion{} : widening_of(*operands), 0);
-      return;
-    }
-    const int64_t numbers = most_floats(*operands);
-    widen(index, *conversion, numbers < conversion->codes ? 0 : numbers);  // else only scales
-    return;
-  }
-  if (continues_widening(index)) return;
-  if (operands == nullptr && list_.trace().has_order) note_cast(work);
-}
-
-// Where no operands were recorded, names have to do.
-void LinearFinder::note_cast(const Work& work) {
-  const std::string& name = list_.name(work);
-  if (work.work == WorkClass::unknown) {
-    const bool says_so = name.find("dequant") != name.npos || name.find("Dequ") != name.npos;
-    if (says_so) cast_before_ = true;
-    return;
-  }
-  if (work.work != WorkClass::copy && work.work != WorkClass::elementwise) return;
-  if (list_.trace().is_host_only()) {
-    if (list_.is_called_by(work, "aten::_to_copy")) cast_before_ = true;
-    return;
-  }
-  const bool large = list_.trace().kernels[work.event].threads >= kLargeThreads;
-  if (large && may_widen(name)) cast_before_ = true;
-}
-
-}  // namespace
 
 std::vector<LinearCall> find_linears(WorkList& list) {
   const bool has_order = list.trace().has_order || list.trace().is_host_only();

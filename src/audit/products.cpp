@@ -46,15 +46,25 @@ std::optional<Product> product_of_pair(std::string_view op, const Operand& a, co
   return product;
 }
 
+// The name without its namespace: every op of "quanto::" has that word.
+std::string_view own_name(std::string_view op) {
+  const size_t at = op.rfind("::");
+  return at == op.npos ? op : op.substr(at + 2);
+}
+
+bool quantizes(std::string_view op) {
+  const std::string_view name = own_name(op);
+  return has_word(name, "quant") && !has_word(name, "dequant");
+}
+
 // Arithmetic that widens codes on the way, and what compilers generate of it. Comparisons, lookups
 // and masks take codes too, and convert nothing.
 bool may_convert(std::string_view op) {
-  static constexpr std::array kWords = {"mul",    "div",   "sub",  "add",  "quant",
-                                        "triton", "fused", "copy", "cast", "::to"};
-  for (const char* word : kWords) {
-    if (has_word(op, word)) return true;
-  }
-  return false;
+  static constexpr std::array kWords = {"mul",    "div",   "sub",  "add", "quant",
+                                        "triton", "fused", "copy", "cast"};
+  const std::string_view name = own_name(op);
+  return name == "to" || std::any_of(kWords.begin(), kWords.end(),
+                                     [&](const char* word) { return has_word(name, word); });
 }
 
 }  // namespace
@@ -128,7 +138,8 @@ std::optional<Conversion> conversion_of(std::string_view op, const Signature& si
   }
   Conversion conversion{.code = wide && !is_code(codes->type) ? ScalarType::fp4 : codes->type,
                         .codes = elements_of(*codes),
-                        .dims = codes->dims};
+                        .dims = codes->dims,
+                        .scaled = most_float > 0 && most_float * 8 <= elements_of(*codes)};
   if (op.ends_with("copy_")) {
     // copy_(into, from)
     if (signature.size() < 2 || is_coded(signature[0].type) == is_coded(signature[1].type)) {
@@ -151,10 +162,12 @@ std::optional<Conversion> conversion_of(std::string_view op, const Signature& si
     }
     return conversion;
   }
-  if (has_word(op, "quant")) {
-    if (!has_word(op, "dequant")) conversion.direction = Conversion::Direction::to_codes;
+  if (quantizes(op)) {
+    // Codes alone cannot be what is quantized.
+    if (most_float >= conversion.codes) conversion.direction = Conversion::Direction::to_codes;
     return conversion;
   }
+  if (has_word(op, "dequant")) return conversion;
   // Bytes that multiply as many numbers are a mask.
   if (most_float >= conversion.codes) return std::nullopt;
   // Unpacked integers alone only move on; numbers are made of them where numbers are.
@@ -173,6 +186,16 @@ Conversion widening_of(const Signature& signature) {
   return conversion;
 }
 
+int64_t code_book_of(std::string_view op, const Signature& signature) {
+  constexpr int64_t kMostEntries = 256;
+  static constexpr std::array kLookups = {"aten::index", "aten::index_select", "aten::take",
+                                          "aten::gather", "aten::embedding"};
+  if (std::find(kLookups.begin(), kLookups.end(), op) == kLookups.end()) return 0;
+  if (signature.empty() || !is_float(signature[0].type)) return 0;
+  const int64_t entries = elements_of(signature[0]);
+  return entries == 16 || entries == kMostEntries ? entries : 0;
+}
+
 bool may_widen(std::string_view kernel) {
   if (has_word(kernel, "triton_poi_fused")) return has_word(kernel, "_to_copy");
   // Casting variants of the templates.
@@ -183,6 +206,26 @@ bool may_widen(std::string_view kernel) {
       copies ? has_word(kernel, "lambda(c10::BFloat16)") || has_word(kernel, "lambda(c10::Half)")
              : has_word(kernel, "Functor<c10::BFloat16") || has_word(kernel, "Functor<c10::Half");
   return to_half;
+}
+
+bool may_multiply(std::string_view kernel) {
+  // What names say that do something else; a product may have one of them as well, and then says
+  // that it is a product.
+  static constexpr std::array kOtherWork = {
+      "norm",      "Norm",       "rope",      "Rope",    "rotary",     "Rotary",  "reduce",
+      "Reduce",    "copy",       "Copy",      "sampl",   "Sampl",      "topk",    "TopK",
+      "argmax",    "scatter",    "gather",    "Gather",  "memset",     "sort",    "Sort",
+      "convert",   "pack",       "quant",     "Quant",   "transpose",  "permute", "softmax",
+      "Softmax",   "activation", "cache",     "Cache",   "align",      "mask",    "allreduce",
+      "AllReduce", "embedding",  "Embedding", "barrier", "elementwise"};
+  static constexpr std::array kProducts = {"gemm",   "Gemm",    "GEMM",   "gemv",
+                                           "matmul", "MatMul",  "Matmul", "linear",
+                                           "Linear", "mul_mat", "_mm"};
+  const auto says = [&](const auto& words) {
+    return std::any_of(words.begin(), words.end(),
+                       [&](const char* word) { return has_word(kernel, word); });
+  };
+  return says(kProducts) || !says(kOtherWork);
 }
 
 }  // namespace octet::audit

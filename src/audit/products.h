@@ -42,6 +42,7 @@ struct Conversion {
   ScalarType code = ScalarType::unknown;
   int64_t codes = 0;  // elements of the tensor of codes; two or more weights each where packed
   std::vector<int64_t> dims;  // of that tensor
+  bool scaled = false;        // multiplied by numbers of which there are far fewer: scales
 };
 
 // Of copies, casts, elementwise ops and generated kernels, by the types of their operands. `wide`:
@@ -52,10 +53,17 @@ std::optional<Conversion> conversion_of(std::string_view op, const Signature& si
 // The largest tensor of codes among the operands of a kernel that widens them; no codes: none.
 Conversion widening_of(const Signature& signature);
 
+// A table of the numbers that codes stand for, from which they are looked up (NF4 has 16): how many
+// entries; 0: the op looks up something else.
+int64_t code_book_of(std::string_view op, const Signature& signature);
+
 // Whether a kernel's name leaves it possible that it widens codes. PyTorch's elementwise kernels
 // say whether they cast, and to what; between floating types they have names of their own, so that
 // one that casts to bf16 or fp16 reads integers or FP8. Of what Inductor generates, names tell that
 // something was cast.
 bool may_widen(std::string_view kernel);
+
+// Whether a name of no known class leaves it possible that the kernel is a product.
+bool may_multiply(std::string_view kernel);
 
 }  // namespace octet::audit

@@ -1,146 +1,239 @@
+#include "audit/verdict.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "audit/linears.h"
-
 namespace octet::audit {
 namespace {
 
-// "9 of 12 linears"
-std::string some_of(int64_t some, int64_t all) {
-  return fmt::format("{} of {} {}", some, all, all == 1 ? "linear" : "linears");
+// A kind of linears that is rarer than this says nothing about the others.
+constexpr double kFewest = 0.1;
+// With more of its time in unknown kernels, what ran as known ones is not the run.
+constexpr double kMostUnknown = 0.1, kMostUnknownBesideNative = 0.5;
+constexpr double kMostUnclearBesideNative = 0.25;
+
+constexpr AuditVerdict kNative[] = {AuditVerdict::native_int8, AuditVerdict::native_fp8,
+                                    AuditVerdict::native_four_bit};
+constexpr AuditVerdict kFake[] = {AuditVerdict::fake_int8, AuditVerdict::fake_fp8,
+                                  AuditVerdict::fake_four_bit};
+
+AuditVerdict most_of(const LinearCounts& counts, const AuditVerdict (&verdicts)[3]) {
+  return *std::max_element(
+      std::begin(verdicts), std::end(verdicts),
+      [&](AuditVerdict a, AuditVerdict b) { return counts.of(a).calls < counts.of(b).calls; });
 }
 
-const char* native_type(const LinearCounts& counts) {
-  return counts.native_int8 > 0 ? "INT8" : counts.native_fp8 > 0 ? "FP8" : "4-bit";
+// "INT8" of native_int8 and of fake_int8
+const char* type_of(AuditVerdict verdict) {
+  switch (verdict) {
+    case AuditVerdict::native_fp8:
+    case AuditVerdict::fake_fp8: return "FP8";
+    case AuditVerdict::native_four_bit:
+    case AuditVerdict::fake_four_bit: return "4-bit";
+    default: return "INT8";
+  }
 }
 
-std::string native_headline(const LinearCounts& counts, int64_t native, const char* type) {
-  std::string text = fmt::format("{} ran in native {}", some_of(native, counts.all()), type);
-  const int64_t rest = counts.all() - native;
+double share_of(const Tally& some, const Tally& all) {
+  if (all.us > 0) return some.us / all.us;
+  return all.calls > 0 ? static_cast<double>(some.calls) / static_cast<double>(all.calls) : 0;
+}
+
+std::string percent(double share) {
+  const double value = 100 * share;
+  return value > 0 && value < 1 ? "less than 1 %" : fmt::format("{:.0f} %", value);
+}
+
+// "9 of 12 linears, 80 % of their time,"; where all of them are meant: "12 of 12 linears".
+std::string some_of(const Tally& some, const Tally& all) {
+  const std::string text =
+      fmt::format("{} of {} {}", some.calls, all.calls, all.calls == 1 ? "linear" : "linears");
+  if (some.calls == all.calls || !(all.us > 0)) return text;
+  return fmt::format("{}, {} of their time,", text, percent(share_of(some, all)));
+}
+
+// "the other 5 ran in bf16"; "of the others, 3 ran in bf16, 2 widened their weights inside the
+// GEMM"
+std::string others_text(const LinearCounts& counts, bool with_native, bool with_fake) {
+  std::vector<std::string> others;
+  int64_t last = 0;
+  const auto add = [&](int64_t calls, const std::string& how) {
+    if (calls == 0) return;
+    others.push_back(fmt::format("{} {}", calls, how));
+    last = calls;
+  };
+  if (with_native) {
+    add(counts.native().calls, fmt::format("ran in native {}", type_of(most_of(counts, kNative))));
+  }
+  if (with_fake) add(counts.fake().calls, "ran as " + counts.floating + " after dequantization");
+  add(counts.of(AuditVerdict::weight_only).calls, "widened their weights inside the GEMM");
+  add(counts.of(AuditVerdict::unquantized).calls, "ran in " + counts.floating);
+  add(counts.of(AuditVerdict::unclear).calls,
+      counts.of(AuditVerdict::unclear).calls == 1 ? "is unclear" : "are unclear");
+  if (others.size() != 1) return fmt::format("of the others, {}", fmt::join(others, ", "));
+  if (last == 1) return "the other" + others[0].substr(1);
+  return "the other " + others[0];
+}
+
+std::string native_headline(const LinearCounts& counts, AuditVerdict verdict) {
+  const Tally native = counts.of(verdict), all = counts.all();
+  std::string text = fmt::format("{} ran in native {}", some_of(native, all), type_of(verdict));
+  const int64_t rest = all.calls - native.calls;
   if (rest == 0) return text + ".";
-  if (counts.unquantized == rest) {
+  if (counts.of(AuditVerdict::unquantized).calls == rest) {
     return text + fmt::format(
                       "; {} ran in {} without any dequantization: protected layers, or another "
                       "part of the model.",
                       rest, counts.floating);
   }
-  return text + fmt::format("; {} ran otherwise, see the table.", rest);
+  if (counts.native().calls == all.calls) {
+    return text + fmt::format("; the other {} ran natively in another type.", rest);
+  }
+  return text + fmt::format("; {}.", others_text(counts, false, true));
 }
 
-std::string fake_headline(const LinearCounts& counts, const char* type) {
+std::string fake_headline(const LinearCounts& counts, AuditVerdict verdict) {
+  const Tally fake = counts.fake(), all = counts.all();
   const std::string text = fmt::format("{} ran as {} after dequantization: this is fake {}",
-                                       some_of(counts.fake(), counts.all()), counts.floating, type);
-  const int64_t rest = counts.all() - counts.fake();
-  if (rest == 0) return text + ".";
-  return text + fmt::format("; the other {} ran {}.", rest,
-                            counts.unquantized == rest ? "in " + counts.floating : "otherwise");
+                                       some_of(fake, all), counts.floating, type_of(verdict));
+  if (fake.calls == all.calls) return text + ".";
+  return text + fmt::format("; {}.", others_text(counts, true, false));
 }
 
-std::string unclear_headline(const LinearCounts& counts) {
-  const std::string some = some_of(counts.unclear, counts.all());
-  switch (counts.doubt) {
+std::string unclear_headline(Doubt doubt, const LinearCounts& counts) {
+  const Tally unclear = counts.of(AuditVerdict::unclear), all = counts.all();
+  const std::string some = some_of(unclear, all);
+  switch (doubt) {
     case Doubt::cast_before:
       return fmt::format(
           "{} ran in {} right after something was cast to it: {} fake INT8 or FP8, but without "
           "shapes this is uncertain.",
-          some, counts.floating, counts.unclear == counts.all() ? "probably" : "perhaps");
+          some, counts.floating, unclear.calls == all.calls ? "probably" : "perhaps");
     case Doubt::compiled:
       return fmt::format(
           "{} ran in {} inside compiled code, which hides whether weights were dequantized.", some,
           counts.floating);
+    case Doubt::size_alone:
+      return fmt::format(
+          "{} ran in {} after codes of their weights' size became {}: fake INT8 or FP8, or another "
+          "tensor of that size.",
+          some, counts.floating, counts.floating);
+    case Doubt::few_pairs:
+      return fmt::format(
+          "Only {} ran in {} after a tensor of codes like their weight was widened, which is too "
+          "few to tell fake INT8 or FP8 from chance.",
+          some_of({unclear.calls + counts.fake().calls, unclear.us + counts.fake().us}, all),
+          counts.floating);
     case Doubt::mixed:
       return fmt::format(
-          "{} ran in native {}, the others in {}: a fallback, or another part of the model; "
-          "without shapes this is uncertain.",
-          some_of(counts.native(), counts.all()), native_type(counts), counts.floating);
+          "{} ran in native {}, {}: a fallback, or intended, as of other parts of a model.",
+          some_of(counts.native(), all), type_of(most_of(counts, kNative)),
+          others_text(counts, false, true));
+    case Doubt::apart:
+      return fmt::format(
+          "{} ran in native {}, and {} as {} after dequantization, which may be another model: "
+          "named ranges would tell.",
+          some_of(counts.native(), all), type_of(most_of(counts, kNative)), counts.fake().calls,
+          counts.floating);
+    case Doubt::unknown_kernels:
+      return fmt::format(
+          "{} of the time that may be of products went into unknown kernels ({}), so the {} known "
+          "linears do not tell how this ran.",
+          percent(counts.unknown_share()), fmt::join(counts.unknown_names, ", "), all.calls);
     default:
       return fmt::format("It is unknown how {} ran: the types of their products are missing.",
                          some);
   }
 }
 
-std::string fallback_headline(const LinearCounts& counts) {
-  std::string text = fmt::format(
-      "Only {} ran in native {}: ", some_of(counts.native(), counts.all()), native_type(counts));
-  std::vector<std::string> others;
-  const auto add = [&](int64_t count, const std::string& how) {
-    if (count > 0) others.push_back(fmt::format("{} {}", count, how));
-  };
-  add(counts.fake(), "ran as " + counts.floating + " after dequantization");
-  add(counts.weight_only, "widened their weights inside the GEMM");
-  add(counts.unquantized, "ran in " + counts.floating);
-  add(counts.unclear, "are unclear");
-  return text + fmt::format("{}; this is a fallback.", fmt::join(others, ", "));
-}
-
 }  // namespace
 
-void count(LinearCounts& counts, AuditVerdict verdict, int64_t calls) {
-  switch (verdict) {
-    case AuditVerdict::native_int8: counts.native_int8 += calls; break;
-    case AuditVerdict::native_fp8: counts.native_fp8 += calls; break;
-    case AuditVerdict::native_four_bit: counts.native_four_bit += calls; break;
-    case AuditVerdict::weight_only: counts.weight_only += calls; break;
-    case AuditVerdict::fake_int8: counts.fake_int8 += calls; break;
-    case AuditVerdict::fake_fp8: counts.fake_fp8 += calls; break;
-    case AuditVerdict::fake_four_bit: counts.fake_four_bit += calls; break;
-    case AuditVerdict::unquantized: counts.unquantized += calls; break;
-    default: counts.unclear += calls;
-  }
+Tally LinearCounts::native() const {
+  Tally sum;
+  for (const AuditVerdict verdict : kNative) sum += of(verdict);
+  return sum;
 }
 
-AuditVerdict judge(const LinearCounts& counts) {
-  const int64_t native = counts.native();
-  if (counts.all() == 0) return AuditVerdict::no_linears;
-  if (native > 0) {
-    const double mixed = static_cast<double>(counts.beside_native) /
-                         static_cast<double>(native + counts.beside_native);
-    if (counts.fake() > 0 || counts.weight_only > 0 || mixed > kMostProtected) {
-      return AuditVerdict::fallback;
-    }
-    // Another part of the model, or a fallback: sizes would tell.
-    if (counts.unsized > native) return AuditVerdict::unclear;
-    const int64_t most = std::max({counts.native_int8, counts.native_fp8, counts.native_four_bit});
-    if (most == counts.native_int8) return AuditVerdict::native_int8;
-    return most == counts.native_fp8 ? AuditVerdict::native_fp8 : AuditVerdict::native_four_bit;
+Tally LinearCounts::fake() const {
+  Tally sum;
+  for (const AuditVerdict verdict : kFake) sum += of(verdict);
+  return sum;
+}
+
+Tally LinearCounts::all() const {
+  Tally sum;
+  for (const Tally& each : by) sum += each;
+  return sum;
+}
+
+double LinearCounts::unknown_share() const {
+  return unknown_us > 0 ? unknown_us / (unknown_us + all().us) : 0;
+}
+
+// Accusations first, each with what it needs; whatever is left over decides nothing by itself.
+AuditVerdict judge(const LinearCounts& counts, Doubt& doubt) {
+  const Tally all = counts.all(), native = counts.native(), fake = counts.fake();
+  const Tally weight_only = counts.of(AuditVerdict::weight_only);
+  const Tally unclear = counts.of(AuditVerdict::unclear);
+  const auto left_open = [&](Doubt why) {
+    doubt = why;
+    return AuditVerdict::unclear;
+  };
+  const auto counts_for = [&](const Tally& some) {
+    return static_cast<double>(some.calls) >= kFewest * static_cast<double>(all.calls);
+  };
+  if (all.calls == 0) return AuditVerdict::no_linears;
+  if (native.calls > 0) {
+    if (fake.calls > 0 && counts.is_one_model) return AuditVerdict::fallback;
+    if (fake.calls > 0) return left_open(Doubt::apart);
+    const bool hidden = counts.unknown_share() > kMostUnknownBesideNative;
+    if (hidden) return left_open(Doubt::unknown_kernels);
+    const bool mixed = share_of(weight_only, all) > kFewest ||
+                       share_of(unclear, all) > kMostUnclearBesideNative ||
+                       counts.beside_native > native.calls || counts.unsized > native.calls;
+    return mixed ? left_open(Doubt::mixed) : most_of(counts, kNative);
   }
-  if (counts.fake() > 0) {
-    const int64_t most = std::max({counts.fake_int8, counts.fake_fp8, counts.fake_four_bit});
-    if (most == counts.fake_int8) return AuditVerdict::fake_int8;
-    return most == counts.fake_fp8 ? AuditVerdict::fake_fp8 : AuditVerdict::fake_four_bit;
+  if (fake.calls > 0) {
+    return counts_for(fake) && share_of(fake, all) >= kFewest ? most_of(counts, kFake)
+                                                              : left_open(Doubt::few_pairs);
   }
-  if (counts.weight_only > 0) return AuditVerdict::weight_only;
   // A few that are unclear do not hide what the others are.
-  return counts.unclear * 10 >= counts.all() ? AuditVerdict::unclear : AuditVerdict::unquantized;
+  if (unclear.calls > weight_only.calls && counts_for(unclear)) return left_open(counts.doubt);
+  const bool is_weight_only = weight_only.calls > 0 && counts_for(weight_only);
+  const double most = is_weight_only ? kMostUnknownBesideNative : kMostUnknown;
+  if (counts.unknown_share() > most) return left_open(Doubt::unknown_kernels);
+  return is_weight_only ? AuditVerdict::weight_only : AuditVerdict::unquantized;
 }
 
-std::string headline_of(AuditVerdict verdict, const LinearCounts& counts) {
+std::string headline_of(AuditVerdict verdict, Doubt doubt, const LinearCounts& counts) {
+  const Tally all = counts.all();
   switch (verdict) {
-    case AuditVerdict::native_int8: return native_headline(counts, counts.native_int8, "INT8");
-    case AuditVerdict::native_fp8: return native_headline(counts, counts.native_fp8, "FP8");
-    case AuditVerdict::native_four_bit:
-      return native_headline(counts, counts.native_four_bit, "4-bit");
-    case AuditVerdict::fallback: return fallback_headline(counts);
-    case AuditVerdict::fake_int8: return fake_headline(counts, "INT8");
-    case AuditVerdict::fake_fp8: return fake_headline(counts, "FP8");
-    case AuditVerdict::fake_four_bit: return fake_headline(counts, "4-bit");
+    case AuditVerdict::native_int8:
+    case AuditVerdict::native_fp8:
+    case AuditVerdict::native_four_bit: return native_headline(counts, verdict);
+    case AuditVerdict::fallback:
+      return fmt::format("Only {} ran in native {}, {}: this is a fallback.",
+                         some_of(counts.native(), all), type_of(most_of(counts, kNative)),
+                         others_text(counts, false, true));
+    case AuditVerdict::fake_int8:
+    case AuditVerdict::fake_fp8:
+    case AuditVerdict::fake_four_bit: return fake_headline(counts, verdict);
     case AuditVerdict::weight_only:
       return fmt::format(
           "{} read quantized weights, widened them inside the GEMM and multiplied in {}: less "
           "memory, but no INT8 units.",
-          some_of(counts.weight_only, counts.all()), counts.floating);
+          some_of(counts.of(verdict), all), counts.floating);
     case AuditVerdict::unquantized:
       return fmt::format(
           "{} ran in {}, and no weight {}was dequantized: this run is not quantized.",
-          some_of(counts.unquantized, counts.all()), counts.floating,
-          counts.unclear > 0 ? "of these " : "");
+          some_of(counts.of(verdict), all), counts.floating,
+          counts.of(verdict).calls < all.calls ? "of these " : "");
     case AuditVerdict::no_linears:
       return "No linear ran: nothing in these files multiplies by a weight.";
     case AuditVerdict::unclear: break;
   }
-  return unclear_headline(counts);
+  return unclear_headline(doubt, counts);
 }
 
 AuditVerdict judge(const std::vector<LogFinding>& log) {

@@ -9,6 +9,14 @@ namespace {
 // Conversions that no product has used yet. Of more, the older half is forgotten: a model that
 // is dequantized as a whole before it runs has some hundred.
 constexpr ptrdiff_t kMaxWaiting = 1024;
+// Between a weight and its product are at most those of the weights that were widened with it.
+constexpr size_t kSoon = 8;
+// Weights are padded by so many rows at most.
+constexpr int64_t kMostPadding = 256;
+
+enum class Layout : uint8_t { other, possible, of_weight };
+
+using Dims = std::vector<int64_t>;
 
 // Whether that many bytes hold that many weights in a known way: two or four to a byte, or
 // blocks of GGUF, whose scales lie between the codes.
@@ -24,18 +32,48 @@ bool is_packed(int64_t bytes, int64_t weights) {
   });
 }
 
-// A weight of n x k is laid out by rows or columns, or in blocks of some dozen codes. A sound or a
-// picture that happens to have as many elements is not.
-bool is_laid_out(const std::vector<int64_t>& dims, int64_t n, int64_t k) {
+Dims without_ones(Dims dims) {
+  std::erase(dims, 1);
+  return dims;
+}
+
+bool is_padded(int64_t size, int64_t wanted) {
+  const int64_t padding = size - wanted;
+  return padding >= 0 && padding <= kMostPadding && padding * 4 <= wanted;
+}
+
+// [blocks, codes of a block], a block being a part of a row.
+bool is_in_blocks(const Dims& dims, int64_t k) {
   constexpr int64_t kLeastBlock = 16, kMostBlock = 256;
-  if (dims.empty()) return true;  // not told
-  int64_t before = 1;
-  for (const int64_t dim : dims) {
-    before *= dim;
-    if (before == n || before == k) return true;
-  }
-  const int64_t last = dims.back();
+  const int64_t last = dims.empty() ? 0 : dims.back();
   return last >= kLeastBlock && last <= kMostBlock && k % last == 0;
+}
+
+bool is_padded_matrix(const Dims& dims, int64_t n, int64_t k) {
+  return dims.size() == 2 && ((is_padded(dims[0], n) && is_padded(dims[1], k)) ||
+                              (is_padded(dims[0], k) && is_padded(dims[1], n)));
+}
+
+// Rows or columns of a weight of n x k, perhaps in groups.
+bool is_matrix(const Dims& dims, int64_t n, int64_t k) {
+  if (dims.size() == 2) return (dims[0] == n && dims[1] == k) || (dims[0] == k && dims[1] == n);
+  if (dims.size() != 3) return false;
+  const int64_t front = dims[0] * dims[1], back = dims[1] * dims[2];
+  return (dims[0] == n && back == k) || (dims[0] == k && back == n) ||
+         (front == n && dims[2] == k) || (front == k && dims[2] == n);
+}
+
+Layout layout_for(const WaitingWeight& waiting, int64_t n, int64_t k) {
+  const Dims dims = without_ones(waiting.conversion.dims);
+  const int64_t weights = n * k;
+  const bool as_many = waiting.numbers == weights || waiting.conversion.codes == weights;
+  if (is_matrix(dims, n, k)) return Layout::of_weight;
+  const bool scaled = waiting.conversion.scaled || !waiting.more.empty();
+  if (is_padded_matrix(dims, n, k)) return scaled ? Layout::of_weight : Layout::possible;
+  if (!as_many) return Layout::other;
+  if (waiting.unpacked || waiting.named) return Layout::of_weight;
+  if (!is_in_blocks(dims, k)) return Layout::other;
+  return waiting.conversion.scaled ? Layout::of_weight : Layout::possible;
 }
 
 bool is_picture(const Conversion& conversion) {
@@ -43,13 +81,20 @@ bool is_picture(const Conversion& conversion) {
 }
 
 // Of three dimensions, of which the last two are a matrix.
-int64_t matrices_in(const std::vector<int64_t>& dims) {
+int64_t matrices_in(const Dims& dims) {
   return dims.size() == 3 ? std::max<int64_t>(dims[0], 1) : 1;
 }
 
-bool holds_matrices(const std::vector<int64_t>& dims, int64_t n, int64_t k) {
+bool holds_matrices(const Dims& dims, int64_t n, int64_t k) {
   return dims.size() == 3 && dims[0] > 1 &&
          ((dims[1] == n && dims[2] == k) || (dims[1] == k && dims[2] == n));
+}
+
+// The rows that a tensor of several weights of k columns has, laid out either way; 0: it is none.
+int64_t rows_of_several(const Dims& dims, int64_t n, int64_t k) {
+  if (dims.size() != 2) return 0;
+  if (dims[1] == k && dims[0] > n) return dims[0];
+  return dims[0] == k && dims[1] > n ? dims[1] : 0;
 }
 
 }  // namespace
@@ -62,76 +107,113 @@ void WaitingWeights::add(WaitingWeight weight) {
   weights_.push_back(std::move(weight));
 }
 
-std::optional<size_t> WaitingWeights::find(int64_t m, int64_t n, int64_t k, int64_t batch,
-                                           size_t products) const {
+std::optional<WeightMatch> WaitingWeights::find(const ProductSize& size, size_t products) const {
+  const auto [m, n, k, batch] = size;
   const int64_t weights = n * k;
+  std::optional<WeightMatch> possible;
   for (size_t i = weights_.size(); i-- > 0;) {
     const WaitingWeight& waiting = weights_[i];
     const Conversion& conversion = waiting.conversion;
     const bool right_before = waiting.products_before == products;
     if (weights == 0) {
-      if (right_before) return i;
+      if (right_before && waiting.named) return WeightMatch{i, true};
       continue;
     }
     if (is_picture(conversion)) continue;
     const int64_t codes = conversion.codes;
     // Bytes that the product multiplies.
-    if (conversion.code == ScalarType::uint8 && codes == m * k) continue;
+    if (conversion.code == ScalarType::uint8 && codes == m * k && !waiting.unpacked) continue;
+    // Keys of attention are as many matrices as well.
     if (batch > 1) {
-      if (codes == batch * weights) return i;
+      if (codes == batch * weights) return WeightMatch{i};
       continue;
     }
-    if (holds_matrices(conversion.dims, n, k)) return i;
-    const bool as_many = waiting.numbers == weights || codes == weights;
-    if (as_many && is_laid_out(conversion.dims, n, k)) return i;
+    const bool several = holds_matrices(conversion.dims, n, k);
+    const bool soon = products - waiting.products_before <= kSoon || several;
+    // Of m x k, what was widened may be the activations.
+    const bool sure = soon && m != n && codes != m * k && !waiting.combined;
+    if (several) return WeightMatch{i, sure};
+    const Layout layout = layout_for(waiting, n, k);
+    if (layout == Layout::of_weight && sure) return WeightMatch{i, true};
+    if (layout != Layout::other && !possible) possible = WeightMatch{i};
     // Bytes that hold two codes, or blocks of codes with their scale.
     const bool packs = conversion.code == ScalarType::uint8 || conversion.code == ScalarType::fp4;
-    const bool fits = codes == 0 || (packs && is_packed(codes, weights));
-    if (fits && waiting.numbers == 0 && right_before) return i;
+    const bool fits =
+        codes == 0 ? waiting.named : packs && is_packed(codes, weights) && waiting.numbers == 0;
+    if (fits && right_before)
+      return WeightMatch{i, waiting.named || waiting.unpacked || waiting.told};
+    // q, k and v of one tensor follow each other.
+    const int64_t rows = rows_of_several(without_ones(conversion.dims), n, k);
+    const bool goes_on = waiting.products_before + waiting.parts == products;
+    if (goes_on && rows > 0 && rows != m && waiting.parts_taken + n <= rows) {
+      return WeightMatch{i, sure, rows};
+    }
   }
-  return std::nullopt;
+  return possible;
 }
 
-size_t WaitingWeights::find_pieces(int64_t weights, size_t products) const {
+WaitingWeights::Pieces WaitingWeights::find_pieces(const ProductSize& size, size_t products) const {
+  const int64_t weights = size.n * size.k;
   int64_t together = 0;
+  Pieces pieces{.count = 0, .sure = size.m != size.n};
   for (size_t i = weights_.size(); i-- > 0 && weights_[i].products_before == products;) {
-    together += weights_[i].conversion.codes;
-    if (together == weights && weights > 0) return weights_.size() - i;
-    if (together > weights) return 0;
+    const WaitingWeight& piece = weights_[i];
+    const Dims dims = without_ones(piece.conversion.dims);
+    const bool fits = dims.size() == 2 && (dims[0] == size.n || dims[0] == size.k ||
+                                           dims[1] == size.n || dims[1] == size.k);
+    const bool known =
+        fits || (is_in_blocks(dims, size.k) && (piece.unpacked || piece.conversion.scaled));
+    pieces.sure = pieces.sure && known && !piece.combined;
+    together += piece.conversion.codes;
+    if (together == weights && weights > 0) {
+      pieces.count = weights_.size() - i;
+      return pieces;
+    }
+    if (together > weights) break;
   }
-  return 0;
+  return {};
 }
 
 WaitingWeight* WaitingWeights::latest(int64_t elements, size_t products) {
+  int64_t together = 0;
   for (size_t i = weights_.size(); i-- > 0 && weights_[i].products_before == products;) {
-    if (weights_[i].conversion.codes == elements || weights_[i].numbers == elements) {
-      return &weights_[i];
-    }
+    const int64_t codes = weights_[i].conversion.codes;
+    if (codes == elements || weights_[i].numbers == elements) return &weights_[i];
+    together += codes;
+    if (together == elements) return &weights_.back();
   }
   return nullptr;
 }
 
-WaitingWeight WaitingWeights::take(size_t index) {
-  WaitingWeight taken = weights_[index];
-  if (--weights_[index].uses > 0) {
+WaitingWeight WaitingWeights::take(const WeightMatch& match, int64_t part) {
+  WaitingWeight taken = weights_[match.index];
+  WaitingWeight& left = weights_[match.index];
+  left.parts_taken += part;
+  left.parts += part > 0 ? 1 : 0;
+  if (part == 0) --left.uses;
+  if (part > 0 ? left.parts_taken < match.rows : left.uses > 0) {
     // Its time is told once, its matrices stay.
-    weights_[index].more.clear();
-    weights_[index].was_taken = true;
+    left.more.clear();
+    left.was_taken = true;
     return taken;
   }
-  weights_.erase(weights_.begin() + static_cast<ptrdiff_t>(index));
+  weights_.erase(weights_.begin() + static_cast<ptrdiff_t>(match.index));
   return taken;
 }
 
+void WaitingWeights::forget(size_t products) {
+  std::erase_if(weights_,
+                [&](const WaitingWeight& waiting) { return waiting.products_before == products; });
+}
+
 void WaitingWeights::forget(const Signature& users, size_t products) {
-  for (const Operand& operand : users) {
-    const int64_t elements = elements_of(operand);
-    if (elements == 0) continue;
-    std::erase_if(weights_, [&](const WaitingWeight& waiting) {
-      return waiting.products_before == products &&
-             (waiting.numbers == elements || waiting.conversion.codes == elements);
+  std::erase_if(weights_, [&](const WaitingWeight& waiting) {
+    if (waiting.products_before != products) return false;
+    return std::any_of(users.begin(), users.end(), [&](const Operand& operand) {
+      const int64_t elements = elements_of(operand);
+      return elements > 0 && (waiting.numbers == elements || waiting.conversion.codes == elements);
     });
-  }
+  });
 }
 
 void WaitingWeights::forget_written_back(const std::vector<int64_t>& dims) {

@@ -15,32 +15,59 @@ struct WaitingWeight {
   int64_t numbers = 0;         // elements of the other side; 0: not told
   std::vector<uint32_t> more;  // works on the numbers: scales, another rounding
   size_t products_before = 0;
-  bool named = false;      // by a kernel that does nothing else
-  int64_t uses = 1;        // several matrices in one tensor, as experts have them
-  bool was_taken = false;  // one of them, before
+  bool named = false;     // by a kernel that does nothing else
+  bool told = false;      // the name of the op says that it dequantizes
+  bool unpacked = false;  // bits were shifted and masked, or codes looked up: no mask, no input
+  // Combined with as many other numbers: a mask, an average, or scales that were expanded.
+  bool combined = false;
+  int64_t uses = 1;         // several matrices in one tensor, as experts have them
+  bool was_taken = false;   // one of them, before
+  int64_t parts_taken = 0;  // rows (or columns) that products have used, one part each
+  size_t parts = 0;
+};
+
+// A waiting weight that a product may have used.
+struct WeightMatch {
+  size_t index = 0;
+  // Its layout is that of the weight, it is no layout of the activations, and the product came soon
+  // after: no other tensor looks like that.
+  bool sure = false;
+  // More than 0: the product used a part of a tensor of several weights, as of q, k and v, which
+  // has so many rows in all.
+  int64_t rows = 0;
+};
+
+struct ProductSize {
+  int64_t m = 0, n = 0, k = 0;  // 0: not told
+  int64_t batch = 1;
 };
 
 class WaitingWeights {
  public:
   void add(WaitingWeight weight);
 
-  // The latest that fits a weight of n x k in `batch` matrices; m x k are the activations. Where
-  // nothing tells sizes (n is 0), the latest since the last product, of which there were
-  // `products`.
-  std::optional<size_t> find(int64_t m, int64_t n, int64_t k, int64_t batch, size_t products) const;
+  // The latest that fits; of those where nothing tells sizes (n is 0), the latest that has a name
+  // and came since the last product, of which there were `products`.
+  std::optional<WeightMatch> find(const ProductSize& size, size_t products) const;
 
-  // How many of the latest since the last product hold so many weights together, as the pieces of
-  // one weight do; 0: none do.
-  size_t find_pieces(int64_t weights, size_t products) const;
+  // How many of the latest since the last product are the pieces of one weight; 0: none are.
+  struct Pieces {
+    size_t count = 0;
+    bool sure = false;
+  };
+  Pieces find_pieces(const ProductSize& size, size_t products) const;
 
-  // The latest since the last product with this many elements; null: none.
+  // The latest since the last product with this many elements, alone or with those right before it;
+  // null: none.
   WaitingWeight* latest(int64_t elements, size_t products);
   // The latest of all, or null.
   WaitingWeight* last() { return weights_.empty() ? nullptr : &weights_.back(); }
 
-  // Gives one away, or one of its matrices.
-  WaitingWeight take(size_t index);
-  // Others have used those since the last product that have as many elements as an operand.
+  // Gives one away, or one of its matrices, or `part` of its rows.
+  WaitingWeight take(const WeightMatch& match, int64_t part = 0);
+  // Something that is no product has used those since the last product: all of them, or those that
+  // have as many elements as one of its operands.
+  void forget(size_t products);
   void forget(const Signature& users, size_t products);
   // The same codes were written back: an optimizer's state, no weight.
   void forget_written_back(const std::vector<int64_t>& dims);

@@ -12,15 +12,37 @@ namespace {
 // Callers are looked at this far up: deeper ones are of the model, not of one op.
 constexpr int kMaxCallers = 16;
 
-// Ranges of the profiler, not of the model: "ProfilerStep#3" and the like.
+// Ranges of profilers and engines, not of a model: "ProfilerStep#3", vLLM's
+// "execute_context_1(128)_generation_4(4)", a function of Dynamo.
 bool names_a_layer(std::string_view range) {
-  static constexpr std::array<std::string_view, 9> kOfProfiler = {
-      "ProfilerStep",     "Iteration",   "## Call CompiledFxGraph", "Torch-Compiled",
-      "PyTorch Profiler", "TorchDynamo", "CompiledFunction",        "DtoH",
-      "cudagraph"};
-  return !range.empty() &&
-         std::none_of(kOfProfiler.begin(), kOfProfiler.end(),
-                      [&](std::string_view begin) { return range.starts_with(begin); });
+  static constexpr std::array kBegins = {"ProfilerStep",
+                                         "Iteration",
+                                         "## Call CompiledFxGraph",
+                                         "Torch-Compiled",
+                                         "PyTorch Profiler",
+                                         "TorchDynamo",
+                                         "CompiledFunction",
+                                         "DtoH",
+                                         "HtoD",
+                                         "cudagraph",
+                                         "execute_",
+                                         "generation_",
+                                         "gpu_model_runner",
+                                         "schedule",
+                                         "Optimizer.",
+                                         "nccl:",
+                                         "Command Buffer",
+                                         "CUDAGraph"};
+  static constexpr std::array kWhole = {"forward", "backward", "step",      "prefill", "decode",
+                                        "sample",  "warmup",   "inference", "generate"};
+  // Steps have a number behind the word: "step 3", "denoise_step_12".
+  const size_t step = range.rfind("step");
+  const bool counts_steps =
+      step != range.npos && range.find_first_not_of(" _#:-0123456789", step + 4) == range.npos;
+  return !range.empty() && !counts_steps &&
+         std::none_of(kBegins.begin(), kBegins.end(),
+                      [&](std::string_view begin) { return range.starts_with(begin); }) &&
+         std::find(kWhole.begin(), kWhole.end(), range) == kWhole.end();
 }
 
 bool is_arithmetic(WorkClass work) {
@@ -241,6 +263,20 @@ bool WorkList::is_called_by(const Work& work, std::string_view name) const {
   return first_caller(trace_, op(work), kMaxCallers, [&](uint32_t op) {
            return trace_.names[trace_.ops[op].name] == name;
          }) != kNone;
+}
+
+bool WorkList::is_in_backward(const Work& work) const {
+  return first_caller(trace_, op(work), 2 * kMaxCallers, [&](uint32_t op) {
+           return trace_.names[trace_.ops[op].name].starts_with("autograd::engine::");
+         }) != kNone;
+}
+
+bool WorkList::is_softmax(const Work& work) const {
+  if (work.work != WorkClass::elementwise) return false;
+  const auto says_so = [](std::string_view name) {
+    return name.find("softmax") != name.npos || name.find("SoftMax") != name.npos;
+  };
+  return says_so(name(work)) || says_so(op_name(work));
 }
 
 bool WorkList::hides_work(const Work& work) const {

@@ -53,6 +53,9 @@ class WorkList {
   bool calls_op_of(const Work& caller, const Work& called) const;
   // Whether an op around it that multiplies also ran a product in INT8.
   bool is_part_of_int8(const Work& work) const;
+  // Training: gradients are products too, of which none is a linear.
+  bool is_in_backward(const Work& work) const;
+  bool is_softmax(const Work& work) const;
   // On a CPU, code that Inductor compiled leaves no events but for the libraries that it calls.
   bool hides_work(const Work& work) const;
   // The nearest range around it that somebody named; empty: none.

@@ -31,6 +31,17 @@ static void to_json(Json& json, const AuditKernel& each) {
                  OCTET_FIELDS(each, calls, us, share)});
 }
 
+static void to_json(Json& json, const AuditPair& each) {
+  json = joined({OCTET_FIELDS(each, text, certain, stored, dims, floating),
+                 OCTET_KNOWN_FIELDS(each, op, n, k), OCTET_FIELDS(each, calls),
+                 OCTET_KNOWN_FIELDS(each, layers)});
+}
+
+static void to_json(Json& json, const AuditModel& each) {
+  json = joined({OCTET_FIELDS(each, name, verdict, headline), field("calls", each.linears),
+                 OCTET_FIELDS(each, native, fake, weight_only, floating, unclear)});
+}
+
 OCTET_JSON(AuditReport::LogLine, line, meaning, count)
 
 static void to_json(Json& json, const AuditTimeline& timeline) {
@@ -92,6 +103,30 @@ std::string source_line(const AuditReport& report) {
     if (report.wall_us > 0) line += fmt::format(" within {} ms", time_of(report.wall_us));
   }
   return line + "\n";
+}
+
+// One line for each model where there are several.
+std::string verdict_lines(const AuditReport& report) {
+  if (report.models.empty()) return printable(report.headline) + "\n";
+  std::string text;
+  for (const AuditModel& model : report.models) {
+    text += fmt::format("{}: {}\n", printable(model.name), printable(model.headline));
+  }
+  return text;
+}
+
+// What decided it, so that a reader can object.
+std::string pair_lines(const AuditReport& report) {
+  constexpr size_t kMostPairs = 3;
+  std::string text;
+  for (size_t i = 0; i < std::min(kMostPairs, report.pairs.size()); ++i) {
+    const AuditPair& pair = report.pairs[i];
+    text += fmt::format("  {}{}\n", pair.certain ? "" : "perhaps ", printable(pair.text));
+  }
+  if (report.pairs.size() > kMostPairs) {
+    text += fmt::format("  ... and {} more, in --json\n", report.pairs.size() - kMostPairs);
+  }
+  return text;
 }
 
 std::string class_table(const AuditReport& report) {
@@ -192,7 +227,7 @@ std::string to_json(const AuditReport& report) try {
   DocumentText text("octet.audit/1");
   text.add(joined({field("version", version()), field("commit", commit()),
                    OCTET_FIELDS(report, files, formats), OCTET_KNOWN_FIELDS(report, device),
-                   OCTET_FIELDS(report, on_host, verdict, headline, notes),
+                   OCTET_FIELDS(report, on_host, verdict, headline, pairs, models, notes),
                    field("linears", linears), OCTET_FIELDS(report, total_us),
                    OCTET_KNOWN_FIELDS(report, wall_us), OCTET_FIELDS(report, classes)}));
   text.add_list("layers", report.layers);
@@ -205,10 +240,10 @@ std::string to_json(const AuditReport& report) try {
 }
 
 std::string to_text(const AuditReport& report, Detail detail) try {
-  std::string text = printable(report.headline) + "\n";
+  std::string text = verdict_lines(report);
   if (detail == Detail::brief) return text;
-  text +=
-      source_line(report) + class_table(report) + offender_table(report, detail == Detail::full);
+  text += pair_lines(report) + source_line(report) + class_table(report) +
+          offender_table(report, detail == Detail::full);
   text += unknown_table(report) + log_lines(report) + saving_text(report);
   if (!report.notes.empty()) text += "\n";
   for (const std::string& note : report.notes) text += "Note: " + printable(note) + "\n";

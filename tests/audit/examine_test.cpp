@@ -3,46 +3,21 @@
 
 #include <gtest/gtest.h>
 
-#include "audit/made_trace.h"
+#include "audit/made_linears.h"
 
 namespace octet::audit {
 namespace {
 
+using test::bf16_linear;
+using test::examined;
+using test::int8_linear;
+using test::kBf16Gemm;
+using test::kCast;
+using test::kInt8Gemm;
+using test::kMultiply;
 using test::MadeTrace;
+using test::widened;
 using Type = ScalarType;
-
-constexpr const char* kBf16Gemm = "ampere_bf16_s16816gemm_bf16_128x256_ldg8_f2f_stages_64x3_tn";
-constexpr const char* kInt8Gemm = "cutlass_80_tensorop_i16832gemm_s8_256x128_64x3_tn_align16";
-constexpr const char* kCast =
-    "void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda("
-    "at::TensorIteratorBase&)::{lambda()#3}::operator()() const::{lambda()#12}::operator()() const"
-    "::{lambda(c10::BFloat16)#1}, std::array<char*, 2ul>, 4, at::native::memory::LoadWithCast<1> "
-    ">(int)";
-constexpr const char* kMultiply =
-    "void at::native::vectorized_elementwise_kernel<4, at::native::BinaryFunctor<c10::BFloat16, "
-    "c10::BFloat16, c10::BFloat16, at::native::binary_internal::MulFunctor<float> > >(int)";
-
-AuditReport examined(const Trace& trace) {
-  Examination examination;
-  examination.add(trace);
-  return examination.finish({});
-}
-
-void bf16_linear(MadeTrace& made, int64_t m, int64_t n, int64_t k) {
-  const uint32_t op = made.op("aten::mm", {{Type::bf16, {m, k}}, {Type::bf16, {k, n}}});
-  made.kernel(kBf16Gemm, op, 100);
-}
-
-void widened(MadeTrace& made, Type stored, int64_t n, int64_t k) {
-  made.kernel(kCast, made.op("aten::copy_", {{Type::bf16, {n, k}}, {stored, {n, k}}}), 30);
-  made.kernel(kMultiply, made.op("aten::mul", {{Type::bf16, {n, k}}, {Type::bf16, {n, 1}}}), 20);
-}
-
-void int8_linear(MadeTrace& made, int64_t m, int64_t n, int64_t k) {
-  made.kernel(kCast, made.op("aten::copy_", {{Type::int8, {m, k}}, {Type::bf16, {m, k}}}), 5);
-  made.kernel(kInt8Gemm, made.op("aten::_int_mm", {{Type::int8, {m, k}}, {Type::int8, {k, n}}}),
-              50);
-}
 
 double us_of(const AuditReport& report, const std::string& key) {
   for (const AuditShare& share : report.classes) {
@@ -85,8 +60,11 @@ TEST(Examine, TheTypeOfTheWeightsDecidesWhichFake) {
   const auto verdict = [](Type stored, int64_t bytes_per_weight_inverse) {
     MadeTrace made;
     const int64_t n = 512, k = 256;
-    made.kernel(kCast, made.op("mylib::dequantize", {{stored, {n, k / bytes_per_weight_inverse}}}));
-    bf16_linear(made, 64, n, k);
+    for (int i = 0; i < 2; ++i) {
+      made.kernel(kCast,
+                  made.op("mylib::dequantize", {{stored, {n, k / bytes_per_weight_inverse}}}));
+      bf16_linear(made, 64, n, k);
+    }
     return examined(made.trace).verdict;
   };
   EXPECT_EQ(verdict(Type::fp8, 1), AuditVerdict::fake_fp8);
@@ -130,22 +108,25 @@ TEST(Examine, NativeInt8IsNative) {
 TEST(Examine, NativeBesideFakeIsAFallback) {
   MadeTrace made;
   for (int i = 0; i < 3; ++i) int8_linear(made, 64, 512, 256);
-  widened(made, Type::int8, 512, 256);
-  bf16_linear(made, 64, 512, 256);
+  for (int i = 0; i < 2; ++i) {
+    widened(made, Type::int8, 512, 256);
+    bf16_linear(made, 64, 512, 256);
+  }
   const AuditReport report = examined(made.trace);
   EXPECT_EQ(report.verdict, AuditVerdict::fallback);
   EXPECT_EQ(report.headline,
-            "Only 3 of 4 linears ran in native INT8: 1 ran as bf16 after dequantization; this is "
-            "a fallback.");
+            "Only 3 of 5 linears, 35 % of their time, ran in native INT8, the other 2 ran as bf16 "
+            "after dequantization: this is a fallback.");
 }
 
-TEST(Examine, AFewProtectedLinearsAreNoFallback) {
+// Without any dequantization nobody knows whether it was intended.
+TEST(Examine, ProtectedLinearsAreNoFallback) {
   MadeTrace made;
   for (int i = 0; i < 9; ++i) int8_linear(made, 64, 512, 256);
-  bf16_linear(made, 64, 512, 256);
+  for (int i = 0; i < 6; ++i) bf16_linear(made, 64, 512, 256);
   EXPECT_EQ(examined(made.trace).verdict, AuditVerdict::native_int8);
-  for (int i = 0; i < 5; ++i) bf16_linear(made, 64, 512, 256);
-  EXPECT_EQ(examined(made.trace).verdict, AuditVerdict::fallback);
+  for (int i = 0; i < 6; ++i) bf16_linear(made, 64, 512, 256);
+  EXPECT_EQ(examined(made.trace).verdict, AuditVerdict::unclear);
 }
 
 TEST(Examine, OtherPartsOfTheModelMayBeInBf16) {
@@ -198,17 +179,19 @@ TEST(Examine, ExpertsOfOneTensorAreOneConversion) {
   EXPECT_DOUBLE_EQ(us_of(report, "dequantize_weight"), 40);
   EXPECT_EQ(
       report.headline,
-      "4 of 5 linears ran as bf16 after dequantization: this is fake INT8; the other 1 ran in "
-      "bf16.");
+      "4 of 5 linears, 81 % of their time, ran as bf16 after dequantization: this is fake INT8; "
+      "the other ran in bf16.");
 }
 
 TEST(Examine, PiecesOfAWeightBelongTogether) {
   MadeTrace made;
-  for (int i = 0; i < 4; ++i) {
-    made.kernel(kCast,
-                made.op("aten::copy_", {{Type::bf16, {128, 256}}, {Type::int8, {128, 256}}}));
+  for (int layer = 0; layer < 2; ++layer) {
+    for (int i = 0; i < 4; ++i) {
+      made.kernel(kCast,
+                  made.op("aten::copy_", {{Type::bf16, {128, 256}}, {Type::int8, {128, 256}}}));
+    }
+    bf16_linear(made, 64, 512, 256);
   }
-  bf16_linear(made, 64, 512, 256);
   EXPECT_EQ(examined(made.trace).verdict, AuditVerdict::fake_int8);
 }
 
@@ -314,14 +297,15 @@ TEST(Examine, SmallFloatLinearsCountForNothing) {
   EXPECT_EQ(examined(made.trace).headline, "8 of 8 linears ran in native INT8.");
 }
 
-TEST(Examine, WeightOnlyBesideNativeIsAFallback) {
+// Recipes mix both, on purpose.
+TEST(Examine, WeightOnlyBesideNativeIsLeftOpen) {
   MadeTrace made;
   int8_linear(made, 64, 512, 256);
   for (int i = 0; i < 5; ++i) {
     made.kernel("void at::native::tinygemm_m16n8k16_chunk_kernel<float>(int)",
                 made.op("aten::_weight_int4pack_mm"));
   }
-  EXPECT_EQ(examined(made.trace).verdict, AuditVerdict::fallback);
+  EXPECT_EQ(examined(made.trace).verdict, AuditVerdict::unclear);
 }
 
 TEST(Examine, UnknownKernelsAreListed) {

@@ -61,9 +61,10 @@ def native(tmp_path):
 def test_the_first_line_is_the_verdict(octet, fake):  # noqa: F811
     done = octet("audit", fake)
     assert done.returncode == 0 and done.stderr == "", done.stderr
-    first, second, *rest = done.stdout.splitlines()
+    first, pair, source, *rest = done.stdout.splitlines()
     assert "fake INT8" in first
-    assert "PyTorch profiler trace" in second
+    assert pair == f"  int8[{N},{K}] -> bf16, then mm with k = {K}, 4 times"
+    assert "PyTorch profiler trace" in source
     text = "\n".join(rest)
     assert "dequantization" in text and "GEMM" in text and "█" in text
     assert "mylib::mystery" in text  # unknown, and never guessed away

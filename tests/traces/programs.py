@@ -260,8 +260,7 @@ def _(setting):
 
 
 @program("bitsandbytes_int8_outliers", "bitsandbytes' LLM.int8, outliers beside it in fp16.",
-         "native_int8", devices=GPU, linears=None, native=ALL,
-         may_be={"shapes": ["fallback"], "plain": ["fallback"]})
+         "native_int8", devices=GPU, linears=None, native=ALL)
 def _(setting):
     return stack(setting, partial(linears.llm_int8, threshold=3.0), torch.float16)
 
@@ -314,7 +313,7 @@ def _(setting):
 
 
 @program("fallback", "torch._int_mm in the first block, fake INT8 in the other.", "fallback",
-         linears=ALL, native=ALL // 2, fake=ALL // 2)
+         linears=ALL, native=ALL // 2, fake=ALL // 2, may_be=_CODES_UNSEEN)
 def _(setting):
     def kind(weight, block):
         return (linears.IntMm if block < setting.blocks // 2 else linears.FakeInt8)(weight)
@@ -323,7 +322,7 @@ def _(setting):
 
 
 @program("fallback_compiled", "The same mix through torch.compile.", "fallback", devices=GPU,
-         linears=ALL, native=ALL // 2, fake=ALL // 2)
+         linears=ALL, native=ALL // 2, fake=ALL // 2, may_be=_CODES_UNSEEN)
 def _(setting):
     def kind(weight, block):
         return (linears.IntMm if block < setting.blocks // 2 else linears.FakeInt8)(weight)
@@ -334,8 +333,7 @@ def _(setting):
 
 
 @program("protected", "torch._int_mm, but the last block kept in bf16 on purpose: no sign of "
-         "quantized weights there.", "native_int8", linears=ALL, native=ALL // 2,
-         may_be={"shapes": ["fallback"], "plain": ["fallback"]})
+         "quantized weights there.", "native_int8", linears=ALL, native=ALL // 2)
 def _(setting):
     def kind(weight, block):
         is_last = block == setting.blocks - 1

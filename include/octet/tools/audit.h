@@ -77,6 +77,27 @@ struct AuditLinear {
   double gemm_us = 0, dequantize_us = 0, quantize_us = 0;
 };
 
+// What accuses linears: a tensor of codes that was widened, and the product that used it.
+struct AuditPair {
+  std::string stored;         // "int8"; "codes": a name says so, and no operands were recorded
+  std::vector<int64_t> dims;  // of the codes; empty: unknown
+  std::string floating, op;   // "bf16", "mm"; op is empty where unknown
+  int64_t n = 0, k = 0;       // of the product; 0: unknown
+  int64_t calls = 0;
+  int64_t layers = 0;    // with names, 0: they have none
+  bool certain = false;  // it is the weight; else it may be another tensor of that size
+  std::string text;      // "int8[1024,256] -> bf16, then mm with k = 256, in 14 layers"
+};
+
+// Models of one trace, told apart by the names of their layers.
+struct AuditModel {
+  std::string name;  // "text_encoder"
+  AuditVerdict verdict = AuditVerdict::unclear;
+  std::string headline;
+  int64_t linears = 0;
+  int64_t native = 0, fake = 0, weight_only = 0, floating = 0, unclear = 0;
+};
+
 // What native INT8 could save in this trace.
 struct AuditSaving {
   double linear_us = 0;     // GEMMs that are not INT8, with their dequantization and quantization
@@ -99,7 +120,10 @@ struct AuditReport {
   std::string device;    // empty: unknown
   bool on_host = false;  // CPU ops, timed by the host
   AuditVerdict verdict = AuditVerdict::unclear;
-  std::string headline;            // the verdict in one sentence
+  std::string headline;          // the verdict in one sentence
+  std::vector<AuditPair> pairs;  // that decided it, the most frequent first
+  // More than one: each is judged apart, and the verdict is that of the one that took most time.
+  std::vector<AuditModel> models;
   std::vector<std::string> notes;  // sentences: limits of the verdict, what to do
   int64_t linears = 0;             // calls of large linears
   int64_t native = 0, fake = 0, weight_only = 0, floating = 0, unclear = 0;  // of these

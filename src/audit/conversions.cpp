@@ -1,0 +1,208 @@
+// What comes before products: weights that are widened, and activations that become codes.
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "audit/linear_finder.h"
+
+namespace octet::audit {
+namespace {
+
+// Kernels before a conversion to codes that may have looked for the largest value, and the like.
+constexpr size_t kQuantizeChain = 10;
+// Scales are this much smaller than what they multiply.
+constexpr int64_t kScaleShare = 8;
+// Without operands, copies of fewer threads are of something small.
+constexpr uint64_t kLargeThreads = 1 << 14;
+
+// A step of quantizing activations, by the op's name.
+bool looks_for_scales(std::string_view op) {
+  static constexpr std::array kSteps = {
+      "aten::abs",        "aten::amax",  "aten::max",       "aten::div",        "aten::div_",
+      "aten::round",      "aten::clamp", "aten::clamp_min", "aten::round_",     "aten::clamp_",
+      "aten::reciprocal", "aten::mul",   "aten::aminmax",   "aten::clamp_min_", "aten::maximum"};
+  return std::find(kSteps.begin(), kSteps.end(), op) != kSteps.end();
+}
+
+// Shifts and masks bits of codes: of integers, not of truth values, which masks are made of.
+bool unpacks(std::string_view op, const Signature& operands) {
+  if (op.find("bitwise") == op.npos && op.find("shift") == op.npos) return false;
+  return std::any_of(operands.begin(), operands.end(), [](const Operand& operand) {
+    const bool holds_bits = operand.type == ScalarType::int32 || is_code(operand.type);
+    return elements_of(operand) > 1 && holds_bits;
+  });
+}
+
+}  // namespace
+
+int64_t most_floats(const Signature& signature) {
+  int64_t most = 0;
+  for (const Operand& operand : signature) {
+    if (is_float(operand.type)) most = std::max(most, elements_of(operand));
+  }
+  return most;
+}
+
+// Arithmetic on numbers that were just widened: scales, offsets, another rounding.
+bool LinearFinder::continues_widening(uint32_t index) {
+  const Work& work = list_.works()[index];
+  const Signature* operands = list_.signature(work);
+  if (operands == nullptr || waiting_.size() == 0) return false;
+  if (work.work != WorkClass::elementwise && work.work != WorkClass::copy) return false;
+  const int64_t numbers = most_floats(*operands);
+  if (numbers == 0) return false;
+  int large = 0;
+  for (const Operand& operand : *operands) {
+    if (elements_of(operand) * kScaleShare >= numbers) ++large;
+  }
+  // A copy has both sides among its operands, a product with a scale only one.
+  const int expected = work.work == WorkClass::copy ? 2 : 1;
+  WaitingWeight* waiting = waiting_.latest(numbers, products_);
+  if (waiting == nullptr) return false;
+  if (large > expected) {
+    // Scales may have been expanded, or gathered; of FP8, and of what was unpacked, they must have.
+    const bool is_weight = waiting->unpacked || waiting->conversion.code == ScalarType::fp8;
+    waiting->combined = waiting->combined || !is_weight;
+  }
+  waiting->more.push_back(index);
+  return true;
+}
+
+void LinearFinder::widen(uint32_t index, const Conversion& conversion, int64_t numbers) {
+  // What aten::to calls, down to the copy, is one conversion.
+  WaitingWeight* last = waiting_.last();
+  if (last != nullptr && last->conversion.codes == conversion.codes &&
+      list_.calls_op_of(list_.works()[last->work], list_.works()[index])) {
+    last->more.push_back(index);
+    if (numbers > 0) last->numbers = numbers;
+    return;
+  }
+  const auto coded = std::find(coded_.begin(), coded_.end(), conversion.codes);
+  const bool was_coded = conversion.codes > 0 && coded != coded_.end();
+  const bool goes_on = last_decoded_ != kNone &&
+                       list_.calls_op_of(list_.works()[last_decoded_], list_.works()[index]);
+  if (was_coded || goes_on) {
+    // Activations that were just quantized.
+    if (!goes_on) {
+      coded_.erase(coded);
+      last_decoded_ = index;
+    }
+    set_class(index, WorkClass::quantize_activation);
+    quantized_.push_back(index);
+    return;
+  }
+  waiting_.add(
+      {.work = index,
+       .conversion = conversion,
+       .numbers = numbers,
+       .more = {},
+       .products_before = products_,
+       .named = list_.works()[index].work == WorkClass::dequantize_weight,
+       .told = list_.op_name(list_.works()[index]).find("dequant") != std::string_view::npos,
+       .unpacked = unpacked_before_ || code_book_ > 0});
+}
+
+// Of a handful that a product has; without products there may be millions.
+void LinearFinder::remember_coded(int64_t elements) {
+  constexpr size_t kMostCoded = 64;
+  if (coded_.size() == kMostCoded) coded_.erase(coded_.begin());
+  coded_.push_back(elements);
+}
+
+// The kernels right before that looked for the scales of the same activations belong to it.
+void LinearFinder::quantize(uint32_t index, const Conversion& conversion) {
+  const int64_t elements = conversion.codes;
+  waiting_.forget_written_back(conversion.dims);
+  set_class(index, WorkClass::quantize_activation);
+  quantized_.push_back(index);
+  remember_coded(elements);
+  for (size_t back = 1; back <= kQuantizeChain && back <= index; ++back) {
+    const auto before = static_cast<uint32_t>(index - back);
+    const Work& work = list_.works()[before];
+    if (work.work != WorkClass::elementwise && work.work != WorkClass::copy) break;
+    if (!looks_for_scales(list_.op_name(work))) continue;
+    const Signature* operands = list_.signature(work);
+    if (operands != nullptr && elements > 0 && most_floats(*operands) != elements) continue;
+    set_class(before, WorkClass::quantize_activation);
+    quantized_.push_back(before);
+  }
+}
+
+void LinearFinder::look_for_conversion(uint32_t index) {
+  const Work& work = list_.works()[index];
+  const Signature* operands = list_.signature(work);
+  if (work.work == WorkClass::quantize_activation) {
+    quantized_.push_back(index);
+    if (operands != nullptr) remember_coded(most_floats(*operands));
+    return;
+  }
+  const std::string_view op = list_.op_name(work);
+  if (operands != nullptr && unpacks(op, *operands)) unpacked_before_ = true;
+  const bool by_name = work.work == WorkClass::dequantize_weight;
+  const auto conversion = operands == nullptr ? std::optional<Conversion>()
+                                              : conversion_of(op, *operands, unpacked_before_);
+  if (conversion && conversion->direction == Conversion::Direction::to_codes && !by_name) {
+    quantize(index, *conversion);
+    return;
+  }
+  if (conversion || by_name) {
+    if (!conversion) {
+      // A kernel of an op that does more, whose other operands say nothing about the weight.
+      widen(index, operands == nullptr ? Conversion{} : widening_of(*operands), 0);
+      return;
+    }
+    const int64_t numbers = most_floats(*operands);
+    widen(index, *conversion, numbers < conversion->codes ? 0 : numbers);  // else only scales
+    return;
+  }
+  if (continues_widening(index)) return;
+  if (operands == nullptr && list_.trace().has_order) note_cast(work);
+  if (operands == nullptr) return;
+  if (const int64_t entries = code_book_of(op, *operands); entries > 0) code_book_ = entries;
+  if (code_book_ > 0) scale_looked_up(index, *operands);
+}
+
+// Of what was looked up in a table of codes, the operands are a list of tensors, of which no
+// profiler writes the sizes: numbers that are multiplied by fewer right after it are the weight.
+void LinearFinder::scale_looked_up(uint32_t index, const Signature& operands) {
+  constexpr int64_t kFourBits = 16;
+  if (list_.works()[index].work != WorkClass::elementwise) return;
+  const Operand* numbers = nullptr;
+  int64_t scales = 0;
+  for (const Operand& operand : operands) {
+    if (!is_float(operand.type)) continue;
+    if (numbers == nullptr || elements_of(operand) > elements_of(*numbers)) {
+      if (numbers != nullptr) scales = std::max(scales, elements_of(*numbers));
+      numbers = &operand;
+    } else {
+      scales = std::max(scales, elements_of(operand));
+    }
+  }
+  if (numbers == nullptr || scales * kScaleShare > elements_of(*numbers) || scales == 0) return;
+  const bool four_bit = code_book_ == kFourBits;
+  widen(index,
+        {.code = four_bit ? ScalarType::fp4 : ScalarType::int8,
+         .codes = elements_of(*numbers),
+         .dims = numbers->dims,
+         .scaled = true},
+        elements_of(*numbers));
+}
+
+// Where no operands were recorded, names have to do.
+void LinearFinder::note_cast(const Work& work) {
+  const std::string& name = list_.name(work);
+  if (work.work == WorkClass::unknown) {
+    const bool says_so = name.find("dequant") != name.npos || name.find("Dequ") != name.npos;
+    if (says_so) cast_before_ = true;
+    return;
+  }
+  if (work.work != WorkClass::copy && work.work != WorkClass::elementwise) return;
+  if (list_.trace().is_host_only()) {
+    if (list_.is_called_by(work, "aten::_to_copy")) cast_before_ = true;
+    return;
+  }
+  const bool large = list_.trace().kernels[work.event].threads >= kLargeThreads;
+  if (large && may_widen(name)) cast_before_ = true;
+}
+
+}  // namespace octet::audit

@@ -1,0 +1,63 @@
+// Walks through all that ran, in order, and pairs what widens weights with the products that
+// follow.
+//
+// A weight that is widened leaves a track in every trace with operands: codes of n x k elements go
+// into a copy or a multiplication, numbers come out, perhaps more arithmetic with a small operand
+// (the scales), and then a product in floating point with n x k weights. Addresses would be better
+// evidence, but no profiler writes them; layouts have to do, and the order of things.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "audit/linears.h"
+#include "audit/waiting_weights.h"
+
+namespace octet::audit {
+
+class LinearFinder {
+ public:
+  explicit LinearFinder(WorkList& list) : list_(list) {}
+
+  std::vector<LinearCall> find();
+
+ private:
+  void multiply(uint32_t index);
+  void multiply_floating(LinearCall& call, int64_t batch);
+  bool multiply_codes(LinearCall& call, const Product& product);
+  void see_softmax(const Work& work);
+  void forget_widening(LinearCall& call);
+  void settle();
+  void look_for_conversion(uint32_t index);
+  void widen(uint32_t index, const Conversion& conversion, int64_t numbers);
+  void quantize(uint32_t index, const Conversion& conversion);
+  void remember_coded(int64_t elements);
+  bool continues_widening(uint32_t index);
+  void scale_looked_up(uint32_t index, const Signature& operands);
+  void note_cast(const Work& work);
+  void take(LinearCall& call, const WeightMatch& match);
+  void take_named(LinearCall& call);
+  void take_activations(LinearCall& call);
+  void set_class(uint32_t index, WorkClass work);
+  bool is_same_call(uint32_t index) const;
+
+  WorkList& list_;
+  WaitingWeights waiting_;
+  // Since the last product: works that quantize activations, and how many elements each made codes
+  // of that are codes still.
+  std::vector<uint32_t> quantized_;
+  std::vector<int64_t> coded_;
+  uint32_t last_decoded_ = kNone;  // the work that made numbers of such codes again
+  std::vector<LinearCall> calls_;
+  bool cast_before_ = false;  // a copy that may have widened a weight, where operands are unknown
+  bool unpacked_before_ = false;  // bits of codes were shifted and masked
+  int64_t code_book_ = 0;      // entries of a table that codes were looked up in, since the product
+  int64_t softmax_ = 0;        // elements of the last softmax since the product
+  std::vector<size_t> parts_;  // calls that used a part of the same widened tensor
+  size_t products_ = 0;
+};
+
+// Elements of the largest operand that holds numbers.
+int64_t most_floats(const Signature& signature);
+
+}  // namespace octet::audit
