@@ -20,8 +20,10 @@ function(embed_text file variable)
     string(APPEND literal "    R\"text(${piece})text\"\n")
   endforeach()
   get_filename_component(name ${file} NAME_WE)
+  # With its length, which compilers would count, and not beyond 256 KB.
   string(CONCAT text "#pragma once\n#include <string_view>\nnamespace octet {\n"
-    "inline constexpr std::string_view ${variable} =\n${literal}    ;\n}  // namespace octet\n")
+    "inline constexpr std::string_view ${variable}(\n${literal}    , ${bytes});\n"
+    "}  // namespace octet\n")
   set(header ${PROJECT_BINARY_DIR}/generated/${name}_text.h)
   set(before)
   if(EXISTS ${header})

@@ -1,5 +1,6 @@
 #include "audit/patterns.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "audit/glob.h"
@@ -22,19 +23,14 @@ ScalarType scalar_type_named(std::string_view name) {
   fail("kernel_names.json: the type \"{}\" is unknown", name);
 }
 
-template <class Row>
-const Row* first_match(const std::vector<Row>& rows, std::string_view text) {
-  text = text.substr(0, kMaxMatchedBytes);
-  for (const Row& row : rows) {
-    if (matches_glob(row.pattern, text)) return &row;
-  }
-  return nullptr;
-}
-
 const NameRow& row_for(const std::vector<NameRow>& rows, std::string_view name) {
   static const NameRow none;
-  const NameRow* row = first_match(rows, name);
-  return row == nullptr ? none : *row;
+  name = name.substr(0, kMaxMatchedBytes);
+  const auto fits = [&](const std::string& pattern) { return matches_glob(pattern, name); };
+  for (const NameRow& row : rows) {
+    if (fits(row.pattern) && std::none_of(row.except.begin(), row.except.end(), fits)) return row;
+  }
+  return none;
 }
 
 }  // namespace
@@ -42,6 +38,7 @@ const NameRow& row_for(const std::vector<NameRow>& rows, std::string_view name) 
 void from_json(const nlohmann::json& value, NameRow& row) {
   row = {.library = value.at("library"),
          .pattern = value.at("pattern"),
+         .except = value.value("except", std::vector<std::string>()),
          .type = scalar_type_named(value.value("type", "unknown")),
          .example = value.at("example"),
          .source = value.at("source")};

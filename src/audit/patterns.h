@@ -13,6 +13,8 @@ namespace octet::audit {
 struct NameRow {
   std::string library;  // "cuBLASLt", "Triton", ...; empty: none known
   std::string pattern;  // over the whole name, see glob.h
+  // Near misses: names that fit one of these are none of the row.
+  std::vector<std::string> except;
   WorkClass work = WorkClass::unknown;
   // Types of the product where the name has them: of weights, for weight_only_gemm and dequantize.
   ScalarType type = ScalarType::unknown;

@@ -236,18 +236,29 @@ std::string headline_of(AuditVerdict verdict, Doubt doubt, const LinearCounts& c
   return unclear_headline(doubt, counts);
 }
 
+// Lines that contradict each other may be of two models, and what was said to be quantized without
+// saying how may be the one that matters.
 AuditVerdict judge(const std::vector<LogFinding>& log) {
-  const auto says = [&](AuditVerdict verdict) {
-    return std::any_of(log.begin(), log.end(), [&](const LogFinding& finding) {
-      return finding.verdict == word_of(verdict);
-    });
+  const auto says = [&](std::string_view word) {
+    return std::any_of(log.begin(), log.end(),
+                       [&](const LogFinding& finding) { return finding.verdict == word; });
   };
-  const bool is_mixed = says(AuditVerdict::native_int8) && says(AuditVerdict::fake_int8);
-  if (is_mixed) return AuditVerdict::fallback;
-  for (const AuditVerdict verdict :
-       {AuditVerdict::fallback, AuditVerdict::fake_int8, AuditVerdict::native_int8,
-        AuditVerdict::native_fp8, AuditVerdict::weight_only, AuditVerdict::unquantized}) {
-    if (says(verdict)) return verdict;
+  std::vector<AuditVerdict> native, fake;
+  for (const AuditVerdict verdict : kNative) {
+    if (says(word_of(verdict))) native.push_back(verdict);
+  }
+  for (const AuditVerdict verdict : kFake) {
+    if (says(word_of(verdict))) fake.push_back(verdict);
+  }
+  if (says(word_of(AuditVerdict::fallback))) return AuditVerdict::fallback;
+  const size_t kinds =
+      native.size() + fake.size() + (says(word_of(AuditVerdict::weight_only)) ? 1 : 0);
+  const bool is_other_model = !fake.empty() && says("quantized");
+  if (kinds > 1 || is_other_model) return AuditVerdict::unclear;
+  if (!native.empty()) return native[0];
+  if (!fake.empty()) return fake[0];
+  for (const AuditVerdict verdict : {AuditVerdict::weight_only, AuditVerdict::unquantized}) {
+    if (says(word_of(verdict))) return verdict;
   }
   return AuditVerdict::unclear;
 }
@@ -257,12 +268,15 @@ std::string headline_of(AuditVerdict verdict, const std::vector<LogFinding>& log
     return std::find_if(log.begin(), log.end(),
                         [&](const LogFinding& each) { return judge({each}) == said; });
   };
-  auto finding = verdict == AuditVerdict::unclear ? log.end() : first(verdict);
-  // One line tells of native products and another of fake ones.
-  if (verdict == AuditVerdict::fallback && finding == log.end()) {
-    finding = first(AuditVerdict::fake_int8);
-  }
+  const auto finding = verdict == AuditVerdict::unclear ? log.end() : first(verdict);
   if (finding != log.end()) return fmt::format("By its log: {}", finding->meaning);
+  const bool contradicts = std::any_of(log.begin(), log.end(), [](const LogFinding& each) {
+    return judge({each}) != AuditVerdict::unclear;
+  });
+  if (contradicts) {
+    return "Lines of the log tell of different kernels, perhaps of two models; record a trace to "
+           "know.";
+  }
   return "The log does not say which kernels ran; record a trace to know.";
 }
 

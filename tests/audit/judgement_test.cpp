@@ -330,5 +330,23 @@ TEST(Judgement, CachesOfGgmlAreWidenedAsWeightsAre) {
   EXPECT_EQ(report_of(q4_k, true), AuditVerdict::fake_four_bit);
 }
 
+AuditVerdict of_log(const std::vector<std::string>& verdicts) {
+  Trace trace;
+  for (const std::string& verdict : verdicts) trace.log.push_back({"line", "It says so.", verdict});
+  return examined(trace).verdict;
+}
+
+// A text encoder in GGUF does not make an FP8 model fake.
+TEST(Judgement, LogsOfTwoModelsAreLeftOpen) {
+  EXPECT_EQ(of_log({"fake_int8", "info"}), AuditVerdict::fake_int8);
+  EXPECT_EQ(of_log({"fake_four_bit"}), AuditVerdict::fake_four_bit);
+  EXPECT_EQ(of_log({"fake_int8", "native_fp8"}), AuditVerdict::unclear);
+  EXPECT_EQ(of_log({"fake_int8", "quantized"}), AuditVerdict::unclear);
+  EXPECT_EQ(of_log({"native_fp8", "quantized"}), AuditVerdict::native_fp8);
+  EXPECT_EQ(of_log({"native_four_bit"}), AuditVerdict::native_four_bit);
+  EXPECT_EQ(of_log({"native_fp8", "weight_only"}), AuditVerdict::unclear);
+  EXPECT_EQ(of_log({"quantized"}), AuditVerdict::unclear);
+}
+
 }  // namespace
 }  // namespace octet::audit
