@@ -117,7 +117,8 @@ def test_errors_are_listed_and_end_in_a_sentence(check):
     assert "$.compositional_deconstruction.elements[0].bbox[3]: expected an integer" in lines[2]
     (sentence,) = done.stderr.splitlines()
     assert sentence.endswith("caption.json: 3 errors in the caption; --fix can repair 1 of them; "
-                             "generate --any-caption runs it anyway")
+                             "generate --any-caption runs it anyway; docs/captions.md describes "
+                             "captions")
 
     failed = check(dumps(broken), "--fix")
     assert failed.returncode == 1 and failed.stdout == ""
@@ -235,9 +236,9 @@ def test_files_that_cannot_be_read(built_program, tmp_path):
         (line,) = done.stderr.splitlines()
         return line
 
-    assert "No such file" in sentence("check", "/no/such/caption.json")
-    assert "directory" in sentence("check", tmp_path)
-    assert "65536 bytes" in sentence("check", "/dev/zero")
+    assert "no such file" in sentence("check", "/no/such/caption.json")
+    assert "is a folder" in sentence("check", tmp_path)
+    assert "is a pipe or a device" in sentence("check", "/dev/zero")
     assert "65536 bytes" in sentence("check", "-", input="x" * 70_000)
     assert "caption: a command is missing, expected check" in sentence(code=2)
     assert "FILE is missing" in sentence("check", code=2)

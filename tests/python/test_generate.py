@@ -108,7 +108,7 @@ def test_a_random_seed_is_told_and_repeats_the_picture(built_program, generate, 
     words.remove("-q")
     done = subprocess.run(words, input=tiny.CAPTION, capture_output=True, text=True)
     seed = re.search(r"^octet: seed (\d+)$", done.stderr, re.MULTILINE).group(1)
-    assert done.stdout.splitlines()[-1] == f"{generate.out / 'out.png'} (seed {seed})"
+    assert done.stdout.splitlines()[0] == f"{generate.out / 'out.png'} (seed {seed})"
 
 
 def test_a_picture_replaces_the_one_before(generate, model, plain):

@@ -131,7 +131,8 @@ def test_names_stay_in_their_folder(generate, model, texts):
         (texts / "many" / name).write_text(tiny.CAPTION)
     done = generate(model, "--caption", texts / "many", "--out", generate.out / "{name}")
     assert done.returncode == 0, done.stderr
-    assert sorted(files(generate)) == ["_..", "_.hidden", "a", "a_b", "b"]
+    expected = ["_...png", "_.hidden.png", "a.png", "a_b.png", "b.png"]
+    assert sorted(files(generate)) == expected
 
 
 @pytest.mark.parametrize(("flags", "parts"), [
