@@ -17,7 +17,7 @@ extern "C" {
 // with every library whose octet_abi_version() is at least this.
 #define OCTET_ABI_VERSION 5
 OCTET_API int32_t octet_abi_version(void);
-OCTET_API const char* octet_version(void);  // "0.1.0"
+OCTET_API const char* octet_version(void);  // "0.2.0"
 OCTET_API const char* octet_commit(void);   // of the build
 
 // --- errors ---
