@@ -6,6 +6,7 @@
 
 #include "audit/csv_table.h"
 #include "audit/read_trace.h"
+#include "audit/text_table.h"
 #include "audit/trace_tables.h"
 #include "base/checked.h"
 #include "base/error.h"
@@ -36,7 +37,20 @@ class NsysCsvReader {
 
   Trace read() {
     LineReader lines(bytes_);
+    std::string before;  // the line, which is a header where dashes follow
     for (std::string_view line; lines.next(line);) {
+      if (columns_.begin(line)) {
+        std::vector<std::string> cells = columns_.cells(before);
+        if (!cells.empty()) begin_table(CsvHeader(std::move(cells)));
+        is_text_ = true;
+        continue;
+      }
+      before = line;
+      if (is_text_) {
+        const std::vector<std::string> cells = columns_.cells(line);
+        if (!cells.empty() && is_csv_number(cells[0])) add_row(cells);
+        continue;
+      }
       if (line.find(',') == line.npos) continue;
       std::vector<std::string> cells = split_csv(line);
       // All rows begin with a number. Headers do not, and end the table before, known or not.
@@ -47,7 +61,8 @@ class NsysCsvReader {
       }
     }
     check(tables_.has_kernels(), "{}: is a table of Nsight Systems without kernels", bytes_.path());
-    return tables_.take("Nsight Systems CSV", device_, kernel_table_ == NsysTable::trace);
+    return tables_.take(is_text_ ? "Nsight Systems table" : "Nsight Systems CSV", device_,
+                        kernel_table_ == NsysTable::trace);
   }
 
  private:
@@ -127,6 +142,8 @@ class NsysCsvReader {
 
   ByteStream& bytes_;
   TraceTables tables_;
+  TextColumns columns_;
+  bool is_text_ = false;
   CsvHeader header_;
   NsysTable table_ = NsysTable::other, kernel_table_ = NsysTable::other;
   bool has_transfers_ = false;

@@ -1,5 +1,6 @@
 #include "audit/read_trace.h"
 
+#include "audit/text_table.h"
 #include "base/error.h"
 #include "formats/csv.h"
 #include "formats/sqlite_file.h"
@@ -26,17 +27,28 @@ bool begins_as_json(std::string_view head) {
 
 // The reader of the first header among the lines; none: these are no tables.
 Reader reader_of_table(std::string_view head) {
-  bool is_of_ncu = false;
+  bool is_of_ncu = false, has_dashes = false;
+  TextColumns columns;
+  std::string_view before;
   while (!head.empty()) {
     const std::string_view line = head.substr(0, head.find_first_of("\r\n"));
     head.remove_prefix(std::min(line.size() + 1, head.size()));
     // The program that was profiled may print much before the table.
     if (line.starts_with("==PROF==")) is_of_ncu = true;
+    // A header stands between two lines of dashes (PyTorch), or over one (Nsight Systems).
+    if (columns.begin(line)) {
+      has_dashes = true;
+      if (is_nsight_systems_header(columns.cells(before))) return read_nsight_systems_csv;
+    } else if (has_dashes && is_torch_table_header(columns.cells(line))) {
+      return read_torch_table;
+    }
+    if (!line.empty()) before = line;
     // No header that is known has more text; a row of a raw page may.
     if (line.find(',') == line.npos) continue;
     const std::vector<std::string> cells = split_csv(line);
     if (is_nsight_compute_header(cells)) return read_nsight_compute_csv;
     if (is_nsight_systems_header(cells)) return read_nsight_systems_csv;
+    if (is_rocprof_header(cells)) return read_rocprof_csv;
   }
   return is_of_ncu ? read_nsight_compute_csv : nullptr;
 }
@@ -61,7 +73,9 @@ Trace read_stream(ByteStream& bytes) {
   refuse_binary(head, bytes.path());
   if (head.starts_with("\xEF\xBB\xBF")) head.remove_prefix(3);
   if (begins_as_json(head)) {
-    return is_octet_report(head) ? read_octet_report(bytes) : read_chrome_trace(bytes);
+    if (is_octet_report(head)) return read_octet_report(bytes);
+    if (is_rocprof_json(head)) return read_rocprof_json(bytes);
+    return is_tensorrt_json(head) ? read_tensorrt_json(bytes) : read_chrome_trace(bytes);
   }
   const Reader reader = reader_of_table(head);
   return reader != nullptr ? reader(bytes) : read_run_log(bytes);

@@ -34,12 +34,30 @@ Trace read_chrome_trace(ByteStream& bytes);
 bool is_nsight_compute_header(const std::vector<std::string>& cells);
 Trace read_nsight_compute_csv(ByteStream& bytes);
 
-// CSV of `nsys stats`: the first table of kernels in the text (cuda_gpu_kern_sum,
-// cuda_gpu_kern_gb_sum, cuda_gpu_sum, cuda_gpu_trace, cuda_kern_exec_trace, and the names that
-// these had before), and the sums of transfers where that has none. Tables of other reports are
-// passed over.
+// CSV of `nsys stats`, or the tables that it prints: the first table of kernels in the text
+// (cuda_gpu_kern_sum, cuda_gpu_kern_gb_sum, cuda_gpu_sum, cuda_gpu_trace, cuda_kern_exec_trace, and
+// the names that these had before), and the sums of transfers where that has none. Tables of other
+// reports are passed over.
 bool is_nsight_systems_header(const std::vector<std::string>& cells);
 Trace read_nsight_systems_csv(ByteStream& bytes);
+
+// What `print(profiler.key_averages().table())` of PyTorch prints: kernels with their sums; where
+// there are none, ops. Shapes are read, types are not told. A second table is passed over.
+bool is_torch_table_header(const std::vector<std::string>& cells);
+Trace read_torch_table(ByteStream& bytes);
+
+// rocprofv3 of AMD: kernels of its JSON, in their order, and its CSV (kernel_trace, or the sums of
+// kernel_stats, which rocprof --stats has as well).
+bool is_rocprof_header(const std::vector<std::string>& cells);
+Trace read_rocprof_csv(ByteStream& bytes);
+bool is_rocprof_json(std::string_view head);
+Trace read_rocprof_json(ByteStream& bytes);
+
+// What TensorRT's engine inspector says of an engine's layers (trtexec --exportLayerInfo): tactics,
+// with the types and shapes of their inputs; nothing was measured. Of a profile (--exportProfile),
+// which names layers alone, an Error says what to give instead.
+bool is_tensorrt_json(std::string_view head);
+Trace read_tensorrt_json(ByteStream& bytes);
 
 // The SQLite file of `nsys export` (or beside the report of `nsys profile --stats`): kernels and
 // transfers, and ranges of NVTX, with the ones that launched kernels.

@@ -1,0 +1,206 @@
+// What people paste: tables that profilers print, and files of AMD's and TensorRT's tools.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "audit/read_trace.h"
+#include "base/error.h"
+#include "formats/error_message.h"
+
+using namespace octet::audit;  // NOLINT: tests
+
+namespace {
+
+Trace read_pasted(std::string_view text) {
+  octet::ByteStream bytes(text, "test");
+  return read_stream(bytes);
+}
+
+const std::string& pasted_kernel(const Trace& trace, size_t kernel) {
+  return trace.names.at(trace.kernels.at(kernel).name);
+}
+
+// Each line with something before it.
+std::string with_prefix(const std::string& prefix, std::string_view text) {
+  std::string lines;
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    lines += prefix + std::string(text.substr(0, end)) + "\n";
+    text.remove_prefix(end + 1);
+  }
+  return lines;
+}
+
+const char* const kCudaTable = R"(
+-------------------------------------------  ----------  ----------  ----------  ----------
+                                       Name    Self CPU   CPU total   Self CUDA  # of Calls
+-------------------------------------------  ----------  ----------  ----------  ----------
+                              ProfilerStep*   100.000us     5.000ms     0.000us           1
+                              ProfilerStep*     0.000us     0.000us    10.000ms           1
+                               aten::linear   111.000us     1.200ms     0.000us         204
+                              aten::_int_mm   257.550us   357.550us     1.500ms         204
+cutlass_80_tensorop_i16832gemm_s8_256x12...     0.000us     0.000us     1.500ms         204
+void at::native::vectorized_elementwise_...     0.000us     0.000us   400.000us         408
+           Memcpy HtoD (Pageable -> Device)     0.000us     0.000us   100.000us           3
+                           cudaLaunchKernel     1.000ms     1.000ms     0.000us         612
+-------------------------------------------  ----------  ----------  ----------  ----------
+Self CPU time total: 5.000ms
+Self CUDA time total: 2.000ms
+)";
+
+void expect_cuda_table(const Trace& trace) {
+  EXPECT_EQ(trace.format, "table of PyTorch's profiler");
+  EXPECT_FALSE(trace.has_order);
+  ASSERT_EQ(trace.kernels.size(), 3u);
+  EXPECT_EQ(pasted_kernel(trace, 0), "cutlass_80_tensorop_i16832gemm_s8_256x12...");
+  EXPECT_DOUBLE_EQ(trace.kernels[0].us, 1500);
+  EXPECT_EQ(trace.kernels[0].calls, 204);
+  EXPECT_EQ(pasted_kernel(trace, 1), "void at::native::vectorized_elementwise_...");
+  EXPECT_TRUE(trace.kernels[2].is_transfer);
+}
+
+const char* const kNsysText =
+    R"(
+ ** CUDA API Summary (cuda_api_sum):
+
+ Time (%)  Total Time (ns)  Num Calls  Avg (ns)   Name
+ --------  ---------------  ---------  ---------  ----------------
+     99.0      900,000,000         30  1,000,000  cudaLaunchKernel
+
+ ** CUDA GPU Kernel Summary (cuda_gpu_kern_sum):
+
+ Time (%)  Total Time (ns)  Instances  Avg (ns)                       Name                   
+ --------  ---------------  ---------  ---------  ---------------------------------------------
+     60.0       12,345,000         48  257,201.6  void gemm<(int)2, true>(signed char *, int) …
+     40.0        4,000,000          2  2,000,000  ampere_bf16_s16816gemm_bf16_128x128
+
+)";
+
+}  // namespace
+
+TEST(Pasted, TableOfTorchWithKernels) {
+  expect_cuda_table(read_pasted(kCudaTable));
+  expect_cuda_table(read_pasted("My run:\n```\n" + std::string(kCudaTable) + "```\nWhy?\n"));
+  expect_cuda_table(read_pasted(with_prefix("> ", kCudaTable)));
+  expect_cuda_table(read_pasted(with_prefix("2026-11-18 12:00:00,123 - INFO ", kCudaTable)));
+  // The same calls again, sorted otherwise.
+  expect_cuda_table(read_pasted(std::string(kCudaTable) + kCudaTable));
+}
+
+TEST(Pasted, TableOfTorchOnAHostWithShapes) {
+  const Trace trace = read_pasted(
+      "------------  ----------  --------  ---------  ----------  --------------------------  \n"
+      "        Name  Self CPU %  Self CPU  CPU total  # of Calls                Input Shapes  \n"
+      "------------  ----------  --------  ---------  ----------  --------------------------  \n"
+      "aten::linear       1.00%  10.000us  900.000us           2  [[64, 32], [16, 32], [16]]  \n"
+      " aten::addmm      89.00%  89.000us   89.000us           2  [[16], [64, 32], [32, 16]]  \n"
+      "   aten::mul      10.00%   1.000ms    1.000ms           1              [[64, 16], []]  \n"
+      "------------  ----------  --------  ---------  ----------  --------------------------  \n");
+  EXPECT_TRUE(trace.is_host_only());
+  ASSERT_EQ(trace.ops.size(), 3u);
+  EXPECT_EQ(trace.names.at(trace.ops[0].name), "aten::addmm");
+  EXPECT_EQ(trace.ops[0].self_us, 44.5f);
+  const Signature& operands = trace.signatures.at(trace.ops[0].signature);
+  ASSERT_EQ(operands.size(), 3u);
+  EXPECT_EQ(operands[1].dims, (std::vector<int64_t>{64, 32}));
+  EXPECT_EQ(operands[1].type, ScalarType::unknown);
+}
+
+TEST(Pasted, TablesOfNsightSystems) {
+  for (const std::string& text : {std::string(kNsysText), with_prefix("[INFO] ", kNsysText)}) {
+    const Trace trace = read_pasted(text);
+    EXPECT_EQ(trace.format, "Nsight Systems table");
+    ASSERT_EQ(trace.kernels.size(), 2u);
+    EXPECT_EQ(pasted_kernel(trace, 0), "void gemm<(int)2, true>(signed char *, int) …");
+    EXPECT_EQ(trace.kernels[0].us, 12345);
+    EXPECT_EQ(trace.kernels[0].calls, 48);
+  }
+}
+
+TEST(Pasted, TraceOfNsightSystemsWithEmptyCells) {
+  const Trace trace = read_pasted(
+      " Start (ns)  Duration (ns)  GrdX  GrdY  GrdZ  BlkX  BlkY  BlkZ  Device  Name         \n"
+      " ----------  -------------  ----  ----  ----  ----  ----  ----  ------  -------------\n"
+      "      1,000         50,000                                      H200    [CUDA memset]\n"
+      "     60,000        443,520     4     2     1   128     1     1  H200    gemm(a, b)   \n");
+  EXPECT_TRUE(trace.has_order);
+  ASSERT_EQ(trace.kernels.size(), 2u);
+  EXPECT_TRUE(trace.kernels[0].is_transfer);
+  EXPECT_EQ(pasted_kernel(trace, 1), "gemm(a, b)");
+  EXPECT_EQ(trace.kernels[1].threads, 1024u);
+}
+
+TEST(Pasted, JsonOfRocprof) {
+  const Trace trace = read_pasted(R"({"rocprofiler-sdk-tool": [{"metadata": {"pid": 7},
+    "agents": [{"type": 1, "product_name": "EPYC"}, {"type": 2, "product_name": "MI300X"}],
+    "buffer_records": {"hip_api": [{"kind": 1}], "kernel_dispatch": [
+      {"size": 1, "start_timestamp": 5000, "end_timestamp": 9000, "dispatch_info":
+        {"kernel_id": 4, "workgroup_size": {"x": 64, "y": 1, "z": 1},
+         "grid_size": {"x": 256, "y": 2, "z": 1}}},
+      {"start_timestamp": 1000, "end_timestamp": 2500, "dispatch_info": {"kernel_id": 99}}]},
+    "kernel_symbols": [{"size": 1, "kernel_id": 4, "kernel_name": "_Z1f.kd",
+      "formatted_kernel_name": "Cijk_Alik_Bljk_I8I_MT128x128"}]}]})");
+  EXPECT_EQ(trace.format, "rocprofv3 JSON");
+  EXPECT_EQ(trace.device, "MI300X");
+  ASSERT_EQ(trace.kernels.size(), 2u);
+  EXPECT_EQ(pasted_kernel(trace, 0), "?");
+  EXPECT_EQ(trace.kernels[0].us, 1.5);
+  EXPECT_EQ(pasted_kernel(trace, 1), "Cijk_Alik_Bljk_I8I_MT128x128");
+  EXPECT_EQ(trace.kernels[1].us, 4);
+  EXPECT_EQ(trace.kernels[1].threads, 512u);
+  EXPECT_ERROR_WITH(read_pasted(R"({"rocprofiler-sdk-tool": []})"), "without kernels");
+}
+
+TEST(Pasted, CsvOfRocprof) {
+  const Trace trace = read_pasted(
+      "\"Kind\",\"Agent_Id\",\"Kernel_Name\",\"Start_Timestamp\",\"End_Timestamp\","
+      "\"Workgroup_Size_X\",\"Grid_Size_X\",\"Grid_Size_Y\",\"Grid_Size_Z\"\n"
+      "\"KERNEL_DISPATCH\",4,\"void f<(int)2, true>(char*)\",2000,5000,64,128,2,1\n");
+  EXPECT_TRUE(trace.has_order);
+  EXPECT_EQ(pasted_kernel(trace, 0), "void f<(int)2, true>(char*)");
+  EXPECT_EQ(trace.kernels[0].us, 3);
+  EXPECT_EQ(trace.kernels[0].threads, 256u);
+  const Trace sums = read_pasted(
+      "\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\"\n"
+      "\"Cijk_Ailk, _B\",7,14000,2000.0,100.0\n");
+  EXPECT_FALSE(sums.has_order);
+  EXPECT_EQ(sums.kernels.at(0).calls, 7);
+  EXPECT_EQ(sums.kernels.at(0).us, 14);
+}
+
+TEST(Pasted, LayersOfTensorRt) {
+  const Trace trace = read_pasted(R"({"Layers": [
+    {"Name": "/blocks.0/qkv/MatMul", "LayerType": "gemm", "Inputs": [
+       {"Name": "x", "Location": "Device", "Dimensions": [1, 4096, 4608],
+        "Format/Datatype": "Row major Int8 format"}],
+     "Outputs": [{"Name": "y", "Dimensions": [1, 4096, 13824], "Format/Datatype": "Half"}],
+     "Weights": {"Type": "Int8", "Count": 63700992},
+     "TacticName": "sm80_xmma_gemm_i8f16_i8i32_f32_tn_n", "Metadata": "[ONNX Layer: a]"},
+    {"Name": "r", "LayerType": "Reformat", "Inputs": [], "Metadata": ""}],
+    "Bindings": ["x", "y"]})");
+  EXPECT_EQ(trace.format, "TensorRT engine");
+  ASSERT_EQ(trace.kernels.size(), 2u);
+  EXPECT_EQ(pasted_kernel(trace, 0), "sm80_xmma_gemm_i8f16_i8i32_f32_tn_n");
+  const Op& layer = trace.ops.at(trace.kernels[0].op);
+  EXPECT_TRUE(layer.is_range);
+  EXPECT_EQ(trace.names.at(layer.name), "/blocks.0/qkv/MatMul");
+  const Operand& input = trace.signatures.at(layer.signature).at(0);
+  EXPECT_EQ(input.type, ScalarType::int8);
+  EXPECT_EQ(input.dims, (std::vector<int64_t>{1, 4096, 4608}));
+  EXPECT_ERROR_WITH(read_pasted(R"({"Layers": ["a + b", "c"], "Bindings": ["x"]})"),
+                    "--profilingVerbosity=detailed");
+  EXPECT_ERROR_WITH(
+      read_pasted(R"([{"count": 10}, {"name": "a", "timeMs": 1.5, "averageMs": 0.1}])"),
+      "--exportLayerInfo");
+}
+
+TEST(Pasted, CutAnywhereTheyAreReadOrRefused) {
+  for (const std::string whole : {kCudaTable, kNsysText}) {
+    for (size_t length = 1; length < whole.size(); length += 37) {
+      try {
+        read_pasted(std::string_view(whole).substr(0, length));
+      } catch (const octet::Error&) {
+      }
+    }
+  }
+}
