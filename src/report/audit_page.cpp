@@ -51,7 +51,10 @@ th[scope=col],td.shape{white-space:nowrap}td.number,th.number{text-align:right;w
 td.bars{width:30%;min-width:9rem}.bar{height:.8rem;border-radius:2px;min-width:2px}
 .key{display:inline-block;width:.8rem;height:.8rem;border-radius:2px;vertical-align:-.08rem;
 margin-right:.35rem}.legend span.item{display:inline-block;margin-right:1.1rem}
-summary{cursor:pointer;margin:.6rem 0}svg{max-width:none}code{overflow-wrap:anywhere}
+summary{cursor:pointer;margin:.6rem 0}svg{max-width:none}
+svg.timeline{height:10rem;display:block}.ends{display:flex;justify-content:space-between}
+@media(max-width:40rem){.verdict strong{font-size:1.5rem}td.bars{width:15%;min-width:2.5rem}
+th[scope=col]{white-space:normal}.legend span.item{margin-right:.7rem}}
 )";
 
 // Each class of work has a colour: the name of the style's class for it, and the rules.
@@ -88,7 +91,7 @@ std::string milliseconds(double us) { return us > 0 ? short_number(us / 1000) : 
 std::string percent_of(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
 std::string code_text(const std::string& text) {
-  return text.empty() ? "" : fmt::format("<code>{}</code>", html_text(text));
+  return text.empty() ? "" : fmt::format("<code>{}</code>", html_name(text));
 }
 
 std::string number_cell(const std::string& text) {
@@ -115,7 +118,7 @@ std::string class_bars(const AuditReport& report) {
   return html_table({"class", "", "#share", "#ms", "#calls"}, rows);
 }
 
-constexpr double kTimelineWidth = 960, kTimelineHeight = 170, kTimelineBottom = 26;
+constexpr double kTimelineWidth = 960, kTimelineHeight = 144;
 
 double busy_us(const AuditTimeline& timeline, size_t kind, size_t piece) {
   const bool is_there = kind < timeline.us.size() && piece < timeline.us[kind].size();
@@ -149,10 +152,14 @@ std::string timeline_section(const AuditReport& report) {
   }
   if (!(most > 0)) return "";
   const double whole_us = timeline.piece_us * static_cast<double>(pieces);
-  const double inside = kTimelineHeight - kTimelineBottom;
+  const double inside = kTimelineHeight;
   const double width = kTimelineWidth / static_cast<double>(pieces);
-  std::string svg = svg_begin(kTimelineWidth, kTimelineHeight,
-                              fmt::format("Classes of work over {}", time_text(whole_us)));
+  // As wide as the page and as high everywhere: the text is outside, or it would be stretched.
+  std::string svg = fmt::format(
+      R"(<svg class="timeline" preserveAspectRatio="none" viewBox="0 0 {} {}" role="img" )"
+      R"(aria-label="{}">)",
+      kTimelineWidth, kTimelineHeight,
+      html_text(fmt::format("Classes of work over {}", time_text(whole_us))));
   std::vector<double> height(pieces, 0);
   std::string legend;
   for (size_t kind = 0; kind < timeline.keys.size(); ++kind) {
@@ -173,13 +180,11 @@ std::string timeline_section(const AuditReport& report) {
     legend += fmt::format(R"(<span class="item"><span class="key {}"></span>{}</span>)", colour,
                           html_text(name));
   }
-  svg += svg_box(0, inside, kTimelineWidth, 1, "tick");
-  svg += svg_text(2, kTimelineHeight - 8, "start", "0");
-  svg += svg_text(kTimelineWidth - 2, kTimelineHeight - 8, "end", time_text(whole_us));
   return fmt::format(
-      "<h2>What ran when</h2>{}</svg><p class=\"legend dim\">{}</p><p class=\"dim\">From the first "
-      "to the last kernel; a gap is time in which none ran.</p>",
-      svg, legend);
+      "<h2>What ran when</h2>{}</svg><div class=\"ends dim\"><span>0</span><span>{}</span></div>"
+      "<p class=\"legend dim\">{}</p><p class=\"dim\">From the first to the last kernel; a gap is "
+      "time in which none ran.</p>",
+      svg, time_text(whole_us), legend);
 }
 
 std::string linear_shape(const AuditLinear& linear) {

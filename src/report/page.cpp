@@ -17,7 +17,7 @@ constexpr const char* kPageStyle = R"(
 body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);
 margin:0 auto;max-width:72rem;padding:2rem 1.25rem 4rem}
 h1{font-size:1.5rem;margin:0}h2{font-size:1.1rem;margin:2.2rem 0 .6rem}
-.dim,.tick,figcaption,th{color:var(--dim)}code{font-size:.85em;overflow-wrap:anywhere}
+.dim,.tick,figcaption,th{color:var(--dim)}code{font-size:.85em;overflow-wrap:break-word}
 .verdict{border:2px solid;border-radius:.6rem;padding:.9rem 1.1rem;margin:1.2rem 0}
 .verdict strong{font-size:1.25rem;letter-spacing:.05em}.pass{color:var(--good)}
 .fail{color:var(--bad)}.verdict ul{margin:.4rem 0 0;color:var(--ink)}
@@ -25,7 +25,9 @@ h1{font-size:1.5rem;margin:0}h2{font-size:1.1rem;margin:2.2rem 0 .6rem}
 td,th{padding:.3rem .7rem .3rem 0;text-align:left;vertical-align:top;font-weight:400;
 border-bottom:1px solid var(--edge);font-variant-numeric:tabular-nums}
 svg{width:100%;max-width:44rem;background:var(--card);border:1px solid var(--edge);
-border-radius:.5rem}.tick{font-size:12px;fill:var(--dim)}.grid{stroke:var(--edge)})";
+border-radius:.5rem}.tick{font-size:12px;fill:var(--dim)}.grid{stroke:var(--edge)}
+@media(max-width:40rem){body{font-size:14px;padding:1rem .75rem 3rem}td,th{padding-right:.45rem}
+.scroll svg{min-width:36rem}})";
 
 }  // namespace
 
@@ -42,6 +44,18 @@ std::string html_text(std::string_view text) {
     }
   }
   return safe;
+}
+
+std::string html_name(std::string_view name) {
+  std::string text = html_text(name), broken;
+  for (size_t i = 0; i < text.size(); ++i) {
+    broken += text[i];
+    // Behind what separates the words of names, and never within "&lt;" or before an end.
+    const bool separates = std::string_view("._/:,-").find(text[i]) != std::string_view::npos;
+    const bool goes_on = i + 1 < text.size() && text[i + 1] != text[i] && text[i + 1] != ' ';
+    if (separates && goes_on) broken += "<wbr>";
+  }
+  return broken;
 }
 
 std::string png_uri(std::span<const std::byte> png) {

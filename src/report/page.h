@@ -13,6 +13,8 @@ namespace octet::report {
 // Text from users and files as text of a page or of an attribute: markup, control characters and
 // bytes that are not UTF-8 mean nothing any more.
 std::string html_text(std::string_view text);
+// The same for a long name, which may go on in the next line behind a '.', '_', '/' and the like.
+std::string html_name(std::string_view name);
 
 // "data:image/png;base64,..."
 std::string png_uri(std::span<const std::byte> png);
