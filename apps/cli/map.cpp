@@ -19,7 +19,8 @@ struct MapArguments {
   int64_t layers = -1;  // not given
   std::string svg, page;
   std::vector<std::string> cards;  // to predict, or "all" among them; none: the device is measured
-  bool check = false;              // also predict what was measured, without having seen it
+  std::vector<std::string> card_files;
+  bool check = false;  // also predict what was measured, without having seen it, or published
 };
 
 void map_here(const CommonFlags& flags, MapArguments arguments) {
@@ -38,34 +39,47 @@ void map_here(const CommonFlags& flags, MapArguments arguments) {
   show(flags, to_text(map), to_json(map));
 }
 
-// "<family>@768,1024"
-std::vector<int> sizes_from(const std::string& shapes) {
+// "m,n,k" and "<family>@768,1024", several separated by ';'.
+void read_shapes(const std::string& text, PredictRequest& request) {
   const std::string model = model_shapes("");
-  shapes_from(shapes);  // a wrong list is wrong usage
-  if (!shapes.starts_with(model) || shapes.find(';') != shapes.npos) {
-    throw CLI::ValidationError(
-        fmt::format("--shapes is '{}', expected sizes of the model with --predict, such as {}1024",
-                    shapes, model));
+  shapes_from(text);  // a wrong list is wrong usage
+  request.sizes.clear();
+  std::istringstream items(text);
+  for (std::string item; std::getline(items, item, ';');) {
+    if (!item.starts_with(model)) {
+      for (const GemmShape& shape : shapes_from(item)) request.shapes.push_back(shape);
+      continue;
+    }
+    std::istringstream sizes(item.substr(model.size()));
+    for (std::string size; std::getline(sizes, size, ',');) {
+      request.sizes.push_back(std::stoi(size));
+    }
   }
-  std::vector<int> sizes;
-  std::istringstream list(shapes.substr(model.size()));
-  for (std::string size; std::getline(list, size, ',');) sizes.push_back(std::stoi(size));
-  return sizes;
 }
 
 // What cards that are not here would do.
 void predict_there(const CommonFlags& flags, const MapArguments& arguments) {
-  PredictRequest request{.text_tokens = static_cast<int>(arguments.request.text_tokens)};
+  PredictRequest request;
+  request.text_tokens = static_cast<int>(arguments.request.text_tokens);
   const auto& names = arguments.cards;
   if (std::find(names.begin(), names.end(), "all") == names.end()) request.cards = names;
   const std::string& shapes = arguments.request.shapes;
-  if (!shapes.empty()) request.sizes = sizes_from(shapes);
-  check_outputs(flags, {arguments.svg});
+  request.card_files = arguments.card_files;
+  if (!shapes.empty()) read_shapes(shapes, request);
+  if (!arguments.svg.empty() && request.sizes.empty()) {
+    throw CLI::ValidationError("--svg draws steps of a model, expected --shapes such as " +
+                               model_shapes("1024"));
+  }
+  check_outputs(flags, {arguments.svg}, arguments.card_files);
   Prediction prediction{.text_tokens = request.text_tokens,
                         .cards = predict_cards(request),
                         .memory = predict_memory(request.sizes),
-                        .figures = check_public_figures()};
-  if (arguments.check) prediction.check = leave_one_out();
+                        .figures = {},
+                        .check = {}};
+  if (arguments.check) {
+    prediction.figures = check_public_figures();
+    prediction.check = leave_one_out();
+  }
   if (!arguments.svg.empty()) {
     write_text_file(arguments.svg, heat_map_svg(heat_map_of(prediction.cards)));
   }
@@ -98,23 +112,31 @@ void add_map(CLI::App& program, CommonFlags& flags) {
   add_value(command, "--html", "FILE", arguments->page, "Write everything as one HTML page");
   CLI::Option* predict =
       add_value(command, "--predict", "CARDS", arguments->cards,
-                "Measure nothing; predict other cards instead: rtx3090,rtx4090; or all")
+                "Measure nothing; predict other cards instead: 3090,a100; or all")
           ->delimiter(',')
+          ->allow_extra_args(false);
+  CLI::Option* card_file =
+      add_value(command, "--card-file", "FILE", arguments->card_files,
+                "Predict a card that this JSON file describes (docs/deployment-map.md)")
           ->allow_extra_args(false);
   for (const char* measured :
        {"--device", "--html", "--layers", "--seconds", "--threads", "--tune", "--with-text"}) {
     predict->excludes(command.get_option(measured));
+    card_file->excludes(command.get_option(measured));
   }
-  command
-      .add_flag("--check", arguments->check,
-                "Also predict the measured figures, each from a fit without it")
-      ->needs(predict);
+  command.add_flag("--check", arguments->check,
+                   "Also predict published figures, and the measured ones, each from a fit without "
+                   "it");
   set_examples(command,
                {"octet map --predict rtx3090,rtx4090,h100 --svg cards.svg",
                 "octet map --device cuda --svg map.svg --html map.html",
                 "octet map --shapes " + model_shapes("1024") + " --with-text --json map.json"});
   command.callback([&flags, arguments] {
-    arguments->cards.empty() ? map_here(flags, *arguments) : predict_there(flags, *arguments);
+    const bool predicts = !arguments->cards.empty() || !arguments->card_files.empty();
+    if (arguments->check && !predicts) {
+      throw CLI::ValidationError("--check requires --predict or --card-file");
+    }
+    predicts ? predict_there(flags, *arguments) : map_here(flags, *arguments);
   });
 }
 

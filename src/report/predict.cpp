@@ -2,7 +2,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <map>
+#include <string_view>
+#include <utility>
 
 #include "formats/boundary.h"
 #include "octet/tools/report.h"
@@ -50,7 +54,7 @@ Json by_way(const Entry& entry, const Figure<Entry> (&figures)[count]) {
 }  // namespace
 
 static void to_json(Json& json, const PredictedLinear& linear) {
-  json = joined({OCTET_FIELDS(linear, layer), field("pixels", linear.size),
+  json = joined({OCTET_KNOWN_FIELDS(linear, layer), field("pixels", known(linear.size)),
                  OCTET_FIELDS(linear.shape, m, n, k), field("us", by_way(linear, kLinearUs)),
                  OCTET_KNOWN_FIELDS(linear, int8_tops, bf16_tops, int8_ghz, bf16_ghz, tile),
                  OCTET_FIELDS(linear, best)});
@@ -67,8 +71,8 @@ static void to_json(Json& json, const PredictedPicture& picture) {
 }
 
 static void to_json(Json& json, const CardPrediction& card) {
-  json = joined({OCTET_FIELDS(card, card, name, memory_gib, kernels),
-                 field("fitted_to", card.is_measured),
+  json = joined({OCTET_FIELDS(card, card, name, memory_gib),
+                 OCTET_KNOWN_FIELDS(card, kernels, not_run), field("fitted_to", card.is_measured),
                  OCTET_FIELDS(card, estimates, linears, steps, pictures)});
 }
 
@@ -94,9 +98,9 @@ std::string linear_text(const std::vector<CardPrediction>& cards) {
   for (const CardPrediction& card : cards) {
     for (const PredictedLinear& linear : card.linears) {
       std::vector<std::string> cells = {card.card,
-                                        linear.layer,
+                                        linear.layer.empty() ? "-" : linear.layer,
                                         linear.best,
-                                        linear.tile,
+                                        linear.tile.empty() ? "-" : linear.tile,
                                         std::to_string(linear.shape.m),
                                         std::to_string(linear.shape.n),
                                         std::to_string(linear.shape.k),
@@ -123,6 +127,70 @@ std::string step_text(const std::vector<CardPrediction>& cards) {
     }
   }
   return table.text();
+}
+
+// How many times as fast as bf16 a card is on its best path: the least and the most of all steps,
+// or of linears where there are none.
+struct Gain {
+  std::string best;  // the path that is best most often
+  double least = 0, most = 0;
+};
+
+Gain gain_of(const CardPrediction& card) {
+  std::map<std::string, int> times;
+  const bool has_steps = !card.steps.empty();
+  for (const PredictedStep& step : card.steps) ++times[step.best];
+  if (!has_steps) {
+    for (const PredictedLinear& linear : card.linears) ++times[linear.best];
+  }
+  Gain gain;
+  for (const auto& [path, count] : times) {
+    if (gain.best.empty() || count > times[gain.best]) gain.best = path;
+  }
+  const auto note = [&](double bf16, double int8, double fp8) {
+    const double best = gain.best == "int8" ? int8 : gain.best == "fp8" ? fp8 : bf16;
+    if (best <= 0) return;
+    gain.least = gain.most > 0 ? std::min(gain.least, bf16 / best) : bf16 / best;
+    gain.most = std::max(gain.most, bf16 / best);
+  };
+  for (const PredictedStep& step : card.steps) note(step.bf16_ms, step.int8_ms, step.fp8_ms);
+  if (!has_steps) {
+    for (const PredictedLinear& each : card.linears) note(each.bf16_us, each.int8_us, each.fp8_us);
+  }
+  return gain;
+}
+
+// "Use INT8 on rtx3090 and rtx4090 (steps 2.1 to 2.5 times as fast as bf16), bf16 on t4."
+std::string advice_text(const std::vector<CardPrediction>& cards) {
+  std::string parts;
+  for (const auto& [path, name] :
+       {std::pair{"int8", "INT8"}, std::pair{"fp8", "FP8"}, std::pair{"bf16", "bf16"}}) {
+    std::vector<std::string> ids;
+    double least = 0, most = 0;
+    for (const CardPrediction& card : cards) {
+      const Gain gain = gain_of(card);
+      if (gain.best != path) continue;
+      least = ids.empty() ? gain.least : std::min(least, gain.least);
+      most = std::max(most, gain.most);
+      ids.push_back(printable(card.card));
+    }
+    if (ids.empty()) continue;
+    parts += fmt::format("{}{} on {}", parts.empty() ? "" : "; ", name, fmt::join(ids, ", "));
+    if (std::string_view(path) == "bf16") continue;
+    const char* what = cards.front().steps.empty() ? "linears" : "steps";
+    parts += fmt::format(" ({} {:.2f} to {:.2f} times as fast as bf16)", what, least, most);
+  }
+  return parts.empty() ? "" : "Use " + parts + ".\n";
+}
+
+std::string not_run_text(const std::vector<CardPrediction>& cards) {
+  std::string text;
+  for (const CardPrediction& card : cards) {
+    if (card.not_run.empty()) continue;
+    text += fmt::format("{}: Octet does not run on it ({})\n", printable(card.card),
+                        printable(card.not_run));
+  }
+  return text;
 }
 
 // Constants of cards that nobody has published.
@@ -183,14 +251,22 @@ std::string to_json(const Prediction& prediction) try {
 }
 
 std::string to_text(const Prediction& prediction) try {
-  return fmt::format(
-      "{}\n\n{}\nA step is one pass of each network, {} text tokens. Linears have the rows of the "
-      "unconditional pass:\n\n{}\n{}\n{}\n{}{}",
-      kPredicted, step_text(prediction.cards), prediction.text_tokens,
-      linear_text(prediction.cards), estimate_text(prediction.cards),
-      memory_text(prediction.memory),
-      figure_table("published figure", "published", prediction.figures, &PublicFigure::published),
-      prediction.check ? held_out_text(*prediction.check) : "");
+  std::string text = fmt::format("{}\n{}{}\n", kPredicted, advice_text(prediction.cards),
+                                 not_run_text(prediction.cards));
+  const bool has_steps = !prediction.cards.empty() && !prediction.cards.front().steps.empty();
+  if (has_steps) {
+    text += fmt::format(
+        "{}\nA step is one pass of each network, {} text tokens. Linears have the rows of the "
+        "unconditional pass:\n\n",
+        step_text(prediction.cards), prediction.text_tokens);
+  }
+  text += linear_text(prediction.cards) + "\n" + estimate_text(prediction.cards);
+  if (!prediction.memory.empty()) text += "\n" + memory_text(prediction.memory);
+  if (!prediction.figures.empty()) {
+    text += "\n" + figure_table("published figure", "published", prediction.figures,
+                                &PublicFigure::published);
+  }
+  return prediction.check ? text + held_out_text(*prediction.check) : text;
 } catch (...) {
   rethrow_as_error();
 }

@@ -65,8 +65,9 @@ def test_wrong_usage(octet, flags, sentence):
     assert sentence in done.stderr and done.stderr.count("\n") == 1
 
 
-def test_outputs_are_checked_before_the_work(octet):
-    done = octet(*TINY, "--svg", "no/such/folder/map.svg", code=1)
+def test_outputs_are_checked_before_the_work(octet, tmp_path):
+    (tmp_path / "file").write_text("")
+    done = octet(*TINY, "--svg", "file/map.svg", code=1)
     assert "map.svg" in done.stderr
 
 
@@ -81,10 +82,13 @@ def test_other_cards_are_predicted(octet, repository, tmp_path):
     words = ["map", "--predict", "rtx3090,h200", "--shapes", "ideogram4@1024", "-q"]
     text = octet(*words).stdout
     assert text.startswith("PREDICTED") and "\nrtx3090: estimated constants: " in text
+    assert text.splitlines()[1].startswith("Use INT8 on rtx3090, h200 (steps ")
     octet(*words, "--json", "cards.json", "--svg", "cards.svg")
     result = json.loads((tmp_path / "cards.json").read_text())
     check_against(documented_fields(repository), "map.predict",
-                  {**result, "held_out": [dict.fromkeys(HELD_OUT_FIELDS)]})
+                  {**result, "held_out": [dict.fromkeys(HELD_OUT_FIELDS)],
+                   "public_figures": [dict.fromkeys(PUBLIC_FIELDS)]})
+    assert result["public_figures"] == []  # with --check alone
     assert result["predicted"] is True
     assert [card["card"] for card in result["cards"]] == ["rtx3090", "h200"]
     assert "energy" in result["cards"][0]["estimates"]
@@ -93,11 +97,48 @@ def test_other_cards_are_predicted(octet, repository, tmp_path):
 
 
 HELD_OUT_FIELDS = ["what", "unit", "measured", "predicted", "error"]
+PUBLIC_FIELDS = ["what", "source", "unit", "published", "predicted", "error", "remark"]
+
+MY_CARD = {"schema": "octet.card/1", "id": "mine", "compute": "8.6", "multiprocessors": 82,
+           "boost_mhz": 1695, "int8": 2048, "bf16": 512, "fp8": 0, "memory_gbs": 936,
+           "memory_gib": 24, "l2_mb": 6, "watts": 350}
+
+
+def test_any_shapes_and_any_card_are_predicted(octet, tmp_path):
+    (tmp_path / "mine.json").write_text(json.dumps(MY_CARD))
+    done = octet("map", "--predict", "3090,t4", "--card-file", "mine.json", "--shapes",
+                 "4096,13824,4608;512,4608,4608", "--json", "-")
+    result = json.loads(done.stdout)
+    known, turing, mine = result["cards"]
+    assert [known["card"], turing["card"], mine["card"]] == ["rtx3090", "t4", "mine"]
+    assert [row["m"] for row in mine["linears"]] == [4096, 512]
+    assert mine["linears"][0]["us"] == known["linears"][0]["us"]  # the same constants
+    assert mine["steps"] == result["memory"] == []
+    assert "8.0" in turing["not_run"] and turing["linears"][0]["us"]["int8"] is None
+    assert "energy" in mine["estimates"] and mine["not_run"] is None
+
+
+@pytest.mark.parametrize(("change", "sentence"), [
+    ({"watts": None}, '"watts" is null, expected a number from 1 to 10000'),
+    ({"watts": 0}, '"watts" is 0, expected a number'),
+    ({"wats": 350}, '"wats" is no constant of a card'),
+    ({"compute": "8"}, '"compute" is "8", expected a compute capability'),
+    ({"id": ""}, '"id" is ""')])
+def test_a_wrong_card_file_is_one_sentence(octet, tmp_path, change, sentence):
+    (tmp_path / "mine.json").write_text(json.dumps(MY_CARD | change))
+    done = octet("map", "--card-file", "mine.json", code=1)
+    assert sentence in done.stderr and done.stderr.count("\n") == 1, done.stderr
+
+
+def test_a_card_file_without_a_constant_says_which(octet, tmp_path):
+    (tmp_path / "mine.json").write_text(json.dumps({"id": "mine", "compute": "8.6"}))
+    assert '"multiprocessors" is missing' in octet("map", "--card-file", "mine.json",
+                                                   code=1).stderr
 
 
 @pytest.mark.parametrize("flags", [
     ["--predict", "h200", "--layers", "5"], ["--predict", "h200", "--html", "map.html"],
-    ["--check"], ["--predict", "h200", "--shapes", "16,64,64"],
+    ["--check"], ["--predict", "h200", "--shapes", "16,64,64", "--svg", "a.svg"],
     ["--predict", "h200", "--device", "cpu"], ["--predict", "h200", "--threads", "1"]])
 def test_what_does_not_go_with_predicting(octet, flags):
     assert octet("map", *flags, code=2).stderr.count("\n") == 1

@@ -16,8 +16,11 @@
 namespace octet {
 
 struct PredictRequest {
-  // From known_cards(), or as drivers call them ("NVIDIA A100-SXM4-80GB"), each once; empty: all.
+  // From known_cards(), or as drivers call them ("NVIDIA A100-SXM4-80GB"), each once; empty, and
+  // no files: all.
   std::vector<std::string> cards;
+  std::vector<std::string> card_files;         // of users' cards: docs/deployment-map.md
+  std::vector<GemmShape> shapes;               // linears of any model, besides those of `sizes`
   std::vector<int> sizes = {768, 1024, 2048};  // pixels of a square image
   int text_tokens = 512;                       // of the conditional branch
 };
@@ -26,8 +29,8 @@ struct PredictRequest {
 // activations; under load, at the clock that the power limit allows. 0: the card cannot run it.
 struct PredictedLinear {
   GemmShape shape;
-  std::string layer;  // "attention.qkv"
-  int size = 0;       // pixels; m is the number of tokens of the unconditional branch
+  std::string layer;  // "attention.qkv"; empty: a shape of the request
+  int size = 0;       // pixels, or 0; m is the number of tokens of the unconditional branch
   double int8_us = 0, bf16_us = 0, fp8_us = 0, nf4_us = 0, fake_us = 0;
   double int8_tops = 0, bf16_tops = 0;  // of the product alone
   double int8_ghz = 0, bf16_ghz = 0;    // the clocks
@@ -63,7 +66,8 @@ struct CardPrediction {
   std::string card;  // "rtx3090"
   std::string name;  // "NVIDIA GeForce RTX 3090"
   double memory_gib = 0;
-  std::string kernels;       // the instruction Octet uses: "mma.sync", "wgmma"
+  std::string kernels;       // the instruction Octet uses: "mma.sync", "wgmma"; empty: none
+  std::string not_run;       // why Octet does not run on it; empty: it does
   bool is_measured = false;  // the card the model was fitted to
   // Constants of the card for which no public figure was found, by their names in
   // src/measure/predict/cards.json: "int8_mma".

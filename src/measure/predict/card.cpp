@@ -33,12 +33,19 @@ bool is_idle_word(const std::string& word) {
   const bool is_size = word.size() > 2 && word.ends_with("gb") &&
                        std::all_of(word.begin(), word.end() - 2,
                                    [](unsigned char c) { return std::isdigit(c) != 0; });
-  return is_size || word == "nvidia" || word == "geforce" || word == "gpu" || word == "hbm2" ||
-         word == "hbm2e" || word == "hbm3" || word == "hbm3e" || word.starts_with("sxm");
+  return is_size || word == "nvidia" || word == "geforce" || word == "tesla" || word == "amd" ||
+         word == "instinct" || word == "gpu" || word == "hbm2" || word == "hbm2e" ||
+         word == "hbm3" || word == "hbm3e" || word.starts_with("sxm");
 }
 
 bool is_called(const std::vector<std::string>& device, const std::string& name) {
-  const std::vector<std::string> wanted = words_of(name);
+  std::vector<std::string> wanted = words_of(name);
+  // "3090" is as good as "RTX 3090", and "4060ti" as the id "rtx4060ti".
+  if (device.size() == 1 && wanted.size() == 1 && wanted[0] == "rtx" + device[0]) return true;
+  const bool has_series = std::find(device.begin(), device.end(), "rtx") != device.end();
+  if (!has_series && wanted.size() > 1 && wanted[0] == "rtx" && std::isdigit(wanted[1][0]) != 0) {
+    wanted.erase(wanted.begin());
+  }
   const auto found = std::search(device.begin(), device.end(), wanted.begin(), wanted.end());
   return found != device.end() && std::all_of(device.begin(), found, is_idle_word) &&
          std::all_of(found + static_cast<std::ptrdiff_t>(wanted.size()), device.end(),
@@ -56,6 +63,7 @@ void from_json(const nlohmann::json& json, Card& card) {
   card.id = json.at("id");
   card.name = json.at("name");
   card.names = json.at("names");
+  card.not_run = json.value("not_run", "");
   const std::string compute = json.at("compute");
   const size_t dot = compute.find('.');
   card.major = std::stoi(compute.substr(0, dot));

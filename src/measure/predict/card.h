@@ -27,6 +27,8 @@ struct Card {
   double energy = 1;                   // of an operation, relative to the measured card
   double memory_pj = 0;                // per byte
   std::vector<std::string> estimates;  // names of constants for which there is no public figure
+  // Why Octet does not run on it, a part of a sentence; empty: it does. INT8 is not predicted then.
+  std::string not_run;
 
   bool has_wgmma() const { return major == 9 && minor == 0; }
   bool has_tcgen05() const { return major == 10; }
@@ -38,8 +40,13 @@ std::span<const Card> cards();
 // Throws Error with the known ids, and the one that was probably meant.
 const Card& card_of(std::string_view id);
 
-// By its id in any case, or as drivers and profilers print it ("NVIDIA A100-SXM4-80GB"). Null for
-// others, among them relatives that have other constants ("RTX 3090 Ti", "H100 PCIe", "GH200").
+// By its id in any case, as drivers and profilers print it ("NVIDIA A100-SXM4-80GB"), or without
+// what all of its kind are called ("3090", "4060ti"). Null for others, among them relatives that
+// have other constants ("RTX 3090 Ti", "H100 PCIe", "GH200").
 const Card* find_card(std::string_view device);
+
+// A card that a user describes (docs/deployment-map.md): the constants of cards.json as plain
+// numbers. Throws Error, naming the file, for what is missing, unknown or out of range.
+Card read_card_file(const std::string& path);
 
 }  // namespace octet::predict

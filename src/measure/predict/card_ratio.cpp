@@ -22,7 +22,8 @@ double measured_linear(const Card& card, Path path, int64_t m, int64_t n, int64_
 
 std::optional<LinearRatio> int8_ratio(std::string_view device, int64_t m, int64_t n, int64_t k) {
   const Card* card = find_card(device);
-  if (!card || !is_a_side(m) || !is_a_side(n) || !is_a_side(k)) return std::nullopt;
+  if (!card || card->int8 == 0 || !is_a_side(m) || !is_a_side(n) || !is_a_side(k))
+    return std::nullopt;
   const Coefficients& c = calibrated();
   LinearRatio ratio;
   ratio.card = card->name;

@@ -60,6 +60,7 @@ LinearTime tile_time(const GpuTile& tile, bool streams, const Card& card,
 LinearTime octet_gemm(const Card& card, const Coefficients& coefficients, bool mma_alone, Load load,
                       int64_t m, int64_t n, int64_t k) {
   LinearTime best;
+  if (card.int8_mma == 0) return best;
   const GpuTile* best_tile = nullptr;
   bool best_streams = false;
   for (const GpuTile& tile : gpu_tiles()) {

@@ -15,20 +15,21 @@ namespace {
 
 // Those that a user could take instead; 0: the card cannot.
 std::string fastest(double int8, double bf16, double fp8) {
-  if (fp8 > 0 && fp8 < int8 && fp8 < bf16) return "fp8";
-  return bf16 < int8 ? "bf16" : "int8";
+  const bool beats_int8 = int8 <= 0 || bf16 < int8;
+  if (fp8 > 0 && fp8 < bf16 && (int8 <= 0 || fp8 < int8)) return "fp8";
+  return beats_int8 ? "bf16" : "int8";
 }
 
-PredictedLinear predicted_linear(const Card& card, const nn::LinearSpec& linear, int size) {
+PredictedLinear predicted_linear(const Card& card, const GemmShape& shape, const std::string& layer,
+                                 int size) {
   const Coefficients& c = calibrated();
-  const auto [m, n, k, gate_up] =
-      models::shape_of(linear, models::image_tokens(measured_family(), size));
+  const auto [m, n, k, gate_up] = shape;
   const auto whole = [&](Path path) {
     return linear_time(card, c, path, Load::steady, m, n, k).us;
   };
   PredictedLinear row;
   row.shape = {m, n, k, gate_up};
-  row.layer = linear.layer;
+  row.layer = layer;
   row.size = size;
   row.int8_us = whole(Path::int8);
   row.bf16_us = whole(Path::bf16);
@@ -38,7 +39,7 @@ PredictedLinear predicted_linear(const Card& card, const nn::LinearSpec& linear,
   const double operations = 2e-6 * double(m) * double(n) * double(k);
   const LinearTime int8 = product_time(card, c, Path::int8, Load::steady, m, n, k);
   const LinearTime bf16 = product_time(card, c, Path::bf16, Load::steady, m, n, k);
-  row.int8_tops = operations / int8.us;
+  row.int8_tops = int8.us > 0 ? operations / int8.us : 0;
   row.bf16_tops = operations / bf16.us;
   row.int8_ghz = int8.clock_ghz;
   row.bf16_ghz = bf16.clock_ghz;
@@ -81,19 +82,25 @@ std::vector<int> fitting_cards(double bytes) {
   return sizes;
 }
 
-CardPrediction prediction_of(const Card& card, const std::vector<int>& sizes, int text_tokens) {
+CardPrediction prediction_of(const Card& card, const PredictRequest& request) {
   CardPrediction result;
   result.card = card.id;
   result.name = card.name;
   result.memory_gib = card.memory_gib;
-  result.kernels = card.has_wgmma() ? "wgmma" : "mma.sync";
+  if (card.not_run.empty()) result.kernels = card.has_wgmma() ? "wgmma" : "mma.sync";
   result.estimates = card.estimates;
-  result.is_measured = card.id == measured().card;
-  for (const int size : sizes) {
+  result.not_run = card.not_run;
+  result.is_measured = &card == &card_of(measured().card);
+  for (const GemmShape& shape : request.shapes) {
+    result.linears.push_back(predicted_linear(card, shape, "", 0));
+  }
+  for (const int size : request.sizes) {
+    const int64_t tokens = models::image_tokens(measured_family(), size);
     for (const nn::LinearSpec& linear : measured_block().linears) {
-      result.linears.push_back(predicted_linear(card, linear, size));
+      result.linears.push_back(
+          predicted_linear(card, models::shape_of(linear, tokens), linear.layer, size));
     }
-    result.steps.push_back(predicted_step(card, size, text_tokens));
+    result.steps.push_back(predicted_step(card, size, request.text_tokens));
     for (const int steps : kMapPictureSteps) {
       result.pictures.push_back(predicted_picture(result.steps.back(), steps));
     }
@@ -133,13 +140,16 @@ std::vector<CardPrediction> predict_cards(const PredictRequest& request) try {
     if (card == nullptr) card = &predict::card_of(name);  // says which ones are known
     if (std::find(cards.begin(), cards.end(), card) == cards.end()) cards.push_back(card);
   }
-  if (cards.empty()) {
+  std::vector<predict::Card> described;
+  for (const std::string& file : request.card_files) {
+    described.push_back(predict::read_card_file(file));
+  }
+  if (cards.empty() && described.empty()) {
     for (const predict::Card& card : predict::cards()) cards.push_back(&card);
   }
+  for (const predict::Card& card : described) cards.push_back(&card);
   std::vector<CardPrediction> results;
-  for (const predict::Card* card : cards) {
-    results.push_back(predict::prediction_of(*card, request.sizes, request.text_tokens));
-  }
+  for (const predict::Card* card : cards) results.push_back(predict::prediction_of(*card, request));
   return results;
 } catch (...) {
   rethrow_as_error();

@@ -98,7 +98,8 @@ const models::BlockShape& measured_block() {
 StepTime step_time(const Card& card, const Coefficients& coefficients, std::string_view path,
                    int size, int text_tokens) {
   StepTime step;
-  if (linear_path(path) == Path::fp8 && card.fp8 == 0) return step;
+  const Path kind = linear_path(path);
+  if ((kind == Path::fp8 && card.fp8 == 0) || (kind == Path::int8 && card.int8 == 0)) return step;
   for (const bool sees_text : measured_block().sees_text) {
     const StepTime time =
         forward_time(card, coefficients, path,

@@ -31,7 +31,10 @@ TEST(PredictCards, EveryConstantHasItsSource) {
     }
     EXPECT_TRUE(ids.insert(card.at("id").get<std::string>()).second);
     for (const auto& [name, value] : card.items()) {
-      if (name == "id" || name == "name" || name == "names" || name == "compute") continue;
+      if (name == "id" || name == "name" || name == "names" || name == "compute" ||
+          name == "not_run") {
+        continue;
+      }
       ASSERT_TRUE(value.is_array() && value.size() == 2) << card.at("id") << " " << name;
       EXPECT_TRUE(value[0].is_number()) << card.at("id") << " " << name;
       EXPECT_TRUE(sources.contains(value[1].get<std::string>())) << card.at("id") << " " << name;
@@ -71,12 +74,21 @@ TEST(PredictCards, AreFoundAsDriversCallThem) {
   EXPECT_EQ(id_of("NVIDIA RTX A6000"), "a6000");
   EXPECT_EQ(id_of("NVIDIA B200"), "b200");
   EXPECT_EQ(id_of("NVIDIA L40S"), "l40s");
+  EXPECT_EQ(id_of("3090"), "rtx3090");
+  EXPECT_EQ(id_of("GeForce 4090"), "rtx4090");
+  EXPECT_EQ(id_of("RTX 4080"), "rtx4080");
+  EXPECT_EQ(id_of("4060ti"), "rtx4060ti");
+  EXPECT_EQ(id_of("2080 Ti"), "rtx2080ti");
+  EXPECT_EQ(id_of("Tesla T4"), "t4");
+  EXPECT_EQ(id_of("NVIDIA L4"), "l4");
+  EXPECT_EQ(id_of("AMD Instinct MI300X"), "mi300x");
   // Relatives with other constants.
   for (const char* other :
-       {"NVIDIA GeForce RTX 3090 Ti", "NVIDIA GeForce RTX 3060 Ti", "NVIDIA GH200 480GB",
-        "NVIDIA H100 PCIe", "NVIDIA A100-PCIE-40GB", "NVIDIA GeForce RTX 4090 D", "NVIDIA L40",
-        "NVIDIA GeForce RTX 4090 Laptop GPU", "NVIDIA H200 NVL", "NVIDIA RTX 6000 Ada Generation",
-        "NVIDIA GB200", "GeForce", "", " ", "\xff\xfe"}) {
+       {"3090 Ti", "3090ti", "NVIDIA GeForce RTX 3090 Ti", "NVIDIA GeForce RTX 3060 Ti",
+        "NVIDIA GH200 480GB", "NVIDIA H100 PCIe", "NVIDIA A100-PCIE-40GB",
+        "NVIDIA GeForce RTX 4090 D", "NVIDIA L40", "NVIDIA GeForce RTX 4090 Laptop GPU",
+        "NVIDIA H200 NVL", "NVIDIA RTX 6000 Ada Generation", "NVIDIA GB200", "GeForce", "", " ",
+        "\xff\xfe"}) {
     EXPECT_EQ(id_of(other), "none") << other;
   }
   EXPECT_FALSE(find_card(std::string(1 << 20, 'a')));
@@ -115,6 +127,12 @@ TEST(PredictCards, AllArePredicted) {
     EXPECT_DOUBLE_EQ(card.pictures[0].int8_s * 1e3, 12 * card.steps[0].int8_ms);
     for (const PredictedLinear& linear : card.linears) {
       EXPECT_EQ(linear.shape.m, 4096);
+      EXPECT_GT(linear.bf16_us, 0);
+      if (!card.not_run.empty()) {
+        EXPECT_EQ(linear.int8_us, 0);
+        EXPECT_NE(linear.best, "int8");
+        continue;
+      }
       EXPECT_GT(linear.int8_us, 0);
       EXPECT_FALSE(linear.tile.empty());
     }
