@@ -16,12 +16,13 @@ namespace octet {
 
 class OCTET_API Error : public std::runtime_error {
  public:
-  explicit Error(Sentence sentence)
-      : std::runtime_error(sentence.text()),
-        sentence_(std::make_shared<const Sentence>(std::move(sentence))) {}
+  // Control characters and bytes that are not UTF-8, of users' data, become escapes.
+  explicit Error(const Sentence& sentence);
   const Sentence& sentence() const { return *sentence_; }  // what() in segments
 
  private:
+  explicit Error(std::shared_ptr<const Sentence> sentence);
+
   std::shared_ptr<const Sentence> sentence_;  // shared, so that copying an Error cannot fail
 };
 

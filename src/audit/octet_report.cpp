@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -8,6 +7,7 @@
 #include "audit/trace_tables.h"
 #include "base/error.h"
 #include "formats/json.h"
+#include "formats/json_value.h"
 #include "formats/text.h"
 
 namespace octet::audit {

@@ -64,15 +64,17 @@ std::string link_to(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
 
 }  // namespace
 
-AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
+AtomicFile::AtomicFile(std::string path, AtLink at_link) : path_(std::move(path)) {
   check(!path_.empty(), "the path of a file to write is empty, expected a file name");
   check(path_.find('\0') == path_.npos,
         "the path of a file to write has a NUL byte in it, after {}", path_.c_str());
   struct stat status = {};
-  const bool exists = ::stat(path_.c_str(), &status) == 0;
+  const bool follows = at_link == AtLink::follow;
+  bool exists = (follows ? ::stat : ::lstat)(path_.c_str(), &status) == 0;
   if (!exists && errno != ENOENT) {
     fail("{}: cannot be created: {}", path_, system_error_text(errno));
   }
+  exists = exists && !S_ISLNK(status.st_mode);
   check(path_.back() != '/' && !(exists && S_ISDIR(status.st_mode)),
         "{}: is a folder, expected a file", path_);
   // No links: a file deleted while open, such as the /dev/stdout of a test that captures it.
@@ -80,7 +82,7 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
     open_direct();
     return;
   }
-  target_ = follow_links(path_);
+  target_ = follows ? follow_links(path_) : path_;
   open_temporary(exists ? status.st_mode & 0777 : 0666);
   if (fd_ < 0) fail("{}: cannot be created: {}", path_, system_error_text(errno));
   // The umask is for new files; a file that is replaced keeps exactly the permissions it had.

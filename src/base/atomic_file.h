@@ -28,11 +28,16 @@ std::string follow_links(const std::string& path);
 // Makes a rename or removal next to `path` durable across a power cut, if the system can.
 void sync_folder_of(const std::string& path);
 
+// What happens to a symbolic link where a file is to be written.
+enum class AtLink {
+  follow,   // the file it leads to is replaced: files of users, who may keep them elsewhere
+  replace,  // the link is: files of caches, whose names nobody is asked about
+};
+
 class AtomicFile {
  public:
-  // Symbolic links are followed: the file they lead to is replaced, not the link. A file that
-  // is replaced passes its permissions on to the new one.
-  explicit AtomicFile(std::string path);
+  // A file that is replaced passes its permissions on to the new one.
+  explicit AtomicFile(std::string path, AtLink at_link = AtLink::follow);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;

@@ -1,8 +1,11 @@
 #include "base/error.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <string_view>
 #include <system_error>
+
+#include "base/escaped_text.h"
 
 namespace octet {
 namespace {
@@ -38,7 +41,20 @@ std::string with_marks(std::string_view format, const std::string& mark) {
   return marked.append(format);
 }
 
+// A sentence whose text is fit to be shown.
+Sentence shown(const Sentence& said) {
+  if (without_controls(said.text()) == said.text()) return said;
+  std::vector<Sentence::Segment> segments = said.segments();
+  for (Sentence::Segment& each : segments) each.text = without_controls(each.text);
+  return Sentence(std::move(segments));
+}
+
 }  // namespace
+
+Error::Error(const Sentence& sentence) : Error(std::make_shared<const Sentence>(shown(sentence))) {}
+
+Error::Error(std::shared_ptr<const Sentence> sentence)
+    : std::runtime_error(sentence->text()), sentence_(std::move(sentence)) {}
 
 std::string text_to_format(const Sentence& sentence) {
   if (mark_in_use == nullptr) return sentence.text();
@@ -48,7 +64,7 @@ std::string text_to_format(const Sentence& sentence) {
 
 Sentence make_sentence(fmt::string_view format, fmt::format_args args) {
   const std::string plain = fmt::vformat(format, args);
-  if (plain.find('`') == plain.npos) return plain;
+  if (plain.find('`') == plain.npos) return without_controls(plain);
   // A mark that does not occur in users' data. Its first and last characters differ, so that none
   // arises where a mark meets the data, either.
   std::string mark;
@@ -61,7 +77,7 @@ Sentence make_sentence(fmt::string_view format, fmt::format_args args) {
   for (size_t begin = 0; begin <= marked.size();) {
     const size_t end = std::min(marked.find(mark, begin), marked.size());
     const bool is_field = segments.size() % 2 == 1;
-    segments.push_back({marked.substr(begin, end - begin), is_field});
+    segments.push_back({without_controls(marked.substr(begin, end - begin)), is_field});
     begin = end + mark.size();
   }
   return Sentence(std::move(segments));
@@ -69,6 +85,12 @@ Sentence make_sentence(fmt::string_view format, fmt::format_args args) {
 
 std::string system_error_text(int error_number) {
   return std::generic_category().message(error_number);
+}
+
+void fail_by_system(int error_number, const Sentence& what) {
+  const Sentence why = sentence("{}: {}", what, system_error_text(error_number));
+  if (error_number == ENOMEM) throw OutOfMemory(why);
+  throw Error(why);
 }
 
 }  // namespace octet

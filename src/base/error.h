@@ -40,6 +40,9 @@ std::string text_to_format(const Sentence& sentence);
 // The text of `errno`, for messages about files ("No space left on device").
 std::string system_error_text(int error_number);
 
+// "what: text of errno", as OutOfMemory where that is the reason.
+[[noreturn]] void fail_by_system(int error_number, const Sentence& what);
+
 }  // namespace octet
 
 template <>

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/fork.h"
 
 namespace octet {
 
@@ -87,6 +88,7 @@ void on_bus_error(int signal, siginfo_t* info, void* context) {
 }
 
 void install_handler() {
+  hold_during_fork<table_mutex>();
   page_bytes = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   struct sigaction action = {};
   action.sa_sigaction = on_bus_error;

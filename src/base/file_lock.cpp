@@ -20,8 +20,9 @@ constexpr auto kBetweenAttempts = std::chrono::milliseconds(1);
 
 FileLock::FileLock(const std::string& path, std::chrono::milliseconds patience) {
   // For writing, which NFS requires for an exclusive lock. O_NONBLOCK: a FIFO of that name must not
-  // block the program.
-  fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+  // block the program. O_NOFOLLOW: a link must not make a file elsewhere.
+  constexpr int kFlags = O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
+  fd_ = ::open(path.c_str(), kFlags, 0666);
   if (fd_ < 0) fail("{}: cannot be opened: {}", path, system_error_text(errno));
   // Repeated attempts instead of one blocking call: a process that is suspended while it holds the
   // lock would block all others.

@@ -1,6 +1,9 @@
 #include "base/log.h"
 
+#include <pthread.h>
+
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "base/env.h"
@@ -15,8 +18,14 @@ struct State {
 };
 
 State& state() {
-  static State instance;
-  return instance;
+  static State* const instance = [] {
+    static State made;
+    // A child gets a mutex of its own: another thread may have had this one, and there is no such
+    // thread in the child. The sink is whole in any case but while it is replaced.
+    pthread_atfork(nullptr, nullptr, [] { new (&made.mutex) std::mutex; });
+    return &made;
+  }();
+  return *instance;
 }
 
 }  // namespace

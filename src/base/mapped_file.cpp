@@ -55,7 +55,7 @@ MappedFile::MappedFile(const std::string& path) : path_(path) {
         path.c_str());
   // O_NONBLOCK: opening a FIFO must answer "not a regular file" instead of waiting for a writer.
   fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd_ < 0) fail("{}: cannot be opened: {}", path, system_error_text(errno));
+  if (fd_ < 0) fail_by_system(errno, sentence("{}: cannot be opened", path));
   try {
     struct stat status = {};
     if (::fstat(fd_, &status) != 0) {
@@ -68,7 +68,7 @@ MappedFile::MappedFile(const std::string& path) : path_(path) {
     if (size_ == 0) return;
     void* mapping = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd_, 0);
     if (mapping == MAP_FAILED) {
-      fail("{}: {} bytes cannot be mapped: {}", path, size_, system_error_text(errno));
+      fail_by_system(errno, sentence("{}: {} bytes cannot be mapped", path, size_));
     }
     data_ = static_cast<const std::byte*>(mapping);
     guard_ = FaultGuard(data_, size_);

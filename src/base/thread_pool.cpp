@@ -1,6 +1,8 @@
 #include "base/thread_pool.h"
 
+#include <pthread.h>
 #include <sched.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -34,6 +36,19 @@ void pause_cpu() {
 #elif defined(__aarch64__)
   asm volatile("yield");
 #endif
+}
+
+// Whether there is memory for one more thread: what starts one says "try again" instead.
+bool has_room_for_a_stack() {
+  pthread_attr_t attributes;
+  size_t bytes = 0;
+  if (pthread_attr_init(&attributes) != 0) return false;
+  pthread_attr_getstacksize(&attributes, &bytes);
+  pthread_attr_destroy(&attributes);
+  void* stack = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (stack == MAP_FAILED) return false;
+  ::munmap(stack, bytes);
+  return true;
 }
 
 std::string first_line(const std::string& path) {
@@ -138,27 +153,36 @@ ThreadPool::ThreadPool(int threads) {
   check(threads <= most_threads(), "cpu: {} threads, expected at most {} on this machine", threads,
         most_threads());
   try {
-    workers_.reserve(static_cast<size_t>(threads - 1));
+    crew_->workers.reserve(static_cast<size_t>(threads - 1));
     for (int thread = 1; thread < threads; ++thread) {
-      workers_.emplace_back([this, thread] { worker_loop(thread); });
+      crew_->workers.emplace_back([this, thread] { worker_loop(thread); });
     }
   } catch (const std::exception& error) {  // no thread (std::system_error) or no memory
     stop();  // no destructor runs now, and a thread that nobody joins ends the program
-    fail("cpu: only {} of {} threads could be started: {}; use fewer threads", this->threads(),
-         threads, error.what());
+    const Sentence why =
+        sentence("cpu: only {} of {} threads could be started: {}; use fewer threads",
+                 this->threads(), threads, error.what());
+    if (!has_room_for_a_stack()) throw OutOfMemory(why);
+    throw Error(why);
   }
 }
 
-ThreadPool::~ThreadPool() { stop(); }
+ThreadPool::~ThreadPool() {
+  if (forks_ == fork_count()) {
+    stop();
+  } else {
+    crew_.release();  // it is left as it is
+  }
+}
 
 void ThreadPool::stop() {
   {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-    generation_.fetch_add(1);
+    const std::lock_guard lock(crew_->mutex);
+    crew_->stopping = true;
+    crew_->generation.fetch_add(1);
   }
-  wake_.notify_all();
-  for (auto& worker : workers_) worker.join();
+  crew_->wake.notify_all();
+  for (auto& worker : crew_->workers) worker.join();
 }
 
 void ThreadPool::work(Job& job, int thread) const {
@@ -167,6 +191,9 @@ void ThreadPool::work(Job& job, int thread) const {
     const int64_t index = job.next.fetch_add(1, std::memory_order_relaxed);
     if (index >= job.count) break;
     try {
+      if (stopped_by_ != nullptr && stopped_by_->load(std::memory_order_relaxed)) {
+        throw Cancelled("stopped on request");
+      }
       (*job.task)(index, thread);
     } catch (...) {
       const std::lock_guard lock(job.error_mutex);
@@ -179,26 +206,29 @@ void ThreadPool::work(Job& job, int thread) const {
 
 void ThreadPool::run(int64_t count, const std::function<void(int64_t, int)>& task) {
   if (count <= 0) return;
+  check(forks_ == fork_count(),
+        "this process was forked after its threads were started, and lacks them; open devices and "
+        "load models in the child");
   if (running.pool == this) {  // nested: inline, with the calling thread's number
     for (int64_t index = 0; index < count; ++index) task(index, running.number);
     return;
   }
-  const std::lock_guard one_job(run_mutex_);
+  const std::lock_guard one_job(crew_->run_mutex);
   Job job;
   job.count = count;
   job.task = &task;
-  if (count > 1 && !workers_.empty()) {
+  if (count > 1 && !crew_->workers.empty()) {
     {
-      const std::lock_guard lock(mutex_);
-      job_ = &job;
-      busy_.store(static_cast<int>(workers_.size()));
-      generation_.fetch_add(1, std::memory_order_release);
+      const std::lock_guard lock(crew_->mutex);
+      crew_->job = &job;
+      crew_->busy.store(static_cast<int>(crew_->workers.size()));
+      crew_->generation.fetch_add(1, std::memory_order_release);
     }
-    wake_.notify_all();
+    crew_->wake.notify_all();
   }
   work(job, 0);
   // Workers that woke up late still hold a pointer to `job`, so wait for every one of them.
-  for (int spin = 0; busy_.load(std::memory_order_acquire) != 0; ++spin) {
+  for (int spin = 0; crew_->busy.load(std::memory_order_acquire) != 0; ++spin) {
     if (spin < kSpins) {
       pause_cpu();
     } else {
@@ -212,19 +242,19 @@ void ThreadPool::worker_loop(int thread) {
   uint64_t seen = 0;
   for (;;) {
     for (int spin = 0; spin < kSpins; ++spin) {
-      if (generation_.load(std::memory_order_acquire) != seen) break;
+      if (crew_->generation.load(std::memory_order_acquire) != seen) break;
       pause_cpu();
     }
     Job* job = nullptr;
     {
-      std::unique_lock lock(mutex_);
-      wake_.wait(lock, [&] { return generation_.load() != seen; });
-      seen = generation_.load();
-      if (stopping_) return;
-      job = job_;
+      std::unique_lock lock(crew_->mutex);
+      crew_->wake.wait(lock, [&] { return crew_->generation.load() != seen; });
+      seen = crew_->generation.load();
+      if (crew_->stopping) return;
+      job = crew_->job;
     }
     work(*job, thread);
-    busy_.fetch_sub(1, std::memory_order_release);
+    crew_->busy.fetch_sub(1, std::memory_order_release);
   }
 }
 

@@ -13,10 +13,13 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "base/fork.h"
 
 namespace octet {
 
@@ -41,12 +44,17 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+  int threads() const { return static_cast<int>(crew_->workers.size()) + 1; }
 
   // Calls task(index, thread) for every index in [0, count); thread is in [0, threads()) and no two
   // running tasks share it, so it can index per-thread scratch memory. Returns when all are done.
   // The first exception that a task throws is rethrown here; the tasks not yet begun are dropped.
+  // Throws Error in a child of the process that made the pool, where its threads are missing.
   void run(int64_t count, const std::function<void(int64_t index, int thread)>& task);
+
+  // While `stop` is true, run() begins no further task and throws Cancelled: an op of a large
+  // picture takes a second, its tasks take milliseconds. Null: never. To be called between jobs.
+  void stop_when(const std::atomic<bool>* stop) { stopped_by_ = stop; }
 
  private:
   struct Job {
@@ -57,18 +65,25 @@ class ThreadPool {
     std::exception_ptr error;
   };
 
+  // Behind a pointer, since nothing of it may be destroyed in the child of a fork.
+  struct Crew {
+    std::vector<std::thread> workers;
+    std::mutex run_mutex;  // one job at a time; a second caller waits
+    std::mutex mutex;
+    std::condition_variable wake;
+    Job* job = nullptr;
+    std::atomic<uint64_t> generation{0};
+    std::atomic<int> busy{0};
+    bool stopping = false;
+  };
+
   void worker_loop(int thread);
   void work(Job& job, int thread) const;
   void stop();
 
-  std::vector<std::thread> workers_;
-  std::mutex run_mutex_;  // one job at a time; a second caller waits
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  Job* job_ = nullptr;
-  std::atomic<uint64_t> generation_{0};
-  std::atomic<int> busy_{0};
-  bool stopping_ = false;
+  std::unique_ptr<Crew> crew_ = std::make_unique<Crew>();
+  const std::atomic<bool>* stopped_by_ = nullptr;
+  uint32_t forks_ = fork_count();
 };
 
 }  // namespace octet

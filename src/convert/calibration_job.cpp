@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <span>
 
 #include "base/error.h"
 #include "base/file_identity.h"
+#include "formats/json_value.h"
 #include "nn/linear_list.h"
 #include "weights/fingerprint.h"
 #include "weights/random_weights.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -11,6 +10,7 @@
 #include "base/stopwatch.h"
 #include "convert/measured_errors.h"
 #include "convert/quantize_plan.h"
+#include "formats/json_value.h"
 #include "formats/safetensors.h"
 #include "octet/error.h"
 #include "quant/linear_error.h"

@@ -2,7 +2,6 @@
 // files.
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "backend/host_backend.h"
 #include "base/atomic_file.h"
@@ -15,6 +14,7 @@
 #include "convert/quantize.h"
 #include "devices/select.h"
 #include "formats/boundary.h"
+#include "formats/json_value.h"
 #include "hub/cache.h"
 #include "models/presets.h"
 #include "octet/quantize.h"

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/per_thread.h"
 #include "tensor/tensor.h"
 
 namespace octet::cpu {
@@ -24,6 +25,15 @@ class Scratch {
 
  private:
   Buffer memory_;
+};
+
+// The same for each thread that asks.
+class ThreadScratch {
+ public:
+  std::byte* at_least(int64_t bytes) { return scratch_.get().at_least(bytes); }
+
+ private:
+  PerThread<Scratch> scratch_;
 };
 
 }  // namespace octet::cpu

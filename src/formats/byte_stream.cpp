@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -36,7 +37,7 @@ struct ByteStream::Inflater {
 
   Inflater() {
     // 16: a gzip header is expected, and its checksum verified.
-    check(::inflateInit2(&state, 15 + 16) == Z_OK, "zlib cannot be set up: out of memory");
+    if (::inflateInit2(&state, 15 + 16) != Z_OK) throw std::bad_alloc();
   }
   ~Inflater() { ::inflateEnd(&state); }
   Inflater(const Inflater&) = delete;
@@ -129,6 +130,8 @@ size_t ByteStream::read_unpacked(std::span<char> into) {
     const int result = ::inflate(&state, Z_NO_FLUSH);
     if (result == Z_STREAM_END) {
       gzip.is_between_members = true;
+    } else if (result == Z_MEM_ERROR) {
+      throw std::bad_alloc();
     } else if (result != Z_OK && result != Z_BUF_ERROR) {
       fail("{}: its gzip data are damaged at byte {}", path_, file_read_ - state.avail_in);
     }

@@ -4,8 +4,9 @@
 // That is json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False) of Python.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
+
+#include "formats/json_value.h"
 
 namespace octet {
 

@@ -8,9 +8,10 @@
 #pragma once
 
 #include <cstddef>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+
+#include "formats/json_value.h"
 
 namespace octet {
 

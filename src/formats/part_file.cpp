@@ -32,6 +32,7 @@ int open_locked(const std::string& path, IfAbsent if_absent) {
       fail("{}: cannot be examined: {}", path, system_error_text(errno));
     }
     check(S_ISREG(opened.st_mode), "{}: is not a regular file; move it away", path);
+    check(opened.st_nlink <= 1, "{}: the file has another name, too; move it away", path);
     // Where a file system has no locks at all, the work goes on without one.
     if (::flock(file.fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       fail("{}: another process is writing it; wait until that has ended, or end it", path);

@@ -2,6 +2,7 @@
 
 #include <zlib.h>
 
+#include <new>
 #include <optional>
 #include <string_view>
 
@@ -41,6 +42,7 @@ class PngData {
     // tenth of its time; only drawings and letters gain by a search for more.
     const int strategy = level == kFastPngLevel ? Z_RLE : Z_FILTERED;
     const int status = deflateInit2(&stream_, level, Z_DEFLATED, 15, 8, strategy);
+    if (status == Z_MEM_ERROR) throw std::bad_alloc();
     check(status == Z_OK, "PNG: zlib cannot be set up: {}", zError(status));
     start_buffer();
   }
@@ -117,6 +119,7 @@ void append_deflated(Bytes& out, std::string_view text) {
   out.resize(begin + bytes);
   const int status = compress(out.data() + begin, &bytes,
                               reinterpret_cast<const Bytef*>(text.data()), text.size());
+  if (status == Z_MEM_ERROR) throw std::bad_alloc();
   check(status == Z_OK, "PNG: zlib cannot compress a text: {}", zError(status));
   out.resize(begin + bytes);
 }

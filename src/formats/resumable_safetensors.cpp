@@ -66,7 +66,7 @@ ResumableSafetensors::ResumableSafetensors(const std::string& path,
   job_ = hash_bytes(std::as_bytes(std::span(header)),
                     hash_bytes(std::as_bytes(std::span(key)), key.size()));
   refuse_impossible_target(path);
-  target_ = follow_links(path);
+  target_ = options.at_link == AtLink::follow ? follow_links(path) : path;
   part_ = part_of(target_);
   journal_path_ = journal_of(target_);
   fd_ = open_locked(part_, IfAbsent::create);

@@ -26,6 +26,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/atomic_file.h"
 #include "formats/resume_journal.h"
 #include "formats/safetensors_header.h"
 #include "formats/tensor_info.h"
@@ -37,14 +38,15 @@ struct ResumeOptions {
   // tensors that differ (a disk that lied about syncing, for example) are made again.
   bool verify_finished = true;
   uint64_t batch_bytes = uint64_t{256} << 20;  // finished bytes between two syncs
+  AtLink at_link = AtLink::follow;
 };
 
 class ResumableSafetensors {
  public:
   // `key` names the job, as text: the source's identity and every option that changes the bytes.
-  // Work of another job, of another layout or with damaged files is thrown away. Symbolic links at
-  // `path` are followed. Throws Error when another process is writing the file, when the disk has
-  // too little room, and where SafetensorsWriter would.
+  // Work of another job, of another layout or with damaged files is thrown away. Throws Error when
+  // another process is writing the file, when the disk has too little room, and where
+  // SafetensorsWriter would.
   ResumableSafetensors(const std::string& path, const std::vector<TensorDeclaration>& tensors,
                        const std::map<std::string, std::string>& metadata, const std::string& key,
                        const ResumeOptions& options = {});

@@ -3,12 +3,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "formats/json_value.h"
 #include "formats/safetensors.h"
 #include "formats/text.h"
 

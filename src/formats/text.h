@@ -1,8 +1,7 @@
-// UTF-8 as the file formats need it: a strict decoder, repair of what is none, and quoting of
-// untrusted text.
+// UTF-8 as the file formats need it: repair of what is none, and quoting of untrusted text.
 //
 // Names in files are chosen by strangers. Whatever of them goes into an error message passes
-// through in_quotes(), so that a message stays one line and cannot drive the user's terminal.
+// through in_quotes(), which shows where it begins and ends.
 #pragma once
 
 #include <fmt/format.h>
@@ -12,15 +11,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/escaped_text.h"
+
 namespace octet {
-
-struct CodePoint {
-  char32_t value = 0;
-  size_t length = 0;  // bytes taken; 0 when the text does not begin with a valid sequence
-};
-
-// Decodes the first code point. Overlong forms, surrogates and values above U+10FFFF are invalid.
-CodePoint first_code_point(std::string_view text);
 
 // `point` has to be a character: no surrogate, at most U+10FFFF.
 void append_character(char32_t point, std::string& into);
@@ -46,10 +39,6 @@ struct Quoted {
 
 // The same without the quotes, for text that is already part of a sentence.
 std::string one_line(std::string_view text);
-
-// The same without quotes and without a limit. Backslashes stay as they are, so that text which was
-// made safe before does not change.
-std::string without_controls(std::string_view text);
 
 // Names in quotes for a message, cut after the first few: "a", "b" and 7 more.
 std::string listed(const std::vector<std::string>& names, size_t most);

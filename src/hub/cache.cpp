@@ -27,7 +27,7 @@ void make_folder(const fs::path& folder) {
 }
 
 void write_whole(const fs::path& path, const std::string& text) {
-  AtomicFile file(path.string());
+  AtomicFile file(path.string(), AtLink::replace);
   file.write(std::as_bytes(std::span(text)));
   file.commit();
 }

@@ -117,7 +117,7 @@ void PartialFile::begin(uint64_t range_bytes) {
   done_.assign(count_of(size_, range_bytes_), 0);
   std::vector<uint64_t> numbers = {kKind, size_, range_bytes_};
   numbers.resize(kHeadNumbers + done_.size());
-  AtomicFile journal(journal_path_);
+  AtomicFile journal(journal_path_, AtLink::replace);
   journal.write(std::as_bytes(std::span(numbers)));
   journal.commit();
   journal_ = ::open(journal_path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);

@@ -4,13 +4,13 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "base/regular_file.h"
 #include "formats/json.h"
+#include "formats/json_value.h"
 
 namespace octet::models {
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/per_thread.h"
 #include "quant/recipe.h"
 
 namespace octet::quant {
@@ -138,7 +139,8 @@ class Measurement {
     std::vector<float> wide(static_cast<size_t>(count * k));
     backend_.pool().run(count, [&](int64_t row, int) {
       float* into = wide.data() + row * k;
-      thread_local std::vector<std::byte> stored;
+      static PerThread<std::vector<std::byte>> stored_by_thread;
+      std::vector<std::byte>& stored = stored_by_thread.get();
       stored.resize(static_cast<size_t>(k * (bits_of(rows_.dtype()) / 8)));
       rows_.read(first + row, stored.data());
       const float scale = rows_.scale(first + row);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/per_thread.h"
 
 namespace octet::quant {
 
@@ -50,7 +51,8 @@ void WeightRows::read_as(int64_t row, DType dtype, const std::vector<float>* col
                          std::byte* into) const {
   const float factor = scale(row) / divisor;
   if (dtype_ == dtype && columns == nullptr && factor == 1) return read(row, into);
-  thread_local std::vector<std::byte> stored;
+  static PerThread<std::vector<std::byte>> stored_by_thread;
+  std::vector<std::byte>& stored = stored_by_thread.get();
   stored.resize(static_cast<size_t>(k_ * (bits_of(dtype_) / 8)));
   read(row, stored.data());
   for (int64_t j = 0; j < k_; ++j) {

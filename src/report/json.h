@@ -2,10 +2,10 @@
 #pragma once
 
 #include <initializer_list>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "formats/json_value.h"
 #include "octet/tools/power_use.h"
 #include "octet/tools/steadiness.h"
 #include "octet/words.h"

@@ -119,8 +119,10 @@ Buffer allocate_host(size_t bytes) {
   const bool huge = bytes >= kHugePage;
   const std::align_val_t alignment{huge ? kHugePage : 64};
   auto* data = static_cast<std::byte*>(::operator new(bytes, alignment, std::nothrow));
-  check(data != nullptr,
-        "memory: {} bytes cannot be allocated; close programs or use a smaller problem", bytes);
+  if (data == nullptr) {
+    throw OutOfMemory(sentence(
+        "memory: {} bytes cannot be allocated; close programs or use a smaller problem", bytes));
+  }
   if (huge) ::madvise(data, bytes, MADV_HUGEPAGE);  // a wish: its refusal changes nothing
   return Buffer(data, bytes,
                 [alignment](std::byte* memory) { ::operator delete(memory, alignment); });

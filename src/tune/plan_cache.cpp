@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/file_lock.h"
 #include "base/log.h"
+#include "base/own_folder.h"
 
 namespace octet::tune {
 namespace {
@@ -47,10 +48,7 @@ std::optional<std::string> read_file(const std::string& path) {
 
 void make_folder_of(const std::string& path) {
   const fs::path folder = fs::path(path).parent_path();
-  if (folder.empty()) return;
-  std::error_code error;
-  fs::create_directories(folder, error);
-  check(!error, "the folder {} cannot be made: {}", folder.string(), error.message());
+  if (!folder.empty()) make_own_folder(folder);
 }
 
 void tell_once(bool& told, log::Level level, const std::string& line) {
@@ -95,6 +93,7 @@ PlanCache::PlanCache(const fs::path& path, PlanHeader header,
 std::optional<Plans> PlanCache::read_plans() {
   std::optional<std::string> text;
   try {
+    check_own_folder(fs::path(path_).parent_path());
     text = read_file(path_);
   } catch (const std::exception& error) {
     tell_once(
@@ -146,7 +145,7 @@ void PlanCache::merge_ours(Plans& plans, const std::string& latest) const {
 
 void PlanCache::write(const Plans& plans) const {
   const std::string text = plans_to_text(header_, plans);
-  AtomicFile file(path_);
+  AtomicFile file(path_, AtLink::replace);
   file.write(std::as_bytes(std::span(text)));
   file.commit();
 }

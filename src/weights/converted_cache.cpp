@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/own_folder.h"
 #include "base/regular_file.h"
 #include "formats/safetensors.h"
 #include "formats/text.h"
@@ -139,7 +140,7 @@ std::vector<CachedFile> cached_files(const fs::path& folder) {
     set_access_time(path, status.st_atim);  // to look at it is not to use it
     const size_t end = path.rfind(kCacheSuffix) + kCacheSuffix.size();
     const std::string target = path.substr(0, end);
-    if (is_link(target)) continue;  // part and journal of a linked file lie where the link leads
+    if (is_link(target)) continue;  // what is removed would be where the link leads
     CachedFile& file = found[target];
     file.bytes += static_cast<uint64_t>(status.st_size);
     file.used = std::max(file.used, last_use(status));
@@ -187,6 +188,7 @@ ConvertedCache::ConvertedCache(ConvertedCacheOptions options, const WeightSource
   tensors_.push_back({kMadeFrom, DType::u8, {sizeof(uint64_t)}});
   names_ = std::move(made.names);
   attempt([&] {
+    check_own_folder(options_.folder);
     std::string key = kFormat + source.identity();
     for (const std::string& change : changes) key += "change " + change + "\n";
     key += fmt::format("weights {:016x}\n", hash_text(made.text));
@@ -259,9 +261,7 @@ void ConvertedCache::make_room(uint64_t bytes) const {
 }
 
 void ConvertedCache::start() {
-  std::error_code error;
-  fs::create_directories(options_.folder, error);
-  check(!error, "the folder {} cannot be made: {}", options_.folder.string(), error.message());
+  make_own_folder(options_.folder);
   uint64_t bytes = 0;
   for (const auto& tensor : tensors_) {
     bytes += storage_bytes(path_, tensor.name, tensor.dtype, tensor.shape);
@@ -269,7 +269,7 @@ void ConvertedCache::start() {
   make_room(bytes);
   file_ = std::make_unique<ResumableSafetensors>(
       path_, tensors_, std::map<std::string, std::string>{{"format", "pt"}, {kKeyEntry, key_}},
-      key_);
+      key_, ResumeOptions{.at_link = AtLink::replace});
 }
 
 Fingerprint ConvertedCache::made_from(const Checkpoint& found) {

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "base/error.h"
+#include "base/per_thread.h"
 #include "formats/text.h"
 
 namespace octet::weights {
@@ -176,7 +177,8 @@ void StoredWeight::read(int64_t row, float* into) const {
     for (int64_t j = 0; j < k_; ++j) into[j] *= factor;
   } else {
     // Of this thread. F32 does without, for a weight of F32 may read another one meanwhile.
-    thread_local std::vector<std::byte> stored;
+    static PerThread<std::vector<std::byte>> stored_by_thread;
+    std::vector<std::byte>& stored = stored_by_thread.get();
     stored.resize(static_cast<size_t>(k_ * (bits_of(dtype_) / 8)));
     read_stored(row, stored.data());
     switch (dtype_) {
@@ -198,7 +200,8 @@ void StoredWeight::read(int64_t row, DType to, std::byte* into) const {
   if (to == dtype_ && transform_.kind == Transform::none && scale(row) == 1) {
     return read_stored(row, into);
   }
-  thread_local std::vector<float> wide;
+  static PerThread<std::vector<float>> wide_by_thread;
+  std::vector<float>& wide = wide_by_thread.get();
   wide.resize(static_cast<size_t>(k_));
   read(row, wide.data());
   auto* narrow = reinterpret_cast<bf16_t*>(into);

@@ -6,6 +6,7 @@
 
 #include "backend/host_backend.h"
 #include "base/error.h"
+#include "base/per_thread.h"
 #include "formats/text.h"
 
 namespace octet::weights {
@@ -118,7 +119,8 @@ bool WeightUpload::backend_can_convert() const {
 void WeightUpload::hash_missing() {
   const std::vector<size_t> chunks = hashes_.missing();
   backend_.pool().run(static_cast<int64_t>(chunks.size()), [&](int64_t i, int) {
-    thread_local std::vector<std::byte> bytes;
+    static PerThread<std::vector<std::byte>> bytes_by_thread;
+    std::vector<std::byte>& bytes = bytes_by_thread.get();
     const size_t begin = chunks[static_cast<size_t>(i)] * ChunkHashes::kChunk;
     bytes.resize(std::min(ChunkHashes::kChunk, raw_->bytes.size() - begin));
     raw_->copy(begin, bytes.size(), bytes.data());

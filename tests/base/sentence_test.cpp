@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/escaped_text.h"
 #include "base/invalid_request.h"
 #include "base/log.h"
 
@@ -40,10 +41,11 @@ TEST(Sentence, TakesNoFieldFromItsArguments) {
                                  "0\x02`device`\x01"
                                  "1\x02",
                                  "{}", "`{}`"}) {
+    const std::string said = without_controls(name);
     EXPECT_EQ(shown(sentence("{}: give `base`{}`vae`", name, name)),
-              name + ": give <base>" + name + "<vae>");
-    EXPECT_EQ(sentence("{}: give `base`", name).text(), name + ": give `base`");
-    EXPECT_EQ(shown(sentence("{0} {0}", name)), name + " " + name);
+              said + ": give <base>" + said + "<vae>");
+    EXPECT_EQ(sentence("{}: give `base`", name).text(), said + ": give `base`");
+    EXPECT_EQ(shown(sentence("{0} {0}", name)), said + " " + said);
   }
 }
 
@@ -74,6 +76,18 @@ TEST(Sentence, IsThatOfAnError) {
   EXPECT_EQ(shown(thrown_by([] { check_value(false, "size", "{} `size`", "`seed`"); })),
             "`seed` <size>");
   EXPECT_EQ(shown(thrown_by([] { throw Error("a `size` of text"); })), "a `size` of text");
+}
+
+// Users' data must neither drive a terminal nor break text that has to be UTF-8.
+TEST(Sentence, ShowsNoControlCharacters) {
+  const std::string data = "a\x1b[2Jb\nc\xff";
+  const std::string shown = "a\\u001b[2Jb\\u000ac\\xff";
+  EXPECT_EQ(sentence("{} is gone", data).text(), shown + " is gone");
+  EXPECT_EQ(sentence("`size` of {}", data).text(), "`size` of " + shown);
+  EXPECT_STREQ(Error(data).what(), shown.c_str());
+  EXPECT_EQ(Error(data).sentence().text(), shown);
+  EXPECT_STREQ(InvalidRequest("size", sentence("`size` of {}", data)).what(),
+               ("`size` of " + shown).c_str());
 }
 
 TEST(Sentence, IsWhatTheLogGets) {

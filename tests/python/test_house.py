@@ -195,6 +195,19 @@ def test_functions_of_c_let_nothing_out(repository: Path) -> None:
             not re.search(rf"^\w+ {name}\([^{{}}]*\) {{\n{guard}", sources, re.M)} == set()
 
 
+def test_what_ends_the_process_without_memory_is_not_used(repository: Path) -> None:
+    """A thread_local that has a destructor, and the destructor of nlohmann's values."""
+    plain = {"src/base/error.cpp", "src/base/thread_pool.cpp", "src/api/c_api.cpp"}
+    plain |= {"src/hub/retry.cpp"}  # without destructors
+    for path in sorted((repository / "src").rglob("*.*")):
+        name = path.relative_to(repository).as_posix()
+        text = re.sub(r"//.*", "", path.read_text(encoding="utf-8"))
+        assert name in plain or "thread_local" not in text, f"{name}: use base/per_thread.h"
+        assert name == "src/formats/json_value.h" or "nlohmann/json.hpp" not in text, (
+            f"{name}: include formats/json_value.h"
+        )
+
+
 def test_public_functions_let_nothing_but_errors_out(repository: Path) -> None:
     """Each is defined as a function-try-block that ends in rethrow_as_error()."""
     # Only a std::string can fail in these.

@@ -11,82 +11,10 @@
 #include <set>
 
 #include "base/error.h"
-#include "devices/select.h"
-#include "weights/lora_files.h"
+#include "weights/converted_cache_fixture.h"
 
 namespace octet::test {
 namespace {
-
-namespace fs = std::filesystem;
-using weights::ConvertedCache;
-
-constexpr int64_t kWide = 64, kRows = 32;
-
-// Two large linears and a small one, which stays in floating point.
-void visit(nn::WeightVisitor& visitor) {
-  nn::Linear unused;
-  const auto spec = [](const char* name, bool large) {
-    return nn::LinearSpec{.layer = name, .k = kWide, .layouts = {{{name, kRows}}}, .large = large};
-  };
-  visitor.linear(unused, spec("a", true));
-  visitor.linear(unused, spec("b", true));
-  visitor.linear(unused, spec("small", false));
-}
-
-class ConvertedCacheTest : public testing::Test {
- protected:
-  ConvertedCacheTest() { write_base(1); }
-
-  void write_base(float factor) {
-    std::vector<WrittenTensor> tensors;
-    for (const char* name : {"a", "b", "small"}) {
-      std::vector<float> values(kRows * kWide);
-      for (size_t j = 0; j < values.size(); ++j) {
-        values[j] = factor * (static_cast<float>((j * 37 + name[0]) % 101) - 50);
-      }
-      tensors.push_back(written(std::string("x.") + name + ".weight", {kRows, kWide}, values));
-    }
-    write_tensors(folder_.file("base.safetensors"), tensors);
-  }
-
-  weights::WeightSource source() {
-    return {std::make_shared<Checkpoint>(folder_.file("base.safetensors")), "x."};
-  }
-
-  ConvertedCache cache(const weights::WeightSource& from, const std::string& change = "") {
-    const std::vector<std::string> changes(change.empty() ? 0 : 1, change);
-    return {{cache_folder(), max_bytes_}, from, visit, changes};
-  }
-
-  // Loads everything, through the cache.
-  void load(const std::string& change = "") {
-    const weights::WeightSource from = source();
-    ConvertedCache kept = cache(from, change);
-    weights::LoadOptions options;
-    options.converted = [&](const StoredWeight& weight, const QTensor& codes,
-                            const auto& made_from) {
-      const auto* bytes = codes.values.data;
-      codes_[weight.module()].assign(bytes, bytes + kRows * kWide);
-      kept.keep(weight, codes, made_from);
-    };
-    weights::Loader loader(from, *backend_, options);
-    visit(loader);
-    kept.commit();
-  }
-
-  fs::path cache_folder() const { return folder_.file("cache"); }
-  std::vector<fs::path> files() const {
-    std::vector<fs::path> found;
-    if (!fs::exists(cache_folder())) return found;
-    for (const auto& entry : fs::directory_iterator(cache_folder())) found.push_back(entry.path());
-    return found;
-  }
-
-  TemporaryFolder folder_;
-  uint64_t max_bytes_ = 1'000'000;
-  std::unique_ptr<Backend> backend_ = select_backend({.device = "ref"});
-  std::map<std::string, std::vector<std::byte>> codes_;
-};
 
 TEST_F(ConvertedCacheTest, FingerprintIsTheSameWithAndWithoutIt) {
   const auto fingerprint = [&](const weights::WeightSource& from, auto... changes) {
@@ -117,12 +45,12 @@ TEST_F(ConvertedCacheTest, KeepsWhatWasConverted) {
   for (const std::string name : {"a", "b"}) {
     const TensorInfo& weight = found->info(name + ".weight");
     EXPECT_EQ(weight.dtype, DType::i8);
-    EXPECT_EQ(weight.shape, (FileShape{kRows, kWide}));
+    EXPECT_EQ(weight.shape, (FileShape{kCacheRows, kCacheWide}));
     const auto bytes = found->bytes(name + ".weight");
     EXPECT_EQ(std::vector<std::byte>(bytes.begin(), bytes.end()), codes_.at("x." + name));
     const TensorInfo& scale = found->info(name + ".weight_scale");
     EXPECT_EQ(scale.dtype, DType::f32);
-    EXPECT_EQ(scale.shape, (FileShape{kRows, 1}));
+    EXPECT_EQ(scale.shape, (FileShape{kCacheRows, 1}));
     // Row 0 of these values has a 50 or close to it: the scale is amax / 127.
     const float first =
         weights::load_as_f32(DType::f32, found->bytes(name + ".weight_scale").data(), 0);
@@ -194,20 +122,22 @@ TEST_F(ConvertedCacheTest, OtherFilesUnderItsNameDoNotCount) {
 
 TEST_F(ConvertedCacheTest, RotationsAreSaidAndSmoothingIsLeftOut) {
   weights::WeightSource from = source();
-  const std::vector<float> codes(kRows * kWide, 3);
+  const std::vector<float> codes(kCacheRows * kCacheWide, 3);
   const weights::StoredTransform rotated{.kind = Transform::rotate, .group = 16};
   const weights::StoredTransform smoothed{.kind = Transform::smooth,
-                                          .smooth = std::vector<float>(kWide, 2)};
+                                          .smooth = std::vector<float>(kCacheWide, 2)};
   from.set_change([&](std::unique_ptr<StoredWeight>, const std::string& module) {
-    return std::make_unique<GivenWeight>(kRows, codes, module == "a" ? rotated : smoothed);
+    return std::make_unique<GivenWeight>(kCacheRows, codes, module == "a" ? rotated : smoothed);
   });
   ConvertedCache kept = cache(from);
-  const Buffer values = allocate_host(kRows * kWide), scales = allocate_host(kRows * 4);
-  std::memset(values.data(), 1, kRows * kWide);
-  std::memset(scales.data(), 0, kRows * 4);
-  kept.keep(*from.weight("a", kRows, kWide),
-            {values.view(DType::i8, {kRows, kWide}), scales.view(DType::f32, {kRows})},
-            weights::Fingerprint());
+  const Buffer values = allocate_host(kCacheRows * kCacheWide),
+               scales = allocate_host(kCacheRows * 4);
+  std::memset(values.data(), 1, kCacheRows * kCacheWide);
+  std::memset(scales.data(), 0, kCacheRows * 4);
+  kept.keep(
+      *from.weight("a", kCacheRows, kCacheWide),
+      {values.view(DType::i8, {kCacheRows, kCacheWide}), scales.view(DType::f32, {kCacheRows})},
+      weights::Fingerprint());
   kept.commit();
   const auto found = cache(from).find();
   ASSERT_NE(found, nullptr);
@@ -368,14 +298,16 @@ TEST_F(ConvertedCacheTest, GoesOnWhereARunWasEnded) {
 
 TEST_F(ConvertedCacheTest, ItsWeightsAreNotChangedAgain) {
   write_tensors(folder_.file("c.safetensors"),
-                {written("a.weight", {kRows, kWide}, std::vector<float>(kRows * kWide, 7))});
+                {written("a.weight", {kCacheRows, kCacheWide},
+                         std::vector<float>(kCacheRows * kCacheWide, 7))});
   weights::WeightSource from = source();
   from.set_change([&](std::unique_ptr<StoredWeight>, const std::string&) {
-    return std::make_unique<GivenWeight>(kRows, std::vector<float>(kRows * kWide, 1));
+    return std::make_unique<GivenWeight>(kCacheRows,
+                                         std::vector<float>(kCacheRows * kCacheWide, 1));
   });
   from.add_converted(std::make_shared<Checkpoint>(folder_.file("c.safetensors")), "");
-  EXPECT_EQ(values_of(*from.weight("a", kRows, kWide)).front(), 7);
-  EXPECT_EQ(values_of(*from.weight("b", kRows, kWide)).front(), 1);
+  EXPECT_EQ(values_of(*from.weight("a", kCacheRows, kCacheWide)).front(), 7);
+  EXPECT_EQ(values_of(*from.weight("b", kCacheRows, kCacheWide)).front(), 1);
 }
 
 }  // namespace

@@ -28,9 +28,9 @@ constexpr int64_t kTasksPerThread = 4;  // evens out threads that are slowed dow
 constexpr int64_t kL2Share =
     512 << 10;  // bytes of L2 for the accumulators of a group, and as much for a
 
-thread_local Scratch caller_scratch;  // the packed rows of a, shared by all threads of a call
-thread_local Scratch bias_scratch;    // the bias in f32, shared as well
-thread_local Scratch task_scratch;    // one b panel and the accumulators of one task
+ThreadScratch caller_scratch;  // the packed rows of a, shared by all threads of a call
+ThreadScratch bias_scratch;    // the bias in f32, shared as well
+ThreadScratch task_scratch;    // one b panel and the accumulators of one task
 
 // One matmul in the terms of its micro-kernel.
 struct MatmulJob {

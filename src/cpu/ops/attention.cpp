@@ -29,8 +29,8 @@ constexpr int64_t kKeysPerBlock = 512;
 constexpr int64_t kKeysPerCausalBlock = 128;  // as wide as the chunks are high: half is skipped
 constexpr int64_t kAttentionTasksPerThread = 2;
 
-thread_local Scratch packed_scratch;  // k and v of all heads, shared by all threads of a call
-thread_local Scratch attention_scratch;
+ThreadScratch packed_scratch;  // k and v of all heads, shared by all threads of a call
+ThreadScratch attention_scratch;
 
 // One call in the terms of its micro-kernel.
 struct AttentionJob {

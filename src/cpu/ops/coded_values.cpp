@@ -13,9 +13,9 @@ namespace {
 
 constexpr int64_t kCodedKeys = QuantizedValues::kKeys;
 
-thread_local Scratch value_scratch;       // a block of one head in f32
-thread_local Scratch value_work_scratch;  // and one for the row quantizer
-thread_local Scratch value_code_scratch;
+ThreadScratch value_scratch;       // a block of one head in f32
+ThreadScratch value_work_scratch;  // and one for the row quantizer
+ThreadScratch value_code_scratch;
 
 // Scores of one row of one head, times log2(e), without the keys that it does not see.
 std::vector<float> scores_of_codes(const AttentionArgs& args, int64_t head, int64_t row) {

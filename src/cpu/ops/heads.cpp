@@ -7,8 +7,8 @@
 namespace octet::cpu {
 namespace {
 
-thread_local Scratch head_scratch;       // one head in f32
-thread_local Scratch head_code_scratch;  // and one for the row quantizer
+ThreadScratch head_scratch;       // one head in f32
+ThreadScratch head_code_scratch;  // and one for the row quantizer
 
 HeadAngles head_angles(const HeadRotation& how, int64_t row, int64_t head, int64_t head_dim) {
   const bool second = head >= how.heads - how.second_heads;

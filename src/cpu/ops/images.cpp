@@ -18,9 +18,9 @@ namespace {
 constexpr int64_t kImageTasksPerThread = 4;
 constexpr int64_t kChunkBytes = 1 << 20;  // of the packed rows of a task: half of an L2
 
-thread_local Scratch weight_scratch;      // the packed weight, shared by all threads of a call
-thread_local Scratch image_bias_scratch;  // and the bias in f32
-thread_local Scratch image_scratch;
+ThreadScratch weight_scratch;      // the packed weight, shared by all threads of a call
+ThreadScratch image_bias_scratch;  // and the bias in f32
+ThreadScratch image_scratch;
 
 // Sums over some rows, [channels] each.
 struct Moments {

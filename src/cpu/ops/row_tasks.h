@@ -22,7 +22,7 @@ inline float load_at(const ConstTensorView& vector, int64_t j) {
   return vector.dtype == DType::bf16 ? to_f32(vector.as<bf16_t>()[j]) : vector.as<float>()[j];
 }
 
-inline float* floats(Scratch& scratch, int64_t count) {
+inline float* floats(ThreadScratch& scratch, int64_t count) {
   const int64_t bytes = count * static_cast<int64_t>(sizeof(float));
   return reinterpret_cast<float*>(scratch.at_least(bytes));
 }

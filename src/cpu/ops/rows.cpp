@@ -8,9 +8,9 @@
 namespace octet::cpu {
 namespace {
 
-thread_local Scratch gain_scratch;  // of the calling thread, read by all
-thread_local Scratch row_scratch;   // one row in f32
-thread_local Scratch code_scratch;  // and one for the row quantizer
+ThreadScratch gain_scratch;  // of the calling thread, read by all
+ThreadScratch row_scratch;   // one row in f32
+ThreadScratch code_scratch;  // and one for the row quantizer
 
 // The factor of channel j of a normed row, in f32. `gate` may have no data.
 const float* gain_of(const RowNorm& how, const ConstTensorView& gate, int64_t channels) {

@@ -1,11 +1,11 @@
 #include "models/flux2_vae/vae_source.h"
 
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "formats/json_value.h"
 #include "models/config_fields.h"
 
 namespace octet::flux2_vae {

@@ -13,11 +13,11 @@
 #pragma once
 
 #include <cstddef>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "formats/json_value.h"
 #include "octet/caption.h"
 
 namespace octet::models {

@@ -1,10 +1,10 @@
 // The checks of a caption that is JSON already.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
 
+#include "formats/json_value.h"
 #include "octet/caption.h"
 
 namespace octet::ideogram4 {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "formats/json.h"
+#include "formats/json_value.h"
 #include "formats/text.h"
 #include "models/config_fields.h"
 

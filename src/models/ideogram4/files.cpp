@@ -4,8 +4,10 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/invalid_request.h"
 #include "base/regular_file.h"
 #include "formats/json.h"
+#include "formats/text.h"
 #include "models/ideogram4/dit_source.h"
 
 namespace octet::ideogram4 {
@@ -90,7 +92,14 @@ void check_index(const std::string& path) {
 
 class Search {
  public:
-  explicit Search(const models::FileChoices& choices) : choices_(choices) {}
+  explicit Search(const models::FileChoices& choices) : choices_(choices) {
+    for (const auto& [name, path] : choices.parts) {
+      const bool known =
+          name == kOther || name == kTextEncoder || name == kVae || name == kTokenizer;
+      check_value(known, "parts", "{} is no part to take from elsewhere, expected {}, {}, {} or {}",
+                  Quoted{name}, kOther, kTextEncoder, kVae, kTokenizer);
+    }
+  }
 
   models::ModelFiles files() const {
     models::ModelFiles found;

@@ -6,10 +6,10 @@
 
 #include <array>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "formats/json_value.h"
 #include "models/tokenizer/bpe.h"
 
 namespace octet::tokenizer {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/per_thread.h"
 #include "formats/text.h"
 
 namespace octet::weights {
@@ -51,8 +52,12 @@ int64_t group_of(const json& root, const std::string& what) {
 const json* layers_in_metadata(const Checkpoint& checkpoint) {
   const auto entry = checkpoint.metadata().find(kMetadata);
   if (entry == checkpoint.metadata().end()) return nullptr;
-  thread_local std::string text;
-  thread_local json root;
+  struct Parsed {
+    std::string text;
+    json root;
+  };
+  static PerThread<Parsed> parsed_by_thread;
+  auto& [text, root] = parsed_by_thread.get();
   if (root.is_null() || text != entry->second) {
     const std::string what = fmt::format("{}: metadata entry \"{}\"", checkpoint.path(), kMetadata);
     check(entry->second.size() <= kMaxMetadataBytes, "{}: is {} bytes long, above the limit of {}",

@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "base/error.h"
+#include "base/per_thread.h"
 #include "formats/text.h"
 #include "weights/lora/lora.h"
 
@@ -39,7 +40,8 @@ class MergedPart {
   void add(int64_t row, float* into) const {
     row -= first_;
     if (row < 0 || row >= part_.rows) return;
-    thread_local std::vector<float> up;
+    static PerThread<std::vector<float>> up_by_thread;
+    std::vector<float>& up = up_by_thread.get();
     const int64_t count = part_.rank > 0 ? part_.rank : part_.k;
     up.resize(static_cast<size_t>(count));
     read(part_.up, row * count, count, up.data());
