@@ -104,7 +104,7 @@ if(NOT OCTET_KERNELS_ONLY)
   endif()
   # The C interface, from C: what it asks of a compiler is in these flags.
   enable_language(C)
-  foreach(program operations calls engine engine_errors without_engine)
+  foreach(program operations calls engine engine_errors without_engine fork out_of_memory)
     add_executable(c_${program}_tests ${PROJECT_SOURCE_DIR}/tests/c/${program}.c)
     set_target_properties(c_${program}_tests PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF)
     target_compile_options(c_${program}_tests PRIVATE -pedantic -Wall -Wextra -Werror
@@ -119,11 +119,16 @@ if(NOT OCTET_KERNELS_ONLY)
     ${PROJECT_BINARY_DIR})
   add_test(NAME c_engine_errors COMMAND c_engine_errors_tests
     ${PROJECT_SOURCE_DIR}/tests/golden/model)
-  set_tests_properties(c_operations c_calls c_without_engine c_engine c_engine_errors
-    PROPERTIES LABELS cpu SKIP_RETURN_CODE 77)
+  foreach(program fork out_of_memory)
+    add_test(NAME c_${program} COMMAND c_${program}_tests ${PROJECT_SOURCE_DIR}/tests/golden/model)
+  endforeach()
+  set_tests_properties(c_operations c_calls c_without_engine c_engine c_engine_errors c_fork
+    c_out_of_memory PROPERTIES LABELS cpu SKIP_RETURN_CODE 77)
   if(TARGET utf8proc::utf8proc)
     target_compile_definitions(c_engine_tests PRIVATE OCTET_HAS_UTF8PROC=1)
     target_compile_definitions(c_engine_errors_tests PRIVATE OCTET_HAS_UTF8PROC=1)
+    target_compile_definitions(c_fork_tests PRIVATE OCTET_HAS_UTF8PROC=1)
+    target_compile_definitions(c_out_of_memory_tests PRIVATE OCTET_HAS_UTF8PROC=1)
   endif()
   # Python tests load it, whichever kind octet::octet is.
   set_target_properties(octet_shared PROPERTIES EXCLUDE_FROM_ALL OFF)

@@ -23,8 +23,9 @@ struct CaptionFinding {
   // is hardly ever intended.
   enum class Severity { error, warning };
 
-  std::string path;  // "$.compositional_deconstruction.elements[2].bbox"; "$" is the whole caption
-  Sentence rule;     // what was expected and what was found
+  std::string path =
+      {};  // "$.compositional_deconstruction.elements[2].bbox"; "$" is the whole caption
+  Sentence rule = {};  // what was expected and what was found
   Severity severity = Severity::error;
   bool fixable = false;  // `canonical` fixes it without changing the meaning
 };
@@ -35,15 +36,15 @@ struct Words<CaptionFinding::Severity> {
 };
 
 struct CaptionReport {
-  std::vector<CaptionFinding> findings;  // in the order of the official verifier's checks
+  std::vector<CaptionFinding> findings = {};  // in the order of the official verifier's checks
   // The caption as passed to the model: compact JSON, keys in the order of its training captions,
   // literal UTF-8. Lower-case colours, and the aspect_ratio that prompt expanders leave at the
   // root, are fixed too. Empty if an error remains that is not fixable.
-  std::string canonical;
+  std::string canonical = {};
   // What is passed to the model if errors are ignored (PictureRequest::any_caption): the same,
   // fixed as far as possible, or text that is not JSON, without surrounding white space. Empty for
   // what a tokenizer cannot take: empty text, NUL bytes, invalid UTF-8, too long.
-  std::string as_given;
+  std::string as_given = {};
 
   OCTET_API bool valid() const;  // no errors
 };

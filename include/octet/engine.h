@@ -16,9 +16,11 @@
 // Callbacks run on the calling thread and may call only those that never wait. Several engines can
 // run side by side, but two on one device share its memory and its time: use one engine per device.
 // Weights do not change once they are loaded.
+//
+// Processes: an engine that was loaded before fork() is of no use in the child, where all of its
+// functions throw Error; it may be destroyed or replaced there. Load an engine in the child.
 #pragma once
 
-#include <memory>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -42,7 +44,12 @@ class OCTET_API Engine {
  public:
   Engine();  // nothing is loaded
   explicit Engine(const ModelOptions& options, const OnRenderProgress& progress = {});
-  ~Engine();  // ends a call of another thread as cancel() does, and waits for it
+  // Ends the calls of other threads as cancel() does, and waits for them. In a callback of a call
+  // of its own it cannot wait: that call ends with Cancelled, and releases the model. A call that
+  // begins while the engine is being destroyed is an Error. (Its state is not in the object, but is
+  // found by its address.)
+  ~Engine();
+  // What is moved from is an engine with nothing loaded.
   Engine(Engine&& other) noexcept;
   Engine& operator=(Engine&& other) noexcept;
 
@@ -83,11 +90,8 @@ class OCTET_API Engine {
   // affect later calls; PictureRequest::stop does.
   void cancel() noexcept;
 
+  // Throws Error without a model, also while one is being loaded.
   EngineInfo info() const;
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
 };
 
 }  // namespace octet

@@ -13,8 +13,8 @@
 namespace octet {
 
 struct GenerateRequest {
-  ModelOptions model;
-  PictureRequest picture;
+  ModelOptions model = {};
+  PictureRequest picture = {};
 };
 
 // Parts without a rule in `model.keep` are released after use, so that only the networks are in

@@ -86,11 +86,11 @@ struct Words<Residency> {
 
 // A LoRA to merge into the networks.
 struct Lora {
-  std::string file;
+  std::string file = {};
   float strength = 1;
   // Names of the networks it changes ("conditional", or "all"); none: those named in the file, or
   // the first if it names none.
-  std::vector<std::string> networks;
+  std::vector<std::string> networks = {};
   bool operator==(const Lora&) const = default;
 };
 
@@ -103,7 +103,7 @@ OCTET_API Lora parse_lora(const std::string& text);
 OCTET_API std::string to_string(const Lora& lora);  // "style.safetensors:0.8:cond"
 
 struct KeepRule {
-  std::string part;  // "text_encoder", "transformer", ...; empty: all
+  std::string part = {};  // "text_encoder", "transformer", ...; empty: all
   Residency where = Residency::device;
 };
 
@@ -111,13 +111,13 @@ struct KeepRule {
 struct ModelOptions {
   // A folder in Hugging Face's pipeline layout, or owner/name of a pulled one; or only the
   // networks: a folder or a file, which may contain several.
-  std::string model;
-  std::string base;      // another such folder, for parts and weights that `model` lacks
-  std::string fallback;  // a third, for parts that neither has
+  std::string model = {};
+  std::string base = {};      // another such folder, for parts and weights that `model` lacks
+  std::string fallback = {};  // a third, for parts that neither has
   // Parts from elsewhere, by name: "unconditional_transformer", "text_encoder", "vae", "tokenizer".
   // Values are their files or folders, or a pipeline that has them.
-  std::map<std::string, std::string> parts;
-  std::vector<Lora> loras;
+  std::map<std::string, std::string> parts = {};
+  std::vector<Lora> loras = {};
   // False: no picture is guided, and the network that only guidance needs may be missing.
   bool guided = true;
 
@@ -137,8 +137,8 @@ struct ModelOptions {
   // they are always cached.
   bool cache_weights = false;
 
-  std::vector<KeepRule> keep;  // the last match counts; other parts go by free memory
-  uint64_t max_memory = 0;     // bytes of device memory to use; 0: what is free
+  std::vector<KeepRule> keep = {};  // the last match counts; other parts go by free memory
+  uint64_t max_memory = 0;          // bytes of device memory to use; 0: what is free
 };
 
 }  // namespace octet

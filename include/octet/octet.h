@@ -245,7 +245,8 @@ typedef struct octet_preset {
 // while a picture is rendered.
 
 // `progress` may be NULL; `*engine` is NULL after an error. octet_engine_free() accepts NULL; it
-// ends another thread's call and waits for it, and no call may begin after it.
+// ends the calls of other threads and waits for them, but not within a callback of this engine. A
+// call after it fails. In the child of a fork() all calls fail but _cancel() and _free().
 OCTET_API octet_status octet_engine_create(const octet_options* options, octet_on_progress progress,
                                            void* user, octet_engine** engine);
 OCTET_API void octet_engine_free(octet_engine* engine);

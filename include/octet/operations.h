@@ -44,7 +44,7 @@ OCTET_API octet_status octet_quantize_rows(octet_device* device, const octet_mat
 typedef struct octet_weight_rows {
   size_t struct_size;
   const int8_t* codes;  // [n, k]
-  const float* scales;  // [n]
+  const float* scales;  // [n], finite
   const float* bias;    // [n], or NULL
   const float* smooth;  // [k], or NULL: octet_linear() multiplies activations by it first
   int64_t n, k;
@@ -74,11 +74,12 @@ OCTET_API octet_status octet_linear(octet_device* device, const octet_weight* we
 
 // --- the same on another framework's streams and memory ---
 //
-// For programs that own streams, memory and weights: each call names its stream, takes all memory
-// from the caller, and reads a weight in plain rows where it lies. A device serves all streams and
-// threads this way, in turns. A call costs a few microseconds and does not wait, except once per
-// size (m in steps) while kernels are measured (`tuning` of octet_device_open()). While a stream is
-// captured into a graph nothing is measured, and the graph keeps an estimated choice.
+// For programs that own streams, memory and weights: on a GPU each call names its stream and takes
+// all memory from the caller; everywhere it reads a weight in plain rows where it lies. A device
+// serves all streams and threads this way, in turns. A call costs a few microseconds and does not
+// wait, except once per size (m in steps) while kernels are measured (`tuning` of
+// octet_device_open()). While a stream is captured into a graph nothing is measured, and the graph
+// keeps an estimated choice.
 
 // Returns `bytes` bytes of device memory, aligned to 256, that stay valid until the call's work is
 // done, or NULL if there are none. The device waits for it, so it must not call the device.
@@ -86,8 +87,11 @@ typedef void* (*octet_allocate)(void* user, size_t bytes);
 
 typedef struct octet_call {
   size_t struct_size;
-  void* stream;  // a cudaStream_t; NULL: the device's default stream, and always on hosts
-  void* memory;  // scratch memory, aligned to 256, or NULL; see octet_linear_memory()
+  void*
+      stream;  // a cudaStream_t; NULL: the device's default stream; hosts have none, and take NULL
+  // Scratch memory of a GPU, aligned to 256, or NULL; see octet_linear_memory(). Hosts have their
+  // own: of `memory` and `allocate` they use nothing.
+  void* memory;
   size_t memory_bytes;
   octet_allocate allocate;  // for what does not fit there; NULL: that is an error
   void* user;               // passed to `allocate`
@@ -106,7 +110,7 @@ typedef struct octet_plain_weight {
   const int8_t* codes;
   int64_t n, k;
   int64_t row_stride;   // bytes from one row to the next; 0: k
-  const float* scales;  // [scale_count]
+  const float* scales;  // [scale_count], finite, which only hosts check
   int64_t scale_count;  // n, or 1: the same for all rows
   const void* bias;     // [n], or NULL
   const float* smooth;

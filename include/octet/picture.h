@@ -21,35 +21,35 @@ struct PictureSize {
 };
 
 struct PictureRequest {
-  std::string caption;                   // JSON text, see octet/caption.h
+  std::string caption = {};              // JSON text, see octet/caption.h
   bool any_caption = false;              // run it despite errors, with warnings
   std::string caption_name = "caption";  // what messages call it
   // What the picture is guided away from, for models that take a negative prompt; empty: none.
-  std::string negative;
-  PictureSize size;    // 0 x 0: the model's default, EngineInfo::size
-  std::string preset;  // in EngineInfo::presets, by either name; empty: the first
-  int steps = 0;       // 0: the preset's
+  std::string negative = {};
+  PictureSize size = {};    // 0 x 0: the model's default, EngineInfo::size
+  std::string preset = {};  // in EngineInfo::presets, by either name; empty: the first
+  int steps = 0;            // 0: the preset's
   // Empty: the preset's; one value for all steps, or one per step. A branch to which it
   // gives no weight does not run: at 1, only one branch does.
-  std::vector<float> guidance;
+  std::vector<float> guidance = {};
   // Of the first image; the others count up from it. A request with Picture::seed as its seed gives
   // exactly that picture, to the last bit.
   uint64_t seed = 0;
   // Replaces the seed's noise, for one image and for comparisons: [tokens, channels].
-  std::vector<float> noise;
-  std::string noise_name;  // where it comes from, for the picture's metadata
+  std::vector<float> noise = {};
+  std::string noise_name = {};  // where it comes from, for the picture's metadata
   int images = 1;
   // Instead of the model's, for these pictures only; none: the model's own. Files that were used
   // once stay open, and weights that do not change stay as they are.
-  std::optional<std::vector<Lora>> loras;
+  std::optional<std::vector<Lora>> loras = {};
   // Ends the call with Cancelled, even if it has not begun or waits for its turn.
-  std::stop_token stop;
+  std::stop_token stop = {};
 };
 
 // Steps, guidance and times defined by a model; all presets run the same weights.
 struct PresetInfo {
-  std::string name;           // "quality"
-  std::string official_name;  // "V4_QUALITY_48"; may be empty
+  std::string name = {};           // "quality"
+  std::string official_name = {};  // "V4_QUALITY_48"; may be empty
   int steps = 0;
 };
 
@@ -62,15 +62,15 @@ struct LatentShape {
 // A text encoder's features of a caption: F32 [tokens, channels].
 struct TextFeatures {
   int64_t tokens = 0, channels = 0;
-  std::span<const float> values;
+  std::span<const float> values = {};
 };
 
 // The result of one denoising step of one image: F32 [tokens, channels].
 struct LatentStep {
   int image = 0;
-  int step = 0, steps = 0;          // the first is 1
-  std::span<const float> velocity;  // of the step, all branches combined
-  std::span<const float> latent;    // after the step
+  int step = 0, steps = 0;               // the first is 1
+  std::span<const float> velocity = {};  // of the step, all branches combined
+  std::span<const float> latent = {};    // after the step
 };
 
 // A small, rough rendering of a latent.
@@ -78,7 +78,7 @@ struct Preview {
   int image = 0;
   int step = 0, steps = 0;
   int width = 0, height = 0;
-  std::vector<uint8_t> rgb;  // rows from the top
+  std::vector<uint8_t> rgb = {};  // rows from the top
 };
 
 // What a picture looks like, judged without its caption.
@@ -101,26 +101,27 @@ struct Picture {
   int index = 0;      // among the images of the request
   uint64_t seed = 0;  // of this picture; unused with noise
   int width = 0, height = 0;
-  std::vector<uint8_t> rgb;  // rows from the top
+  std::vector<uint8_t> rgb = {};  // rows from the top
   PictureLook look = PictureLook::ordinary;
   // Stored in files along with the pixels: caption, seed, preset, checkpoint, kernels.
-  std::vector<std::pair<std::string, std::string>> metadata;
+  std::vector<std::pair<std::string, std::string>> metadata = {};
 };
 
 // --- the report ---
 
 // How the linears of a class of layers ran.
 struct KernelUse {
-  std::string layer;     // "attention.qkv"
-  std::string path;      // "int8": native; "bf16" or "f32": unquantized; "fake int8": Linears::fake
-  std::string kernel;    // of the INT8 path
-  int64_t launches = 0;  // 0: its result was reused from an earlier picture
-  double us = 0;         // of all launches
+  std::string layer = {};  // "attention.qkv"
+  std::string path =
+      {};  // "int8": native; "bf16" or "f32": unquantized; "fake int8": Linears::fake
+  std::string kernel = {};  // of the INT8 path
+  int64_t launches = 0;     // 0: its result was reused from an earlier picture
+  double us = 0;            // of all launches
   double tops = 0;
 };
 
 struct OpShare {
-  std::string op;  // "gemm", "attention", ...
+  std::string op = {};  // "gemm", "attention", ...
   int64_t calls = 0;
   double us = 0;
 };
@@ -136,31 +137,31 @@ struct LinearCount {
 
 // A branch: one evaluation of a network within a step.
 struct BranchUse {
-  std::string name;     // "unconditional"
-  std::string network;  // the one it evaluates
-  int steps = 0;        // in which it ran, over all pictures
-  double seconds = 0;   // its time in these steps
+  std::string name = {};     // "unconditional"
+  std::string network = {};  // the one it evaluates
+  int steps = 0;             // in which it ran, over all pictures
+  double seconds = 0;        // its time in these steps
 };
 
 struct RenderReport {
-  std::string device;
+  std::string device = {};
   int width = 0, height = 0;
-  std::string caption;   // as passed to the model
-  std::string negative;  // likewise; empty: none
-  std::string preset;    // its name, even if the request has none
+  std::string caption = {};   // as passed to the model
+  std::string negative = {};  // likewise; empty: none
+  std::string preset = {};    // its name, even if the request has none
   int text_tokens = 0;
   int steps = 0;
-  std::string checkpoint;    // a fingerprint of all weights
-  LinearCount linears;       // of the networks
-  LinearCount text_linears;  // of the text encoder, when it last ran
-  std::string places;  // of the parts: "text_encoder streamed, transformer on the device, ..."
+  std::string checkpoint = {};    // a fingerprint of all weights
+  LinearCount linears = {};       // of the networks
+  LinearCount text_linears = {};  // of the text encoder, when it last ran
+  std::string places = {};  // of the parts: "text_encoder streamed, transformer on the device, ..."
   // Steps of all pictures that a GPU replayed from a recording; kernels and ops cover the others.
   int recorded_steps = 0;
-  std::vector<BranchUse> branches;  // those that ran, in the family's order
-  std::vector<KernelUse> kernels;
-  std::vector<OpShare> ops;
-  bool text_cached = false;        // the caption was encoded for an earlier picture
-  std::vector<Sentence> warnings;  // about the request
+  std::vector<BranchUse> branches = {};  // those that ran, in the family's order
+  std::vector<KernelUse> kernels = {};
+  std::vector<OpShare> ops = {};
+  bool text_cached = false;             // the caption was encoded for an earlier picture
+  std::vector<Sentence> warnings = {};  // about the request
   double text_s = 0, load_s = 0, denoise_s = 0, decode_s = 0;
   uint64_t peak_bytes = 0;  // peak device memory
 };

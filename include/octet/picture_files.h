@@ -43,8 +43,8 @@ OCTET_API bool is_lossy_name(const std::string& path);     // `quality` matters
 // What a PNG, JPEG or WebP file that Octet wrote says of itself. The metadata is empty if there is
 // none; it comes with the file and may be anybody's.
 struct PictureInfo {
-  PictureSize size;
-  std::vector<std::pair<std::string, std::string>> metadata;
+  PictureSize size = {};
+  std::vector<std::pair<std::string, std::string>> metadata = {};
 };
 OCTET_API PictureInfo read_picture_info(const std::string& path);
 

@@ -19,20 +19,20 @@
 namespace octet {
 
 struct PullRequest {
-  std::string repo;               // "owner/name"
+  std::string repo = {};          // "owner/name"
   std::string revision = "main";  // a branch, a tag or a commit
   // Path patterns: *, ?, [...]; * also matches '/'. Empty: every file.
-  std::vector<std::string> include;
-  std::vector<std::string> exclude;
-  std::string cache_dir;  // empty: as set by the environment
-  int connections = 8;    // in parallel, over all files
-  int retries = 5;        // consecutive ones without a byte
+  std::vector<std::string> include = {};
+  std::vector<std::string> exclude = {};
+  std::string cache_dir = {};  // empty: as set by the environment
+  int connections = 8;         // in parallel, over all files
+  int retries = 5;             // consecutive ones without a byte
 };
 
 struct PullStep {
   int64_t done = 0, total = 0;  // bytes of the requested files; total is 0 until they are known
   int64_t fetched = 0;          // of `done`, those downloaded by this call
-  std::string checking;         // a file whose digest is being computed; or empty
+  std::string checking = {};    // a file whose digest is being computed; or empty
 };
 
 // Called about ten times a second, on the thread that called pull(). Return false to stop: pull()
@@ -40,17 +40,17 @@ struct PullStep {
 using OnPullStep = std::function<bool(const PullStep&)>;
 
 struct PulledFile {
-  std::string path;  // in the repository, and below the report's folder
+  std::string path = {};  // in the repository, and below the report's folder
   int64_t bytes = 0;
-  std::string digest;    // SHA-256 of files in Git LFS, else git's blob id
-  bool fetched = false;  // false: it was already in the cache
+  std::string digest = {};  // SHA-256 of files in Git LFS, else git's blob id
+  bool fetched = false;     // false: it was already in the cache
 };
 
 struct PullReport {
-  std::string repo, revision;
-  std::string commit;  // the revision resolved
-  std::string folder;  // where the files are
-  std::vector<PulledFile> files;
+  std::string repo = {}, revision = {};
+  std::string commit = {};  // the revision resolved
+  std::string folder = {};  // where the files are
+  std::vector<PulledFile> files = {};
   int64_t total_bytes = 0;
   int64_t fetched_bytes = 0;  // downloaded by this call
   double seconds = 0;

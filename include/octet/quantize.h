@@ -45,8 +45,8 @@ OCTET_API std::string to_string(const Recipe& recipe);
 
 // Which linears stay in floating point.
 struct Protection {
-  int64_t worst = 0;                  // this many in each network, those with the largest error
-  std::vector<std::string> patterns;  // names, with * for any text
+  int64_t worst = 0;  // this many in each network, those with the largest error
+  std::vector<std::string> patterns = {};  // names, with * for any text
 
   bool operator==(const Protection&) const = default;
 };
@@ -66,23 +66,23 @@ struct Words<OutputDialect> {
 struct QuantizeRequest {
   // A model's folder in Hugging Face's layout (all of its networks are quantized), or one network:
   // its folder or file.
-  std::string source;
-  std::string base;  // supplies what `source` lacks
+  std::string source = {};
+  std::string base = {};  // supplies what `source` lacks
   // A folder if the source is a model's folder, else a .safetensors file. Empty: only measure
   // errors.
-  std::string out;
+  std::string out = {};
   // Which network a single one is, if its file does not say: "unconditional". Empty: the first of
   // its family.
-  std::string network;
+  std::string network = {};
   Recipe recipe = {.kind = Recipe::Kind::convrot};
-  Protection protect;
+  Protection protect = {};
   bool clip = true;  // search the scales of weights for the smallest error
   OutputDialect dialect = OutputDialect::comfyui;
-  std::string statistics;             // file of activation statistics: read, or made by calibration
-  std::vector<std::string> captions;  // files to calibrate with; none: no calibration
-  bool any_caption = false;           // run them despite errors, with warnings
-  int calibration_steps = 0;          // 0: as in the shortest preset
-  PictureSize calibration_size;       // 0 x 0: as given in the model's folder, else 512 x 512
+  std::string statistics = {};  // file of activation statistics: read, or made by calibration
+  std::vector<std::string> captions = {};  // files to calibrate with; none: no calibration
+  bool any_caption = false;                // run them despite errors, with warnings
+  int calibration_steps = 0;               // 0: as in the shortest preset
+  PictureSize calibration_size = {};       // 0 x 0: as given in the model's folder, else 512 x 512
   uint64_t seed = 0;
   uint64_t max_memory = 0;  // bytes, 0: as much as is useful
   bool measure = false;     // measure the errors of all large linears
@@ -118,13 +118,13 @@ struct ErrorPlace {
 // How far a linear's output in INT8 is from its output in F32. NRMSE: the root of the squared error
 // of all outputs over their squares.
 struct LinearError {
-  std::string network, module;
+  std::string network = {}, module = {};
   int64_t n = 0, k = 0;
   double rowwise = 0, smoothquant = 0, convrot = 0;
   double unquantized = 0;  // in BF16: the error of a protected linear
   bool is_protected = false;
-  std::vector<ErrorPlace> worst_rows;     // output channels: share of the squared error
-  std::vector<ErrorPlace> worst_columns;  // input channels: range over the median channel's
+  std::vector<ErrorPlace> worst_rows = {};     // output channels: share of the squared error
+  std::vector<ErrorPlace> worst_columns = {};  // input channels: range over the median channel's
 
   double of(Recipe::Kind kind) const {
     switch (kind) {
@@ -136,18 +136,18 @@ struct LinearError {
 };
 
 struct QuantizedNetwork {
-  std::string network;                         // "conditional"
+  std::string network = {};                    // "conditional"
   int64_t int8 = 0, protected_ = 0, kept = 0;  // linears; `kept` are small ones
-  std::vector<std::string> protected_modules;
+  std::vector<std::string> protected_modules = {};
 };
 
 struct QuantizeReport {
-  std::string device;
-  Recipe recipe;
-  std::string activations;  // source of the rows that errors were measured on
-  std::vector<std::string> files;
-  std::vector<QuantizedNetwork> networks;
-  std::vector<LinearError> errors;  // if measured, in the order of the model
+  std::string device = {};
+  Recipe recipe = {};
+  std::string activations = {};  // source of the rows that errors were measured on
+  std::vector<std::string> files = {};
+  std::vector<QuantizedNetwork> networks = {};
+  std::vector<LinearError> errors = {};  // if measured, in the order of the model
   uint64_t source_bytes = 0, output_bytes = 0;
   uint64_t resumed_tensors = 0;  // finished by an earlier run
   bool verified = false;         // read back and compared

@@ -33,19 +33,19 @@ struct RenderProgress {
 using OnRenderProgress = std::function<bool(const RenderProgress&)>;
 
 struct RenderCallbacks {
-  OnRenderProgress progress;
-  std::function<void(const TextFeatures&)> text;  // of the caption, before the first step
+  OnRenderProgress progress = {};
+  std::function<void(const TextFeatures&)> text = {};  // of the caption, before the first step
   // After each step: a preview of the picture, by a linear map from the latent to RGB.
-  std::function<void(const Preview&)> preview;
-  int preview_every = 1;                          // steps; the last step always has one
-  std::function<void(const LatentStep&)> latent;  // after each step, for comparisons
-  std::function<void(const Picture&)> picture;    // each as soon as it is ready
+  std::function<void(const Preview&)> preview = {};
+  int preview_every = 1;                               // steps; the last step always has one
+  std::function<void(const LatentStep&)> latent = {};  // after each step, for comparisons
+  std::function<void(const Picture&)> picture = {};    // each as soon as it is ready
   // About the request, before anything runs; they are in the report, too.
-  std::function<void(const Sentence&)> warning;
+  std::function<void(const Sentence&)> warning = {};
 };
 
 struct PartPlace {
-  std::string part;
+  std::string part = {};
   Residency where = Residency::device;
   uint64_t bytes = 0;  // of its weights, as they are used
 };
@@ -60,27 +60,27 @@ struct Estimate {
 // What an engine is doing right now.
 struct EngineState {
   bool loaded = false;
-  bool busy = false;        // a call is under way
-  RenderProgress progress;  // of that call, as last reported
-  uint64_t used_bytes = 0;  // of the device's memory, by this engine
-  uint64_t peak_bytes = 0;  // the most of it since the last picture began
-  uint64_t free_bytes = 0;  // device memory that any process may use; 0: unknown
+  bool busy = false;             // a call is under way
+  RenderProgress progress = {};  // of that call, as last reported
+  uint64_t used_bytes = 0;       // of the device's memory, by this engine
+  uint64_t peak_bytes = 0;       // the most of it since the last picture began
+  uint64_t free_bytes = 0;       // device memory that any process may use; 0: unknown
 };
 
 struct EngineInfo {
-  std::string family;  // "ideogram4"
-  std::string device;  // in words
-  std::vector<std::string> networks;
-  std::vector<std::string> branches;  // of a guided step
-  bool takes_negative = false;        // a negative prompt
-  std::vector<PartPlace> plan;        // in the order of use
-  uint64_t work_bytes = 0;            // estimated for activations at 1024 x 1024 pixels
-  uint64_t available_bytes = 0;       // device memory, when the plan was made
-  uint64_t used_bytes = 0;            // device memory, now
-  std::vector<Lora> loras;
-  int token_side = 0;  // pixels: both sides of a picture must be multiples of it
-  PictureSize size;    // default
-  std::vector<PresetInfo> presets;
+  std::string family = {};  // "ideogram4"
+  std::string device = {};  // in words
+  std::vector<std::string> networks = {};
+  std::vector<std::string> branches = {};  // of a guided step
+  bool takes_negative = false;             // a negative prompt
+  std::vector<PartPlace> plan = {};        // in the order of use
+  uint64_t work_bytes = 0;                 // estimated for activations at 1024 x 1024 pixels
+  uint64_t available_bytes = 0;            // device memory, when the plan was made
+  uint64_t used_bytes = 0;                 // device memory, now
+  std::vector<Lora> loras = {};
+  int token_side = 0;     // pixels: both sides of a picture must be multiples of it
+  PictureSize size = {};  // default
+  std::vector<PresetInfo> presets = {};
 };
 
 }  // namespace octet

@@ -14,7 +14,7 @@ namespace octet {
 class Sentence {
  public:
   struct Segment {
-    std::string text;
+    std::string text = {};
     bool is_field = false;
     bool operator==(const Segment&) const = default;
   };

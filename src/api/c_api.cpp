@@ -2,10 +2,13 @@
 #include "api/c_api.h"
 
 #include <algorithm>
+#include <string_view>
+#include <type_traits>
 
 #include "base/out_of_memory.h"
 #include "formats/boundary.h"
 #include "formats/png.h"
+#include "formats/text.h"
 #include "octet/caption.h"
 #include "octet/devices.h"
 #include "octet/error.h"
@@ -16,35 +19,38 @@
 namespace octet::c_api {
 namespace {
 
+// Has room for every sentence: memory may be what is missing. Without a destructor, too: to note
+// that there is one takes memory, and glibc ends the process if there is none.
 struct LastError {
-  const char* sentence = "";
-  const char* field = "";
-  std::string sentence_text, field_text;  // they point here, unless memory ran out
+  char sentence[4096];
+  char field[64];
 
-  void set(const char* what, const char* which) noexcept {
-    sentence = field = "";
-    try {
-      sentence_text = what;
-      field_text = which;
-      sentence = sentence_text.c_str();
-      field = field_text.c_str();
-    } catch (...) {
-      sentence = "out of memory, even for the sentence that says what went wrong";
-    }
+  void set(std::string_view what, std::string_view which) noexcept {
+    write(sentence, what);
+    write(field, which);
+  }
+
+ private:
+  template <size_t size>
+  static void write(char (&into)[size], std::string_view from) noexcept {
+    const std::string_view fits = first_bytes(from, size - 1);
+    fits.copy(into, fits.size());
+    into[fits.size()] = '\0';
   }
 };
 
-thread_local LastError last_error;
+thread_local LastError last_error = {};
+static_assert(std::is_trivially_destructible_v<LastError>);
 
 }  // namespace
 
-void forget_error() noexcept { last_error.sentence = last_error.field = ""; }
+void forget_error() noexcept { last_error.sentence[0] = last_error.field[0] = '\0'; }
 
 octet_status keep_error() noexcept {
   try {
     rethrow_as_error();
   } catch (const InvalidRequest& error) {
-    last_error.set(error.what(), error.field().c_str());
+    last_error.set(error.what(), error.field());
     return OCTET_INVALID_REQUEST;
   } catch (const Cancelled& error) {
     last_error.set(error.what(), "");
@@ -54,8 +60,6 @@ octet_status keep_error() noexcept {
     return OCTET_OUT_OF_MEMORY;
   } catch (const std::exception& error) {
     last_error.set(error.what(), "");
-  } catch (...) {  // rethrow_as_error() itself found no memory
-    last_error.set("an exception of another kind", "");
   }
   return OCTET_ERROR;
 }

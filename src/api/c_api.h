@@ -18,9 +18,10 @@ octet_status keep_error() noexcept;
 
 template <class Work>
 octet_status guarded(Work&& work) noexcept {
+  forget_error();  // the first time, this takes memory, which is not missing yet
   try {
     work();
-    forget_error();  // of an earlier call, or of one made by a callback
+    forget_error();  // of a call made by a callback
     return OCTET_OK;
   } catch (...) {
     return keep_error();

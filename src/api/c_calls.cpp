@@ -1,5 +1,6 @@
 // The operations of octet/operations.h on another framework's streams, memory and weights.
 #include "api/c_device.h"
+#include "backend/host_backend.h"
 
 namespace octet::c_api {
 namespace {
@@ -16,6 +17,9 @@ octet_status for_caller(octet_device* device, octet_call* call, Work&& work) noe
                 "`memory` is NULL, but `memory_bytes` is {}", given.memory_bytes);
     check_value(reinterpret_cast<uintptr_t>(given.memory) % kAlignment == 0, "memory",
                 "`memory` is at an address that is not a multiple of {}", kAlignment);
+    check_value(given.stream == nullptr || !keeps_data_on_host(backend), "stream",
+                "`stream` is given, but this device has none; expected NULL");
+    check_reserved(given.reserved);
     Caller caller{.stream = given.stream,
                   .memory = static_cast<std::byte*>(given.memory),
                   .bytes = given.memory_bytes,
@@ -37,7 +41,7 @@ ConstTensorView bias_of(const octet_plain_weight& weight) {
   return {static_cast<const std::byte*>(weight.bias), dtype, {weight.n}};
 }
 
-PlainWeight plain_weight(const octet_plain_weight& weight) {
+PlainWeight plain_weight(const Backend& backend, const octet_plain_weight& weight) {
   check_extent(weight.n, "n", "weight");
   check_extent(weight.k, "k", "weight");
   const int64_t stride = weight.row_stride == 0 ? weight.k : weight.row_stride;
@@ -48,10 +52,12 @@ PlainWeight plain_weight(const octet_plain_weight& weight) {
               "`codes` of `weight` is NULL");
   check_value(weight.scale_count == weight.n || weight.scale_count == 1, "scale_count",
               "`scale_count` is {}, expected 1 or n={}", weight.scale_count, weight.n);
+  const TensorView scales = vector_of(weight.scales, weight.scale_count, "scales");
+  if (keeps_data_on_host(backend)) check_scales(scales);  // a GPU would have to be waited for
   const bool gated = flag_of(weight.gate_up, "gate_up");
   return {.codes = ConstTensorView::rows(reinterpret_cast<const std::byte*>(weight.codes),
                                          DType::i8, weight.n, weight.k, stride),
-          .scales = vector_of(weight.scales, weight.scale_count, "scales"),
+          .scales = scales,
           .bias = bias_of(weight),
           .transform = transform_of(weight.smooth, weight.rotation_group, weight.k),
           .order = gated ? RowOrder::gate_up : RowOrder::plain};
@@ -68,7 +74,7 @@ class WeightOfCall {
     if (packed != nullptr) {
       weight_ = &weight_for(device, packed);
     } else {
-      borrowed_ = backend.borrow(plain_weight(read_struct(plain, "weight")));
+      borrowed_ = backend.borrow(plain_weight(backend, read_struct(plain, "weight")));
       weight_ = &borrowed_;
     }
   }

@@ -1,5 +1,7 @@
 #include "api/c_device.h"
 
+#include <cmath>
+
 namespace octet::c_api {
 
 DType dtype_of(octet_dtype dtype, const char* field) {
@@ -40,6 +42,14 @@ TensorView vector_of(const float* values, int64_t count, const char* field) {
   check_value(values != nullptr || count == 0, field, "`{}` is NULL", field);
   // A QTensor is used for outputs, too, and so is never const; inputs are only read.
   return {reinterpret_cast<std::byte*>(const_cast<float*>(values)), DType::f32, {count}};
+}
+
+void check_scales(const TensorView& scales) {
+  for (int64_t i = 0; i < scales.shape[0]; ++i) {
+    const float scale = scales.as<float>()[i];
+    check_value(std::isfinite(scale), "scales",
+                "`scales` has {} in row {}, expected finite numbers", scale, i);
+  }
 }
 
 ActivationTransform transform_of(const float* smooth, int64_t rotation_group, int64_t k) {

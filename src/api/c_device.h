@@ -11,6 +11,7 @@
 #include "api/c_api.h"
 #include "backend/backend.h"
 #include "backend/kernel_watch.h"
+#include "base/fork.h"
 
 namespace octet::c_api {
 
@@ -22,7 +23,9 @@ struct SharedDevice {
   std::unique_ptr<Backend> backend;
   std::string description;
   std::optional<KernelWatch> watch;
+  uint32_t forks = fork_count();
 
+  bool is_of_this_process() const { return forks == fork_count(); }
   bool is_held_here() const { return owner.load() == std::this_thread::get_id(); }
 };
 
@@ -53,17 +56,25 @@ struct octet_weight {
 
 namespace octet::c_api {
 
+// Throws for NULL, and for a device without threads.
+inline std::shared_ptr<SharedDevice> shared_of(const octet_device* device) {
+  check_given(device, "device");
+  check(device->shared->is_of_this_process(),
+        "this process was forked after the device was opened, and lacks the device's threads; open "
+        "a device in the child");
+  return device->shared;
+}
+
 // Calls `work` with exclusive use of a device's backend.
 template <class Work>
 octet_status on_device(octet_device* device, Work&& work) noexcept {
   return guarded([&] {
-    check_given(device, "device");
-    SharedDevice& shared = *device->shared;
+    const std::shared_ptr<SharedDevice> shared = shared_of(device);
     check_value(
-        !shared.is_held_here(), "device",
+        !shared->is_held_here(), "device",
         "`device` was called by the `allocate` of one of its own calls, for which it waits");
-    const HeldDevice held(shared);
-    work(*shared.backend);
+    const HeldDevice held(*shared);
+    work(*shared->backend);
   });
 }
 
@@ -75,6 +86,8 @@ void check_extent(int64_t extent, const char* name, const char* field);
 DType dtype_of(octet_dtype dtype, const char* field);
 TensorView view_of(const octet_matrix* matrix, const char* field);
 TensorView vector_of(const float* values, int64_t count, const char* field);
+// Of a weight, in the host's memory. Throws InvalidRequest for one that is not finite.
+void check_scales(const TensorView& scales);
 ActivationTransform transform_of(const float* smooth, int64_t rotation_group, int64_t k);
 // Throws InvalidRequest for a weight of another device.
 const QWeight& weight_for(const octet_device& device, const octet_weight* weight);

@@ -69,9 +69,10 @@ QWeight packed_weight(Backend& backend, const octet_weight_rows& rows) {
       reinterpret_cast<std::byte*>(const_cast<int8_t*>(codes)), DType::i8, {n, k}};
   ConstTensorView addends;
   if (bias != nullptr) addends = vector_of(bias, n, "bias");
+  const TensorView factors = vector_of(scales, n, "scales");
+  check_scales(factors);
   QWeight packed =
-      backend.pack({values, vector_of(scales, n, "scales")}, addends,
-                   transform_of(smooth, rows.rotation_group, k),
+      backend.pack({values, factors}, addends, transform_of(smooth, rows.rotation_group, k),
                    flag_of(rows.gate_up, "gate_up") ? RowOrder::gate_up : RowOrder::plain);
   backend.synchronize();
   return packed;
@@ -98,24 +99,24 @@ octet_status octet_device_open(const char* name, void* stream, int32_t threads, 
   });
 }
 
-void octet_device_free(octet_device* device) { delete device; }
+void octet_device_free(octet_device* device) {
+  if (device == nullptr || !device->shared->is_of_this_process()) return;
+  delete device;
+}
 
 octet_status octet_device_synchronize(octet_device* device) {
   return c_api::on_device(device, [](octet::Backend& backend) { backend.synchronize(); });
 }
 
 size_t octet_device_describe(const octet_device* device, char* text, size_t size) {
-  return c_api::guarded_text(text, size, [&] {
-    c_api::check_given(device, "device");
-    return device->shared->description;
-  });
+  return c_api::guarded_text(text, size, [&] { return c_api::shared_of(device)->description; });
 }
 
 size_t octet_last_kernel(const octet_device* device, char* text, size_t size) {
   return c_api::guarded_text(text, size, [&] {
-    c_api::check_given(device, "device");
-    const c_api::HeldDevice held(*device->shared);
-    return device->shared->watch->kernel();
+    const auto shared = c_api::shared_of(device);
+    const c_api::HeldDevice held(*shared);
+    return shared->watch->kernel();
   });
 }
 
@@ -140,7 +141,7 @@ octet_status octet_weight_create(octet_device* device, const octet_weight_rows* 
 }
 
 void octet_weight_free(octet_weight* weight) {
-  if (weight == nullptr) return;
+  if (weight == nullptr || !weight->device->is_of_this_process()) return;
   const std::shared_ptr<c_api::SharedDevice> device = weight->device;
   // An `allocate` called by this device may free weights along the way.
   std::optional<c_api::HeldDevice> held;

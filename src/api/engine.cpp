@@ -1,34 +1,19 @@
-// octet::Engine: a session behind a lock, in public types.
+// octet::Engine: a session that is called in turns, in public types.
 #include "octet/engine.h"
 
-#include <algorithm>
-#include <atomic>
-#include <condition_variable>
-#include <mutex>
-#include <optional>
 #include <stop_token>
-#include <thread>
 #include <utility>
 
+#include "api/engine_body.h"
+#include "api/engine_table.h"
 #include "base/error.h"
-#include "base/free_memory.h"
 #include "engine/requests.h"
 #include "formats/boundary.h"
 
 namespace octet {
-
-// What is known about a loaded model without waiting for a call. In no unnamed namespace, since a
-// member of Engine::State is one.
-struct Published {
-  std::shared_ptr<const engine::ModelFacts> facts;
-  EngineInfo info;
-  engine::WorkBytes work;
-  engine::KeptTimes times;
-};
-
 namespace {
 
-Estimate estimate_of(const Published& known, const engine::Job& job) {
+Estimate estimate_of(const api::Published& known, const engine::Job& job) {
   Estimate made;
   const PictureSize size = job.size();
   const double pixels = static_cast<double>(size.width) * size.height;
@@ -55,220 +40,98 @@ Estimate estimate_of(const Published& known, const engine::Job& job) {
   return made;
 }
 
+std::shared_ptr<api::EngineBody> loaded_body(const Engine& engine) {
+  auto body = api::find_body(engine);
+  octet::check(body != nullptr, "engine: no model is loaded; call load() first");
+  return body;
+}
+
 }  // namespace
 
-struct Engine::State {
-  // Exists during a call. Callbacks run inside a call and must not begin another.
-  class Call {
-   public:
-    explicit Call(State& state, const std::stop_token& stop = {}) : state_(state) {
-      octet::check(state.caller.load() != std::this_thread::get_id(),
-                   "engine: a callback called its own engine, expected only functions that never "
-                   "wait: cancel(), check(), estimate(), info() and state()");
-      std::unique_lock lock(state.mutex);
-      ++state.calls;
-      state.turn.wait(lock, stop, [&] { return !state.busy || state.closing; });
-      if (stop.stop_requested() || state.closing) {
-        --state.calls;
-        state.turn.notify_all();
-        throw Cancelled("engine: stopped on request before it began");
-      }
-      state.busy = true;
-      state.caller = std::this_thread::get_id();
-      state.stop = false;
-      lock.unlock();
-      stopping_.emplace(stop, [&state] { state.stop = true; });
-    }
-    ~Call() {
-      stopping_.reset();
-      try {
-        state_.publish();
-      } catch (...) {  // what was last published still stands
-      }
-      const std::lock_guard lock(state_.mutex);
-      state_.caller = std::thread::id();
-      state_.busy = false;
-      --state_.calls;
-      state_.turn.notify_all();
-    }
-    Call(const Call&) = delete;
-    Call& operator=(const Call&) = delete;
-
-   private:
-    State& state_;
-    std::optional<std::stop_callback<std::function<void()>>> stopping_;
-  };
-
-  State() = default;
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
-  ~State() {
-    std::unique_lock lock(mutex);
-    closing = stop = true;
-    turn.notify_all();
-    turn.wait(lock, [this] { return calls == 0; });
-  }
-
-  static State& of(const Engine& engine) {
-    octet::check(engine.state_ != nullptr, "engine: it has been moved from");
-    return *engine.state_;
-  }
-
-  engine::Session& loaded() {
-    octet::check(session != nullptr, "engine: no model is loaded; call load() first");
-    return *session;
-  }
-  void publish() {
-    const std::lock_guard lock(known_mutex);
-    progress = {};
-    published.reset();
-    backend = nullptr;
-    if (session == nullptr) return;
-    published = std::make_shared<const Published>(
-        Published{session->facts(), session->info(), session->work_bytes(), session->kept().times});
-    backend = &session->backend();
-  }
-  void unload() {
-    const std::unique_ptr<engine::Session> before = std::move(session);
-    publish();
-  }
-  std::shared_ptr<const Published> known() {
-    const std::lock_guard lock(known_mutex);
-    octet::check(published != nullptr, "engine: no model is loaded; call load() first");
-    return published;
-  }
-  // Also notes the progress for state().
-  OnRenderProgress noted(const OnRenderProgress& told) {
-    return [this, told](const RenderProgress& step) {
-      {
-        const std::lock_guard lock(known_mutex);
-        progress = step;
-      }
-      return !told || told(step);
-    };
-  }
-
-  std::mutex mutex;
-  std::condition_variable_any turn;
-  int calls = 0;  // running or waiting
-  bool busy = false, closing = false;
-  std::atomic<std::thread::id> caller{};
-  std::atomic<bool> stop{false};
-  std::unique_ptr<engine::Session> session;  // belongs to the running call
-
-  std::mutex known_mutex;  // never held for long
-  std::shared_ptr<const Published> published;
-  Backend* backend = nullptr;  // of the published session
-  RenderProgress progress;
-};
-
-Engine::Engine() try : state_(std::make_unique<State>()) {
-} catch (...) {
-  rethrow_as_error();
-}
+Engine::Engine() = default;
 
 Engine::Engine(const ModelOptions& options, const OnRenderProgress& progress) : Engine() {
   load(options, progress);
 }
 
-Engine::~Engine() = default;
-Engine::Engine(Engine&& other) noexcept = default;
-Engine& Engine::operator=(Engine&& other) noexcept = default;
+Engine::~Engine() { api::end_body(*this); }
+
+Engine::Engine(Engine&& other) noexcept { api::move_body(other, *this); }
+
+Engine& Engine::operator=(Engine&& other) noexcept {
+  if (this == &other) return *this;
+  api::end_body(*this);
+  api::move_body(other, *this);
+  return *this;
+}
 
 void Engine::load(const ModelOptions& options, const OnRenderProgress& progress, bool lazy,
                   std::stop_token stop) try {
-  State& state = State::of(*this);
-  const State::Call call(state, stop);
-  state.unload();
-  auto session = std::make_unique<engine::Session>(
-      engine::SessionOptions{.model = engine::with_paths(options)}, state.stop);
-  if (!lazy) session->load(state.noted(progress));
-  state.session = std::move(session);
+  api::EngineBody::Call(api::find_or_make_body(*this), stop).load(options, progress, lazy);
 } catch (...) {
   rethrow_as_error();
 }
 
 void Engine::unload() try {
-  State& state = State::of(*this);
-  const State::Call call(state);
-  state.unload();
+  if (auto body = api::find_body(*this)) api::EngineBody::Call(std::move(body)).unload();
 } catch (...) {
   rethrow_as_error();
 }
 
-bool Engine::is_loaded() const {
-  if (!state_) return false;
-  const std::lock_guard lock(state_->known_mutex);
-  return state_->published != nullptr;
+bool Engine::is_loaded() const try {
+  const auto body = api::find_body(*this);
+  return body != nullptr && body->is_loaded();
+} catch (const Error&) {  // it was, in the process that this one was forked from
+  return false;
 }
 
 Job Engine::check(const PictureRequest& request) const try {
-  return Job(engine::make_job(State::of(*this).known()->facts, request));
+  return Job(engine::make_job(loaded_body(*this)->known()->facts, request));
 } catch (...) {
   rethrow_as_error();
 }
 
 RenderReport Engine::render(const Job& job, const RenderCallbacks& callbacks) try {
-  State& state = State::of(*this);
   octet::check(bool(job), "engine: the job is empty, expected one from check()");
-  const State::Call call(state, job.request().stop);
+  const api::EngineBody::Call call(loaded_body(*this), job.request().stop);
   RenderCallbacks told = callbacks;
-  told.progress = state.noted(callbacks.progress);
-  return engine::render(state.loaded(), *job.checked(), told);
+  told.progress = call.noted(callbacks.progress);
+  return engine::render(call.session(), *job.checked(), told);
 } catch (...) {
   rethrow_as_error();
 }
 
 Estimate Engine::estimate(const Job& job) const try {
   octet::check(bool(job), "engine: the job is empty, expected one from check()");
-  return estimate_of(*State::of(*this).known(), *job.checked());
+  return estimate_of(*loaded_body(*this)->known(), *job.checked());
 } catch (...) {
   rethrow_as_error();
 }
 
 EngineState Engine::state() const try {
-  State& state = State::of(*this);
-  EngineState now;
-  {
-    const std::lock_guard lock(state.mutex);
-    now.busy = state.busy;
-  }
-  const std::lock_guard lock(state.known_mutex);
-  now.loaded = state.published != nullptr;
-  now.progress = state.progress;
-  if (state.backend != nullptr) {
-    const MemoryUse memory = state.backend->memory();
-    now.used_bytes = memory.used;
-    now.peak_bytes = std::max(memory.peak, memory.reserved_peak);
-    now.free_bytes = state.backend->free_memory().value_or(
-        static_cast<uint64_t>(free_memory().value_or(FreeMemory{}).bytes));
-  }
-  return now;
+  const auto body = api::find_body(*this);
+  return body != nullptr ? body->state() : EngineState{};
 } catch (...) {
   rethrow_as_error();
 }
 
 void Engine::warm_up(PictureSize size, bool previews, std::stop_token stop) try {
-  State& state = State::of(*this);
-  const State::Call call(state, stop);
-  state.loaded().warm_up(size, previews, state.noted({}));
+  const api::EngineBody::Call call(loaded_body(*this), stop);
+  call.session().warm_up(size, previews, call.noted({}));
 } catch (...) {
   rethrow_as_error();
 }
 
 void Engine::set_loras(const std::vector<Lora>& loras, const OnRenderProgress& progress) try {
-  State& state = State::of(*this);
-  const State::Call call(state);
-  state.loaded().set_loras(loras, state.noted(progress));
+  const api::EngineBody::Call call(loaded_body(*this));
+  call.session().set_loras(loras, call.noted(progress));
 } catch (...) {
   rethrow_as_error();
 }
 
-void Engine::cancel() noexcept {
-  if (state_) state_->stop = true;
-}
+void Engine::cancel() noexcept { api::cancel_body(*this); }
 
-EngineInfo Engine::info() const try { return State::of(*this).known()->info; } catch (...) {
+EngineInfo Engine::info() const try { return loaded_body(*this)->info(); } catch (...) {
   rethrow_as_error();
 }
 

@@ -1,9 +1,12 @@
 #include "engine/lora_files.h"
 
+#include <cmath>
 #include <filesystem>
 #include <utility>
 
 #include "base/file_identity.h"
+#include "base/invalid_request.h"
+#include "formats/text.h"
 #include "nn/linear_list.h"
 
 namespace octet::engine {
@@ -45,6 +48,9 @@ OpenedLoras LoraFiles::open(const std::vector<Lora>& requests, const models::Fam
   std::vector<std::vector<nn::LinearSpec>> linears;
   OpenedLoras opened;
   for (const Lora& request : requests) {
+    check_value(std::isfinite(request.strength), "loras",
+                "`loras`: the strength of {} is {}, expected a finite number", Quoted{request.file},
+                request.strength);
     const std::string file = identity_of_file(request.file);
     auto at = entries_.begin();
     while (at != entries_.end() &&

@@ -70,7 +70,8 @@ RenderReport Rendering::run() {
     throw;
   }
   end_use();
-  if (stop_after_decoding_) throw stopped();
+  // Also when all pictures were delivered: whoever cancels a call that runs is told so.
+  if (stop_after_decoding_ || session_.is_stopped()) throw stopped();
   if (!interruption) return report_;
   try {
     std::rethrow_exception(interruption);
@@ -223,7 +224,7 @@ void Rendering::decode_waiting() {
     session_.kept().preparations.forget();
   }
   const auto told = [&](double fraction) {
-    if (fraction > 0 && session_.is_stopped()) throw stopped();
+    if (session_.is_stopped()) throw stopped();
     const bool goes_on =
         !callbacks_.progress ||
         callbacks_.progress(
@@ -253,6 +254,7 @@ void Rendering::decode(int index, const std::function<void(double)>& progress) {
       seconds / (static_cast<double>(report_.width) * report_.height);
   collect();
   check_what_ran();
+  if (session_.is_stopped()) throw stopped();
   decoding_failed_ = false;
   ++decoded_;
   if (callbacks_.image) callbacks_.image(image, report_);

@@ -76,6 +76,7 @@ Session::Session(const SessionOptions& options, const std::atomic<bool>& stop,
       kept_{{}, {family.branches.size(), model_.networks.size()}} {
   check_usual_size();
   backend_ = backend ? std::move(backend) : backend_for(options.model);
+  backend_->pool().stop_when(&stop_);
   if (options.model.require_int8) check_native(*backend_);
   const OpenedLoras loras =
       lora_files_.open(options.model.loras, family_, model_, backend_->pool());
@@ -285,6 +286,7 @@ void Session::use_loras(const std::vector<Lora>& requests, const OnRenderProgres
                         .total = static_cast<int64_t>(total)});
       });
     }
+    if (is_stopped()) throw Cancelled("stopped on request");
   } catch (...) {
     // Some linears have the new LoRAs by now: all networks are loaded again when they are needed.
     for (const auto& network : networks_) network->drop();

@@ -1,5 +1,6 @@
 // The calls of octet/octet.h that name a stream, memory and a plain weight each time, from plain C
 // on devices whose memory is the host's: the bits of a packed weight, and wrong use as sentences.
+#include <math.h>
 #include <stdlib.h>
 
 #include "check.h"
@@ -151,12 +152,22 @@ static void check_wrong_use(octet_device* device, octet_device* other) {
   call.memory = (char*)data.y + 1;
   CHECK_LINEAR("memory", "multiple");
   call = octet_call_init();
+  call.stream = &call;
+  CHECK_LINEAR("stream", "expected NULL");
+  call = octet_call_init();
+  call.reserved = 1;
+  CHECK_LINEAR("reserved", "1");
+  call = octet_call_init();
 
   plain.scale_count = 2;
   CHECK_LINEAR("scale_count", "expected 1 or n=24");
   plain = plain_weight();
   plain.scales = NULL;
   CHECK_LINEAR("scales", "NULL");
+  const float infinite[1] = {INFINITY};
+  plain.scales = infinite;
+  plain.scale_count = 1;
+  CHECK_LINEAR("scales", "finite");
   plain = plain_weight();
   plain.codes = NULL;
   CHECK_LINEAR("codes", "NULL");

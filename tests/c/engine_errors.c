@@ -1,4 +1,6 @@
 // Wrong use of the engine of octet/octet.h, as sentences: engine_errors MODEL
+#include <math.h>
+
 #include "watcher.h"
 
 static void check_wrong_requests(octet_engine* engine, int32_t side) {
@@ -44,6 +46,9 @@ static void check_wrong_requests(octet_engine* engine, int32_t side) {
   CHECK_FAILS(octet_engine_set_loras(engine, &lora, 1, NULL, NULL), invalid, "loras", "NULL");
   CHECK_FAILS(octet_engine_set_loras(engine, NULL, 1, NULL, NULL), invalid, "loras", "NULL");
   lora.file = "no_such_file.safetensors";
+  lora.strength = NAN;
+  CHECK_FAILS(octet_engine_set_loras(engine, &lora, 1, NULL, NULL), invalid, "loras", "nan");
+  lora.strength = 1;
   CHECK(octet_engine_set_loras(engine, &lora, 1, NULL, NULL) != OCTET_OK);
   CHECK(strstr(octet_last_error(), lora.file) != NULL);
   CHECK(octet_engine_set_loras(engine, NULL, 0, NULL, NULL) == OCTET_OK);
@@ -92,11 +97,19 @@ static void check_wrong_options(const octet_options* right) {
   options = *right;
   options.part_count = 1;
   CHECK_FAILS(octet_engine_create(&options, NULL, NULL, &engine), invalid, "parts", "NULL");
+  const octet_pair part = {"vea\x1b[2J", right->model};
+  options.parts = &part;
+  CHECK_FAILS(octet_engine_create(&options, NULL, NULL, &engine), invalid, "parts", "vea");
+  CHECK(strstr(octet_last_error(), "text_encoder, vae or tokenizer") != NULL);
+  CHECK(strchr(octet_last_error(), '\x1b') == NULL);
   options = *right;
   options.device = "tpu";
   CHECK(octet_engine_create(&options, NULL, NULL, &engine) != OCTET_OK);
   CHECK(strstr(octet_last_error(), "tpu") != NULL);
   options = *right;
+  options.model = "no/such/\x1b[31mmodel\xff";
+  CHECK(octet_engine_create(&options, NULL, NULL, &engine) != OCTET_OK);
+  CHECK(strstr(octet_last_error(), "no/such/\\u001b[31mmodel\\xff") != NULL);
   options.model = "no/such/model";
   CHECK(octet_engine_create(&options, NULL, NULL, &engine) != OCTET_OK);
   CHECK(strstr(octet_last_error(), "no/such/model") != NULL);

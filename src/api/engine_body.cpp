@@ -1,0 +1,151 @@
+#include "api/engine_body.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "base/free_memory.h"
+
+namespace octet::api {
+
+EngineBody::Call::Call(std::shared_ptr<EngineBody> body, const std::stop_token& stop)
+    : body_(std::move(body)) {
+  EngineBody& on = *body_;
+  check(on.caller_.load() != std::this_thread::get_id(),
+        "engine: a callback called its own engine, expected only functions that never "
+        "wait: cancel(), check(), estimate(), info() and state()");
+  std::unique_lock lock(on.mutex_);
+  ++on.calls_;
+  on.turn_.wait(lock, stop, [&] { return !on.busy_ || on.closing_; });
+  if (stop.stop_requested() || on.closing_) {
+    --on.calls_;
+    on.turn_.notify_all();
+    throw Cancelled("engine: stopped on request before it began");
+  }
+  on.busy_ = true;
+  on.caller_ = std::this_thread::get_id();
+  on.stop_ = false;
+  lock.unlock();
+  stopping_.emplace(stop, [&on] { on.stop_ = true; });
+}
+
+EngineBody::Call::~Call() {
+  stopping_.reset();
+  try {
+    body_->publish();
+  } catch (...) {  // what was last published still stands
+  }
+  {
+    const std::lock_guard known(body_->known_mutex_);
+    body_->loading_ = false;
+    body_->progress_ = {};
+  }
+  const std::lock_guard lock(body_->mutex_);
+  body_->caller_ = std::thread::id();
+  body_->busy_ = false;
+  --body_->calls_;
+  body_->turn_.notify_all();
+}
+
+engine::Session& EngineBody::Call::session() const {
+  check(body_->session_ != nullptr, "engine: no model is loaded; call load() first");
+  return *body_->session_;
+}
+
+void EngineBody::Call::load(const ModelOptions& options, const OnRenderProgress& progress,
+                            bool lazy) {
+  {
+    const std::lock_guard lock(body_->known_mutex_);
+    body_->loading_ = true;
+  }
+  body_->unload();
+  auto session = std::make_unique<engine::Session>(
+      engine::SessionOptions{.model = engine::with_paths(options)}, body_->stop_);
+  if (!lazy) session->load(noted(progress));
+  if (body_->stop_) throw Cancelled("engine: stopped on request");
+  body_->session_ = std::move(session);
+  try {
+    body_->publish();
+  } catch (...) {
+    body_->unload();
+    throw;
+  }
+}
+
+OnRenderProgress EngineBody::Call::noted(const OnRenderProgress& told) const {
+  return [body = body_.get(), told](const RenderProgress& step) {
+    {
+      const std::lock_guard lock(body->known_mutex_);
+      body->progress_ = step;
+    }
+    return !told || told(step);
+  };
+}
+
+void EngineBody::close() {
+  std::unique_lock lock(mutex_);
+  closing_ = stop_ = true;
+  turn_.notify_all();
+  if (caller_.load() == std::this_thread::get_id()) return;
+  turn_.wait(lock, [this] { return calls_ == 0; });
+  lock.unlock();
+  unload();
+}
+
+void EngineBody::publish() {
+  std::shared_ptr<const Published> made;
+  if (session_ != nullptr) {
+    made = std::make_shared<const Published>(Published{
+        session_->facts(), session_->info(), session_->work_bytes(), session_->kept().times});
+  }
+  const std::lock_guard lock(known_mutex_);
+  published_ = std::move(made);
+  backend_ = session_ != nullptr ? &session_->backend() : nullptr;
+}
+
+void EngineBody::unload() {
+  const std::unique_ptr<engine::Session> before = std::move(session_);
+  const std::lock_guard lock(known_mutex_);
+  published_.reset();
+  backend_ = nullptr;
+}
+
+std::shared_ptr<const Published> EngineBody::known() const {
+  const std::lock_guard lock(known_mutex_);
+  check(published_ != nullptr || !loading_, "engine: a model is being loaded; wait for load()");
+  check(published_ != nullptr, "engine: no model is loaded; call load() first");
+  return published_;
+}
+
+bool EngineBody::is_loaded() const {
+  const std::lock_guard lock(known_mutex_);
+  return published_ != nullptr;
+}
+
+EngineState EngineBody::state() const {
+  EngineState now;
+  {
+    const std::lock_guard lock(mutex_);
+    now.busy = busy_;
+  }
+  const std::lock_guard lock(known_mutex_);
+  now.loaded = published_ != nullptr;
+  now.progress = progress_;
+  if (backend_ != nullptr) {
+    const MemoryUse memory = backend_->memory();
+    now.used_bytes = memory.used;
+    now.peak_bytes = std::max(memory.peak, memory.reserved_peak);
+    now.free_bytes = backend_->free_memory().value_or(
+        static_cast<uint64_t>(free_memory().value_or(FreeMemory{}).bytes));
+  }
+  return now;
+}
+
+EngineInfo EngineBody::info() const {
+  EngineInfo info = known()->info;
+  const std::lock_guard lock(known_mutex_);
+  if (backend_ != nullptr) info.used_bytes = backend_->memory().used;
+  return info;
+}
+
+}  // namespace octet::api
