@@ -247,7 +247,7 @@ class Engine:
         return self._engine.info()
 
     def close(self) -> None:
-        """Releases the model; nothing can be rendered afterwards."""
+        """Ends a call of another thread and releases the model, for good."""
         self._engine.unload()
 
     def __enter__(self) -> Engine:

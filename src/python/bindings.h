@@ -11,7 +11,9 @@
 #include <memory>
 #include <string>
 
+#include "base/fork.h"
 #include "octet/octet.h"
+#include "python/gil.h"
 
 namespace octet::python {
 
@@ -32,10 +34,7 @@ inline void check_status(octet_status status) {
 
 // --- handles ---
 
-// The threads of a device do not survive a fork, so that its handles are useless in the child and
-// cannot even be freed. Increases with each fork.
-uint32_t fork_count();
-
+// The threads of a device do not survive a fork, so that its handles are useless in the child.
 template <class Handle, void (*free_handle)(Handle*)>
 class Owned {
  public:
@@ -45,7 +44,7 @@ class Owned {
   ~Owned() {
     if (handle_ == nullptr || forks_ != fork_count()) return;
     // Another thread may be using the device, and wait for Python to allocate memory.
-    const nb::gil_scoped_release released;
+    const Unlocked unlocked;
     free_handle(handle_);
   }
 

@@ -2,7 +2,6 @@
 // Arguments are positional, so that the overhead of a call is well under a microsecond.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
-#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
@@ -21,8 +20,6 @@ namespace octet::python {
 namespace {
 
 using nb::literals::operator""_a;
-
-std::atomic<uint32_t> forks = 0;
 
 using Address = uintptr_t;
 using Allocate = std::optional<nb::callable>;
@@ -88,7 +85,7 @@ class Call {
   nb::str run(Function&& function) {
     octet_status status = OCTET_OK;
     {
-      const nb::gil_scoped_release released;
+      const Unlocked unlocked;
       status = function(&call_);
     }
     if (status != OCTET_OK) {
@@ -105,16 +102,20 @@ class Call {
 
  private:
   static void* allocate_memory(void* user, size_t bytes) noexcept {
-    Call& call = *static_cast<Call*>(user);
+    return or_wait_for_exit([&] { return static_cast<Call*>(user)->allocated(bytes); });
+  }
+  void* allocated(size_t bytes) {
     const nb::gil_scoped_acquire acquired;
     try {
-      nb::object memory = (*call.function_)(bytes);
+      nb::object memory = (*function_)(bytes);
       const Address address = nb::cast<Address>(memory.attr("data_ptr")());
-      call.kept_.push_back(std::move(memory));
-      call.asked_for_ += bytes;
+      kept_.push_back(std::move(memory));
+      asked_for_ += bytes;
       return pointer<void>(address);
+    } catch (const abi::__forced_unwind&) {
+      throw;
     } catch (...) {
-      call.error_ = std::current_exception();
+      error_ = std::current_exception();
       return nullptr;
     }
   }
@@ -185,7 +186,7 @@ struct PackedWeight : Weight {
     octet_device* on = device.handle.get();
     octet_status status = OCTET_OK;
     {
-      const nb::gil_scoped_release released;
+      const Unlocked unlocked;
       status = octet_weight_create(on, &rows, handle.fill());
     }
     check_status(status);
@@ -275,14 +276,12 @@ int32_t tuning_of(const std::string& word) {
 
 }  // namespace
 
-uint32_t fork_count() { return forks.load(std::memory_order_relaxed); }
-
 Device::Device(std::string device_name, int32_t threads, const std::string& tuning)
     : name(std::move(device_name)), taken(std::make_unique<Taken>()) {
   const int32_t tune = tuning_of(tuning);
   octet_status status = OCTET_OK;
   {
-    const nb::gil_scoped_release released;  // a GPU takes seconds to initialize
+    const Unlocked unlocked;  // a GPU takes seconds to initialize
     status = octet_device_open(name.c_str(), nullptr, threads, tune, handle.fill());
   }
   check_status(status);
@@ -298,8 +297,6 @@ std::string Device::description() const {
 }
 
 void bind_calls(nb::module_& module) {
-  pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
-
   nb::class_<Device>(module, "Device",
                      "A device by name: \"cpu\", \"ref\", \"cuda:0\". It serves all threads.")
       .def(nb::init<std::string, int32_t, std::string>(), "name"_a, "threads"_a = 0,
@@ -311,7 +308,7 @@ void bind_calls(nb::module_& module) {
              octet_device* on = device.handle.get();
              octet_status status = OCTET_OK;
              {
-               const nb::gil_scoped_release released;
+               const Unlocked unlocked;
                status = octet_device_synchronize(on);
              }
              check_status(status);

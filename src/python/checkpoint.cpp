@@ -101,7 +101,7 @@ class FileWeight {
 
   template <class ReadRow>
   void for_rows(int64_t first, int64_t count, const ReadRow& read_row) const {
-    const nb::gil_scoped_release released;
+    const Unlocked unlocked;
     const int64_t chunks = (count + kRowsAtOnce - 1) / kRowsAtOnce;
     // A pool for this call only: threads that stay would be missing after a fork.
     ThreadPool pool(count * stored_->k() < kValuesOfThread ? 1 : 0);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <stop_token>
 
+#include "base/per_thread.h"
 #include "octet/model_options.h"
 #include "python/choices.h"
 #include "python/conversation.h"
@@ -23,17 +24,16 @@ using Values = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
 
 // The engines whose callbacks this thread is running. They must not be called again: such a call
 // would wait for its own callback.
-thread_local std::vector<const void*> called_back_by;
+std::vector<const void*>& called_back_by() {
+  static PerThread<std::vector<const void*>> engines;
+  return engines.get();
+}
 
 class PythonEngine {
  public:
   PythonEngine() : engine_(std::make_unique<Engine>()) {}
   ~PythonEngine() {
-    if (forks_ != fork_count()) {
-      engine_.release();  // it has no threads to join here
-      return;
-    }
-    const nb::gil_scoped_release released;
+    const Unlocked unlocked;
     engine_.reset();
   }
 
@@ -46,15 +46,18 @@ class PythonEngine {
     return *engine_;
   }
 
+  // Ends a call of another thread.
+  void unload() {
+    check_caller();
+    get().cancel();
+    hold({}, [](Engine& engine, const OnRenderProgress&, Conversation&) { engine.unload(); });
+  }
+
   // Runs call(engine, on_progress, conversation) on a thread of its own.
   template <class Call>
   void hold(const Callback& progress, Call&& call) {
     Engine& engine = get();
-    if (std::find(called_back_by.begin(), called_back_by.end(), this) != called_back_by.end()) {
-      raise_error(
-          "a callback may call only cancel(), check(), estimate(), state and info of its own "
-          "engine");
-    }
+    check_caller();
     Conversation conversation;
     const OnRenderProgress on_progress = [&](const RenderProgress& state) {
       bool goes_on = true;
@@ -62,14 +65,21 @@ class PythonEngine {
       return conversation.ask([&] { goes_on = !(*progress)(state).is(nb::handle(Py_False)); }) &&
              goes_on;
     };
-    called_back_by.push_back(this);
+    called_back_by().push_back(this);
     const Leaving leaving;
     conversation.hold([&] { call(engine, on_progress, conversation); }, [&] { engine.cancel(); });
   }
 
  private:
+  void check_caller() const {
+    const std::vector<const void*>& callers = called_back_by();
+    if (std::find(callers.begin(), callers.end(), this) == callers.end()) return;
+    raise_error(
+        "a callback may call only cancel(), check(), estimate(), state and info of its own engine");
+  }
+
   struct Leaving {
-    ~Leaving() { called_back_by.pop_back(); }
+    ~Leaving() { called_back_by().pop_back(); }
   };
 
   std::unique_ptr<Engine> engine_;
@@ -137,7 +147,7 @@ Job check(PythonEngine& self, const std::string& caption, bool any_caption,
   request.loras = loras;
   request.stop = token_of(stop);
   const Engine& engine = self.get();
-  const nb::gil_scoped_release released;
+  const Unlocked unlocked;
   return engine.check(request);
 }
 
@@ -171,6 +181,7 @@ void warm_up(PythonEngine& self, std::pair<int, int> size, bool previews,
 
 void bind_engine(nb::module_& module) {
   bind_engine_records(module);
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function(&Conversation::end_all));
   module.def("parse_lora", &parse_lora, "text"_a);
   nb::class_<std::stop_source>(module, "Stop",
                                "Ends the calls that it was passed to, even before they begin.")
@@ -185,12 +196,7 @@ void bind_engine(nb::module_& module) {
            "text_encoder_linears"_a, "tuning"_a, "convention"_a, "require_int8"_a,
            "cache_weights"_a, "keep"_a, "max_memory"_a, "lazy"_a, "stop"_a.none(),
            "progress"_a.none())
-      .def("unload",
-           [](PythonEngine& self) {
-             self.hold({}, [](Engine& engine, const OnRenderProgress&, Conversation&) {
-               engine.unload();
-             });
-           })
+      .def("unload", &PythonEngine::unload)
       .def_prop_ro("is_loaded", [](PythonEngine& self) { return self.get().is_loaded(); })
       .def("check", &check, "caption"_a, nb::kw_only(), "any_caption"_a, "negative"_a, "size"_a,
            "preset"_a, "steps"_a, "guidance"_a, "seed"_a, "noise"_a.none(), "images"_a,

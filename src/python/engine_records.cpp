@@ -25,7 +25,7 @@ template <class T>
 nb::bytes png(const T& picture, int level_or_scale) {
   std::vector<uint8_t> bytes;
   {
-    const nb::gil_scoped_release released;
+    const Unlocked unlocked;
     bytes = encode_png(picture, level_or_scale);
   }
   return nb::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -65,8 +65,8 @@ void bind_report(nb::module_& module) {
       .OCTET_MEMBERS(BranchUse, name, network, steps, seconds);
   Record<RenderReport>(module, "RenderReport", "What a call of render() did.")
       .OCTET_MEMBERS(RenderReport, device, width, height, caption, negative, preset, text_tokens,
-                    steps, checkpoint, linears, text_linears, places, recorded_steps, branches,
-                    kernels, ops, text_cached)
+                     steps, checkpoint, linears, text_linears, places, recorded_steps, branches,
+                     kernels, ops, text_cached)
       .value("warnings", [](const RenderReport& report) { return texts_of(report.warnings); })
       .OCTET_MEMBERS(RenderReport, text_s, load_s, denoise_s, decode_s, peak_bytes);
 }
@@ -95,7 +95,7 @@ void bind_info(nb::module_& module) {
       .field("bytes", &PartPlace::bytes);
   Record<EngineInfo>(module, "EngineInfo", "What is loaded.")
       .OCTET_MEMBERS(EngineInfo, family, device, networks, branches, takes_negative, plan,
-                    work_bytes, available_bytes, used_bytes, loras, token_side)
+                     work_bytes, available_bytes, used_bytes, loras, token_side)
       .value("size",
              [](const EngineInfo& info) { return std::pair(info.size.width, info.size.height); })
       .field("presets", &EngineInfo::presets);

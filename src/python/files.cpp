@@ -42,7 +42,7 @@ void bind_quantize(nb::module_& module) {
       .OCTET_MEMBERS(ErrorPlace, index, value);
   Record<LinearError>(module, "LinearError", "How far a linear in INT8 is from F32, as NRMSE.")
       .OCTET_MEMBERS(LinearError, network, module, n, k, rowwise, smoothquant, convrot, unquantized,
-                    is_protected, worst_rows, worst_columns);
+                     is_protected, worst_rows, worst_columns);
   Record<QuantizedNetwork>(module, "QuantizedNetwork", "What happened to a network's linears.")
       .field("network", &QuantizedNetwork::network)
       .field("int8", &QuantizedNetwork::int8)
@@ -53,7 +53,7 @@ void bind_quantize(nb::module_& module) {
       .field("device", &QuantizeReport::device)
       .value("recipe", [](const QuantizeReport& report) { return to_string(report.recipe); })
       .OCTET_MEMBERS(QuantizeReport, activations, files, networks, errors, source_bytes,
-                    output_bytes, resumed_tensors, verified, seconds);
+                     output_bytes, resumed_tensors, verified, seconds);
   module.def(
       "quantize",
       [](const std::string& source, const std::string& out, const std::string& base,
@@ -95,18 +95,16 @@ void bind_inspect(nb::module_& module) {
       .OCTET_MEMBERS(DTypeSummary, tensors, bytes);
   Record<CheckpointSummary>(module, "CheckpointSummary", "What is in a checkpoint.")
       .OCTET_MEMBERS(CheckpointSummary, path, files, metadata, tensors, total_bytes, parameters,
-                    dtypes);
+                     dtypes);
   Record<StoredLinear>(module, "StoredLinear", "A linear, and how it would run here.")
       .OCTET_MEMBERS(StoredLinear, name, layer, dialect, format, n, k, runs, file_bytes,
-                    memory_bytes);
+                     memory_bytes);
   Record<ModelPart>(module, "ModelPart", "A part of a model.")
       .OCTET_MEMBERS(ModelPart, part, path, dialect, linears, file_bytes, memory_bytes);
   Record<ModelSummary>(module, "ModelSummary", "The parts of a model.")
       .OCTET_MEMBERS(ModelSummary, parts, is_checkpoint, problem);
-  module.def("inspect_model", &inspect_model, "path"_a, "base"_a,
-             nb::call_guard<nb::gil_scoped_release>());
-  module.def("inspect_checkpoint", &inspect_checkpoint, "path"_a,
-             nb::call_guard<nb::gil_scoped_release>());
+  module.def("inspect_model", &inspect_model, "path"_a, "base"_a, nb::call_guard<Unlocked>());
+  module.def("inspect_checkpoint", &inspect_checkpoint, "path"_a, nb::call_guard<Unlocked>());
 }
 
 }  // namespace
@@ -116,7 +114,7 @@ void bind_files(nb::module_& module) {
   bind_inspect(module);
   Record<DeviceInfo>(module, "DeviceInfo", "A device of this machine.")
       .OCTET_MEMBERS(DeviceInfo, name, description, int8_kernel, features, unavailable);
-  module.def("devices", &list_devices, nb::call_guard<nb::gil_scoped_release>());
+  module.def("devices", &list_devices, nb::call_guard<Unlocked>());
 }
 
 }  // namespace octet::python

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <memory>
 #include <new>
-#include <stdexcept>
 #include <optional>
+#include <stdexcept>
 #include <vector>
 
 #include "python/bindings.h"
@@ -152,7 +152,7 @@ void int8_mm(const Device& device, uintptr_t a, int64_t a_row_stride, int64_t a_
   octet_status status = OCTET_OK;
   bool no_memory = false;
   {
-    const nb::gil_scoped_release released;
+    const Unlocked unlocked;
     try {
       status =
           multiply(on, {reinterpret_cast<const int8_t*>(a), m, k, a_row_stride, a_column_stride},

@@ -1,0 +1,113 @@
+"""Python that exits while daemon threads are inside the package. Ten seconds on two cores."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+
+import octet
+import pytest
+from conftest import BUILD, REPOSITORY
+
+MODEL = REPOSITORY / "models" / "demo"
+SHORT = {"wrap_text": True, "steps": 1, "size": 64}
+LONG = {"wrap_text": True, "steps": 40, "size": 256}
+
+
+def run(script):
+    environment = {**os.environ, "PYTHONPATH": str(BUILD / "python")}
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, env=environment
+    )
+    assert done.returncode == 0 and done.stderr == "", (done.returncode, done.stderr)
+    return done.stdout
+
+
+ENDING = """
+import sys, threading, time
+import octet
+
+begun = threading.Event()
+
+
+def callback(state):
+    begun.set()
+    if "{how}" == "callback":
+        time.sleep(0.2)
+
+
+def work():
+    engine = octet.Engine({model!r}, device="cpu")
+    begun_loading.set()
+    while True:
+        try:
+            engine.render("a star", wrap_text=True, steps=2, size=64, progress=callback)
+        except octet.Cancelled:
+            print("cancelled", flush=True)
+
+
+begun_loading = threading.Event()
+threading.Thread(target=work, daemon=True).start()
+(begun_loading if "{how}" == "early" else begun).wait(60)
+time.sleep({pause})
+print("end")
+"""
+
+
+@pytest.mark.parametrize("how", ["render", "callback", "early"])
+@pytest.mark.parametrize("pause", [0, 0.07])
+def test_a_daemon_thread_inside_render_ends_with_python(how, pause):
+    """Python ends such a thread wherever it is; a thread in C++ used to abort the process."""
+    script = ENDING.format(model=str(MODEL), how=how, pause=pause)
+    assert "end" in run(script).splitlines()
+
+
+def test_a_daemon_thread_inside_a_linear_ends_with_python():
+    script = """
+import threading, time
+import numpy as np
+import octet
+
+weight, scale = np.ones((512, 512), np.int8), np.ones(512, np.float32)
+x = np.ones((256, 512), np.float32)
+begun = threading.Event()
+
+
+def work():
+    while True:
+        octet.int8_linear(x, weight, scale)
+        begun.set()
+
+
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+begun.wait()
+"""
+    for _ in range(3):
+        run(script)
+
+
+def test_close_ends_a_render_of_another_thread():
+    engine = octet.Engine(MODEL, device="cpu")
+    begun, ended = threading.Event(), []
+
+    def work():
+        with pytest.raises(octet.Cancelled):
+            engine.render("a star", **LONG, progress=lambda state: begun.set())
+        ended.append(True)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    begun.wait(60)
+    engine.close()
+    thread.join()
+    assert ended and repr(engine) == "Engine(closed)"
+
+
+def test_close_in_a_callback_is_refused():
+    with octet.Engine(MODEL, device="cpu") as engine:
+        with pytest.raises(octet.OctetError, match="a callback may call only"):
+            engine.render("a star", **SHORT, progress=lambda state: engine.close())
+        assert len(engine.render("a star", **SHORT)) == 1
