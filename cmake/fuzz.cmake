@@ -43,7 +43,8 @@ endif()
 add_executable(write_seeds ${PROJECT_SOURCE_DIR}/tests/fuzz/write_seeds.cpp
   ${PROJECT_SOURCE_DIR}/tests/models/sample_captions.cpp
   ${PROJECT_SOURCE_DIR}/tests/formats/broken_files.cpp ${PROJECT_SOURCE_DIR}/src/base/error.cpp
-  ${PROJECT_SOURCE_DIR}/src/formats/text.cpp ${PROJECT_SOURCE_DIR}/src/models/tokenizer/unicode.cpp
+  ${PROJECT_SOURCE_DIR}/src/base/escaped_text.cpp ${PROJECT_SOURCE_DIR}/src/formats/text.cpp
+  ${PROJECT_SOURCE_DIR}/src/models/tokenizer/unicode.cpp
   ${PROJECT_SOURCE_DIR}/src/models/tokenizer/byte_alphabet.cpp)
 target_include_directories(write_seeds PRIVATE ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(write_seeds PRIVATE octet_flags nlohmann_json::nlohmann_json)
