@@ -45,7 +45,8 @@ wheel: ## Python wheels for other machines, CPU and, where nvcc is, CUDA: build/
 release: ## everything that is given out, with sha256sums: archive, .deb, wheels: build/packages
 	@rm -rf build/packages
 	@$(MAKE) --no-print-directory package wheel
-	@cd build/packages && sha256sum -- octet* liboctet* >sha256sums && cat sha256sums
+	@cd build/packages && find . -maxdepth 1 -type f -printf '%f\n' | sort | \
+		xargs sha256sum >../sha256sums && mv ../sha256sums . && cat sha256sums
 
 test: ## everything that can be tested on this machine; ends with a summary
 	@tools/run_tests.sh
