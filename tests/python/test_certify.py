@@ -285,6 +285,7 @@ def test_bad_models_and_files(certify, model, copy, tmp_path):
     assert "nowhere" in only_sentence(certify(model, "--reference", tmp_path / "nowhere"))
     assert "none.json" in only_sentence(certify(model, "--caption", tmp_path / "none.json"))
     assert "folder" in only_sentence(certify(model, "-o", tmp_path))
+    (tmp_path / "nowhere").write_text("")  # not a folder
     assert "page.html" in only_sentence(certify(model, "-o", tmp_path / "nowhere" / "page.html"))
     path = weights_of(model / "transformer")
     assert "belongs to" in only_sentence(certify(model, "-o", path), code=2)

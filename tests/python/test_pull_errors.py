@@ -329,6 +329,7 @@ def test_a_silent_server(pull):
 
 def test_an_unwritable_json_fails_before_the_work(pull, tmp_path):
     hub = one_file(100)
+    (tmp_path / "no").write_text("")  # not a folder
     with RunningHub(hub) as server:
         assert "such.json" in sentence_of(pull(server, "--json", tmp_path / "no" / "such.json"))
     assert hub.requests == []

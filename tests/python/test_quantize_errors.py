@@ -156,12 +156,12 @@ def test_outputs_that_cannot_be_written(refused, planted, caption, tmp_path):
     assert "file" in refused(planted, tmp_path / "file")
     (tmp_path / "a.safetensors").mkdir()
     assert "a.safetensors" in refused(planted / "transformer", tmp_path / "a.safetensors")
-    assert "/nowhere" in refused(planted / "transformer", "/nowhere/out.safetensors")
+    assert "/nowhere" in refused(planted / "transformer", "/proc/nowhere/out.safetensors")
     # Told before the captions are run.
     words = calibration(caption, tmp_path / "statistics.safetensors")
     assert "file" in refused(planted, tmp_path / "file" / "out", *words)
     for flag in ("--report", "--json"):
-        assert "/nowhere" in refused(planted, tmp_path / "out", flag, "/nowhere/report")
+        assert "/nowhere" in refused(planted, tmp_path / "out", flag, "/proc/nowhere/report")
 
 
 def test_full_disk(built_program, planted, tmp_path):
