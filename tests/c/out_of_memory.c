@@ -33,12 +33,12 @@ static octet_status load_and_render(const char* model) {
   octet_options options = octet_options_init();
   options.model = model;
   options.device = "cpu";
-  options.threads = 2;
+  options.threads = 1;  // a pool is in the linear
   options.convention = OCTET_CONVENTION_DIFFUSERS;
   octet_engine* engine = NULL;
   octet_status status = octet_engine_create(&options, NULL, NULL, &engine);
   if (status != OCTET_OK) return status;
-  octet_request request = new_request(128);
+  octet_request request = new_request(64);
   status = octet_engine_render(engine, &request, NULL, NULL);
   octet_engine_free(engine);
   return status;
