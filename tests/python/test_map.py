@@ -96,6 +96,17 @@ def test_other_cards_are_predicted(octet, repository, tmp_path):
     assert "PREDICTED" in (tmp_path / "cards.svg").read_text()
 
 
+def test_constants_of_every_card_were_checked(repository):
+    data = json.loads((repository / "src/measure/predict/cards.json").read_text())
+    assert set(data["checked"]) == {card["id"] for card in data["cards"]}
+    for card, checked in data["checked"].items():
+        assert checked["pages"], f"{card}: no page was read"
+        assert all(page.startswith("http") for page in checked["pages"])
+    # What the CUDA guide says holds for no card of another maker.
+    assert not [card["id"] for card in data["cards"] if not card["name"].startswith(
+        ("NVIDIA ", "Tesla ")) and "capability" in (card["shared_kb"] + card["shared_block_kb"])]
+
+
 HELD_OUT_FIELDS = ["what", "unit", "measured", "predicted", "error"]
 PUBLIC_FIELDS = ["what", "source", "unit", "published", "predicted", "error", "remark"]
 
