@@ -136,7 +136,9 @@ LinearCounts Examination::Sums::counts(const std::string& model) const {
   LinearCounts counts = linears.counts(model);
   std::vector<const AuditKernel*> unknown;
   for (const auto& [key, sum] : kernels) {
-    if (std::get<1>(key) != WorkClass::unknown || !may_multiply(sum.kernel.name)) continue;
+    if (std::get<1>(key) != WorkClass::unknown || !may_be_of_linears(sum.kernel.name)) {
+      continue;
+    }
     counts.unknown_us += sum.kernel.us;
     unknown.push_back(&sum.kernel);
   }

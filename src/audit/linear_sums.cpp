@@ -23,20 +23,32 @@ bool may_be_of_cache(const WorkList& list, const Work& work) {
                      [&](const char* type) { return name.find(type) != name.npos; });
 }
 
+// An attention widens its keys and its values: whatever ran more often widened weights.
+int64_t most_of_caches(const WorkList& list) {
+  int64_t calls = 0;
+  for (const Work& work : list.works()) {
+    const bool attends = work.work == WorkClass::attention || list.is_softmax(work);
+    if (attends && list.library(work) == "ggml") calls += 2 * list.calls(work);
+  }
+  return calls;
+}
+
 WidenedSums widened_in(const WorkList& list) {
   WidenedSums sums;
-  const bool attends = std::any_of(list.works().begin(), list.works().end(), [&](const Work& work) {
-    return work.work == WorkClass::attention && list.library(work) == "ggml";
-  });
+  int64_t of_caches = most_of_caches(list);
   for (const Work& work : list.works()) {
-    if (attends && work.work == WorkClass::dequantize_weight && may_be_of_cache(list, work)) {
-      sums.possible += list.calls(work);
-    } else if (work.work == WorkClass::dequantize_weight) {
-      sums.certain += list.calls(work);
-      sums.certain_us += list.us(work);
-      if (list.calls(work) > sums.most) {
+    if (work.work == WorkClass::dequantize_weight) {
+      const int64_t calls = list.calls(work);
+      const int64_t possible = may_be_of_cache(list, work) ? std::min(of_caches, calls) : 0;
+      const int64_t certain = calls - possible;
+      of_caches -= possible;
+      sums.possible += possible;
+      if (certain <= 0) continue;
+      sums.certain += certain;
+      sums.certain_us += list.us(work) * static_cast<double>(certain) / static_cast<double>(calls);
+      if (certain > sums.most) {
         sums.stored = work.type;
-        sums.most = list.calls(work);
+        sums.most = certain;
       }
     } else if (!is_gemm(work.work) && may_widen(list.name(work))) {
       sums.possible += list.calls(work);

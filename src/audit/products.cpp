@@ -208,9 +208,9 @@ bool may_widen(std::string_view kernel) {
   return to_half;
 }
 
-bool may_multiply(std::string_view kernel) {
+bool may_be_of_linears(std::string_view kernel) {
   // What names say that do something else; a product may have one of them as well, and then says
-  // that it is a product.
+  // that it is a product. What dequantizes may do so with weights, unless it says with what.
   static constexpr std::array kOtherWork = {
       "norm",      "Norm",       "rope",      "Rope",    "rotary",     "Rotary",  "reduce",
       "Reduce",    "copy",       "Copy",      "sampl",   "Sampl",      "topk",    "TopK",
@@ -221,11 +221,15 @@ bool may_multiply(std::string_view kernel) {
   static constexpr std::array kProducts = {"gemm",   "Gemm",    "GEMM",   "gemv",
                                            "matmul", "MatMul",  "Matmul", "linear",
                                            "Linear", "mul_mat", "_mm"};
+  static constexpr std::array kDequantizes = {"dequant", "Dequant", "unpack", "Unpack"};
+  static constexpr std::array kOtherData = {"cache",  "Cache",  "kv_",        "KV",
+                                            "gather", "reduce", "activation", "optim"};
   const auto says = [&](const auto& words) {
     return std::any_of(words.begin(), words.end(),
                        [&](const char* word) { return has_word(kernel, word); });
   };
-  return says(kProducts) || !says(kOtherWork);
+  if (says(kProducts) || !says(kOtherWork)) return true;
+  return says(kDequantizes) && !says(kOtherData);
 }
 
 }  // namespace octet::audit

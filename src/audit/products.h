@@ -63,7 +63,8 @@ int64_t code_book_of(std::string_view op, const Signature& signature);
 // something was cast.
 bool may_widen(std::string_view kernel);
 
-// Whether a name of no known class leaves it possible that the kernel is a product.
-bool may_multiply(std::string_view kernel);
+// Whether a name of no known class leaves it possible that the kernel is a product, or dequantizes
+// weights for one.
+bool may_be_of_linears(std::string_view kernel);
 
 }  // namespace octet::audit

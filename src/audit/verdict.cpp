@@ -251,9 +251,11 @@ AuditVerdict judge(const std::vector<LogFinding>& log) {
     if (says(word_of(verdict))) fake.push_back(verdict);
   }
   if (says(word_of(AuditVerdict::fallback))) return AuditVerdict::fallback;
+  // Native in several types is native all the same: layers of one checkpoint may differ.
   const size_t kinds =
-      native.size() + fake.size() + (says(word_of(AuditVerdict::weight_only)) ? 1 : 0);
-  const bool is_other_model = !fake.empty() && says("quantized");
+      (native.empty() ? 0 : 1) + fake.size() + (says(word_of(AuditVerdict::weight_only)) ? 1 : 0);
+  const bool is_other_model =
+      says("quantized") && (!fake.empty() || says(word_of(AuditVerdict::unquantized)));
   if (kinds > 1 || is_other_model) return AuditVerdict::unclear;
   if (!native.empty()) return native[0];
   if (!fake.empty()) return fake[0];

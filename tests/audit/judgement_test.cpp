@@ -310,24 +310,32 @@ TEST(Judgement, UnknownKernelsHideWhatRan) {
   EXPECT_EQ(report_of("void zzz_mystery<8>(int)", 30).verdict, AuditVerdict::unquantized);
   // It says what else it is.
   EXPECT_EQ(report_of("my_fancy_allreduce_thing", 1000).verdict, AuditVerdict::unquantized);
+  EXPECT_EQ(report_of("my_quantize_tokens", 1000).verdict, AuditVerdict::unquantized);
+  EXPECT_EQ(report_of("my_dequantize_kv_cache", 1000).verdict, AuditVerdict::unquantized);
+  const AuditReport dequantizes = report_of("my_dequant_kernel", 100);
+  EXPECT_EQ(dequantizes.verdict, AuditVerdict::unclear);
+  EXPECT_NE(dequantizes.headline.find("my_dequant_kernel"), std::string::npos);
 }
 
 TEST(Judgement, CachesOfGgmlAreWidenedAsWeightsAre) {
-  const auto report_of = [](const char* dequantize, bool attends) {
+  const auto report_of = [](const char* dequantize, int64_t attentions) {
     MadeTrace made;
     made.trace.has_order = false;
     made.kernel(dequantize, kNone, 300, 30);
     made.kernel(kBf16Gemm, kNone, 1000, 40);
-    if (attends) {
-      made.kernel("void flash_attn_ext_f16<256, 256, 8, 8, false>(char const*)", kNone, 100, 15);
+    if (attentions > 0) {
+      made.kernel("void flash_attn_ext_f16<256, 256, 8, 8, false>(char const*)", kNone, 100,
+                  attentions);
     }
     return examined(made.trace).verdict;
   };
   const char* q8 = "void dequantize_block_q8_0_f16<false>(void const*, __half*, long)";
-  EXPECT_EQ(report_of(q8, true), AuditVerdict::unclear);
-  EXPECT_EQ(report_of(q8, false), AuditVerdict::fake_int8);
+  EXPECT_EQ(report_of(q8, 15), AuditVerdict::unclear);
+  EXPECT_EQ(report_of(q8, 0), AuditVerdict::fake_int8);
+  // More than keys and values of all attentions.
+  EXPECT_EQ(report_of(q8, 5), AuditVerdict::fake_int8);
   const char* q4_k = "void dequantize_block_q4_K<__half>(void const*, __half*)";
-  EXPECT_EQ(report_of(q4_k, true), AuditVerdict::fake_four_bit);
+  EXPECT_EQ(report_of(q4_k, 15), AuditVerdict::fake_four_bit);
 }
 
 AuditVerdict of_log(const std::vector<std::string>& verdicts) {
@@ -346,6 +354,10 @@ TEST(Judgement, LogsOfTwoModelsAreLeftOpen) {
   EXPECT_EQ(of_log({"native_four_bit"}), AuditVerdict::native_four_bit);
   EXPECT_EQ(of_log({"native_fp8", "weight_only"}), AuditVerdict::unclear);
   EXPECT_EQ(of_log({"quantized"}), AuditVerdict::unclear);
+  EXPECT_EQ(of_log({"unquantized"}), AuditVerdict::unquantized);
+  EXPECT_EQ(of_log({"unquantized", "quantized"}), AuditVerdict::unclear);
+  // One checkpoint in two types, both native.
+  EXPECT_EQ(of_log({"native_four_bit", "native_fp8"}), AuditVerdict::native_fp8);
 }
 
 }  // namespace

@@ -135,6 +135,23 @@ TEST(KernelNames, TheMostTellingWordDecides) {
       {"bmm_Bfloat16_MxE2m1Bfloat16_Fp32_bA32_t128x16x256_s4", WorkClass::weight_only_gemm},
       {"bmm_MxE4m3_MxE2m1MxE4m3_Fp32_Ab32_Bb32_Cb32_t128x8x512", WorkClass::fp8_gemm},
       {"_matmul_NNT_bf16xbf16xmxfp4_16x256x128x1_swiglu", WorkClass::weight_only_gemm},
+      // Four bits must hold for both operands.
+      {"void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<cutlass::gemm::collective"
+       "::CollectiveMma<cutlass::gemm::MainloopSm90TmaGmmaRmemAWarpSpecializedMixedInput<4>, "
+       "cute::tuple<cutlass::integer_subbyte<4, true>, cutlass::half_t>, cutlass::integer_subbyte<"
+       "4, true> > > >(cutlass::Params)",
+       WorkClass::weight_only_gemm},
+      {"void "
+       "cutlass::device_kernel<cutlass::gemm::MainloopSm90TmaGmmaRmemAWarpSpecializedMixedInput"
+       "<4>, cutlass::float_e2m1_t, cutlass::bfloat16_t>(cutlass::Params)",
+       WorkClass::weight_only_gemm},
+      {"void cutlass::Kernel2<cutlass::bfloat16_t, cutlass::integer_subbyte<4, true> >(int)",
+       WorkClass::gemm},
+      {"void cutlass::Kernel2<cutlass::half_t, cutlass::int4b_t>(int)", WorkClass::gemm},
+      {"_ZN7cutlass7Kernel2INS_6half_tENS_15integer_subbyteILi4ELb1EEEEEvT_", WorkClass::gemm},
+      {"cutlass3x_sm100_bstensorop_gemm_ue8m0xe4m3_ue8m0xe2m1_f32_bf16_bf16_128x128x256_0_tnn",
+       WorkClass::fp8_gemm},
+      {"dequant_kernel_248", WorkClass::dequantize_weight},
       {"void vllm::dequantize_k_cache_fp8_kernel<__nv_bfloat16>(int)", WorkClass::attention},
       {"mul_mat_vec_q4_k_f32_f32", WorkClass::weight_only_gemm},
       {"void mul_mat_vec_q<(ggml_type)12, 1>(void const*)", WorkClass::int8_gemm},

@@ -10,7 +10,7 @@ import pytest
 from running import octet  # noqa: F401: a fixture
 
 TRACES = Path(__file__).parents[1] / "traces"
-ENTRIES = [entry for name in ("expected.json", "held_out.json", "named.json")
+ENTRIES = [entry for name in ("expected.json", "held_out.json", "examined.json", "named.json")
            for entry in json.loads((TRACES / name).read_text())]
 # Names that say that a kernel multiplies.
 MULTIPLIES = re.compile(r"gemm|nvjet|_mm_|matmul|cutlass_\d+_", re.I)
@@ -37,7 +37,8 @@ def test_verdict(octet, entry):
 
 
 def test_every_recording_is_expected():
-    for folders, name in ((("cpu", "cuda"), "expected.json"), (("named",), "named.json")):
+    for folders, name in ((("cpu", "cuda"), "expected.json"), (("examined",), "examined.json"),
+                          (("named",), "named.json")):
         files = {str(path.relative_to(TRACES)) for folder in folders
                  for path in (TRACES / folder).iterdir()}
         assert files == {entry["file"] for entry in json.loads((TRACES / name).read_text())}
