@@ -138,7 +138,7 @@ std::string unclear_headline(Doubt doubt, const LinearCounts& counts) {
           counts.floating);
     case Doubt::unknown_kernels:
       return fmt::format(
-          "{} of the time that may be of products went into unknown kernels ({}), so the {} known "
+          "{} of the time that may be of linears went into unknown kernels ({}), so the {} known "
           "linears do not tell how this ran.",
           percent(counts.unknown_share()), fmt::join(counts.unknown_names, ", "), all.calls);
     default:

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 
 #include "formats/boundary.h"
@@ -42,6 +43,8 @@ constexpr ClassColour kClassColours[] = {
 
 // A page stays one that browsers like; JSON has all of it.
 constexpr size_t kMostPageRows = 1000;
+// Pairs that decided, below the verdict.
+constexpr size_t kMostPagePairs = 8;
 
 constexpr const char* kAuditStyle = R"(
 .verdict strong{display:block;font-size:2rem;letter-spacing:0;line-height:1.2}
@@ -54,8 +57,34 @@ margin-right:.35rem}.legend span.item{display:inline-block;margin-right:1.1rem}
 summary{cursor:pointer;margin:.6rem 0}svg{max-width:none}
 svg.timeline{height:10rem;display:block}.ends{display:flex;justify-content:space-between}
 @media(max-width:40rem){.verdict strong{font-size:1.5rem}td.bars{width:15%;min-width:2.5rem}
-th[scope=col]{white-space:normal}.legend span.item{margin-right:.7rem}}
+th[scope=col]{white-space:normal}.legend span.item{margin-right:.7rem}
+.wide thead{display:none}.wide tr,.wide td{display:block}
+.wide tr{border-bottom:1px solid var(--edge);padding:.5rem 0}.wide td{border:0;padding:.05rem 0}
+.wide td.number{display:inline-block;margin-right:1rem}.wide td::before{color:var(--dim)}
+.wide td.number:empty,.wide td:empty{display:none}}
 )";
+
+// Wide tables: on a narrow page each row is a card, and numbers have their heading before them.
+using Headings = std::array<const char*, 8>;
+constexpr Headings kLinearHeadings = {"layer",  "m x n x k", "how it ran",     "kernel",
+                                      "#calls", "#GEMM ms",  "#dequantize ms", "#quantize ms"};
+constexpr Headings kKernelHeadings = {"kernel or op", "class",  "library", "evidence",
+                                      "op or shapes", "#calls", "#ms",     "#share"};
+
+std::string wide_table(const char* kind, const Headings& headings, const std::string& rows) {
+  return fmt::format(R"(<div class="wide {}">{}</div>)", kind,
+                     html_table({headings.begin(), headings.end()}, rows));
+}
+
+std::string card_style(const char* kind, const Headings& headings) {
+  std::string style;
+  for (size_t i = 0; i < headings.size(); ++i) {
+    if (headings[i][0] != '#') continue;
+    style += fmt::format(".{} td:nth-child({})::before{{content:\"{} \"}}\n", kind, i + 1,
+                         headings[i] + 1);
+  }
+  return fmt::format("@media(max-width:40rem){{\n{}}}\n", style);
+}
 
 // Each class of work has a colour: the name of the style's class for it, and the rules.
 std::string colour_of(std::string_view key) {
@@ -101,6 +130,27 @@ std::string number_cell(const std::string& text) {
 std::string and_more(size_t count, size_t shown) {
   if (count <= shown) return "";
   return fmt::format(R"(<p class="dim">... and {} more, in the JSON output.</p>)", count - shown);
+}
+
+// One line for each model where there are several.
+std::string verdict_text(const AuditReport& report) {
+  std::string text;
+  for (const AuditModel& model : report.models) {
+    text += fmt::format("<p>{}: {}</p>", html_name(model.name), html_text(model.headline));
+  }
+  return text.empty() ? fmt::format("<p>{}</p>", html_text(report.headline)) : text;
+}
+
+// What decided, below the verdict: codes that were widened, and the product after them.
+std::string pair_items(const AuditReport& report) {
+  if (report.pairs.empty()) return "";
+  std::string items;
+  const size_t shown = std::min(kMostPagePairs, report.pairs.size());
+  for (size_t i = 0; i < shown; ++i) {
+    items += fmt::format("<li>{}{}</li>", report.pairs[i].certain ? "" : "perhaps ",
+                         html_name(report.pairs[i].text));
+  }
+  return fmt::format("<ul>{}</ul>{}", items, and_more(report.pairs.size(), shown));
 }
 
 std::string class_bars(const AuditReport& report) {
@@ -206,9 +256,7 @@ std::string linear_rows(const std::vector<AuditLinear>& linears, size_t most) {
             number_cell(milliseconds(each.dequantize_us)) +
             number_cell(milliseconds(each.quantize_us)) + "</tr>";
   }
-  return html_table({"layer", "m x n x k", "how it ran", "kernel", "#calls", "#GEMM ms",
-                     "#dequantize ms", "#quantize ms"},
-                    rows);
+  return wide_table("linears", kLinearHeadings, rows);
 }
 
 std::string linear_sections(const AuditReport& report) {
@@ -234,10 +282,7 @@ std::string audited_kernels(const std::vector<AuditKernel>& kernels) {
     rows += number_cell(std::to_string(each.calls)) + number_cell(milliseconds(each.us)) +
             number_cell(percent_of(each.share)) + "</tr>";
   }
-  return html_table({"kernel or op", "class", "library", "evidence", "op or shapes", "#calls",
-                     "#ms", "#share"},
-                    rows) +
-         and_more(kernels.size(), kMostPageRows);
+  return wide_table("kernels", kKernelHeadings, rows) + and_more(kernels.size(), kMostPageRows);
 }
 
 std::string kernel_sections(const AuditReport& report) {
@@ -318,12 +363,15 @@ constexpr const char* kHowToRead =
 }  // namespace
 
 std::string audit_page(const AuditReport& report) try {
-  std::string page = page_head(std::string("Octet audit: ") + title_of(report.verdict),
-                               kAuditStyle + colour_style());
+  std::string page =
+      page_head(std::string("Octet audit: ") + title_of(report.verdict),
+                kAuditStyle + colour_style() + card_style("linears", kLinearHeadings) +
+                    card_style("kernels", kKernelHeadings));
   page += fmt::format(
-      R"(<main><h1>Audit of a profile</h1><div class="verdict {}"><strong>{}</strong><p>{}</p>)"
+      R"(<main><h1>Audit of a profile</h1><div class="verdict {}"><strong>{}</strong>{}{})"
       "</div>",
-      verdict_class(report.verdict), title_of(report.verdict), html_text(report.headline));
+      verdict_class(report.verdict), title_of(report.verdict), verdict_text(report),
+      pair_items(report));
   if (!report.notes.empty()) page += fmt::format("<ul>{}</ul>", html_items(report.notes));
   if (!report.classes.empty()) page += "<h2>Time by class</h2>" + class_bars(report);
   page += timeline_section(report);

@@ -40,6 +40,9 @@ AuditReport fake_report() {
   report.kernels = {kernel};
   kernel.name = "mystery", kernel.key = "unknown", kernel.op = "";
   report.unknown = {kernel};
+  AuditPair pair;
+  pair.text = "int8[13824,4608] -> bf16, then mm with k = 4608, in 34 layers";
+  report.pairs = {pair};
   report.saving = {8000, 1.0, 4.0, 2.5, 2.0, "measured on an H200"};
   report.timeline = {100, 10, {"half_gemm", "dequantize_weight"}, {{10, 0, 5}, {0, 10, 5}}};
   report.log = {{"lowvram patches: 0", "Nothing was patched.", 3}};
@@ -100,10 +103,10 @@ TEST(AuditPage, SaysWhatTheReportSays) {
   const std::string_view place = "<wbr>";
   for (size_t at = 0; (at = page.find(place)) != page.npos;) page.erase(at, place.size());
   EXPECT_NE(page.find("<strong>fake INT8</strong>"), page.npos);
-  for (const char* part :
-       {"204 of 204 linears", "layers.0.qkv", "4096 x 13824 x 4608", "mystery", "75.0 %",
-        "4.00 times", "measured on an H200", "The trace has no shapes", "lowvram patches",
-        "NVIDIA H200", "run.json.gz", "Nothing was patched"}) {
+  for (const char* part : {"204 of 204 linears", "layers.0.qkv", "4096 x 13824 x 4608", "mystery",
+                           "75.0 %", "4.00 times", "measured on an H200", "The trace has no shapes",
+                           "lowvram patches", "NVIDIA H200", "run.json.gz", "Nothing was patched",
+                           "int8[13824,4608] -&gt; bf16, then mm with k = 4608, in 34 layers"}) {
     EXPECT_NE(page.find(part), page.npos) << part;
   }
   EXPECT_EQ(page.find("<script"), page.npos);
@@ -151,6 +154,30 @@ TEST(AuditPage, ManyRowsAreCutAndCounted) {
   EXPECT_NE(page.find("All linears (1500)"), page.npos);
   EXPECT_NE(page.find("... and 500 more"), page.npos);
   EXPECT_NE(page.find("... and 201 more"), page.npos);
+  report.pairs.resize(20, report.pairs.front());
+  EXPECT_NE(audit_page(report).find("... and 12 more"), page.npos);
+}
+
+// The verdict is that of the first model; what is uncertain is not said to be certain.
+TEST(AuditPage, ModelsAndPairsAreToldAsTheTextTellsThem) {
+  AuditReport report = fake_report();
+  EXPECT_NE(audit_page(report).find("<li>perhaps int8["), std::string::npos);
+  report.pairs[0].certain = true;
+  EXPECT_NE(audit_page(report).find("<li>int8["), std::string::npos);
+  AuditModel model;
+  model.name = "text_encoder";
+  model.headline = "4 of 4 linears ran in bf16.";
+  report.models = {model, model};
+  EXPECT_EQ(count_of(audit_page(report), "<p>text_<wbr>encoder: 4 of 4 linears ran in bf16."), 2);
+}
+
+// On a phone a row of eight columns is a card: its numbers need their headings.
+TEST(AuditPage, NarrowPagesKeepAllColumns) {
+  const std::string page = audit_page(fake_report());
+  EXPECT_NE(page.find("<div class=\"wide linears\">"), page.npos);
+  EXPECT_NE(page.find("<div class=\"wide kernels\">"), page.npos);
+  EXPECT_NE(page.find(".linears td:nth-child(7)::before{content:\"dequantize ms \"}"), page.npos);
+  EXPECT_NE(page.find(".kernels td:nth-child(8)::before{content:\"share \"}"), page.npos);
 }
 
 // Names in traces are chosen by strangers.
@@ -166,7 +193,10 @@ TEST(AuditPage, HostileWordsAreText) {
     kernel.name = kernel.op = kernel.work = kernel.key = kernel.library = bad;
     kernel.evidence = kernel.shapes = bad;
   }
-  report.saving.source = bad;
+  report.saving.source = report.pairs[0].text = bad;
+  AuditModel model;
+  model.name = model.headline = bad;
+  report.models = {model};
   report.timeline.keys[0] = bad;
   report.log = {{bad, bad, 1}};
   const std::string page = audit_page(report);
