@@ -25,7 +25,11 @@ void add_help(CLI::App& program, CommonFlags&) {
       }
       chosen = found.front();
     }
-    std::fputs(chosen->help().c_str(), stdout);
+    // Not App::help(), which for the program itself describes the command that was given: this one.
+    const auto page = program.get_formatter();
+    const std::string text =
+        page->make_help(chosen, chosen->get_name(), CLI::AppFormatMode::Normal);
+    std::fputs(text.c_str(), stdout);
   });
 }
 

@@ -10,20 +10,20 @@
 namespace octet {
 
 struct LocalModel {
-  std::string name;    // what --model takes: "owner/name", or the path
-  std::string kind;    // "pulled" or "folder"; programs may add others
-  std::string folder;  // of its files; for a pulled one of the newest snapshot
-  uint64_t bytes = 0;  // on disk; for a pulled one of all snapshots
+  std::string name = {};    // what --model takes: "owner/name", or the path
+  std::string kind = {};    // "pulled" or "folder"; programs may add others
+  std::string folder = {};  // of its files; for a pulled one of the newest snapshot
+  uint64_t bytes = 0;       // on disk; for a pulled one of all snapshots
   // How its networks' large linears run: "native INT8", "INT8, quantized while loading", "floating
   // point"; empty: it has no networks that Octet knows.
-  std::string runs;
-  std::string problem;  // why it does not run; empty if it does
+  std::string runs = {};
+  std::string problem = {};  // why it does not run; empty if it does
 };
 
 struct ListRequest {
-  bool pulled = true;                // those in the Hub's cache
-  std::string cache_dir;             // empty: as set by the environment
-  std::vector<std::string> folders;  // models, or folders with models in them
+  bool pulled = true;                     // those in the Hub's cache
+  std::string cache_dir = {};             // empty: as set by the environment
+  std::vector<std::string> folders = {};  // models, or folders with models in them
 };
 
 // Pulled ones first, each list sorted by name. Reads headers, no weights.
@@ -33,7 +33,7 @@ OCTET_API std::vector<LocalModel> list_models(const ListRequest& request);
 OCTET_API std::string cache_of_pulled(const std::string& cache_dir = {});
 
 struct RemovedModel {
-  std::string repo, folder;
+  std::string repo = {}, folder = {};
   uint64_t bytes = 0;  // that became free
 };
 

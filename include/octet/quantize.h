@@ -154,7 +154,7 @@ struct QuantizeReport {
   double seconds = 0;            // of writing
   // Of the models that the request names, one that has what the output lacks: text encoder,
   // tokenizer, VAE. Empty: none has all of it.
-  std::string base;
+  std::string base = {};
 };
 
 // Throws Error with one sentence. The next call with the same request resumes an unfinished output.

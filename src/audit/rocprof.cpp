@@ -84,7 +84,7 @@ class RocprofJsonReader {
     json_.expect_end();
     check(tables_.has_kernels(),
           "{}: is JSON of rocprofv3 without kernels; record with "
-          "--kernel-trace",
+          "rocprofv3 --kernel-trace",
           path_);
     return tables_.take("rocprofv3 JSON", device_, /*has_order=*/true);
   }

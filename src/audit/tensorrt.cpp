@@ -25,7 +25,7 @@ class EngineReader {
     json_.expect_end();
     check(tables_.has_kernels(),
           "{}: names an engine's layers without their tactics; build and inspect it with "
-          "--profilingVerbosity=detailed",
+          "trtexec --profilingVerbosity=detailed",
           path_);
     return tables_.take("TensorRT engine", "", /*has_order=*/false);
   }

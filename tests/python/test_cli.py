@@ -312,9 +312,10 @@ def test_forced_kernel_that_does_not_exist(octet):
     "command", [["devices"], ["demo"], ["tune"], ["bench", "gemm", "--seconds", "3600"],
                 ["bench", "quantize", "--seconds", "3600"]])
 def test_unwritable_json_fails_before_the_work(octet, tmp_path, command):
+    (tmp_path / "no").touch()  # a folder that is not there would be made
     sentence = only_sentence(octet(*command, "--json", tmp_path / "no" / "such.json"))
     assert "such.json" in sentence
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.iterdir()) == [tmp_path / "no"]
 
 
 def test_failed_work_leaves_no_json(octet, tmp_path):
@@ -380,7 +381,7 @@ def test_bench_linear_compares_three_paths(octet):
     result = json.loads(done.stdout)
     assert (result["m"], result["n"], result["k"]) == (64, 1152, 1152)
     errors = {path["name"]: path["relative_error"] for path in result["paths"]}
-    assert "bench linear" in done.stderr and "9/9 parts" in done.stderr  # it is not silent
+    assert "bench linear: 0/9 parts" in done.stderr  # it is not silent
     assert errors.keys() == {"fake INT8", "unquantized", "native INT8"}
     assert errors["unquantized"] < 0.005
     # Both INT8 paths see the same quantized operands, so their errors agree but for bf16 rounding.

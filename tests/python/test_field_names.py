@@ -12,7 +12,7 @@ from running import octet, only_sentence  # noqa: F401
 OTHER_WORDS = {"allocate"}  # of the C interface
 OTHER_WORDS |= {"level", "scale"}  # of PNG files in memory, which the program does not make
 # Whose flags a sentence may name, since it names the whole command.
-COMMANDS = ("octet ", "llama-gguf-split ", "nsys ", "ncu ")
+COMMANDS = ("octet ", "llama-gguf-split ", "nsys ", "ncu ", "rocprofv3 ", "trtexec ")
 
 
 def literals(text):

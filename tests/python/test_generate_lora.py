@@ -287,7 +287,7 @@ def test_int8_files_need_no_cache(run, whole, folders, cache):  # noqa: F811
         ("{}:1:every", "networks", 2),
         ("{}:1:1:1", "", 1),  # a file of this name
         (":1", "file name", 2),
-        ("", "file name", 2),
+        ("", "path is empty", 2),
         ("{}.no", ".no", 1),
     ],
 )

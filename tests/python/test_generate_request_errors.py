@@ -92,7 +92,7 @@ def test_size(generate, model, size):
 
 
 def test_a_picture_of_another_kind(generate, model):
-    done = generate(model, "--out", generate.out / "out.jpg")
+    done = generate(model, "--out", generate.out / "out.gif")
     assert ".png" in refusal(done, generate, code=2)
 
 

@@ -120,7 +120,7 @@ def test_a_server_that_stays_so(pull, status, part):
         assert part in sentence_of(pull(server, *retries))
 
 
-@pytest.mark.parametrize("repo", ["name", "a/b/c", "../x", "a/..", "/etc", "a/b\n", "a--b/c", "",
+@pytest.mark.parametrize("repo", ["name", "a/b/c", "../x", "a/..", "/etc", "a/b\n", "a--b/c",
                                   "a/.b", "x" * 200 + "/y"])
 def test_names_that_are_none(pull, repo):
     sentence = sentence_of(pull("http://127.0.0.1:1", repo=repo), code=2)

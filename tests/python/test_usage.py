@@ -249,3 +249,8 @@ def test_an_empty_word_is_no_value_of_any_flag(octet):  # noqa: F811
             assert "empty" in sentence or "''" in sentence, (command, flag, sentence)
             seen.add((command[0], flag))
     assert {("map", "--svg"), ("map", "--shapes"), ("bench", "--model")} <= seen
+
+
+@pytest.mark.parametrize("command", [[], ["generate"], ["bench", "step"]], ids=" ".join)
+def test_help_prints_what_the_flag_prints(octet, command):  # noqa: F811
+    assert octet("help", *command).stdout == octet(*command, "--help").stdout
