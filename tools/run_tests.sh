@@ -199,7 +199,10 @@ unwatched_tests() {
   else
     cases+=':*scalar*:ExactSilu.*'
   fi
-  if [ -n "$whole" ]; then echo '*'; else echo "-$cases"; fi
+  # The emulator itself ends when a forked child of a process with threads starts threads.
+  local impossible=''
+  [ "$1" = asan ] || impossible='ForkTest.APoolOfTheParent*'
+  if [ -n "$whole" ]; then echo "*-$impossible"; else echo "-$cases:$impossible"; fi
 }
 
 run_python() {
