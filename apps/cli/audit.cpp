@@ -30,12 +30,21 @@ bool is_fake(AuditVerdict verdict) {
          verdict == AuditVerdict::fake_four_bit;
 }
 
-void check_verdict(const AuditReport& report, const std::vector<std::string>& fail_on) {
+void check_verdict(AuditVerdict verdict, const std::string& whose,
+                   const std::vector<std::string>& fail_on) {
   for (const std::string& word : fail_on) {
-    const bool falls_back = word == "fallback" && report.verdict == AuditVerdict::fallback;
-    if (!falls_back && !is_fake(report.verdict)) continue;
+    const bool falls_back = word == "fallback" && verdict == AuditVerdict::fallback;
+    if (!falls_back && !is_fake(verdict)) continue;
     throw FailedCheck(
-        fmt::format("--fail-on {}: the verdict is {}", word, title_of(report.verdict)));
+        fmt::format("--fail-on {}: the verdict{} is {}", word, whose, title_of(verdict)));
+  }
+}
+
+// Of several models none may fail, however little time it took.
+void check_verdicts(const AuditReport& report, const std::vector<std::string>& fail_on) {
+  check_verdict(report.verdict, "", fail_on);
+  for (const AuditModel& model : report.models) {
+    check_verdict(model.verdict, fmt::format(" on {}", printable(model.name)), fail_on);
   }
 }
 
@@ -117,7 +126,7 @@ void run_audit(const CLI::App& command, const CommonFlags& flags, const AuditArg
     throw Error(fmt::format("{}: {}; what it had recorded by then was audited",
                             shell_line(arguments.words), recording.failure));
   }
-  check_verdict(report, arguments.fail_on);
+  check_verdicts(report, arguments.fail_on);
 }
 
 void add_record_flags(CLI::App& command, AuditArguments& arguments) {

@@ -137,6 +137,25 @@ def test_fail_on(octet, tmp_path, linears, flags, code):  # noqa: F811
     assert all("--fail-on" in line and "the verdict is" in line for line in said)
 
 
+def test_fail_on_looks_at_every_model(octet, tmp_path):  # noqa: F811
+    """The one that took most time gives the report's verdict, and hides nothing by that."""
+    events, start = [], 1000
+    for layer in range(16):
+        fake = layer < 4
+        model = "text_encoder" if fake else "transformer"
+        events.append({"ph": "X", "cat": "user_annotation", "name": f"{model}.layers.{layer}.proj",
+                       "pid": 1, "tid": 1, "ts": start - 10, "dur": 5000, "args": {}})
+        events += fake_linear(start) if fake else native_linear(start)
+        start += 10_000
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    done = octet("audit", path, "--json", tmp_path / "out.json", "--fail-on", "fake")
+    result = json.loads((tmp_path / "out.json").read_text())
+    assert result["verdict"] == "native_int8"
+    assert [model["verdict"] for model in result["models"]] == ["native_int8", "fake_int8"]
+    assert done.returncode == 3 and "the verdict on text_encoder is fake INT8" in done.stderr
+
+
 @pytest.mark.parametrize(("words", "parts"), [
     ([], ["TRACE... is missing"]),
     ([""], ["the path is empty"]),
