@@ -173,10 +173,12 @@ run_asan() {
     build_default octet_shared_objects || return 1
     objects=$PWD/build
   fi
+  # Frames that outlive their function, on by default from gcc 13 on, are not aligned to the 64
+  # bytes that its code for AVX-512 takes for granted: seen with gcc 13.3 as a fault in a store.
+  local options=malloc_context_size=8:quarantine_size_mb=32:detect_stack_use_after_return=0
   tools/build.sh asan "-DOCTET_PLAIN_OBJECTS=$objects" test_programs &&
     GTEST_FILTER=${GTEST_FILTER:-$(unwatched_tests asan)} UBSAN_OPTIONS=print_stacktrace=1 \
-      ASAN_OPTIONS=${ASAN_OPTIONS:-malloc_context_size=8:quarantine_size_mb=32} \
-      run_ctest build/asan "${launcher[@]}"
+      ASAN_OPTIONS=${ASAN_OPTIONS:-$options} run_ctest build/asan "${launcher[@]}"
 }
 
 # unwatched_tests PART: GoogleTest's filter of cases that the plain run alone has. They take long,
