@@ -39,7 +39,8 @@ function(octet_make_portable target)
   set_target_properties(octet_old_glibc PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_sources(${target} PRIVATE $<TARGET_OBJECTS:octet_old_glibc>)
   target_link_options(${target} PRIVATE ${names})
-  # Before 2.34 threads and dlopen() were libraries of their own, which have to be named.
-  target_link_options(${target} PRIVATE LINKER:--no-as-needed -l:libpthread.so.0 -l:libdl.so.2
-    LINKER:--as-needed)
+  # Before 2.34 threads, dlopen() and shm_open() were in libraries of their own, which have to be
+  # named.
+  target_link_options(${target} PRIVATE LINKER:--gc-sections LINKER:--no-as-needed
+    -l:libpthread.so.0 -l:libdl.so.2 -l:librt.so.1 LINKER:--as-needed)
 endfunction()

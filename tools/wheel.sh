@@ -71,7 +71,8 @@ read -r -a pythons <<<"${PYTHONS:-$(find_pythons | tr '\n' ' ')}"
 }
 # Each Python has a folder of its own, with the same library in it.
 if have ccache && [ -z "${CMAKE_CXX_COMPILER_LAUNCHER:-}" ]; then
-  export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+  export CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_CUDA_COMPILER_LAUNCHER=ccache
+  export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 fi
 kinds=(cpu)
 cuda=${CUDA:-}

@@ -1,10 +1,10 @@
 // Functions of a newer glibc in terms of glibc 2.28, so that a wheel runs with every later one.
 //
 // The linker binds a function to its newest version at hand, although older ones do the same: in
-// 2.34 all threads moved into libc.so.6, and 2.29 gave the functions of libm a version without old
-// ways to report errors. A line FORWARD(name) takes the oldest version instead: for each,
-// cmake/portable.cmake passes --wrap=name, so that calls of name arrive at __wrap_name, a jump.
-// What glibc 2.28 lacks is written out.
+// 2.34 threads and dlopen() moved into libc.so.6, and 2.29 gave the functions of libm a version
+// without old ways to report errors. A line FORWARD(name) takes the oldest version instead: for
+// each, cmake/portable.cmake passes --wrap=name, so that calls of name arrive at __wrap_name, a
+// jump. What glibc 2.28 lacks is written out.
 #include <pthread.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -15,20 +15,25 @@
 #if defined(__x86_64__)
 #define OLDEST "GLIBC_2.2.5"
 #define JUMP(name) "jmp *" name "@GOTPCREL(%rip)"
+#define DLMOPEN "GLIBC_2.3.4"
 #define STAT_FORM 1
 #elif defined(__aarch64__)
 #define OLDEST "GLIBC_2.17"
 #define JUMP(name) "b " name
+#define DLMOPEN OLDEST
 #define STAT_FORM 0
 #else
 #error "expected x86-64 or aarch64"
 #endif
 
-#define OLD_VERSION(name) ".symver old_" #name "," #name "@" OLDEST "\n"
-#define FORWARD(name)                                                               \
-  __asm__(OLD_VERSION(name) ".text\n.globl __wrap_" #name "\n.hidden __wrap_" #name \
-                            "\n.type __wrap_" #name ", %function\n__wrap_" #name    \
-                            ":\n" JUMP("old_" #name) "\n");
+#define VERSION_OF(name, version) ".symver old_" #name "," #name "@" version "\n"
+#define OLD_VERSION(name) VERSION_OF(name, OLDEST)
+// Each jump has a section of its own, so that the linker drops those that nothing calls.
+#define JUMP_FROM(name, target)                                                  \
+  ".pushsection .text.__wrap_" #name ",\"ax\",%progbits\n.globl __wrap_" #name   \
+  "\n.hidden __wrap_" #name "\n.type __wrap_" #name ", %function\n__wrap_" #name \
+  ":\n" JUMP("old_" #target) "\n.popsection\n"
+#define FORWARD(name) __asm__(OLD_VERSION(name) JUMP_FROM(name, name));
 
 FORWARD(exp)
 FORWARD(exp2)
@@ -44,6 +49,59 @@ FORWARD(pthread_key_create)
 FORWARD(pthread_key_delete)
 FORWARD(pthread_once)
 FORWARD(pthread_setspecific)
+
+// CUDA's runtime.
+FORWARD(dlclose)
+FORWARD(dlerror)
+FORWARD(dlopen)
+FORWARD(dlsym)
+FORWARD(dlvsym)
+FORWARD(pthread_attr_getstacksize)
+FORWARD(pthread_condattr_setpshared)
+FORWARD(pthread_kill)
+FORWARD(pthread_mutex_trylock)
+FORWARD(pthread_mutexattr_destroy)
+FORWARD(pthread_mutexattr_init)
+FORWARD(pthread_mutexattr_setpshared)
+FORWARD(pthread_mutexattr_settype)
+FORWARD(pthread_rwlock_destroy)
+FORWARD(pthread_rwlock_init)
+FORWARD(pthread_rwlock_rdlock)
+FORWARD(pthread_rwlock_timedrdlock)
+FORWARD(pthread_rwlock_timedwrlock)
+FORWARD(pthread_rwlock_tryrdlock)
+FORWARD(pthread_rwlock_trywrlock)
+FORWARD(pthread_rwlock_unlock)
+FORWARD(pthread_rwlock_wrlock)
+FORWARD(pthread_rwlockattr_destroy)
+FORWARD(pthread_rwlockattr_init)
+FORWARD(pthread_rwlockattr_setpshared)
+FORWARD(pthread_sigmask)
+FORWARD(pthread_spin_destroy)
+FORWARD(pthread_spin_init)
+FORWARD(pthread_spin_lock)
+FORWARD(pthread_spin_trylock)
+FORWARD(pthread_spin_unlock)
+FORWARD(sem_destroy)
+FORWARD(sem_init)
+FORWARD(sem_post)
+FORWARD(sem_timedwait)
+FORWARD(sem_trywait)
+FORWARD(sem_wait)
+FORWARD(shm_open)
+FORWARD(shm_unlink)
+// WRAP(dlmopen)
+__asm__(VERSION_OF(dlmopen, DLMOPEN) JUMP_FROM(dlmopen, dlmopen));
+
+// From glibc 2.38 on its headers turn strtol() into one that knows binary numbers, too.
+// WRAP(__isoc23_strtol)
+__asm__(OLD_VERSION(strtol) JUMP_FROM(__isoc23_strtol, strtol));
+// WRAP(__isoc23_strtoll)
+__asm__(OLD_VERSION(strtoll) JUMP_FROM(__isoc23_strtoll, strtoll));
+// WRAP(__isoc23_strtoul)
+__asm__(OLD_VERSION(strtoul) JUMP_FROM(__isoc23_strtoul, strtoul));
+// WRAP(__isoc23_strtoull)
+__asm__(OLD_VERSION(strtoull) JUMP_FROM(__isoc23_strtoull, strtoull));
 
 extern "C" {
 
