@@ -2,6 +2,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,7 +24,23 @@ constexpr size_t kMaxDevices = 64;
 // Calls of modules, among the Python functions that are recorded with stacks.
 constexpr std::string_view kModulePrefix = "nn.Module: ";
 
-enum class Category : uint8_t { not_told, op, range, python, kernel, transfer, runtime, ignored };
+// What XLA calls devices and the streams of one, on whose lanes its kernels stand.
+constexpr std::string_view kXlaDevice = "/device:GPU", kXlaStream = "Stream";
+constexpr size_t kMaxLanes = 4096;
+// ONNX Runtime times each node, and what is around it.
+constexpr std::string_view kOnnxTime = "_kernel_time";
+
+enum class Category : uint8_t {
+  not_told,
+  op,
+  range,
+  python,
+  kernel,
+  transfer,
+  runtime,
+  node,  // of ONNX Runtime
+  ignored
+};
 
 // As the versions of PyTorch since 1.8 call them.
 Category category_of(std::string_view text) {
@@ -44,6 +61,7 @@ Category category_of(std::string_view text) {
       {"hip_runtime", Category::runtime},
       {"xpu_runtime", Category::runtime},
       {"privateuse1_runtime", Category::runtime},
+      {"Node", Category::node},
   };
   for (const auto& [name, category] : known) {
     if (text == name) return category;
@@ -88,7 +106,10 @@ class ChromeReader {
     check(tables_.has_ops() || tables_.has_kernels(),
           "{}: is a trace without ops of PyTorch and without kernels, so there is nothing to tell",
           path_);
-    return tables_.take("PyTorch profiler trace", device(), /*has_order=*/true);
+    const char* format = is_of_onnx_  ? "ONNX Runtime profile"
+                         : is_of_xla_ ? "XLA profile"
+                                      : "PyTorch profiler trace";
+    return tables_.take(format, device(), /*has_order=*/true);
   }
 
  private:
@@ -118,6 +139,7 @@ class ChromeReader {
   void read_event() {
     Event event;
     signature_.clear();
+    label_.clear();
     grid_ = block_ = 0;
     for (json_.begin_object(); const auto key = json_.next_key();) {
       read_field(*key, event);
@@ -127,16 +149,36 @@ class ChromeReader {
         return;
       }
     }
+    if (event.phase == 'M') return note_lane(event);
     if (event.phase != 'X' || !event.has_name || !(std::abs(event.start_us) <= kLatestUs)) return;
+    if (event.category == Category::not_told && is_on_stream(event)) {
+      event.category = Category::kernel;
+    }
     event.us = event.us >= 0 ? std::min(event.us, kLongestUs) : 0;
     keep(event);
   }
 
   bool is_of_no_use(const Event& event) const {
-    if (event.phase != 0 && event.phase != 'X') return true;
+    if (event.phase != 0 && event.phase != 'X' && event.phase != 'M') return true;
     if (event.category == Category::ignored) return true;
     return event.category == Category::python && event.has_name &&
            !name_.starts_with(kModulePrefix);
+  }
+
+  // {"ph": "M", "pid": 1, "tid": 13, "name": "thread_name", "args": {"name": "Stream #13"}}
+  void note_lane(const Event& event) {
+    if (xla_devices_.size() + streams_.size() >= kMaxLanes) return;
+    if (name_ == "process_name" && label_.starts_with(kXlaDevice)) {
+      xla_devices_.insert(event.process);
+    } else if (name_ == "thread_name" && label_.starts_with(kXlaStream)) {
+      streams_.insert(lane_of(event));
+    }
+  }
+
+  static uint64_t lane_of(const Event& event) { return event.process * kHashFactor + event.thread; }
+
+  bool is_on_stream(const Event& event) const {
+    return xla_devices_.contains(event.process) && streams_.contains(lane_of(event));
   }
 
   void read_field(std::string_view key, Event& event) {
@@ -183,6 +225,10 @@ class ChromeReader {
       block_ = read_product();
     } else if (key == "device") {
       event.device = json_.integer().value_or(-1);
+    } else if (key == "name" || key == "op_name") {
+      label_.assign(json_.text().substr(0, TraceTables::kMaxName));
+    } else if (key == "input_type_shape") {
+      read_typed_dims();
     } else {
       json_.skip();
     }
@@ -233,9 +279,31 @@ class ChromeReader {
     });
   }
 
+  // [{"float": [1, 128, 768]}, {"int8": [768, 768]}]
+  void read_typed_dims() {
+    size_t index = 0;
+    each_object([&] {
+      Operand* into = operand(index++);
+      for (json_.begin_object(); const auto type = json_.next_key();) {
+        if (into != nullptr) into->type = scalar_type_of(*type);
+        each_element([&] {
+          const int64_t size = json_.integer().value_or(-1);
+          if (into != nullptr && size >= 0 && into->dims.size() < kMaxDims) {
+            into->dims.push_back(size);
+          }
+        });
+      }
+    });
+  }
+
   void keep(const Event& event) {
-    const uint64_t place = event.process * kHashFactor + event.thread;
+    const uint64_t place = lane_of(event);
     switch (event.category) {
+      case Category::node:
+        if (!name_.ends_with(kOnnxTime) || label_.empty()) return;
+        is_of_onnx_ = true;
+        name_ = "onnx::" + label_;
+        [[fallthrough]];
       case Category::op:
       case Category::range:
       case Category::python: {
@@ -245,7 +313,7 @@ class ChromeReader {
         op.name = tables_.name(name_);
         if (!signature_.empty()) op.signature = tables_.signature(signature_);
         op.thread = tables_.thread(place);
-        op.is_range = event.category != Category::op;
+        op.is_range = event.category == Category::range || event.category == Category::python;
         tables_.add_op(op, event.id);
         return;
       }
@@ -256,7 +324,9 @@ class ChromeReader {
         kernel.us = event.us;
         kernel.name = tables_.name(name_);
         kernel.threads = event.threads;
-        kernel.is_transfer = event.category == Category::transfer;
+        kernel.is_transfer = event.category == Category::transfer || name_.starts_with("Memcpy") ||
+                             name_.starts_with("Memset");
+        is_of_xla_ = is_of_xla_ || is_on_stream(event);
         if (first_device_ < 0 && !kernel.is_transfer) first_device_ = event.device;
         tables_.add_kernel(kernel, event.id, event.correlation);
         return;
@@ -294,8 +364,10 @@ class ChromeReader {
   std::string path_;
   JsonStream json_;
   TraceTables tables_;
-  std::string name_;     // of the event
-  Signature signature_;  // of the event
+  std::string name_, label_;  // of the event, and one among its arguments
+  Signature signature_;       // of the event
+  std::set<uint64_t> xla_devices_, streams_;
+  bool is_of_onnx_ = false, is_of_xla_ = false;
   uint64_t grid_ = 0, block_ = 0;
   std::map<int64_t, std::string> devices_;
   int64_t first_device_ = -1;

@@ -98,7 +98,7 @@ void LinearFinder::widen(uint32_t index, const Conversion& conversion, int64_t n
        .more = {},
        .products_before = products_,
        .named = list_.works()[index].work == WorkClass::dequantize_weight,
-       .told = list_.op_name(list_.works()[index]).find("dequant") != std::string_view::npos,
+       .told = list_.op_name(list_.works()[index]).find("equant") != std::string_view::npos,
        .unpacked = unpacked_before_ || code_book_ > 0});
 }
 
@@ -201,7 +201,8 @@ void LinearFinder::note_cast(const Work& work) {
     if (list_.is_called_by(work, "aten::_to_copy")) cast_before_ = true;
     return;
   }
-  const bool large = list_.trace().kernels[work.event].threads >= kLargeThreads;
+  const uint64_t threads = list_.trace().kernels[work.event].threads;
+  const bool large = threads == 0 || threads >= kLargeThreads;
   if (large && may_widen(name)) cast_before_ = true;
 }
 

@@ -27,6 +27,7 @@ class LinearFinder {
   bool multiply_codes(LinearCall& call, const Product& product);
   void see_softmax(const Work& work);
   void forget_widening(LinearCall& call);
+  bool keeps_widened() const;
   void settle();
   void look_for_conversion(uint32_t index);
   void widen(uint32_t index, const Conversion& conversion, int64_t numbers);

@@ -2,6 +2,8 @@
 
 #include <map>
 #include <optional>
+#include <set>
+#include <tuple>
 
 #include "audit/linear_finder.h"
 
@@ -109,6 +111,10 @@ void LinearFinder::multiply_floating(LinearCall& call, int64_t batch) {
     const WaitingWeight& widened = waiting_[match->index];
     const ScalarType named = list_.works()[widened.work].type;
     call.stored = named != ScalarType::unknown ? named : widened.conversion.code;
+    // Four to a word are of 8 bits, whatever else the kernel can widen.
+    const bool bytes = match->rows == 0 && call.n > 0 && widened.conversion.words > 0 &&
+                       widened.conversion.words * 4 == call.n * call.k;
+    if (bytes) call.stored = ScalarType::int8;
     call.stored_dims = widened.conversion.dims;
     // Bytes with more than one weight each have four bits per weight.
     const bool packed = call.stored == ScalarType::uint8 && widened.conversion.codes > 0 &&
@@ -173,17 +179,38 @@ void LinearFinder::forget_widening(LinearCall& call) {
   call.sure = false;
 }
 
+// Whether weights were widened once and kept, as when a model is loaded: after the last of them the
+// same linears ran at least as often without.
+bool LinearFinder::keeps_widened() const {
+  std::set<std::tuple<std::string_view, int64_t, int64_t>> widened;
+  const auto linear_of = [&](const LinearCall& call) {
+    return std::tuple(list_.layer(list_.works()[call.work]), call.n, call.k);
+  };
+  int64_t pairs = 0, without = 0;
+  for (const LinearCall& call : calls_) {
+    if (!call.is_widened) continue;
+    ++pairs;
+    widened.insert(linear_of(call));
+  }
+  for (size_t i = calls_.size(); pairs > 0 && i-- > 0 && !calls_[i].is_widened;) {
+    const bool floats = calls_[i].verdict == AuditVerdict::unquantized;
+    if (floats && widened.contains(linear_of(calls_[i]))) ++without;
+  }
+  return pairs > 0 && without >= pairs;
+}
+
 // One pair may be chance: a widened weight is only believed in if there are several, and one that
 // could be another tensor only beside others that could not.
 void LinearFinder::settle() {
   std::map<AuditVerdict, int64_t> sure;
-  for (const LinearCall& call : calls_) {
-    if (call.sure) sure[call.verdict] += call.calls;
-  }
   for (LinearCall& call : calls_) {
     if (call.is_loose_part) forget_widening(call);
+    if (call.sure) sure[call.verdict] += call.calls;
+  }
+  const bool kept = keeps_widened();
+  for (LinearCall& call : calls_) {
     if (!call.is_widened) continue;
-    if (sure[call.verdict] >= kFewestPairs) {
+    if (sure[call.verdict] >= kFewestPairs && !kept) {
       call.sure = true;
       for (const uint32_t index : call.widening) {
         call.dequantize_us += list_.us(list_.works()[index]);
@@ -191,7 +218,9 @@ void LinearFinder::settle() {
       }
       continue;
     }
-    call.doubt = call.sure ? Doubt::few_pairs : Doubt::size_alone;
+    call.doubt = kept && sure[call.verdict] >= kFewestPairs ? Doubt::kept
+                 : call.sure                                ? Doubt::few_pairs
+                                                            : Doubt::size_alone;
     call.verdict = AuditVerdict::unclear;
   }
 }

@@ -18,6 +18,7 @@ enum class Doubt : uint8_t {
   no_type,      // nothing tells the type of the product
   size_alone,   // a tensor of the weight's size was widened, which may be another one
   few_pairs,    // a weight was widened, but so rarely that it may be chance
+  kept,         // weights were widened once, and the same linears went on without
   mixed,        // some ran natively, others did not, and nothing tells whether that was intended
   apart,        // the same, and both kinds ran one after the other, as two models do
   unknown_kernels,
@@ -38,7 +39,7 @@ struct LinearCall {
   std::vector<uint32_t> widening;
   bool sure = false;
   bool is_loose_part = false;  // of a tensor of which other parts were not used
-  int64_t calls = 1;  // of files that only have sums
+  int64_t calls = 1;           // of files that only have sums
   double gemm_us = 0, dequantize_us = 0, quantize_us = 0;
 };
 

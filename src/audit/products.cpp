@@ -52,16 +52,18 @@ std::string_view own_name(std::string_view op) {
   return at == op.npos ? op : op.substr(at + 2);
 }
 
+bool dequantizes(std::string_view op) { return has_word(op, "dequant") || has_word(op, "Dequant"); }
+
 bool quantizes(std::string_view op) {
   const std::string_view name = own_name(op);
-  return has_word(name, "quant") && !has_word(name, "dequant");
+  return (has_word(name, "quant") || has_word(name, "Quant")) && !dequantizes(name);
 }
 
 // Arithmetic that widens codes on the way, and what compilers generate of it. Comparisons, lookups
 // and masks take codes too, and convert nothing.
 bool may_convert(std::string_view op) {
-  static constexpr std::array kWords = {"mul",    "div",   "sub",  "add", "quant",
-                                        "triton", "fused", "copy", "cast"};
+  static constexpr std::array kWords = {"mul",    "div",   "sub",  "add",  "quant",
+                                        "triton", "fused", "copy", "cast", "reorder"};
   const std::string_view name = own_name(op);
   return name == "to" || std::any_of(kWords.begin(), kWords.end(),
                                      [&](const char* word) { return has_word(name, word); });
@@ -92,6 +94,13 @@ std::optional<Product> product_of(std::string_view op, const Signature& signatur
     return product_of_pair(op, *a, operand);
   }
   return std::nullopt;
+}
+
+ScalarType activations_of(std::string_view op, const Signature& signature) {
+  for (size_t i = begins_with_bias(op) ? 1 : 0; i < signature.size(); ++i) {
+    if (signature[i].dims.size() >= 2) return signature[i].type;
+  }
+  return ScalarType::unknown;
 }
 
 std::optional<WorkClass> gemm_of_types(ScalarType a, ScalarType weight) {
@@ -140,7 +149,7 @@ std::optional<Conversion> conversion_of(std::string_view op, const Signature& si
                         .codes = elements_of(*codes),
                         .dims = codes->dims,
                         .scaled = most_float > 0 && most_float * 8 <= elements_of(*codes)};
-  if (op.ends_with("copy_")) {
+  if (op.ends_with("copy_") || op == "onednn::reorder") {
     // copy_(into, from)
     if (signature.size() < 2 || is_coded(signature[0].type) == is_coded(signature[1].type)) {
       return std::nullopt;
@@ -167,7 +176,7 @@ std::optional<Conversion> conversion_of(std::string_view op, const Signature& si
     if (most_float >= conversion.codes) conversion.direction = Conversion::Direction::to_codes;
     return conversion;
   }
-  if (has_word(op, "dequant")) return conversion;
+  if (dequantizes(op)) return conversion;
   // Bytes that multiply as many numbers are a mask.
   if (most_float >= conversion.codes) return std::nullopt;
   // Unpacked integers alone only move on; numbers are made of them where numbers are.
@@ -178,6 +187,9 @@ std::optional<Conversion> conversion_of(std::string_view op, const Signature& si
 Conversion widening_of(const Signature& signature) {
   Conversion conversion;
   for (const Operand& operand : signature) {
+    if (operand.type == ScalarType::int32 && operand.dims.size() >= 2) {
+      conversion.words = std::max(conversion.words, elements_of(operand));
+    }
     if (!is_code(operand.type) || elements_of(operand) <= conversion.codes) continue;
     conversion.code = operand.type;
     conversion.codes = elements_of(operand);
@@ -198,6 +210,10 @@ int64_t code_book_of(std::string_view op, const Signature& signature) {
 
 bool may_widen(std::string_view kernel) {
   if (has_word(kernel, "triton_poi_fused")) return has_word(kernel, "_to_copy");
+  // XLA names its fusions after what they do, or after their root.
+  if (kernel.starts_with("loop_") || kernel.starts_with("wrapped_")) {
+    return has_word(kernel, "convert");
+  }
   // Casting variants of the templates.
   const bool casts = has_word(kernel, "LoadWithCast") || has_word(kernel, "gpu_kernel_impl<");
   if (!casts) return false;

@@ -20,6 +20,10 @@ struct Product {
 // share a dimension; none where the operands were not recorded or do not fit.
 std::optional<Product> product_of(std::string_view op, const Signature& signature);
 
+// The type of the first matrix of an op that multiplies: of the activations. Also where the weight
+// is packed so that its sizes fit nothing.
+ScalarType activations_of(std::string_view op, const Signature& signature);
+
 // What the types of both operands say of a product; none where they differ, or do not tell.
 std::optional<WorkClass> gemm_of_types(ScalarType a, ScalarType weight);
 
@@ -41,6 +45,7 @@ struct Conversion {
   Direction direction = Direction::to_numbers;
   ScalarType code = ScalarType::unknown;
   int64_t codes = 0;  // elements of the tensor of codes; two or more weights each where packed
+  int64_t words = 0;  // or of 32 bits each, of a kernel that widens several codes of a word
   std::vector<int64_t> dims;  // of that tensor
   bool scaled = false;        // multiplied by numbers of which there are far fewer: scales
 };

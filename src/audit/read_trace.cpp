@@ -33,6 +33,7 @@ Reader reader_of_table(std::string_view head) {
   while (!head.empty()) {
     const std::string_view line = head.substr(0, head.find_first_of("\r\n"));
     head.remove_prefix(std::min(line.size() + 1, head.size()));
+    if (is_onednn_line(line)) return read_onednn_verbose;
     // The program that was profiled may print much before the table.
     if (line.starts_with("==PROF==")) is_of_ncu = true;
     // A header stands between two lines of dashes (PyTorch), or over one (Nsight Systems).
@@ -51,6 +52,48 @@ Reader reader_of_table(std::string_view head) {
     if (is_rocprof_header(cells)) return read_rocprof_csv;
   }
   return is_of_ncu ? read_nsight_compute_csv : nullptr;
+}
+
+bool is_trace_json(std::string_view text) {
+  const std::string_view begin = text.substr(0, 4096);
+  return begins_as_json(text) &&
+         (is_octet_report(text) || is_rocprof_json(text) || is_tensorrt_json(text) ||
+          begin.find("\"traceEvents\"") != begin.npos || begin.find("\"ph\"") != begin.npos);
+}
+
+// What stands between the first fences of a Markdown text around JSON of some profiler; empty: none
+// do. `text` may be the beginning alone.
+std::string_view fenced_json(std::string_view text) {
+  for (size_t fence = text.find("```"); fence != text.npos; fence = text.find("```", fence + 3)) {
+    const size_t line = text.find('\n', fence);
+    if (line == text.npos) break;
+    std::string_view inside = text.substr(line + 1);
+    inside = inside.substr(0, inside.find("\n```"));
+    if (is_trace_json(inside)) return inside;
+  }
+  return {};
+}
+
+Trace read_json(ByteStream& bytes, std::string_view head) {
+  if (is_octet_report(head)) return read_octet_report(bytes);
+  if (is_rocprof_json(head)) return read_rocprof_json(bytes);
+  return is_tensorrt_json(head) ? read_tensorrt_json(bytes) : read_chrome_trace(bytes);
+}
+
+// The JSON of a paste, as far as the fence that ends it.
+Trace read_fenced(ByteStream& bytes) {
+  constexpr size_t kMostPasted = size_t{64} << 20;
+  std::string text;
+  std::string piece(size_t{1} << 16, '\0');
+  while (const size_t count = bytes.read(piece)) {
+    text.append(piece, 0, count);
+    check(text.size() <= kMostPasted,
+          "{}: is a text of more than 64 MB around JSON; save the JSON as a file of its own",
+          bytes.path());
+  }
+  const std::string_view inside = fenced_json(text);
+  ByteStream pasted(inside, bytes.path());
+  return read_json(pasted, inside);
 }
 
 void refuse_binary(std::string_view head, const std::string& path) {
@@ -72,13 +115,9 @@ Trace read_stream(ByteStream& bytes) {
         bytes.path());
   refuse_binary(head, bytes.path());
   if (head.starts_with("\xEF\xBB\xBF")) head.remove_prefix(3);
-  if (begins_as_json(head)) {
-    if (is_octet_report(head)) return read_octet_report(bytes);
-    if (is_rocprof_json(head)) return read_rocprof_json(bytes);
-    return is_tensorrt_json(head) ? read_tensorrt_json(bytes) : read_chrome_trace(bytes);
-  }
-  const Reader reader = reader_of_table(head);
-  return reader != nullptr ? reader(bytes) : read_run_log(bytes);
+  if (begins_as_json(head)) return read_json(bytes, head);
+  if (const Reader reader = reader_of_table(head)) return reader(bytes);
+  return fenced_json(head).empty() ? read_run_log(bytes) : read_fenced(bytes);
 }
 
 Trace read_trace(const std::string& path, const std::function<void(uint64_t, uint64_t)>& progress) {

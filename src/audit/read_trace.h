@@ -12,10 +12,11 @@
 
 namespace octet::audit {
 
-// By its content, not by its name: a PyTorch profiler trace (Chrome JSON, also gzip), Nsight
-// Compute or Nsight Systems CSV, an Nsight Systems SQLite file, a report of Octet, a log of ComfyUI
-// or vLLM. `path` "-" is standard input (anything but SQLite). Throws Error for a file that is none
-// of these. progress(done, total) in bytes of the file; may be empty.
+// By its content, not by its name: a PyTorch profiler trace (Chrome JSON, also gzip), a profile of
+// ONNX Runtime or XLA, Nsight Compute or Nsight Systems CSV, an Nsight Systems SQLite file, verbose
+// lines of oneDNN, a report of Octet, a log of ComfyUI or vLLM; JSON also between the fences of a
+// Markdown text. `path` "-" is standard input (anything but SQLite). Throws Error for a file that
+// is none of these. progress(done, total) in bytes of the file; may be empty.
 Trace read_trace(const std::string& path,
                  const std::function<void(uint64_t, uint64_t)>& progress = {});
 
@@ -25,6 +26,7 @@ Trace read_stream(ByteStream& bytes);
 // Of PyTorch's profiler: JSON in the form of chrome://tracing, of any size; an object with
 // "traceEvents" or a bare array of events, their keys in any order; of two equal keys the last
 // counts. Ops of the host, ranges, kernels and transfers are kept, everything else is passed over.
+// The profiles of ONNX Runtime (nodes) and of XLA (kernels on the streams of a GPU) have that form.
 Trace read_chrome_trace(ByteStream& bytes);
 
 // `ncu --csv`, one row for each kernel and metric, and `ncu --csv --page raw`, one row for each
@@ -58,6 +60,11 @@ Trace read_rocprof_json(ByteStream& bytes);
 // which names layers alone, an Error says what to give instead.
 bool is_tensorrt_json(std::string_view head);
 Trace read_tensorrt_json(ByteStream& bytes);
+
+// What oneDNN prints with ONEDNN_VERBOSE=1: each primitive that ran, with the types and sizes of
+// its operands. A line of it tells that a text has them.
+bool is_onednn_line(std::string_view line);
+Trace read_onednn_verbose(ByteStream& bytes);
 
 // The SQLite file of `nsys export` (or beside the report of `nsys profile --stats`): kernels and
 // transfers, and ranges of NVTX, with the ones that launched kernels.

@@ -37,7 +37,8 @@ bool TextColumns::begin(std::string_view line) {
     columns.emplace_back(at, end);
     at = line.find_first_not_of(' ', end);
     if (at == line.npos) break;
-    if (line[at] != '-' || at - end > 2) return false;
+    // vLLM puts three blanks after the names.
+    if (line[at] != '-' || at - end > 3) return false;
   }
   if (columns.size() < kLeastColumns) return false;
   columns_ = std::move(columns);
@@ -62,9 +63,13 @@ std::vector<std::string> TextColumns::cells(std::string_view line) const {
     }
     return cells;
   }
-  cells = split_at_gaps(line);
-  if (cells.size() != columns_.size()) cells.clear();
-  return cells;
+  // With and without what stands before the dashes, too: a log's mark is no cell.
+  const size_t begin = columns_.empty() ? 0 : columns_[0].first;
+  for (const size_t from : {begin, size_t{0}}) {
+    cells = split_at_gaps(line.substr(std::min(from, line.size())));
+    if (cells.size() == columns_.size()) return cells;
+  }
+  return {};
 }
 
 }  // namespace octet::audit

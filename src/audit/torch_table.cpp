@@ -131,8 +131,27 @@ class TorchTableReader {
       kernel.calls = row.calls;
       kernel.name = tables_.name(row.name);
       kernel.is_transfer = row.name.starts_with("Memcpy") || row.name.starts_with("Memset");
-      tables_.add_kernel(kernel, 0, 0);
+      tables_.add_kernel(kernel, add_op_around(row), 0);
     }
+  }
+
+  // A name that was cut short may have lost what tells it. If one op alone ran as often and took
+  // exactly as long on the device, this is its kernel. 0: there is none.
+  uint32_t add_op_around(const Row& kernel) {
+    if (!kernel.name.ends_with("...")) return 0;
+    const Row* found = nullptr;
+    for (const Row& row : rows_) {
+      const bool is_op = row.host_us > 0 && row.name.find("::") != std::string::npos;
+      if (!is_op || row.calls != kernel.calls || row.device_us != kernel.device_us) continue;
+      if (found != nullptr) return 0;
+      found = &row;
+    }
+    if (found == nullptr) return 0;
+    Op op;
+    op.start_us = ++ops_;
+    op.name = tables_.name(found->name);
+    tables_.add_op(op, ops_);
+    return ops_;
   }
 
   // Without kernels the ops are all there is: of the host, or each with what it ran on the device.
@@ -165,6 +184,7 @@ class TorchTableReader {
   CsvHeader header_;
   bool has_ended_ = false;
   std::vector<Row> rows_;
+  uint32_t ops_ = 0;  // that kernels with a shortened name belong to
   size_t name_ = 0, host_ = 0, host_total_ = 0, calls_ = 0, shapes_ = 0, device_ = 0;
 };
 

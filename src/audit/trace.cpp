@@ -56,6 +56,7 @@ constexpr Spelling kWholeTypes[] = {
     {"f16", ScalarType::f16},   {"f32", ScalarType::f32},    {"f64", ScalarType::f64},
     {"float", ScalarType::f32}, {"s32", ScalarType::int32},  {"i32", ScalarType::int32},
     {"int", ScalarType::int32}, {"i64", ScalarType::int64},  {"long", ScalarType::int64},
+    {"s4", ScalarType::fp4},    {"u4", ScalarType::fp4},     {"int4", ScalarType::fp4},
 };
 
 struct ClassNames {

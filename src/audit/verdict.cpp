@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <span>
 
 namespace octet::audit {
 namespace {
@@ -125,6 +127,11 @@ std::string unclear_headline(Doubt doubt, const LinearCounts& counts) {
           "few to tell fake INT8 or FP8 from chance.",
           some_of({unclear.calls + counts.fake().calls, unclear.us + counts.fake().us}, all),
           counts.floating);
+    case Doubt::kept:
+      return fmt::format(
+          "{} ran in {} after their weights were dequantized, and went on without: dequantized "
+          "once, as when a model is loaded, or quantized in these steps alone.",
+          some, counts.floating);
     case Doubt::mixed:
       return fmt::format(
           "{} ran in native {}, {}: a fallback, or intended, as of other parts of a model.",
@@ -256,7 +263,22 @@ AuditVerdict judge(const std::vector<LogFinding>& log) {
       (native.empty() ? 0 : 1) + fake.size() + (says(word_of(AuditVerdict::weight_only)) ? 1 : 0);
   const bool is_other_model =
       says("quantized") && (!fake.empty() || says(word_of(AuditVerdict::unquantized)));
-  if (kinds > 1 || is_other_model) return AuditVerdict::unclear;
+  // Each line of these is of one linear: what most of them are not, the run is not.
+  const auto lines = [&](std::span<const AuditVerdict> verdicts) {
+    int64_t count = 0;
+    for (const LogFinding& finding : log) {
+      const bool counts = std::any_of(verdicts.begin(), verdicts.end(), [&](AuditVerdict verdict) {
+        return finding.verdict == word_of(verdict);
+      });
+      if (counts) count += finding.count;
+    }
+    return count;
+  };
+  constexpr std::array kFloats = {AuditVerdict::unquantized};
+  const bool mostly_floats = lines(kFloats) > lines(native);
+  if (kinds > 1 || is_other_model || (!native.empty() && mostly_floats)) {
+    return AuditVerdict::unclear;
+  }
   if (!native.empty()) return native[0];
   if (!fake.empty()) return fake[0];
   for (const AuditVerdict verdict : {AuditVerdict::weight_only, AuditVerdict::unquantized}) {

@@ -49,6 +49,11 @@ bool is_arithmetic(WorkClass work) {
   return work == WorkClass::elementwise || work == WorkClass::copy;
 }
 
+bool is_native_gemm(WorkClass work) {
+  return work == WorkClass::int8_gemm || work == WorkClass::fp8_gemm ||
+         work == WorkClass::four_bit_gemm;
+}
+
 // The first that `is_it` takes of an op, its caller, and so on for so many levels; kNone: none.
 template <class IsIt>
 uint32_t first_caller(const Trace& trace, uint32_t op, int levels, const IsIt& is_it) {
@@ -150,16 +155,19 @@ Work WorkList::classified(uint32_t index) const {
       work.become(WorkClass::convolution, Evidence::op_name);
       return work;
     }
+    // Ops that only multiply: the types of their operands are those of the product.
+    const auto by_types = class_by_types(work, of_op);
     if (is_gemm(of_op)) {
-      // Ops that only multiply: the types of their operands are those of the product. The name of
-      // a kernel says more than an op that reads codes and widens them.
-      const auto by_types = class_by_types(work);
-      if (by_types && work.work != WorkClass::weight_only_gemm) {
+      if (by_types) {
         // PyTorch may run f32 as tf32, which is the same class; bf16 as f32 it may not.
         work.become(*by_types, Evidence::types);
       } else if (work.work == WorkClass::unknown || work.work == WorkClass::gemm) {
         work.become(of_op, Evidence::op_name);
       }
+    } else if (by_types && work.work == WorkClass::gemm && of_op == WorkClass::unknown &&
+               is_native_gemm(*by_types)) {
+      // An op that nobody knows with codes on both sides, and a kernel that says it multiplies.
+      work.become(*by_types, Evidence::types);
     }
     if (const auto counted = by_instructions(kernel, named);
         counted && work.evidence != Evidence::types && *counted != work.work) {
@@ -167,7 +175,7 @@ Work WorkList::classified(uint32_t index) const {
     }
   } else if (is_gemm(of_op) && named.pattern.find("splitK") != std::string::npos) {
     // Adds up the parts of a product that was split: a part of it. Its own types are the result's.
-    work.become(class_by_types(work).value_or(of_op), Evidence::op_name);
+    work.become(class_by_types(work, of_op).value_or(of_op), Evidence::op_name);
   } else if (is_arithmetic(work.work) && is_within(kernel.op, WorkClass::norm)) {
     work.become(WorkClass::norm, Evidence::op_name);
   }
@@ -200,7 +208,8 @@ void WorkList::list_ops() {
     } else if (is_gemm(work.work) && wraps[i]) {
       work.work = WorkClass::other;
     } else if (is_gemm(work.work)) {
-      if (const auto by_types = class_by_types(work)) work.become(*by_types, Evidence::types);
+      const auto by_types = class_by_types(work, named.work);
+      if (by_types) work.become(*by_types, Evidence::types);
     } else if (is_arithmetic(work.work) && is_within(op.parent, WorkClass::norm)) {
       work.become(WorkClass::norm, Evidence::op_name);
     } else if (work.work != WorkClass::convolution &&
@@ -299,9 +308,24 @@ std::optional<Product> WorkList::product(const Work& work) const {
   return operands == nullptr ? std::nullopt : product_of(op_name(work), *operands);
 }
 
-std::optional<WorkClass> WorkList::class_by_types(const Work& work) const {
-  const auto operands = product(work);
-  return operands ? gemm_of_types(operands->a, operands->weight) : std::nullopt;
+// Where names know better than types, nothing.
+std::optional<WorkClass> WorkList::class_by_types(const Work& work, WorkClass of_op) const {
+  const Signature* operands = signature(work);
+  if (operands == nullptr) return std::nullopt;
+  const bool widens = work.work == WorkClass::weight_only_gemm;
+  if (widens && is_gemm(of_op)) {
+    // Nobody quantizes activations to widen them: the weights become what the activations are.
+    const ScalarType activations = activations_of(op_name(work), *operands);
+    if (activations == ScalarType::fp8) return WorkClass::fp8_gemm;
+    if (activations == ScalarType::int8) return WorkClass::int8_gemm;
+  }
+  const auto product = product_of(op_name(work), *operands);
+  const auto by_types = product ? gemm_of_types(product->a, product->weight) : std::nullopt;
+  // The name of a kernel says more than an op that reads codes and widens them; and bytes may hold
+  // two codes each.
+  const bool packs = work.work == WorkClass::four_bit_gemm || of_op == WorkClass::four_bit_gemm;
+  if (widens || (packs && by_types == WorkClass::int8_gemm)) return std::nullopt;
+  return by_types;
 }
 
 const NameRow& WorkList::row(const Work& work) const {

@@ -73,7 +73,7 @@ class WorkList {
   void note_int8();
   bool is_within(uint32_t op, WorkClass work) const;
   uint32_t op_with_operands(const Work& work) const;
-  std::optional<WorkClass> class_by_types(const Work& work) const;
+  std::optional<WorkClass> class_by_types(const Work& work, WorkClass of_op) const;
   const NameRow& row(const Work& work) const;
   const NameRow& row_of_op(uint32_t op) const { return *as_op_[trace_.ops[op].name]; }
 

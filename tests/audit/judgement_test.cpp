@@ -358,6 +358,9 @@ TEST(Judgement, LogsOfTwoModelsAreLeftOpen) {
   EXPECT_EQ(of_log({"unquantized", "quantized"}), AuditVerdict::unclear);
   // One checkpoint in two types, both native.
   EXPECT_EQ(of_log({"native_four_bit", "native_fp8"}), AuditVerdict::native_fp8);
+  // One line for each linear: a head in fp32 is nothing, a body in fp32 is.
+  EXPECT_EQ(of_log({"native_int8", "native_int8", "unquantized"}), AuditVerdict::native_int8);
+  EXPECT_EQ(of_log({"native_int8", "unquantized", "unquantized"}), AuditVerdict::unclear);
 }
 
 }  // namespace

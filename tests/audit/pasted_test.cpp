@@ -194,6 +194,60 @@ TEST(Pasted, LayersOfTensorRt) {
       "--exportLayerInfo");
 }
 
+// Its lines among others, in the styles of two versions; what was only created did not run.
+TEST(Pasted, VerboseLinesOfOneDnn) {
+  const Trace trace = read_pasted(
+      "Loading the model\n"
+      "onednn_verbose,v1,info,oneDNN v3.7.1 (commit 8d263e6)\n"
+      "onednn_verbose,v1,primitive,create:cache_miss,cpu,matmul,brg_matmul:avx512_core_amx,undef,"
+      "src:u8::blocked:ab::f0 wei:s8:a:any:any::f0 dst:f32::blocked:ab::f0,,,8x64:64x32,0.5\n"
+      "onednn_verbose,v1,primitive,exec,cpu,matmul,brg_matmul:avx512_core_amx,undef,"
+      "src:u8::blocked:ab::f0 wei:s8:a:blocked:BA16a64b4a::f0 dst:f32::blocked:ab::f0,"
+      "attr-scales:src0:0:f32+wei:2:f32,,8x64:64x32,0.25\n"
+      "dnnl_verbose,1693533460193.34,exec,cpu,inner_product,gemm:jit,forward_inference,"
+      "src_f32::blocked:ab:f0 wei_f32::blocked:ab:f0 bia_undef::undef::f0 dst_f32::blocked:ab:f0,,,"
+      "mb8ic64oc32,0.5\n"
+      "onednn_verbose,primitive,exec,cpu,reorder,jit:uni,undef,src_s8::blocked:ab::f0 "
+      "dst_bf16::blocked:ab::f0,,,32x64,0.125\n");
+  EXPECT_EQ(trace.format, "oneDNN verbose lines");
+  ASSERT_EQ(trace.ops.size(), 3u);
+  const auto operands = [&](size_t op) { return trace.signatures.at(trace.ops[op].signature); };
+  EXPECT_EQ(trace.names.at(trace.ops[0].name), "onednn::matmul u8:s8:f32");
+  EXPECT_FLOAT_EQ(trace.ops[0].us, 250);
+  EXPECT_EQ(operands(0), (Signature{{ScalarType::uint8, {8, 64}}, {ScalarType::int8, {64, 32}}}));
+  EXPECT_EQ(trace.names.at(trace.ops[1].name), "onednn::inner_product f32:f32:f32");
+  EXPECT_EQ(operands(1), (Signature{{ScalarType::f32, {8, 64}}, {ScalarType::f32, {32, 64}}}));
+  EXPECT_EQ(operands(2), (Signature{{ScalarType::bf16, {32, 64}}, {ScalarType::int8, {32, 64}}}));
+}
+
+// The first fence that holds JSON of a profiler, not the first that holds JSON.
+TEST(Pasted, JsonBetweenFences) {
+  const std::string event =
+      R"({"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1, "dur": 2})";
+  const Trace trace =
+      read_pasted("My settings:\n```json\n{\"steps\": 4}\n```\nThe trace:\n```\n" +
+                  std::string(R"({"traceEvents": [)") + event + "]}\n```\nThanks!\n");
+  ASSERT_EQ(trace.ops.size(), 1u);
+  EXPECT_EQ(trace.names.at(trace.ops[0].name), "aten::mm");
+  EXPECT_ERROR_WITH(read_pasted("A bug:\n```json\n{\"steps\": 4}\n```\n"), "none of the files");
+}
+
+// A row of an op with the same calls and time tells what a name that was cut short has lost; two
+// such ops tell nothing.
+TEST(Pasted, OpsTellShortenedNames) {
+  const std::string dashes = "----------------------------  ----------  ----------  ----------\n";
+  const std::string head = "                        Name    Self CPU   Self CUDA  # of Calls\n";
+  const std::string kernel = "void cutlass::device_kern...     0.000us     1.500ms         204\n";
+  const std::string op = "        flashinfer::fp4_gemm   257.550us     1.500ms         204\n";
+  const std::string other = "                 mylib::gemm   257.550us     1.500ms         204\n";
+  const Trace told = read_pasted(dashes + head + dashes + op + kernel + dashes);
+  ASSERT_EQ(told.kernels.size(), 1u);
+  ASSERT_NE(told.kernels[0].op, kNone);
+  EXPECT_EQ(told.names.at(told.ops.at(told.kernels[0].op).name), "flashinfer::fp4_gemm");
+  const Trace open = read_pasted(dashes + head + dashes + op + other + kernel + dashes);
+  EXPECT_EQ(open.kernels.at(0).op, kNone);
+}
+
 TEST(Pasted, CutAnywhereTheyAreReadOrRefused) {
   for (const std::string whole : {kCudaTable, kNsysText}) {
     for (size_t length = 1; length < whole.size(); length += 37) {
