@@ -107,9 +107,12 @@ WrittenCaption caption_from_text(std::string_view text, const Words& words) {
   if (scene.groups.empty() && scene.background.empty()) {
     throw InvalidRequest(
         "prompt",
-        fmt::format("the text \"{}\" has nothing that the demo's model can paint; expected some "
-                    "of {}, or a word in quotes, as in: a red heart and the word 'HELLO' on yellow",
-                    printable(text), nouns_of(words)));
+        fmt::format("the text \"{}\" {}; expected some of {}, or a word in quotes, as in: a red "
+                    "heart and the word 'HELLO' on yellow",
+                    printable(text),
+                    scene.negations.empty() ? "has nothing that the demo's model can paint"
+                                            : "names nothing to paint but what it does not want",
+                    nouns_of(words)));
   }
   choose_colours(scene, words);
   const Boxes boxes = arrange(scene, words);

@@ -37,7 +37,8 @@ constexpr std::pair<std::string_view, size_t> kNumbers[] = {
     {"five", 5},      {"six", 6},        {"seven", 7},       {"eight", 8},        {"nine", 9},
     {"ten", 10},      {"eleven", 11},    {"twelve", 12},     {"thirteen", 13},    {"fourteen", 14},
     {"fifteen", 15},  {"sixteen", 16},   {"seventeen", 17},  {"eighteen", 18},    {"nineteen", 19},
-    {"twenty", 20},   {"thirty", 30},    {"fifty", 50},      {"dozen", 12},       {"dozens", 24},
+    {"twenty", 20},   {"thirty", 30},    {"forty", 40},      {"fifty", 50},       {"sixty", 60},
+    {"seventy", 70},  {"eighty", 80},    {"ninety", 90},     {"dozen", 12},       {"dozens", 24},
     {"hundred", 100}, {"hundreds", 200}, {"thousand", 1000}, {"thousands", 2000}, {"pair", 2},
     {"couple", 2},    {"both", 2},       {"few", 3},         {"some", 3},         {"several", 3},
     {"many", 4},      {"lots", 4}};
@@ -81,8 +82,9 @@ std::string with_line_breaks(std::string text) {
 
 std::string with_plain_quotes(std::string_view text) {
   static constexpr std::pair<std::string_view, char> kQuotes[] = {
-      {"“", '"'}, {"”", '"'},  {"„", '"'},  {"«", '"'},
-      {"»", '"'}, {"‘", '\''}, {"’", '\''}, {"‚", '\''}};
+      {"“", '"'},  {"”", '"'},  {"„", '"'},  {"«", '"'},  {"»", '"'},  {"「", '"'},
+      {"」", '"'}, {"『", '"'}, {"』", '"'}, {"＂", '"'}, {"‘", '\''}, {"’", '\''},
+      {"‚", '\''}, {"‹", '\''}, {"›", '\''}, {"´", '\''}, {"`", '\''}};
   std::string plain;
   while (!text.empty()) {
     size_t taken = 1;
@@ -96,6 +98,26 @@ std::string with_plain_quotes(std::string_view text) {
     text.remove_prefix(taken);
   }
   return plain;
+}
+
+// What is no letter, though its bytes are above ASCII, and the mark it stands for; a space: none.
+struct Punctuation {
+  std::string_view text;
+  char mark;
+};
+
+Punctuation punctuation_at(std::string_view text) {
+  static constexpr Punctuation kAll[] = {
+      {"\u00a0", ' '}, {"\u00ad", ' '}, {"\u2002", ' '},  {"\u2003", ' '}, {"\u2009", ' '},
+      {"\u200b", ' '}, {"\u202f", ' '}, {"\u3000", ' '},  {"\ufeff", ' '}, {"\u2010", ' '},
+      {"\u2011", ' '}, {"–", ','},      {"—", ','},       {"•", ','},      {"·", ','},
+      {"…", '.'},      {"、", ','},     {"，", ','},      {"。", '.'},     {"；", ';'},
+      {"：", ' '},     {"！", '!'},     {"？", '?'},      {"（", '('},     {"）", ')'},
+      {"¡", '!'},      {"¿", '?'},      {"\u2028", '\n'}, {"\u2029", '\n'}};
+  for (const Punctuation& each : kAll) {
+    if (text.starts_with(each.text)) return each;
+  }
+  return {};
 }
 
 // Where the quotation that opens at `open` ends; npos: it is none, as in "don't" and "5'".
@@ -139,11 +161,18 @@ class Tokenizer {
     } else if (parse_rgb(text_.substr(at_, 7)) &&
                (at_ + 7 == text_.size() || !is_letter(text_[at_ + 7]))) {
       add(Token::Kind::colour, std::string(text_.substr(at_, 7)), 7);
+    } else if (const Punctuation found = punctuation_at(text_.substr(at_)); !found.text.empty()) {
+      if (found.mark != ' ') add(Token::Kind::mark, std::string(1, found.mark), 0);
+      at_ += found.text.size();
+    } else if (text_.substr(at_).starts_with("\\n")) {
+      add(Token::Kind::mark, "\n", 2);
     } else if (is_letter(c)) {
       add_word();
     } else if (c == '&' || c == '+') {
       add(Token::Kind::word, "and", 1);
       tokens_.back().lower = "and";
+    } else if (c == '/' || c == '|') {
+      add(Token::Kind::mark, ",", 1);
     } else if (std::string_view(",;.()!?\n").find(c) != std::string_view::npos) {
       add(Token::Kind::mark, std::string(1, c), 1);
     } else {
@@ -156,11 +185,27 @@ class Tokenizer {
     const auto is_apostrophe = [&] {
       return text_[end] == '\'' && end + 1 < text_.size() && is_letter(text_[end + 1]);
     };
-    while (end < text_.size() && (is_letter(text_[end]) || is_apostrophe())) ++end;
+    const auto is_part = [&] {
+      return is_letter(text_[end]) && punctuation_at(text_.substr(end)).text.empty();
+    };
+    while (end < text_.size() && (is_part() || is_apostrophe() || is_in_number(end))) ++end;
     add(Token::Kind::word, std::string(text_.substr(at_, end - at_)), end - at_);
     Token& token = tokens_.back();
     token.lower = token.text;
     for (char& c : token.lower) c = is_upper(c) ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+
+  // "2.5", "1/2", "1,000", but not "255,0,0"
+  bool is_in_number(size_t at) const {
+    const auto digits_from = [&](size_t begin) {
+      size_t end = begin;
+      while (end < text_.size() && is_digit(text_[end])) ++end;
+      return end - begin;
+    };
+    if (!is_digit(text_[at - 1]) || digits_from(at_) == 0) return false;
+    const size_t digits = digits_from(at + 1);
+    return ((text_[at] == '.' || text_[at] == '/') && digits > 0) ||
+           (text_[at] == ',' && digits == 3);
   }
 
   std::string_view text_;
@@ -190,8 +235,17 @@ std::optional<size_t> number_of(std::string_view word) {
   constexpr size_t kMostDigits = 9;
   if (word.empty() || word.size() > kMostDigits) return std::nullopt;
   if (const auto named = value_of(kNumbers, word)) return named;
+  for (const std::string_view times : {"x", "×"}) {  // "x3", "2x"
+    if (word.size() <= times.size()) continue;
+    if (word.starts_with(times)) {
+      word.remove_prefix(times.size());
+    } else if (word.ends_with(times)) {
+      word.remove_suffix(times.size());
+    }
+  }
   size_t number = 0;
   for (const char c : word) {
+    if (c == ',') continue;
     if (!is_digit(c)) return std::nullopt;
     number = 10 * number + static_cast<size_t>(c - '0');
   }

@@ -19,8 +19,9 @@ struct Token {
   bool is(std::string_view word) const { return kind == Kind::word && lower == word; }
 };
 
-// Words with hyphens are several. Typographic quotes count as plain ones, and a quote that nobody
-// closes is left out. In quotes, a backslash and an n are a line break.
+// Words with hyphens are several. Quotes of all scripts count as plain ones, and so do, outside of
+// quotations, other marks and spaces; a quote that nobody closes is left out. A backslash and an n
+// are a line break.
 std::vector<Token> tokens_of(std::string_view text);
 
 // Two capitals or more and no small letters.
@@ -45,7 +46,7 @@ enum class Role {
 };
 bool is(std::string_view word, Role role);
 
-// Counts, also vague ones.
+// Counts, also vague ones; "1,000" is one, "2.5" is none.
 std::optional<size_t> number_of(std::string_view word);
 std::optional<Size> size_of(std::string_view word);
 // Where what follows lies relative to what precedes: "above" puts it below.

@@ -58,6 +58,7 @@ class Account {
     for (const Group& group : scene_.groups) name_words(group, group.words.size());
     for (size_t i = 0; i < tokens_.size(); ++i) name_unclaimed(i);
     for (const Group& group : scene_.groups) name_missing(group);
+    for (size_t i = 1; i < scene_.groups.size(); ++i) name_compound(i);
     return std::move(left_out_);
   }
 
@@ -79,8 +80,14 @@ class Account {
     const std::vector<Box>& boxes = boxes_[index];
     const auto all = [&](auto condition) { return std::ranges::all_of(boxes, condition); };
     if (has_its_size(index)) claim(said.size);
-    if (all([&](const Box& box) { return lies_in(box, group.row); })) claim(said.row);
-    if (all([&](const Box& box) { return lies_in(box, group.column); })) claim(said.column);
+    const auto is_place = [&](const Span& span) { return !is_direction(group, span); };
+    if (is_place(said.row) && all([&](const Box& box) { return lies_in(box, group.row); })) {
+      claim(said.row);
+    }
+    if ((group.column == Column::right || is_place(said.column)) &&
+        all([&](const Box& box) { return lies_in(box, group.column); })) {
+      claim(said.column);
+    }
     if (index == 0) return;
     const std::vector<Box>& before = boxes_[index - 1];
     if (all([&](const Box& box) {
@@ -89,6 +96,14 @@ class Account {
         })) {
       claim(said.order);
     }
+  }
+
+  // "an arrow to the left", "a left arrow": the model's point to the right, wherever they are.
+  bool is_direction(const Group& group, const Span& place) const {
+    if (!group.thing || words_.things[*group.thing].noun != "arrow" || place.count == 0)
+      return false;
+    const Token& joint = tokens_[place.first];
+    return !joint.is("on") && !joint.is("at") && !joint.is("in");
   }
 
   size_t painted_colours(const Group& group) const {
@@ -141,6 +156,7 @@ class Account {
     if (is(token.lower, Role::function)) return;
     // "on a horse": that the horse is left out says it all. Between what is painted it matters.
     if (is(token.lower, Role::joint) && next_is_painted(index) == false) return;
+    if (is(token.lower, Role::joint) && is_about_picture(index)) return;
     const bool is_next_to =
         token.is("next") && index + 1 < tokens_.size() && tokens_[index + 1].is("to");
     if (is_next_to) claim({index + 1, 1});
@@ -158,6 +174,14 @@ class Account {
     return std::nullopt;
   }
 
+  // "in this picture"
+  bool is_about_picture(size_t joint) const {
+    size_t at = joint + 1;
+    while (at < tokens_.size() && is(tokens_[at].lower, Role::article)) ++at;
+    return at < tokens_.size() &&
+           (tokens_[at].is("picture") || tokens_[at].is("image") || tokens_[at].is("drawing"));
+  }
+
   // "a circle of stars", but not "a pair of hearts"
   bool joins_painted(size_t index) const {
     return index > 0 && claimed_[index - 1] && !number_of(tokens_[index - 1].lower) &&
@@ -172,6 +196,7 @@ class Account {
       std::string phrase;
       for (size_t i = has_count ? group.said.count.first : noun.first; i < noun.first + noun.count;
            ++i) {
+        if (tokens_[i].kind == Token::Kind::mark) continue;
         phrase += (phrase.empty() ? "" : " ") + tokens_[i].text;
       }
       phrase += ": " + std::string(number_word(group.count));
@@ -182,6 +207,24 @@ class Account {
     for (const size_t token : texts) {
       for (const std::string& loss : words_.losses_of(tokens_[token].text)) name(loss);
     }
+  }
+
+  // "a tree house" is neither; "a tree, a house" and "tree house" without an article may be a list.
+  void name_compound(size_t index) {
+    const Group& first = scene_.groups[index - 1];
+    const Group& second = scene_.groups[index];
+    if (!first.thing || !second.thing || first.wanted != 1) return;
+    const Span& noun = first.said.noun.front();
+    const Span& next = second.said.noun.front();
+    if (noun.first + noun.count != next.first) return;
+    size_t before = noun.first;
+    while (before > 0 && claimed_[before - 1]) --before;
+    if (before == 0 || !is(tokens_[before - 1].lower, Role::article)) return;
+    std::string phrase;
+    for (size_t i = noun.first; i < next.first + next.count; ++i) {
+      phrase += (phrase.empty() ? "" : " ") + tokens_[i].text;
+    }
+    name("\"" + phrase + "\" as one thing");
   }
 
   // Those from `first` on.

@@ -8,10 +8,12 @@ namespace {
 
 class NegationReader {
  public:
-  NegationReader(const Phrases& phrases, size_t at) : phrases_(phrases), at_(at) {}
+  NegationReader(const Phrases& phrases, size_t at, bool behind_noun)
+      : phrases_(phrases), at_(at), behind_noun_(behind_noun) {}
 
   NegationsRead read() {
     const size_t begin = at_;
+    if (read_adjective() || read_not_only()) return end_at(at_);
     at_ = after_trigger(at_);
     if (at_ == begin) return {};
     // "nothing but a moon", "nothing else": true of all pictures here.
@@ -39,12 +41,47 @@ class NegationReader {
     return std::move(result_);
   }
 
+  // "a non-red heart" and "a not too big heart" are hearts.
+  bool read_adjective() {
+    const bool is_adverb = at_ > 0 && phrases_.is_any(at_ - 1, {"a", "an", "the"});
+    if (!phrases_.is(at_, "non") && !(phrases_.is(at_, "not") && is_adverb)) return false;
+    size_t end = at_ + 1, taken = 0;
+    while (phrases_.is_any(end, {"too", "very", "so"})) ++end;
+    Negation one;
+    if (const auto colour = phrases_.colour_at(end, taken)) {
+      one.colours = {*colour};
+    } else if (phrases_.is_word(end) && size_of(phrases_[end].lower)) {
+      taken = 1;  // what nobody else says is of the usual size
+    } else {
+      return false;
+    }
+    end += taken;
+    one.said = {at_, end - at_};
+    result_.negations.push_back(std::move(one));
+    at_ = end;
+    return true;
+  }
+
+  // "not only a star but also a heart" negates nothing.
+  bool read_not_only() {
+    if (!phrases_.is(at_, "not") || !phrases_.is_any(at_ + 1, {"only", "just"})) return false;
+    size_t but = at_;
+    while (but < phrases_.size() && !phrases_.is(but, "but")) ++but;
+    if (but == phrases_.size()) return false;
+    result_.negations.push_back({.said = {at_, 2}});
+    at_ += 2;
+    return true;
+  }
+
   size_t after_trigger(size_t at) const {
+    if (phrases_.is(at, "but") && at > 0 && phrases_.is_any(at - 1, {"anything", "everything"})) {
+      return at + 1;
+    }
     if (phrases_.is(at, "instead") && phrases_.is(at + 1, "of")) return at + 2;
     if (phrases_.is(at, "rather") && phrases_.is(at + 1, "than")) return at + 2;
     if (phrases_.is(at, "free") && phrases_.is(at + 1, "of")) return at + 2;
     const bool is_limit = phrases_.is_any(at + 1, {"only", "just", "more", "less", "fewer"});
-    // "a not too big heart" is a heart.
+    // "a not quite round heart" is a heart.
     const bool is_adverb = at > 0 && phrases_.is_any(at - 1, {"a", "an", "the"});
     if (!phrases_.is(at, Role::negation) || phrases_.is_text(at) || is_adverb) return at;
     return is_limit && phrases_.is_any(at, {"no", "not"}) ? at : at + 1;
@@ -106,6 +143,7 @@ class NegationReader {
     const bool is_bare = phrases_.is(from, "not") || phrases_[from].lower.ends_with("n't");
     const bool is_known = one.thing || one.letters || !one.colours.empty() || !one.words.empty();
     if (is_bare && !is_known && !phrases_.is(from + 1, Role::function)) one.always_there = true;
+    if (behind_noun_ && !is_known) one.always_there = true;
     at_ = end;
     if (end == from || !says_anything(from, end)) return false;
     one.said = {from, end - from};
@@ -145,13 +183,14 @@ class NegationReader {
 
   const Phrases& phrases_;
   size_t at_;
+  const bool behind_noun_;
   NegationsRead result_;
 };
 
 }  // namespace
 
-NegationsRead negations_at(const Phrases& phrases, size_t at) {
-  return NegationReader(phrases, at).read();
+NegationsRead negations_at(const Phrases& phrases, size_t at, bool behind_noun) {
+  return NegationReader(phrases, at, behind_noun).read();
 }
 
 }  // namespace octet::demo

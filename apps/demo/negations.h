@@ -13,8 +13,9 @@ struct NegationsRead {
   bool only_colours = false;  // "a heart, not red": what follows is still about the heart
 };
 
-// Of the tokens from `at` on. What is negated but cannot be told ("not on the left") is skipped
-// without a negation, and nobody claims it.
-NegationsRead negations_at(const Phrases& phrases, size_t at);
+// Of the tokens from `at` on, `behind_noun`: directly after something that is painted, so that what
+// is unknown may be a part of it ("a car without wheels"). What is negated but cannot be told ("not
+// on the left") is skipped without a negation, and nobody claims it.
+NegationsRead negations_at(const Phrases& phrases, size_t at, bool behind_noun);
 
 }  // namespace octet::demo

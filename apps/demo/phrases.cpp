@@ -1,6 +1,7 @@
 #include "demo/phrases.h"
 
 #include <algorithm>
+#include <span>
 
 namespace octet::demo {
 
@@ -59,6 +60,28 @@ std::optional<Rgb> Phrases::colour_at(size_t at, size_t& taken) const {
   return phrase.is(Meaning::Kind::colour) ? phrase.meaning->colour : std::nullopt;
 }
 
+// "twenty-one", "two dozen", "ten (10)"
+Named<size_t> Phrases::joined_count(const std::optional<Named<size_t>>& before,
+                                    const Named<size_t>& last) const {
+  if (!before) return last;
+  const size_t end = before->at.first + before->at.count;
+  const Span both{before->at.first, last.at.first + 1 - before->at.first};
+  const auto tokens = std::span(tokens_).subspan(end, last.at.first - end);
+  if (!tokens.empty()) {
+    const bool is_same =
+        before->value == last.value && std::ranges::all_of(tokens, [](const Token& each) {
+          return each.kind == Token::Kind::mark;
+        });
+    return is_same ? Named<size_t>{last.value, both} : last;
+  }
+  constexpr size_t kDozen = 12, kTwenty = 20, kTen = 10;
+  if (is_any(last.at.first, {"dozen", "hundred", "thousand"})) {
+    return {std::min<size_t>(before->value, kDozen * kTen) * last.value, both};
+  }
+  if (before->value >= kTwenty && last.value < kTen) return {before->value + last.value, both};
+  return last;
+}
+
 bool Phrases::describe(size_t at, Description& description) const {
   const std::string_view word = tokens_[at].lower;
   const Span here{at, 1};
@@ -67,7 +90,7 @@ bool Phrases::describe(size_t at, Description& description) const {
   } else if (const auto capitals = case_of(word)) {
     description.capitals = {*capitals, here};
   } else if (const auto number = number_of(word)) {
-    description.count = {*number, here};
+    description.count = joined_count(description.count, {*number, here});
   } else if (is(at, Role::plain_adjective)) {
     description.plain.push_back(here);
   } else {

@@ -69,6 +69,8 @@ class Phrases {
 
  private:
   bool joins_colours(size_t at) const;
+  Named<size_t> joined_count(const std::optional<Named<size_t>>& before,
+                             const Named<size_t>& last) const;
 
   const Words& words_;
   const std::vector<Token>& tokens_;

@@ -90,6 +90,28 @@ Rgb SceneReader::paler(const Rgb& colour) {
   return {half(colour.red), half(colour.green), half(colour.blue)};
 }
 
+bool SceneReader::read_behind_noun() {
+  if (current_ == kNone || at_ != noun_end_ || at_ >= phrases_.size()) return false;
+  Group& group = scene_.groups[current_];
+  const bool has_bracket = phrases_.is_mark(at_) && phrases_[at_].text == "(";
+  size_t at = at_ + (has_bracket ? 1 : 0);
+  const auto ends = [&](size_t end) {
+    return has_bracket ? phrases_.is_mark(end) : ends_description(end);
+  };
+  const auto number = phrases_.is_word(at) ? number_of(phrases_[at].lower) : std::nullopt;
+  if (number && group.thing && group.said.count.count == 0 && ends(at + 1)) {
+    group.count = group.wanted = *number;
+    group.said.count = {at, 1};
+    at_ = at + 1;
+    return true;
+  }
+  const Description found = phrases_.description_at(at);
+  if (found.colours.empty() || !group.said.colours.empty() || !ends(at)) return false;
+  take_description(group, found);
+  at_ = at;
+  return true;
+}
+
 bool SceneReader::read_after_in() {
   const bool joins = is_any(at_, {"in", "is", "are", "but", "painted", "colored", "coloured"});
   if (!joins || current_ == kNone) return false;

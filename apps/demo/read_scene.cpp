@@ -36,8 +36,12 @@ Scene SceneReader::read() {
 }
 
 void SceneReader::step() {
-  if (phrases_.is_mark(at_)) {
+  if (read_behind_noun()) {
+    return;
+  } else if (phrases_.is_mark(at_)) {
     end_clause();
+    // "3; stars", but "ten (10) stars"
+    if (phrases_[at_].text != "(" && phrases_[at_].text != ")") described_.count.reset();
     ++at_;
   } else if (phrases_.is_text(at_)) {
     read_text();
@@ -51,7 +55,8 @@ void SceneReader::step() {
 }
 
 bool SceneReader::read_negations() {
-  NegationsRead found = negations_at(phrases_, at_);
+  const size_t end = is(at_, "no") && at_ > 0 && is(at_ - 1, "with") ? at_ - 1 : at_;
+  NegationsRead found = negations_at(phrases_, at_, current_ != kNone && end == noun_end_);
   if (found.end == 0) return false;
   at_ = found.end;
   for (Negation& each : found.negations) scene_.negations.push_back(std::move(each));
@@ -153,11 +158,11 @@ bool SceneReader::read_phrase() {
 }
 
 void SceneReader::add_thing(const Meaning& meaning, Span said) {
-  if (is_named_again(meaning, said)) return;
+  if (is_named_again(meaning, said) || is_named_twice(meaning, said)) return;
   Group group;
   group.thing = meaning.index;
   group.said.noun = {said};
-  if (described_.count) {
+  if (described_.count && is_counted(meaning, said)) {
     group.count = described_.count->value;
     group.said.count = described_.count->at;
   } else if (meaning.plural) {
@@ -167,6 +172,15 @@ void SceneReader::add_thing(const Meaning& meaning, Span said) {
   }
   group.wanted = group.count;
   add(std::move(group));
+}
+
+bool SceneReader::is_counted(const Meaning& meaning, Span said) const {
+  const Named<size_t>& count = *described_.count;
+  if (meaning.plural || count.value == 1) return true;
+  if (count.at.first > 0 && phrases_.is_any(count.at.first - 1, {"a", "an"})) return false;
+  size_t at = count.at.first + count.at.count;
+  phrases_.description_at(at);
+  return at == said.first;
 }
 
 bool SceneReader::is_named_again(const Meaning& meaning, Span said) {
@@ -184,6 +198,17 @@ bool SceneReader::is_named_again(const Meaning& meaning, Span said) {
   current_ = again;
   noun_end_ = at_;
   is_new_ = false;
+  return true;
+}
+
+bool SceneReader::is_named_twice(const Meaning& meaning, Span said) {
+  if (current_ == kNone || noun_end_ != said.first || said.first == 0) return false;
+  Group& last = scene_.groups[current_];
+  if (last.thing != meaning.index || last.wanted != 1) return false;
+  if (phrases_[said.first - 1].lower == phrases_[said.first].lower) return false;
+  if (meaning.plural) last.count = last.wanted = 2;
+  last.said.noun.push_back(said);
+  noun_end_ = at_;
   return true;
 }
 

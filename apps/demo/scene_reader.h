@@ -68,8 +68,14 @@ class SceneReader {
 
   void add_thing(const Meaning& meaning, Span said);
 
+  // Not "a 5-pointed star": that is one.
+  bool is_counted(const Meaning& meaning, Span said) const;
+
   // "a heart and a star; the heart is red"
   bool is_named_again(const Meaning& meaning, Span said);
+
+  // "a smiley face" is one; "heart heart" are two.
+  bool is_named_twice(const Meaning& meaning, Span said);
 
   void set_order(Group& group, Order order);
 
@@ -95,6 +101,9 @@ class SceneReader {
 
   // "HELLO in red letters", "the heart is red": about what stands before.
   bool read_after_in();
+
+  // "hearts red", "heart (blue)", "stars: 3"
+  bool read_behind_noun();
 
   // --- places
 
