@@ -14,6 +14,8 @@ constexpr ForeignWords kForeignWords[] = {
      "the demo has its own model; use octet generate --model MODEL"},
     {"--guidance --cfg --cfg-scale --guidance-scale", "octet demo",
      "guidance comes with the --preset; octet generate takes --guidance"},
+    {"--negative --negative-prompt --neg", "octet demo",
+     "say it in the --prompt: a moon, no stars"},
     {"--lora", "octet demo", "use octet generate --model MODEL --lora FILE"},
     {"--preview", "octet demo", "use --show, or octet generate --preview FILE"},
 
@@ -110,7 +112,7 @@ constexpr ForeignWords kForeignWords[] = {
     {"-f --force -r -rf", "octet rm", "use --yes"},
 
     // --- commands
-    {"version", "generate", "use octet --version"},
+    {"version -v -V", "generate", "use octet --version"},
     {"txt2img run t2i text2image imagine", "generate", "use octet generate"},
     {"img2img edit inpaint outpaint", "generate",
      "pictures are made from captions alone; use octet generate"},
@@ -119,7 +121,7 @@ constexpr ForeignWords kForeignWords[] = {
      "there is no server; octet generate makes pictures, many with one --caption FOLDER, and in "
      "your own program the library keeps a model loaded (docs/library.md, docs/python.md)"},
     {"download", "pull", "use octet pull"},
-    {"ls models ps", "list", "use octet list"},
+    {"ls models ps --list", "list", "use octet list"},
     {"remove delete uninstall prune", "rm", "use octet rm"},
     {"login auth", "pull", "set HF_TOKEN, see docs/pull.md"},
     {"settings configure", "config", "use octet config"},

@@ -41,11 +41,11 @@ std::vector<float> guidance_of(const ScheduleRequest& request, int steps) {
   if (given == 0) return guidance_of_phases(request.preset, steps);
   for (const float value : request.guidance) {
     check_value(std::isfinite(value), "guidance",
-                "schedule: a guidance of {} was given, expected a finite number", value);
+                "`guidance`: {} was given, expected a finite number", value);
   }
   if (given == 1) return std::vector<float>(count, request.guidance[0]);
   check_value(given == count, "guidance",
-              "schedule: {} guidance values for {} steps; give one, or one per step", given, steps);
+              "`guidance`: {} values for {} steps; give one, or one per step", given, steps);
   return request.guidance;
 }
 
@@ -61,8 +61,8 @@ const Preset& preset_named(std::span<const Preset> presets, std::string_view nam
                  ? preset.name
                  : fmt::format("{} ({})", preset.name, preset.official_name);
   }
-  throw InvalidRequest("preset", fmt::format("schedule: the preset {} is unknown, expected {}",
-                                             in_quotes(name), known));
+  throw InvalidRequest("preset",
+                       sentence("`preset`: {} is unknown, expected {}", in_quotes(name), known));
 }
 
 }  // namespace octet::models

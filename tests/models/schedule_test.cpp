@@ -96,7 +96,7 @@ TEST(Schedule, GuidanceOfTheUser) {
   request.guidance = {4, 1, 2};
   EXPECT_EQ(make_schedule(request).guidance, request.guidance);
   request.guidance = {4, 1};
-  EXPECT_ERROR_WITH(make_schedule(request), "2 guidance values for 3 steps");
+  EXPECT_ERROR_WITH(make_schedule(request), "`guidance`: 2 values for 3 steps");
   request.guidance = {std::numeric_limits<float>::infinity()};
   EXPECT_ERROR_WITH(make_schedule(request), "finite");
 }
@@ -187,9 +187,10 @@ TEST(Schedule, PhasesOfGuidanceKeepTheirShares) {
 }
 
 TEST(Schedule, RefusesWhatMakesNoSchedule) {
-  EXPECT_ERROR_WITH(models::preset_named(ideogram4::presets(), "fast\n"),
-                    "\"fast\\u000a\" is unknown, expected quality (V4_QUALITY_48), default "
-                    "(V4_DEFAULT_20) or turbo (V4_TURBO_12)");
+  EXPECT_ERROR_WITH(
+      models::preset_named(ideogram4::presets(), "fast\n"),
+      "`preset`: \"fast\\u000a\" is unknown, expected quality (V4_QUALITY_48), default "
+      "(V4_DEFAULT_20) or turbo (V4_TURBO_12)");
   ScheduleRequest request = request_of("turbo");
   request.steps = -1;
   EXPECT_ERROR_WITH(make_schedule(request), "-1 steps, expected 1 to 1000");

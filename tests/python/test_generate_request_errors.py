@@ -110,8 +110,8 @@ def test_wrong_usage(generate, model, flag, value):
 
 
 @pytest.mark.parametrize(("flag", "value", "word"), [
-    ("--guidance", "1,2,3", "3 guidance values for 2 steps"), ("--guidance", "nan", "guidance"),
-    ("--guidance", "1,inf", "guidance"), ("--preset", "best", "turbo (V4_TURBO_12)")])
+    ("--guidance", "1,2,3", "--guidance: 3 values for 2 steps"), ("--guidance", "nan", "guidance"),
+    ("--guidance", "1,inf", "guidance"), ("--preset", "best", '--preset: "best" is unknown')])
 @pytest.mark.parametrize("folder", ["model", "nowhere"])
 def test_request_that_makes_no_sense(generate, model, flag, value, word, folder):
     """Wrong usage, whether or not there is a model."""
