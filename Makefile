@@ -43,10 +43,13 @@ wheel: ## Python wheels for other machines, CPU and, where nvcc is, CUDA: build/
 	@tools/wheel.sh
 
 release: ## everything that is given out, with sha256sums: archive, .deb, wheels: build/packages
-	@rm -rf build/packages
-	@$(MAKE) --no-print-directory package wheel
-	@cd build/packages && find . -maxdepth 1 -type f -printf '%f\n' | sort | \
-		xargs sha256sum >../sha256sums && mv ../sha256sums . && cat sha256sums
+	@tools/setup.sh build package wheel
+	@rm -rf build/packages build/release/packages
+	@tools/build.sh release octet
+	@cd build/release && cpack
+	@tools/wheel.sh
+	@mv $$(find build/release/packages -maxdepth 1 -type f) build/packages
+	@cd build/packages && sha256sum * >../sha256sums && mv ../sha256sums . && cat sha256sums
 
 test: ## everything that can be tested on this machine; ends with a summary
 	@tools/run_tests.sh
