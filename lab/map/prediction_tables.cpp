@@ -32,7 +32,7 @@ std::string milliseconds(double ms) { return ms > 0 ? std::to_string(std::lround
 
 // "NVIDIA GeForce RTX 3090" is RTX 3090, "NVIDIA A100 SXM 80 GB" A100.
 std::string short_name(std::string name) {
-  for (const std::string word : {"NVIDIA ", "GeForce "}) {
+  for (const std::string word : {"NVIDIA ", "GeForce ", "Tesla ", "AMD Instinct "}) {
     if (name.starts_with(word)) name.erase(0, word.size());
   }
   return name.substr(0, name.find(" SXM"));
@@ -55,7 +55,8 @@ std::string list(const std::vector<int>& sizes) {
 }  // namespace
 
 int main() {
-  const auto cards = octet::predict_cards({});
+  auto cards = octet::predict_cards({});
+  std::ranges::sort(cards, {}, [](const auto& card) { return short_name(card.name); });
   for (const int size : {768, 1024, 2048}) {
     std::printf("\n%d px: a step, ms, predicted\n\n", size);
     std::puts(
@@ -87,6 +88,11 @@ int main() {
     int count = 0;
     for (const auto& linear : card.linears) {
       if (linear.size == 1024 && count < 4) rows[count++] = &linear;
+    }
+    if (rows[0]->int8_us <= 0) {  // Octet does not run there
+      std::printf("| %s | - | %.0f, %.2f | - | - | - | - |\n", short_name(card.name).c_str(),
+                  rows[0]->bf16_tops, rows[0]->bf16_ghz);
+      continue;
     }
     std::printf("| %s | %.0f, %.2f | %.0f, %.2f |", short_name(card.name).c_str(),
                 rows[0]->int8_tops, rows[0]->int8_ghz, rows[0]->bf16_tops, rows[0]->bf16_ghz);
