@@ -43,6 +43,12 @@ def inspected(octet, path) -> dict:
     return json.loads(done.stdout)
 
 
+def test_the_small_model_is_stamped(octet, repository):
+    stamps = inspected(octet, repository / "models" / "demo")["certificates"]
+    assert len(stamps) == 2 and len({stamp["digest"] for stamp in stamps}) == 1
+    assert all(stamp["verdict"] == "pass" and stamp["weights_unchanged"] for stamp in stamps)
+
+
 def test_the_stamp(certify, octet, repository, copy, tmp_path):
     own_files(copy)
     tensors = {part: load_file(weights_of(copy / part)) for part in NETWORKS}
