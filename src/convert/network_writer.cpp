@@ -3,7 +3,6 @@
 #include "base/thread_pool.h"
 #include "convert/quantize_plan.h"
 #include "quant/recipe.h"
-#include "weights/dialects/output_dialect.h"
 
 namespace octet::convert {
 namespace {
@@ -41,9 +40,16 @@ bool NetworkWriter::is_int8(const PlannedModule& module) const {
   return module.large && !protected_modules_.contains(module.name);
 }
 
+std::optional<weights::KeptFp8> NetworkWriter::kept_fp8(const PlannedModule& module,
+                                                        const weights::StoredParts& parts) const {
+  const bool whole = parts.size() == 1 && parts.front()->rows() == module.rows;
+  if (module.large || !module.is_linear || !whole) return std::nullopt;
+  return weights::kept_fp8(options_.dialect, *parts.front());
+}
+
 // The type of a module that stays in floating point: as it was, where it was that. Of other formats
-// (FP8 and a scale) F32 holds the very values; of large ones, which are protected by choice, BF16
-// has to do. Large ones may be multiplied by factors.
+// (FP8 and a scale per row) F32 holds the very values; of large ones, which are protected by
+// choice, BF16 has to do. Large ones may be multiplied by factors.
 DType NetworkWriter::float_type(const PlannedModule& module,
                                 const weights::StoredParts& parts) const {
   const DType dtype = parts.front()->dtype();
@@ -72,10 +78,16 @@ void NetworkWriter::declare(std::vector<TensorDeclaration>& tensors) const {
       const auto declared = weights::declare_int8(options_.dialect, prefix_ + module.name,
                                                   module.rows, module.k, kind);
       tensors.insert(tensors.end(), declared.begin(), declared.end());
+      continue;
+    }
+    const std::string name = prefix_ + module.name;
+    const weights::StoredParts parts = plan_.open(module);
+    if (const auto kept = kept_fp8(module, parts)) {
+      const auto declared =
+          weights::declare_fp8(options_.dialect, name, module.rows, module.k, *kept);
+      tensors.insert(tensors.end(), declared.begin(), declared.end());
     } else {
-      tensors.push_back({prefix_ + module.name + ".weight",
-                         float_type(module, plan_.open(module)),
-                         {module.rows, module.k}});
+      tensors.push_back({name + ".weight", float_type(module, parts), {module.rows, module.k}});
     }
   }
   for (const PlannedVector& vector : plan_.vectors()) {
@@ -89,6 +101,8 @@ uint64_t NetworkWriter::write(ResumableSafetensors& file, const PlannedModule& m
   const quant::WeightRows rows = NetworkPlan::rows_of(module, parts);
   if (is_int8(module)) {
     write_int8(file, module, rows);
+  } else if (const auto kept = kept_fp8(module, parts)) {
+    write_fp8(file, module, *parts.front(), *kept);
   } else {
     write_float(file, module, rows, float_type(module, parts));
   }
@@ -133,6 +147,29 @@ void NetworkWriter::write_int8(ResumableSafetensors& file, const PlannedModule& 
     put(file, names.marker, 0, std::as_bytes(std::span(marker)));
     finish(file, names.marker);
   }
+}
+
+void NetworkWriter::write_fp8(ResumableSafetensors& file, const PlannedModule& module,
+                              const weights::StoredWeight& weight, const weights::KeptFp8& kept) {
+  const weights::Int8Names names = weights::int8_names(options_.dialect, prefix_ + module.name, {});
+  const weights::UsedTensor& codes = weight.tensors()[weight.raw()->tensor];
+  const auto k = static_cast<size_t>(module.k), rows = static_cast<size_t>(module.rows);
+  const size_t at_once = std::max<size_t>(1, static_cast<size_t>(limit_.bytes) / k);
+  std::vector<std::byte> chunk(std::min(at_once, rows) * k), wide(k * sizeof(bf16_t));
+  for (size_t first = 0; first < rows; first += at_once) {
+    const std::span<std::byte> part(chunk.data(), std::min(at_once, rows - first) * k);
+    codes.copy(first * k, part.size(), part.data());
+    if (!weights::all_finite(part, DType::f8_e4m3, DType::f32)) {  // reading says which row it is
+      for (size_t row = first; row < rows; ++row) {
+        weight.read_stored(static_cast<int64_t>(row), wide.data());
+      }
+    }
+    put(file, names.codes, first * k, part);
+  }
+  weight.check_intact();
+  put(file, names.scales, 0, std::as_bytes(std::span(&kept.scale, 1)));
+  put(file, names.marker, 0, std::as_bytes(std::span(kept.marker)));
+  for (const std::string& name : {names.codes, names.scales, names.marker}) finish(file, name);
 }
 
 void NetworkWriter::write_float(ResumableSafetensors& file, const PlannedModule& module,

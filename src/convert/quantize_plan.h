@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "formats/resumable_safetensors.h"
 #include "quant/smoothing.h"
 #include "quant/weight_rows.h"
+#include "weights/dialects/output_dialect.h"
 #include "weights/loader.h"
 
 namespace octet::convert {
@@ -123,10 +125,15 @@ class NetworkWriter {
 
  private:
   bool is_int8(const PlannedModule& module) const;
+  // FP8 that stays so: of a linear that is not large, where readers of the file know it.
+  std::optional<weights::KeptFp8> kept_fp8(const PlannedModule& module,
+                                           const weights::StoredParts& parts) const;
   DType float_type(const PlannedModule& module, const weights::StoredParts& parts) const;
   DType with_room(DType dtype) const;
   void write_int8(ResumableSafetensors& file, const PlannedModule& module,
                   const quant::WeightRows& rows);
+  void write_fp8(ResumableSafetensors& file, const PlannedModule& module,
+                 const weights::StoredWeight& weight, const weights::KeptFp8& kept);
   void write_float(ResumableSafetensors& file, const PlannedModule& module,
                    const quant::WeightRows& rows, DType dtype);
 

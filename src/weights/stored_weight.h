@@ -87,6 +87,7 @@ class StoredWeight {
   // and are to become INT8 again, under the same transform.
   bool for_int8() const { return for_int8_ || is_int8(); }
   const StoredTransform& transform() const { return transform_; }
+  bool is_scaled_per_row() const { return scales_.is_per_row(); }  // or scale() is one for all
   const std::vector<UsedTensor>& tensors() const { return tensors_; }
   // Where the rows can be had without read_stored(), which also says whether they are finite.
   const std::optional<RawRows>& raw() const { return raw_; }

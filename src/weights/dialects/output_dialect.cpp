@@ -5,6 +5,21 @@
 #include "base/error.h"
 
 namespace octet::weights {
+namespace {
+
+// For a source that does not say how its FP8 is multiplied: by inputs as they are. ComfyUI would
+// otherwise round these to FP8, too.
+constexpr const char* kFp8Weight =
+    R"({"format": "float8_e4m3fn", "full_precision_matrix_mult": true})";
+
+const UsedTensor* find_used(const StoredWeight& weight, const char* suffix) {
+  for (const UsedTensor& tensor : weight.tensors()) {
+    if (tensor.name == weight.module() + suffix) return &tensor;
+  }
+  return nullptr;
+}
+
+}  // namespace
 
 bool can_say(OutputDialect dialect, Transform transform) {
   if (transform == Transform::none) return true;
@@ -42,6 +57,26 @@ std::string comfy_quant(const StoredTransform& transform) {
   if (transform.kind != Transform::rotate) return R"({"format": "int8_tensorwise"})";
   return fmt::format(R"({{"format": "int8_tensorwise", "convrot": true, "convrot_groupsize": {}}})",
                      transform.group);
+}
+
+std::optional<KeptFp8> kept_fp8(OutputDialect dialect, const StoredWeight& weight) {
+  const bool readable =
+      dialect == OutputDialect::comfyui && weight.raw() && weight.raw()->dtype == DType::f8_e4m3 &&
+      !weight.is_scaled_per_row() && weight.transform().kind == Transform::none &&
+      find_used(weight, ".input_scale") == nullptr && find_used(weight, ".scale_input") == nullptr;
+  if (!readable) return std::nullopt;
+  const UsedTensor* marker = find_used(weight, ".comfy_quant");
+  if (marker == nullptr) return KeptFp8{weight.scale(0), kFp8Weight};
+  const auto* text = reinterpret_cast<const char*>(marker->bytes.data());
+  return KeptFp8{weight.scale(0), std::string(text, marker->bytes.size())};
+}
+
+std::vector<TensorDeclaration> declare_fp8(OutputDialect dialect, const std::string& module,
+                                           int64_t rows, int64_t k, const KeptFp8& kept) {
+  const Int8Names names = int8_names(dialect, module, {});
+  return {{names.codes, DType::f8_e4m3, {rows, k}},
+          {names.scales, DType::f32, {}},
+          {names.marker, DType::u8, {static_cast<int64_t>(kept.marker.size())}}};
 }
 
 }  // namespace octet::weights

@@ -4,6 +4,7 @@
 // each network. transformerlab: <network>.<module>.wq, .ws and .smooth; one file for all.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,5 +32,17 @@ std::vector<TensorDeclaration> declare_int8(OutputDialect dialect, const std::st
                                             const StoredTransform& transform);
 // The content of the marker: JSON.
 std::string comfy_quant(const StoredTransform& transform);
+
+// What a linear whose FP8 codes are written as they are has beside them, under int8_names().
+struct KeptFp8 {
+  float scale = 1;     // of all rows, F32 []
+  std::string marker;  // JSON
+};
+// None where readers of the dialect would not know it: a scale per row, which comfy-kitchen's
+// kernels refuse or misread; scales of inputs; other formats; transformerlab, whose readers know
+// floating point alone.
+std::optional<KeptFp8> kept_fp8(OutputDialect dialect, const StoredWeight& weight);
+std::vector<TensorDeclaration> declare_fp8(OutputDialect dialect, const std::string& module,
+                                           int64_t rows, int64_t k, const KeptFp8& kept);
 
 }  // namespace octet::weights
