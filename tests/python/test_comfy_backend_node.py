@@ -6,6 +6,7 @@ Each test starts Python, as ComfyUI would load the folder: a few seconds where i
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 
@@ -88,5 +89,12 @@ def test_its_metadata():
     assert project["project"]["version"] == octet.__version__
     package = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["name"]
     assert project["project"]["dependencies"] == [f"{package}>={octet.__version__}"]
+    # What ComfyUI-Manager installs.
+    assert (FOLDER / "requirements.txt").read_text().split() == project["project"]["dependencies"]
+    # The registry's rules for names, which also ask to leave "ComfyUI" out.
+    name = project["project"]["name"]
+    assert re.fullmatch(r"[A-Za-z](?:[-_.]?[A-Za-z0-9])*", name) and "comfy" not in name.lower()
     # Nobody has published it: fields of the registry that only a publisher can fill are not there.
     assert "PublisherId" not in project["tool"]["comfy"] and "urls" not in project["project"]
+    for field in ("PublisherId", "Repository"):
+        assert f"{field} = " in (FOLDER / "README.md").read_text()
