@@ -15,13 +15,14 @@ from pathlib import Path
 
 PACKAGE = Path("python/octet")
 
-_LEAVES = {"_octet", "errors", "_checks", "_recipes", "report"}
+_LEAVES = {"_octet", "errors", "_calls", "_checks", "_recipes", "report"}
 _FOR_FRAMEWORKS = {"_linear", "torch"} | _LEAVES
 
 # A folder may always import itself. `_octet` is the extension, which imports nothing of Python.
 MAY_IMPORT: dict[str, set[str]] = {
     "_octet": set(),
     "errors": {"_octet"},
+    "_calls": {"errors"},
     "_checks": {"_octet", "errors"},
     "_recipes": {"_checks", "errors"},
     "report": {"errors"},

@@ -12,6 +12,7 @@ octet.torch, octet.diffusers and octet.comfy are imported when they are used.
 from __future__ import annotations
 
 import importlib
+from importlib.util import find_spec
 from types import ModuleType
 
 from octet import _octet
@@ -47,7 +48,7 @@ __all__ = [
     "require_int8",
 ]
 
-_FRAMEWORKS = ("torch", "diffusers", "comfy")
+_FRAMEWORKS = {"torch": "torch", "diffusers": "diffusers", "comfy": "comfy_kitchen"}
 
 
 def __getattr__(name: str) -> ModuleType:
@@ -57,4 +58,6 @@ def __getattr__(name: str) -> ModuleType:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_FRAMEWORKS])
+    # help() asks for every name, and an import that fails would end it.
+    there = (ours for ours, package in _FRAMEWORKS.items() if find_spec(package))
+    return sorted({*globals(), *there})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from octet import _octet
+from octet._calls import call
 from octet._octet import (
     CaptionReport,
     EngineInfo,
@@ -95,12 +97,13 @@ class Engine:
         progress: OnProgress | None = None,
     ) -> None:
         self._engine = _octet.Engine()
-        rules = {"": keep} if isinstance(keep, str) else keep or {}
-        self._engine.load(
+        rules = {"": keep} if isinstance(keep, str) else _by_name(keep, "keep")
+        call(
+            self._engine.load,
             os.fspath(model),
             base=os.fspath(base),
             fallback=os.fspath(fallback),
-            parts={name: os.fspath(path) for name, path in (parts or {}).items()},
+            parts={name: os.fspath(path) for name, path in _by_name(parts, "parts").items()},
             loras=_loras(loras),
             guided=guided,
             device=device,
@@ -148,7 +151,8 @@ class Engine:
         that take it. `loras`: instead of the engine's, for these pictures only. `stop` ends the
         rendering, even before it begins.
         """
-        return self._engine.check(
+        return call(
+            self._engine.check,
             _caption_text(caption, wrap_text),
             any_caption=any_caption,
             negative=negative,
@@ -196,7 +200,8 @@ class Engine:
             assert preview is not None
             preview(Preview(convert_preview(rough), rough.image, rough.step, rough.steps))
 
-        report = self._engine.render(
+        report = call(
+            self._engine.render,
             job,
             progress=_callback(progress, "progress"),
             preview=_callback(preview, "preview") and show,
@@ -214,7 +219,7 @@ class Engine:
 
     def estimate(self, job: Job) -> Estimate:
         """Seconds, if this engine has measured any, and bytes; never waits."""
-        return self._engine.estimate(job)
+        return call(self._engine.estimate, job)
 
     @property
     def state(self) -> EngineState:
@@ -229,13 +234,13 @@ class Engine:
         stop: Stop | None = None,
     ) -> None:
         """Does ahead of time what the first picture of a size and its preview would wait for."""
-        self._engine.warm_up(_size(size, 0, 0), previews, stop)
+        call(self._engine.warm_up, _size(size, 0, 0), previews, stop)
 
     def set_loras(
         self, loras: Iterable[str | Lora] = (), *, progress: OnProgress | None = None
     ) -> None:
         """Replaces the LoRAs; after an error, the previous ones are still in place."""
-        self._engine.set_loras(_loras(loras), _callback(progress, "progress"))
+        call(self._engine.set_loras, _loras(loras), _callback(progress, "progress"))
 
     def cancel(self) -> None:
         """Ends the running call, if any, with Cancelled; from any thread."""
@@ -265,20 +270,28 @@ class Engine:
 
 def check_caption(caption: str | Mapping[str, Any] | os.PathLike[str]) -> CaptionReport:
     """What is wrong with a caption, and the caption as passed to the model (`canonical`)."""
-    return _octet.check_caption(_caption_text(caption, wrap_text=False))
+    return call(_octet.check_caption, _caption_text(caption, wrap_text=False))
 
 
 def _loras(loras: Iterable[str | Lora]) -> list[Lora]:
     if isinstance(loras, (str, Lora)):
         loras = [loras]
+    if not isinstance(loras, Iterable):
+        refuse_type("loras", f"`loras` is {loras!r}; expected a list of files, or of Lora")
     return [_octet.parse_lora(lora) if isinstance(lora, str) else lora for lora in loras]
+
+
+def _by_name(rules: Any, name: str) -> Mapping[str, Any]:
+    if rules is not None and not isinstance(rules, Mapping):
+        refuse_type(name, f"`{name}` is {rules!r}; expected a dict with names of parts")
+    return rules or {}
 
 
 def _caption_text(caption: str | Mapping[str, Any] | os.PathLike[str], wrap_text: bool) -> str:
     if isinstance(caption, str):
-        return _octet.wrap_plain_text(caption) if wrap_text else caption
+        return call(_octet.wrap_plain_text, caption) if wrap_text else caption
     if isinstance(caption, Mapping):
-        return json.dumps(caption, ensure_ascii=False)
+        return json.dumps(caption, ensure_ascii=False, default=_json_value)
     if isinstance(caption, os.PathLike):
         with open(caption, encoding="utf-8") as file:
             return file.read()
@@ -288,21 +301,38 @@ def _caption_text(caption: str | Mapping[str, Any] | os.PathLike[str], wrap_text
     )
 
 
+def _json_value(value: Any) -> Any:
+    """What JSON has for something that it does not know."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    refuse_type("caption", f"`caption` contains a {type(value).__name__}, which JSON does not have")
+
+
 def _size(size: int | tuple[int, int] | None, width: int, height: int) -> tuple[int, int]:
     if size is None:
         return width, height
     if width or height:
         refuse("size", "there are both `size` and `width` or `height`; expected one of them")
-    both = (size, size) if isinstance(size, int) else size
-    if not (isinstance(both, Sequence) and [type(side) for side in both] == [int, int]):
+    both = size if isinstance(size, Sequence) else (size, size)
+    sides = [_whole(side) for side in both]
+    if len(sides) != 2 or None in sides:
         refuse("size", f"`size` is {size!r}; expected a number of pixels, or (width, height)")
-    return both[0], both[1]
+    return sides[0], sides[1]
 
 
 def _seed(seed: int) -> int:
-    if not (isinstance(seed, int) and 0 <= seed < 1 << 64):
+    number = _whole(seed)
+    if number is None or not 0 <= number < 1 << 64:
         refuse("seed", f"`seed` is {seed!r}; expected a number from 0 to 2^64 - 1")
-    return seed
+    return number
+
+
+def _whole(value: Any) -> int | None:
+    """The number, of NumPy as well; None for anything else, and for True."""
+    try:
+        return None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        return None
 
 
 def _callback(callback: Any, name: str) -> Any:

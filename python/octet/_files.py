@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from octet import _octet
+from octet._calls import call
 from octet._octet import (
     CheckpointSummary,
     DeviceInfo,
@@ -14,6 +15,7 @@ from octet._octet import (
     QuantizeReport,
     QuantizeStep,
 )
+from octet.errors import refuse_type
 
 Path = str | os.PathLike[str]
 
@@ -39,7 +41,7 @@ def inspect(path: Path, base: Path = "") -> Inspection:
     `base`: supplies what a file lacks.
     """
     name = os.fspath(path)
-    model = _octet.inspect_model(name, os.fspath(base))
+    model = call(_octet.inspect_model, name, os.fspath(base))
     is_checkpoint = model.is_checkpoint or not model.parts
     checkpoint = _octet.inspect_checkpoint(name) if is_checkpoint else None
     return Inspection(model.parts, checkpoint, model.problem)
@@ -74,7 +76,8 @@ def quantize(
     `statistics`). `protect`: "none", "auto:17", or names of linears, separated by commas. Without
     `out`, errors are only measured. `progress` is called at each step; False ends the work.
     """
-    return _octet.quantize(
+    return call(
+        _octet.quantize,
         os.fspath(source),
         os.fspath(out),
         recipe=recipe,
@@ -84,7 +87,7 @@ def quantize(
         base=os.fspath(base),
         network=network,
         statistics=os.fspath(statistics),
-        captions=[os.fspath(caption) for caption in captions],
+        captions=[os.fspath(caption) for caption in _several(captions)],
         any_caption=any_caption,
         calibration_steps=calibration_steps,
         calibration_size=calibration_size,
@@ -96,3 +99,9 @@ def quantize(
         threads=threads,
         progress=progress,
     )
+
+
+def _several(captions: Iterable[Path]) -> Iterable[Path]:
+    if isinstance(captions, (str, bytes, os.PathLike)) or not isinstance(captions, Iterable):
+        refuse_type("captions", f"`captions` is {captions!r}; expected a list of files")
+    return captions

@@ -8,6 +8,7 @@
 #include "backend/host_backend.h"
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/invalid_request.h"
 #include "base/stopwatch.h"
 #include "base/thread_pool.h"
 #include "cpu/cpu_features.h"
@@ -210,9 +211,9 @@ class CpuBackend final : public HostBackend {
 }  // namespace
 
 std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options) {
-  check(options.threads >= 0 && options.threads <= most_threads(),
-        "cpu: {} threads, expected 1 to {}, or 0 for one per physical core", options.threads,
-        most_threads());
+  check_value(options.threads >= 0 && options.threads <= most_threads(), "threads",
+              "cpu: {} threads, expected 1 to {}, or 0 for one per physical core", options.threads,
+              most_threads());
   return std::make_unique<CpuBackend>(options);
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/invalid_request.h"
 #include "base/log.h"
 #include "base/thread_pool.h"
 #include "cpu/cpu_backend.h"
@@ -121,7 +122,9 @@ std::unique_ptr<Backend> select_backend(const DeviceRequest& request) {
     fail("device {}: there are {} GPUs, cuda:0 to cuda:{}", request.device, gpus.size(),
          gpus.size() - 1);
   }
-  fail("device {}: expected auto, ref, cpu, cuda or cuda:<number>", request.device);
+  check_value(false, "device", "device {}: expected auto, ref, cpu, cuda or cuda:<number>",
+              request.device);
+  return nullptr;
 }
 
 }  // namespace octet

@@ -104,11 +104,37 @@ def test_a_state_dict_of_a_whole_model_is_of_its_own_tensors():
     for name in ("to_q", "to_k", "to_v"):
         linear = getattr(model, name)
         assert state[f"{name}.weight"].data_ptr() == linear.weight.data_ptr()
-    alone = model.to_k.state_dict()
-    assert alone["weight"].data_ptr() != model.to_k.weight.data_ptr()
-    assert torch.equal(alone["weight"], model.to_k.weight)
+    # Each in a storage of its own: others take tensors of one storage for copies of each other.
+    for part in (state, model.to_k.state_dict()):
+        for tensor in part.values():
+            assert tensor.untyped_storage().nbytes() == tensor.numel() * tensor.itemsize
     kept = model.to_k.state_dict(keep_vars=True)
     assert kept["weight"] is model.to_k.weight
+
+
+def test_files_of_safetensors_and_accelerate_have_all_of_it(tmp_path):
+    """Both look for shared storages; the latter left k and v out of its file."""
+    load_file = pytest.importorskip("safetensors.torch").load_file
+    save_model = pytest.importorskip("safetensors.torch").save_model
+    model = quantize_(Attention(64, bias=True))
+    save_model(model, tmp_path / "a.safetensors")
+    pytest.importorskip("accelerate").Accelerator(cpu=True).save_model(model, tmp_path / "b")
+    for file in (tmp_path / "a.safetensors", tmp_path / "b" / "model.safetensors"):
+        stored = load_file(file)
+        assert stored.keys() == model.state_dict().keys()
+        assert all(torch.equal(stored[key], value) for key, value in model.state_dict().items())
+
+
+def test_what_is_written_through_a_state_dict_arrives():
+    model, other = quantize_(Attention(64, bias=True)), quantize_(Attention(64, bias=True))
+    x = torch.randn(3, 64)
+    with torch.no_grad():
+        expected = other(x)
+        assert not torch.equal(model(x), expected)  # and packs the weights
+        own = model.state_dict()
+        for key, value in other.state_dict().items():
+            own[key].copy_(value)
+        assert torch.equal(model(x), expected)
 
 
 # --- copies ---

@@ -10,11 +10,9 @@ from diffusers.quantizers.quantization_config import QuantizationConfigMixin
 
 from octet._checks import FLOATS
 from octet._recipes import parse_recipe
+from octet.torch.saving import SAVED_METHOD, saved_config
 
 METHOD = "octet"
-# What a saved folder says: diffusers has no entry points, and without this package its error
-# repeats this word and nothing else of the configuration.
-SAVED_METHOD = "octet (needs octet-int8 and `import octet.diffusers`)"
 _DTYPES = (None, *sorted(FLOATS))
 
 
@@ -54,12 +52,7 @@ class OctetConfig(QuantizationConfigMixin):
         self.dtype = dtype
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "quant_method": SAVED_METHOD,
-            "recipe": self.recipe,
-            "modules_to_not_convert": list(self.modules_to_not_convert),
-            "dtype": self.dtype,
-        }
+        return saved_config(self.recipe, list(self.modules_to_not_convert), self.dtype)
 
     # What __repr__ of diffusers prints.
     to_diff_dict = to_dict

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from diffusers.quantizers import auto
 
-from octet.diffusers.config import METHOD, SAVED_METHOD, OctetConfig
+from octet.diffusers.config import METHOD, OctetConfig
 from octet.diffusers.quantizer import OctetQuantizer
+from octet.torch.saving import SAVED_METHOD
 
 _ENTRIES = (
     (auto.AUTO_QUANTIZER_MAPPING, OctetQuantizer),

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from octet import _octet
 from octet._checks import describe
-from octet.errors import OctetError
+from octet.errors import OctetError, refuse
+from octet.torch.private import PLAIN
 
 _FORMAT = "int8_tensorwise"
 _LARGEST_MARKER = 65_536
@@ -53,12 +54,13 @@ def read_marker(blob: Tensor, name: str) -> Marker:
 
 def check_scales(scales: Tensor, name: str) -> None:
     """Checks a weight's scales: one that is not finite would silently spoil every output."""
-    if scales.is_meta or not scales.numel():
-        return
+    if scales.is_meta or not scales.numel() or type(scales) not in PLAIN:
+        return  # no numbers, or none that can be asked for: torch's fake tensors
     wrong = torch.nonzero(~torch.isfinite(scales.reshape(-1)))
     if wrong.numel():
         row = int(wrong[0])
-        raise OctetError(
+        refuse(
+            name,
             f"{name}: the scale of row {row} is {float(scales.reshape(-1)[row])}, expected a "
-            "finite number; the weight or its file is damaged"
+            "finite number; the weight or its file is damaged",
         )

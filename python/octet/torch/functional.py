@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.compiler import is_compiling
 
-from octet._checks import check_parts
-from octet.torch import ops as _ops  # noqa: F401 - registers them
-from octet.torch.private import is_plain
+from octet._checks import check_parts, check_tensor
+from octet.torch.ops import DifferentiableLinear  # and registers the ops
+from octet.torch.private import is_plain, is_transformed
 from octet.torch.runtime import linear, rows_of
 
 
@@ -32,6 +33,14 @@ def int8_linear(
     a gate, y [..., n / 2] = silu(gate) * up.
     """
     if is_compiling() or not is_plain(x) or getattr(bias, "requires_grad", False):
+        _check_tensors(x=x, weight=weight, weight_scale=weight_scale)
+        if not is_compiling() and is_transformed():
+            return _transformed(
+                *(x, (weight, weight_scale), () if bias is None else (bias,), smooth),
+                rotation_group=rotation_group,
+                gate_up=gate_up,
+                out_dtype=out_dtype,
+            )
         return torch.ops.octet.int8_linear(
             *(x, weight, weight_scale, bias),
             smooth=smooth,
@@ -64,6 +73,14 @@ def int8_linear_parts(
     """
     trained = True in [getattr(bias, "requires_grad", False) for bias in biases]
     if is_compiling() or not is_plain(x) or trained:
+        _check_tensors(x=x)
+        if not is_compiling() and is_transformed():
+            return _transformed(
+                *(x, (*weights, *weight_scales), biases, smooth),
+                rotation_group=rotation_group,
+                gate_up=gate_up,
+                out_dtype=out_dtype,
+            )
         return torch.ops.octet.int8_linear_parts(
             *(x, weights, weight_scales, biases),
             smooth=smooth,
@@ -83,6 +100,7 @@ def quantize_rows(
     x: Tensor, rotation_group: int = 0, smooth: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """Codes in x's shape and a float32 scale for each row: scale = amax / 127."""
+    _check_tensors(x=x)
     return torch.ops.octet.quantize_rows(x, smooth, rotation_group)
 
 
@@ -97,6 +115,7 @@ def int8_linear_codes(
     out_dtype: torch.dtype = torch.bfloat16,
 ) -> Tensor:
     """int8_linear() for rows from quantize_rows()."""
+    _check_tensors(codes=codes, scales=scales, weight=weight, weight_scale=weight_scale)
     return torch.ops.octet.int8_linear_codes(
         codes, scales, weight, weight_scale, bias, gate_up, out_dtype
     )
@@ -104,5 +123,27 @@ def int8_linear_codes(
 
 def int8_mm(a: Tensor, b: Tensor) -> Tensor:
     """a [m, k] times b [k, n] in int8, exactly, as int32, like torch._int_mm."""
+    _check_tensors(a=a, b=b)
     return torch.ops.octet.int8_mm(a, b)
+
+
+def _transformed(
+    x: Tensor,
+    rows: Sequence[Tensor],
+    biases: Sequence[Tensor],
+    smooth: Tensor | None,
+    **options: Any,
+) -> Tensor:
+    """Under torch.func, whose transforms do not reach the gradients of an op."""
+    parts = len(rows) // 2
+    return DifferentiableLinear.apply(x, smooth, options, parts, *rows, *biases)
+
+
+def _check_tensors(**arguments: Tensor) -> None:
+    """For calls of ops, which torch would refuse with its whole signature."""
+    if is_compiling():
+        return
+    for name, value in arguments.items():
+        if not hasattr(value, "__torch_function__"):  # torch.fx has stand-ins with it
+            check_tensor(name, value)
 

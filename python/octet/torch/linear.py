@@ -11,11 +11,12 @@ from torch import Tensor, nn
 
 from octet._checks import check_floating, describe
 from octet._recipes import Recipe, parse_recipe
-from octet.errors import OctetError, refuse
+from octet.errors import OctetError, refuse, refuse_type
 from octet.report import Row, note_fallback
 from octet.torch import dialect
 from octet.torch.dialect import Marker
 from octet.torch.functional import int8_linear, quantize_rows
+from octet.torch.private import PLAIN
 from octet.torch.rotation import dequantize_rows
 from octet.torch.runtime import forget_rows
 from octet.torch.shared import SharedInput
@@ -66,8 +67,12 @@ class Int8Linear(nn.Linear):
         self.register_parameter("bias", nn.Parameter(zeros, requires_grad=False) if bias else None)
 
     @classmethod
-    def from_linear(cls, linear: nn.Linear, recipe: str | Recipe = "convrot") -> Int8Linear:
-        """The same linear in INT8."""
+    def from_linear(
+        cls, linear: nn.Linear, recipe: str | Recipe = "convrot", name: str = "weight"
+    ) -> Int8Linear:
+        """The same linear in INT8; errors call its weight by `name`."""
+        if not isinstance(linear, nn.Linear):
+            refuse_type("linear", f"`linear` is {type(linear).__name__}; expected an nn.Linear")
         weight = linear.weight
         made = cls(
             *(linear.in_features, linear.out_features, False, "meta", weight.dtype), recipe=recipe
@@ -77,7 +82,7 @@ class Int8Linear(nn.Linear):
                 bias = linear.bias.detach()
                 bias = bias.clone() if bias.is_inference() else bias
                 made.bias = nn.Parameter(bias, requires_grad=False)
-        made.quantize_weight(weight)
+        made.quantize_weight(weight, name)
         made.train(linear.training)
         return made
 
@@ -195,11 +200,16 @@ class Int8Linear(nn.Linear):
         super()._save_to_state_dict(destination, prefix, keep_vars)
         marker = dialect.write_marker(Marker(self.rotation_group, self.full_precision))
         destination[prefix + "comfy_quant"] = marker
-        alone = self.shared is not None and not self.shared.holds_all_under(self.place, prefix)
-        if alone and not keep_vars:
-            for key in ("weight", "weight_scale", "bias"):
-                if prefix + key in destination:
-                    destination[prefix + key] = _own(destination[prefix + key])
+        if self.shared is None or keep_vars:
+            return
+        for key in ("weight", "weight_scale", "bias"):
+            if prefix + key in destination:
+                destination[prefix + key] = _own(destination[prefix + key])
+        self._forget_rows()  # what is written through those is not counted
+
+    def _forget_rows(self) -> None:
+        for member in (self,) if self.shared is None else self.shared.members():
+            forget_rows(member.weight)
 
     def __getstate__(self) -> dict[str, Any]:
         """For files: torch writes all of the memory that a tensor lies in."""
@@ -234,8 +244,7 @@ class Int8Linear(nn.Linear):
             unexpected_keys += [
                 key for key in state_dict if key.startswith(prefix) and key not in known
             ]
-        for member in (self,) if self.shared is None else self.shared.members():
-            forget_rows(member.weight)  # tensors of inference mode do not count their changes
+        self._forget_rows()  # tensors of inference mode do not count their changes
         assign = local_metadata.get("assign_to_params_buffers", False)
         try:
             if "weight" in given:
@@ -296,14 +305,13 @@ def _is_floating(tensor: Tensor) -> bool:
 
 
 def _own(tensor: Tensor) -> Tensor:
-    """The tensor, copied if it lies in memory that is not its alone."""
-    if tensor.is_meta or tensor.untyped_storage().nbytes() == tensor.numel() * tensor.itemsize:
+    """The same memory as a storage of its own: torch.save() writes whole storages, and safetensors
+    and accelerate take tensors of one storage for copies of each other, and leave some out."""
+    if type(tensor) not in PLAIN or tensor.is_meta or not tensor.numel():
         return tensor
-    with torch.no_grad(), torch.inference_mode(False):
-        try:
-            own = tensor.detach().clone()
-        except torch.cuda.OutOfMemoryError:  # a larger file is better than none
-            return tensor
+    if tensor.untyped_storage().nbytes() == tensor.numel() * tensor.itemsize:
+        return tensor
+    own = torch.from_dlpack(tensor.detach())
     return nn.Parameter(own, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else own
 
 

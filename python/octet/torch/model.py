@@ -14,7 +14,8 @@ from octet.report import Row
 from octet.torch import swiglu
 from octet.torch.linear import Int8Linear
 from octet.torch.readers import adapt
-from octet.torch.selection import Filter, Selection, linears_of
+from octet.torch.saving import forget_in_configs, note_in_configs
+from octet.torch.selection import Filter, Selection, check_module, linears_of
 from octet.torch.shared import SharedInput
 
 # Linears that share an input, by their names within one module; the first match is used. The first
@@ -48,6 +49,7 @@ def quantize_(
     fuse: linears that share an input become one product. The state dict is the same either way.
     """
     recipe = parse_recipe(recipe)
+    check_module(model)
     selection = Selection(model, filter)
     chosen = {}
     for name, linear in linears_of(model).items():
@@ -60,11 +62,12 @@ def quantize_(
         return Int8Linear.from_linear(model, recipe)
     places = _places(model)
     while chosen:  # one by one, so that the weights of each are gone before the next
-        _, linear = chosen.popitem()
-        made = Int8Linear.from_linear(linear, recipe)
+        name, linear = chosen.popitem()
+        made = Int8Linear.from_linear(linear, recipe, f"{name}.weight")
         for parent, name in places.pop(linear):
             parent._modules[name] = made
     adapt(model)
+    note_in_configs(model, recipe)
     if fuse:
         fuse_(model)
     return model
@@ -72,6 +75,7 @@ def quantize_(
 
 def dequantize_(model: nn.Module) -> nn.Module:
     """Replaces every Int8Linear with an nn.Linear that has the dequantized weights."""
+    check_module(model)
     if _is_int8(model):
         return model.to_linear()
     for module in model.modules():
@@ -82,11 +86,13 @@ def dequantize_(model: nn.Module) -> nn.Module:
             for parent, name in places:
                 parent._modules[name] = made
     adapt(model)
+    forget_in_configs(model)
     return model
 
 
 def fuse_(model: nn.Module) -> nn.Module:
     """Makes one product of INT8 linears that share an input; quantize_() calls it."""
+    check_module(model)
     for name, module in model.named_modules():
         for names in _GROUPS:
             if len(names) == 3 and _crosses(name, module):
@@ -118,7 +124,7 @@ def _share(parent: nn.Module, names: tuple[str, ...]) -> None:
         for member in members
     )
     if same and len({id(member) for member in members}) == len(members):
-        SharedInput(members, names)
+        SharedInput(members)
 
 
 def _submodule(parent: nn.Module, name: str) -> nn.Module | None:

@@ -169,17 +169,38 @@ def _silu_gradients(gate: Tensor, up: Tensor, grad: Tensor) -> Tensor:
     return torch.cat([of_gate, grad * gate * share], dim=-1)
 
 
-class _Linear(torch.autograd.Function):
+class DifferentiableLinear(torch.autograd.Function):
+    """Of x, smooth, other options, the number of weights, and weights, scales and biases."""
+
     @staticmethod
-    def forward(ctx, x, smooth, options, parts, *tensors):
-        ctx.save_for_backward(x, smooth, *tensors)
-        ctx.rotation_group, ctx.gate_up = options.get("rotation_group", 0), options.get("gate_up")
-        ctx.parts = parts
+    def forward(x, smooth, options, parts, *tensors):
         weights, scales = tensors[:parts], tensors[parts : 2 * parts]
         with below_autograd():
             return torch.ops.octet.int8_linear_parts.default(
                 x, weights, scales, tensors[2 * parts :], smooth=smooth, **options
             )
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, smooth, options, parts, *tensors = inputs
+        ctx.save_for_backward(x, smooth, *tensors)
+        ctx.rotation_group, ctx.gate_up = options.get("rotation_group", 0), options.get("gate_up")
+        ctx.parts = parts
+
+    @staticmethod
+    def vmap(info, in_dims, x, smooth, options, parts, *tensors):
+        given, dims = (smooth, *tensors), (in_dims[1], *in_dims[4:])
+        if all(dim is None for dim in dims):  # rows of x may have any leading dimensions
+            x = x.movedim(in_dims[0], 0)
+            return DifferentiableLinear.apply(x, smooth, options, parts, *tensors), 0
+        made = []
+        for i in range(info.batch_size):
+            one, smooth, *tensors = (
+                tensor if dim is None else tensor.select(dim, i)
+                for tensor, dim in zip((x, *given), (in_dims[0], *dims))
+            )
+            made.append(DifferentiableLinear.apply(one, smooth, options, parts, *tensors))
+        return torch.stack(made), 0
 
     @staticmethod
     def backward(ctx, grad):
@@ -218,7 +239,7 @@ def _wants_gradient(x: Tensor, biases: Sequence[Tensor]) -> bool:
 def _differentiable_linear(x, weight, weight_scale, bias=None, *, smooth=None, **options):
     biases = [] if bias is None else [bias]
     if _wants_gradient(x, biases):
-        return _Linear.apply(x, smooth, options, 1, weight, weight_scale, *biases)
+        return DifferentiableLinear.apply(x, smooth, options, 1, weight, weight_scale, *biases)
     with below_autograd():
         return torch.ops.octet.int8_linear.default(
             x, weight, weight_scale, bias, smooth=smooth, **options
@@ -228,7 +249,7 @@ def _differentiable_linear(x, weight, weight_scale, bias=None, *, smooth=None, *
 def _differentiable_parts(x, weights, weight_scales, biases, *, smooth=None, **options):
     if _wants_gradient(x, biases):
         tensors = (*weights, *weight_scales, *biases)
-        return _Linear.apply(x, smooth, options, len(weights), *tensors)
+        return DifferentiableLinear.apply(x, smooth, options, len(weights), *tensors)
     with below_autograd():
         return torch.ops.octet.int8_linear_parts.default(
             x, weights, weight_scales, biases, smooth=smooth, **options

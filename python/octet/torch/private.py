@@ -84,6 +84,11 @@ def is_plain(x: torch.Tensor) -> bool:
     )
 
 
+def is_transformed() -> bool:
+    """Whether torch.func transforms what is called now."""
+    return _innermost_transform() is not None
+
+
 def without_autocast(device_type: str) -> Callable[[], AbstractContextManager[Any]]:
     """Makes contexts in which calls do not return to the kernel for autocast."""
     key = _find(f"_C.DispatchKey.Autocast{device_type.upper()}", None)

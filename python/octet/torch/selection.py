@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
-from typing import Union
+from typing import Any, NoReturn, Union
 
 from torch import nn
 
-from octet.errors import OctetTypeError
+from octet.errors import refuse_type
 from octet.torch.readers import linears_read_in
 from octet.torch.runtime import DTYPES
 
@@ -49,22 +49,34 @@ def _block_lists(model: nn.Module) -> list[str]:
     ]
 
 
+def check_module(model: nn.Module) -> None:
+    if not isinstance(model, nn.Module):
+        refuse_type("model", f"`model` is {type(model).__name__}; expected a module of torch")
+
+
+def _without_wrappers(name: str) -> str:
+    """As the model's author wrote it: torch.compile() puts a module around what it compiles."""
+    return name.replace("_orig_mod.", "")
+
+
 class Selection:
     """Why a linear is kept in floating point, in a few words; "" for those that become INT8."""
 
     def __init__(self, model: nn.Module, filter: Filter = None) -> None:
-        self._lists = tuple(f"{name}." if name else "" for name in _block_lists(model))
+        lists = map(_without_wrappers, (f"{name}." for name in _block_lists(model)))
+        self._lists = tuple(name if name != "." else "" for name in lists)
         self._asked, self._excluded = _asked(filter)
         sizes = [
             linear.weight.numel()
             for name, linear in linears_of(model).items()
-            if not self._by_name(name)
+            if not self._by_name(_without_wrappers(name))
         ]
         self._smallest = max(sizes, default=0) / _SMALLEST_SHARE
         self._read = linears_read_in(model)
         self._without_weights = all(parameter.is_meta for parameter in model.parameters())
 
     def reason(self, name: str, linear: nn.Linear) -> str:
+        name = _without_wrappers(name)
         if self._asked is None:
             kept = self._by_default(name, linear)
             if not kept and any(fnmatchcase(name, pattern) for pattern in self._excluded):
@@ -106,11 +118,11 @@ def _asked(filter: Filter) -> tuple[Callable[[str, nn.Linear], bool] | None, lis
         return None, []
     if callable(filter):
         return filter, []
+    if not isinstance(filter, Iterable):
+        _refuse_filter(filter)
     patterns = [filter] if isinstance(filter, str) else list(filter)
     if not all(isinstance(pattern, str) for pattern in patterns):
-        raise OctetTypeError(
-            f"`filter` is {filter!r}; expected a function of name and linear, or names with *"
-        )
+        _refuse_filter(filter)
     excluded = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
     included = [pattern for pattern in patterns if not pattern.startswith("!")]
     if not included:
@@ -124,7 +136,15 @@ def _asked(filter: Filter) -> tuple[Callable[[str, nn.Linear], bool] | None, lis
     return fits, []
 
 
+def _refuse_filter(filter: Any) -> NoReturn:
+    refuse_type(
+        "filter",
+        f"`filter` is {filter!r}; expected a function of name and linear, or names with *",
+    )
+
+
 def default_filter(model: nn.Module) -> Callable[[str, nn.Linear], bool]:
     """What `quantize_()` does without a filter, to be combined with another condition."""
+    check_module(model)
     selection = Selection(model)
     return lambda name, linear: not selection.reason(name, linear)

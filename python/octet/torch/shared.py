@@ -12,8 +12,8 @@ Tensors made in torch.inference_mode() do not count their changes, and a compile
 there x must not be changed in place between these calls.
 
 Members own the object that they share, and it knows them by weak references: a model is freed, with
-its memory on a GPU, when the last reference to it goes, without the garbage collector. A file or a
-copy of one member has nothing of the others; those that were written together find each other.
+its memory on a GPU, when the last reference to it goes, without the garbage collector. In files and
+state dicts each has a storage of its own; those that were written together find each other.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from torch.compiler import is_compiling
 
 from octet.torch.functional import int8_linear_parts
-from octet.torch.private import current_stream, is_any_autocast_enabled
+from octet.torch.private import current_stream, is_any_autocast_enabled, is_transformed
 from octet.torch.runtime import adjoin
 
 # Consecutive products of which not all members took their part. One may be due to an exception in
@@ -63,9 +63,7 @@ def _state(x: Tensor) -> tuple[Any, ...]:
 class SharedInput:
     """Int8Linears that share an input until they are called with different ones."""
 
-    def __init__(self, members: list[nn.Linear], names: Sequence[str]) -> None:
-        """`names` are those within the module that holds them all."""
-        self.names = tuple(names)
+    def __init__(self, members: list[nn.Linear]) -> None:
         self.plan = _Plan((0,) * len(members), (), ())
         self._start([ref(member) for member in members])
         for place, member in enumerate(members):
@@ -95,14 +93,14 @@ class SharedInput:
         mates = [self._members[mate]() for mate in self.plan.mates[place]]
         return [mate for mate in mates if mate is not None]
 
-    def holds_all_under(self, place: int, prefix: str) -> bool:
-        """Whether a state dict in which this member has that prefix has the others, too."""
-        return f".{self.names[place]}." in f".{prefix}"
-
     def product(self, member: nn.Linear, x: Tensor) -> Tensor:
         """y of one member."""
         if is_compiling():
             return self._traced_product(member, x)
+        # Stand-ins, with which torch.fx traces, cannot be compared; those of torch.func must not be
+        # kept for another call.
+        if not isinstance(x, Tensor) or is_transformed():
+            return member.product(x)
         plan, place = self.plan, member.place
         mates = plan.mates[place]
         if len(mates) == 1:
@@ -204,11 +202,11 @@ class SharedInput:
 
     # Members come by themselves; unfinished products belong to this process and these objects.
     def __getstate__(self) -> dict[str, Any]:
-        return {"names": self.names, "plan": self.plan}
+        return {"plan": self.plan}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._start([_nobody] * len(self.names))
+        self._start([_nobody] * len(self.plan.kinds))
 
 
 def _nobody() -> None:

@@ -1,0 +1,111 @@
+"""Calls into the extension, whose refusal of an argument becomes one sentence.
+
+nanobind refuses a call as a whole and shows its signature, which says what each argument has to be.
+So the wrong one is found by it, after the call has failed: calls that succeed cost nothing more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from numbers import Real
+from typing import Any, NoReturn
+
+from octet.errors import refuse, refuse_type
+
+_SIGNATURE = re.compile(r"\n +1\. \w+\((.*)\) -> ")
+
+
+def call(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """function(*args, **options), a function or method of the extension."""
+    try:
+        return function(*args, **options)
+    except TypeError as error:
+        signature = _SIGNATURE.search(str(error))
+        if signature is None:
+            raise
+    _refuse(signature[1], args, options)
+
+
+def _refuse(signature: str, args: tuple[Any, ...], options: Mapping[str, Any]) -> NoReturn:
+    kinds = dict(_parameters(signature))
+    given = dict(zip((name for name in kinds if name != "self"), args)) | options
+    for name, value in given.items():
+        if not _fits(value, kinds[name]):
+            words = _words(kinds[name])
+            refuse_type(name, f"`{name}` is {_shown(value)}; expected {words}")
+    for name, value in given.items():  # of the right type, and more than the engine's can hold
+        if isinstance(value, int) and not 0 <= value < 1 << 31:
+            refuse(name, f"`{name}` is {value}, which is out of range")
+        if isinstance(value, str) and not _is_unicode(value):
+            refuse(name, f"`{name}` has a surrogate, {value!a:.60}; expected text that is Unicode")
+    refuse_type("", f"the arguments do not fit; expected {signature}")
+
+
+def _parameters(signature: str) -> Iterator[tuple[str, str]]:
+    """Names and types; commas within brackets do not separate."""
+    for part in re.split(r", (?![^\[]*\])", signature):
+        name, _, kind = part.partition(": ")
+        yield name, kind.partition(" = ")[0]
+
+
+def _split(kind: str) -> tuple[str, str]:
+    """ "collections.abc.Sequence[str]" is Sequence and str."""
+    outer, _, inner = kind.removesuffix("]").partition("[")
+    return outer.rpartition(".")[2], inner
+
+
+def _fits(value: Any, kind: str) -> bool:
+    if kind.endswith(" | None"):
+        return value is None or _fits(value, kind.removesuffix(" | None"))
+    outer, inner = _split(kind)
+    if outer == "Sequence":
+        return isinstance(value, (list, tuple)) and all(_fits(one, inner) for one in value)
+    if outer == "tuple":
+        kinds = inner.split(", ")
+        return (
+            isinstance(value, tuple)
+            and len(value) == len(kinds)
+            and all(map(_fits, value, kinds))
+        )
+    if outer == "Mapping":
+        return all(isinstance(one, str) for pair in value.items() for one in pair)
+    if outer == "ndarray":
+        return False  # the least likely to be right of what is left
+    return _TESTS.get(outer, lambda one: type(one).__name__ == outer)(value)
+
+
+_TESTS: dict[str, Callable[[Any], bool]] = {
+    "str": lambda value: isinstance(value, str),
+    "int": lambda value: hasattr(value, "__index__"),
+    "float": lambda value: isinstance(value, Real),
+    "bool": lambda value: isinstance(value, bool),
+    "Callable": callable,
+}
+_NAMES = {
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "True or False",
+    "Callable": "a function",
+    "Mapping": "a dict of text",
+    "ndarray": "an array of float32 [tokens, channels] in host memory",
+}
+
+
+def _words(kind: str) -> str:
+    outer, inner = _split(kind.removesuffix(" | None"))
+    if outer == "Sequence":
+        return f"a list: {_words(inner)} for each element"
+    if outer == "tuple":
+        return f"({inner.replace('str', 'text').replace('int', 'number')})"
+    return _NAMES.get(outer, f"an octet.{outer}")
+
+
+def _is_unicode(text: str) -> bool:
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def _shown(value: Any) -> str:
+    shown = " ".join(repr(value).split())
+    return f"{type(value).__name__} {shown if len(shown) <= 60 else shown[:57] + '...'}"

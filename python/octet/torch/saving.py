@@ -1,0 +1,54 @@
+"""What save_pretrained() of diffusers and transformers writes about INT8 linears.
+
+Without it a saved folder says nothing of them, and from_pretrained() would take codes for weights:
+the model would be wrong, with a line in the log about tensors that nothing asked for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+from octet._recipes import Recipe
+
+# Where nothing knows a method, the error of diffusers and the warning of transformers repeat this
+# word and nothing else of the configuration. Neither has entry points.
+SAVED_METHOD = "octet (needs octet-int8 and `import octet.diffusers`)"
+_NOT_LOADED = "octet (INT8: quantize_() the model without weights, then load_state_dict() these)"
+
+
+def saved_config(recipe: str, excluded: list[str], dtype: str | None) -> dict[str, Any]:
+    """`quantization_config` in the config.json of a model of diffusers."""
+    return {
+        "quant_method": SAVED_METHOD,
+        "recipe": recipe,
+        "modules_to_not_convert": excluded,
+        "dtype": dtype,
+    }
+
+
+def note_in_configs(model: nn.Module, recipe: Recipe) -> None:
+    """Call it when linears of a model have become INT8. diffusers loads what it then saves;
+    transformers cannot, and says this in a warning."""
+    for module in model.modules():
+        if callable(getattr(module, "register_to_config", None)):
+            dtype = str(module.dtype).removeprefix("torch.")
+            module.register_to_config(quantization_config=saved_config(str(recipe), [], dtype))
+        elif (config := _config_of(module)) is not None:
+            config.quantization_config = {"quant_method": _NOT_LOADED}
+
+
+def forget_in_configs(model: nn.Module) -> None:
+    """Call it when they no longer are. What diffusers was told may stay: it loads both."""
+    for module in model.modules():
+        noted = getattr(_config_of(module), "quantization_config", None)
+        if noted == {"quant_method": _NOT_LOADED}:
+            del module.config.quantization_config
+
+
+def _config_of(module: nn.Module) -> Any:
+    """That of a model of transformers, or None."""
+    config = getattr(module, "config", None)
+    is_model = callable(getattr(module, "save_pretrained", None)) and hasattr(config, "to_dict")
+    return config if is_model else None

@@ -1,0 +1,89 @@
+"""Arguments of wrong types: one sentence that names the argument, and what was expected. The
+extension itself would show its whole signature."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from types import MappingProxyType
+
+import numpy as np
+import octet
+import pytest
+from conftest import BUILD, REPOSITORY
+
+MODEL = REPOSITORY / "models" / "demo"
+CAPTION = json.loads((MODEL / "demo.json").read_text())
+QUICK = {"steps": 1, "size": 64}
+
+
+@pytest.fixture(scope="module")
+def engine():
+    with octet.Engine(MODEL, device="cpu", lazy=True) as engine:
+        yield engine
+
+
+def refusal(function, *args, **options) -> str:
+    with pytest.raises((TypeError, ValueError)) as raised:
+        function(*args, **options)
+    sentence = str(raised.value)
+    assert "\n" not in sentence and len(sentence) < 250, sentence
+    assert isinstance(raised.value, octet.OctetError)
+    if options:
+        assert [raised.value.field] == list(options)
+    return sentence
+
+
+@pytest.mark.parametrize("name, value, expected", [
+    ("device", 5, "expected text"), ("threads", "x", "expected a whole number"),
+    ("max_memory", "8G", "expected a whole number"), ("max_memory", -5, "out of range"),
+    ("guided", "perhaps", "expected True or False"), ("stop", "x", "expected an octet.Stop"),
+    ("loras", [5], "an octet.Lora for each"), ("loras", 5, "expected a list"),
+    ("parts", 5, "expected a dict"), ("keep", 5, "expected a dict"),
+    ("device", "tpu", "expected auto, ref"), ("threads", -1, "expected 1 to"),
+])  # fmt: skip
+def test_engine(name, value, expected):
+    assert expected in refusal(octet.Engine, MODEL, **{name: value})
+
+
+@pytest.mark.parametrize("name, value, expected", [
+    ("steps", "2", "expected a whole number"), ("steps", 2.5, "expected a whole number"),
+    ("preset", 5, "expected text"), ("guidance", "x", "a number for each"),
+    ("images", "x", "expected a whole number"), ("negative", 5, "expected text"),
+    ("noise", "x", "an array of float32"),
+    ("stop", 5, "expected an octet.Stop"), ("size", 64.0, "expected a number of pixels"),
+    ("size", (64,), "expected a number of pixels"), ("seed", True, "expected a number from 0"),
+])  # fmt: skip
+def test_requests(engine, name, value, expected):
+    assert expected in refusal(engine.check, CAPTION, **{name: value})
+
+
+def test_captions(engine):
+    assert "JSON does not have" in refusal(engine.check, {"a": {1, 2}})
+    assert "surrogate" in refusal(engine.check, "\ud800")
+    assert "expected an octet.Job" in refusal(engine.estimate, 5)
+    # Any mapping, and NumPy's numbers.
+    engine.check(MappingProxyType(CAPTION), steps=1, size=np.int64(64), seed=np.uint64(1 << 63))
+
+
+@pytest.mark.parametrize("name, value, expected", [
+    ("recipe", 5, "expected text"), ("progress", 5, "expected a function"),
+    ("calibration_size", 5, "expected (number, number)"), ("seed", -1, "out of range"),
+    ("captions", "a.json", "expected a list"), ("captions", 5, "expected a list"),
+])  # fmt: skip
+def test_quantize(tmp_path, name, value, expected):
+    assert expected in refusal(octet.quantize, MODEL, tmp_path / "out", **{name: value})
+
+
+def test_help_without_frameworks():
+    """help() asks for every name in dir(), and octet.torch cannot be imported there."""
+    code = "import octet, pydoc; print(pydoc.render_doc(octet, renderer=pydoc.plaintext))"
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code],  # without site-packages
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": str(BUILD / "python")},
+    )
+    assert done.returncode == 0, done.stderr
+    assert "int8_linear" in done.stdout
