@@ -2,7 +2,8 @@
 file(GLOB demo_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/apps/demo/*.cpp)
 add_library(octet_demo STATIC ${demo_sources})
 target_link_libraries(octet_demo PRIVATE octet_flags octet_calls_only nlohmann_json::nlohmann_json)
-target_include_directories(octet_demo PUBLIC ${PROJECT_SOURCE_DIR}/apps)
+target_include_directories(octet_demo PUBLIC ${PROJECT_SOURCE_DIR}/apps
+  PRIVATE ${PROJECT_SOURCE_DIR}/src)
 octet_unity(octet_demo)
 # The one file that knows folders. Installed data is reached from a program in the same way in any
 # prefix; the other two are for a program that is not installed.
@@ -22,7 +23,11 @@ target_link_libraries(octet PRIVATE octet_demo octet::octet octet_flags octet_ca
   nlohmann_json::nlohmann_json CLI11::CLI11)
 octet_unity(octet)
 embed_text(apps/cli/record_sitecustomize.py kRecordSitecustomize)
-target_include_directories(octet PRIVATE ${PROJECT_BINARY_DIR}/generated)
+target_include_directories(octet PRIVATE ${PROJECT_BINARY_DIR}/generated
+  ${PROJECT_SOURCE_DIR}/src)  # for formats/json_value.h
+if(BUILD_SHARED_LIBS)  # there the library keeps it to itself
+  target_sources(octet PRIVATE ${PROJECT_SOURCE_DIR}/src/formats/json_value.cpp)
+endif()
 
 # Measures loading; see the top of its source.
 add_executable(load_bench EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/bench/load_bench.cpp

@@ -31,7 +31,8 @@ set_target_properties(octet_shared PROPERTIES VERSION ${PROJECT_VERSION}
   LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exports.map)
 # Hidden visibility does not reach the standard library's templates, which these do.
 target_link_options(octet_shared PRIVATE
-  LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map LINKER:--exclude-libs,ALL)
+  LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map LINKER:--exclude-libs,ALL
+  LINKER:-z,nodelete)  # threads, and what is to be called when they end, outlive dlclose()
 
 if(BUILD_SHARED_LIBS)
   set(octet_public octet_shared)

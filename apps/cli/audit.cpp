@@ -121,7 +121,7 @@ void run_audit(const CLI::App& command, const CommonFlags& flags, const AuditArg
   std::string text = to_text(report, detail_of(flags));
   for (const std::string& trace : recording.traces) text += "Recorded: " + printable(trace) + "\n";
   if (!arguments.page.empty()) text += printable(arguments.page) + "\n";
-  show(flags, text, flags.json.empty() ? "" : to_json(report));  // of a long trace it is long
+  show(flags, text, json_of(flags, report));
   if (!recording.failure.empty()) {
     throw Error(fmt::format("{}: {}; what it had recorded by then was audited",
                             shell_line(arguments.words), recording.failure));

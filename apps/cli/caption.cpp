@@ -100,7 +100,7 @@ void check_one(const CommonFlags& flags, const CaptionArguments& arguments) {
   if (arguments.fix || arguments.wrap_text) {
     const bool mended = !report.canonical.empty();
     if (!mended || !flags.quiet) std::fputs(lines.c_str(), stderr);
-    show(flags, mended ? report.canonical + "\n" : "", to_json(report));
+    show(flags, mended ? report.canonical + "\n" : "", json_of(flags, report));
     if (!mended) throw Error(closing_sentence(name, report));
     return;
   }
@@ -109,7 +109,7 @@ void check_one(const CommonFlags& flags, const CaptionArguments& arguments) {
     verdict = fmt::format("{}: {}\n", printable(name),
                           found.valid() ? "a valid caption" : "can be run with --any-caption");
   }
-  show(flags, lines + verdict, to_json(report));
+  show(flags, lines + verdict, json_of(flags, report));
   if (!report.valid()) throw Error(closing_sentence(name, report));
 }
 

@@ -8,11 +8,11 @@
 #include <fstream>
 #include <functional>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string_view>
 #include <utility>
 
+#include "formats/json_value.h"
 #include "octet/error.h"
 #include "octet/picture_files.h"
 #include "octet/tools/text.h"
@@ -44,6 +44,7 @@ std::string read_whole(const std::string& path) {
   }
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
+  text.exceptions(std::ios::badbit);  // without memory a stream would just end
   text << file.rdbuf();
   if (!file.is_open() || file.bad()) throw Error(path + ": cannot be read");
   return std::move(text).str();
@@ -121,6 +122,7 @@ RowCells cells_of(const RowJson& json) {
 std::vector<CaptionRow> read_jsonl(const std::string& path, const std::string& text) {
   std::vector<CaptionRow> rows;
   std::istringstream lines(text);
+  lines.exceptions(std::ios::badbit);  // as above
   int64_t number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
@@ -143,16 +145,17 @@ std::vector<CaptionRow> read_jsonl(const std::string& path, const std::string& t
 // doubled quotes.
 class CsvReader {
  public:
-  explicit CsvReader(std::string_view text) : rest_(text) {
+  CsvReader(const std::string& path, std::string_view text) : path_(path), rest_(text) {
     if (rest_.starts_with("\xef\xbb\xbf")) rest_.remove_prefix(3);  // a byte order mark
   }
 
-  // False at the end. `line` is that of its beginning.
+  // False at the end. `line` is that of its beginning. Throws Error for a quote without its second.
   bool next(std::vector<std::string>& cells, int64_t& line) {
     cells.assign(1, "");
     if (rest_.empty()) return false;
     line = line_;
-    for (bool in_quotes = false; !rest_.empty();) {
+    bool in_quotes = false;
+    while (!rest_.empty()) {
       const char c = rest_.front();
       rest_.remove_prefix(1);
       if (c == '\n') ++line_;
@@ -175,21 +178,29 @@ class CsvReader {
         cells.back() += c;
       }
     }
+    if (in_quotes) {
+      throw Error(fmt::format("{}, line {}: has a quote that is not closed", path_, line));
+    }
     return true;
   }
 
  private:
+  const std::string& path_;
   std::string_view rest_;
   int64_t line_ = 1;
 };
 
 std::vector<CaptionRow> read_csv(const std::string& path, const std::string& text) {
   std::vector<CaptionRow> rows;
-  CsvReader reader(text);
+  CsvReader reader(path, text);
   std::vector<std::string> columns, cells;
   int64_t line = 0;
   if (!reader.next(columns, line)) return rows;
   for (const std::string& column : columns) {
+    if (std::count(columns.begin(), columns.end(), column) > 1) {
+      throw Error(
+          fmt::format("{}: its first line has the column '{}' twice", path, printable(column)));
+    }
     if (std::find(kColumns.begin(), kColumns.end(), column) != kColumns.end()) continue;
     throw Error(fmt::format("{}: its first line has the column '{}', expected {}", path,
                             printable(column), list_of(kColumns)));

@@ -106,7 +106,7 @@ void compare_pictures(const CommonFlags& flags, const CompareArguments& argument
     }
     return compare(request, callbacks);
   }();
-  show(flags, to_text(comparison, detail_of(flags)), to_json(comparison));
+  show(flags, to_text(comparison, detail_of(flags)), json_of(flags, comparison));
   check_reached(arguments, comparison.report);
 }
 

@@ -58,7 +58,7 @@ void add_config(CLI::App& program, CommonFlags& flags) {
   command.callback([&flags] {
     check_outputs(flags);
     const Config config = read_config();
-    show(flags, to_text(config), to_json(config));
+    show(flags, to_text(config), json_of(flags, config));
   });
 }
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,6 +13,7 @@
 
 #include "caption_flags.h"
 #include "commands.h"
+#include "formats/json_value.h"
 #include "octet/tools/report.h"
 #include "octet/tools/text.h"
 #include "output.h"
@@ -134,7 +134,7 @@ void render_demo(const CommonFlags& flags, const DemoArguments& arguments) {
       report.width, report.height, request.picture.seed, printable(request.model.model),
       flags.verbose ? "" : to_text(report, Detail::usual));
   show(flags, flags.quiet ? printable(arguments.out) + "\n" : text,
-       to_json(DemoPicture{request, report, arguments.out, own.left_out}));
+       json_of(flags, DemoPicture{request, report, arguments.out, own.left_out}));
 }
 
 }  // namespace

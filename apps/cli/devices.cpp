@@ -12,7 +12,7 @@ void add_devices(CLI::App& program, CommonFlags& flags) {
   command.callback([&flags] {
     check_outputs(flags);
     const auto devices = list_devices();
-    show(flags, to_text(devices), to_json(devices));
+    show(flags, to_text(devices), json_of(flags, devices));
   });
 }
 

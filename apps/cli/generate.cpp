@@ -252,7 +252,7 @@ void generate_pictures(const CommonFlags& flags, GenerateArguments arguments) {
   }
   for (const RenderedCaption& result : results) warn_of_looks(flags, result);
   if (former) warn_of_weights(flags, *former, results.front());
-  show(flags, text, to_json(rendered));
+  show(flags, text, json_of(flags, rendered));
   check_none_failed(results);
 }
 

@@ -26,7 +26,7 @@ void add_inspect(CLI::App& program, CommonFlags& flags) {
     Inspection inspection{.model = inspect_model(*path, *base)};
     if (inspection.model.is_checkpoint) inspection.checkpoint = inspect_checkpoint(*path);
     inspection.stamps = find_stamps(*path);
-    show(flags, to_text(inspection, detail_of(flags)), to_json(inspection));
+    show(flags, to_text(inspection, detail_of(flags)), json_of(flags, inspection));
   });
 }
 

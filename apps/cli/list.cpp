@@ -33,7 +33,7 @@ void list_all(const CommonFlags& flags, const ListRequest& request) {
   check_outputs(flags, {}, request.folders);
   ModelList list{.models = list_models(request), .small = small_model()};
   list.cache_dir = cache_of_pulled(request.cache_dir);
-  show(flags, to_text(list, detail_of(flags)), to_json(list));
+  show(flags, to_text(list, detail_of(flags)), json_of(flags, list));
 }
 
 struct RemoveArguments {
@@ -64,7 +64,7 @@ void remove_one(const CommonFlags& flags, const RemoveArguments& arguments) {
     if (!is_agreed(found)) throw Error("nothing was removed");
   }
   const RemovedModel removed = remove_model(arguments.repo, arguments.cache_dir);
-  show(flags, to_text(removed, detail_of(flags)), to_json(removed));
+  show(flags, to_text(removed, detail_of(flags)), json_of(flags, removed));
 }
 
 constexpr const char* kCacheHelp =

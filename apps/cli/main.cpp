@@ -2,6 +2,9 @@
 // --fail-on looks for was found, 128 + signal when one stopped it.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
@@ -9,6 +12,7 @@
 #include <memory>
 #include <new>
 #include <sstream>
+#include <string_view>
 #include <vector>
 
 #include "commands.h"
@@ -148,16 +152,48 @@ int run(int argc, char** argv) {
   return kDone;
 }
 
+// As it is: formatting would ask for memory again.
+int fail_without_memory() {
+  constexpr std::string_view kSentence =
+      "octet: out of memory; close programs or use a smaller problem\n";
+  const ssize_t written = ::write(STDERR_FILENO, kSentence.data(), kSentence.size());
+  static_cast<void>(written);
+  return kFailed;
+}
+
+constexpr size_t kFirstStack = 256 << 10, kFirstHeap = 1 << 20;
+
+// As far as any command needs it: the stack grows now, since later that would be a signal. A
+// function of its own, since its caller checks first whether there is memory.
+[[gnu::noinline]] void grow_stack() {
+  constexpr size_t kPage = 4096;
+  volatile char stack[kFirstStack];
+  for (size_t i = 0; i < kFirstStack; i += kPage) stack[kFirstStack - 1 - i] = 0;
+}
+
+// Before the constructors of all constants, which cannot throw, and while the standard library may
+// lack the memory that it keeps for exceptions: ends a program that could not even say why.
+__attribute__((constructor(101))) void check_first_memory() {
+  constexpr size_t kBytes = kFirstStack + kFirstHeap;
+  void* const room = ::mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room == MAP_FAILED) ::_exit(fail_without_memory());
+  ::munmap(room, kBytes);
+  struct rlimit limit = {};
+  if (::getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur >= 2 * kFirstStack) grow_stack();
+}
+
 // Every way in which run() may end, as an exit code.
 int guarded_run(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    try {
+      return run(argc, argv);
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::exception& error) {
+      return fail_with({}, fmt::format("unexpected failure: {}", error.what()));
+    }
   } catch (const std::bad_alloc&) {
-    // As it is: formatting would ask for memory again.
-    std::fputs("octet: out of memory; close programs or use a smaller problem\n", stderr);
-    return kFailed;
-  } catch (const std::exception& error) {
-    return fail_with({}, fmt::format("unexpected failure: {}", error.what()));
+    return fail_without_memory();
   }
 }
 

@@ -36,7 +36,7 @@ void map_here(const CommonFlags& flags, MapArguments arguments) {
   }();
   if (!arguments.svg.empty()) write_text_file(arguments.svg, heat_map_svg(heat_map_of(map)));
   if (!arguments.page.empty()) write_text_file(arguments.page, map_page(map));
-  show(flags, to_text(map), to_json(map));
+  show(flags, to_text(map), json_of(flags, map));
 }
 
 // "m,n,k" and "<family>@768,1024", several separated by ';'.
@@ -83,7 +83,7 @@ void predict_there(const CommonFlags& flags, const MapArguments& arguments) {
   if (!arguments.svg.empty()) {
     write_text_file(arguments.svg, heat_map_svg(heat_map_of(prediction.cards)));
   }
-  show(flags, to_text(prediction), to_json(prediction));
+  show(flags, to_text(prediction), json_of(flags, prediction));
 }
 
 }  // namespace

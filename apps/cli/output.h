@@ -52,6 +52,11 @@ Detail detail_of(const CommonFlags& flags);  // of texts, by --quiet and --verbo
 // The result of a command: `text` on standard output, or the JSON there for `--json -`. A JSON file
 // is written after the text, so that a full disk does not cost the user the result as well.
 void show(const CommonFlags& flags, const std::string& text, const std::string& json);
+// That JSON, made only where it is asked for: of a long trace it is long.
+template <class Result>
+std::string json_of(const CommonFlags& flags, const Result& result) {
+  return flags.json.empty() ? std::string() : to_json(result);
+}
 
 // With the files that the command writes besides that of --json, where "" stands for one that was
 // not asked for, and the other files and folders that it was given: fails where an output cannot be
@@ -73,7 +78,7 @@ void measure(const CommonFlags& flags, Request& request, const Work& work,
     Reports progress(flags, titles...);
     return work(request, std::ref(progress));
   }();
-  show(flags, to_text(result), to_json(result));
+  show(flags, to_text(result), json_of(flags, result));
 }
 
 // A result that the user asked to be told of by the exit code 3, for main(); thrown when everything

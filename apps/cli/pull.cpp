@@ -88,7 +88,7 @@ void add_pull(CLI::App& program, CommonFlags& flags) {
       PullProgress progress(flags);
       return pull(*request, std::ref(progress));
     }();
-    show(flags, to_text(report, detail_of(flags)), to_json(report));
+    show(flags, to_text(report, detail_of(flags)), json_of(flags, report));
   });
 }
 

@@ -52,7 +52,7 @@ void run(const CommonFlags& flags, QuantizeArguments& arguments) {
     });
   }();
   if (!arguments.report.empty()) write_text_file(arguments.report, error_page(report));
-  show(flags, to_text(report, request, detail_of(flags)), to_json(report));
+  show(flags, to_text(report, request, detail_of(flags)), json_of(flags, report));
 }
 
 }  // namespace

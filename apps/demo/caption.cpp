@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "demo/grammar.h"
 #include "demo/scene.h"
+#include "formats/json_value.h"
 #include "octet/error.h"
 #include "octet/tools/text.h"
 

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <fstream>
 #include <limits>
-#include <nlohmann/json.hpp>
 
+#include "formats/json_value.h"
 #include "octet/tools/text.h"
 
 namespace octet::demo {

@@ -2,10 +2,11 @@
 #include "api/c_api.h"
 
 #include <algorithm>
+#include <new>
 #include <string_view>
-#include <type_traits>
 
 #include "base/out_of_memory.h"
+#include "base/per_thread.h"
 #include "formats/boundary.h"
 #include "formats/png.h"
 #include "formats/text.h"
@@ -19,11 +20,10 @@
 namespace octet::c_api {
 namespace {
 
-// Has room for every sentence: memory may be what is missing. Without a destructor, too: to note
-// that there is one takes memory, and glibc ends the process if there is none.
+// Has room for every sentence: memory may be what is missing.
 struct LastError {
-  char sentence[4096];
-  char field[64];
+  char sentence[4096] = "";
+  char field[64] = "";
 
   void set(std::string_view what, std::string_view which) noexcept {
     write(sentence, what);
@@ -39,27 +39,56 @@ struct LastError {
   }
 };
 
-thread_local LastError last_error = {};
-static_assert(std::is_trivially_destructible_v<LastError>);
+// That of threads which had no memory for their own.
+LastError no_memory = {.sentence = "out of memory; close programs or use a smaller problem"};
+
+// Made with the library, and never destroyed: threads may call while a process exits.
+ThreadPointer<LastError>& last_errors = *new ThreadPointer<LastError>([](void* value) {
+  if (value != &no_memory) delete static_cast<LastError*>(value);
+});
+
+LastError* new_last_error() noexcept {
+  LastError* const made = prepare_to_throw() ? new (std::nothrow) LastError : nullptr;
+  if (made != nullptr && last_errors.set(made)) return made;
+  delete made;
+  last_errors.set(&no_memory);
+  return nullptr;
+}
+
+void set_last_error(std::string_view what, std::string_view which = "") noexcept {
+  last_errors.get()->set(what, which);
+}
+
+const LastError& last_error() noexcept {
+  static constexpr LastError none;
+  const LastError* const of_thread = last_errors.get();
+  return of_thread != nullptr ? *of_thread : none;
+}
 
 }  // namespace
 
-void forget_error() noexcept { last_error.sentence[0] = last_error.field[0] = '\0'; }
+bool forget_error() noexcept {
+  LastError* of_thread = last_errors.get();
+  if (of_thread == nullptr || of_thread == &no_memory) of_thread = new_last_error();
+  if (of_thread == nullptr) return false;
+  of_thread->set("", "");
+  return true;
+}
 
 octet_status keep_error() noexcept {
   try {
     rethrow_as_error();
   } catch (const InvalidRequest& error) {
-    last_error.set(error.what(), error.field());
+    set_last_error(error.what(), error.field());
     return OCTET_INVALID_REQUEST;
   } catch (const Cancelled& error) {
-    last_error.set(error.what(), "");
+    set_last_error(error.what());
     return OCTET_CANCELLED;
   } catch (const OutOfMemory& error) {
-    last_error.set(error.what(), "");
+    set_last_error(error.what());
     return OCTET_OUT_OF_MEMORY;
   } catch (const std::exception& error) {
-    last_error.set(error.what(), "");
+    set_last_error(error.what());
   }
   return OCTET_ERROR;
 }
@@ -150,9 +179,9 @@ const char* octet_commit(void) {
   return text.c_str();
 }
 
-const char* octet_last_error(void) { return c_api::last_error.sentence; }
+const char* octet_last_error(void) { return c_api::last_error().sentence; }
 
-const char* octet_last_error_field(void) { return c_api::last_error.field; }
+const char* octet_last_error_field(void) { return c_api::last_error().field; }
 
 octet_status octet_write_png(const char* path, const uint8_t* rgb, int32_t width, int32_t height) {
   return c_api::guarded([&] {

@@ -12,13 +12,14 @@
 
 namespace octet::c_api {
 
-void forget_error() noexcept;
+// The last error of this thread; false: there is no memory for the next one, which is now said.
+bool forget_error() noexcept;
 // Stores the exception being handled for octet_last_error(), and returns its status.
 octet_status keep_error() noexcept;
 
 template <class Work>
 octet_status guarded(Work&& work) noexcept {
-  forget_error();  // the first time, this takes memory, which is not missing yet
+  if (!forget_error()) return OCTET_OUT_OF_MEMORY;
   try {
     work();
     forget_error();  // of a call made by a callback

@@ -76,6 +76,7 @@ Config read_config() try {
         "{}: is longer than {} bytes or not UTF-8, expected lines such as model = \"owner/name\"",
         config.file, kMostConfigBytes);
   std::istringstream lines(*text);
+  lines.exceptions(std::ios::badbit);  // without memory it would just end
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
     const std::string where = fmt::format("{}, line {}", config.file, ++number);

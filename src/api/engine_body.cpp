@@ -112,6 +112,10 @@ void EngineBody::unload() {
 
 std::shared_ptr<const Published> EngineBody::known() const {
   const std::lock_guard lock(known_mutex_);
+  return known_now();
+}
+
+std::shared_ptr<const Published> EngineBody::known_now() const {
   check(published_ != nullptr || !loading_, "engine: a model is being loaded; wait for load()");
   check(published_ != nullptr, "engine: no model is loaded; call load() first");
   return published_;
@@ -142,8 +146,8 @@ EngineState EngineBody::state() const {
 }
 
 EngineInfo EngineBody::info() const {
-  EngineInfo info = known()->info;
   const std::lock_guard lock(known_mutex_);
+  EngineInfo info = known_now()->info;
   if (backend_ != nullptr) info.used_bytes = backend_->memory().used;
   return info;
 }

@@ -65,6 +65,7 @@ class EngineBody {
  private:
   void publish();
   void unload();
+  std::shared_ptr<const Published> known_now() const;  // with known_mutex_ held
 
   mutable std::mutex mutex_;
   std::condition_variable_any turn_;

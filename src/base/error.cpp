@@ -2,20 +2,27 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <string_view>
 #include <system_error>
 
 #include "base/escaped_text.h"
+#include "base/per_thread.h"
 
 namespace octet {
 namespace {
 
 // Replaces a field's backquotes while a sentence is formatted, to be split there.
-thread_local const std::string* mark_in_use = nullptr;
+ThreadPointer<const std::string>& mark_in_use() {
+  static auto* const made = new ThreadPointer<const std::string>;  // also while a process exits
+  return *made;
+}
 
 struct MarkInUse {
-  explicit MarkInUse(const std::string& mark) { mark_in_use = &mark; }
-  ~MarkInUse() { mark_in_use = nullptr; }
+  explicit MarkInUse(const std::string& mark) {
+    if (!mark_in_use().set(&mark)) throw std::bad_alloc();
+  }
+  ~MarkInUse() { mark_in_use().set(nullptr); }
 };
 
 bool names_field(std::string_view quoted) {
@@ -57,9 +64,9 @@ Error::Error(std::shared_ptr<const Sentence> sentence)
     : std::runtime_error(sentence->text()), sentence_(std::move(sentence)) {}
 
 std::string text_to_format(const Sentence& sentence) {
-  if (mark_in_use == nullptr) return sentence.text();
-  return sentence.said(
-      [](const std::string& field) { return *mark_in_use + field + *mark_in_use; });
+  const std::string* const mark = mark_in_use().get();
+  if (mark == nullptr) return sentence.text();
+  return sentence.said([mark](const std::string& field) { return *mark + field + *mark; });
 }
 
 Sentence make_sentence(fmt::string_view format, fmt::format_args args) {

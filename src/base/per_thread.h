@@ -1,7 +1,8 @@
-// A value for each thread, made when the thread first asks for it.
+// Values and pointers for each thread.
 //
-// As thread_local is, but for memory: glibc ends the process if it finds none to note that a
-// thread_local has a destructor. Here that is std::bad_alloc, as everywhere.
+// As thread_local, but for memory: glibc ends the process if it finds none for the thread_locals of
+// a library that was loaded by dlopen(), when a thread first uses one, or to note that one has a
+// destructor. Here that is std::bad_alloc, as everywhere. So the library has no thread_local.
 #pragma once
 
 #include <pthread.h>
@@ -11,31 +12,48 @@
 
 namespace octet {
 
+// A pointer of each thread, null at first; what it points to is the caller's.
 template <class T>
-class PerThread {
+class ThreadPointer {
  public:
-  PerThread() {
-    if (pthread_key_create(&key_, [](void* value) { delete static_cast<T*>(value); }) != 0) {
-      throw std::bad_alloc();
-    }
+  // `destroy` gets those that are not null, when their threads end.
+  explicit ThreadPointer(void (*destroy)(void* value) = nullptr) {
+    if (pthread_key_create(&key_, destroy) != 0) throw std::bad_alloc();
   }
-  ~PerThread() {
-    // Of this thread: exit() ends it without calling what keys have. Those of others stay.
-    delete static_cast<T*>(pthread_getspecific(key_));
-    pthread_key_delete(key_);
-  }
-  PerThread(const PerThread&) = delete;
-  PerThread& operator=(const PerThread&) = delete;
+  ~ThreadPointer() { pthread_key_delete(key_); }
+  ThreadPointer(const ThreadPointer&) = delete;
+  ThreadPointer& operator=(const ThreadPointer&) = delete;
 
-  T& get() {
-    if (void* value = pthread_getspecific(key_)) return *static_cast<T*>(value);
-    auto made = std::make_unique<T>();
-    if (pthread_setspecific(key_, made.get()) != 0) throw std::bad_alloc();
-    return *made.release();
-  }
+  T* get() const noexcept { return static_cast<T*>(pthread_getspecific(key_)); }
+  // A thread's first call may take memory, of which false says that there was none; later ones, and
+  // those with null, do not fail.
+  bool set(T* value) noexcept { return pthread_setspecific(key_, value) == 0; }
 
  private:
   pthread_key_t key_;
 };
+
+// A value, made when the thread first asks for it.
+template <class T>
+class PerThread {
+ public:
+  PerThread() = default;
+  // Of this thread: exit() ends it without calling what keys have. Those of others stay.
+  ~PerThread() { delete pointer_.get(); }
+
+  T& get() {
+    if (T* value = pointer_.get()) return *value;
+    auto made = std::make_unique<T>();
+    if (!pointer_.set(made.get())) throw std::bad_alloc();
+    return *made.release();
+  }
+
+ private:
+  ThreadPointer<T> pointer_{[](void* value) { delete static_cast<T*>(value); }};
+};
+
+// Makes what a thread needs to throw, and libstdc++ keeps in a thread_local, while there is memory;
+// false: there is none. For threads that may be the first to find that out.
+bool prepare_to_throw() noexcept;
 
 }  // namespace octet

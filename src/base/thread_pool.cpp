@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/per_thread.h"
 
 namespace octet {
 namespace {
@@ -22,13 +23,6 @@ namespace {
 // How long a worker spins for the next job before it sleeps: about 20 us, a little more than the
 // pause between quantizing the activations and multiplying them.
 constexpr int kSpins = 2000;
-
-// The task that this thread is running: its pool, and the thread's number in that pool.
-struct Running {
-  const ThreadPool* pool = nullptr;
-  int number = -1;
-};
-thread_local Running running;
 
 void pause_cpu() {
 #if defined(__x86_64__)
@@ -186,7 +180,6 @@ void ThreadPool::stop() {
 }
 
 void ThreadPool::work(Job& job, int thread) const {
-  const Running outer = std::exchange(running, Running{this, thread});
   for (;;) {
     const int64_t index = job.next.fetch_add(1, std::memory_order_relaxed);
     if (index >= job.count) break;
@@ -201,7 +194,16 @@ void ThreadPool::work(Job& job, int thread) const {
       job.next.store(job.count);
     }
   }
-  running = outer;
+}
+
+// By identity rather than by a thread_local: see per_thread.h.
+int ThreadPool::number_here() const {
+  const std::thread::id here = std::this_thread::get_id();
+  if (crew_->caller.load(std::memory_order_relaxed) == here) return 0;
+  const auto& workers = crew_->workers;
+  const auto found = std::find_if(workers.begin(), workers.end(),
+                                  [&](const std::thread& each) { return each.get_id() == here; });
+  return found == workers.end() ? -1 : static_cast<int>(found - workers.begin()) + 1;
 }
 
 void ThreadPool::run(int64_t count, const std::function<void(int64_t, int)>& task) {
@@ -209,11 +211,12 @@ void ThreadPool::run(int64_t count, const std::function<void(int64_t, int)>& tas
   check(forks_ == fork_count(),
         "this process was forked after its threads were started, and lacks them; open devices and "
         "load models in the child");
-  if (running.pool == this) {  // nested: inline, with the calling thread's number
-    for (int64_t index = 0; index < count; ++index) task(index, running.number);
+  if (const int number = number_here(); number >= 0) {  // nested: inline
+    for (int64_t index = 0; index < count; ++index) task(index, number);
     return;
   }
   const std::lock_guard one_job(crew_->run_mutex);
+  crew_->caller = std::this_thread::get_id();
   Job job;
   job.count = count;
   job.task = &task;
@@ -235,10 +238,12 @@ void ThreadPool::run(int64_t count, const std::function<void(int64_t, int)>& tas
       std::this_thread::yield();
     }
   }
+  crew_->caller = std::thread::id();
   if (job.error) std::rethrow_exception(job.error);
 }
 
 void ThreadPool::worker_loop(int thread) {
+  prepare_to_throw();
   uint64_t seen = 0;
   for (;;) {
     for (int spin = 0; spin < kSpins; ++spin) {

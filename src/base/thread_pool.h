@@ -68,7 +68,8 @@ class ThreadPool {
   // Behind a pointer, since nothing of it may be destroyed in the child of a fork.
   struct Crew {
     std::vector<std::thread> workers;
-    std::mutex run_mutex;  // one job at a time; a second caller waits
+    std::mutex run_mutex;                   // one job at a time; a second caller waits
+    std::atomic<std::thread::id> caller{};  // of that job
     std::mutex mutex;
     std::condition_variable wake;
     Job* job = nullptr;
@@ -80,6 +81,8 @@ class ThreadPool {
   void worker_loop(int thread);
   void work(Job& job, int thread) const;
   void stop();
+  // The calling thread's, if it is running a task of this pool; else -1.
+  int number_here() const;
 
   std::unique_ptr<Crew> crew_ = std::make_unique<Crew>();
   const std::atomic<bool>* stopped_by_ = nullptr;

@@ -36,7 +36,7 @@ double backoff_seconds(int failures, double random_share) {
 
 void try_until_done(const Patience& patience, const std::function<void()>& attempt,
                     const std::function<bool()>& got_further) {
-  thread_local std::minstd_rand random{std::random_device{}()};
+  std::minstd_rand random{std::random_device{}()};
   for (int failures = 0;;) {
     const Stopwatch watch;
     try {

@@ -19,14 +19,7 @@ using namespace report;
 
 OCTET_JSON(TensorSummary, name, dtype, shape, bytes, file)
 
-static void to_json(Json& json, const CheckpointSummary& summary) {
-  json = OCTET_FIELDS(summary, path, files, metadata, tensors, total_bytes, parameters);
-  json["dtypes"] = Json::object();
-  for (const auto& [name, dtype] : summary.dtypes) {
-    json["dtypes"][name] = OCTET_FIELDS(dtype, tensors, bytes);
-  }
-}
-
+OCTET_JSON(DTypeSummary, tensors, bytes)
 OCTET_JSON(StoredLinear, name, layer, dialect, format, n, k, runs, file_bytes, memory_bytes)
 OCTET_JSON(ModelPart, part, path, dialect, file_bytes, memory_bytes, linears)
 
@@ -37,6 +30,16 @@ static void to_json(Json& json, const CertificateStamp& stamp) {
 }
 
 namespace {
+
+// A stranger's file may have tensors by the hundred thousand.
+void add_checkpoint(DocumentText& text, const CheckpointSummary& summary) {
+  text.add(OCTET_FIELDS(summary, path));
+  text.add_list("files", summary.files);
+  text.add_object("metadata", summary.metadata);
+  text.add_list("tensors", summary.tensors);
+  text.add(OCTET_FIELDS(summary, total_bytes, parameters));
+  text.add_object("dtypes", summary.dtypes);
+}
 
 // For the table: a stranger chose the text and its length. JSON has all of it.
 std::string shortened(const std::string& text) {
@@ -144,13 +147,13 @@ std::string stamps_text(const std::vector<CertificateStamp>& stamps) {
 }  // namespace
 
 std::string to_json(const Inspection& inspection) try {
-  Json fields = Json::object();
-  if (inspection.checkpoint) fields = *inspection.checkpoint;
+  DocumentText text("octet.inspect/1");
+  if (inspection.checkpoint) add_checkpoint(text, *inspection.checkpoint);
   const ModelSummary& model = inspection.model;
-  if (!model.parts.empty()) fields["parts"] = model.parts;
-  if (!model.problem.empty()) fields["problem"] = model.problem;
-  if (!inspection.stamps.empty()) fields["certificates"] = inspection.stamps;
-  return document("octet.inspect/1", fields);
+  if (!model.parts.empty()) text.add_list("parts", model.parts);
+  if (!model.problem.empty()) text.add(field("problem", model.problem));
+  if (!inspection.stamps.empty()) text.add_list("certificates", inspection.stamps);
+  return text.take();
 } catch (...) {
   rethrow_as_error();
 }

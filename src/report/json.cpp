@@ -32,21 +32,24 @@ void DocumentText::add(const Json& fields) {
   }
 }
 
-void DocumentText::begin_list(const char* name) {
+void DocumentText::begin(const char* name, char bracket) {
   text_ += is_first_ ? "\n  \"" : ",\n  \"";
   text_ += name;
-  text_ += "\": [";
+  text_ += "\": ";
+  text_ += bracket;
   is_first_ = true;
 }
 
-void DocumentText::add_element(const Json& element) {
+void DocumentText::add_element(const Json& element, const std::string* key) {
   text_ += is_first_ ? "\n    " : ",\n    ";
   is_first_ = false;
+  if (key != nullptr) text_ += valid_text(*key, 0) + ": ";
   append_indented(text_, valid_text(element, 2), 4);
 }
 
-void DocumentText::end_list() {
-  text_ += "\n  ]";
+void DocumentText::end(char bracket) {
+  if (!is_first_) text_ += "\n  ";
+  text_ += bracket;
   is_first_ = false;
 }
 

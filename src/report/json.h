@@ -2,6 +2,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -27,20 +28,25 @@ class DocumentText {
   void add(const Json& fields);
   template <class Row>
   void add_list(const char* name, const std::vector<Row>& rows) {
-    if (rows.empty()) return add(field(name, Json::array()));
-    begin_list(name);
-    for (const Row& row : rows) add_element(Json(row));
-    end_list();
+    begin(name, '[');
+    for (const Row& row : rows) add_element(row);
+    end(']');
+  }
+  template <class Value>
+  void add_object(const char* name, const std::map<std::string, Value>& members) {
+    begin(name, '{');
+    for (const auto& [key, value] : members) add_element(value, &key);
+    end('}');
   }
   std::string take();
 
  private:
-  void begin_list(const char* name);
-  void add_element(const Json& element);
-  void end_list();
+  void begin(const char* name, char bracket);
+  void add_element(const Json& element, const std::string* key = nullptr);
+  void end(char bracket);
 
   std::string text_ = "{";
-  bool is_first_ = true;  // of the document or the list
+  bool is_first_ = true;  // of the document, list or object
 };
 
 // As text; names of files need not be UTF-8, and JSON must be.

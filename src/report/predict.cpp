@@ -198,8 +198,8 @@ std::string estimate_text(const std::vector<CardPrediction>& cards) {
   std::string text;
   for (const CardPrediction& card : cards) {
     if (card.estimates.empty()) continue;
-    text +=
-        fmt::format("{}: estimated constants: {}\n", card.card, fmt::join(card.estimates, ", "));
+    text += fmt::format("{}: estimated constants: {}\n", printable(card.card),
+                        fmt::join(card.estimates, ", "));
   }
   return text;
 }

@@ -44,7 +44,10 @@ Table::Table(std::vector<std::string> header, size_t left) : left_(left) {
   rows_.push_back(std::move(header));
 }
 
-void Table::add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+void Table::add(std::vector<std::string> row) {
+  for (std::string& cell : row) cell = printable(cell);  // whoever wrote it
+  rows_.push_back(std::move(row));
+}
 
 std::string Table::text() const {
   std::vector<size_t> widths(rows_[0].size());

@@ -134,11 +134,19 @@ def test_any_shapes_and_any_card_are_predicted(octet, tmp_path):
     ({"watts": 0}, '"watts" is 0, expected a number'),
     ({"wats": 350}, '"wats" is no constant of a card'),
     ({"compute": "8"}, '"compute" is "8", expected a compute capability'),
-    ({"id": ""}, '"id" is ""')])
+    ({"id": ""}, '"id" is ""'),
+    ({"id": "m" * 65}, '"id" is 65 bytes long'),
+    ({"int8": 1e-300}, '"int8" is 1e-300, expected a number from 0 to 65536, and none between')])
 def test_a_wrong_card_file_is_one_sentence(octet, tmp_path, change, sentence):
     (tmp_path / "mine.json").write_text(json.dumps(MY_CARD | change))
     done = octet("map", "--card-file", "mine.json", code=1)
     assert sentence in done.stderr and done.stderr.count("\n") == 1, done.stderr
+
+
+def test_a_name_of_a_card_cannot_drive_the_terminal(octet, tmp_path):
+    (tmp_path / "mine.json").write_text(json.dumps(MY_CARD | {"id": "\x1b[31mred"}))
+    done = octet("map", "--card-file", "mine.json", "--shapes", "ideogram4@1024")
+    assert "\x1b" not in done.stdout and "\\u001b[31mred" in done.stdout
 
 
 def test_a_card_file_without_a_constant_says_which(octet, tmp_path):

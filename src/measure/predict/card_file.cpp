@@ -17,15 +17,17 @@ struct CardField {
   bool is_required;
 };
 
+constexpr double kMostRate = 65'536;
+
 // Units as in cards.json.
 constexpr CardField kCardFields[] = {
     {"multiprocessors", 1, 1024, true},
     {"boost_mhz", 100, 10'000, true},
-    {"int8", 0, 65'536, true},
-    {"bf16", 1, 65'536, true},
-    {"fp8", 0, 65'536, true},
-    {"int8_mma", 0, 65'536, false},
-    {"bf16_mma", 1, 65'536, false},
+    {"int8", 0, kMostRate, true},
+    {"bf16", 1, kMostRate, true},
+    {"fp8", 0, kMostRate, true},
+    {"int8_mma", 0, kMostRate, false},
+    {"bf16_mma", 1, kMostRate, false},
     {"memory_gbs", 1, 100'000, true},
     {"memory_gib", 1, 10'000, true},
     {"l2_mb", 0.1, 10'000, true},
@@ -57,9 +59,11 @@ double number_in(const nlohmann::json& file, const std::string& path, std::strin
     return otherwise;
   }
   const double value = found->is_number() ? found->get<double>() : -1;
-  check(value >= field.least && value <= field.most,
-        "{}: \"{}\" is {}, expected a number from {} to {}", path, field.name, describe(*found),
-        field.least, field.most);
+  // No rate, or one that a card could have.
+  const bool is_rate = field.most == kMostRate;
+  check(value >= field.least && value <= field.most && !(is_rate && value > 0 && value < 1),
+        "{}: \"{}\" is {}, expected a number from {} to {}{}", path, field.name, describe(*found),
+        field.least, field.most, is_rate && field.least == 0 ? ", and none between 0 and 1" : "");
   return value;
 }
 
@@ -91,6 +95,7 @@ void read_compute(const nlohmann::json& file, const std::string& path, Card& car
 
 Card read_card_file(const std::string& path) {
   constexpr int kFirstMajor = 8;  // Ampere
+  constexpr size_t kLongestId = 64;
   const nlohmann::json file = read_json_file(path);
   check(file.is_object(), "{}: is {}, expected an object with a card's constants", path,
         describe(file));
@@ -100,6 +105,8 @@ Card read_card_file(const std::string& path) {
   };
   Card card;
   card.id = text_in(file, "id", path);
+  check(card.id.size() <= kLongestId, "{}: \"id\" is {} bytes long, expected a short name", path,
+        card.id.size());
   card.name = file.contains("name") ? text_in(file, "name", path) : card.id;
   read_compute(file, path, card);
   card.multiprocessors = static_cast<int>(number("multiprocessors"));
