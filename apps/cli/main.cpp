@@ -167,7 +167,7 @@ constexpr size_t kFirstStack = 256 << 10, kFirstHeap = 1 << 20;
 // function of its own, since its caller checks first whether there is memory.
 [[gnu::noinline]] void grow_stack() {
   constexpr size_t kPage = 4096;
-  volatile char stack[kFirstStack];
+  [[maybe_unused]] volatile char stack[kFirstStack];
   for (size_t i = 0; i < kFirstStack; i += kPage) stack[kFirstStack - 1 - i] = 0;
 }
 
