@@ -45,7 +45,8 @@ make_wheel() {
   rm -rf "$raw" build/wheel/repaired
   # Unless told otherwise, a build is for the GPU of its own machine.
   OCTET_CUDA=$([ "$2" = cpu ] && echo OFF || echo ON) \
-    OCTET_CUDA_ARCHITECTURES=${OCTET_CUDA_ARCHITECTURES:-all} "$environment/bin/python" -m pip wheel . \
+    OCTET_CUDA_ARCHITECTURES=${OCTET_CUDA_ARCHITECTURES:-all} \
+    "$environment/bin/python" -m pip wheel . \
     --no-deps --no-build-isolation --disable-pip-version-check -q -w "$raw"
   if ! PATH=$PWD/$environment/bin:$PATH auditwheel repair --exclude libcuda.so.1 \
     -w build/wheel/repaired "$raw"/*.whl >build/wheel/auditwheel.log 2>&1; then
