@@ -114,6 +114,9 @@ RowCells cells_of(const RowJson& json) {
   RowCells cells;
   for (const auto& [name, value] : json.items()) {
     if (value.is_null()) continue;
+    if (name == "prompt" && !value.is_string()) {
+      throw Error(fmt::format("prompt is {}, expected text in quotes", printable(value.dump())));
+    }
     cells[name] = value.is_string() ? value.get<std::string>() : value.dump();
   }
   return cells;

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "demo/grammar.h"
@@ -49,15 +50,19 @@ std::string description_of(const Scene& scene, const Words& words) {
   return description.empty() ? "A picture" : description;
 }
 
-// The whole text, or its beginning.
+// Descriptions of the training are ASCII. Marks that it never saw mix up the letters of the words
+// to paint, seen with a word between Japanese quotes.
+bool is_as_trained(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](unsigned char c) { return c > 0 && c < 128; });
+}
+
+// The whole text of ASCII, or its beginning.
 std::string description_from(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \t\r\n");
   text = text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
   const std::string lead(lead_of(text));
   if (text.size() <= kLongestDescription) return lead + std::string(text);
-  size_t end = kLongestDescription;
-  while ((static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // within a character
-  return lead + std::string(text.substr(0, end)) + "...";
+  return lead + std::string(text.substr(0, kLongestDescription)) + "...";
 }
 
 ordered_json bbox(const Box& box) {
@@ -124,7 +129,7 @@ WrittenCaption caption_from_text(std::string_view text, const Words& words) {
       elements.push_back(element_from(scene.groups[i], member, boxes[i][member], words));
     }
   }
-  const bool says_it = written.left_out.empty() && scene.negations.empty();
+  const bool says_it = written.left_out.empty() && scene.negations.empty() && is_as_trained(text);
   ordered_json caption;
   caption["high_level_description"] =
       says_it ? description_from(text) : description_of(scene, words);

@@ -154,6 +154,11 @@ TEST(DemoPrompt, DescriptionsBeginWithNoCapitals) {
   EXPECT_EQ(caption_of(" A star\n")["high_level_description"], "A star");
 }
 
+TEST(DemoPrompt, DescriptionsHaveNoMarksThatTheTrainingLacks) {
+  EXPECT_EQ(caption_of("「HELLO」 in red")["high_level_description"],
+            "A picture with the word \"HELLO\"");
+}
+
 TEST(DemoPrompt, Places) {
   json pair = elements_of("a house under a sun");
   EXPECT_TRUE(is_below(pair[0], pair[1]));

@@ -162,7 +162,7 @@ static void check_transforms(octet_device* device) {
 static void check_wrong_use(octet_device* device, octet_device* other) {
   const int32_t invalid = OCTET_INVALID_REQUEST;
   octet_device* opened = device;
-  CHECK_FAILS(octet_device_open("tpu", NULL, 0, 0, &opened), OCTET_ERROR, "", "tpu");
+  CHECK_FAILS(octet_device_open("tpu", NULL, 0, 0, &opened), invalid, "device", "tpu");
   CHECK(opened == NULL);
   CHECK_FAILS(octet_device_open(NULL, NULL, 0, 0, &opened), invalid, "name", "NULL");
   CHECK_FAILS(octet_device_open("cpu", NULL, 0, 0, NULL), invalid, "device", "NULL");

@@ -76,6 +76,7 @@ def test_csv(generate, model, tmp_path):  # noqa: F811
     ({"prompt": "a", "sead": 1}, "'sead' is not known"),
     ({"prompt": "a", "size": "9x9"}, "9x9"),
     ({"prompt": "a", "seed": 1.5}, "seed is '1.5'"),
+    ({"prompt": 5}, "prompt is 5, expected text in quotes"),
 ])
 def test_what_is_wrong_with_a_row_names_it(generate, model, tmp_path, row, part):  # noqa: F811
     path = tmp_path / "list.jsonl"

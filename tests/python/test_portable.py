@@ -29,10 +29,15 @@ octet_make_portable(probe)
 """
 SOURCE = """
 #include <fmt/format.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <mutex>
@@ -70,6 +75,19 @@ int probe_threads() {
   std::random_device device;
   return sum + calls + (device() == device() && device() == device());
 }
+int probe_runtime(const char* digits) {  // what CUDA's runtime takes from glibc
+  void* self = dlopen(nullptr, RTLD_NOW);
+  if (self == nullptr || dlsym(self, "malloc") == nullptr || dlclose(self) != 0) return -1;
+  pthread_rwlock_t lock;
+  pthread_spinlock_t spin;
+  sem_t semaphore;
+  if (pthread_rwlock_init(&lock, nullptr) != 0 || pthread_spin_init(&spin, 0) != 0) return -2;
+  if (pthread_rwlock_wrlock(&lock) != 0 || pthread_rwlock_tryrdlock(&lock) == 0) return -3;
+  if (pthread_spin_lock(&spin) != 0 || pthread_spin_trylock(&spin) == 0) return -4;
+  if (sem_init(&semaphore, 0, 1) != 0 || sem_wait(&semaphore) != 0) return -5;
+  if (sem_trywait(&semaphore) == 0 || shm_unlink("/octet-none") == 0) return -6;
+  return int(strtol(digits, nullptr, 10));
+}
 int probe_format(double x, char* out) {
   try {
     (void)fmt::vformat("{:d}", fmt::make_format_args("text"));
@@ -104,7 +122,7 @@ def library(tmp_path_factory) -> Path:
 def test_what_it_needs(library: Path):
     needed = re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "-d", library))
     assert {name for name in needed if not name.startswith("ld-linux")} <= {
-        *("libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "libgcc_s.so.1")}
+        *("libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1"), "libgcc_s.so.1"}
     if platform.machine() not in ("x86_64", "aarch64"):
         pytest.skip("its symbols are those of this machine's glibc")
     symbols = run("objdump", "-T", library)
@@ -125,6 +143,7 @@ def test_what_is_replaced_works(library: Path, tmp_path: Path):
     assert probe.probe_sizes(bytes(tmp_path / "link")) == 321
     assert probe.probe_sizes(bytes(tmp_path / "none")) == -1
     assert probe.probe_threads() == 21
+    assert probe.probe_runtime(b"77") == 77
     out = ctypes.create_string_buffer(64)
     probe.probe_format.argtypes = [ctypes.c_double, ctypes.c_char_p]
     assert probe.probe_format(0.1, out) > 0 and out.value == b"0.1 0.100    ab 0.1"
