@@ -4,6 +4,7 @@ half-written, and the exit code says which signal it was. Some fifteen seconds i
 from __future__ import annotations
 
 import os
+import pty
 import re
 import resource
 import signal
@@ -33,15 +34,51 @@ DECODED_LAST = ("--keep", "vae=stream")
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 
+class Screen:
+    """What a program writes to a terminal, line by line, those that are drawn over each other,
+    too."""
+
+    def __init__(self, descriptor):
+        self.file = os.fdopen(descriptor, "rb", buffering=0)
+        self.text = ""
+
+    def __iter__(self):
+        while self.more():
+            *lines, self.text = re.split("[\r\n]+", self.text)
+            yield from lines
+
+    def more(self):
+        try:
+            read = self.file.read(4096)
+        except OSError:  # EIO: the program has ended
+            return False
+        self.text += read.decode(errors="replace")
+        return bool(read)
+
+    def read(self):
+        while self.more():
+            pass
+        return self.text
+
+
 class Running:
     """A program whose progress is read until it says what a test waits for."""
 
     def __init__(self, words, caption="", **options):
+        options = {"stderr": subprocess.PIPE, **options}
         self.process = subprocess.Popen([str(word) for word in words], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                        **options)
+                                        stdout=subprocess.PIPE, text=True, **options)
         self.process.stdin.write(caption)
         self.process.stdin.close()
+
+    @classmethod
+    def on_a_terminal(cls, words):
+        """Elsewhere work of some seconds has a single line of progress, whatever it has done."""
+        screen, stderr = pty.openpty()
+        run = cls(words, stderr=stderr)
+        os.close(stderr)
+        run.process.stderr = Screen(screen)
+        return run
 
     def wait_for(self, pattern):
         for line in self.process.stderr:
@@ -176,12 +213,12 @@ def test_a_calibration_is_kept_and_goes_on(built_program, planted, caption, tmp_
     statistics = tmp_path / "activations.safetensors"
     words = [built_program("octet"), "quantize", "--device", "cpu", "--threads", "1", planted,
              "--captions", caption, "--statistics", statistics, "--calibration-size", "256x256"]
-    run = Running([*words, "--calibration-steps", 1000])
-    run.wait_for(r"calibrate: [1-9]\d*/1000")
+    run = Running.on_a_terminal([*words, "--calibration-steps", 1000])
+    run.wait_for(r"calibrate .* [1-9]\d*/1000")
     run.send(which)
-    code, sentences = run.end()
-    assert code == CODES[which]
-    assert len(sentences) == 1 and "of 1000 steps of calibration are done" in sentences[0]
+    code, (stopping, sentence) = run.end()
+    assert code == CODES[which] and "stopping" in stopping
+    assert "of 1000 steps of calibration are done" in sentence
     assert [path.name for path in tmp_path.iterdir()] == [statistics.name]
 
 
