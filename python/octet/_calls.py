@@ -6,13 +6,15 @@ So the wrong one is found by it, after the call has failed: calls that succeed c
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from numbers import Real
 from typing import Any, NoReturn
 
-from octet.errors import refuse, refuse_type
+from octet.errors import refuse, refuse_type, shown
 
+Path = str | os.PathLike[str]
 _SIGNATURE = re.compile(r"\n +1\. \w+\((.*)\) -> ")
 
 
@@ -27,13 +29,20 @@ def call(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
     _refuse(signature[1], args, options)
 
 
+def path_text(name: str, path: Any) -> str:
+    """A path as the extension takes it."""
+    if not isinstance(path, (str, os.PathLike)):
+        refuse_type(name, f"`{name}` is {shown(path)}; expected a path")
+    return os.fspath(path)
+
+
 def _refuse(signature: str, args: tuple[Any, ...], options: Mapping[str, Any]) -> NoReturn:
     kinds = dict(_parameters(signature))
     given = dict(zip((name for name in kinds if name != "self"), args)) | options
     for name, value in given.items():
         if not _fits(value, kinds[name]):
             words = _words(kinds[name])
-            refuse_type(name, f"`{name}` is {_shown(value)}; expected {words}")
+            refuse_type(name, f"`{name}` is {shown(value)}; expected {words}")
     for name, value in given.items():  # of the right type, and more than the engine's can hold
         if isinstance(value, int) and not 0 <= value < 1 << 31:
             refuse(name, f"`{name}` is {value}, which is out of range")
@@ -104,8 +113,3 @@ def _words(kind: str) -> str:
 
 def _is_unicode(text: str) -> bool:
     return not any("\ud800" <= letter <= "\udfff" for letter in text)
-
-
-def _shown(value: Any) -> str:
-    shown = " ".join(repr(value).split())
-    return f"{type(value).__name__} {shown if len(shown) <= 60 else shown[:57] + '...'}"

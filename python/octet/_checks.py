@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Hashable
 from functools import cache
 from typing import Any, NoReturn
 
 from octet._octet import BF16, F16, F32
-from octet.errors import refuse, refuse_type
+from octet.errors import one_line, refuse, refuse_type, shown
 
 FLOATS = {"float32": F32, "bfloat16": BF16, "float16": F16}  # activations, outputs and biases
 _FLOATS_IN_WORDS = "float32, bfloat16 or float16"
@@ -35,7 +36,7 @@ def describe(value: Any) -> str:
     if is_tensor(value):
         return f"{value.dtype} {list(value.shape)} on {value.device}"
     if not hasattr(value, "dtype"):
-        return f"{type(value).__name__} {value!r}"
+        return shown(value)
     return f"{dtype_name(value.dtype)} {list(value.shape)}"
 
 
@@ -49,7 +50,7 @@ def wrong_value(name: str, value: Any, expected: str) -> NoReturn:
 
 def check_tensor(name: str, value: Any) -> None:
     if not is_tensor(value):
-        refuse_type(name, f"`{name}` is {type(value).__name__} {value!r}; expected a tensor")
+        refuse_type(name, f"`{name}` is {shown(value)}; expected a tensor")
 
 
 def check_floating(name: str, value: Any) -> int:
@@ -90,6 +91,9 @@ def check_memory(name: str, value: Any) -> int:
 
 def check_parts(weights: Any, weight_scales: Any, biases: Any) -> None:
     """As many scales as weights, and as many biases or none."""
+    for name, given in (("weights", weights), ("weight_scales", weight_scales), ("biases", biases)):
+        if not isinstance(given, (list, tuple)):
+            refuse_type(name, f"`{name}` is {shown(given)}; expected a list of tensors")
     parts, scales, added = len(weights), len(weight_scales), len(biases)
     if not parts or scales != parts or added not in (0, parts):
         refuse(
@@ -101,9 +105,9 @@ def check_parts(weights: Any, weight_scales: Any, biases: Any) -> None:
 
 def check_output(dtype: Any, given: Any = None) -> int:
     """The engine's number for an output's dtype; `given`: what the caller passed."""
-    code = FLOATS.get(dtype_name(dtype))
+    code = FLOATS.get(dtype_name(dtype)) if isinstance(dtype, Hashable) else None
     if code is None:
-        said = dtype if given is None else given
+        said = one_line(str(dtype if given is None else given))
         refuse_type("out_dtype", f"`out_dtype` is {said}; expected {_FLOATS_IN_WORDS}")
     return code
 
@@ -116,8 +120,8 @@ def check_rotation(group: Any, k: int) -> None:
     if not isinstance(group, int) or (group and not fits_rotation(group, k)):
         refuse(
             "rotation_group",
-            f"`rotation_group` is {group!r}; expected 0, or one of 4, 16, 64, 256 and 1024 that "
-            f"divides the {k} columns",
+            f"`rotation_group` is {one_line(repr(group))}; expected 0, or one of 4, 16, 64, 256 "
+            f"and 1024 that divides the {k} columns",
         )
 
 

@@ -11,20 +11,18 @@ from functools import partial
 from typing import Any
 
 from octet import _octet
-from octet._calls import call
+from octet._calls import Path, call, path_text
 from octet._octet import (
     CaptionReport,
     EngineInfo,
     EngineState,
     Estimate,
     Job,
-    Lora,
     RenderReport,
-    Stop,
 )
+from octet._requests import Lora, Stop
 from octet.errors import OctetError, refuse, refuse_type
 
-Path = str | os.PathLike[str]
 OnProgress = Callable[[_octet.Progress], object]
 Convert = Callable[[Any], Any]
 
@@ -100,10 +98,10 @@ class Engine:
         rules = {"": keep} if isinstance(keep, str) else _by_name(keep, "keep")
         call(
             self._engine.load,
-            os.fspath(model),
-            base=os.fspath(base),
-            fallback=os.fspath(fallback),
-            parts={name: os.fspath(path) for name, path in _by_name(parts, "parts").items()},
+            path_text("model", model),
+            base=path_text("base", base),
+            fallback=path_text("fallback", fallback),
+            parts={name: path_text("parts", at) for name, at in _by_name(parts, "parts").items()},
             loras=_loras(loras),
             guided=guided,
             device=device,
@@ -274,11 +272,11 @@ def check_caption(caption: str | Mapping[str, Any] | os.PathLike[str]) -> Captio
 
 
 def _loras(loras: Iterable[str | Lora]) -> list[Lora]:
-    if isinstance(loras, (str, Lora)):
+    if isinstance(loras, (str, _octet.Lora)):
         loras = [loras]
     if not isinstance(loras, Iterable):
         refuse_type("loras", f"`loras` is {loras!r}; expected a list of files, or of Lora")
-    return [_octet.parse_lora(lora) if isinstance(lora, str) else lora for lora in loras]
+    return [call(_octet.parse_lora, lora) if isinstance(lora, str) else lora for lora in loras]
 
 
 def _by_name(rules: Any, name: str) -> Mapping[str, Any]:
@@ -344,7 +342,7 @@ def _callback(callback: Any, name: str) -> Any:
 def _guidance(guidance: float | Sequence[float] | None) -> list[float]:
     if guidance is None:
         return []
-    return [guidance] if isinstance(guidance, (int, float)) else list(guidance)
+    return list(guidance) if isinstance(guidance, Iterable) else [guidance]
 
 
 def _converters(output: str, level: int, scale: int) -> tuple[Convert, Convert]:

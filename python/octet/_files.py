@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from octet import _octet
-from octet._calls import call
+from octet._calls import Path, call, path_text
 from octet._octet import (
     CheckpointSummary,
     DeviceInfo,
@@ -16,8 +16,6 @@ from octet._octet import (
     QuantizeStep,
 )
 from octet.errors import refuse_type
-
-Path = str | os.PathLike[str]
 
 
 def devices() -> list[DeviceInfo]:
@@ -40,8 +38,8 @@ def inspect(path: Path, base: Path = "") -> Inspection:
     `path`: a safetensors or GGUF file, an index, a folder, or owner/name of a pulled one.
     `base`: supplies what a file lacks.
     """
-    name = os.fspath(path)
-    model = call(_octet.inspect_model, name, os.fspath(base))
+    name = path_text("path", path)
+    model = call(_octet.inspect_model, name, path_text("base", base))
     is_checkpoint = model.is_checkpoint or not model.parts
     checkpoint = _octet.inspect_checkpoint(name) if is_checkpoint else None
     return Inspection(model.parts, checkpoint, model.problem)
@@ -78,16 +76,16 @@ def quantize(
     """
     return call(
         _octet.quantize,
-        os.fspath(source),
-        os.fspath(out),
+        path_text("source", source),
+        path_text("out", out),
         recipe=recipe,
         protect=protect,
         clip=clip,
         dialect=dialect,
-        base=os.fspath(base),
+        base=path_text("base", base),
         network=network,
-        statistics=os.fspath(statistics),
-        captions=[os.fspath(caption) for caption in _several(captions)],
+        statistics=path_text("statistics", statistics),
+        captions=[path_text("captions", caption) for caption in _several(captions)],
         any_caption=any_caption,
         calibration_steps=calibration_steps,
         calibration_size=calibration_size,

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from octet import _linear
-from octet._checks import describe, is_tensor, wrong_value
+from octet._checks import check_tensor, describe, is_tensor, wrong_value
 from octet._linear import np
 from octet.errors import OctetError, OctetTypeError, refuse
 from octet.report import Report, fallbacks_raise, report_of_process
@@ -205,8 +205,9 @@ def _torch_linear(
         if not math.isfinite(scale):
             refuse("weight_scale", f"`weight_scale` is {scale}; expected a finite number")
         scale = x.new_full((1,), scale, dtype=functional.torch.float32)
-    if out is not None and dtype is None:
-        dtype = out.dtype
+    if out is not None:
+        check_tensor("out", out)
+        dtype = out.dtype if dtype is None else dtype
     y = functional.int8_linear(
         x, weight, scale, bias, smooth=smooth, rotation_group=group, out_dtype=dtype
     )

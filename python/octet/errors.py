@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from octet._octet import Cancelled, InvalidRequest, OctetError, OutOfMemory
 
@@ -13,15 +13,30 @@ class OctetTypeError(OctetError, TypeError):
     """An argument of the wrong type, or an array of the wrong dtype."""
 
 
+def one_line(text: str) -> str:
+    """For a sentence: without line breaks, and not too long."""
+    text = " ".join(text.split())
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def shown(value: Any) -> str:
+    """Its type and value."""
+    return f"{type(value).__name__} {one_line(repr(value))}"
+
+
 def refuse_type(field: str, sentence: str) -> NoReturn:
     """An argument of the wrong type: also a TypeError, and names the argument."""
-    error = OctetTypeError(sentence)
-    error.field = field
-    raise error
+    _raise(OctetTypeError(sentence), field)
 
 
 def refuse(field: str, sentence: str) -> NoReturn:
     """A wrong argument: also a ValueError, and names the argument."""
-    error = InvalidRequest(sentence)
+    _raise(InvalidRequest(sentence), field)
+
+
+def _raise(error: OctetError, field: str) -> NoReturn:
     error.field = field
-    raise error
+    try:
+        raise error
+    finally:
+        del error  # with it, this frame and the error would keep each other, and all callers' data

@@ -24,14 +24,14 @@ def engine():
         yield engine
 
 
-def refusal(function, *args, **options) -> str:
+def refusal(function, *args, field=None, **options) -> str:
     with pytest.raises((TypeError, ValueError)) as raised:
         function(*args, **options)
     sentence = str(raised.value)
     assert "\n" not in sentence and len(sentence) < 250, sentence
     assert isinstance(raised.value, octet.OctetError)
     if options:
-        assert [raised.value.field] == list(options)
+        assert raised.value.field == (field or next(iter(options)))
     return sentence
 
 
@@ -40,7 +40,8 @@ def refusal(function, *args, **options) -> str:
     ("max_memory", "8G", "expected a whole number"), ("max_memory", -5, "out of range"),
     ("guided", "perhaps", "expected True or False"), ("stop", "x", "expected an octet.Stop"),
     ("loras", [5], "an octet.Lora for each"), ("loras", 5, "expected a list"),
-    ("parts", 5, "expected a dict"), ("keep", 5, "expected a dict"),
+    ("parts", {"vae": 5}, "expected a path"),
+    ("base", 5, "expected a path"), ("parts", 5, "expected a dict"), ("keep", 5, "expected a dict"),
     ("device", "tpu", "expected auto, ref"), ("threads", -1, "expected 1 to"),
 ])  # fmt: skip
 def test_engine(name, value, expected):
@@ -50,6 +51,7 @@ def test_engine(name, value, expected):
 @pytest.mark.parametrize("name, value, expected", [
     ("steps", "2", "expected a whole number"), ("steps", 2.5, "expected a whole number"),
     ("preset", 5, "expected text"), ("guidance", "x", "a number for each"),
+    ("guidance", object(), "a number for each"),
     ("images", "x", "expected a whole number"), ("negative", 5, "expected text"),
     ("noise", "x", "an array of float32"),
     ("stop", 5, "expected an octet.Stop"), ("size", 64.0, "expected a number of pixels"),
@@ -65,11 +67,34 @@ def test_captions(engine):
     assert "expected an octet.Job" in refusal(engine.estimate, 5)
     # Any mapping, and NumPy's numbers.
     engine.check(MappingProxyType(CAPTION), steps=1, size=np.int64(64), seed=np.uint64(1 << 63))
+    engine.check(CAPTION, guidance=np.float32(3))
+
+
+@pytest.mark.parametrize("name, value, expected", [
+    ("file", 5, "expected a path"), ("strength", "x", "expected a number"),
+    ("networks", "vae", "a list: text for each"), ("networks", [5], "a list: text for each"),
+])  # fmt: skip
+def test_loras(name, value, expected):
+    options = {"file": "style.safetensors", name: value}
+    assert expected in refusal(octet.Lora, **options, field=name)
+
+
+def test_what_callers_make():
+    lora = octet.Lora(MODEL / "a.safetensors", 0.5, ["vae"])
+    assert lora == octet.Lora(str(MODEL / "a.safetensors"), 0.5, ["vae"])
+    assert lora.as_dict()["strength"] == 0.5 and repr(lora).startswith("Lora(file=")
+    for wrong in (lambda: octet.Stop(5), lambda: octet.Stop().request(5), lambda: octet.Lora()):
+        with pytest.raises(TypeError, match="^(Lora|Stop)[^\n]*argument[^\n]*$"):
+            wrong()
+    assert "surrogate" in refusal(octet.Engine, MODEL, loras=["\ud800"], field="text")
+    assert "expected a path" in refusal(octet.inspect, 5)
+    assert "expected a path" in refusal(octet.inspect, MODEL, base=5)
 
 
 @pytest.mark.parametrize("name, value, expected", [
     ("recipe", 5, "expected text"), ("progress", 5, "expected a function"),
     ("calibration_size", 5, "expected (number, number)"), ("seed", -1, "out of range"),
+    ("captions", [5], "expected a path"),
     ("captions", "a.json", "expected a list"), ("captions", 5, "expected a list"),
 ])  # fmt: skip
 def test_quantize(tmp_path, name, value, expected):

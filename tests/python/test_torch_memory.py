@@ -55,6 +55,28 @@ def test_a_fused_model_is_freed_with_its_last_reference(without_collector, mode,
     assert all(ref() is None for ref in seen)
 
 
+def test_an_error_keeps_nothing(without_collector):
+    """It held the frame that raised it, and with that all others; quantize_() itself tries out
+    blocks on stand-ins, and discards their errors."""
+
+    class Alike(nn.Module):  # not a SwiGLU, which only its linear's error shows
+        def __init__(self) -> None:
+            super().__init__()
+            self.w1, self.w3 = nn.Linear(64, 128, bias=False), nn.Linear(64, 128, bias=False)
+            self.w2, self.first = nn.Linear(128, 64, bias=False), nn.Linear(64, 64)
+
+        def forward(self, x):
+            x = self.first(x)
+            return self.w2(nn.functional.silu(self.w1(x)) * self.w3(x))
+
+    model = quantize_(nn.Sequential(Alike(), Alike()))
+    with pytest.raises(ValueError, match="expected"):
+        model(torch.randn(3, 63))
+    seen = watched(model)
+    del model
+    assert all(ref() is None for ref in seen)
+
+
 def test_a_member_that_was_removed(without_collector):
     model = quantize_(Attention(64))
     x = torch.randn(3, 64)
@@ -135,6 +157,16 @@ def test_what_is_written_through_a_state_dict_arrives():
         for key, value in other.state_dict().items():
             own[key].copy_(value)
         assert torch.equal(model(x), expected)
+        own["to_k.weight"].zero_()  # after the weights were packed
+        assert not torch.equal(model(x), expected)
+
+
+def test_a_state_dict_outlives_its_model():
+    state = quantize_(Attention(64)).state_dict()
+    kept = {key: value.clone() for key, value in state.items()}
+    gc.collect()
+    torch.randn(50, 64, 64)  # would take the memory
+    assert all(torch.equal(state[key], value) for key, value in kept.items())
 
 
 # --- copies ---

@@ -79,6 +79,17 @@ def test_a_fused_model_is_traced_by_fx():
         assert torch.equal(traced(x), model(x))
 
 
+def test_a_parametrized_weight():
+    """torch.nn.utils.parametrize puts a property in the place of the weight."""
+    model, x = quantize_(Attention(64, bias=True)), torch.randn(3, 64)
+    with torch.no_grad():
+        expected = model(x)
+        for linear in (model.to_k, model.to_out[0]):
+            nn.utils.parametrize.register_parametrization(linear, "weight", nn.Identity())
+        assert torch.equal(model(x), expected)
+        assert torch.equal(model.float()(x), expected)  # moved, so joined anew
+
+
 def test_shapes_alone():
     from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: PLC0415
 
@@ -154,6 +165,35 @@ def test_other_wrong_arguments():
         octet.torch.int8_mm(weight, "b")
     with pytest.raises(octet.OctetTypeError, match="`x` is int 3"):
         octet.torch.quantize_rows(3)
+    for size in ("64", -1, None):
+        with pytest.raises(octet.OctetTypeError, match="`out_features` is .*; expected a whole"):
+            Int8Linear(64, size)
+    with pytest.raises(octet.OctetTypeError, match="`weight` is int 5; expected a tensor"):
+        Int8Linear(64, 8).quantize_weight(5)
+    with pytest.raises(octet.OctetTypeError, match="`out` is int 5; expected a tensor"):
+        octet.int8_linear(torch.zeros(1, 64), weight, scale, out=5)
+
+
+@pytest.mark.parametrize("name, value", [
+    ("bias", 5), ("smooth", "x"), ("rotation_group", "x"), ("gate_up", "x"), ("out_dtype", []),
+    ("weight_scale", 5), ("weight", [5]),
+])  # fmt: skip
+def test_options_of_wrong_types(name, value):
+    """With a gradient, the op is called, which would answer with its signature."""
+    linear, x = Int8Linear(64, 8), torch.zeros(1, 64)
+    weights = {"weight": linear.weight, "weight_scale": linear.weight_scale}
+    for given in (x, x.clone().requires_grad_()):
+        with pytest.raises(octet.OctetError, match=f"`{name}` is ") as raised:
+            octet.torch.int8_linear(given, **{**weights, name: value})
+        assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["weights", "weight_scales", "biases"])
+def test_parts_are_lists(name):
+    linear = Int8Linear(64, 8)
+    parts = {"weights": [linear.weight], "weight_scales": [linear.weight_scale], "biases": []}
+    with pytest.raises(octet.OctetTypeError, match=f"`{name}` is int 5; expected a list"):
+        octet.torch.int8_linear_parts(torch.zeros(1, 64), **{**parts, name: 5})
 
 
 def test_the_weight_that_is_not_finite_is_named():

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.compiler import is_compiling
 
 from octet._checks import check_parts, check_tensor
+from octet.errors import refuse_type, shown
 from octet.torch.ops import DifferentiableLinear  # and registers the ops
 from octet.torch.private import is_plain, is_transformed
 from octet.torch.runtime import linear, rows_of
@@ -33,7 +34,8 @@ def int8_linear(
     a gate, y [..., n / 2] = silu(gate) * up.
     """
     if is_compiling() or not is_plain(x) or getattr(bias, "requires_grad", False):
-        _check_tensors(x=x, weight=weight, weight_scale=weight_scale)
+        _check_tensors(x=x, weight=weight, weight_scale=weight_scale, bias=bias, smooth=smooth)
+        _check_options(rotation_group, gate_up, out_dtype)
         if not is_compiling() and is_transformed():
             return _transformed(
                 *(x, (weight, weight_scale), () if bias is None else (bias,), smooth),
@@ -71,9 +73,15 @@ def int8_linear_parts(
     One product, without copies if the weights (and scales, and biases) lie one after the other in
     memory. Either all of them have a bias, or none.
     """
+    check_parts(weights, weight_scales, biases)
     trained = True in [getattr(bias, "requires_grad", False) for bias in biases]
     if is_compiling() or not is_plain(x) or trained:
-        _check_tensors(x=x)
+        _check_tensors(x=x, smooth=smooth)
+        for weight, weight_scale in zip(weights, weight_scales):
+            _check_tensors(weight=weight, weight_scale=weight_scale)
+        for bias in biases:
+            _check_tensors(bias=bias)
+        _check_options(rotation_group, gate_up, out_dtype)
         if not is_compiling() and is_transformed():
             return _transformed(
                 *(x, (*weights, *weight_scales), biases, smooth),
@@ -88,7 +96,6 @@ def int8_linear_parts(
             gate_up=gate_up,
             out_dtype=out_dtype,
         )
-    check_parts(weights, weight_scales, biases)
     tensors = (*weights, *weight_scales, *biases)
     if smooth is not None:
         tensors += (smooth,)
@@ -100,7 +107,8 @@ def quantize_rows(
     x: Tensor, rotation_group: int = 0, smooth: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """Codes in x's shape and a float32 scale for each row: scale = amax / 127."""
-    _check_tensors(x=x)
+    _check_tensors(x=x, smooth=smooth)
+    _check_options(rotation_group, False, None)
     return torch.ops.octet.quantize_rows(x, smooth, rotation_group)
 
 
@@ -115,7 +123,8 @@ def int8_linear_codes(
     out_dtype: torch.dtype = torch.bfloat16,
 ) -> Tensor:
     """int8_linear() for rows from quantize_rows()."""
-    _check_tensors(codes=codes, scales=scales, weight=weight, weight_scale=weight_scale)
+    _check_tensors(codes=codes, scales=scales, weight=weight, weight_scale=weight_scale, bias=bias)
+    _check_options(0, gate_up, out_dtype)
     return torch.ops.octet.int8_linear_codes(
         codes, scales, weight, weight_scale, bias, gate_up, out_dtype
     )
@@ -139,11 +148,27 @@ def _transformed(
     return DifferentiableLinear.apply(x, smooth, options, parts, *rows, *biases)
 
 
-def _check_tensors(**arguments: Tensor) -> None:
-    """For calls of ops, which torch would refuse with its whole signature."""
+# For calls of ops, which torch would refuse with its whole signature.
+
+
+def _check_tensors(**arguments: Tensor | None) -> None:
     if is_compiling():
         return
     for name, value in arguments.items():
+        if value is None and name in ("bias", "smooth"):
+            continue
         if not hasattr(value, "__torch_function__"):  # torch.fx has stand-ins with it
             check_tensor(name, value)
+
+
+def _check_options(rotation_group: int, gate_up: bool, out_dtype: torch.dtype | None) -> None:
+    if is_compiling():
+        return
+    for name, value, kind, words in (
+        ("rotation_group", rotation_group, int, "a whole number"),
+        ("gate_up", gate_up, bool, "True or False"),
+        ("out_dtype", out_dtype, (torch.dtype, type(None)), "float32, bfloat16 or float16"),
+    ):
+        if not isinstance(value, kind):
+            refuse_type(name, f"`{name}` is {shown(value)}; expected {words}")
 

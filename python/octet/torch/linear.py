@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from octet._checks import check_floating, describe
+from octet._checks import check_floating, check_tensor, describe
 from octet._recipes import Recipe, parse_recipe
-from octet.errors import OctetError, refuse, refuse_type
+from octet.errors import OctetError, refuse, refuse_type, shown
 from octet.report import Row, note_fallback
 from octet.torch import dialect
 from octet.torch.dialect import Marker
@@ -49,6 +49,9 @@ class Int8Linear(nn.Linear):
         recipe: str | Recipe = "convrot",
     ) -> None:
         """All zeros, to be loaded; `dtype` is that of the bias and of dequantize()'s result."""
+        for name, size in (("in_features", in_features), ("out_features", out_features)):
+            if not isinstance(size, int) or size < 0:
+                refuse_type(name, f"`{name}` is {shown(size)}; expected a whole number from 0 up")
         nn.Module.__init__(self)
         self.in_features, self.out_features = in_features, out_features
         self.recipe = parse_recipe(recipe)
@@ -89,6 +92,7 @@ class Int8Linear(nn.Linear):
     @torch.no_grad()
     def quantize_weight(self, weight: Tensor, name: str = "weight") -> None:
         """Quantizes a floating-point weight on its device, to the same bits as in Octet's files."""
+        check_tensor(name, weight)
         _check_shape(weight, (self.out_features, self.in_features), name)
         device = weight.device
         if weight.is_meta:
@@ -115,9 +119,10 @@ class Int8Linear(nn.Linear):
         if self.full_precision:
             note_fallback(f"{self.in_features} x {self.out_features} linear", self.path)
             return nn.functional.linear(x, self.dequantize(x.dtype), self.bias)
+        weight = buffers.get("weight")
         return int8_linear(
             x,
-            buffers["weight"],
+            self.weight if weight is None else weight,  # computed, with a parametrization
             buffers["weight_scale"],
             self._parameters["bias"],
             smooth=buffers["pre_quant_scale"],
@@ -205,7 +210,6 @@ class Int8Linear(nn.Linear):
         for key in ("weight", "weight_scale", "bias"):
             if prefix + key in destination:
                 destination[prefix + key] = _own(destination[prefix + key])
-        self._forget_rows()  # what is written through those is not counted
 
     def _forget_rows(self) -> None:
         for member in (self,) if self.shared is None else self.shared.members():
@@ -311,7 +315,8 @@ def _own(tensor: Tensor) -> Tensor:
         return tensor
     if tensor.untyped_storage().nbytes() == tensor.numel() * tensor.itemsize:
         return tensor
-    own = torch.from_dlpack(tensor.detach())
+    own = tensor.detach()
+    own.data = torch.from_dlpack(tensor.detach())  # `own` counts changes with the tensor
     return nn.Parameter(own, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else own
 
 

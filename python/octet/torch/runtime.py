@@ -282,7 +282,7 @@ def linear(x: Tensor, rows: Rows, out_dtype: torch.dtype | None) -> Tensor:
         checks.check_device("x", x, rows.device)
     if out_dtype is not None and out_dtype is not dtype:
         dtype = out_dtype
-        if dtype not in DTYPES:
+        if type(dtype) is not torch.dtype or dtype not in DTYPES:
             checks.check_output(dtype)
     y, m, kernel = multiply(rows.engine, rows.weight, index, x, shape, rows.outputs, dtype)
     if m:

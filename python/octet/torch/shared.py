@@ -114,8 +114,9 @@ class SharedInput:
                 return self.product(member, x)
             try:
                 y = multiply(members, x)
-            except RuntimeError:
-                # One of them is elsewhere, such as offloaded; or x is wrong, and this call says so.
+            except (KeyError, RuntimeError):
+                # One of them is elsewhere, such as offloaded, or has a parametrization instead of a
+                # weight; or x is wrong, and this call says so.
                 return member.product(x)
             # Not plain views: autograd would refuse to change several of one call in place.
             sizes = [mate.out_features for mate in members]
@@ -236,12 +237,13 @@ def _agree(members: list[nn.Linear]) -> bool:
     return (
         len(members) > 1
         and len({_traits(member) for member in members}) == 1
-        and _can_share(members[0])
+        and all(map(_can_share, members))
     )
 
 
 def _can_share(member: nn.Linear) -> bool:
-    return not (member.full_precision or member.pre_quant_scale is not None)
+    plain = member.pre_quant_scale is None and "weight" in member._buffers
+    return plain and not member.full_precision
 
 
 def _traits(member: nn.Linear) -> tuple[Any, ...]:
