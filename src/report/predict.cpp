@@ -160,7 +160,13 @@ Gain gain_of(const CardPrediction& card) {
   return gain;
 }
 
-// "Use INT8 on rtx3090 and rtx4090 (steps 2.1 to 2.5 times as fast as bf16), bf16 on t4."
+// "2.1 to 2.5"; "2.1" where both are
+std::string range_text(double least, double most) {
+  const std::string from = fmt::format("{:.2f}", least), to = fmt::format("{:.2f}", most);
+  return from == to ? to : from + " to " + to;
+}
+
+// "Use INT8 on rtx3090, rtx4090 (steps 2.1 to 2.5 times as fast as bf16); bf16 on b200."
 std::string advice_text(const std::vector<CardPrediction>& cards) {
   std::string parts;
   for (const auto& [path, name] :
@@ -169,7 +175,7 @@ std::string advice_text(const std::vector<CardPrediction>& cards) {
     double least = 0, most = 0;
     for (const CardPrediction& card : cards) {
       const Gain gain = gain_of(card);
-      if (gain.best != path) continue;
+      if (gain.best != path || !card.not_run.empty()) continue;
       least = ids.empty() ? gain.least : std::min(least, gain.least);
       most = std::max(most, gain.most);
       ids.push_back(printable(card.card));
@@ -178,7 +184,7 @@ std::string advice_text(const std::vector<CardPrediction>& cards) {
     parts += fmt::format("{}{} on {}", parts.empty() ? "" : "; ", name, fmt::join(ids, ", "));
     if (std::string_view(path) == "bf16") continue;
     const char* what = cards.front().steps.empty() ? "linears" : "steps";
-    parts += fmt::format(" ({} {:.2f} to {:.2f} times as fast as bf16)", what, least, most);
+    parts += fmt::format(" ({} {} times as fast as bf16)", what, range_text(least, most));
   }
   return parts.empty() ? "" : "Use " + parts + ".\n";
 }
@@ -187,8 +193,10 @@ std::string not_run_text(const std::vector<CardPrediction>& cards) {
   std::string text;
   for (const CardPrediction& card : cards) {
     if (card.not_run.empty()) continue;
-    text += fmt::format("{}: Octet does not run on it ({})\n", printable(card.card),
-                        printable(card.not_run));
+    text += fmt::format(
+        "{}: Octet does not run on it ({}); of the paths of other programs {} is "
+        "predicted to be the fastest\n",
+        printable(card.card), printable(card.not_run), gain_of(card).best);
   }
   return text;
 }

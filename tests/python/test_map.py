@@ -96,6 +96,14 @@ def test_other_cards_are_predicted(octet, repository, tmp_path):
     assert "PREDICTED" in (tmp_path / "cards.svg").read_text()
 
 
+def test_advice_is_for_cards_that_octet_runs_on(octet):
+    text = octet("map", "--predict", "4060,t4", "--shapes", "4096,6144,4096", "-q").stdout
+    _, advice, not_run = text.splitlines()[:3]
+    assert "t4" not in advice and " to " not in advice  # one linear has one gain
+    assert not_run.startswith("t4: Octet does not run on it (Turing: ")
+    assert not_run.endswith("; of the paths of other programs bf16 is predicted to be the fastest")
+
+
 def test_constants_of_every_card_were_checked(repository):
     data = json.loads((repository / "src/measure/predict/cards.json").read_text())
     assert set(data["checked"]) == {card["id"] for card in data["cards"]}
