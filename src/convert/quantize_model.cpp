@@ -266,8 +266,12 @@ class Quantization {
     const fs::path folder = fs::path(path).parent_path();
     if (!into_one_file()) {
       const auto& [network, files] = networks.front();
-      const std::string config = family_.open_network(network, files)->config_text();
-      write_text((folder / "config.json").string(), nlohmann::json::parse(config).dump(2) + "\n");
+      auto config = nlohmann::json::parse(family_.open_network(network, files)->config_text());
+      // diffusers would take codes for weights, with a warning. It refuses a method that it does
+      // not know, and its error repeats this text.
+      config["quantization_config"] = {
+          {"quant_method", "octet (INT8 codes: octet.diffusers.load_int8() reads them)"}};
+      write_text((folder / "config.json").string(), config.dump(2) + "\n");
       return;
     }
     nlohmann::ordered_json recipe = {{"format", "octet-w8a8"},

@@ -13,13 +13,24 @@ pytest.importorskip("diffusers")
 pytest.importorskip("transformers")
 
 import torch
-from diffusers import DiffusionPipeline
+from diffusers import DiffusionPipeline, Ideogram4Transformer2DModel
 from PIL import Image
 from running import octet  # noqa: F401: a fixture
 from safetensors.torch import save_file
+from transformers import Qwen3VLModel
 
 MODEL = REPOSITORY / "models" / "demo-bf16"
 GUIDANCE = [2.0, 2.0, 1.5]
+
+
+def test_codes_are_not_taken_for_weights():
+    """It painted noise, after warnings of names that it did not know."""
+    shipped = REPOSITORY / "models" / "demo"
+    for part in ("transformer", "unconditional_transformer"):
+        with pytest.raises(ValueError, match=r"octet.diffusers.load_int8\(\)"):
+            Ideogram4Transformer2DModel.from_pretrained(shipped / part)
+    with pytest.raises(ValueError, match="quantization config"):
+        Qwen3VLModel.from_pretrained(shipped / "text_encoder")
 
 
 def test_the_pipeline_that_the_model_names_runs_it(octet, tmp_path):  # noqa: F811

@@ -112,6 +112,39 @@ def test_a_model_that_is_compiled_already():
     assert int8_names(partly) == [f"0._orig_mod.attn.{name}" for name in _PROJECTIONS]
 
 
+# --- LoRA ---
+
+
+class Adapted(nn.Module):
+    """As PEFT wraps a linear, and diffusers' models merge what it wraps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.merged = False
+        self.blocks = nn.ModuleList([nn.ModuleDict({"base_layer": nn.Linear(64, 64)})])
+
+    def fuse_lora(self) -> None:
+        self.merged = True
+
+
+def test_merging_a_lora_into_codes_is_refused():
+    """It failed with torch's sentence or, with safe_fusing, rounded all of it to nothing."""
+    plain, model = Adapted(), quantize_(Adapted(), filter=["*base_layer"])
+    plain.fuse_lora()
+    with pytest.raises(octet.OctetError, match=r"cannot merge into blocks\.0, which"):
+        model.fuse_lora()
+    assert plain.merged and not model.merged
+    dequantize_(model).fuse_lora()
+    assert model.merged
+
+
+def test_peft_finds_the_weight():
+    """For DoRA, whose magnitudes are those of the weight. Its dequantize_module_weight() calls
+    dequantize() where there is a `W_q`."""
+    linear = Int8Linear.from_linear(nn.Linear(64, 32))
+    assert linear.W_q is linear.weight and linear.dequantize().dtype == torch.float32
+
+
 # --- save_pretrained() ---
 
 
@@ -134,11 +167,16 @@ def test_diffusers_loads_what_it_saved(tmp_path):
     assert all(torch.equal(state[key], value) for key, value in model.state_dict().items())
 
 
-def test_transformers_is_told(tmp_path):
+def test_transformers_refuses_what_it_saved(tmp_path):
+    """It took codes for weights, with a warning."""
     transformers = pytest.importorskip("transformers")
     sizes = dict(hidden_size=64, num_attention_heads=2, intermediate_size=128, vocab_size=32)
     model = transformers.BertModel(transformers.BertConfig(num_hidden_layers=2, **sizes))
-    assert "octet" in quantize_(model).config.to_dict()["quantization_config"]["quant_method"]
+    quantize_(model).save_pretrained(tmp_path)
+    assert "load_state_dict" in model.config.to_dict()["quantization_config"]["octet"]
+    for kind in (transformers.BertModel, transformers.AutoModel):
+        with pytest.raises(ValueError, match="quantization config"):
+            kind.from_pretrained(tmp_path)
     assert "quantization_config" not in dequantize_(model).config.to_dict()
 
 

@@ -23,6 +23,8 @@ WEIGHTS = {
 }
 # What ComfyUI calls a weight of I8 with scales: of the tensor or, as here, of its rows.
 MARKER = json.dumps({"format": "int8_tensorwise"}).encode()
+# transformers would take codes for weights; it refuses a quantization without a `quant_method`.
+NO_WEIGHTS = {"octet": "rows of INT8; models/demo-bf16 has weights for transformers"}
 
 
 def in_int8(tensors):
@@ -57,10 +59,11 @@ def write_twin(source, out, twin):
         shutil.copytree(source / folder, twin / folder, dirs_exist_ok=True)
     for folder in ("scheduler", "tokenizer", "vae", "text_encoder"):
         shutil.copytree(out / folder, twin / folder, dirs_exist_ok=True)
-    for name in ("model_index.json", "octet_presets.json"):
+    for name in ("model_index.json", "octet_presets.json", "octet_trained_for.json"):
         shutil.copy(out / name, twin / name)
     text = Path("text_encoder") / WEIGHTS["text_encoder"]
     save_file(in_bf16(load_file(out / text)), twin / text, {"format": "pt"})
+    shutil.copy(source / text.with_name("config.json"), twin / text.with_name("config.json"))
 
 
 def main():
@@ -81,12 +84,17 @@ def main():
     for folder in made.iterdir():
         folder.rename(out / folder.name)
     made.rmdir()
-    for name in ("model_index.json", "octet_presets.json"):
+    for name in ("model_index.json", "octet_presets.json", "octet_trained_for.json"):
         shutil.copy(source / name, out / name)
     for folder in ("scheduler", "tokenizer", "vae", "text_encoder"):
         shutil.copytree(source / folder, out / folder, dirs_exist_ok=True)
     tensors = load_file(source / "text_encoder" / WEIGHTS["text_encoder"])
     save_file(in_int8(tensors), out / "text_encoder" / WEIGHTS["text_encoder"], {"format": "pt"})
+    config = out / "text_encoder" / "config.json"
+    config.write_text(
+        json.dumps(json.loads(config.read_text()) | {"quantization_config": NO_WEIGHTS}, indent=2)
+        + "\n"
+    )
     tensors = load_file(source / "vae" / WEIGHTS["vae"])
     decoder = {
         name: value

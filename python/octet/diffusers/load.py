@@ -21,6 +21,7 @@ from octet.diffusers.quantizer import OctetQuantizer, check_accelerate
 from octet.diffusers.staged import StagedTransformer
 from octet.errors import OctetError
 from octet.torch.model import fuse_
+from octet.torch.readers import adapt
 
 AnyPath = Union[str, "os.PathLike[str]"]
 Target = TypeVar("Target", Ideogram4Pipeline, Ideogram4Transformer2DModel)
@@ -58,6 +59,7 @@ def load_int8(
     for one in staged:
         one.commit()
         _note_quantized(one.model, config)
+        adapt(one.model)
         fuse_(one.model)
     return target
 

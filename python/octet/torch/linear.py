@@ -136,6 +136,11 @@ class Int8Linear(nn.Linear):
             dtype or self.float_dtype,
         )
 
+    @property
+    def W_q(self) -> Tensor:
+        """PEFT calls dequantize() of modules with this name, and takes `weight` of others."""
+        return self.weight
+
     def to_linear(self) -> nn.Linear:
         """An `nn.Linear` with the dequantized weight; the bias is shared."""
         made = nn.Linear(self.in_features, self.out_features, bias=False, device="meta")

@@ -12,10 +12,11 @@ from torch import nn
 
 from octet._recipes import Recipe
 
-# Where nothing knows a method, the error of diffusers and the warning of transformers repeat this
-# word and nothing else of the configuration. Neither has entry points.
+# diffusers refuses a method that it does not know, and its error repeats this word and nothing else
+# of the configuration. transformers would only warn: what it refuses is that there is no
+# `quant_method`. Neither has entry points.
 SAVED_METHOD = "octet (needs octet-int8 and `import octet.diffusers`)"
-_NOT_LOADED = "octet (INT8: quantize_() the model without weights, then load_state_dict() these)"
+_NOT_LOADED = {"octet": "INT8: quantize_() the model without weights, then load_state_dict() these"}
 
 
 def saved_config(recipe: str, excluded: list[str], dtype: str | None) -> dict[str, Any]:
@@ -30,20 +31,20 @@ def saved_config(recipe: str, excluded: list[str], dtype: str | None) -> dict[st
 
 def note_in_configs(model: nn.Module, recipe: Recipe) -> None:
     """Call it when linears of a model have become INT8. diffusers loads what it then saves;
-    transformers cannot, and says this in a warning."""
+    transformers cannot, and refuses it."""
     for module in model.modules():
         if callable(getattr(module, "register_to_config", None)):
             dtype = str(module.dtype).removeprefix("torch.")
             module.register_to_config(quantization_config=saved_config(str(recipe), [], dtype))
         elif (config := _config_of(module)) is not None:
-            config.quantization_config = {"quant_method": _NOT_LOADED}
+            config.quantization_config = dict(_NOT_LOADED)
 
 
 def forget_in_configs(model: nn.Module) -> None:
     """Call it when they no longer are. What diffusers was told may stay: it loads both."""
     for module in model.modules():
         noted = getattr(_config_of(module), "quantization_config", None)
-        if noted == {"quant_method": _NOT_LOADED}:
+        if noted == _NOT_LOADED:
             del module.config.quantization_config
 
 
