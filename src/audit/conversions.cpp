@@ -24,6 +24,11 @@ bool looks_for_scales(std::string_view op) {
   return std::find(kSteps.begin(), kSteps.end(), op) != kSteps.end();
 }
 
+// Between processes.
+bool sends(std::string_view op) {
+  return op.starts_with("c10d::") || op.starts_with("_c10d_functional::") ||
+         op == "record_param_comms";
+}
 // Shifts and masks bits of codes: of integers, not of truth values, which masks are made of.
 bool unpacks(std::string_view op, const Signature& operands) {
   if (op.find("bitwise") == op.npos && op.find("shift") == op.npos) return false;
@@ -50,7 +55,7 @@ bool LinearFinder::continues_widening(uint32_t index) {
   if (operands == nullptr || waiting_.size() == 0) return false;
   if (work.work != WorkClass::elementwise && work.work != WorkClass::copy) return false;
   const int64_t numbers = most_floats(*operands);
-  if (numbers == 0) return false;
+  if (numbers == 0 || !is_scaling(list_.op_name(work))) return false;
   int large = 0;
   for (const Operand& operand : *operands) {
     if (elements_of(operand) * kScaleShare >= numbers) ++large;
@@ -62,7 +67,10 @@ bool LinearFinder::continues_widening(uint32_t index) {
   if (large > expected) {
     // Scales may have been expanded, or gathered; of FP8, and of what was unpacked, they must have.
     const bool is_weight = waiting->unpacked || waiting->conversion.code == ScalarType::fp8;
-    waiting->combined = waiting->combined || !is_weight;
+    if (!is_weight || waiting->conversion.scaled || !may_expand_scales(list_.op_name(work))) {
+      waiting_.doubt(numbers);
+      return false;
+    }
   }
   waiting->more.push_back(index);
   return true;
@@ -91,15 +99,23 @@ void LinearFinder::widen(uint32_t index, const Conversion& conversion, int64_t n
     quantized_.push_back(index);
     return;
   }
+  if (list_.is_in_backward(list_.works()[index]) || list_.is_in_optimizer(list_.works()[index])) {
+    return;
+  }
+  const auto received = received_.find(conversion.codes);
+  const bool by_name = list_.works()[index].work == WorkClass::dequantize_weight;
+  if (received != received_.end() && received->second) return;
   waiting_.add(
       {.work = index,
        .conversion = conversion,
        .numbers = numbers,
        .more = {},
        .products_before = products_,
-       .named = list_.works()[index].work == WorkClass::dequantize_weight,
+       .named = by_name,
        .told = list_.op_name(list_.works()[index]).find("equant") != std::string_view::npos,
-       .unpacked = unpacked_before_ || code_book_ > 0});
+       .unpacked = unpacked_before_ || code_book_ > 0,
+       .doubtful = conversion.combined,
+       .received = received != received_.end() && !by_name});
 }
 
 // Of a handful that a product has; without products there may be millions.
@@ -109,6 +125,16 @@ void LinearFinder::remember_coded(int64_t elements) {
   coded_.push_back(elements);
 }
 
+// Codes that other processes sent. If this one made such codes of numbers right before, it did so
+// to send them: the same numbers, or its part of them.
+void LinearFinder::note_received(const Signature& operands) {
+  constexpr size_t kMostReceived = 256;
+  const int64_t codes = widening_of(operands).codes;
+  if (codes == 0 || received_.size() == kMostReceived) return;
+  const bool made = std::any_of(coded_.begin(), coded_.end(),
+                                [&](int64_t part) { return part > 0 && codes % part == 0; });
+  received_[codes] = received_[codes] || made;
+}
 // The kernels right before that looked for the scales of the same activations belong to it.
 void LinearFinder::quantize(uint32_t index, const Conversion& conversion) {
   const int64_t elements = conversion.codes;
@@ -128,45 +154,50 @@ void LinearFinder::quantize(uint32_t index, const Conversion& conversion) {
   }
 }
 
-void LinearFinder::look_for_conversion(uint32_t index) {
+bool LinearFinder::look_for_conversion(uint32_t index) {
   const Work& work = list_.works()[index];
   const Signature* operands = list_.signature(work);
   if (work.work == WorkClass::quantize_activation) {
     quantized_.push_back(index);
     if (operands != nullptr) remember_coded(most_floats(*operands));
-    return;
+    return false;
   }
   const std::string_view op = list_.op_name(work);
+  if (operands != nullptr && sends(op)) note_received(*operands);
   if (operands != nullptr && unpacks(op, *operands)) unpacked_before_ = true;
   const bool by_name = work.work == WorkClass::dequantize_weight;
   const auto conversion = operands == nullptr ? std::optional<Conversion>()
                                               : conversion_of(op, *operands, unpacked_before_);
   if (conversion && conversion->direction == Conversion::Direction::to_codes && !by_name) {
     quantize(index, *conversion);
-    return;
+    return true;
   }
   if (conversion || by_name) {
     if (!conversion) {
       // A kernel of an op that does more, whose other operands say nothing about the weight.
       widen(index, operands == nullptr ? Conversion{} : widening_of(*operands), 0);
-      return;
+      return true;
     }
     const int64_t numbers = most_floats(*operands);
-    widen(index, *conversion, numbers < conversion->codes ? 0 : numbers);  // else only scales
-    return;
+    widen(index, *conversion,
+          numbers < conversion->codes ? 0 : numbers);  // else only scales
+    return true;
   }
-  if (continues_widening(index)) return;
+  if (code_book_ > 0 && operands != nullptr && scale_looked_up(index, *operands)) return true;
+  if (continues_widening(index)) return true;
   if (operands == nullptr && list_.trace().has_order) note_cast(work);
-  if (operands == nullptr) return;
+  if (operands == nullptr) return false;
   if (const int64_t entries = code_book_of(op, *operands); entries > 0) code_book_ = entries;
-  if (code_book_ > 0) scale_looked_up(index, *operands);
+  return false;
 }
 
-// Of what was looked up in a table of codes, the operands are a list of tensors, of which no
-// profiler writes the sizes: numbers that are multiplied by fewer right after it are the weight.
-void LinearFinder::scale_looked_up(uint32_t index, const Signature& operands) {
+// Of what was looked up in a table of codes, the operands are a list of
+// tensors, of which no profiler writes the sizes: numbers that are multiplied
+// by fewer right after it are the weight.
+bool LinearFinder::scale_looked_up(uint32_t index, const Signature& operands) {
   constexpr int64_t kFourBits = 16;
-  if (list_.works()[index].work != WorkClass::elementwise) return;
+  const Work& work = list_.works()[index];
+  if (work.work != WorkClass::elementwise || !may_expand_scales(list_.op_name(work))) return false;
   const Operand* numbers = nullptr;
   int64_t scales = 0;
   for (const Operand& operand : operands) {
@@ -178,14 +209,19 @@ void LinearFinder::scale_looked_up(uint32_t index, const Signature& operands) {
       scales = std::max(scales, elements_of(operand));
     }
   }
-  if (numbers == nullptr || scales * kScaleShare > elements_of(*numbers) || scales == 0) return;
+  if (numbers == nullptr || scales * kScaleShare > elements_of(*numbers) || scales == 0) {
+    return false;
+  }
   const bool four_bit = code_book_ == kFourBits;
   widen(index,
         {.code = four_bit ? ScalarType::fp4 : ScalarType::int8,
          .codes = elements_of(*numbers),
          .dims = numbers->dims,
+         .by_table = true,
          .scaled = true},
         elements_of(*numbers));
+  code_book_ = 0;
+  return true;
 }
 
 // Where no operands were recorded, names have to do.

@@ -8,6 +8,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string_view>
 #include <vector>
 
 #include "audit/linears.h"
@@ -26,16 +28,29 @@ class LinearFinder {
   void multiply_floating(LinearCall& call, int64_t batch);
   bool multiply_codes(LinearCall& call, const Product& product);
   void see_softmax(const Work& work);
+  void see_choice(const Work& work);
   void forget_widening(LinearCall& call);
   bool keeps_widened() const;
+  bool widens_nearly_all() const;
   void settle();
-  void look_for_conversion(uint32_t index);
+  bool look_for_conversion(uint32_t index);  // whether it has to do with codes
   void widen(uint32_t index, const Conversion& conversion, int64_t numbers);
   void quantize(uint32_t index, const Conversion& conversion);
   void remember_coded(int64_t elements);
+  void note_received(const Signature& operands);
   bool continues_widening(uint32_t index);
-  void scale_looked_up(uint32_t index, const Signature& operands);
+  bool scale_looked_up(uint32_t index, const Signature& operands);
   void note_cast(const Work& work);
+  void note_users(uint32_t index);
+  void note_heads(uint32_t index);
+  void note_activations(uint32_t index);
+  void note_use(const Operand& operand);
+  template <class Each>
+  void each_taken(const Each& each);
+  bool follows(size_t widened_before) const;
+  void doubt_lone_shapes();
+  void doubt_the_rare();
+  void doubt_one_group();
   void take(LinearCall& call, const WeightMatch& match);
   void take_named(LinearCall& call);
   void take_activations(LinearCall& call);
@@ -50,6 +65,9 @@ class LinearFinder {
   std::vector<int64_t> coded_;
   uint32_t last_decoded_ = kNone;  // the work that made numbers of such codes again
   std::vector<LinearCall> calls_;
+  std::vector<size_t> taken_;  // the latest calls with a weight that was widened
+  // Elements of codes that other processes sent, and whether numbers were made codes for that.
+  std::map<int64_t, bool> received_;
   bool cast_before_ = false;  // a copy that may have widened a weight, where operands are unknown
   bool unpacked_before_ = false;  // bits of codes were shifted and masked
   int64_t code_book_ = 0;      // entries of a table that codes were looked up in, since the product
@@ -60,5 +78,10 @@ class LinearFinder {
 
 // Elements of the largest operand that holds numbers.
 int64_t most_floats(const Signature& signature);
+// Arithmetic that widening a weight can need, by the op's name; and that can be
+// with scales that were expanded to the weight's size.
+bool chooses(std::string_view op);
+bool is_scaling(std::string_view op);
+bool may_expand_scales(std::string_view op);
 
 }  // namespace octet::audit

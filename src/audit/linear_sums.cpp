@@ -57,6 +57,14 @@ WidenedSums widened_in(const WorkList& list) {
   return sums;
 }
 
+int64_t floating_calls(const WorkList& list) {
+  int64_t calls = 0;
+  for (const Work& work : list.works()) {
+    if (verdict_of_product(work.work) == AuditVerdict::unquantized) calls += list.calls(work);
+  }
+  return calls;
+}
+
 // `calls` of a sum, with their share of its time.
 LinearCall part_of(const LinearCall& sum, int64_t calls) {
   LinearCall part = sum;
@@ -91,6 +99,8 @@ std::vector<LinearCall> find_linears_in_sums(const WorkList& list) {
   WidenedSums widened = widened_in(list);
   const double us_per_widening =
       widened.certain > 0 ? widened.certain_us / static_cast<double>(widened.certain) : 0;
+  // Of a model that was dequantized when it was loaded, most products ran without.
+  const bool kept = widened.certain * 2 < floating_calls(list);
   std::vector<LinearCall> found;
   for (uint32_t i = 0; i < list.works().size(); ++i) {
     const Work& work = list.works()[i];
@@ -111,8 +121,9 @@ std::vector<LinearCall> find_linears_in_sums(const WorkList& list) {
       LinearCall call = part_of(all, fake);
       call.stored = widened.stored;
       call.is_widened = true;
-      call.sure = true;
-      call.verdict = verdict_of_widened(widened.stored);
+      call.sure = !kept;
+      call.verdict = kept ? AuditVerdict::unclear : verdict_of_widened(widened.stored);
+      call.doubt = kept ? Doubt::kept : Doubt::none;
       call.dequantize_us = us_per_widening * static_cast<double>(fake);
       found.push_back(call);
     }

@@ -1,17 +1,31 @@
 #include "audit/linears.h"
 
-#include <map>
 #include <optional>
-#include <set>
-#include <tuple>
 
 #include "audit/linear_finder.h"
 
 namespace octet::audit {
 namespace {
 
-// Fewer weights that were widened, each before its product, may be chance.
-constexpr int64_t kFewestPairs = 2;
+// Numbers of a weight's size beside codes of the same: the codes may be its mask.
+bool has_other_weight(const Signature& operands, const Product& product) {
+  int matrices = 0;
+  for (const Operand& operand : operands) {
+    if (!is_float(operand.type) || operand.dims.size() < 2) continue;
+    const int64_t rows = operand.dims[operand.dims.size() - 2], columns = operand.dims.back();
+    const bool fits =
+        (rows == product.n && columns == product.k) || (rows == product.k && columns == product.n);
+    matrices += fits ? 1 : 0;
+  }
+  // The activations are one of them where m is n.
+  return matrices > (product.m == product.n ? 1 : 0);
+}
+
+// Of what was shifted and masked, or looked up in a table of 16.
+bool holds_four_bits(const WaitingWeight& weight, ScalarType stored) {
+  const bool is_byte = weight.conversion.by_table && stored == ScalarType::int8;
+  return weight.unpacked && stored != ScalarType::fp8 && !is_byte;
+}
 
 bool is_integer(ScalarType type) { return type == ScalarType::int32 || type == ScalarType::int64; }
 
@@ -25,9 +39,13 @@ std::vector<LinearCall> LinearFinder::find() {
     } else if (work.work == WorkClass::attention || work.work == WorkClass::convolution) {
       // Keys, values and filters can be codes, too: they wait for no linear.
       waiting_.forget(products_);
+      if (const Signature* operands = list_.signature(work)) waiting_.doubt(*operands);
+      note_users(i);
+      note_heads(i);
     } else {
       if (list_.is_softmax(work)) see_softmax(work);
-      look_for_conversion(i);
+      if (chooses(list_.op_name(work))) see_choice(work);
+      if (!look_for_conversion(i)) note_users(i);
     }
   }
   settle();
@@ -53,6 +71,8 @@ bool LinearFinder::is_same_call(uint32_t index) const {
 void LinearFinder::take(LinearCall& call, const WeightMatch& match) {
   const WaitingWeight taken = waiting_.take(match, match.rows > 0 ? call.n : 0);
   call.is_widened = true;
+  call.widened_before = taken.products_before;
+  taken_.push_back(calls_.size());
   // A tensor of several matrices is taken several times, and its time counts once.
   if (!taken.was_taken) call.widening.push_back(taken.work);
   call.widening.insert(call.widening.end(), taken.more.begin(), taken.more.end());
@@ -89,14 +109,23 @@ bool LinearFinder::multiply_codes(LinearCall& call, const Product& product) {
   if (!is_float(product.a) || !is_code(product.weight)) return false;
   const Work& work = list_.works()[call.work];
   if (work.work != WorkClass::half_gemm && work.work != WorkClass::single_gemm) return false;
+  if (has_other_weight(*list_.signature(work), product)) {
+    call.verdict = AuditVerdict::unclear;
+    call.doubt = Doubt::size_alone;
+    return true;
+  }
   const uint32_t op = list_.op(work);
   for (uint32_t i = call.work; i-- > 0 && list_.op(list_.works()[i]) == op;) {
-    if (is_gemm(list_.works()[i].work)) break;
-    call.widening.push_back(i);
+    const Work& before = list_.works()[i];
+    if (is_gemm(before.work)) break;
+    const bool sets =
+        !list_.trace().is_host_only() && list_.trace().kernels[before.event].is_transfer;
+    if (!sets) call.widening.push_back(i);
   }
   call.stored = product.weight;
   call.stored_dims = {product.n, product.k};
   call.sure = true;
+  call.widened_before = call.product;
   call.is_widened = !call.widening.empty();
   call.verdict = call.is_widened ? verdict_of_widened(product.weight) : AuditVerdict::weight_only;
   return true;
@@ -119,19 +148,28 @@ void LinearFinder::multiply_floating(LinearCall& call, int64_t batch) {
     // Bytes with more than one weight each have four bits per weight.
     const bool packed = call.stored == ScalarType::uint8 && widened.conversion.codes > 0 &&
                         match->rows == 0 && widened.conversion.codes * 3 / 2 < call.n * call.k;
-    const bool four_bit = packed || (widened.unpacked && call.stored != ScalarType::fp8);
+    const bool four_bit = packed || holds_four_bits(widened, call.stored);
     call.verdict = four_bit ? AuditVerdict::fake_four_bit : verdict_of_widened(call.stored);
-    call.sure = match->sure;
+    call.is_used = widened.doubtful;
+    call.shares = match->rows > 0 || match->several;
+    call.is_foreign = widened.received || list_.is_elsewhere(list_.works()[widened.work], work);
+    call.sure =
+        match->sure && !call.is_foreign && (match->rows > 0 || follows(widened.products_before));
     if (match->rows > 0) {
       // Parts are sure once there are all of them.
       if (widened.parts == 0) parts_.clear();
       parts_.push_back(calls_.size());
       const bool complete = widened.parts_taken + call.n == match->rows;
-      call.sure = match->sure && complete;
+      call.sure = call.sure && complete;
       call.is_loose_part = !complete;
       for (size_t i = 0; complete && i + 1 < parts_.size(); ++i) {
-        calls_[parts_[i]].sure = match->sure;
-        calls_[parts_[i]].is_loose_part = false;
+        LinearCall& part = calls_[parts_[i]];
+        part.sure = call.sure;
+        part.is_loose_part = false;
+        call.is_used = call.is_used || part.is_used;
+      }
+      for (size_t i = 0; call.is_used && complete && i + 1 < parts_.size(); ++i) {
+        calls_[parts_[i]].is_used = true;
       }
     }
     take(call, *match);
@@ -143,14 +181,15 @@ void LinearFinder::multiply_floating(LinearCall& call, int64_t batch) {
       const WaitingWeight& piece = waiting_[waiting_.size() - 1];
       call.stored = piece.conversion.code;
       call.stored_dims = piece.conversion.dims;
-      call.verdict = piece.unpacked && call.stored != ScalarType::fp8
-                         ? AuditVerdict::fake_four_bit
-                         : verdict_of_widened(call.stored);
+      call.verdict = holds_four_bits(piece, call.stored) ? AuditVerdict::fake_four_bit
+                                                         : verdict_of_widened(call.stored);
       call.sure = pieces.sure;
       for (size_t i = 0; i < pieces.count; ++i) take(call, {.index = waiting_.size() - 1});
       return;
     }
   }
+  // In another layout, its weight may be what waits.
+  if (call.n > 0) waiting_.doubt({.type = ScalarType::unknown, .dims = {call.n, call.k}});
   if (cast_before_ || list_.hides_work(work)) {
     call.verdict = AuditVerdict::unclear;
     call.doubt = cast_before_ ? Doubt::cast_before : Doubt::compiled;
@@ -171,58 +210,23 @@ void LinearFinder::see_softmax(const Work& work) {
   if (is_native(calls_.back().verdict)) calls_.pop_back();
 }
 
+// The best of many was chosen by the product before it: distances to a table of
+// codes.
+void LinearFinder::see_choice(const Work& work) {
+  const Signature* operands = list_.signature(work);
+  if (operands == nullptr || calls_.empty()) return;
+  LinearCall& scores = calls_.back();
+  if (scores.m * scores.n == most_floats(*operands)) forget_widening(scores);
+}
+
 // What was widened for it is no weight.
 void LinearFinder::forget_widening(LinearCall& call) {
   if (call.is_widened) call.verdict = verdict_of_product(list_.works()[call.work].work);
+  note_use({.type = ScalarType::unknown, .dims = {call.n, call.k}});
+  note_use({.type = ScalarType::unknown, .dims = call.stored_dims});
   call.is_widened = false;
   call.widening.clear();
   call.sure = false;
-}
-
-// Whether weights were widened once and kept, as when a model is loaded: after the last of them the
-// same linears ran at least as often without.
-bool LinearFinder::keeps_widened() const {
-  std::set<std::tuple<std::string_view, int64_t, int64_t>> widened;
-  const auto linear_of = [&](const LinearCall& call) {
-    return std::tuple(list_.layer(list_.works()[call.work]), call.n, call.k);
-  };
-  int64_t pairs = 0, without = 0;
-  for (const LinearCall& call : calls_) {
-    if (!call.is_widened) continue;
-    ++pairs;
-    widened.insert(linear_of(call));
-  }
-  for (size_t i = calls_.size(); pairs > 0 && i-- > 0 && !calls_[i].is_widened;) {
-    const bool floats = calls_[i].verdict == AuditVerdict::unquantized;
-    if (floats && widened.contains(linear_of(calls_[i]))) ++without;
-  }
-  return pairs > 0 && without >= pairs;
-}
-
-// One pair may be chance: a widened weight is only believed in if there are several, and one that
-// could be another tensor only beside others that could not.
-void LinearFinder::settle() {
-  std::map<AuditVerdict, int64_t> sure;
-  for (LinearCall& call : calls_) {
-    if (call.is_loose_part) forget_widening(call);
-    if (call.sure) sure[call.verdict] += call.calls;
-  }
-  const bool kept = keeps_widened();
-  for (LinearCall& call : calls_) {
-    if (!call.is_widened) continue;
-    if (sure[call.verdict] >= kFewestPairs && !kept) {
-      call.sure = true;
-      for (const uint32_t index : call.widening) {
-        call.dequantize_us += list_.us(list_.works()[index]);
-        set_class(index, WorkClass::dequantize_weight);
-      }
-      continue;
-    }
-    call.doubt = kept && sure[call.verdict] >= kFewestPairs ? Doubt::kept
-                 : call.sure                                ? Doubt::few_pairs
-                                                            : Doubt::size_alone;
-    call.verdict = AuditVerdict::unclear;
-  }
 }
 
 void LinearFinder::multiply(uint32_t index) {
@@ -246,9 +250,15 @@ void LinearFinder::multiply(uint32_t index) {
     batch = product->batch;
   }
   call.batch = batch;
+  call.product = products_;
+  note_activations(index);
+  if (batch > 1) note_heads(index);
   if (batch > 1 && !waiting_.find({call.m, call.n, call.k, batch}, products_)) {
     // Of two activations; or of experts whose weights were never codes, which is the same to us.
-    if (const Signature* operands = list_.signature(work)) waiting_.forget(*operands, products_);
+    if (const Signature* operands = list_.signature(work)) {
+      waiting_.forget(*operands, products_);
+      waiting_.doubt(*operands);
+    }
     softmax_ = 0;
     return;
   }

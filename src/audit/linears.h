@@ -38,6 +38,12 @@ struct LinearCall {
   std::vector<int64_t> stored_dims;
   std::vector<uint32_t> widening;
   bool sure = false;
+  size_t product = 0;          // of the walk, counted from 0
+  size_t widened_before = 0;   // the product that came next when its weight was widened
+  bool is_foreign = false;     // widened in another layer, or sent by another process
+  bool shares = false;         // a tensor of several weights
+  bool is_used = false;        // something else used what was widened, or a tensor like it
+  bool may_be_used = false;    // something took tensors that nobody recorded
   bool is_loose_part = false;  // of a tensor of which other parts were not used
   int64_t calls = 1;           // of files that only have sums
   double gemm_us = 0, dequantize_us = 0, quantize_us = 0;

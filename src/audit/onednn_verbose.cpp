@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "audit/csv_table.h"
 #include "audit/read_trace.h"
 #include "audit/trace_tables.h"
 #include "base/error.h"

@@ -96,11 +96,16 @@ std::optional<Product> product_of(std::string_view op, const Signature& signatur
   return std::nullopt;
 }
 
-ScalarType activations_of(std::string_view op, const Signature& signature) {
+const Operand* activations_operand(std::string_view op, const Signature& signature) {
   for (size_t i = begins_with_bias(op) ? 1 : 0; i < signature.size(); ++i) {
-    if (signature[i].dims.size() >= 2) return signature[i].type;
+    if (signature[i].dims.size() >= 2) return &signature[i];
   }
-  return ScalarType::unknown;
+  return nullptr;
+}
+
+ScalarType activations_of(std::string_view op, const Signature& signature) {
+  const Operand* activations = activations_operand(op, signature);
+  return activations == nullptr ? ScalarType::unknown : activations->type;
 }
 
 std::optional<WorkClass> gemm_of_types(ScalarType a, ScalarType weight) {
@@ -164,6 +169,11 @@ std::optional<Conversion> conversion_of(std::string_view op, const Signature& si
   const bool generated = has_word(op, "triton") || has_word(op, "fused");
   if (generated) {
     if (tensors < 2 || last_large == nullptr) return std::nullopt;
+    const auto numbers = [&](const Operand& operand) {
+      return is_float(operand.type) && elements_of(operand) >= conversion.codes;
+    };
+    conversion.combined = conversion.code != ScalarType::fp8 &&
+                          std::count_if(signature.begin(), signature.end(), numbers) > 1;
     if (is_coded(last_large->type)) {
       conversion.direction = Conversion::Direction::to_codes;
     } else if (!is_float(last_large->type)) {

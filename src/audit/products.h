@@ -24,6 +24,8 @@ std::optional<Product> product_of(std::string_view op, const Signature& signatur
 // is packed so that its sizes fit nothing.
 ScalarType activations_of(std::string_view op, const Signature& signature);
 
+// That matrix, null where there is none.
+const Operand* activations_operand(std::string_view op, const Signature& signature);
 // What the types of both operands say of a product; none where they differ, or do not tell.
 std::optional<WorkClass> gemm_of_types(ScalarType a, ScalarType weight);
 
@@ -47,6 +49,8 @@ struct Conversion {
   int64_t codes = 0;  // elements of the tensor of codes; two or more weights each where packed
   int64_t words = 0;  // or of 32 bits each, of a kernel that widens several codes of a word
   std::vector<int64_t> dims;  // of that tensor
+  bool by_table = false;      // looked up: 16 entries are of four bits, 256 of eight
+  bool combined = false;      // with as many numbers, so that it may be a mask
   bool scaled = false;        // multiplied by numbers of which there are far fewer: scales
 };
 

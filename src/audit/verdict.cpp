@@ -196,15 +196,15 @@ AuditVerdict judge(const LinearCounts& counts, Doubt& doubt) {
     if (fake.calls > 0) return left_open(Doubt::apart);
     const bool hidden = counts.unknown_share() > kMostUnknownBesideNative;
     if (hidden) return left_open(Doubt::unknown_kernels);
+    const bool unsized = counts.unsized >= native.calls &&
+                         share_of(counts.of(AuditVerdict::unquantized), all) > kFewest;
     const bool mixed = share_of(weight_only, all) > kFewest ||
                        share_of(unclear, all) > kMostUnclearBesideNative ||
-                       counts.beside_native > native.calls || counts.unsized > native.calls;
+                       counts.beside_native >= native.calls || unsized;
     return mixed ? left_open(Doubt::mixed) : most_of(counts, kNative);
   }
-  if (fake.calls > 0) {
-    return counts_for(fake) && share_of(fake, all) >= kFewest ? most_of(counts, kFake)
-                                                              : left_open(Doubt::few_pairs);
-  }
+  if (counts_for(fake) && share_of(fake, all) >= kFewest) return most_of(counts, kFake);
+  if (counts_for(fake) || share_of(fake, all) >= kFewest) return left_open(Doubt::few_pairs);
   // A few that are unclear do not hide what the others are.
   if (unclear.calls > weight_only.calls && counts_for(unclear)) return left_open(counts.doubt);
   const bool is_weight_only = weight_only.calls > 0 && counts_for(weight_only);

@@ -99,6 +99,28 @@ int64_t rows_of_several(const Dims& dims, int64_t n, int64_t k) {
 
 }  // namespace
 
+bool may_be_view(const std::vector<int64_t>& operand, const std::vector<int64_t>& dims) {
+  const Dims seen = without_ones(operand), known = without_ones(dims);
+  if (seen.size() < 2 || known.size() < 2) return false;
+  if (seen.size() >= known.size() && std::equal(known.rbegin(), known.rend(), seen.rbegin())) {
+    return true;
+  }
+  const int64_t elements = elements_of({.type = {}, .dims = known});
+  // Blocks of a row tell no rows.
+  constexpr int64_t kMostBlock = 256;
+  int64_t last = 1;
+  for (size_t i = seen.size(); i-- > 0 && last < elements;) last *= seen[i];
+  if (known.size() == 2 && known[1] <= kMostBlock && last == elements) return true;
+  if (elements == 0 || elements_of({.type = {}, .dims = seen}) != elements) return false;
+  if (seen.back() == known.back()) return true;
+  int64_t rows = 1;
+  for (const int64_t dim : seen) {
+    rows *= dim;
+    if (rows >= known[0]) return rows == known[0];
+  }
+  return false;
+}
+
 void WaitingWeights::add(WaitingWeight weight) {
   if (std::ssize(weights_) == kMaxWaiting) {
     weights_.erase(weights_.begin(), weights_.begin() + kMaxWaiting / 2);
@@ -110,7 +132,7 @@ void WaitingWeights::add(WaitingWeight weight) {
 std::optional<WeightMatch> WaitingWeights::find(const ProductSize& size, size_t products) const {
   const auto [m, n, k, batch] = size;
   const int64_t weights = n * k;
-  std::optional<WeightMatch> possible;
+  std::optional<WeightMatch> possible, part;
   for (size_t i = weights_.size(); i-- > 0;) {
     const WaitingWeight& waiting = weights_[i];
     const Conversion& conversion = waiting.conversion;
@@ -131,8 +153,8 @@ std::optional<WeightMatch> WaitingWeights::find(const ProductSize& size, size_t 
     const bool several = holds_matrices(conversion.dims, n, k);
     const bool soon = products - waiting.products_before <= kSoon || several;
     // Of m x k, what was widened may be the activations.
-    const bool sure = soon && m != n && codes != m * k && !waiting.combined;
-    if (several) return WeightMatch{i, sure};
+    const bool sure = soon && m != n && codes != m * k && !waiting.doubtful && !waiting.listed;
+    if (several) return WeightMatch{i, sure, 0, true};
     const Layout layout = layout_for(waiting, n, k);
     if (layout == Layout::of_weight && sure) return WeightMatch{i, true};
     if (layout != Layout::other && !possible) possible = WeightMatch{i};
@@ -141,15 +163,16 @@ std::optional<WeightMatch> WaitingWeights::find(const ProductSize& size, size_t 
     const bool fits =
         codes == 0 ? waiting.named : packs && is_packed(codes, weights) && waiting.numbers == 0;
     if (fits && right_before)
-      return WeightMatch{i, waiting.named || waiting.unpacked || waiting.told};
+      return WeightMatch{i,
+                         !waiting.doubtful && (waiting.named || waiting.unpacked || waiting.told)};
     // q, k and v of one tensor follow each other.
     const int64_t rows = rows_of_several(without_ones(conversion.dims), n, k);
     const bool goes_on = waiting.products_before + waiting.parts == products;
-    if (goes_on && rows > 0 && rows != m && waiting.parts_taken + n <= rows) {
-      return WeightMatch{i, sure, rows};
+    if (goes_on && rows > 0 && rows != m && waiting.parts_taken + n <= rows && !part) {
+      part = WeightMatch{i, sure, rows};
     }
   }
-  return possible;
+  return possible ? possible : part;
 }
 
 WaitingWeights::Pieces WaitingWeights::find_pieces(const ProductSize& size, size_t products) const {
@@ -163,7 +186,7 @@ WaitingWeights::Pieces WaitingWeights::find_pieces(const ProductSize& size, size
                                            dims[1] == size.n || dims[1] == size.k);
     const bool known =
         fits || (is_in_blocks(dims, size.k) && (piece.unpacked || piece.conversion.scaled));
-    pieces.sure = pieces.sure && known && !piece.combined;
+    pieces.sure = pieces.sure && known && !piece.doubtful;
     together += piece.conversion.codes;
     if (together == weights && weights > 0) {
       pieces.count = weights_.size() - i;
@@ -214,6 +237,32 @@ void WaitingWeights::forget(const Signature& users, size_t products) {
       return elements > 0 && (waiting.numbers == elements || waiting.conversion.codes == elements);
     });
   });
+}
+
+void WaitingWeights::forget(const Operand& used) {
+  std::erase_if(weights_, [&](const WaitingWeight& waiting) {
+    return may_be_view(used.dims, waiting.conversion.dims);
+  });
+}
+
+void WaitingWeights::doubt(const Operand& used) {
+  for (WaitingWeight& waiting : weights_) {
+    if (may_be_view(used.dims, waiting.conversion.dims)) waiting.doubtful = true;
+  }
+}
+
+void WaitingWeights::doubt(int64_t elements) {
+  for (WaitingWeight& waiting : weights_) {
+    if (elements > 0 && waiting.conversion.codes == elements) waiting.doubtful = true;
+  }
+}
+
+void WaitingWeights::doubt(const Signature& users) {
+  for (const Operand& operand : users) doubt(audit::elements_of(operand));
+}
+
+void WaitingWeights::doubt_listed() {
+  for (WaitingWeight& waiting : weights_) waiting.listed = true;
 }
 
 void WaitingWeights::forget_written_back(const std::vector<int64_t>& dims) {

@@ -15,11 +15,14 @@ struct WaitingWeight {
   int64_t numbers = 0;         // elements of the other side; 0: not told
   std::vector<uint32_t> more;  // works on the numbers: scales, another rounding
   size_t products_before = 0;
-  bool named = false;     // by a kernel that does nothing else
-  bool told = false;      // the name of the op says that it dequantizes
-  bool unpacked = false;  // bits were shifted and masked, or codes looked up: no mask, no input
-  // Combined with as many other numbers: a mask, an average, or scales that were expanded.
-  bool combined = false;
+  bool named = false;  // by a kernel that does nothing else
+  bool told = false;   // the name of the op says that it dequantizes
+  // Bits were shifted and masked, or codes looked up: no mask, no input.
+  bool unpacked = false;
+  // It may be no weight: it was combined with as many other numbers, or used by what is no product.
+  bool doubtful = false;
+  bool received = false;    // from another process
+  bool listed = false;      // something took a list of tensors since, of which it may be one
   int64_t uses = 1;         // several matrices in one tensor, as experts have them
   bool was_taken = false;   // one of them, before
   int64_t parts_taken = 0;  // rows (or columns) that products have used, one part each
@@ -35,12 +38,17 @@ struct WeightMatch {
   // More than 0: the product used a part of a tensor of several weights, as of q, k and v, which
   // has so many rows in all.
   int64_t rows = 0;
+  bool several = false;  // it holds several such matrices, as experts have them
 };
 
 struct ProductSize {
   int64_t m = 0, n = 0, k = 0;  // 0: not told
   int64_t batch = 1;
 };
+
+// Whether an operand may be a tensor of these dims, or a view of it: the same
+// rows first, or the same matrix last.
+bool may_be_view(const std::vector<int64_t>& operand, const std::vector<int64_t>& dims);
 
 class WaitingWeights {
  public:
@@ -69,6 +77,14 @@ class WaitingWeights {
   // have as many elements as one of its operands.
   void forget(size_t products);
   void forget(const Signature& users, size_t products);
+  // The same of one operand, which may be any of them that is laid out as it:
+  // their only use, or perhaps of something else of that layout.
+  void forget(const Operand& used);
+  void doubt(const Operand& used);
+  void doubt(int64_t elements);  // in any layout
+  void doubt(const Signature& users);
+  // Something took a list of tensors, or tensors that nobody recorded.
+  void doubt_listed();
   // The same codes were written back: an optimizer's state, no weight.
   void forget_written_back(const std::vector<int64_t>& dims);
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 namespace octet::audit {
 namespace {
@@ -280,6 +279,21 @@ bool WorkList::is_in_backward(const Work& work) const {
          }) != kNone;
 }
 
+bool WorkList::is_in_optimizer(const Work& work) const {
+  return first_caller(trace_, op(work), 2 * kMaxCallers, [&](uint32_t op) {
+           return trace_.names[trace_.ops[op].name].starts_with("Optimizer.");
+         }) != kNone;
+}
+
+bool WorkList::is_elsewhere(const Work& work, const Work& product) const {
+  const uint32_t outer = layer_op(work), inner = layer_op(product);
+  const auto is_within = [&](uint32_t op, uint32_t layer) {
+    return layer == kNone || first_caller(trace_, op, 2 * kMaxCallers,
+                                          [&](uint32_t at) { return at == layer; }) != kNone;
+  };
+  return !is_within(inner, outer) && !is_within(outer, inner);
+}
+
 bool WorkList::is_softmax(const Work& work) const {
   if (work.work != WorkClass::elementwise) return false;
   const auto says_so = [](std::string_view name) {
@@ -296,10 +310,14 @@ bool WorkList::hides_work(const Work& work) const {
   return on_host_ && first_caller(trace_, op(work), kMaxCallers, is_compiled) != kNone;
 }
 
-std::string_view WorkList::layer(const Work& work) const {
-  const uint32_t found = first_caller(trace_, op(work), 2 * kMaxCallers, [&](uint32_t op) {
+uint32_t WorkList::layer_op(const Work& work) const {
+  return first_caller(trace_, op(work), 2 * kMaxCallers, [&](uint32_t op) {
     return trace_.ops[op].is_range && names_a_layer(trace_.names[trace_.ops[op].name]);
   });
+}
+
+std::string_view WorkList::layer(const Work& work) const {
+  const uint32_t found = layer_op(work);
   return found == kNone ? std::string_view() : trace_.names[trace_.ops[found].name];
 }
 
@@ -344,41 +362,6 @@ std::string WorkList::evidence(const Work& work) const {
     case Evidence::neighbours: return "operands, and the product that follows";
   }
   return "";
-}
-
-AuditTimeline timeline_of(const WorkList& list) {
-  double first = std::numeric_limits<double>::infinity(), last = -first;
-  for (const Work& work : list.works()) {
-    const double start = list.start_us(work);
-    first = std::min(first, start);
-    last = std::max(last, start + list.us(work));
-  }
-  AuditTimeline timeline;
-  if (!(last > first)) return timeline;
-  timeline.start_us = first;
-  timeline.piece_us = (last - first) / kTimelinePieces;
-  std::array<std::array<double, kTimelinePieces>, kWorkClasses> us{};
-  std::array<bool, kWorkClasses> present{};
-  const auto piece_of = [&](double time) {
-    const double piece = (time - first) / timeline.piece_us;
-    return std::clamp<size_t>(piece > 0 ? static_cast<size_t>(piece) : 0, 0, kTimelinePieces - 1);
-  };
-  for (const Work& work : list.works()) {
-    const double start = list.start_us(work), end = start + list.us(work);
-    const auto row = static_cast<size_t>(work.work);
-    present[row] = true;
-    for (size_t piece = piece_of(start); piece <= piece_of(end); ++piece) {
-      const double from = first + timeline.piece_us * static_cast<double>(piece);
-      const double within = std::min(end, from + timeline.piece_us) - std::max(start, from);
-      us[row][piece] += std::max(within, 0.0);
-    }
-  }
-  for (size_t row = 0; row < us.size(); ++row) {
-    if (!present[row]) continue;
-    timeline.keys.emplace_back(key_of(static_cast<WorkClass>(row)));
-    timeline.us.emplace_back(us[row].begin(), us[row].end());
-  }
-  return timeline;
 }
 
 }  // namespace octet::audit

@@ -55,6 +55,10 @@ class WorkList {
   bool is_part_of_int8(const Work& work) const;
   // Training: gradients are products too, of which none is a linear.
   bool is_in_backward(const Work& work) const;
+  // Between steps of training, states are widened that are no weights.
+  bool is_in_optimizer(const Work& work) const;
+  // Whether the one belongs to a layer that the other is no part of.
+  bool is_elsewhere(const Work& work, const Work& product) const;
   bool is_softmax(const Work& work) const;
   // On a CPU, code that Inductor compiled leaves no events but for the libraries that it calls.
   bool hides_work(const Work& work) const;
@@ -72,6 +76,7 @@ class WorkList {
   Work classified(uint32_t kernel) const;
   void note_int8();
   bool is_within(uint32_t op, WorkClass work) const;
+  uint32_t layer_op(const Work& work) const;
   uint32_t op_with_operands(const Work& work) const;
   std::optional<WorkClass> class_by_types(const Work& work, WorkClass of_op) const;
   const NameRow& row(const Work& work) const;

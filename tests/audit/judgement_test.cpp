@@ -41,8 +41,14 @@ TEST(Judgement, OnePairMayBeChance) {
   widened(made, Type::int8, 512, 256);
   for (int i = 0; i < 5; ++i) bf16_linear(made, 64, 512, 256);
   EXPECT_EQ(examined(made.trace).verdict, AuditVerdict::unclear);
+  // A weight is widened each time: most of these were not.
   widened(made, Type::int8, 512, 256);
   bf16_linear(made, 64, 512, 256);
+  EXPECT_EQ(examined(made.trace).verdict, AuditVerdict::unclear);
+  for (int i = 0; i < 3; ++i) {
+    widened(made, Type::int8, 512, 256);
+    bf16_linear(made, 64, 512, 256);
+  }
   EXPECT_EQ(examined(made.trace).verdict, AuditVerdict::fake_int8);
 }
 

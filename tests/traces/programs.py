@@ -332,8 +332,9 @@ def _(setting):
     return None, lambda: fast(x)
 
 
-@program("protected", "torch._int_mm, but the last block kept in bf16 on purpose: no sign of "
-         "quantized weights there.", "native_int8", linears=ALL, native=ALL // 2)
+@program("protected", "torch._int_mm, but the last of two blocks kept in bf16 on purpose: half of "
+         "the linears of each size, with nothing that tells the purpose.", "unclear", linears=ALL,
+         native=ALL // 2)
 def _(setting):
     def kind(weight, block):
         is_last = block == setting.blocks - 1

@@ -1,0 +1,150 @@
+// What else may have used a tensor that was widened. Each has been widened for
+// something: where it can be seen in the hands of another work, no product
+// counts as its user.
+#include <algorithm>
+#include <array>
+
+#include "audit/linear_finder.h"
+
+namespace octet::audit {
+namespace {
+
+// A work uses a tensor at most so many products after the one that it was taken
+// for.
+constexpr size_t kLongestUse = 8;
+
+std::string_view short_name(std::string_view op) {
+  if (op.starts_with("aten::")) op.remove_prefix(6);
+  while (op.ends_with('_')) op.remove_suffix(1);
+  return op;
+}
+
+template <class Names>
+bool is_one_of(const Names& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Takes rows of a table.
+bool looks_up(std::string_view op) {
+  static constexpr std::array<std::string_view, 5> kLookups = {"embedding", "index", "index_select",
+                                                               "gather", "take_along_dim"};
+  return is_one_of(kLookups, short_name(op));
+}
+
+// Of those that are otherwise only called: sizes, views, random numbers.
+bool reads_tensors(std::string_view op) {
+  static constexpr std::array<std::string_view, 7> kReaders = {
+      "sort", "topk", "cumsum", "cumprod", "searchsorted", "bucketize", "_unique2"};
+  const std::string_view name = short_name(op);
+  return is_one_of(kReaders, name) || name.starts_with("linalg_") || name.find("fft") != name.npos;
+}
+
+bool takes_list(std::string_view op, std::string_view kernel) {
+  const std::string_view name = short_name(op);
+  return name == "cat" || name == "stack" || name.starts_with("_foreach_") ||
+         name.starts_with("_fused_") || kernel.find("multi_tensor_apply") != kernel.npos;
+}
+
+bool has_dims(const Signature& signature) {
+  return std::any_of(signature.begin(), signature.end(),
+                     [](const Operand& operand) { return !operand.dims.empty(); });
+}
+
+}  // namespace
+
+bool chooses(std::string_view op) {
+  static constexpr std::array<std::string_view, 3> kChoices = {"argmin", "argmax", "topk"};
+  return is_one_of(kChoices, short_name(op));
+}
+
+bool is_scaling(std::string_view op) {
+  static constexpr std::array<std::string_view, 12> kArithmetic = {
+      "mul",      "div",  "sub", "rsub",     "add",   "neg",
+      "multiply", "copy", "to",  "_to_copy", "clone", "contiguous"};
+  return !op.starts_with("aten::") || is_one_of(kArithmetic, short_name(op));
+}
+
+bool may_expand_scales(std::string_view op) {
+  const std::string_view name = short_name(op);
+  if (op.starts_with("aten::")) return name == "mul" || name == "multiply" || name == "div";
+  return name.find("add") == name.npos && name.find("sub") == name.npos;
+}
+
+// What was taken for a product not long ago.
+template <class Each>
+void LinearFinder::each_taken(const Each& each) {
+  std::erase_if(taken_, [&](size_t call) {
+    return call >= calls_.size() || calls_[call].product + kLongestUse < products_;
+  });
+  for (const size_t call : taken_) each(calls_[call]);
+}
+
+void LinearFinder::note_use(const Operand& operand) {
+  each_taken([&](LinearCall& call) {
+    if (may_be_view(operand.dims, call.stored_dims) ||
+        may_be_view(operand.dims, {call.n, call.k})) {
+      call.is_used = true;
+    }
+  });
+}
+
+void LinearFinder::note_users(uint32_t index) {
+  const Work& work = list_.works()[index];
+  if (!list_.trace().has_shapes) return;
+  const Signature* operands = list_.signature(work);
+  const std::string_view op = list_.op_name(work);
+  const bool hidden =
+      work.work == WorkClass::unknown && (operands == nullptr || !has_dims(*operands));
+  if (hidden || takes_list(op, list_.name(work))) {
+    waiting_.doubt_listed();
+    each_taken([&](LinearCall& call) { call.may_be_used = true; });
+    return;
+  }
+  if (operands == nullptr || work.work == WorkClass::copy) return;
+  if (work.work == WorkClass::other && !reads_tensors(op)) return;
+  for (const Operand& operand : *operands) {
+    if (!is_float(operand.type)) continue;
+    looks_up(op) ? waiting_.forget(operand) : waiting_.doubt(operand);
+    note_use(operand);
+  }
+}
+
+// Keys and values, seen as heads.
+void LinearFinder::note_heads(uint32_t index) {
+  const Signature* operands = list_.signature(list_.works()[index]);
+  if (operands == nullptr) return;
+  each_taken([&](LinearCall& call) {
+    const bool fits = std::any_of(operands->begin(), operands->end(), [&](const Operand& operand) {
+      return is_float(operand.type) &&
+             (elements_of(operand) == call.n * call.k ||
+              elements_of(operand) == elements_of({.type = {}, .dims = call.stored_dims}));
+    });
+    call.is_used = call.is_used || fits;
+  });
+}
+
+// The first matrix of a product is none of its weights; of a gradient's,
+// neither is.
+void LinearFinder::note_activations(uint32_t index) {
+  const Signature* operands = list_.signature(list_.works()[index]);
+  if (operands == nullptr) return;
+  if (list_.is_in_backward(list_.works()[index])) {
+    for (const Operand& operand : *operands) note_use(operand);
+    return;
+  }
+  const Operand* activations = activations_operand(list_.op_name(list_.works()[index]), *operands);
+  if (activations == nullptr || !is_float(activations->type)) return;
+  note_use(*activations);
+  waiting_.doubt(*activations);
+}
+
+// Another product came between a weight and its own, which had none that was
+// widened: weights that are widened together are used together.
+bool LinearFinder::follows(size_t widened_before) const {
+  for (size_t i = calls_.size(); i-- > 0 && calls_[i].product >= widened_before;) {
+    if (!calls_[i].is_widened || calls_[i].is_loose_part) return false;
+  }
+  return true;
+}
+
+}  // namespace octet::audit

@@ -1,0 +1,206 @@
+// A tensor that was widened has one use: seen in the hands of something else, it is no weight.
+#include <gtest/gtest.h>
+
+#include "audit/examine.h"
+#include "audit/made_linears.h"
+
+namespace octet::audit {
+namespace {
+
+using test::bf16_linear;
+using test::examined;
+using test::int8_linear;
+using test::kBf16Gemm;
+using test::kCast;
+using test::kMultiply;
+using test::MadeTrace;
+using test::widened;
+using Type = ScalarType;
+using Dims = std::vector<int64_t>;
+
+constexpr int kUsedLayers = 4;
+
+void run_op(MadeTrace& made, const char* op, const Signature& operands,
+            const char* kernel = kMultiply) {
+  made.kernel(kernel, made.op(op, operands), 10);
+}
+
+// Two sizes of linears; `between` runs before the product, `after` behind it.
+template <class Between, class After>
+AuditVerdict verdict_of(const Between& between, const After& after, Type stored = Type::int8) {
+  MadeTrace made;
+  for (int i = 0; i < kUsedLayers; ++i) {
+    for (const int64_t n : {512, 768}) {
+      widened(made, stored, n, 256);
+      between(made, Dims{n, 256});
+      bf16_linear(made, 64, n, 256);
+      after(made, Dims{n, 256});
+      bf16_linear(made, 64, 256, 1024);
+    }
+  }
+  return examined(made.trace).verdict;
+}
+
+void do_nothing(MadeTrace&, const Dims&) {}
+
+TEST(Users, OfATensorThatWasWidened) {
+  const auto use = [](const char* op, bool in_heads = false) {
+    return [=](MadeTrace& made, const Dims& dims) {
+      Dims seen = dims;
+      if (in_heads) seen.insert(seen.begin(), 8);
+      run_op(made, op, {{Type::bf16, seen}, {Type::bf16, dims}});
+    };
+  };
+  EXPECT_EQ(verdict_of(do_nothing, do_nothing), AuditVerdict::fake_int8);
+  for (const char* op : {"aten::where", "aten::lerp_", "aten::mse_loss", "aten::sigmoid"}) {
+    EXPECT_EQ(verdict_of(use(op), do_nothing), AuditVerdict::unclear) << op;
+    EXPECT_EQ(verdict_of(do_nothing, use(op)), AuditVerdict::unclear) << op;
+    EXPECT_EQ(verdict_of(use(op), do_nothing, Type::fp8), AuditVerdict::unclear) << op;
+  }
+  EXPECT_EQ(verdict_of(use("aten::add", true), do_nothing), AuditVerdict::unclear);
+  EXPECT_EQ(verdict_of(do_nothing, use("aten::add", true)), AuditVerdict::unclear);
+  EXPECT_EQ(verdict_of(use("aten::embedding"), do_nothing), AuditVerdict::unquantized);
+  // What other layers do to activations is no use of it.
+  const auto activations = [](MadeTrace& made, const Dims&) {
+    run_op(made, "aten::gelu", {{Type::bf16, {1, 64, 1024}}});
+  };
+  EXPECT_EQ(verdict_of(do_nothing, activations), AuditVerdict::fake_int8);
+}
+
+TEST(Users, KeysSeenAsHeads) {
+  const auto attention = [](MadeTrace& made, const Dims& dims) {
+    const Dims heads = {1, dims[1] / 64, dims[0], 64};
+    run_op(made, "aten::scaled_dot_product_attention",
+           {{Type::bf16, {1, 4, 64, 64}}, {Type::bf16, heads}, {Type::bf16, heads}},
+           "void flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64>>(Flash_fwd_params)");
+  };
+  EXPECT_EQ(verdict_of(do_nothing, attention), AuditVerdict::unclear);
+}
+
+TEST(Users, TheNearestOfACodebook) {
+  const auto choice = [](MadeTrace& made, const Dims& dims) {
+    run_op(made, "aten::argmin", {{Type::bf16, {64, dims[0]}}});
+  };
+  EXPECT_EQ(verdict_of(do_nothing, choice), AuditVerdict::unquantized);
+}
+
+// ZeRO++ and its like: bf16 weights, of which each process has a part, travel as codes.
+TEST(Users, CodesThatWereSent) {
+  const auto report_of = [](bool made_here) {
+    MadeTrace made;
+    for (int i = 0; i < kUsedLayers; ++i) {
+      for (const int64_t n : {512, 768}) {
+        const Dims part = {n / 8, 256};
+        if (made_here) run_op(made, "aten::copy_", {{Type::int8, part}, {Type::bf16, part}}, kCast);
+        run_op(made, "c10d::_allgather_base_", {{Type::int8, {n, 256}}, {Type::int8, part}},
+               "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)");
+        widened(made, Type::int8, n, 256);
+        bf16_linear(made, 64, n, 256);
+      }
+    }
+    return examined(made.trace);
+  };
+  EXPECT_EQ(report_of(true).verdict, AuditVerdict::unquantized);
+  EXPECT_EQ(report_of(false).verdict, AuditVerdict::unclear);
+}
+
+// Widened in another layer, or before products that had their weights already.
+TEST(Users, APairBelongsTogether) {
+  const auto report_of = [](bool apart, bool delayed) {
+    MadeTrace made;
+    for (int i = 0; i < kUsedLayers; ++i) {
+      for (const int64_t n : {512, 768}) {
+        const std::string name = std::to_string(i) + "." + std::to_string(n);
+        const uint32_t outer = made.op("blocks." + name, {}, kNone, true);
+        const uint32_t other = made.op("cache." + name, {}, kNone, true);
+        made.kernel(kCast, made.op("aten::copy_", {{Type::bf16, {n, 256}}, {Type::int8, {n, 256}}},
+                                   apart ? other : outer));
+        if (delayed) bf16_linear(made, 64, 256, 1024);
+        made.kernel(kBf16Gemm,
+                    made.op("aten::mm", {{Type::bf16, {64, 256}}, {Type::bf16, {256, n}}}, outer));
+      }
+    }
+    return examined(made.trace).verdict;
+  };
+  EXPECT_EQ(report_of(false, false), AuditVerdict::fake_int8);
+  EXPECT_EQ(report_of(true, false), AuditVerdict::unclear);
+  EXPECT_EQ(report_of(false, true), AuditVerdict::unclear);
+}
+
+// A model that was decompressed when it was loaded, and one step of it.
+TEST(Users, WidenedAllAtOnceOnce) {
+  const auto report_of = [](int steps) {
+    MadeTrace made;
+    for (int step = 0; step < steps; ++step) {
+      for (const int64_t n : {512, 768, 1024}) widened(made, Type::int8, n, 256);
+      for (const int64_t n : {512, 768, 1024}) bf16_linear(made, 64, n, 256);
+    }
+    return examined(made.trace).verdict;
+  };
+  EXPECT_EQ(report_of(1), AuditVerdict::unclear);
+  EXPECT_EQ(report_of(2), AuditVerdict::fake_int8);
+}
+
+TEST(Users, StatesOfAnOptimizerAreNoWeights) {
+  MadeTrace made;
+  for (int step = 0; step < 2; ++step) {
+    for (const int64_t n : {512, 768}) bf16_linear(made, 64, n, 256);
+    const uint32_t range = made.op("Optimizer.step#AdamW.step", {}, kNone, true);
+    for (const int64_t n : {512, 768}) {
+      made.kernel(kCast,
+                  made.op("aten::copy_", {{Type::bf16, {n, 256}}, {Type::int8, {n, 256}}}, range));
+    }
+  }
+  EXPECT_EQ(examined(made.trace).verdict, AuditVerdict::unquantized);
+}
+
+// The same with masks in one kernel that a compiler made, and in one op.
+TEST(Users, AMaskOfTheWeightInOneKernel) {
+  const auto report_of = [](bool masks) {
+    MadeTrace made;
+    for (int i = 0; i < kUsedLayers; ++i) {
+      Signature operands = {{Type::int8, {512, 256}}, {Type::bf16, {512, 256}}};
+      if (masks) operands.push_back({Type::bf16, {512, 256}});
+      run_op(made, "triton_poi_fused_mul_0", operands, "triton_poi_fused_mul_0");
+      bf16_linear(made, 64, 512, 256);
+    }
+    return examined(made.trace).verdict;
+  };
+  EXPECT_EQ(report_of(false), AuditVerdict::fake_int8);
+  EXPECT_EQ(report_of(true), AuditVerdict::unclear);
+  MadeTrace made;
+  for (int i = 0; i < kUsedLayers; ++i) {
+    const uint32_t op =
+        made.op("mylib::masked_linear",
+                {{Type::bf16, {64, 256}}, {Type::uint8, {512, 256}}, {Type::bf16, {512, 256}}});
+    made.kernel(kMultiply, op);
+    made.kernel(kBf16Gemm, op, 100);
+  }
+  EXPECT_EQ(examined(made.trace).verdict, AuditVerdict::unclear);
+}
+
+TEST(Users, OfASumMostProductsMustHaveAWeightThatWasWidened) {
+  const auto verdict = [](int64_t widened_calls) {
+    MadeTrace made;
+    made.trace.has_order = false;
+    made.kernel(
+        "void kDequantizeBlockwise<__nv_bfloat16, 512, 64, 8, 2>(float*, unsigned char*, "
+        "float*, __nv_bfloat16*, int, int)",
+        kNone, 300, widened_calls);
+    made.kernel(kBf16Gemm, kNone, 1000, 40);
+    return examined(made.trace).verdict;
+  };
+  EXPECT_EQ(verdict(30), AuditVerdict::fake_four_bit);
+  EXPECT_EQ(verdict(15), AuditVerdict::unclear);  // perhaps when the model was loaded
+}
+
+// Half of the linears of a size in bf16: nobody knows whether that was intended.
+TEST(Users, HalfOfThemInBf16IsLeftOpen) {
+  MadeTrace made;
+  for (int i = 0; i < 6; ++i) int8_linear(made, 64, 512, 256);
+  for (int i = 0; i < 6; ++i) bf16_linear(made, 64, 512, 256);
+  EXPECT_EQ(examined(made.trace).verdict, AuditVerdict::unclear);
+}
+
+}  // namespace
+}  // namespace octet::audit
