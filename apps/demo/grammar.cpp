@@ -13,7 +13,7 @@ constexpr std::pair<Role, std::string_view> kRoles[] = {
      "who there here and with plus then also too but just only of is are was were be being been "
      "has have having should must will it's that's there's let's please draw paint show make "
      "create generate render give want need would like i i'd me we you can could do some any "
-     "written drawn painted picture image drawing s "},
+     "written drawn painted picture image drawing exactly s "},
     {Role::article, " a an the this these those that its my your our their his her another any "},
     {Role::pronoun, " it them that this which these those "},
     {Role::plain_adjective, " plain solid flat simple "},
@@ -25,11 +25,14 @@ constexpr std::pair<Role, std::string_view> kRoles[] = {
      "has are but without "},
     {Role::negation,
      " no not without except excluding never neither nor zero 0 nothing none dont avoid lacking "
-     "exclude omit "},
+     "exclude omit skip sans minus remove delete erase forget replace swap devoid "},
     {Role::letters,
      " text texts letters letter lettering title headline caption label slogan number words "},
     {Role::typeface, " font type typeface style colour color "},
     {Role::names_a_word, " word named called titled labelled labeled "},
+    {Role::picture_term,
+     " hd uhd qhd fhd hdr png jpg jpeg svg gif webp pdf rgb rgba cmyk cgi dslr ui ux ai vr nsfw "
+     "sfw "},
     {Role::names_words, " saying says say reading reads read spelling spells words "}};
 
 constexpr std::pair<std::string_view, size_t> kNumbers[] = {
@@ -40,8 +43,8 @@ constexpr std::pair<std::string_view, size_t> kNumbers[] = {
     {"twenty", 20},   {"thirty", 30},    {"forty", 40},      {"fifty", 50},       {"sixty", 60},
     {"seventy", 70},  {"eighty", 80},    {"ninety", 90},     {"dozen", 12},       {"dozens", 24},
     {"hundred", 100}, {"hundreds", 200}, {"thousand", 1000}, {"thousands", 2000}, {"pair", 2},
-    {"couple", 2},    {"both", 2},       {"few", 3},         {"some", 3},         {"several", 3},
-    {"many", 4},      {"lots", 4}};
+    {"couple", 2},    {"duo", 2},        {"trio", 3},        {"quartet", 4},      {"both", 2},
+    {"few", 3},       {"some", 3},       {"several", 3},     {"many", 4},         {"lots", 4}};
 constexpr std::pair<std::string_view, Size> kSizes[] = {
     {"big", Size::large},    {"large", Size::large},    {"huge", Size::large},
     {"giant", Size::large},  {"enormous", Size::large}, {"small", Size::small},
@@ -144,7 +147,7 @@ class Tokenizer {
 
  private:
   void add(Token::Kind kind, std::string text, size_t taken) {
-    tokens_.push_back({.kind = kind, .text = std::move(text), .lower = {}});
+    tokens_.push_back({.kind = kind, .text = std::move(text), .lower = {}, .joined = false});
     at_ += taken;
   }
 
@@ -167,7 +170,7 @@ class Tokenizer {
     } else if (text_.substr(at_).starts_with("\\n")) {
       add(Token::Kind::mark, "\n", 2);
     } else if (is_letter(c)) {
-      add_word();
+      if (!take_short_with()) add_word();
     } else if (c == '&' || c == '+') {
       add(Token::Kind::word, "and", 1);
       tokens_.back().lower = "and";
@@ -189,10 +192,37 @@ class Tokenizer {
       return is_letter(text_[end]) && punctuation_at(text_.substr(end)).text.empty();
     };
     while (end < text_.size() && (is_part() || is_apostrophe() || is_in_number(end))) ++end;
-    add(Token::Kind::word, std::string(text_.substr(at_, end - at_)), end - at_);
+    const std::string_view word = text_.substr(at_, end - at_);
+    if (takes_times(word)) return;
+    const bool joined = at_ > 1 && text_[at_ - 1] == '-' && is_letter(text_[at_ - 2]);
+    add(Token::Kind::word, std::string(word), word.size());
     Token& token = tokens_.back();
+    token.joined = joined;
     token.lower = token.text;
     for (char& c : token.lower) c = is_upper(c) ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+
+  // "3 x", "3 ×"
+  bool takes_times(std::string_view word) {
+    if ((word != "x" && word != "×") || tokens_.empty()) return false;
+    Token& last = tokens_.back();
+    if (last.kind != Token::Kind::word || !number_of(last.lower)) return false;
+    last.text += word;
+    last.lower += word;
+    at_ += word.size();
+    return true;
+  }
+
+  // "w/o" and "w/", which are no two words.
+  bool take_short_with() {
+    const std::string_view rest = text_.substr(at_);
+    const bool is_without = rest.starts_with("w/o");
+    const size_t size = is_without ? 3 : 2;
+    if (!rest.starts_with("w/") || (at_ > 0 && is_letter(text_[at_ - 1]))) return false;
+    if (is_without && size < rest.size() && is_letter(rest[size])) return false;
+    add(Token::Kind::word, is_without ? "without" : "with", size);
+    tokens_.back().lower = tokens_.back().text;
+    return true;
   }
 
   // "2.5", "1/2", "1,000", but not "255,0,0"

@@ -13,8 +13,9 @@ namespace octet::demo {
 struct Token {
   enum class Kind { word, quote, colour, mark };
   Kind kind = Kind::word;
-  std::string text;   // as it was written; of a quotation what is between the quotes
-  std::string lower;  // of a word
+  std::string text;     // as it was written; of a quotation what is between the quotes
+  std::string lower;    // of a word
+  bool joined = false;  // to the word before it, by a hyphen
 
   bool is(std::string_view word) const { return kind == Kind::word && lower == word; }
 };
@@ -42,6 +43,7 @@ enum class Role {
   letters,          // nouns for them: "text". What follows may be the text, unless it is known
   typeface,         // nouns that end what is said of letters: "in a thin font"
   names_a_word,     // the next word is the text, whatever it means: "word", "titled"
+  picture_term,     // of pictures and their files, written in capitals: "PNG"
   names_words,      // all words that follow are: "saying"
 };
 bool is(std::string_view word, Role role);

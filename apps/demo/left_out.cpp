@@ -188,6 +188,15 @@ class Account {
            next_is_painted(index) == true;
   }
 
+  static bool is_of(const Group& group, size_t token) {
+    const auto has = [&](const Span& span) {
+      return token >= span.first && token < span.first + span.count;
+    };
+    return has(group.said.count) || has(group.said.size) ||
+           std::ranges::any_of(group.said.colours, has) ||
+           std::ranges::any_of(group.said.noun, has);
+  }
+
   // Of what is there only in part.
   void name_missing(const Group& group) {
     if (group.thing && group.count < group.wanted) {
@@ -196,7 +205,9 @@ class Account {
       std::string phrase;
       for (size_t i = has_count ? group.said.count.first : noun.first; i < noun.first + noun.count;
            ++i) {
-        if (tokens_[i].kind == Token::Kind::mark) continue;
+        if (tokens_[i].kind == Token::Kind::mark || (group.said.shares_noun && !is_of(group, i))) {
+          continue;
+        }
         phrase += (phrase.empty() ? "" : " ") + tokens_[i].text;
       }
       phrase += ": " + std::string(number_word(group.count));

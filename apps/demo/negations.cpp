@@ -6,6 +6,13 @@
 namespace octet::demo {
 namespace {
 
+// Of several words.
+constexpr std::string_view kPhrases[] = {
+    "instead of", "in place of", "rather than",    "other than",  "free of",
+    "get rid of", "leave out",   "take out",       "apart from",  "aside from",
+    "save for",   "hold the",    "stay away from", "no need for", "with the exception of",
+    "ditch the",  "lose the"};
+
 class NegationReader {
  public:
   NegationReader(const Phrases& phrases, size_t at, bool behind_noun)
@@ -13,7 +20,7 @@ class NegationReader {
 
   NegationsRead read() {
     const size_t begin = at_;
-    if (read_adjective() || read_not_only()) return end_at(at_);
+    if (read_adjective() || read_not_only() || read_free()) return end_at(at_);
     at_ = after_trigger(at_);
     if (at_ == begin) return {};
     // "nothing but a moon", "nothing else": true of all pictures here.
@@ -38,13 +45,15 @@ class NegationReader {
     result_.only_colours = std::ranges::all_of(result_.negations, [](const Negation& each) {
       return !each.thing && !each.colours.empty();
     });
+    result_.only_colours |= keeps_thread_;
     return std::move(result_);
   }
 
   // "a non-red heart" and "a not too big heart" are hearts.
   bool read_adjective() {
     const bool is_adverb = at_ > 0 && phrases_.is_any(at_ - 1, {"a", "an", "the"});
-    if (!phrases_.is(at_, "non") && !(phrases_.is(at_, "not") && is_adverb)) return false;
+    if (!phrases_.is_any(at_, {"non", "un"}) && !(phrases_.is(at_, "not") && is_adverb))
+      return false;
     size_t end = at_ + 1, taken = 0;
     while (phrases_.is_any(end, {"too", "very", "so"})) ++end;
     Negation one;
@@ -59,6 +68,33 @@ class NegationReader {
     one.said = {at_, end - at_};
     result_.negations.push_back(std::move(one));
     at_ = end;
+    return true;
+  }
+
+  // "a cloud-free sky", "a starless night"
+  bool read_free() {
+    if (!phrases_.is_word(at_) || phrases_.is_text(at_)) return false;
+    constexpr std::string_view kLess = "less";
+    const std::string& word = phrases_[at_].lower;
+    const Phrase phrase = phrases_.phrase_at(at_);
+    const size_t noun = std::max<size_t>(phrase.tokens, 1);
+    const size_t free = at_ + noun;
+    Negation one;
+    if (phrases_.is(free, "free") && !phrases_.is(free + 1, "of") &&
+        (phrases_[free].joined || phrase.is(Meaning::Kind::thing))) {
+      one.said = {at_, noun + 1};
+      if (phrase.is(Meaning::Kind::thing)) one.thing = phrase.meaning->index;
+    } else if (word.ends_with(kLess)) {
+      const Meaning* const thing = phrases_.thing_named(word.substr(0, word.size() - kLess.size()));
+      if (thing == nullptr) return false;
+      one.said = {at_, 1};
+      one.thing = thing->index;
+    } else {
+      return false;
+    }
+    at_ += one.said.count;
+    result_.negations.push_back(std::move(one));
+    keeps_thread_ = true;
     return true;
   }
 
@@ -77,9 +113,13 @@ class NegationReader {
     if (phrases_.is(at, "but") && at > 0 && phrases_.is_any(at - 1, {"anything", "everything"})) {
       return at + 1;
     }
-    if (phrases_.is(at, "instead") && phrases_.is(at + 1, "of")) return at + 2;
-    if (phrases_.is(at, "rather") && phrases_.is(at + 1, "than")) return at + 2;
-    if (phrases_.is(at, "free") && phrases_.is(at + 1, "of")) return at + 2;
+    for (const std::string_view phrase : kPhrases) {
+      if (const size_t words = phrases_.starts_with(at, phrase)) return at + words;
+    }
+    // "five minus two"
+    if (phrases_.is(at, "minus") && phrases_.is_word(at + 1) && number_of(phrases_[at + 1].lower)) {
+      return at;
+    }
     const bool is_limit = phrases_.is_any(at + 1, {"only", "just", "more", "less", "fewer"});
     // "a not quite round heart" is a heart.
     const bool is_adverb = at > 0 && phrases_.is_any(at - 1, {"a", "an", "the"});
@@ -184,6 +224,7 @@ class NegationReader {
   const Phrases& phrases_;
   size_t at_;
   const bool behind_noun_;
+  bool keeps_thread_ = false;  // what it says is of the noun that follows
   NegationsRead result_;
 };
 

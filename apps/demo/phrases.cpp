@@ -14,15 +14,74 @@ Phrases::Phrases(const std::vector<Token>& tokens, const Words& words)
     any_quiet |= is_word(i) && tokens_[i].text == tokens_[i].lower && !number_of(tokens_[i].lower);
   }
   capitals_are_text_ = any_quiet || !any_known;
+  emphasised_.assign(size(), false);
+  for (size_t first = 0, end; first < size(); first = end + 1) {
+    for (end = first; end < size() && is_shouted(tokens_[end]);) {
+      // "NOT A STAR"
+      const bool is_letter = is_any(end + 1, {"a", "i"}) && end + 2 < size() &&
+                             tokens_[end + 1].text != tokens_[end + 1].lower &&
+                             is_shouted(tokens_[end + 2]);
+      end += is_letter ? 2 : 1;
+    }
+    if (end == first) continue;
+    const bool is_all = is_emphasis(first, end);
+    const bool is_named = first > 0 && names_text(first - 1);
+    for (size_t i = first; i < end; ++i) {
+      emphasised_[i] = is_all || (!is_named && is(i, Role::picture_term));
+    }
+  }
+}
+
+// "a heart AND a star", "NO stars", "a RED heart", but not "a sign: NO SMOKING", where no word
+// between the others is known.
+bool Phrases::is_emphasis(size_t first, size_t end) const {
+  size_t before = first;
+  while (before > 0 && (is(before - 1, Role::article) || is(before - 1, "is"))) --before;
+  if (before > 0 && names_text(before - 1)) return false;
+  const auto is_small = [&](size_t at) {
+    return is(at, Role::connector) || is(at, Role::negation) || is(at, Role::article) ||
+           is(at, Role::function) || is_any(at, {"or", "nor"});
+  };
+  bool has_noun = false;
+  for (size_t i = first; i < end;) {
+    const Phrase phrase = phrase_at(i);
+    const bool is_known = phrase.meaning != nullptr || is_small(i) || number_of(tokens_[i].lower) ||
+                          size_of(tokens_[i].lower);
+    if (!is_known) return false;
+    has_noun |= phrase.meaning != nullptr;
+    i += std::max<size_t>(phrase.tokens, 1);
+  }
+  // "a button: NO"
+  if (!has_noun) return is_word(end) && !is(end, Role::preposition);
+  if (is(first, Role::negation) || is(first, Role::connector)) return true;
+  if (first == 0) return leads_to_noun(end) && phrase_at(end - 1).is(Meaning::Kind::colour);
+  const std::string& last = tokens_[first - 1].lower;
+  return is(first - 1, Role::article) || number_of(last) || size_of(last) ||
+         phrase_at(first - 1).is(Meaning::Kind::colour) ||
+         (phrase_at(end - 1).is(Meaning::Kind::colour) && leads_to_noun(end));
+}
+
+const Meaning* Phrases::thing_named(const std::string& word) const {
+  const Meaning* const found = words_.find(word);
+  return found != nullptr && found->kind == Meaning::Kind::thing ? found : nullptr;
 }
 
 bool Phrases::is_any(size_t at, std::initializer_list<std::string_view> words) const {
   return std::ranges::any_of(words, [&](std::string_view word) { return is(at, word); });
 }
 
+size_t Phrases::starts_with(size_t at, std::string_view phrase) const {
+  for (size_t words = 0;; ++words) {
+    const size_t end = phrase.find(' ');
+    if (!is(at + words, phrase.substr(0, end))) return 0;
+    if (end == phrase.npos) return words + 1;
+    phrase.remove_prefix(end + 1);
+  }
+}
+
 bool Phrases::is_text(size_t at) const {
   return at < size() && (tokens_[at].kind == Token::Kind::quote ||
-                         (capitals_are_text_ && is_shouted(tokens_[at])));
+                         (capitals_are_text_ && is_shouted(tokens_[at]) && !emphasised_[at]));
 }
 
 bool Phrases::names_text(size_t at) const {

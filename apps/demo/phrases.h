@@ -49,6 +49,8 @@ class Phrases {
   bool is(size_t at, std::string_view word) const { return at < size() && tokens_[at].is(word); }
   bool is_any(size_t at, std::initializer_list<std::string_view> words) const;
   bool is(size_t at, Role role) const { return is_word(at) && demo::is(tokens_[at].lower, role); }
+  // How many words `phrase` has, which has single spaces; 0: they are not at `at`.
+  size_t starts_with(size_t at, std::string_view phrase) const;
   bool is_text(size_t at) const;     // to be painted: a quotation, or capitals
   bool names_text(size_t at) const;  // "the word", "saying"
   // Counts and colours included; no function words, joints, marks and orders.
@@ -64,6 +66,7 @@ class Phrases {
   bool names_element(size_t at) const;
   // Whether an unknown word before `at` describes something known: "a lovely heart".
   bool leads_to_noun(size_t at) const;
+  const Meaning* thing_named(const std::string& word) const;
   // The first of the joint and the articles directly before: "to the" of "to the left of".
   size_t with_joint(size_t at) const;
 
@@ -74,7 +77,10 @@ class Phrases {
 
   const Words& words_;
   const std::vector<Token>& tokens_;
+  bool is_emphasis(size_t first, size_t end) const;
+
   bool capitals_are_text_ = true;
+  std::vector<bool> emphasised_;  // in capitals, and read as any other word
 };
 
 }  // namespace octet::demo

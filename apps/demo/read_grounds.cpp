@@ -37,6 +37,13 @@ void SceneReader::read_ground(const Meaning& meaning, Span noun) {
   if (found.colours.empty() && found.plain.empty()) return lose_thread();
   size_t first = noun.first;
   for (const Named<Rgb>& colour : found.colours) first = std::min(first, colour.at.first);
+  if (const size_t end = unwanted_end(at_)) {
+    Negation negation{.said = {first, end - first}, .always_there = found.colours.empty()};
+    for (const Named<Rgb>& colour : found.colours) negation.colours.push_back(colour.value);
+    scene_.negations.push_back(std::move(negation));
+    at_ = end;
+    return lose_thread();
+  }
   for (const Span& plain : found.plain) first = std::min(first, plain.first);
   said.push_back({phrases_.with_joint(first), 1});
   append(said, found.plain);
@@ -118,6 +125,15 @@ bool SceneReader::read_after_in() {
   size_t at = at_ + 1;
   const Description found = phrases_.description_at(at);
   if (found.empty() || !ends_description(at)) return false;
+  if (is_part_meant_ && is_any(at_, {"is", "are"})) {
+    at_ = at;
+    return true;
+  }
+  if (share_colours(found)) {
+    scene_.groups[current_].said.noun.push_back({at_, 1});
+    at_ = at;
+    return true;
+  }
   Group& group = scene_.groups[current_];
   take_description(group, found);
   group.said.noun.push_back({at_, 1});

@@ -36,12 +36,13 @@ Scene SceneReader::read() {
 }
 
 void SceneReader::step() {
-  if (read_behind_noun()) {
+  if (read_shares() || read_behind_noun() || read_withdrawal()) {
     return;
   } else if (phrases_.is_mark(at_)) {
     end_clause();
     // "3; stars", but "ten (10) stars"
     if (phrases_[at_].text != "(" && phrases_[at_].text != ")") described_.count.reset();
+    if (phrases_[at_].text != ",") described_.colours.clear();
     ++at_;
   } else if (phrases_.is_text(at_)) {
     read_text();
@@ -49,6 +50,8 @@ void SceneReader::step() {
     return;
   } else if (phrases_.names_text(at_)) {
     read_named_text();
+  } else if (pass_comparison() || pass_attribute() || read_shared_noun() || read_one_more()) {
+    return;
   } else if (!read_phrase() && !read_background() && !read_after_in() && !read_place()) {
     read_small_word();
   }
@@ -66,7 +69,16 @@ bool SceneReader::read_negations() {
 
 void SceneReader::read_text() {
   Group group;
-  for (; phrases_.is_text(at_) || is_letter_in_text(at_); ++at_) add_pieces(group, at_);
+  // "the words GOOD and BAD in red": all of them
+  const bool is_several = !heralds_.empty() && is_any(heralds_.back().first, {"words", "letters"});
+  for (;;) {
+    for (; phrases_.is_text(at_) || is_letter_in_text(at_); ++at_) add_pieces(group, at_);
+    size_t next = at_;
+    if (phrases_.is_mark(next) && phrases_[next].text == ",") ++next;
+    if (is(next, "and")) ++next;
+    if (!is_several || next == at_ || !phrases_.is_text(next)) break;
+    at_ = next;
+  }
   add_words(std::move(group));
 }
 
@@ -140,12 +152,18 @@ void SceneReader::add_words(Group group) {
 bool SceneReader::read_phrase() {
   size_t taken = 0;
   if (const auto colour = phrases_.colour_at(at_, taken)) {
+    // "a house whose roof is red": of what is not painted
+    const bool is_said = at_ > 0 && is_any(at_ - 1, {"is", "are", "was", "were"});
+    if (is_said && current_ == kNone && !phrases_.leads_to_noun(at_ + taken)) {
+      at_ += taken;
+      return true;
+    }
     described_.colours.push_back({*colour, {at_, taken}});
     at_ += taken;
     return true;
   }
   const Phrase phrase = phrases_.phrase_at(at_);
-  if (phrase.meaning == nullptr) return false;
+  if (phrase.meaning == nullptr || pass_pattern(phrase)) return phrase.meaning != nullptr;
   const Span said{at_, phrase.tokens};
   at_ += phrase.tokens;
   switch (phrase.meaning->kind) {
@@ -171,7 +189,13 @@ void SceneReader::add_thing(const Meaning& meaning, Span said) {
     group.count = one_each ? colours : 2;
   }
   group.wanted = group.count;
+  size_t before = said.first;
+  while (before > 0 && (is(before - 1, Role::article) || number_of(phrases_[before - 1].lower))) {
+    --before;
+  }
+  const bool is_whole = before > 1 && is(before - 1, "of") && unknown_ == before - 2;
   add(std::move(group));
+  is_part_meant_ = is_whole;
 }
 
 bool SceneReader::is_counted(const Meaning& meaning, Span said) const {
@@ -226,6 +250,7 @@ void SceneReader::add(Group group) {
   place_ = {};
   order_ = Order::any;
   heralds_.clear();
+  is_part_meant_ = false;
   is_new_ = false;
 }
 
@@ -281,6 +306,7 @@ void SceneReader::pass_unknown() {
   const bool clings = at_ == noun_end_;
   unknown_ = at_;
   if (clings) noun_end_ = at_ + 1;
+  if (word == "whose") return lose_thread();
   if (!clings && !is_participle && !phrases_.leads_to_noun(at_ + 1)) lose_thread();
 }
 

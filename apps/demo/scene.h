@@ -30,6 +30,7 @@ struct Said {
   std::vector<Span> colours;  // of Group::colours, as far as the text names them
   std::vector<size_t> words;  // the token that each of Group::words is from
   Span count, font, size, row, column, order;
+  bool shares_noun = false;  // between it and its noun stand others: "two red and three blue stars"
 };
 
 // Things of one kind, or the words of one phrase.

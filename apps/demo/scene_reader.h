@@ -39,6 +39,37 @@ class SceneReader {
 
   bool read_negations();
 
+  // "a star is not wanted"
+  bool read_withdrawal();
+
+  // Behind "is not wanted", "must be missing"; 0: there is no such thing.
+  size_t unwanted_end(size_t at) const;
+
+  // --- what is no thing of its own
+
+  // "heart-shaped", "red-roofed", before a noun that can be painted
+  bool pass_attribute();
+
+  // "a cloud like a heart", "a heart the colour of the sun"
+  bool pass_comparison();
+
+  // "a mushroom with white dots"
+  bool pass_pattern(const Phrase& phrase);
+
+  // --- things that share a noun
+
+  // "two red and three blue circles", "a red and a blue heart"
+  bool read_shared_noun();
+
+  // "three circles, two red and one blue"
+  bool read_shares();
+
+  // "GOOD and BAD in green and red"
+  bool share_colours(const Description& found);
+
+  // "a red heart and a blue one"
+  bool read_one_more();
+
   // --- texts
 
   // Quotations and capitals; those that follow each other are one group.
@@ -145,6 +176,7 @@ class SceneReader {
   Span said_order_;
   bool order_is_sure_ = false;    // "below it"
   bool order_is_behind_ = false;  // what it may be about
+  bool is_part_meant_ = false;    // "the roof of the house is red"
   bool is_new_ = true;            // nothing came since the clause began
 };
 

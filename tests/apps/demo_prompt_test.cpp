@@ -99,6 +99,9 @@ TEST(DemoPrompt, Colours) {
   EXPECT_EQ(summary("a red dog and a circle on red"), summary("a circle on red"));
   EXPECT_EQ(summary("red, green and blue circles"),
             "A red circle #DC2828 | A green circle #28A046 | A blue circle #285AD7");
+  EXPECT_EQ(summary("the words GOOD and BAD in red"), "GOOD #DC2828 | BAD #DC2828");
+  EXPECT_EQ(summary("GOOD and BAD in green and red"), "GOOD #28A046 | BAD #DC2828");
+  EXPECT_EQ(summary("a house whose roof is red, trees"), summary("a house, trees"));
   // Without a name: the thing's own, unless it would not be seen.
   EXPECT_EQ(summary("a heart"), "A red heart #DC2828");
   EXPECT_NE(summary("a heart on red"), "A red heart #DC2828");
@@ -180,8 +183,8 @@ TEST(DemoPrompt, Places) {
 }
 
 TEST(DemoPrompt, NothingKnown) {
-  for (const std::string text :
-       {"a dog", "🙂🙂", "''", "\"", "red", "no heart", "in on and the", "..."}) {
+  for (const std::string text : {"a dog", "🙂🙂", "''", "\"", "red", "no heart",
+                                 "HI is not wanted", "in on and the", "..."}) {
     const std::string sentence = refusal(text);
     EXPECT_NE(sentence.find("heart"), std::string::npos) << text;
     EXPECT_NE(sentence.find("quotes"), std::string::npos) << text;
