@@ -33,12 +33,35 @@ std::string spaced(std::string_view text) {
   return words.back() == ' ' ? words : words + ' ';
 }
 
+// Between the spaces of `spaced`, of which it must be one.
+std::vector<std::string_view> words_in(std::string_view spaced) {
+  std::vector<std::string_view> words;
+  for (size_t at = 1, end; (end = spaced.find(' ', at)) != spaced.npos; at = end + 1) {
+    words.push_back(spaced.substr(at, end - at));
+  }
+  return words;
+}
+
+// "in #A1B2C3" as "in ".
+std::string without_colours(std::string_view text) {
+  constexpr size_t kDigits = 6;
+  std::string rest;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const size_t end = text.find_first_not_of("0123456789abcdefABCDEF", at + 1);
+    if (text[at] == '#' && std::min(end, text.size()) == at + 1 + kDigits)
+      at += kDigits;
+    else
+      rest += text[at];
+  }
+  return rest;
+}
+
 TrainedFor read_trained_for(const std::string& path) {
   const nlohmann::json root = read_json_file(path);
   const ConfigFields fields(path, root);
-  constexpr std::string_view kKeys[] = {"summary",      "objects",       "characters",
-                                        "most_letters", "most_elements", "line_breaks",
-                                        "boxes",        "sizes",         "plain_text"};
+  constexpr std::string_view kKeys[] = {
+      "summary",     "objects", "characters", "most_letters", "most_elements",
+      "line_breaks", "boxes",   "sizes",      "plain_text",   "words"};
   for (const auto& [key, value] : root.items()) {
     check(std::ranges::find(kKeys, key) != std::end(kKeys), "{}: unknown key {}", path,
           in_quotes(key));
@@ -62,6 +85,16 @@ TrainedFor read_trained_for(const std::string& path) {
     check(word.is_string(), "{}: objects has {}, expected words", path, describe(word));
     made.objects.push_back(spaced(word.get<std::string>()));
   });
+  each_of("words", [&](const nlohmann::json& word) {
+    check(word.is_string(), "{}: words has {}, expected words", path, describe(word));
+    for (const std::string_view each : words_in(spaced(word.get<std::string>()))) {
+      made.words.emplace(each);
+    }
+  });
+  for (const std::string& object : made.objects) {
+    if (made.words.empty()) break;
+    for (const std::string_view each : words_in(object)) made.words.emplace(each);
+  }
   each_of("sizes", [&](const nlohmann::json& size) {
     const bool is_pair = size.is_array() && size.size() == 2 &&
                          std::ranges::all_of(size, [](const nlohmann::json& side) {
@@ -81,6 +114,18 @@ bool TrainedFor::knows(std::string_view description) const {
            const std::string several = object.substr(0, object.size() - 1) + "s ";
            return words.find(object) != words.npos || words.find(several) != words.npos;
          });
+}
+
+std::vector<std::string> TrainedFor::unknown_words(std::string_view description) const {
+  std::vector<std::string> unknown;
+  if (words.empty()) return unknown;
+  const std::string all = spaced(without_colours(description));
+  for (const std::string_view word : words_in(all)) {
+    const bool is_plural = word.ends_with('s') && words.contains(word.substr(0, word.size() - 1));
+    const bool is_named = std::ranges::find(unknown, word) != unknown.end();
+    if (!is_plural && !is_named && !words.contains(word)) unknown.emplace_back(word);
+  }
+  return unknown;
 }
 
 std::optional<TrainedFor> trained_for(std::initializer_list<std::string> models) {

@@ -37,7 +37,7 @@ def warnings_of(octet, demo_folder, tmp_path):  # noqa: F811
 
 
 def caption_of(*elements):
-    parts = {**CAPTION["compositional_deconstruction"], "elements": list(elements)}
+    parts = {"background": "A white background.", "elements": list(elements)}
     return json.dumps({**CAPTION, "compositional_deconstruction": parts})
 
 
@@ -66,10 +66,38 @@ def test_a_caption_that_leaves_it(warnings_of):
         assert part in warning
 
 
+def test_a_known_word_within_another_meaning(warnings_of):
+    attack = {"type": "obj", "bbox": BOX, "desc": "A heart attack"}
+    hearts = {"type": "obj", "bbox": BOX, "desc": "Two big red hearts in #DC2828"}
+    (warning,) = warnings_of("--caption", caption_of(hearts, attack))
+    assert 'the object "A heart attack", with "attack", which it never saw' in warning
+    assert "hearts" not in warning
+
+
+def test_a_background_that_leaves_it(warnings_of):
+    caption = json.loads(caption_of({"type": "obj", "bbox": BOX, "desc": "A red heart"}))
+    parts = caption["compositional_deconstruction"]
+    parts["background"] = "A photograph of a stormy sea at dawn"
+    (warning,) = warnings_of("--caption", json.dumps(caption))
+    assert 'the background "A photograph' in warning and '"stormy", "sea" and 1 more' in warning
+    parts["background"] = "A flat sky blue background in #87C8F0"
+    assert warnings_of("--caption", json.dumps(caption)) == []
+
+
+def test_the_shipped_examples_stay_within_it(warnings_of):
+    for path in sorted((REPOSITORY / "examples" / "demo").glob("*.json")):
+        assert warnings_of("--caption", path) == []
+
+
+def test_both_small_models_say_the_same():
+    assert (REPOSITORY / "models" / "demo-bf16" / TRAINED.name).read_text() == TRAINED.read_text()
+
+
 def test_a_wrong_file_is_named(octet, warnings_of, tmp_path):  # noqa: F811
     path = warnings_of.model / TRAINED.name
     for wrong in ({}, {"summary": 3}, {"summary": "a", "colour": 1}, {"summary": "a", "sizes": [1]},
-                  {"summary": "a", "boxes": 1}, {"summary": "a", "most_letters": 0}):  # fmt: skip
+                  {"summary": "a", "boxes": 1}, {"summary": "a", "words": [1]},
+                  {"summary": "a", "most_letters": 0}):  # fmt: skip
         path.write_text(json.dumps(wrong))
         done = octet("generate", "--model", warnings_of.model, "-p", "a heart", "--device", "cpu",
                      "-o", tmp_path / "no.png")  # fmt: skip

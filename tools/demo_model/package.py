@@ -84,7 +84,7 @@ def main():
     for folder in made.iterdir():
         folder.rename(out / folder.name)
     made.rmdir()
-    for name in ("model_index.json", "octet_presets.json", "octet_trained_for.json"):
+    for name in ("model_index.json", "octet_presets.json"):
         shutil.copy(source / name, out / name)
     for folder in ("scheduler", "tokenizer", "vae", "text_encoder"):
         shutil.copytree(source / folder, out / folder, dirs_exist_ok=True)

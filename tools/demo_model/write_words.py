@@ -12,7 +12,7 @@ import string
 import sys
 from pathlib import Path
 
-from captions import BACKGROUNDS, FONTS, NOUNS
+from captions import BACKGROUNDS, FONTS, FREE_WORDS, NOUNS, vocabulary
 from drawing import TWO_COLOURS
 from palette import NAMED, hexadecimal
 from scenes import MOST_LETTERS, SIDE
@@ -152,6 +152,7 @@ def trained_for():
         "boxes": True,
         "sizes": [[SIDE, SIDE]],
         "plain_text": "octet demo --prompt",
+        "words": sorted({word.lower() for word in [*vocabulary(), *FREE_WORDS]}),
     }
 
 

@@ -56,6 +56,20 @@ void check_text(const std::string& text, const TrainedFor& model,
   }
 }
 
+// "heart attack" names a heart, and is none: a word that training never showed says nothing.
+void check_words(const std::string& what, const std::string& description, const TrainedFor& model,
+                 std::vector<std::string>& reasons) {
+  constexpr size_t kMost = 3;
+  const std::vector<std::string> unknown = model.unknown_words(description);
+  std::string list;
+  for (size_t i = 0; i < std::min(unknown.size(), kMost); ++i) {
+    list += (i == 0 ? "" : ", ") + in_quotes(shortened(unknown[i]));
+  }
+  if (unknown.size() > kMost) list += fmt::format(" and {} more", unknown.size() - kMost);
+  if (list.empty()) return;
+  reasons.push_back(fmt::format("{}, with {}, which it never saw", what, list));
+}
+
 }  // namespace
 
 std::vector<std::string> leaves_training(const std::string& prompt, const TrainedFor& model) {
@@ -73,6 +87,8 @@ std::vector<std::string> leaves_training(const std::string& prompt, const Traine
     return {plain};
   }
   std::vector<std::string> reasons;
+  const std::string background = string_at(parts, "background");
+  check_words("the background " + in_quotes(shortened(background)), background, model, reasons);
   if (model.most_elements > 0 && elements.size() > static_cast<size_t>(model.most_elements)) {
     reasons.push_back(
         fmt::format("{} elements, expected {} at most", elements.size(), model.most_elements));
@@ -83,7 +99,12 @@ std::vector<std::string> leaves_training(const std::string& prompt, const Traine
     const bool is_text = string_at(element, "type") == "text";
     if (is_text) check_text(string_at(element, "text"), model, reasons);
     const std::string name = in_quotes(shortened(desc));
-    if (!is_text && !model.knows(desc)) reasons.push_back(fmt::format("the object {}", name));
+    if (!is_text && !model.knows(desc)) {
+      reasons.push_back(fmt::format("the object {}", name));
+    } else {
+      check_words(fmt::format("the {} {}", is_text ? "letters" : "object", name), desc, model,
+                  reasons);
+    }
     if (model.boxes && !element.contains("bbox")) {
       reasons.push_back(fmt::format("no bbox of {}", name));
     }
