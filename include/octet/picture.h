@@ -161,7 +161,7 @@ struct RenderReport {
   std::vector<KernelUse> kernels = {};
   std::vector<OpShare> ops = {};
   bool text_cached = false;             // the caption was encoded for an earlier picture
-  std::vector<Sentence> warnings = {};  // about the request
+  std::vector<Sentence> warnings = {};  // about the request, and a budget that was not kept
   double text_s = 0, load_s = 0, denoise_s = 0, decode_s = 0;
   uint64_t peak_bytes = 0;  // peak device memory
 };

@@ -72,7 +72,10 @@ RenderReport Rendering::run() {
   end_use();
   // Also when all pictures were delivered: whoever cancels a call that runs is told so.
   if (stop_after_decoding_ || session_.is_stopped()) throw stopped();
-  if (!interruption) return report_;
+  if (!interruption) {
+    warn_of_memory();
+    return report_;
+  }
   try {
     std::rethrow_exception(interruption);
   } catch (const Cancelled&) {
@@ -301,6 +304,19 @@ void Rendering::collect() {
   report_.text_linears = count_of(session_.kept().text_linears);
   const MemoryUse memory = session_.backend().memory();
   report_.peak_bytes = std::max(memory.peak, memory.reserved_peak);
+}
+
+// A budget is kept by keeping fewer weights. The work itself and what passes through take what they
+// need, and a CPU's networks stay where they are.
+void Rendering::warn_of_memory() {
+  const uint64_t budget = session_.options().model.max_memory;
+  const uint64_t used = session_.backend().memory().peak;
+  if (budget == 0 || used <= budget) return;
+  constexpr double kMegabyte = 1e6;
+  report_.warnings.push_back(
+      sentence("`max_memory` was not kept: it is {:.1f} MB, and the weights and the work that a "
+               "picture needs at once took {:.1f} MB; set that, or a smaller `size`",
+               static_cast<double>(budget) / kMegabyte, static_cast<double>(used) / kMegabyte));
 }
 
 // Every linear that neither its checkpoint nor its family keeps in floating point.

@@ -36,6 +36,7 @@ class Rendering {
   void decode(int image, const std::function<void(double)>& progress = {});
   void end_use();
   void collect();
+  void warn_of_memory();
   void check_what_ran() const;
   double eta_s(int image, const SamplerStep& step) const;
   void tell(const RenderProgress& progress) const { session_.tell(callbacks_.progress, progress); }

@@ -104,7 +104,11 @@ RenderReport render(Session& session, const Job& job, const RenderCallbacks& cal
       callbacks.picture(to_picture(image, job, session.loras_of(job), so_far));
     };
   }
-  return session.render(job, inner);
+  RenderReport report = session.render(job, inner);
+  for (size_t i = job.warnings.size(); i < report.warnings.size(); ++i) {  // of how it went
+    if (callbacks.warning) callbacks.warning(report.warnings[i]);
+  }
+  return report;
 }
 
 namespace {
