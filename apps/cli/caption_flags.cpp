@@ -188,9 +188,12 @@ void add_caption_flags(CLI::App& command, CaptionWords& words) {
 }
 
 Sentence naming(const std::string& where, const Sentence& sentence) {
-  if (sentence.text().find(where) != std::string::npos) return sentence;
+  const std::string shorter = short_path(where);
+  for (const std::string& name : {where, shorter}) {
+    if (sentence.text().find(name) != std::string::npos) return sentence;
+  }
   std::vector<Sentence::Segment> segments = sentence.segments();
-  segments.insert(segments.begin(), {where + ": "});
+  segments.insert(segments.begin(), {shorter + ": "});
   return Sentence(std::move(segments));
 }
 

@@ -205,8 +205,10 @@ std::vector<CaptionRow> read_csv(const std::string& path, const std::string& tex
           fmt::format("{}: its first line has the column '{}' twice", path, printable(column)));
     }
     if (std::find(kColumns.begin(), kColumns.end(), column) != kColumns.end()) continue;
-    throw Error(fmt::format("{}: its first line has the column '{}', expected {}", path,
-                            printable(column), list_of(kColumns)));
+    const bool is_apart = column.find_first_of(";\t") != std::string::npos;
+    throw Error(fmt::format("{}: its first line has the column '{}', expected {}{}", path,
+                            printable(column), list_of(kColumns),
+                            is_apart ? ", with commas between them" : ""));
   }
   while (reader.next(cells, line)) {
     if (cells.size() == 1 && cells.front().empty()) continue;  // a blank line

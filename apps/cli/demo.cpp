@@ -131,7 +131,7 @@ void render_demo(const CommonFlags& flags, const DemoArguments& arguments) {
       "With the weights of Ideogram 4: octet generate --model FOLDER --caption FILE -o out.png\n",
       flags.verbose ? to_text(report) + "\n" : "", printable(description_of(report)),
       left_out.empty() ? "" : "Left out: " + printable(left_out) + "\n", printable(arguments.out),
-      report.width, report.height, request.picture.seed, printable(request.model.model),
+      report.width, report.height, request.picture.seed, printable(short_path(request.model.model)),
       flags.verbose ? "" : to_text(report, Detail::usual));
   show(flags, flags.quiet ? printable(arguments.out) + "\n" : text,
        json_of(flags, DemoPicture{request, report, arguments.out, own.left_out}));

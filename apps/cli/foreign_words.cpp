@@ -17,6 +17,10 @@ constexpr ForeignWords kForeignWords[] = {
     {"--negative --negative-prompt --neg", "octet demo",
      "say it in the --prompt: a moon, no stars"},
     {"--lora", "octet demo", "use octet generate --model MODEL --lora FILE"},
+    {"--from --metadata --reproduce", "octet demo",
+     "use octet generate --model MODEL --from PICTURE"},
+    {"--list --words --objects", "octet demo",
+     "what it can paint is in the sentence that octet demo --prompt x prints"},
     {"--preview", "octet demo", "use --show, or octet generate --preview FILE"},
 
     // --- the picture
@@ -52,6 +56,9 @@ constexpr ForeignWords kForeignWords[] = {
      "leave it out: the noise has the same bits everywhere; --noise FILE takes another program's"},
     {"--clip-skip --clip-l --clip-g --t5xxl", "--text-encoder",
      "leave it out: the text encoder is Qwen3-VL; --text-encoder FILE names one"},
+    {"--edit --inpaint --reference", "--from",
+     "pictures are made from captions alone, not from other pictures"},
+    {"--tiling --seamless", "--preset", "leave it out: there are no pictures that tile"},
     {"--taesd --tae --preview-method --preview-path", "--preview", "use --preview FILE or --show"},
     {"-s", "--seed", "use --seed"},
     {"--metadata --reproduce --png-info", "--from", "use --from PICTURE"},
@@ -65,7 +72,7 @@ constexpr ForeignWords kForeignWords[] = {
      "leave it out, or use --keep device; docs/memory_and_speed.md says what fits"},
     {"--max-vram --reserve-vram", "--max-memory",
      "use --max-memory; docs/memory_and_speed.md says what fits"},
-    {"--diffusion-fa --flash-attention --xformers --opt-sdp-attention "
+    {"--diffusion-fa --fa --flash-attention --xformers --opt-sdp-attention "
      "--use-pytorch-cross-attention --use-sage-attention",
      "--guidance", "leave it out: attention is already fused"},
     {"--diffusion-model --checkpoint --ckpt --ckpt-name --unet --pretrained-model -m", "--model",
@@ -117,9 +124,11 @@ constexpr ForeignWords kForeignWords[] = {
     {"img2img edit inpaint outpaint", "generate",
      "pictures are made from captions alone; use octet generate"},
     {"upscale", "generate", "there is no upscaler; octet generate --size asks for the pixels"},
-    {"serve server start webui api listen", "generate",
+    {"serve server start webui ui gui web api listen", "generate",
      "there is no server; octet generate makes pictures, many with one --caption FOLDER, and in "
      "your own program the library keeps a model loaded (docs/library.md, docs/python.md)"},
+    {"train finetune fine-tune dreambooth", "generate",
+     "nothing is trained here; octet generate --lora FILE runs what others trained"},
     {"download", "pull", "use octet pull"},
     {"ls models ps --list", "list", "use octet list"},
     {"remove delete uninstall prune", "rm", "use octet rm"},

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "commands.h"
@@ -133,6 +134,13 @@ std::string lines_of(const CommonFlags& flags, const RenderedCaption& result, bo
   return lines;
 }
 
+// Where all that runs stays on the device there is nothing to know.
+bool tells_plan(const CommonFlags& flags, const EngineInfo& info) {
+  const bool all_stay = std::ranges::all_of(
+      info.plan, [](const PartPlace& part) { return part.where == Residency::device; });
+  return flags.verbose || (!flags.quiet && !all_stay);
+}
+
 // Renders captions by a model that is loaded once, and prints the names of the pictures of each as
 // soon as they are written. What is wrong with a caption is said at once, and leaves the others
 // alone; other errors end the work. `others` are the callbacks besides progress and pictures.
@@ -152,7 +160,7 @@ std::vector<RenderedCaption> render_list(const CommonFlags& flags, const Generat
   engine.load(request.model, std::ref(progress), /*lazy=*/true);
   const std::vector<Job> jobs = check_captions(flags, engine, request.picture, captions, results);
   if (std::none_of(results.begin(), results.end(), is_waiting)) return results;
-  if (!flags.quiet) std::fputs(plan_text(engine.info()).c_str(), stderr);
+  if (tells_plan(flags, engine.info())) std::fputs(plan_text(engine.info()).c_str(), stderr);
   const bool seeded = request.picture.noise.empty();
   for (size_t i = 0; i < captions.size(); ++i) {
     RenderedCaption& result = results[i];
@@ -194,7 +202,7 @@ void check_none_failed(const std::vector<RenderedCaption>& results) {
   std::string names;
   for (const RenderedCaption& result : results) {
     if (result.error.empty()) continue;
-    if (++failed <= kMostListed) names += (failed > 1 ? "; " : "") + result.where;
+    if (++failed <= kMostListed) names += (failed > 1 ? "; " : "") + short_path(result.where);
   }
   if (failed == 0) return;
   if (failed > kMostListed) names += fmt::format("; and {} more", failed - kMostListed);
@@ -234,7 +242,10 @@ void generate_pictures(const CommonFlags& flags, GenerateArguments arguments) {
 
   RenderCallbacks callbacks;
   callbacks.preview = preview_to(arguments.preview, terminal);
-  callbacks.warning = [&](const Sentence& sentence) { say(flags, sentence); };
+  std::set<std::string> told;  // a list has the same size for all of it
+  callbacks.warning = [&](const Sentence& sentence) {
+    if (told.insert(sentence.text()).second) say(flags, sentence);
+  };
   std::vector<RenderedCaption> results;
   if (captions.is_list) {
     results = render_list(flags, request, captions.all, to, callbacks);

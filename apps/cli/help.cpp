@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "commands.h"
+#include "usage_errors.h"
 
 namespace octet::cli {
 
@@ -21,7 +22,12 @@ void add_help(CLI::App& program, CommonFlags&) {
       const auto found = chosen->get_subcommands(
           [&word](const CLI::App* each) { return each->get_name() == word; });
       if (found.empty()) {
-        throw CLI::ValidationError(fmt::format("'{}' is not a command", word));
+        std::vector<std::string> names;
+        for (const CLI::App* each : chosen->get_subcommands([](const CLI::App*) { return true; })) {
+          names.push_back(each->get_name());
+        }
+        throw CLI::ValidationError(fmt::format(
+            "'{}' is not a command{}", word, names.empty() ? "" : ", expected " + list_of(names)));
       }
       chosen = found.front();
     }

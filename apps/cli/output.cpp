@@ -79,6 +79,15 @@ void say(const CommonFlags& flags, const Sentence& sentence) {
              stderr);
 }
 
+std::string short_path(const std::string& path) {
+  constexpr size_t kMost = 120, kKept = 80;
+  if (path.size() <= kMost) return path;
+  size_t first = path.find('/', path.size() - kKept);
+  if (first == path.npos) first = path.size() - kKept;
+  while (first < path.size() && (static_cast<unsigned char>(path[first]) & 0xc0) == 0x80) ++first;
+  return "..." + path.substr(first);
+}
+
 Detail detail_of(const CommonFlags& flags) {
   return flags.quiet ? Detail::brief : flags.verbose ? Detail::full : Detail::usual;
 }

@@ -47,6 +47,10 @@ class PhaseReports {
 // A sentence on standard error, with flags for the fields that it names.
 void say(const CommonFlags& flags, const Sentence& sentence);
 
+// For sentences about what a file contains, which its folders would bury: of a long path the end,
+// "...name/of/it.json". Files that are written or cannot be opened are named in full.
+std::string short_path(const std::string& path);
+
 Detail detail_of(const CommonFlags& flags);  // of texts, by --quiet and --verbose
 
 // The result of a command: `text` on standard output, or the JSON there for `--json -`. A JSON file

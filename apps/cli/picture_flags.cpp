@@ -191,7 +191,7 @@ GenerateRequest request_from(const PictureArguments& arguments, const CommonFlag
 
 PictureRequest with_caption(PictureRequest request, const NamedCaption& caption) {
   request.caption = caption.text;
-  request.caption_name = caption.where;
+  request.caption_name = short_path(caption.where);
   if (caption.seed) request.seed = *caption.seed;
   if (caption.size) request.size = *caption.size;
   return request;

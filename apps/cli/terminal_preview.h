@@ -30,6 +30,7 @@ class TerminalPreview {
  private:
   TerminalPictures pictures_ = TerminalPictures::off;
   bool has_place_ = false;
+  int rows_ = 0;  // of that place
 };
 
 }  // namespace octet::cli

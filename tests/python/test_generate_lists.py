@@ -245,10 +245,25 @@ def test_the_plan_and_the_pictures_are_told(built_program, generate, model, text
     assert re.fullmatch(r"[0-9.]+ s on .*: all \d+ large linears in native INT8, 2 steps per "
                         r"picture; -v shows the kernels", done.stdout.splitlines()[2])
     assert len(done.stdout.splitlines()) == 3
+    # All that stays on the device is nothing to tell, and a warning for all is told once.
+    done = subprocess.run([*words, "--max-memory", "1"], capture_output=True, text=True)
+    assert done.stderr.count("--max-memory was not kept: it is 0.0 MB, and the weights") == 1
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert "at hand" not in done.stderr and "not kept" not in done.stderr
     done = subprocess.run([*words, "-v"], capture_output=True, text=True)
+    assert "at hand" in done.stderr
     assert done.stdout.splitlines()[:2] == paths and "attention.qkv" in done.stdout
     assert re.search(r"^Linears: \d+ INT8, 0 protected, \d+ kept in floating point$", done.stdout,
                      re.M)
+
+
+def test_a_long_path_does_not_bury_what_is_said_of_a_caption(generate, model, tmp_path):
+    folder = tmp_path / ("folder" * 30)
+    folder.mkdir()
+    path = folder / "caption.json"
+    path.write_text("{}")
+    done = generate(model, "--caption", path, "--any-caption")
+    assert "octet: .../caption.json: $" in done.stderr and "folderfolder" not in done.stderr
 
 
 def test_a_log_has_a_line_for_each_stage_and_the_result_comes_first(built_program, generate,

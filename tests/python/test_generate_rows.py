@@ -91,6 +91,7 @@ def test_what_is_wrong_with_a_row_names_it(generate, model, tmp_path, row, part)
 def test_what_is_wrong_with_a_table(generate, model, tmp_path):  # noqa: F811
     path = tmp_path / "list.csv"
     for text, part in (("prompt,colour\na,b\n", "the column 'colour'"), ("", "no captions"),
+                       ("prompt;seed\na;1\n", "with commas between them"),
                        ("prompt,seed\na,1\nb\n", "line 3: has 1 cells, expected 2"),
                        ("prompt,prompt\na,b\n", "the column 'prompt' twice"),
                        ('prompt\nb\n"a\nc\n', "line 3: has a quote that is not closed"),

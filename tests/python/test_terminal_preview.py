@@ -1,10 +1,13 @@
 """Pictures in terminals: where they are shown, and that nobody else sees the sequences."""
 
 import base64
+import fcntl
 import os
 import pty
 import re
+import struct
 import subprocess
+import termios
 
 import pytest
 import tiny_ideogram4 as tiny
@@ -21,11 +24,12 @@ NOT_HERE = ("KITTY_WINDOW_ID", "TERM_PROGRAM", "TMUX", "KONSOLE_VERSION")
 def on_terminal(built_program, generate, model):  # noqa: F811
     """What a run writes to the terminal that is its standard error."""
 
-    def run(*flags, quiet=False, **environment):
+    def run(*flags, quiet=False, lines=0, **environment):
         words = command(built_program("octet"), model, generate.out)
         if not quiet:
             words.remove("-q")
         master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, 80 if lines else 0, 0, 0))
         kept = {name: value for name, value in os.environ.items() if name not in NOT_HERE}
         process = subprocess.Popen([*words, *map(str, flags)], stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, stderr=slave,
@@ -82,6 +86,13 @@ def test_sixel(on_terminal):
 def test_terminals_that_are_not_known_get_none(on_terminal, flags, environment):
     written = on_terminal(*flags, **environment)
     assert b"\x1b_G" not in written and b"\x1bPq" not in written
+
+
+@pytest.mark.parametrize(("lines", "rows"), [(0, 16), (50, 16), (10, 8), (2, 1)])
+def test_a_picture_leaves_room_for_the_progress(on_terminal, lines, rows):
+    written = on_terminal("--show", "kitty", lines=lines)
+    assert len(re.findall(rb"a=T[^;]*,r=%d," % rows, written)) == len(kitty_pictures(written)) > 0
+    assert b"\x1b[%dA" % rows in written
 
 
 def test_quiet_shows_none(on_terminal):
