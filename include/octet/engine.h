@@ -56,7 +56,8 @@ class OCTET_API Engine {
   // Releases what was loaded and loads this model. All files are checked before any weight is read.
   // If it throws (a bad file, no memory, cancel(), `stop`), nothing is loaded, and load() may be
   // called again. `lazy`: parts are loaded when the first picture needs them. `stop` ends it with
-  // Cancelled, even if it was requested before the call.
+  // Cancelled, even if it was requested before the call: a load that was stopped before its turn
+  // leaves what is loaded.
   void load(const ModelOptions& options, const OnRenderProgress& progress = {}, bool lazy = false,
             std::stop_token stop = {});
   void unload();
@@ -86,7 +87,8 @@ class OCTET_API Engine {
   // are; others are loaded again. If it throws, the previous LoRAs are still in place.
   void set_loras(const std::vector<Lora>& loras, const OnRenderProgress& progress = {});
 
-  // Ends the running call, if any, with Cancelled: within one layer of a network. It does not
+  // Ends the running call, if any, with Cancelled: within a layer or two of a network; on a GPU,
+  // where a pass of a network is recorded after the second step, within one pass. It does not
   // affect later calls; PictureRequest::stop does.
   void cancel() noexcept;
 

@@ -251,8 +251,9 @@ OCTET_API octet_status octet_engine_create(const octet_options* options, octet_o
                                            void* user, octet_engine** engine);
 OCTET_API void octet_engine_free(octet_engine* engine);
 
-// _load() first releases what is loaded; if it fails, nothing is loaded. Without a model, only
-// these two, _free(), _cancel() and _state() are useful.
+// _load() first releases what is loaded; if it fails, nothing is loaded. But a field that is wrong
+// in itself, and a stop before its turn, leave what is loaded. Without a model, only these two,
+// _free(), _cancel() and _state() are useful.
 OCTET_API octet_status octet_engine_unload(octet_engine* engine);
 OCTET_API octet_status octet_engine_load(octet_engine* engine, const octet_options* options,
                                          octet_on_progress progress, void* user);

@@ -93,10 +93,12 @@ Job Engine::check(const PictureRequest& request) const try {
 
 RenderReport Engine::render(const Job& job, const RenderCallbacks& callbacks) try {
   octet::check(bool(job), "engine: the job is empty, expected one from check()");
-  const api::EngineBody::Call call(loaded_body(*this), job.request().stop);
+  api::EngineBody::Call call(loaded_body(*this), job.request().stop);
   RenderCallbacks told = callbacks;
   told.progress = call.noted(callbacks.progress);
-  return engine::render(call.session(), *job.checked(), told);
+  RenderReport report = engine::render(call.session(), *job.checked(), told);
+  call.end();
+  return report;
 } catch (...) {
   rethrow_as_error();
 }
@@ -116,8 +118,9 @@ EngineState Engine::state() const try {
 }
 
 void Engine::warm_up(PictureSize size, bool previews, std::stop_token stop) try {
-  const api::EngineBody::Call call(loaded_body(*this), stop);
+  api::EngineBody::Call call(loaded_body(*this), stop);
   call.session().warm_up(size, previews, call.noted({}));
+  call.end();
 } catch (...) {
   rethrow_as_error();
 }

@@ -32,7 +32,7 @@ EngineBody::Call::Call(std::shared_ptr<EngineBody> body, const std::stop_token& 
 EngineBody::Call::~Call() {
   stopping_.reset();
   try {
-    body_->publish();
+    if (!published_) body_->publish();
   } catch (...) {  // what was last published still stands
   }
   {
@@ -62,14 +62,19 @@ void EngineBody::Call::load(const ModelOptions& options, const OnRenderProgress&
   auto session = std::make_unique<engine::Session>(
       engine::SessionOptions{.model = engine::with_paths(options)}, body_->stop_);
   if (!lazy) session->load(noted(progress));
-  if (body_->stop_) throw Cancelled("engine: stopped on request");
   body_->session_ = std::move(session);
   try {
-    body_->publish();
+    end();
   } catch (...) {
     body_->unload();
     throw;
   }
+}
+
+void EngineBody::Call::end() {
+  body_->publish();
+  published_ = true;
+  if (body_->stop_.exchange(false)) throw Cancelled("engine: stopped on request");
 }
 
 OnRenderProgress EngineBody::Call::noted(const OnRenderProgress& told) const {

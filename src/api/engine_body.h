@@ -41,11 +41,15 @@ class EngineBody {
 
     void load(const ModelOptions& options, const OnRenderProgress& progress, bool lazy);
     void unload() { body_->unload(); }
+    // Behind all that it does: publishes that, and throws Cancelled if anybody has ended the call
+    // by now. Whoever ends it later finds that it has ended.
+    void end();
     // The caller's function, which also notes the progress for state(). Lives as long as the call.
     OnRenderProgress noted(const OnRenderProgress& told) const;
 
    private:
     std::shared_ptr<EngineBody> body_;
+    bool published_ = false;
     std::optional<std::stop_callback<std::function<void()>>> stopping_;
   };
 

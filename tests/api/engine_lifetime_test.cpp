@@ -268,5 +268,27 @@ TEST_F(EngineLifetimeTest, HonoursACancelOfAnotherThread) {
   }
 }
 
+// Behind everything that a render does: its copies of a callback go last.
+TEST_F(EngineLifetimeTest, HonoursACancelBehindTheLastCallback) {
+  Engine engine(options_);
+  bool delivered = false;
+  int cancels = 0;
+  struct CancelsAtItsEnd {
+    ~CancelsAtItsEnd() {
+      if (*delivered && ++*cancels == 1) engine->cancel();
+    }
+    Engine* engine;
+    bool* delivered;
+    int* cancels;
+  };
+  RenderCallbacks callbacks;
+  callbacks.picture = [&](const Picture&) { delivered = true; };
+  const CancelsAtItsEnd at_end{&engine, &delivered, &cancels};
+  callbacks.progress = [at_end](const RenderProgress&) { return true; };
+  EXPECT_THROW(engine.render(request_, callbacks), Cancelled);
+  EXPECT_TRUE(delivered);
+  EXPECT_EQ(engine.render(request_).steps, 3) << "the next call is not cancelled";
+}
+
 }  // namespace
 }  // namespace octet::test
