@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/invalid_request.h"
+#include "engine/lora_files.h"
 
 namespace octet::engine {
 namespace {
@@ -140,6 +141,7 @@ std::shared_ptr<const Job> make_job(const std::shared_ptr<const ModelFacts>& mod
   const models::Family& family = model->family;
   job->branches = models::running_branches(family.branches, job->schedule());
   check_guidance(*model, *job);
+  if (request.loras) check_loras(*request.loras, family);
   for (const size_t branch : job->branches) {
     job->branch_names.emplace_back(family.branches[branch].name);
   }

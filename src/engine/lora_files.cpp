@@ -1,12 +1,9 @@
 #include "engine/lora_files.h"
 
-#include <cmath>
 #include <filesystem>
 #include <utility>
 
 #include "base/file_identity.h"
-#include "base/invalid_request.h"
-#include "formats/text.h"
 #include "nn/linear_list.h"
 
 namespace octet::engine {
@@ -17,6 +14,14 @@ std::string identity_of_file(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored) || path.ends_with(".json")) return "";
   return identity_of(MappedFile(path));
+}
+
+std::vector<weights::NetworkNames> names_of(const models::Family& family) {
+  std::vector<weights::NetworkNames> names;
+  for (const models::NetworkInfo& network : family.networks) {
+    names.push_back({network.name, network.aliases});
+  }
+  return names;
 }
 
 // The LoRAs that change rows of a linear, in their order.
@@ -38,19 +43,19 @@ std::vector<const OpenedLora*> changing(const OpenedLoras& loras, size_t network
 
 }  // namespace
 
+void check_loras(const std::vector<Lora>& requests, const models::Family& family) {
+  const std::vector<weights::NetworkNames> names = names_of(family);
+  for (const Lora& request : requests) weights::check_lora(request, names);
+}
+
 OpenedLoras LoraFiles::open(const std::vector<Lora>& requests, const models::Family& family,
                             const models::Model& model, ThreadPool& pool) {
   if (requests.empty()) return {};
-  std::vector<weights::NetworkNames> names;
-  for (const models::NetworkInfo& network : family.networks) {
-    names.push_back({network.name, network.aliases});
-  }
+  check_loras(requests, family);
+  const std::vector<weights::NetworkNames> names = names_of(family);
   std::vector<std::vector<nn::LinearSpec>> linears;
   OpenedLoras opened;
   for (const Lora& request : requests) {
-    check_value(std::isfinite(request.strength), "loras",
-                "`loras`: the strength of {} is {}, expected a finite number", Quoted{request.file},
-                request.strength);
     const std::string file = identity_of_file(request.file);
     auto at = entries_.begin();
     while (at != entries_.end() &&

@@ -22,6 +22,9 @@ struct OpenedLora {
 };
 using OpenedLoras = std::vector<std::shared_ptr<const OpenedLora>>;
 
+// What is wrong with them in themselves, as InvalidRequest; opens no file.
+void check_loras(const std::vector<Lora>& requests, const models::Family& family);
+
 class LoraFiles {
  public:
   // Those of a request, for linears of any network. A file that was replaced is opened again.

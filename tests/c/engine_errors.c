@@ -43,6 +43,18 @@ static void check_wrong_requests(octet_engine* engine, int32_t side) {
   CHECK_FAILS(octet_engine_render(engine, &request, NULL, NULL), invalid, "reserved", "1");
 
   octet_lora lora = {NULL, NULL, 0, 1};
+  request = new_request(side);
+  request.loras = &lora;
+  request.lora_count = 1;
+  const char* const networks[] = {"third"};
+  const octet_lora wrong[] = {{"", NULL, 0, 1}, {"a", NULL, 0, INFINITY}, {"a", networks, 1, 1}};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {  // a check opens no file
+    lora = wrong[i];
+    CHECK_FAILS(octet_engine_check(engine, &request), invalid, "loras", "expected");
+  }
+  lora = (octet_lora){"a", NULL, 0, 1};
+  CHECK(octet_engine_check(engine, &request) == OCTET_OK);
+  lora.file = NULL;
   CHECK_FAILS(octet_engine_set_loras(engine, &lora, 1, NULL, NULL), invalid, "loras", "NULL");
   CHECK_FAILS(octet_engine_set_loras(engine, NULL, 1, NULL, NULL), invalid, "loras", "NULL");
   lora.file = "no_such_file.safetensors";

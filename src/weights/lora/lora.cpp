@@ -85,6 +85,15 @@ std::set<size_t> chosen_networks(const octet::Lora& request,
 
 }  // namespace
 
+void check_lora(const octet::Lora& request, std::span<const NetworkNames> networks) {
+  check_value(!request.file.empty(), "loras",
+              "`loras`: the name of a file is empty, expected that of a LoRA");
+  check_value(std::abs(request.strength) <= kMaxLoraStrength, "loras",
+              "{}: a strength of {} was given, expected a number from -{} to {}", request.file,
+              request.strength, kMaxLoraStrength, kMaxLoraStrength);
+  chosen_networks(request, networks);
+}
+
 struct Lora::Group {
   LoraName name;
   std::map<LoraRole, std::string> tensors;  // their names
@@ -193,9 +202,7 @@ Lora::Lora(const octet::Lora& request, std::span<const NetworkNames> networks,
   for (size_t i = 0; i < linears.size(); ++i) {
     opened_.push_back({std::string(networks[i].name), LoraModules(linears[i])});
   }
-  check_value(std::abs(request.strength) <= kMaxLoraStrength, "loras",
-              "{}: a strength of {} was given, expected a number from -{} to {}", path(),
-              request.strength, kMaxLoraStrength, kMaxLoraStrength);
+  check_lora(request, networks);
   const std::set<size_t> chosen = chosen_networks(request, networks);
   refuse_other_methods(file_);
   Groups groups;

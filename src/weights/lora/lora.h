@@ -44,12 +44,15 @@ struct LoraPart {
 // Either way; larger ones are mistakes.
 inline constexpr float kMaxLoraStrength = 100;
 
+// Throws InvalidRequest for one without a file's name, for a strength beyond kMaxLoraStrength, and
+// for networks that the model does not have. Opens no file.
+void check_lora(const octet::Lora& request, std::span<const NetworkNames> networks);
+
 class Lora {
  public:
   // `networks`: all of the model, and `linears` those of each, which may differ in their sizes. A
   // network that is not opened has none there: it is taken to be like the first. Throws
-  // InvalidRequest for a strength beyond kMaxLoraStrength, and for networks that the model does not
-  // have.
+  // what check_lora() does, too.
   Lora(const octet::Lora& request, std::span<const NetworkNames> networks,
        std::span<const std::vector<nn::LinearSpec>> linears);
 
